@@ -1,0 +1,169 @@
+#ifndef FL_CLIENT_CORE_SESSION_H
+#define FL_CLIENT_CORE_SESSION_H
+
+/*
+ * The client's side of a federation as a pure state machine: events in, effects out.
+ * No clock, no I/O, no threads; random back-off comes from the given seed.
+ *
+ *   OFFLINE -> CONNECTING -> GREETING -> READY -> FETCHING -> TRAINING -> REPORTED
+ *      ^          |             |          ^                               | plan
+ *      +--------- any: connection lost     |                               v
+ *      (back-off with jitter)              +------- verdict ------------ PUSHING
+ *   STOPPED beside them.
+ *
+ * A finished result is kept on disk (FL_CEFF_SAVE) before it is reported, and survives
+ * the process: after a reconnect the server sends the same task again, and a client that
+ * still holds the result of (round, attempt) reports at once instead of training.
+ * A training run is not stopped by a lost connection; it is when another round's task comes.
+ *
+ * Ownership: events are borrowed for the call; effects are valid until the next step.
+ * Threading: one thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libfl/base/err.h"
+#include "libfl/base/str.h"
+
+enum fl_session_state {
+    FL_SESSION_OFFLINE,
+    FL_SESSION_CONNECTING,
+    FL_SESSION_GREETING,
+    FL_SESSION_READY,
+    FL_SESSION_FETCHING,
+    FL_SESSION_TRAINING,
+    FL_SESSION_REPORTED,
+    FL_SESSION_PUSHING,
+    FL_SESSION_STOPPED,
+    FL_SESSION_COUNT
+};
+
+struct fl_session_conf {
+    uint64_t seed;           /* of the jitter */
+    uint64_t backoff_ms;     /* first wait after a lost connection */
+    uint64_t backoff_max_ms; /* doubled up to this, each time +-20 % */
+    uint64_t refused_ms;     /* wait after a permanent refusal, 0: give up */
+    bool exit_when_done;     /* a Drain without reconnect ends the process */
+};
+
+struct fl_round_key {
+    uint64_t round; /* 0: none */
+    uint32_t attempt;
+};
+
+enum fl_session_event_type {
+    FL_CEV_START = 1, /* u.held: result found on disk */
+    FL_CEV_TICK,
+    FL_CEV_CONNECTED,    /* channel is up, Attend is open: say hello */
+    FL_CEV_DISCONNECTED, /* u.failed: connecting failed, or lost at any time */
+    FL_CEV_WELCOME,      /* u.welcome */
+    FL_CEV_REFUSED,      /* u.refused */
+    FL_CEV_TASK,         /* u.task */
+    FL_CEV_PLAN,         /* u.plan */
+    FL_CEV_ACCEPTED,     /* u.key: verdict on the push, on either stream */
+    FL_CEV_REJECTED,     /* u.failed */
+    FL_CEV_DISMISSED,    /* u.key */
+    FL_CEV_EVALUATE,     /* u.evaluate */
+    FL_CEV_DRAIN,        /* u.drain */
+    FL_CEV_HEARTBEAT,    /* the server's */
+    FL_CEV_FETCHED,      /* u.key: all bundles are here */
+    FL_CEV_FETCH_FAILED, /* u.failed; the session itself stands */
+    FL_CEV_TRAINED,      /* u.key: result is in memory and on disk */
+    FL_CEV_TRAIN_FAILED, /* u.failed */
+    FL_CEV_EVALUATED,    /* u.key: the report can go out */
+    FL_CEV_PUSH_FAILED,  /* u.failed; temporary: push goes on from PushStatus */
+    FL_CEV_STOP          /* SIGTERM */
+};
+
+struct fl_session_event {
+    enum fl_session_event_type type;
+    uint64_t now_ms;
+    union {
+        struct fl_round_key held;
+        struct fl_round_key key;
+        struct {
+            uint32_t heartbeat_ms;
+            bool model_fits; /* the glue could build or match the model */
+            const char *reason;
+        } welcome;
+        struct {
+            uint32_t retry_after_ms; /* 0: permanent */
+            const char *reason;
+        } refused;
+        struct {
+            struct fl_round_key key;
+            bool has_plan;
+            const uint8_t *units; /* NULL: all */
+            size_t n_units;
+            uint64_t deadline_ms; /* span */
+        } task;
+        struct {
+            struct fl_round_key key;
+            const uint8_t *units;
+            size_t n_units;
+        } plan;
+        struct {
+            struct fl_round_key key;
+            const char *reason;
+            bool permanent;
+        } failed;
+        struct {
+            uint64_t round;
+            uint64_t deadline_ms;
+        } evaluate;
+        struct {
+            uint64_t reconnect_after_ms; /* 0: over for good */
+            const char *reason;
+        } drain;
+    } u;
+};
+
+enum fl_session_effect_type {
+    FL_CEFF_CONNECT = 1,
+    FL_CEFF_DISCONNECT,
+    FL_CEFF_HELLO, /* key: what is held, round 0: nothing */
+    FL_CEFF_HEARTBEAT,
+    FL_CEFF_FETCH, /* key: bundles of the newest task */
+    FL_CEFF_TRAIN, /* key */
+    FL_CEFF_CANCEL_TRAIN,
+    FL_CEFF_REPORT, /* key: from the held result */
+    FL_CEFF_FAILED, /* key, text: tell the server */
+    FL_CEFF_PUSH,   /* key, units: PushStatus, then Push from there */
+    FL_CEFF_CANCEL_PUSH,
+    FL_CEFF_CANCEL_FETCH,
+    FL_CEFF_COMMIT,   /* key: solver state becomes durable (accepted) */
+    FL_CEFF_DROP,     /* key: forget the held result */
+    FL_CEFF_EVALUATE, /* key.round: fetch the model and evaluate */
+    FL_CEFF_TRACE,    /* text */
+    FL_CEFF_EXIT      /* code: 0 done, else see the manual; text says why */
+};
+
+struct fl_session_effect {
+    enum fl_session_effect_type type;
+    struct fl_round_key key;
+    const uint8_t *units; /* NULL: all */
+    size_t n_units;
+    const char *text;
+    int code;
+};
+
+struct fl_session_effects {
+    const struct fl_session_effect *list;
+    size_t n;
+};
+
+struct fl_session;
+
+FL_MUST_CHECK int fl_session_create(const struct fl_session_conf *conf, struct fl_session **ret);
+void fl_session_free(struct fl_session *session);
+/* Events that do not fit the state are ignored or answered, never an error. FL_ENOMEM. */
+FL_MUST_CHECK int fl_session_step(struct fl_session *session, const struct fl_session_event *event,
+                                  struct fl_session_effects *ret);
+/* When the next FL_CEV_TICK is due; UINT64_MAX: never. */
+uint64_t fl_session_deadline(const struct fl_session *session);
+enum fl_session_state fl_session_state(const struct fl_session *session);
+const char *fl_session_state_name(enum fl_session_state state);
+
+#endif

@@ -1,0 +1,85 @@
+#ifndef FL_CLIENT_TRAIN_TRAINER_H
+#define FL_CLIENT_TRAIN_TRAINER_H
+
+/*
+ * Local training: from a received model to a result, by the built-in engine or by the
+ * user's own program. Runs on its own thread, never in an event loop, and can be
+ * cancelled between steps.
+ *
+ * Threading: one call at a time per trainer; `cancel` may be set from any thread.
+ */
+
+#include <stdatomic.h>
+
+#include "libfl/data/dataset.h"
+#include "libfl/strategy/strategy.h"
+
+/* What the server described in Welcome; borrowed by fl_trainer_prepare() for the call. */
+struct fl_train_model {
+    const struct fl_layout *layout;
+    struct fl_net_spec net; /* n_layers 0: only units and tensors are known */
+    const struct fl_solver_ops *solver;
+    const struct fl_options *solver_options;
+    uint32_t epochs, steps, batch_size;
+    double momentum, weight_decay;
+};
+
+struct fl_train_task {
+    uint64_t round;
+    uint32_t attempt;
+    const float *model; /* received, exported order */
+    double learning_rate;
+    uint64_t seed;
+    uint64_t deadline_ms; /* span; the command is ended after it */
+    atomic_bool *cancel;
+    /* Progress for logs: done of total steps; may be NULL. */
+    void (*progress)(void *ctx, uint64_t done, uint64_t total);
+    void *ctx;
+};
+
+struct fl_train_result {
+    uint64_t samples, steps;
+    double train_loss;
+    float *delta;      /* trained - received, exported order; owned, free() */
+    float *divergence; /* [units], trainable entries; owned, free() */
+    bool has_received; /* evaluation of the received model on the local test data */
+    uint64_t eval_samples, eval_correct;
+    double eval_loss_sum;
+};
+void fl_train_result_done(struct fl_train_result *result);
+
+struct fl_trainer;
+
+/* Built-in engine over `train` (and `test`, may be NULL): keeps references. */
+FL_MUST_CHECK int fl_trainer_builtin(const struct fl_dataset *train, const struct fl_dataset *test,
+                                     struct fl_trainer **ret, struct fl_err *err);
+
+struct fl_command_conf {
+    const char *const *argv; /* NULL-terminated; {task} is replaced by the task file's path */
+    const char *work_dir;    /* a folder per task is made in it */
+    uint64_t time_limit_ms;  /* 0: only the task's deadline */
+    uint64_t memory_bytes;   /* 0: none; RLIMIT_AS */
+    uint64_t samples;        /* told to the server before the program ever ran */
+};
+FL_MUST_CHECK int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **ret,
+                                     struct fl_err *err);
+void fl_trainer_free(struct fl_trainer *trainer);
+
+/*
+ * Take what the server described. FL_ESHAPE: the network does not fit the data (inputs,
+ * label count), with both numbers. Called again after every Welcome.
+ */
+FL_MUST_CHECK int fl_trainer_prepare(struct fl_trainer *trainer, const struct fl_train_model *model,
+                                     struct fl_err *err);
+/*
+ * Train. FL_ECANCELED; FL_ENUMERIC: diverged (loss or parameters not finite);
+ * command: FL_EIO and others with exit code and the tail of its stderr.
+ */
+FL_MUST_CHECK int fl_trainer_run(struct fl_trainer *trainer, const struct fl_train_task *task,
+                                 struct fl_train_result *ret, struct fl_err *err);
+/* Evaluate a model on the local test data; FL_ENOENT without test data. */
+FL_MUST_CHECK int fl_trainer_evaluate(struct fl_trainer *trainer, const float *model,
+                                      uint64_t *ret_samples, uint64_t *ret_correct,
+                                      double *ret_loss_sum, struct fl_err *err);
+
+#endif

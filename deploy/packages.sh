@@ -1,0 +1,32 @@
+# Sourced by quickstart.sh and test.sh: which Debian 12 packages are needed, and how they get here.
+# shellcheck shell=bash
+
+# shellcheck disable=SC2034
+FL_BUILD_PACKAGES=(
+  gcc make autoconf automake libtool pkg-config
+  protobuf-c-compiler protobuf-compiler libprotobuf-c-dev
+  libuv1-dev libnghttp2-dev libssl-dev libopenblas-pthread-dev libyaml-dev libsqlite3-dev
+  zlib1g-dev libjansson-dev check)
+# shellcheck disable=SC2034
+FL_TEST_PACKAGES=(
+  git clang-format-14 shellcheck python3 python3-numpy python3-grpcio python3-protobuf protobuf-compiler-grpc
+  systemd libsystemd-dev)
+
+# Install those of "$@" that are missing, with sudo when not root. Touches no network when all are
+# there.
+fl_install_packages() {
+  local missing=() p
+  for p in "$@"; do
+    dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  echo "installing: ${missing[*]}"
+  local sudo=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || { echo "need root or sudo to install: ${missing[*]}" >&2; return 1; }
+    sudo=(sudo)
+  fi
+  "${sudo[@]}" apt-get update -qq || echo "apt-get update failed, trying with the lists that are here" >&2
+  DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq --no-install-recommends \
+    "${missing[@]}" >/dev/null
+}

@@ -1,0 +1,264 @@
+#include "libfl/base/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FL_FS_PATH_MAX 4096
+
+static int fail(struct fl_err *err, const char *what, const char *path)
+{
+    int saved = errno;
+
+    return fl_err_set(err, fl_err_from_errno(saved), "%s '%s': %s", what, path, strerror(saved));
+}
+
+int fl_fs_join(char *out, size_t size, const char *a, const char *b)
+{
+    int n = snprintf(out, size, "%s/%s", a, b);
+
+    return n >= 0 && (size_t)n < size ? FL_OK : FL_ELIMIT;
+}
+
+int fl_fs_mkdirs(const char *path, struct fl_err *err)
+{
+    char part[FL_FS_PATH_MAX];
+    struct stat st;
+    size_t i;
+
+    if (strlen(path) >= sizeof(part)) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
+    }
+    (void)memcpy(part, path, strlen(path) + 1);
+    for (i = 1; part[i] != '\0'; i++) {
+        if (part[i] != '/') {
+            continue;
+        }
+        part[i] = '\0';
+        if (mkdir(part, 0750) != 0 && errno != EEXIST) {
+            return fail(err, "cannot create folder", part);
+        }
+        part[i] = '/';
+    }
+    if (mkdir(part, 0750) != 0 && errno != EEXIST) {
+        return fail(err, "cannot create folder", part);
+    }
+    if (stat(part, &st) != 0) {
+        return fail(err, "cannot use folder", part);
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        return fl_err_set(err, FL_EEXIST, "'%s' is not a folder", part);
+    }
+    return FL_OK;
+}
+
+int fl_fs_read(const char *path, size_t max, struct fl_buf *ret_buf, struct fl_err *err)
+{
+    struct fl_buf buf;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rv = FL_OK;
+
+    if (fd < 0) {
+        return fail(err, "cannot open", path);
+    }
+    fl_buf_init(&buf, max < SIZE_MAX ? max + 1 : max);
+    for (;;) {
+        ssize_t n;
+
+        if (buf.len > max) {
+            rv = fl_err_set(err, FL_ELIMIT, "'%s' is longer than %zu bytes", path, max);
+            break;
+        }
+        rv = fl_buf_reserve(&buf, buf.max - buf.len < 65536 ? buf.max - buf.len : 65536);
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
+            break;
+        }
+        n = read(fd, buf.data + buf.len, buf.cap - buf.len);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            rv = fail(err, "cannot read", path);
+            break;
+        }
+        if (n == 0) {
+            break;
+        }
+        buf.len += (size_t)n;
+    }
+    (void)close(fd);
+    if (rv != FL_OK) {
+        fl_buf_done(&buf);
+        return rv;
+    }
+    *ret_buf = buf;
+    return FL_OK;
+}
+
+int fl_fs_pwrite(int fd, const void *data, size_t len, uint64_t offset)
+{
+    const char *p = data;
+
+    while (len > 0) {
+        ssize_t n = pwrite(fd, p, len, (off_t)offset);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return fl_err_from_errno(errno);
+        }
+        p += n;
+        len -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return FL_OK;
+}
+
+int fl_fs_pread(int fd, void *data, size_t len, uint64_t offset)
+{
+    char *p = data;
+
+    while (len > 0) {
+        ssize_t n = pread(fd, p, len, (off_t)offset);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return fl_err_from_errno(errno);
+        }
+        if (n == 0) {
+            return FL_EFORMAT;
+        }
+        p += n;
+        len -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return FL_OK;
+}
+
+static int parent_of(const char *path, char *out, size_t size)
+{
+    const char *slash = strrchr(path, '/');
+    size_t len = slash == NULL ? 1 : slash == path ? 1 : (size_t)(slash - path);
+
+    if (len >= size) {
+        return FL_ELIMIT;
+    }
+    (void)memcpy(out, slash == NULL ? "." : path, len);
+    out[len] = '\0';
+    return FL_OK;
+}
+
+int fl_fs_sync_dir(const char *path, struct fl_err *err)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rv = FL_OK;
+
+    if (fd < 0) {
+        return fail(err, "cannot open folder", path);
+    }
+    if (fsync(fd) != 0) {
+        rv = fail(err, "cannot sync folder", path);
+    }
+    (void)close(fd);
+    return rv;
+}
+
+int fl_fs_publish(const char *tmp, const char *path, bool sync, struct fl_err *err)
+{
+    char parent[FL_FS_PATH_MAX];
+
+    if (rename(tmp, path) != 0) {
+        return fail(err, "cannot rename to", path);
+    }
+    if (!sync) {
+        return FL_OK;
+    }
+    if (parent_of(path, parent, sizeof(parent)) != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
+    }
+    return fl_fs_sync_dir(parent, err);
+}
+
+int fl_fs_replace(const char *path, const void *data, size_t len, bool sync, struct fl_err *err)
+{
+    char tmp[FL_FS_PATH_MAX];
+    int n = snprintf(tmp, sizeof(tmp), "%s.tmp", path);
+    int fd;
+    int rv;
+
+    if (n < 0 || (size_t)n >= sizeof(tmp)) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
+    }
+    fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+    if (fd < 0) {
+        return fail(err, "cannot create", tmp);
+    }
+    rv = fl_fs_pwrite(fd, data, len, 0);
+    if (rv != FL_OK) {
+        (void)fl_err_set(err, rv, "cannot write '%s': %s", tmp, fl_strerror(rv));
+    } else if (sync && fsync(fd) != 0) {
+        rv = fail(err, "cannot sync", tmp);
+    }
+    if (close(fd) != 0 && rv == FL_OK) {
+        rv = fail(err, "cannot close", tmp);
+    }
+    if (rv == FL_OK) {
+        rv = fl_fs_publish(tmp, path, sync, err);
+    }
+    if (rv != FL_OK) {
+        (void)unlink(tmp);
+    }
+    return rv;
+}
+
+int fl_fs_remove(const char *path)
+{
+    return unlink(path) == 0 || errno == ENOENT ? FL_OK : fl_err_from_errno(errno);
+}
+
+bool fl_fs_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+int fl_fs_lock_dir(const char *dir, int *ret_fd, struct fl_err *err)
+{
+    char path[FL_FS_PATH_MAX];
+    char text[32] = "";
+    int fd;
+    int n;
+
+    if (fl_fs_join(path, sizeof(path), dir, ".lock") != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    }
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    if (fd < 0) {
+        return fail(err, "cannot create lock file", path);
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        ssize_t got = pread(fd, text, sizeof(text) - 1, 0);
+
+        text[got > 0 ? (size_t)got : 0] = '\0';
+        (void)close(fd);
+        return fl_err_set(err, FL_EINUSE, "folder '%s' is in use by process %s", dir,
+                          text[0] != '\0' ? text : "(unknown)");
+    }
+    n = snprintf(text, sizeof(text), "%ld", (long)getpid());
+    if (ftruncate(fd, 0) != 0 || fl_fs_pwrite(fd, text, (size_t)n, 0) != FL_OK) {
+        int rv = fail(err, "cannot write lock file", path);
+
+        (void)close(fd);
+        return rv;
+    }
+    *ret_fd = fd;
+    return FL_OK;
+}

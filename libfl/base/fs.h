@@ -1,0 +1,45 @@
+#ifndef FL_BASE_FS_H
+#define FL_BASE_FS_H
+
+/*
+ * Files: whole reads with a limit, atomic replacement, folders, a folder lock.
+ * Blocking; never called from a network loop with large files.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libfl/base/buf.h"
+#include "libfl/base/err.h"
+
+/* Create `path` and its parents with mode 0750; an existing folder is fine. */
+FL_MUST_CHECK int fl_fs_mkdirs(const char *path, struct fl_err *err);
+/* Read a whole file; FL_ELIMIT when it is longer than `max`. `buf` is initialised here. */
+FL_MUST_CHECK int fl_fs_read(const char *path, size_t max, struct fl_buf *ret_buf,
+                             struct fl_err *err);
+/*
+ * Replace `path` so that after any crash it holds either the old or the new
+ * bytes: write `path`.tmp, fsync when `sync`, rename, fsync the folder when `sync`.
+ */
+FL_MUST_CHECK int fl_fs_replace(const char *path, const void *data, size_t len, bool sync,
+                                struct fl_err *err);
+/* The last two steps of the above for a file that was written by other means. */
+FL_MUST_CHECK int fl_fs_publish(const char *tmp, const char *path, bool sync, struct fl_err *err);
+FL_MUST_CHECK int fl_fs_sync_dir(const char *path, struct fl_err *err);
+/* Write all `len` bytes at `offset`. */
+FL_MUST_CHECK int fl_fs_pwrite(int fd, const void *data, size_t len, uint64_t offset);
+/* Read exactly `len` bytes at `offset`; FL_EFORMAT when the file ends before. */
+FL_MUST_CHECK int fl_fs_pread(int fd, void *data, size_t len, uint64_t offset);
+/* Remove a file; a missing one is fine. */
+FL_MUST_CHECK int fl_fs_remove(const char *path);
+bool fl_fs_exists(const char *path);
+/*
+ * Take the lock file `dir`/.lock for the life of the process; FL_EINUSE names the
+ * process that holds it. The descriptor is returned; closing it gives the lock up.
+ */
+FL_MUST_CHECK int fl_fs_lock_dir(const char *dir, int *ret_fd, struct fl_err *err);
+/* "a/b" into `out`; FL_ELIMIT when it does not fit. */
+FL_MUST_CHECK int fl_fs_join(char *out, size_t size, const char *a, const char *b);
+
+#endif

@@ -1,0 +1,104 @@
+#include "libfl/base/log.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FL_LOG_LINE_MAX 2048
+
+static const char *const fl_log_names[] = {"error", "warning", "notice", "info", "debug"};
+/* syslog(3) priorities of the levels. */
+static const int fl_log_priority[] = {3, 4, 5, 6, 7};
+
+int fl_log_level_parse(const char *name, enum fl_log_level *ret_level)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof(fl_log_names) / sizeof(fl_log_names[0]); i++) {
+        if (strcasecmp(name, fl_log_names[i]) == 0) {
+            *ret_level = (enum fl_log_level)i;
+            return FL_OK;
+        }
+    }
+    return FL_EINVAL;
+}
+
+void fl_log_sink_fd(void *ctx, enum fl_log_level level, const char *component, const char *text)
+{
+    int fd = *(const int *)ctx;
+    char line[FL_LOG_LINE_MAX];
+    int n;
+
+    if (getenv("JOURNAL_STREAM") != NULL) {
+        n = snprintf(line, sizeof(line), "<%d>%s: %s\n", fl_log_priority[level], component, text);
+    } else {
+        char when[32];
+        struct timeval tv;
+        struct tm tm;
+
+        (void)gettimeofday(&tv, NULL);
+        (void)gmtime_r(&tv.tv_sec, &tm);
+        (void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
+        n = snprintf(line, sizeof(line), "%s.%03ldZ %-7s %s: %s\n", when, (long)tv.tv_usec / 1000,
+                     fl_log_names[level], component, text);
+    }
+    if (n < 0) {
+        return;
+    }
+    if ((size_t)n >= sizeof(line)) {
+        n = (int)sizeof(line) - 1;
+        line[n - 1] = '\n';
+    }
+    if (write(fd, line, (size_t)n) < 0) {
+        return; /* Nowhere left to say it. */
+    }
+}
+
+void fl_log(const struct fl_log *log, enum fl_log_level level, const char *component,
+            const char *fmt, ...)
+{
+    char text[FL_LOG_LINE_MAX - 128];
+    va_list ap;
+
+    if (log == NULL || log->sink == NULL || level > log->level) {
+        return;
+    }
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    log->sink(log->ctx, level, component, text);
+}
+
+const char *fl_log_quote(char *out, size_t size, const char *text, size_t len)
+{
+    size_t i;
+    size_t n = 0;
+
+    FL_REQUIRE(size >= 8);
+    out[n++] = '\'';
+    for (i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        int plain = c >= 0x20 && c < 0x7f && c != '\'' && c != '\\';
+
+        /* Room for this byte, the dots, the closing quote and the NUL. */
+        if (n + (plain ? 1u : 4u) + 5 > size) {
+            (void)memcpy(out + n, "...", 3);
+            n += 3;
+            break;
+        }
+        if (plain) {
+            out[n++] = (char)c;
+        } else {
+            n += (size_t)snprintf(out + n, size - n, "\\x%02x", c);
+        }
+    }
+    out[n++] = '\'';
+    out[n] = '\0';
+    return out;
+}

@@ -1,0 +1,52 @@
+#ifndef FL_BASE_LOG_H
+#define FL_BASE_LOG_H
+
+/*
+ * Log lines: one line an event, lower-case start, no full stop, key=value
+ * fields after the text.
+ *
+ * Ownership: a struct fl_log is passed in, never global. Library rooms return
+ * errors and only trace; the daemons log.
+ * Threading: fl_log() may be called from any thread when the sink may; the
+ * standard sink writes each line with one write(2).
+ * Security: text that a peer supplied goes through fl_log_quote() first. Model
+ * data, keys and tokens are never logged.
+ */
+
+#include <stddef.h>
+
+#include "libfl/base/err.h"
+
+enum fl_log_level { FL_LOG_ERROR, FL_LOG_WARNING, FL_LOG_NOTICE, FL_LOG_INFO, FL_LOG_DEBUG };
+
+typedef void (*fl_log_sink_cb)(void *ctx, enum fl_log_level level, const char *component,
+                               const char *text);
+
+struct fl_log {
+    enum fl_log_level level; /* Lines above this level are dropped. */
+    fl_log_sink_cb sink;
+    void *ctx;
+};
+
+/*
+ * Sink to a file descriptor (`ctx` is an int pointer kept by the caller). Under
+ * journald each line carries its syslog priority as "<n>", otherwise a time
+ * stamp.
+ */
+void fl_log_sink_fd(void *ctx, enum fl_log_level level, const char *component, const char *text);
+
+/* `log` may be NULL: nothing is written. */
+FL_PRINTF(4, 5)
+void fl_log(const struct fl_log *log, enum fl_log_level level, const char *component,
+            const char *fmt, ...);
+
+/* "error", "warning", "notice", "info", "debug" to a level; FL_EINVAL when it is none. */
+FL_MUST_CHECK int fl_log_level_parse(const char *name, enum fl_log_level *ret_level);
+
+/*
+ * Write `text` in single quotes to `out` with everything but printable ASCII
+ * escaped, cut with "..." when it does not fit. Returns `out`.
+ */
+const char *fl_log_quote(char *out, size_t size, const char *text, size_t len);
+
+#endif

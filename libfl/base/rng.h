@@ -1,0 +1,48 @@
+#ifndef FL_BASE_RNG_H
+#define FL_BASE_RNG_H
+
+/*
+ * Seeded random streams. A stream is keyed by (master seed, purpose, round,
+ * client), so that a result never depends on thread or arrival order
+ * (ALGORITHMS 2.3). The generator is xoshiro256** seeded through splitmix64;
+ * its output is the same on every machine. Not for secrets.
+ *
+ * Threading: a struct fl_rng belongs to one thread.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum fl_rng_purpose {
+    FL_RNG_SELECT = 1, /* client selection */
+    FL_RNG_PLAN,       /* random upload plans */
+    FL_RNG_INIT,       /* initial model */
+    FL_RNG_BATCH,      /* order of samples on a client */
+    FL_RNG_DROPOUT,
+    FL_RNG_PARTITION, /* splitting data */
+    FL_RNG_JITTER,    /* back-off */
+    FL_RNG_SOLVER,    /* draws of a client solver */
+    FL_RNG_TEST
+};
+
+struct fl_rng {
+    uint64_t s[4];
+};
+
+void fl_rng_seed(struct fl_rng *rng, uint64_t seed);
+void fl_rng_key(struct fl_rng *rng, uint64_t master, enum fl_rng_purpose purpose, uint64_t round,
+                uint64_t client);
+uint64_t fl_rng_u64(struct fl_rng *rng);
+/* Uniform in [0, n), without modulo bias; n > 0. */
+uint64_t fl_rng_below(struct fl_rng *rng, uint64_t n);
+/* Uniform in the open interval (0, 1). */
+double fl_rng_unit(struct fl_rng *rng);
+/* Standard normal (Marsaglia's polar method, second value thrown away). */
+double fl_rng_normal(struct fl_rng *rng);
+/* Fisher-Yates over `n` items. */
+void fl_rng_shuffle(struct fl_rng *rng, uint32_t *items, size_t n);
+
+/* A 64-bit hash of bytes, the same everywhere: the client part of a key. */
+uint64_t fl_hash64(const void *data, size_t len);
+
+#endif

@@ -1,0 +1,164 @@
+#include "libfl/base/str.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FL_STR_EDIT_MAX 64
+
+int fl_str_copy(char *dst, size_t size, const char *src)
+{
+    size_t len = strlen(src);
+
+    if (len >= size) {
+        return FL_ELIMIT;
+    }
+    (void)memcpy(dst, src, len + 1);
+    return FL_OK;
+}
+
+char *fl_str_dup(const char *src)
+{
+    size_t len = strlen(src) + 1;
+    char *copy = malloc(len);
+
+    if (copy != NULL) {
+        (void)memcpy(copy, src, len);
+    }
+    return copy;
+}
+
+int fl_str_to_u64(const char *text, uint64_t *ret)
+{
+    char *end = NULL;
+    unsigned long long value;
+
+    if (!isdigit((unsigned char)text[0])) {
+        return FL_EINVAL;
+    }
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    if (errno != 0 || *end != '\0') {
+        return errno == ERANGE ? FL_ERANGE : FL_EINVAL;
+    }
+    *ret = value;
+    return FL_OK;
+}
+
+int fl_str_to_i64(const char *text, int64_t *ret)
+{
+    char *end = NULL;
+    long long value;
+
+    if (!isdigit((unsigned char)text[0]) && text[0] != '-' && text[0] != '+') {
+        return FL_EINVAL;
+    }
+    errno = 0;
+    value = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0') {
+        return errno == ERANGE ? FL_ERANGE : FL_EINVAL;
+    }
+    *ret = value;
+    return FL_OK;
+}
+
+int fl_str_to_double(const char *text, double *ret)
+{
+    char *end = NULL;
+    double value;
+
+    if (text[0] == '\0' || isspace((unsigned char)text[0])) {
+        return FL_EINVAL;
+    }
+    errno = 0;
+    value = strtod(text, &end);
+    if (end == text || *end != '\0' || !isfinite(value)) {
+        return FL_EINVAL;
+    }
+    *ret = value;
+    return FL_OK;
+}
+
+/* Levenshtein's distance over one row; words longer than the row are far. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t row[FL_STR_EDIT_MAX + 1];
+    size_t la = strlen(a);
+    size_t lb = strlen(b);
+    size_t i;
+    size_t j;
+
+    if (la > FL_STR_EDIT_MAX || lb > FL_STR_EDIT_MAX) {
+        return SIZE_MAX;
+    }
+    for (j = 0; j <= lb; j++) {
+        row[j] = j;
+    }
+    for (i = 1; i <= la; i++) {
+        size_t diagonal = row[0];
+
+        row[0] = i;
+        for (j = 1; j <= lb; j++) {
+            size_t up = row[j];
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+
+            best = up + 1 < best ? up + 1 : best;
+            row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            diagonal = up;
+        }
+    }
+    return row[lb];
+}
+
+const char *fl_str_nearest(const char *word, const char *const *names, size_t n)
+{
+    const char *best = NULL;
+    size_t best_distance = strlen(word) / 3 + 2;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        size_t d = edit_distance(word, names[i]);
+
+        if (d < best_distance) {
+            best_distance = d;
+            best = names[i];
+        }
+    }
+    return best;
+}
+
+bool fl_name_valid(const char *name)
+{
+    size_t i;
+
+    if (name[0] == '\0' || name[0] == '.') {
+        return false;
+    }
+    for (i = 0; name[i] != '\0'; i++) {
+        unsigned char c = (unsigned char)name[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+
+        if (i + 1 >= FL_NAME_MAX || (!letter && c != '.' && c != '_' && c != '-')) {
+            return false;
+        }
+    }
+    return true;
+}
+
+const char *fl_str_bytes(char *out, size_t size, uint64_t bytes)
+{
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
+    double value = (double)bytes;
+    size_t i = 0;
+
+    while (value >= 1000.0 && i + 1 < sizeof(units) / sizeof(units[0])) {
+        value /= 1000.0;
+        i++;
+    }
+    (void)snprintf(out, size, i == 0 ? "%.0f %s" : "%.1f %s", value, units[i]);
+    return out;
+}

@@ -1,0 +1,36 @@
+#ifndef FL_BASE_STR_H
+#define FL_BASE_STR_H
+
+/* Small text helpers without a locale. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libfl/base/err.h"
+
+/* Longest name of a client, federation, unit, policy …, with its NUL. */
+#define FL_NAME_MAX 128
+
+/* Copy `src` with its NUL; FL_ELIMIT (and `dst` untouched) when it does not fit. */
+FL_MUST_CHECK int fl_str_copy(char *dst, size_t size, const char *src);
+/* Heap copy, or NULL without memory. Free with free(). */
+char *fl_str_dup(const char *src);
+/* Parse a whole decimal number with nothing after it. */
+FL_MUST_CHECK int fl_str_to_u64(const char *text, uint64_t *ret);
+FL_MUST_CHECK int fl_str_to_i64(const char *text, int64_t *ret);
+FL_MUST_CHECK int fl_str_to_double(const char *text, double *ret);
+/*
+ * The name in `names` nearest to `word` by edit distance, or NULL when none is
+ * near enough to be a likely typing slip.
+ */
+const char *fl_str_nearest(const char *word, const char *const *names, size_t n);
+/*
+ * A name that may become a file name and a log field: 1 to FL_NAME_MAX - 1
+ * characters of [A-Za-z0-9._-], not starting with a dot.
+ */
+bool fl_name_valid(const char *name);
+/* "1.5 MB" for people; returns `out`. */
+const char *fl_str_bytes(char *out, size_t size, uint64_t bytes);
+
+#endif

@@ -1,0 +1,69 @@
+#ifndef FL_GRPC_ENDPOINT_H
+#define FL_GRPC_ENDPOINT_H
+
+/*
+ * gRPC over connections: joins libfl/net and libfl/h2 into servers and channels. Used by
+ * both daemons, flctl and the benchmarks.
+ *
+ * Threading: everything belongs to one loop. Callbacks never run inside the function
+ * that caused them.
+ */
+
+#include "libfl/h2/h2.h"
+#include "libfl/net/conn.h"
+
+struct fl_grpc_server;
+
+struct fl_grpc_server_setup {
+    struct fl_loop *loop;
+    struct fl_rpc_limits limits;
+    uint32_t max_connections;            /* more are closed at once */
+    const struct fl_rpc_method *methods; /* kept; ended by a NULL path */
+};
+
+FL_MUST_CHECK int fl_grpc_server_create(const struct fl_grpc_server_setup *setup,
+                                        struct fl_grpc_server **ret, struct fl_err *err);
+/* Listen on one more address; `*ret_port` (may be NULL) is the bound port. */
+FL_MUST_CHECK int fl_grpc_server_listen(struct fl_grpc_server *server, const char *address,
+                                        unsigned *ret_port, struct fl_err *err);
+size_t fl_grpc_server_connections(const struct fl_grpc_server *server);
+/*
+ * Stop listening, send GOAWAY, close each connection when its calls are over or after
+ * `grace_ms`; then `closed(ctx)` and the server is freed.
+ */
+void fl_grpc_server_close(struct fl_grpc_server *server, uint32_t grace_ms, fl_loop_cb closed,
+                          void *ctx);
+
+struct fl_grpc_channel;
+
+struct fl_grpc_channel_cbs {
+    /* HTTP/2 stands: calls may begin. */
+    void (*on_up)(void *ctx);
+    /* The last callback: connecting failed or the connection is gone. */
+    void (*on_down)(void *ctx, int code, const char *text);
+};
+
+FL_MUST_CHECK int fl_grpc_connect(struct fl_loop *loop, const char *address,
+                                  const struct fl_rpc_limits *limits, uint32_t timeout_ms,
+                                  const struct fl_grpc_channel_cbs *cbs, void *ctx,
+                                  struct fl_grpc_channel **ret, struct fl_err *err);
+FL_MUST_CHECK int fl_grpc_call(struct fl_grpc_channel *channel, const char *path,
+                               uint64_t timeout_ms, const struct fl_call_handler *handler,
+                               void *ctx, struct fl_call **ret);
+/* Calls end with UNAVAILABLE; on_down follows. */
+void fl_grpc_channel_close(struct fl_grpc_channel *channel);
+
+/*
+ * Ready-made services: grpc.health.v1.Health and server reflection. Their method tables
+ * are to be copied into the server's.
+ */
+struct fl_grpc_builtin;
+/* `services`: NULL-terminated full names offered, kept. */
+FL_MUST_CHECK int fl_grpc_builtin_create(const char *const *services, struct fl_grpc_builtin **ret);
+void fl_grpc_builtin_free(struct fl_grpc_builtin *builtin);
+/* Append the methods to `methods`; returns their number (at most 4). */
+size_t fl_grpc_builtin_methods(struct fl_grpc_builtin *builtin, struct fl_rpc_method *methods);
+/* Health of all services; watchers are told. */
+void fl_grpc_builtin_serving(struct fl_grpc_builtin *builtin, bool serving);
+
+#endif

@@ -1,0 +1,74 @@
+#ifndef FL_H2_H2_H
+#define FL_H2_H2_H
+
+/*
+ * An HTTP/2 session that carries gRPC calls: bytes in, calls out; messages in, bytes
+ * out. No I/O, no clock. The only user of nghttp2.
+ *
+ * Driving it: feed received bytes to fl_h2_recv(), then send what fl_h2_output()
+ * offers and say so with fl_h2_sent(); call fl_h2_tick() at fl_h2_deadline(). After
+ * fl_call_*() functions output may exist too: the owner is told through `wake`.
+ * nghttp2 is never entered from one of its own callbacks.
+ *
+ * Control is never behind bulk: calls with little queued (under 64 KiB) are served
+ * before calls with much.
+ *
+ * Threading: one loop.
+ */
+
+#include <sys/uio.h>
+
+#include "libfl/rpc/call.h"
+
+struct fl_h2;
+
+/* There may be output, or callbacks are due: run output/dispatch soon (not from here). */
+typedef void (*fl_h2_wake_cb)(void *ctx);
+
+struct fl_h2_setup {
+    struct fl_rpc_limits limits;
+    const char *peer; /* copied; for fl_call_peer() */
+    fl_h2_wake_cb wake;
+    void *ctx;
+    const struct fl_rpc_method *methods; /* server; kept, ended by a NULL path */
+    const char *authority;               /* client */
+};
+
+FL_MUST_CHECK int fl_h2_server_create(const struct fl_h2_setup *setup, struct fl_h2 **ret);
+FL_MUST_CHECK int fl_h2_client_create(const struct fl_h2_setup *setup, struct fl_h2 **ret);
+/* Closes all calls with UNAVAILABLE (their on_closed runs here), then frees. */
+void fl_h2_free(struct fl_h2 *h2);
+
+/*
+ * Feed bytes. FL_EPROTO, FL_ELIMIT: the connection is dead; flush the output and
+ * close. Runs callbacks.
+ */
+FL_MUST_CHECK int fl_h2_recv(struct fl_h2 *h2, const void *data, size_t len);
+/*
+ * Up to `max` runs of bytes to write now, in order; they stay valid until
+ * fl_h2_sent(). Returns their number, 0: nothing to send. Negative: fatal.
+ */
+int fl_h2_output(struct fl_h2 *h2, struct iovec *iov, int max);
+void fl_h2_sent(struct fl_h2 *h2, size_t n);
+/* Deliver due callbacks (on_writable, on_closed of cancelled calls). */
+void fl_h2_dispatch(struct fl_h2 *h2);
+/* Deadlines of calls; `now_ms` monotonic. */
+void fl_h2_tick(struct fl_h2 *h2, uint64_t now_ms);
+uint64_t fl_h2_deadline(const struct fl_h2 *h2); /* UINT64_MAX: none */
+/* Both directions are over: close after the output is flushed. */
+bool fl_h2_finished(const struct fl_h2 *h2);
+/* The peer's SETTINGS have arrived: the handshake is over. */
+bool fl_h2_ready(const struct fl_h2 *h2);
+size_t fl_h2_calls(const struct fl_h2 *h2);
+/* GOAWAY: no new calls, open ones end by themselves. */
+void fl_h2_drain(struct fl_h2 *h2);
+
+/*
+ * Client: begin a call. `timeout_ms` 0: no deadline; it is sent as grpc-timeout and kept
+ * here too. FL_EAGAIN: the peer's stream limit is reached; FL_ECLOSED: going away.
+ */
+FL_MUST_CHECK int fl_h2_call(struct fl_h2 *h2, const char *path, uint64_t now_ms,
+                             uint64_t timeout_ms, const struct fl_call_handler *handler, void *ctx,
+                             struct fl_call **ret);
+
+#endif

@@ -1,0 +1,17 @@
+#ifndef FL_MODEL_DIGEST_H
+#define FL_MODEL_DIGEST_H
+
+/* SHA-256. The only user of OpenSSL outside libfl/net/tls*. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libfl/base/err.h"
+
+FL_MUST_CHECK int fl_sha256(const void *data, size_t len, uint8_t out[32]);
+/* Unguessable bytes for session tokens. */
+FL_MUST_CHECK int fl_random_bytes(void *out, size_t len);
+/* Lower-case hex with NUL; `out` has 2 * len + 1 bytes. Returns `out`. */
+const char *fl_hex(char *out, const void *data, size_t len);
+
+#endif

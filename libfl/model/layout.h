@@ -1,0 +1,82 @@
+#ifndef FL_MODEL_LAYOUT_H
+#define FL_MODEL_LAYOUT_H
+
+/*
+ * The shape of a model: an ordered list of units, a unit an ordered list of named
+ * tensors, all entries in one float32 block in that order (the exported order, the
+ * one that wire, digests, checkpoints and strategies see).
+ *
+ * Unit: one weight layer with its bias and its batch-norm, buffers included.
+ * Sizes are counts of floats; offsets are in floats from the start of the block.
+ *
+ * Limits: FL_LAYOUT_MAX_* below; what a peer or a file describes is checked
+ * against them before memory is taken.
+ * Ownership: a layout is immutable after fl_layout_finish().
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libfl/base/err.h"
+#include "libfl/base/str.h"
+
+#define FL_LAYOUT_MAX_UNITS   4096
+#define FL_LAYOUT_MAX_TENSORS 16384
+#define FL_LAYOUT_MAX_DIMS    8
+/* 2^36 floats, 256 GiB: far above any model here, far below overflow. */
+#define FL_LAYOUT_MAX_FLOATS (UINT64_C(1) << 36)
+#define FL_DIGEST_SIZE       32
+
+struct fl_tensor {
+    char name[FL_NAME_MAX];
+    size_t dims[FL_LAYOUT_MAX_DIMS];
+    size_t n_dims; /* 0: a scalar, count 1. */
+    bool buffer;
+    size_t unit;
+    size_t offset;
+    size_t count;
+};
+
+struct fl_unit {
+    char name[FL_NAME_MAX];
+    size_t first_tensor;
+    size_t n_tensors;
+    size_t offset;
+    size_t count;       /* trainable + buffers */
+    size_t n_trainable; /* d_l */
+    size_t n_buffers;   /* s_l */
+};
+
+struct fl_layout;
+
+FL_MUST_CHECK int fl_layout_create(struct fl_layout **ret);
+void fl_layout_free(struct fl_layout *layout);
+/*
+ * Append a tensor; a new unit begins when `unit` differs from the last one's.
+ * FL_EINVAL: bad or repeated name, zero dimension; FL_ELIMIT: over a limit.
+ */
+FL_MUST_CHECK int fl_layout_add(struct fl_layout *layout, const char *unit, const char *tensor,
+                                const size_t *dims, size_t n_dims, bool buffer, struct fl_err *err);
+/* Close the list and compute the digest. FL_EINVAL when it is empty. */
+FL_MUST_CHECK int fl_layout_finish(struct fl_layout *layout, struct fl_err *err);
+
+size_t fl_layout_units(const struct fl_layout *layout);
+size_t fl_layout_tensors(const struct fl_layout *layout);
+const struct fl_unit *fl_layout_unit(const struct fl_layout *layout, size_t i);
+const struct fl_tensor *fl_layout_tensor(const struct fl_layout *layout, size_t i);
+/* All floats, d + s. */
+size_t fl_layout_count(const struct fl_layout *layout);
+/* Trainable floats, d. */
+size_t fl_layout_trainable(const struct fl_layout *layout);
+/* SHA-256 over the textual layout (federation.proto, ModelDescription.digest). */
+const uint8_t *fl_layout_digest(const struct fl_layout *layout);
+bool fl_layout_equal(const struct fl_layout *a, const struct fl_layout *b);
+/* First difference in words ("unit 2 'fc2': tensor 'weight' is 10x200, expected 10x100"). */
+void fl_layout_diff(const struct fl_layout *have, const struct fl_layout *want, char *out,
+                    size_t size);
+
+/* Norm of (a - b) over the trainable entries of unit `l`, in double: D[k][l] of FedLDF eq. (3). */
+double fl_unit_distance(const struct fl_layout *layout, size_t l, const float *a, const float *b);
+
+#endif

@@ -1,0 +1,40 @@
+#ifndef FL_MODEL_SAFETENSORS_H
+#define FL_MODEL_SAFETENSORS_H
+
+/*
+ * Reading and writing safetensors (8-byte header length, JSON header, data), so
+ * that checkpoints open in PyTorch and Hugging Face tools as they are.
+ *
+ * Written: F32 tensors of a layout, in order, "__metadata__" with our keys.
+ * Read: F32 (F16, BF16 and F64 are converted), any order of names, no gaps or
+ * overlaps; header at most 16 MiB. Units of a file without our metadata are the
+ * name prefixes before the last dot, in the file's data order; tensors named
+ * running_mean or running_var are buffers, num_batches_tracked is skipped.
+ * Errors: FL_EFORMAT, FL_EIO, FL_ESHAPE with the file and what was expected.
+ */
+
+#include "libfl/base/buf.h"
+#include "libfl/model/layout.h"
+
+struct fl_st_meta {
+    const char *key;
+    const char *value;
+};
+
+/* Header and its 8-byte length for a layout, into `ret` (initialised here). */
+FL_MUST_CHECK int fl_st_header(const struct fl_layout *layout, const struct fl_st_meta *meta,
+                               size_t n_meta, struct fl_buf *ret);
+/* Whole file through fl_fs_replace's steps (tmp, fsync when `sync`, rename). */
+FL_MUST_CHECK int fl_st_save(const char *path, const struct fl_layout *layout, const float *params,
+                             const struct fl_st_meta *meta, size_t n_meta, bool sync,
+                             struct fl_err *err);
+/* Read the layout of a file. Free with fl_layout_free(). */
+FL_MUST_CHECK int fl_st_layout(const char *path, struct fl_layout **ret, struct fl_err *err);
+/* Read the tensors of `layout` by name into `params`; FL_ESHAPE names the first difference. */
+FL_MUST_CHECK int fl_st_load(const char *path, const struct fl_layout *layout, float *params,
+                             struct fl_err *err);
+/* Value of a "__metadata__" key into `out`; FL_ENOENT when it is not there. */
+FL_MUST_CHECK int fl_st_meta(const char *path, const char *key, char *out, size_t size,
+                             struct fl_err *err);
+
+#endif

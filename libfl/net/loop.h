@@ -1,0 +1,70 @@
+#ifndef FL_NET_LOOP_H
+#define FL_NET_LOOP_H
+
+/*
+ * Event loops, timers, signals and worker lanes. With conn.h the only user of libuv
+ * (besides the daemons' glue).
+ *
+ * Threading: everything of a loop belongs to the thread that runs it, except
+ * fl_loop_post() and fl_loop_stop(), which any thread may call. Threads meet only by
+ * posting.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libfl/base/err.h"
+
+struct fl_loop;
+
+typedef void (*fl_loop_cb)(void *arg);
+
+FL_MUST_CHECK int fl_loop_create(struct fl_loop **ret, struct fl_err *err);
+/* Run until fl_loop_stop(). Posted functions run in order of posting. */
+void fl_loop_run(struct fl_loop *loop);
+void fl_loop_stop(struct fl_loop *loop);
+/*
+ * Free a stopped loop: runs it until closing handles are gone and posted functions have
+ * run. FL_REQUIREs that every timer, listener and connection was closed.
+ */
+void fl_loop_free(struct fl_loop *loop);
+/* Run fn(arg) on the loop's thread soon, never from inside this call. FL_ENOMEM. */
+FL_MUST_CHECK int fl_loop_post(struct fl_loop *loop, fl_loop_cb fn, void *arg);
+/* The loop's cached monotonic time. */
+uint64_t fl_loop_now(const struct fl_loop *loop);
+
+struct fl_timer;
+FL_MUST_CHECK int fl_timer_create(struct fl_loop *loop, fl_loop_cb fn, void *arg,
+                                  struct fl_timer **ret);
+/* (Re)start; fires once after `delay_ms`. */
+void fl_timer_start(struct fl_timer *timer, uint64_t delay_ms);
+void fl_timer_stop(struct fl_timer *timer);
+/* Never fires again; memory goes when libuv is done with it. NULL is allowed. */
+void fl_timer_close(struct fl_timer *timer);
+
+struct fl_signal;
+typedef void (*fl_signal_cb)(void *arg, int signum);
+FL_MUST_CHECK int fl_signal_create(struct fl_loop *loop, int signum, fl_signal_cb fn, void *arg,
+                                   struct fl_signal **ret);
+void fl_signal_close(struct fl_signal *signal);
+
+/*
+ * A worker lane: one thread that runs jobs one after the other, away from the loops.
+ */
+struct fl_lane;
+FL_MUST_CHECK int fl_lane_create(const char *name, struct fl_lane **ret, struct fl_err *err);
+/* Queue work(arg) on the lane; afterwards done(arg) is posted to `loop` (when not NULL). */
+FL_MUST_CHECK int fl_lane_submit(struct fl_lane *lane, fl_loop_cb work, struct fl_loop *loop,
+                                 fl_loop_cb done, void *arg);
+/* Jobs queued or running. */
+unsigned fl_lane_pending(struct fl_lane *lane);
+/* Finish what is queued, join the thread, free. */
+void fl_lane_free(struct fl_lane *lane);
+
+/* A thread that runs a loop. */
+struct fl_thread;
+FL_MUST_CHECK int fl_thread_create(const char *name, fl_loop_cb fn, void *arg,
+                                   struct fl_thread **ret, struct fl_err *err);
+void fl_thread_join(struct fl_thread *thread); /* and free */
+
+#endif

@@ -1,0 +1,88 @@
+#ifndef FL_NN_NET_H
+#define FL_NN_NET_H
+
+/*
+ * Networks: a stack of layers over one parameter block, softmax cross-entropy on top.
+ *
+ * A network is described by its input dimensions (channels, height, width; or one
+ * number for a flat input) and one text per layer:
+ *     "dense 200", "relu", "flatten"        (more with the convolution issue)
+ * The last layer is a dense one whose width is the number of classes.
+ *
+ * Two orders of parameters: the exported order (PyTorch's, see libfl/model/layout.h)
+ * and the internal one, which kernels choose and which nothing outside this room
+ * interprets. Solver operands (anchor, control, …) live in the internal order:
+ * convert them once with fl_net_import(); norms and sums are the same in both.
+ *
+ * Purity: no clock, no I/O, no threads; randomness comes in as a generator.
+ * Memory: all of it is taken by fl_net_create(); nothing is allocated in a step.
+ * Threading: a network belongs to one thread.
+ */
+
+#include "libfl/base/rng.h"
+#include "libfl/model/layout.h"
+
+#define FL_NET_MAX_LAYERS     256
+#define FL_NET_MAX_INPUT_DIMS 3
+
+struct fl_net_spec {
+    size_t input[FL_NET_MAX_INPUT_DIMS];
+    size_t n_input;
+    const char *const *layers;
+    size_t n_layers;
+};
+
+/* A named network of ALGORITHMS 10; FL_ENOENT with the known names. Static memory. */
+FL_MUST_CHECK int fl_net_preset(const char *name, struct fl_net_spec *ret, struct fl_err *err);
+/* Names of the presets, NULL-terminated. */
+const char *const *fl_net_presets(void);
+
+struct fl_net;
+
+/* FL_ECONF names the layer ("layer 3 'dense x': …"). `max_batch` samples at most per call. */
+FL_MUST_CHECK int fl_net_create(const struct fl_net_spec *spec, size_t max_batch,
+                                struct fl_net **ret, struct fl_err *err);
+void fl_net_free(struct fl_net *net);
+
+/* Layout in the exported order; owned by the network. */
+const struct fl_layout *fl_net_layout(const struct fl_net *net);
+size_t fl_net_inputs(const struct fl_net *net); /* floats of one sample */
+size_t fl_net_classes(const struct fl_net *net);
+/* Floats of an internal block: at least fl_layout_count(), padding included and zero. */
+size_t fl_net_block(const struct fl_net *net);
+
+/* uniform(+-1/sqrt(fan_in)) for weights and biases (ALGORITHMS 10), into the network. */
+void fl_net_init(struct fl_net *net, struct fl_rng *rng);
+/* Set or read the network's own parameters in exported order. */
+void fl_net_set(struct fl_net *net, const float *exported);
+void fl_net_get(const struct fl_net *net, float *exported);
+/* Convert any vector of the model's shape between the two orders. */
+void fl_net_import(const struct fl_net *net, float *internal, const float *exported);
+void fl_net_export(const struct fl_net *net, float *exported, const float *internal);
+/* The network's parameters in internal order, to be updated in place. */
+float *fl_net_params(struct fl_net *net);
+
+/*
+ * Called during the backward pass for each finished contiguous range of the internal
+ * block: `params` is fl_net_params() + offset, `grad` the mean gradient of the batch.
+ * The callee updates params[0..n). Ranges do not overlap; each trainable entry is
+ * visited once a step; buffers never.
+ */
+typedef void (*fl_net_update_cb)(void *ctx, size_t offset, size_t n, float *params,
+                                 const float *grad);
+
+/*
+ * One training step on x[batch][inputs], y[batch] (class numbers, checked by the
+ * caller to be < classes): forward, loss, backward, updates. `batch` is at least 1
+ * and at most max_batch. Returns the mean loss.
+ */
+double fl_net_step(struct fl_net *net, const float *x, const int32_t *y, size_t batch,
+                   fl_net_update_cb update, void *ctx);
+/* Sum of losses and number of correct predictions over `n` samples; n <= max_batch. */
+void fl_net_evaluate(struct fl_net *net, const float *x, const int32_t *y, size_t n,
+                     double *ret_loss_sum, size_t *ret_correct);
+/* Mean gradient of a batch in internal order, buffers zero. Leaves the parameters alone. */
+double fl_net_gradient(struct fl_net *net, const float *x, const int32_t *y, size_t batch,
+                       float *grad);
+
+#endif

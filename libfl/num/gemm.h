@@ -1,0 +1,30 @@
+#ifndef FL_NUM_GEMM_H
+#define FL_NUM_GEMM_H
+
+/*
+ * The only user of cblas. Row-major single precision matrices.
+ *
+ * Threading: OpenBLAS is set to one thread by fl_gemm_init(); the same kernel on
+ * the same shapes then gives the same bits.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Once per process, before the first product: one BLAS thread. */
+void fl_gemm_init(void);
+/* Name of the BLAS kernel in use, for logs and benchmark output. */
+const char *fl_gemm_kernel(void);
+
+/*
+ * C[m][n] = alpha * op(A) * op(B) + beta * C, with op(A) m x k and op(B) k x n;
+ * lda, ldb, ldc are row strides of the stored matrices.
+ */
+void fl_gemm(bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *a,
+             size_t lda, const float *b, size_t ldb, float beta, float *c, size_t ldc);
+/* The same in plain C with double sums: the oracle of the tests. */
+void fl_gemm_ref(bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha,
+                 const float *a, size_t lda, const float *b, size_t ldb, float beta, float *c,
+                 size_t ldc);
+
+#endif

@@ -1,0 +1,129 @@
+#ifndef FL_RPC_CALL_H
+#define FL_RPC_CALL_H
+
+/*
+ * One gRPC call, on either side, without I/O: length-prefixed messages, status,
+ * metadata, deadlines, flow control by consumption. The transport below (libfl/h2)
+ * drives it through call_transport.h.
+ *
+ * Callbacks never run inside the function that caused them; they run from the
+ * transport's receive, tick or dispatch step. on_closed is the last one; the call is
+ * freed after it returns.
+ *
+ * Limits: one message at most fl_rpc_limits.message_bytes (RESOURCE_EXHAUSTED and the
+ * call ends); at most queue_bytes queued for sending (FL_ELIMIT, nothing is queued).
+ * Threading: a call belongs to the loop of its connection.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libfl/base/buf.h"
+
+enum fl_grpc_status {
+    FL_GRPC_OK = 0,
+    FL_GRPC_CANCELLED = 1,
+    FL_GRPC_UNKNOWN = 2,
+    FL_GRPC_INVALID_ARGUMENT = 3,
+    FL_GRPC_DEADLINE_EXCEEDED = 4,
+    FL_GRPC_NOT_FOUND = 5,
+    FL_GRPC_ALREADY_EXISTS = 6,
+    FL_GRPC_PERMISSION_DENIED = 7,
+    FL_GRPC_RESOURCE_EXHAUSTED = 8,
+    FL_GRPC_FAILED_PRECONDITION = 9,
+    FL_GRPC_ABORTED = 10,
+    FL_GRPC_OUT_OF_RANGE = 11,
+    FL_GRPC_UNIMPLEMENTED = 12,
+    FL_GRPC_INTERNAL = 13,
+    FL_GRPC_UNAVAILABLE = 14,
+    FL_GRPC_DATA_LOSS = 15,
+    FL_GRPC_UNAUTHENTICATED = 16
+};
+
+const char *fl_grpc_status_name(enum fl_grpc_status status);
+/* The only place that maps our codes to a status, and back for clients. */
+enum fl_grpc_status fl_grpc_status_from_err(int code);
+int fl_err_from_grpc_status(enum fl_grpc_status status);
+
+struct fl_call;
+
+struct fl_call_handler {
+    /*
+     * A whole message. `data` is borrowed unless fl_call_take() is called. Return true
+     * when it was dealt with; false to hold its window credit until fl_call_consume().
+     */
+    bool (*on_message)(struct fl_call *call, void *ctx, const uint8_t *data, size_t len);
+    /* The peer sends no more messages. May be NULL. */
+    void (*on_end)(struct fl_call *call, void *ctx);
+    /* The send queue fell below half its limit after having been above. May be NULL. */
+    void (*on_writable)(struct fl_call *call, void *ctx);
+    /* Always the last callback, exactly once. Client: the server's status. Server: OK when
+       the trailers were sent, CANCELLED when the peer reset, UNAVAILABLE when the
+       connection broke, DEADLINE_EXCEEDED. */
+    void (*on_closed)(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                      const char *message);
+};
+
+/* Handler and context of a call; the server's start callback sets them. */
+void fl_call_set_handler(struct fl_call *call, const struct fl_call_handler *handler, void *ctx);
+void *fl_call_ctx(const struct fl_call *call);
+
+/*
+ * Part of a message: copied when `blob` is NULL, otherwise data[0..len) lies in `blob`
+ * and a reference is kept until it was sent.
+ */
+struct fl_piece {
+    const void *data;
+    size_t len;
+    struct fl_blob *blob;
+};
+
+/* Queue one message. FL_ELIMIT: queue full; FL_ECLOSED: finished or closed; FL_ENOMEM. */
+FL_MUST_CHECK int fl_call_send(struct fl_call *call, const struct fl_piece *pieces, size_t n);
+/* Bytes queued and not yet handed to the socket. */
+size_t fl_call_queued(const struct fl_call *call);
+/* Inside on_message: take the message's memory (free with free()). */
+uint8_t *fl_call_take(struct fl_call *call);
+/* Give back window credit of `n` message bytes that on_message held. */
+void fl_call_consume(struct fl_call *call, size_t n);
+
+/* Server: end the call after what is queued. `message` is copied, may be NULL. */
+void fl_call_finish(struct fl_call *call, enum fl_grpc_status status, const char *message);
+/* Client: no more messages from this side. */
+void fl_call_end(struct fl_call *call);
+/* Either side: reset now, drop what is queued; on_closed follows. */
+void fl_call_cancel(struct fl_call *call);
+
+/* "127.0.0.1:50312" or "unix"; for logs. */
+const char *fl_call_peer(const struct fl_call *call);
+const char *fl_call_path(const struct fl_call *call);
+/* Request metadata value (server) or NULL; names in lower case. */
+const char *fl_call_metadata(const struct fl_call *call, const char *name);
+
+/* A method that a server offers: "/fl.v1.Federation/Attend". */
+struct fl_rpc_method {
+    const char *path;
+    /* A call has begun: set its handler. `ctx` is the service's. */
+    void (*start)(struct fl_call *call, void *ctx);
+    void *ctx;
+};
+
+/* Every limit of a connection in one table; all configurable, told to peers in Welcome. */
+struct fl_rpc_limits {
+    uint32_t streams;       /* concurrent calls of a connection */
+    uint32_t header_bytes;  /* header list of a call */
+    size_t message_bytes;   /* one message */
+    size_t queue_bytes;     /* queued for sending, per call */
+    uint32_t stream_window; /* bytes in flight per call; at least 2 * message_bytes */
+    uint32_t conn_window;   /* bytes in flight per connection */
+    uint32_t frame_bytes;   /* largest DATA frame either way */
+    uint32_t handshake_ms;  /* from accept to HTTP/2 settings */
+    uint32_t idle_ms;       /* connection without any call */
+    uint32_t resets;        /* streams a peer may reset per second (rapid reset) */
+};
+
+/* The defaults, each with its reason in the source. */
+void fl_rpc_limits_default(struct fl_rpc_limits *limits);
+
+#endif

@@ -1,0 +1,36 @@
+#ifndef FL_STRATEGY_POLICY_H
+#define FL_STRATEGY_POLICY_H
+
+/*
+ * What all policies of all slots have in common. A policy is one const struct in
+ * one file: its name, its option table and a few pure functions of (options,
+ * inputs, generator). Policies keep no globals, do no I/O and read no clock.
+ * Adding one touches its file, its test, the build list, the registry line and the
+ * table in the documents.
+ */
+
+#include "libfl/base/rng.h"
+#include "libfl/conf/options.h"
+#include "libfl/model/layout.h"
+
+enum fl_slot {
+    FL_SLOT_SELECTION,
+    FL_SLOT_FRACTION,
+    FL_SLOT_SOLVER,
+    FL_SLOT_UPLOAD,
+    FL_SLOT_CODEC,
+    FL_SLOT_AGGREGATE,
+    FL_SLOT_COUNT
+};
+
+struct fl_policy {
+    const char *name;   /* In the configuration and on the wire. */
+    const char *help;   /* One line: what it is for. */
+    const char *source; /* Paper and equation, or "ours". */
+    const struct fl_opt_spec *options;
+};
+
+/* "selection", "fraction", … */
+const char *fl_slot_name(enum fl_slot slot);
+
+#endif

@@ -1,0 +1,69 @@
+#ifndef FL_STRATEGY_STRATEGY_H
+#define FL_STRATEGY_STRATEGY_H
+
+/*
+ * A whole algorithm: one policy with its options for each slot (ALGORITHMS 15).
+ * A preset ("adafl+fedldf") is only a filling of the slots; each slot can then be set
+ * by itself. Combinations that make no sense are refused with the reason.
+ */
+
+#include "libfl/conf/yaml.h"
+#include "libfl/strategy/aggregate.h"
+#include "libfl/strategy/selection.h"
+#include "libfl/strategy/solver.h"
+#include "libfl/strategy/upload.h"
+
+struct fl_strategy {
+    char algorithm[FL_NAME_MAX]; /* preset it started from; "custom" without one */
+    const struct fl_selection_ops *selection;
+    const struct fl_fraction_ops *fraction;
+    const struct fl_solver_ops *solver;
+    const struct fl_upload_ops *upload;
+    const struct fl_codec_ops *codec;
+    const struct fl_aggregate_ops *aggregate;
+    struct fl_options *options[FL_SLOT_COUNT]; /* owned */
+};
+
+struct fl_preset {
+    const char *name;
+    const char *help;
+    const char *source;
+};
+
+/* Presets and policies, NULL-terminated tables for --help, check and the reference. */
+const struct fl_preset *fl_strategy_presets(void);
+const struct fl_policy *const *fl_strategy_policies(enum fl_slot slot);
+
+/* FL_ECONF with the nearest known name. */
+FL_MUST_CHECK int fl_strategy_create(const char *preset, struct fl_strategy **ret,
+                                     struct fl_err *err);
+void fl_strategy_free(struct fl_strategy *strategy);
+/* Put policy `name` with default options into a slot. */
+FL_MUST_CHECK int fl_strategy_set(struct fl_strategy *strategy, enum fl_slot slot, const char *name,
+                                  struct fl_err *err);
+/*
+ * `algorithm: NAME` and the map `strategy:` of a configuration file, whose entries
+ * are slot names with either a policy name or a map {policy: NAME, option: value, …}.
+ * A map without `policy` changes options of the preset's policy. Either node may be
+ * NULL ("fedavg" without both). Ends with fl_strategy_check().
+ */
+FL_MUST_CHECK int fl_strategy_load(const struct fl_conf_doc *doc,
+                                   const struct fl_conf_node *algorithm,
+                                   const struct fl_conf_node *strategy, struct fl_strategy **ret,
+                                   struct fl_err *err);
+/* FL_ECONF with the reason when the slots do not fit together (ALGORITHMS 15.1, 15.2). */
+FL_MUST_CHECK int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err);
+
+/* A slot that the client fills (solver, codec) from its wire form: name and option texts. */
+struct fl_slot_option {
+    const char *name;
+    const char *value;
+};
+FL_MUST_CHECK int fl_solver_by_name(const char *name, const struct fl_slot_option *options,
+                                    size_t n, const struct fl_solver_ops **ret_ops,
+                                    struct fl_options **ret_options, struct fl_err *err);
+FL_MUST_CHECK int fl_codec_by_name(const char *name, const struct fl_slot_option *options, size_t n,
+                                   const struct fl_codec_ops **ret_ops,
+                                   struct fl_options **ret_options, struct fl_err *err);
+
+#endif

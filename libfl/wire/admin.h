@@ -1,0 +1,81 @@
+#ifndef FL_WIRE_ADMIN_H
+#define FL_WIRE_ADMIN_H
+
+/* Messages of fl.v1.Admin, grpc.health.v1 and grpc.reflection.v1alpha. As messages.h. */
+
+#include "libfl/wire/messages.h"
+
+struct fl_wire_status {
+    char *federation, *phase, *algorithm, *version;
+    uint64_t round, rounds_committed, rounds_total;
+    uint32_t clients_known, clients_connected;
+    double accuracy, loss;
+    uint64_t uplink_bytes, uplink_bytes_full, downlink_bytes, feedback_bytes, uptime_ms;
+};
+
+struct fl_wire_why {
+    char *text;
+    char **missing;
+    size_t n_missing;
+};
+
+struct fl_wire_round {
+    uint64_t round;
+    uint32_t attempt, selected, responders;
+    double accuracy, loss, train_loss;
+    uint64_t uplink_bytes, uplink_bytes_full, downlink_bytes, feedback_bytes;
+    uint64_t started_ms, ended_ms;
+};
+
+struct fl_wire_client {
+    char *name, *agent, *state;
+    bool connected;
+    uint64_t samples, selected, accepted, rejected, lost, last_seen_ms;
+    double score, last_loss;
+};
+
+struct fl_wire_export_chunk {
+    uint64_t round;
+    const uint8_t *data; /* points into the decoded message */
+    size_t len;
+};
+
+FL_MUST_CHECK int fl_wire_status_encode(const struct fl_wire_status *status, struct fl_buf *out);
+FL_MUST_CHECK int fl_wire_status_decode(const void *data, size_t len, struct fl_wire_status *ret,
+                                        struct fl_err *err);
+void fl_wire_status_done(struct fl_wire_status *status);
+FL_MUST_CHECK int fl_wire_why_encode(const struct fl_wire_why *why, struct fl_buf *out);
+FL_MUST_CHECK int fl_wire_why_decode(const void *data, size_t len, struct fl_wire_why *ret,
+                                     struct fl_err *err);
+void fl_wire_why_done(struct fl_wire_why *why);
+FL_MUST_CHECK int fl_wire_round_encode(const struct fl_wire_round *round, struct fl_buf *out);
+FL_MUST_CHECK int fl_wire_round_decode(const void *data, size_t len, struct fl_wire_round *ret,
+                                       struct fl_err *err);
+FL_MUST_CHECK int fl_wire_client_encode(const struct fl_wire_client *client, struct fl_buf *out);
+FL_MUST_CHECK int fl_wire_client_decode(const void *data, size_t len, struct fl_wire_client *ret,
+                                        struct fl_err *err);
+void fl_wire_client_done(struct fl_wire_client *client);
+FL_MUST_CHECK int fl_wire_export_encode(const struct fl_wire_export_chunk *chunk,
+                                        struct fl_buf *out);
+FL_MUST_CHECK int fl_wire_export_decode(const void *data, size_t len,
+                                        struct fl_wire_export_chunk *ret, struct fl_err *err);
+/* ListRoundsRequest. The other requests of Admin are empty messages. */
+FL_MUST_CHECK int fl_wire_list_rounds_encode(uint32_t last, struct fl_buf *out);
+FL_MUST_CHECK int fl_wire_list_rounds_decode(const void *data, size_t len, uint32_t *ret_last,
+                                             struct fl_err *err);
+
+/* grpc.health.v1: numbers as in HealthCheckResponse.ServingStatus. */
+enum fl_wire_health { FL_WIRE_HEALTH_UNKNOWN, FL_WIRE_SERVING, FL_WIRE_NOT_SERVING };
+FL_MUST_CHECK int fl_wire_health_request_decode(const void *data, size_t len,
+                                                char service[FL_NAME_MAX], struct fl_err *err);
+FL_MUST_CHECK int fl_wire_health_reply_encode(int status, struct fl_buf *out);
+
+/*
+ * Answer one ServerReflectionRequest from the descriptors that were built in; every
+ * valid request has an answer (possibly an ErrorResponse). `services` (NULL-terminated)
+ * are the full names that this server offers.
+ */
+FL_MUST_CHECK int fl_wire_reflect(const void *data, size_t len, const char *const *services,
+                                  struct fl_buf *out, struct fl_err *err);
+
+#endif

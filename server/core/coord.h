@@ -1,0 +1,249 @@
+#ifndef FL_CORE_COORD_H
+#define FL_CORE_COORD_H
+
+/*
+ * The federation as a pure state machine: events in, effects out. No clock, no I/O,
+ * no threads, no randomness of its own (streams are keyed by the configured seed).
+ * The same events give the same effects, byte for byte.
+ *
+ *   IDLE -> SELECTING -> TRAINING -> PLANNING -> UPLOADING -> AGGREGATING -> EVALUATING
+ *     ^                     |  (PLANNING only when the upload slot needs feedback)    |
+ *     +---- retry ----------+                                                         v
+ *     +------------------------------------------------------------------------- COMMITTING
+ *   PAUSED, DRAINING, STOPPED beside them.
+ *
+ * Persist before promise: an effect that tells a client "accepted", or that starts
+ * work which depends on a decision, is sent only after the PERSISTED event of the
+ * record it depends on.
+ *
+ * One timeout model: a deadline per phase. fl_coord_deadline() is when the caller
+ * must step FL_EV_TICK at the latest.
+ *
+ * Ownership: events are borrowed for the call. Effects and everything they point to
+ * stay valid until the next step.
+ * Threading: one thread.
+ */
+
+#include "libfl/strategy/strategy.h"
+#include "server/core/records.h"
+
+enum fl_phase {
+    FL_PHASE_IDLE,
+    FL_PHASE_SELECTING,
+    FL_PHASE_TRAINING,
+    FL_PHASE_PLANNING,
+    FL_PHASE_UPLOADING,
+    FL_PHASE_AGGREGATING,
+    FL_PHASE_EVALUATING,
+    FL_PHASE_COMMITTING,
+    FL_PHASE_PAUSED,
+    FL_PHASE_DRAINING,
+    FL_PHASE_STOPPED,
+    FL_PHASE_COUNT
+};
+
+struct fl_coord_conf {
+    uint64_t seed;
+    uint64_t rounds;         /* 0: without end */
+    uint32_t population;     /* N of the fraction; 0: all known clients */
+    uint32_t start_clients;  /* alive before the first round of a run begins */
+    uint32_t min_clients;    /* alive before any round begins */
+    uint32_t min_responders; /* fewer accepted updates: abort, retry after retry_ms */
+    double over_selection;   /* select ceil(K * this), aggregate whoever arrives; >= 1 */
+    uint64_t train_ms;       /* deadline from task to report */
+    uint64_t upload_ms;      /* deadline from plan to accepted upload */
+    uint64_t evaluate_ms;    /* deadline of client evaluation */
+    uint64_t retry_ms;       /* first pause after an aborted attempt, doubled up to 64 times */
+    uint32_t evaluate_every; /* 0: never; the last round is always evaluated otherwise */
+    bool evaluate_server;    /* the server has a test set */
+    bool evaluate_clients;   /* ask all connected clients that have test data */
+    double learning_rate;
+    double learning_rate_decay; /* eta_t = eta * decay^(t-1) */
+    bool backfill;              /* ldf: ask the next-ranked once when an uploader goes silent */
+    const struct fl_strategy *strategy; /* keeps a reference to */
+    const struct fl_layout *layout;     /* keeps a reference to */
+};
+
+/* State to continue from after a restart. */
+struct fl_coord_resume {
+    uint64_t committed; /* last committed round, 0: none */
+    const struct fl_client_rec *clients;
+    size_t n_clients;
+    /* The open round, when a selection was persisted and no commit: parts that are not
+       ACCEPTED start over, ACCEPTED ones count as they are. n_parts 0: none. */
+    uint64_t open_round;
+    uint32_t open_attempt;
+    bool planned; /* a plan was persisted */
+    const struct fl_part_rec *parts;
+    size_t n_parts;
+};
+
+enum fl_event_type {
+    FL_EV_START = 1,
+    FL_EV_TICK,           /* a deadline has passed, or just time */
+    FL_EV_CLIENT_JOINED,  /* u.joined; a second one for the same name replaces the first */
+    FL_EV_CLIENT_LOST,    /* u.client */
+    FL_EV_REPORT,         /* u.report */
+    FL_EV_CLIENT_FAILED,  /* u.failed */
+    FL_EV_UPLOAD_STORED,  /* u.upload: complete, valid, on disk */
+    FL_EV_UPLOAD_INVALID, /* u.upload.reason */
+    FL_EV_EVAL_REPORT,    /* u.eval: a client's evaluation */
+    FL_EV_PERSISTED,      /* u.seq */
+    FL_EV_AGGREGATED,     /* u.aggregated */
+    FL_EV_EVALUATED,      /* u.evaluated: server evaluation done */
+    FL_EV_COMMITTED,      /* u.seq */
+    FL_EV_WORK_FAILED,    /* u.failed_work: aggregate, evaluate, persist or commit failed */
+    FL_EV_PAUSE,
+    FL_EV_RESUME,
+    FL_EV_DRAIN /* no new round; after the open one: STOPPED */
+};
+
+struct fl_event {
+    enum fl_event_type type;
+    uint64_t now_ms;  /* monotonic */
+    uint64_t wall_ms; /* for records */
+    union {
+        struct {
+            const char *name;
+            const char *agent;
+            uint64_t samples;
+            uint64_t evaluation_samples;
+        } joined;
+        uint32_t client;
+        struct {
+            uint32_t client;
+            uint64_t round;
+            uint32_t attempt;
+            uint64_t samples, steps;
+            double train_loss;
+            const float *divergence; /* [n_divergence], checked by the core */
+            size_t n_divergence;
+        } report;
+        struct {
+            uint32_t client;
+            uint64_t round;
+            uint32_t attempt;
+            const char *reason;
+        } failed;
+        struct {
+            uint32_t client;
+            uint64_t round;
+            uint32_t attempt;
+            uint64_t bytes;
+            const char *reason;
+        } upload;
+        struct {
+            uint32_t client;
+            uint64_t round;
+            uint64_t samples, correct;
+            double loss_sum;
+        } eval;
+        uint64_t seq;
+        struct {
+            uint64_t seq;
+            const double *distance; /* [n_responders of the effect], NULL when not asked */
+        } aggregated;
+        struct {
+            uint64_t seq;
+            double accuracy, loss;
+        } evaluated;
+        struct {
+            uint64_t seq;
+            int code;
+            const char *reason;
+            uint32_t client; /* aggregate: whose update is bad; UINT32_MAX: none */
+        } failed_work;
+    } u;
+};
+
+enum fl_effect_type {
+    FL_EFF_TASK = 1,  /* to a client: train (plan included when `units` is set) */
+    FL_EFF_PLAN,      /* to a client: upload these units */
+    FL_EFF_ACCEPTED,  /* to a client */
+    FL_EFF_REJECTED,  /* to a client, with reason */
+    FL_EFF_DISMISSED, /* to a client: forget the round */
+    FL_EFF_EVALUATE_CLIENT,
+    FL_EFF_DRAIN_CLIENTS, /* to all: the federation is over or the server stops */
+    FL_EFF_CLIENT_ID,     /* answer to CLIENT_JOINED: the client's number */
+    FL_EFF_PERSIST_CLIENT,
+    FL_EFF_PERSIST_SELECTION, /* seq; round, attempt and parts */
+    FL_EFF_PERSIST_PLAN,      /* seq; parts with divergence and units */
+    FL_EFF_PERSIST_UPDATE,    /* seq; one part that was accepted */
+    FL_EFF_AGGREGATE,         /* seq; clients in client order with their parts */
+    FL_EFF_EVALUATE,          /* seq; the server evaluates the new model */
+    FL_EFF_COMMIT,            /* seq; round record and all client records */
+    FL_EFF_ROUND_OPEN,        /* pushes for (round, attempt) are welcome from now on */
+    FL_EFF_ROUND_CLOSED,      /* drop spool files of (round, attempt) */
+    FL_EFF_TRACE,             /* one readable line, part of the tested behaviour */
+    FL_EFF_FINISHED           /* all rounds done: STOPPED */
+};
+
+struct fl_effect {
+    enum fl_effect_type type;
+    uint64_t seq;
+    uint32_t client;
+    uint64_t round;
+    uint32_t attempt;
+    double learning_rate;
+    uint64_t client_seed;
+    uint64_t deadline_ms; /* span from now */
+    const uint8_t *units; /* [n_units] or NULL */
+    const char *text;     /* reason or trace line */
+    const struct fl_part_rec *parts;
+    size_t n_parts;
+    const struct fl_client_rec *clients;
+    size_t n_clients;
+    const struct fl_round_rec *record;
+    bool want_distance;
+};
+
+struct fl_effects {
+    const struct fl_effect *list;
+    size_t n;
+};
+
+struct fl_coord;
+
+FL_MUST_CHECK int fl_coord_create(const struct fl_coord_conf *conf,
+                                  const struct fl_coord_resume *resume, struct fl_coord **ret,
+                                  struct fl_err *err);
+void fl_coord_free(struct fl_coord *coord);
+
+/*
+ * Take one event. Events that do not fit (wrong round, unknown client, repeated) are
+ * answered or ignored, never an error. FL_ENOMEM leaves the state as it was.
+ */
+FL_MUST_CHECK int fl_coord_step(struct fl_coord *coord, const struct fl_event *event,
+                                struct fl_effects *ret);
+/* When the next FL_EV_TICK is due; UINT64_MAX: never. */
+uint64_t fl_coord_deadline(const struct fl_coord *coord);
+
+/* --- questions; answers are valid until the next step --- */
+
+enum fl_phase fl_coord_phase(const struct fl_coord *coord);
+const char *fl_phase_name(enum fl_phase phase);
+/* Open round, or the next one when none is open. */
+uint64_t fl_coord_round(const struct fl_coord *coord);
+uint32_t fl_coord_attempt(const struct fl_coord *coord);
+uint64_t fl_coord_committed(const struct fl_coord *coord);
+size_t fl_coord_clients(const struct fl_coord *coord);
+const struct fl_client_rec *fl_coord_client(const struct fl_coord *coord, uint32_t client);
+bool fl_coord_connected(const struct fl_coord *coord, uint32_t client);
+/* The client's part in the open round, or NULL. */
+const struct fl_part_rec *fl_coord_part(const struct fl_coord *coord, uint32_t client);
+/*
+ * May `client` push for (round, attempt) now? FL_OK, FL_EEXIST when it was accepted
+ * already, FL_ESTATE with the reason in `err`. On FL_OK `*ret_units` is its grant.
+ */
+FL_MUST_CHECK int fl_coord_may_push(const struct fl_coord *coord, uint32_t client, uint64_t round,
+                                    uint32_t attempt, const uint8_t **ret_units,
+                                    struct fl_err *err);
+/*
+ * One line: what the round waits for and until when ("round 7 is UPLOADING: 3 of 4
+ * uploads are in, waiting 12.3 s more for: edge-04"). Names of the missing go to
+ * missing[max]; `*ret_missing` counts them all.
+ */
+void fl_coord_why(const struct fl_coord *coord, uint64_t now_ms, char *out, size_t size,
+                  const char **missing, size_t max, size_t *ret_missing);
+
+#endif

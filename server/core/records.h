@@ -1,0 +1,64 @@
+#ifndef FL_CORE_RECORDS_H
+#define FL_CORE_RECORDS_H
+
+/*
+ * What a federation remembers: plain records that the core fills and the store
+ * writes. Client numbers are indices into the client table, given in the order of
+ * first contact and never reused; client *order* is ascending name.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libfl/base/str.h"
+
+struct fl_client_rec {
+    uint32_t id;
+    char name[FL_NAME_MAX];
+    char agent[FL_NAME_MAX];
+    uint64_t samples;
+    double score;
+    bool scored; /* score was set by the selection policy */
+    uint64_t n_selected, n_accepted, n_rejected, n_lost;
+    double last_loss;
+    uint64_t last_seen_ms; /* wall clock */
+};
+
+/* How far a selected client has come in a round. */
+enum fl_part_state {
+    FL_PART_SELECTED = 1, /* task sent or to be sent */
+    FL_PART_REPORTED,     /* trained, report is in */
+    FL_PART_PLANNED,      /* asked to upload */
+    FL_PART_ACCEPTED,     /* upload on disk and acknowledged */
+    FL_PART_EMPTY,        /* the plan asks nothing of it: takes part without upload */
+    FL_PART_REJECTED,
+    FL_PART_LOST /* silent, failed or late */
+};
+
+struct fl_part_rec {
+    uint32_t client;
+    enum fl_part_state state;
+    uint64_t samples, steps;
+    double train_loss;
+    float *divergence; /* [n_units] or NULL */
+    uint8_t *units;    /* [n_units] grant, or NULL before the plan */
+    uint64_t upload_bytes;
+};
+
+struct fl_round_rec {
+    uint64_t round;
+    uint32_t attempt;
+    uint32_t n_selected, n_responders;
+    double accuracy, loss; /* negative accuracy: not evaluated */
+    double train_loss;
+    uint64_t uplink_bytes;         /* coded payload accepted, feedback included */
+    uint64_t feedback_bytes;       /* 4 a unit and report, when the upload slot needs feedback */
+    uint64_t uplink_bytes_full;    /* 4 (d + s) a responder */
+    uint64_t downlink_bytes;       /* 4 (d + s) a selected client */
+    uint64_t started_ms, ended_ms; /* wall clock */
+};
+
+const char *fl_part_state_name(enum fl_part_state state);
+
+#endif

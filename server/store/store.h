@@ -1,0 +1,136 @@
+#ifndef FL_STORE_STORE_H
+#define FL_STORE_STORE_H
+
+/*
+ * State on disk: SQLite for records, safetensors checkpoints, spool files.
+ *
+ *   <dir>/federation.db          records, schema version with migrations (WAL)
+ *   <dir>/models/round-NNNNNN.safetensors, round-NNNNNN.<state>.safetensors
+ *   <dir>/spool/NNNNNN-AAA-<client>.upd
+ *
+ * A round is committed by: checkpoint (write, fsync, rename, fsync folder), then one
+ * transaction. A crash anywhere resumes at the last persisted point; a checkpoint
+ * that the database does not know is ignored and removed.
+ *
+ * Threading: a store belongs to one thread (the database lane); spool and model
+ * functions take only paths and may run on any lane.
+ * Errors: FL_EIO and others with file and reason. FL_EVERSION: written by a newer
+ * version; FL_ESTATE: the folder belongs to another federation or model.
+ */
+
+#include "libfl/model/layout.h"
+#include "server/core/coord.h"
+
+enum fl_durability {
+    FL_DURABLE_PROCESS, /* survives a kill -9 */
+    FL_DURABLE_POWER    /* survives the machine: fsync before "accepted" */
+};
+
+struct fl_store;
+
+/* Open or create. `federation` and the layout digest must match what is there. */
+FL_MUST_CHECK int fl_store_open(const char *dir, const char *federation,
+                                const struct fl_layout *layout, enum fl_durability durability,
+                                struct fl_store **ret, struct fl_err *err);
+void fl_store_close(struct fl_store *store);
+
+/* Everything to continue from; owned by the caller, free with fl_store_resume_done(). */
+FL_MUST_CHECK int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret,
+                                struct fl_err *err);
+void fl_store_resume_done(struct fl_coord_resume *resume);
+
+FL_MUST_CHECK int fl_store_put_client(struct fl_store *store, const struct fl_client_rec *client,
+                                      struct fl_err *err);
+FL_MUST_CHECK int fl_store_put_selection(struct fl_store *store, uint64_t round, uint32_t attempt,
+                                         const struct fl_part_rec *parts, size_t n,
+                                         struct fl_err *err);
+FL_MUST_CHECK int fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
+                                    const struct fl_part_rec *parts, size_t n, struct fl_err *err);
+FL_MUST_CHECK int fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt,
+                                      const struct fl_part_rec *part, struct fl_err *err);
+/* Round record, all clients' records; closes the open round. One transaction. */
+FL_MUST_CHECK int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
+                                  const struct fl_client_rec *clients, size_t n_clients,
+                                  struct fl_err *err);
+
+/* Newest `last` rounds (0: all) in rising order, one call each. */
+typedef int (*fl_store_round_cb)(void *ctx, const struct fl_round_rec *round);
+FL_MUST_CHECK int fl_store_rounds(struct fl_store *store, uint32_t last, fl_store_round_cb cb,
+                                  void *ctx, struct fl_err *err);
+/* Sums over all committed rounds. */
+FL_MUST_CHECK int fl_store_totals(struct fl_store *store, struct fl_round_rec *ret,
+                                  struct fl_err *err);
+
+/* --- models --- */
+
+/* Save theta and `n_state` state vectors (names in state_names) of a round. */
+FL_MUST_CHECK int fl_models_save(const char *dir, uint64_t round, const struct fl_layout *layout,
+                                 const float *theta, const float *const *state,
+                                 const char *const *state_names, size_t n_state, bool sync,
+                                 struct fl_err *err);
+/*
+ * Load the checkpoint of `round` (0: the initial model). FL_ENOENT when it is missing;
+ * a damaged file is FL_EFORMAT. Missing state vectors are zero.
+ */
+FL_MUST_CHECK int fl_models_load(const char *dir, uint64_t round, const struct fl_layout *layout,
+                                 float *theta, float *const *state, const char *const *state_names,
+                                 size_t n_state, struct fl_err *err);
+/* Remove checkpoints older than the newest `keep`, except every `every`-th (0: none),
+   and everything newer than `committed`. */
+FL_MUST_CHECK int fl_models_prune(const char *dir, uint64_t committed, uint32_t keep,
+                                  uint32_t every, struct fl_err *err);
+/* Path of a checkpoint. */
+FL_MUST_CHECK int fl_models_path(const char *dir, uint64_t round, const char *state_name, char *out,
+                                 size_t size);
+
+/* --- spool: one file per (round, attempt, client) --- */
+
+struct fl_spool_part {
+    uint32_t unit;
+    uint32_t codec; /* enum fl_codec_id */
+    uint64_t bytes;
+};
+
+struct fl_spool;
+
+/*
+ * Open for writing: create, or continue one whose manifest is equal (then
+ * `*ret_received` says how much is there). A different manifest starts over.
+ */
+FL_MUST_CHECK int fl_spool_open(const char *dir, uint64_t round, uint32_t attempt,
+                                const char *client, const struct fl_spool_part *parts,
+                                size_t n_parts, struct fl_spool **ret, uint64_t *ret_received,
+                                struct fl_err *err);
+/* Append at exactly the received offset (FL_ERANGE otherwise), never past the manifest (FL_ELIMIT).
+ */
+FL_MUST_CHECK int fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data,
+                                 size_t len, struct fl_err *err);
+/*
+ * All bytes are there: decode every unit to its end (shapes, counts, finite), check the
+ * norm bound (0: none), sync when `durability` asks. FL_EFORMAT, FL_ENUMERIC, FL_ERANGE
+ * (norm) with the unit's name; the file is then removed.
+ */
+FL_MUST_CHECK int fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout,
+                                  double norm_bound, enum fl_durability durability,
+                                  struct fl_err *err);
+uint64_t fl_spool_received(const struct fl_spool *spool);
+/* Close without removing. */
+void fl_spool_close(struct fl_spool *spool);
+/* Received bytes of a file that nobody has open; 0 when there is none. */
+uint64_t fl_spool_peek(const char *dir, uint64_t round, uint32_t attempt, const char *client);
+/* Remove every spool file but those of (round, attempt); round 0: all. */
+FL_MUST_CHECK int fl_spool_clean(const char *dir, uint64_t round, uint32_t attempt,
+                                 struct fl_err *err);
+
+/* A finished spool file for reading; `units[n_units]` says what it holds. */
+struct fl_spool_reader;
+FL_MUST_CHECK int fl_spool_reader_open(const char *dir, uint64_t round, uint32_t attempt,
+                                       const char *client, const struct fl_layout *layout,
+                                       struct fl_spool_reader **ret, struct fl_err *err);
+const uint8_t *fl_spool_reader_units(const struct fl_spool_reader *reader);
+/* A decoder over one unit, reading ahead into the reader's own buffer. */
+FL_MUST_CHECK int fl_spool_reader_unit(struct fl_spool_reader *reader, size_t unit,
+                                       struct fl_codec_decoder *ret);
+void fl_spool_reader_close(struct fl_spool_reader *reader);
+
+#endif

@@ -1,0 +1,285 @@
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/buf.h"
+#include "libfl/base/err.h"
+#include "libfl/base/fs.h"
+#include "libfl/base/log.h"
+#include "libfl/base/rng.h"
+#include "libfl/base/sm.h"
+#include "libfl/base/str.h"
+
+START_TEST(every_error_code_has_its_own_text)
+{
+#define X(name, num, text)                     \
+    ck_assert_str_eq(fl_strerror(name), text); \
+    ck_assert_int_eq(name, -(num));
+    FL_ERR_MAP(X)
+#undef X
+    ck_assert_str_eq(fl_strerror(-9999), "unknown error");
+}
+END_TEST
+
+START_TEST(wrapping_puts_the_outer_words_first)
+{
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_err_set(&err, FL_EIO, "disk %d", 7), FL_EIO);
+    ck_assert_int_eq(fl_err_wrap(&err, FL_EIO, "round %d", 3), FL_EIO);
+    ck_assert_str_eq(err.msg, "round 3: disk 7");
+    ck_assert_int_eq(fl_err_set(NULL, FL_EIO, "x"), FL_EIO);
+}
+END_TEST
+
+START_TEST(a_buffer_never_grows_past_its_limit)
+{
+    struct fl_buf buf;
+
+    fl_buf_init(&buf, 10);
+    ck_assert_int_eq(fl_buf_add(&buf, "0123456789", 10), FL_OK);
+    ck_assert_int_eq(fl_buf_add(&buf, "x", 1), FL_ELIMIT);
+    ck_assert_uint_eq(buf.len, 10);
+    fl_buf_drop(&buf, 4);
+    ck_assert_mem_eq(buf.data, "456789", 6);
+    ck_assert_int_eq(fl_buf_add(&buf, "x", SIZE_MAX), FL_ELIMIT);
+    fl_buf_done(&buf);
+}
+END_TEST
+
+static void count_release(void *ctx)
+{
+    ++*(int *)ctx;
+}
+
+START_TEST(a_blob_is_released_with_its_last_reference)
+{
+    struct fl_blob *blob = NULL;
+    int released = 0;
+
+    ck_assert_int_eq(fl_blob_wrap("abc", 3, count_release, &released, &blob), FL_OK);
+    ck_assert_ptr_eq(fl_blob_ref(blob), blob);
+    fl_blob_unref(blob);
+    ck_assert_int_eq(released, 0);
+    fl_blob_unref(blob);
+    ck_assert_int_eq(released, 1);
+    fl_blob_unref(NULL);
+}
+END_TEST
+
+START_TEST(streams_with_different_keys_differ_and_repeat)
+{
+    struct fl_rng a;
+    struct fl_rng b;
+
+    fl_rng_key(&a, 1, FL_RNG_SELECT, 2, 3);
+    fl_rng_key(&b, 1, FL_RNG_SELECT, 3, 2);
+    ck_assert_uint_ne(fl_rng_u64(&a), fl_rng_u64(&b));
+    fl_rng_key(&b, 1, FL_RNG_SELECT, 2, 3);
+    (void)fl_rng_u64(&b);
+    ck_assert_uint_eq(fl_rng_u64(&a), fl_rng_u64(&b));
+}
+END_TEST
+
+START_TEST(normals_have_mean_zero_and_variance_one)
+{
+    struct fl_rng rng;
+    double sum = 0.0;
+    double sq = 0.0;
+    int i;
+
+    fl_rng_seed(&rng, 42);
+    for (i = 0; i < 100000; i++) {
+        double x = fl_rng_normal(&rng);
+
+        sum += x;
+        sq += x * x;
+    }
+    ck_assert_double_lt(sum / 1e5, 0.02);
+    ck_assert_double_gt(sum / 1e5, -0.02);
+    ck_assert_double_eq_tol(sq / 1e5, 1.0, 0.02);
+}
+END_TEST
+
+START_TEST(below_is_uniform)
+{
+    struct fl_rng rng;
+    unsigned counts[7] = {0};
+    int i;
+
+    fl_rng_seed(&rng, 7);
+    for (i = 0; i < 70000; i++) {
+        counts[fl_rng_below(&rng, 7)]++;
+    }
+    for (i = 0; i < 7; i++) {
+        ck_assert_uint_gt(counts[i], 9600);
+        ck_assert_uint_lt(counts[i], 10400);
+    }
+}
+END_TEST
+
+START_TEST(a_state_machine_moves_only_where_its_table_allows)
+{
+    static const struct fl_sm_state states[] = {{"a", FL_SM_TO(1)}, {"b", 0}};
+    struct fl_sm sm;
+
+    fl_sm_init(&sm, states, 2, 0);
+    ck_assert(!fl_sm_can(&sm, 0));
+    ck_assert(!fl_sm_can(&sm, 5));
+    fl_sm_move(&sm, 1);
+    ck_assert_str_eq(fl_sm_name(&sm), "b");
+    ck_assert(!fl_sm_can(&sm, 0));
+}
+END_TEST
+
+START_TEST(quoted_text_holds_no_control_character)
+{
+    char out[32];
+
+    ck_assert_str_eq(fl_log_quote(out, sizeof(out), "a'\n\xff", 4), "'a\\x27\\x0a\\xff'");
+    ck_assert_str_eq(fl_log_quote(out, 12, "abcdefghijk", 11), "'abcdef...'");
+}
+END_TEST
+
+START_TEST(a_typing_slip_finds_its_word_and_nonsense_does_not)
+{
+    static const char *const names[] = {"deadline", "min_clients", "seed"};
+
+    ck_assert_str_eq(fl_str_nearest("dedline", names, 3), "deadline");
+    ck_assert_str_eq(fl_str_nearest("min_client", names, 3), "min_clients");
+    ck_assert_ptr_null(fl_str_nearest("zzzzzzzz", names, 3));
+}
+END_TEST
+
+START_TEST(names_become_file_names_safely)
+{
+    char longest[FL_NAME_MAX + 1];
+
+    ck_assert(fl_name_valid("edge-04.site_1"));
+    ck_assert(!fl_name_valid(""));
+    ck_assert(!fl_name_valid("../etc"));
+    ck_assert(!fl_name_valid(".hidden"));
+    ck_assert(!fl_name_valid("a/b"));
+    (void)memset(longest, 'a', FL_NAME_MAX);
+    longest[FL_NAME_MAX] = '\0';
+    ck_assert(!fl_name_valid(longest));
+    longest[FL_NAME_MAX - 1] = '\0';
+    ck_assert(fl_name_valid(longest));
+}
+END_TEST
+
+START_TEST(numbers_are_parsed_whole_or_not_at_all)
+{
+    uint64_t u = 0;
+    double d = 0.0;
+
+    ck_assert_int_eq(fl_str_to_u64("18446744073709551615", &u), FL_OK);
+    ck_assert_int_eq(fl_str_to_u64("18446744073709551616", &u), FL_ERANGE);
+    ck_assert_int_eq(fl_str_to_u64("12x", &u), FL_EINVAL);
+    ck_assert_int_eq(fl_str_to_u64("-1", &u), FL_EINVAL);
+    ck_assert_int_eq(fl_str_to_double("nan", &d), FL_EINVAL);
+    ck_assert_int_eq(fl_str_to_double("1e-3", &d), FL_OK);
+}
+END_TEST
+
+START_TEST(a_replaced_file_holds_the_new_bytes_and_leaves_no_temporary)
+{
+    char dir[] = "/tmp/fl-base-XXXXXX";
+    char path[64];
+    char tmp[80];
+    struct fl_buf buf;
+    struct fl_err err = {0};
+
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/f", dir);
+    (void)snprintf(tmp, sizeof(tmp), "%s.tmp", path);
+    ck_assert_int_eq(fl_fs_replace(path, "one", 3, true, &err), FL_OK);
+    ck_assert_int_eq(fl_fs_replace(path, "two!", 4, true, &err), FL_OK);
+    ck_assert_int_eq(fl_fs_read(path, 100, &buf, &err), FL_OK);
+    ck_assert_uint_eq(buf.len, 4);
+    ck_assert_mem_eq(buf.data, "two!", 4);
+    fl_buf_done(&buf);
+    ck_assert(!fl_fs_exists(tmp));
+    ck_assert_int_eq(fl_fs_read(path, 3, &buf, &err), FL_ELIMIT);
+    ck_assert_int_eq(fl_fs_remove(path), FL_OK);
+    ck_assert_int_eq(fl_fs_remove(path), FL_OK);
+    ck_assert_int_eq(fl_fs_read(path, 3, &buf, &err), FL_ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.msg, path));
+    (void)rmdir(dir);
+}
+END_TEST
+
+START_TEST(a_folder_is_locked_once_and_the_holder_is_named)
+{
+    char dir[] = "/tmp/fl-base-XXXXXX";
+    char path[64];
+    char pid[32];
+    struct fl_err err = {0};
+    int a = -1;
+    int b = -1;
+
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    ck_assert_int_eq(fl_fs_lock_dir(dir, &a, &err), FL_OK);
+    ck_assert_int_eq(fl_fs_lock_dir(dir, &b, &err), FL_EINUSE);
+    (void)snprintf(pid, sizeof(pid), "%ld", (long)getpid());
+    ck_assert_ptr_nonnull(strstr(err.msg, pid));
+    (void)close(a);
+    ck_assert_int_eq(fl_fs_lock_dir(dir, &b, &err), FL_OK);
+    (void)close(b);
+    (void)snprintf(path, sizeof(path), "%s/.lock", dir);
+    (void)unlink(path);
+    (void)rmdir(dir);
+}
+END_TEST
+
+START_TEST(folders_are_made_with_their_parents)
+{
+    char dir[] = "/tmp/fl-base-XXXXXX";
+    char path[64];
+    struct fl_err err = {0};
+
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/a/b", dir);
+    ck_assert_int_eq(fl_fs_mkdirs(path, &err), FL_OK);
+    ck_assert_int_eq(fl_fs_mkdirs(path, &err), FL_OK);
+    ck_assert_int_eq(fl_fs_mkdirs("/proc/nope/x", &err), FL_ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "/proc/nope"));
+    (void)rmdir(path);
+    (void)snprintf(path, sizeof(path), "%s/a", dir);
+    (void)rmdir(path);
+    (void)rmdir(dir);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("base");
+    TCase *tc = tcase_create("base");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_test(tc, every_error_code_has_its_own_text);
+    tcase_add_test(tc, wrapping_puts_the_outer_words_first);
+    tcase_add_test(tc, a_buffer_never_grows_past_its_limit);
+    tcase_add_test(tc, a_blob_is_released_with_its_last_reference);
+    tcase_add_test(tc, streams_with_different_keys_differ_and_repeat);
+    tcase_add_test(tc, normals_have_mean_zero_and_variance_one);
+    tcase_add_test(tc, below_is_uniform);
+    tcase_add_test(tc, a_state_machine_moves_only_where_its_table_allows);
+    tcase_add_test(tc, quoted_text_holds_no_control_character);
+    tcase_add_test(tc, a_typing_slip_finds_its_word_and_nonsense_does_not);
+    tcase_add_test(tc, names_become_file_names_safely);
+    tcase_add_test(tc, numbers_are_parsed_whole_or_not_at_all);
+    tcase_add_test(tc, a_replaced_file_holds_the_new_bytes_and_leaves_no_temporary);
+    tcase_add_test(tc, a_folder_is_locked_once_and_the_holder_is_named);
+    tcase_add_test(tc, folders_are_made_with_their_parents);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

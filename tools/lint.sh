@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# What a compiler does not check: formatting, the arrows between the rooms, libraries used outside
+# Word splitting of file lists is meant here: no file of ours has a blank in its name.
+# shellcheck disable=SC2046,SC2086
+# their room, banned functions, purity of the cores, sizes. Exits 1 with one line per finding.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+fail=0
+say() { printf '%s\n' "$*"; fail=1; }
+
+files=$(git ls-files -co --exclude-standard '*.c' '*.h' | while read -r f; do [ -f "$f" ] && echo "$f"; done)
+
+# 1 Formatting: clang-format 14 is what Debian 12 has; another version formats differently.
+if command -v clang-format-14 >/dev/null 2>&1; then
+
+  out=$(clang-format-14 --dry-run -Werror $files 2>&1 | grep -E 'error:' | head -20)
+  [ -n "$out" ] && say "formatting (make format repairs it):
+$out"
+else
+  echo "lint: clang-format-14 is not installed, formatting was not checked"
+fi
+
+# 2 Arrows: which rooms a room may include (besides itself). docs/architecture.md has the picture.
+# shellcheck disable=SC2034
+{
+lower_conf="base"
+lower_num="base"
+lower_model="num base"
+lower_nn="model num base"
+lower_data="num base"
+lower_strategy="nn model conf num base"
+lower_wire="model num base"
+lower_rpc="wire model base"
+lower_h2="rpc base"
+lower_net="base"
+lower_grpc="net h2 rpc wire base"
+lower_sim="base"
+}
+for f in $files; do
+  case "$f" in
+    libfl/*) room=${f#libfl/}; room=${room%%/*}; var="lower_$room"; allowed="${!var-}"
+      for inc in $(sed -n 's/^#include "\([^"]*\)".*/\1/p' "$f"); do
+        case "$inc" in
+          libfl/*) to=${inc#libfl/}; to=${to%%/*}
+            [ "$to" = "$room" ] && continue
+            case " $allowed " in *" $to "*) ;; *) say "$f: room $room must not include $inc" ;; esac ;;
+          server/*|client/*|tools/*|tests/*|bench/*) say "$f: a libfl room must not include $inc" ;;
+          fl/v1/*|grpc/*|proto/*) [ "$room" = wire ] || say "$f: generated messages belong to libfl/wire" ;;
+        esac
+      done ;;
+    server/*|client/*)
+      side=${f%%/*}; room=${f#*/}; room=${room%%/*}
+      for inc in $(sed -n 's/^#include "\([^"]*\)".*/\1/p' "$f"); do
+        case "$inc" in
+          "$side"/*) to=${inc#*/}; to=${to%%/*}
+            case "$side/$room:$to" in
+              */core:core|server/store:store|server/store:core|server/srv:*|client/train:train|client/cli:*) ;;
+              *) say "$f: room $side/$room must not include $inc" ;;
+            esac ;;
+          server/*|client/*|tools/*|tests/*|bench/*) say "$f: $side must not include $inc" ;;
+          libfl/*) to=${inc#libfl/}; to=${to%%/*}
+            case "$room:$to" in
+              core:base|core:conf|core:num|core:model|core:nn|core:strategy) ;;
+              core:*) say "$f: the core must not include $inc" ;;
+              store:base|store:conf|store:num|store:model|store:nn|store:strategy) ;;
+              store:*) say "$f: the store must not include $inc" ;;
+              train:base|train:conf|train:num|train:model|train:nn|train:strategy|train:data) ;;
+              train:*) say "$f: the trainer must not include $inc" ;;
+            esac ;;
+          fl/v1/*|grpc/*) say "$f: generated messages belong to libfl/wire" ;;
+        esac
+      done ;;
+  esac
+done
+
+# 3 Libraries only in their room.
+only() { # pattern, allowed path regex, name
+  out=$(grep -nE "^#include <($1)" $files /dev/null | grep -vE "^($2)" | head -5)
+  [ -n "$out" ] && say "$3 outside its room:
+$out"
+}
+only 'uv\.h' 'libfl/net/|tests/' libuv
+only 'nghttp2/' 'libfl/h2/|tests/' nghttp2
+only 'openssl/' 'libfl/net/tls|libfl/model/digest' OpenSSL
+only 'sqlite3\.h' 'server/store/|tests/' SQLite
+only 'cblas\.h|openblas' 'libfl/num/|bench/' BLAS
+only 'yaml\.h' 'libfl/conf/' libyaml
+only 'jansson\.h' 'libfl/model/|client/train/|tools/|tests/' jansson
+only 'zlib\.h' 'libfl/data/|tests/' zlib
+only 'systemd/' 'server/srv/|client/cli/' libsystemd
+
+# 4 Pure rooms: no clock, no I/O, no threads, no globals that change.
+pure=$(printf '%s\n' $files | grep -E '^(server/core|client/core|libfl/strategy|libfl/nn|libfl/num)/')
+out=$(grep -nE '^#include <(time\.h|sys/(socket|stat|time|file)\.h|pthread\.h|uv\.h|unistd\.h|fcntl\.h|threads\.h)>' $pure /dev/null | head -5)
+[ -n "$out" ] && say "a pure room includes a clock, I/O or threads:
+$out"
+out=$(grep -nE '\b(fopen|fprintf|printf|getenv|clock_gettime|gettimeofday|fl_clock_[a-z_]+)\(' $pure /dev/null | head -5)
+[ -n "$out" ] && say "a pure room does I/O or reads a clock:
+$out"
+out=$(grep -nE '^static [^(=]*[a-z_]+(\[[^]]*\])?( = [^;{]*)?;' $pure /dev/null | grep -vE 'const ' | head -5)
+[ -n "$out" ] && say "a pure room has a global that can change:
+$out"
+
+# 5 Banned functions.
+code=$(printf '%s\n' $files | grep -vE '^tests/fuzz/replay\.c$')
+out=$(grep -nE '(^|[^a-zA-Z0-9_>.])(strcpy|strcat|sprintf|vsprintf|gets|strtok|strncpy|strncat|atoi|atol|atof|sscanf|alloca|rand|srand|signal|localtime|gmtime|system|setjmp|longjmp)\(' $code /dev/null | head -10)
+[ -n "$out" ] && say "banned function:
+$out"
+out=$(grep -nE '(^|[^a-zA-Z0-9_])assert\(' $(printf '%s\n' $code | grep -v '^tests/') /dev/null | head -5)
+[ -n "$out" ] && say "assert outside tests (FL_REQUIRE stays on in releases):
+$out"
+out=$(grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $code /dev/null | head -5)
+[ -n "$out" ] && say "mark of unfinished work:
+$out"
+
+# 6 Sizes: aim at 500 lines and 60 a function; over 800 and 100 needs a split.
+for f in $files; do
+  n=$(wc -l < "$f")
+  [ "$n" -gt 800 ] && say "$f: $n lines, more than 800"
+done
+out=$(awk 'FNR==1{open=0} /^\{/{open=FNR} /^\}/{if(open&&FNR-open>100)printf "%s:%d: function of %d lines\n",FILENAME,open,FNR-open;open=0}' $files)
+[ -n "$out" ] && say "$out"
+
+# 7 Headers: a guard named after the path's last folder and file.
+for f in $(printf '%s\n' $files | grep '\.h$'); do
+  grep -qE '^#ifndef FL_[A-Z0-9_]+_H$' "$f" || say "$f: include guard FL_…_H is missing"
+done
+
+# 8 Shell.
+if command -v shellcheck >/dev/null 2>&1; then
+  sh=$(git ls-files -co --exclude-standard '*.sh' '.ci/run' | while read -r f; do [ -f "$f" ] && echo "$f"; done)
+
+  out=$(shellcheck -S warning $sh 2>&1 | head -20)
+  [ -n "$out" ] && say "shellcheck:
+$out"
+fi
+
+[ "$fail" -eq 0 ] && echo "lint: clean"
+exit "$fail"
