@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What a compiler does not check: formatting, the arrows between the rooms, libraries used outside
+# their room, banned functions, purity of the cores, sizes. Exits 1 with one line per finding.
 # Word splitting of file lists is meant here: no file of ours has a blank in its name.
 # shellcheck disable=SC2046,SC2086
-# their room, banned functions, purity of the cores, sizes. Exits 1 with one line per finding.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 fail=0
