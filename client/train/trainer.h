@@ -31,6 +31,10 @@ struct fl_train_task {
     double learning_rate;
     uint64_t seed;
     uint64_t deadline_ms; /* span; the command is ended after it */
+    uint32_t n_selected;  /* K_t; 0: not told */
+    /* In the order of solver->inputs and solver->keeps; NULL when it has none. */
+    const struct fl_solver_bytes *inputs;
+    const struct fl_solver_bytes *kept;
     atomic_bool *cancel;
     /* Progress for logs: done of total steps; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
@@ -45,6 +49,9 @@ struct fl_train_result {
     bool has_received; /* evaluation of the received model on the local test data */
     uint64_t eval_samples, eval_correct;
     double eval_loss_sum;
+    /* In the order of solver->keeps and solver->sends; owned. */
+    struct fl_buf *kept, *sent;
+    size_t n_kept, n_sent;
 };
 void fl_train_result_done(struct fl_train_result *result);
 
@@ -60,6 +67,7 @@ struct fl_command_conf {
     uint64_t time_limit_ms;  /* 0: only the task's deadline */
     uint64_t memory_bytes;   /* 0: none; RLIMIT_AS */
     uint64_t samples;        /* told to the server before the program ever ran */
+    const char *data;        /* told to the program in task.json as its data; NULL: none */
 };
 FL_MUST_CHECK int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **ret,
                                      struct fl_err *err);

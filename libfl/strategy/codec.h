@@ -22,7 +22,7 @@ enum fl_codec_id {
     FL_CODEC_TERNARY = 5
 };
 
-/* Up to `len` bytes at `offset` of the coded unit, exactly; FL_EFORMAT past its end. */
+/* Exactly `len` bytes at `offset` of the coded unit; FL_EFORMAT past its end. */
 struct fl_codec_reader {
     int (*read)(void *ctx, uint64_t offset, void *out, size_t len);
     void *ctx;
@@ -60,5 +60,28 @@ extern const struct fl_codec_ops fl_codec_float32;
 
 /* By wire number; NULL when unknown. */
 const struct fl_codec_ops *fl_codec_by_id(int id);
+
+/*
+ * Set up a decoder and read the head of the coded unit. Keeps references to `ops` and
+ * `layout` and copies `reader`. FL_EFORMAT when the coded unit is longer than this codec
+ * can make it, before anything is read.
+ */
+FL_MUST_CHECK int fl_codec_open(struct fl_codec_decoder *d, const struct fl_codec_ops *ops,
+                                const struct fl_layout *layout, size_t unit,
+                                const struct fl_codec_reader *reader);
+/*
+ * Decode an opened unit to its end and throw the values away: the validation that an
+ * upload passes before it is accepted. `*ret_norm_sq` is the squared norm over the
+ * trainable entries; it may overflow to infinity with finite entries.
+ */
+FL_MUST_CHECK int fl_codec_validate(struct fl_codec_decoder *d, double *ret_norm_sq);
+
+/* A reader over bytes in memory, which must outlive it. */
+struct fl_codec_memory {
+    const uint8_t *data;
+    size_t len;
+};
+/* Borrows `memory` for as long as the reader is used. */
+struct fl_codec_reader fl_codec_memory_reader(const struct fl_codec_memory *memory);
 
 #endif

@@ -18,6 +18,12 @@ struct fl_select_input {
     size_t want;           /* K_t, 1 <= want <= n */
 };
 
+enum fl_distance {
+    FL_DISTANCE_NONE,
+    FL_DISTANCE_NEW, /* ||theta^{t+1} - theta_i||, from the aggregation pass */
+    FL_DISTANCE_OLD  /* ||theta^t - theta_i||, from the reports' divergences */
+};
+
 struct fl_selection_ops {
     struct fl_policy policy;
     /*
@@ -34,13 +40,20 @@ struct fl_selection_ops {
                  uint32_t *chosen);
     /*
      * After a committed round: distance[r] of responder index who[r] (into the `n`
-     * known clients), d_i of ALGORITHMS 5.3 or 15.3.5. Non-finite or zero sums
-     * leave the scores alone.
+     * known clients, each at most once), d_i of ALGORITHMS 5.3 or 15.3.5. Non-finite
+     * or zero sums leave the scores alone.
      */
     void (*update)(const struct fl_options *o, uint64_t round, double *scores, size_t n,
                    const uint32_t *who, const double *distance, size_t n_responders);
-    bool needs_distance;
+    /* Where the d_i of update() come from; `partial` as in fl_upload_ops. NULL: unused. */
+    enum fl_distance (*distance)(const struct fl_options *o, bool partial);
 };
+
+/*
+ * d_i = sqrt(sum_l D[i][l]^2) = ||theta_i - theta^t||, exactly, from one client's
+ * reported divergences (15.3.5).
+ */
+double fl_distance_from_divergence(const float *divergence, size_t n_units);
 
 struct fl_fraction_ops {
     struct fl_policy policy;

@@ -54,6 +54,11 @@ FL_MUST_CHECK int fl_strategy_load(const struct fl_conf_doc *doc,
 /* FL_ECONF with the reason when the slots do not fit together (ALGORITHMS 15.1, 15.2). */
 FL_MUST_CHECK int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err);
 
+/* Where the distances of the selection's update() come from. */
+enum fl_distance fl_strategy_distance(const struct fl_strategy *strategy);
+/* Reports must hold divergences: for the plan, for the distances, or both. */
+bool fl_strategy_needs_divergence(const struct fl_strategy *strategy);
+
 /* A slot that the client fills (solver, codec) from its wire form: name and option texts. */
 struct fl_slot_option {
     const char *name;
