@@ -39,7 +39,7 @@ struct fl_opt_spec {
     const char *name;
     enum fl_opt_type type;
     const char *def;            /* Default as text; NULL: unset ("", empty list, 0). */
-    double min, max;            /* Numbers, bytes and durations; both 0: no range. */
+    double min, max;            /* Numbers, bytes, ms; both 0: no range; may be infinite. */
     const char *const *choices; /* NULL-terminated, for FL_OPT_ENUM. */
     const char *help;           /* One sentence. */
     unsigned flags;
@@ -65,11 +65,13 @@ const struct fl_opt_spec *fl_options_specs(const struct fl_options *options);
  */
 FL_MUST_CHECK int fl_options_set(struct fl_options *options, const char *name, const char *text,
                                  struct fl_err *err);
-/* Append to a list, or put a key in a map. */
+/* Append to a list, or put a key in a map. The first one replaces the default. */
 FL_MUST_CHECK int fl_options_add(struct fl_options *options, const char *name, const char *key,
                                  const char *text, struct fl_err *err);
+/* Was it given? A default alone does not count. */
 bool fl_options_is_set(const struct fl_options *options, const char *name);
-/* Text form of the value as fl_options_set() takes it; returns `out`. Lists and maps by commas. */
+/* Text form of the value as fl_options_set() takes it; returns `out`. Lists and maps by commas
+   ("a,b", "k=v,l=w"); secrets as "(not shown)". */
 const char *fl_options_text(const struct fl_options *options, const char *name, char *out,
                             size_t size);
 

@@ -1,0 +1,317 @@
+/* A tree of YAML nodes put into option tables, and the reference made from the same tables. */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/conf/conf_p.h"
+
+int fl_conf_error(const struct fl_conf_node *node, struct fl_err *err, const char *fmt, ...)
+{
+    const char *path = fl_conf_path(node);
+    char text[FL_ERR_BUF_SIZE];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    return fl_err_set(err, FL_ECONF, "%s:%zu: %s%s%s%s", fl__conf_name(fl__conf_doc(node)),
+                      fl_conf_line(node), path[0] != '\0' ? "key '" : "", path,
+                      path[0] != '\0' ? "': " : "", text);
+}
+
+/* The unknown entry stands on its own line, so the message has that line and the map's key. */
+static int unknown_entry(const struct fl_conf_node *map, size_t i, const char *const *known,
+                         size_t n, struct fl_err *err)
+{
+    const char *path = fl_conf_path(map);
+    struct fl_err bare = {0};
+
+    (void)fl__opt_unknown("key", fl_conf_key(map, i), known, n, &bare);
+    return fl_err_set(err, FL_ECONF, "%s:%zu: %s%s%s%s", fl__conf_name(fl__conf_doc(map)),
+                      fl_conf_line(fl_conf_at(map, i)), path[0] != '\0' ? "key '" : "", path,
+                      path[0] != '\0' ? "': " : "", bare.msg);
+}
+
+static bool listed(const char *const *names, const char *name)
+{
+    for (; names != NULL && *names != NULL; names++) {
+        if (strcmp(*names, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t count_names(const char *const *names)
+{
+    size_t n = 0;
+
+    while (names != NULL && names[n] != NULL) {
+        n++;
+    }
+    return n;
+}
+
+/* A section must be a map; "section:" with nothing below counts as an empty one. */
+static int check_map(const struct fl_conf_node *map, struct fl_err *err)
+{
+    if (fl_conf_kind(map) == FL_CONF_MAP || fl__conf_is_null(map)) {
+        return FL_OK;
+    }
+    return fl_conf_error(map, err, "expected a section of 'key: value' lines, found %s",
+                         fl_conf_kind(map) == FL_CONF_SEQ ? "a list" : "a single value");
+}
+
+int fl_conf_only(const struct fl_conf_node *map, const char *const *known, struct fl_err *err)
+{
+    size_t i;
+    int rv = check_map(map, err);
+
+    for (i = 0; rv == FL_OK && i < fl_conf_size(map); i++) {
+        if (!listed(known, fl_conf_key(map, i))) {
+            rv = unknown_entry(map, i, known, count_names(known), err);
+        }
+    }
+    return rv;
+}
+
+/* Put the node's place in front of a bare message. */
+static int at_node(const struct fl_conf_node *node, int rv, const struct fl_err *bare,
+                   struct fl_err *err)
+{
+    if (rv == FL_ENOMEM) {
+        return fl_err_set(err, rv, "%s", fl_strerror(rv));
+    }
+    (void)fl_conf_error(node, err, "%s", bare->msg);
+    return rv;
+}
+
+static const char *kind_words(const struct fl_conf_node *node)
+{
+    if (fl_conf_kind(node) == FL_CONF_MAP) {
+        return "a section";
+    }
+    if (fl_conf_kind(node) == FL_CONF_SEQ) {
+        return "a list";
+    }
+    return fl__conf_is_null(node) ? "nothing" : "a single value";
+}
+
+static int apply_items(const struct fl_conf_node *node, const struct fl_opt_spec *spec,
+                       struct fl_options *options, struct fl_err *err)
+{
+    struct fl_err bare = {0};
+    size_t i;
+    int rv;
+
+    fl__options_clear(options, spec);
+    for (i = 0; i < fl_conf_size(node); i++) {
+        const struct fl_conf_node *item = fl_conf_at(node, i);
+        const char *key = spec->type == FL_OPT_MAP ? fl_conf_key(node, i) : NULL;
+
+        if (fl_conf_kind(item) != FL_CONF_SCALAR || fl__conf_is_null(item)) {
+            return fl_conf_error(item, err, "expected %s, found %s",
+                                 spec->type == FL_OPT_INT_LIST ? "a whole number" : "a text",
+                                 kind_words(item));
+        }
+        rv = fl__options_add(options, spec, key, fl_conf_text(item), &bare);
+        if (rv != FL_OK) {
+            return at_node(item, rv, &bare, err);
+        }
+    }
+    return FL_OK;
+}
+
+static int apply_one(const struct fl_conf_node *node, const struct fl_opt_spec *spec,
+                     struct fl_options *options, struct fl_err *err)
+{
+    bool list = spec->type == FL_OPT_STRING_LIST || spec->type == FL_OPT_INT_LIST;
+    enum fl_conf_kind kind = fl_conf_kind(node);
+    struct fl_err bare = {0};
+    int rv;
+
+    if ((list && kind == FL_CONF_SEQ) || (spec->type == FL_OPT_MAP && kind == FL_CONF_MAP)) {
+        return apply_items(node, spec, options, err);
+    }
+    if (kind != FL_CONF_SCALAR || fl__conf_is_null(node) || spec->type == FL_OPT_MAP) {
+        rv = fl__opt_refuse(spec, kind_words(node), &bare);
+        return at_node(node, rv, &bare, err);
+    }
+    if (list) {
+        /* One text is a list of one; commas inside it are its own. */
+        fl__options_clear(options, spec);
+        rv = fl__options_add(options, spec, NULL, fl_conf_text(node), &bare);
+    } else {
+        rv = fl__options_set(options, spec, fl_conf_text(node), &bare);
+    }
+    return rv == FL_OK ? FL_OK : at_node(node, rv, &bare, err);
+}
+
+/* Both the table's names and the caller's own, for the nearest one. */
+static int unknown_option(const struct fl_conf_node *map, size_t i, const struct fl_opt_spec *specs,
+                          const char *const *others, struct fl_err *err)
+{
+    size_t n_others = count_names(others);
+    size_t n = 0;
+    size_t k;
+    const char **names;
+    int rv;
+
+    while (specs[n].name != NULL) {
+        n++;
+    }
+    names = calloc(n + n_others + 1, sizeof(*names));
+    if (names == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    for (k = 0; k < n; k++) {
+        names[k] = specs[k].name;
+    }
+    for (k = 0; k < n_others; k++) {
+        names[n + k] = others[k];
+    }
+    rv = unknown_entry(map, i, names, n + n_others, err);
+    free(names);
+    return rv;
+}
+
+static int check_required(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
+                          const char *where, const struct fl_options *options, struct fl_err *err)
+{
+    const struct fl_opt_spec *spec = fl_options_specs(options);
+    const char *dot = where != NULL && where[0] != '\0' ? "." : "";
+    char want[320];
+
+    for (; spec->name != NULL; spec++) {
+        if ((spec->flags & (unsigned)FL_OPT_REQUIRED) == 0 ||
+            fl_options_is_set(options, spec->name)) {
+            continue;
+        }
+        (void)fl__opt_describe(spec, want, sizeof(want));
+        if (map != NULL) {
+            return fl_conf_error(map, err, "the required key '%s' is missing (%s)", spec->name,
+                                 want);
+        }
+        return fl_err_set(err, FL_ECONF, "%s: the required key '%s%s%s' is missing (%s)",
+                          doc != NULL ? fl__conf_name(doc) : "configuration",
+                          where != NULL ? where : "", dot, spec->name, want);
+    }
+    return FL_OK;
+}
+
+int fl_conf_apply(const struct fl_conf_doc *doc, const struct fl_conf_node *map, const char *where,
+                  const char *const *others, struct fl_options *options, struct fl_err *err)
+{
+    const struct fl_opt_spec *specs = fl_options_specs(options);
+    size_t i;
+    int rv = FL_OK;
+
+    if (map != NULL) {
+        rv = check_map(map, err);
+    }
+    for (i = 0; rv == FL_OK && map != NULL && i < fl_conf_size(map); i++) {
+        const char *key = fl_conf_key(map, i);
+        const struct fl_opt_spec *spec = fl__opt_find(specs, key);
+
+        if (listed(others, key)) {
+            continue;
+        }
+        rv = spec != NULL ? apply_one(fl_conf_at(map, i), spec, options, err)
+                          : unknown_option(map, i, specs, others, err);
+    }
+    return rv == FL_OK ? check_required(doc, map, where, options, err) : rv;
+}
+
+/* --- reference --- */
+
+/* A cell of a Markdown table: '|' would end it. */
+static int add_cell(struct fl_buf *out, const char *text)
+{
+    int rv = fl_buf_add(out, " ", 1);
+
+    for (; rv == FL_OK && *text != '\0'; text++) {
+        if (*text == '|') {
+            rv = fl_buf_add(out, "\\", 1);
+        }
+        if (rv == FL_OK) {
+            rv = fl_buf_add(out, *text == '\n' ? " " : text, 1);
+        }
+    }
+    return rv == FL_OK ? fl_buf_add(out, " |", 2) : rv;
+}
+
+static const char *type_name(enum fl_opt_type type)
+{
+    switch (type) {
+    case FL_OPT_BOOL:
+        return "yes/no";
+    case FL_OPT_INT:
+        return "integer";
+    case FL_OPT_FLOAT:
+        return "number";
+    case FL_OPT_BYTES:
+        return "size";
+    case FL_OPT_DURATION:
+        return "duration";
+    case FL_OPT_STRING:
+        return "text";
+    case FL_OPT_ENUM:
+        return "choice";
+    case FL_OPT_STRING_LIST:
+        return "list of texts";
+    case FL_OPT_INT_LIST:
+        return "list of integers";
+    case FL_OPT_MAP:
+        return "map of texts";
+    }
+    return "value";
+}
+
+static void range_cell(const struct fl_opt_spec *spec, char *out, size_t size)
+{
+    char words[512];
+
+    if (spec->type == FL_OPT_ENUM) {
+        /* Without the leading "one of ". */
+        (void)fl__opt_describe(spec, words, sizeof(words));
+        (void)snprintf(out, size, "%s", words + strlen("one of "));
+    } else {
+        (void)fl__opt_range(spec, out, size);
+    }
+}
+
+static int add_row(const struct fl_opt_spec *spec, const char *prefix, struct fl_buf *out)
+{
+    bool required = (spec->flags & (unsigned)FL_OPT_REQUIRED) != 0;
+    bool has_prefix = prefix != NULL && prefix[0] != '\0';
+    char name[512];
+    char range[512];
+    char def[512] = "";
+    int rv;
+
+    (void)snprintf(name, sizeof(name), "`%s%s%s`", has_prefix ? prefix : "", has_prefix ? "." : "",
+                   spec->name);
+    if (spec->def != NULL && spec->def[0] != '\0') {
+        (void)snprintf(def, sizeof(def), "`%s`", spec->def);
+    }
+    range_cell(spec, range, sizeof(range));
+    rv = fl_buf_add(out, "|", 1);
+    rv = rv == FL_OK ? add_cell(out, name) : rv;
+    rv = rv == FL_OK ? add_cell(out, type_name(spec->type)) : rv;
+    rv = rv == FL_OK ? add_cell(out, required ? "required" : def) : rv;
+    rv = rv == FL_OK ? add_cell(out, range) : rv;
+    rv = rv == FL_OK ? add_cell(out, spec->help != NULL ? spec->help : "") : rv;
+    return rv == FL_OK ? fl_buf_add(out, "\n", 1) : rv;
+}
+
+int fl_conf_reference(const struct fl_opt_spec *specs, const char *prefix, struct fl_buf *out)
+{
+    int rv = FL_OK;
+
+    for (; rv == FL_OK && specs->name != NULL; specs++) {
+        rv = add_row(specs, prefix, out);
+    }
+    return rv;
+}

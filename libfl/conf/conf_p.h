@@ -1,0 +1,50 @@
+#ifndef FL_CONF_CONF_P_H
+#define FL_CONF_CONF_P_H
+
+/* Shared between the files of this room only. Messages made here are bare: the caller says where.
+ */
+
+#include "libfl/base/buf.h"
+#include "libfl/conf/options.h"
+#include "libfl/conf/yaml.h"
+
+/* A parsed number; which member counts depends on the type of the option. */
+struct fl__opt_number {
+    int64_t i;  /* bool, int */
+    double f;   /* float */
+    uint64_t u; /* bytes, ms */
+};
+
+/* The wanted form of one value in words: "a whole number from 1 to 9". Returns `out`. */
+const char *fl__opt_describe(const struct fl_opt_spec *spec, char *out, size_t size);
+/* Range alone, "1 to 9", "" when there is none. Returns `out`. */
+const char *fl__opt_range(const struct fl_opt_spec *spec, char *out, size_t size);
+/* FL_ECONF "expected …, found …"; `found` is ready to print. */
+int fl__opt_refuse(const struct fl_opt_spec *spec, const char *found, struct fl_err *err);
+/* Check one value (of a list: one item) and read its number. Strings pass as they are. */
+FL_MUST_CHECK int fl__opt_parse(const struct fl_opt_spec *spec, const char *text,
+                                struct fl__opt_number *ret, struct fl_err *err);
+/* The shortest text that reads back as the same value. Returns `out`. */
+const char *fl__opt_format(enum fl_opt_type type, const struct fl__opt_number *number, char *out,
+                           size_t size);
+
+/* FL_ECONF "unknown key 'x', did you mean 'y'?" or the known ones; `what` is "key" or "option". */
+int fl__opt_unknown(const char *what, const char *name, const char *const *known, size_t n,
+                    struct fl_err *err);
+
+const struct fl_opt_spec *fl__opt_find(const struct fl_opt_spec *specs, const char *name);
+/* As fl_options_set() and fl_options_add(), with a bare message. */
+FL_MUST_CHECK int fl__options_set(struct fl_options *options, const struct fl_opt_spec *spec,
+                                  const char *text, struct fl_err *err);
+FL_MUST_CHECK int fl__options_add(struct fl_options *options, const struct fl_opt_spec *spec,
+                                  const char *key, const char *text, struct fl_err *err);
+/* Make a list or map empty and given. */
+void fl__options_clear(struct fl_options *options, const struct fl_opt_spec *spec);
+
+/* Plain null or no value at all: "key:", "~", "null". */
+bool fl__conf_is_null(const struct fl_conf_node *node);
+const char *fl__conf_name(const struct fl_conf_doc *doc);
+/* The document a node belongs to. */
+const struct fl_conf_doc *fl__conf_doc(const struct fl_conf_node *node);
+
+#endif

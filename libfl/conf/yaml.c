@@ -1,0 +1,582 @@
+/*
+ * libyaml's events to a tree. One frame of an explicit stack per open collection, so
+ * depth is bounded by FL_CONF_MAX_DEPTH and not by the C stack. Every node knows its
+ * document, its line and its full key.
+ */
+
+#include "libfl/conf/yaml.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "libfl/base/buf.h"
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "libfl/conf/conf_p.h"
+
+/*
+ * A configuration is written by people: these are far above any real one, and keep what
+ * a hostile or wrong file can make us hold to tens of MiB.
+ */
+#define FL_CONF_MAX_BYTES   (1u << 20)
+#define FL_CONF_MAX_DEPTH   32
+#define FL_CONF_MAX_NODES   65536
+#define FL_CONF_MAX_ENTRIES 1024 /* of one mapping: duplicates are found by comparing all */
+#define FL_CONF_MAX_KEY     255
+#define FL_CONF_MAX_PATH    1023
+
+struct fl_conf_node {
+    const struct fl_conf_doc *doc;
+    struct fl_conf_node *next; /* of the document, for freeing */
+    enum fl_conf_kind kind;
+    bool null;
+    size_t line;
+    char *path;
+    char *text;                /* scalars */
+    char **keys;               /* maps */
+    struct fl_conf_node **all; /* entries of a map, items of a sequence */
+    size_t n;
+    size_t cap;
+};
+
+struct fl_conf_doc {
+    char *name;
+    struct fl_conf_node *root;
+    struct fl_conf_node *nodes;
+    size_t n_nodes;
+};
+
+struct frame {
+    struct fl_conf_node *node;
+    char *key; /* of the entry whose value comes next */
+    size_t key_line;
+};
+
+struct builder {
+    struct fl_conf_doc *doc;
+    struct fl_err *err;
+    yaml_parser_t parser;
+    struct frame stack[FL_CONF_MAX_DEPTH];
+    size_t depth;
+    size_t n_docs;
+};
+
+FL_PRINTF(3, 4)
+static int refuse(const struct builder *b, size_t line, const char *fmt, ...)
+{
+    char text[FL_ERR_BUF_SIZE];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    return fl_err_set(b->err, FL_ECONF, "%s:%zu: %s", b->doc->name, line, text);
+}
+
+static int no_memory(const struct builder *b)
+{
+    return fl_err_set(b->err, FL_ENOMEM, "%s: %s", b->doc->name, fl_strerror(FL_ENOMEM));
+}
+
+/* --- finding what libyaml would not say clearly --- */
+
+/* Bytes of the UTF-8 character at `p`, 0 when it is none (RFC 3629: no overlong forms, no
+   surrogates, nothing above U+10FFFF). */
+static size_t utf8_len(const uint8_t *p, size_t left)
+{
+    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
+    size_t i;
+
+    if (n == 0 || p[0] > 0xF4 || n > left) {
+        return 0;
+    }
+    for (i = 1; i < n; i++) {
+        if ((p[i] & 0xC0) != 0x80) {
+            return 0;
+        }
+    }
+    if ((p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xED && p[1] > 0x9F) ||
+        (p[0] == 0xF0 && p[1] < 0x90) || (p[0] == 0xF4 && p[1] > 0x8F))
+    {
+        return 0;
+    }
+    return n;
+}
+
+static int check_utf8(const struct builder *b, const uint8_t *data, size_t len)
+{
+    size_t line = 1;
+    size_t i = 0;
+
+    while (i < len) {
+        size_t n = utf8_len(data + i, len - i);
+
+        if (n == 0) {
+            return refuse(b, line, "not UTF-8 text");
+        }
+        line += data[i] == '\n';
+        i += n;
+    }
+    return FL_OK;
+}
+
+/* Is there a tab in the blanks that line `line` (1-based) begins with? */
+static bool tab_indents(const uint8_t *data, size_t len, size_t line)
+{
+    size_t at = 1;
+    size_t i = 0;
+
+    for (; i < len && at < line; i++) {
+        at += data[i] == '\n';
+    }
+    for (; i < len && (data[i] == ' ' || data[i] == '\t'); i++) {
+        if (data[i] == '\t') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int syntax_error(const struct builder *b, const uint8_t *data, size_t len)
+{
+    const yaml_parser_t *p = &b->parser;
+    size_t line = p->problem_mark.line + 1;
+
+    if (p->error == YAML_MEMORY_ERROR) {
+        return no_memory(b);
+    }
+    if (p->error == YAML_READER_ERROR) {
+        size_t i;
+
+        for (line = 1, i = 0; i < p->problem_offset && i < len; i++) {
+            line += data[i] == '\n';
+        }
+        return refuse(b, line, "bad YAML: %s", p->problem);
+    }
+    if (tab_indents(data, len, line)) {
+        return refuse(b, line, "a tab cannot indent in YAML, use spaces");
+    }
+    if (p->context != NULL) {
+        return refuse(b, line, "bad YAML: %s (%s that begins on line %zu)",
+                      p->problem != NULL ? p->problem : "syntax error", p->context,
+                      p->context_mark.line + 1);
+    }
+    return refuse(b, line, "bad YAML: %s", p->problem != NULL ? p->problem : "syntax error");
+}
+
+/* --- building --- */
+
+static bool null_text(const char *text)
+{
+    static const char *const words[] = {"", "~", "null", "Null", "NULL"};
+    size_t i;
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(text, words[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static char *make_path(const struct frame *frame)
+{
+    char path[FL_CONF_MAX_PATH + 1];
+    int n = 0;
+
+    if (frame == NULL) {
+        return fl_str_dup("");
+    }
+    if (frame->node->kind == FL_CONF_SEQ) {
+        n = snprintf(path, sizeof(path), "%s[%zu]", frame->node->path, frame->node->n);
+    } else {
+        n = snprintf(path, sizeof(path), "%s%s%s", frame->node->path,
+                     frame->node->path[0] != '\0' ? "." : "", frame->key);
+    }
+    /* A longer one would only be cut in messages; depth times key length bounds it. */
+    return n < 0 ? NULL : fl_str_dup(path);
+}
+
+static int attach(struct builder *b, struct frame *frame, struct fl_conf_node *node)
+{
+    struct fl_conf_node *parent = frame->node;
+
+    if (parent->n == parent->cap) {
+        size_t cap = parent->cap == 0 ? 8 : parent->cap * 2;
+        struct fl_conf_node **all = realloc(parent->all, cap * sizeof(*all));
+        char **keys;
+
+        if (all == NULL) {
+            return no_memory(b);
+        }
+        parent->all = all;
+        if (parent->kind == FL_CONF_MAP) {
+            keys = realloc(parent->keys, cap * sizeof(*keys));
+            if (keys == NULL) {
+                return no_memory(b);
+            }
+            parent->keys = keys;
+        }
+        parent->cap = cap;
+    }
+    if (parent->kind == FL_CONF_MAP) {
+        parent->keys[parent->n] = frame->key;
+        frame->key = NULL;
+    }
+    parent->all[parent->n++] = node;
+    return FL_OK;
+}
+
+/* A new node, put where the innermost open collection expects it. */
+static int new_node(struct builder *b, enum fl_conf_kind kind, const yaml_mark_t *mark,
+                    struct fl_conf_node **ret)
+{
+    struct frame *frame = b->depth > 0 ? &b->stack[b->depth - 1] : NULL;
+    struct fl_conf_node *node;
+
+    if (b->doc->n_nodes >= FL_CONF_MAX_NODES) {
+        return refuse(b, mark->line + 1, "more than %d values in one file", FL_CONF_MAX_NODES);
+    }
+    node = calloc(1, sizeof(*node));
+    if (node == NULL) {
+        return no_memory(b);
+    }
+    node->doc = b->doc;
+    node->kind = kind;
+    /* A section begins where its key stands, not at its first entry. */
+    node->line =
+        frame != NULL && frame->node->kind == FL_CONF_MAP ? frame->key_line : mark->line + 1;
+    node->next = b->doc->nodes;
+    b->doc->nodes = node;
+    b->doc->n_nodes++;
+    node->path = make_path(frame);
+    if (node->path == NULL) {
+        return no_memory(b);
+    }
+    *ret = node;
+    if (frame == NULL) {
+        b->doc->root = node;
+        return FL_OK;
+    }
+    return attach(b, frame, node);
+}
+
+static int take_key(struct builder *b, struct frame *frame, const yaml_event_t *event)
+{
+    const char *key = (const char *)event->data.scalar.value;
+    const struct fl_conf_node *map = frame->node;
+    size_t line = event->start_mark.line + 1;
+    const char *dot = map->path[0] != '\0' ? "." : "";
+    size_t i;
+
+    if (event->data.scalar.length == 0 || event->data.scalar.length > FL_CONF_MAX_KEY) {
+        return refuse(b, line, "a key must have 1 to %d bytes", FL_CONF_MAX_KEY);
+    }
+    for (i = 0; key[i] != '\0'; i++) {
+        if ((unsigned char)key[i] < 0x20 || key[i] == 0x7F) {
+            return refuse(b, line, "a key must not have control characters");
+        }
+    }
+    for (i = 0; i < map->n; i++) {
+        if (strcmp(map->keys[i], key) == 0) {
+            return refuse(b, line, "key '%s%s%s': given twice, first on line %zu", map->path, dot,
+                          key, map->all[i]->line);
+        }
+    }
+    if (map->n >= FL_CONF_MAX_ENTRIES) {
+        return refuse(b, line, "more than %d entries in one section", FL_CONF_MAX_ENTRIES);
+    }
+    frame->key_line = line;
+    frame->key = fl_str_dup(key);
+    return frame->key != NULL ? FL_OK : no_memory(b);
+}
+
+static int check_plain(const struct builder *b, const yaml_event_t *event, const char *anchor,
+                       const char *tag)
+{
+    if (anchor != NULL) {
+        return refuse(b, event->start_mark.line + 1,
+                      "anchors and aliases are not supported, write the value again");
+    }
+    if (tag != NULL) {
+        return refuse(b, event->start_mark.line + 1, "tags such as !!str are not supported");
+    }
+    return FL_OK;
+}
+
+static int on_scalar(struct builder *b, const yaml_event_t *event)
+{
+    const char *text = (const char *)event->data.scalar.value;
+    struct frame *frame = b->depth > 0 ? &b->stack[b->depth - 1] : NULL;
+    struct fl_conf_node *node = NULL;
+    int rv = check_plain(b, event, (const char *)event->data.scalar.anchor,
+                         (const char *)event->data.scalar.tag);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (strlen(text) != event->data.scalar.length) {
+        return refuse(b, event->start_mark.line + 1, "a text must not have a NUL character");
+    }
+    if (frame != NULL && frame->node->kind == FL_CONF_MAP && frame->key == NULL) {
+        return take_key(b, frame, event);
+    }
+    rv = new_node(b, FL_CONF_SCALAR, &event->start_mark, &node);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    node->null = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && null_text(text);
+    node->text = fl_str_dup(text);
+    return node->text != NULL ? FL_OK : no_memory(b);
+}
+
+static int on_open(struct builder *b, const yaml_event_t *event, enum fl_conf_kind kind)
+{
+    bool map = kind == FL_CONF_MAP;
+    struct frame *frame = b->depth > 0 ? &b->stack[b->depth - 1] : NULL;
+    struct fl_conf_node *node = NULL;
+    size_t line = event->start_mark.line + 1;
+    int rv = check_plain(
+        b, event,
+        (const char *)(map ? event->data.mapping_start.anchor : event->data.sequence_start.anchor),
+        (const char *)(map ? event->data.mapping_start.tag : event->data.sequence_start.tag));
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (b->depth == FL_CONF_MAX_DEPTH) {
+        return refuse(b, line, "nested deeper than %d levels", FL_CONF_MAX_DEPTH);
+    }
+    if (frame != NULL && frame->node->kind == FL_CONF_MAP && frame->key == NULL) {
+        return refuse(b, line, "a key must be a text");
+    }
+    rv = new_node(b, kind, &event->start_mark, &node);
+    if (rv == FL_OK) {
+        b->stack[b->depth++] = (struct frame){.node = node};
+    }
+    return rv;
+}
+
+static int on_event(struct builder *b, const yaml_event_t *event)
+{
+    switch (event->type) {
+    case YAML_DOCUMENT_START_EVENT:
+        if (++b->n_docs > 1) {
+            return refuse(b, event->start_mark.line + 1,
+                          "a second document begins, one file holds only one");
+        }
+        return FL_OK;
+    case YAML_ALIAS_EVENT:
+        return refuse(b, event->start_mark.line + 1,
+                      "anchors and aliases are not supported, write the value again");
+    case YAML_SCALAR_EVENT:
+        return on_scalar(b, event);
+    case YAML_MAPPING_START_EVENT:
+        return on_open(b, event, FL_CONF_MAP);
+    case YAML_SEQUENCE_START_EVENT:
+        return on_open(b, event, FL_CONF_SEQ);
+    case YAML_MAPPING_END_EVENT:
+    case YAML_SEQUENCE_END_EVENT:
+        b->depth--;
+        return FL_OK;
+    case YAML_NO_EVENT:
+    case YAML_STREAM_START_EVENT:
+    case YAML_STREAM_END_EVENT:
+    case YAML_DOCUMENT_END_EVENT:
+        return FL_OK;
+    }
+    return FL_OK;
+}
+
+static int run_parser(struct builder *b, const uint8_t *data, size_t len)
+{
+    bool end = false;
+    int rv = FL_OK;
+
+    while (rv == FL_OK && !end) {
+        yaml_event_t event;
+
+        if (yaml_parser_parse(&b->parser, &event) == 0) {
+            return syntax_error(b, data, len);
+        }
+        end = event.type == YAML_STREAM_END_EVENT;
+        rv = on_event(b, &event);
+        yaml_event_delete(&event);
+    }
+    return rv;
+}
+
+static int build(struct builder *b, const uint8_t *data, size_t len)
+{
+    size_t i;
+    int rv;
+
+    if (len > FL_CONF_MAX_BYTES) {
+        return fl_err_set(b->err, FL_ECONF, "%s: the file has more than %u bytes", b->doc->name,
+                          FL_CONF_MAX_BYTES);
+    }
+    rv = check_utf8(b, data, len);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (yaml_parser_initialize(&b->parser) == 0) {
+        return no_memory(b);
+    }
+    yaml_parser_set_encoding(&b->parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&b->parser, data, len);
+    rv = run_parser(b, data, len);
+    yaml_parser_delete(&b->parser);
+    for (i = 0; i < b->depth; i++) {
+        free(b->stack[i].key);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (b->doc->root == NULL || b->doc->root->null) {
+        return fl_err_set(b->err, FL_ECONF, "%s: the file is empty", b->doc->name);
+    }
+    if (b->doc->root->kind != FL_CONF_MAP) {
+        return refuse(b, b->doc->root->line, "expected 'key: value' lines at the top of the file");
+    }
+    return FL_OK;
+}
+
+int fl_conf_parse(const char *name, const void *data, size_t len, struct fl_conf_doc **ret,
+                  struct fl_err *err)
+{
+    struct fl_conf_doc *doc = calloc(1, sizeof(*doc));
+    struct builder b = {.doc = doc, .err = err};
+    int rv = FL_ENOMEM;
+
+    if (doc != NULL) {
+        doc->name = fl_str_dup(name);
+    }
+    if (doc == NULL || doc->name == NULL) {
+        fl_conf_free(doc);
+        return fl_err_set(err, FL_ENOMEM, "%s: %s", name, fl_strerror(FL_ENOMEM));
+    }
+    rv = build(&b, data, len);
+    if (rv != FL_OK) {
+        fl_conf_free(doc);
+        return rv;
+    }
+    *ret = doc;
+    return FL_OK;
+}
+
+int fl_conf_load(const char *path, struct fl_conf_doc **ret, struct fl_err *err)
+{
+    struct fl_buf buf;
+    int rv = fl_fs_read(path, FL_CONF_MAX_BYTES, &buf, err);
+
+    if (rv == FL_ELIMIT) {
+        return fl_err_set(err, FL_ECONF, "%s: the file has more than %u bytes", path,
+                          FL_CONF_MAX_BYTES);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_conf_parse(path, buf.data != NULL ? (const void *)buf.data : "", buf.len, ret, err);
+    fl_buf_done(&buf);
+    return rv;
+}
+
+void fl_conf_free(struct fl_conf_doc *doc)
+{
+    struct fl_conf_node *node;
+    size_t i;
+
+    if (doc == NULL) {
+        return;
+    }
+    while ((node = doc->nodes) != NULL) {
+        doc->nodes = node->next;
+        for (i = 0; node->keys != NULL && i < node->n; i++) {
+            free(node->keys[i]);
+        }
+        free(node->keys);
+        free(node->all);
+        free(node->path);
+        free(node->text);
+        free(node);
+    }
+    free(doc->name);
+    free(doc);
+}
+
+/* --- questions --- */
+
+const struct fl_conf_node *fl_conf_root(const struct fl_conf_doc *doc)
+{
+    return doc->root;
+}
+
+enum fl_conf_kind fl_conf_kind(const struct fl_conf_node *node)
+{
+    return node->kind;
+}
+
+size_t fl_conf_line(const struct fl_conf_node *node)
+{
+    return node->line;
+}
+
+const char *fl_conf_path(const struct fl_conf_node *node)
+{
+    return node->path;
+}
+
+const char *fl_conf_text(const struct fl_conf_node *node)
+{
+    return node->kind == FL_CONF_SCALAR ? node->text : NULL;
+}
+
+size_t fl_conf_size(const struct fl_conf_node *node)
+{
+    return node->n;
+}
+
+const struct fl_conf_node *fl_conf_at(const struct fl_conf_node *node, size_t i)
+{
+    FL_REQUIRE(i < node->n);
+    return node->all[i];
+}
+
+const char *fl_conf_key(const struct fl_conf_node *map, size_t i)
+{
+    FL_REQUIRE(map->kind == FL_CONF_MAP && i < map->n);
+    return map->keys[i];
+}
+
+const struct fl_conf_node *fl_conf_get(const struct fl_conf_node *map, const char *key)
+{
+    size_t i;
+
+    if (map == NULL || map->kind != FL_CONF_MAP) {
+        return NULL;
+    }
+    for (i = 0; i < map->n; i++) {
+        if (strcmp(map->keys[i], key) == 0) {
+            return map->all[i];
+        }
+    }
+    return NULL;
+}
+
+bool fl__conf_is_null(const struct fl_conf_node *node)
+{
+    return node->null;
+}
+
+const char *fl__conf_name(const struct fl_conf_doc *doc)
+{
+    return doc->name;
+}
+
+const struct fl_conf_doc *fl__conf_doc(const struct fl_conf_node *node)
+{
+    return node->doc;
+}
