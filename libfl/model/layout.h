@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libfl/base/buf.h"
 #include "libfl/base/err.h"
 #include "libfl/base/str.h"
 
@@ -65,12 +66,26 @@ size_t fl_layout_units(const struct fl_layout *layout);
 size_t fl_layout_tensors(const struct fl_layout *layout);
 const struct fl_unit *fl_layout_unit(const struct fl_layout *layout, size_t i);
 const struct fl_tensor *fl_layout_tensor(const struct fl_layout *layout, size_t i);
+/* The tensor of that name, or NULL. */
+const struct fl_tensor *fl_layout_find(const struct fl_layout *layout, const char *name);
 /* All floats, d + s. */
 size_t fl_layout_count(const struct fl_layout *layout);
 /* Trainable floats, d. */
 size_t fl_layout_trainable(const struct fl_layout *layout);
-/* SHA-256 over the textual layout (federation.proto, ModelDescription.digest). */
+/*
+ * SHA-256 over the textual layout (federation.proto, ModelDescription.digest): per unit
+ * "unit <name>\n", per tensor "<name> <dim>x<dim>…[ buffer]\n". A tensor without
+ * dimensions is written "<name> scalar[ buffer]\n".
+ */
 const uint8_t *fl_layout_digest(const struct fl_layout *layout);
+/* That text, without a NUL, into `ret` (initialised here). */
+FL_MUST_CHECK int fl_layout_text(const struct fl_layout *layout, struct fl_buf *ret);
+/*
+ * A finished layout from such a text of `len` bytes. FL_EFORMAT with the line number;
+ * FL_EINVAL and FL_ELIMIT as fl_layout_add(). Free with fl_layout_free().
+ */
+FL_MUST_CHECK int fl_layout_from_text(const char *text, size_t len, struct fl_layout **ret,
+                                      struct fl_err *err);
 bool fl_layout_equal(const struct fl_layout *a, const struct fl_layout *b);
 /* First difference in words ("unit 2 'fc2': tensor 'weight' is 10x200, expected 10x100"). */
 void fl_layout_diff(const struct fl_layout *have, const struct fl_layout *want, char *out,

@@ -5,7 +5,8 @@
  * Reading and writing safetensors (8-byte header length, JSON header, data), so
  * that checkpoints open in PyTorch and Hugging Face tools as they are.
  *
- * Written: F32 tensors of a layout, in order, "__metadata__" with our keys.
+ * Written: F32 tensors of a layout, in order, "__metadata__" with our keys, among them
+ * "fl.layout", the textual layout (fl_layout_text()), which keeps units and buffers.
  * Read: F32 (F16, BF16 and F64 are converted), any order of names, no gaps or
  * overlaps; header at most 16 MiB. Units of a file without our metadata are the
  * name prefixes before the last dot, in the file's data order; tensors named

@@ -3,14 +3,21 @@
 
 /*
  * Vector kernels. Outputs first, sizes last, no allocation, no errors. Single
- * precision data, double precision sums, always in rising index order, so that a
- * result does not depend on the machine's vector width or on threads.
+ * precision data, double precision sums.
  *
- * Arrays do not overlap unless said; n may be 0.
+ * Order of every sum: FL_VEC_LANES partial sums, of which lane j adds the terms of the
+ * indices i = j mod FL_VEC_LANES in rising order; the lanes are then added as
+ * ((0+4)+(2+6)) + ((1+5)+(3+7)). That order is part of the contract: the result is the
+ * same bit for bit on every machine, whatever its vector width. Products of two floats
+ * are exact in double, and contraction is off.
+ *
+ * Arrays do not overlap unless said; n may be 0; no alignment is asked for.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#define FL_VEC_LANES 8
 
 /* y[i] += a * x[i] */
 void fl_vec_axpy(float *y, float a, const float *x, size_t n);
@@ -19,7 +26,10 @@ void fl_vec_scale(float *y, float a, const float *x, size_t n);
 /* z[i] = x[i] - y[i]; z may be x or y. */
 void fl_vec_sub(float *z, const float *x, const float *y, size_t n);
 double fl_vec_dot(const float *x, const float *y, size_t n);
+/* sqrt(sum x^2) */
 double fl_vec_norm2(const float *x, size_t n);
+/* sum (x - y)^2, each difference taken in double. */
+double fl_vec_distance_sq(const float *x, const float *y, size_t n);
 /* sqrt(sum (x - y)^2) */
 double fl_vec_distance(const float *x, const float *y, size_t n);
 bool fl_vec_finite(const float *x, size_t n);

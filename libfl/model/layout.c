@@ -1,0 +1,460 @@
+#include "libfl/model/layout.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/rng.h"
+#include "libfl/model/digest.h"
+#include "libfl/model/shape.h"
+#include "libfl/num/vec.h"
+
+/* A line holds a name, dimensions and one word. */
+#define TEXT_MAX \
+    ((size_t)(FL_LAYOUT_MAX_TENSORS + FL_LAYOUT_MAX_UNITS) * (FL_NAME_MAX + FL__SHAPE_TEXT_MAX))
+
+/* Set of names, open addressing; grows so that at least half of it stays empty. */
+struct name_set {
+    uint32_t *slots; /* index + 1 of a tensor or unit; 0 is empty */
+    size_t n_slots;  /* a power of two, or 0 */
+};
+
+struct fl_layout {
+    struct fl_tensor *tensors;
+    size_t n_tensors, cap_tensors;
+    struct fl_unit *units;
+    size_t n_units, cap_units;
+    struct name_set tensor_names, unit_names;
+    size_t count;
+    size_t trainable;
+    bool finished;
+    uint8_t digest[FL_DIGEST_SIZE];
+};
+
+typedef const char *(*name_at_fn)(const struct fl_layout *layout, size_t i);
+
+static const char *tensor_name_at(const struct fl_layout *layout, size_t i)
+{
+    return layout->tensors[i].name;
+}
+
+static const char *unit_name_at(const struct fl_layout *layout, size_t i)
+{
+    return layout->units[i].name;
+}
+
+/* Slot of `name`, or the empty slot where it belongs. The set is never full. */
+static size_t set_slot(const struct fl_layout *layout, const struct name_set *set,
+                       name_at_fn name_at, const char *name)
+{
+    size_t slot = (size_t)fl_hash64(name, strlen(name)) & (set->n_slots - 1);
+
+    while (set->slots[slot] != 0 && strcmp(name_at(layout, set->slots[slot] - 1), name) != 0) {
+        slot = (slot + 1) & (set->n_slots - 1);
+    }
+    return slot;
+}
+
+/* Make room for one more than the `n` names in the set. */
+static int set_reserve(struct fl_layout *layout, struct name_set *set, name_at_fn name_at, size_t n)
+{
+    struct name_set bigger = {.n_slots = set->n_slots == 0 ? 16 : set->n_slots * 2};
+    size_t i;
+
+    if ((n + 1) * 2 <= set->n_slots) {
+        return FL_OK;
+    }
+    bigger.slots = calloc(bigger.n_slots, sizeof(*bigger.slots));
+    if (bigger.slots == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < n; i++) {
+        bigger.slots[set_slot(layout, &bigger, name_at, name_at(layout, i))] = (uint32_t)i + 1;
+    }
+    free(set->slots);
+    *set = bigger;
+    return FL_OK;
+}
+
+/* Double the array when `n` elements of `size` bytes fill it. */
+static int grow(void **array, size_t *cap, size_t n, size_t size)
+{
+    size_t want = *cap == 0 ? 8 : *cap * 2;
+    void *bigger;
+
+    if (n < *cap) {
+        return FL_OK;
+    }
+    bigger = realloc(*array, want * size);
+    if (bigger == NULL) {
+        return FL_ENOMEM;
+    }
+    *array = bigger;
+    *cap = want;
+    return FL_OK;
+}
+
+int fl_layout_create(struct fl_layout **ret)
+{
+    struct fl_layout *layout = calloc(1, sizeof(*layout));
+
+    if (layout == NULL) {
+        return FL_ENOMEM;
+    }
+    *ret = layout;
+    return FL_OK;
+}
+
+void fl_layout_free(struct fl_layout *layout)
+{
+    if (layout == NULL) {
+        return;
+    }
+    free(layout->tensors);
+    free(layout->units);
+    free(layout->tensor_names.slots);
+    free(layout->unit_names.slots);
+    free(layout);
+}
+
+/* Floats of a shape, checked against what may still be added. */
+static int count_of(const struct fl_layout *layout, const char *tensor, const size_t *dims,
+                    size_t n_dims, size_t *ret, struct fl_err *err)
+{
+    uint64_t count = 1;
+    size_t i;
+
+    for (i = 0; i < n_dims; i++) {
+        if (dims[i] == 0) {
+            return fl_err_set(err, FL_EINVAL, "tensor '%s': dimension %zu is zero", tensor, i + 1);
+        }
+        if (dims[i] > FL_LAYOUT_MAX_FLOATS / count) {
+            return fl_err_set(err, FL_ELIMIT, "tensor '%s' has more than 2^36 numbers", tensor);
+        }
+        count *= dims[i];
+    }
+    if (count > FL_LAYOUT_MAX_FLOATS - layout->count) {
+        return fl_err_set(err, FL_ELIMIT, "tensor '%s': the model has more than 2^36 numbers",
+                          tensor);
+    }
+    *ret = (size_t)count;
+    return FL_OK;
+}
+
+static int check_new(const struct fl_layout *layout, const char *unit, const char *tensor,
+                     size_t n_dims, bool new_unit, struct fl_err *err)
+{
+    if (layout->n_tensors >= FL_LAYOUT_MAX_TENSORS) {
+        return fl_err_set(err, FL_ELIMIT, "more than %d tensors", FL_LAYOUT_MAX_TENSORS);
+    }
+    if (new_unit && layout->n_units >= FL_LAYOUT_MAX_UNITS) {
+        return fl_err_set(err, FL_ELIMIT, "more than %d units", FL_LAYOUT_MAX_UNITS);
+    }
+    if (n_dims > FL_LAYOUT_MAX_DIMS) {
+        return fl_err_set(err, FL_ELIMIT, "tensor '%s' has %zu dimensions, at most %d are possible",
+                          tensor, n_dims, FL_LAYOUT_MAX_DIMS);
+    }
+    if (new_unit && layout->unit_names.n_slots > 0 &&
+        layout->unit_names.slots[set_slot(layout, &layout->unit_names, unit_name_at, unit)] != 0)
+    {
+        return fl_err_set(err, FL_EINVAL, "unit '%s' comes twice", unit);
+    }
+    if (layout->tensor_names.n_slots > 0 &&
+        layout->tensor_names
+                .slots[set_slot(layout, &layout->tensor_names, tensor_name_at, tensor)] != 0)
+    {
+        return fl_err_set(err, FL_EINVAL, "tensor '%s' comes twice", tensor);
+    }
+    return FL_OK;
+}
+
+static int reserve_one(struct fl_layout *layout)
+{
+    void *tensors = layout->tensors;
+    void *units = layout->units;
+    int rv = grow(&tensors, &layout->cap_tensors, layout->n_tensors, sizeof(*layout->tensors));
+
+    layout->tensors = tensors;
+    if (rv == FL_OK) {
+        rv = grow(&units, &layout->cap_units, layout->n_units, sizeof(*layout->units));
+        layout->units = units;
+    }
+    if (rv == FL_OK) {
+        rv = set_reserve(layout, &layout->tensor_names, tensor_name_at, layout->n_tensors);
+    }
+    if (rv == FL_OK) {
+        rv = set_reserve(layout, &layout->unit_names, unit_name_at, layout->n_units);
+    }
+    return rv;
+}
+
+static void append(struct fl_layout *layout, const char *unit, const char *tensor,
+                   const size_t *dims, size_t n_dims, bool buffer, size_t count)
+{
+    struct fl_unit *u;
+    struct fl_tensor *t = &layout->tensors[layout->n_tensors];
+
+    if (layout->n_units == 0 || strcmp(layout->units[layout->n_units - 1].name, unit) != 0) {
+        u = &layout->units[layout->n_units];
+        *u = (struct fl_unit){.first_tensor = layout->n_tensors, .offset = layout->count};
+        (void)memcpy(u->name, unit, strlen(unit) + 1);
+        layout->unit_names.slots[set_slot(layout, &layout->unit_names, unit_name_at, unit)] =
+            (uint32_t)layout->n_units + 1;
+        layout->n_units++;
+    }
+    u = &layout->units[layout->n_units - 1];
+    *t = (struct fl_tensor){.n_dims = n_dims,
+                            .buffer = buffer,
+                            .unit = layout->n_units - 1,
+                            .offset = layout->count,
+                            .count = count};
+    (void)memcpy(t->name, tensor, strlen(tensor) + 1);
+    if (n_dims > 0) {
+        (void)memcpy(t->dims, dims, n_dims * sizeof(*dims));
+    }
+    layout->tensor_names.slots[set_slot(layout, &layout->tensor_names, tensor_name_at, tensor)] =
+        (uint32_t)layout->n_tensors + 1;
+    layout->n_tensors++;
+    u->n_tensors++;
+    u->count += count;
+    u->n_trainable += buffer ? 0 : count;
+    u->n_buffers += buffer ? count : 0;
+    layout->count += count;
+    layout->trainable += buffer ? 0 : count;
+}
+
+int fl_layout_add(struct fl_layout *layout, const char *unit, const char *tensor,
+                  const size_t *dims, size_t n_dims, bool buffer, struct fl_err *err)
+{
+    bool new_unit;
+    size_t count = 0;
+    int rv;
+
+    FL_REQUIRE(!layout->finished);
+    if (!fl_name_valid(unit)) {
+        return fl_err_set(err, FL_EINVAL, "a unit's name is not 1 to %d of [A-Za-z0-9._-]",
+                          FL_NAME_MAX - 1);
+    }
+    /* A tensor called "unit" would make the textual layout ambiguous. */
+    if (!fl_name_valid(tensor) || strcmp(tensor, "unit") == 0) {
+        return fl_err_set(err, FL_EINVAL,
+                          "unit '%s': a tensor's name is not 1 to %d of [A-Za-z0-9._-], or 'unit'",
+                          unit, FL_NAME_MAX - 1);
+    }
+    new_unit = layout->n_units == 0 || strcmp(layout->units[layout->n_units - 1].name, unit) != 0;
+    rv = check_new(layout, unit, tensor, n_dims, new_unit, err);
+    if (rv == FL_OK) {
+        rv = count_of(layout, tensor, dims, n_dims, &count, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = reserve_one(layout);
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "tensor '%s': %s", tensor, fl_strerror(rv));
+    }
+    append(layout, unit, tensor, dims, n_dims, buffer, count);
+    return FL_OK;
+}
+
+int fl_layout_finish(struct fl_layout *layout, struct fl_err *err)
+{
+    struct fl_buf text;
+    int rv;
+
+    FL_REQUIRE(!layout->finished);
+    if (layout->n_tensors == 0) {
+        return fl_err_set(err, FL_EINVAL, "the model has no tensors");
+    }
+    rv = fl_layout_text(layout, &text);
+    if (rv == FL_OK) {
+        rv = fl_sha256(text.data, text.len, layout->digest);
+        fl_buf_done(&text);
+    }
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "digest of the model's layout: %s", fl_strerror(rv));
+    }
+    layout->finished = true;
+    return FL_OK;
+}
+
+const char *fl__shape_text(char *out, size_t size, const size_t *dims, size_t n_dims)
+{
+    size_t used = 0;
+    size_t i;
+
+    (void)snprintf(out, size, "scalar");
+    for (i = 0; i < n_dims && used < size; i++) {
+        int n = snprintf(out + used, size - used, i == 0 ? "%zu" : "x%zu", dims[i]);
+
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return out;
+}
+
+int fl_layout_text(const struct fl_layout *layout, struct fl_buf *ret)
+{
+    char dims[FL__SHAPE_TEXT_MAX];
+    struct fl_buf text;
+    size_t i;
+    int rv = FL_OK;
+
+    fl_buf_init(&text, TEXT_MAX);
+    for (i = 0; i < layout->n_tensors && rv == FL_OK; i++) {
+        const struct fl_tensor *t = &layout->tensors[i];
+        const struct fl_unit *u = &layout->units[t->unit];
+
+        if (u->first_tensor == i) {
+            rv = fl_buf_printf(&text, "unit %s\n", u->name);
+        }
+        if (rv == FL_OK) {
+            rv = fl_buf_printf(&text, "%s %s%s\n", t->name,
+                               fl__shape_text(dims, sizeof(dims), t->dims, t->n_dims),
+                               t->buffer ? " buffer" : "");
+        }
+    }
+    if (rv != FL_OK) {
+        fl_buf_done(&text);
+        return rv;
+    }
+    *ret = text;
+    return FL_OK;
+}
+
+size_t fl_layout_units(const struct fl_layout *layout)
+{
+    return layout->n_units;
+}
+
+size_t fl_layout_tensors(const struct fl_layout *layout)
+{
+    return layout->n_tensors;
+}
+
+const struct fl_unit *fl_layout_unit(const struct fl_layout *layout, size_t i)
+{
+    FL_REQUIRE(i < layout->n_units);
+    return &layout->units[i];
+}
+
+const struct fl_tensor *fl_layout_tensor(const struct fl_layout *layout, size_t i)
+{
+    FL_REQUIRE(i < layout->n_tensors);
+    return &layout->tensors[i];
+}
+
+const struct fl_tensor *fl_layout_find(const struct fl_layout *layout, const char *name)
+{
+    uint32_t index = 0;
+
+    if (layout->n_tensors > 0) {
+        index = layout->tensor_names
+                    .slots[set_slot(layout, &layout->tensor_names, tensor_name_at, name)];
+    }
+    return index != 0 ? &layout->tensors[index - 1] : NULL;
+}
+
+size_t fl_layout_count(const struct fl_layout *layout)
+{
+    return layout->count;
+}
+
+size_t fl_layout_trainable(const struct fl_layout *layout)
+{
+    return layout->trainable;
+}
+
+const uint8_t *fl_layout_digest(const struct fl_layout *layout)
+{
+    FL_REQUIRE(layout->finished);
+    return layout->digest;
+}
+
+bool fl_layout_equal(const struct fl_layout *a, const struct fl_layout *b)
+{
+    return memcmp(fl_layout_digest(a), fl_layout_digest(b), FL_DIGEST_SIZE) == 0;
+}
+
+static bool same_dims(const struct fl_tensor *a, const struct fl_tensor *b)
+{
+    return a->n_dims == b->n_dims && memcmp(a->dims, b->dims, a->n_dims * sizeof(a->dims[0])) == 0;
+}
+
+/* First difference within unit `i`, which both have. True when there was one. */
+static bool diff_unit(const struct fl_layout *have, const struct fl_layout *want, size_t i,
+                      char *out, size_t size)
+{
+    const struct fl_unit *h = &have->units[i];
+    const struct fl_unit *w = &want->units[i];
+    char h_dims[FL__SHAPE_TEXT_MAX];
+    char w_dims[FL__SHAPE_TEXT_MAX];
+    size_t j;
+
+    if (strcmp(h->name, w->name) != 0) {
+        (void)snprintf(out, size, "unit %zu is '%s', expected '%s'", i + 1, h->name, w->name);
+        return true;
+    }
+    for (j = 0; j < h->n_tensors && j < w->n_tensors; j++) {
+        const struct fl_tensor *ht = &have->tensors[h->first_tensor + j];
+        const struct fl_tensor *wt = &want->tensors[w->first_tensor + j];
+
+        if (strcmp(ht->name, wt->name) != 0) {
+            (void)snprintf(out, size, "unit %zu '%s': tensor %zu is '%s', expected '%s'", i + 1,
+                           h->name, j + 1, ht->name, wt->name);
+            return true;
+        }
+        if (!same_dims(ht, wt)) {
+            (void)snprintf(out, size, "unit %zu '%s': tensor '%s' is %s, expected %s", i + 1,
+                           h->name, ht->name,
+                           fl__shape_text(h_dims, sizeof(h_dims), ht->dims, ht->n_dims),
+                           fl__shape_text(w_dims, sizeof(w_dims), wt->dims, wt->n_dims));
+            return true;
+        }
+        if (ht->buffer != wt->buffer) {
+            (void)snprintf(out, size, "unit %zu '%s': tensor '%s' is %s, expected %s", i + 1,
+                           h->name, ht->name, ht->buffer ? "a buffer" : "trainable",
+                           wt->buffer ? "a buffer" : "trainable");
+            return true;
+        }
+    }
+    if (h->n_tensors != w->n_tensors) {
+        (void)snprintf(out, size, "unit %zu '%s' has %zu tensors, expected %zu", i + 1, h->name,
+                       h->n_tensors, w->n_tensors);
+        return true;
+    }
+    return false;
+}
+
+void fl_layout_diff(const struct fl_layout *have, const struct fl_layout *want, char *out,
+                    size_t size)
+{
+    size_t i;
+
+    for (i = 0; i < have->n_units && i < want->n_units; i++) {
+        if (diff_unit(have, want, i, out, size)) {
+            return;
+        }
+    }
+    if (have->n_units != want->n_units) {
+        (void)snprintf(out, size, "%zu units, expected %zu", have->n_units, want->n_units);
+        return;
+    }
+    (void)snprintf(out, size, "no difference");
+}
+
+double fl_unit_distance(const struct fl_layout *layout, size_t l, const float *a, const float *b)
+{
+    const struct fl_unit *u = fl_layout_unit(layout, l);
+    double sum = 0.0;
+    size_t i;
+
+    for (i = u->first_tensor; i < u->first_tensor + u->n_tensors; i++) {
+        const struct fl_tensor *t = &layout->tensors[i];
+
+        if (!t->buffer) {
+            sum += fl_vec_distance_sq(a + t->offset, b + t->offset, t->count);
+        }
+    }
+    return sqrt(sum);
+}

@@ -1,0 +1,339 @@
+#include "libfl/model/safetensors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/model/shape.h"
+#include "libfl/model/st_parse.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "float data is written as it lies");
+
+/* The data begins at a multiple of this, as the reference writer does it. */
+#define ALIGNMENT 8
+/* Bytes converted at a time when a file is not float32; a multiple of every dtype's size. */
+#define CONVERT_BYTES 65536
+
+/* `text` as a JSON string. Only what JSON demands is escaped; UTF-8 passes. */
+static int add_json_string(struct fl_buf *buf, const char *text)
+{
+    int rv = fl_buf_add(buf, "\"", 1);
+
+    for (; *text != '\0' && rv == FL_OK; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (c == '"' || c == '\\') {
+            rv = fl_buf_printf(buf, "\\%c", c);
+        } else if (c < 0x20) {
+            rv = fl_buf_printf(buf, "\\u%04x", c);
+        } else {
+            rv = fl_buf_add(buf, text, 1);
+        }
+    }
+    return rv == FL_OK ? fl_buf_add(buf, "\"", 1) : rv;
+}
+
+static int add_pair(struct fl_buf *buf, const char *key, const char *value)
+{
+    int rv = add_json_string(buf, key);
+
+    if (rv == FL_OK) {
+        rv = fl_buf_add(buf, ":", 1);
+    }
+    return rv == FL_OK ? add_json_string(buf, value) : rv;
+}
+
+static int add_metadata(struct fl_buf *buf, const struct fl_layout *layout,
+                        const struct fl_st_meta *meta, size_t n_meta)
+{
+    struct fl_buf text;
+    size_t i;
+    int rv = fl_layout_text(layout, &text);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_buf_add(&text, "", 1);
+    if (rv == FL_OK) {
+        rv = fl_buf_printf(buf, "{\"__metadata__\":{");
+    }
+    if (rv == FL_OK) {
+        rv = add_pair(buf, FL_ST_LAYOUT_KEY, (const char *)text.data);
+    }
+    for (i = 0; i < n_meta && rv == FL_OK; i++) {
+        rv = fl_buf_add(buf, ",", 1);
+        if (rv == FL_OK) {
+            rv = add_pair(buf, meta[i].key, meta[i].value);
+        }
+    }
+    fl_buf_done(&text);
+    return rv == FL_OK ? fl_buf_add(buf, "}", 1) : rv;
+}
+
+/* Names need no escapes: a layout takes only [A-Za-z0-9._-]. */
+static int add_tensor(struct fl_buf *buf, const struct fl_tensor *t)
+{
+    size_t i;
+    int rv = fl_buf_printf(buf, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[", t->name);
+
+    for (i = 0; i < t->n_dims && rv == FL_OK; i++) {
+        rv = fl_buf_printf(buf, i == 0 ? "%zu" : ",%zu", t->dims[i]);
+    }
+    if (rv == FL_OK) {
+        rv = fl_buf_printf(buf, "],\"data_offsets\":[%zu,%zu]}", t->offset * sizeof(float),
+                           (t->offset + t->count) * sizeof(float));
+    }
+    return rv;
+}
+
+int fl_st_header(const struct fl_layout *layout, const struct fl_st_meta *meta, size_t n_meta,
+                 struct fl_buf *ret)
+{
+    uint8_t prefix[8] = {0};
+    struct fl_buf buf;
+    size_t i;
+    int rv;
+
+    fl_buf_init(&buf, sizeof(prefix) + FL_ST_MAX_HEADER);
+    rv = fl_buf_add(&buf, prefix, sizeof(prefix));
+    if (rv == FL_OK) {
+        rv = add_metadata(&buf, layout, meta, n_meta);
+    }
+    for (i = 0; i < fl_layout_tensors(layout) && rv == FL_OK; i++) {
+        rv = add_tensor(&buf, fl_layout_tensor(layout, i));
+    }
+    if (rv == FL_OK) {
+        rv = fl_buf_add(&buf, "}", 1);
+    }
+    while (rv == FL_OK && buf.len % ALIGNMENT != 0) {
+        rv = fl_buf_add(&buf, " ", 1);
+    }
+    if (rv != FL_OK) {
+        fl_buf_done(&buf);
+        return rv;
+    }
+    for (i = 0; i < sizeof(prefix); i++) {
+        buf.data[i] = (uint8_t)((uint64_t)(buf.len - sizeof(prefix)) >> (8 * i));
+    }
+    *ret = buf;
+    return FL_OK;
+}
+
+static int write_file(int fd, const struct fl_buf *header, const float *params, size_t count,
+                      bool sync)
+{
+    int rv = fl_fs_pwrite(fd, header->data, header->len, 0);
+
+    if (rv == FL_OK) {
+        rv = fl_fs_pwrite(fd, params, count * sizeof(*params), header->len);
+    }
+    if (rv == FL_OK && sync && fsync(fd) != 0) {
+        rv = fl_err_from_errno(errno);
+    }
+    return rv;
+}
+
+int fl_st_save(const char *path, const struct fl_layout *layout, const float *params,
+               const struct fl_st_meta *meta, size_t n_meta, bool sync, struct fl_err *err)
+{
+    char tmp[PATH_MAX];
+    int n = snprintf(tmp, sizeof(tmp), "%s.tmp", path);
+    struct fl_buf header;
+    int fd;
+    int rv;
+
+    if (n < 0 || (size_t)n >= sizeof(tmp)) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
+    }
+    rv = fl_st_header(layout, meta, n_meta, &header);
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "cannot make the header of '%s': %s", path, fl_strerror(rv));
+    }
+    fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+    if (fd < 0) {
+        rv = fl_err_from_errno(errno);
+        fl_buf_done(&header);
+        return fl_err_set(err, rv, "cannot create '%s': %s", tmp, fl_strerror(rv));
+    }
+    rv = write_file(fd, &header, params, fl_layout_count(layout), sync);
+    fl_buf_done(&header);
+    if (close(fd) != 0 && rv == FL_OK) {
+        rv = fl_err_from_errno(errno);
+    }
+    if (rv != FL_OK) {
+        (void)fl_err_set(err, rv, "cannot write '%s': %s", tmp, fl_strerror(rv));
+    } else {
+        rv = fl_fs_publish(tmp, path, sync, err);
+    }
+    if (rv != FL_OK) {
+        (void)unlink(tmp); /* The first error is the one that counts. */
+    }
+    return rv;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct fl_st_entry *x = a;
+    const struct fl_st_entry *y = b;
+
+    return strcmp(x->name, y->name);
+}
+
+/* The entry of `name` among entries sorted by name. */
+static const struct fl_st_entry *find_entry(const struct fl_st_file *file, const char *name)
+{
+    const struct fl_st_entry key = {.name = name};
+
+    return bsearch(&key, file->entries, file->n_entries, sizeof(*file->entries), by_name);
+}
+
+static int check_entry(const struct fl_st_file *file, const struct fl_tensor *t, struct fl_err *err)
+{
+    char have[FL__SHAPE_TEXT_MAX];
+    char want[FL__SHAPE_TEXT_MAX];
+    const struct fl_st_entry *e = find_entry(file, t->name);
+
+    if (e == NULL || e->dtype == FL_ST_SKIPPED) {
+        return fl_err_set(err, FL_ESHAPE, "tensor '%s' is missing", t->name);
+    }
+    if (e->n_dims != t->n_dims || memcmp(e->dims, t->dims, t->n_dims * sizeof(t->dims[0])) != 0) {
+        return fl_err_set(err, FL_ESHAPE, "tensor '%s' is %s, expected %s", t->name,
+                          fl__shape_text(have, sizeof(have), e->dims, e->n_dims),
+                          fl__shape_text(want, sizeof(want), t->dims, t->n_dims));
+    }
+    return FL_OK;
+}
+
+/* The file holds exactly the tensors of `layout`. Sorts the entries by name. */
+static int check_entries(struct fl_st_file *file, const struct fl_layout *layout,
+                         struct fl_err *err)
+{
+    size_t n = 0;
+    size_t i;
+    int rv;
+
+    qsort(file->entries, file->n_entries, sizeof(*file->entries), by_name);
+    for (i = 0; i < fl_layout_tensors(layout); i++) {
+        rv = check_entry(file, fl_layout_tensor(layout, i), err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    for (i = 0; i < file->n_entries; i++) {
+        n += file->entries[i].dtype != FL_ST_SKIPPED;
+    }
+    for (i = 0; n != fl_layout_tensors(layout) && i < file->n_entries; i++) {
+        const struct fl_st_entry *e = &file->entries[i];
+
+        if (e->dtype != FL_ST_SKIPPED && fl_layout_find(layout, e->name) == NULL) {
+            return fl_err_set(err, FL_ESHAPE, "tensor '%.64s' is not part of the model", e->name);
+        }
+    }
+    return FL_OK;
+}
+
+int fl_st_layout(const char *path, struct fl_layout **ret, struct fl_err *err)
+{
+    struct fl_layout *layout = NULL;
+    struct fl_st_file file;
+    const char *text;
+    int rv = fl_st_open(path, &file, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    text = fl_st_meta_of(&file, FL_ST_LAYOUT_KEY);
+    if (text == NULL) {
+        rv = fl_st_layout_by_names(&file, &layout, err);
+    } else {
+        rv = fl_layout_from_text(text, strlen(text), &layout, err);
+        if (rv == FL_OK) {
+            rv = check_entries(&file, layout, err);
+        }
+        if (rv != FL_OK) {
+            (void)fl_err_wrap(err, rv, "metadata '%s'", FL_ST_LAYOUT_KEY);
+        }
+    }
+    fl_st_close(&file);
+    if (rv != FL_OK) {
+        fl_layout_free(layout);
+        /* Whatever the file describes wrongly, it is the file that is bad. */
+        rv = rv == FL_ENOMEM ? rv : FL_EFORMAT;
+        return fl_err_wrap(err, rv, "safetensors file '%s'", path);
+    }
+    *ret = layout;
+    return FL_OK;
+}
+
+static int read_entry(const struct fl_st_file *file, const struct fl_st_entry *e, float *out)
+{
+    uint8_t raw[CONVERT_BYTES];
+    size_t size = fl_st_dtype_size(e->dtype);
+    uint64_t at = file->data_offset + e->begin;
+    uint64_t left = e->count;
+
+    if (e->dtype == FL_ST_F32) {
+        return fl_fs_pread(file->fd, out, (size_t)(e->end - e->begin), at);
+    }
+    while (left > 0) {
+        size_t n = left < sizeof(raw) / size ? (size_t)left : sizeof(raw) / size;
+        int rv = fl_fs_pread(file->fd, raw, n * size, at);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+        fl_st_convert(e->dtype, out, raw, n);
+        out += n;
+        at += n * size;
+        left -= n;
+    }
+    return FL_OK;
+}
+
+int fl_st_load(const char *path, const struct fl_layout *layout, float *params, struct fl_err *err)
+{
+    struct fl_st_file file;
+    size_t i;
+    int rv = fl_st_open(path, &file, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_entries(&file, layout, err);
+    for (i = 0; i < fl_layout_tensors(layout) && rv == FL_OK; i++) {
+        const struct fl_tensor *t = fl_layout_tensor(layout, i);
+
+        rv = read_entry(&file, find_entry(&file, t->name), params + t->offset);
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "cannot read tensor '%s': %s", t->name, fl_strerror(rv));
+        }
+    }
+    fl_st_close(&file);
+    return rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "safetensors file '%s'", path);
+}
+
+int fl_st_meta(const char *path, const char *key, char *out, size_t size, struct fl_err *err)
+{
+    struct fl_st_file file;
+    const char *value;
+    int rv = fl_st_open(path, &file, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    value = fl_st_meta_of(&file, key);
+    if (value == NULL) {
+        rv = fl_err_set(err, FL_ENOENT, "safetensors file '%s' has no metadata '%s'", path, key);
+    } else if (fl_str_copy(out, size, value) != FL_OK) {
+        rv = fl_err_set(err, FL_ELIMIT,
+                        "safetensors file '%s': metadata '%s' is longer than %zu bytes", path, key,
+                        size);
+    }
+    fl_st_close(&file);
+    return rv;
+}

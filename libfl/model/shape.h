@@ -1,0 +1,14 @@
+#ifndef FL_MODEL_SHAPE_H
+#define FL_MODEL_SHAPE_H
+
+/* Shapes in words; private to libfl/model. */
+
+#include "libfl/model/layout.h"
+
+/* Eight 20-digit numbers with their separators. */
+#define FL__SHAPE_TEXT_MAX (FL_LAYOUT_MAX_DIMS * 21 + 8)
+
+/* "200x784", or "scalar" without dimensions. Returns `out`. */
+const char *fl__shape_text(char *out, size_t size, const size_t *dims, size_t n_dims);
+
+#endif

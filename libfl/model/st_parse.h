@@ -1,0 +1,55 @@
+#ifndef FL_MODEL_ST_PARSE_H
+#define FL_MODEL_ST_PARSE_H
+
+/*
+ * The header of a safetensors file, read and checked; private to libfl/model.
+ *
+ * Limits: a header of at most 16 MiB; its brackets and commas are counted before the
+ * JSON reader sees it, so that a header made of "[],[],…" cannot make that reader take
+ * memory out of proportion.
+ */
+
+#include <jansson.h>
+
+#include "libfl/model/layout.h"
+
+#define FL_ST_MAX_HEADER ((size_t)16 << 20)
+/* Key of our metadata that holds fl_layout_text(). */
+#define FL_ST_LAYOUT_KEY "fl.layout"
+
+enum fl_st_dtype { FL_ST_F32, FL_ST_F16, FL_ST_BF16, FL_ST_F64, FL_ST_SKIPPED };
+
+struct fl_st_entry {
+    const char *name; /* borrowed from the JSON tree */
+    enum fl_st_dtype dtype;
+    size_t dims[FL_LAYOUT_MAX_DIMS];
+    size_t n_dims;
+    uint64_t count;
+    uint64_t begin, end; /* bytes from the start of the data */
+};
+
+struct fl_st_file {
+    int fd;
+    uint64_t data_offset; /* of the data in the file */
+    json_t *root;
+    struct fl_st_entry *entries; /* in data order */
+    size_t n_entries;
+};
+
+/* Open and check everything but the data itself. Close with fl_st_close(). */
+FL_MUST_CHECK int fl_st_open(const char *path, struct fl_st_file *ret, struct fl_err *err);
+void fl_st_close(struct fl_st_file *file);
+/*
+ * A layout whose units are the name prefixes before the last dot, in data order: for files
+ * of other programs. Free with fl_layout_free().
+ */
+FL_MUST_CHECK int fl_st_layout_by_names(const struct fl_st_file *file, struct fl_layout **ret,
+                                        struct fl_err *err);
+/* `n` numbers as they lie in the file, to float. */
+void fl_st_convert(enum fl_st_dtype dtype, float *out, const uint8_t *raw, size_t n);
+/* Bytes of one number. */
+size_t fl_st_dtype_size(enum fl_st_dtype dtype);
+/* "__metadata__" value of `key`, borrowed from the file, or NULL. */
+const char *fl_st_meta_of(const struct fl_st_file *file, const char *key);
+
+#endif

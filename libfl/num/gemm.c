@@ -1,0 +1,76 @@
+#include "libfl/num/gemm.h"
+
+#include <cblas.h>
+#include <limits.h>
+
+#include "libfl/base/err.h"
+
+void fl_gemm_init(void)
+{
+    openblas_set_num_threads(1);
+}
+
+const char *fl_gemm_kernel(void)
+{
+    return openblas_get_corename();
+}
+
+/* BLAS wants a beta of 0 to overwrite even NaN; so do we. */
+static void scale_rows(size_t m, size_t n, float beta, float *c, size_t ldc)
+{
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < m; i++) {
+        for (j = 0; j < n; j++) {
+            c[i * ldc + j] = beta < 0.0f || beta > 0.0f ? c[i * ldc + j] * beta : 0.0f;
+        }
+    }
+}
+
+void fl_gemm(bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *a,
+             size_t lda, const float *b, size_t ldb, float beta, float *c, size_t ldc)
+{
+    if (m == 0 || n == 0) {
+        return;
+    }
+    if (k == 0) {
+        scale_rows(m, n, beta, c, ldc);
+        return;
+    }
+    FL_REQUIRE(m <= INT_MAX && n <= INT_MAX && k <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX &&
+               ldc <= INT_MAX);
+    FL_REQUIRE(lda >= (trans_a ? m : k) && ldb >= (trans_b ? k : n) && ldc >= n);
+    cblas_sgemm(CblasRowMajor, trans_a ? CblasTrans : CblasNoTrans,
+                trans_b ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n, (blasint)k, alpha, a,
+                (blasint)lda, b, (blasint)ldb, beta, c, (blasint)ldc);
+}
+
+void fl_gemm_ref(bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha,
+                 const float *a, size_t lda, const float *b, size_t ldb, float beta, float *c,
+                 size_t ldc)
+{
+    size_t i;
+    size_t j;
+    size_t p;
+
+    if (k == 0) {
+        scale_rows(m, n, beta, c, ldc);
+        return;
+    }
+    for (i = 0; i < m; i++) {
+        for (j = 0; j < n; j++) {
+            double sum = 0.0;
+
+            for (p = 0; p < k; p++) {
+                sum += (double)(trans_a ? a[p * lda + i] : a[i * lda + p]) *
+                       (double)(trans_b ? b[j * ldb + p] : b[p * ldb + j]);
+            }
+            sum *= (double)alpha;
+            if (beta < 0.0f || beta > 0.0f) {
+                sum += (double)beta * (double)c[i * ldc + j];
+            }
+            c[i * ldc + j] = (float)sum;
+        }
+    }
+}

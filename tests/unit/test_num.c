@@ -1,0 +1,257 @@
+#include <check.h>
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/rng.h"
+#include "libfl/num/gemm.h"
+#include "libfl/num/vec.h"
+
+/* Room in front of and behind every array, to see writes outside it. */
+#define MARGIN 17
+#define GUARD  1234.5f
+
+static float *random_floats(struct fl_rng *rng, size_t n)
+{
+    float *x = malloc((n + 2 * MARGIN) * sizeof(*x));
+    size_t i;
+
+    ck_assert_ptr_nonnull(x);
+    for (i = 0; i < n + 2 * MARGIN; i++) {
+        x[i] = i < MARGIN || i >= n + MARGIN ? GUARD : (float)fl_rng_normal(rng);
+    }
+    return x + MARGIN;
+}
+
+static void free_floats(float *x, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < MARGIN; i++) {
+        ck_assert(x[-1 - (ptrdiff_t)i] == GUARD);
+        ck_assert(x[n + i] == GUARD);
+    }
+    free(x - MARGIN);
+}
+
+static const size_t shapes[][3] = {
+    {1, 1, 1},     {1, 7, 3},    {3, 1, 5},    {5, 3, 1},      {2, 3, 0},
+    {0, 3, 2},     {3, 0, 2},    {13, 17, 7},  {10, 200, 784}, {10, 10, 200},
+    {31, 33, 129}, {64, 64, 64}, {257, 3, 11}, {1, 300, 1},    {10, 199, 783},
+};
+
+START_TEST(a_product_agrees_with_the_reference_on_odd_shapes)
+{
+    const size_t *s = shapes[_i];
+    size_t m = s[0];
+    size_t n = s[1];
+    size_t k = s[2];
+    struct fl_rng rng;
+    unsigned mode;
+
+    fl_gemm_init();
+    fl_rng_key(&rng, 1, FL_RNG_TEST, 1, (uint64_t)_i);
+    for (mode = 0; mode < 12; mode++) {
+        bool ta = (mode & 1u) != 0;
+        bool tb = (mode & 2u) != 0;
+        float beta = mode < 4 ? 0.0f : mode < 8 ? 1.0f : -0.5f;
+        size_t lda = (ta ? m : k) + 3;
+        size_t ldb = (tb ? k : n) + 1;
+        size_t ldc = n + 2;
+        float *a = random_floats(&rng, (ta ? k : m) * lda);
+        float *b = random_floats(&rng, (tb ? n : k) * ldb);
+        float *c = random_floats(&rng, m * ldc);
+        float *r = random_floats(&rng, m * ldc);
+        double bound = 8.0 * (sqrt((double)k) + 4.0) * (double)FLT_EPSILON;
+        size_t i;
+
+        (void)memcpy(r, c, m * ldc * sizeof(*r));
+        fl_gemm(ta, tb, m, n, k, 0.75f, a, lda, b, ldb, beta, c, ldc);
+        fl_gemm_ref(ta, tb, m, n, k, 0.75f, a, lda, b, ldb, beta, r, ldc);
+        for (i = 0; i < m * ldc; i++) {
+            if (i % ldc >= n) {
+                ck_assert(c[i] == r[i]); /* beyond the row: untouched */
+            } else {
+                ck_assert_double_le(fabs((double)c[i] - (double)r[i]),
+                                    bound * (1.0 + sqrt((double)k)));
+            }
+        }
+        free_floats(a, (ta ? k : m) * lda);
+        free_floats(b, (tb ? n : k) * ldb);
+        free_floats(c, m * ldc);
+        free_floats(r, m * ldc);
+    }
+}
+END_TEST
+
+START_TEST(beta_zero_overwrites_even_nan)
+{
+    const float a[2] = {2.0f, 3.0f};
+    float c[1] = {NAN};
+
+    fl_gemm_init();
+    fl_gemm(false, false, 1, 1, 2, 1.0f, a, 2, a, 1, 0.0f, c, 1);
+    ck_assert(c[0] == 13.0f);
+    c[0] = NAN;
+    fl_gemm(false, false, 1, 1, 0, 1.0f, a, 1, a, 1, 0.0f, c, 1);
+    ck_assert(c[0] == 0.0f);
+    ck_assert_ptr_nonnull(fl_gemm_kernel());
+}
+END_TEST
+
+static const size_t lengths[] = {0, 1, 2, 7, 8, 9, 15, 16, 17, 63, 64, 65, 1000, 1023, 1025, 4099};
+
+/* The order that the header promises, written down plainly. */
+static double ordered_sum(const double *terms, size_t n)
+{
+    double s[FL_VEC_LANES] = {0};
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        s[i % FL_VEC_LANES] += terms[i];
+    }
+    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+}
+
+START_TEST(sums_have_the_promised_order_bit_for_bit)
+{
+    size_t n = lengths[_i];
+    struct fl_rng rng;
+    float *x;
+    float *y;
+    double *terms = calloc(n + 1, sizeof(*terms));
+    double *acc = calloc(n + 1, sizeof(*acc));
+    size_t i;
+
+    ck_assert(terms != NULL && acc != NULL);
+    fl_rng_key(&rng, 2, FL_RNG_TEST, 1, n);
+    x = random_floats(&rng, n);
+    y = random_floats(&rng, n);
+    for (i = 0; i < n; i++) {
+        terms[i] = (double)x[i] * (double)y[i];
+    }
+    ck_assert(fl_vec_dot(x, y, n) == ordered_sum(terms, n));
+    for (i = 0; i < n; i++) {
+        double d = (double)x[i] - (double)y[i];
+
+        terms[i] = d * d;
+    }
+    ck_assert(fl_vec_distance_sq(x, y, n) == ordered_sum(terms, n));
+    ck_assert(fl_vec_distance(x, y, n) == sqrt(ordered_sum(terms, n)));
+    for (i = 0; i < n; i++) {
+        acc[i] = (double)y[i] / 3.0;
+        terms[i] = (acc[i] - (double)x[i]) * (acc[i] - (double)x[i]);
+    }
+    ck_assert(fl_acc_distance_sq(acc, x, n) == ordered_sum(terms, n));
+    for (i = 0; i < n; i++) {
+        terms[i] = (double)x[i] * (double)x[i];
+    }
+    ck_assert(fl_vec_norm2(x, n) == sqrt(ordered_sum(terms, n)));
+    free(terms);
+    free(acc);
+    free_floats(x, n);
+    free_floats(y, n);
+}
+END_TEST
+
+START_TEST(elementwise_kernels_do_what_their_line_says)
+{
+    size_t n = lengths[_i];
+    struct fl_rng rng;
+    float *x;
+    float *y;
+    float *z;
+    double *acc = calloc(n + 1, sizeof(*acc));
+    size_t i;
+
+    ck_assert_ptr_nonnull(acc);
+    fl_rng_key(&rng, 3, FL_RNG_TEST, 1, n);
+    x = random_floats(&rng, n);
+    y = random_floats(&rng, n);
+    z = random_floats(&rng, n);
+    fl_vec_sub(z, x, y, n);
+    for (i = 0; i < n; i++) {
+        ck_assert(z[i] == x[i] - y[i]);
+    }
+    fl_vec_scale(z, -1.5f, z, n);
+    for (i = 0; i < n; i++) {
+        ck_assert(z[i] == (x[i] - y[i]) * -1.5f);
+    }
+    (void)memcpy(z, y, n * sizeof(*z));
+    fl_vec_axpy(z, 0.3f, x, n);
+    for (i = 0; i < n; i++) {
+        /* Contraction is off in the kernel; the product is rounded before the sum. */
+        volatile float product = 0.3f * x[i];
+
+        ck_assert(z[i] == y[i] + product);
+    }
+    fl_acc_add(acc, 0.1, x, n);
+    fl_acc_add(acc, 0.7, y, n);
+    fl_acc_scale(acc, 0.5, n);
+    for (i = 0; i < n; i++) {
+        volatile double p = 0.1 * (double)x[i];
+        volatile double q = 0.7 * (double)y[i];
+
+        ck_assert(acc[i] == (p + q) * 0.5);
+    }
+    free(acc);
+    free_floats(x, n);
+    free_floats(y, n);
+    free_floats(z, n);
+}
+END_TEST
+
+START_TEST(one_bad_number_anywhere_is_found)
+{
+    static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
+    size_t n = lengths[_i];
+    struct fl_rng rng;
+    float *x;
+    size_t i;
+    size_t j;
+
+    fl_rng_key(&rng, 4, FL_RNG_TEST, 1, n);
+    x = random_floats(&rng, n);
+    ck_assert(fl_vec_finite(x, n));
+    for (i = 0; i<n; i += n> 100 ? 37 : 1) {
+        for (j = 0; j < 4; j++) {
+            float saved = x[i];
+
+            x[i] = bad[j];
+            ck_assert(!fl_vec_finite(x, n));
+            x[i] = saved;
+        }
+    }
+    if (n > 0) {
+        x[n - 1] = FLT_MAX;
+        ck_assert(fl_vec_finite(x, n));
+        x[n - 1] = NAN;
+        ck_assert(!fl_vec_finite(x, n));
+    }
+    free_floats(x, n);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("num");
+    TCase *tc = tcase_create("kernels");
+    SRunner *runner;
+    int failed;
+    int n_shapes = sizeof(shapes) / sizeof(shapes[0]);
+    int n_lengths = sizeof(lengths) / sizeof(lengths[0]);
+
+    tcase_add_loop_test(tc, a_product_agrees_with_the_reference_on_odd_shapes, 0, n_shapes);
+    tcase_add_test(tc, beta_zero_overwrites_even_nan);
+    tcase_add_loop_test(tc, sums_have_the_promised_order_bit_for_bit, 0, n_lengths);
+    tcase_add_loop_test(tc, elementwise_kernels_do_what_their_line_says, 0, n_lengths);
+    tcase_add_loop_test(tc, one_bad_number_anywhere_is_found, 0, n_lengths);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
