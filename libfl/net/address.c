@@ -1,0 +1,160 @@
+#include "libfl/net/address.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "libfl/base/log.h"
+#include "libfl/base/str.h"
+#include "libfl/net/conn.h"
+
+static const char unix_prefix[] = "unix:";
+
+static int refuse(struct fl_err *err, const char *text, const char *why)
+{
+    char quoted[FL_ADDRESS_HOST_MAX];
+
+    return fl_err_set(err, FL_EINVAL,
+                      "address %s: %s (expected \"host:port\", \"[v6]:port\", \"*:port\" or "
+                      "\"unix:/path\")",
+                      fl_log_quote(quoted, sizeof(quoted), text, strlen(text)), why);
+}
+
+static bool is_name(const char *host)
+{
+    size_t i;
+
+    if (host[0] == '-' || host[0] == '.') {
+        return false;
+    }
+    for (i = 0; host[i] != '\0'; i++) {
+        char c = host[i];
+        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '-' || c == '.' || c == '_';
+
+        if (!ok || (c == '.' && host[i + 1] == '.')) {
+            return false;
+        }
+    }
+    return i > 0;
+}
+
+/* "300.1.1.1" and "127.1" are slips, not names: a name's last label is never only digits. */
+static bool looks_numeric(const char *host)
+{
+    const char *dot = strrchr(host, '.');
+    const char *last = dot != NULL ? dot + 1 : host;
+
+    return *last != '\0' && last[strspn(last, "0123456789")] == '\0';
+}
+
+static int parse_unix(const char *text, const char *path, struct fl_address *ret,
+                      struct fl_err *err)
+{
+    struct fl_address out = {.kind = FL_ADDRESS_UNIX};
+
+    if (path[0] != '/') {
+        return refuse(err, text, "the path of a unix socket must be absolute");
+    }
+    if (fl_str_copy(out.path, sizeof(out.path), path) != FL_OK) {
+        return refuse(err, text, "the path of a unix socket has at most 107 bytes");
+    }
+    *ret = out;
+    return FL_OK;
+}
+
+/* Sets out->kind from out->host. NULL, or what is wrong. */
+static const char *classify(struct fl_address *out, bool bracketed)
+{
+    unsigned char raw[sizeof(struct in6_addr)];
+
+    if (bracketed) {
+        out->kind = FL_ADDRESS_IP6;
+        return inet_pton(AF_INET6, out->host, raw) == 1 ? NULL : "not an IPv6 address";
+    }
+    if (strcmp(out->host, "*") == 0) {
+        out->kind = FL_ADDRESS_ANY;
+        out->host[0] = '\0';
+        return NULL;
+    }
+    if (strchr(out->host, ':') != NULL) {
+        return "an IPv6 address goes into brackets";
+    }
+    if (looks_numeric(out->host)) {
+        out->kind = FL_ADDRESS_IP4;
+        return inet_pton(AF_INET, out->host, raw) == 1 ? NULL : "not an IPv4 address";
+    }
+    out->kind = FL_ADDRESS_NAME;
+    return is_name(out->host) ? NULL : "not a host name";
+}
+
+int fl_address_parse(const char *text, struct fl_address *ret, struct fl_err *err)
+{
+    struct fl_address out = {.kind = FL_ADDRESS_ANY};
+    const char *host = text;
+    const char *end;
+    const char *colon;
+    const char *why;
+    uint64_t port;
+    bool bracketed = text[0] == '[';
+
+    if (strncmp(text, unix_prefix, sizeof(unix_prefix) - 1) == 0) {
+        return parse_unix(text, text + sizeof(unix_prefix) - 1, ret, err);
+    }
+    if (bracketed) {
+        host++;
+        end = strchr(host, ']');
+        colon = end != NULL ? end + 1 : NULL;
+        if (colon == NULL || *colon != ':') {
+            return refuse(err, text, "\"]:port\" is missing");
+        }
+    } else {
+        colon = strrchr(text, ':');
+        end = colon;
+        if (colon == NULL) {
+            return refuse(err, text, "the port is missing");
+        }
+    }
+    if (end == host) {
+        return refuse(err, text, "the host is missing");
+    }
+    if ((size_t)(end - host) >= sizeof(out.host)) {
+        return refuse(err, text, "the host name is too long");
+    }
+    (void)memcpy(out.host, host, (size_t)(end - host));
+    why = classify(&out, bracketed);
+    if (why != NULL) {
+        return refuse(err, text, why);
+    }
+    if (fl_str_to_u64(colon + 1, &port) != FL_OK || port > UINT16_MAX) {
+        return refuse(err, text, "the port must be a number from 0 to 65535");
+    }
+    out.port = (uint16_t)port;
+    *ret = out;
+    return FL_OK;
+}
+
+bool fl_address_is_loopback(const char *text)
+{
+    struct fl_address address;
+    struct in_addr ip4;
+    struct in6_addr ip6;
+
+    if (fl_address_parse(text, &address, NULL) != FL_OK) {
+        return false;
+    }
+    switch (address.kind) {
+    case FL_ADDRESS_UNIX:
+        return true;
+    case FL_ADDRESS_ANY:
+        return false;
+    case FL_ADDRESS_NAME:
+        return strcmp(address.host, "localhost") == 0;
+    case FL_ADDRESS_IP4:
+        return inet_pton(AF_INET, address.host, &ip4) == 1 && (ntohl(ip4.s_addr) >> 24) == 127;
+    case FL_ADDRESS_IP6:
+        return inet_pton(AF_INET6, address.host, &ip6) == 1 &&
+               (IN6_IS_ADDR_LOOPBACK(&ip6) ||
+                (IN6_IS_ADDR_V4MAPPED(&ip6) && ip6.s6_addr[12] == 127));
+    }
+    return false;
+}

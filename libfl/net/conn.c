@@ -1,0 +1,456 @@
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/net/internal.h"
+
+/* As many runs as one system call takes well; 64 frames of 16 KiB are one turn's share. */
+#define IOV_MAX_RUNS 64
+/*
+ * What is handed over for good when the socket is full. Everything beyond stays with `output`,
+ * which can still put a control message in front of it.
+ */
+#define COMMIT_BYTES (64u * 1024)
+/*
+ * Bytes that may wait unsent in the kernel. At 2 Mbit/s 128 KiB are half a second of delay for
+ * a control message behind them; on loopback it costs nothing (they leave at once).
+ */
+#define NOTSENT_BYTES (128 * 1024)
+/* After this long without traffic the kernel asks whether the peer's machine still lives. */
+#define KEEPALIVE_S 60
+
+/* uv_buf_t promises to be laid out like iovec on unix. */
+_Static_assert(sizeof(uv_buf_t) == sizeof(struct iovec) &&
+                   offsetof(uv_buf_t, base) == offsetof(struct iovec, iov_base) &&
+                   offsetof(uv_buf_t, len) == offsetof(struct iovec, iov_len),
+               "uv_buf_t is not an iovec");
+
+/* clang-format off */
+static const struct fl_sm_state states[] = {
+    [FL__CONN_RESOLVING]  = {"resolving",  FL_SM_TO(FL__CONN_CONNECTING) | FL_SM_TO(FL__CONN_CLOSING)},
+    [FL__CONN_CONNECTING] = {"connecting", FL_SM_TO(FL__CONN_OPEN) | FL_SM_TO(FL__CONN_CLOSING)},
+    [FL__CONN_FRESH]      = {"fresh",      FL_SM_TO(FL__CONN_OPEN) | FL_SM_TO(FL__CONN_CLOSING)},
+    [FL__CONN_OPEN]       = {"open",       FL_SM_TO(FL__CONN_FLUSHING) | FL_SM_TO(FL__CONN_CLOSING)},
+    [FL__CONN_FLUSHING]   = {"flushing",   FL_SM_TO(FL__CONN_LINGERING) | FL_SM_TO(FL__CONN_CLOSING)},
+    [FL__CONN_LINGERING]  = {"lingering",  FL_SM_TO(FL__CONN_CLOSING)},
+    [FL__CONN_CLOSING]    = {"closing",    FL_SM_TO(FL__CONN_CLOSED)},
+    [FL__CONN_CLOSED]     = {"closed",     0},
+};
+/* clang-format on */
+
+static bool is_open(const struct fl_conn *conn)
+{
+    return conn->sm.state == FL__CONN_OPEN || conn->sm.state == FL__CONN_FLUSHING;
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    fl__conn_handle_gone(handle->data);
+}
+
+static void on_flush_over(uv_timer_t *timer)
+{
+    struct fl_conn *conn = timer->data;
+
+    FL_REQUIRE(conn->magic == FL__CONN_MAGIC);
+    if (conn->sm.state == FL__CONN_FLUSHING) {
+        fl__conn_fail(conn, FL_ETIMEOUT, "%s: closed with unsent bytes", conn->peer);
+    } else {
+        fl_conn_close(conn); /* LINGERING: all was sent. */
+    }
+}
+
+int fl__conn_create(struct fl_loop *loop, enum fl__conn_state initial, struct fl_conn **ret)
+{
+    struct fl_conn *conn = calloc(1, sizeof(*conn));
+
+    if (conn == NULL) {
+        return FL_ENOMEM;
+    }
+    conn->magic = FL__CONN_MAGIC;
+    conn->loop = loop;
+    fl_sm_init(&conn->sm, states, FL__CONN_CLOSED + 1, initial);
+    (void)uv_timer_init(&loop->uv, &conn->timer);
+    conn->timer.data = conn;
+    conn->n_handles = 1;
+    fl__loop_opened(loop);
+    *ret = conn;
+    return FL_OK;
+}
+
+int fl__conn_stream_init(struct fl_conn *conn, bool is_unix)
+{
+    int status;
+
+    /* Neither opens a descriptor yet. */
+    if (is_unix) {
+        status = uv_pipe_init(&conn->loop->uv, &conn->u.pipe, 0);
+    } else {
+        status = uv_tcp_init(&conn->loop->uv, &conn->u.tcp);
+    }
+    if (status != 0) {
+        return fl_uv_err(status);
+    }
+    conn->u.handle.data = conn;
+    conn->stream_live = true;
+    conn->n_handles++;
+    return FL_OK;
+}
+
+/* The socket buffers stay with the kernel: setting SO_RCVBUF would switch its tuning off. */
+static void set_options(struct fl_conn *conn)
+{
+    int lowat = NOTSENT_BYTES;
+    uv_os_fd_t fd;
+
+    /* Each of them only makes things better: a kernel that refuses one is no reason to fail. */
+    (void)uv_tcp_nodelay(&conn->u.tcp, 1);
+    (void)uv_tcp_keepalive(&conn->u.tcp, 1, KEEPALIVE_S);
+    if (uv_fileno(&conn->u.handle, &fd) == 0) {
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, sizeof(lowat));
+    }
+}
+
+static void name_peer(struct fl_conn *conn)
+{
+    struct sockaddr_storage addr;
+    struct sockaddr_in6 *ip6 = (struct sockaddr_in6 *)(void *)&addr;
+    struct sockaddr_in *ip4 = (struct sockaddr_in *)(void *)&addr;
+    int len = sizeof(addr);
+    char host[INET6_ADDRSTRLEN] = "?";
+    unsigned port;
+
+    if (uv_tcp_getpeername(&conn->u.tcp, (struct sockaddr *)&addr, &len) != 0) {
+        (void)snprintf(conn->peer, sizeof(conn->peer), "unknown");
+        return;
+    }
+    if (addr.ss_family == AF_INET) {
+        (void)uv_ip4_name(ip4, host, sizeof(host));
+        port = ntohs(ip4->sin_port);
+        (void)snprintf(conn->peer, sizeof(conn->peer), "%s:%u", host, port);
+        return;
+    }
+    port = ntohs(ip6->sin6_port);
+    if (IN6_IS_ADDR_V4MAPPED(&ip6->sin6_addr)) {
+        /* How an IPv4 peer looks to a socket that listens on "*". */
+        (void)uv_inet_ntop(AF_INET, &ip6->sin6_addr.s6_addr[12], host, sizeof(host));
+        (void)snprintf(conn->peer, sizeof(conn->peer), "%s:%u", host, port);
+        return;
+    }
+    (void)uv_ip6_name(ip6, host, sizeof(host));
+    (void)snprintf(conn->peer, sizeof(conn->peer), "[%s]:%u", host, port);
+}
+
+/* The share of this turn is used up: saying "no buffer" ends libuv's read loop for now. */
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct fl_conn *conn = handle->data;
+
+    (void)suggested;
+    if (conn->turn != conn->loop->turn) {
+        conn->turn = conn->loop->turn;
+        conn->turn_bytes = 0;
+    }
+    buf->base = conn->loop->read_buf;
+    buf->len = conn->turn_bytes < FL__TURN_BYTES ? FL__READ_BYTES : 0;
+}
+
+static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
+{
+    struct fl_conn *conn = stream->data;
+
+    FL_REQUIRE(conn->magic == FL__CONN_MAGIC);
+    if (nread == 0 || nread == UV_ENOBUFS) {
+        return;
+    }
+    if (nread > 0) {
+        conn->turn_bytes += (size_t)nread;
+        if (conn->sm.state == FL__CONN_OPEN) {
+            conn->cbs->on_data(conn->ctx, (const uint8_t *)buf->base, (size_t)nread);
+        }
+        return;
+    }
+    if (nread == UV_EOF && conn->sm.state == FL__CONN_FLUSHING) {
+        /* It may have closed its half only: what is left still goes out, or fails to. */
+        conn->peer_ended = true;
+        return;
+    }
+    if (nread == UV_EOF || conn->sm.state == FL__CONN_LINGERING) {
+        /* Lingering, all was sent: how the peer goes away does not matter any more. */
+        fl_conn_close(conn);
+        return;
+    }
+    fl__conn_fail(conn, fl_uv_err((int)nread), "%s: %s", conn->peer, uv_strerror((int)nread));
+}
+
+void fl__conn_established(struct fl_conn *conn, bool is_unix)
+{
+    if (is_unix) {
+        (void)snprintf(conn->peer, sizeof(conn->peer), "unix");
+    } else {
+        set_options(conn);
+        name_peer(conn);
+    }
+}
+
+static void start_reading(struct fl_conn *conn)
+{
+    int status = uv_read_start(&conn->u.stream, on_alloc, on_read);
+
+    /* UV_ENOTCONN after the peer reset a connection that was accepted a moment ago. */
+    if (status != 0 && status != UV_EALREADY) {
+        fl__conn_fail(conn, fl_uv_err(status), "%s: %s", conn->peer, uv_strerror(status));
+    }
+}
+
+void fl__conn_opened(struct fl_conn *conn)
+{
+    fl_sm_move(&conn->sm, FL__CONN_OPEN);
+    start_reading(conn);
+    fl_conn_wake(conn);
+}
+
+void fl_conn_accept(struct fl_conn *conn, const struct fl_conn_cbs *cbs, void *ctx)
+{
+    FL_REQUIRE(conn->sm.state == FL__CONN_FRESH);
+    conn->cbs = cbs;
+    conn->ctx = ctx;
+    fl__conn_opened(conn);
+}
+
+void fl__conn_handle_gone(struct fl_conn *conn)
+{
+    FL_REQUIRE(conn->magic == FL__CONN_MAGIC && conn->n_handles > 0);
+    conn->n_handles--;
+    if (conn->n_handles > 0 || conn->sm.state != FL__CONN_CLOSING) {
+        return;
+    }
+    fl_sm_move(&conn->sm, FL__CONN_CLOSED);
+    fl__loop_closed(conn->loop);
+    if (conn->cbs != NULL) {
+        conn->cbs->on_close(conn->ctx, conn->code, conn->text != NULL ? conn->text : "closed");
+    }
+    fl__dial_free(conn);
+    conn->magic = 0;
+    free(conn->text);
+    free(conn);
+}
+
+static void begin_close(struct fl_conn *conn, int code)
+{
+    fl_sm_move(&conn->sm, FL__CONN_CLOSING);
+    conn->code = code;
+    fl__conn_not_due(conn);
+    fl__loop_closing(conn->loop);
+    if (conn->dial != NULL) {
+        fl__resolve_cancel(conn->dial->resolve);
+        conn->dial->resolve = NULL;
+    }
+    if (conn->stream_live) {
+        conn->stream_live = false;
+        uv_close(&conn->u.handle, on_handle_closed);
+    }
+    uv_close((uv_handle_t *)&conn->timer, on_handle_closed);
+}
+
+void fl__conn_fail(struct fl_conn *conn, int code, const char *fmt, ...)
+{
+    char text[FL__TEXT_MAX];
+    va_list ap;
+
+    if (conn->sm.state >= FL__CONN_CLOSING) {
+        return;
+    }
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    conn->text = fl_str_dup(text); /* Without memory the text is missing, the code is not. */
+    begin_close(conn, code);
+}
+
+void fl_conn_close(struct fl_conn *conn)
+{
+    if (conn->sm.state < FL__CONN_CLOSING) {
+        begin_close(conn, FL_OK);
+    }
+}
+
+void fl_conn_close_flushed(struct fl_conn *conn, uint32_t timeout_ms)
+{
+    if (conn->sm.state == FL__CONN_FLUSHING || conn->sm.state == FL__CONN_LINGERING) {
+        return;
+    }
+    if (conn->sm.state != FL__CONN_OPEN) {
+        fl_conn_close(conn);
+        return;
+    }
+    fl_sm_move(&conn->sm, FL__CONN_FLUSHING);
+    uv_update_time(&conn->loop->uv);
+    (void)uv_timer_start(&conn->timer, on_flush_over, timeout_ms, 0);
+    fl_conn_pause(conn, false);
+    if (conn->sm.state == FL__CONN_FLUSHING) {
+        fl_conn_wake(conn);
+    }
+}
+
+void fl_conn_pause(struct fl_conn *conn, bool paused)
+{
+    if (conn->paused == paused || !is_open(conn)) {
+        return;
+    }
+    conn->paused = paused;
+    if (paused) {
+        (void)uv_read_stop(&conn->u.stream);
+    } else {
+        start_reading(conn);
+    }
+}
+
+void fl_conn_wake(struct fl_conn *conn)
+{
+    if (is_open(conn)) {
+        fl__conn_due(conn);
+    }
+}
+
+const char *fl_conn_peer(const struct fl_conn *conn)
+{
+    return conn->peer;
+}
+
+static void on_shutdown(uv_shutdown_t *req, int status)
+{
+    /* Cancelled by closing, or the peer was faster: reading tells the rest. */
+    (void)req;
+    (void)status;
+}
+
+static void begin_linger(struct fl_conn *conn)
+{
+    if (conn->peer_ended) {
+        fl_conn_close(conn);
+        return;
+    }
+    fl_sm_move(&conn->sm, FL__CONN_LINGERING);
+    if (uv_shutdown(&conn->req.shutdown, &conn->u.stream, on_shutdown) != 0) {
+        fl_conn_close(conn);
+    }
+}
+
+static void send_output(struct fl_conn *conn);
+
+static void on_written(uv_write_t *req, int status)
+{
+    struct fl_conn *conn = req->handle->data;
+    size_t n = conn->writing;
+
+    FL_REQUIRE(conn->magic == FL__CONN_MAGIC);
+    conn->writing = 0;
+    if (status == UV_ECANCELED || !is_open(conn)) {
+        return;
+    }
+    if (status != 0) {
+        fl__conn_fail(conn, fl_uv_err(status), "%s: %s", conn->peer, uv_strerror(status));
+        return;
+    }
+    conn->cbs->sent(conn->ctx, n);
+    if (is_open(conn)) {
+        send_output(conn);
+    }
+}
+
+/* The socket is full: libuv writes one run as soon as it can, and comes back. */
+static void commit(struct fl_conn *conn, const struct iovec *run)
+{
+    size_t len = run->iov_len < COMMIT_BYTES ? run->iov_len : COMMIT_BYTES;
+    uv_buf_t buf = uv_buf_init(run->iov_base, (unsigned)len);
+    int status;
+
+    conn->writing = len;
+    status = uv_write(&conn->req.write, &conn->u.stream, &buf, 1, on_written);
+    if (status != 0) {
+        conn->writing = 0;
+        fl__conn_fail(conn, fl_uv_err(status), "%s: %s", conn->peer, uv_strerror(status));
+    }
+}
+
+static size_t total_len(const struct iovec *iov, int n)
+{
+    size_t sum = 0;
+    int i;
+
+    for (i = 0; i < n; i++) {
+        sum += iov[i].iov_len;
+    }
+    return sum;
+}
+
+/* Pull and write until there is nothing, the socket is full, or the turn's share is used up. */
+static void send_output(struct fl_conn *conn)
+{
+    struct iovec iov[IOV_MAX_RUNS];
+    size_t written = 0;
+    bool full = false;
+
+    while (written < FL__TURN_BYTES) {
+        int n = conn->cbs->output(conn->ctx, iov, IOV_MAX_RUNS);
+        int status;
+
+        if (!is_open(conn)) {
+            return;
+        }
+        if (n < 0) {
+            fl__conn_fail(conn, n, "%s: %s", conn->peer, fl_strerror(n));
+            return;
+        }
+        if (n == 0) {
+            if (conn->sm.state == FL__CONN_FLUSHING) {
+                begin_linger(conn);
+            }
+            return;
+        }
+        if (full) {
+            commit(conn, &iov[0]);
+            return;
+        }
+        status = uv_try_write(&conn->u.stream, (const uv_buf_t *)(const void *)iov, (unsigned)n);
+        if (status == UV_EAGAIN) {
+            full = true;
+            continue;
+        }
+        if (status < 0) {
+            fl__conn_fail(conn, fl_uv_err(status), "%s: %s", conn->peer, uv_strerror(status));
+            return;
+        }
+        full = (size_t)status < total_len(iov, n);
+        written += (size_t)status;
+        conn->cbs->sent(conn->ctx, (size_t)status);
+        if (!is_open(conn)) {
+            return;
+        }
+    }
+    fl__conn_due(conn);
+}
+
+void fl__conn_step(struct fl_conn *conn)
+{
+    FL_REQUIRE(conn->magic == FL__CONN_MAGIC);
+    if (conn->sm.state == FL__CONN_RESOLVING) {
+        fl__dial_step(conn);
+        return;
+    }
+    if (!is_open(conn)) {
+        return;
+    }
+    if (conn->cbs->on_wake != NULL) {
+        conn->cbs->on_wake(conn->ctx);
+    }
+    if (is_open(conn) && conn->writing == 0) {
+        send_output(conn);
+    }
+}

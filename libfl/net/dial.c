@@ -1,0 +1,238 @@
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "libfl/net/internal.h"
+
+/*
+ * Connecting. Happy path: the name is resolved (on another thread), then the addresses are tried
+ * in the order given, each with its share of what is left of the time, until one answers.
+ * Failure modes: no such name; every address refuses or does not answer (the last reason is
+ * told); the time is over; closed meanwhile, at any of these points.
+ */
+
+static void next_attempt(struct fl_conn *conn);
+
+static const char *display(const struct fl__dial *dial, char *out, size_t size)
+{
+    const struct fl_address *address = &dial->address;
+
+    if (address->kind == FL_ADDRESS_UNIX) {
+        (void)snprintf(out, size, "unix:%s", address->path);
+    } else if (address->kind == FL_ADDRESS_IP6) {
+        (void)snprintf(out, size, "[%s]:%u", address->host, (unsigned)address->port);
+    } else {
+        (void)snprintf(out, size, "%s:%u", address->host, (unsigned)address->port);
+    }
+    return out;
+}
+
+static void fail(struct fl_conn *conn)
+{
+    const struct fl__dial *dial = conn->dial;
+    char name[FL_ADDRESS_HOST_MAX + 16];
+    int code = fl_uv_err(dial->status);
+
+    (void)display(dial, name, sizeof(name));
+    if (code == FL_ETIMEOUT) {
+        fl__conn_fail(conn, code, "cannot connect to %s: no answer within %u ms", name,
+                      (unsigned)dial->timeout_ms);
+        return;
+    }
+    if (code != FL_ENOMEM && code != FL_EPERM && code != FL_ELIMIT) {
+        /* Whatever the kernel says about an address, to the caller nobody is there. */
+        code = FL_EUNAVAIL;
+    }
+    fl__conn_fail(conn, code, "cannot connect to %s: %s", name, uv_strerror(dial->status));
+}
+
+/* An attempt failed and its handle is gone: another address needs a fresh one. */
+static void on_attempt_closed(uv_handle_t *handle)
+{
+    struct fl_conn *conn = handle->data;
+    bool closing = conn->sm.state == FL__CONN_CLOSING;
+
+    conn->dial->retrying = false;
+    fl__conn_handle_gone(conn); /* When closing, this may have been the last one. */
+    if (!closing) {
+        next_attempt(conn);
+    }
+}
+
+static void end_attempt(struct fl_conn *conn, int status)
+{
+    conn->dial->status = status;
+    conn->dial->retrying = true;
+    conn->stream_live = false;
+    (void)uv_timer_stop(&conn->timer);
+    uv_close(&conn->u.handle, on_attempt_closed);
+}
+
+static void on_connected(uv_connect_t *req, int status)
+{
+    struct fl_conn *conn = req->handle->data;
+
+    if (status == UV_ECANCELED || conn->sm.state != FL__CONN_CONNECTING || conn->dial->retrying) {
+        return;
+    }
+    if (status != 0) {
+        end_attempt(conn, status);
+        return;
+    }
+    (void)uv_timer_stop(&conn->timer);
+    fl__conn_established(conn, conn->dial->address.kind == FL_ADDRESS_UNIX);
+    fl__dial_free(conn);
+    fl__conn_opened(conn);
+    if (conn->sm.state == FL__CONN_OPEN) {
+        conn->cbs->on_open(conn->ctx);
+    }
+}
+
+static int start_attempt(struct fl_conn *conn)
+{
+    struct fl__dial *dial = conn->dial;
+
+    if (dial->address.kind == FL_ADDRESS_UNIX) {
+        uv_pipe_connect(&dial->req, &conn->u.pipe, dial->address.path, on_connected);
+        return 0;
+    }
+    return uv_tcp_connect(&dial->req, &conn->u.tcp,
+                          (const struct sockaddr *)&dial->found.addrs[dial->next - 1],
+                          on_connected);
+}
+
+static void on_time_over(uv_timer_t *timer)
+{
+    fl__dial_timeout(timer->data);
+}
+
+static void next_attempt(struct fl_conn *conn)
+{
+    struct fl__dial *dial = conn->dial;
+    uint64_t now = uv_now(&conn->loop->uv);
+    uint64_t left = dial->deadline > now ? dial->deadline - now : 0;
+    int status;
+
+    if (dial->next == dial->found.n) {
+        fail(conn);
+        return;
+    }
+    if (left == 0) {
+        dial->status = UV_ETIMEDOUT;
+        fail(conn);
+        return;
+    }
+    if (fl__conn_stream_init(conn, dial->address.kind == FL_ADDRESS_UNIX) != FL_OK) {
+        dial->status = UV_ENOMEM;
+        fail(conn);
+        return;
+    }
+    /* An address that swallows everything must leave time for those behind it. */
+    left /= dial->found.n - dial->next;
+    dial->next++;
+    (void)uv_timer_start(&conn->timer, on_time_over, left > 0 ? left : 1, 0);
+    status = start_attempt(conn);
+    if (status != 0) {
+        end_attempt(conn, status);
+    }
+}
+
+void fl__dial_step(struct fl_conn *conn)
+{
+    fl_sm_move(&conn->sm, FL__CONN_CONNECTING);
+    next_attempt(conn);
+}
+
+void fl__dial_timeout(struct fl_conn *conn)
+{
+    if (conn->sm.state == FL__CONN_RESOLVING) {
+        fl__conn_fail(conn, FL_ETIMEOUT, "cannot look up %s: no answer within %u ms",
+                      conn->dial->address.host, (unsigned)conn->dial->timeout_ms);
+    } else if (conn->sm.state == FL__CONN_CONNECTING && !conn->dial->retrying) {
+        end_attempt(conn, UV_ETIMEDOUT);
+    }
+}
+
+static void on_resolved(void *ctx, const struct fl__resolved *result)
+{
+    struct fl_conn *conn = ctx;
+
+    conn->dial->resolve = NULL;
+    if (result->status != 0) {
+        fl__conn_fail(conn, FL_EUNAVAIL, "cannot look up %s: %s", conn->dial->address.host,
+                      gai_strerror(result->status));
+        return;
+    }
+    conn->dial->found = *result;
+    fl__dial_step(conn);
+}
+
+void fl__dial_free(struct fl_conn *conn)
+{
+    free(conn->dial);
+    conn->dial = NULL;
+}
+
+static int begin(struct fl_conn *conn, struct fl_err *err)
+{
+    struct fl__dial *dial = conn->dial;
+    int rv;
+
+    uv_update_time(&conn->loop->uv);
+    dial->deadline = uv_now(&conn->loop->uv) + dial->timeout_ms;
+    if (dial->address.kind == FL_ADDRESS_NAME) {
+        rv = fl__resolve_start(conn->loop, dial->address.host, dial->address.port, on_resolved,
+                               conn, &dial->resolve);
+        if (rv != FL_OK) {
+            return fl_err_set(err, rv, "cannot look up %s: %s", dial->address.host,
+                              fl_strerror(rv));
+        }
+        (void)uv_timer_start(&conn->timer, on_time_over, dial->timeout_ms, 0);
+        return FL_OK;
+    }
+    if (dial->address.kind == FL_ADDRESS_UNIX) {
+        dial->found.n = 1;
+    } else {
+        fl__resolve_literal(&dial->address, &dial->found);
+    }
+    fl__conn_due(conn);
+    return FL_OK;
+}
+
+int fl_conn_connect(struct fl_loop *loop, const char *address, uint32_t timeout_ms,
+                    const struct fl_conn_cbs *cbs, void *ctx, struct fl_conn **ret,
+                    struct fl_err *err)
+{
+    struct fl_address parsed;
+    struct fl_conn *conn = NULL;
+    int rv;
+
+    rv = fl_address_parse(address, &parsed, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (parsed.kind == FL_ADDRESS_ANY || (parsed.kind != FL_ADDRESS_UNIX && parsed.port == 0)) {
+        return fl_err_set(err, FL_EINVAL, "address '%s': cannot connect to \"*\" or to port 0",
+                          address);
+    }
+    rv = fl__conn_create(loop, FL__CONN_RESOLVING, &conn);
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "connecting: out of memory");
+    }
+    conn->dial = calloc(1, sizeof(*conn->dial));
+    if (conn->dial == NULL) {
+        fl_conn_close(conn);
+        return fl_err_set(err, FL_ENOMEM, "connecting: out of memory");
+    }
+    conn->dial->address = parsed;
+    conn->dial->timeout_ms = timeout_ms;
+    rv = begin(conn, err);
+    if (rv != FL_OK) {
+        fl_conn_close(conn);
+        return rv;
+    }
+    conn->cbs = cbs;
+    conn->ctx = ctx;
+    *ret = conn;
+    return FL_OK;
+}

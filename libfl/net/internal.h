@@ -1,0 +1,180 @@
+#ifndef FL_NET_INTERNAL_H
+#define FL_NET_INTERNAL_H
+
+/* What the files of this room share. Nothing outside includes it. */
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <uv.h>
+
+#include "libfl/base/sm.h"
+#include "libfl/net/address.h"
+#include "libfl/net/conn.h"
+#include "libfl/net/loop.h"
+
+/*
+ * One read buffer serves all connections of a loop, so that an idle connection costs none.
+ * 256 KiB: measured on loopback, smaller ones cost system calls, larger ones leave the cache.
+ */
+#define FL__READ_BYTES (256u * 1024)
+/* What one connection may read or write in one turn of the loop before the others have theirs. */
+#define FL__TURN_BYTES (1024u * 1024)
+/* Longest text of on_close. */
+#define FL__TEXT_MAX 384
+
+/* A function to run on the loop. Freed with free() after it ran, so it comes first in what embeds
+ * it. */
+struct fl__post {
+    struct fl__post *next;
+    fl_loop_cb fn;
+    void *arg;
+};
+
+struct fl_loop {
+    uv_loop_t uv;
+    uv_async_t async;
+    uv_prepare_t prepare; /* Runs the due connections before each poll. */
+    uv_idle_t idle;       /* Active while connections are due: keeps the poll from waiting. */
+    pthread_mutex_t lock; /* Guards posts_head and posts_tail. */
+    struct fl__post *posts_head;
+    struct fl__post **posts_tail;
+    atomic_bool stop;
+    struct fl_conn *due_head; /* Connections with something to do, in order of fl_conn_wake(). */
+    struct fl_conn *due_tail;
+    char *read_buf;
+    uint32_t turn;      /* Number of this turn of the loop. */
+    unsigned n_open;    /* Timers, signals, listeners, connections that nobody closed yet. */
+    unsigned n_closing; /* Those that libuv has not given back yet. */
+};
+
+/* Queue a post that cannot fail. Takes `post`. */
+void fl__loop_post(struct fl_loop *loop, struct fl__post *post);
+/* Accounting of what fl_loop_free() demands to be closed. */
+void fl__loop_opened(struct fl_loop *loop);
+void fl__loop_closing(struct fl_loop *loop);
+void fl__loop_closed(struct fl_loop *loop);
+
+/* The only translation of libuv's codes. */
+int fl_uv_err(int status);
+/* Record "what: text of libuv" and return the translated code. */
+FL_PRINTF(3, 4) int fl__uv_fail(struct fl_err *err, int status, const char *fmt, ...);
+
+/* pthread_create() with every signal blocked: signals are for the loop that asked for them. */
+FL_MUST_CHECK int fl__thread_start(pthread_t *ret, const char *name, bool detached,
+                                   void *(*fn)(void *), void *arg);
+
+/*
+ * Name resolution on a thread of its own: a name server that does not answer must neither
+ * hold up fl_loop_free() nor take libuv's four threads away.
+ */
+#define FL__RESOLVE_MAX 16
+
+struct fl__resolved {
+    int status; /* 0, or an EAI_… code. */
+    unsigned n;
+    struct sockaddr_storage addrs[FL__RESOLVE_MAX];
+};
+
+struct fl__resolve;
+typedef void (*fl__resolve_cb)(void *ctx, const struct fl__resolved *result);
+/* `cb` runs on the loop, once, unless fl__resolve_cancel() came first. */
+FL_MUST_CHECK int fl__resolve_start(struct fl_loop *loop, const char *host, uint16_t port,
+                                    fl__resolve_cb cb, void *ctx, struct fl__resolve **ret);
+/* Forget it; NULL is allowed. Not after `cb`. */
+void fl__resolve_cancel(struct fl__resolve *resolve);
+/* Blocking; for listening only. */
+void fl__resolve_now(const char *host, uint16_t port, struct fl__resolved *ret);
+/* IP4, IP6 or ANY without asking anybody. */
+void fl__resolve_literal(const struct fl_address *address, struct fl__resolved *ret);
+
+/*
+ * A connection.
+ *
+ *   RESOLVING -> CONNECTING --> OPEN --> FLUSHING --> LINGERING
+ *                         FRESH --^           |            |
+ *        (each of them) ------------------> CLOSING <------+   -> CLOSED
+ */
+enum fl__conn_state {
+    FL__CONN_RESOLVING,
+    FL__CONN_CONNECTING,
+    FL__CONN_FRESH, /* Accepted, no callbacks yet. */
+    FL__CONN_OPEN,
+    FL__CONN_FLUSHING,  /* Sends what `output` still has. */
+    FL__CONN_LINGERING, /* Has sent FIN, waits for the peer's: closing at once would reset. */
+    FL__CONN_CLOSING,
+    FL__CONN_CLOSED
+};
+
+/* What only a connection on its way out needs; freed when it stands. */
+struct fl__dial {
+    struct fl__resolve *resolve;
+    struct fl__resolved found;
+    unsigned next; /* Which of them is tried next. */
+    struct fl_address address;
+    uint64_t deadline;
+    uint32_t timeout_ms;
+    bool retrying; /* This attempt is over, its handle is closing. */
+    int status;    /* libuv's code for the last attempt. */
+    uv_connect_t req;
+};
+
+#define FL__CONN_MAGIC UINT32_C(0x666c636e)
+
+struct fl_conn {
+    uint32_t magic;
+    struct fl_loop *loop;
+    const struct fl_conn_cbs *cbs;
+    void *ctx;
+    struct fl_sm sm;
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } u;
+    uv_timer_t timer; /* The limit of connecting, then of flushing. */
+    union {
+        uv_write_t write;
+        uv_shutdown_t shutdown;
+    } req;
+    struct fl__dial *dial;
+    struct fl_conn *due_next;
+    struct fl_conn *due_prev;
+    size_t writing; /* Bytes handed to uv_write() and not yet written. */
+    size_t turn_bytes;
+    uint32_t turn; /* The turn that turn_bytes belongs to. */
+    unsigned n_handles;
+    int code;
+    bool due;
+    bool paused;
+    bool peer_ended;  /* Its FIN came while we were flushing. */
+    bool stream_live; /* u is initialised and not closing. */
+    char peer[64];
+    char *text; /* Of on_close, NULL for FL_OK. */
+};
+
+/* A connection without a stream. The state is `initial`. */
+FL_MUST_CHECK int fl__conn_create(struct fl_loop *loop, enum fl__conn_state initial,
+                                  struct fl_conn **ret);
+/* Initialise u as TCP or unix stream. */
+FL_MUST_CHECK int fl__conn_stream_init(struct fl_conn *conn, bool is_unix);
+/* The stream stands: socket options, name of the peer. */
+void fl__conn_established(struct fl_conn *conn, bool is_unix);
+/* To OPEN: start reading, and ask for output. */
+void fl__conn_opened(struct fl_conn *conn);
+/* Begin to close for this reason; does nothing when closing already. */
+FL_PRINTF(3, 4) void fl__conn_fail(struct fl_conn *conn, int code, const char *fmt, ...);
+/* A handle was given back. */
+void fl__conn_handle_gone(struct fl_conn *conn);
+/* Put into, and take out of, the loop's list of connections with something to do. */
+void fl__conn_due(struct fl_conn *conn);
+void fl__conn_not_due(struct fl_conn *conn);
+/* The loop's step for a due connection. */
+void fl__conn_step(struct fl_conn *conn);
+/* Steps of a connection on its way out: addresses are there; its time is over. */
+void fl__dial_step(struct fl_conn *conn);
+void fl__dial_timeout(struct fl_conn *conn);
+void fl__dial_free(struct fl_conn *conn);
+
+#endif

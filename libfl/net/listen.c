@@ -1,0 +1,307 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "libfl/base/str.h"
+#include "libfl/net/internal.h"
+
+/*
+ * Listening. Happy path: bind, listen, a connection for each that comes in.
+ * Failure modes: the address is taken or not ours (told at once); no descriptor left (libuv
+ * closes the newest ones with a descriptor that it keeps in reserve); no memory for a
+ * connection (it is accepted into `spare` and closed).
+ */
+
+/* A whole federation that reconnects at once after a restart must fit; the kernel cuts it to
+   net.core.somaxconn. */
+#define BACKLOG 512
+
+union stream {
+    uv_handle_t handle;
+    uv_stream_t stream;
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;
+};
+
+struct fl_listener {
+    struct fl_loop *loop;
+    fl_accept_cb on_accept;
+    void *ctx;
+    union stream u;
+    union stream spare; /* Takes what there was no memory for. */
+    unsigned n_handles;
+    unsigned port;
+    bool is_unix;
+    bool spare_busy;
+    bool waiting; /* One more could not be taken: the spare was busy. */
+    bool closing;
+};
+
+static void on_spare_closed(uv_handle_t *handle);
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct fl_listener *listener = handle->data;
+
+    listener->n_handles--;
+    if (listener->n_handles == 0 && listener->closing) {
+        fl__loop_closed(listener->loop);
+        free(listener);
+    }
+}
+
+static int init_stream(struct fl_listener *listener, union stream *u)
+{
+    int status = listener->is_unix ? uv_pipe_init(&listener->loop->uv, &u->pipe, 0)
+                                   : uv_tcp_init(&listener->loop->uv, &u->tcp);
+
+    if (status == 0) {
+        u->handle.data = listener;
+        listener->n_handles++;
+    }
+    return status;
+}
+
+static void accept_and_drop(struct fl_listener *listener)
+{
+    if (listener->spare_busy) {
+        listener->waiting = true; /* libuv stops accepting until this one is taken. */
+        return;
+    }
+    if (init_stream(listener, &listener->spare) != 0) {
+        return;
+    }
+    listener->spare_busy = true;
+    (void)uv_accept(&listener->u.stream, &listener->spare.stream);
+    uv_close(&listener->spare.handle, on_spare_closed);
+}
+
+static void on_spare_closed(uv_handle_t *handle)
+{
+    struct fl_listener *listener = handle->data;
+    bool again = listener->waiting && !listener->closing;
+
+    listener->spare_busy = false;
+    listener->waiting = false;
+    on_closed(handle);
+    if (again) {
+        accept_and_drop(listener);
+    }
+}
+
+static void on_connection(uv_stream_t *stream, int status)
+{
+    struct fl_listener *listener = stream->data;
+    struct fl_conn *conn = NULL;
+
+    if (status != 0 || listener->closing) {
+        return; /* No descriptor left: libuv has closed the connection already. */
+    }
+    if (fl__conn_create(listener->loop, FL__CONN_FRESH, &conn) != FL_OK) {
+        accept_and_drop(listener);
+        return;
+    }
+    if (fl__conn_stream_init(conn, listener->is_unix) != FL_OK) {
+        fl_conn_close(conn);
+        accept_and_drop(listener);
+        return;
+    }
+    if (uv_accept(stream, &conn->u.stream) != 0) {
+        fl_conn_close(conn);
+        return;
+    }
+    fl__conn_established(conn, listener->is_unix);
+    listener->on_accept(listener->ctx, conn);
+}
+
+/* Somebody answers at the other end of this socket file. */
+static bool is_served(const char *path)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    bool served;
+    int fd;
+
+    if (fl_str_copy(addr.sun_path, sizeof(addr.sun_path), path) != FL_OK) {
+        return false;
+    }
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return true; /* Not known: then leave it alone. */
+    }
+    /* Only ECONNREFUSED says that nobody has it; a full backlog (EAGAIN) is somebody. */
+    served =
+        connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0 || errno != ECONNREFUSED;
+    (void)close(fd);
+    return served;
+}
+
+static int clear_old_socket(const char *path, struct fl_err *err)
+{
+    struct stat st;
+
+    if (lstat(path, &st) != 0) {
+        return FL_OK; /* Nothing there, or bind() will say what is wrong. */
+    }
+    if (!S_ISSOCK(st.st_mode)) {
+        return fl_err_set(err, FL_EEXIST,
+                          "cannot listen on unix:%s: the file exists and is not a socket", path);
+    }
+    if (is_served(path)) {
+        return fl_err_set(err, FL_EINUSE, "cannot listen on unix:%s: another process listens there",
+                          path);
+    }
+    if (unlink(path) != 0 && errno != ENOENT) {
+        return fl_err_set(err, fl_err_from_errno(errno),
+                          "cannot listen on unix:%s: the old socket cannot be removed: %s", path,
+                          strerror(errno));
+    }
+    return FL_OK;
+}
+
+static int bind_unix(struct fl_listener *listener, const char *path, struct fl_err *err)
+{
+    int status;
+    int rv = clear_old_socket(path, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    status = uv_pipe_bind(&listener->u.pipe, path);
+    if (status != 0) {
+        return fl__uv_fail(err, status, "cannot listen on unix:%s", path);
+    }
+    /* Nobody can connect before listen(), so there is no moment with another mode. */
+    if (chmod(path, 0660) != 0) {
+        return fl_err_set(err, fl_err_from_errno(errno), "cannot set the mode of unix:%s: %s", path,
+                          strerror(errno));
+    }
+    return FL_OK;
+}
+
+/* An IPv4 address when the name has one: "localhost" must be found at 127.0.0.1. */
+static const struct sockaddr_storage *preferred(const struct fl__resolved *found)
+{
+    unsigned i;
+
+    for (i = 0; i < found->n; i++) {
+        if (found->addrs[i].ss_family == AF_INET) {
+            return &found->addrs[i];
+        }
+    }
+    return &found->addrs[0];
+}
+
+static int bind_tcp(struct fl_listener *listener, const struct fl_address *address,
+                    const char *text, struct fl_err *err)
+{
+    struct fl__resolved found;
+    int status;
+
+    if (address->kind == FL_ADDRESS_NAME) {
+        fl__resolve_now(address->host, address->port, &found);
+        if (found.status != 0) {
+            return fl_err_set(err, FL_EINVAL, "cannot listen on %s: %s", text,
+                              gai_strerror(found.status));
+        }
+        found.addrs[0] = *preferred(&found);
+    } else {
+        fl__resolve_literal(address, &found);
+    }
+    status = uv_tcp_bind(&listener->u.tcp, (const struct sockaddr *)&found.addrs[0], 0);
+    if (status == UV_EAFNOSUPPORT && address->kind == FL_ADDRESS_ANY) {
+        status = uv_tcp_bind(&listener->u.tcp, (const struct sockaddr *)&found.addrs[1], 0);
+    }
+    return status == 0 ? FL_OK : fl__uv_fail(err, status, "cannot listen on %s", text);
+}
+
+static void read_port(struct fl_listener *listener)
+{
+    struct sockaddr_storage addr;
+    int len = sizeof(addr);
+
+    /* sin_port and sin6_port lie at the same place. */
+    if (uv_tcp_getsockname(&listener->u.tcp, (struct sockaddr *)&addr, &len) == 0) {
+        listener->port = ntohs(((struct sockaddr_in *)(void *)&addr)->sin_port);
+    }
+}
+
+static int start(struct fl_listener *listener, const struct fl_address *address, const char *text,
+                 struct fl_err *err)
+{
+    int status;
+    int rv;
+
+    rv = listener->is_unix ? bind_unix(listener, address->path, err)
+                           : bind_tcp(listener, address, text, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    status = uv_listen(&listener->u.stream, BACKLOG, on_connection);
+    if (status == UV_EADDRINUSE) {
+        return fl_err_set(err, FL_EINUSE, "cannot listen on %s: another process has this port",
+                          text);
+    }
+    if (status != 0) {
+        return fl__uv_fail(err, status, "cannot listen on %s", text);
+    }
+    if (!listener->is_unix) {
+        read_port(listener);
+    }
+    return FL_OK;
+}
+
+int fl_listen(struct fl_loop *loop, const char *address, fl_accept_cb on_accept, void *ctx,
+              struct fl_listener **ret, struct fl_err *err)
+{
+    struct fl_address parsed;
+    struct fl_listener *listener;
+    int status;
+    int rv;
+
+    rv = fl_address_parse(address, &parsed, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    listener = calloc(1, sizeof(*listener));
+    if (listener == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "listening: out of memory");
+    }
+    listener->loop = loop;
+    listener->on_accept = on_accept;
+    listener->ctx = ctx;
+    listener->is_unix = parsed.kind == FL_ADDRESS_UNIX;
+    status = init_stream(listener, &listener->u);
+    if (status != 0) {
+        free(listener);
+        return fl__uv_fail(err, status, "cannot listen on %s", address);
+    }
+    fl__loop_opened(loop);
+    rv = start(listener, &parsed, address, err);
+    if (rv != FL_OK) {
+        fl_listener_close(listener);
+        return rv;
+    }
+    *ret = listener;
+    return FL_OK;
+}
+
+unsigned fl_listener_port(const struct fl_listener *listener)
+{
+    return listener->port;
+}
+
+void fl_listener_close(struct fl_listener *listener)
+{
+    if (listener == NULL) {
+        return;
+    }
+    listener->closing = true;
+    fl__loop_closing(listener->loop);
+    uv_close(&listener->u.handle, on_closed);
+}

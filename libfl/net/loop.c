@@ -1,0 +1,252 @@
+#include <signal.h>
+#include <stdlib.h>
+
+#include "libfl/net/internal.h"
+
+static bool has_posts(struct fl_loop *loop)
+{
+    bool some;
+
+    (void)pthread_mutex_lock(&loop->lock);
+    some = loop->posts_head != NULL;
+    (void)pthread_mutex_unlock(&loop->lock);
+    return some;
+}
+
+/* What is posted meanwhile waits for the next turn, so that posting cannot starve the sockets. */
+static void run_posts(struct fl_loop *loop)
+{
+    struct fl__post *post;
+
+    (void)pthread_mutex_lock(&loop->lock);
+    post = loop->posts_head;
+    loop->posts_head = NULL;
+    loop->posts_tail = &loop->posts_head;
+    (void)pthread_mutex_unlock(&loop->lock);
+    while (post != NULL) {
+        struct fl__post *next = post->next;
+
+        post->fn(post->arg);
+        free(post);
+        post = next;
+    }
+}
+
+static void on_async(uv_async_t *async)
+{
+    struct fl_loop *loop = async->data;
+
+    run_posts(loop);
+    if (atomic_load(&loop->stop)) {
+        uv_stop(&loop->uv);
+    }
+}
+
+/*
+ * The only place where connections get their turn: no function of ours is on the stack. Those
+ * that become due again (more to send than one turn allows) wait until all others had theirs.
+ */
+static void on_prepare(uv_prepare_t *prepare)
+{
+    struct fl_loop *loop = prepare->data;
+    struct fl_conn *last = loop->due_tail;
+    struct fl_conn *conn;
+
+    loop->turn++;
+    while (last != NULL && (conn = loop->due_head) != NULL) {
+        bool done = conn == last;
+
+        fl__conn_not_due(conn);
+        fl__conn_step(conn);
+        if (done) {
+            break;
+        }
+        if (!last->due) {
+            /* It was closed in the meantime: the rest waits for the next turn. */
+            break;
+        }
+    }
+    if (loop->due_head == NULL) {
+        (void)uv_idle_stop(&loop->idle);
+    }
+}
+
+/* An active idle handle is all it takes to keep the poll from waiting. */
+static void on_idle(uv_idle_t *idle)
+{
+    (void)idle;
+}
+
+static void ignore_sigpipe(void)
+{
+    struct sigaction action = {.sa_handler = SIG_IGN};
+
+    /* libuv writes with sendmsg() and no MSG_NOSIGNAL: a peer that went away would end us. */
+    (void)sigaction(SIGPIPE, &action, NULL);
+}
+
+int fl_loop_create(struct fl_loop **ret, struct fl_err *err)
+{
+    struct fl_loop *loop = calloc(1, sizeof(*loop));
+    int status;
+
+    if (loop == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "event loop: out of memory");
+    }
+    loop->read_buf = malloc(FL__READ_BYTES);
+    if (loop->read_buf == NULL) {
+        free(loop);
+        return fl_err_set(err, FL_ENOMEM, "event loop: out of memory");
+    }
+    status = uv_loop_init(&loop->uv);
+    if (status != 0) {
+        goto fail_free;
+    }
+    status = uv_async_init(&loop->uv, &loop->async, on_async);
+    if (status != 0) {
+        (void)uv_loop_close(&loop->uv);
+        goto fail_free;
+    }
+    ignore_sigpipe();
+    (void)pthread_mutex_init(&loop->lock, NULL);
+    loop->posts_tail = &loop->posts_head;
+    atomic_init(&loop->stop, false);
+    loop->async.data = loop;
+    /* These two cannot fail: they only link the handle. */
+    (void)uv_prepare_init(&loop->uv, &loop->prepare);
+    (void)uv_idle_init(&loop->uv, &loop->idle);
+    loop->prepare.data = loop;
+    (void)uv_prepare_start(&loop->prepare, on_prepare);
+    *ret = loop;
+    return FL_OK;
+
+fail_free:
+    free(loop->read_buf);
+    free(loop);
+    return fl__uv_fail(err, status, "event loop");
+}
+
+void fl_loop_run(struct fl_loop *loop)
+{
+    if (!atomic_load(&loop->stop)) {
+        (void)uv_run(&loop->uv, UV_RUN_DEFAULT);
+    }
+    atomic_store(&loop->stop, false);
+}
+
+void fl_loop_stop(struct fl_loop *loop)
+{
+    /* Under the lock, as in fl__loop_post(): once it is seen, the loop may end and be freed. */
+    (void)pthread_mutex_lock(&loop->lock);
+    atomic_store(&loop->stop, true);
+    (void)uv_async_send(&loop->async);
+    (void)pthread_mutex_unlock(&loop->lock);
+}
+
+void fl_loop_free(struct fl_loop *loop)
+{
+    if (loop == NULL) {
+        return;
+    }
+    /* Neither condition lets the poll wait: closing handles and a sent async end it at once. */
+    while (loop->n_closing > 0 || has_posts(loop)) {
+        (void)uv_run(&loop->uv, UV_RUN_ONCE);
+    }
+    FL_REQUIRE(loop->n_open == 0);
+    uv_close((uv_handle_t *)&loop->async, NULL);
+    uv_close((uv_handle_t *)&loop->prepare, NULL);
+    uv_close((uv_handle_t *)&loop->idle, NULL);
+    (void)uv_run(&loop->uv, UV_RUN_DEFAULT);
+    FL_REQUIRE(uv_loop_close(&loop->uv) == 0);
+    (void)pthread_mutex_destroy(&loop->lock);
+    free(loop->read_buf);
+    free(loop);
+}
+
+void fl__loop_post(struct fl_loop *loop, struct fl__post *post)
+{
+    post->next = NULL;
+    (void)pthread_mutex_lock(&loop->lock);
+    *loop->posts_tail = post;
+    loop->posts_tail = &post->next;
+    /* Under the lock: after it the loop may run the post, end and be freed. */
+    (void)uv_async_send(&loop->async);
+    (void)pthread_mutex_unlock(&loop->lock);
+}
+
+int fl_loop_post(struct fl_loop *loop, fl_loop_cb fn, void *arg)
+{
+    struct fl__post *post = calloc(1, sizeof(*post));
+
+    if (post == NULL) {
+        return FL_ENOMEM;
+    }
+    post->fn = fn;
+    post->arg = arg;
+    fl__loop_post(loop, post);
+    return FL_OK;
+}
+
+uint64_t fl_loop_now(const struct fl_loop *loop)
+{
+    return uv_now(&loop->uv);
+}
+
+void fl__loop_opened(struct fl_loop *loop)
+{
+    loop->n_open++;
+}
+
+void fl__loop_closing(struct fl_loop *loop)
+{
+    FL_REQUIRE(loop->n_open > 0);
+    loop->n_open--;
+    loop->n_closing++;
+}
+
+void fl__loop_closed(struct fl_loop *loop)
+{
+    FL_REQUIRE(loop->n_closing > 0);
+    loop->n_closing--;
+}
+
+void fl__conn_due(struct fl_conn *conn)
+{
+    struct fl_loop *loop = conn->loop;
+
+    if (conn->due) {
+        return;
+    }
+    conn->due = true;
+    conn->due_next = NULL;
+    conn->due_prev = loop->due_tail;
+    if (loop->due_tail != NULL) {
+        loop->due_tail->due_next = conn;
+    } else {
+        loop->due_head = conn;
+        (void)uv_idle_start(&loop->idle, on_idle);
+    }
+    loop->due_tail = conn;
+}
+
+void fl__conn_not_due(struct fl_conn *conn)
+{
+    struct fl_loop *loop = conn->loop;
+
+    if (!conn->due) {
+        return;
+    }
+    conn->due = false;
+    if (conn->due_prev != NULL) {
+        conn->due_prev->due_next = conn->due_next;
+    } else {
+        loop->due_head = conn->due_next;
+    }
+    if (conn->due_next != NULL) {
+        conn->due_next->due_prev = conn->due_prev;
+    } else {
+        loop->due_tail = conn->due_prev;
+    }
+    conn->due_next = NULL;
+    conn->due_prev = NULL;
+}
