@@ -9,6 +9,7 @@
  * 1/255 unless told otherwise, floats 1.
  *
  * Errors name the file, what was expected and what was found.
+ * Limits: FL_DATA_MAX_…; a header is believed only as far as the file has bytes.
  * Threading: read-only after loading, any number of readers.
  */
 
@@ -20,6 +21,14 @@
 enum fl_data_type { FL_DATA_U8, FL_DATA_F32 };
 
 #define FL_DATA_MAX_CHANNELS 16
+/* Samples are numbered by uint32_t; 2^31 leaves a bit for those who use signed numbers. */
+#define FL_DATA_MAX_SAMPLES (UINT64_C(1) << 31)
+/* Values of one sample: a 2048 x 2048 picture with four channels. */
+#define FL_DATA_MAX_DIM (UINT64_C(1) << 24)
+/* All features of one set: past this a mistake is likelier than a data set. */
+#define FL_DATA_MAX_BYTES (UINT64_C(1) << 36)
+/* Largest class number. */
+#define FL_DATA_MAX_LABEL 65535
 
 struct fl_dataset {
     enum fl_data_type type;
@@ -33,31 +42,56 @@ struct fl_dataset {
     float scale;
     size_t n_norm; /* 0: no standardisation; else 1 or channels */
     float mean[FL_DATA_MAX_CHANNELS], std[FL_DATA_MAX_CHANNELS];
+    const char *format; /* "idx", "cifar", "npy", "csv"; "memory" when made by a caller */
+    char *source;       /* owned; the file that holds the labels, for messages; may be NULL */
 };
 
+/*
+ * A set of `n` zeroed samples, to be filled by the caller; n_dims is 1 or 3 and no
+ * dimension 0. FL_ELIMIT, FL_ENOMEM. Returns owned: fl_dataset_free().
+ */
+FL_MUST_CHECK int fl_dataset_create(enum fl_data_type type, size_t n, const size_t *dims,
+                                    size_t n_dims, struct fl_dataset **ret, struct fl_err *err);
 void fl_dataset_free(struct fl_dataset *ds);
 
 /*
  * Open the part `part` ("train" or "test") of a folder in any known format:
  *   IDX     <part>-images-idx3-ubyte[.gz] and -labels-idx1-ubyte[.gz] ("t10k" for test)
  *   CIFAR   data_batch_*.bin[.gz] (all that are there) or test_batch.bin[.gz]
- *   NPY     <part>-x.npy and <part>-y.npy
+ *   NPY     <part>-x.npy[.gz] and <part>-y.npy[.gz]
  *   CSV     <part>.csv[.gz], label in the last column
  * FL_ENOENT when the folder has no such part; the message lists what was looked for.
+ * Where a file is there plain and packed, the plain one is read. A part that is there
+ * in two formats is refused (FL_EFORMAT): nobody could tell which one was trained on.
+ * Returns owned: fl_dataset_free().
  */
 FL_MUST_CHECK int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **ret,
                                   struct fl_err *err);
 
-/* x[n][dim] and y[n] of the samples `idx`; each index below ds->n. */
+/*
+ * Say how many classes the task has. FL_ERANGE, naming the file and the first offending
+ * sample, when a label is not below `classes`; the set is then unchanged.
+ */
+FL_MUST_CHECK int fl_dataset_set_classes(struct fl_dataset *ds, size_t classes, struct fl_err *err);
+
+/* x[n][dim] and y[n] of the samples `idx`; each index below ds->n. `y` may be NULL. */
 void fl_dataset_gather(const struct fl_dataset *ds, const uint32_t *idx, size_t n, float *x,
                        int32_t *y);
+/* Bytes of one stored value, and the stored values of sample `i`. */
+size_t fl_dataset_value_size(const struct fl_dataset *ds);
+const void *fl_dataset_row(const struct fl_dataset *ds, size_t i);
 /* Samples per class into counts[ds->classes]. */
 void fl_dataset_histogram(const struct fl_dataset *ds, size_t *counts);
 /*
- * Move a random share of the samples (0..1, at least 1 when share > 0 and n > 1) to a new set;
- * the seed decides which. Used for a local validation part.
+ * Move a random share of the samples (0 <= share < 1, at least 1 when share > 0 and n > 1) to a
+ * new set; the seed decides which. The old set keeps floor((1 - share) n) samples; both keep the
+ * order of the file. With n = 1 or share = 0 the new set is empty (n = 0).
+ * Used for a local validation part. Returns owned: fl_dataset_free(). On error `ds` is unchanged.
  */
 FL_MUST_CHECK int fl_dataset_split(struct fl_dataset *ds, double share, uint64_t seed,
                                    struct fl_dataset **ret_rest, struct fl_err *err);
+
+/* How many of `n` samples such a split takes away. 0 <= share < 1. */
+size_t fl_dataset_split_count(size_t n, double share);
 
 #endif

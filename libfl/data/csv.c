@@ -1,0 +1,347 @@
+/*
+ * CSV: one sample a line, features then the class number in the last column; comma between,
+ * LF or CRLF after. A first line without any number in it is a heading. Blank lines are
+ * skipped. Values are read one at a time, so that a line of any length needs no memory
+ * beyond its values.
+ */
+#include <ctype.h>
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "libfl/base/log.h"
+#include "libfl/base/str.h"
+#include "libfl/data/format.h"
+
+#define READ_AHEAD ((size_t)1 << 16)
+#define FIELD_MAX  64
+#define NO_WIDTH   SIZE_MAX
+
+struct csv {
+    struct fl_source *src;
+    struct fl_err *err;
+    float *x;
+    size_t n_x, cap_x;
+    int32_t *y;
+    size_t n_y, cap_y;
+    size_t width; /* columns, label included; NO_WIDTH before the first line */
+    size_t col;   /* columns seen in this line */
+    uint64_t line;
+    char field[FIELD_MAX + 1];
+    size_t len;         /* of `field`; FIELD_MAX + 1 when it did not fit */
+    double label;       /* value in the last column of this line */
+    size_t n_words;     /* of the first line: fields that are no numbers */
+    struct fl_err word; /* and the message for the first of them */
+};
+
+static int grow(struct csv *c, void **data, size_t *cap, size_t size)
+{
+    size_t want = *cap < 1024 ? 1024 : *cap + *cap / 2;
+    void *more;
+
+    if (want > FL_DATA_MAX_BYTES / size) {
+        return fl_err_set(c->err, FL_ELIMIT, "'%s', line %" PRIu64 ": more data than may be held",
+                          c->src->name, c->line);
+    }
+    more = realloc(*data, want * size);
+    if (more == NULL) {
+        return fl_err_set(c->err, FL_ENOMEM, "no memory for the values of '%s'", c->src->name);
+    }
+    *data = more;
+    *cap = want;
+    return FL_OK;
+}
+
+static int push_x(struct csv *c, double value)
+{
+    void *data = c->x;
+    int rv = FL_OK;
+
+    if (c->n_x == c->cap_x) {
+        rv = grow(c, &data, &c->cap_x, sizeof(*c->x));
+        c->x = data;
+    }
+    if (rv == FL_OK) {
+        c->x[c->n_x++] = (float)value;
+    }
+    return rv;
+}
+
+static int push_y(struct csv *c, double value)
+{
+    void *data = c->y;
+    int rv = FL_OK;
+
+    if (!(value >= 0.0 && value <= (double)FL_DATA_MAX_LABEL) || value < floor(value) ||
+        value > floor(value))
+    {
+        return fl_err_set(c->err, FL_ERANGE,
+                          "'%s', line %" PRIu64 ": expected a class number from 0 to %d in the "
+                          "last column, found %.17g",
+                          c->src->name, c->line, FL_DATA_MAX_LABEL, value);
+    }
+    if (c->n_y == FL_DATA_MAX_SAMPLES) {
+        return fl_err_set(c->err, FL_ELIMIT, "'%s': more than %" PRIu64 " samples", c->src->name,
+                          FL_DATA_MAX_SAMPLES);
+    }
+    if (c->n_y == c->cap_y) {
+        rv = grow(c, &data, &c->cap_y, sizeof(*c->y));
+        c->y = data;
+    }
+    if (rv == FL_OK) {
+        c->y[c->n_y++] = (int32_t)value;
+    }
+    return rv;
+}
+
+/*
+ * Plain decimals of up to 15 digits without strtod(): both the digits and the power of ten
+ * are exact doubles, so one division rounds correctly (Clinger 1990). Returns false for
+ * everything else.
+ */
+static bool parse_plain(const char *s, size_t len, double *ret)
+{
+    static const double tens[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                  1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    uint64_t digits = 0;
+    size_t n = 0;
+    size_t after_point = 0;
+    bool point = false;
+    bool minus = len > 0 && s[0] == '-';
+    size_t i;
+
+    for (i = minus ? 1 : 0; i < len; i++) {
+        if (s[i] >= '0' && s[i] <= '9') {
+            digits = digits * 10 + (uint64_t)(s[i] - '0');
+            after_point += point ? 1 : 0;
+            if (++n > 15) {
+                return false;
+            }
+        } else if (s[i] == '.' && !point) {
+            point = true;
+        } else {
+            return false;
+        }
+    }
+    if (n == 0) {
+        return false;
+    }
+    *ret = (double)digits / tens[after_point];
+    *ret = minus ? -*ret : *ret;
+    return true;
+}
+
+static int not_a_number(const struct csv *c, const char *text, size_t len, int code,
+                        struct fl_err *err)
+{
+    char quoted[FIELD_MAX * 4 + 8];
+
+    return fl_err_set(err, code,
+                      "'%s', line %" PRIu64 ", column %zu: expected a %snumber, found %s",
+                      c->src->name, c->line, c->col + 1, code == FL_ENUMERIC ? "finite " : "",
+                      len > 0 ? fl_log_quote(quoted, sizeof(quoted), text, len) : "nothing");
+}
+
+static bool names_no_finite(const char *s)
+{
+    s += *s == '-' || *s == '+' ? 1 : 0;
+    return strcasecmp(s, "nan") == 0 || strcasecmp(s, "inf") == 0 || strcasecmp(s, "infinity") == 0;
+}
+
+static int parse_field(struct csv *c, double *ret, struct fl_err *err)
+{
+    char *s = c->field;
+    size_t len = c->len;
+
+    if (len > FIELD_MAX) {
+        return fl_err_set(err, FL_EFORMAT,
+                          "'%s', line %" PRIu64 ", column %zu: expected a number, found more than "
+                          "%d characters",
+                          c->src->name, c->line, c->col + 1, FIELD_MAX);
+    }
+    while (len > 0 && isspace((unsigned char)s[len - 1])) {
+        len--;
+    }
+    while (len > 0 && isspace((unsigned char)*s)) {
+        s++;
+        len--;
+    }
+    s[len] = '\0';
+    if (parse_plain(s, len, ret)) {
+        return FL_OK;
+    }
+    if (names_no_finite(s)) {
+        return not_a_number(c, s, len, FL_ENUMERIC, err);
+    }
+    /* A byte 0 inside the field must not hide what follows it. */
+    if (strlen(s) != len || fl_str_to_double(s, ret) != FL_OK) {
+        return not_a_number(c, s, len, FL_EFORMAT, err);
+    }
+    if (fabs(*ret) > (double)FLT_MAX) {
+        return not_a_number(c, s, len, FL_ENUMERIC, err);
+    }
+    return FL_OK;
+}
+
+/* A field of the first line: whether it is a heading is known only at its end. */
+static int end_first_field(struct csv *c)
+{
+    struct fl_err word = {0};
+    double value = 0.0;
+
+    if (parse_field(c, &value, &word) != FL_OK && c->n_words++ == 0) {
+        c->word = word;
+    }
+    if (c->col > FL_DATA_MAX_DIM) {
+        return fl_err_set(c->err, FL_ELIMIT,
+                          "'%s', line %" PRIu64 ": more than %" PRIu64 " columns", c->src->name,
+                          c->line, FL_DATA_MAX_DIM);
+    }
+    c->label = value;
+    return push_x(c, value);
+}
+
+static int end_field(struct csv *c)
+{
+    double value = 0.0;
+    int rv = FL_OK;
+
+    if (c->width == NO_WIDTH) {
+        rv = end_first_field(c);
+    } else if (c->col < c->width) { /* Surplus columns are only counted. */
+        rv = parse_field(c, &value, c->err);
+        if (rv == FL_OK && c->col + 1 < c->width) {
+            rv = push_x(c, value);
+        }
+        c->label = value;
+    }
+    c->col++;
+    c->len = 0;
+    return rv;
+}
+
+static int end_first_row(struct csv *c)
+{
+    if (c->n_words > 0 && c->n_words < c->col) {
+        return fl_err_set(c->err, c->word.code, "%s", c->word.msg);
+    }
+    if (c->col < 2) {
+        return fl_err_set(c->err, FL_EFORMAT,
+                          "'%s', line %" PRIu64 ": expected at least one feature and a class "
+                          "number, separated by a comma, found one column",
+                          c->src->name, c->line);
+    }
+    c->width = c->col;
+    if (c->n_words > 0) {
+        c->n_x = 0;
+        return FL_OK;
+    }
+    c->n_x--;
+    return push_y(c, c->label);
+}
+
+static bool blank(const struct csv *c)
+{
+    size_t i;
+
+    for (i = 0; i < c->len && i < FIELD_MAX && isspace((unsigned char)c->field[i]); i++) {
+    }
+    return c->col == 0 && i == c->len;
+}
+
+static int end_row(struct csv *c)
+{
+    int rv = FL_OK;
+
+    if (!blank(c)) {
+        rv = end_field(c);
+        if (rv == FL_OK && c->width == NO_WIDTH) {
+            rv = end_first_row(c);
+        } else if (rv == FL_OK && c->col != c->width) {
+            rv = fl_err_set(c->err, FL_EFORMAT,
+                            "'%s', line %" PRIu64 ": expected %zu columns as in the first line, "
+                            "found %zu",
+                            c->src->name, c->line, c->width, c->col);
+        } else if (rv == FL_OK) {
+            rv = push_y(c, c->label);
+        }
+    }
+    c->line++;
+    c->col = 0;
+    c->len = 0;
+    return rv;
+}
+
+static int feed(struct csv *c, const char *text, size_t len)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; i < len && rv == FL_OK; i++) {
+        if (text[i] == ',') {
+            rv = end_field(c);
+        } else if (text[i] == '\n') {
+            rv = end_row(c);
+        } else if (c->len < FIELD_MAX) {
+            c->field[c->len++] = text[i];
+        } else {
+            c->len = FIELD_MAX + 1;
+        }
+    }
+    return rv;
+}
+
+static int read_rows(struct csv *c, char *text)
+{
+    size_t got = 0;
+    int rv;
+
+    do {
+        size_t skip;
+
+        rv = fl__source_read(c->src, text, READ_AHEAD, &got, c->err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        /* Spreadsheets put a byte order mark in front of UTF-8. */
+        skip = c->src->pos == got && got >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+        rv = feed(c, text + skip, got - skip);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    } while (got == READ_AHEAD);
+    if (c->src->cut) {
+        return fl_err_set(c->err, FL_EFORMAT, "'%s': the gzip stream is cut short", c->src->name);
+    }
+    rv = end_row(c); /* The last line may lack its line feed. */
+    if (rv == FL_OK && c->n_y == 0) {
+        rv = fl_err_set(c->err, FL_EFORMAT, "'%s': holds no sample", c->src->name);
+    }
+    return rv;
+}
+
+int fl__csv_read(struct fl_source *src, struct fl_dataset **ret, struct fl_err *err)
+{
+    struct csv c = {.src = src, .err = err, .width = NO_WIDTH, .line = 1};
+    char *text = malloc(READ_AHEAD);
+    int rv;
+
+    if (text == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "no memory to read '%s'", src->name);
+    }
+    rv = read_rows(&c, text);
+    free(text);
+    if (rv == FL_OK) {
+        size_t dim = c.width - 1;
+
+        rv = fl__dataset_adopt(FL_DATA_F32, c.n_y, &dim, 1, c.x, c.y, ret, err);
+    }
+    if (rv != FL_OK) {
+        free(c.x);
+        free(c.y);
+    }
+    return rv;
+}

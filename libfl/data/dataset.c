@@ -1,0 +1,277 @@
+#include "libfl/data/dataset.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/rng.h"
+#include "libfl/base/str.h"
+#include "libfl/data/pick.h"
+
+size_t fl_dataset_value_size(const struct fl_dataset *ds)
+{
+    return ds->type == FL_DATA_U8 ? sizeof(uint8_t) : sizeof(float);
+}
+
+const void *fl_dataset_row(const struct fl_dataset *ds, size_t i)
+{
+    FL_REQUIRE(i < ds->n);
+    return (const uint8_t *)ds->x + i * ds->dim * fl_dataset_value_size(ds);
+}
+
+int fl_dataset_create(enum fl_data_type type, size_t n, const size_t *dims, size_t n_dims,
+                      struct fl_dataset **ret, struct fl_err *err)
+{
+    struct fl_dataset *ds;
+    uint64_t bytes;
+    size_t i;
+
+    FL_REQUIRE(n_dims == 1 || n_dims == 3);
+    ds = calloc(1, sizeof(*ds));
+    if (ds == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "no memory for a data set");
+    }
+    *ds = (struct fl_dataset){
+        .type = type,
+        .n = n,
+        .dims = {1, 1, 1},
+        .n_dims = n_dims,
+        .dim = 1,
+        .scale = type == FL_DATA_U8 ? 1.0F / 255.0F : 1.0F,
+        .format = "memory",
+    };
+    for (i = 0; i < n_dims; i++) {
+        FL_REQUIRE(dims[i] > 0);
+        ds->dims[i] = dims[i];
+        if (dims[i] > FL_DATA_MAX_DIM / ds->dim) {
+            fl_dataset_free(ds);
+            return fl_err_set(err, FL_ELIMIT, "samples of more than %" PRIu64 " values",
+                              FL_DATA_MAX_DIM);
+        }
+        ds->dim *= dims[i];
+    }
+    bytes = (uint64_t)ds->dim * fl_dataset_value_size(ds);
+    if (n > FL_DATA_MAX_SAMPLES || n > FL_DATA_MAX_BYTES / bytes) {
+        fl_dataset_free(ds);
+        return fl_err_set(err, FL_ELIMIT,
+                          "%zu samples of %" PRIu64 " bytes are more than a data set may hold", n,
+                          bytes);
+    }
+    if (n > 0) {
+        ds->x = calloc(n, (size_t)bytes);
+        ds->y = calloc(n, sizeof(*ds->y));
+        if (ds->x == NULL || ds->y == NULL) {
+            fl_dataset_free(ds);
+            return fl_err_set(err, FL_ENOMEM, "no memory for %zu samples of %" PRIu64 " bytes", n,
+                              bytes);
+        }
+    }
+    *ret = ds;
+    return FL_OK;
+}
+
+void fl_dataset_free(struct fl_dataset *ds)
+{
+    if (ds == NULL) {
+        return;
+    }
+    free(ds->x);
+    free(ds->y);
+    free(ds->source);
+    free(ds);
+}
+
+int fl_dataset_set_classes(struct fl_dataset *ds, size_t classes, struct fl_err *err)
+{
+    size_t i;
+
+    for (i = 0; i < ds->n; i++) {
+        if ((size_t)ds->y[i] >= classes) {
+            return fl_err_set(err, FL_ERANGE,
+                              "'%s': sample %zu has label %" PRId32 ", expected one below %zu",
+                              ds->source != NULL ? ds->source : ds->format, i, ds->y[i], classes);
+        }
+    }
+    ds->classes = classes;
+    return FL_OK;
+}
+
+/*
+ * One plane of values. The inner loops have a constant length and no branch, so that also a
+ * compiler at -O2, which vectorises nothing that needs a remainder loop, makes vector code.
+ */
+#define LANES 16
+
+static void convert_u8(float *restrict out, const uint8_t *restrict in, size_t n, float scale)
+{
+    size_t i;
+    size_t k;
+
+    for (i = 0; i + LANES <= n; i += LANES) {
+        for (k = 0; k < LANES; k++) {
+            out[i + k] = (float)in[i + k] * scale;
+        }
+    }
+    for (; i < n; i++) {
+        out[i] = (float)in[i] * scale;
+    }
+}
+
+static void convert_f32(float *restrict out, const float *restrict in, size_t n, float scale)
+{
+    size_t i;
+    size_t k;
+
+    for (i = 0; i + LANES <= n; i += LANES) {
+        for (k = 0; k < LANES; k++) {
+            out[i + k] = in[i + k] * scale;
+        }
+    }
+    for (; i < n; i++) {
+        out[i] = in[i] * scale;
+    }
+}
+
+static void standardise(float *x, size_t n, float mean, float std)
+{
+    size_t i;
+    size_t k;
+
+    for (i = 0; i + LANES <= n; i += LANES) {
+        for (k = 0; k < LANES; k++) {
+            x[i + k] = (x[i + k] - mean) / std;
+        }
+    }
+    for (; i < n; i++) {
+        x[i] = (x[i] - mean) / std;
+    }
+}
+
+void fl_dataset_gather(const struct fl_dataset *ds, const uint32_t *idx, size_t n, float *x,
+                       int32_t *y)
+{
+    size_t plane = ds->n_norm > 0 ? ds->dim / ds->n_norm : 0;
+    size_t i;
+    size_t c;
+
+    for (i = 0; i < n; i++) {
+        float *out = x + i * ds->dim;
+
+        FL_REQUIRE(idx[i] < ds->n);
+        if (ds->type == FL_DATA_U8) {
+            convert_u8(out, (const uint8_t *)ds->x + idx[i] * ds->dim, ds->dim, ds->scale);
+        } else {
+            convert_f32(out, (const float *)ds->x + idx[i] * ds->dim, ds->dim, ds->scale);
+        }
+        for (c = 0; c < ds->n_norm; c++) {
+            standardise(out + c * plane, plane, ds->mean[c], ds->std[c]);
+        }
+        if (y != NULL) {
+            y[i] = ds->y[idx[i]];
+        }
+    }
+}
+
+void fl_dataset_histogram(const struct fl_dataset *ds, size_t *counts)
+{
+    size_t i;
+
+    for (i = 0; i < ds->classes; i++) {
+        counts[i] = 0;
+    }
+    for (i = 0; i < ds->n; i++) {
+        counts[ds->y[i]]++;
+    }
+}
+
+size_t fl_dataset_split_count(size_t n, double share)
+{
+    /* The small term keeps 0.7 * 10 = 6.999… at seven. */
+    double keep = floor((1.0 - share) * (double)n + 1e-6);
+    size_t moved = keep >= (double)n ? 0 : n - (size_t)keep;
+
+    if (share <= 0.0 || n < 2) {
+        return 0;
+    }
+    if (moved == 0) {
+        return 1;
+    }
+    return moved < n ? moved : n - 1;
+}
+
+/* Move the samples that `taken` marks from `ds` to `rest`; both keep their order. */
+static void part_ways(struct fl_dataset *ds, struct fl_dataset *rest, const uint8_t *taken)
+{
+    size_t bytes = ds->dim * fl_dataset_value_size(ds);
+    uint8_t *from = ds->x;
+    uint8_t *to = rest->x;
+    size_t kept = 0;
+    size_t moved = 0;
+    size_t i;
+
+    for (i = 0; i < ds->n; i++) {
+        if (taken[i] != 0) {
+            (void)memcpy(to + moved * bytes, from + i * bytes, bytes);
+            rest->y[moved++] = ds->y[i];
+        } else {
+            if (kept != i) {
+                (void)memcpy(from + kept * bytes, from + i * bytes, bytes);
+            }
+            ds->y[kept++] = ds->y[i];
+        }
+    }
+    ds->n = kept;
+}
+
+/* Give memory back after samples have left; when the system will not, nothing is lost. */
+static void shrink(struct fl_dataset *ds)
+{
+    void *x = realloc(ds->x, ds->n * ds->dim * fl_dataset_value_size(ds));
+    int32_t *y = realloc(ds->y, ds->n * sizeof(*y));
+
+    ds->x = x != NULL ? x : ds->x;
+    ds->y = y != NULL ? y : ds->y;
+}
+
+int fl_dataset_split(struct fl_dataset *ds, double share, uint64_t seed,
+                     struct fl_dataset **ret_rest, struct fl_err *err)
+{
+    struct fl_dataset *rest = NULL;
+    struct fl_rng rng;
+    uint8_t *taken = NULL;
+    size_t moved;
+    int rv;
+
+    if (!(share >= 0.0 && share < 1.0)) {
+        return fl_err_set(err, FL_ERANGE, "cannot set aside a share of %g: expected 0 <= share < 1",
+                          share);
+    }
+    moved = fl_dataset_split_count(ds->n, share);
+    rv = fl_dataset_create(ds->type, moved, ds->dims, ds->n_dims, &rest, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rest->scale = ds->scale;
+    rest->n_norm = ds->n_norm;
+    (void)memcpy(rest->mean, ds->mean, sizeof(rest->mean));
+    (void)memcpy(rest->std, ds->std, sizeof(rest->std));
+    rest->classes = ds->classes;
+    rest->format = ds->format;
+    if (ds->source != NULL) {
+        rest->source = fl_str_dup(ds->source); /* Without it a message is poorer, no more. */
+    }
+    if (moved > 0) {
+        fl_rng_key(&rng, seed, FL_RNG_PARTITION, FL_PICK_SPLIT, 0);
+        rv = fl_pick_marks(&rng, ds->n, moved, &taken, err);
+        if (rv != FL_OK) {
+            fl_dataset_free(rest);
+            return rv;
+        }
+        part_ways(ds, rest, taken);
+        free(taken);
+        shrink(ds);
+    }
+    *ret_rest = rest;
+    return FL_OK;
+}

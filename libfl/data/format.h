@@ -1,0 +1,48 @@
+#ifndef FL_DATA_FORMAT_H
+#define FL_DATA_FORMAT_H
+
+/*
+ * The readers, one file each, inside this room. They take sources and so know nothing
+ * of folders or of where the bytes come from.
+ *
+ * Each returns an owned set (fl_dataset_free()) with `classes` = largest label + 1, or
+ * FL_EFORMAT, FL_ESHAPE (counts of samples and labels differ), FL_ERANGE (label),
+ * FL_ENUMERIC (NaN or infinity), FL_ELIMIT, FL_ENOMEM, FL_EIO with a message that names
+ * the file, what was expected and what was found.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libfl/base/err.h"
+#include "libfl/data/dataset.h"
+#include "libfl/data/source.h"
+
+FL_MUST_CHECK int fl__idx_read(struct fl_source *images, struct fl_source *labels,
+                               struct fl_dataset **ret, struct fl_err *err);
+FL_MUST_CHECK int fl__npy_read(struct fl_source *x, struct fl_source *y, struct fl_dataset **ret,
+                               struct fl_err *err);
+FL_MUST_CHECK int fl__csv_read(struct fl_source *src, struct fl_dataset **ret, struct fl_err *err);
+
+/* CIFAR comes in several files: append one file's records to `ds`. */
+FL_MUST_CHECK int fl__cifar_create(struct fl_dataset **ret, struct fl_err *err);
+FL_MUST_CHECK int fl__cifar_append(struct fl_source *src, struct fl_dataset *ds,
+                                   struct fl_err *err);
+
+/*
+ * Build a set from arrays that a reader has filled. Takes `x` and `y` (on success).
+ */
+FL_MUST_CHECK int fl__dataset_adopt(enum fl_data_type type, size_t n, const size_t *dims,
+                                    size_t n_dims, void *x, int32_t *y, struct fl_dataset **ret,
+                                    struct fl_err *err);
+/* Largest label + 1. */
+size_t fl__dataset_count_classes(const int32_t *y, size_t n);
+
+/*
+ * Limits that every header passes before memory is taken: samples, values of a sample,
+ * bytes in all. FL_ELIMIT.
+ */
+FL_MUST_CHECK int fl__data_check_size(const char *name, uint64_t n, const uint64_t *dims,
+                                      size_t n_dims, size_t value_size, struct fl_err *err);
+
+#endif

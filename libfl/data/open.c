@@ -1,0 +1,324 @@
+/*
+ * From a folder and a part to files and their reader. Each format says which files it
+ * wants; the table at the end is the whole knowledge of names.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "libfl/data/format.h"
+
+#define PATH_SIZE 4096
+/* CIFAR-10 has five; a folder with very many is not CIFAR. */
+#define BATCHES_MAX 64
+
+struct place {
+    const char *folder;
+    bool test;
+};
+
+/* `folder`/`name`, or with ".gz" where only that is there. Whether either is there. */
+static bool find_file(const struct place *at, const char *name, char *out)
+{
+    char packed[PATH_SIZE];
+
+    if (fl_fs_join(out, PATH_SIZE, at->folder, name) != FL_OK) {
+        return false;
+    }
+    if (!fl_fs_exists(out) &&
+        (size_t)snprintf(packed, sizeof(packed), "%s.gz", out) < sizeof(packed) &&
+        fl_fs_exists(packed))
+    {
+        (void)memcpy(out, packed, sizeof(packed));
+        return true;
+    }
+    return fl_fs_exists(out);
+}
+
+typedef int (*read_pair_cb)(struct fl_source *x, struct fl_source *y, struct fl_dataset **ret,
+                            struct fl_err *err);
+
+static int keep_source(struct fl_dataset *ds, const char *format, const char *path)
+{
+    ds->format = format;
+    ds->source = fl_str_dup(path);
+    return ds->source != NULL ? FL_OK : FL_ENOMEM;
+}
+
+/* Two files, features and labels, neither of which is any good without the other. */
+static int load_pair(const struct place *at, const char *format, const char *x_name,
+                     const char *y_name, read_pair_cb read_pair, struct fl_dataset **ret,
+                     struct fl_err *err)
+{
+    char x_path[PATH_SIZE];
+    char y_path[PATH_SIZE];
+    bool has_x = find_file(at, x_name, x_path);
+    bool has_y = find_file(at, y_name, y_path);
+    struct fl_dataset *ds = NULL;
+    struct fl_source x;
+    struct fl_source y;
+    int rv;
+
+    if (!has_x || !has_y) {
+        return fl_err_set(err, FL_ENOENT, "'%s' is there but '%s' is missing",
+                          has_x ? x_path : y_path, has_x ? y_path : x_path);
+    }
+    rv = fl__source_open(&x, x_path, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__source_open(&y, y_path, err);
+    if (rv == FL_OK) {
+        rv = read_pair(&x, &y, &ds, err);
+        fl__source_close(&y);
+    }
+    fl__source_close(&x);
+    if (rv == FL_OK && keep_source(ds, format, y_path) != FL_OK) {
+        fl_dataset_free(ds);
+        rv = fl_err_set(err, FL_ENOMEM, "no memory to open '%s'", at->folder);
+    }
+    if (rv == FL_OK) {
+        *ret = ds;
+    }
+    return rv;
+}
+
+static const char *const idx_names[2][2] = {
+    {"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
+    {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"},
+};
+static const char *const npy_names[2][2] = {
+    {"train-x.npy", "train-y.npy"},
+    {"test-x.npy", "test-y.npy"},
+};
+static const char *const csv_names[2] = {"train.csv", "test.csv"};
+
+static bool has_either(const struct place *at, const char *const names[2])
+{
+    char path[PATH_SIZE];
+
+    return find_file(at, names[0], path) || find_file(at, names[1], path);
+}
+
+static bool idx_probe(const struct place *at)
+{
+    return has_either(at, idx_names[at->test]);
+}
+
+static int idx_load(const struct place *at, struct fl_dataset **ret, struct fl_err *err)
+{
+    const char *const *names = idx_names[at->test];
+
+    return load_pair(at, "idx", names[0], names[1], fl__idx_read, ret, err);
+}
+
+static bool npy_probe(const struct place *at)
+{
+    return has_either(at, npy_names[at->test]);
+}
+
+static int npy_load(const struct place *at, struct fl_dataset **ret, struct fl_err *err)
+{
+    const char *const *names = npy_names[at->test];
+
+    return load_pair(at, "npy", names[0], names[1], fl__npy_read, ret, err);
+}
+
+static bool csv_probe(const struct place *at)
+{
+    char path[PATH_SIZE];
+
+    return find_file(at, csv_names[at->test], path);
+}
+
+static int csv_load(const struct place *at, struct fl_dataset **ret, struct fl_err *err)
+{
+    char path[PATH_SIZE];
+    struct fl_dataset *ds = NULL;
+    struct fl_source src;
+    int rv;
+
+    (void)find_file(at, csv_names[at->test], path);
+    rv = fl__source_open(&src, path, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__csv_read(&src, &ds, err);
+    fl__source_close(&src);
+    if (rv == FL_OK && keep_source(ds, "csv", path) != FL_OK) {
+        fl_dataset_free(ds);
+        rv = fl_err_set(err, FL_ENOMEM, "no memory to open '%s'", at->folder);
+    }
+    if (rv == FL_OK) {
+        *ret = ds;
+    }
+    return rv;
+}
+
+/* The name without ".gz" of a CIFAR batch of this part, into `out`; false for other files. */
+static bool batch_name(const char *file, bool test, char out[FL_NAME_MAX])
+{
+    size_t len = strlen(file);
+
+    if (len > 3 && strcmp(file + len - 3, ".gz") == 0) {
+        len -= 3;
+    }
+    if (len < 4 || len >= FL_NAME_MAX || memcmp(file + len - 4, ".bin", 4) != 0) {
+        return false;
+    }
+    (void)memcpy(out, file, len);
+    out[len] = '\0';
+    return test ? strcmp(out, "test_batch.bin") == 0 : strncmp(out, "data_batch_", 11) == 0;
+}
+
+/* data_batch_2 before data_batch_10. */
+static int batch_order(const void *a, const void *b)
+{
+    size_t la = strlen(a);
+    size_t lb = strlen(b);
+
+    return la != lb ? (la < lb ? -1 : 1) : strcmp(a, b);
+}
+
+/* The batches of this part, sorted, each once whether plain or packed. */
+static int list_batches(const struct place *at, char names[BATCHES_MAX][FL_NAME_MAX], size_t *ret_n,
+                        struct fl_err *err)
+{
+    char name[FL_NAME_MAX];
+    const struct dirent *entry;
+    size_t n = 0;
+    size_t i;
+    DIR *dir = opendir(at->folder);
+
+    if (dir == NULL) {
+        return fl_err_set(err, fl_err_from_errno(errno), "cannot open folder '%s': %s", at->folder,
+                          strerror(errno));
+    }
+    while ((entry = readdir(dir)) != NULL) {
+        if (!batch_name(entry->d_name, at->test, name)) {
+            continue;
+        }
+        for (i = 0; i < n && strcmp(names[i], name) != 0; i++) {
+        }
+        if (i < n) {
+            continue;
+        }
+        if (n == BATCHES_MAX) {
+            (void)closedir(dir);
+            return fl_err_set(err, FL_ELIMIT, "'%s': more than %d files data_batch_*.bin",
+                              at->folder, BATCHES_MAX);
+        }
+        (void)memcpy(names[n++], name, sizeof(name));
+    }
+    (void)closedir(dir);
+    qsort(names, n, sizeof(names[0]), batch_order);
+    *ret_n = n;
+    return FL_OK;
+}
+
+static bool cifar_probe(const struct place *at)
+{
+    char names[BATCHES_MAX][FL_NAME_MAX];
+    size_t n = 0;
+
+    return list_batches(at, names, &n, NULL) != FL_OK || n > 0; /* Loading tells the reason. */
+}
+
+static int cifar_load(const struct place *at, struct fl_dataset **ret, struct fl_err *err)
+{
+    char names[BATCHES_MAX][FL_NAME_MAX];
+    char path[PATH_SIZE] = "";
+    struct fl_dataset *ds = NULL;
+    struct fl_source src;
+    size_t n = 0;
+    size_t i;
+    int rv = list_batches(at, names, &n, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__cifar_create(&ds, err);
+    for (i = 0; i < n && rv == FL_OK; i++) {
+        (void)find_file(at, names[i], path);
+        rv = fl__source_open(&src, path, err);
+        if (rv == FL_OK) {
+            rv = fl__cifar_append(&src, ds, err);
+            fl__source_close(&src);
+        }
+    }
+    if (rv == FL_OK && keep_source(ds, "cifar", n == 1 ? path : at->folder) != FL_OK) {
+        rv = fl_err_set(err, FL_ENOMEM, "no memory to open '%s'", at->folder);
+    }
+    if (rv != FL_OK) {
+        fl_dataset_free(ds);
+        return rv;
+    }
+    *ret = ds;
+    return FL_OK;
+}
+
+static const struct format {
+    const char *name;
+    const char *files[2]; /* for the message: train, test */
+    bool (*probe)(const struct place *at);
+    int (*load)(const struct place *at, struct fl_dataset **ret, struct fl_err *err);
+} formats[] = {
+    {"IDX",
+     {"train-images-idx3-ubyte[.gz] and train-labels-idx1-ubyte[.gz]",
+      "t10k-images-idx3-ubyte[.gz] and t10k-labels-idx1-ubyte[.gz]"},
+     idx_probe,
+     idx_load},
+    {"CIFAR", {"data_batch_*.bin[.gz]", "test_batch.bin[.gz]"}, cifar_probe, cifar_load},
+    {"NPY",
+     {"train-x.npy[.gz] and train-y.npy[.gz]", "test-x.npy[.gz] and test-y.npy[.gz]"},
+     npy_probe,
+     npy_load},
+    {"CSV", {"train.csv[.gz]", "test.csv[.gz]"}, csv_probe, csv_load},
+};
+
+#define N_FORMATS (sizeof(formats) / sizeof(formats[0]))
+
+int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **ret,
+                    struct fl_err *err)
+{
+    struct place at = {.folder = folder, .test = strcmp(part, "test") == 0};
+    const struct format *found = NULL;
+    DIR *dir;
+    size_t i;
+
+    if (!at.test && strcmp(part, "train") != 0) {
+        return fl_err_set(err, FL_EINVAL, "expected part 'train' or 'test', found '%s'", part);
+    }
+    if (strlen(folder) >= PATH_SIZE - FL_NAME_MAX) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", folder);
+    }
+    dir = opendir(folder);
+    if (dir == NULL) {
+        return fl_err_set(err, fl_err_from_errno(errno), "cannot open folder '%s': %s", folder,
+                          strerror(errno));
+    }
+    (void)closedir(dir);
+    for (i = 0; i < N_FORMATS; i++) {
+        if (!formats[i].probe(&at)) {
+            continue;
+        }
+        if (found != NULL) {
+            return fl_err_set(err, FL_EFORMAT,
+                              "folder '%s' holds the %s part twice, as %s and as %s; remove one",
+                              folder, part, found->name, formats[i].name);
+        }
+        found = &formats[i];
+    }
+    if (found == NULL) {
+        return fl_err_set(err, FL_ENOENT, "folder '%s' holds no %s data; looked for %s; %s; %s; %s",
+                          folder, part, formats[0].files[at.test], formats[1].files[at.test],
+                          formats[2].files[at.test], formats[3].files[at.test]);
+    }
+    return found->load(&at, ret, err);
+}

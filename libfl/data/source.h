@@ -1,0 +1,51 @@
+#ifndef FL_DATA_SOURCE_H
+#define FL_DATA_SOURCE_H
+
+/*
+ * Where the readers get their bytes: a plain file, a gzip file or memory. Plain files
+ * and memory know how many bytes are left, so that a header that promises more is
+ * found out before anything is allocated; packed files do not, so their readers grow
+ * with what really comes.
+ *
+ * Ownership: `name` and memory are kept by reference until fl__source_close().
+ * Threading: one thread per source.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libfl/base/err.h"
+
+struct fl_source {
+    const char *name; /* the path, for messages */
+    void *gz;         /* zlib's handle, NULL for memory */
+    const uint8_t *mem;
+    uint64_t size; /* UINT64_MAX when unknown (packed) */
+    uint64_t pos;  /* bytes delivered so far */
+    bool cut;      /* the packed stream ended in the middle */
+};
+
+/* FL_ENOENT, FL_EFORMAT for an empty file or one that is not a regular file, FL_EIO. */
+FL_MUST_CHECK int fl__source_open(struct fl_source *src, const char *path, struct fl_err *err);
+void fl__source_mem(struct fl_source *src, const char *name, const void *data, size_t len);
+void fl__source_close(struct fl_source *src);
+
+/* Up to `len` bytes; fewer only at the end of the data. */
+FL_MUST_CHECK int fl__source_read(struct fl_source *src, void *buf, size_t len, size_t *ret_got,
+                                  struct fl_err *err);
+/* Whether the source can still hold `len` bytes; true where the size is unknown. */
+bool fl__source_may_have(const struct fl_source *src, uint64_t len);
+/*
+ * Exactly `len` bytes into new memory that grows with what comes. FL_EFORMAT "truncated" when
+ * there are fewer: the message says how many bytes the file should have in all, and has.
+ * Returns owned: free().
+ */
+FL_MUST_CHECK int fl__source_read_new(struct fl_source *src, uint64_t len, void **ret,
+                                      struct fl_err *err);
+/* The message for a source that should have held `expected` bytes in all. */
+int fl__source_truncated(struct fl_source *src, uint64_t expected, struct fl_err *err);
+/* FL_EFORMAT when bytes are left; also finds a damaged gzip checksum. */
+FL_MUST_CHECK int fl__source_expect_end(struct fl_source *src, struct fl_err *err);
+
+#endif
