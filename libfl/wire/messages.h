@@ -5,11 +5,15 @@
  * The messages of proto/fl/v1 as C structs, their encoding and their decoding with
  * limits and validation. The only user of the generated *.pb-c.h.
  *
- * Decoding: every field is checked (lengths, ranges, enums, UTF-8 of names, finite
- * numbers where a number is used); FL_EPROTO names the message and the field.
- * Unknown fields are ignored; unknown enum values and an unset oneof are refused.
- * What a decode takes is bounded by FL_WIRE_MAX_* and freed by the matching done().
- * Encoding appends to a fl_buf; inputs are borrowed.
+ * Decoding: every field is checked (lengths, ranges, enums, UTF-8 of texts, finite
+ * numbers where a number is used); FL_EPROTO names the message and the field. A message
+ * that is longer than its FL_WIRE_MAX_* or would take far more memory than its length
+ * is FL_ELIMIT. Unknown fields are ignored; unknown enum values and an unset oneof are
+ * refused. What a decode returns is bounded by FL_WIRE_MAX_* and freed by the matching
+ * done(), which also takes a zeroed struct. On error `ret` is unchanged.
+ * Encoding appends to a fl_buf; inputs are borrowed; on error `out` is unchanged. Free
+ * texts (reasons, labels, agent) are cut at FL_WIRE_MAX_TEXT bytes and made UTF-8; all
+ * else must satisfy what decoding checks, or the peer will refuse it. NULL is "".
  * Threading: pure functions.
  */
 
@@ -18,15 +22,27 @@
 #include "libfl/base/buf.h"
 #include "libfl/model/layout.h"
 
-#define FL_WIRE_VERSION 1
+#define FL_WIRE_VERSION     1
+#define FL_WIRE_VERSION_MIN 1
 /* Control messages: a Welcome that describes FL_LAYOUT_MAX_TENSORS tensors still fits. */
 #define FL_WIRE_MAX_CONTROL (8u << 20)
+/* Events: a Hello with FL_WIRE_MAX_PAIRS longest labels, or a Report of every unit. */
+#define FL_WIRE_MAX_EVENT   (256u << 10)
 #define FL_WIRE_MAX_TEXT    1024
 #define FL_WIRE_MAX_PAIRS   64
+#define FL_WIRE_MAX_BUNDLES 16
+#define FL_WIRE_MAX_LAYERS  4096
+/* Four bundles of every unit. */
+#define FL_WIRE_MAX_PARTS 16384
+/* Counts of samples and steps: far above any, and a sum over a million clients fits 64 bits. */
+#define FL_WIRE_MAX_SAMPLES (UINT64_C(1) << 40)
 #define FL_WIRE_SESSION     16
 /* Largest data of a chunk, and room for the fields around it. */
 #define FL_WIRE_CHUNK      (1u << 20)
 #define FL_WIRE_CHUNK_HEAD 64
+
+/* The highest version that both sides speak; 0: none (answer with REASON_VERSION). */
+uint32_t fl_wire_version(uint32_t min, uint32_t max);
 
 struct fl_wire_pair {
     char *key;

@@ -1,0 +1,364 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "fl/v1/admin.pb-c.h"
+#include "libfl/wire/admin.h"
+#include "libfl/wire/internal.h"
+
+/* One line of a status, a round or a client. */
+#define LINE_MAX_BYTES 65536
+/* A why with the names of many missing clients. */
+#define WHY_MAX_BYTES   (1u << 20)
+#define WHY_MAX_MISSING 4096
+
+/* --- StatusReply --- */
+
+int fl_wire_status_encode(const struct fl_wire_status *status, struct fl_buf *out)
+{
+    struct fl__arena arena = {NULL};
+    Fl__V1__StatusReply msg;
+    int rv = FL_ENOMEM;
+
+    fl__v1__status_reply__init(&msg);
+    msg.federation = fl__wire_clean(&arena, status->federation);
+    msg.phase = fl__wire_clean(&arena, status->phase);
+    msg.algorithm = fl__wire_clean(&arena, status->algorithm);
+    msg.version = fl__wire_clean(&arena, status->version);
+    msg.round = status->round;
+    msg.rounds_committed = status->rounds_committed;
+    msg.rounds_total = status->rounds_total;
+    msg.clients_known = status->clients_known;
+    msg.clients_connected = status->clients_connected;
+    msg.accuracy = status->accuracy;
+    msg.loss = status->loss;
+    msg.uplink_bytes = status->uplink_bytes;
+    msg.uplink_bytes_full = status->uplink_bytes_full;
+    msg.downlink_bytes = status->downlink_bytes;
+    msg.feedback_bytes = status->feedback_bytes;
+    msg.uptime_ms = status->uptime_ms;
+    if (msg.federation != NULL && msg.phase != NULL && msg.algorithm != NULL && msg.version != NULL)
+    {
+        rv = fl__wire_pack(&msg.base, out);
+    }
+    fl__arena_done(&arena);
+    return rv;
+}
+
+static int take_status(const Fl__V1__StatusReply *msg, struct fl_wire_status *ret,
+                       struct fl_err *err)
+{
+    int rv;
+
+    ret->round = msg->round;
+    ret->rounds_committed = msg->rounds_committed;
+    ret->rounds_total = msg->rounds_total;
+    ret->clients_known = msg->clients_known;
+    ret->clients_connected = msg->clients_connected;
+    ret->accuracy = msg->accuracy;
+    ret->loss = msg->loss;
+    ret->uplink_bytes = msg->uplink_bytes;
+    ret->uplink_bytes_full = msg->uplink_bytes_full;
+    ret->downlink_bytes = msg->downlink_bytes;
+    ret->feedback_bytes = msg->feedback_bytes;
+    ret->uptime_ms = msg->uptime_ms;
+    if ((rv = fl__wire_take_text("StatusReply.federation", msg->federation, &ret->federation,
+                                 err)) != FL_OK ||
+        (rv = fl__wire_take_text("StatusReply.phase", msg->phase, &ret->phase, err)) != FL_OK ||
+        (rv = fl__wire_take_text("StatusReply.algorithm", msg->algorithm, &ret->algorithm, err)) !=
+            FL_OK ||
+        (rv = fl__wire_take_text("StatusReply.version", msg->version, &ret->version, err)) != FL_OK)
+    {
+        return rv;
+    }
+    return FL_OK;
+}
+
+int fl_wire_status_decode(const void *data, size_t len, struct fl_wire_status *ret,
+                          struct fl_err *err)
+{
+    struct fl__unpacked u;
+    struct fl_wire_status status = {0};
+    int rv = fl__wire_unpack(&fl__v1__status_reply__descriptor, data, len, LINE_MAX_BYTES, &u, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = take_status((const Fl__V1__StatusReply *)u.msg, &status, err);
+    fl__wire_unpacked_done(&u);
+    if (rv != FL_OK) {
+        fl_wire_status_done(&status);
+        return rv;
+    }
+    *ret = status;
+    return FL_OK;
+}
+
+void fl_wire_status_done(struct fl_wire_status *status)
+{
+    free(status->federation);
+    free(status->phase);
+    free(status->algorithm);
+    free(status->version);
+    *status = (struct fl_wire_status){0};
+}
+
+/* --- WhyReply --- */
+
+int fl_wire_why_encode(const struct fl_wire_why *why, struct fl_buf *out)
+{
+    struct fl__arena arena = {NULL};
+    Fl__V1__WhyReply msg;
+    /* The text has the number of all that are missing. */
+    size_t n = why->n_missing < WHY_MAX_MISSING ? why->n_missing : WHY_MAX_MISSING;
+    size_t i;
+    int rv = FL_ENOMEM;
+
+    fl__v1__why_reply__init(&msg);
+    msg.text = fl__wire_clean(&arena, why->text);
+    msg.missing = fl__arena_array(&arena, n, sizeof(*msg.missing));
+    if (msg.text == NULL || msg.missing == NULL) {
+        goto out;
+    }
+    msg.n_missing = n;
+    for (i = 0; i < n; i++) {
+        msg.missing[i] = why->missing[i];
+    }
+    rv = fl__wire_pack(&msg.base, out);
+out:
+    fl__arena_done(&arena);
+    return rv;
+}
+
+static int take_why(const Fl__V1__WhyReply *msg, struct fl_wire_why *ret, struct fl_err *err)
+{
+    size_t i;
+    int rv = fl__wire_take_text("WhyReply.text", msg->text, &ret->text, err);
+
+    if (rv == FL_OK) {
+        rv = fl__wire_check_count("WhyReply.missing", msg->n_missing, WHY_MAX_MISSING, err);
+    }
+    if (rv != FL_OK || msg->n_missing == 0) {
+        return rv;
+    }
+    ret->missing = calloc(msg->n_missing, sizeof(*ret->missing));
+    if (ret->missing == NULL) {
+        return FL_ENOMEM;
+    }
+    ret->n_missing = msg->n_missing;
+    for (i = 0; i < msg->n_missing && rv == FL_OK; i++) {
+        rv = fl__wire_take_name("WhyReply.missing", msg->missing[i], &ret->missing[i], err);
+    }
+    return rv;
+}
+
+int fl_wire_why_decode(const void *data, size_t len, struct fl_wire_why *ret, struct fl_err *err)
+{
+    struct fl__unpacked u;
+    struct fl_wire_why why = {0};
+    int rv = fl__wire_unpack(&fl__v1__why_reply__descriptor, data, len, WHY_MAX_BYTES, &u, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = take_why((const Fl__V1__WhyReply *)u.msg, &why, err);
+    fl__wire_unpacked_done(&u);
+    if (rv != FL_OK) {
+        fl_wire_why_done(&why);
+        return rv;
+    }
+    *ret = why;
+    return FL_OK;
+}
+
+void fl_wire_why_done(struct fl_wire_why *why)
+{
+    size_t i;
+
+    free(why->text);
+    for (i = 0; i < why->n_missing; i++) {
+        free(why->missing[i]);
+    }
+    free(why->missing);
+    *why = (struct fl_wire_why){0};
+}
+
+/* --- RoundInfo --- */
+
+int fl_wire_round_encode(const struct fl_wire_round *round, struct fl_buf *out)
+{
+    Fl__V1__RoundInfo msg;
+
+    fl__v1__round_info__init(&msg);
+    msg.round = round->round;
+    msg.attempt = round->attempt;
+    msg.selected = round->selected;
+    msg.responders = round->responders;
+    msg.accuracy = round->accuracy;
+    msg.loss = round->loss;
+    msg.train_loss = round->train_loss;
+    msg.uplink_bytes = round->uplink_bytes;
+    msg.uplink_bytes_full = round->uplink_bytes_full;
+    msg.downlink_bytes = round->downlink_bytes;
+    msg.feedback_bytes = round->feedback_bytes;
+    msg.started_ms = round->started_ms;
+    msg.ended_ms = round->ended_ms;
+    return fl__wire_pack(&msg.base, out);
+}
+
+int fl_wire_round_decode(const void *data, size_t len, struct fl_wire_round *ret,
+                         struct fl_err *err)
+{
+    struct fl__unpacked u;
+    const Fl__V1__RoundInfo *msg;
+    int rv = fl__wire_unpack(&fl__v1__round_info__descriptor, data, len, LINE_MAX_BYTES, &u, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    msg = (const Fl__V1__RoundInfo *)u.msg;
+    *ret = (struct fl_wire_round){
+        .round = msg->round,
+        .attempt = msg->attempt,
+        .selected = msg->selected,
+        .responders = msg->responders,
+        .accuracy = msg->accuracy,
+        .loss = msg->loss,
+        .train_loss = msg->train_loss,
+        .uplink_bytes = msg->uplink_bytes,
+        .uplink_bytes_full = msg->uplink_bytes_full,
+        .downlink_bytes = msg->downlink_bytes,
+        .feedback_bytes = msg->feedback_bytes,
+        .started_ms = msg->started_ms,
+        .ended_ms = msg->ended_ms,
+    };
+    fl__wire_unpacked_done(&u);
+    return FL_OK;
+}
+
+/* --- ClientInfo --- */
+
+int fl_wire_client_encode(const struct fl_wire_client *client, struct fl_buf *out)
+{
+    struct fl__arena arena = {NULL};
+    Fl__V1__ClientInfo msg;
+    int rv = FL_ENOMEM;
+
+    fl__v1__client_info__init(&msg);
+    msg.name = client->name;
+    msg.agent = fl__wire_clean(&arena, client->agent);
+    msg.state = fl__wire_clean(&arena, client->state);
+    msg.connected = client->connected;
+    msg.samples = client->samples;
+    msg.score = client->score;
+    msg.selected = client->selected;
+    msg.accepted = client->accepted;
+    msg.rejected = client->rejected;
+    msg.lost = client->lost;
+    msg.last_loss = client->last_loss;
+    msg.last_seen_ms = client->last_seen_ms;
+    if (msg.agent != NULL && msg.state != NULL) {
+        rv = fl__wire_pack(&msg.base, out);
+    }
+    fl__arena_done(&arena);
+    return rv;
+}
+
+static int take_client(const Fl__V1__ClientInfo *msg, struct fl_wire_client *ret,
+                       struct fl_err *err)
+{
+    int rv;
+
+    ret->connected = msg->connected != 0;
+    ret->samples = msg->samples;
+    ret->score = msg->score;
+    ret->selected = msg->selected;
+    ret->accepted = msg->accepted;
+    ret->rejected = msg->rejected;
+    ret->lost = msg->lost;
+    ret->last_loss = msg->last_loss;
+    ret->last_seen_ms = msg->last_seen_ms;
+    if ((rv = fl__wire_take_name("ClientInfo.name", msg->name, &ret->name, err)) != FL_OK ||
+        (rv = fl__wire_take_text("ClientInfo.agent", msg->agent, &ret->agent, err)) != FL_OK ||
+        (rv = fl__wire_take_text("ClientInfo.state", msg->state, &ret->state, err)) != FL_OK)
+    {
+        return rv;
+    }
+    return FL_OK;
+}
+
+int fl_wire_client_decode(const void *data, size_t len, struct fl_wire_client *ret,
+                          struct fl_err *err)
+{
+    struct fl__unpacked u;
+    struct fl_wire_client client = {0};
+    int rv = fl__wire_unpack(&fl__v1__client_info__descriptor, data, len, LINE_MAX_BYTES, &u, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = take_client((const Fl__V1__ClientInfo *)u.msg, &client, err);
+    fl__wire_unpacked_done(&u);
+    if (rv != FL_OK) {
+        fl_wire_client_done(&client);
+        return rv;
+    }
+    *ret = client;
+    return FL_OK;
+}
+
+void fl_wire_client_done(struct fl_wire_client *client)
+{
+    free(client->name);
+    free(client->agent);
+    free(client->state);
+    *client = (struct fl_wire_client){0};
+}
+
+/* --- ExportChunk, ListRoundsRequest --- */
+
+int fl_wire_export_encode(const struct fl_wire_export_chunk *chunk, struct fl_buf *out)
+{
+    Fl__V1__ExportChunk msg;
+
+    fl__v1__export_chunk__init(&msg);
+    msg.round = chunk->round;
+    msg.data = fl__wire_bytes(chunk->data, chunk->len);
+    return fl__wire_pack(&msg.base, out);
+}
+
+int fl_wire_export_decode(const void *data, size_t len, struct fl_wire_export_chunk *ret,
+                          struct fl_err *err)
+{
+    struct fl_wire_chunk chunk = {0};
+    /* The same fields as a Chunk: a number and bytes. */
+    int rv = fl_wire_chunk_decode(data, len, &chunk, err);
+
+    if (rv != FL_OK) {
+        return fl_err_wrap(err, rv, "ExportChunk");
+    }
+    *ret = (struct fl_wire_export_chunk){chunk.offset, chunk.data, chunk.len};
+    return FL_OK;
+}
+
+int fl_wire_list_rounds_encode(uint32_t last, struct fl_buf *out)
+{
+    Fl__V1__ListRoundsRequest msg;
+
+    fl__v1__list_rounds_request__init(&msg);
+    msg.last = last;
+    return fl__wire_pack(&msg.base, out);
+}
+
+int fl_wire_list_rounds_decode(const void *data, size_t len, uint32_t *ret_last, struct fl_err *err)
+{
+    struct fl__unpacked u;
+    int rv = fl__wire_unpack(&fl__v1__list_rounds_request__descriptor, data, len, LINE_MAX_BYTES,
+                             &u, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    *ret_last = ((const Fl__V1__ListRoundsRequest *)u.msg)->last;
+    fl__wire_unpacked_done(&u);
+    return FL_OK;
+}

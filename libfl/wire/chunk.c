@@ -1,0 +1,146 @@
+/*
+ * Bulk data without a copy: chunks are read and written by hand, because protobuf-c would copy
+ * their bytes each time. tests/fuzz/fuzz_wire_push.c holds this decoder against protobuf-c's.
+ */
+
+#include <string.h>
+
+#include "libfl/wire/internal.h"
+
+#define TAG(number, type) ((uint8_t)((number) << 3 | (type)))
+
+size_t fl_wire_chunk_head(uint64_t offset, size_t len, uint8_t *head)
+{
+    size_t n = 0;
+
+    /* proto3 writes no field that has its default. */
+    if (offset != 0) {
+        head[n++] = TAG(1, FL__VARINT);
+        n += fl__varint_put(offset, head + n);
+    }
+    if (len != 0) {
+        head[n++] = TAG(2, FL__BYTES);
+        n += fl__varint_put(len, head + n);
+    }
+    return n;
+}
+
+size_t fl_wire_push_chunk_head(uint64_t offset, size_t len, uint8_t *head)
+{
+    uint8_t inner[FL_WIRE_CHUNK_HEAD];
+    size_t n_inner = fl_wire_chunk_head(offset, len, inner);
+    size_t n = 0;
+
+    head[n++] = TAG(2, FL__BYTES);
+    n += fl__varint_put(n_inner + len, head + n);
+    (void)memcpy(head + n, inner, n_inner);
+    return n + n_inner;
+}
+
+/* Adds to what `chunk` holds: a message field that comes twice is merged, the later value wins. */
+static int merge_chunk(const void *data, size_t len, struct fl_wire_chunk *chunk)
+{
+    struct fl__scan scan;
+    struct fl__field field = {0};
+    int rv;
+
+    fl__scan_init(&scan, data, len);
+    while ((rv = fl__scan_next(&scan, &field)) == 1) {
+        if (field.number == 1) {
+            if (field.type != FL__VARINT) {
+                return FL_EPROTO;
+            }
+            chunk->offset = field.value;
+        } else if (field.number == 2) {
+            if (field.type != FL__BYTES) {
+                return FL_EPROTO;
+            }
+            chunk->data = field.data;
+            chunk->len = field.len;
+        }
+    }
+    return rv;
+}
+
+static int check_chunk(const char *name, const struct fl_wire_chunk *chunk, struct fl_err *err)
+{
+    if (chunk->len > FL_WIRE_CHUNK) {
+        return fl_err_set(err, FL_EPROTO, "%s.data: %zu bytes, at most %u are taken", name,
+                          chunk->len, FL_WIRE_CHUNK);
+    }
+    if (chunk->offset > UINT64_MAX - chunk->len) {
+        return fl_err_set(err, FL_EPROTO, "%s.offset: the chunk ends past 2^64", name);
+    }
+    return FL_OK;
+}
+
+int fl_wire_chunk_decode(const void *data, size_t len, struct fl_wire_chunk *ret,
+                         struct fl_err *err)
+{
+    struct fl_wire_chunk chunk = {0};
+    int rv;
+
+    if (merge_chunk(data, len, &chunk) != FL_OK) {
+        return fl_err_set(err, FL_EPROTO, "Chunk: %zu bytes are no protobuf message of this type",
+                          len);
+    }
+    rv = check_chunk("Chunk", &chunk, err);
+    if (rv == FL_OK) {
+        *ret = chunk;
+    }
+    return rv;
+}
+
+/* The member of the oneof that came last counts; members of the same kind in a row are merged. */
+static int scan_push(const void *data, size_t len, uint32_t *ret_member,
+                     struct fl_wire_chunk *ret_chunk)
+{
+    struct fl__scan scan;
+    struct fl__field field = {0};
+    int rv;
+
+    fl__scan_init(&scan, data, len);
+    while ((rv = fl__scan_next(&scan, &field)) == 1) {
+        if (field.number != 1 && field.number != 2) {
+            continue;
+        }
+        if (field.type != FL__BYTES) {
+            return FL_EPROTO;
+        }
+        if (*ret_member != field.number) {
+            *ret_chunk = (struct fl_wire_chunk){0};
+            *ret_member = field.number;
+        }
+        if (field.number == 2 && merge_chunk(field.data, field.len, ret_chunk) != FL_OK) {
+            return FL_EPROTO;
+        }
+    }
+    return rv;
+}
+
+int fl_wire_push_decode(const void *data, size_t len, bool *ret_is_header,
+                        struct fl_wire_push_header *ret_header, struct fl_wire_chunk *ret_chunk,
+                        struct fl_err *err)
+{
+    struct fl_wire_chunk chunk = {0};
+    uint32_t member = 0;
+    int rv;
+
+    if (scan_push(data, len, &member, &chunk) != FL_OK) {
+        return fl_err_set(err, FL_EPROTO,
+                          "PushMessage: %zu bytes are no protobuf message of this type", len);
+    }
+    if (member == 0) {
+        return fl_err_set(err, FL_EPROTO, "PushMessage.message: neither header nor chunk is set");
+    }
+    rv = member == 1 ? fl__wire_push_header_decode(data, len, ret_header, err)
+                     : check_chunk("PushMessage.chunk", &chunk, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    *ret_is_header = member == 1;
+    if (member == 2) {
+        *ret_chunk = chunk;
+    }
+    return FL_OK;
+}

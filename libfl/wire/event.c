@@ -1,0 +1,377 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "fl/v1/federation.pb-c.h"
+#include "libfl/wire/internal.h"
+
+uint32_t fl_wire_version(uint32_t min, uint32_t max)
+{
+    uint32_t best = max < FL_WIRE_VERSION ? max : FL_WIRE_VERSION;
+
+    return best >= min && best >= FL_WIRE_VERSION_MIN ? best : 0;
+}
+
+/* --- encoding --- */
+
+static int pack_event(Fl__V1__ClientEvent__EventCase event_case, void *part, struct fl_buf *out)
+{
+    Fl__V1__ClientEvent msg;
+
+    fl__v1__client_event__init(&msg);
+    msg.event_case = event_case;
+    msg.hello = part; /* a union of pointers */
+    return fl__wire_pack(&msg.base, out);
+}
+
+static int fill_labels(struct fl__arena *arena, const struct fl_wire_hello *hello,
+                       Fl__V1__Hello *msg)
+{
+    Fl__V1__Hello__LabelsEntry *entries = fl__arena_array(arena, hello->n_labels, sizeof(*entries));
+    size_t i;
+
+    msg->n_labels = hello->n_labels;
+    msg->labels = fl__arena_array(arena, hello->n_labels, sizeof(*msg->labels));
+    if (entries == NULL || msg->labels == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < hello->n_labels; i++) {
+        fl__v1__hello__labels_entry__init(&entries[i]);
+        entries[i].key = fl__wire_clean(arena, hello->labels[i].key);
+        entries[i].value = fl__wire_clean(arena, hello->labels[i].value);
+        if (entries[i].key == NULL || entries[i].value == NULL) {
+            return FL_ENOMEM;
+        }
+        msg->labels[i] = &entries[i];
+    }
+    return FL_OK;
+}
+
+static int encode_hello(struct fl__arena *arena, const struct fl_wire_hello *hello,
+                        struct fl_buf *out)
+{
+    Fl__V1__Hello msg;
+    Fl__V1__Held held;
+    int rv;
+
+    fl__v1__hello__init(&msg);
+    fl__v1__held__init(&held);
+    msg.version_min = hello->version_min;
+    msg.version_max = hello->version_max;
+    msg.client = hello->client;
+    msg.samples = hello->samples;
+    msg.evaluation_samples = hello->evaluation_samples;
+    msg.agent = fl__wire_clean(arena, hello->agent);
+    if (msg.agent == NULL) {
+        return FL_ENOMEM;
+    }
+    if (hello->held) {
+        held.round = hello->held_round;
+        held.attempt = hello->held_attempt;
+        msg.held = &held;
+    }
+    if (hello->has_digest) {
+        msg.model_digest = fl__wire_bytes(hello->digest, sizeof(hello->digest));
+    }
+    rv = fill_labels(arena, hello, &msg);
+    return rv != FL_OK ? rv : pack_event(FL__V1__CLIENT_EVENT__EVENT_HELLO, &msg, out);
+}
+
+static void fill_evaluation(const struct fl_wire_evaluation *evaluation, Fl__V1__Evaluation *msg)
+{
+    msg->samples = evaluation->samples;
+    msg->correct = evaluation->correct;
+    msg->loss_sum = evaluation->loss_sum;
+}
+
+static int encode_report(const struct fl_wire_report *report, struct fl_buf *out)
+{
+    Fl__V1__Report msg;
+    Fl__V1__Evaluation received;
+
+    fl__v1__report__init(&msg);
+    fl__v1__evaluation__init(&received);
+    msg.round = report->round;
+    msg.attempt = report->attempt;
+    msg.samples = report->samples;
+    msg.steps = report->steps;
+    msg.train_loss = report->train_loss;
+    msg.n_divergence = report->n_divergence;
+    msg.divergence = report->divergence;
+    if (report->has_received) {
+        fill_evaluation(&report->received, &received);
+        msg.received = &received;
+    }
+    return pack_event(FL__V1__CLIENT_EVENT__EVENT_REPORT, &msg, out);
+}
+
+static int encode_failed(struct fl__arena *arena, const struct fl_wire_event *event,
+                         struct fl_buf *out)
+{
+    Fl__V1__Failed msg;
+
+    fl__v1__failed__init(&msg);
+    msg.round = event->u.failed.round;
+    msg.attempt = event->u.failed.attempt;
+    msg.reason = fl__wire_clean(arena, event->u.failed.reason);
+    return msg.reason == NULL ? FL_ENOMEM
+                              : pack_event(FL__V1__CLIENT_EVENT__EVENT_FAILED, &msg, out);
+}
+
+static int encode_evaluation(const struct fl_wire_event *event, struct fl_buf *out)
+{
+    Fl__V1__EvaluationReport msg;
+    Fl__V1__Evaluation result;
+
+    fl__v1__evaluation_report__init(&msg);
+    fl__v1__evaluation__init(&result);
+    fill_evaluation(&event->u.evaluation.result, &result);
+    msg.round = event->u.evaluation.round;
+    msg.result = &result;
+    return pack_event(FL__V1__CLIENT_EVENT__EVENT_EVALUATION, &msg, out);
+}
+
+int fl_wire_event_encode(const struct fl_wire_event *event, struct fl_buf *out)
+{
+    Fl__V1__Heartbeat heartbeat;
+    struct fl__arena arena = {NULL};
+    int rv = FL_EINVAL;
+
+    fl__v1__heartbeat__init(&heartbeat);
+    switch (event->type) {
+    case FL_WIRE_HELLO:
+        rv = encode_hello(&arena, &event->u.hello, out);
+        break;
+    case FL_WIRE_REPORT:
+        rv = encode_report(&event->u.report, out);
+        break;
+    case FL_WIRE_HEARTBEAT_EVENT:
+        heartbeat.sequence = event->u.heartbeat;
+        rv = pack_event(FL__V1__CLIENT_EVENT__EVENT_HEARTBEAT, &heartbeat, out);
+        break;
+    case FL_WIRE_FAILED:
+        rv = encode_failed(&arena, event, out);
+        break;
+    case FL_WIRE_EVALUATION:
+        rv = encode_evaluation(event, out);
+        break;
+    }
+    fl__arena_done(&arena);
+    return rv;
+}
+
+/* --- decoding --- */
+
+static int take_labels(const Fl__V1__Hello *msg, struct fl_wire_hello *ret, struct fl_err *err)
+{
+    static const char field[] = "ClientEvent.hello.labels";
+    struct fl__pair_ref refs[FL_WIRE_MAX_PAIRS];
+    size_t i;
+    int rv = fl__wire_check_count(field, msg->n_labels, FL_WIRE_MAX_PAIRS, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < msg->n_labels; i++) {
+        refs[i] = (struct fl__pair_ref){msg->labels[i]->key, msg->labels[i]->value};
+    }
+    return fl__wire_take_pairs(field, refs, msg->n_labels, &ret->labels, &ret->n_labels, err);
+}
+
+static int take_held(const Fl__V1__Held *msg, struct fl_wire_hello *ret, struct fl_err *err)
+{
+    if (msg == NULL) {
+        return FL_OK;
+    }
+    ret->held = true;
+    ret->held_round = msg->round;
+    ret->held_attempt = msg->attempt;
+    return fl__wire_check_range("ClientEvent.hello.held.round", msg->round, 1, UINT64_MAX, err);
+}
+
+static int decode_hello(const Fl__V1__Hello *msg, struct fl_wire_hello *ret, struct fl_err *err)
+{
+    int rv;
+
+    ret->version_min = msg->version_min;
+    ret->version_max = msg->version_max;
+    ret->samples = msg->samples;
+    ret->evaluation_samples = msg->evaluation_samples;
+    if ((rv = fl__wire_check_range("ClientEvent.hello.version_min", msg->version_min, 1, UINT32_MAX,
+                                   err)) != FL_OK ||
+        (rv = fl__wire_check_range("ClientEvent.hello.version_max", msg->version_max,
+                                   msg->version_min, UINT32_MAX, err)) != FL_OK ||
+        (rv = fl__wire_take_name("ClientEvent.hello.client", msg->client, &ret->client, err)) !=
+            FL_OK ||
+        (rv = fl__wire_check_range("ClientEvent.hello.samples", msg->samples, 0,
+                                   FL_WIRE_MAX_SAMPLES, err)) != FL_OK ||
+        (rv = fl__wire_check_range("ClientEvent.hello.evaluation_samples", msg->evaluation_samples,
+                                   0, FL_WIRE_MAX_SAMPLES, err)) != FL_OK ||
+        (rv = take_labels(msg, ret, err)) != FL_OK ||
+        (rv = fl__wire_take_text("ClientEvent.hello.agent", msg->agent, &ret->agent, err)) !=
+            FL_OK ||
+        (rv = take_held(msg->held, ret, err)) != FL_OK ||
+        (rv = fl__wire_copy_digest("ClientEvent.hello.model_digest", &msg->model_digest,
+                                   &ret->has_digest, ret->digest, err)) != FL_OK)
+    {
+        return rv;
+    }
+    return FL_OK;
+}
+
+/* What an evaluation says, by the names of its fields in the message around it. */
+struct evaluation_fields {
+    const char *self, *samples, *correct, *loss_sum;
+};
+
+static int take_evaluation(const struct evaluation_fields *field, const Fl__V1__Evaluation *msg,
+                           struct fl_wire_evaluation *ret, struct fl_err *err)
+{
+    int rv;
+
+    if ((rv = fl__wire_check_set(field->self, msg, err)) != FL_OK ||
+        (rv = fl__wire_check_range(field->samples, msg->samples, 0, FL_WIRE_MAX_SAMPLES, err)) !=
+            FL_OK ||
+        (rv = fl__wire_check_range(field->correct, msg->correct, 0, msg->samples, err)) != FL_OK ||
+        (rv = fl__wire_check_finite(field->loss_sum, msg->loss_sum, err)) != FL_OK)
+    {
+        return rv;
+    }
+    *ret = (struct fl_wire_evaluation){msg->samples, msg->correct, msg->loss_sum};
+    return FL_OK;
+}
+
+static int take_divergence(const Fl__V1__Report *msg, struct fl_wire_report *ret)
+{
+    if (msg->n_divergence == 0) {
+        return FL_OK;
+    }
+    ret->divergence = malloc(msg->n_divergence * sizeof(*ret->divergence));
+    if (ret->divergence == NULL) {
+        return FL_ENOMEM;
+    }
+    (void)memcpy(ret->divergence, msg->divergence, msg->n_divergence * sizeof(*ret->divergence));
+    ret->n_divergence = msg->n_divergence;
+    return FL_OK;
+}
+
+static int decode_report(const Fl__V1__Report *msg, struct fl_wire_report *ret, struct fl_err *err)
+{
+    static const struct evaluation_fields received = {
+        "ClientEvent.report.received", "ClientEvent.report.received.samples",
+        "ClientEvent.report.received.correct", "ClientEvent.report.received.loss_sum"};
+    int rv;
+
+    ret->round = msg->round;
+    ret->attempt = msg->attempt;
+    ret->samples = msg->samples;
+    ret->steps = msg->steps;
+    ret->train_loss = msg->train_loss;
+    if ((rv = fl__wire_check_range("ClientEvent.report.round", msg->round, 1, UINT64_MAX, err)) !=
+            FL_OK ||
+        (rv = fl__wire_check_range("ClientEvent.report.samples", msg->samples, 0,
+                                   FL_WIRE_MAX_SAMPLES, err)) != FL_OK ||
+        (rv = fl__wire_check_range("ClientEvent.report.steps", msg->steps, 0, FL_WIRE_MAX_SAMPLES,
+                                   err)) != FL_OK ||
+        (rv = fl__wire_check_finite("ClientEvent.report.train_loss", msg->train_loss, err)) !=
+            FL_OK ||
+        (rv = fl__wire_check_count("ClientEvent.report.divergence", msg->n_divergence,
+                                   FL_LAYOUT_MAX_UNITS, err)) != FL_OK ||
+        (rv = take_divergence(msg, ret)) != FL_OK)
+    {
+        return rv;
+    }
+    ret->has_received = msg->received != NULL;
+    return ret->has_received ? take_evaluation(&received, msg->received, &ret->received, err)
+                             : FL_OK;
+}
+
+static int decode_failed(const Fl__V1__Failed *msg, struct fl_wire_event *ret, struct fl_err *err)
+{
+    int rv = fl__wire_check_range("ClientEvent.failed.round", msg->round, 1, UINT64_MAX, err);
+
+    ret->u.failed.round = msg->round;
+    ret->u.failed.attempt = msg->attempt;
+    return rv != FL_OK ? rv
+                       : fl__wire_take_text("ClientEvent.failed.reason", msg->reason,
+                                            &ret->u.failed.reason, err);
+}
+
+static int decode_evaluation(const Fl__V1__EvaluationReport *msg, struct fl_wire_event *ret,
+                             struct fl_err *err)
+{
+    static const struct evaluation_fields result = {
+        "ClientEvent.evaluation.result", "ClientEvent.evaluation.result.samples",
+        "ClientEvent.evaluation.result.correct", "ClientEvent.evaluation.result.loss_sum"};
+
+    ret->u.evaluation.round = msg->round;
+    return take_evaluation(&result, msg->result, &ret->u.evaluation.result, err);
+}
+
+static int decode_event(const Fl__V1__ClientEvent *msg, struct fl_wire_event *ret,
+                        struct fl_err *err)
+{
+    switch (msg->event_case) {
+    case FL__V1__CLIENT_EVENT__EVENT_HELLO:
+        ret->type = FL_WIRE_HELLO;
+        return decode_hello(msg->hello, &ret->u.hello, err);
+    case FL__V1__CLIENT_EVENT__EVENT_REPORT:
+        ret->type = FL_WIRE_REPORT;
+        return decode_report(msg->report, &ret->u.report, err);
+    case FL__V1__CLIENT_EVENT__EVENT_HEARTBEAT:
+        ret->type = FL_WIRE_HEARTBEAT_EVENT;
+        ret->u.heartbeat = msg->heartbeat->sequence;
+        return FL_OK;
+    case FL__V1__CLIENT_EVENT__EVENT_FAILED:
+        ret->type = FL_WIRE_FAILED;
+        return decode_failed(msg->failed, ret, err);
+    case FL__V1__CLIENT_EVENT__EVENT_EVALUATION:
+        ret->type = FL_WIRE_EVALUATION;
+        return decode_evaluation(msg->evaluation, ret, err);
+    default: /* nothing, or the hidden value that protobuf-c adds to its enums */
+        return fl_err_set(err, FL_EPROTO,
+                          "ClientEvent.event: none is set that version %d of the wire knows",
+                          FL_WIRE_VERSION);
+    }
+}
+
+int fl_wire_event_decode(const void *data, size_t len, struct fl_wire_event *ret,
+                         struct fl_err *err)
+{
+    struct fl__unpacked u;
+    struct fl_wire_event event = {0};
+    int rv =
+        fl__wire_unpack(&fl__v1__client_event__descriptor, data, len, FL_WIRE_MAX_EVENT, &u, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = decode_event((const Fl__V1__ClientEvent *)u.msg, &event, err);
+    fl__wire_unpacked_done(&u);
+    if (rv != FL_OK) {
+        fl_wire_event_done(&event);
+        return rv;
+    }
+    *ret = event;
+    return FL_OK;
+}
+
+void fl_wire_event_done(struct fl_wire_event *event)
+{
+    switch (event->type) {
+    case FL_WIRE_HELLO:
+        free(event->u.hello.client);
+        free(event->u.hello.agent);
+        fl__wire_pairs_done(event->u.hello.labels, event->u.hello.n_labels);
+        break;
+    case FL_WIRE_REPORT:
+        free(event->u.report.divergence);
+        break;
+    case FL_WIRE_FAILED:
+        free(event->u.failed.reason);
+        break;
+    case FL_WIRE_HEARTBEAT_EVENT:
+    case FL_WIRE_EVALUATION:
+        break;
+    }
+    *event = (struct fl_wire_event){0};
+}

@@ -1,0 +1,146 @@
+#ifndef FL_WIRE_INTERNAL_H
+#define FL_WIRE_INTERNAL_H
+
+/*
+ * Shared inside libfl/wire: decoding under a memory cap, checks of single fields, a small
+ * arena for encoding, and a scanner over raw protobuf fields.
+ *
+ * Every check names its field ("ClientEvent.hello.client"), so that a peer's author finds the
+ * place in the .proto file.
+ */
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "libfl/wire/messages.h"
+
+/* A message that protobuf-c decoded, and what it may cost. Must not move while in use. */
+struct fl__unpacked {
+    ProtobufCMessage *msg;
+    ProtobufCAllocator allocator;
+    size_t used;
+    size_t cap;
+    bool refused; /* the cap was hit */
+};
+
+/*
+ * What decoding `len` bytes may take: the densest message that is legal needs 17 bytes of memory
+ * a byte (a long list of scalar tensors with short names), a hostile one could ask for 70.
+ */
+#define FL__WIRE_COST(len) (24 * (len) + 65536)
+
+/* FL_ELIMIT: longer than `max` or over the cost; FL_EPROTO; FL_ENOMEM. */
+FL_MUST_CHECK int fl__wire_unpack(const ProtobufCMessageDescriptor *type, const void *data,
+                                  size_t len, size_t max, struct fl__unpacked *ret,
+                                  struct fl_err *err);
+/* The same with a cap of the caller's choice (tests make every allocation fail once). */
+FL_MUST_CHECK int fl__wire_unpack_capped(const ProtobufCMessageDescriptor *type, const void *data,
+                                         size_t len, size_t cap, struct fl__unpacked *ret,
+                                         struct fl_err *err);
+void fl__wire_unpacked_done(struct fl__unpacked *u);
+/* Append the encoding of `msg`. FL_ELIMIT, FL_ENOMEM: `out` is unchanged. */
+FL_MUST_CHECK int fl__wire_pack(const ProtobufCMessage *msg, struct fl_buf *out);
+
+/* --- checks; `field` goes into the message --- */
+
+bool fl__utf8_valid(const char *text, size_t len);
+FL_MUST_CHECK int fl__wire_check_name(const char *field, const char *value, struct fl_err *err);
+FL_MUST_CHECK int fl__wire_check_text(const char *field, const char *value, struct fl_err *err);
+FL_MUST_CHECK int fl__wire_check_count(const char *field, size_t n, size_t max, struct fl_err *err);
+FL_MUST_CHECK int fl__wire_check_range(const char *field, uint64_t value, uint64_t min,
+                                       uint64_t max, struct fl_err *err);
+FL_MUST_CHECK int fl__wire_check_finite(const char *field, double value, struct fl_err *err);
+FL_MUST_CHECK int fl__wire_check_set(const char *field, const void *message, struct fl_err *err);
+/* Checked copies: returns owned (free()), or into a fixed buffer. */
+FL_MUST_CHECK int fl__wire_take_name(const char *field, const char *value, char **ret,
+                                     struct fl_err *err);
+FL_MUST_CHECK int fl__wire_take_text(const char *field, const char *value, char **ret,
+                                     struct fl_err *err);
+FL_MUST_CHECK int fl__wire_copy_name(const char *field, const char *value, char ret[FL_NAME_MAX],
+                                     struct fl_err *err);
+FL_MUST_CHECK int fl__wire_copy_session(const char *field, const ProtobufCBinaryData *value,
+                                        struct fl_wire_session *ret, struct fl_err *err);
+/* 32 bytes or none. */
+FL_MUST_CHECK int fl__wire_copy_digest(const char *field, const ProtobufCBinaryData *value,
+                                       bool *ret_has, uint8_t ret[FL_DIGEST_SIZE],
+                                       struct fl_err *err);
+
+/* Pairs of a map field; a repeated key keeps its last value, as maps on the wire do. */
+struct fl__pair_ref {
+    const char *key;
+    const char *value;
+};
+FL_MUST_CHECK int fl__wire_take_pairs(const char *field, const struct fl__pair_ref *refs, size_t n,
+                                      struct fl_wire_pair **ret, size_t *ret_n, struct fl_err *err);
+void fl__wire_pairs_done(struct fl_wire_pair *pairs, size_t n);
+
+/* --- encoding --- */
+
+/* Memory that lives as long as one encode. */
+struct fl__arena {
+    struct fl__arena_block *blocks;
+};
+void fl__arena_done(struct fl__arena *arena);
+/* Zeroed; NULL without memory. */
+void *fl__arena_array(struct fl__arena *arena, size_t n, size_t size);
+/*
+ * `text` as a protobuf string that every peer takes: cut at FL_WIRE_MAX_TEXT, bytes that are not
+ * UTF-8 replaced by '?' (a reason may be the end of a user program's stderr). NULL is "".
+ * Returns NULL without memory.
+ */
+char *fl__wire_clean(struct fl__arena *arena, const char *text);
+/* Borrowed bytes for a generated struct that only gets packed. */
+ProtobufCBinaryData fl__wire_bytes(const void *data, size_t len);
+
+/* --- raw fields --- */
+
+enum fl__wire_type { FL__VARINT = 0, FL__FIXED64 = 1, FL__BYTES = 2, FL__FIXED32 = 5 };
+
+struct fl__scan {
+    const uint8_t *p;
+    const uint8_t *end;
+};
+
+struct fl__field {
+    uint32_t number;
+    enum fl__wire_type type;
+    uint64_t value;      /* FL__VARINT, FL__FIXED64, FL__FIXED32 */
+    const uint8_t *data; /* FL__BYTES, inside the scanned bytes */
+    size_t len;
+};
+
+void fl__scan_init(struct fl__scan *scan, const void *data, size_t len);
+/* 1: a field, 0: the end, FL_EPROTO: no protobuf. Groups, which proto3 lacks, are refused. */
+int fl__scan_next(struct fl__scan *scan, struct fl__field *ret);
+/* Append a varint to `out` (room for 10 bytes); returns its length. */
+size_t fl__varint_put(uint64_t value, uint8_t *out);
+
+/* --- between the files of the room --- */
+
+/* A Welcome is large enough for a file of its own: to and from Fl__V1__Welcome. */
+FL_MUST_CHECK int fl__wire_welcome_fill(struct fl__arena *arena,
+                                        const struct fl_wire_welcome *welcome,
+                                        ProtobufCMessage **ret);
+FL_MUST_CHECK int fl__wire_welcome_take(const ProtobufCMessage *msg, struct fl_wire_welcome *ret,
+                                        struct fl_err *err);
+void fl__wire_welcome_done(struct fl_wire_welcome *welcome);
+/* A PushMessage of which the last member is a header. */
+FL_MUST_CHECK int fl__wire_push_header_decode(const void *data, size_t len,
+                                              struct fl_wire_push_header *ret, struct fl_err *err);
+
+/* --- the descriptors of proto/, built in --- */
+
+/* The encoded FileDescriptorProto of a file, inside the constant set. */
+struct fl__file {
+    const uint8_t *data;
+    size_t len;
+};
+#define FL__FILES_MAX 16
+
+/* By "fl/v1/federation.proto". */
+bool fl__desc_by_name(const char *name, size_t len, struct fl__file *ret);
+/* The file that defines a service, method, message or enum ("fl.v1.Federation.Attend"). */
+bool fl__desc_by_symbol(const char *symbol, struct fl__file *ret);
+/* The file and all that it imports, itself first; returns how many. */
+size_t fl__desc_closure(struct fl__file file, struct fl__file ret[FL__FILES_MAX]);
+
+#endif

@@ -1,0 +1,190 @@
+/*
+ * Looking things up in the descriptor set of proto/ (google/protobuf/descriptor.proto gives the
+ * field numbers). The set is some ten kilobytes, so it is walked anew for each question.
+ */
+
+#include <string.h>
+
+#include "libfl/wire/internal.h"
+
+static const uint8_t descriptor_set[] = {
+#include "proto/descriptors.inc"
+};
+
+enum {
+    SET_FILE = 1,
+    FILE_PACKAGE = 2,
+    FILE_DEPENDENCY = 3,
+    FILE_MESSAGE = 4,
+    FILE_ENUM = 5,
+    FILE_SERVICE = 6,
+    MESSAGE_NESTED = 3,
+    MESSAGE_ENUM = 4,
+    SERVICE_METHOD = 2,
+    ANY_NAME = 1 /* of a message, an enum, a service, a method */
+};
+
+struct text {
+    const char *p;
+    size_t len;
+};
+
+static bool text_equal(struct text a, struct text b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
+}
+
+/* The next length-delimited field with this number. */
+static bool next(struct fl__scan *scan, uint32_t number, struct fl__field *ret)
+{
+    while (fl__scan_next(scan, ret) == 1) {
+        if (ret->number == number && ret->type == FL__BYTES) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct text text_of(const uint8_t *data, size_t len, uint32_t number)
+{
+    struct fl__scan scan;
+    struct fl__field field = {0};
+
+    fl__scan_init(&scan, data, len);
+    return next(&scan, number, &field) ? (struct text){(const char *)field.data, field.len}
+                                       : (struct text){"", 0};
+}
+
+/* A child with this field number and name. */
+static bool find(const uint8_t *data, size_t len, uint32_t number, struct text name,
+                 struct fl__field *ret)
+{
+    struct fl__scan scan;
+
+    fl__scan_init(&scan, data, len);
+    while (next(&scan, number, ret)) {
+        if (text_equal(text_of(ret->data, ret->len, ANY_NAME), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Cut the part before the first dot off; false when nothing is left. */
+static bool cut(struct text *rest, struct text *ret_head)
+{
+    const char *dot = memchr(rest->p, '.', rest->len);
+
+    *ret_head = *rest;
+    if (dot == NULL) {
+        return false;
+    }
+    ret_head->len = (size_t)(dot - rest->p);
+    rest->p = dot + 1;
+    rest->len -= ret_head->len + 1;
+    return true;
+}
+
+static bool in_message(struct fl__field message, struct text rest)
+{
+    struct text head;
+    bool more = cut(&rest, &head);
+    struct fl__field child = {0};
+
+    /* As deep as the symbol has dots and our messages are nested, whichever ends first. */
+    while (more && find(message.data, message.len, MESSAGE_NESTED, head, &child)) {
+        message = child;
+        more = cut(&rest, &head);
+    }
+    return !more && (find(message.data, message.len, MESSAGE_NESTED, head, &child) ||
+                     find(message.data, message.len, MESSAGE_ENUM, head, &child));
+}
+
+static bool defines(struct fl__file file, const char *symbol)
+{
+    struct text package = text_of(file.data, file.len, FILE_PACKAGE);
+    struct text rest = {symbol, strlen(symbol)};
+    struct text head;
+    struct fl__field found = {0};
+
+    if (package.len > 0) {
+        if (rest.len <= package.len || memcmp(rest.p, package.p, package.len) != 0 ||
+            rest.p[package.len] != '.')
+        {
+            return false;
+        }
+        rest.p += package.len + 1;
+        rest.len -= package.len + 1;
+    }
+    if (!cut(&rest, &head)) {
+        return find(file.data, file.len, FILE_SERVICE, head, &found) ||
+               find(file.data, file.len, FILE_MESSAGE, head, &found) ||
+               find(file.data, file.len, FILE_ENUM, head, &found);
+    }
+    if (find(file.data, file.len, FILE_SERVICE, head, &found)) {
+        return find(found.data, found.len, SERVICE_METHOD, rest, &found);
+    }
+    return find(file.data, file.len, FILE_MESSAGE, head, &found) && in_message(found, rest);
+}
+
+bool fl__desc_by_name(const char *name, size_t len, struct fl__file *ret)
+{
+    struct fl__field file = {0};
+
+    if (!find(descriptor_set, sizeof(descriptor_set), SET_FILE, (struct text){name, len}, &file)) {
+        return false;
+    }
+    *ret = (struct fl__file){file.data, file.len};
+    return true;
+}
+
+bool fl__desc_by_symbol(const char *symbol, struct fl__file *ret)
+{
+    struct fl__scan scan;
+    struct fl__field file = {0};
+
+    fl__scan_init(&scan, descriptor_set, sizeof(descriptor_set));
+    while (next(&scan, SET_FILE, &file)) {
+        struct fl__file candidate = {file.data, file.len};
+
+        if (defines(candidate, symbol)) {
+            *ret = candidate;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool contains(const struct fl__file *files, size_t n, struct fl__file file)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (files[i].data == file.data) {
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t fl__desc_closure(struct fl__file file, struct fl__file ret[FL__FILES_MAX])
+{
+    size_t n = 1;
+    size_t i;
+
+    ret[0] = file;
+    for (i = 0; i < n; i++) {
+        struct fl__scan scan;
+        struct fl__field name = {0};
+        struct fl__file import;
+
+        fl__scan_init(&scan, ret[i].data, ret[i].len);
+        while (n < FL__FILES_MAX && next(&scan, FILE_DEPENDENCY, &name)) {
+            if (fl__desc_by_name((const char *)name.data, name.len, &import) &&
+                !contains(ret, n, import)) {
+                ret[n++] = import;
+            }
+        }
+    }
+    return n;
+}

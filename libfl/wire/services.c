@@ -1,0 +1,180 @@
+/* The messages of the services that every gRPC tool knows: health and reflection. */
+
+#include <string.h>
+
+#include "grpc/health.pb-c.h"
+#include "grpc/reflection.pb-c.h"
+#include "libfl/wire/admin.h"
+#include "libfl/wire/internal.h"
+
+#define REQUEST_MAX 4096
+
+/* gRPC status numbers, as ErrorResponse carries them. */
+enum { STATUS_NOT_FOUND = 5, STATUS_UNIMPLEMENTED = 12 };
+
+typedef Grpc__Reflection__V1alpha__ServerReflectionRequest reflection_request;
+typedef Grpc__Reflection__V1alpha__ServerReflectionResponse reflection_response;
+
+int fl_wire_health_request_decode(const void *data, size_t len, char service[FL_NAME_MAX],
+                                  struct fl_err *err)
+{
+    struct fl__unpacked u;
+    const Grpc__Health__V1__HealthCheckRequest *msg;
+    int rv = fl__wire_unpack(&grpc__health__v1__health_check_request__descriptor, data, len,
+                             REQUEST_MAX, &u, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    msg = (const Grpc__Health__V1__HealthCheckRequest *)u.msg;
+    rv = fl_str_copy(service, FL_NAME_MAX, msg->service);
+    if (rv != FL_OK) {
+        rv = fl_err_set(err, FL_EPROTO, "HealthCheckRequest.service: longer than %d bytes",
+                        FL_NAME_MAX - 1);
+    }
+    fl__wire_unpacked_done(&u);
+    return rv;
+}
+
+int fl_wire_health_reply_encode(int status, struct fl_buf *out)
+{
+    Grpc__Health__V1__HealthCheckResponse msg;
+
+    grpc__health__v1__health_check_response__init(&msg);
+    msg.status = (Grpc__Health__V1__HealthCheckResponse__ServingStatus)status;
+    return fl__wire_pack(&msg.base, out);
+}
+
+/* --- reflection --- */
+
+static int answer_error(reflection_response *response, int code, const char *text,
+                        struct fl_buf *out)
+{
+    Grpc__Reflection__V1alpha__ErrorResponse error;
+
+    grpc__reflection__v1alpha__error_response__init(&error);
+    error.error_code = code;
+    error.error_message = (char *)(uintptr_t)text;
+    response->message_response_case =
+        GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_ERROR_RESPONSE;
+    response->error_response = &error;
+    return fl__wire_pack(&response->base, out);
+}
+
+static int answer_files(reflection_response *response, struct fl__file file, struct fl_buf *out)
+{
+    struct fl__file files[FL__FILES_MAX];
+    ProtobufCBinaryData list[FL__FILES_MAX];
+    Grpc__Reflection__V1alpha__FileDescriptorResponse msg;
+    size_t i;
+
+    grpc__reflection__v1alpha__file_descriptor_response__init(&msg);
+    msg.n_file_descriptor_proto = fl__desc_closure(file, files);
+    msg.file_descriptor_proto = list;
+    for (i = 0; i < msg.n_file_descriptor_proto; i++) {
+        list[i] = fl__wire_bytes(files[i].data, files[i].len);
+    }
+    response->message_response_case =
+        GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_FILE_DESCRIPTOR_RESPONSE;
+    response->file_descriptor_response = &msg;
+    return fl__wire_pack(&response->base, out);
+}
+
+static int answer_services(reflection_response *response, const char *const *services,
+                           struct fl_buf *out)
+{
+    struct fl__arena arena = {NULL};
+    Grpc__Reflection__V1alpha__ListServiceResponse msg;
+    Grpc__Reflection__V1alpha__ServiceResponse *entries;
+    size_t n = 0;
+    size_t i;
+    int rv = FL_ENOMEM;
+
+    while (services[n] != NULL) {
+        n++;
+    }
+    grpc__reflection__v1alpha__list_service_response__init(&msg);
+    entries = fl__arena_array(&arena, n, sizeof(*entries));
+    msg.service = fl__arena_array(&arena, n, sizeof(*msg.service));
+    if (entries == NULL || msg.service == NULL) {
+        goto out;
+    }
+    msg.n_service = n;
+    for (i = 0; i < n; i++) {
+        grpc__reflection__v1alpha__service_response__init(&entries[i]);
+        entries[i].name = (char *)(uintptr_t)services[i];
+        msg.service[i] = &entries[i];
+    }
+    response->message_response_case =
+        GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_LIST_SERVICES_RESPONSE;
+    response->list_services_response = &msg;
+    rv = fl__wire_pack(&response->base, out);
+out:
+    fl__arena_done(&arena);
+    return rv;
+}
+
+/* proto3 has no extensions: none for a type that we have. */
+static int answer_extensions(reflection_response *response, const char *type, struct fl_buf *out)
+{
+    Grpc__Reflection__V1alpha__ExtensionNumberResponse msg;
+    struct fl__file file;
+
+    if (!fl__desc_by_symbol(type, &file)) {
+        return answer_error(response, STATUS_NOT_FOUND, "no such type", out);
+    }
+    grpc__reflection__v1alpha__extension_number_response__init(&msg);
+    msg.base_type_name = (char *)(uintptr_t)type;
+    response->message_response_case =
+        GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_ALL_EXTENSION_NUMBERS_RESPONSE;
+    response->all_extension_numbers_response = &msg;
+    return fl__wire_pack(&response->base, out);
+}
+
+static int answer(const reflection_request *request, reflection_response *response,
+                  const char *const *services, struct fl_buf *out)
+{
+    struct fl__file file;
+
+    switch (request->message_request_case) {
+    case GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_BY_FILENAME:
+        if (fl__desc_by_name(request->file_by_filename, strlen(request->file_by_filename), &file)) {
+            return answer_files(response, file, out);
+        }
+        return answer_error(response, STATUS_NOT_FOUND, "no such file", out);
+    case GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_CONTAINING_SYMBOL:
+        if (fl__desc_by_symbol(request->file_containing_symbol, &file)) {
+            return answer_files(response, file, out);
+        }
+        return answer_error(response, STATUS_NOT_FOUND, "no such symbol", out);
+    case GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_CONTAINING_EXTENSION:
+        return answer_error(response, STATUS_NOT_FOUND, "no such extension", out);
+    case GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_ALL_EXTENSION_NUMBERS_OF_TYPE:
+        return answer_extensions(response, request->all_extension_numbers_of_type, out);
+    case GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_LIST_SERVICES:
+        return answer_services(response, services, out);
+    default: /* nothing, or a question of a later version */
+        return answer_error(response, STATUS_UNIMPLEMENTED, "no question that is known here", out);
+    }
+}
+
+int fl_wire_reflect(const void *data, size_t len, const char *const *services, struct fl_buf *out,
+                    struct fl_err *err)
+{
+    struct fl__unpacked u;
+    reflection_request *request;
+    reflection_response response;
+    int rv = fl__wire_unpack(&grpc__reflection__v1alpha__server_reflection_request__descriptor,
+                             data, len, REQUEST_MAX, &u, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    request = (reflection_request *)u.msg;
+    grpc__reflection__v1alpha__server_reflection_response__init(&response);
+    response.valid_host = request->host;
+    response.original_request = request;
+    rv = answer(request, &response, services, out);
+    fl__wire_unpacked_done(&u);
+    return rv;
+}

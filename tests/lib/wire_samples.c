@@ -1,0 +1,485 @@
+#include "tests/lib/wire_samples.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char text_client[] = "edge-04";
+static char text_federation[] = "demo";
+static char text_agent[] = "fl-clientd 0.1.0";
+static char text_reason[] = "disk full: é";
+static char text_site[] = "site";
+static char text_lab[] = "lab 7";
+static char text_empty[] = "";
+static char text_solver[] = "prox";
+static char text_mu[] = "mu";
+static char text_value[] = "0.01";
+static char text_codec[] = "float32";
+static char text_model[] = "model";
+static char text_control[] = "control";
+static char text_dense[] = "dense 2";
+static char text_relu[] = "relu";
+
+static const struct fl_wire_session session = {
+    {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0}};
+
+struct fl_layout *wire_sample_layout(void)
+{
+    static const size_t weight1[] = {3, 2};
+    static const size_t bias1[] = {3};
+    static const size_t weight2[] = {2, 3};
+    struct fl_layout *layout = NULL;
+
+    if (fl_layout_create(&layout) != FL_OK ||
+        fl_layout_add(layout, "fc1", "fc1.weight", weight1, 2, false, NULL) != FL_OK ||
+        fl_layout_add(layout, "fc1", "fc1.bias", bias1, 1, false, NULL) != FL_OK ||
+        fl_layout_add(layout, "fc1", "fc1.running_mean", bias1, 1, true, NULL) != FL_OK ||
+        fl_layout_add(layout, "fc2", "fc2.weight", weight2, 2, false, NULL) != FL_OK ||
+        fl_layout_finish(layout, NULL) != FL_OK)
+    {
+        abort();
+    }
+    return layout;
+}
+
+/* --- events --- */
+
+int wire_recode_event(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_event event = {0};
+    int rv = fl_wire_event_decode(data, len, &event, err);
+
+    if (rv == FL_OK) {
+        rv = fl_wire_event_encode(&event, out);
+    }
+    fl_wire_event_done(&event);
+    return rv;
+}
+
+static int hello(struct fl_buf *out)
+{
+    struct fl_wire_pair labels[] = {{text_site, text_lab}, {text_agent, text_empty}};
+    struct fl_wire_event event = {.type = FL_WIRE_HELLO};
+
+    event.u.hello = (struct fl_wire_hello){.version_min = 1,
+                                           .version_max = 3,
+                                           .client = text_client,
+                                           .samples = 6000,
+                                           .evaluation_samples = 100,
+                                           .labels = labels,
+                                           .n_labels = 2,
+                                           .agent = text_agent,
+                                           .held = true,
+                                           .held_round = 7,
+                                           .held_attempt = 2,
+                                           .has_digest = true,
+                                           .digest = {9, 8, 7}};
+    return fl_wire_event_encode(&event, out);
+}
+
+static int report(struct fl_buf *out)
+{
+    float divergence[] = {0.5f, 0.0f, NAN, INFINITY};
+    struct fl_wire_event event = {.type = FL_WIRE_REPORT};
+
+    event.u.report = (struct fl_wire_report){.round = 7,
+                                             .attempt = 1,
+                                             .samples = 6000,
+                                             .steps = 600,
+                                             .train_loss = 0.25,
+                                             .divergence = divergence,
+                                             .n_divergence = 4,
+                                             .has_received = true,
+                                             .received = {100, 93, 21.5}};
+    return fl_wire_event_encode(&event, out);
+}
+
+static int heartbeat_event(struct fl_buf *out)
+{
+    struct fl_wire_event event = {.type = FL_WIRE_HEARTBEAT_EVENT, .u.heartbeat = 300};
+
+    return fl_wire_event_encode(&event, out);
+}
+
+static int failed(struct fl_buf *out)
+{
+    struct fl_wire_event event = {.type = FL_WIRE_FAILED, .u.failed = {7, 1, text_reason}};
+
+    return fl_wire_event_encode(&event, out);
+}
+
+static int evaluation(struct fl_buf *out)
+{
+    struct fl_wire_event event = {.type = FL_WIRE_EVALUATION,
+                                  .u.evaluation = {7, {1000, 970, 88.25}}};
+
+    return fl_wire_event_encode(&event, out);
+}
+
+/* --- commands --- */
+
+int wire_recode_command(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_command command = {0};
+    int rv = fl_wire_command_decode(data, len, &command, err);
+
+    if (rv == FL_OK) {
+        rv = fl_wire_command_encode(&command, out);
+    }
+    fl_wire_command_done(&command);
+    return rv;
+}
+
+static int welcome(struct fl_buf *out)
+{
+    struct fl_wire_pair options[] = {{text_mu, text_value}};
+    uint32_t input[] = {1, 28, 28};
+    char *layers[] = {text_dense, text_relu};
+    struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
+    struct fl_layout *layout = wire_sample_layout();
+    int rv;
+
+    command.u.welcome = (struct fl_wire_welcome){.version = 1,
+                                                 .federation = text_federation,
+                                                 .session = session,
+                                                 .layout = layout,
+                                                 .input = input,
+                                                 .n_input = 3,
+                                                 .layers = layers,
+                                                 .n_layers = 2,
+                                                 .classes = 10,
+                                                 .solver = {text_solver, options, 1},
+                                                 .codec = {text_codec, NULL, 0},
+                                                 .heartbeat_ms = 5000,
+                                                 .limits = {1u << 20, (1u << 20) + 64, 16, 30000},
+                                                 .training = {1, 0, 10, 0.9, 0.0001}};
+    rv = fl_wire_command_encode(&command, out);
+    fl_layout_free(layout);
+    return rv;
+}
+
+static int refused(struct fl_buf *out)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_REFUSED,
+                                      .u.refused = {FL_WIRE_REASON_FULL, text_reason, 5000}};
+
+    return fl_wire_command_encode(&command, out);
+}
+
+static int task(struct fl_buf *out)
+{
+    uint8_t units[] = {1, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    struct fl_wire_bundle bundles[] = {{text_model, 60, true, {4, 5, 6}},
+                                       {text_control, 0, false, {0}}};
+    struct fl_wire_command command = {.type = FL_WIRE_TASK};
+
+    command.u.task = (struct fl_wire_task){.round = 7,
+                                           .attempt = 1,
+                                           .bundles = bundles,
+                                           .n_bundles = 2,
+                                           .learning_rate = 0.05,
+                                           .seed = UINT64_MAX - 1,
+                                           .has_plan = true,
+                                           .plan = {7, 1, units, 10},
+                                           .deadline_ms = 60000};
+    return fl_wire_command_encode(&command, out);
+}
+
+static int plan(struct fl_buf *out)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_PLAN, .u.plan = {7, 1, NULL, 0}};
+
+    return fl_wire_command_encode(&command, out);
+}
+
+static int accepted(struct fl_buf *out)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_ACCEPTED, .u.verdict = {7, 1, NULL}};
+
+    return fl_wire_command_encode(&command, out);
+}
+
+static int rejected(struct fl_buf *out)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_REJECTED, .u.verdict = {7, 1, text_reason}};
+
+    return fl_wire_command_encode(&command, out);
+}
+
+static int dismissed(struct fl_buf *out)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_DISMISSED, .u.verdict = {7, 0, NULL}};
+
+    return fl_wire_command_encode(&command, out);
+}
+
+static int heartbeat_command(struct fl_buf *out)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_HEARTBEAT_COMMAND, .u.heartbeat = 1};
+
+    return fl_wire_command_encode(&command, out);
+}
+
+static int drain(struct fl_buf *out)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_DRAIN, .u.drain = {text_reason, 1000}};
+
+    return fl_wire_command_encode(&command, out);
+}
+
+static int evaluate(struct fl_buf *out)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_EVALUATE,
+                                      .u.evaluate = {7, {text_model, 60, false, {0}}, 9000}};
+
+    return fl_wire_command_encode(&command, out);
+}
+
+/* --- bulk --- */
+
+static int fetch(struct fl_buf *out)
+{
+    struct fl_wire_fetch msg = {.session = session, .round = 7, .bundle = "model", .offset = 1000};
+
+    return fl_wire_fetch_encode(&msg, out);
+}
+
+static int recode_fetch(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_fetch msg;
+    int rv = fl_wire_fetch_decode(data, len, &msg, err);
+
+    return rv != FL_OK ? rv : fl_wire_fetch_encode(&msg, out);
+}
+
+static int add_chunk(const struct fl_wire_chunk *chunk, bool push, struct fl_buf *out)
+{
+    uint8_t head[FL_WIRE_CHUNK_HEAD];
+    size_t n = push ? fl_wire_push_chunk_head(chunk->offset, chunk->len, head)
+                    : fl_wire_chunk_head(chunk->offset, chunk->len, head);
+    int rv = fl_buf_add(out, head, n);
+
+    return rv != FL_OK ? rv : fl_buf_add(out, chunk->data, chunk->len);
+}
+
+static const uint8_t payload[] = {0, 0, 128, 63, 0, 0, 0, 64};
+
+static int chunk(struct fl_buf *out)
+{
+    return add_chunk(&(struct fl_wire_chunk){4096, payload, sizeof(payload)}, false, out);
+}
+
+static int recode_chunk(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_chunk msg;
+    int rv = fl_wire_chunk_decode(data, len, &msg, err);
+
+    return rv != FL_OK ? rv : add_chunk(&msg, false, out);
+}
+
+static int push_chunk(struct fl_buf *out)
+{
+    return add_chunk(&(struct fl_wire_chunk){1u << 30, payload, sizeof(payload)}, true, out);
+}
+
+static int push_header(struct fl_buf *out)
+{
+    struct fl_wire_part parts[] = {
+        {"update", 0, 1, 48}, {"update", 1, 99, 24}, {"control", 1, 1, 0}};
+    struct fl_wire_push_header msg = {session, 7, 1, parts, 3, 72};
+
+    return fl_wire_push_header_encode(&msg, out);
+}
+
+int wire_recode_push(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_push_header header = {0};
+    struct fl_wire_chunk msg = {0};
+    bool is_header = false;
+    int rv = fl_wire_push_decode(data, len, &is_header, &header, &msg, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = is_header ? fl_wire_push_header_encode(&header, out) : add_chunk(&msg, true, out);
+    fl_wire_push_header_done(&header);
+    return rv;
+}
+
+static int push_reply(struct fl_buf *out)
+{
+    return fl_wire_push_reply_encode(&(struct fl_wire_push_reply){false, 24}, out);
+}
+
+static int recode_push_reply(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_push_reply msg;
+    int rv = fl_wire_push_reply_decode(data, len, &msg, err);
+
+    return rv != FL_OK ? rv : fl_wire_push_reply_encode(&msg, out);
+}
+
+static const struct fl_wire_push_status push_status = {session, 7, 1, 24, true};
+
+static int status_request(struct fl_buf *out)
+{
+    return fl_wire_push_status_request_encode(&push_status, out);
+}
+
+static int recode_status_request(const void *data, size_t len, struct fl_buf *out,
+                                 struct fl_err *err)
+{
+    struct fl_wire_push_status msg;
+    int rv = fl_wire_push_status_request_decode(data, len, &msg, err);
+
+    return rv != FL_OK ? rv : fl_wire_push_status_request_encode(&msg, out);
+}
+
+static int status_reply(struct fl_buf *out)
+{
+    return fl_wire_push_status_reply_encode(&push_status, out);
+}
+
+static int recode_status_reply(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_push_status msg;
+    int rv = fl_wire_push_status_reply_decode(data, len, &msg, err);
+
+    return rv != FL_OK ? rv : fl_wire_push_status_reply_encode(&msg, out);
+}
+
+/* --- admin --- */
+
+static int status(struct fl_buf *out)
+{
+    struct fl_wire_status msg = {
+        text_federation, text_reason, text_solver, text_agent, 8, 7, 30, 10, 9,
+        0.9375,          -1.0,        1,           2,          3, 4, 5};
+
+    return fl_wire_status_encode(&msg, out);
+}
+
+static int recode_status(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_status msg = {0};
+    int rv = fl_wire_status_decode(data, len, &msg, err);
+
+    if (rv == FL_OK) {
+        rv = fl_wire_status_encode(&msg, out);
+    }
+    fl_wire_status_done(&msg);
+    return rv;
+}
+
+static int why(struct fl_buf *out)
+{
+    char *missing[] = {text_client, text_federation};
+
+    return fl_wire_why_encode(&(struct fl_wire_why){text_reason, missing, 2}, out);
+}
+
+static int recode_why(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_why msg = {0};
+    int rv = fl_wire_why_decode(data, len, &msg, err);
+
+    if (rv == FL_OK) {
+        rv = fl_wire_why_encode(&msg, out);
+    }
+    fl_wire_why_done(&msg);
+    return rv;
+}
+
+static int round_info(struct fl_buf *out)
+{
+    struct fl_wire_round msg = {7, 1, 10, 9, 0.5, 1.5, 1.25, 100, 200, 300, 40, 1000, 2000};
+
+    return fl_wire_round_encode(&msg, out);
+}
+
+static int recode_round(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_round msg;
+    int rv = fl_wire_round_decode(data, len, &msg, err);
+
+    return rv != FL_OK ? rv : fl_wire_round_encode(&msg, out);
+}
+
+static int client_info(struct fl_buf *out)
+{
+    struct fl_wire_client msg = {text_client, text_agent, text_lab, true, 6000, 1,
+                                 2,           3,          4,        5,    0.75, NAN};
+
+    return fl_wire_client_encode(&msg, out);
+}
+
+static int recode_client(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_client msg = {0};
+    int rv = fl_wire_client_decode(data, len, &msg, err);
+
+    if (rv == FL_OK) {
+        rv = fl_wire_client_encode(&msg, out);
+    }
+    fl_wire_client_done(&msg);
+    return rv;
+}
+
+static int export_chunk(struct fl_buf *out)
+{
+    return fl_wire_export_encode(&(struct fl_wire_export_chunk){7, payload, sizeof(payload)}, out);
+}
+
+static int recode_export(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_export_chunk msg;
+    int rv = fl_wire_export_decode(data, len, &msg, err);
+
+    return rv != FL_OK ? rv : fl_wire_export_encode(&msg, out);
+}
+
+static int list_rounds(struct fl_buf *out)
+{
+    return fl_wire_list_rounds_encode(5, out);
+}
+
+static int recode_list_rounds(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    uint32_t last = 0;
+    int rv = fl_wire_list_rounds_decode(data, len, &last, err);
+
+    return rv != FL_OK ? rv : fl_wire_list_rounds_encode(last, out);
+}
+
+const struct wire_sample wire_samples[] = {
+    {"event_hello", hello, wire_recode_event},
+    {"event_report", report, wire_recode_event},
+    {"event_heartbeat", heartbeat_event, wire_recode_event},
+    {"event_failed", failed, wire_recode_event},
+    {"event_evaluation", evaluation, wire_recode_event},
+    {"command_welcome", welcome, wire_recode_command},
+    {"command_refused", refused, wire_recode_command},
+    {"command_task", task, wire_recode_command},
+    {"command_plan", plan, wire_recode_command},
+    {"command_accepted", accepted, wire_recode_command},
+    {"command_rejected", rejected, wire_recode_command},
+    {"command_dismissed", dismissed, wire_recode_command},
+    {"command_heartbeat", heartbeat_command, wire_recode_command},
+    {"command_drain", drain, wire_recode_command},
+    {"command_evaluate", evaluate, wire_recode_command},
+    {"push_header", push_header, wire_recode_push},
+    {"push_chunk", push_chunk, wire_recode_push},
+    {"fetch", fetch, recode_fetch},
+    {"chunk", chunk, recode_chunk},
+    {"reply_push", push_reply, recode_push_reply},
+    {"status_request", status_request, recode_status_request},
+    {"status_reply", status_reply, recode_status_reply},
+    {"admin_status", status, recode_status},
+    {"admin_why", why, recode_why},
+    {"admin_round", round_info, recode_round},
+    {"admin_client", client_info, recode_client},
+    {"admin_export", export_chunk, recode_export},
+    {"admin_list_rounds", list_rounds, recode_list_rounds},
+    {NULL, NULL, NULL},
+};

@@ -1,0 +1,177 @@
+/* Rules that hold for every message on the wire. */
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/wire_samples.h"
+
+#define N_SAMPLES 28
+
+static void encode_sample(int i, struct fl_buf *out)
+{
+    fl_buf_init(out, 1u << 20);
+    ck_assert_int_eq(wire_samples[i].encode(out), FL_OK);
+    ck_assert_uint_gt(out->len, 0);
+}
+
+START_TEST(the_sample_table_is_whole)
+{
+    size_t n = 0;
+
+    while (wire_samples[n].name != NULL) {
+        n++;
+    }
+    ck_assert_uint_eq(n, N_SAMPLES);
+}
+END_TEST
+
+START_TEST(every_message_survives_a_round_trip)
+{
+    struct fl_buf first;
+    struct fl_buf second;
+    struct fl_err err = {0};
+
+    encode_sample(_i, &first);
+    fl_buf_init(&second, 1u << 20);
+    ck_assert_msg(wire_samples[_i].recode(first.data, first.len, &second, &err) == FL_OK, "%s: %s",
+                  wire_samples[_i].name, err.msg);
+    ck_assert_uint_eq(first.len, second.len);
+    ck_assert_mem_eq(first.data, second.data, first.len);
+    fl_buf_done(&first);
+    fl_buf_done(&second);
+}
+END_TEST
+
+/* `data` in memory of exactly its length, so that a sanitizer sees every read past it. */
+static int recode_exactly(int i, const uint8_t *data, size_t len)
+{
+    uint8_t *copy = malloc(len > 0 ? len : 1);
+    struct fl_buf out;
+    struct fl_err err = {0};
+    int rv;
+
+    ck_assert_ptr_nonnull(copy);
+    if (len > 0) {
+        (void)memcpy(copy, data, len);
+    }
+    fl_buf_init(&out, 1u << 20);
+    rv = wire_samples[i].recode(copy, len, &out, &err);
+    ck_assert(rv == FL_OK || rv == FL_EPROTO || rv == FL_ELIMIT);
+    ck_assert_msg(rv == FL_OK || err.msg[0] != '\0', "%s: refused without a message",
+                  wire_samples[i].name);
+    fl_buf_done(&out);
+    free(copy);
+    return rv;
+}
+
+START_TEST(a_message_cut_at_any_byte_is_refused_or_whole)
+{
+    struct fl_buf whole;
+    size_t len;
+
+    encode_sample(_i, &whole);
+    for (len = 0; len < whole.len; len++) {
+        (void)recode_exactly(_i, whole.data, len);
+    }
+    fl_buf_done(&whole);
+}
+END_TEST
+
+START_TEST(a_message_with_any_byte_changed_never_crashes)
+{
+    static const uint8_t masks[] = {0x01, 0x80, 0xff, 0x07, 0x08};
+    struct fl_buf whole;
+    size_t at;
+    size_t m;
+
+    encode_sample(_i, &whole);
+    for (at = 0; at < whole.len; at++) {
+        for (m = 0; m < sizeof(masks); m++) {
+            whole.data[at] ^= masks[m];
+            (void)recode_exactly(_i, whole.data, whole.len);
+            whole.data[at] ^= masks[m];
+        }
+    }
+    fl_buf_done(&whole);
+}
+END_TEST
+
+START_TEST(unknown_fields_are_ignored)
+{
+    /* Field 1000: a varint, eight bytes, three bytes of text, four bytes. */
+    static const uint8_t unknown[] = {0xc0, 0x3e, 0x96, 0x01, 0xc1, 0x3e, 1,    2,   3,
+                                      4,    5,    6,    7,    8,    0xc2, 0x3e, 3,   'a',
+                                      'b',  'c',  0xc5, 0x3e, 1,    2,    3,    0xff};
+    struct fl_buf plain;
+    struct fl_buf out;
+    struct fl_buf more;
+    struct fl_err err = {0};
+
+    encode_sample(_i, &plain);
+    fl_buf_init(&more, 1u << 20);
+    fl_buf_init(&out, 1u << 20);
+    ck_assert_int_eq(fl_buf_add(&more, unknown, sizeof(unknown)), FL_OK);
+    ck_assert_int_eq(fl_buf_add(&more, plain.data, plain.len), FL_OK);
+    ck_assert_int_eq(fl_buf_add(&more, unknown, sizeof(unknown)), FL_OK);
+    ck_assert_msg(wire_samples[_i].recode(more.data, more.len, &out, &err) == FL_OK, "%s: %s",
+                  wire_samples[_i].name, err.msg);
+    ck_assert_uint_eq(out.len, plain.len);
+    ck_assert_mem_eq(out.data, plain.data, plain.len);
+    fl_buf_done(&plain);
+    fl_buf_done(&more);
+    fl_buf_done(&out);
+}
+END_TEST
+
+START_TEST(encoding_past_the_limit_of_the_buffer_changes_nothing)
+{
+    struct fl_buf whole;
+    struct fl_buf small;
+
+    encode_sample(_i, &whole);
+    fl_buf_init(&small, whole.len - 1);
+    if (wire_samples[_i].recode(whole.data, whole.len, &small, NULL) != FL_ELIMIT) {
+        /* Chunks are added in two steps by the test itself. */
+        ck_assert_ptr_nonnull(strstr(wire_samples[_i].name, "chunk"));
+    } else if (strstr(wire_samples[_i].name, "chunk") == NULL) {
+        ck_assert_uint_eq(small.len, 0);
+    }
+    fl_buf_done(&whole);
+    fl_buf_done(&small);
+}
+END_TEST
+
+START_TEST(the_highest_common_version_is_chosen)
+{
+    ck_assert_uint_eq(fl_wire_version(1, 1), 1);
+    ck_assert_uint_eq(fl_wire_version(1, 9), 1);
+    ck_assert_uint_eq(fl_wire_version(2, 9), 0);
+    ck_assert_uint_eq(fl_wire_version(0, 0), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("wire");
+    TCase *all = tcase_create("every message");
+    TCase *rest = tcase_create("rest");
+    SRunner *runner;
+    int failed;
+
+    tcase_set_timeout(all, 60);
+    tcase_add_loop_test(all, every_message_survives_a_round_trip, 0, N_SAMPLES);
+    tcase_add_loop_test(all, a_message_cut_at_any_byte_is_refused_or_whole, 0, N_SAMPLES);
+    tcase_add_loop_test(all, a_message_with_any_byte_changed_never_crashes, 0, N_SAMPLES);
+    tcase_add_loop_test(all, unknown_fields_are_ignored, 0, N_SAMPLES);
+    tcase_add_loop_test(all, encoding_past_the_limit_of_the_buffer_changes_nothing, 0, N_SAMPLES);
+    tcase_add_test(rest, the_sample_table_is_whole);
+    tcase_add_test(rest, the_highest_common_version_is_chosen);
+    suite_add_tcase(suite, all);
+    suite_add_tcase(suite, rest);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
