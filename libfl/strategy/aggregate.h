@@ -23,7 +23,7 @@ struct fl_agg_block {
     const double *const *means; /* [takes][n] */
     const float *const *state;  /* [n_state][n] */
     float *const *state_new;    /* [n_state][n], written */
-    double *step;               /* [n], written: theta += step. May be dbar */
+    double *step;               /* [n], written: theta += step */
 };
 
 struct fl_aggregate_ops {

@@ -82,6 +82,6 @@ struct fl_codec_memory {
     size_t len;
 };
 /* Borrows `memory` for as long as the reader is used. */
-struct fl_codec_reader fl_codec_memory_reader(const struct fl_codec_memory *memory);
+struct fl_codec_reader fl_codec_memory_reader(struct fl_codec_memory *memory);
 
 #endif

@@ -28,6 +28,8 @@ struct fl_policy {
     const char *help;   /* One line: what it is for. */
     const char *source; /* Paper and equation, or "ours". */
     const struct fl_opt_spec *options;
+    /* What no single option shows ("start is above end"): FL_ECONF. NULL: nothing. */
+    int (*check)(const struct fl_options *o, struct fl_err *err);
 };
 
 /* "selection", "fraction", … */

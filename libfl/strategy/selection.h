@@ -35,9 +35,9 @@ struct fl_selection_ops {
      */
     void (*join)(const struct fl_options *o, const double *samples, size_t n, size_t i,
                  double *scores);
-    /* `want` distinct candidate indices, ascending, into chosen[want]. */
-    void (*pick)(const struct fl_options *o, const struct fl_select_input *in, struct fl_rng *rng,
-                 uint32_t *chosen);
+    /* `want` distinct candidate indices, ascending, into chosen[want]. FL_ENOMEM. */
+    int (*pick)(const struct fl_options *o, const struct fl_select_input *in, struct fl_rng *rng,
+                uint32_t *chosen);
     /*
      * After a committed round: distance[r] of responder index who[r] (into the `n`
      * known clients, each at most once), d_i of ALGORITHMS 5.3 or 15.3.5. Non-finite

@@ -19,9 +19,9 @@ struct fl_upload_ops {
     bool needs_feedback;
     /* Some plan leaves units out, so a client's whole update is not known to the server. */
     bool partial;
-    /* grant[n_clients][n_units]: 1 when the client uploads the unit, else 0. */
-    void (*plan)(const struct fl_options *o, const struct fl_upload_input *in, struct fl_rng *rng,
-                 uint8_t *grant);
+    /* grant[n_clients][n_units]: 1 when the client uploads the unit, else 0. FL_ENOMEM. */
+    int (*plan)(const struct fl_options *o, const struct fl_upload_input *in, struct fl_rng *rng,
+                uint8_t *grant);
 };
 
 extern const struct fl_upload_ops fl_upload_full;

@@ -1,0 +1,40 @@
+/*
+ * aggregate: mean (FedAvg; ALGORITHMS 4.1, 15.3.1)
+ *
+ *     theta_l += server_lr * sum_{k in U_l} n_k Delta_{k,l} / sum_{k in U_l} n_k
+ *
+ * Options: server_lr (1: plain averaging). State: none. Cost: one pass over the
+ * updates.
+ */
+#include "libfl/strategy/aggregate.h"
+
+static void step(const struct fl_options *o, const struct fl_agg_block *block)
+{
+    double lr = fl_options_float(o, "server_lr");
+    size_t i;
+
+    for (i = 0; i < block->n; i++) {
+        block->step[i] = lr * block->dbar[i];
+    }
+}
+
+static const struct fl_opt_spec options[] = {
+    {.name = "server_lr",
+     .type = FL_OPT_FLOAT,
+     .def = "1",
+     .min = 0,
+     .max = 1000,
+     .help = "Factor of the mean update; 1 is plain averaging."},
+    FL_OPT_END,
+};
+
+const struct fl_aggregate_ops fl_aggregate_mean = {
+    .policy =
+        {
+            .name = "mean",
+            .help = "mean of the updates, weighted by samples",
+            .source = "FedAvg; ALGORITHMS 4.1",
+            .options = options,
+        },
+    .step = step,
+};

@@ -1,0 +1,65 @@
+/*
+ * aggregate: momentum (FedAvgM; ALGORITHMS 4.4)
+ *
+ *     v <- beta v + Dbar,  theta += server_lr * v        (no factor 1 - beta)
+ *
+ * per unit: a unit that nobody sent keeps its v (15.3.1). Buffers take the plain mean.
+ * The step uses v before it is rounded to the float that is kept, so beta = 0 is the
+ * mean bit for bit. Options: beta, server_lr. State: v, one model-sized vector.
+ */
+#include "libfl/strategy/aggregate.h"
+
+static void step(const struct fl_options *o, const struct fl_agg_block *block)
+{
+    double beta = fl_options_float(o, "beta");
+    double lr = fl_options_float(o, "server_lr");
+    size_t i;
+
+    for (i = 0; i < block->n; i++) {
+        double v = beta * (double)block->state[0][i] + block->dbar[i];
+
+        block->state_new[0][i] = (float)v;
+        block->step[i] = lr * v;
+    }
+}
+
+static int check(const struct fl_options *o, struct fl_err *err)
+{
+    if (fl_options_float(o, "beta") >= 1) {
+        return fl_err_set(err, FL_ECONF,
+                          "beta must be below 1: a velocity that never decays grows without limit");
+    }
+    return FL_OK;
+}
+
+static const struct fl_opt_spec options[] = {
+    {.name = "beta",
+     .type = FL_OPT_FLOAT,
+     .def = "0.9",
+     .min = 0,
+     .max = 1,
+     .help = "Share of the velocity that is kept each round; below 1. 0 is the mean."},
+    {.name = "server_lr",
+     .type = FL_OPT_FLOAT,
+     .def = "1",
+     .min = 0,
+     .max = 1000,
+     .help = "Factor of the velocity in the step."},
+    FL_OPT_END,
+};
+
+static const char *const names[] = {"velocity", NULL};
+
+const struct fl_aggregate_ops fl_aggregate_momentum = {
+    .policy =
+        {
+            .name = "momentum",
+            .help = "mean of the updates with momentum on the server",
+            .source = "FedAvgM; ALGORITHMS 4.4",
+            .options = options,
+            .check = check,
+        },
+    .n_state = 1,
+    .state_names = names,
+    .step = step,
+};

@@ -1,0 +1,43 @@
+/*
+ * fraction: constant
+ *
+ * gamma_t = gamma (ALGORITHMS 3.3). Options: fraction. State: none. Cost: none.
+ */
+#include <math.h>
+
+#include "libfl/strategy/selection.h"
+
+size_t fl_fraction_count(double gamma, size_t n_clients)
+{
+    /* Rounded, not cut off: 0.29 * 100 is a little below 29 (ALGORITHMS 2.4). */
+    long long k = llround(gamma * (double)n_clients);
+
+    return k < 1 ? 1 : (size_t)k;
+}
+
+static double at(const struct fl_options *o, uint64_t round)
+{
+    (void)round;
+    return fl_options_float(o, "fraction");
+}
+
+static const struct fl_opt_spec options[] = {
+    {.name = "fraction",
+     .type = FL_OPT_FLOAT,
+     .def = "1",
+     .min = 0,
+     .max = 1,
+     .help = "Share of all clients that is selected each round; at least one client is."},
+    FL_OPT_END,
+};
+
+const struct fl_fraction_ops fl_fraction_constant = {
+    .policy =
+        {
+            .name = "constant",
+            .help = "the same share of the clients every round",
+            .source = "FedAvg; ALGORITHMS 3.3",
+            .options = options,
+        },
+    .at = at,
+};

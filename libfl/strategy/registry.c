@@ -1,0 +1,132 @@
+/*
+ * All policies of all slots: a new one adds its line here. A policy is the first member
+ * of its ops, so one table of policies is enough.
+ */
+#include <stddef.h>
+#include <string.h>
+
+#include "libfl/strategy/registry.h"
+
+static const struct fl_policy *const selections[] = {
+    &fl_selection_uniform.policy,
+    &fl_selection_weighted.policy,
+    &fl_selection_attention.policy,
+    NULL,
+};
+static const struct fl_policy *const fractions[] = {
+    &fl_fraction_constant.policy,
+    &fl_fraction_stepped.policy,
+    NULL,
+};
+static const struct fl_policy *const solvers[] = {
+    &fl_solver_sgd.policy,
+    &fl_solver_prox.policy,
+    NULL,
+};
+static const struct fl_policy *const uploads[] = {
+    &fl_upload_full.policy,
+    &fl_upload_ldf.policy,
+    &fl_upload_random_layer.policy,
+    NULL,
+};
+static const struct fl_policy *const codecs[] = {
+    &fl_codec_float32.policy,
+    NULL,
+};
+static const struct fl_policy *const aggregates[] = {
+    &fl_aggregate_mean.policy,
+    &fl_aggregate_momentum.policy,
+    NULL,
+};
+
+static const struct {
+    const char *name;
+    const struct fl_policy *const *policies;
+} slots[FL_SLOT_COUNT] = {
+    [FL_SLOT_SELECTION] = {"selection", selections},
+    [FL_SLOT_FRACTION] = {"fraction", fractions},
+    [FL_SLOT_SOLVER] = {"solver", solvers},
+    [FL_SLOT_UPLOAD] = {"upload", uploads},
+    [FL_SLOT_CODEC] = {"codec", codecs},
+    [FL_SLOT_AGGREGATE] = {"aggregate", aggregates},
+};
+
+_Static_assert(offsetof(struct fl_selection_ops, policy) == 0, "policy comes first");
+_Static_assert(offsetof(struct fl_fraction_ops, policy) == 0, "policy comes first");
+_Static_assert(offsetof(struct fl_solver_ops, policy) == 0, "policy comes first");
+_Static_assert(offsetof(struct fl_upload_ops, policy) == 0, "policy comes first");
+_Static_assert(offsetof(struct fl_codec_ops, policy) == 0, "policy comes first");
+_Static_assert(offsetof(struct fl_aggregate_ops, policy) == 0, "policy comes first");
+
+const char *fl_slot_name(enum fl_slot slot)
+{
+    FL_REQUIRE(slot < FL_SLOT_COUNT);
+    return slots[slot].name;
+}
+
+const struct fl_policy *const *fl_strategy_policies(enum fl_slot slot)
+{
+    FL_REQUIRE(slot < FL_SLOT_COUNT);
+    return slots[slot].policies;
+}
+
+int fl__policy_find(enum fl_slot slot, const char *name, const struct fl_policy **ret,
+                    struct fl_err *err)
+{
+    const struct fl_policy *const *all = fl_strategy_policies(slot);
+    const char *names[FL__POLICIES_MAX];
+    const char *nearest;
+    size_t n = 0;
+
+    for (; all[n] != NULL; n++) {
+        FL_REQUIRE(n < FL__POLICIES_MAX);
+        if (strcmp(all[n]->name, name) == 0) {
+            *ret = all[n];
+            return FL_OK;
+        }
+        names[n] = all[n]->name;
+    }
+    nearest = fl_str_nearest(name, names, n);
+    if (nearest != NULL) {
+        return fl_err_set(err, FL_ECONF, "no %s policy '%.64s'; did you mean '%s'?",
+                          fl_slot_name(slot), name, nearest);
+    }
+    return fl__unknown(err, fl_slot_name(slot), "policy ", name, names, n);
+}
+
+int fl__unknown(struct fl_err *err, const char *what, const char *kind, const char *name,
+                const char *const *names, size_t n)
+{
+    char known[256] = "";
+    size_t len = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        size_t part = strlen(names[i]);
+
+        if (len + part + 3 > sizeof(known)) {
+            break;
+        }
+        if (i > 0) {
+            (void)memcpy(known + len, ", ", 2);
+            len += 2;
+        }
+        (void)memcpy(known + len, names[i], part + 1);
+        len += part;
+    }
+    return fl_err_set(err, FL_ECONF, "no %s %s'%.64s'; known: %s", what, kind, name, known);
+}
+
+const struct fl_codec_ops *fl_codec_by_id(int id)
+{
+    size_t i;
+
+    for (i = 0; codecs[i] != NULL; i++) {
+        const struct fl_codec_ops *ops = (const void *)codecs[i];
+
+        if ((int)ops->id == id) {
+            return ops;
+        }
+    }
+    return NULL;
+}

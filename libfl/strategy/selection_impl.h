@@ -1,0 +1,29 @@
+#ifndef FL_STRATEGY_SELECTION_IMPL_H
+#define FL_STRATEGY_SELECTION_IMPL_H
+
+/* Draws that several policies of this room share. All without replacement. */
+
+#include "libfl/base/rng.h"
+#include "libfl/conf/options.h"
+
+/*
+ * `want` of the numbers 0..n-1, uniformly, ascending (ALGORITHMS 3.1). `scratch` has
+ * n entries and is overwritten; chosen may be scratch.
+ */
+void fl__draw_uniform(uint32_t *chosen, uint32_t *scratch, size_t n, size_t want,
+                      struct fl_rng *rng);
+/*
+ * Successive draws in proportion to p[n], ascending (ALGORITHMS 3.2). Entries that are
+ * not positive and finite count as 0; when too few are positive the rest is filled
+ * uniformly. FL_ENOMEM.
+ */
+int fl__draw_weighted(uint32_t *chosen, const double *p, size_t n, size_t want, struct fl_rng *rng);
+
+/* Scores of a policy that has none. */
+void fl__scores_none(const struct fl_options *o, const double *samples, size_t n, double *scores);
+void fl__scores_none_join(const struct fl_options *o, const double *samples, size_t n, size_t i,
+                          double *scores);
+void fl__scores_none_update(const struct fl_options *o, uint64_t round, double *scores, size_t n,
+                            const uint32_t *who, const double *distance, size_t n_responders);
+
+#endif

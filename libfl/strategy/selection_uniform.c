@@ -1,0 +1,103 @@
+/*
+ * selection: uniform
+ *
+ * Every candidate with the same probability, without replacement: partial
+ * Fisher-Yates (ALGORITHMS 3.1). Used by FedAvg, FedLDF, IGFL and FedMCSA.
+ * Options: none. State: none. Cost: O(n) time and 4 n bytes for the draw.
+ */
+#include <stdlib.h>
+
+#include "libfl/strategy/selection.h"
+#include "libfl/strategy/selection_impl.h"
+
+static int compare_u32(const void *a, const void *b)
+{
+    const uint32_t *x = a;
+    const uint32_t *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+void fl__draw_uniform(uint32_t *chosen, uint32_t *scratch, size_t n, size_t want,
+                      struct fl_rng *rng)
+{
+    size_t i;
+
+    FL_REQUIRE(want <= n);
+    for (i = 0; i < n; i++) {
+        scratch[i] = (uint32_t)i;
+    }
+    for (i = 0; i < want; i++) {
+        size_t j = i + (size_t)fl_rng_below(rng, n - i);
+        uint32_t tmp = scratch[i];
+
+        scratch[i] = scratch[j];
+        scratch[j] = tmp;
+        chosen[i] = scratch[i];
+    }
+    qsort(chosen, want, sizeof(*chosen), compare_u32);
+}
+
+void fl__scores_none(const struct fl_options *o, const double *samples, size_t n, double *scores)
+{
+    size_t i;
+
+    (void)o;
+    (void)samples;
+    for (i = 0; i < n; i++) {
+        scores[i] = 0;
+    }
+}
+
+void fl__scores_none_join(const struct fl_options *o, const double *samples, size_t n, size_t i,
+                          double *scores)
+{
+    (void)o;
+    (void)samples;
+    FL_REQUIRE(i < n);
+    scores[i] = 0;
+}
+
+void fl__scores_none_update(const struct fl_options *o, uint64_t round, double *scores, size_t n,
+                            const uint32_t *who, const double *distance, size_t n_responders)
+{
+    (void)o;
+    (void)round;
+    (void)scores;
+    (void)n;
+    (void)who;
+    (void)distance;
+    (void)n_responders;
+}
+
+static int pick(const struct fl_options *o, const struct fl_select_input *in, struct fl_rng *rng,
+                uint32_t *chosen)
+{
+    uint32_t *scratch;
+
+    (void)o;
+    FL_REQUIRE(in->want >= 1 && in->want <= in->n);
+    scratch = malloc(in->n * sizeof(*scratch));
+    if (scratch == NULL) {
+        return FL_ENOMEM;
+    }
+    fl__draw_uniform(chosen, scratch, in->n, in->want, rng);
+    free(scratch);
+    return FL_OK;
+}
+
+static const struct fl_opt_spec options[] = {FL_OPT_END};
+
+const struct fl_selection_ops fl_selection_uniform = {
+    .policy =
+        {
+            .name = "uniform",
+            .help = "every client with the same probability",
+            .source = "FedAvg; ALGORITHMS 3.1",
+            .options = options,
+        },
+    .init = fl__scores_none,
+    .join = fl__scores_none_join,
+    .pick = pick,
+    .update = fl__scores_none_update,
+};

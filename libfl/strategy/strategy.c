@@ -1,0 +1,278 @@
+#include "libfl/strategy/strategy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/strategy/registry.h"
+
+static void put(struct fl_strategy *strategy, enum fl_slot slot, const struct fl_policy *policy,
+                struct fl_options *options)
+{
+    const void *ops = policy;
+
+    switch (slot) {
+    case FL_SLOT_SELECTION:
+        strategy->selection = ops;
+        break;
+    case FL_SLOT_FRACTION:
+        strategy->fraction = ops;
+        break;
+    case FL_SLOT_SOLVER:
+        strategy->solver = ops;
+        break;
+    case FL_SLOT_UPLOAD:
+        strategy->upload = ops;
+        break;
+    case FL_SLOT_CODEC:
+        strategy->codec = ops;
+        break;
+    case FL_SLOT_AGGREGATE:
+        strategy->aggregate = ops;
+        break;
+    case FL_SLOT_COUNT:
+        break;
+    }
+    fl_options_free(strategy->options[slot]);
+    strategy->options[slot] = options;
+}
+
+static const struct fl_policy *get(const struct fl_strategy *strategy, enum fl_slot slot)
+{
+    switch (slot) {
+    case FL_SLOT_SELECTION:
+        return &strategy->selection->policy;
+    case FL_SLOT_FRACTION:
+        return &strategy->fraction->policy;
+    case FL_SLOT_SOLVER:
+        return &strategy->solver->policy;
+    case FL_SLOT_UPLOAD:
+        return &strategy->upload->policy;
+    case FL_SLOT_CODEC:
+        return &strategy->codec->policy;
+    case FL_SLOT_AGGREGATE:
+        return &strategy->aggregate->policy;
+    case FL_SLOT_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+int fl_strategy_set(struct fl_strategy *strategy, enum fl_slot slot, const char *name,
+                    struct fl_err *err)
+{
+    const struct fl_policy *policy = NULL;
+    struct fl_options *options = NULL;
+    int rv = fl__policy_find(slot, name, &policy, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_options_create(policy->options, &options);
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%s '%s': %s", fl_slot_name(slot), name, fl_strerror(rv));
+    }
+    put(strategy, slot, policy, options);
+    return FL_OK;
+}
+
+static int set_options(struct fl_options *options, const struct fl_slot_option *list, size_t n,
+                       struct fl_err *err)
+{
+    int rv = FL_OK;
+    size_t i;
+
+    for (i = 0; rv == FL_OK && i < n && list[i].name != NULL; i++) {
+        rv = fl_options_set(options, list[i].name, list[i].value, err);
+    }
+    return rv;
+}
+
+static int fill(struct fl_strategy *strategy, const struct fl__filling *filling, struct fl_err *err)
+{
+    int rv = FL_OK;
+
+    for (; rv == FL_OK && filling->policy != NULL; filling++) {
+        rv = fl_strategy_set(strategy, filling->slot, filling->policy, err);
+        if (rv == FL_OK) {
+            rv = set_options(strategy->options[filling->slot], filling->options,
+                             sizeof(filling->options) / sizeof(filling->options[0]), err);
+        }
+    }
+    return rv;
+}
+
+int fl_strategy_create(const char *preset, struct fl_strategy **ret, struct fl_err *err)
+{
+    static const struct fl__filling base[] = {
+        {.slot = FL_SLOT_SELECTION, .policy = "uniform"},
+        {.slot = FL_SLOT_FRACTION, .policy = "constant"},
+        {.slot = FL_SLOT_SOLVER, .policy = "sgd"},
+        {.slot = FL_SLOT_UPLOAD, .policy = "full"},
+        {.slot = FL_SLOT_CODEC, .policy = "float32"},
+        {.slot = FL_SLOT_AGGREGATE, .policy = "mean"},
+        {.policy = NULL},
+    };
+    const struct fl__filling *own = NULL;
+    struct fl_strategy *strategy;
+    int rv = fl__preset_find(preset, &own, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    strategy = calloc(1, sizeof(*strategy));
+    if (strategy == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "strategy: out of memory");
+    }
+    rv = fl_str_copy(strategy->algorithm, sizeof(strategy->algorithm), preset);
+    if (rv == FL_OK) {
+        rv = fill(strategy, base, err);
+    }
+    if (rv == FL_OK) {
+        rv = fill(strategy, own, err);
+    }
+    if (rv != FL_OK) {
+        fl_strategy_free(strategy);
+        return rv;
+    }
+    *ret = strategy;
+    return FL_OK;
+}
+
+void fl_strategy_free(struct fl_strategy *strategy)
+{
+    size_t slot;
+
+    if (strategy == NULL) {
+        return;
+    }
+    for (slot = 0; slot < FL_SLOT_COUNT; slot++) {
+        fl_options_free(strategy->options[slot]);
+    }
+    free(strategy);
+}
+
+enum fl_distance fl_strategy_distance(const struct fl_strategy *strategy)
+{
+    if (strategy->selection->distance == NULL) {
+        return FL_DISTANCE_NONE;
+    }
+    return strategy->selection->distance(strategy->options[FL_SLOT_SELECTION],
+                                         strategy->upload->partial);
+}
+
+bool fl_strategy_needs_divergence(const struct fl_strategy *strategy)
+{
+    return strategy->upload->needs_feedback || fl_strategy_distance(strategy) == FL_DISTANCE_OLD;
+}
+
+static bool has_name(const char *const *names, const char *name)
+{
+    for (; names != NULL && *names != NULL; names++) {
+        if (strcmp(*names, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What one side of a round needs, the other must have. */
+static int check_bundles(const struct fl_strategy *s, struct fl_err *err)
+{
+    const char *const *name;
+
+    for (name = s->solver->inputs; name != NULL && *name != NULL; name++) {
+        if (!has_name(s->aggregate->state_names, *name)) {
+            return fl_err_set(err, FL_ECONF,
+                              "solver '%s' needs '%s' from the server, which aggregate '%s' does "
+                              "not keep: choose another aggregate policy",
+                              s->solver->policy.name, *name, s->aggregate->policy.name);
+        }
+    }
+    for (name = s->aggregate->takes; name != NULL && *name != NULL; name++) {
+        if (!has_name(s->solver->sends, *name)) {
+            return fl_err_set(err, FL_ECONF,
+                              "aggregate '%s' needs '%s' from the clients, which solver '%s' does "
+                              "not send: choose another solver policy",
+                              s->aggregate->policy.name, *name, s->solver->policy.name);
+        }
+    }
+    return FL_OK;
+}
+
+int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err)
+{
+    size_t slot;
+
+    for (slot = 0; slot < FL_SLOT_COUNT; slot++) {
+        const struct fl_policy *policy = get(strategy, (enum fl_slot)slot);
+        int rv = FL_OK;
+
+        if (policy->check != NULL) {
+            rv = policy->check(strategy->options[slot], err);
+        }
+        if (rv != FL_OK) {
+            return fl_err_wrap(err, rv, "%s '%s'", fl_slot_name((enum fl_slot)slot), policy->name);
+        }
+    }
+    if (strategy->upload->partial && fl_strategy_distance(strategy) == FL_DISTANCE_NEW) {
+        return fl_err_set(err, FL_ECONF,
+                          "selection '%s' with reference 'new' does not go with upload '%s': the "
+                          "server never sees a client's whole model under partial uploads; set the "
+                          "reference to 'old' or 'auto'",
+                          strategy->selection->policy.name, strategy->upload->policy.name);
+    }
+    return check_bundles(strategy, err);
+}
+
+static int slot_by_name(enum fl_slot slot, const char *name, const struct fl_slot_option *options,
+                        size_t n, const struct fl_policy **ret_policy,
+                        struct fl_options **ret_options, struct fl_err *err)
+{
+    const struct fl_policy *policy = NULL;
+    struct fl_options *values = NULL;
+    int rv = fl__policy_find(slot, name, &policy, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_options_create(policy->options, &values);
+    if (rv == FL_OK) {
+        rv = set_options(values, options, n, err);
+    }
+    if (rv == FL_OK && policy->check != NULL) {
+        rv = policy->check(values, err);
+    }
+    if (rv != FL_OK) {
+        fl_options_free(values);
+        return fl_err_wrap(err, rv, "%s '%s'", fl_slot_name(slot), name);
+    }
+    *ret_policy = policy;
+    *ret_options = values;
+    return FL_OK;
+}
+
+int fl_solver_by_name(const char *name, const struct fl_slot_option *options, size_t n,
+                      const struct fl_solver_ops **ret_ops, struct fl_options **ret_options,
+                      struct fl_err *err)
+{
+    const struct fl_policy *policy = NULL;
+    int rv = slot_by_name(FL_SLOT_SOLVER, name, options, n, &policy, ret_options, err);
+
+    if (rv == FL_OK) {
+        *ret_ops = (const void *)policy;
+    }
+    return rv;
+}
+
+int fl_codec_by_name(const char *name, const struct fl_slot_option *options, size_t n,
+                     const struct fl_codec_ops **ret_ops, struct fl_options **ret_options,
+                     struct fl_err *err)
+{
+    const struct fl_policy *policy = NULL;
+    int rv = slot_by_name(FL_SLOT_CODEC, name, options, n, &policy, ret_options, err);
+
+    if (rv == FL_OK) {
+        *ret_ops = (const void *)policy;
+    }
+    return rv;
+}

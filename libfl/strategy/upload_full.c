@@ -1,0 +1,31 @@
+/*
+ * upload: full
+ *
+ * Every client sends every unit (FedAvg; ALGORITHMS 4.1). Options: none.
+ * Cost: 4 (d + s) bytes a client.
+ */
+#include <string.h>
+
+#include "libfl/strategy/upload.h"
+
+static int plan(const struct fl_options *o, const struct fl_upload_input *in, struct fl_rng *rng,
+                uint8_t *grant)
+{
+    (void)o;
+    (void)rng;
+    (void)memset(grant, 1, in->n_clients * in->n_units);
+    return FL_OK;
+}
+
+static const struct fl_opt_spec options[] = {FL_OPT_END};
+
+const struct fl_upload_ops fl_upload_full = {
+    .policy =
+        {
+            .name = "full",
+            .help = "every client sends its whole update",
+            .source = "FedAvg; ALGORITHMS 4.1",
+            .options = options,
+        },
+    .plan = plan,
+};

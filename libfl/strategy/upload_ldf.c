@@ -1,0 +1,102 @@
+/*
+ * upload: ldf (FedLDF; ALGORITHMS 6.1)
+ *
+ * Clients report D[k][l] = ||theta_{k,l} - theta_l|| after training; each unit is then
+ * sent by the n responders whose unit moved most. Ties, and units that nobody moved,
+ * go to the smaller client index. n at least the number of responders is FedAvg.
+ *
+ * Options: n, share. State: none.
+ * Cost: uplink n / K of full uploads plus 4 bytes a unit and client; O(L K log K) time.
+ * Large clients are favoured twice: more steps mean more divergence, and more weight.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/strategy/upload_impl.h"
+
+struct ranked {
+    float divergence;
+    uint32_t client;
+};
+
+size_t fl__upload_count(const struct fl_options *o, const struct fl_upload_input *in)
+{
+    int64_t fixed = fl_options_int(o, "n");
+    double share = fl_options_float(o, "share");
+    size_t n = 1;
+
+    if (fixed > 0) {
+        n = (size_t)fixed;
+    } else {
+        long long k = llround(share * (double)in->n_selected);
+
+        n = k < 1 ? 1 : (size_t)k;
+    }
+    return n < in->n_clients ? n : in->n_clients;
+}
+
+static int compare_rank(const void *a, const void *b)
+{
+    const struct ranked *x = a;
+    const struct ranked *y = b;
+
+    if (x->divergence > y->divergence) {
+        return -1;
+    }
+    if (x->divergence < y->divergence) {
+        return 1;
+    }
+    return (x->client > y->client) - (x->client < y->client);
+}
+
+static int plan(const struct fl_options *o, const struct fl_upload_input *in, struct fl_rng *rng,
+                uint8_t *grant)
+{
+    size_t n = fl__upload_count(o, in);
+    struct ranked *rank;
+    size_t k;
+    size_t l;
+
+    (void)rng;
+    FL_REQUIRE(in->divergence != NULL);
+    (void)memset(grant, 0, in->n_clients * in->n_units);
+    if (in->n_clients == 0) {
+        return FL_OK;
+    }
+    rank = malloc(in->n_clients * sizeof(*rank));
+    if (rank == NULL) {
+        return FL_ENOMEM;
+    }
+    for (l = 0; l < in->n_units; l++) {
+        for (k = 0; k < in->n_clients; k++) {
+            float d = in->divergence[k * in->n_units + l];
+
+            /* The caller has rejected such clients; an order that NaN breaks would still
+               be undefined behaviour in qsort. */
+            rank[k].divergence = isnan(d) ? -1.0f : d;
+            rank[k].client = (uint32_t)k;
+        }
+        qsort(rank, in->n_clients, sizeof(*rank), compare_rank);
+        for (k = 0; k < n; k++) {
+            grant[rank[k].client * in->n_units + l] = 1;
+        }
+    }
+    free(rank);
+    return FL_OK;
+}
+
+static const struct fl_opt_spec options[] = {FL__UPLOAD_SHARE_OPTIONS, FL_OPT_END};
+
+const struct fl_upload_ops fl_upload_ldf = {
+    .policy =
+        {
+            .name = "ldf",
+            .help = "each unit is sent by the clients whose unit moved most",
+            .source = "FedLDF eqs. (3)-(6); ALGORITHMS 6.1",
+            .options = options,
+        },
+    .needs_feedback = true,
+    .partial = true,
+    .plan = plan,
+};
