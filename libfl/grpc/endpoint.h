@@ -58,8 +58,12 @@ void fl_grpc_channel_close(struct fl_grpc_channel *channel);
  * are to be copied into the server's.
  */
 struct fl_grpc_builtin;
-/* `services`: NULL-terminated full names offered, kept. */
+/*
+ * `services`: NULL-terminated full names offered, kept; health and reflection are added
+ * to them. Healthy from the start.
+ */
 FL_MUST_CHECK int fl_grpc_builtin_create(const char *const *services, struct fl_grpc_builtin **ret);
+/* After the server that offers the methods is closed. */
 void fl_grpc_builtin_free(struct fl_grpc_builtin *builtin);
 /* Append the methods to `methods`; returns their number (at most 4). */
 size_t fl_grpc_builtin_methods(struct fl_grpc_builtin *builtin, struct fl_rpc_method *methods);

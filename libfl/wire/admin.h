@@ -1,7 +1,10 @@
 #ifndef FL_WIRE_ADMIN_H
 #define FL_WIRE_ADMIN_H
 
-/* Messages of fl.v1.Admin, grpc.health.v1 and grpc.reflection.v1alpha. As messages.h. */
+/*
+ * Messages of fl.v1.Admin, grpc.health.v1 and grpc.reflection.v1alpha. As messages.h, but
+ * measured numbers may be NaN or infinite: a run that diverged is shown as it is.
+ */
 
 #include "libfl/wire/messages.h"
 
@@ -65,7 +68,12 @@ FL_MUST_CHECK int fl_wire_list_rounds_decode(const void *data, size_t len, uint3
                                              struct fl_err *err);
 
 /* grpc.health.v1: numbers as in HealthCheckResponse.ServingStatus. */
-enum fl_wire_health { FL_WIRE_HEALTH_UNKNOWN, FL_WIRE_SERVING, FL_WIRE_NOT_SERVING };
+enum fl_wire_health {
+    FL_WIRE_HEALTH_UNKNOWN,
+    FL_WIRE_SERVING,
+    FL_WIRE_NOT_SERVING,
+    FL_WIRE_SERVICE_UNKNOWN
+};
 FL_MUST_CHECK int fl_wire_health_request_decode(const void *data, size_t len,
                                                 char service[FL_NAME_MAX], struct fl_err *err);
 FL_MUST_CHECK int fl_wire_health_reply_encode(int status, struct fl_buf *out);
