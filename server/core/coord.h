@@ -27,6 +27,25 @@
 #include "libfl/strategy/strategy.h"
 #include "server/core/records.h"
 
+/*
+ * What goes wrong, and what follows:
+ *
+ *   client silent past the deadline, or lost for     it is LOST: leaves the responders,
+ *   longer than the grace, or failed                 DISMISSED when it is connected
+ *   bad report or upload                             REJECTED for this round
+ *   too few responders left                          attempt aborted: a record of that is
+ *                                                    persisted, then DISMISSED and
+ *                                                    ROUND_CLOSED; attempt + 1 after retry_ms
+ *   a record, a commit or the aggregation fails      asked for again after retry_ms, doubled
+ *   (disk full, no memory)                           up to 64 times; why() says so
+ *   the aggregation blames a client                  its update is rejected, again without it
+ *   the new model is not finite                      attempt aborted, PAUSED with the reason;
+ *                                                    RESUME begins attempt + 1 of the round
+ *   evaluation fails                                 committed without accuracy
+ *   server dies                                      resumes at the last record: accepted
+ *                                                    updates count, the others are asked again
+ */
+
 enum fl_phase {
     FL_PHASE_IDLE,
     FL_PHASE_SELECTING,
@@ -44,15 +63,31 @@ enum fl_phase {
 
 struct fl_coord_conf {
     uint64_t seed;
-    uint64_t rounds;         /* 0: without end */
-    uint32_t population;     /* N of the fraction; 0: all known clients */
-    uint32_t start_clients;  /* alive before the first round of a run begins */
-    uint32_t min_clients;    /* alive before any round begins */
-    uint32_t min_responders; /* fewer accepted updates: abort, retry after retry_ms */
-    double over_selection;   /* select ceil(K * this), aggregate whoever arrives; >= 1 */
-    uint64_t train_ms;       /* deadline from task to report */
-    uint64_t upload_ms;      /* deadline from plan to accepted upload */
-    uint64_t evaluate_ms;    /* deadline of client evaluation */
+    uint64_t rounds;        /* 0: without end */
+    uint32_t population;    /* N of the fraction; 0: all known clients with samples */
+    uint32_t max_clients;   /* more names are not admitted; 0: a built-in limit */
+    uint32_t start_clients; /* alive before the first round of a run begins */
+    uint32_t min_clients;   /* alive before any round begins */
+    /*
+     * Fewer responders (accepted updates, and clients of whom the plan asks nothing), or no
+     * update at all: the attempt is aborted and repeated after retry_ms. With 0 a round
+     * that nobody answers is committed with the model unchanged (ALGORITHMS 2.4).
+     */
+    uint32_t min_responders;
+    /*
+     * Select ceil(K * this), aggregate whoever arrives; >= 1. Once K are in, the others
+     * have lost_grace_ms left.
+     */
+    double over_selection;
+    uint64_t train_ms;    /* deadline from task to report */
+    uint64_t upload_ms;   /* deadline from plan to accepted upload */
+    uint64_t evaluate_ms; /* deadline of client evaluation */
+    /*
+     * A client of the round whose connection went is given up after this span (or at the
+     * deadline of the phase if that is sooner); 0: at once. Customary: 10 s. Clients that
+     * have not come back since the server started have the whole deadline.
+     */
+    uint64_t lost_grace_ms;
     uint64_t retry_ms;       /* first pause after an aborted attempt, doubled up to 64 times */
     uint32_t evaluate_every; /* 0: never; the last round is always evaluated otherwise */
     bool evaluate_server;    /* the server has a test set */
@@ -70,7 +105,8 @@ struct fl_coord_resume {
     const struct fl_client_rec *clients;
     size_t n_clients;
     /* The open round, when a selection was persisted and no commit: parts that are not
-       ACCEPTED start over, ACCEPTED ones count as they are. n_parts 0: none. */
+       ACCEPTED start over, ACCEPTED ones count as they are. n_parts 0: none is open, the
+       next selection is open_attempt of open_round. */
     uint64_t open_round;
     uint32_t open_attempt;
     bool planned; /* a plan was persisted */
@@ -163,19 +199,25 @@ enum fl_effect_type {
     FL_EFF_REJECTED,  /* to a client, with reason */
     FL_EFF_DISMISSED, /* to a client: forget the round */
     FL_EFF_EVALUATE_CLIENT,
-    FL_EFF_DRAIN_CLIENTS, /* to all: the federation is over or the server stops */
-    FL_EFF_CLIENT_ID,     /* answer to CLIENT_JOINED: the client's number */
-    FL_EFF_PERSIST_CLIENT,
-    FL_EFF_PERSIST_SELECTION, /* seq; round, attempt and parts */
-    FL_EFF_PERSIST_PLAN,      /* seq; parts with divergence and units */
-    FL_EFF_PERSIST_UPDATE,    /* seq; one part that was accepted */
-    FL_EFF_AGGREGATE,         /* seq; clients in client order with their parts */
-    FL_EFF_EVALUATE,          /* seq; the server evaluates the new model */
-    FL_EFF_COMMIT,            /* seq; round record and all client records */
-    FL_EFF_ROUND_OPEN,        /* pushes for (round, attempt) are welcome from now on */
-    FL_EFF_ROUND_CLOSED,      /* drop spool files of (round, attempt) */
-    FL_EFF_TRACE,             /* one readable line, part of the tested behaviour */
-    FL_EFF_FINISHED           /* all rounds done: STOPPED */
+    /* To `client`, or to all (UINT32_MAX): the federation is over (deadline_ms 0) or the
+       server stops (deadline_ms: come back after that); text. */
+    FL_EFF_DRAIN_CLIENTS,
+    /* Answer to CLIENT_JOINED: the client's number, or UINT32_MAX and the reason in text when
+       it is not admitted. */
+    FL_EFF_CLIENT_ID,
+    FL_EFF_PERSIST_CLIENT, /* seq; one client */
+    /* seq; round, attempt and parts (with units when no feedback is needed). No parts: the
+       attempts before this one are over and nothing of them counts any more. */
+    FL_EFF_PERSIST_SELECTION,
+    FL_EFF_PERSIST_PLAN,   /* seq; parts with divergence and units */
+    FL_EFF_PERSIST_UPDATE, /* seq; one part that was accepted (or EMPTY: nothing was asked) */
+    FL_EFF_AGGREGATE,      /* seq; the accepted parts in client order, maybe none */
+    FL_EFF_EVALUATE,       /* seq; the server evaluates the new model */
+    FL_EFF_COMMIT,         /* seq; round record and all client records */
+    FL_EFF_ROUND_OPEN,     /* pushes for (round, attempt) are welcome from now on */
+    FL_EFF_ROUND_CLOSED,   /* drop spool files of (round, attempt) */
+    FL_EFF_TRACE,          /* one readable line, part of the tested behaviour */
+    FL_EFF_FINISHED        /* all rounds done: STOPPED */
 };
 
 struct fl_effect {

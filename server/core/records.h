@@ -53,7 +53,7 @@ struct fl_round_rec {
     double accuracy, loss; /* negative accuracy: not evaluated */
     double train_loss;
     uint64_t uplink_bytes;         /* coded payload accepted, feedback included */
-    uint64_t feedback_bytes;       /* 4 a unit and report, when the upload slot needs feedback */
+    uint64_t feedback_bytes;       /* 4 a unit and report, when divergences are asked for */
     uint64_t uplink_bytes_full;    /* 4 (d + s) a responder */
     uint64_t downlink_bytes;       /* 4 (d + s) a selected client */
     uint64_t started_ms, ended_ms; /* wall clock */

@@ -1,0 +1,451 @@
+/* Steps: one event in, effects out. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/core/coord_impl.h"
+
+static int check_conf(const struct fl_coord_conf *conf, struct fl_err *err)
+{
+    if (!(conf->over_selection >= 1.0) || !isfinite(conf->over_selection)) {
+        return fl_err_set(err, FL_ECONF, "over-selection is %g, expected at least 1",
+                          conf->over_selection);
+    }
+    if (!isfinite(conf->learning_rate) || !isfinite(conf->learning_rate_decay)) {
+        return fl_err_set(err, FL_ECONF, "learning rate %g with decay %g is not finite",
+                          conf->learning_rate, conf->learning_rate_decay);
+    }
+    return FL_OK;
+}
+
+static int resume_clients(struct fl_coord *c, const struct fl_coord_resume *resume,
+                          struct fl_err *err)
+{
+    size_t i;
+    int rv = fl__clients_reserve(&c->clients, resume->n_clients);
+
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%zu clients", resume->n_clients);
+    }
+    for (i = 0; i < resume->n_clients; i++) {
+        const struct fl_client_rec *rec = &resume->clients[i];
+
+        if (rec->id != i || !fl_name_valid(rec->name) ||
+            fl__clients_find(&c->clients, rec->name) != FL__NONE)
+        {
+            return fl_err_set(err, FL_EFORMAT, "client %zu of the stored state: bad or repeated",
+                              i);
+        }
+        c->clients.recs[fl__clients_add(&c->clients, rec->name)] = *rec;
+    }
+    return FL_OK;
+}
+
+/* A stored part; what was not written down goes back to where its client starts again. */
+static void resume_part(struct fl_coord *c, size_t i, const struct fl_part_rec *from, bool planned)
+{
+    struct fl__round *r = &c->round;
+    struct fl_part_rec *part = &r->parts[i];
+    size_t n = c->n_units;
+
+    *part = *from;
+    part->divergence = NULL;
+    part->units = NULL;
+    if (from->divergence != NULL) {
+        part->divergence = r->divergence + i * n;
+        (void)memcpy(part->divergence, from->divergence, n * sizeof(float));
+    }
+    if (from->units != NULL) {
+        part->units = r->units + i * n;
+        (void)memcpy(part->units, from->units, n);
+    }
+    if (fl__part_waiting(c, i)) {
+        bool asked = planned && from->state == FL_PART_PLANNED;
+
+        /* A plan leaves nobody undecided; who is nevertheless was not part of it. */
+        part->state = asked ? FL_PART_PLANNED : planned ? FL_PART_LOST : FL_PART_SELECTED;
+        r->unusable = r->unusable || (part->units == NULL && (asked || !fl__coord_has_feedback(c)));
+    }
+    if (part->state == FL_PART_ACCEPTED || part->state == FL_PART_EMPTY) {
+        c->clients.live[part->client].accepted_round = r->round;
+        c->clients.live[part->client].accepted_attempt = r->attempt;
+    }
+    r->count[part->state]++;
+    c->clients.live[part->client].part = (uint32_t)i;
+}
+
+static int resume_parts(struct fl_coord *c, const struct fl_coord_resume *resume,
+                        struct fl_err *err)
+{
+    struct fl__round *r = &c->round;
+    size_t n = 0;
+    size_t i;
+    int rv = fl__round_create(r, resume->n_parts, c->n_units);
+
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%zu parts", resume->n_parts);
+    }
+    r->round = resume->open_round;
+    r->attempt = resume->open_attempt;
+    r->want = resume->n_parts;
+    r->planned = resume->planned && fl__coord_has_feedback(c);
+    r->unusable = resume->planned && !fl__coord_has_feedback(c);
+    for (i = 0; i < resume->n_parts; i++) {
+        const struct fl_part_rec *part = &resume->parts[i];
+
+        if (part->client >= c->clients.n || part->state < FL_PART_SELECTED ||
+            part->state > FL_PART_LOST || c->clients.live[part->client].part != FL__NONE)
+        {
+            return fl_err_set(err, FL_EFORMAT, "part %zu of the stored round: bad or repeated", i);
+        }
+        c->clients.live[part->client].part = (uint32_t)i;
+    }
+    for (i = 0; i < c->clients.n; i++) { /* In client order, whatever order they are stored in. */
+        uint32_t from = c->clients.live[c->clients.order[i]].part;
+
+        if (from != FL__NONE) {
+            resume_part(c, n++, &resume->parts[from], r->planned);
+        }
+    }
+    return FL_OK;
+}
+
+static int take_resume(struct fl_coord *c, const struct fl_coord_resume *resume, struct fl_err *err)
+{
+    int rv = resume_clients(c, resume, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    c->committed = resume->committed;
+    if (resume->open_round == 0 || resume->open_round <= resume->committed) {
+        return FL_OK; /* What is left of a committed round is of no use. */
+    }
+    if (resume->open_round != resume->committed + 1 || resume->open_attempt == 0) {
+        return fl_err_set(err, FL_EFORMAT,
+                          "round %" PRIu64 " attempt %" PRIu32 " is open after round %" PRIu64,
+                          resume->open_round, resume->open_attempt, resume->committed);
+    }
+    c->attempt = resume->open_attempt;
+    c->n_aborts = resume->open_attempt - 1;
+    return resume->n_parts > 0 ? resume_parts(c, resume, err) : FL_OK;
+}
+
+int fl_coord_create(const struct fl_coord_conf *conf, const struct fl_coord_resume *resume,
+                    struct fl_coord **ret, struct fl_err *err)
+{
+    struct fl_coord *c;
+    int rv = check_conf(conf, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    c = calloc(1, sizeof(*c));
+    if (c == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "the coordinator");
+    }
+    c->conf = *conf;
+    c->n_units = fl_layout_units(conf->layout);
+    c->full_bytes = 4 * (uint64_t)fl_layout_count(conf->layout);
+    c->needs_divergence = fl_strategy_needs_divergence(conf->strategy);
+    c->attempt = 1;
+    fl__coord_sm_init(c);
+    fl__round_done(c);
+    if (resume != NULL) {
+        rv = take_resume(c, resume, err);
+        if (rv != FL_OK) {
+            fl_coord_free(c);
+            return rv;
+        }
+    }
+    *ret = c;
+    return FL_OK;
+}
+
+void fl_coord_free(struct fl_coord *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    fl__round_done(c);
+    fl__clients_done(&c->clients);
+    free(c->pending);
+    free(c->effects);
+    free(c);
+}
+
+static void start(struct fl_coord *c)
+{
+    if (c->started) {
+        return;
+    }
+    c->started = true;
+    if (c->round.round != 0) {
+        fl__coord_resume_round(c);
+    }
+}
+
+static void pause_federation(struct fl_coord *c)
+{
+    if (!c->pausing) {
+        c->pausing = true;
+        (void)snprintf(c->pause_reason, sizeof(c->pause_reason), "paused by the operator");
+        fl__coord_trace(c, "a pause is asked for");
+    }
+}
+
+static void resume_federation(struct fl_coord *c)
+{
+    c->pausing = false;
+    if (c->sm.state == FL_PHASE_PAUSED) {
+        fl__coord_move(c, FL_PHASE_IDLE, "resumed");
+    }
+}
+
+static void drain(struct fl_coord *c)
+{
+    if (!c->draining) {
+        c->draining = true;
+        c->started = true;
+        fl__coord_trace(c, "no new round will begin");
+    }
+}
+
+/* The phase's own work is done, when `seq` is it. */
+static bool is_work(const struct fl_coord *c, uint64_t seq)
+{
+    return c->work.kind != FL__WORK_NONE && seq != 0 && c->work.seq == seq;
+}
+
+static void persisted(struct fl_coord *c, uint64_t seq)
+{
+    struct fl__pending p;
+
+    if (fl__coord_unpend(c, seq, &p)) {
+        if (p.kind == FL__PENDING_UPDATE) {
+            fl__coord_update_persisted(c, p.client, seq);
+            return;
+        }
+        c->clients.live[p.client].persist_seq = 0;
+        if (c->clients.live[p.client].dirty) {
+            fl__coord_persist_client(c, p.client);
+        }
+        return;
+    }
+    if (!is_work(c, seq)) {
+        return;
+    }
+    if (c->work.kind == FL__WORK_SELECTION) {
+        fl__coord_selected(c);
+    } else if (c->work.kind == FL__WORK_PLAN) {
+        fl__coord_planned(c);
+    } else if (c->work.kind == FL__WORK_CLOSE) {
+        fl__coord_closed(c);
+    }
+}
+
+static void work_failed(struct fl_coord *c, const struct fl_event *ev)
+{
+    const char *reason = ev->u.failed_work.reason;
+    uint64_t seq = ev->u.failed_work.seq;
+    char clean[FL__CLEAN_SIZE];
+    struct fl__pending p;
+
+    if (fl__coord_unpend(c, seq, &p)) {
+        if (p.kind == FL__PENDING_UPDATE) {
+            fl__coord_update_failed(c, p.client, seq, reason);
+            return;
+        }
+        c->clients.live[p.client].persist_seq = 0;
+        c->clients.live[p.client].dirty = true; /* Again before the next selection. */
+        fl__coord_trace(c, "client '%s' could not be recorded: %s", fl__coord_name(c, p.client),
+                        fl__coord_clean(clean, sizeof(clean), reason));
+        return;
+    }
+    if (!is_work(c, seq)) {
+        return;
+    }
+    if (c->work.kind == FL__WORK_AGGREGATE) {
+        fl__coord_aggregate_failed(c, ev);
+    } else if (c->work.kind == FL__WORK_EVALUATE) {
+        fl__coord_eval_failed(c, reason);
+    } else {
+        fl__coord_work_failed(c, reason);
+    }
+}
+
+static void begin_drain(struct fl_coord *c)
+{
+    struct fl_effect *e = fl__coord_emit(c, FL_EFF_DRAIN_CLIENTS);
+
+    e->text = c->finished ? "all rounds are done" : "the server stops";
+    e->deadline_ms = c->finished ? 0 : fl__coord_backoff(c, 1);
+    fl__coord_move(c, FL_PHASE_DRAINING, "%s", e->text);
+}
+
+/* Between rounds: stop, pause, or begin the next one. */
+static bool idle(struct fl_coord *c)
+{
+    if (c->round.closing) {
+        return false;
+    }
+    c->finished = c->conf.rounds != 0 && c->committed >= c->conf.rounds;
+    if (c->finished || c->draining) {
+        begin_drain(c);
+        return true;
+    }
+    if (c->pausing) {
+        fl__coord_move(c, FL_PHASE_PAUSED, "%s", c->pause_reason);
+        return false;
+    }
+    if (c->now_ms < c->not_before_ms || c->clients.n_alive < fl__coord_need(c)) {
+        return false;
+    }
+    return fl__coord_select(c);
+}
+
+static bool draining(struct fl_coord *c)
+{
+    if (c->n_pending > 0) {
+        return false;
+    }
+    fl__coord_move(c, FL_PHASE_STOPPED, "everything is on disk");
+    if (c->finished) {
+        (void)fl__coord_emit(c, FL_EFF_FINISHED);
+    }
+    return false;
+}
+
+static bool paused(struct fl_coord *c)
+{
+    if (!c->draining) {
+        return false;
+    }
+    begin_drain(c);
+    return true;
+}
+
+/* Go as far as it goes without another event. */
+static void advance(struct fl_coord *c)
+{
+    bool more = c->started;
+
+    while (more) {
+        switch ((enum fl_phase)c->sm.state) {
+        case FL_PHASE_IDLE:
+            more = idle(c);
+            break;
+        case FL_PHASE_TRAINING:
+            more = fl__coord_training(c);
+            break;
+        case FL_PHASE_UPLOADING:
+            more = fl__coord_uploading(c);
+            break;
+        case FL_PHASE_EVALUATING:
+            more = fl__coord_evaluating(c);
+            break;
+        case FL_PHASE_PAUSED:
+            more = paused(c);
+            break;
+        case FL_PHASE_DRAINING:
+            more = draining(c);
+            break;
+        case FL_PHASE_SELECTING: /* These wait for their work. */
+        case FL_PHASE_PLANNING:
+        case FL_PHASE_AGGREGATING:
+        case FL_PHASE_COMMITTING:
+        case FL_PHASE_STOPPED:
+        case FL_PHASE_COUNT:
+            more = false;
+            break;
+        }
+    }
+}
+
+static void take(struct fl_coord *c, const struct fl_event *ev)
+{
+    switch (ev->type) {
+    case FL_EV_START:
+        start(c);
+        break;
+    case FL_EV_TICK:
+        break;
+    case FL_EV_CLIENT_JOINED:
+        fl__coord_joined(c, ev);
+        break;
+    case FL_EV_CLIENT_LOST:
+        fl__coord_lost(c, ev->u.client);
+        break;
+    case FL_EV_REPORT:
+        fl__coord_report(c, ev);
+        break;
+    case FL_EV_CLIENT_FAILED:
+        fl__coord_client_failed(c, ev);
+        break;
+    case FL_EV_UPLOAD_STORED:
+        fl__coord_upload_stored(c, ev);
+        break;
+    case FL_EV_UPLOAD_INVALID:
+        fl__coord_upload_invalid(c, ev);
+        break;
+    case FL_EV_EVAL_REPORT:
+        fl__coord_eval_report(c, ev);
+        break;
+    case FL_EV_PERSISTED:
+        persisted(c, ev->u.seq);
+        break;
+    case FL_EV_AGGREGATED:
+        if (c->work.kind == FL__WORK_AGGREGATE && is_work(c, ev->u.aggregated.seq)) {
+            fl__coord_aggregated(c, ev);
+        }
+        break;
+    case FL_EV_EVALUATED:
+        if (c->work.kind == FL__WORK_EVALUATE && is_work(c, ev->u.evaluated.seq)) {
+            fl__coord_evaluated(c, ev);
+        }
+        break;
+    case FL_EV_COMMITTED:
+        if (c->work.kind == FL__WORK_COMMIT && is_work(c, ev->u.seq)) {
+            fl__coord_committed(c);
+        }
+        break;
+    case FL_EV_WORK_FAILED:
+        work_failed(c, ev);
+        break;
+    case FL_EV_PAUSE:
+        pause_federation(c);
+        break;
+    case FL_EV_RESUME:
+        resume_federation(c);
+        break;
+    case FL_EV_DRAIN:
+        drain(c);
+        break;
+    }
+}
+
+int fl_coord_step(struct fl_coord *c, const struct fl_event *ev, struct fl_effects *ret)
+{
+    size_t n = c->clients.n + (ev->type == FL_EV_CLIENT_JOINED);
+    int rv = fl__clients_reserve(&c->clients, n);
+
+    if (rv == FL_OK) {
+        rv = fl__coord_reserve(c, n);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    c->n_effects = 0;
+    c->n_texts = 0;
+    c->now_ms = ev->now_ms > c->now_ms ? ev->now_ms : c->now_ms; /* Time never goes back. */
+    c->wall_ms = ev->wall_ms;
+    take(c, ev);
+    if (c->work.retry_ms != 0 && c->now_ms >= c->work.retry_ms) {
+        fl__coord_work(c, c->work.kind);
+    }
+    advance(c);
+    *ret = (struct fl_effects){.list = c->effects, .n = c->n_effects};
+    return FL_OK;
+}

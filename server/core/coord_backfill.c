@@ -1,0 +1,76 @@
+/*
+ * FedLDF's option `ldf_backfill` (ALGORITHMS 6.1): an uploader went silent, so the
+ * next-ranked responder of each of its units is asked, once in a round. Only clients whose
+ * part is still empty can be asked: the others have sent what they were asked for, and
+ * forgotten the rest.
+ */
+#include <inttypes.h>
+
+#include "server/core/coord_impl.h"
+
+static bool failed(enum fl_part_state state)
+{
+    return state == FL_PART_LOST || state == FL_PART_REJECTED;
+}
+
+/* The connected client with an empty part that moved most in unit `l` and is not asked yet;
+   at equal divergence the first in client order. */
+static size_t next_ranked(const struct fl_coord *c, size_t l)
+{
+    const struct fl__round *r = &c->round;
+    size_t best = r->n;
+    size_t i;
+
+    for (i = 0; i < r->n; i++) {
+        const struct fl_part_rec *part = &r->parts[i];
+
+        if (part->state != FL_PART_EMPTY || part->divergence == NULL || part->units[l] != 0 ||
+            !c->clients.live[part->client].connected)
+        {
+            continue;
+        }
+        if (best == r->n || part->divergence[l] > r->parts[best].divergence[l]) {
+            best = i;
+        }
+    }
+    return best;
+}
+
+bool fl__coord_backfill(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+    size_t n_asked = 0;
+    size_t i;
+    size_t l;
+
+    if (!c->conf.backfill || r->backfilled || !c->conf.strategy->upload->needs_feedback) {
+        return false;
+    }
+    r->backfilled = true;
+    for (i = 0; i < r->n; i++) {
+        if (!failed(r->parts[i].state) || r->parts[i].units == NULL) {
+            continue;
+        }
+        for (l = 0; l < c->n_units; l++) {
+            size_t next = r->parts[i].units[l] != 0 ? next_ranked(c, l) : r->n;
+
+            if (next < r->n) {
+                r->parts[next].units[l] = 1;
+            }
+        }
+    }
+    for (i = 0; i < r->n; i++) {
+        if (r->parts[i].state == FL_PART_EMPTY && !fl__units_empty(r->parts[i].units, c->n_units)) {
+            fl__part_set(c, i, FL_PART_PLANNED);
+            n_asked++;
+        }
+    }
+    if (n_asked == 0) {
+        return false;
+    }
+    r->deadline_ms = FL__NEVER;
+    fl__coord_trace(c, "round %" PRIu64 ": %zu clients are asked for what others did not send",
+                    r->round, n_asked);
+    fl__coord_work(c, FL__WORK_PLAN);
+    return true;
+}

@@ -1,0 +1,287 @@
+/* The list of effects, trace lines, the table of phases and the phase's work. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/core/coord_impl.h"
+
+#define TO(phase) FL_SM_TO(FL_PHASE_##phase)
+
+/* The picture is in coord.h. The moves from IDLE into the middle of a round are those of a
+   server that comes back; the ones to IDLE from within a round end an attempt. */
+static const struct fl_sm_state phases[FL_PHASE_COUNT] = {
+    [FL_PHASE_IDLE] = {"IDLE",
+                       TO(SELECTING) | TO(TRAINING) | TO(UPLOADING) | TO(PAUSED) | TO(DRAINING)},
+    [FL_PHASE_SELECTING] = {"SELECTING", TO(TRAINING)},
+    [FL_PHASE_TRAINING] = {"TRAINING", TO(PLANNING) | TO(UPLOADING) | TO(IDLE)},
+    [FL_PHASE_PLANNING] = {"PLANNING", TO(UPLOADING)},
+    [FL_PHASE_UPLOADING] = {"UPLOADING", TO(AGGREGATING) | TO(IDLE)},
+    [FL_PHASE_AGGREGATING] = {"AGGREGATING", TO(EVALUATING) | TO(COMMITTING) | TO(IDLE)},
+    [FL_PHASE_EVALUATING] = {"EVALUATING", TO(COMMITTING)},
+    [FL_PHASE_COMMITTING] = {"COMMITTING", TO(IDLE)},
+    [FL_PHASE_PAUSED] = {"PAUSED", TO(IDLE) | TO(DRAINING)},
+    [FL_PHASE_DRAINING] = {"DRAINING", TO(STOPPED)},
+    [FL_PHASE_STOPPED] = {"STOPPED", 0},
+};
+
+const char *fl_phase_name(enum fl_phase phase)
+{
+    return (unsigned)phase < FL_PHASE_COUNT ? phases[phase].name : "unknown";
+}
+
+static int grow(void **array, size_t *cap, size_t want, size_t size)
+{
+    size_t n = *cap;
+    void *grown;
+
+    if (want <= n) {
+        return FL_OK;
+    }
+    n = want + want / 2;
+    grown = realloc(*array, n * size);
+    if (grown == NULL) {
+        return FL_ENOMEM;
+    }
+    *array = grown;
+    *cap = n;
+    return FL_OK;
+}
+
+int fl__coord_reserve(struct fl_coord *c, size_t n_clients)
+{
+    void *p = c->effects;
+    int rv = grow(&p, &c->cap_effects, FL__EFFECTS_BASE + FL__EFFECTS_PER_CLIENT * n_clients,
+                  sizeof(*c->effects));
+
+    c->effects = p;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    /* At most one write of each client's record and of each one's update at a time. */
+    p = c->pending;
+    rv = grow(&p, &c->cap_pending, 2 * n_clients + 2, sizeof(*c->pending));
+    c->pending = p;
+    return rv;
+}
+
+struct fl_effect *fl__coord_emit(struct fl_coord *c, enum fl_effect_type type)
+{
+    struct fl_effect *e;
+
+    FL_REQUIRE(c->n_effects < c->cap_effects);
+    e = &c->effects[c->n_effects++];
+    *e = (struct fl_effect){.type = type, .client = FL__NONE};
+    e->round = c->round.round != 0 ? c->round.round : c->committed + 1;
+    e->attempt = c->round.round != 0 ? c->round.attempt : c->attempt;
+    return e;
+}
+
+struct fl_effect *fl__coord_tell(struct fl_coord *c, enum fl_effect_type type, uint32_t client)
+{
+    struct fl_effect *e = fl__coord_emit(c, type);
+
+    e->client = client;
+    return e;
+}
+
+FL_PRINTF(2, 0)
+static const char *vtext(struct fl_coord *c, const char *fmt, va_list ap)
+{
+    char *text;
+
+    if (c->n_texts == FL__TEXTS) {
+        return "(no room for the text)";
+    }
+    text = c->texts[c->n_texts++];
+    (void)vsnprintf(text, FL__TEXT_SIZE, fmt, ap);
+    return text;
+}
+
+const char *fl__coord_text(struct fl_coord *c, const char *fmt, ...)
+{
+    const char *text;
+    va_list ap;
+
+    va_start(ap, fmt);
+    text = vtext(c, fmt, ap);
+    va_end(ap);
+    return text;
+}
+
+void fl__coord_trace(struct fl_coord *c, const char *fmt, ...)
+{
+    struct fl_effect *e = fl__coord_emit(c, FL_EFF_TRACE);
+    va_list ap;
+
+    va_start(ap, fmt);
+    e->text = vtext(c, fmt, ap);
+    va_end(ap);
+}
+
+static void trace_move(const struct fl_sm *sm, unsigned previous, void *ctx)
+{
+    struct fl_coord *c = ctx;
+    struct fl_effect *e = fl__coord_emit(c, FL_EFF_TRACE);
+
+    e->text = fl__coord_text(c, "round %" PRIu64 " attempt %" PRIu32 ": %s -> %s, %s", e->round,
+                             e->attempt, phases[previous].name, fl_sm_name(sm), c->reason);
+}
+
+/* What holds after every move, whatever the events were. */
+static bool invariant(const struct fl_sm *sm, unsigned previous)
+{
+    const struct fl_coord *c = sm->ctx;
+    const struct fl__round *r = &c->round;
+    size_t sum = 0;
+    size_t i;
+
+    (void)previous;
+    for (i = 0; i <= FL_PART_LOST; i++) {
+        sum += r->count[i];
+    }
+    if (sum != r->n || (r->round != 0 && r->round != c->committed + 1)) {
+        return false;
+    }
+    switch ((enum fl_phase)sm->state) {
+    case FL_PHASE_IDLE:
+    case FL_PHASE_PAUSED:
+    case FL_PHASE_DRAINING:
+        return r->round == 0 || r->closing;
+    case FL_PHASE_SELECTING:
+        return r->n > 0 && r->count[FL_PART_SELECTED] == r->n;
+    case FL_PHASE_TRAINING:
+        return r->n > 0 && !r->closing;
+    case FL_PHASE_PLANNING:
+        return r->count[FL_PART_SELECTED] == 0 && r->count[FL_PART_REPORTED] == 0;
+    case FL_PHASE_UPLOADING:
+        return !r->closing;
+    case FL_PHASE_AGGREGATING:
+    case FL_PHASE_EVALUATING:
+    case FL_PHASE_COMMITTING:
+        return !r->closing && fl__round_waiting(c) == 0 && r->round == c->committed + 1;
+    case FL_PHASE_STOPPED:
+        return r->round == 0;
+    case FL_PHASE_COUNT:
+        break;
+    }
+    return false;
+}
+
+void fl__coord_sm_init(struct fl_coord *c)
+{
+    fl_sm_init(&c->sm, phases, FL_PHASE_COUNT, FL_PHASE_IDLE);
+    c->sm.trace = trace_move;
+    c->sm.invariant = invariant;
+    c->sm.ctx = c;
+}
+
+void fl__coord_move(struct fl_coord *c, enum fl_phase to, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(c->reason, sizeof(c->reason), fmt, ap);
+    va_end(ap);
+    fl_sm_move(&c->sm, to);
+}
+
+uint64_t fl__coord_after(const struct fl_coord *c, uint64_t span_ms)
+{
+    return span_ms >= FL__NEVER - c->now_ms ? FL__NEVER : c->now_ms + span_ms;
+}
+
+uint64_t fl__coord_backoff(const struct fl_coord *c, unsigned n_failed)
+{
+    unsigned shift = n_failed > 0 ? n_failed - 1 : 0;
+    uint64_t first = c->conf.retry_ms > 0 ? c->conf.retry_ms : 1;
+
+    shift = shift < FL__BACKOFF_SHIFT ? shift : FL__BACKOFF_SHIFT;
+    return first > (UINT64_MAX >> (FL__BACKOFF_SHIFT + 1)) ? first : first << shift;
+}
+
+static void emit_work(struct fl_coord *c, enum fl__work_kind kind, uint64_t seq)
+{
+    struct fl__round *r = &c->round;
+    struct fl_effect *e;
+
+    switch (kind) {
+    case FL__WORK_SELECTION:
+        e = fl__coord_emit(c, FL_EFF_PERSIST_SELECTION);
+        e->parts = r->parts;
+        e->n_parts = r->n;
+        break;
+    case FL__WORK_PLAN:
+        e = fl__coord_emit(c, FL_EFF_PERSIST_PLAN);
+        e->parts = r->parts;
+        e->n_parts = r->n;
+        break;
+    case FL__WORK_AGGREGATE:
+        e = fl__coord_emit(c, FL_EFF_AGGREGATE);
+        e->parts = r->listed;
+        e->n_parts = r->n_listed;
+        e->want_distance = fl_strategy_distance(c->conf.strategy) == FL_DISTANCE_NEW;
+        break;
+    case FL__WORK_EVALUATE:
+        e = fl__coord_emit(c, FL_EFF_EVALUATE);
+        break;
+    case FL__WORK_COMMIT:
+        e = fl__coord_emit(c, FL_EFF_COMMIT);
+        e->record = &r->rec;
+        e->clients = c->clients.recs;
+        e->n_clients = c->clients.n;
+        break;
+    case FL__WORK_CLOSE:
+        /* No parts: the attempt before this one is over for good. */
+        e = fl__coord_emit(c, FL_EFF_PERSIST_SELECTION);
+        e->attempt = c->attempt;
+        break;
+    case FL__WORK_NONE:
+    default:
+        return;
+    }
+    e->seq = seq;
+}
+
+void fl__coord_work(struct fl_coord *c, enum fl__work_kind kind)
+{
+    if (c->work.kind != kind) {
+        c->work = (struct fl__work){.kind = kind};
+    }
+    c->work.retry_ms = 0;
+    c->work.seq = ++c->seq;
+    emit_work(c, kind, c->work.seq);
+}
+
+void fl__coord_work_done(struct fl_coord *c)
+{
+    c->work = (struct fl__work){.kind = FL__WORK_NONE};
+}
+
+/* The server's own work failed (full disk, no memory): it stays the thing to do next. */
+void fl__coord_work_failed(struct fl_coord *c, const char *reason)
+{
+    uint64_t span;
+
+    c->work.n_failed++;
+    c->work.seq = 0;
+    span = fl__coord_backoff(c, c->work.n_failed);
+    c->work.retry_ms = fl__coord_after(c, span);
+    (void)fl__coord_clean(c->work.reason, sizeof(c->work.reason), reason);
+    fl__coord_trace(c, "round %" PRIu64 ": %s failed: %s, next try in %" PRIu64 " ms",
+                    c->committed + 1, fl_sm_name(&c->sm), c->work.reason, span);
+}
+
+const char *fl__coord_clean(char *out, size_t size, const char *text)
+{
+    size_t i;
+
+    for (i = 0; text != NULL && text[i] != '\0' && i + 1 < size; i++) {
+        unsigned char ch = (unsigned char)text[i];
+
+        out[i] = ch >= 0x20 && ch < 0x7f && ch != '\'' ? (char)ch : '?';
+    }
+    out[i] = '\0';
+    return out;
+}

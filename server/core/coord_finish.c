@@ -1,0 +1,303 @@
+/* From the updates to the next round: aggregate, evaluate, commit. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/core/coord_impl.h"
+
+void fl__coord_list_accepted(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+    size_t i;
+
+    r->n_listed = 0;
+    for (i = 0; i < r->n; i++) {
+        if (r->parts[i].state == FL_PART_ACCEPTED) {
+            r->listed[r->n_listed++] = r->parts[i];
+        }
+    }
+}
+
+/* The last round is always evaluated, so that a federation ends with a figure. */
+static bool evaluation_due(const struct fl_coord *c)
+{
+    uint64_t round = c->round.round;
+
+    return c->conf.evaluate_every != 0 &&
+           (round % c->conf.evaluate_every == 0 || round == c->conf.rounds);
+}
+
+/*
+ * d_i of a responder. With complete uploads it is the distance to the new model (AdaFL
+ * 5.3); where uploads are partial the server does not know a client's model, and the
+ * reported divergences give its distance to the old one (ALGORITHMS 15.3.5).
+ */
+static bool responder_distance(const struct fl_coord *c, size_t i, size_t listed, double *ret)
+{
+    const struct fl__round *r = &c->round;
+
+    switch (fl_strategy_distance(c->conf.strategy)) {
+    case FL_DISTANCE_NONE:
+        *ret = 0.0;
+        return true;
+    case FL_DISTANCE_NEW:
+        *ret = r->has_distance && listed < r->n_listed ? r->distance[listed] : 0.0;
+        return r->has_distance && r->parts[i].state == FL_PART_ACCEPTED;
+    case FL_DISTANCE_OLD:
+        if (r->parts[i].divergence == NULL) {
+            return false;
+        }
+        *ret = fl_distance_from_divergence(r->parts[i].divergence, c->n_units);
+        return true;
+    }
+    return false;
+}
+
+static void update_scores(struct fl_coord *c)
+{
+    const struct fl_selection_ops *ops = c->conf.strategy->selection;
+    struct fl__clients *t = &c->clients;
+    const struct fl__round *r = &c->round;
+    size_t n = fl__coord_gather_scores(c);
+    size_t n_responders = 0;
+    size_t listed = 0;
+    size_t at = 0;
+    size_t i;
+
+    /* Parts and scores are both in client order: one walk finds every responder's place. */
+    for (i = 0; i < r->n; i++) {
+        bool accepted = r->parts[i].state == FL_PART_ACCEPTED;
+
+        while (at < n && t->index[at] != r->parts[i].client) {
+            at++;
+        }
+        if ((accepted || r->parts[i].state == FL_PART_EMPTY) && at < n) {
+            if (!responder_distance(c, i, listed, &t->distance[n_responders])) {
+                fl__coord_trace(c, "round %" PRIu64 ": no distances, the scores stay", r->round);
+                return;
+            }
+            t->who[n_responders++] = (uint32_t)at;
+        }
+        listed += accepted;
+    }
+    ops->update(c->conf.strategy->options[FL_SLOT_SELECTION], r->round, t->scores, n, t->who,
+                t->distance, n_responders);
+    fl__coord_scatter_scores(c, n);
+}
+
+static void count_round(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+    struct fl_round_rec *rec = &r->rec;
+    double samples = 0.0;
+    double loss = 0.0;
+    size_t i;
+
+    for (i = 0; i < r->n; i++) {
+        const struct fl_part_rec *part = &r->parts[i];
+
+        if (part->divergence != NULL && c->needs_divergence) {
+            rec->feedback_bytes += 4 * (uint64_t)c->n_units;
+        }
+        if (part->state == FL_PART_ACCEPTED) {
+            rec->uplink_bytes += part->upload_bytes;
+        }
+        if (part->state == FL_PART_ACCEPTED || part->state == FL_PART_EMPTY) {
+            rec->n_responders++;
+            samples += (double)part->samples;
+            loss += (double)part->samples * part->train_loss;
+        }
+    }
+    rec->round = r->round;
+    rec->attempt = r->attempt;
+    rec->n_selected = (uint32_t)r->n;
+    rec->uplink_bytes += rec->feedback_bytes;
+    rec->uplink_bytes_full = c->full_bytes * rec->n_responders;
+    rec->downlink_bytes = c->full_bytes * r->n;
+    rec->train_loss = samples > 0.0 ? loss / samples : 0.0;
+    rec->ended_ms = c->wall_ms;
+}
+
+static void commit(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+
+    if (r->rec.accuracy < 0.0 && r->eval_samples > 0.0) {
+        r->rec.accuracy = r->eval_correct / r->eval_samples;
+        r->rec.loss = r->eval_loss / r->eval_samples;
+    }
+    count_round(c);
+    update_scores(c);
+    fl__round_account(c);
+    r->deadline_ms = FL__NEVER;
+    fl__coord_move(c, FL_PHASE_COMMITTING, "loss %.4f, %" PRIu64 " of %" PRIu64 " bytes up",
+                   r->rec.train_loss, r->rec.uplink_bytes, r->rec.uplink_bytes_full);
+    fl__coord_work(c, FL__WORK_COMMIT);
+}
+
+static size_t ask_clients(struct fl_coord *c)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; c->conf.evaluate_clients && i < c->clients.n; i++) {
+        uint32_t client = c->clients.order[i];
+        struct fl__client *live = &c->clients.live[client];
+
+        if (live->connected && live->evaluation_samples > 0) {
+            live->asked = true;
+            fl__coord_tell(c, FL_EFF_EVALUATE_CLIENT, client)->deadline_ms = c->conf.evaluate_ms;
+            n++;
+        }
+    }
+    return n;
+}
+
+void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
+{
+    struct fl__round *r = &c->round;
+    bool due = evaluation_due(c);
+    bool server = due && c->conf.evaluate_server;
+
+    fl__coord_work_done(c);
+    if (ev->u.aggregated.distance != NULL && r->n_listed > 0) {
+        (void)memcpy(r->distance, ev->u.aggregated.distance, r->n_listed * sizeof(double));
+        r->has_distance = true;
+    }
+    r->n_asked = due ? ask_clients(c) : 0;
+    if (!server && r->n_asked == 0) {
+        commit(c);
+        return;
+    }
+    r->deadline_ms = r->n_asked > 0 ? fl__coord_after(c, c->conf.evaluate_ms) : FL__NEVER;
+    fl__coord_move(c, FL_PHASE_EVALUATING, "%s, %zu clients", server ? "server" : "no server",
+                   r->n_asked);
+    if (server) {
+        fl__coord_work(c, FL__WORK_EVALUATE);
+    }
+}
+
+/* One update is bad after all: the round goes on as if that client were absent. */
+static void drop_update(struct fl_coord *c, uint32_t client, const char *reason)
+{
+    uint32_t i = c->clients.live[client].part;
+
+    fl__part_reject(c, i, reason);
+    if (fl__coord_too_few(c) ||
+        (c->round.count[FL_PART_ACCEPTED] == 0 && c->conf.min_responders > 0)) {
+        fl__coord_abort(c, "too few good updates");
+        return;
+    }
+    fl__coord_list_accepted(c);
+    fl__coord_work(c, FL__WORK_AGGREGATE);
+}
+
+void fl__coord_aggregate_failed(struct fl_coord *c, const struct fl_event *ev)
+{
+    const char *reason = ev->u.failed_work.reason;
+    uint32_t client = ev->u.failed_work.client;
+    char clean[FL__CLEAN_SIZE];
+    uint32_t i = client < c->clients.n ? c->clients.live[client].part : FL__NONE;
+
+    if (i != FL__NONE && c->round.parts[i].state == FL_PART_ACCEPTED) {
+        drop_update(c, client, reason);
+        return;
+    }
+    if (ev->u.failed_work.code != FL_ENUMERIC) {
+        fl__coord_work_failed(c, reason);
+        return;
+    }
+    /* Going on would only repeat it: a person has to look at rates and data first. */
+    (void)fl__coord_clean(clean, sizeof(clean), reason);
+    (void)snprintf(c->pause_reason, sizeof(c->pause_reason),
+                   "round %" PRIu64 " attempt %" PRIu32 " diverged: %s", c->round.round,
+                   c->round.attempt, clean);
+    c->pausing = true;
+    fl__coord_abort(c, "diverged: %s", clean);
+}
+
+void fl__coord_evaluated(struct fl_coord *c, const struct fl_event *ev)
+{
+    fl__coord_work_done(c);
+    if (!isfinite(ev->u.evaluated.accuracy) || !isfinite(ev->u.evaluated.loss) ||
+        ev->u.evaluated.accuracy < 0.0)
+    {
+        fl__coord_trace(c, "round %" PRIu64 ": the evaluation is not finite", c->round.round);
+        return;
+    }
+    c->round.rec.accuracy = ev->u.evaluated.accuracy;
+    c->round.rec.loss = ev->u.evaluated.loss;
+    fl__coord_trace(c, "round %" PRIu64 ": accuracy %.4f, loss %.4f", c->round.round,
+                    c->round.rec.accuracy, c->round.rec.loss);
+}
+
+void fl__coord_eval_failed(struct fl_coord *c, const char *reason)
+{
+    char clean[FL__CLEAN_SIZE];
+
+    fl__coord_work_done(c);
+    fl__coord_trace(c, "round %" PRIu64 ": evaluation failed: %s", c->round.round,
+                    fl__coord_clean(clean, sizeof(clean), reason));
+}
+
+void fl__coord_eval_report(struct fl_coord *c, const struct fl_event *ev)
+{
+    uint32_t client = ev->u.eval.client;
+    struct fl__client *live;
+
+    if (client >= c->clients.n || !c->clients.live[client].asked ||
+        c->sm.state != FL_PHASE_EVALUATING || ev->u.eval.round != c->round.round)
+    {
+        return;
+    }
+    live = &c->clients.live[client];
+    live->asked = false;
+    c->round.n_asked--;
+    /* More than it announced would be more weight than it has. */
+    if (ev->u.eval.samples == 0 || ev->u.eval.samples > live->evaluation_samples ||
+        ev->u.eval.correct > ev->u.eval.samples || !isfinite(ev->u.eval.loss_sum))
+    {
+        fl__coord_trace(c, "client '%s': its evaluation makes no sense", fl__coord_name(c, client));
+        return;
+    }
+    c->round.eval_samples += (double)ev->u.eval.samples;
+    c->round.eval_correct += (double)ev->u.eval.correct;
+    c->round.eval_loss += ev->u.eval.loss_sum;
+}
+
+bool fl__coord_evaluating(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+    size_t i;
+
+    if (c->now_ms >= r->deadline_ms) {
+        r->deadline_ms = FL__NEVER;
+        fl__coord_trace(c, "round %" PRIu64 ": %zu evaluations did not come", r->round, r->n_asked);
+        for (i = 0; i < c->clients.n; i++) {
+            c->clients.live[i].asked = false;
+        }
+        r->n_asked = 0;
+    }
+    if (r->n_asked > 0 || c->work.kind == FL__WORK_EVALUATE) {
+        return false;
+    }
+    commit(c);
+    return false;
+}
+
+void fl__coord_committed(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+
+    fl__coord_work_done(c);
+    (void)fl__coord_emit(c, FL_EFF_ROUND_CLOSED);
+    r->closing = true;
+    fl__coord_move(c, FL_PHASE_IDLE, "committed with %" PRIu32 " of %" PRIu32 " clients",
+                   r->rec.n_responders, r->rec.n_selected);
+    c->committed = r->round;
+    c->attempt = 1;
+    c->n_aborts = 0;
+    c->not_before_ms = 0;
+    fl__round_done(c);
+}

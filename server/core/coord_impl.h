@@ -1,0 +1,285 @@
+#ifndef FL_CORE_COORD_IMPL_H
+#define FL_CORE_COORD_IMPL_H
+
+/*
+ * Inside of the coordinator, shared by the coord_*.c files only.
+ *
+ * A step has two halves: fl__coord_reserve() takes all the memory that handling the event
+ * can need, or fails with nothing changed; from then on nothing can fail. The one
+ * allocation that depends on a decision, the table of a new round, is put off and tried
+ * again when there is no memory.
+ */
+
+#include "libfl/base/sm.h"
+#include "server/core/coord.h"
+
+#define FL__NONE      UINT32_MAX
+#define FL__NEVER     UINT64_MAX
+#define FL__TEXT_SIZE 448
+/* As much of a reason from outside as we repeat. */
+#define FL__CLEAN_SIZE 200
+/* Trace lines and reasons of one step: a handful of moves and one line for the event. */
+#define FL__TEXTS 32
+/* Effects that a step can make for each client and beside them. */
+#define FL__EFFECTS_PER_CLIENT 4
+#define FL__EFFECTS_BASE       64
+/* Back-off doubles up to 2^6 = 64 times its first value. */
+#define FL__BACKOFF_SHIFT 6
+
+/* Beside a client's record; not persisted. */
+struct fl__client {
+    bool connected;
+    bool dirty;       /* the record changed while a write of it was under way, or that failed */
+    bool asked;       /* its evaluation is awaited */
+    uint32_t part;    /* index in the open round, or FL__NONE */
+    uint64_t lost_ms; /* when the connection went, FL__NEVER: not seen since the start */
+    uint64_t persist_seq;
+    uint64_t evaluation_samples;
+    uint64_t accepted_round; /* newest accepted update since the process began */
+    uint32_t accepted_attempt;
+};
+
+struct fl__clients {
+    struct fl_client_rec *recs;
+    struct fl__client *live;
+    uint32_t *order; /* client numbers by ascending name */
+    size_t n;
+    size_t cap;
+    size_t n_alive; /* connected and with samples */
+    /* Scratch for the policies, [cap] each. */
+    double *scores;
+    double *samples;
+    double *distance;
+    uint32_t *index; /* position among the scored -> client number */
+    uint32_t *who;
+};
+
+/* Beside a part's record; not persisted. */
+struct fl__part {
+    bool reported;
+    bool stored; /* a valid upload is on disk, not yet recorded */
+    uint64_t stored_bytes;
+    uint64_t store_seq;      /* its record is being written */
+    uint64_t store_retry_ms; /* writing failed: when to try again, 0: not */
+};
+
+struct fl__round {
+    uint64_t round; /* 0: none is open */
+    uint32_t attempt;
+    size_t want; /* K_t, what a share of the uploads is taken of */
+    size_t n;
+    struct fl_part_rec *parts; /* in client order */
+    struct fl__part *live;
+    float *divergence;          /* [n][n_units], the memory of parts[].divergence */
+    uint8_t *units;             /* [n][n_units], the memory of parts[].units */
+    uint8_t *grant;             /* [n][n_units], scratch of the plan */
+    float *feedback;            /* [n][n_units], scratch of the plan */
+    double *distance;           /* [n], by index in `listed` */
+    struct fl_part_rec *listed; /* the accepted ones, for the aggregation */
+    struct fl_part_rec *saved;  /* [n], what PERSIST_UPDATE points to */
+    size_t n_listed;
+    size_t count[FL_PART_LOST + 1]; /* parts by state */
+    bool has_distance;
+    bool planned;
+    bool backfilled;
+    bool late;     /* enough are in, the others have only the grace left */
+    bool expired;  /* the deadline of the phase has passed */
+    bool closing;  /* over; waits until that is on disk */
+    bool unusable; /* what was resumed does not fit the configuration */
+    uint64_t deadline_ms;
+    uint64_t grace_ms;       /* first time at which a lost client is to be given up */
+    uint64_t store_retry_ms; /* first time at which a record is to be written again */
+    size_t n_asked;          /* client evaluations awaited */
+    double eval_samples, eval_correct, eval_loss;
+    struct fl_round_rec rec;
+};
+
+enum fl__work_kind {
+    FL__WORK_NONE,
+    FL__WORK_SELECTION,
+    FL__WORK_PLAN,
+    FL__WORK_AGGREGATE,
+    FL__WORK_EVALUATE,
+    FL__WORK_COMMIT,
+    FL__WORK_CLOSE /* the record that an attempt is over */
+};
+
+/* The one piece of work that the phase waits for. */
+struct fl__work {
+    enum fl__work_kind kind;
+    uint64_t seq;
+    unsigned n_failed;
+    uint64_t retry_ms; /* failed: when to ask again; 0: under way */
+    char reason[FL_NAME_MAX];
+};
+
+enum fl__pending_kind { FL__PENDING_CLIENT, FL__PENDING_UPDATE };
+
+struct fl__pending {
+    uint64_t seq;
+    enum fl__pending_kind kind;
+    uint32_t client;
+};
+
+/* "edge-1, edge-2 and 3 more" */
+struct fl__names {
+    char text[FL__CLEAN_SIZE];
+    size_t used, shown, total;
+};
+
+struct fl_coord {
+    struct fl_coord_conf conf;
+    size_t n_units;
+    bool needs_divergence; /* reports hold one per unit */
+    uint64_t full_bytes;   /* 4 (d + s) */
+    struct fl_sm sm;
+    char reason[FL__TEXT_SIZE]; /* of the move that is being made */
+    uint64_t now_ms;
+    uint64_t wall_ms;
+    bool started;
+    bool pausing;
+    bool draining;
+    bool finished;
+    char pause_reason[FL_ERR_BUF_SIZE];
+    char abort_reason[FL_NAME_MAX];
+    uint64_t committed;
+    uint32_t attempt; /* of the next selection */
+    unsigned n_aborts;
+    uint64_t not_before_ms;
+    struct fl__clients clients;
+    struct fl__round round;
+    struct fl__work work;
+    struct fl__pending *pending; /* by rising seq */
+    size_t n_pending;
+    size_t cap_pending;
+    uint64_t seq;
+    struct fl_effect *effects;
+    size_t n_effects;
+    size_t cap_effects;
+    size_t n_texts;
+    char texts[FL__TEXTS][FL__TEXT_SIZE];
+};
+
+/* --- coord_effects.c: effects, traces, moves, work --- */
+
+FL_MUST_CHECK int fl__coord_reserve(struct fl_coord *c, size_t n_clients);
+struct fl_effect *fl__coord_emit(struct fl_coord *c, enum fl_effect_type type);
+/* An effect about the open round to a client. */
+struct fl_effect *fl__coord_tell(struct fl_coord *c, enum fl_effect_type type, uint32_t client);
+FL_PRINTF(2, 3) const char *fl__coord_text(struct fl_coord *c, const char *fmt, ...);
+FL_PRINTF(2, 3) void fl__coord_trace(struct fl_coord *c, const char *fmt, ...);
+void fl__coord_sm_init(struct fl_coord *c);
+FL_PRINTF(3, 4) void fl__coord_move(struct fl_coord *c, enum fl_phase to, const char *fmt, ...);
+/* Ask for a piece of work; again after a failure. */
+void fl__coord_work(struct fl_coord *c, enum fl__work_kind kind);
+void fl__coord_work_done(struct fl_coord *c);
+void fl__coord_work_failed(struct fl_coord *c, const char *reason);
+/* now + span without wrapping. */
+uint64_t fl__coord_after(const struct fl_coord *c, uint64_t span_ms);
+uint64_t fl__coord_backoff(const struct fl_coord *c, unsigned n_failed);
+/* Printable copy of text that a peer may have written. */
+const char *fl__coord_clean(char *out, size_t size, const char *text);
+
+/* --- coord_pending.c: records that are being written beside the phase's work --- */
+
+uint64_t fl__coord_pend(struct fl_coord *c, enum fl__pending_kind kind, uint32_t client);
+/* Take the entry out; false when there is none. */
+bool fl__coord_unpend(struct fl_coord *c, uint64_t seq, struct fl__pending *ret);
+/* Forget the updates of a round that is over. */
+void fl__coord_unpend_updates(struct fl_coord *c);
+
+/* --- coord_clients.c --- */
+
+FL_MUST_CHECK int fl__clients_reserve(struct fl__clients *clients, size_t n);
+void fl__clients_done(struct fl__clients *clients);
+/* The number of a name, or FL__NONE. */
+uint32_t fl__clients_find(const struct fl__clients *clients, const char *name);
+/* Room was reserved, the name is valid and new. */
+uint32_t fl__clients_add(struct fl__clients *clients, const char *name);
+const char *fl__coord_name(const struct fl_coord *c, uint32_t client);
+void fl__coord_persist_client(struct fl_coord *c, uint32_t client);
+void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev);
+void fl__coord_lost(struct fl_coord *c, uint32_t client);
+
+/* --- coord_select.c --- */
+
+/* Clients that can take part at all: what a fraction is taken of. */
+size_t fl__coord_population(const struct fl_coord *c);
+uint32_t fl__coord_need(const struct fl_coord *c);
+void fl__coord_ensure_scores(struct fl_coord *c);
+/* Fill index, scores and samples with the scored clients in client order. */
+size_t fl__coord_gather_scores(struct fl_coord *c);
+void fl__coord_scatter_scores(struct fl_coord *c, size_t n);
+bool fl__coord_select(struct fl_coord *c);
+
+/* --- coord_part.c: the table of the open round --- */
+
+FL_MUST_CHECK int fl__round_create(struct fl__round *r, size_t n, size_t n_units);
+void fl__round_done(struct fl_coord *c);
+void fl__part_set(struct fl_coord *c, size_t i, enum fl_part_state state);
+bool fl__part_waiting(const struct fl_coord *c, size_t i);
+bool fl__units_empty(const uint8_t *units, size_t n);
+size_t fl__round_waiting(const struct fl_coord *c);
+size_t fl__round_responders(const struct fl_coord *c);
+/* What plan() grants to the `n` parts who[]; `feedback` when reports are there. */
+void fl__round_plan(struct fl_coord *c, const uint32_t *who, size_t n, bool feedback);
+/* The client leaves the round; DISMISSED when it is connected. */
+void fl__part_lose(struct fl_coord *c, size_t i);
+void fl__part_reject(struct fl_coord *c, size_t i, const char *reason);
+/* Nothing more is needed of the client: its upload is on disk and only its record is not. */
+bool fl__part_stored(const struct fl_coord *c, size_t i);
+/* The state of the parts that TRAINING or UPLOADING waits for. */
+enum fl_part_state fl__round_wanted(const struct fl_coord *c);
+/* Participation counters of the records, once an attempt is over. */
+void fl__round_account(struct fl_coord *c);
+
+void fl__names_add(struct fl__names *names, const char *name);
+const char *fl__names_text(struct fl__names *names);
+
+/* --- coord_round.c: from the selection to the last upload --- */
+
+void fl__coord_task(struct fl_coord *c, size_t i);
+void fl__coord_selected(struct fl_coord *c);
+void fl__coord_resume_round(struct fl_coord *c);
+void fl__coord_planned(struct fl_coord *c);
+bool fl__coord_training(struct fl_coord *c);
+bool fl__coord_uploading(struct fl_coord *c);
+FL_PRINTF(2, 3) void fl__coord_abort(struct fl_coord *c, const char *fmt, ...);
+/* Write down that the open attempt is over. */
+void fl__coord_close(struct fl_coord *c);
+void fl__coord_closed(struct fl_coord *c);
+bool fl__coord_too_few(const struct fl_coord *c);
+bool fl__coord_has_feedback(const struct fl_coord *c);
+/* The client knows (or is to know) that its empty part is done. */
+bool fl__coord_empty_told(const struct fl_coord *c);
+void fl__coord_accepted(struct fl_coord *c, size_t i);
+
+/* --- coord_backfill.c --- */
+
+/* Ask the next-ranked for the units of uploaders that failed; true when somebody is asked. */
+bool fl__coord_backfill(struct fl_coord *c);
+
+/* --- coord_report.c: what clients say within a round --- */
+
+/* Bring a client that came (back) to where it left the round. */
+void fl__coord_welcome(struct fl_coord *c, uint32_t client);
+void fl__coord_report(struct fl_coord *c, const struct fl_event *ev);
+void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev);
+void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev);
+void fl__coord_upload_invalid(struct fl_coord *c, const struct fl_event *ev);
+void fl__coord_update_persisted(struct fl_coord *c, uint32_t client, uint64_t seq);
+void fl__coord_update_failed(struct fl_coord *c, uint32_t client, uint64_t seq, const char *reason);
+void fl__coord_store_again(struct fl_coord *c);
+
+/* --- coord_finish.c: from the aggregation to the commit --- */
+
+void fl__coord_list_accepted(struct fl_coord *c);
+void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev);
+void fl__coord_aggregate_failed(struct fl_coord *c, const struct fl_event *ev);
+void fl__coord_evaluated(struct fl_coord *c, const struct fl_event *ev);
+void fl__coord_eval_report(struct fl_coord *c, const struct fl_event *ev);
+void fl__coord_eval_failed(struct fl_coord *c, const char *reason);
+bool fl__coord_evaluating(struct fl_coord *c);
+void fl__coord_committed(struct fl_coord *c);
+
+#endif

@@ -1,0 +1,217 @@
+/* The table of the open round: who was selected and how far each one is. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/core/coord_impl.h"
+
+static void free_arrays(struct fl__round *r)
+{
+    free(r->parts);
+    free(r->live);
+    free(r->divergence);
+    free(r->units);
+    free(r->grant);
+    free(r->feedback);
+    free(r->distance);
+    free(r->listed);
+    free(r->saved);
+}
+
+int fl__round_create(struct fl__round *r, size_t n, size_t n_units)
+{
+    struct fl__round fresh = {.n = n};
+
+    if (n > SIZE_MAX / n_units / sizeof(float)) {
+        return FL_ENOMEM;
+    }
+    fresh.parts = calloc(n, sizeof(*fresh.parts));
+    fresh.live = calloc(n, sizeof(*fresh.live));
+    fresh.divergence = calloc(n * n_units, sizeof(*fresh.divergence));
+    fresh.units = calloc(n * n_units, sizeof(*fresh.units));
+    fresh.grant = calloc(n * n_units, sizeof(*fresh.grant));
+    fresh.feedback = calloc(n * n_units, sizeof(*fresh.feedback));
+    fresh.distance = calloc(n, sizeof(*fresh.distance));
+    fresh.listed = calloc(n, sizeof(*fresh.listed));
+    fresh.saved = calloc(n, sizeof(*fresh.saved));
+    if (fresh.parts == NULL || fresh.live == NULL || fresh.divergence == NULL ||
+        fresh.units == NULL || fresh.grant == NULL || fresh.feedback == NULL ||
+        fresh.distance == NULL || fresh.listed == NULL || fresh.saved == NULL)
+    {
+        free_arrays(&fresh);
+        return FL_ENOMEM;
+    }
+    fresh.deadline_ms = FL__NEVER;
+    fresh.grace_ms = FL__NEVER;
+    fresh.store_retry_ms = FL__NEVER;
+    fresh.rec.accuracy = -1.0;
+    *r = fresh;
+    return FL_OK;
+}
+
+void fl__round_done(struct fl_coord *c)
+{
+    size_t i;
+
+    for (i = 0; i < c->clients.n; i++) {
+        c->clients.live[i].part = FL__NONE;
+        c->clients.live[i].asked = false;
+    }
+    fl__coord_unpend_updates(c);
+    free_arrays(&c->round);
+    c->round = (struct fl__round){.round = 0, .deadline_ms = FL__NEVER, .grace_ms = FL__NEVER};
+    c->round.store_retry_ms = FL__NEVER;
+}
+
+void fl__part_set(struct fl_coord *c, size_t i, enum fl_part_state state)
+{
+    struct fl__round *r = &c->round;
+
+    r->count[r->parts[i].state]--;
+    r->count[state]++;
+    r->parts[i].state = state;
+}
+
+bool fl__part_waiting(const struct fl_coord *c, size_t i)
+{
+    switch (c->round.parts[i].state) {
+    case FL_PART_SELECTED:
+    case FL_PART_REPORTED:
+    case FL_PART_PLANNED:
+        return true;
+    case FL_PART_ACCEPTED:
+    case FL_PART_EMPTY:
+    case FL_PART_REJECTED:
+    case FL_PART_LOST:
+        break;
+    }
+    return false;
+}
+
+bool fl__part_stored(const struct fl_coord *c, size_t i)
+{
+    return c->round.live[i].stored && c->round.parts[i].state != FL_PART_SELECTED;
+}
+
+enum fl_part_state fl__round_wanted(const struct fl_coord *c)
+{
+    if (c->sm.state == FL_PHASE_TRAINING) {
+        return FL_PART_SELECTED;
+    }
+    return c->conf.strategy->upload->needs_feedback ? FL_PART_PLANNED : FL_PART_REPORTED;
+}
+
+size_t fl__round_waiting(const struct fl_coord *c)
+{
+    const size_t *count = c->round.count;
+
+    return count[FL_PART_SELECTED] + count[FL_PART_REPORTED] + count[FL_PART_PLANNED];
+}
+
+size_t fl__round_responders(const struct fl_coord *c)
+{
+    return c->round.count[FL_PART_ACCEPTED] + c->round.count[FL_PART_EMPTY];
+}
+
+bool fl__units_empty(const uint8_t *units, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (units[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void fl__round_plan(struct fl_coord *c, const uint32_t *who, size_t n, bool feedback)
+{
+    const struct fl_strategy *s = c->conf.strategy;
+    struct fl__round *r = &c->round;
+    struct fl_upload_input in = {.n_clients = n, .n_selected = r->want, .n_units = c->n_units};
+    struct fl_rng rng;
+    size_t i;
+
+    if (n == 0) {
+        return;
+    }
+    for (i = 0; i < n; i++) {
+        c->clients.samples[i] = (double)r->parts[who[i]].samples;
+        if (feedback) {
+            (void)memcpy(r->feedback + i * c->n_units, r->parts[who[i]].divergence,
+                         c->n_units * sizeof(float));
+        }
+    }
+    in.samples = c->clients.samples;
+    in.divergence = feedback ? r->feedback : NULL;
+    fl_rng_key(&rng, c->conf.seed, FL_RNG_PLAN, r->round, r->attempt);
+    s->upload->plan(s->options[FL_SLOT_UPLOAD], &in, &rng, r->grant);
+    for (i = 0; i < n; i++) {
+        uint8_t *units = r->units + who[i] * c->n_units;
+
+        (void)memcpy(units, r->grant + i * c->n_units, c->n_units);
+        r->parts[who[i]].units = units;
+    }
+}
+
+void fl__part_lose(struct fl_coord *c, size_t i)
+{
+    uint32_t client = c->round.parts[i].client;
+
+    fl__part_set(c, i, FL_PART_LOST);
+    c->round.live[i].store_retry_ms = 0;
+    if (c->clients.live[client].connected) {
+        (void)fl__coord_tell(c, FL_EFF_DISMISSED, client);
+    }
+}
+
+void fl__part_reject(struct fl_coord *c, size_t i, const char *reason)
+{
+    uint32_t client = c->round.parts[i].client;
+    char clean[FL__CLEAN_SIZE];
+    struct fl_effect *e;
+
+    fl__part_set(c, i, FL_PART_REJECTED);
+    c->round.live[i].store_retry_ms = 0;
+    fl__coord_trace(c, "client '%s' is rejected: %s", fl__coord_name(c, client),
+                    fl__coord_clean(clean, sizeof(clean), reason));
+    if (c->clients.live[client].connected) {
+        e = fl__coord_tell(c, FL_EFF_REJECTED, client);
+        e->text = fl__coord_text(c, "%s", clean);
+    }
+}
+
+void fl__names_add(struct fl__names *names, const char *name)
+{
+    names->total++;
+    if (names->shown < 4 && names->used + strlen(name) + 32 < sizeof(names->text)) {
+        names->used +=
+            (size_t)snprintf(names->text + names->used, sizeof(names->text) - names->used, "%s%s",
+                             names->shown > 0 ? ", " : "", name);
+        names->shown++;
+    }
+}
+
+const char *fl__names_text(struct fl__names *names)
+{
+    if (names->shown < names->total) {
+        (void)snprintf(names->text + names->used, sizeof(names->text) - names->used, "%s%zu more",
+                       names->shown > 0 ? " and " : "", names->total - names->shown);
+    }
+    return names->text;
+}
+
+void fl__round_account(struct fl_coord *c)
+{
+    size_t i;
+
+    for (i = 0; i < c->round.n; i++) {
+        struct fl_client_rec *rec = &c->clients.recs[c->round.parts[i].client];
+
+        rec->n_selected++;
+        rec->n_accepted += c->round.parts[i].state == FL_PART_ACCEPTED;
+        rec->n_rejected += c->round.parts[i].state == FL_PART_REJECTED;
+        rec->n_lost += c->round.parts[i].state == FL_PART_LOST;
+    }
+}

@@ -1,0 +1,320 @@
+/* What clients say within a round. Anything may come at any time, twice, or too late. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/core/coord_impl.h"
+
+static bool in_round(const struct fl_coord *c)
+{
+    return c->sm.state == FL_PHASE_TRAINING || c->sm.state == FL_PHASE_UPLOADING;
+}
+
+/* An answer about a round that may not be the open one. */
+static void answer(struct fl_coord *c, enum fl_effect_type type, uint32_t client, uint64_t round,
+                   uint32_t attempt)
+{
+    if (c->clients.live[client].connected) {
+        struct fl_effect *e = fl__coord_tell(c, type, client);
+
+        e->round = round;
+        e->attempt = attempt;
+    }
+}
+
+/*
+ * The client's part in (round, attempt). When there is none it is told what became of that
+ * round and FL__NONE comes back.
+ */
+static uint32_t part_of(struct fl_coord *c, uint32_t client, uint64_t round, uint32_t attempt)
+{
+    const struct fl__client *live;
+    const struct fl__round *r = &c->round;
+    uint32_t i;
+
+    if (client >= c->clients.n) {
+        return FL__NONE;
+    }
+    live = &c->clients.live[client];
+    i = live->part;
+    if (i != FL__NONE && r->round == round && r->attempt == attempt) {
+        if (r->closing) {
+            return FL__NONE; /* It hears about that once it is on disk. */
+        }
+        if (r->parts[i].state == FL_PART_LOST || r->parts[i].state == FL_PART_REJECTED) {
+            answer(c, FL_EFF_DISMISSED, client, round, attempt);
+            return FL__NONE;
+        }
+        return i;
+    }
+    answer(c,
+           live->accepted_round == round && live->accepted_attempt == attempt ? FL_EFF_ACCEPTED
+                                                                              : FL_EFF_DISMISSED,
+           client, round, attempt);
+    return FL__NONE;
+}
+
+void fl__coord_welcome(struct fl_coord *c, uint32_t client)
+{
+    const struct fl__client *live = &c->clients.live[client];
+    uint32_t i = live->part;
+
+    if (c->sm.state == FL_PHASE_STOPPED || c->sm.state == FL_PHASE_DRAINING) {
+        struct fl_effect *e = fl__coord_tell(c, FL_EFF_DRAIN_CLIENTS, client);
+
+        e->text = c->finished ? "all rounds are done" : "the server stops";
+        e->deadline_ms = c->finished ? 0 : fl__coord_backoff(c, 1);
+        return;
+    }
+    if (i == FL__NONE) {
+        if (live->accepted_round != 0) { /* It may have missed that. */
+            answer(c, FL_EFF_ACCEPTED, client, live->accepted_round, live->accepted_attempt);
+        }
+        return;
+    }
+    if (c->round.closing || c->sm.state == FL_PHASE_SELECTING || c->sm.state == FL_PHASE_IDLE) {
+        return;
+    }
+    switch (c->round.parts[i].state) {
+    case FL_PART_SELECTED:
+    case FL_PART_REPORTED:
+    case FL_PART_PLANNED:
+        fl__coord_task(c, i);
+        break;
+    case FL_PART_EMPTY:
+        if (!fl__coord_empty_told(c)) {
+            fl__coord_task(c, i);
+            break;
+        }
+        fl__coord_accepted(c, i);
+        break;
+    case FL_PART_ACCEPTED:
+        fl__coord_accepted(c, i);
+        break;
+    case FL_PART_REJECTED:
+    case FL_PART_LOST:
+        (void)fl__coord_tell(c, FL_EFF_DISMISSED, client);
+        break;
+    }
+}
+
+/* ALGORITHMS 2.4: no number that is not finite gets further than this. */
+static const char *check_report(struct fl_coord *c, const struct fl_event *ev)
+{
+    size_t n = ev->u.report.n_divergence;
+    size_t l;
+
+    if (ev->u.report.samples == 0) {
+        return "the report has no samples";
+    }
+    if (!isfinite(ev->u.report.train_loss)) {
+        return "the loss is not a finite number";
+    }
+    if (n != c->n_units && (c->needs_divergence || n != 0)) {
+        return fl__coord_text(c, "%zu divergences for %zu units", n, c->n_units);
+    }
+    for (l = 0; l < n; l++) {
+        float d = ev->u.report.divergence[l];
+
+        if (!isfinite(d) || d < 0.0f) {
+            return fl__coord_text(c, "the divergence of unit %zu is not a finite number >= 0", l);
+        }
+    }
+    return NULL;
+}
+
+static void persist_update(struct fl_coord *c, size_t i)
+{
+    struct fl__round *r = &c->round;
+    struct fl__part *live = &r->live[i];
+    struct fl_part_rec *saved = &r->saved[i];
+    struct fl_effect *e;
+
+    *saved = r->parts[i];
+    saved->upload_bytes = live->stored_bytes;
+    saved->state = fl__units_empty(saved->units, c->n_units) ? FL_PART_EMPTY : FL_PART_ACCEPTED;
+    live->store_retry_ms = 0;
+    live->store_seq = fl__coord_pend(c, FL__PENDING_UPDATE, saved->client);
+    e = fl__coord_tell(c, FL_EFF_PERSIST_UPDATE, saved->client);
+    e->seq = live->store_seq;
+    e->parts = saved;
+    e->n_parts = 1;
+}
+
+static void take_report(struct fl_coord *c, size_t i, const struct fl_event *ev)
+{
+    struct fl__round *r = &c->round;
+    struct fl_part_rec *part = &r->parts[i];
+    const char *bad = check_report(c, ev);
+
+    if (bad != NULL) {
+        fl__part_reject(c, i, bad);
+        return;
+    }
+    part->samples = ev->u.report.samples;
+    part->steps = ev->u.report.steps;
+    part->train_loss = ev->u.report.train_loss;
+    if (ev->u.report.n_divergence > 0) {
+        part->divergence = r->divergence + i * c->n_units;
+        (void)memcpy(part->divergence, ev->u.report.divergence, c->n_units * sizeof(float));
+    }
+    c->clients.recs[part->client].last_loss = part->train_loss;
+    fl__part_set(c, i, FL_PART_REPORTED);
+    if (fl__coord_has_feedback(c)) {
+        return;
+    }
+    if (fl__units_empty(part->units, c->n_units)) {
+        r->live[i].stored = true; /* Nothing is asked of it: its report is its update. */
+    }
+    if (r->live[i].stored) {
+        persist_update(c, i);
+    }
+}
+
+void fl__coord_report(struct fl_coord *c, const struct fl_event *ev)
+{
+    uint32_t client = ev->u.report.client;
+    uint32_t i = part_of(c, client, ev->u.report.round, ev->u.report.attempt);
+
+    if (i == FL__NONE) {
+        return;
+    }
+    switch (c->round.parts[i].state) {
+    case FL_PART_SELECTED:
+        if (c->sm.state == FL_PHASE_TRAINING) {
+            take_report(c, i, ev);
+        }
+        break;
+    case FL_PART_PLANNED: /* It came back and reports again: it has missed its plan. */
+        if (c->sm.state == FL_PHASE_UPLOADING && c->work.kind != FL__WORK_PLAN) {
+            fl__coord_tell(c, FL_EFF_PLAN, client)->units = c->round.parts[i].units;
+        }
+        break;
+    case FL_PART_EMPTY:
+        if (fl__coord_empty_told(c)) {
+            fl__coord_accepted(c, i);
+        }
+        break;
+    case FL_PART_ACCEPTED:
+        fl__coord_accepted(c, i);
+        break;
+    case FL_PART_REPORTED: /* Twice; the first one counts. */
+    case FL_PART_REJECTED:
+    case FL_PART_LOST:
+        break;
+    }
+}
+
+void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev)
+{
+    uint32_t client = ev->u.failed.client;
+    uint32_t i = part_of(c, client, ev->u.failed.round, ev->u.failed.attempt);
+    char clean[FL__CLEAN_SIZE];
+
+    if (i == FL__NONE || !in_round(c) || !fl__part_waiting(c, i) || fl__part_stored(c, i)) {
+        return;
+    }
+    fl__coord_trace(c, "client '%s' failed: %s", fl__coord_name(c, client),
+                    fl__coord_clean(clean, sizeof(clean), ev->u.failed.reason));
+    fl__part_set(c, i, FL_PART_LOST);
+}
+
+/* An upload is welcome of a part that was asked for units; without feedback it may
+   overtake the report, which is on another stream. */
+static bool welcome_upload(const struct fl_coord *c, size_t i)
+{
+    enum fl_part_state state = c->round.parts[i].state;
+
+    if (!in_round(c) || c->work.kind == FL__WORK_PLAN) {
+        return false;
+    }
+    return fl__coord_has_feedback(c) ? state == FL_PART_PLANNED
+                                     : state == FL_PART_SELECTED || state == FL_PART_REPORTED;
+}
+
+void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev)
+{
+    uint32_t i = part_of(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
+    struct fl__part *live;
+
+    if (i == FL__NONE) {
+        return;
+    }
+    if (c->round.parts[i].state == FL_PART_ACCEPTED) {
+        fl__coord_accepted(c, i);
+        return;
+    }
+    live = &c->round.live[i];
+    if (!welcome_upload(c, i) || live->stored) {
+        return;
+    }
+    live->stored = true;
+    live->stored_bytes = ev->u.upload.bytes;
+    if (c->round.parts[i].state != FL_PART_SELECTED) {
+        persist_update(c, i);
+    }
+}
+
+void fl__coord_upload_invalid(struct fl_coord *c, const struct fl_event *ev)
+{
+    uint32_t i = part_of(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
+
+    if (i != FL__NONE && welcome_upload(c, i) && !c->round.live[i].stored) {
+        fl__part_reject(c, i, ev->u.upload.reason != NULL ? ev->u.upload.reason : "bad upload");
+    }
+}
+
+/* The record of an update is on disk: now, and only now, the client may forget it. */
+void fl__coord_update_persisted(struct fl_coord *c, uint32_t client, uint64_t seq)
+{
+    uint32_t i = c->clients.live[client].part;
+
+    if (i == FL__NONE || c->round.live[i].store_seq != seq) {
+        return;
+    }
+    c->round.live[i].store_seq = 0;
+    c->round.parts[i].upload_bytes = c->round.saved[i].upload_bytes;
+    fl__part_set(c, i, c->round.saved[i].state);
+    fl__coord_accepted(c, i);
+}
+
+void fl__coord_update_failed(struct fl_coord *c, uint32_t client, uint64_t seq, const char *reason)
+{
+    uint32_t i = c->clients.live[client].part;
+    char clean[FL__CLEAN_SIZE];
+    uint64_t again = fl__coord_after(c, fl__coord_backoff(c, 1));
+
+    if (i == FL__NONE || c->round.live[i].store_seq != seq) {
+        return;
+    }
+    c->round.live[i].store_seq = 0;
+    fl__coord_trace(c, "the update of '%s' could not be recorded: %s", fl__coord_name(c, client),
+                    fl__coord_clean(clean, sizeof(clean), reason));
+    if (c->round.expired) { /* The others are in, it was all that was missing. */
+        fl__part_lose(c, i);
+        return;
+    }
+    c->round.live[i].store_retry_ms = again;
+    c->round.store_retry_ms = again < c->round.store_retry_ms ? again : c->round.store_retry_ms;
+}
+
+void fl__coord_store_again(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+    size_t i;
+
+    if (c->now_ms < r->store_retry_ms) {
+        return;
+    }
+    r->store_retry_ms = FL__NEVER;
+    for (i = 0; i < r->n; i++) {
+        uint64_t at = r->live[i].store_retry_ms;
+
+        if (at != 0 && c->now_ms >= at) {
+            persist_update(c, i);
+        } else if (at != 0 && at < r->store_retry_ms) {
+            r->store_retry_ms = at;
+        }
+    }
+}

@@ -1,0 +1,360 @@
+/*
+ * A round from the selection to the last upload.
+ *
+ * With feedback:    TASK -> report -> (plan persisted) -> PLAN -> upload -> ACCEPTED
+ * Without feedback: TASK with the plan -> report -> upload -> ACCEPTED
+ *
+ * Who is silent leaves the round: at the phase's deadline, lost_grace_ms after its
+ * connection went, or when it says that it failed. The round ends early, as aborted, when
+ * fewer than min_responders can still make it.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/core/coord_impl.h"
+
+bool fl__coord_has_feedback(const struct fl_coord *c)
+{
+    return c->conf.strategy->upload->needs_feedback;
+}
+
+void fl__coord_task(struct fl_coord *c, size_t i)
+{
+    const struct fl_part_rec *part = &c->round.parts[i];
+    const char *name = fl__coord_name(c, part->client);
+    struct fl_effect *e = fl__coord_tell(c, FL_EFF_TASK, part->client);
+    struct fl_rng rng;
+
+    /* By name, not by number: what a client draws does not depend on who came before it. */
+    fl_rng_key(&rng, c->conf.seed, FL_RNG_BATCH, e->round, fl_hash64(name, strlen(name)));
+    e->client_seed = fl_rng_u64(&rng);
+    e->learning_rate =
+        c->conf.learning_rate * pow(c->conf.learning_rate_decay, (double)(e->round - 1));
+    e->deadline_ms = c->round.deadline_ms == FL__NEVER || c->round.deadline_ms < c->now_ms
+                         ? c->conf.upload_ms
+                         : c->round.deadline_ms - c->now_ms;
+    e->units = fl__coord_has_feedback(c) ? NULL : part->units;
+}
+
+/* The selection is on disk: the round exists. */
+void fl__coord_selected(struct fl_coord *c)
+{
+    size_t i;
+
+    fl__coord_work_done(c);
+    c->round.deadline_ms = fl__coord_after(c, c->conf.train_ms);
+    fl__coord_move(c, FL_PHASE_TRAINING, "%zu clients have %" PRIu64 " ms", c->round.n,
+                   c->conf.train_ms);
+    (void)fl__coord_emit(c, FL_EFF_ROUND_OPEN);
+    for (i = 0; i < c->round.n; i++) {
+        if (c->clients.live[c->round.parts[i].client].connected) {
+            fl__coord_task(c, i);
+        }
+    }
+}
+
+/* The server came back in the middle of a round: what was accepted stays, the rest goes on. */
+void fl__coord_resume_round(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+    uint32_t client;
+
+    fl__coord_ensure_scores(c);
+    if (r->unusable) {
+        fl__coord_trace(c, "round %" PRIu64 " attempt %" PRIu32 ": cannot go on with other options",
+                        r->round, r->attempt);
+        c->attempt = r->attempt + 1;
+        fl__coord_close(c);
+        return;
+    }
+    r->deadline_ms = fl__coord_after(c, r->planned ? c->conf.upload_ms : c->conf.train_ms);
+    r->rec.started_ms = c->wall_ms;
+    fl__coord_move(c, r->planned ? FL_PHASE_UPLOADING : FL_PHASE_TRAINING,
+                   "resumed with %zu of %zu accepted", r->count[FL_PART_ACCEPTED], r->n);
+    (void)fl__coord_emit(c, FL_EFF_ROUND_OPEN);
+    for (client = 0; client < c->clients.n; client++) {
+        if (c->clients.live[client].connected) {
+            fl__coord_welcome(c, client);
+        }
+    }
+}
+
+void fl__coord_accepted(struct fl_coord *c, size_t i)
+{
+    uint32_t client = c->round.parts[i].client;
+    struct fl__client *live = &c->clients.live[client];
+
+    live->accepted_round = c->round.round;
+    live->accepted_attempt = c->round.attempt;
+    if (live->connected) {
+        (void)fl__coord_tell(c, FL_EFF_ACCEPTED, client);
+    }
+}
+
+bool fl__coord_empty_told(const struct fl_coord *c)
+{
+    if (c->sm.state == FL_PHASE_UPLOADING) {
+        /* It may yet be asked for a failed one's units. */
+        return !c->conf.backfill || !fl__coord_has_feedback(c);
+    }
+    return c->sm.state != FL_PHASE_PLANNING;
+}
+
+/* The plan is on disk: ask for the units; who is asked for none is done. */
+void fl__coord_planned(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+    size_t i;
+
+    fl__coord_work_done(c);
+    r->planned = true;
+    r->late = false;
+    r->expired = false;
+    r->deadline_ms = fl__coord_after(c, c->conf.upload_ms);
+    if (c->sm.state == FL_PHASE_PLANNING) {
+        fl__coord_move(c, FL_PHASE_UPLOADING, "%zu clients have %" PRIu64 " ms, %zu send nothing",
+                       r->count[FL_PART_PLANNED], c->conf.upload_ms, r->count[FL_PART_EMPTY]);
+    }
+    for (i = 0; i < r->n; i++) {
+        uint32_t client = r->parts[i].client;
+
+        if (r->parts[i].state == FL_PART_PLANNED && c->clients.live[client].connected) {
+            fl__coord_tell(c, FL_EFF_PLAN, client)->units = r->parts[i].units;
+        } else if (r->parts[i].state == FL_PART_EMPTY && fl__coord_empty_told(c)) {
+            fl__coord_accepted(c, i);
+        }
+    }
+}
+
+/* Lost clients whose grace is over; the rest says when to look again. */
+static void give_up_lost(struct fl_coord *c)
+{
+    struct fl__names names = {.used = 0};
+    uint64_t next = FL__NEVER;
+    size_t i;
+
+    if (c->now_ms < c->round.grace_ms) {
+        return;
+    }
+    for (i = 0; i < c->round.n; i++) {
+        uint32_t client = c->round.parts[i].client;
+        const struct fl__client *live = &c->clients.live[client];
+        uint64_t away;
+
+        if (live->connected || live->lost_ms == FL__NEVER || !fl__part_waiting(c, i) ||
+            fl__part_stored(c, i))
+        {
+            continue;
+        }
+        away = c->now_ms - live->lost_ms;
+        if (away >= c->conf.lost_grace_ms) {
+            fl__names_add(&names, fl__coord_name(c, client));
+            fl__part_lose(c, i);
+        } else if (c->now_ms + (c->conf.lost_grace_ms - away) < next) {
+            next = c->now_ms + (c->conf.lost_grace_ms - away);
+        }
+    }
+    c->round.grace_ms = next;
+    if (names.total > 0) {
+        fl__coord_trace(c, "round %" PRIu64 ": did not come back in time: %s", c->round.round,
+                        fl__names_text(&names));
+    }
+}
+
+/* The deadline of the phase: what is not in now (or being written down) is lost. */
+static void give_up_late(struct fl_coord *c)
+{
+    enum fl_part_state wanted = fl__round_wanted(c);
+    struct fl__names names = {.used = 0};
+    size_t i;
+
+    if (c->now_ms < c->round.deadline_ms) {
+        return;
+    }
+    c->round.deadline_ms = FL__NEVER;
+    c->round.expired = true;
+    for (i = 0; i < c->round.n; i++) {
+        if (c->round.parts[i].state == wanted && c->round.live[i].store_seq == 0) {
+            fl__names_add(&names, fl__coord_name(c, c->round.parts[i].client));
+            fl__part_lose(c, i);
+        }
+    }
+    if (names.total > 0) {
+        fl__coord_trace(c, "round %" PRIu64 ": late: %s", c->round.round, fl__names_text(&names));
+    }
+}
+
+/*
+ * More were asked than are needed (over-selection) and enough are in: the others have
+ * the grace of a lost client left, no more.
+ */
+static void shorten_deadline(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+    size_t out = r->count[FL_PART_LOST] + r->count[FL_PART_REJECTED];
+    size_t in = r->n - out - r->count[fl__round_wanted(c)];
+    uint64_t grace = fl__coord_after(c, c->conf.lost_grace_ms);
+
+    if (r->late || r->n <= r->want || in < r->want || grace >= r->deadline_ms) {
+        return;
+    }
+    r->late = true;
+    r->deadline_ms = grace;
+    fl__coord_trace(c, "round %" PRIu64 ": %zu are in as wanted, the others have %" PRIu64 " ms",
+                    r->round, in, c->conf.lost_grace_ms);
+}
+
+bool fl__coord_too_few(const struct fl_coord *c)
+{
+    const struct fl__round *r = &c->round;
+
+    return r->n - r->count[FL_PART_LOST] - r->count[FL_PART_REJECTED] < c->conf.min_responders;
+}
+
+static void make_plan(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+    size_t n = 0;
+    uint32_t i;
+
+    for (i = 0; i < r->n; i++) {
+        if (r->parts[i].state == FL_PART_REPORTED) {
+            c->clients.who[n++] = i;
+        }
+    }
+    fl__round_plan(c, c->clients.who, n, true);
+    for (i = 0; i < r->n; i++) {
+        if (r->parts[i].state == FL_PART_REPORTED) {
+            fl__part_set(c, i,
+                         fl__units_empty(r->parts[i].units, c->n_units) ? FL_PART_EMPTY
+                                                                        : FL_PART_PLANNED);
+        }
+    }
+    r->deadline_ms = FL__NEVER;
+    fl__coord_move(c, FL_PHASE_PLANNING, "%zu of %zu reports", n, r->n);
+    fl__coord_work(c, FL__WORK_PLAN);
+}
+
+bool fl__coord_training(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+
+    fl__coord_store_again(c);
+    give_up_lost(c);
+    give_up_late(c);
+    if (fl__coord_too_few(c)) {
+        fl__coord_abort(c, "fewer than %" PRIu32 " can still answer", c->conf.min_responders);
+        return true;
+    }
+    if (r->count[FL_PART_SELECTED] > 0) {
+        shorten_deadline(c);
+        return false;
+    }
+    if (fl__coord_has_feedback(c)) {
+        make_plan(c);
+        return false;
+    }
+    r->late = false;
+    r->expired = false;
+    r->deadline_ms = fl__coord_after(c, c->conf.upload_ms);
+    fl__coord_move(c, FL_PHASE_UPLOADING, "all reports are in, %zu of %zu accepted",
+                   fl__round_responders(c), r->n);
+    return true;
+}
+
+static void tell_empty(struct fl_coord *c)
+{
+    size_t i;
+
+    for (i = 0; i < c->round.n && !fl__coord_empty_told(c); i++) {
+        if (c->round.parts[i].state == FL_PART_EMPTY) {
+            fl__coord_accepted(c, i);
+        }
+    }
+}
+
+bool fl__coord_uploading(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+
+    if (c->work.kind == FL__WORK_PLAN) {
+        return false; /* What is asked in addition is being written down. */
+    }
+    fl__coord_store_again(c);
+    give_up_lost(c);
+    give_up_late(c);
+    if (fl__coord_too_few(c)) {
+        fl__coord_abort(c, "fewer than %" PRIu32 " can still answer", c->conf.min_responders);
+        return true;
+    }
+    if (fl__round_waiting(c) > 0) {
+        shorten_deadline(c);
+        return false;
+    }
+    if (fl__coord_backfill(c)) {
+        return false;
+    }
+    if (r->count[FL_PART_ACCEPTED] == 0 && c->conf.min_responders > 0) {
+        fl__coord_abort(c, "no update came");
+        return true;
+    }
+    tell_empty(c);
+    fl__coord_list_accepted(c);
+    r->deadline_ms = FL__NEVER;
+    fl__coord_move(c, FL_PHASE_AGGREGATING, "%zu updates of %zu responders", r->n_listed,
+                   fl__round_responders(c));
+    fl__coord_work(c, FL__WORK_AGGREGATE);
+    return false;
+}
+
+void fl__coord_close(struct fl_coord *c)
+{
+    c->round.closing = true;
+    fl__coord_unpend_updates(c);
+    fl__coord_work(c, FL__WORK_CLOSE);
+}
+
+void fl__coord_abort(struct fl_coord *c, const char *fmt, ...)
+{
+    uint64_t span;
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(c->abort_reason, sizeof(c->abort_reason), fmt, ap);
+    va_end(ap);
+    fl__round_account(c);
+    c->n_aborts++;
+    c->attempt = c->round.attempt + 1;
+    span = fl__coord_backoff(c, c->n_aborts);
+    c->not_before_ms = fl__coord_after(c, span);
+    fl__coord_work_done(c);
+    c->round.closing = true;
+    fl__coord_move(c, FL_PHASE_IDLE, "aborted (%s), again in %" PRIu64 " ms", c->abort_reason,
+                   span);
+    fl__coord_close(c);
+}
+
+/* It is on disk that the attempt is over; now the clients may hear it. */
+void fl__coord_closed(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+    size_t i;
+
+    fl__coord_work_done(c);
+    for (i = 0; i < r->n; i++) {
+        uint32_t client = r->parts[i].client;
+        bool untold =
+            fl__part_waiting(c, i) || (r->parts[i].state == FL_PART_EMPTY &&
+                                       (c->clients.live[client].accepted_round != r->round ||
+                                        c->clients.live[client].accepted_attempt != r->attempt));
+
+        if (untold && c->clients.live[client].connected) {
+            (void)fl__coord_tell(c, FL_EFF_DISMISSED, client);
+        }
+    }
+    (void)fl__coord_emit(c, FL_EFF_ROUND_CLOSED);
+    fl__round_done(c);
+}

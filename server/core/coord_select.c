@@ -1,0 +1,223 @@
+/* Who takes part: the count, the scores, the draw (ALGORITHMS 2.4, 3, 5). */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/core/coord_impl.h"
+
+size_t fl__coord_population(const struct fl_coord *c)
+{
+    size_t n = 0;
+    size_t i;
+
+    if (c->conf.population != 0) {
+        return c->conf.population;
+    }
+    for (i = 0; i < c->clients.n; i++) {
+        n += c->clients.recs[i].samples > 0;
+    }
+    return n;
+}
+
+uint32_t fl__coord_need(const struct fl_coord *c)
+{
+    uint32_t need = c->conf.min_clients;
+
+    if (c->committed == 0 && c->conf.start_clients > need) {
+        need = c->conf.start_clients;
+    }
+    return need > 0 ? need : 1;
+}
+
+size_t fl__coord_gather_scores(struct fl_coord *c)
+{
+    struct fl__clients *t = &c->clients;
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < t->n; i++) {
+        const struct fl_client_rec *rec = &t->recs[t->order[i]];
+
+        if (rec->scored) {
+            t->index[n] = rec->id;
+            t->scores[n] = rec->score;
+            t->samples[n] = (double)rec->samples;
+            n++;
+        }
+    }
+    return n;
+}
+
+void fl__coord_scatter_scores(struct fl_coord *c, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        c->clients.recs[c->clients.index[i]].score = c->clients.scores[i];
+    }
+}
+
+static size_t mark_scored(struct fl_coord *c)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < c->clients.n; i++) {
+        struct fl_client_rec *rec = &c->clients.recs[i];
+
+        rec->scored = rec->scored || rec->samples > 0;
+        n += rec->scored;
+    }
+    return n;
+}
+
+/*
+ * Scores are given out where they are needed, not where a client comes: so they depend on
+ * who is known, in client order, and not on who came first.
+ */
+void fl__coord_ensure_scores(struct fl_coord *c)
+{
+    const struct fl_selection_ops *ops = c->conf.strategy->selection;
+    const struct fl_options *o = c->conf.strategy->options[FL_SLOT_SELECTION];
+    size_t n = fl__coord_gather_scores(c);
+    size_t i;
+
+    if (n == 0) {
+        n = mark_scored(c);
+        (void)fl__coord_gather_scores(c);
+        if (n > 0) {
+            ops->init(o, c->clients.samples, n, c->clients.scores);
+            fl__coord_scatter_scores(c, n);
+        }
+        return;
+    }
+    for (i = 0; i < c->clients.n; i++) {
+        struct fl_client_rec *rec = &c->clients.recs[c->clients.order[i]];
+        size_t at = 0;
+
+        if (rec->scored || rec->samples == 0) {
+            continue;
+        }
+        rec->scored = true;
+        rec->score = 0.0;
+        n = fl__coord_gather_scores(c);
+        while (c->clients.index[at] != rec->id) {
+            at++;
+        }
+        ops->join(o, c->clients.samples, n, at, c->clients.scores);
+        fl__coord_scatter_scores(c, n);
+    }
+}
+
+/* Connected clients with samples in client order, into index, scores and samples. */
+static size_t gather_candidates(struct fl_coord *c)
+{
+    struct fl__clients *t = &c->clients;
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < t->n; i++) {
+        const struct fl_client_rec *rec = &t->recs[t->order[i]];
+
+        if (t->live[rec->id].connected && rec->samples > 0) {
+            t->index[n] = rec->id;
+            t->scores[n] = rec->score;
+            t->samples[n] = (double)rec->samples;
+            n++;
+        }
+    }
+    return n;
+}
+
+static void persist_dirty(struct fl_coord *c)
+{
+    uint32_t i;
+
+    for (i = 0; i < c->clients.n; i++) {
+        if (c->clients.live[i].dirty) {
+            fl__coord_persist_client(c, i);
+        }
+    }
+}
+
+static void fill_parts(struct fl_coord *c, const uint32_t *chosen)
+{
+    struct fl__round *r = &c->round;
+    uint32_t i;
+
+    r->round = c->committed + 1;
+    r->attempt = c->attempt;
+    for (i = 0; i < r->n; i++) {
+        uint32_t id = c->clients.index[chosen[i]];
+
+        r->parts[i].client = id;
+        r->parts[i].samples = c->clients.recs[id].samples;
+        r->parts[i].state = FL_PART_SELECTED;
+        c->clients.live[id].part = i;
+    }
+    r->count[FL_PART_SELECTED] = r->n;
+}
+
+static void plan_all(struct fl_coord *c)
+{
+    uint32_t i;
+
+    for (i = 0; i < c->round.n; i++) {
+        c->clients.who[i] = i;
+    }
+    fl__round_plan(c, c->clients.who, c->round.n, false);
+}
+
+/* How many are asked: the fraction's K_t, and more of them when some are known to fail. */
+static size_t count_wanted(struct fl_coord *c, size_t *ret_ask)
+{
+    const struct fl_strategy *s = c->conf.strategy;
+    size_t alive = c->clients.n_alive;
+    double gamma = s->fraction->at(s->options[FL_SLOT_FRACTION], c->committed + 1);
+    size_t want = fl_fraction_count(gamma, fl__coord_population(c));
+    double ask;
+
+    if (want > alive) {
+        fl__coord_trace(c, "round %" PRIu64 ": %zu clients are wanted, %zu are alive",
+                        c->committed + 1, want, alive);
+        want = alive;
+    }
+    ask = ceil((double)want * c->conf.over_selection);
+    *ret_ask = ask < (double)alive ? (size_t)ask : alive;
+    return want;
+}
+
+bool fl__coord_select(struct fl_coord *c)
+{
+    const struct fl_strategy *s = c->conf.strategy;
+    struct fl_select_input in = {0};
+    struct fl_rng rng;
+    size_t want;
+    size_t ask;
+
+    want = count_wanted(c, &ask);
+    if (fl__round_create(&c->round, ask, c->n_units) != FL_OK) {
+        c->not_before_ms = fl__coord_after(c, fl__coord_backoff(c, 1));
+        fl__coord_trace(c, "round %" PRIu64 ": no memory for %zu clients, put off",
+                        c->committed + 1, ask);
+        return false;
+    }
+    fl__coord_ensure_scores(c);
+    in.n = gather_candidates(c);
+    in.scores = c->clients.scores;
+    in.samples = c->clients.samples;
+    in.want = ask;
+    fl_rng_key(&rng, c->conf.seed, FL_RNG_SELECT, c->committed + 1, c->attempt);
+    s->selection->pick(s->options[FL_SLOT_SELECTION], &in, &rng, c->clients.who);
+    fill_parts(c, c->clients.who);
+    c->round.want = want;
+    c->round.rec.started_ms = c->wall_ms;
+    if (!s->upload->needs_feedback) {
+        plan_all(c);
+    }
+    fl__coord_move(c, FL_PHASE_SELECTING, "%zu of %zu clients that are alive", ask, in.n);
+    persist_dirty(c);
+    fl__coord_work(c, FL__WORK_SELECTION);
+    return false;
+}
