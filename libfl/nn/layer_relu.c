@@ -1,0 +1,61 @@
+#include "libfl/nn/layer.h"
+#include "libfl/num/dense.h"
+
+/* max(x, 0). Directly above a dense layer that layer does it (skip). */
+
+static int relu_parse(struct fl__layer *layer, const char *args, struct fl_err *err)
+{
+    (void)layer;
+    return args[0] == '\0' ? FL_OK : fl_err_set(err, FL_ECONF, "takes no argument");
+}
+
+static int relu_shape(struct fl__layer *layer, struct fl__layer *next, struct fl_err *err)
+{
+    (void)next;
+    (void)err;
+    layer->out = layer->in;
+    return FL_OK;
+}
+
+static void relu_forward(const struct fl__layer *layer, const struct fl__pass *pass,
+                         const struct fl__io *io)
+{
+    size_t n = fl__shape_count(&layer->in);
+    size_t b;
+    size_t j;
+
+    for (b = 0; b < pass->batch; b++) {
+        for (j = 0; j < n; j++) {
+            float v = io->x[b * io->ldx + j];
+
+            io->y[b * io->ldy + j] = v < 0.0f ? 0.0f : v;
+        }
+    }
+}
+
+static void relu_backward(const struct fl__layer *layer, const struct fl__pass *pass,
+                          const struct fl__io *io)
+{
+    size_t n = fl__shape_count(&layer->in);
+    size_t b;
+    size_t j;
+
+    if (io->dx == NULL) {
+        return;
+    }
+    for (b = 0; b < pass->batch; b++) {
+        for (j = 0; j < io->lddx; j++) {
+            io->dx[b * io->lddx + j] =
+                j < n && io->y[b * io->ldy + j] > 0.0f ? io->dy[b * io->ldy + j] : 0.0f;
+        }
+    }
+}
+
+const struct fl__layer_ops fl__layer_relu = {
+    .word = "relu",
+    .usage = "relu",
+    .parse = relu_parse,
+    .shape = relu_shape,
+    .forward = relu_forward,
+    .backward = relu_backward,
+};

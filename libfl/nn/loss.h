@@ -1,0 +1,17 @@
+#ifndef FL_NN_LOSS_H
+#define FL_NN_LOSS_H
+
+/* Softmax cross-entropy on the logits of a batch; private to libfl/nn. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Returns the sum of the losses, in double. With `dz` not NULL: dz = (softmax(z) - onehot(y))
+ * * scale, and zero in the columns classes..ld. With `ret_correct` not NULL: how many have
+ * their largest logit at y (the lowest index wins a tie; a NaN anywhere is wrong).
+ */
+double fl__softmax_ce(const float *z, size_t ld, const int32_t *y, size_t batch, size_t classes,
+                      float scale, float *dz, size_t *ret_correct);
+
+#endif

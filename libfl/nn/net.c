@@ -1,0 +1,175 @@
+#include "libfl/nn/net.h"
+
+#include <string.h>
+
+#include "libfl/nn/loss.h"
+#include "libfl/nn/net_impl.h"
+
+const struct fl_layout *fl_net_layout(const struct fl_net *net)
+{
+    return net->layout;
+}
+
+size_t fl_net_inputs(const struct fl_net *net)
+{
+    return net->inputs;
+}
+
+size_t fl_net_classes(const struct fl_net *net)
+{
+    return net->classes;
+}
+
+size_t fl_net_block(const struct fl_net *net)
+{
+    return net->n_block;
+}
+
+float *fl_net_params(struct fl_net *net)
+{
+    return net->params;
+}
+
+void fl_net_import(const struct fl_net *net, float *internal, const float *exported)
+{
+    size_t i;
+
+    (void)memset(internal, 0, net->n_block * sizeof(*internal));
+    for (i = 0; i < net->n_layers; i++) {
+        if (net->layers[i].ops->import != NULL) {
+            net->layers[i].ops->import(&net->layers[i], net->layout, internal, exported);
+        }
+    }
+}
+
+void fl_net_export(const struct fl_net *net, float *exported, const float *internal)
+{
+    size_t i;
+
+    for (i = 0; i < net->n_layers; i++) {
+        if (net->layers[i].ops->export != NULL) {
+            net->layers[i].ops->export(&net->layers[i], net->layout, exported, internal);
+        }
+    }
+}
+
+void fl_net_set(struct fl_net *net, const float *exported)
+{
+    fl_net_import(net, net->params, exported);
+}
+
+void fl_net_get(const struct fl_net *net, float *exported)
+{
+    fl_net_export(net, exported, net->params);
+}
+
+void fl_net_init(struct fl_net *net, struct fl_rng *rng)
+{
+    size_t i;
+
+    for (i = 0; i < net->n_layers; i++) {
+        if (net->layers[i].ops->init != NULL) {
+            net->layers[i].ops->init(&net->layers[i], rng, net->params);
+        }
+    }
+}
+
+/* Where a layer that computes nothing finds its output. */
+struct view {
+    const float *data;
+    size_t ld;
+};
+
+/* Forward through all layers; views[i] is the input of layer i, the last one the logits. */
+static void forward(const struct fl_net *net, const struct fl__pass *pass, const float *x,
+                    struct view views[FL_NET_MAX_LAYERS + 1])
+{
+    size_t i;
+
+    views[0] = (struct view){x, net->inputs};
+    for (i = 0; i < net->n_layers; i++) {
+        const struct fl__layer *layer = &net->layers[i];
+        struct fl__io io = {
+            .x = views[i].data, .ldx = views[i].ld, .y = layer->y, .ldy = layer->ldy};
+
+        if (layer->skip) {
+            views[i + 1] = views[i];
+            continue;
+        }
+        layer->ops->forward(layer, pass, &io);
+        views[i + 1] = (struct view){layer->y, layer->ldy};
+    }
+}
+
+static void backward(struct fl_net *net, const struct fl__pass *pass, const struct view *views)
+{
+    size_t which = 0;
+    size_t i;
+
+    for (i = net->n_layers; i > net->first; i--) {
+        const struct fl__layer *layer = &net->layers[i - 1];
+        bool last = i - 1 == net->first;
+        struct fl__io io = {.x = views[i - 1].data,
+                            .ldx = views[i - 1].ld,
+                            .y = layer->y,
+                            .ldy = layer->ldy,
+                            .dy = net->grads[which],
+                            .dx = last ? NULL : net->grads[1 - which],
+                            .lddx = last ? 0 : views[i - 1].ld};
+
+        if (layer->skip) {
+            continue;
+        }
+        layer->ops->backward(layer, pass, &io);
+        which = 1 - which;
+    }
+}
+
+double fl_net_step(struct fl_net *net, const float *x, const int32_t *y, size_t batch,
+                   fl_net_update_cb update, void *ctx)
+{
+    const struct fl__pass pass = {.batch = batch,
+                                  .params = net->params,
+                                  .update = update,
+                                  .ctx = ctx,
+                                  .scratch = net->scratch};
+    struct view views[FL_NET_MAX_LAYERS + 1];
+    const struct view *logits = &views[net->n_layers];
+    double loss;
+
+    FL_REQUIRE(batch >= 1 && batch <= net->max_batch);
+    forward(net, &pass, x, views);
+    loss = fl__softmax_ce(logits->data, logits->ld, y, batch, net->classes, 1.0f / (float)batch,
+                          net->grads[0], NULL);
+    backward(net, &pass, views);
+    return loss / (double)batch;
+}
+
+void fl_net_evaluate(struct fl_net *net, const float *x, const int32_t *y, size_t n,
+                     double *ret_loss_sum, size_t *ret_correct)
+{
+    const struct fl__pass pass = {.batch = n, .params = net->params, .scratch = net->scratch};
+    struct view views[FL_NET_MAX_LAYERS + 1];
+    const struct view *logits = &views[net->n_layers];
+
+    FL_REQUIRE(n <= net->max_batch);
+    forward(net, &pass, x, views);
+    *ret_loss_sum = fl__softmax_ce(logits->data, logits->ld, y, n, net->classes, 0.0f,
+                                   /* dz= */ NULL, ret_correct);
+}
+
+/* The update that only remembers. */
+static void copy_gradient(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+{
+    float *all = ctx;
+
+    (void)params;
+    (void)memcpy(all + offset, grad, n * sizeof(*grad));
+}
+
+double fl_net_gradient(struct fl_net *net, const float *x, const int32_t *y, size_t batch,
+                       float *grad)
+{
+    (void)memset(grad, 0, net->n_block * sizeof(*grad));
+    return fl_net_step(net, x, y, batch, copy_gradient, grad);
+}

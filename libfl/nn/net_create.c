@@ -1,0 +1,295 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/log.h"
+#include "libfl/nn/net_impl.h"
+#include "libfl/num/dense.h"
+#include "libfl/num/gemm.h"
+
+/*
+ * A description may come from a peer: more than 2^28 parameters (1 GiB) or 2 GiB with the
+ * activations are refused before memory is taken.
+ */
+#define MAX_PARAMS ((uint64_t)1 << 28)
+#define MAX_FLOATS ((uint64_t)1 << 29)
+#define MAX_INPUT  ((uint64_t)1 << 24)
+#define MAX_BATCH  ((size_t)1 << 20)
+/* Characters of a layer's text that are repeated in an error message. */
+#define TEXT_MAX 64
+/* Cache line and widest vector. */
+#define ALIGNMENT 64
+
+static const struct fl__layer_ops *const kinds[] = {
+    &fl__layer_dense,
+    &fl__layer_flatten,
+    &fl__layer_relu,
+};
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+/* Length of the first word. */
+static size_t word_len(const char *text)
+{
+    return strcspn(text, " \t");
+}
+
+static int unknown_layer(const char *text, struct fl_err *err)
+{
+    const char *words[N_KINDS];
+    const char *nearest;
+    char known[256] = "";
+    char word[32] = "";
+    size_t len = word_len(text);
+    size_t used = 0;
+    size_t i;
+
+    for (i = 0; i < N_KINDS; i++) {
+        int n = snprintf(known + used, sizeof(known) - used, "%s'%s'", i == 0 ? "" : ", ",
+                         kinds[i]->usage);
+
+        used += n > 0 && used + (size_t)n < sizeof(known) ? (size_t)n : 0;
+        words[i] = kinds[i]->word;
+    }
+    if (len < sizeof(word)) {
+        (void)memcpy(word, text, len);
+    }
+    nearest = fl_str_nearest(word, words, N_KINDS);
+    return fl_err_set(err, FL_ECONF, "unknown layer%s%s%s; known are %s",
+                      nearest != NULL ? ", did you mean '" : "", nearest != NULL ? nearest : "",
+                      nearest != NULL ? "'?" : "", known);
+}
+
+static int parse_layer(struct fl__layer *layer, const char *text, struct fl_err *err)
+{
+    size_t len = word_len(text);
+    const char *args = text + len + strspn(text + len, " \t");
+    size_t i;
+    int rv;
+
+    for (i = 0; i < N_KINDS; i++) {
+        if (strlen(kinds[i]->word) == len && strncmp(kinds[i]->word, text, len) == 0) {
+            layer->ops = kinds[i];
+            rv = layer->ops->parse(layer, args, err);
+            return rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "expected '%s'", layer->ops->usage);
+        }
+    }
+    return unknown_layer(text, err);
+}
+
+/* "layer 3 'dense x': …"; a peer's text is quoted. */
+static int name_layer(size_t i, const char *text, int rv, struct fl_err *err)
+{
+    char quoted[TEXT_MAX * 2];
+
+    return fl_err_wrap(err, rv, "layer %zu %s", i + 1,
+                       fl_log_quote(quoted, sizeof(quoted), text, strlen(text)));
+}
+
+static int check_input(const struct fl_net_spec *spec, struct fl__shape *ret, struct fl_err *err)
+{
+    uint64_t count = 1;
+    size_t i;
+
+    if (spec->n_input != 1 && spec->n_input != 3) {
+        return fl_err_set(err, FL_ECONF,
+                          "the input has %zu dimensions; expected one number or channels, height, "
+                          "width",
+                          spec->n_input);
+    }
+    for (i = 0; i < spec->n_input; i++) {
+        if (spec->input[i] == 0 || spec->input[i] > MAX_INPUT) {
+            return fl_err_set(err, FL_ECONF, "input dimension %zu is %zu; expected 1 to 2^24",
+                              i + 1, spec->input[i]);
+        }
+        count *= spec->input[i];
+        if (count > MAX_INPUT) {
+            return fl_err_set(err, FL_ECONF, "the input has more than 2^24 numbers");
+        }
+    }
+    *ret = spec->n_input == 1
+               ? (struct fl__shape){.c = spec->input[0], .h = 1, .w = 1, .flat = true}
+               : (struct fl__shape){.c = spec->input[0], .h = spec->input[1], .w = spec->input[2]};
+    return FL_OK;
+}
+
+static int parse_layers(struct fl_net *net, const struct fl_net_spec *spec, struct fl_err *err)
+{
+    size_t i;
+    int rv;
+
+    for (i = 0; i < spec->n_layers; i++) {
+        rv = parse_layer(&net->layers[i], spec->layers[i], err);
+        if (rv != FL_OK) {
+            return name_layer(i, spec->layers[i], rv, err);
+        }
+    }
+    if (net->layers[net->n_layers - 1].ops != &fl__layer_dense) {
+        rv =
+            fl_err_set(err, FL_ECONF, "the last layer must be dense, as wide as there are classes");
+        return name_layer(net->n_layers - 1, spec->layers[net->n_layers - 1], rv, err);
+    }
+    return FL_OK;
+}
+
+/* 1 for the first layer of its kind: "fc1", "fc2". */
+static size_t index_of_kind(const struct fl_net *net, size_t i)
+{
+    size_t index = 1;
+    size_t j;
+
+    for (j = 0; j < i; j++) {
+        index += net->layers[j].ops == net->layers[i].ops;
+    }
+    return index;
+}
+
+/* Shapes from the bottom up, then each layer's place in the layout and the block. */
+static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, struct fl__shape shape,
+                        struct fl_err *err)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    net->inputs = fl__shape_count(&shape);
+    net->first = net->n_layers;
+    for (i = 0; i < net->n_layers; i++) {
+        struct fl__layer *layer = &net->layers[i];
+        struct fl__layer *next = i + 1 < net->n_layers ? &net->layers[i + 1] : NULL;
+
+        layer->in = shape;
+        rv = layer->ops->shape(layer, next, err);
+        if (rv == FL_OK && layer->ops->params != NULL) {
+            net->first = net->first < i ? net->first : i;
+            layer->offset = net->n_block;
+            rv = layer->ops->params(layer, net->layout, index_of_kind(net, i), err);
+            net->n_block += layer->n_block;
+        }
+        if (rv == FL_OK && fl_layout_count(net->layout) > MAX_PARAMS) {
+            rv = fl_err_set(err, FL_ECONF, "the network has more than 2^28 parameters");
+        }
+        if (rv != FL_OK) {
+            return name_layer(i, spec->layers[i], rv == FL_ENOMEM ? rv : FL_ECONF, err);
+        }
+        shape = layer->out;
+    }
+    net->classes = shape.c;
+    if (net->classes < 2) {
+        rv = fl_err_set(err, FL_ECONF, "a network needs at least two classes");
+        return name_layer(net->n_layers - 1, spec->layers[net->n_layers - 1], rv, err);
+    }
+    return fl_layout_finish(net->layout, err);
+}
+
+/* Hands out pieces of one aligned block: first counted, then given. */
+struct arena {
+    float *base; /* NULL while counting */
+    uint64_t used;
+};
+
+static float *take(struct arena *arena, uint64_t n)
+{
+    float *p = arena->base != NULL ? arena->base + arena->used : NULL;
+
+    /* Slack behind each piece, for kernels that read full vectors. */
+    arena->used += (n + FL_DENSE_SLACK + 15) / 16 * 16;
+    return p;
+}
+
+static void lay_out(struct fl_net *net, struct arena *arena)
+{
+    uint64_t widest = 16;
+    uint64_t scratch = 16;
+    size_t i;
+
+    net->params = take(arena, net->n_block);
+    for (i = 0; i < net->n_layers; i++) {
+        struct fl__layer *layer = &net->layers[i];
+
+        layer->ldy = fl_dense_stride(fl__shape_count(&layer->out));
+        widest = layer->ldy > widest ? layer->ldy : widest;
+        scratch = layer->n_scratch > scratch ? layer->n_scratch : scratch;
+        if (!layer->skip) {
+            layer->y = take(arena, (uint64_t)net->max_batch * layer->ldy);
+        }
+    }
+    net->scratch = take(arena, scratch);
+    net->grads[0] = take(arena, (uint64_t)net->max_batch * widest);
+    net->grads[1] = take(arena, (uint64_t)net->max_batch * widest);
+}
+
+static int take_memory(struct fl_net *net, struct fl_err *err)
+{
+    struct arena arena = {0};
+
+    lay_out(net, &arena);
+    if (arena.used > MAX_FLOATS) {
+        return fl_err_set(err, FL_ECONF, "the network needs more than 2 GiB for batches of %zu",
+                          net->max_batch);
+    }
+    net->memory = aligned_alloc(ALIGNMENT, (size_t)arena.used * sizeof(float));
+    if (net->memory == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "the network needs %llu MB",
+                          (unsigned long long)(arena.used * sizeof(float) >> 20));
+    }
+    /* Zero: padding stays so, and slack is finite. */
+    (void)memset(net->memory, 0, (size_t)arena.used * sizeof(float));
+    arena = (struct arena){.base = net->memory};
+    lay_out(net, &arena);
+    return FL_OK;
+}
+
+int fl_net_create(const struct fl_net_spec *spec, size_t max_batch, struct fl_net **ret,
+                  struct fl_err *err)
+{
+    struct fl__shape input;
+    struct fl_net *net = NULL;
+    int rv = check_input(spec, &input, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (spec->n_layers == 0 || spec->n_layers > FL_NET_MAX_LAYERS) {
+        return fl_err_set(err, FL_ECONF, "a network has 1 to %d layers, not %zu", FL_NET_MAX_LAYERS,
+                          spec->n_layers);
+    }
+    if (max_batch == 0 || max_batch > MAX_BATCH) {
+        return fl_err_set(err, FL_ECONF, "the batch size is %zu; expected 1 to 2^20", max_batch);
+    }
+    net = calloc(1, sizeof(*net));
+    if (net == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    net->max_batch = max_batch;
+    net->n_layers = spec->n_layers;
+    net->layers = calloc(spec->n_layers, sizeof(*net->layers));
+    rv = net->layers == NULL ? FL_ENOMEM : fl_layout_create(&net->layout);
+    if (rv != FL_OK) {
+        (void)fl_err_set(err, rv, "%s", fl_strerror(rv));
+    } else {
+        rv = parse_layers(net, spec, err);
+    }
+    if (rv == FL_OK) {
+        rv = shape_layers(net, spec, input, err);
+    }
+    if (rv == FL_OK) {
+        rv = take_memory(net, err);
+    }
+    if (rv != FL_OK) {
+        fl_net_free(net);
+        return rv;
+    }
+    fl_gemm_init();
+    *ret = net;
+    return FL_OK;
+}
+
+void fl_net_free(struct fl_net *net)
+{
+    if (net == NULL) {
+        return;
+    }
+    fl_layout_free(net->layout);
+    free(net->layers);
+    free(net->memory);
+    free(net);
+}

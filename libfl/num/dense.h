@@ -1,0 +1,53 @@
+#ifndef FL_NUM_DENSE_H
+#define FL_NUM_DENSE_H
+
+/*
+ * Dense layers: y = x W + b, its gradients, and ReLU on the way out.
+ *
+ *     x[batch][in]  row stride ldx     w[in][out]  contiguous     bias[out]
+ *     y[batch][out] row stride ldy     dy as y, dx as x
+ *
+ * Own activations (y, dy and the dx of all but the raw input) have the stride
+ * fl_dense_stride(n) and are aligned to 64 bytes. The columns n..stride of a gradient are
+ * zero: whoever writes dy or dx keeps them so. Those of y are anything finite.
+ * Kernels may read, never write, up to FL_DENSE_SLACK floats behind w and the last row
+ * of any operand; the memory must be there, and finite.
+ *
+ * Purity: no allocation, no state. The same shapes on the same machine give the same bits.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define FL_DENSE_SLACK 16
+
+/* Row stride for rows of n floats: the next multiple of 16. */
+size_t fl_dense_stride(size_t n);
+/* Floats of scratch that fl_dense_backward_weights() needs. */
+size_t fl_dense_scratch(size_t out);
+
+/* y = x W + bias, then max(y, 0) when `relu`. */
+void fl_dense_forward(float *y, size_t ldy, const float *x, size_t ldx, const float *w,
+                      const float *bias, size_t batch, size_t in, size_t out, bool relu);
+/* dx = dy W^T; the columns in..lddx of dx become zero. */
+void fl_dense_backward_data(float *dx, size_t lddx, const float *dy, size_t lddy, const float *w,
+                            size_t batch, size_t in, size_t out);
+/*
+ * `grad` holds the n floats of dW from `offset` on, valid for the call. Blocks come in
+ * rising order and cover dW once.
+ */
+typedef void (*fl_dense_update_cb)(void *ctx, size_t offset, size_t n, const float *grad);
+/*
+ * dW = x^T dy, block by block: rows that fill about 24 KB of `scratch` (aligned to 64
+ * bytes, fl_dense_scratch() floats), so that the update finds them in the first-level
+ * cache and no gradient array exists.
+ */
+void fl_dense_backward_weights(const float *x, size_t ldx, const float *dy, size_t lddy,
+                               size_t batch, size_t in, size_t out, float *scratch,
+                               fl_dense_update_cb update, void *ctx);
+/* db[j] = sum over the batch of dy[.][j], rows in rising order. */
+void fl_dense_backward_bias(float *db, const float *dy, size_t lddy, size_t batch, size_t out);
+/* dy = y > 0 ? dy : 0, for the rows that forward with `relu` made. */
+void fl_relu_backward(float *dy, size_t lddy, const float *y, size_t ldy, size_t batch, size_t n);
+
+#endif
