@@ -1,0 +1,450 @@
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/lib/ends.h"
+
+/* Echo. */
+
+static const struct {
+    const char *listen_on; /* NULL: a unix socket. */
+    size_t len;
+    size_t run;
+    int small_buffers;
+} echoes[] = {
+    {"127.0.0.1:0", 1, 0, 0},
+    {"127.0.0.1:0", 16383, 0, 0},
+    {"127.0.0.1:0", 16384, 0, 0},
+    {"127.0.0.1:0", 16385, 0, 0},
+    {"127.0.0.1:0", 100001, 1000, 0},
+    {"127.0.0.1:0", 8 * 1024 * 1024 + 3, 0, 0},
+    {"127.0.0.1:0", 8 * 1024 * 1024 + 3, 16384, 0},
+    /* Every write is cut somewhere. */
+    {"127.0.0.1:0", 1000003, 777, 4096},
+    {"127.0.0.1:0", 1000003, 0, 4096},
+    {"*:0", 1000, 0, 0},
+    {"localhost:0", 1000, 0, 0},
+    {NULL, 1, 0, 0},
+    {NULL, 100001, 1000, 0},
+    {NULL, 8 * 1024 * 1024 + 3, 0, 0},
+    {NULL, 1000003, 777, 4096},
+};
+
+START_TEST(what_is_sent_comes_back_whole)
+{
+    struct world world = {.done = ends_client_has_all, .small_buffers = echoes[_i].small_buffers};
+    size_t len = echoes[_i].len;
+    uint8_t *bytes = ends_random_bytes(len);
+    char path[64];
+    struct end *client;
+    unsigned i;
+
+    ends_begin(&world, echoes[_i].listen_on != NULL ? echoes[_i].listen_on
+                                                    : ends_unix_address(path, sizeof(path)));
+    for (i = 0; i < ENDS; i += CLIENT) {
+        world.end[i].in = malloc(len);
+        world.end[i].in_cap = len;
+        world.end[i].run = echoes[_i].run;
+    }
+    world.end[0].echo = true;
+    client = &world.end[CLIENT];
+    client->out = bytes;
+    client->out_len = len;
+    (void)ends_dial(&world, CLIENT, world.address, 5000);
+    fl_loop_run(world.loop);
+    ck_assert_uint_eq(client->opened, 1);
+    ck_assert_mem_eq(client->in, bytes, len);
+    ck_assert_int_eq(strncmp(fl_conn_peer(world.end[0].conn),
+                             echoes[_i].listen_on != NULL ? "127.0.0.1:" : "unix", 4),
+                     0);
+    if (echoes[_i].listen_on != NULL) {
+        ck_assert_str_eq(fl_conn_peer(client->conn), world.address);
+    }
+    ends_end(&world);
+    free(bytes);
+}
+END_TEST
+
+/* Closing. */
+
+static const char *const closers[] = {"on_open", "on_data", "on_wake", "output", "sent"};
+
+START_TEST(closing_from_any_callback_ends_with_one_on_close)
+{
+    struct world world = {.done = ends_both_closed};
+    struct end *client;
+
+    ends_begin(&world, "127.0.0.1:0");
+    world.end[0].out = (const uint8_t *)"hello";
+    world.end[0].out_len = 5;
+    client = ends_dial(&world, CLIENT, world.address, 5000);
+    client->out = (const uint8_t *)"hello";
+    client->out_len = 5;
+    client->close_in = closers[_i];
+    fl_loop_run(world.loop);
+    ck_assert_uint_eq(client->closed, 1);
+    ck_assert_int_eq(client->code, FL_OK);
+    ck_assert_uint_eq(world.end[0].closed, 1);
+    ends_end(&world);
+}
+END_TEST
+
+START_TEST(closing_before_the_connection_stands_ends_with_on_close_alone)
+{
+    struct world world = {.done = ends_client_closed};
+    struct end *client;
+
+    ends_begin(&world, "127.0.0.1:0");
+    client = ends_dial(&world, CLIENT, world.address, 5000);
+    world.inside = true;
+    fl_conn_close(client->conn);
+    world.inside = false;
+    fl_loop_run(world.loop);
+    ck_assert_uint_eq(client->opened, 0);
+    ck_assert_int_eq(client->code, FL_OK);
+    ends_end(&world);
+}
+END_TEST
+
+START_TEST(a_code_from_output_closes_with_it)
+{
+    struct world world = {.done = ends_client_closed};
+    struct end *client;
+
+    ends_begin(&world, "127.0.0.1:0");
+    client = ends_dial(&world, CLIENT, world.address, 5000);
+    client->output_code = FL_EPROTO;
+    fl_loop_run(world.loop);
+    ck_assert_int_eq(client->code, FL_EPROTO);
+    ck_assert_ptr_nonnull(strstr(client->text, world.address));
+    ends_end(&world);
+}
+END_TEST
+
+START_TEST(a_flushed_close_sends_all_and_both_sides_end_orderly)
+{
+    struct world world = {.done = ends_both_closed, .small_buffers = 4096};
+    const size_t len = 3 * 1000 * 1000;
+    uint8_t *bytes = ends_random_bytes(len);
+
+    ends_begin(&world, "127.0.0.1:0");
+    world.end[0].out = bytes;
+    world.end[0].out_len = len;
+    world.end[0].close_in = "on_wake";
+    world.end[0].flush = true;
+    world.end[CLIENT].in = malloc(len);
+    world.end[CLIENT].in_cap = len;
+    (void)ends_dial(&world, CLIENT, world.address, 5000);
+    fl_loop_run(world.loop);
+    ck_assert_uint_eq(world.end[CLIENT].in_len, len);
+    ck_assert_mem_eq(world.end[CLIENT].in, bytes, len);
+    ck_assert_int_eq(world.end[CLIENT].code, FL_OK);
+    ck_assert_int_eq(world.end[0].code, FL_OK);
+    ends_end(&world);
+    free(bytes);
+}
+END_TEST
+
+static bool has_begun(struct world *world)
+{
+    return world->end[0].in_len > 0;
+}
+
+static bool first_closed(struct world *world)
+{
+    return world->end[0].closed > 0;
+}
+
+static bool woken_often(struct world *world)
+{
+    return world->end[0].woken == 11;
+}
+
+static void flush_close_later(void *arg)
+{
+    struct end *end = arg;
+
+    fl_conn_close_flushed(end->conn, 50);
+}
+
+static void close_flushed_when_accepted(struct world *world)
+{
+    struct fl_timer *timer = NULL;
+
+    ck_assert_int_eq(fl_timer_create(world->loop, flush_close_later, &world->end[0], &timer),
+                     FL_OK);
+    fl_timer_start(timer, 10);
+    fl_loop_run(world->loop);
+    fl_timer_close(timer);
+}
+
+START_TEST(a_peer_that_never_reads_cannot_hold_a_flushed_close)
+{
+    struct world world = {.done = first_closed};
+    int fd;
+
+    ends_begin(&world, "127.0.0.1:0");
+    fd = ends_raw_client(&world);
+    world.end[0].endless = true;
+    close_flushed_when_accepted(&world);
+    ck_assert_int_eq(world.end[0].code, FL_ETIMEOUT);
+    ck_assert_ptr_nonnull(strstr(world.end[0].text, "unsent"));
+    (void)close(fd);
+    ends_end(&world);
+}
+END_TEST
+
+START_TEST(a_flushed_close_waits_for_the_peer_to_close_too)
+{
+    struct world world = {.done = first_closed};
+    char got[8];
+    int fd;
+
+    ends_begin(&world, "127.0.0.1:0");
+    fd = ends_raw_client(&world);
+    world.end[0].out = (const uint8_t *)"bye";
+    world.end[0].out_len = 3;
+    world.end[0].close_in = "on_wake";
+    world.end[0].flush = true;
+    while (world.end[0].sent < 3) {
+        (void)uv_run(&world.loop->uv, UV_RUN_NOWAIT);
+    }
+    (void)uv_run(&world.loop->uv, UV_RUN_NOWAIT);
+    ck_assert_int_eq(read(fd, got, sizeof(got)), 3);
+    ck_assert_int_eq(read(fd, got, sizeof(got)), 0);
+    /* To a socket that was closed already, the second write would fail. */
+    ck_assert_int_eq(write(fd, "late", 4), 4);
+    ck_assert_int_eq(write(fd, "late", 4), 4);
+    (void)uv_run(&world.loop->uv, UV_RUN_NOWAIT);
+    ck_assert_uint_eq(world.end[0].closed, 0);
+    ck_assert_uint_eq(world.end[0].in_len, 0);
+    (void)close(fd);
+    fl_loop_run(world.loop);
+    ck_assert_int_eq(world.end[0].code, FL_OK);
+    ends_end(&world);
+}
+END_TEST
+
+START_TEST(waking_from_on_wake_gets_its_turn_without_any_event)
+{
+    struct world world = {.done = woken_often};
+    int fd;
+
+    ends_begin(&world, "127.0.0.1:0");
+    fd = ends_raw_client(&world);
+    world.end[0].rewakes = 10;
+    fl_loop_run(world.loop);
+    (void)close(fd);
+    ends_end(&world);
+}
+END_TEST
+
+START_TEST(a_peer_that_never_closes_cannot_hold_a_flushed_close)
+{
+    struct world world = {.done = first_closed};
+    char got[8];
+    int fd;
+
+    ends_begin(&world, "127.0.0.1:0");
+    fd = ends_raw_client(&world);
+    world.end[0].out = (const uint8_t *)"bye";
+    world.end[0].out_len = 3;
+    /* Unread bytes at close() would turn our FIN into a reset, and "bye" might be lost. */
+    ck_assert_int_eq(write(fd, "unasked", 7), 7);
+    close_flushed_when_accepted(&world);
+    ck_assert_int_eq(world.end[0].code, FL_OK);
+    ck_assert_int_eq(read(fd, got, sizeof(got)), 3);
+    ck_assert_int_eq(read(fd, got, sizeof(got)), 0);
+    (void)close(fd);
+    ends_end(&world);
+}
+END_TEST
+
+START_TEST(a_flushed_close_hears_the_peer_although_it_was_paused)
+{
+    struct world world = {.done = has_begun};
+
+    ends_begin(&world, "127.0.0.1:0");
+    world.end[CLIENT].out = (const uint8_t *)"hello";
+    world.end[CLIENT].out_len = 5;
+    (void)ends_dial(&world, CLIENT, world.address, 5000);
+    fl_loop_run(world.loop);
+    world.done = ends_both_closed;
+    fl_conn_pause(world.end[0].conn, true);
+    fl_conn_close_flushed(world.end[0].conn, 60000);
+    fl_loop_run(world.loop);
+    ck_assert_int_eq(world.end[0].code, FL_OK);
+    ends_end(&world);
+}
+END_TEST
+
+START_TEST(a_reset_by_the_peer_is_told)
+{
+    struct world world = {.done = first_closed};
+    struct linger linger = {.l_onoff = 1, .l_linger = 0};
+    int fd;
+
+    ends_begin(&world, "127.0.0.1:0");
+    fd = ends_raw_client(&world);
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+    (void)close(fd);
+    fl_loop_run(world.loop);
+    ck_assert_int_eq(world.end[0].code, FL_EUNAVAIL);
+    ck_assert_msg(strstr(world.end[0].text, "connection reset") != NULL ||
+                      strstr(world.end[0].text, "not connected") != NULL,
+                  "%s", world.end[0].text);
+    ends_end(&world);
+}
+END_TEST
+
+START_TEST(an_orderly_end_of_the_peer_is_no_error)
+{
+    struct world world = {.done = first_closed};
+    int fd;
+
+    ends_begin(&world, "127.0.0.1:0");
+    fd = ends_raw_client(&world);
+    ck_assert_int_eq(write(fd, "abc", 3), 3);
+    (void)close(fd);
+    fl_loop_run(world.loop);
+    ck_assert_int_eq(world.end[0].code, FL_OK);
+    ck_assert_uint_eq(world.end[0].in_len, 3);
+    ends_end(&world);
+}
+END_TEST
+
+/* Fairness and backpressure. */
+
+static bool small_one_has_all(struct world *world)
+{
+    return world->end[2].in_len == 5;
+}
+
+START_TEST(an_endless_sender_leaves_the_others_their_turn)
+{
+    struct world world = {.done = small_one_has_all};
+
+    ends_begin(&world, "127.0.0.1:0");
+    world.end[CLIENT].endless = true;
+    world.end[1].out = (const uint8_t *)"hello";
+    world.end[1].out_len = 5;
+    (void)ends_dial(&world, CLIENT, world.address, 5000);
+    (void)ends_dial(&world, 2, world.address, 5000);
+    fl_loop_run(world.loop);
+    ck_assert_uint_gt(world.end[0].in_len, 0);
+    ends_end(&world);
+}
+END_TEST
+
+static bool got_a_lot(struct world *world)
+{
+    return world->end[0].in_len > 32 * 1024 * 1024;
+}
+
+START_TEST(one_turn_sends_no_more_than_its_share)
+{
+    /* A unix socket takes as much at once as its buffer is large. */
+    struct world world = {.done = has_begun, .small_buffers = 16 * 1024 * 1024};
+    struct end *client = &world.end[CLIENT];
+    char path[64];
+    size_t before;
+
+    ends_begin(&world, ends_unix_address(path, sizeof(path)));
+    client->endless = true;
+    (void)ends_dial(&world, CLIENT, world.address, 5000);
+    fl_loop_run(world.loop);
+    world.done = NULL;
+    while (!got_a_lot(&world)) {
+        before = client->sent;
+        (void)uv_run(&world.loop->uv, UV_RUN_NOWAIT);
+        ck_assert_uint_le(client->sent - before, FL__TURN_BYTES + 256 * 1024);
+    }
+    ends_end(&world);
+}
+END_TEST
+
+/* Turns without waiting until many of them moved no byte. */
+static void run_until_stuck(struct world *world)
+{
+    size_t last = SIZE_MAX;
+    unsigned quiet = 0;
+
+    while (quiet < 1000) {
+        (void)uv_run(&world->loop->uv, UV_RUN_NOWAIT);
+        quiet = world->end[CLIENT].sent == last ? quiet + 1 : 0;
+        last = world->end[CLIENT].sent;
+    }
+    ck_assert_uint_gt(world->end[CLIENT].conn->writing, 0);
+}
+
+START_TEST(a_paused_connection_gets_nothing_until_it_goes_on)
+{
+    struct world world = {.done = has_begun};
+    size_t before;
+
+    ends_begin(&world, "127.0.0.1:0");
+    (void)ends_dial(&world, CLIENT, world.address, 5000);
+    world.end[CLIENT].endless = true;
+    fl_loop_run(world.loop);
+    world.done = NULL;
+    fl_conn_pause(world.end[0].conn, true);
+    before = world.end[0].in_len;
+    run_until_stuck(&world);
+    ck_assert_uint_eq(world.end[0].in_len, before);
+    /* A full socket does not keep on_wake away. */
+    world.end[CLIENT].woken = 0;
+    fl_conn_wake(world.end[CLIENT].conn);
+    (void)uv_run(&world.loop->uv, UV_RUN_NOWAIT);
+    ck_assert_uint_eq(world.end[CLIENT].woken, 1);
+    ck_assert_uint_eq(world.end[0].in_len, before);
+    /* However much has piled up, one turn takes its share only. */
+    fl_conn_pause(world.end[0].conn, false);
+    while (!got_a_lot(&world)) {
+        before = world.end[0].in_len;
+        (void)uv_run(&world.loop->uv, UV_RUN_NOWAIT);
+        ck_assert_uint_lt(world.end[0].in_len - before, FL__TURN_BYTES + FL__READ_BYTES);
+    }
+    ends_end(&world);
+}
+END_TEST
+
+START_TEST(an_idle_connection_costs_less_than_two_kib)
+{
+    ck_assert_uint_lt(sizeof(struct fl_conn), 2048);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("net_conn");
+    TCase *tc = tcase_create("net_conn");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_loop_test(tc, what_is_sent_comes_back_whole, 0,
+                        (int)(sizeof(echoes) / sizeof(echoes[0])));
+    tcase_add_loop_test(tc, closing_from_any_callback_ends_with_one_on_close, 0,
+                        (int)(sizeof(closers) / sizeof(closers[0])));
+    tcase_add_test(tc, closing_before_the_connection_stands_ends_with_on_close_alone);
+    tcase_add_test(tc, a_code_from_output_closes_with_it);
+    tcase_add_test(tc, a_flushed_close_sends_all_and_both_sides_end_orderly);
+    tcase_add_test(tc, a_peer_that_never_reads_cannot_hold_a_flushed_close);
+    tcase_add_test(tc, a_flushed_close_waits_for_the_peer_to_close_too);
+    tcase_add_test(tc, waking_from_on_wake_gets_its_turn_without_any_event);
+    tcase_add_test(tc, a_peer_that_never_closes_cannot_hold_a_flushed_close);
+    tcase_add_test(tc, a_flushed_close_hears_the_peer_although_it_was_paused);
+    tcase_add_test(tc, a_reset_by_the_peer_is_told);
+    tcase_add_test(tc, an_orderly_end_of_the_peer_is_no_error);
+    tcase_add_test(tc, an_endless_sender_leaves_the_others_their_turn);
+    tcase_add_test(tc, one_turn_sends_no_more_than_its_share);
+    tcase_add_test(tc, a_paused_connection_gets_nothing_until_it_goes_on);
+    tcase_add_test(tc, an_idle_connection_costs_less_than_two_kib);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
