@@ -1,0 +1,86 @@
+#ifndef FL_DATA_PARTITION_H
+#define FL_DATA_PARTITION_H
+
+/*
+ * Splitting a data set among clients (ALGORITHMS 11): from labels to a list of samples
+ * per client. Pure functions of labels, options and seed; the same on every machine.
+ *
+ * A method is a row of one table, with its options, so that the command line, its help
+ * and the checks follow by themselves when a method is added.
+ *
+ * Threading: no state.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libfl/base/err.h"
+
+#define FL_PARTITION_MAX_CLIENTS ((size_t)1000000)
+
+/* Owner lists: client k has items[start[k]] … items[start[k + 1] - 1], in rising order. */
+struct fl_partition {
+    size_t n_clients;
+    size_t *start;   /* n_clients + 1 */
+    uint32_t *items; /* numbers of samples, none twice */
+};
+
+/* What the methods can be told; each uses the fields that its options name. */
+struct fl_partition_conf {
+    size_t n_clients;
+    uint64_t seed;
+    uint64_t samples; /* per client; 0: all of them, shared equally */
+    uint64_t shards_per_client;
+    double alpha;         /* concentration of the Dirichlet distribution */
+    uint64_t min_samples; /* that every client must get */
+};
+
+enum fl_partition_option_type { FL_PARTITION_COUNT, FL_PARTITION_REAL };
+
+/* One option: a field of the conf (uint64_t or double) with its name, range and default. */
+struct fl_partition_option {
+    const char *name; /* as on the command line, without dashes; NULL ends a list */
+    const char *help;
+    enum fl_partition_option_type type;
+    size_t offset;
+    double min, max, def;
+};
+
+struct fl_partition_ops {
+    const char *name;
+    const char *help;
+    const struct fl_partition_option *options;
+    /* Checked by fl_partition_make(): 1 <= n_clients, every label in [0, classes). */
+    int (*make)(const struct fl_partition_conf *conf, const int32_t *y, size_t n, size_t classes,
+                struct fl_partition *ret, struct fl_err *err);
+};
+
+/* Row `i` of the table, or NULL past its end; the row of that name, or NULL. */
+const struct fl_partition_ops *fl_partition_at(size_t i);
+const struct fl_partition_ops *fl_partition_find(const char *name);
+
+/* The defaults of all options of all methods; n_clients and seed are 0. */
+void fl_partition_conf_init(struct fl_partition_conf *conf);
+/* Set a field from text. FL_EINVAL, FL_ERANGE with a message that says what is expected. */
+FL_MUST_CHECK int fl_partition_option_set(const struct fl_partition_option *option,
+                                          struct fl_partition_conf *conf, const char *text,
+                                          struct fl_err *err);
+
+/*
+ * Share samples 0 … n - 1 with labels `y` out. Borrows all. FL_ERANGE when it cannot be done
+ * (too few samples, a minimum that no draw meets), FL_ENOMEM. Every client gets at least one
+ * sample. On success the caller calls fl_partition_done().
+ */
+FL_MUST_CHECK int fl_partition_make(const struct fl_partition_ops *ops,
+                                    const struct fl_partition_conf *conf, const int32_t *y,
+                                    size_t n, size_t classes, struct fl_partition *ret,
+                                    struct fl_err *err);
+void fl_partition_done(struct fl_partition *part);
+
+static inline size_t fl_partition_count(const struct fl_partition *part, size_t client)
+{
+    return part->start[client + 1] - part->start[client];
+}
+
+#endif
