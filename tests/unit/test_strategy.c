@@ -1,0 +1,336 @@
+#include <check.h>
+#include <stdlib.h>
+
+#include "libfl/strategy/strategy.h"
+#include "tests/unit/strategy_fixture.h"
+
+/* Loads "algorithm" and "strategy" of a YAML text. */
+static int load(const char *yaml, struct fl_strategy **ret, struct fl_err *err)
+{
+    struct fl_conf_doc *doc = NULL;
+    const struct fl_conf_node *root;
+    int rv;
+
+    ck_assert_msg(fl_conf_parse("fl.yaml", yaml, strlen(yaml), &doc, err) == FL_OK, "%s", err->msg);
+    root = fl_conf_root(doc);
+    rv = fl_strategy_load(doc, fl_conf_get(root, "algorithm"), fl_conf_get(root, "strategy"), ret,
+                          err);
+    fl_conf_free(doc);
+    return rv;
+}
+
+START_TEST(every_slot_has_policies_with_documented_options)
+{
+    const struct fl_policy *const *p = fl_strategy_policies((enum fl_slot)_i);
+
+    ck_assert_ptr_nonnull(p[0]);
+    for (; *p != NULL; p++) {
+        const struct fl_opt_spec *spec;
+        struct fl_options *o = NULL;
+
+        ck_assert_str_ne((*p)->name, "");
+        ck_assert_str_ne((*p)->help, "");
+        ck_assert_str_ne((*p)->source, "");
+        ck_assert_ptr_nonnull((*p)->options);
+        for (spec = (*p)->options; spec->name != NULL; spec++) {
+            ck_assert_msg(spec->help != NULL && strlen(spec->help) > 10, "%s.%s has no help",
+                          (*p)->name, spec->name);
+            ck_assert_msg(spec->help[strlen(spec->help) - 1] == '.', "%s.%s: a sentence ends",
+                          (*p)->name, spec->name);
+            ck_assert_ptr_nonnull(spec->def);
+        }
+        /* Defaults pass their own ranges. */
+        ck_assert_int_eq(fl_options_create((*p)->options, &o), FL_OK);
+        for (spec = (*p)->options; spec->name != NULL; spec++) {
+            ck_assert_int_eq(fl_options_set(o, spec->name, spec->def, NULL), FL_OK);
+        }
+        ck_assert((*p)->check == NULL || (*p)->check(o, NULL) == FL_OK);
+        fl_options_free(o);
+    }
+}
+END_TEST
+
+START_TEST(every_preset_loads_from_yaml_and_fits_together)
+{
+    const struct fl_preset *p;
+    size_t n = 0;
+
+    for (p = fl_strategy_presets(); p->name != NULL; p++, n++) {
+        struct fl_strategy *s = NULL;
+        struct fl_err err = {0};
+        char yaml[100];
+
+        (void)snprintf(yaml, sizeof(yaml), "algorithm: %s\n", p->name);
+        ck_assert_msg(load(yaml, &s, &err) == FL_OK, "%s", err.msg);
+        ck_assert_str_eq(s->algorithm, p->name);
+        ck_assert_str_ne(p->help, "");
+        ck_assert_str_ne(p->source, "");
+        fl_strategy_free(s);
+    }
+    ck_assert_uint_eq(n, 7);
+}
+END_TEST
+
+START_TEST(presets_fill_the_slots_as_in_the_table)
+{
+    static const struct {
+        const char *name, *selection, *fraction, *solver, *upload, *aggregate;
+    } rows[] = {
+        {"fedavg", "uniform", "constant", "sgd", "full", "mean"},
+        {"fedprox", "uniform", "constant", "prox", "full", "mean"},
+        {"fedavgm", "uniform", "constant", "sgd", "full", "momentum"},
+        {"adafl", "attention", "stepped", "sgd", "full", "mean"},
+        {"fedldf", "uniform", "constant", "sgd", "ldf", "mean"},
+        {"adafl+fedldf", "attention", "stepped", "sgd", "ldf", "mean"},
+        {"random_layer", "uniform", "constant", "sgd", "random_layer", "mean"},
+    };
+    struct fl_strategy *s = NULL;
+
+    ck_assert_int_eq(fl_strategy_create(rows[_i].name, &s, NULL), FL_OK);
+    ck_assert_str_eq(s->selection->policy.name, rows[_i].selection);
+    ck_assert_str_eq(s->fraction->policy.name, rows[_i].fraction);
+    ck_assert_str_eq(s->solver->policy.name, rows[_i].solver);
+    ck_assert_str_eq(s->upload->policy.name, rows[_i].upload);
+    ck_assert_str_eq(s->codec->policy.name, "float32");
+    ck_assert_str_eq(s->aggregate->policy.name, rows[_i].aggregate);
+    fl_strategy_free(s);
+}
+END_TEST
+
+START_TEST(defaults_are_those_of_the_papers)
+{
+    struct fl_strategy *s = NULL;
+
+    ck_assert_int_eq(fl_strategy_create("adafl+fedldf", &s, NULL), FL_OK);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_SELECTION], "alpha"), .9);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_SELECTION], "floor"), 0);
+    ck_assert_str_eq(fl_options_str(s->options[FL_SLOT_SELECTION], "reference"), "auto");
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "start"), .1);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "end"), .5);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "step"), .1);
+    ck_assert_int_eq(fl_options_int(s->options[FL_SLOT_FRACTION], "every"), 200);
+    ck_assert_int_eq(fl_options_int(s->options[FL_SLOT_UPLOAD], "n"), 0);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_UPLOAD], "share"), .2);
+    fl_strategy_free(s);
+    ck_assert_int_eq(fl_strategy_create("fedprox", &s, NULL), FL_OK);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_SOLVER], "mu"), .01);
+    fl_strategy_free(s);
+    ck_assert_int_eq(fl_strategy_create("fedavgm", &s, NULL), FL_OK);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_AGGREGATE], "beta"), .9);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_AGGREGATE], "server_lr"), 1);
+    fl_strategy_free(s);
+    ck_assert_int_eq(fl_strategy_create("fedldf", &s, NULL), FL_OK);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "fraction"), .4);
+    fl_strategy_free(s);
+}
+END_TEST
+
+START_TEST(nothing_configured_is_fedavg)
+{
+    struct fl_strategy *s = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(load("other: 1\n", &s, &err), FL_OK);
+    ck_assert_str_eq(s->algorithm, "fedavg");
+    ck_assert_ptr_eq(s->upload, &fl_upload_full);
+    ck_assert_int_eq(fl_strategy_distance(s), FL_DISTANCE_NONE);
+    ck_assert(!fl_strategy_needs_divergence(s));
+    fl_strategy_free(s);
+}
+END_TEST
+
+START_TEST(slots_take_a_name_or_a_map)
+{
+    struct fl_strategy *s = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_msg(load("algorithm: adafl\n"
+                       "strategy:\n"
+                       "  selection: {alpha: 0.5}\n"
+                       "  fraction: {policy: constant, fraction: 0.3}\n"
+                       "  solver: prox\n",
+                       &s, &err) == FL_OK,
+                  "%s", err.msg);
+    ck_assert_str_eq(s->algorithm, "adafl");
+    ck_assert_ptr_eq(s->selection, &fl_selection_attention);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_SELECTION], "alpha"), .5);
+    ck_assert_ptr_eq(s->fraction, &fl_fraction_constant);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "fraction"), .3);
+    ck_assert_ptr_eq(s->solver, &fl_solver_prox);
+    fl_strategy_free(s);
+    ck_assert_int_eq(load("strategy: {upload: ldf}\n", &s, &err), FL_OK);
+    ck_assert_str_eq(s->algorithm, "custom");
+    fl_strategy_free(s);
+}
+END_TEST
+
+START_TEST(mistakes_are_named_with_line_and_way_out)
+{
+    static const struct {
+        const char *yaml;
+        const char *text[3];
+    } rows[] = {
+        {"algorithm: fedldff\n", {"fl.yaml:1", "'fedldff'", "did you mean 'fedldf'"}},
+        {"algorithm: qqqqqqqqqqqqqq\n", {"fl.yaml:1", "known: fedavg, fedprox", "random_layer"}},
+        {"algorithm: [a]\n", {"fl.yaml:1", "name of an algorithm", ""}},
+        {"a: 1\nstrategy: fast\n", {"fl.yaml:2", "map from slots to policies", ""}},
+        {"strategy:\n  uplaod: ldf\n", {"fl.yaml:2", "uplaod", "upload"}},
+        {"strategy:\n  upload: ldg\n", {"fl.yaml:2", "upload policy 'ldg'", "'ldf'"}},
+        {"strategy:\n  upload: [ldf]\n", {"fl.yaml:2", "found a list", ""}},
+        {"strategy:\n  upload: {policy: [x]}\n", {"fl.yaml:2", "name of a policy", ""}},
+        {"strategy:\n  upload:\n    policy: ldf\n    shar: 1\n", {"fl.yaml:4", "shar", "share"}},
+        {"strategy:\n  upload: {policy: ldf, share: 2}\n", {"fl.yaml:2", "share", "1"}},
+        {"strategy:\n  solver: {mu: 1}\n", {"fl.yaml:2", "mu", ""}},
+        {"strategy:\n  fraction: {policy: stepped, start: 0.6}\n",
+         {"fl.yaml:", "start (0.6) is above end (0.5)", "'constant'"}},
+        {"strategy:\n  aggregate: {policy: momentum, beta: 1}\n", {"fl.yaml:", "beta", "below 1"}},
+        {"algorithm: adafl+fedldf\nstrategy:\n  selection: {reference: new}\n",
+         {"fl.yaml:", "reference 'new' does not go with upload 'ldf'", "'old' or 'auto'"}},
+        {"algorithm: adafl\nstrategy:\n  selection: {reference: new}\n  upload: random_layer\n",
+         {"fl.yaml:", "does not go with upload 'random_layer'", "partial uploads"}},
+    };
+    struct fl_strategy *s = NULL;
+    struct fl_err err = {0};
+    size_t i;
+
+    ck_assert_int_eq(load(rows[_i].yaml, &s, &err), FL_ECONF);
+    ck_assert_ptr_null(s);
+    for (i = 0; i < 3; i++) {
+        ck_assert_msg(strstr(err.msg, rows[_i].text[i]) != NULL, "'%s' is not in: %s",
+                      rows[_i].text[i], err.msg);
+    }
+}
+END_TEST
+
+START_TEST(distances_and_divergences_follow_from_the_slots)
+{
+    static const struct {
+        const char *yaml;
+        enum fl_distance distance;
+        bool divergence;
+    } rows[] = {
+        {"algorithm: fedavg\n", FL_DISTANCE_NONE, false},
+        {"algorithm: adafl\n", FL_DISTANCE_NEW, false},
+        {"algorithm: adafl\nstrategy: {selection: {reference: old}}\n", FL_DISTANCE_OLD, true},
+        {"algorithm: fedldf\n", FL_DISTANCE_NONE, true},
+        {"algorithm: adafl+fedldf\n", FL_DISTANCE_OLD, true},
+        {"algorithm: random_layer\n", FL_DISTANCE_NONE, false},
+        {"algorithm: random_layer\nstrategy: {selection: attention}\n", FL_DISTANCE_OLD, true},
+    };
+    struct fl_strategy *s = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(load(rows[_i].yaml, &s, &err), FL_OK);
+    ck_assert_int_eq(fl_strategy_distance(s), rows[_i].distance);
+    ck_assert(fl_strategy_needs_divergence(s) == rows[_i].divergence);
+    fl_strategy_free(s);
+}
+END_TEST
+
+/* Policies to come: control variates need both sides (ALGORITHMS 15.1). */
+START_TEST(what_one_slot_needs_another_must_give)
+{
+    static const char *const names[] = {"control", NULL};
+    struct fl_solver_ops solver = fl_solver_sgd;
+    struct fl_aggregate_ops aggregate = fl_aggregate_mean;
+    struct fl_strategy *s = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_strategy_create("fedavg", &s, NULL), FL_OK);
+    solver.policy.name = "controlled";
+    solver.inputs = names;
+    solver.sends = names;
+    s->solver = &solver;
+    ck_assert_int_eq(fl_strategy_check(s, &err), FL_ECONF);
+    ck_assert_str_eq(err.msg,
+                     "solver 'controlled' needs 'control' from the server, which aggregate "
+                     "'mean' does not keep: choose another aggregate policy");
+    aggregate.policy.name = "controls";
+    aggregate.state_names = names;
+    aggregate.takes = names;
+    s->aggregate = &aggregate;
+    ck_assert_int_eq(fl_strategy_check(s, &err), FL_OK);
+    s->solver = &fl_solver_sgd;
+    ck_assert_int_eq(fl_strategy_check(s, &err), FL_ECONF);
+    ck_assert_ptr_nonnull(strstr(err.msg, "solver 'sgd' does not send"));
+    fl_strategy_free(s);
+}
+END_TEST
+
+START_TEST(solvers_come_from_their_wire_form)
+{
+    struct fl_slot_option mu = {.name = "mu", .value = "0.25"};
+    struct fl_slot_option bad = {.name = "nu", .value = "0.25"};
+    const struct fl_solver_ops *ops = NULL;
+    struct fl_options *o = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_solver_by_name("prox", &mu, 1, &ops, &o, &err), FL_OK);
+    ck_assert_ptr_eq(ops, &fl_solver_prox);
+    ck_assert_double_eq(fl_options_float(o, "mu"), .25);
+    fl_options_free(o);
+    ck_assert_int_eq(fl_solver_by_name("prox", &bad, 1, &ops, &o, &err), FL_ECONF);
+    ck_assert_ptr_nonnull(strstr(err.msg, "solver 'prox'"));
+    ck_assert_int_eq(fl_solver_by_name("scaffold9", NULL, 0, &ops, &o, &err), FL_ECONF);
+    ck_assert_ptr_nonnull(strstr(err.msg, "known: sgd, prox"));
+}
+END_TEST
+
+START_TEST(codecs_come_by_name_and_number)
+{
+    const struct fl_codec_ops *ops = NULL;
+    struct fl_options *o = NULL;
+
+    ck_assert_int_eq(fl_codec_by_name("float32", NULL, 0, &ops, &o, NULL), FL_OK);
+    ck_assert_ptr_eq(ops, &fl_codec_float32);
+    fl_options_free(o);
+    ck_assert_ptr_eq(fl_codec_by_id(FL_CODEC_FLOAT32), &fl_codec_float32);
+    ck_assert_ptr_null(fl_codec_by_id(0));
+    ck_assert_ptr_null(fl_codec_by_id(-1));
+    ck_assert_ptr_null(fl_codec_by_id(99));
+}
+END_TEST
+
+START_TEST(setting_a_slot_by_hand_keeps_the_others)
+{
+    struct fl_strategy *s = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_strategy_create("adafl", &s, &err), FL_OK);
+    ck_assert_int_eq(fl_strategy_set(s, FL_SLOT_AGGREGATE, "momentum", &err), FL_OK);
+    ck_assert_ptr_eq(s->aggregate, &fl_aggregate_momentum);
+    ck_assert_ptr_eq(s->selection, &fl_selection_attention);
+    ck_assert_int_eq(fl_strategy_set(s, FL_SLOT_AGGREGATE, "momentun", &err), FL_ECONF);
+    ck_assert_ptr_nonnull(strstr(err.msg, "did you mean 'momentum'?"));
+    ck_assert_ptr_eq(s->aggregate, &fl_aggregate_momentum);
+    fl_strategy_free(s);
+    fl_strategy_free(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("strategy");
+    TCase *tc = tcase_create("all");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_loop_test(tc, every_slot_has_policies_with_documented_options, 0, FL_SLOT_COUNT);
+    tcase_add_test(tc, every_preset_loads_from_yaml_and_fits_together);
+    tcase_add_loop_test(tc, presets_fill_the_slots_as_in_the_table, 0, 7);
+    tcase_add_test(tc, defaults_are_those_of_the_papers);
+    tcase_add_test(tc, nothing_configured_is_fedavg);
+    tcase_add_test(tc, slots_take_a_name_or_a_map);
+    tcase_add_loop_test(tc, mistakes_are_named_with_line_and_way_out, 0, 15);
+    tcase_add_loop_test(tc, distances_and_divergences_follow_from_the_slots, 0, 7);
+    tcase_add_test(tc, what_one_slot_needs_another_must_give);
+    tcase_add_test(tc, solvers_come_from_their_wire_form);
+    tcase_add_test(tc, codecs_come_by_name_and_number);
+    tcase_add_test(tc, setting_a_slot_by_hand_keeps_the_others);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
