@@ -1,0 +1,282 @@
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "libfl/strategy/solver.h"
+#include "tests/unit/strategy_fixture.h"
+
+#define INPUTS  13
+#define CLASSES 4
+#define BATCH   6
+#define STEPS   25
+
+struct fixture {
+    struct fl_net *net;
+    float *start; /* exported */
+    size_t count, block;
+    float x[STEPS][BATCH * INPUTS];
+    int32_t y[STEPS][BATCH];
+};
+
+static void fixture_init(struct fixture *f)
+{
+    /* Wide enough that a range of the model is longer than a solver's chunk. */
+    static const char *const layers[] = {"dense 301", "relu", "dense 4"};
+    struct fl_net_spec spec = {.input = {INPUTS}, .n_input = 1, .layers = layers, .n_layers = 3};
+    struct fl_err err = {0};
+    struct fl_rng rng;
+    size_t s;
+    size_t i;
+
+    ck_assert_msg(fl_net_create(&spec, BATCH, &f->net, &err) == FL_OK, "%s", err.msg);
+    fl_rng_seed(&rng, 5);
+    fl_net_init(f->net, &rng);
+    f->count = fl_layout_count(fl_net_layout(f->net));
+    f->block = fl_net_block(f->net);
+    f->start = calloc(f->count, sizeof(float));
+    fl_net_get(f->net, f->start);
+    for (s = 0; s < STEPS; s++) {
+        for (i = 0; i < (size_t)BATCH * INPUTS; i++) {
+            f->x[s][i] = (float)fl_rng_normal(&rng);
+        }
+        for (i = 0; i < BATCH; i++) {
+            f->y[s][i] = (int32_t)fl_rng_below(&rng, CLASSES);
+        }
+    }
+}
+
+static void fixture_done(struct fixture *f)
+{
+    fl_net_free(f->net);
+    free(f->start);
+}
+
+/* STEPS steps of a solver from the start; returns the model, exported. */
+static float *run(struct fixture *f, const struct fl_solver_ops *ops, const char *option,
+                  const struct fl_solver_setup *how)
+{
+    struct fl_options *o = options_of(&ops->policy, option, NULL);
+    struct fl_solver_setup setup = *how;
+    struct fl_solver *solver = NULL;
+    float *model = calloc(f->count, sizeof(float));
+    size_t s;
+
+    fl_net_set(f->net, f->start);
+    setup.net = f->net;
+    setup.n_steps = STEPS;
+    setup.round = 1;
+    ck_assert_int_eq(ops->create(o, &setup, &solver, NULL), FL_OK);
+    for (s = 0; s < STEPS; s++) {
+        ck_assert(isfinite(ops->step(solver, f->x[s], f->y[s], BATCH)));
+    }
+    ops->destroy(solver);
+    fl_net_get(f->net, model);
+    fl_options_free(o);
+    return model;
+}
+
+/* The formulas of ALGORITHMS 2.2 and 4.2 written down entry by entry. */
+static float *by_hand(struct fixture *f, const struct fl_solver_setup *how, float mu)
+{
+    float lr = (float)how->learning_rate;
+    float m = (float)how->momentum;
+    float wd = (float)how->weight_decay;
+    float *grad = calloc(f->block, sizeof(float));
+    float *v = calloc(f->block, sizeof(float));
+    float *anchor = calloc(f->block, sizeof(float));
+    float *model = calloc(f->count, sizeof(float));
+    size_t s;
+    size_t i;
+
+    fl_net_set(f->net, f->start);
+    (void)memcpy(anchor, fl_net_params(f->net), f->block * sizeof(float));
+    for (s = 0; s < STEPS; s++) {
+        float *x = fl_net_params(f->net);
+
+        (void)fl_net_gradient(f->net, f->x[s], f->y[s], BATCH, grad);
+        for (i = 0; i < f->block; i++) {
+            float g = grad[i];
+
+            g = g + mu * (x[i] - anchor[i]);
+            g = g + wd * x[i];
+            v[i] = m * v[i] + g;
+            x[i] = x[i] - lr * v[i];
+        }
+    }
+    fl_net_get(f->net, model);
+    free(grad);
+    free(v);
+    free(anchor);
+    return model;
+}
+
+static const struct fl_solver_setup setups[] = {
+    {.learning_rate = 0.1},
+    {.learning_rate = 0.1, .momentum = 0.9},
+    {.learning_rate = 0.1, .weight_decay = 0.01},
+    {.learning_rate = 0.03, .momentum = 0.5, .weight_decay = 0.001},
+};
+
+START_TEST(sgd_is_the_formula_bit_for_bit)
+{
+    struct fixture f;
+    float *have;
+    float *want;
+
+    fixture_init(&f);
+    have = run(&f, &fl_solver_sgd, NULL, &setups[_i]);
+    want = by_hand(&f, &setups[_i], 0);
+    ck_assert_mem_eq(have, want, f.count * sizeof(float));
+    ck_assert_mem_ne(have, f.start, f.count * sizeof(float));
+    free(have);
+    free(want);
+    fixture_done(&f);
+}
+END_TEST
+
+/* Identity 1 of ALGORITHMS 17. */
+START_TEST(prox_with_mu_zero_is_sgd_bit_for_bit)
+{
+    struct fixture f;
+    float *prox;
+    float *sgd;
+
+    fixture_init(&f);
+    prox = run(&f, &fl_solver_prox, "mu=0", &setups[_i]);
+    sgd = run(&f, &fl_solver_sgd, NULL, &setups[_i]);
+    ck_assert_mem_eq(prox, sgd, f.count * sizeof(float));
+    free(prox);
+    free(sgd);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(prox_is_the_formula_bit_for_bit)
+{
+    struct fixture f;
+    float *have;
+    float *want;
+    float *sgd;
+
+    fixture_init(&f);
+    have = run(&f, &fl_solver_prox, "mu=0.5", &setups[_i]);
+    want = by_hand(&f, &setups[_i], 0.5f);
+    sgd = run(&f, &fl_solver_sgd, NULL, &setups[_i]);
+    ck_assert_mem_eq(have, want, f.count * sizeof(float));
+    ck_assert_mem_ne(have, sgd, f.count * sizeof(float));
+    free(have);
+    free(want);
+    free(sgd);
+    fixture_done(&f);
+}
+END_TEST
+
+/* ALGORITHMS 4.2: with mu * eta = 1 a step from anywhere ends at theta - eta g. */
+START_TEST(prox_with_mu_eta_one_comes_back_every_step)
+{
+    struct fl_options *o = options_of(&fl_solver_prox.policy, "mu=8", NULL);
+    struct fl_solver_setup how = {.learning_rate = 0.125, .n_steps = 1, .round = 1};
+    struct fl_solver *solver = NULL;
+    struct fixture f;
+    float *model;
+    float *grad;
+    float *pull;
+    size_t i;
+
+    fixture_init(&f);
+    model = calloc(f.count, sizeof(float));
+    pull = calloc(f.count, sizeof(float));
+    grad = calloc(f.block, sizeof(float));
+    how.net = f.net;
+    ck_assert_int_eq(fl_solver_prox.create(o, &how, &solver, NULL), FL_OK);
+    for (i = 0; i < f.count; i++) {
+        model[i] = f.start[i] + (float)(i % 3); /* wander off */
+    }
+    fl_net_set(f.net, model);
+    (void)fl_net_gradient(f.net, f.x[0], f.y[0], BATCH, grad);
+    fl_net_export(f.net, pull, grad);
+    (void)fl_solver_prox.step(solver, f.x[0], f.y[0], BATCH);
+    fl_net_get(f.net, model);
+    for (i = 0; i < f.count; i++) {
+        ck_assert_double_eq_tol((double)model[i], (double)f.start[i] - 0.125 * (double)pull[i],
+                                1e-5);
+    }
+    fl_solver_prox.destroy(solver);
+    free(model);
+    free(grad);
+    free(pull);
+    fl_options_free(o);
+    fixture_done(&f);
+}
+END_TEST
+
+/* Identity 14. */
+START_TEST(a_rate_of_zero_leaves_the_model_bit_for_bit)
+{
+    struct fl_solver_setup how = setups[_i];
+    struct fixture f;
+    float *sgd;
+    float *prox;
+
+    how.learning_rate = 0;
+    fixture_init(&f);
+    sgd = run(&f, &fl_solver_sgd, NULL, &how);
+    prox = run(&f, &fl_solver_prox, "mu=1", &how);
+    ck_assert_mem_eq(sgd, f.start, f.count * sizeof(float));
+    ck_assert_mem_eq(prox, f.start, f.count * sizeof(float));
+    free(sgd);
+    free(prox);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(the_velocity_is_new_each_round)
+{
+    struct fixture f;
+    float *first;
+    float *second;
+
+    fixture_init(&f);
+    first = run(&f, &fl_solver_sgd, NULL, &setups[1]);
+    second = run(&f, &fl_solver_sgd, NULL, &setups[1]);
+    ck_assert_mem_eq(first, second, f.count * sizeof(float));
+    free(first);
+    free(second);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(names_are_counted)
+{
+    static const char *const two[] = {"a", "b", NULL};
+
+    ck_assert_uint_eq(fl_solver_names(NULL), 0);
+    ck_assert_uint_eq(fl_solver_names(two), 2);
+    ck_assert_uint_eq(fl_solver_names(two + 2), 0);
+    fl_solver_sgd.destroy(NULL);
+    fl_solver_prox.destroy(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("solver");
+    TCase *tc = tcase_create("all");
+    SRunner *sr;
+    int failed;
+
+    tcase_set_timeout(tc, 30);
+    tcase_add_loop_test(tc, sgd_is_the_formula_bit_for_bit, 0, 4);
+    tcase_add_loop_test(tc, prox_with_mu_zero_is_sgd_bit_for_bit, 0, 4);
+    tcase_add_loop_test(tc, prox_is_the_formula_bit_for_bit, 0, 4);
+    tcase_add_test(tc, prox_with_mu_eta_one_comes_back_every_step);
+    tcase_add_loop_test(tc, a_rate_of_zero_leaves_the_model_bit_for_bit, 0, 4);
+    tcase_add_test(tc, the_velocity_is_new_each_round);
+    tcase_add_test(tc, names_are_counted);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
