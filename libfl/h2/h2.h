@@ -7,8 +7,9 @@
  *
  * Driving it: feed received bytes to fl_h2_recv(), then send what fl_h2_output()
  * offers and say so with fl_h2_sent(); call fl_h2_tick() at fl_h2_deadline(). After
- * fl_call_*() functions output may exist too: the owner is told through `wake`.
- * nghttp2 is never entered from one of its own callbacks.
+ * fl_call_*() functions output may exist too: the owner is told through `wake`, once
+ * until the next fl_h2_output() (or fl_h2_dispatch(), for callbacks). nghttp2 is never
+ * entered from one of its own callbacks.
  *
  * Control is never behind bulk: calls with little queued (under 64 KiB) are served
  * before calls with much.
@@ -36,7 +37,8 @@ struct fl_h2_setup {
 
 FL_MUST_CHECK int fl_h2_server_create(const struct fl_h2_setup *setup, struct fl_h2 **ret);
 FL_MUST_CHECK int fl_h2_client_create(const struct fl_h2_setup *setup, struct fl_h2 **ret);
-/* Closes all calls with UNAVAILABLE (their on_closed runs here), then frees. */
+/* Closes all calls with UNAVAILABLE (their on_closed runs here), then frees. Not from a
+   callback of this session. */
 void fl_h2_free(struct fl_h2 *h2);
 
 /*
@@ -46,16 +48,23 @@ void fl_h2_free(struct fl_h2 *h2);
 FL_MUST_CHECK int fl_h2_recv(struct fl_h2 *h2, const void *data, size_t len);
 /*
  * Up to `max` runs of bytes to write now, in order; they stay valid until
- * fl_h2_sent(). Returns their number, 0: nothing to send. Negative: fatal.
+ * fl_h2_sent(). Returns their number, 0: nothing to send. Negative: fatal, and what there
+ * was to say has been sent. A bounded amount is offered at a time: ask again after
+ * fl_h2_sent().
  */
 int fl_h2_output(struct fl_h2 *h2, struct iovec *iov, int max);
 void fl_h2_sent(struct fl_h2 *h2, size_t n);
 /* Deliver due callbacks (on_writable, on_closed of cancelled calls). */
 void fl_h2_dispatch(struct fl_h2 *h2);
-/* Deadlines of calls; `now_ms` monotonic. */
+/* Deadlines of calls; `now_ms` monotonic. Runs callbacks. */
 void fl_h2_tick(struct fl_h2 *h2, uint64_t now_ms);
-uint64_t fl_h2_deadline(const struct fl_h2 *h2); /* UINT64_MAX: none */
-/* Both directions are over: close after the output is flushed. */
+/*
+ * When to call fl_h2_tick(); UINT64_MAX: no need. A session learns the time from ticks only:
+ * 0 means now, because something has begun whose time must be measured. Ask again after
+ * every other function.
+ */
+uint64_t fl_h2_deadline(const struct fl_h2 *h2);
+/* Both directions are over, or the connection is dead: close after the output is flushed. */
 bool fl_h2_finished(const struct fl_h2 *h2);
 /* The peer's SETTINGS have arrived: the handshake is over. */
 bool fl_h2_ready(const struct fl_h2 *h2);

@@ -4,7 +4,7 @@
 /*
  * One gRPC call, on either side, without I/O: length-prefixed messages, status,
  * metadata, deadlines, flow control by consumption. The transport below (libfl/h2)
- * drives it through call_transport.h.
+ * drives it through transport.h.
  *
  * Callbacks never run inside the function that caused them; they run from the
  * transport's receive, tick or dispatch step. on_closed is the last one; the call is
@@ -115,7 +115,7 @@ struct fl_rpc_limits {
     uint32_t header_bytes;  /* header list of a call */
     size_t message_bytes;   /* one message */
     size_t queue_bytes;     /* queued for sending, per call */
-    uint32_t stream_window; /* bytes in flight per call; at least 2 * message_bytes */
+    uint32_t stream_window; /* bytes in flight per call; raised to 2 * message_bytes */
     uint32_t conn_window;   /* bytes in flight per connection */
     uint32_t frame_bytes;   /* largest DATA frame either way */
     uint32_t handshake_ms;  /* from accept to HTTP/2 settings */

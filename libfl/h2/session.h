@@ -1,0 +1,159 @@
+#ifndef FL_H2_SESSION_H
+#define FL_H2_SESSION_H
+
+/*
+ * The body of an HTTP/2 session; private to libfl/h2.
+ *
+ *   session.c    life cycle, receiving, ticks, delivery of callbacks
+ *   callbacks.c  what nghttp2 tells us while it receives
+ *   stream.c     a stream and its call, the transport that calls see, credit
+ *   output.c     which stream sends next, and the queue of bytes to the socket
+ *   server.c, client.c  what only one side does
+ *
+ * nghttp2_session_mem_recv() is called in fl_h2_recv() only, nghttp2_session_mem_send()
+ * in fl__h2_pump() only; neither runs inside an nghttp2 callback. User callbacks may run
+ * inside nghttp2's receiving callbacks; what they cause is only submitted there.
+ */
+
+#include <nghttp2/nghttp2.h>
+
+#include "libfl/h2/h2.h"
+#include "libfl/rpc/transport.h"
+
+/* RFC 9113 sections 4.1, 4.2, 6.9.2. */
+#define FL_H2_FRAME_HEAD 9
+#define FL_H2_FRAME_MIN  16384u
+#define FL_H2_FRAME_MAX  16777215u
+#define FL_H2_WINDOW_MIN 65535u
+#define FL_H2_WINDOW_MAX 2147483647u
+
+struct fl_link {
+    struct fl_link *prev;
+    struct fl_link *next;
+};
+
+struct h2_stream {
+    struct fl_link all;
+    struct fl_link ready; /* something to send; linked to itself otherwise */
+    struct fl_link due;   /* callbacks to run; likewise */
+    struct fl_h2 *h2;
+    struct fl_call *call;
+    int32_t id;
+    bool attached;  /* nghttp2 knows the stream and leads to us */
+    bool submitted; /* server: response headers were submitted */
+    bool deferred;  /* nghttp2 waits for us to resume the stream's data */
+    bool granted;   /* it may send one DATA frame */
+};
+
+struct fl_h2 {
+    nghttp2_session *session;
+    bool server;
+    bool greeted;    /* the peer's SETTINGS have come */
+    bool going_away; /* no new calls: GOAWAY either way */
+    bool freeing;
+    enum { FL_H2_SERVING, FL_H2_NOTICED, FL_H2_DRAINED } drain;
+    int code;       /* FL_OK, or why the connection is dead */
+    unsigned depth; /* inside a function that runs callbacks */
+    struct fl_rpc_conn conn;
+    char *peer;
+    char *authority;
+    const struct fl_rpc_method *methods;
+    fl_h2_wake_cb wake;
+    void *ctx;
+    bool woken_output;
+    bool woken_dispatch;
+
+    struct fl_link all;
+    struct fl_link ready;
+    struct fl_link due;
+    size_t n_calls;
+
+    struct fl_segq out;   /* bytes for the socket */
+    struct fl_blob *page; /* where copied bytes of `out` lie */
+    uint8_t *page_next;
+    size_t page_left;
+    unsigned small_run; /* frames of small calls since the last of a bulk call */
+
+    size_t debt;     /* connection credit to keep back because users hold it */
+    size_t withheld; /* credit that was kept back */
+
+    bool rate_anchored; /* abuse is counted per second from `rate_end` - 1 s */
+    uint64_t rate_end;
+    uint32_t resets;
+    uint32_t idle_frames; /* frames that make work and carry nothing */
+};
+
+static inline void fl_link_init(struct fl_link *link)
+{
+    link->prev = link;
+    link->next = link;
+}
+
+static inline bool fl_link_alone(const struct fl_link *link)
+{
+    return link->next == link;
+}
+
+static inline void fl_link_append(struct fl_link *list, struct fl_link *link)
+{
+    link->prev = list->prev;
+    link->next = list;
+    list->prev->next = link;
+    list->prev = link;
+}
+
+static inline void fl_link_remove(struct fl_link *link)
+{
+    link->prev->next = link->next;
+    link->next->prev = link->prev;
+    fl_link_init(link);
+}
+
+#define FL_LINK_OF(link, type, member) ((type *)(void *)((uint8_t *)(link)-offsetof(type, member)))
+
+/* session.c */
+FL_MUST_CHECK int fl__h2_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **ret);
+/* Remember the first fatal error, a code of ours. Returns it. */
+int fl__h2_fail(struct fl_h2 *h2, int code);
+/* nghttp2's code as ours; a fatal one kills the connection. */
+int fl__h2_check(struct fl_h2 *h2, int nghttp2_code);
+void fl__h2_wake_output(struct fl_h2 *h2);
+void fl__h2_wake_dispatch(struct fl_h2 *h2);
+/* Run due callbacks and free calls that are over. */
+void fl__h2_deliver(struct fl_h2 *h2);
+/* Count abuse; FL_ELIMIT when a second held too much of it. */
+int fl__h2_count_reset(struct fl_h2 *h2);
+int fl__h2_count_idle(struct fl_h2 *h2);
+
+/* callbacks.c */
+void fl__h2_set_callbacks(nghttp2_session_callbacks *cbs);
+
+/* stream.c */
+extern const struct fl_rpc_transport fl__h2_transport;
+FL_MUST_CHECK int fl__h2_stream_create(struct fl_h2 *h2, const char *path, struct h2_stream **ret);
+void fl__h2_stream_free(struct h2_stream *s);
+/* nghttp2 no longer leads to the stream. */
+void fl__h2_stream_detach(struct h2_stream *s);
+struct h2_stream *fl__h2_stream_get(struct fl_h2 *h2, int32_t id);
+
+/* output.c */
+void fl__h2_set_output_callbacks(nghttp2_session_callbacks *cbs);
+/* Fill the queue of bytes; with `data` also from calls. */
+void fl__h2_pump(struct fl_h2 *h2, bool data);
+void fl__h2_output_done(struct fl_h2 *h2);
+ssize_t fl__h2_read_cb(nghttp2_session *session, int32_t id, uint8_t *buf, size_t length,
+                       uint32_t *data_flags, nghttp2_data_source *source, void *user_data);
+
+/* server.c */
+/* The headers of a request are complete. */
+int fl__h2_server_request(struct fl_h2 *h2, struct h2_stream *s, bool end);
+/* Submit a status as trailers, or as the whole reply when headers were not sent. */
+int fl__h2_submit_status(struct fl_h2 *h2, const struct h2_stream *s, unsigned http_status,
+                         enum fl_grpc_status status, const char *message);
+nghttp2_nv fl__h2_nv(const char *name, const char *value);
+
+/* client.c */
+/* What a reset by the server means (gRPC over HTTP/2, "HTTP2 Transport Mapping: Errors"). */
+enum fl_grpc_status fl__h2_status_of_reset(uint32_t error_code);
+
+#endif

@@ -1,0 +1,318 @@
+#include "libfl/rpc/call.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/rpc/call_p.h"
+
+static const struct fl_sm_state call_states[] = {
+    [FL_CALL_HEADERS] = {"headers", FL_SM_TO(FL_CALL_OPEN) | FL_SM_TO(FL_CALL_CLOSED)},
+    [FL_CALL_OPEN] = {"open", FL_SM_TO(FL_CALL_ENDING) | FL_SM_TO(FL_CALL_CLOSED)},
+    [FL_CALL_ENDING] = {"ending", FL_SM_TO(FL_CALL_CLOSED)},
+    [FL_CALL_CLOSED] = {"closed", FL_SM_TO(FL_CALL_DONE)},
+    [FL_CALL_DONE] = {"done", 0},
+};
+
+int fl_call_create(struct fl_rpc_conn *conn, void *stream, bool server, const char *path,
+                   struct fl_call **ret)
+{
+    struct fl_call *call = calloc(1, sizeof(*call));
+
+    if (call == NULL) {
+        return FL_ENOMEM;
+    }
+    if (path != NULL) {
+        call->path = fl_str_dup(path);
+        if (call->path == NULL) {
+            free(call);
+            return FL_ENOMEM;
+        }
+    }
+    call->server = server;
+    call->conn = conn;
+    call->stream = stream;
+    fl_metadata_init(&call->metadata, conn->limits.header_bytes);
+    fl_sm_init(&call->sm, call_states, sizeof(call_states) / sizeof(call_states[0]),
+               server ? FL_CALL_HEADERS : FL_CALL_OPEN);
+    call->magic = FL_CALL_MAGIC;
+    *ret = call;
+    return FL_OK;
+}
+
+void fl_call_free(struct fl_call *call)
+{
+    if (call == NULL) {
+        return;
+    }
+    FL_REQUIRE(call->magic == FL_CALL_MAGIC);
+    call->magic = 0;
+    call->conn->assembling -= call->reserved;
+    fl_metadata_done(&call->metadata);
+    fl_segq_done(&call->out);
+    free(call->msg);
+    free(call->path);
+    free(call->peer.message);
+    free(call->status_message);
+    free(call->outcome_text);
+    free(call);
+}
+
+void fl__call_close(struct fl_call *call, enum fl_grpc_status status, const char *text)
+{
+    if (call->sm.state >= FL_CALL_CLOSED) {
+        return;
+    }
+    fl_sm_move(&call->sm, FL_CALL_CLOSED);
+    call->outcome = status;
+    call->outcome_text = fl_str_dup(text); /* without memory: no text */
+    fl_segq_clear(&call->out);
+    call->conn->ops->due(call->stream);
+}
+
+void fl__call_fail(struct fl_call *call, enum fl_grpc_status status, const char *fmt, ...)
+{
+    char text[256];
+    char *encoded;
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    if (call->sm.state >= FL_CALL_CLOSED) {
+        return;
+    }
+    if (call->server) {
+        encoded = fl_grpc_message_encode(text);
+        call->conn->ops->reject(call->stream, status, encoded);
+        free(encoded);
+    } else {
+        call->conn->ops->reset(call->stream, /* cancel= */ true);
+    }
+    fl__call_close(call, status, text);
+}
+
+void fl_call_set_handler(struct fl_call *call, const struct fl_call_handler *handler, void *ctx)
+{
+    call->handler = handler;
+    call->ctx = ctx;
+}
+
+void *fl_call_ctx(const struct fl_call *call)
+{
+    return call->ctx;
+}
+
+/* The sum of all pieces, and of those that must be copied. FL_ELIMIT: too much for a message. */
+static int measure(const struct fl_piece *pieces, size_t n, size_t *ret_total, size_t *ret_copied)
+{
+    size_t total = 0;
+    size_t copied = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (pieces[i].len > UINT32_MAX - total) {
+            return FL_ELIMIT;
+        }
+        total += pieces[i].len;
+        copied += pieces[i].blob == NULL ? pieces[i].len : 0;
+    }
+    *ret_total = total;
+    *ret_copied = copied;
+    return FL_OK;
+}
+
+int fl_call_send(struct fl_call *call, const struct fl_piece *pieces, size_t n)
+{
+    size_t limit = call->conn->limits.queue_bytes;
+    struct fl_blob *blob = NULL;
+    size_t total;
+    size_t copied;
+    uint8_t *fill;
+    size_t i;
+    int rv;
+
+    FL_REQUIRE(call->magic == FL_CALL_MAGIC);
+    if (call->sm.state != FL_CALL_OPEN || call->local_end) {
+        return FL_ECLOSED;
+    }
+    rv = measure(pieces, n, &total, &copied);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    total += FL_FRAME_PREFIX;
+    if (total > limit || call->queued > limit - total) {
+        call->was_full = true;
+        return FL_ELIMIT;
+    }
+    rv = fl_segq_reserve(&call->out, n + 1);
+    if (rv == FL_OK) {
+        rv = fl_blob_create(FL_FRAME_PREFIX + copied, &blob);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fill = fl_blob_fill(blob);
+    fl_frame_prefix(fill, (uint32_t)(total - FL_FRAME_PREFIX));
+    fl_segq_push(&call->out, fill, FL_FRAME_PREFIX, blob, 0);
+    fill += FL_FRAME_PREFIX;
+    for (i = 0; i < n; i++) {
+        if (pieces[i].blob != NULL) {
+            fl_segq_push(&call->out, pieces[i].data, pieces[i].len, pieces[i].blob, 0);
+        } else if (pieces[i].len > 0) {
+            (void)memcpy(fill, pieces[i].data, pieces[i].len);
+            fl_segq_push(&call->out, fill, pieces[i].len, blob, 0);
+            fill += pieces[i].len;
+        }
+    }
+    fl_blob_unref(blob);
+    call->queued += total;
+    call->was_full = call->was_full || call->queued > limit / 2;
+    call->conn->ops->output(call->stream);
+    return FL_OK;
+}
+
+size_t fl_call_queued(const struct fl_call *call)
+{
+    return call->queued;
+}
+
+uint8_t *fl_call_take(struct fl_call *call)
+{
+    uint8_t *data;
+
+    FL_REQUIRE(call->magic == FL_CALL_MAGIC && call->in_message);
+    if (call->direct != NULL) {
+        data = malloc(call->msg_len > 0 ? call->msg_len : 1);
+        if (data != NULL && call->msg_len > 0) {
+            (void)memcpy(data, call->direct, call->msg_len);
+        }
+        return data;
+    }
+    data = call->msg;
+    call->msg = NULL;
+    call->msg_cap = 0;
+    return data;
+}
+
+void fl_call_consume(struct fl_call *call, size_t n)
+{
+    size_t give = n < call->held ? n : call->held;
+
+    FL_REQUIRE(call->magic == FL_CALL_MAGIC);
+    if (call->in_message) {
+        call->early += n - give;
+    }
+    if (give > 0) {
+        call->held -= give;
+        call->conn->ops->release(call->stream, give);
+    }
+}
+
+void fl_call_finish(struct fl_call *call, enum fl_grpc_status status, const char *message)
+{
+    FL_REQUIRE(call->magic == FL_CALL_MAGIC && call->server);
+    if (call->sm.state != FL_CALL_OPEN) {
+        return;
+    }
+    call->status = status;
+    if (message != NULL && message[0] != '\0') {
+        /* Without memory the status travels alone. */
+        call->status_message = fl_grpc_message_encode(message);
+    }
+    fl_sm_move(&call->sm, FL_CALL_ENDING);
+    call->conn->ops->output(call->stream);
+}
+
+void fl_call_end(struct fl_call *call)
+{
+    FL_REQUIRE(call->magic == FL_CALL_MAGIC && !call->server);
+    if (call->sm.state != FL_CALL_OPEN || call->local_end) {
+        return;
+    }
+    call->local_end = true;
+    call->conn->ops->output(call->stream);
+}
+
+void fl_call_cancel(struct fl_call *call)
+{
+    FL_REQUIRE(call->magic == FL_CALL_MAGIC);
+    if (call->sm.state >= FL_CALL_CLOSED) {
+        return;
+    }
+    call->conn->ops->reset(call->stream, /* cancel= */ true);
+    fl__call_close(call, FL_GRPC_CANCELLED, "cancelled by this side");
+}
+
+const char *fl_call_peer(const struct fl_call *call)
+{
+    return call->conn->peer;
+}
+
+const char *fl_call_path(const struct fl_call *call)
+{
+    return call->path != NULL ? call->path : "";
+}
+
+const char *fl_call_metadata(const struct fl_call *call, const char *name)
+{
+    return fl_metadata_get(&call->metadata, name);
+}
+
+size_t fl_call_out_bytes(const struct fl_call *call)
+{
+    return call->out.bytes;
+}
+
+bool fl_call_out_end(const struct fl_call *call)
+{
+    return call->server ? call->sm.state == FL_CALL_ENDING : call->local_end;
+}
+
+int fl_call_out_take(struct fl_call *call, struct fl_segq *to, size_t n, uint32_t tag)
+{
+    return fl_segq_move(to, &call->out, n, tag);
+}
+
+void fl_call_out_sent(struct fl_call *call, size_t n)
+{
+    FL_REQUIRE(n <= call->queued);
+    call->queued -= n;
+    if (call->was_full && call->queued < call->conn->limits.queue_bytes / 2) {
+        call->was_full = false;
+        call->writable = true;
+        call->conn->ops->due(call->stream);
+    }
+}
+
+enum fl_grpc_status fl_call_out_status(const struct fl_call *call, const char **ret_message)
+{
+    *ret_message = call->status_message;
+    return call->status;
+}
+
+void fl_call_out_status_sent(struct fl_call *call)
+{
+    fl__call_close(call, FL_GRPC_OK, "");
+}
+
+bool fl_call_dispatch(struct fl_call *call)
+{
+    if (call->writable) {
+        call->writable = false;
+        if (call->sm.state == FL_CALL_OPEN && call->handler != NULL &&
+            call->handler->on_writable != NULL) {
+            call->handler->on_writable(call, call->ctx);
+        }
+    }
+    if (call->sm.state == FL_CALL_CLOSED) {
+        fl_sm_move(&call->sm, FL_CALL_DONE);
+        if (call->handler != NULL) {
+            call->handler->on_closed(call, call->ctx, call->outcome,
+                                     call->outcome_text != NULL ? call->outcome_text : "");
+        }
+    }
+    return call->sm.state == FL_CALL_DONE;
+}

@@ -1,0 +1,75 @@
+#ifndef FL_RPC_CALL_P_H
+#define FL_RPC_CALL_P_H
+
+/* The body of a call; private to libfl/rpc. */
+
+#include "libfl/base/sm.h"
+#include "libfl/rpc/frame.h"
+#include "libfl/rpc/headers.h"
+#include "libfl/rpc/transport.h"
+
+#define FL_CALL_MAGIC 0x466c4361u /* "FlCa" */
+
+enum fl_call_state { FL_CALL_HEADERS, FL_CALL_OPEN, FL_CALL_ENDING, FL_CALL_CLOSED, FL_CALL_DONE };
+
+/* What the peer's header blocks said. */
+struct fl_call_peer_headers {
+    size_t bytes;
+    bool oversized;
+    bool is_post;
+    bool te_trailers;
+    bool grpc_type;
+    bool bad_timeout;
+    bool have_status; /* grpc-status was there */
+    bool responded;   /* client: the final response headers have come */
+    unsigned http_status;
+    enum fl_grpc_status status;
+    char *message;
+};
+
+struct fl_call {
+    uint32_t magic;
+    bool server;
+    bool remote_end;
+    bool local_end;  /* client: fl_call_end() */
+    bool in_message; /* inside on_message */
+    bool writable;   /* on_writable is due */
+    bool was_full;   /* the queue was above half its limit, or refused a message */
+    bool has_timeout;
+    bool anchored; /* `deadline` is set */
+    struct fl_sm sm;
+    struct fl_rpc_conn *conn;
+    void *stream;
+    const struct fl_call_handler *handler;
+    void *ctx;
+    char *path;
+    struct fl_metadata metadata;
+    struct fl_call_peer_headers peer;
+    uint64_t timeout_ms;
+    uint64_t deadline;
+
+    struct fl_frame frame;
+    uint8_t *msg; /* memory for messages that come in parts; kept from one to the next */
+    size_t msg_cap;
+    size_t msg_len;
+    size_t reserved;       /* our share of conn->assembling */
+    const uint8_t *direct; /* a message that lies whole in the transport's input */
+    size_t held;
+    size_t early; /* consumed inside on_message, before it was held */
+
+    struct fl_segq out;
+    size_t queued;              /* bytes in `out` and in the transport's hands */
+    enum fl_grpc_status status; /* given by the handler */
+    char *status_message;       /* percent-encoded */
+
+    enum fl_grpc_status outcome; /* for on_closed */
+    char *outcome_text;
+};
+
+/* The outcome is known: nothing more is sent or received, on_closed is due. */
+void fl__call_close(struct fl_call *call, enum fl_grpc_status status, const char *text);
+/* End the call from this side because of what the peer did (or did not do in time). */
+FL_PRINTF(3, 4)
+void fl__call_fail(struct fl_call *call, enum fl_grpc_status status, const char *fmt, ...);
+
+#endif

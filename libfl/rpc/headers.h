@@ -1,0 +1,53 @@
+#ifndef FL_RPC_HEADERS_H
+#define FL_RPC_HEADERS_H
+
+/*
+ * The texts of gRPC's headers: content type, grpc-timeout, grpc-status, grpc-message, and
+ * a list of metadata with a limit.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libfl/base/buf.h"
+#include "libfl/rpc/call.h"
+
+#define FL_GRPC_CONTENT_TYPE "application/grpc"
+
+/* What RFC 9113 adds to name and value when it measures a header list. */
+#define FL_HEADER_OVERHEAD 32
+
+/* "application/grpc", also with "+proto" or a parameter behind it. */
+bool fl_grpc_content_type_ok(const char *value, size_t len);
+
+/* "%" and everything but printable ASCII as %XX. Heap text, cut to a sane length; NULL: no memory.
+ */
+char *fl_grpc_message_encode(const char *text);
+/* The reverse, lenient: what is no %XX stays. Heap text without NULs; NULL: no memory. */
+char *fl_grpc_message_decode(const char *value, size_t len);
+
+/* A grpc-status; anything but 0 … 16 is UNKNOWN. */
+enum fl_grpc_status fl_grpc_status_parse(const char *value, size_t len);
+enum fl_grpc_status fl_grpc_status_from_http(unsigned http_status);
+
+/* grpc-timeout: at most eight digits and a unit. */
+#define FL_GRPC_TIMEOUT_SIZE 12
+void fl_grpc_timeout_format(char out[FL_GRPC_TIMEOUT_SIZE], uint64_t timeout_ms);
+/* Rounds up to milliseconds. FL_EINVAL when it is no grpc-timeout. */
+FL_MUST_CHECK int fl_grpc_timeout_parse(const char *value, size_t len, uint64_t *ret_ms);
+
+/* Header fields, copied one behind the other as "name\0value\0". */
+struct fl_metadata {
+    struct fl_buf text;
+};
+
+void fl_metadata_init(struct fl_metadata *md, size_t max_bytes);
+void fl_metadata_done(struct fl_metadata *md);
+/* FL_ELIMIT, FL_ENOMEM; FL_EINVAL when a NUL is inside. On error nothing is added. */
+FL_MUST_CHECK int fl_metadata_add(struct fl_metadata *md, const void *name, size_t name_len,
+                                  const void *value, size_t value_len);
+/* The first value of `name`, or NULL. */
+const char *fl_metadata_get(const struct fl_metadata *md, const char *name);
+
+#endif
