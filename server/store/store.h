@@ -8,6 +8,9 @@
  *   <dir>/models/round-NNNNNN.safetensors, round-NNNNNN.<state>.safetensors
  *   <dir>/spool/NNNNNN-AAA-<client>.upd
  *
+ * `dir` is the state folder in every function here. The caller holds its lock
+ * (fl_fs_lock_dir()).
+ *
  * A round is committed by: checkpoint (write, fsync, rename, fsync folder), then one
  * transaction. A crash anywhere resumes at the last persisted point; a checkpoint
  * that the database does not know is ignored and removed.
@@ -28,7 +31,10 @@ enum fl_durability {
 
 struct fl_store;
 
-/* Open or create. `federation` and the layout digest must match what is there. */
+/*
+ * Open or create. `federation` and the layout digest must match what is there
+ * (FL_ESTATE). FL_EFORMAT: a damaged database; FL_EPERM: not writable.
+ */
 FL_MUST_CHECK int fl_store_open(const char *dir, const char *federation,
                                 const struct fl_layout *layout, enum fl_durability durability,
                                 struct fl_store **ret, struct fl_err *err);
@@ -39,6 +45,13 @@ FL_MUST_CHECK int fl_store_load(struct fl_store *store, struct fl_coord_resume *
                                 struct fl_err *err);
 void fl_store_resume_done(struct fl_coord_resume *resume);
 
+/*
+ * Each of these is one transaction: on an error nothing of it is there. Clients come
+ * in the order of their numbers and before the first round they take part in. A plan or
+ * update that is not of the open round, and a round that is committed already, are
+ * FL_ESTATE. A selection replaces the open round; a plan or update replaces the records
+ * of its parts and leaves the others as they are.
+ */
 FL_MUST_CHECK int fl_store_put_client(struct fl_store *store, const struct fl_client_rec *client,
                                       struct fl_err *err);
 FL_MUST_CHECK int fl_store_put_selection(struct fl_store *store, uint64_t round, uint32_t attempt,
@@ -57,13 +70,20 @@ FL_MUST_CHECK int fl_store_commit(struct fl_store *store, const struct fl_round_
 typedef int (*fl_store_round_cb)(void *ctx, const struct fl_round_rec *round);
 FL_MUST_CHECK int fl_store_rounds(struct fl_store *store, uint32_t last, fl_store_round_cb cb,
                                   void *ctx, struct fl_err *err);
-/* Sums over all committed rounds. */
+/*
+ * Sums over all committed rounds, in a record whose `round` is the last one, `attempt`
+ * the number of rounds, accuracy and loss those of the last evaluation (negative: none),
+ * train_loss that of the last round, times the first start and the last end.
+ */
 FL_MUST_CHECK int fl_store_totals(struct fl_store *store, struct fl_round_rec *ret,
                                   struct fl_err *err);
 
 /* --- models --- */
 
-/* Save theta and `n_state` state vectors (names in state_names) of a round. */
+/*
+ * Save theta and `n_state` state vectors (names in state_names) of a round. Theta is
+ * published last: where it is, its state is too.
+ */
 FL_MUST_CHECK int fl_models_save(const char *dir, uint64_t round, const struct fl_layout *layout,
                                  const float *theta, const float *const *state,
                                  const char *const *state_names, size_t n_state, bool sync,
@@ -76,7 +96,7 @@ FL_MUST_CHECK int fl_models_load(const char *dir, uint64_t round, const struct f
                                  float *theta, float *const *state, const char *const *state_names,
                                  size_t n_state, struct fl_err *err);
 /* Remove checkpoints older than the newest `keep`, except every `every`-th (0: none),
-   and everything newer than `committed`. */
+   and everything newer than `committed`. Not while a save runs. */
 FL_MUST_CHECK int fl_models_prune(const char *dir, uint64_t committed, uint32_t keep,
                                   uint32_t every, struct fl_err *err);
 /* Path of a checkpoint. */
@@ -91,11 +111,21 @@ struct fl_spool_part {
     uint64_t bytes;
 };
 
+/*
+ * What a peer announces, before a byte of it is stored: exactly the granted units
+ * (grant[n_units]) in rising order, all in `codec`, none longer than that codec can
+ * make it. FL_ESHAPE says what differs.
+ */
+FL_MUST_CHECK int fl_spool_check(const struct fl_layout *layout, const uint8_t *grant,
+                                 uint32_t codec, const struct fl_spool_part *parts, size_t n_parts,
+                                 struct fl_err *err);
+
 struct fl_spool;
 
 /*
  * Open for writing: create, or continue one whose manifest is equal (then
- * `*ret_received` says how much is there). A different manifest starts over.
+ * `*ret_received` says how much is there). A different manifest starts over. FL_EINUSE:
+ * somebody has it open for writing; FL_EINVAL: no valid name, or units that do not rise.
  */
 FL_MUST_CHECK int fl_spool_open(const char *dir, uint64_t round, uint32_t attempt,
                                 const char *client, const struct fl_spool_part *parts,
@@ -108,7 +138,7 @@ FL_MUST_CHECK int fl_spool_write(struct fl_spool *spool, uint64_t offset, const 
 /*
  * All bytes are there: decode every unit to its end (shapes, counts, finite), check the
  * norm bound (0: none), sync when `durability` asks. FL_EFORMAT, FL_ENUMERIC, FL_ERANGE
- * (norm) with the unit's name; the file is then removed.
+ * (norm) with the unit's name; the file is then removed. FL_ESTATE: bytes are missing.
  */
 FL_MUST_CHECK int fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout,
                                   double norm_bound, enum fl_durability durability,
@@ -122,13 +152,25 @@ uint64_t fl_spool_peek(const char *dir, uint64_t round, uint32_t attempt, const 
 FL_MUST_CHECK int fl_spool_clean(const char *dir, uint64_t round, uint32_t attempt,
                                  struct fl_err *err);
 
-/* A finished spool file for reading; `units[n_units]` says what it holds. */
+/*
+ * A finished spool file for reading; `units[n_units]` says what it holds. No descriptor
+ * stays open between calls, and the buffer (64 KiB) is taken at the first read.
+ * Keeps a reference to `layout`. FL_EFORMAT: not complete or damaged; FL_ESHAPE: of
+ * another model.
+ */
 struct fl_spool_reader;
 FL_MUST_CHECK int fl_spool_reader_open(const char *dir, uint64_t round, uint32_t attempt,
                                        const char *client, const struct fl_layout *layout,
                                        struct fl_spool_reader **ret, struct fl_err *err);
+/* All buffers of readers that are open at once, when each was told how many they are. */
+#define FL_SPOOL_READ_AHEAD ((size_t)12 << 20)
+/* Before the first decoder: this reader is one of `n_readers`. 4 KiB to 256 KiB each. */
+void fl_spool_reader_share(struct fl_spool_reader *reader, size_t n_readers);
 const uint8_t *fl_spool_reader_units(const struct fl_spool_reader *reader);
-/* A decoder over one unit, reading ahead into the reader's own buffer. */
+/*
+ * A decoder over one unit, reading ahead into the reader's own buffer. FL_ENOENT when
+ * the file does not hold it. The reader must outlive the decoder.
+ */
 FL_MUST_CHECK int fl_spool_reader_unit(struct fl_spool_reader *reader, size_t unit,
                                        struct fl_codec_decoder *ret);
 void fl_spool_reader_close(struct fl_spool_reader *reader);

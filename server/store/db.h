@@ -1,0 +1,129 @@
+#ifndef FL_STORE_DB_H
+#define FL_STORE_DB_H
+
+/*
+ * SQLite behind our own words, for the files of this room only: opening with schema and
+ * migrations, prepared statements, transactions, and errors translated.
+ *
+ * Ownership: texts and blobs that are bound are borrowed until fl__db_run() or the reset
+ * of the query.
+ * Threading: one thread.
+ */
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libfl/base/err.h"
+
+/* clang-format off */
+#define FL__DB_STATEMENTS(X)                                                                \
+    X(BEGIN, "BEGIN IMMEDIATE")                                                             \
+    X(COMMIT, "COMMIT")                                                                     \
+    X(GET_FEDERATION, "SELECT name, layout, model FROM federation")                         \
+    X(PUT_FEDERATION, "INSERT INTO federation (one, name, layout, model)"                   \
+        " VALUES (1, ?, ?, ?)")                                                             \
+    X(COUNT_CLIENTS, "SELECT COUNT(*), COALESCE(MAX(id) + 1, 0) FROM client")               \
+    X(PUT_CLIENT, "INSERT INTO client (id, name, agent, samples, score, scored, n_selected,"\
+        " n_accepted, n_rejected, n_lost, last_loss, last_seen_ms)"                         \
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"       \
+        " name = excluded.name, agent = excluded.agent, samples = excluded.samples,"        \
+        " score = excluded.score, scored = excluded.scored,"                                \
+        " n_selected = excluded.n_selected, n_accepted = excluded.n_accepted,"              \
+        " n_rejected = excluded.n_rejected, n_lost = excluded.n_lost,"                      \
+        " last_loss = excluded.last_loss, last_seen_ms = excluded.last_seen_ms")            \
+    X(GET_CLIENTS, "SELECT id, name, agent, samples, score, scored, n_selected, n_accepted,"\
+        " n_rejected, n_lost, last_loss, last_seen_ms FROM client ORDER BY id")             \
+    X(LAST_ROUND, "SELECT COALESCE(MAX(round), 0) FROM round")                              \
+    X(GET_OPEN, "SELECT round, attempt, planned FROM open_round")                           \
+    X(PUT_OPEN, "INSERT OR REPLACE INTO open_round (one, round, attempt, planned)"          \
+        " VALUES (1, ?, ?, 0)")                                                             \
+    X(SET_PLANNED, "UPDATE open_round SET planned = 1")                                     \
+    X(DROP_OPEN, "DELETE FROM open_round")                                                  \
+    X(DROP_PARTS, "DELETE FROM part")                                                       \
+    X(COUNT_PARTS, "SELECT COUNT(*) FROM part")                                             \
+    X(PUT_PART, "INSERT INTO part (client, state, samples, steps, train_loss, divergence,"  \
+        " units, upload_bytes, place) VALUES (?, ?, ?, ?, ?, ?, ?, ?,"                      \
+        " (SELECT COALESCE(MAX(place) + 1, 0) FROM part)) ON CONFLICT (client) DO UPDATE SET"\
+        " state = excluded.state, samples = excluded.samples, steps = excluded.steps,"      \
+        " train_loss = excluded.train_loss, divergence = excluded.divergence,"              \
+        " units = excluded.units, upload_bytes = excluded.upload_bytes")                    \
+    X(GET_PARTS, "SELECT client, state, samples, steps, train_loss, divergence, units,"     \
+        " upload_bytes FROM part ORDER BY place")                                           \
+    X(PUT_ROUND, "INSERT INTO round (round, attempt, n_selected, n_responders, accuracy,"   \
+        " loss, train_loss, uplink_bytes, feedback_bytes, uplink_bytes_full,"               \
+        " downlink_bytes, started_ms, ended_ms)"                                            \
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                  \
+    X(GET_ROUNDS, "SELECT * FROM (SELECT round, attempt, n_selected, n_responders,"         \
+        " accuracy, loss, train_loss, uplink_bytes, feedback_bytes, uplink_bytes_full,"     \
+        " downlink_bytes, started_ms, ended_ms FROM round ORDER BY round DESC LIMIT ?)"     \
+        " ORDER BY round")                                                                  \
+    X(TOTALS, "SELECT COALESCE(MAX(round), 0), COUNT(*), COALESCE(SUM(n_selected), 0),"     \
+        " COALESCE(SUM(n_responders), 0), COALESCE(SUM(uplink_bytes), 0),"                  \
+        " COALESCE(SUM(feedback_bytes), 0), COALESCE(SUM(uplink_bytes_full), 0),"           \
+        " COALESCE(SUM(downlink_bytes), 0), COALESCE(MIN(started_ms), 0),"                  \
+        " COALESCE(MAX(ended_ms), 0) FROM round")                                           \
+    X(LAST_EVALUATION, "SELECT accuracy, loss FROM round WHERE accuracy >= 0"               \
+        " ORDER BY round DESC LIMIT 1")                                                     \
+    X(LAST_TRAIN_LOSS, "SELECT train_loss FROM round ORDER BY round DESC LIMIT 1")
+/* clang-format on */
+
+enum fl__db_statement {
+#define X(name, sql) FL__DB_##name,
+    FL__DB_STATEMENTS(X)
+#undef X
+        FL__DB_STATEMENT_COUNT
+};
+
+struct fl__db {
+    sqlite3 *handle;
+    char *path;
+    sqlite3_stmt *statements[FL__DB_STATEMENT_COUNT];
+};
+
+/* One use of a prepared statement: values are bound and columns read in order. */
+struct fl__query {
+    struct fl__db *db;
+    sqlite3_stmt *st;
+    int param;  /* last parameter that was bound */
+    int column; /* next column to be read */
+    int rc;     /* first error of SQLite while binding */
+};
+
+/* Open or create with the newest schema. `full_sync`: a commit survives the machine. */
+FL_MUST_CHECK int fl__db_open(struct fl__db *db, const char *path, bool full_sync,
+                              struct fl_err *err);
+/* A half-opened or zeroed one is fine. */
+void fl__db_close(struct fl__db *db);
+/* The last error of the connection in our code, with the file in the message. */
+int fl__db_error(const struct fl__db *db, struct fl_err *err);
+
+struct fl__query fl__db_query(struct fl__db *db, enum fl__db_statement which);
+void fl__query_u64(struct fl__query *q, uint64_t value);
+void fl__query_f64(struct fl__query *q, double value); /* NaN becomes NULL. */
+void fl__query_text(struct fl__query *q, const char *text);
+void fl__query_blob(struct fl__query *q, const void *data, size_t len); /* NULL allowed */
+
+/* Run to the end, reset. */
+FL_MUST_CHECK int fl__query_run(struct fl__query *q, struct fl_err *err);
+/* Next row: FL_OK, or FL_ENOENT after the last one. Errors have a message. */
+FL_MUST_CHECK int fl__query_next(struct fl__query *q, struct fl_err *err);
+/* Must follow after the last fl__query_next(), whatever it returned. */
+void fl__query_reset(struct fl__query *q);
+
+uint64_t fl__column_u64(struct fl__query *q);
+double fl__column_f64(struct fl__query *q); /* NULL becomes NaN. */
+/* Valid until the next row or reset. */
+const char *fl__column_text(struct fl__query *q);
+/* NULL with `*ret_len` 0 for SQL's NULL. */
+const void *fl__column_blob(struct fl__query *q, size_t *ret_len);
+
+FL_MUST_CHECK int fl__db_begin(struct fl__db *db, struct fl_err *err);
+/* COMMIT when `rv` is FL_OK, else ROLLBACK; returns `rv` or the failure of COMMIT. */
+FL_MUST_CHECK int fl__db_end(struct fl__db *db, int rv, struct fl_err *err);
+
+/* Only the schema, for fl__db_open(): bring an open database to the newest version. */
+FL_MUST_CHECK int fl__schema_update(struct fl__db *db, struct fl_err *err);
+
+#endif

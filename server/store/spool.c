@@ -1,0 +1,386 @@
+/*
+ * Writing spool files: the bulk path of the server. A chunk goes from the caller's
+ * memory to the page cache with one pwrite(2); nothing is buffered, nothing synced until
+ * the upload is complete. The format is described in spool_head.c.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "server/store/spool_p.h"
+
+/* Read ahead while a finished upload is validated: one upload at a time and lane. */
+#define VALIDATE_BUFFER ((size_t)262144)
+
+struct fl_spool {
+    int fd;
+    char *path;
+    char *folder;
+    struct fl__spool_head head;
+    uint64_t received;
+};
+
+static int fail(struct fl_err *err, const char *what, const char *path)
+{
+    int saved = errno;
+
+    return fl_err_set(err, fl_err_from_errno(saved), "%s '%s': %s", what, path, strerror(saved));
+}
+
+static bool same_parts(const struct fl__spool_head *a, const struct fl__spool_head *b)
+{
+    size_t i;
+
+    for (i = 0; a->n_parts == b->n_parts && i < a->n_parts; i++) {
+        if (a->parts[i].unit != b->parts[i].unit || a->parts[i].codec != b->parts[i].codec ||
+            a->parts[i].bytes != b->parts[i].bytes)
+        {
+            return false;
+        }
+    }
+    return a->n_parts == b->n_parts;
+}
+
+/* Coded bytes in the file behind `head`; UINT64_MAX when it is longer than it may be. */
+static uint64_t coded_bytes(int fd, const struct fl__spool_head *head)
+{
+    struct stat st;
+    uint64_t size;
+
+    if (fstat(fd, &st) != 0 || st.st_size < 0) {
+        return UINT64_MAX;
+    }
+    size = (uint64_t)st.st_size;
+    return size < head->start || size - head->start > head->bytes ? UINT64_MAX : size - head->start;
+}
+
+/* Continue what is there when it is the same upload, else begin anew. */
+static int adopt(struct fl_spool *s, struct fl_err *err)
+{
+    struct fl__spool_head old = {0};
+    int rv = fl__spool_head_read(s->fd, &old);
+
+    if (rv == FL_OK) {
+        uint64_t there = same_parts(&old, &s->head) ? coded_bytes(s->fd, &old) : UINT64_MAX;
+
+        fl__spool_head_done(&old);
+        if (there != UINT64_MAX) {
+            s->received = there;
+            return FL_OK;
+        }
+    } else if (rv != FL_EFORMAT) {
+        return fl_err_set(err, rv, "cannot read '%s': %s", s->path, fl_strerror(rv));
+    }
+    s->received = 0;
+    if (ftruncate(s->fd, 0) != 0) {
+        return fail(err, "cannot empty", s->path);
+    }
+    rv = fl__spool_head_write(s->fd, &s->head);
+    return rv == FL_OK ? FL_OK
+                       : fl_err_set(err, rv, "cannot write '%s': %s", s->path, fl_strerror(rv));
+}
+
+static int open_file(struct fl_spool *s, struct fl_err *err)
+{
+    s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    if (s->fd < 0 && errno == ENOENT) {
+        int rv = fl_fs_mkdirs(s->folder, err);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+        s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    }
+    if (s->fd < 0) {
+        return fail(err, "cannot create", s->path);
+    }
+    /* Two writers of one upload would each think the end of the file is theirs. */
+    if (flock(s->fd, LOCK_EX | LOCK_NB) != 0) {
+        return errno == EWOULDBLOCK
+                   ? fl_err_set(err, FL_EINUSE, "'%s' is being uploaded already", s->path)
+                   : fail(err, "cannot lock", s->path);
+    }
+    return FL_OK;
+}
+
+int fl_spool_open(const char *dir, uint64_t round, uint32_t attempt, const char *client,
+                  const struct fl_spool_part *parts, size_t n_parts, struct fl_spool **ret,
+                  uint64_t *ret_received, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    struct fl_spool *s;
+    int rv = fl__spool_path(dir, round, attempt, client, path, sizeof(path), err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    s->fd = -1;
+    rv = fl__spool_head_make(parts, n_parts, &s->head, err);
+    if (rv == FL_OK) {
+        s->path = fl_str_dup(path);
+        *strrchr(path, '/') = '\0';
+        s->folder = fl_str_dup(path);
+        rv = s->path != NULL && s->folder != NULL
+                 ? open_file(s, err)
+                 : fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    if (rv == FL_OK) {
+        rv = adopt(s, err);
+    }
+    if (rv != FL_OK) {
+        fl_spool_close(s);
+        return rv;
+    }
+    *ret = s;
+    *ret_received = s->received;
+    return FL_OK;
+}
+
+int fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, size_t len,
+                   struct fl_err *err)
+{
+    int rv;
+
+    if (offset != spool->received) {
+        return fl_err_set(err, FL_ERANGE, "upload continues at offset %" PRIu64 ", not at %" PRIu64,
+                          spool->received, offset);
+    }
+    if (len > spool->head.bytes - spool->received) {
+        return fl_err_set(err, FL_ELIMIT,
+                          "upload has more than the %" PRIu64 " bytes of its manifest",
+                          spool->head.bytes);
+    }
+    rv = fl_fs_pwrite(spool->fd, data, len, spool->head.start + offset);
+    if (rv != FL_OK) {
+        /* Half of a chunk is as good as its whole for resuming, but what is told to the
+           client must stay the length of the file. */
+        if (ftruncate(spool->fd, (off_t)(spool->head.start + offset)) != 0) {
+            return fail(err, "cannot cut", spool->path);
+        }
+        return fl_err_set(err, rv, "cannot write '%s': %s", spool->path, fl_strerror(rv));
+    }
+    spool->received += len;
+    return FL_OK;
+}
+
+static const char *reason(int rv)
+{
+    switch (rv) {
+    case FL_EFORMAT:
+        return "is not what its codec writes";
+    case FL_ENUMERIC:
+        return "holds a value that is not finite";
+    default:
+        return fl_strerror(rv);
+    }
+}
+
+static int validate_part(const struct fl_spool_part *part, struct fl__spool_unit *place,
+                         const struct fl_layout *layout, double *norm_sq, struct fl_err *err)
+{
+    struct fl_codec_decoder d;
+    int rv;
+
+    if (part->unit >= fl_layout_units(layout)) {
+        return fl_err_set(err, FL_EFORMAT, "upload holds unit %" PRIu32 " of a model of %zu units",
+                          part->unit, fl_layout_units(layout));
+    }
+    rv = fl__spool_unit_open(place, layout, part, &d);
+    if (rv == FL_OK) {
+        rv = fl_codec_validate(&d, norm_sq);
+    }
+    if (rv == FL_OK) {
+        return FL_OK;
+    }
+    return fl_err_set(err, rv, "unit '%s' of the upload %s",
+                      fl_layout_unit(layout, part->unit)->name, reason(rv));
+}
+
+/* Decode everything once, block by block; nothing of it is kept. */
+static int validate(struct fl_spool *s, const struct fl_layout *layout, double norm_bound,
+                    struct fl_err *err)
+{
+    struct fl__ahead ahead = {
+        .fd = s->fd, .end = s->head.start + s->head.bytes, .cap = VALIDATE_BUFFER};
+    struct fl__spool_unit place = {.ahead = &ahead, .start = s->head.start};
+    double sum = 0.0;
+    double worst = -1.0;
+    uint32_t worst_unit = 0;
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < s->head.n_parts; i++) {
+        double norm_sq = 0.0;
+
+        place.bytes = s->head.parts[i].bytes;
+        rv = validate_part(&s->head.parts[i], &place, layout, &norm_sq, err);
+        place.start += place.bytes;
+        sum += norm_sq;
+        if (norm_sq > worst) {
+            worst = norm_sq;
+            worst_unit = s->head.parts[i].unit;
+        }
+    }
+    fl__ahead_done(&ahead);
+    /* The sum may be infinite with finite entries: that is over any bound. */
+    if (rv == FL_OK && norm_bound > 0.0 && !(sqrt(sum) <= norm_bound)) {
+        rv = fl_err_set(err, FL_ERANGE,
+                        "the norm %.6g of the upload is over the bound %.6g, most of it in unit "
+                        "'%s'",
+                        sqrt(sum), norm_bound, fl_layout_unit(layout, worst_unit)->name);
+    }
+    return rv;
+}
+
+int fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, double norm_bound,
+                    enum fl_durability durability, struct fl_err *err)
+{
+    int rv;
+
+    if (spool->received != spool->head.bytes) {
+        return fl_err_set(err, FL_ESTATE,
+                          "upload is not complete: %" PRIu64 " of %" PRIu64 " bytes",
+                          spool->received, spool->head.bytes);
+    }
+    rv = validate(spool, layout, norm_bound, err);
+    if (rv == FL_EFORMAT || rv == FL_ENUMERIC || rv == FL_ERANGE) {
+        (void)unlink(spool->path); /* It will never be right; clean-up takes what is left. */
+        return rv;
+    }
+    if (rv == FL_OK && durability == FL_DURABLE_POWER) {
+        if (fdatasync(spool->fd) != 0) {
+            return fail(err, "cannot sync", spool->path);
+        }
+        rv = fl_fs_sync_dir(spool->folder, err);
+    }
+    return rv;
+}
+
+uint64_t fl_spool_received(const struct fl_spool *spool)
+{
+    return spool->received;
+}
+
+void fl_spool_close(struct fl_spool *spool)
+{
+    if (spool == NULL) {
+        return;
+    }
+    if (spool->fd >= 0) {
+        (void)close(spool->fd); /* What matters was reported by write and sync. */
+    }
+    fl__spool_head_done(&spool->head);
+    free(spool->path);
+    free(spool->folder);
+    free(spool);
+}
+
+uint64_t fl_spool_peek(const char *dir, uint64_t round, uint32_t attempt, const char *client)
+{
+    char path[FL__STORE_PATH_MAX];
+    struct fl__spool_head head = {0};
+    uint64_t there = UINT64_MAX;
+    int fd;
+
+    if (fl__spool_path(dir, round, attempt, client, path, sizeof(path), NULL) != FL_OK) {
+        return 0;
+    }
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+    if (fl__spool_head_read(fd, &head) == FL_OK) {
+        there = coded_bytes(fd, &head);
+        fl__spool_head_done(&head);
+    }
+    (void)close(fd);
+    return there != UINT64_MAX ? there : 0;
+}
+
+int fl_spool_clean(const char *dir, uint64_t round, uint32_t attempt, struct fl_err *err)
+{
+    char folder[FL__STORE_PATH_MAX];
+    char path[FL__STORE_PATH_MAX];
+    char keep[48];
+    struct dirent *entry;
+    DIR *d;
+    int rv = FL_OK;
+
+    if (fl_fs_join(folder, sizeof(folder), dir, "spool") != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    }
+    (void)snprintf(keep, sizeof(keep), "%06" PRIu64 "-%03" PRIu32 "-", round, attempt);
+    d = opendir(folder);
+    if (d == NULL) {
+        return errno == ENOENT ? FL_OK : fail(err, "cannot open folder", folder);
+    }
+    while (rv == FL_OK && (entry = readdir(d)) != NULL) {
+        size_t len = strlen(entry->d_name);
+
+        if (len < 4 || strcmp(entry->d_name + len - 4, ".upd") != 0 ||
+            (round != 0 && strncmp(entry->d_name, keep, strlen(keep)) == 0))
+        {
+            continue;
+        }
+        rv = fl_fs_join(path, sizeof(path), folder, entry->d_name);
+        rv = rv == FL_OK ? fl_fs_remove(path) : rv;
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "cannot remove '%s' in '%s': %s", entry->d_name, folder,
+                             fl_strerror(rv));
+        }
+    }
+    (void)closedir(d);
+    return rv;
+}
+
+int fl_spool_check(const struct fl_layout *layout, const uint8_t *grant, uint32_t codec,
+                   const struct fl_spool_part *parts, size_t n_parts, struct fl_err *err)
+{
+    const struct fl_codec_ops *ops = codec <= INT32_MAX ? fl_codec_by_id((int)codec) : NULL;
+    size_t n_units = fl_layout_units(layout);
+    size_t i = 0;
+    size_t l;
+
+    FL_REQUIRE(ops != NULL);
+    for (l = 0; l < n_units; l++) {
+        const char *name = fl_layout_unit(layout, l)->name;
+
+        if (grant[l] == 0) {
+            continue;
+        }
+        if (i >= n_parts || parts[i].unit != l) {
+            return fl_err_set(err, FL_ESHAPE, "unit '%s' was asked for and is not in its place",
+                              name);
+        }
+        if (parts[i].codec != codec) {
+            return fl_err_set(err, FL_ESHAPE, "unit '%s' comes in codec %" PRIu32 ", not %s", name,
+                              parts[i].codec, ops->policy.name);
+        }
+        if (parts[i].bytes > ops->max_size(layout, l)) {
+            return fl_err_set(err, FL_ESHAPE,
+                              "unit '%s' has %" PRIu64 " bytes, at most %" PRIu64 " are possible",
+                              name, parts[i].bytes, ops->max_size(layout, l));
+        }
+        i++;
+    }
+    if (i < n_parts) {
+        return fl_err_set(err, FL_ESHAPE, "%zu units that were not asked for are in the upload",
+                          n_parts - i);
+    }
+    return FL_OK;
+}

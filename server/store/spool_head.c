@@ -1,0 +1,210 @@
+/*
+ * The spool file: what a client uploads for one (round, attempt), as it arrives.
+ *
+ *   offset  size  what (integers little-endian)
+ *   0       8     "FLSPOOL\n"
+ *   8       4     version, 1
+ *   12      4     n: number of units
+ *   16      8     coded bytes that follow the header when the upload is complete
+ *   24      16 n  manifest: unit (4), codec (4), coded bytes (8); units rise
+ *   …       8     fl_hash64() of everything before
+ *   …             zeros up to a multiple of 4096, so that the bulk lies on page borders
+ *   start         the coded units, in manifest order, without gaps
+ *
+ * It survives a kill -9 at any instant because nothing has to be updated: the header is
+ * written once, and a file whose header is not complete or does not match its hash
+ * counts as not there. From then on the file only grows at its end, so received = length
+ * of the file - length of the header, and no byte is written twice.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/rng.h"
+#include "libfl/base/str.h"
+#include "server/store/spool_p.h"
+
+#define MAGIC         "FLSPOOL\n"
+#define SPOOL_VERSION 1
+#define FIXED_SIZE    24
+#define PART_SIZE     16
+#define HASH_SIZE     8
+#define PAGE          4096
+
+static void put32(uint8_t *p, uint32_t v)
+{
+    size_t i;
+
+    for (i = 0; i < 4; i++) {
+        p[i] = (uint8_t)(v >> (8 * i));
+    }
+}
+
+static void put64(uint8_t *p, uint64_t v)
+{
+    put32(p, (uint32_t)v);
+    put32(p + 4, (uint32_t)(v >> 32));
+}
+
+static uint32_t get32(const uint8_t *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static uint64_t get64(const uint8_t *p)
+{
+    return (uint64_t)get32(p) | (uint64_t)get32(p + 4) << 32;
+}
+
+/* Length without padding. */
+static size_t used_size(size_t n_parts)
+{
+    return FIXED_SIZE + PART_SIZE * n_parts + HASH_SIZE;
+}
+
+static size_t padded_size(size_t n_parts)
+{
+    return (used_size(n_parts) + PAGE - 1) / PAGE * PAGE;
+}
+
+int fl__spool_path(const char *dir, uint64_t round, uint32_t attempt, const char *client, char *out,
+                   size_t size, struct fl_err *err)
+{
+    int n;
+
+    if (!fl_name_valid(client)) {
+        return fl_err_set(err, FL_EINVAL, "not a valid client name");
+    }
+    n = snprintf(out, size, "%s/spool/%06" PRIu64 "-%03" PRIu32 "-%s.upd", dir, round, attempt,
+                 client);
+    if (n < 0 || (size_t)n >= size) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    }
+    return FL_OK;
+}
+
+int fl__spool_head_make(const struct fl_spool_part *parts, size_t n, struct fl__spool_head *ret,
+                        struct fl_err *err)
+{
+    /* A coded unit is never much longer than its floats; this only keeps sums from wrapping. */
+    const uint64_t most = 8 * FL_LAYOUT_MAX_FLOATS;
+    struct fl__spool_head head = {.n_parts = n};
+    size_t i;
+
+    if (n == 0 || n > FL_LAYOUT_MAX_UNITS) {
+        return fl_err_set(err, FL_EINVAL, "an upload holds 1 to %d units, not %zu",
+                          FL_LAYOUT_MAX_UNITS, n);
+    }
+    for (i = 0; i < n; i++) {
+        if (i > 0 && parts[i].unit <= parts[i - 1].unit) {
+            return fl_err_set(err, FL_EINVAL,
+                              "the units of an upload must rise: %" PRIu32 " follows %" PRIu32,
+                              parts[i].unit, parts[i - 1].unit);
+        }
+        if (parts[i].bytes > most - head.bytes) {
+            return fl_err_set(err, FL_EINVAL, "unit %" PRIu32 " of %" PRIu64 " bytes is too large",
+                              parts[i].unit, parts[i].bytes);
+        }
+        head.bytes += parts[i].bytes;
+    }
+    head.start = padded_size(n);
+    head.parts = calloc(n, sizeof(*head.parts));
+    if (head.parts == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    (void)memcpy(head.parts, parts, n * sizeof(*parts));
+    *ret = head;
+    return FL_OK;
+}
+
+void fl__spool_head_done(struct fl__spool_head *head)
+{
+    free(head->parts);
+    *head = (struct fl__spool_head){0};
+}
+
+int fl__spool_head_write(int fd, const struct fl__spool_head *head)
+{
+    size_t used = used_size(head->n_parts);
+    uint8_t *raw = calloc(1, head->start);
+    size_t i;
+    int rv;
+
+    if (raw == NULL) {
+        return FL_ENOMEM;
+    }
+    (void)memcpy(raw, MAGIC, strlen(MAGIC));
+    put32(raw + 8, SPOOL_VERSION);
+    put32(raw + 12, (uint32_t)head->n_parts);
+    put64(raw + 16, head->bytes);
+    for (i = 0; i < head->n_parts; i++) {
+        uint8_t *p = raw + FIXED_SIZE + PART_SIZE * i;
+
+        put32(p, head->parts[i].unit);
+        put32(p + 4, head->parts[i].codec);
+        put64(p + 8, head->parts[i].bytes);
+    }
+    put64(raw + used - HASH_SIZE, fl_hash64(raw, used - HASH_SIZE));
+    rv = fl_fs_pwrite(fd, raw, head->start, 0);
+    free(raw);
+    return rv;
+}
+
+/* Manifest out of a header whose hash was right; a wrong one was not written by us. */
+static int parse(const uint8_t *raw, size_t n, struct fl__spool_head *ret)
+{
+    struct fl_spool_part *parts = calloc(n, sizeof(*parts));
+    size_t i;
+    int rv;
+
+    if (parts == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < n; i++) {
+        const uint8_t *p = raw + FIXED_SIZE + PART_SIZE * i;
+
+        parts[i] =
+            (struct fl_spool_part){.unit = get32(p), .codec = get32(p + 4), .bytes = get64(p + 8)};
+    }
+    rv = fl__spool_head_make(parts, n, ret, NULL);
+    free(parts);
+    if (rv == FL_OK && ret->bytes != get64(raw + 16)) {
+        fl__spool_head_done(ret);
+        rv = FL_EFORMAT;
+    }
+    return rv == FL_EINVAL ? FL_EFORMAT : rv;
+}
+
+int fl__spool_head_read(int fd, struct fl__spool_head *ret)
+{
+    uint8_t fixed[FIXED_SIZE];
+    uint8_t *raw;
+    size_t used;
+    size_t n;
+    int rv = fl_fs_pread(fd, fixed, sizeof(fixed), 0);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    n = get32(fixed + 12);
+    if (memcmp(fixed, MAGIC, strlen(MAGIC)) != 0 || get32(fixed + 8) != SPOOL_VERSION || n == 0 ||
+        n > FL_LAYOUT_MAX_UNITS)
+    {
+        return FL_EFORMAT;
+    }
+    used = used_size(n);
+    raw = malloc(padded_size(n));
+    if (raw == NULL) {
+        return FL_ENOMEM;
+    }
+    rv = fl_fs_pread(fd, raw, padded_size(n), 0);
+    if (rv == FL_OK && get64(raw + used - HASH_SIZE) != fl_hash64(raw, used - HASH_SIZE)) {
+        rv = FL_EFORMAT;
+    }
+    rv = rv == FL_OK ? parse(raw, n, ret) : rv;
+    free(raw);
+    return rv;
+}

@@ -1,0 +1,56 @@
+#ifndef FL_STORE_SPOOL_P_H
+#define FL_STORE_SPOOL_P_H
+
+/* Spool files from the inside, for the files of this room only. The format stands in spool_head.c.
+ */
+
+#include "server/store/store.h"
+#include "server/store/store_p.h"
+
+struct fl__spool_head {
+    struct fl_spool_part *parts; /* owned */
+    size_t n_parts;
+    uint64_t start; /* first coded byte: length of the header */
+    uint64_t bytes; /* all coded bytes */
+};
+
+/* Path of a spool file. FL_EINVAL: not a valid client name. */
+FL_MUST_CHECK int fl__spool_path(const char *dir, uint64_t round, uint32_t attempt,
+                                 const char *client, char *out, size_t size, struct fl_err *err);
+/* Copies `parts` and checks them: rising units, at least one, sane sizes. */
+FL_MUST_CHECK int fl__spool_head_make(const struct fl_spool_part *parts, size_t n,
+                                      struct fl__spool_head *ret, struct fl_err *err);
+/* Write at the start of `fd`, in one call. */
+FL_MUST_CHECK int fl__spool_head_write(int fd, const struct fl__spool_head *head);
+/* FL_EFORMAT when it is not complete or not ours. */
+FL_MUST_CHECK int fl__spool_head_read(int fd, struct fl__spool_head *ret);
+void fl__spool_head_done(struct fl__spool_head *head);
+
+/* Bytes of a file from one descriptor or path, read ahead into a buffer. */
+struct fl__ahead {
+    const char *path; /* opened for each filling when fd < 0 */
+    int fd;
+    uint64_t end;  /* nothing is read at or behind it */
+    uint8_t *data; /* owned; taken at the first use */
+    size_t cap;
+    uint64_t from; /* offset of data[0] in the file */
+    size_t len;
+};
+
+/* Exactly `len` bytes at `offset` of the file. */
+FL_MUST_CHECK int fl__ahead_read(struct fl__ahead *a, uint64_t offset, void *out, size_t len);
+void fl__ahead_done(struct fl__ahead *a);
+
+/* One coded unit of a file: the context of its fl_codec_reader. */
+struct fl__spool_unit {
+    struct fl__ahead *ahead;
+    uint64_t start;
+    uint64_t bytes;
+};
+
+/* Open a decoder; `unit` must live as long as it is used. FL_EFORMAT: unknown codec. */
+FL_MUST_CHECK int fl__spool_unit_open(struct fl__spool_unit *unit, const struct fl_layout *layout,
+                                      const struct fl_spool_part *part,
+                                      struct fl_codec_decoder *ret);
+
+#endif

@@ -1,0 +1,253 @@
+/*
+ * Reading spool files back. Hundreds of readers are open at once while an update is
+ * aggregated, so a reader holds no descriptor (each filling of its buffer opens the file
+ * anew, some microseconds beside copying the buffer) and takes its buffer at the first
+ * read.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "server/store/spool_p.h"
+
+#define BUFFER_MIN     ((size_t)4096)
+#define BUFFER_MAX     ((size_t)262144)
+#define BUFFER_DEFAULT ((size_t)65536)
+
+/* --- reading ahead --- */
+
+static int read_at(const struct fl__ahead *a, void *out, size_t len, uint64_t offset)
+{
+    int fd = a->fd;
+    int rv;
+
+    if (fd < 0) {
+        fd = open(a->path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0) {
+            return fl_err_from_errno(errno);
+        }
+    }
+    rv = fl_fs_pread(fd, out, len, offset);
+    if (a->fd < 0) {
+        (void)close(fd);
+    }
+    return rv;
+}
+
+static int fill(struct fl__ahead *a, uint64_t offset)
+{
+    uint64_t left = a->end - offset;
+    size_t len = left < a->cap ? (size_t)left : a->cap;
+    int rv;
+
+    if (a->data == NULL) {
+        a->data = malloc(a->cap);
+        if (a->data == NULL) {
+            return FL_ENOMEM;
+        }
+    }
+    a->len = 0;
+    rv = read_at(a, a->data, len, offset);
+    if (rv == FL_OK) {
+        a->from = offset;
+        a->len = len;
+    }
+    return rv;
+}
+
+int fl__ahead_read(struct fl__ahead *a, uint64_t offset, void *out, size_t len)
+{
+    uint8_t *to = out;
+
+    if (offset > a->end || len > a->end - offset) {
+        return FL_EFORMAT;
+    }
+    while (len > 0) {
+        size_t part;
+        int rv;
+
+        if (offset < a->from || offset - a->from >= a->len) {
+            /* What is larger than the buffer would only be copied twice. */
+            if (len >= a->cap) {
+                return read_at(a, to, len, offset);
+            }
+            rv = fill(a, offset);
+            if (rv != FL_OK) {
+                return rv;
+            }
+        }
+        part = a->len - (size_t)(offset - a->from);
+        part = part < len ? part : len;
+        (void)memcpy(to, a->data + (offset - a->from), part);
+        to += part;
+        offset += part;
+        len -= part;
+    }
+    return FL_OK;
+}
+
+void fl__ahead_done(struct fl__ahead *a)
+{
+    free(a->data);
+    a->data = NULL;
+    a->len = 0;
+}
+
+static int read_unit(void *ctx, uint64_t offset, void *out, size_t len)
+{
+    struct fl__spool_unit *unit = ctx;
+
+    if (offset > unit->bytes || len > unit->bytes - offset) {
+        return FL_EFORMAT;
+    }
+    return fl__ahead_read(unit->ahead, unit->start + offset, out, len);
+}
+
+int fl__spool_unit_open(struct fl__spool_unit *unit, const struct fl_layout *layout,
+                        const struct fl_spool_part *part, struct fl_codec_decoder *ret)
+{
+    const struct fl_codec_ops *ops =
+        part->codec <= INT32_MAX ? fl_codec_by_id((int)part->codec) : NULL;
+    struct fl_codec_reader reader = {.read = read_unit, .ctx = unit, .size = unit->bytes};
+
+    return ops != NULL ? fl_codec_open(ret, ops, layout, part->unit, &reader) : FL_EFORMAT;
+}
+
+/* --- readers --- */
+
+struct fl_spool_reader {
+    char *path;
+    const struct fl_layout *layout;
+    struct fl__ahead ahead;
+    uint8_t *units;                /* [n_units] */
+    struct fl_spool_part *parts;   /* [n_units], by unit */
+    struct fl__spool_unit *places; /* [n_units], by unit */
+};
+
+static int index_parts(struct fl_spool_reader *r, const struct fl__spool_head *head,
+                       struct fl_err *err)
+{
+    size_t n_units = fl_layout_units(r->layout);
+    uint64_t start = head->start;
+    size_t i;
+
+    for (i = 0; i < head->n_parts; i++) {
+        const struct fl_spool_part *part = &head->parts[i];
+
+        if (part->unit >= n_units) {
+            return fl_err_set(err, FL_ESHAPE, "'%s' holds unit %" PRIu32 " of a model of %zu units",
+                              r->path, part->unit, n_units);
+        }
+        r->units[part->unit] = 1;
+        r->parts[part->unit] = *part;
+        r->places[part->unit] =
+            (struct fl__spool_unit){.ahead = &r->ahead, .start = start, .bytes = part->bytes};
+        start += part->bytes;
+    }
+    return FL_OK;
+}
+
+static int load_head(struct fl_spool_reader *r, struct fl_err *err)
+{
+    int fd = open(r->path, O_RDONLY | O_CLOEXEC);
+    struct fl__spool_head head = {0};
+    struct stat st = {0};
+    int rv;
+
+    if (fd < 0) {
+        rv = fl_err_from_errno(errno);
+        return fl_err_set(err, rv, "cannot open '%s': %s", r->path, strerror(errno));
+    }
+    rv = fl__spool_head_read(fd, &head);
+    if (rv != FL_OK) {
+        (void)fl_err_set(err, rv, "'%s' has no complete header: %s", r->path, fl_strerror(rv));
+    } else if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != head.start + head.bytes) {
+        rv = fl_err_set(err, FL_EFORMAT, "'%s' has %" PRIu64 " bytes, its header says %" PRIu64,
+                        r->path, (uint64_t)st.st_size, head.start + head.bytes);
+    }
+    (void)close(fd);
+    if (rv == FL_OK) {
+        r->ahead.end = head.start + head.bytes;
+        rv = index_parts(r, &head, err);
+    }
+    fl__spool_head_done(&head);
+    return rv;
+}
+
+int fl_spool_reader_open(const char *dir, uint64_t round, uint32_t attempt, const char *client,
+                         const struct fl_layout *layout, struct fl_spool_reader **ret,
+                         struct fl_err *err)
+{
+    size_t n_units = fl_layout_units(layout);
+    char path[FL__STORE_PATH_MAX];
+    struct fl_spool_reader *r;
+    int rv = fl__spool_path(dir, round, attempt, client, path, sizeof(path), err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    r = calloc(1, sizeof(*r));
+    if (r == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    r->layout = layout;
+    r->path = fl_str_dup(path);
+    r->units = calloc(n_units, sizeof(*r->units));
+    r->parts = calloc(n_units, sizeof(*r->parts));
+    r->places = calloc(n_units, sizeof(*r->places));
+    r->ahead = (struct fl__ahead){.path = r->path, .fd = -1, .cap = BUFFER_DEFAULT};
+    if (r->path == NULL || r->units == NULL || r->parts == NULL || r->places == NULL) {
+        rv = fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    } else {
+        rv = load_head(r, err);
+    }
+    if (rv != FL_OK) {
+        fl_spool_reader_close(r);
+        return rv;
+    }
+    *ret = r;
+    return FL_OK;
+}
+
+void fl_spool_reader_share(struct fl_spool_reader *reader, size_t n_readers)
+{
+    size_t cap = FL_SPOOL_READ_AHEAD / (n_readers > 0 ? n_readers : 1) / BUFFER_MIN * BUFFER_MIN;
+
+    cap = cap < BUFFER_MIN ? BUFFER_MIN : cap > BUFFER_MAX ? BUFFER_MAX : cap;
+    fl__ahead_done(&reader->ahead);
+    reader->ahead.cap = cap;
+}
+
+const uint8_t *fl_spool_reader_units(const struct fl_spool_reader *reader)
+{
+    return reader->units;
+}
+
+int fl_spool_reader_unit(struct fl_spool_reader *reader, size_t unit, struct fl_codec_decoder *ret)
+{
+    FL_REQUIRE(unit < fl_layout_units(reader->layout));
+    if (reader->units[unit] == 0) {
+        return FL_ENOENT;
+    }
+    return fl__spool_unit_open(&reader->places[unit], reader->layout, &reader->parts[unit], ret);
+}
+
+void fl_spool_reader_close(struct fl_spool_reader *reader)
+{
+    if (reader == NULL) {
+        return;
+    }
+    fl__ahead_done(&reader->ahead);
+    free(reader->path);
+    free(reader->units);
+    free(reader->parts);
+    free(reader->places);
+    free(reader);
+}

@@ -1,0 +1,359 @@
+/* Opening the state folder and writing records. Each public function is one transaction. */
+
+#include "server/store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "server/store/store_p.h"
+
+static void describe_model(const struct fl_layout *layout, char *out, size_t size)
+{
+    const uint8_t *d = fl_layout_digest(layout);
+
+    (void)snprintf(out, size, "%zu units, %zu values, digest %02x%02x%02x%02x%02x%02x",
+                   fl_layout_units(layout), fl_layout_count(layout), d[0], d[1], d[2], d[3], d[4],
+                   d[5]);
+}
+
+static int claim(struct fl_store *store, const char *federation, const struct fl_layout *layout,
+                 const char *model, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_FEDERATION);
+
+    fl__query_text(&q, federation);
+    fl__query_blob(&q, fl_layout_digest(layout), FL_DIGEST_SIZE);
+    fl__query_text(&q, model);
+    return fl__query_run(&q, err);
+}
+
+/* The folder must be of this federation and model; an empty one becomes so. */
+static int check_owner(struct fl_store *store, const char *dir, const char *federation,
+                       const struct fl_layout *layout, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_FEDERATION);
+    int rv = fl__query_next(&q, err);
+    char model[128];
+
+    describe_model(layout, model, sizeof(model));
+    if (rv == FL_OK) {
+        const char *name = fl__column_text(&q);
+        size_t len = 0;
+        const void *digest = fl__column_blob(&q, &len);
+
+        if (strcmp(name, federation) != 0) {
+            rv = fl_err_set(err, FL_ESTATE,
+                            "state folder '%s' belongs to federation '%s', not '%s': use another "
+                            "folder, or the name it had",
+                            dir, name, federation);
+        } else if (len != FL_DIGEST_SIZE || memcmp(digest, fl_layout_digest(layout), len) != 0) {
+            rv = fl_err_set(err, FL_ESTATE,
+                            "state folder '%s' belongs to another model (%s), the configuration "
+                            "makes %s: use another folder, or the model it had",
+                            dir, fl__column_text(&q), model);
+        }
+    }
+    fl__query_reset(&q);
+    return rv == FL_ENOENT ? claim(store, federation, layout, model, err) : rv;
+}
+
+static int make_folders(const char *dir, struct fl_err *err)
+{
+    static const char *const names[] = {"models", "spool"};
+    char path[FL__STORE_PATH_MAX];
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < sizeof(names) / sizeof(names[0]); i++) {
+        if (fl_fs_join(path, sizeof(path), dir, names[i]) != FL_OK) {
+            return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+        }
+        rv = fl_fs_mkdirs(path, err);
+    }
+    /* SQLite's own message would be about a file that is not there. */
+    if (rv == FL_OK && faccessat(AT_FDCWD, dir, R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
+        rv = fl_err_from_errno(errno);
+        (void)fl_err_set(err, rv, "state folder '%s' cannot be used: %s", dir, strerror(errno));
+    }
+    return rv;
+}
+
+int fl_store_open(const char *dir, const char *federation, const struct fl_layout *layout,
+                  enum fl_durability durability, struct fl_store **ret, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    struct fl_store *store;
+    int rv = make_folders(dir, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (fl_fs_join(path, sizeof(path), dir, "federation.db") != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    }
+    store = calloc(1, sizeof(*store));
+    if (store == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    store->n_units = fl_layout_units(layout);
+    rv = fl__db_open(&store->db, path, durability == FL_DURABLE_POWER, err);
+    if (rv == FL_OK) {
+        rv = check_owner(store, dir, federation, layout, err);
+    }
+    if (rv != FL_OK) {
+        fl_store_close(store);
+        return rv;
+    }
+    *ret = store;
+    return FL_OK;
+}
+
+void fl_store_close(struct fl_store *store)
+{
+    if (store == NULL) {
+        return;
+    }
+    fl__db_close(&store->db);
+    free(store);
+}
+
+/* --- writing; all of these run inside a transaction --- */
+
+static int one_number(struct fl_store *store, enum fl__db_statement which, uint64_t *ret,
+                      struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, which);
+    int rv = fl__query_next(&q, err);
+
+    if (rv == FL_OK) {
+        *ret = fl__column_u64(&q);
+    }
+    fl__query_reset(&q);
+    return rv;
+}
+
+/* Client numbers are indices: a gap would make the whole table unreadable. */
+static int put_client(struct fl_store *store, const struct fl_client_rec *c, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_CLIENT);
+    uint64_t known = 0;
+    int rv = one_number(store, FL__DB_COUNT_CLIENTS, &known, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (c->id > known) {
+        return fl_err_set(err, FL_EINVAL, "client '%s' has number %" PRIu32 " of %" PRIu64, c->name,
+                          c->id, known);
+    }
+    fl__query_u64(&q, c->id);
+    fl__query_text(&q, c->name);
+    fl__query_text(&q, c->agent);
+    fl__query_u64(&q, c->samples);
+    fl__query_f64(&q, c->score);
+    fl__query_u64(&q, c->scored ? 1 : 0);
+    fl__query_u64(&q, c->n_selected);
+    fl__query_u64(&q, c->n_accepted);
+    fl__query_u64(&q, c->n_rejected);
+    fl__query_u64(&q, c->n_lost);
+    fl__query_f64(&q, c->last_loss);
+    fl__query_u64(&q, c->last_seen_ms);
+    return fl__query_run(&q, err);
+}
+
+/* Floats lie in the file as on every machine we run on. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "float blobs are written as they lie");
+
+static int put_part(struct fl_store *store, const struct fl_part_rec *p, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_PART);
+
+    fl__query_u64(&q, p->client);
+    fl__query_u64(&q, (uint64_t)p->state);
+    fl__query_u64(&q, p->samples);
+    fl__query_u64(&q, p->steps);
+    fl__query_f64(&q, p->train_loss);
+    fl__query_blob(&q, p->divergence, store->n_units * sizeof(*p->divergence));
+    fl__query_blob(&q, p->units, store->n_units);
+    fl__query_u64(&q, p->upload_bytes);
+    return fl__query_run(&q, err);
+}
+
+static int put_parts(struct fl_store *store, const struct fl_part_rec *parts, size_t n,
+                     struct fl_err *err)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        rv = put_part(store, &parts[i], err);
+    }
+    return rv;
+}
+
+static int run(struct fl_store *store, enum fl__db_statement which, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, which);
+
+    return fl__query_run(&q, err);
+}
+
+/* A round that was committed can never be opened or committed again. */
+static int check_after_last(struct fl_store *store, uint64_t round, struct fl_err *err)
+{
+    uint64_t last = 0;
+    int rv = one_number(store, FL__DB_LAST_ROUND, &last, err);
+
+    if (rv == FL_OK && round <= last) {
+        rv = fl_err_set(err, FL_ESTATE, "round %" PRIu64 " is committed, the last is %" PRIu64,
+                        round, last);
+    }
+    return rv;
+}
+
+static int check_open(struct fl_store *store, uint64_t round, uint32_t attempt, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_OPEN);
+    int rv = fl__query_next(&q, err);
+
+    if (rv == FL_OK) {
+        uint64_t open_round = fl__column_u64(&q);
+        uint64_t open_attempt = fl__column_u64(&q);
+
+        if (open_round != round || open_attempt != attempt) {
+            rv = fl_err_set(err, FL_ESTATE,
+                            "round %" PRIu64 " attempt %" PRIu32 " is not open, %" PRIu64
+                            " attempt %" PRIu64 " is",
+                            round, attempt, open_round, open_attempt);
+        }
+    } else if (rv == FL_ENOENT) {
+        rv = fl_err_set(err, FL_ESTATE, "no round is open, round %" PRIu64 " was meant", round);
+    }
+    fl__query_reset(&q);
+    return rv;
+}
+
+int fl_store_put_client(struct fl_store *store, const struct fl_client_rec *client,
+                        struct fl_err *err)
+{
+    int rv = fl__db_begin(&store->db, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__db_end(&store->db, put_client(store, client, err), err);
+}
+
+static int write_selection(struct fl_store *store, uint64_t round, uint32_t attempt,
+                           const struct fl_part_rec *parts, size_t n, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_OPEN);
+    int rv = check_after_last(store, round, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl__query_u64(&q, round);
+    fl__query_u64(&q, attempt);
+    rv = fl__query_run(&q, err);
+    if (rv == FL_OK) {
+        rv = run(store, FL__DB_DROP_PARTS, err);
+    }
+    return rv == FL_OK ? put_parts(store, parts, n, err) : rv;
+}
+
+int fl_store_put_selection(struct fl_store *store, uint64_t round, uint32_t attempt,
+                           const struct fl_part_rec *parts, size_t n, struct fl_err *err)
+{
+    int rv = fl__db_begin(&store->db, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__db_end(&store->db, write_selection(store, round, attempt, parts, n, err), err);
+}
+
+int fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
+                      const struct fl_part_rec *parts, size_t n, struct fl_err *err)
+{
+    int rv = fl__db_begin(&store->db, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_open(store, round, attempt, err);
+    if (rv == FL_OK) {
+        rv = put_parts(store, parts, n, err);
+    }
+    if (rv == FL_OK) {
+        rv = run(store, FL__DB_SET_PLANNED, err);
+    }
+    return fl__db_end(&store->db, rv, err);
+}
+
+int fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt,
+                        const struct fl_part_rec *part, struct fl_err *err)
+{
+    int rv = fl__db_begin(&store->db, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_open(store, round, attempt, err);
+    if (rv == FL_OK) {
+        rv = put_part(store, part, err);
+    }
+    return fl__db_end(&store->db, rv, err);
+}
+
+static int put_round(struct fl_store *store, const struct fl_round_rec *r, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_ROUND);
+
+    fl__query_u64(&q, r->round);
+    fl__query_u64(&q, r->attempt);
+    fl__query_u64(&q, r->n_selected);
+    fl__query_u64(&q, r->n_responders);
+    fl__query_f64(&q, r->accuracy);
+    fl__query_f64(&q, r->loss);
+    fl__query_f64(&q, r->train_loss);
+    fl__query_u64(&q, r->uplink_bytes);
+    fl__query_u64(&q, r->feedback_bytes);
+    fl__query_u64(&q, r->uplink_bytes_full);
+    fl__query_u64(&q, r->downlink_bytes);
+    fl__query_u64(&q, r->started_ms);
+    fl__query_u64(&q, r->ended_ms);
+    return fl__query_run(&q, err);
+}
+
+int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
+                    const struct fl_client_rec *clients, size_t n_clients, struct fl_err *err)
+{
+    size_t i;
+    int rv = fl__db_begin(&store->db, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_after_last(store, round->round, err);
+    if (rv == FL_OK) {
+        rv = put_round(store, round, err);
+    }
+    for (i = 0; rv == FL_OK && i < n_clients; i++) {
+        rv = put_client(store, &clients[i], err);
+    }
+    if (rv == FL_OK) {
+        rv = run(store, FL__DB_DROP_PARTS, err);
+    }
+    if (rv == FL_OK) {
+        rv = run(store, FL__DB_DROP_OPEN, err);
+    }
+    return fl__db_end(&store->db, rv, err);
+}

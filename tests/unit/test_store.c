@@ -1,0 +1,724 @@
+#include <check.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server/store/store.h"
+#include "tests/lib/store_rig.h"
+
+#define N_CLIENTS 3
+
+static struct fl_layout *layout;
+static const char *dir;
+
+static void setup(void)
+{
+    dir = rig_dir();
+    layout = rig_layout();
+}
+
+static void teardown(void)
+{
+    fl_layout_free(layout);
+    rig_remove();
+}
+
+static struct fl_store *open_store(void)
+{
+    struct fl_store *s = NULL;
+    struct fl_err err = {0};
+    int rv = fl_store_open(dir, "fed", layout, FL_DURABLE_PROCESS, &s, &err);
+
+    ck_assert_msg(rv == FL_OK, "%s", err.msg);
+    return s;
+}
+
+static struct fl_store *reopen(struct fl_store *s)
+{
+    fl_store_close(s);
+    rig_check_db();
+    return open_store();
+}
+
+static struct fl_client_rec client(uint32_t id)
+{
+    struct fl_client_rec c = {
+        .id = id,
+        .agent = "fl-clientd/0.1.0",
+        .samples = 600 + id,
+        .score = 0.25 * id,
+        .scored = id % 2 == 1,
+        .n_selected = 10 + id,
+        .n_accepted = 7,
+        .n_rejected = 2,
+        .n_lost = UINT64_MAX - id,
+        .last_loss = 0.5,
+        .last_seen_ms = 1700000000000 + id,
+    };
+
+    (void)snprintf(c.name, sizeof(c.name), "edge-%02u", (unsigned)id);
+    return c;
+}
+
+static void put_clients(struct fl_store *s)
+{
+    uint32_t i;
+
+    for (i = 0; i < N_CLIENTS; i++) {
+        struct fl_client_rec c = client(i);
+
+        ck_assert_int_eq(fl_store_put_client(s, &c, NULL), FL_OK);
+    }
+}
+
+static void same_client(const struct fl_client_rec *a, const struct fl_client_rec *b)
+{
+    ck_assert_uint_eq(a->id, b->id);
+    ck_assert_str_eq(a->name, b->name);
+    ck_assert_str_eq(a->agent, b->agent);
+    ck_assert_uint_eq(a->samples, b->samples);
+    ck_assert_double_eq(a->score, b->score);
+    ck_assert(a->scored == b->scored);
+    ck_assert_uint_eq(a->n_selected, b->n_selected);
+    ck_assert_uint_eq(a->n_accepted, b->n_accepted);
+    ck_assert_uint_eq(a->n_rejected, b->n_rejected);
+    ck_assert_uint_eq(a->n_lost, b->n_lost);
+    ck_assert_double_eq(a->last_loss, b->last_loss);
+    ck_assert_uint_eq(a->last_seen_ms, b->last_seen_ms);
+}
+
+static struct fl_round_rec round_rec(uint64_t round)
+{
+    return (struct fl_round_rec){
+        .round = round,
+        .attempt = 2,
+        .n_selected = 4,
+        .n_responders = 3,
+        .accuracy = round % 2 == 0 ? 0.5 + 0.01 * (double)round : -1.0,
+        .loss = 1.0 / (double)round,
+        .train_loss = 2.0 / (double)round,
+        .uplink_bytes = 1000 * round,
+        .feedback_bytes = 12,
+        .uplink_bytes_full = 5000,
+        .downlink_bytes = 7000,
+        .started_ms = 100 * round,
+        .ended_ms = 100 * round + 50,
+    };
+}
+
+static void commit(struct fl_store *s, uint64_t round)
+{
+    struct fl_round_rec r = round_rec(round);
+    struct fl_client_rec clients[N_CLIENTS];
+    struct fl_err err = {0};
+    uint32_t i;
+
+    for (i = 0; i < N_CLIENTS; i++) {
+        clients[i] = client(i);
+        clients[i].n_selected = round;
+    }
+    ck_assert_msg(fl_store_commit(s, &r, clients, N_CLIENTS, &err) == FL_OK, "%s", err.msg);
+}
+
+/* Two parts, the higher number first: the order of the selection is kept. */
+static void select_two(struct fl_store *s, uint64_t round, uint32_t attempt)
+{
+    const struct fl_part_rec parts[] = {
+        {.client = 2, .state = FL_PART_SELECTED},
+        {.client = 0, .state = FL_PART_SELECTED},
+    };
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_store_put_selection(s, round, attempt, parts, 2, &err) == FL_OK, "%s",
+                  err.msg);
+}
+
+static float divergence[RIG_UNITS] = {0.5f, 0.25f, 1e-20f};
+static uint8_t grant[RIG_UNITS] = {1, 0, 1};
+static uint8_t nothing[RIG_UNITS];
+
+static void plan_two(struct fl_store *s, uint64_t round, uint32_t attempt)
+{
+    const struct fl_part_rec parts[] = {
+        {.client = 2,
+         .state = FL_PART_PLANNED,
+         .samples = 602,
+         .steps = 61,
+         .train_loss = 0.75,
+         .divergence = divergence,
+         .units = grant},
+        {.client = 0, .state = FL_PART_EMPTY, .divergence = divergence, .units = nothing},
+    };
+
+    ck_assert_int_eq(fl_store_put_plan(s, round, attempt, parts, 2, NULL), FL_OK);
+}
+
+static void accept_one(struct fl_store *s, uint64_t round, uint32_t attempt)
+{
+    const struct fl_part_rec part = {
+        .client = 2,
+        .state = FL_PART_ACCEPTED,
+        .samples = 602,
+        .steps = 61,
+        .train_loss = (double)NAN,
+        .divergence = divergence,
+        .units = grant,
+        .upload_bytes = 33688,
+    };
+
+    ck_assert_int_eq(fl_store_put_update(s, round, attempt, &part, NULL), FL_OK);
+}
+
+START_TEST(a_new_folder_has_nothing_to_resume)
+{
+    struct fl_store *s = open_store();
+    struct fl_coord_resume r;
+    struct stat st;
+    char path[RIG_PATH_MAX];
+
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    ck_assert_uint_eq(r.committed, 0);
+    ck_assert_uint_eq(r.n_clients, 0);
+    ck_assert_uint_eq(r.n_parts, 0);
+    fl_store_resume_done(&r);
+    ck_assert_int_eq(stat(rig_path(path, "models"), &st), 0);
+    ck_assert_int_eq(stat(rig_path(path, "spool"), &st), 0);
+    fl_store_close(s);
+    fl_store_close(NULL);
+}
+END_TEST
+
+START_TEST(clients_come_back_in_the_order_of_their_numbers)
+{
+    struct fl_store *s = open_store();
+    struct fl_client_rec c = client(1);
+    struct fl_coord_resume r;
+    uint32_t i;
+
+    put_clients(s);
+    c.score = -0.125;
+    c.last_loss = (double)NAN;
+    (void)snprintf(c.agent, sizeof(c.agent), "it's; \"quoted\"");
+    ck_assert_int_eq(fl_store_put_client(s, &c, NULL), FL_OK);
+    s = reopen(s);
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    ck_assert_uint_eq(r.n_clients, N_CLIENTS);
+    ck_assert(isnan(r.clients[1].last_loss));
+    ck_assert_str_eq(r.clients[1].agent, c.agent);
+    ck_assert_double_eq(r.clients[1].score, -0.125);
+    for (i = 0; i < N_CLIENTS; i += 2) {
+        struct fl_client_rec want = client(i);
+
+        same_client(&r.clients[i], &want);
+    }
+    fl_store_resume_done(&r);
+    fl_store_close(s);
+}
+END_TEST
+
+START_TEST(a_restart_after_the_selection_finds_it)
+{
+    struct fl_store *s = open_store();
+    struct fl_coord_resume r;
+
+    put_clients(s);
+    commit(s, 1);
+    select_two(s, 2, 1);
+    select_two(s, 2, 2); /* the first attempt was aborted */
+    s = reopen(s);
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    ck_assert_uint_eq(r.committed, 1);
+    ck_assert_uint_eq(r.open_round, 2);
+    ck_assert_uint_eq(r.open_attempt, 2);
+    ck_assert(!r.planned);
+    ck_assert_uint_eq(r.n_parts, 2);
+    ck_assert_uint_eq(r.parts[0].client, 2);
+    ck_assert_uint_eq(r.parts[1].client, 0);
+    ck_assert_int_eq(r.parts[0].state, FL_PART_SELECTED);
+    ck_assert_ptr_null(r.parts[0].units);
+    ck_assert_ptr_null(r.parts[0].divergence);
+    fl_store_resume_done(&r);
+    fl_store_close(s);
+}
+END_TEST
+
+START_TEST(a_restart_after_the_plan_finds_it)
+{
+    struct fl_store *s = open_store();
+    struct fl_coord_resume r;
+
+    put_clients(s);
+    select_two(s, 1, 1);
+    plan_two(s, 1, 1);
+    s = reopen(s);
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    ck_assert(r.planned);
+    ck_assert_uint_eq(r.n_parts, 2);
+    ck_assert_uint_eq(r.parts[0].client, 2);
+    ck_assert_int_eq(r.parts[0].state, FL_PART_PLANNED);
+    ck_assert_uint_eq(r.parts[0].samples, 602);
+    ck_assert_uint_eq(r.parts[0].steps, 61);
+    ck_assert_double_eq(r.parts[0].train_loss, 0.75);
+    ck_assert_mem_eq(r.parts[0].divergence, divergence, sizeof(divergence));
+    ck_assert_mem_eq(r.parts[0].units, grant, sizeof(grant));
+    ck_assert_int_eq(r.parts[1].state, FL_PART_EMPTY);
+    ck_assert_mem_eq(r.parts[1].units, nothing, sizeof(nothing));
+    fl_store_resume_done(&r);
+    fl_store_close(s);
+}
+END_TEST
+
+START_TEST(a_restart_after_some_updates_finds_them)
+{
+    struct fl_store *s = open_store();
+    struct fl_coord_resume r;
+
+    put_clients(s);
+    select_two(s, 1, 1);
+    plan_two(s, 1, 1);
+    accept_one(s, 1, 1);
+    s = reopen(s);
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    ck_assert_uint_eq(r.n_parts, 2);
+    ck_assert_int_eq(r.parts[0].state, FL_PART_ACCEPTED);
+    ck_assert_uint_eq(r.parts[0].upload_bytes, 33688);
+    ck_assert(isnan(r.parts[0].train_loss));
+    ck_assert_int_eq(r.parts[1].state, FL_PART_EMPTY);
+    ck_assert(r.planned);
+    fl_store_resume_done(&r);
+    fl_store_close(s);
+}
+END_TEST
+
+START_TEST(a_commit_closes_the_round_and_keeps_the_clients)
+{
+    struct fl_store *s = open_store();
+    struct fl_coord_resume r;
+
+    put_clients(s);
+    select_two(s, 1, 1);
+    plan_two(s, 1, 1);
+    accept_one(s, 1, 1);
+    commit(s, 1);
+    s = reopen(s);
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    ck_assert_uint_eq(r.committed, 1);
+    ck_assert_uint_eq(r.open_round, 0);
+    ck_assert_uint_eq(r.n_parts, 0);
+    ck_assert_ptr_null(r.parts);
+    ck_assert(!r.planned);
+    ck_assert_uint_eq(r.clients[2].n_selected, 1);
+    fl_store_resume_done(&r);
+    fl_store_close(s);
+}
+END_TEST
+
+START_TEST(what_does_not_fit_the_open_round_changes_nothing)
+{
+    struct fl_store *s = open_store();
+    struct fl_part_rec part = {.client = 2, .state = FL_PART_ACCEPTED, .units = grant};
+    struct fl_round_rec done = round_rec(1);
+    struct fl_client_rec gap = client(7);
+    struct fl_client_rec twin = client(3);
+    struct fl_coord_resume r;
+    struct fl_err err = {0};
+
+    put_clients(s);
+    ck_assert_int_eq(fl_store_put_update(s, 1, 1, &part, &err), FL_ESTATE);
+    ck_assert_str_eq(err.msg, "no round is open, round 1 was meant");
+    commit(s, 1);
+    select_two(s, 2, 1);
+    ck_assert_int_eq(fl_store_put_plan(s, 2, 2, &part, 1, &err), FL_ESTATE);
+    ck_assert_str_eq(err.msg, "round 2 attempt 2 is not open, 2 attempt 1 is");
+    ck_assert_int_eq(fl_store_put_update(s, 3, 1, &part, &err), FL_ESTATE);
+    ck_assert_int_eq(fl_store_put_selection(s, 1, 5, &part, 1, &err), FL_ESTATE);
+    ck_assert_str_eq(err.msg, "round 1 is committed, the last is 1");
+    ck_assert_int_eq(fl_store_commit(s, &done, NULL, 0, &err), FL_ESTATE);
+    ck_assert_int_eq(fl_store_put_client(s, &gap, &err), FL_EINVAL);
+    ck_assert_str_eq(err.msg, "client 'edge-07' has number 7 of 3");
+    (void)snprintf(twin.name, sizeof(twin.name), "edge-01");
+    ck_assert_int_eq(fl_store_put_client(s, &twin, &err), FL_ESTATE);
+    part.client = 9;
+    ck_assert_int_eq(fl_store_put_plan(s, 2, 1, &part, 1, &err), FL_ESTATE);
+    ck_assert_ptr_nonnull(strstr(err.msg, "FOREIGN KEY"));
+
+    s = reopen(s);
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    ck_assert_uint_eq(r.committed, 1);
+    ck_assert_uint_eq(r.n_clients, N_CLIENTS);
+    ck_assert_uint_eq(r.open_round, 2);
+    ck_assert(!r.planned);
+    ck_assert_uint_eq(r.n_parts, 2);
+    ck_assert_int_eq(r.parts[0].state, FL_PART_SELECTED);
+    fl_store_resume_done(&r);
+    fl_store_close(s);
+}
+END_TEST
+
+struct seen {
+    uint64_t rounds[16];
+    size_t n;
+    size_t stop_at;
+};
+
+static int see(void *ctx, const struct fl_round_rec *r)
+{
+    struct seen *seen = ctx;
+    struct fl_round_rec want = round_rec(r->round);
+
+    ck_assert_uint_eq(r->attempt, want.attempt);
+    ck_assert_uint_eq(r->n_selected, want.n_selected);
+    ck_assert_uint_eq(r->n_responders, want.n_responders);
+    ck_assert_double_eq(r->accuracy, want.accuracy);
+    ck_assert_double_eq(r->loss, want.loss);
+    ck_assert_double_eq(r->train_loss, want.train_loss);
+    ck_assert_uint_eq(r->uplink_bytes, want.uplink_bytes);
+    ck_assert_uint_eq(r->feedback_bytes, want.feedback_bytes);
+    ck_assert_uint_eq(r->uplink_bytes_full, want.uplink_bytes_full);
+    ck_assert_uint_eq(r->downlink_bytes, want.downlink_bytes);
+    ck_assert_uint_eq(r->started_ms, want.started_ms);
+    ck_assert_uint_eq(r->ended_ms, want.ended_ms);
+    seen->rounds[seen->n++] = r->round;
+    return seen->n == seen->stop_at ? FL_ECANCELED : FL_OK;
+}
+
+START_TEST(the_newest_rounds_come_in_rising_order)
+{
+    struct fl_store *s = open_store();
+    struct seen seen = {.n = 0};
+    uint64_t t;
+
+    put_clients(s);
+    ck_assert_int_eq(fl_store_rounds(s, 0, see, &seen, NULL), FL_OK);
+    ck_assert_uint_eq(seen.n, 0);
+    for (t = 1; t <= 9; t++) {
+        commit(s, t);
+    }
+    ck_assert_int_eq(fl_store_rounds(s, 3, see, &seen, NULL), FL_OK);
+    ck_assert_uint_eq(seen.n, 3);
+    ck_assert_uint_eq(seen.rounds[0], 7);
+    ck_assert_uint_eq(seen.rounds[2], 9);
+    seen = (struct seen){.n = 0};
+    ck_assert_int_eq(fl_store_rounds(s, 0, see, &seen, NULL), FL_OK);
+    ck_assert_uint_eq(seen.n, 9);
+    seen = (struct seen){.stop_at = 2};
+    ck_assert_int_eq(fl_store_rounds(s, 0, see, &seen, NULL), FL_ECANCELED);
+    ck_assert_uint_eq(seen.n, 2);
+    fl_store_close(s);
+}
+END_TEST
+
+START_TEST(totals_are_the_sums_of_all_rounds)
+{
+    struct fl_store *s = open_store();
+    struct fl_round_rec sum;
+    uint64_t t;
+
+    put_clients(s);
+    ck_assert_int_eq(fl_store_totals(s, &sum, NULL), FL_OK);
+    ck_assert_uint_eq(sum.round, 0);
+    ck_assert_uint_eq(sum.uplink_bytes, 0);
+    ck_assert_double_lt(sum.accuracy, 0.0);
+    for (t = 1; t <= 5; t++) {
+        commit(s, t);
+    }
+    ck_assert_int_eq(fl_store_totals(s, &sum, NULL), FL_OK);
+    ck_assert_uint_eq(sum.round, 5);
+    ck_assert_uint_eq(sum.attempt, 5);
+    ck_assert_uint_eq(sum.n_selected, 20);
+    ck_assert_uint_eq(sum.n_responders, 15);
+    ck_assert_uint_eq(sum.uplink_bytes, 15000);
+    ck_assert_uint_eq(sum.feedback_bytes, 60);
+    ck_assert_uint_eq(sum.uplink_bytes_full, 25000);
+    ck_assert_uint_eq(sum.downlink_bytes, 35000);
+    ck_assert_double_eq(sum.accuracy, 0.5 + 0.01 * 4.0);
+    ck_assert_double_eq(sum.loss, 0.25);
+    ck_assert_double_eq(sum.train_loss, 0.4);
+    ck_assert_uint_eq(sum.started_ms, 100);
+    ck_assert_uint_eq(sum.ended_ms, 550);
+    fl_store_close(s);
+}
+END_TEST
+
+/* --- folders that are not ours, and disks that fail --- */
+
+static void refused(const char *federation, const struct fl_layout *l, int code, const char *words)
+{
+    struct fl_store *s = NULL;
+    struct fl_err err = {0};
+    int rv = fl_store_open(dir, federation, l, FL_DURABLE_POWER, &s, &err);
+
+    ck_assert_msg(rv == code, "%s: %s", fl_strerror(rv), err.msg);
+    ck_assert_ptr_null(s);
+    ck_assert_msg(strstr(err.msg, words) != NULL, "'%s' is not in '%s'", words, err.msg);
+    ck_assert_ptr_nonnull(strstr(err.msg, dir));
+}
+
+START_TEST(the_folder_of_another_federation_is_refused)
+{
+    struct fl_store *s = open_store();
+
+    fl_store_close(s);
+    refused("other", layout, FL_ESTATE, "belongs to federation 'fed', not 'other'");
+    rig_check_db();
+    fl_store_close(open_store());
+}
+END_TEST
+
+START_TEST(the_folder_of_another_model_is_refused)
+{
+    struct fl_layout *other = NULL;
+    const size_t dims[] = {7};
+    struct fl_store *s = open_store();
+
+    fl_store_close(s);
+    ck_assert_int_eq(fl_layout_create(&other), FL_OK);
+    ck_assert_int_eq(fl_layout_add(other, "a", "a.w", dims, 1, false, NULL), FL_OK);
+    ck_assert_int_eq(fl_layout_finish(other, NULL), FL_OK);
+    refused("fed", other, FL_ESTATE, "belongs to another model (3 units, 8832 values, digest ");
+    fl_layout_free(other);
+    rig_check_db();
+    fl_store_close(open_store());
+}
+END_TEST
+
+START_TEST(a_newer_schema_is_refused)
+{
+    fl_store_close(open_store());
+    rig_sql("INSERT INTO migration (version, applied_ms) VALUES (99, 0)");
+    refused("fed", layout, FL_EVERSION, "has schema version 99, this program knows up to 1");
+    rig_check_db();
+}
+END_TEST
+
+START_TEST(a_database_of_another_program_is_refused)
+{
+    rig_sql("CREATE TABLE cats (name TEXT)");
+    refused("fed", layout, FL_ESTATE, "is a database of another program");
+    rig_check_db();
+}
+END_TEST
+
+START_TEST(a_file_that_is_no_database_is_refused)
+{
+    char path[RIG_PATH_MAX];
+    char junk[4096];
+    int fd = open(rig_path(path, "federation.db"), O_WRONLY | O_CREAT, 0640);
+
+    (void)memset(junk, 'x', sizeof(junk));
+    ck_assert_int_eq(write(fd, junk, sizeof(junk)), (ssize_t)sizeof(junk));
+    (void)close(fd);
+    refused("fed", layout, FL_EFORMAT, "not a database");
+}
+END_TEST
+
+START_TEST(a_damaged_database_is_refused)
+{
+    struct fl_store *s = open_store();
+    char path[RIG_PATH_MAX];
+    uint64_t t;
+
+    put_clients(s);
+    for (t = 1; t <= 200; t++) {
+        commit(s, t);
+    }
+    fl_store_close(s);
+    rig_damage(rig_path(path, "federation.db"), 2 * 4096, 3 * 4096);
+    refused("fed", layout, FL_EFORMAT, "federation.db");
+}
+END_TEST
+
+START_TEST(a_record_that_makes_no_sense_is_refused)
+{
+    struct fl_store *s = open_store();
+    struct fl_coord_resume r;
+    struct fl_err err = {0};
+
+    put_clients(s);
+    select_two(s, 1, 1);
+    plan_two(s, 1, 1);
+    rig_sql("UPDATE part SET units = x'01' WHERE client = 2");
+    ck_assert_int_eq(fl_store_load(s, &r, &err), FL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "is damaged: a part is of another model"));
+    rig_sql("UPDATE part SET units = NULL, state = 77 WHERE client = 2");
+    ck_assert_int_eq(fl_store_load(s, &r, &err), FL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "is damaged: a part has no client or state"));
+    rig_sql("DELETE FROM part; UPDATE client SET name = '../x' WHERE id = 1");
+    ck_assert_int_eq(fl_store_load(s, &r, &err), FL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "is damaged: a client has a bad name"));
+    rig_sql("DELETE FROM client WHERE id = 1");
+    ck_assert_int_eq(fl_store_load(s, &r, &err), FL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "is damaged: client numbers have a gap"));
+    fl_store_close(s);
+}
+END_TEST
+
+START_TEST(a_folder_that_cannot_be_written_is_refused)
+{
+    char path[RIG_PATH_MAX];
+
+    ck_assert_int_eq(mkdir(rig_path(path, "models"), 0777), 0);
+    ck_assert_int_eq(mkdir(rig_path(path, "spool"), 0777), 0);
+    ck_assert_int_eq(chmod(dir, 0555), 0);
+    rig_drop_root();
+    refused("fed", layout, FL_EPERM, "cannot be used: Permission denied");
+    /* Give the rights back, for the clean-up. */
+    rig_regain_root();
+    ck_assert_int_eq(chmod(dir, 0777), 0);
+}
+END_TEST
+
+START_TEST(a_file_where_the_folder_should_be_is_refused)
+{
+    char path[RIG_PATH_MAX];
+    int fd = open(rig_path(path, "models"), O_WRONLY | O_CREAT, 0640);
+
+    (void)close(fd);
+    refused("fed", layout, FL_EEXIST, "is not a folder");
+}
+END_TEST
+
+START_TEST(a_database_that_is_read_only_is_refused)
+{
+    char path[RIG_PATH_MAX];
+
+    fl_store_close(open_store());
+    ck_assert_int_eq(chmod(rig_path(path, "federation.db"), 0444), 0);
+    ck_assert_int_eq(chmod(rig_path(path, "models"), 0777), 0);
+    ck_assert_int_eq(chmod(rig_path(path, "spool"), 0777), 0);
+    rig_drop_root();
+    refused("fed", layout, FL_EPERM, "is read-only");
+    rig_regain_root();
+    rig_check_db();
+}
+END_TEST
+
+START_TEST(a_full_disk_loses_no_record_that_was_taken)
+{
+    struct fl_store *s = open_store();
+    struct fl_coord_resume r;
+    struct fl_err err = {0};
+    char path[RIG_PATH_MAX];
+    uint64_t t;
+    uint64_t failed = 0;
+
+    put_clients(s);
+    commit(s, 1);
+    rig_limit_files(rig_size(rig_path(path, "federation.db-wal")) + 60000);
+    for (t = 2; t < 100 && failed == 0; t++) {
+        struct fl_round_rec rec = round_rec(t);
+        int rv = fl_store_commit(s, &rec, NULL, 0, &err);
+
+        failed = rv != FL_OK ? t : 0;
+    }
+    ck_assert_uint_gt(failed, 2);
+    ck_assert_ptr_nonnull(strstr(err.msg, "federation.db"));
+    /* The same store goes on as soon as there is room again. */
+    rig_limit_files(0);
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    ck_assert_uint_eq(r.committed, failed - 1);
+    fl_store_resume_done(&r);
+    commit(s, failed);
+    s = reopen(s);
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    ck_assert_uint_eq(r.committed, failed);
+    fl_store_resume_done(&r);
+    fl_store_close(s);
+}
+END_TEST
+
+START_TEST(what_was_persisted_survives_a_kill)
+{
+    struct fl_store *s;
+    struct fl_coord_resume r;
+    int fds[2];
+    char byte = 0;
+    pid_t pid;
+    int status;
+
+    ck_assert_int_eq(pipe(fds), 0);
+    pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        s = open_store();
+        put_clients(s);
+        commit(s, 1);
+        select_two(s, 2, 1);
+        plan_two(s, 2, 1);
+        accept_one(s, 2, 1);
+        (void)!write(fds[1], "x", 1);
+        for (;;) {
+            (void)pause();
+        }
+    }
+    ck_assert_int_eq(read(fds[0], &byte, 1), 1);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    s = open_store();
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    ck_assert_uint_eq(r.committed, 1);
+    ck_assert_uint_eq(r.open_round, 2);
+    ck_assert(r.planned);
+    ck_assert_int_eq(r.parts[0].state, FL_PART_ACCEPTED);
+    fl_store_resume_done(&r);
+    fl_store_close(s);
+    rig_check_db();
+}
+END_TEST
+
+START_TEST(an_empty_file_left_by_a_crash_becomes_a_database)
+{
+    char path[RIG_PATH_MAX];
+    int fd = open(rig_path(path, "federation.db"), O_WRONLY | O_CREAT, 0640);
+
+    (void)close(fd);
+    fl_store_close(open_store());
+    rig_check_db();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("store");
+    TCase *tc = tcase_create("records");
+    TCase *faults = tcase_create("faults");
+    SRunner *sr = srunner_create(s);
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_new_folder_has_nothing_to_resume);
+    tcase_add_test(tc, clients_come_back_in_the_order_of_their_numbers);
+    tcase_add_test(tc, a_restart_after_the_selection_finds_it);
+    tcase_add_test(tc, a_restart_after_the_plan_finds_it);
+    tcase_add_test(tc, a_restart_after_some_updates_finds_them);
+    tcase_add_test(tc, a_commit_closes_the_round_and_keeps_the_clients);
+    tcase_add_test(tc, what_does_not_fit_the_open_round_changes_nothing);
+    tcase_add_test(tc, the_newest_rounds_come_in_rising_order);
+    tcase_add_test(tc, totals_are_the_sums_of_all_rounds);
+    suite_add_tcase(s, tc);
+    tcase_add_checked_fixture(faults, setup, teardown);
+    tcase_add_test(faults, the_folder_of_another_federation_is_refused);
+    tcase_add_test(faults, the_folder_of_another_model_is_refused);
+    tcase_add_test(faults, a_newer_schema_is_refused);
+    tcase_add_test(faults, a_database_of_another_program_is_refused);
+    tcase_add_test(faults, a_file_that_is_no_database_is_refused);
+    tcase_add_test(faults, a_damaged_database_is_refused);
+    tcase_add_test(faults, a_record_that_makes_no_sense_is_refused);
+    tcase_add_test(faults, a_folder_that_cannot_be_written_is_refused);
+    tcase_add_test(faults, a_file_where_the_folder_should_be_is_refused);
+    tcase_add_test(faults, a_database_that_is_read_only_is_refused);
+    tcase_add_test(faults, a_full_disk_loses_no_record_that_was_taken);
+    tcase_add_test(faults, what_was_persisted_survives_a_kill);
+    tcase_add_test(faults, an_empty_file_left_by_a_crash_becomes_a_database);
+    suite_add_tcase(s, faults);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
