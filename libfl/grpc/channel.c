@@ -1,0 +1,121 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/grpc/endpoint.h"
+#include "libfl/grpc/link.h"
+
+struct fl_grpc_channel {
+    struct fl__link link; /* First: the link's callbacks lead here. */
+    struct fl_rpc_limits limits;
+    const struct fl_grpc_channel_cbs *cbs;
+    void *ctx;
+    char *authority;
+    uint64_t up_by; /* Until then HTTP/2 must stand. */
+};
+
+static void on_opened(struct fl__link *link)
+{
+    struct fl_grpc_channel *channel = (struct fl_grpc_channel *)link;
+    struct fl_h2_setup setup = {.limits = channel->limits, .authority = channel->authority};
+    int rv = fl__link_start(link, &setup, false);
+
+    if (rv != FL_OK) {
+        link->code = rv;
+        fl_conn_close(link->conn);
+    }
+}
+
+static void on_ready(struct fl__link *link)
+{
+    struct fl_grpc_channel *channel = (struct fl_grpc_channel *)link;
+
+    channel->cbs->on_up(channel->ctx);
+}
+
+static uint64_t check(struct fl__link *link, uint64_t now_ms)
+{
+    const struct fl_grpc_channel *channel = (const struct fl_grpc_channel *)link;
+
+    if (link->ready) {
+        return UINT64_MAX;
+    }
+    if (now_ms >= channel->up_by) {
+        fl__link_close(link, FL_ETIMEOUT, "it accepts connections but does not speak HTTP/2");
+    }
+    return channel->up_by;
+}
+
+static void on_gone(struct fl__link *link, int code, const char *text)
+{
+    struct fl_grpc_channel *channel = (struct fl_grpc_channel *)link;
+
+    channel->cbs->on_down(channel->ctx, code, text);
+    free(channel->authority);
+    free(channel);
+}
+
+static const struct fl__link_ops ops = {
+    .opened = on_opened, .ready = on_ready, .check = check, .gone = on_gone};
+
+/* RFC 9110 section 7.2 wants what the user named; a unix socket has no host. */
+static char *authority_of(const char *address)
+{
+    return fl_str_dup(strncmp(address, "unix:", 5) == 0 ? "localhost" : address);
+}
+
+int fl_grpc_connect(struct fl_loop *loop, const char *address, const struct fl_rpc_limits *limits,
+                    uint32_t timeout_ms, const struct fl_grpc_channel_cbs *cbs, void *ctx,
+                    struct fl_grpc_channel **ret, struct fl_err *err)
+{
+    struct fl_grpc_channel *channel = calloc(1, sizeof(*channel));
+    int rv;
+
+    if (channel == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "connecting: out of memory");
+    }
+    rv = fl__link_init(&channel->link, loop, &ops);
+    if (rv == FL_OK) {
+        channel->authority = authority_of(address);
+    }
+    if (channel->authority == NULL) {
+        rv = fl_err_set(err, FL_ENOMEM, "connecting: out of memory");
+        goto fail;
+    }
+    channel->limits = *limits;
+    channel->cbs = cbs;
+    channel->ctx = ctx;
+    rv = fl_conn_connect(loop, address, timeout_ms, &fl__link_cbs, &channel->link,
+                         &channel->link.conn, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    channel->up_by = fl_loop_now(loop) + timeout_ms;
+    *ret = channel;
+    return FL_OK;
+
+fail:
+    fl__link_done(&channel->link);
+    free(channel->authority);
+    free(channel);
+    return rv;
+}
+
+int fl_grpc_call(struct fl_grpc_channel *channel, const char *path, uint64_t timeout_ms,
+                 const struct fl_call_handler *handler, void *ctx, struct fl_call **ret)
+{
+    struct fl__link *link = &channel->link;
+
+    if (link->conn == NULL || link->mute || link->code != FL_OK) {
+        return FL_ECLOSED;
+    }
+    if (!link->ready) {
+        return FL_EAGAIN;
+    }
+    return fl_h2_call(link->h2, path, fl_loop_now(link->loop), timeout_ms, handler, ctx, ret);
+}
+
+void fl_grpc_channel_close(struct fl_grpc_channel *channel)
+{
+    fl__link_close(&channel->link, FL_OK, NULL);
+}

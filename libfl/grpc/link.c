@@ -1,0 +1,216 @@
+#include "libfl/grpc/link.h"
+
+#include <stdio.h>
+
+/* How long last words (a GOAWAY) and the peer's end may take before we just close. */
+#define LAST_WORDS_MS 1000
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void set_timer(struct fl__link *link, uint64_t at, uint64_t now_ms)
+{
+    if (at == link->timer_at) {
+        return;
+    }
+    link->timer_at = at;
+    if (at == UINT64_MAX) {
+        fl_timer_stop(link->timer);
+    } else {
+        fl_timer_start(link->timer, at > now_ms ? at - now_ms : 0);
+    }
+}
+
+/*
+ * After anything happened: deadlines of calls, the owner's view, the next wake-up. Runs from the
+ * loop only, never inside a function of the session or of our users.
+ */
+static void look(struct fl__link *link)
+{
+    uint64_t now_ms = fl_loop_now(link->loop);
+    uint64_t at;
+
+    if (link->h2 == NULL || link->mute || link->code != FL_OK) {
+        return;
+    }
+    if (fl_h2_deadline(link->h2) <= now_ms) {
+        fl_h2_tick(link->h2, now_ms);
+    }
+    if (!link->ready && fl_h2_ready(link->h2)) {
+        link->ready = true;
+        if (link->ops->ready != NULL) {
+            link->ops->ready(link);
+        }
+    }
+    at = link->ops->check(link, now_ms);
+    if (link->mute) {
+        return; /* It was closed by what we called. */
+    }
+    if (link->grace_at <= now_ms) {
+        fl__link_close(link, FL_OK, NULL);
+        return;
+    }
+    at = earlier(at, link->grace_at);
+    set_timer(link, earlier(at, fl_h2_deadline(link->h2)), now_ms);
+}
+
+static void on_timer(void *arg)
+{
+    struct fl__link *link = arg;
+
+    link->timer_at = UINT64_MAX;
+    look(link);
+}
+
+static void on_session_wake(void *ctx)
+{
+    struct fl__link *link = ctx;
+
+    if (link->conn != NULL) {
+        fl_conn_wake(link->conn);
+    }
+}
+
+static void on_open(void *ctx)
+{
+    struct fl__link *link = ctx;
+
+    link->ops->opened(link);
+}
+
+static void on_data(void *ctx, const uint8_t *data, size_t len)
+{
+    struct fl__link *link = ctx;
+    int rv;
+
+    if (link->mute || link->code != FL_OK) {
+        return;
+    }
+    rv = fl_h2_recv(link->h2, data, len);
+    /* Answers may be due: window updates and the like do not come with a wake. */
+    fl_conn_wake(link->conn);
+    if (rv != FL_OK && !link->mute) {
+        /* Dead, but the GOAWAY that says why still goes out. */
+        link->code = rv;
+        fl_conn_close_flushed(link->conn, LAST_WORDS_MS);
+        return;
+    }
+    look(link);
+}
+
+static void on_wake(void *ctx)
+{
+    struct fl__link *link = ctx;
+
+    if (link->code == FL_OK && !link->mute) {
+        fl_h2_dispatch(link->h2);
+        look(link);
+    }
+}
+
+static int output(void *ctx, struct iovec *iov, int max)
+{
+    struct fl__link *link = ctx;
+    int n;
+
+    if (link->mute) {
+        return 0;
+    }
+    n = fl_h2_output(link->h2, iov, max);
+    if (n > 0) {
+        return n;
+    }
+    if (n < 0 && link->code == FL_OK) {
+        link->code = n;
+        return n;
+    }
+    if (link->code == FL_OK && fl_h2_finished(link->h2)) {
+        fl_conn_close_flushed(link->conn, LAST_WORDS_MS);
+    }
+    return 0;
+}
+
+static void sent(void *ctx, size_t n)
+{
+    struct fl__link *link = ctx;
+
+    fl_h2_sent(link->h2, n);
+}
+
+static void on_close(void *ctx, int code, const char *text)
+{
+    struct fl__link *link = ctx;
+    struct fl_h2 *h2 = link->h2;
+    char ours[256];
+
+    if (link->code != FL_OK) {
+        code = link->code;
+        (void)snprintf(ours, sizeof(ours), "%s: %s", fl_conn_peer(link->conn),
+                       link->why != NULL ? link->why : fl_strerror(code));
+        text = ours;
+    }
+    /* Calls end inside fl_h2_free(), and their owners may turn to the link from there. */
+    link->conn = NULL;
+    link->h2 = NULL;
+    fl_h2_free(h2);
+    fl_timer_close(link->timer);
+    link->timer = NULL;
+    link->ops->gone(link, code, text);
+}
+
+const struct fl_conn_cbs fl__link_cbs = {
+    .on_open = on_open,
+    .on_data = on_data,
+    .on_wake = on_wake,
+    .output = output,
+    .sent = sent,
+    .on_close = on_close,
+};
+
+int fl__link_init(struct fl__link *link, struct fl_loop *loop, const struct fl__link_ops *ops)
+{
+    *link =
+        (struct fl__link){.loop = loop, .ops = ops, .timer_at = UINT64_MAX, .grace_at = UINT64_MAX};
+    return fl_timer_create(loop, on_timer, link, &link->timer);
+}
+
+void fl__link_done(struct fl__link *link)
+{
+    fl_timer_close(link->timer);
+    link->timer = NULL;
+}
+
+int fl__link_start(struct fl__link *link, struct fl_h2_setup *setup, bool server)
+{
+    setup->peer = fl_conn_peer(link->conn);
+    setup->wake = on_session_wake;
+    setup->ctx = link;
+    return server ? fl_h2_server_create(setup, &link->h2) : fl_h2_client_create(setup, &link->h2);
+}
+
+void fl__link_drain(struct fl__link *link, uint32_t grace_ms)
+{
+    uint64_t at = fl_loop_now(link->loop) + grace_ms;
+
+    if (link->h2 == NULL || link->mute) {
+        return;
+    }
+    link->grace_at = earlier(link->grace_at, at);
+    fl_h2_drain(link->h2);
+    fl_conn_wake(link->conn); /* The deadline is set in look(). */
+}
+
+void fl__link_close(struct fl__link *link, int code, const char *why)
+{
+    if (link->conn == NULL || link->mute) {
+        return;
+    }
+    link->mute = true;
+    if (link->code == FL_OK) {
+        link->code = code;
+        link->why = why;
+    }
+    fl_conn_close_flushed(link->conn, LAST_WORDS_MS);
+}

@@ -1,0 +1,230 @@
+#include <arpa/inet.h>
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/lib/gworld.h"
+
+/* Calls. */
+
+static const size_t sizes[] = {0, 1, 16383, 16384, 16385, 1000003, MIB};
+#define N_SIZES (sizeof(sizes) / sizeof(sizes[0]))
+
+START_TEST(calls_of_any_size_go_over_tcp_and_unix_sockets)
+{
+    struct world world = {.done = gworld_calls_closed};
+    size_t size = sizes[(size_t)_i % N_SIZES];
+    unsigned n = _i < (int)N_SIZES * 2 ? 1 : 5;
+    char path[64];
+    struct side *side = &world.client[0].side;
+
+    (void)snprintf(path, sizeof(path), "unix:/tmp/fl-grpc-%ld.sock", (long)getpid());
+    gworld_begin(&world, (size_t)_i / N_SIZES % 2 == 0 ? "127.0.0.1:0" : path);
+    side->blob = gworld_blob(size);
+    side->to_send = n;
+    world.client[0].call_on_up = true;
+    (void)gworld_connect(&world, world.address, 5000);
+    fl_loop_run(world.loop);
+    ck_assert_int_eq((int)side->status, (int)FL_GRPC_OK);
+    ck_assert_uint_eq(side->messages, n);
+    ck_assert_uint_eq(side->bytes, n * size);
+    ck_assert(side->intact);
+    gworld_end(&world);
+}
+END_TEST
+
+START_TEST(eight_connections_move_eight_mib_each_way)
+{
+    struct world world = {.done = gworld_calls_closed};
+    struct fl_blob *blob = gworld_blob(MIB);
+    unsigned i;
+
+    gworld_begin(&world, "127.0.0.1:0");
+    for (i = 0; i < 8; i++) {
+        world.client[i].side.blob = fl_blob_ref(blob);
+        world.client[i].side.to_send = 8;
+        world.client[i].call_on_up = true;
+        (void)gworld_connect(&world, world.address, 5000);
+    }
+    fl_loop_run(world.loop);
+    for (i = 0; i < 8; i++) {
+        const struct side *side = &world.client[i].side;
+
+        ck_assert_int_eq((int)side->status, (int)FL_GRPC_OK);
+        ck_assert_uint_eq(side->bytes, 8 * MIB);
+        ck_assert(side->intact);
+    }
+    gworld_end(&world);
+    fl_blob_unref(blob);
+}
+END_TEST
+
+START_TEST(a_call_ends_at_its_deadline_on_both_sides)
+{
+    struct world world = {.done = gworld_calls_closed};
+
+    gworld_begin(&world, "127.0.0.1:0");
+    world.client[0].call_on_up = true;
+    world.client[0].path = "/t.T/Hold";
+    world.client[0].timeout_ms = 30;
+    (void)gworld_connect(&world, world.address, 5000);
+    fl_loop_run(world.loop);
+    ck_assert_int_eq((int)world.client[0].side.status, (int)FL_GRPC_DEADLINE_EXCEEDED);
+    gworld_end(&world);
+    /* The client's reset may have been faster than the server's own clock. */
+    ck_assert(world.server_status == FL_GRPC_DEADLINE_EXCEEDED ||
+              world.server_status == FL_GRPC_CANCELLED);
+}
+END_TEST
+
+/* Channels. */
+
+static bool first_down(struct world *world)
+{
+    return world->client[0].down > 0;
+}
+
+static bool first_up(struct world *world)
+{
+    return world->client[0].up > 0;
+}
+
+START_TEST(calls_begin_when_the_channel_is_up_and_not_after_it_was_closed)
+{
+    struct world world = {.done = first_up};
+    struct client *client;
+
+    gworld_begin(&world, "127.0.0.1:0");
+    client = gworld_connect(&world, world.address, 5000);
+    ck_assert_int_eq(gworld_call(client), FL_EAGAIN);
+    fl_loop_run(world.loop);
+    world.done = first_down;
+    world.inside = true;
+    fl_grpc_channel_close(client->channel);
+    fl_grpc_channel_close(client->channel);
+    ck_assert_int_eq(gworld_call(client), FL_ECLOSED);
+    world.inside = false;
+    fl_loop_run(world.loop);
+    ck_assert_int_eq(client->code, FL_OK);
+    gworld_end(&world);
+}
+END_TEST
+
+static bool server_has_call(struct world *world)
+{
+    return world->server_calls > 0;
+}
+
+static bool call_over_on_both_sides(struct world *world)
+{
+    return world->client[0].side.closed > 0 && world->server_closed_calls > 0;
+}
+
+START_TEST(a_cut_connection_ends_its_calls_with_unavailable)
+{
+    struct world world = {.done = server_has_call};
+
+    gworld_begin(&world, "127.0.0.1:0");
+    world.client[0].call_on_up = true;
+    world.client[0].path = "/t.T/Hold";
+    (void)gworld_connect(&world, world.address, 5000);
+    fl_loop_run(world.loop);
+    world.done = call_over_on_both_sides;
+    fl_grpc_channel_close(world.client[0].channel);
+    fl_loop_run(world.loop);
+    ck_assert_int_eq((int)world.client[0].side.status, (int)FL_GRPC_UNAVAILABLE);
+    ck_assert_int_eq((int)world.server_status, (int)FL_GRPC_UNAVAILABLE);
+    gworld_end(&world);
+}
+END_TEST
+
+START_TEST(a_channel_to_nobody_goes_down_with_the_reason)
+{
+    struct world world = {.done = first_down};
+    struct fl_grpc_channel *channel = NULL;
+    struct fl_err err = {0};
+
+    gworld_begin(&world, "127.0.0.1:0");
+    ck_assert_int_eq(fl_grpc_connect(world.loop, "nonsense", &world.limits, 1, &gworld_channel_cbs,
+                                     NULL, &channel, &err),
+                     FL_EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.msg, "nonsense"));
+    (void)gworld_connect(&world, "unix:/tmp/fl-no-such.sock", 5000);
+    fl_loop_run(world.loop);
+    ck_assert_int_eq(world.client[0].code, FL_EUNAVAIL);
+    ck_assert_ptr_nonnull(strstr(world.client[0].text, "/tmp/fl-no-such.sock"));
+    gworld_end(&world);
+}
+END_TEST
+
+/* A plain listening socket; `*ret_address` is where. */
+static int mute_server(char *address, size_t size)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET};
+    socklen_t len = sizeof(addr);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+    ck_assert_int_eq(listen(fd, 8), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+    (void)snprintf(address, size, "127.0.0.1:%u", ntohs(addr.sin_port));
+    return fd;
+}
+
+START_TEST(a_server_that_does_not_speak_http2_is_told_apart)
+{
+    struct world world = {.done = first_down};
+    char address[64];
+    int fd = mute_server(address, sizeof(address));
+
+    gworld_begin(&world, "127.0.0.1:0");
+    (void)gworld_connect(&world, address, 50);
+    fl_loop_run(world.loop);
+    ck_assert_int_eq(world.client[0].code, FL_ETIMEOUT);
+    ck_assert_ptr_nonnull(strstr(world.client[0].text, address));
+    ck_assert_ptr_nonnull(strstr(world.client[0].text, "does not speak HTTP/2"));
+    (void)close(fd);
+    gworld_end(&world);
+}
+END_TEST
+
+START_TEST(closing_a_channel_from_its_callback_is_safe)
+{
+    struct world world = {.done = first_up};
+
+    gworld_begin(&world, "127.0.0.1:0");
+    world.client[0].call_on_up = true;
+    world.client[0].path = "/t.T/Hold";
+    (void)gworld_connect(&world, world.address, 5000);
+    fl_loop_run(world.loop);
+    gworld_end(&world);
+    ck_assert_int_eq((int)world.client[0].side.status, (int)FL_GRPC_UNAVAILABLE);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("grpc");
+    TCase *tc = tcase_create("grpc");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_loop_test(tc, calls_of_any_size_go_over_tcp_and_unix_sockets, 0, (int)N_SIZES * 4);
+    tcase_add_test(tc, eight_connections_move_eight_mib_each_way);
+    tcase_add_test(tc, a_call_ends_at_its_deadline_on_both_sides);
+    tcase_add_test(tc, calls_begin_when_the_channel_is_up_and_not_after_it_was_closed);
+    tcase_add_test(tc, a_cut_connection_ends_its_calls_with_unavailable);
+    tcase_add_test(tc, a_channel_to_nobody_goes_down_with_the_reason);
+    tcase_add_test(tc, a_server_that_does_not_speak_http2_is_told_apart);
+    tcase_add_test(tc, closing_a_channel_from_its_callback_is_safe);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

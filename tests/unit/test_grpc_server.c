@@ -1,0 +1,318 @@
+#include <arpa/inet.h>
+#include <check.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "libfl/base/clock.h"
+#include "tests/lib/gworld.h"
+
+/* The server. */
+
+static bool one_message_came_back(struct world *world)
+{
+    return world->client[0].side.messages == 1;
+}
+
+static bool server_has_call(struct world *world)
+{
+    return world->server_calls > 0;
+}
+
+START_TEST(a_closing_server_lets_open_calls_finish)
+{
+    struct world world = {.done = one_message_came_back};
+    struct client *client = &world.client[0];
+
+    gworld_begin(&world, "127.0.0.1:0");
+    client->call_on_up = true;
+    client->side.blob = gworld_blob(1000);
+    client->side.to_send = 1;
+    client->side.hold = true;
+    (void)gworld_connect(&world, world.address, 5000);
+    fl_loop_run(world.loop);
+    gworld_close_server(&world, 60000);
+    /* The call goes on; when it is over, the connection is. */
+    client->side.hold = false;
+    client->side.to_send = 3;
+    gworld_send_more(&client->side);
+    world.done = gworld_all_gone;
+    fl_loop_run(world.loop);
+    ck_assert_int_eq((int)client->side.status, (int)FL_GRPC_OK);
+    ck_assert_uint_eq(client->side.messages, 4);
+    ck_assert_int_eq(client->code, FL_OK);
+    gworld_end(&world);
+}
+END_TEST
+
+START_TEST(a_closing_server_waits_no_longer_than_its_grace)
+{
+    struct world world = {.done = server_has_call};
+    struct client *client = &world.client[0];
+
+    gworld_begin(&world, "127.0.0.1:0");
+    client->call_on_up = true;
+    client->path = "/t.T/Hold";
+    (void)gworld_connect(&world, world.address, 5000);
+    fl_loop_run(world.loop);
+    gworld_close_server(&world, 30);
+    world.done = gworld_all_gone;
+    fl_loop_run(world.loop);
+    ck_assert_int_eq((int)client->side.status, (int)FL_GRPC_UNAVAILABLE);
+    ck_assert_int_eq((int)world.server_status, (int)FL_GRPC_UNAVAILABLE);
+    gworld_end(&world);
+}
+END_TEST
+
+START_TEST(a_server_without_connections_closes_later_too)
+{
+    struct world world = {.done = gworld_all_gone};
+
+    gworld_begin(&world, "127.0.0.1:0");
+    gworld_close_server(&world, 1000);
+    ck_assert_uint_eq(world.server_closed, 0);
+    fl_loop_run(world.loop);
+    ck_assert_uint_eq(world.server_closed, 1);
+    gworld_end(&world);
+}
+END_TEST
+
+static int raw_client(const struct world *world)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    addr.sin_port = htons((uint16_t)strtoul(strrchr(world->address, ':') + 1, NULL, 10));
+    ck_assert_int_eq(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+    return fd;
+}
+
+struct poll {
+    struct world *world;
+    struct fl_timer *timer;
+};
+
+static void on_poll(void *arg)
+{
+    struct poll *poll = arg;
+
+    gworld_happened(poll->world);
+    fl_timer_start(poll->timer, 2);
+}
+
+/* For what happens on the server without any event of ours. */
+static void run_polling(struct world *world, bool (*done)(struct world *))
+{
+    struct poll poll = {.world = world};
+
+    ck_assert_int_eq(fl_timer_create(world->loop, on_poll, &poll, &poll.timer), FL_OK);
+    fl_timer_start(poll.timer, 0);
+    world->done = done;
+    fl_loop_run(world->loop);
+    fl_timer_close(poll.timer);
+}
+
+static bool has_one_connection(struct world *world)
+{
+    return fl_grpc_server_connections(world->server) == 1;
+}
+
+static bool has_no_connection(struct world *world)
+{
+    return fl_grpc_server_connections(world->server) == 0;
+}
+
+START_TEST(a_client_that_says_nothing_is_closed_in_time)
+{
+    struct world world = {0};
+    char bytes[256];
+    ssize_t n;
+    int fd;
+
+    fl_rpc_limits_default(&world.limits);
+    world.limits.handshake_ms = 30;
+    gworld_begin(&world, "127.0.0.1:0");
+    fd = raw_client(&world);
+    run_polling(&world, has_one_connection);
+    /* The close is orderly: it waits for our FIN, as long as for last words. */
+    ck_assert_int_eq(shutdown(fd, SHUT_WR), 0);
+    run_polling(&world, has_no_connection);
+    do {
+        n = read(fd, bytes, sizeof(bytes)); /* The server's SETTINGS, then its end. */
+    } while (n > 0);
+    ck_assert_int_eq(n, 0);
+    (void)close(fd);
+    gworld_end(&world);
+}
+END_TEST
+
+START_TEST(a_client_of_another_protocol_is_closed_and_others_go_on)
+{
+    static const char request[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    struct world world = {.done = gworld_calls_closed};
+    int fd;
+
+    gworld_begin(&world, "127.0.0.1:0");
+    fd = raw_client(&world);
+    ck_assert_int_eq(write(fd, request, sizeof(request) - 1), (ssize_t)sizeof(request) - 1);
+    world.client[0].side.blob = gworld_blob(10);
+    world.client[0].side.to_send = 1;
+    world.client[0].call_on_up = true;
+    (void)gworld_connect(&world, world.address, 5000);
+    fl_loop_run(world.loop);
+    ck_assert_int_eq((int)world.client[0].side.status, (int)FL_GRPC_OK);
+    (void)close(fd);
+    run_polling(&world, has_one_connection);
+    gworld_end(&world);
+}
+END_TEST
+
+static bool idle_one_is_down(struct world *world)
+{
+    return world->client[0].down > 0;
+}
+
+START_TEST(an_idle_connection_is_closed_and_one_with_a_call_is_not)
+{
+    struct world world = {.done = idle_one_is_down};
+
+    fl_rpc_limits_default(&world.limits);
+    world.limits.idle_ms = 50;
+    gworld_begin(&world, "127.0.0.1:0");
+    world.client[1].call_on_up = true;
+    world.client[1].path = "/t.T/Hold";
+    (void)gworld_connect(&world, world.address, 5000);
+    (void)gworld_connect(&world, world.address, 5000);
+    fl_loop_run(world.loop);
+    ck_assert_uint_eq(world.client[0].up, 1);
+    ck_assert_int_eq(world.client[0].code, FL_OK);
+    run_polling(&world, has_one_connection);
+    ck_assert_uint_eq(world.client[1].up, 1);
+    ck_assert_uint_eq(world.client[1].side.closed, 0);
+    gworld_end(&world);
+}
+END_TEST
+
+static bool first_is_up(struct world *world)
+{
+    return world->client[0].up > 0;
+}
+
+static void stop(void *arg)
+{
+    fl_loop_stop(arg);
+}
+
+START_TEST(a_call_that_crosses_the_goaway_for_idleness_is_served)
+{
+    struct world world = {.done = first_is_up};
+    struct client *client = &world.client[0];
+    struct fl_timer *timer = NULL;
+    uint64_t begin_ms;
+
+    fl_rpc_limits_default(&world.limits);
+    world.limits.idle_ms = 100;
+    gworld_begin(&world, "127.0.0.1:0");
+    client->path = "/t.T/Hold";
+    (void)gworld_connect(&world, world.address, 5000);
+    fl_loop_run(world.loop);
+    run_polling(&world, has_one_connection);
+    /* Time passes while the loop stands still, so that both sides act in the same turn. */
+    for (begin_ms = fl_clock_ms(); fl_clock_ms() < begin_ms + 150;) {
+    }
+    ck_assert_int_eq(gworld_call(client), FL_OK);
+    /* Longer than an idle connection gets to answer the GOAWAY. */
+    world.done = NULL;
+    ck_assert_int_eq(fl_timer_create(world.loop, stop, world.loop, &timer), FL_OK);
+    fl_timer_start(timer, 1200);
+    fl_loop_run(world.loop);
+    fl_timer_close(timer);
+    ck_assert_uint_eq(world.server_calls, 1);
+    ck_assert_uint_eq(client->side.closed, 0);
+    ck_assert_uint_eq(client->down, 0);
+    /* But the connection takes no more calls, and ends with this one. */
+    ck_assert_int_eq(fl_grpc_call(client->channel, client->path, 0, NULL, NULL, NULL), FL_ECLOSED);
+    fl_call_cancel(client->side.call);
+    world.done = idle_one_is_down;
+    fl_loop_run(world.loop);
+    ck_assert_int_eq(client->code, FL_OK);
+    gworld_end(&world);
+}
+END_TEST
+
+static bool third_down(struct world *world)
+{
+    return world->client[2].down > 0;
+}
+
+START_TEST(more_connections_than_allowed_are_closed_at_once)
+{
+    struct world world = {.done = third_down, .max_connections = 2};
+
+    gworld_begin(&world, "127.0.0.1:0");
+    (void)gworld_connect(&world, world.address, 5000);
+    (void)gworld_connect(&world, world.address, 5000);
+    (void)gworld_connect(&world, world.address, 5000);
+    fl_loop_run(world.loop);
+    ck_assert_uint_eq(world.client[2].up, 0);
+    ck_assert_uint_eq(world.client[0].down + world.client[1].down, 0);
+    ck_assert_uint_eq(fl_grpc_server_connections(world.server), 2);
+    gworld_end(&world);
+}
+END_TEST
+
+static bool all_up(struct world *world)
+{
+    return world->client[world->n_clients - 1].up > 0 &&
+           fl_grpc_server_connections(world->server) == world->n_clients;
+}
+
+START_TEST(an_idle_connection_costs_less_than_64_kib_for_both_sides_together)
+{
+    static struct world world;
+    struct mallinfo2 before;
+    struct mallinfo2 after;
+    unsigned i;
+
+    world.done = all_up;
+    gworld_begin(&world, "127.0.0.1:0");
+    before = mallinfo2();
+    for (i = 0; i < CLIENTS; i++) {
+        (void)gworld_connect(&world, world.address, 5000);
+    }
+    fl_loop_run(world.loop);
+    after = mallinfo2();
+    printf("memory per idle connection, both sides: %zu bytes\n",
+           (after.uordblks - before.uordblks) / CLIENTS);
+    ck_assert_uint_lt(after.uordblks - before.uordblks, (size_t)CLIENTS * 64 * 1024);
+    gworld_end(&world);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("grpc_server");
+    TCase *tc = tcase_create("grpc_server");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_test(tc, a_closing_server_lets_open_calls_finish);
+    tcase_add_test(tc, a_closing_server_waits_no_longer_than_its_grace);
+    tcase_add_test(tc, a_server_without_connections_closes_later_too);
+    tcase_add_test(tc, a_client_that_says_nothing_is_closed_in_time);
+    tcase_add_test(tc, a_client_of_another_protocol_is_closed_and_others_go_on);
+    tcase_add_test(tc, an_idle_connection_is_closed_and_one_with_a_call_is_not);
+    tcase_add_test(tc, a_call_that_crosses_the_goaway_for_idleness_is_served);
+    tcase_add_test(tc, more_connections_than_allowed_are_closed_at_once);
+    tcase_add_test(tc, an_idle_connection_costs_less_than_64_kib_for_both_sides_together);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
