@@ -5,16 +5,36 @@
  * The client's side of a federation as a pure state machine: events in, effects out.
  * No clock, no I/O, no threads; random back-off comes from the given seed.
  *
- *   OFFLINE -> CONNECTING -> GREETING -> READY -> FETCHING -> TRAINING -> REPORTED
- *      ^          |             |          ^                               | plan
- *      +--------- any: connection lost     |                               v
- *      (back-off with jitter)              +------- verdict ------------ PUSHING
- *   STOPPED beside them.
+ *                                          task      fetched     trained     plan
+ *   OFFLINE -> CONNECTING -> GREETING -> READY -> FETCHING -> TRAINING -> REPORTED -> PUSHING
+ *      ^          |             |        ^ | |                  ^           ^   |         |
+ *      |          |             |        | | +- training still -+           |   |         |
+ *      |          |             |        | +--- result still kept ----------+   |         |
+ *      |          |             |        +------ verdict, failure, other round -+---------+
+ *      +----------+-------------+------- any of them: connection lost, server silent,
+ *                                        refused, drained (back-off with jitter)
+ *   STOPPED beside them: SIGTERM, refused for good, or the federation is over.
  *
- * A finished result is kept on disk (FL_CEFF_SAVE) before it is reported, and survives
- * the process: after a reconnect the server sends the same task again, and a client that
- * still holds the result of (round, attempt) reports at once instead of training.
- * A training run is not stopped by a lost connection; it is when another round's task comes.
+ * The state is that of the conversation with the server; three things go on beside it:
+ * a training run (not stopped by a lost connection; it is when another round's task
+ * comes), a held result, and an evaluation. There is never a training run and a held
+ * result at once, and never two of either.
+ *
+ * A finished result is on disk before FL_CEV_TRAINED, and so survives the process: after
+ * a reconnect the server sends the same task again, and a client that still holds the
+ * result of (round, attempt) reports at once instead of training.
+ *
+ * Sign of life: a heartbeat every interval of Welcome; a server that says nothing for
+ * three intervals is taken for gone.
+ *
+ * Back-off: `backoff_ms`, doubled with each attempt up to `backoff_max_ms`, each time
+ * +-20 %; a session that outlived the wait before it starts the series anew. A wait that
+ * the server asks for is never cut short, but up to 20 % longer so that clients do not
+ * come back all at once (a day at most). Fetches and pushes that fail for a while are
+ * tried again after the same series of waits as long as the round stands.
+ *
+ * The glue: after a CANCEL effect events of what was cancelled may still come, they are
+ * told apart by their key; after DISCONNECT a late DISCONNECTED is ignored.
  *
  * Ownership: events are borrowed for the call; effects are valid until the next step.
  * Threading: one thread.
@@ -72,7 +92,7 @@ enum fl_session_event_type {
     FL_CEV_FETCH_FAILED, /* u.failed; the session itself stands */
     FL_CEV_TRAINED,      /* u.key: result is in memory and on disk */
     FL_CEV_TRAIN_FAILED, /* u.failed */
-    FL_CEV_EVALUATED,    /* u.key: the report can go out */
+    FL_CEV_EVALUATED,    /* u.key: the report went out, or it failed */
     FL_CEV_PUSH_FAILED,  /* u.failed; temporary: push goes on from PushStatus */
     FL_CEV_STOP          /* SIGTERM */
 };
@@ -135,9 +155,15 @@ enum fl_session_effect_type {
     FL_CEFF_CANCEL_FETCH,
     FL_CEFF_COMMIT,   /* key: solver state becomes durable (accepted) */
     FL_CEFF_DROP,     /* key: forget the held result */
-    FL_CEFF_EVALUATE, /* key.round: fetch the model and evaluate */
+    FL_CEFF_EVALUATE, /* key.round: fetch the model, evaluate, send the report */
     FL_CEFF_TRACE,    /* text */
-    FL_CEFF_EXIT      /* code: 0 done, else see the manual; text says why */
+    FL_CEFF_EXIT      /* code: enum fl_session_exit; text says why */
+};
+
+enum fl_session_exit {
+    FL_SESSION_EXIT_DONE = 0,    /* stopped, or the federation is over */
+    FL_SESSION_EXIT_REFUSED = 1, /* permanently, and refused_ms is 0 */
+    FL_SESSION_EXIT_MODEL = 2    /* the model does not fit, and refused_ms is 0 */
 };
 
 struct fl_session_effect {
@@ -156,9 +182,13 @@ struct fl_session_effects {
 
 struct fl_session;
 
+/* FL_EINVAL: backoff_ms is 0 or above backoff_max_ms; FL_ENOMEM. */
 FL_MUST_CHECK int fl_session_create(const struct fl_session_conf *conf, struct fl_session **ret);
 void fl_session_free(struct fl_session *session);
-/* Events that do not fit the state are ignored or answered, never an error. FL_ENOMEM. */
+/*
+ * Events that do not fit the state are ignored or answered, never an error. FL_ENOMEM
+ * leaves the state as it was.
+ */
 FL_MUST_CHECK int fl_session_step(struct fl_session *session, const struct fl_session_event *event,
                                   struct fl_session_effects *ret);
 /* When the next FL_CEV_TICK is due; UINT64_MAX: never. */

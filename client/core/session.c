@@ -1,0 +1,482 @@
+#include "client/core/session.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/core/session_impl.h"
+
+/* A server that takes the connection and then says nothing is left after this. */
+#define GREETING_MS 30000
+/* Missed heartbeats that mean the server is gone. */
+#define SILENT_INTERVALS 3
+/* The longest wait that a server can ask for. */
+#define WAIT_MAX_MS UINT64_C(86400000)
+
+#define TO(state)  FL_SM_TO(FL_SESSION_##state)
+#define AWAY       (TO(OFFLINE) | TO(STOPPED))
+#define IN_SESSION (TO(READY) | AWAY)
+
+static const struct fl_sm_state states[FL_SESSION_COUNT] = {
+    [FL_SESSION_OFFLINE] = {"OFFLINE", TO(CONNECTING) | TO(STOPPED)},
+    [FL_SESSION_CONNECTING] = {"CONNECTING", TO(GREETING) | AWAY},
+    [FL_SESSION_GREETING] = {"GREETING", TO(READY) | AWAY},
+    [FL_SESSION_READY] = {"READY", TO(FETCHING) | TO(TRAINING) | TO(REPORTED) | AWAY},
+    [FL_SESSION_FETCHING] = {"FETCHING", TO(TRAINING) | IN_SESSION},
+    [FL_SESSION_TRAINING] = {"TRAINING", TO(REPORTED) | IN_SESSION},
+    [FL_SESSION_REPORTED] = {"REPORTED", TO(PUSHING) | IN_SESSION},
+    [FL_SESSION_PUSHING] = {"PUSHING", TO(REPORTED) | IN_SESSION},
+    [FL_SESSION_STOPPED] = {"STOPPED", 0},
+};
+
+bool fl__key_equal(struct fl_round_key a, struct fl_round_key b)
+{
+    return a.round == b.round && a.attempt == b.attempt;
+}
+
+uint64_t fl__later(uint64_t now_ms, uint64_t span_ms)
+{
+    return now_ms > UINT64_MAX - 1 - span_ms ? UINT64_MAX - 1 : now_ms + span_ms;
+}
+
+bool fl__session_connected(const struct fl_session *s)
+{
+    return s->sm.state >= FL_SESSION_READY && s->sm.state <= FL_SESSION_PUSHING;
+}
+
+/* --- effects --- */
+
+struct fl_session_effect *fl__session_emit(struct fl_session *s, enum fl_session_effect_type type,
+                                           struct fl_round_key key)
+{
+    struct fl_session_effect *effect;
+
+    FL_REQUIRE(s->n_effects < FL__EFFECTS_MAX);
+    effect = &s->effects[s->n_effects++];
+    *effect = (struct fl_session_effect){.type = type, .key = key};
+    return effect;
+}
+
+const char *fl__session_text(struct fl_session *s, const char *fmt, ...)
+{
+    char *line;
+    va_list ap;
+
+    FL_REQUIRE(s->n_lines < FL__LINES_MAX);
+    line = s->lines[s->n_lines++];
+    va_start(ap, fmt);
+    (void)vsnprintf(line, FL__LINE_SIZE, fmt, ap);
+    va_end(ap);
+    return line;
+}
+
+static void trace_move(const struct fl_sm *sm, unsigned previous, void *ctx)
+{
+    struct fl_session *s = ctx;
+
+    fl__session_emit(s, FL_CEFF_TRACE, fl__no_round)->text =
+        fl__session_text(s, "%s -> %s: %s", sm->states[previous].name, fl_sm_name(sm), s->why);
+}
+
+/* What each state promises about the round. */
+static bool invariant(const struct fl_sm *sm, unsigned previous)
+{
+    const struct fl_session *s = sm->ctx;
+    bool busy = s->training.round != 0;
+    bool kept = s->held.round != 0;
+
+    (void)previous;
+    if (busy && kept) {
+        return false;
+    }
+    switch ((enum fl_session_state)sm->state) {
+    case FL_SESSION_FETCHING:
+        return s->task.round != 0 && !busy && !kept;
+    case FL_SESSION_TRAINING:
+        return s->task.round != 0 && fl__key_equal(s->training, s->task);
+    case FL_SESSION_REPORTED:
+        return s->task.round != 0 && fl__key_equal(s->held, s->task);
+    case FL_SESSION_PUSHING:
+        return s->task.round != 0 && fl__key_equal(s->held, s->task) && s->has_plan;
+    case FL_SESSION_STOPPED:
+        return s->task.round == 0 && !busy;
+    case FL_SESSION_OFFLINE:
+    case FL_SESSION_CONNECTING:
+    case FL_SESSION_GREETING:
+    case FL_SESSION_READY:
+    case FL_SESSION_COUNT:
+        break;
+    }
+    return s->task.round == 0 && !s->has_plan && s->transfer_at == FL__NEVER;
+}
+
+void fl__session_move(struct fl_session *s, enum fl_session_state state, const char *why)
+{
+    s->why = why;
+    fl_sm_move(&s->sm, state);
+    s->why = NULL;
+}
+
+/* --- waits --- */
+
+uint64_t fl__backoff_next(struct fl_session *s, struct fl__backoff *backoff)
+{
+    uint64_t wait = s->conf.backoff_ms;
+    uint64_t fifth;
+    unsigned i;
+
+    for (i = 0; i < backoff->n && wait < s->conf.backoff_max_ms; i++) {
+        wait = wait > s->conf.backoff_max_ms / 2 ? s->conf.backoff_max_ms : wait * 2;
+    }
+    if (wait < s->conf.backoff_max_ms) {
+        backoff->n++;
+    }
+    fifth = wait / 5;
+    return wait - fifth + fl_rng_below(&s->rng, 2 * fifth + 1);
+}
+
+/* A wait that the server or the operator set: never shorter. */
+static uint64_t at_least(struct fl_session *s, uint64_t wait_ms)
+{
+    uint64_t wait = wait_ms < WAIT_MAX_MS ? wait_ms : WAIT_MAX_MS;
+
+    return wait + fl_rng_below(&s->rng, wait / 5 + 1);
+}
+
+/* Out of the session, and back after `wait` ms. */
+static void go_offline(struct fl_session *s, uint64_t now_ms, uint64_t wait, const char *why)
+{
+    fl__round_leave(s);
+    s->evaluating = 0;
+    s->last_wait_ms = wait;
+    s->wake_at = fl__later(now_ms, wait);
+    fl__session_move(s, FL_SESSION_OFFLINE,
+                     fl__session_text(s, "%s, again in %" PRIu64 " ms", why, wait));
+}
+
+/* The connection broke or never stood. */
+static void lost(struct fl_session *s, uint64_t now_ms, const char *why)
+{
+    if (fl__session_connected(s) && now_ms - s->welcomed_at >= s->last_wait_ms) {
+        s->lost.n = 0;
+    }
+    go_offline(s, now_ms, fl__backoff_next(s, &s->lost), why);
+}
+
+static void stop(struct fl_session *s, enum fl_session_exit code, const char *why)
+{
+    bool linked = s->sm.state != FL_SESSION_OFFLINE;
+    struct fl_session_effect *effect;
+
+    fl__round_leave(s);
+    fl__round_cancel_training(s);
+    if (linked) {
+        fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
+    }
+    fl__session_move(s, FL_SESSION_STOPPED, why);
+    effect = fl__session_emit(s, FL_CEFF_EXIT, fl__no_round);
+    effect->code = (int)code;
+    effect->text = why;
+}
+
+/* --- events of the connection --- */
+
+static const char *reason_or(const char *reason, const char *other)
+{
+    return reason != NULL && reason[0] != '\0' ? reason : other;
+}
+
+static void connect_now(struct fl_session *s, const char *why)
+{
+    s->wake_at = FL__NEVER;
+    fl__session_move(s, FL_SESSION_CONNECTING, why);
+    fl__session_emit(s, FL_CEFF_CONNECT, fl__no_round);
+}
+
+static void on_start(struct fl_session *s, const struct fl_session_event *event)
+{
+    if (s->started || s->sm.state != FL_SESSION_OFFLINE) {
+        return;
+    }
+    s->started = true;
+    s->held = event->u.held.round != 0 ? event->u.held : fl__no_round;
+    connect_now(s, "start");
+}
+
+static void on_connected(struct fl_session *s, uint64_t now_ms)
+{
+    if (s->sm.state != FL_SESSION_CONNECTING) {
+        return;
+    }
+    s->greet_until = fl__later(now_ms, GREETING_MS);
+    fl__session_move(s, FL_SESSION_GREETING, "connected");
+    fl__session_emit(s, FL_CEFF_HELLO, s->held);
+}
+
+static void on_disconnected(struct fl_session *s, const struct fl_session_event *event)
+{
+    const char *reason = reason_or(event->u.failed.reason, "no reason given");
+
+    if (s->sm.state == FL_SESSION_OFFLINE || s->sm.state == FL_SESSION_STOPPED) {
+        return;
+    }
+    lost(s, event->now_ms,
+         fl__session_text(
+             s, "%s: %s",
+             s->sm.state == FL_SESSION_CONNECTING ? "no connection" : "connection lost", reason));
+}
+
+/* Neither side can change that by itself: wait for an operator, or give up. */
+static void hopeless(struct fl_session *s, uint64_t now_ms, enum fl_session_exit code,
+                     const char *why)
+{
+    if (s->conf.refused_ms == 0) {
+        stop(s, code, why);
+        return;
+    }
+    fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
+    go_offline(s, now_ms, at_least(s, s->conf.refused_ms), why);
+}
+
+static void on_welcome(struct fl_session *s, const struct fl_session_event *event)
+{
+    if (s->sm.state != FL_SESSION_GREETING) {
+        return;
+    }
+    if (!event->u.welcome.model_fits) {
+        hopeless(s, event->now_ms, FL_SESSION_EXIT_MODEL,
+                 fl__session_text(s, "the model does not fit: %s",
+                                  reason_or(event->u.welcome.reason, "no reason given")));
+        return;
+    }
+    s->heartbeat_ms = event->u.welcome.heartbeat_ms > 0 ? event->u.welcome.heartbeat_ms : 1;
+    s->heartbeat_at = fl__later(event->now_ms, s->heartbeat_ms);
+    s->heard_at = event->now_ms;
+    s->welcomed_at = event->now_ms;
+    fl__session_move(s, FL_SESSION_READY, "welcome");
+}
+
+static void on_refused(struct fl_session *s, const struct fl_session_event *event)
+{
+    const char *why;
+
+    if (s->sm.state != FL_SESSION_GREETING && !fl__session_connected(s)) {
+        return;
+    }
+    why = fl__session_text(s, "refused: %s", reason_or(event->u.refused.reason, "no reason given"));
+    if (event->u.refused.retry_after_ms == 0) {
+        hopeless(s, event->now_ms, FL_SESSION_EXIT_REFUSED, why);
+        return;
+    }
+    fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
+    go_offline(s, event->now_ms, at_least(s, event->u.refused.retry_after_ms), why);
+}
+
+static void on_drain(struct fl_session *s, const struct fl_session_event *event)
+{
+    uint64_t wait = event->u.drain.reconnect_after_ms;
+    const char *reason = reason_or(event->u.drain.reason, "no reason given");
+
+    if (s->sm.state != FL_SESSION_GREETING && !fl__session_connected(s)) {
+        return;
+    }
+    if (wait == 0 && s->conf.exit_when_done) {
+        stop(s, FL_SESSION_EXIT_DONE, fl__session_text(s, "the federation is over: %s", reason));
+        return;
+    }
+    if (wait == 0) { /* Over; but somebody may begin another one at the same address. */
+        wait = s->conf.refused_ms > s->conf.backoff_max_ms ? s->conf.refused_ms
+                                                           : s->conf.backoff_max_ms;
+    }
+    s->lost.n = 0;
+    fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
+    go_offline(s, event->now_ms, at_least(s, wait), fl__session_text(s, "drained: %s", reason));
+}
+
+static uint64_t silent_at(const struct fl_session *s)
+{
+    return fl__later(s->heard_at, SILENT_INTERVALS * s->heartbeat_ms);
+}
+
+static void on_tick(struct fl_session *s, uint64_t now_ms)
+{
+    if (s->sm.state == FL_SESSION_OFFLINE && now_ms >= s->wake_at) {
+        connect_now(s, "the wait is over");
+    } else if (s->sm.state == FL_SESSION_GREETING && now_ms >= s->greet_until) {
+        fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
+        lost(s, now_ms, "the server does not answer hello");
+    } else if (fl__session_connected(s)) {
+        if (now_ms >= silent_at(s)) {
+            fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
+            lost(s, now_ms, "the server is silent");
+            return;
+        }
+        if (now_ms >= s->heartbeat_at) {
+            s->heartbeat_at = fl__later(now_ms, s->heartbeat_ms);
+            fl__session_emit(s, FL_CEFF_HEARTBEAT, fl__no_round);
+        }
+        fl__round_tick(s, now_ms);
+    }
+}
+
+/* --- the whole --- */
+
+int fl_session_create(const struct fl_session_conf *conf, struct fl_session **ret)
+{
+    struct fl_session *s;
+
+    if (conf->backoff_ms == 0 || conf->backoff_ms > conf->backoff_max_ms) {
+        return FL_EINVAL;
+    }
+    s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return FL_ENOMEM;
+    }
+    s->conf = *conf;
+    s->wake_at = FL__NEVER;
+    s->transfer_at = FL__NEVER;
+    fl_rng_key(&s->rng, conf->seed, FL_RNG_JITTER, 0, 0);
+    fl_sm_init(&s->sm, states, FL_SESSION_COUNT, FL_SESSION_OFFLINE);
+    s->sm.invariant = invariant;
+    s->sm.trace = trace_move;
+    s->sm.ctx = s;
+    *ret = s;
+    return FL_OK;
+}
+
+void fl_session_free(struct fl_session *session)
+{
+    if (session != NULL) {
+        free(session->units);
+        free(session);
+    }
+}
+
+/* Commands that only a welcomed session gets; each is a sign of life. */
+static int on_command(struct fl_session *s, const struct fl_session_event *event)
+{
+    s->heard_at = event->now_ms;
+    switch (event->type) {
+    case FL_CEV_TASK:
+        return fl__round_task(s, event);
+    case FL_CEV_PLAN:
+        return fl__round_plan(s, event);
+    case FL_CEV_ACCEPTED:
+        fl__round_accepted(s, event->u.key);
+        return FL_OK;
+    case FL_CEV_REJECTED:
+        fl__round_over(s, event->u.failed.key,
+                       fl__session_text(s, "rejected: %s",
+                                        reason_or(event->u.failed.reason, "no reason given")));
+        return FL_OK;
+    case FL_CEV_DISMISSED:
+        fl__round_over(s, event->u.key, "dismissed");
+        return FL_OK;
+    case FL_CEV_EVALUATE:
+        fl__round_evaluate(s, event->u.evaluate.round);
+        return FL_OK;
+    default: /* a heartbeat */
+        return FL_OK;
+    }
+}
+
+static int on_event(struct fl_session *s, const struct fl_session_event *event)
+{
+    switch (event->type) {
+    case FL_CEV_START:
+        on_start(s, event);
+        break;
+    case FL_CEV_TICK:
+        on_tick(s, event->now_ms);
+        break;
+    case FL_CEV_CONNECTED:
+        on_connected(s, event->now_ms);
+        break;
+    case FL_CEV_DISCONNECTED:
+        on_disconnected(s, event);
+        break;
+    case FL_CEV_WELCOME:
+        on_welcome(s, event);
+        break;
+    case FL_CEV_REFUSED:
+        on_refused(s, event);
+        break;
+    case FL_CEV_DRAIN:
+        on_drain(s, event);
+        break;
+    case FL_CEV_TASK:
+    case FL_CEV_PLAN:
+    case FL_CEV_ACCEPTED:
+    case FL_CEV_REJECTED:
+    case FL_CEV_DISMISSED:
+    case FL_CEV_EVALUATE:
+    case FL_CEV_HEARTBEAT:
+        return fl__session_connected(s) ? on_command(s, event) : FL_OK;
+    case FL_CEV_FETCHED:
+        fl__round_fetched(s, event->u.key);
+        break;
+    case FL_CEV_FETCH_FAILED:
+        fl__round_fetch_failed(s, event);
+        break;
+    case FL_CEV_TRAINED:
+        fl__round_trained(s, event->u.key);
+        break;
+    case FL_CEV_TRAIN_FAILED:
+        fl__round_train_failed(s, event);
+        break;
+    case FL_CEV_EVALUATED:
+        s->evaluating = s->evaluating == event->u.key.round ? 0 : s->evaluating;
+        break;
+    case FL_CEV_PUSH_FAILED:
+        fl__round_push_failed(s, event);
+        break;
+    case FL_CEV_STOP:
+        stop(s, FL_SESSION_EXIT_DONE, "asked to stop");
+        break;
+    }
+    return FL_OK;
+}
+
+int fl_session_step(struct fl_session *session, const struct fl_session_event *event,
+                    struct fl_session_effects *ret)
+{
+    int rv = FL_OK;
+
+    session->n_effects = 0;
+    session->n_lines = 0;
+    if (session->sm.state != FL_SESSION_STOPPED) {
+        rv = on_event(session, event);
+    }
+    *ret = (struct fl_session_effects){session->effects, session->n_effects};
+    return rv;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+uint64_t fl_session_deadline(const struct fl_session *session)
+{
+    if (session->sm.state == FL_SESSION_OFFLINE) {
+        return session->wake_at;
+    }
+    if (session->sm.state == FL_SESSION_GREETING) {
+        return session->greet_until;
+    }
+    if (!fl__session_connected(session)) {
+        return FL__NEVER;
+    }
+    return sooner(sooner(session->heartbeat_at, silent_at(session)), session->transfer_at);
+}
+
+enum fl_session_state fl_session_state(const struct fl_session *session)
+{
+    return (enum fl_session_state)session->sm.state;
+}
+
+const char *fl_session_state_name(enum fl_session_state state)
+{
+    return (unsigned)state < FL_SESSION_COUNT ? states[state].name : "?";
+}

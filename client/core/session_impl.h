@@ -1,0 +1,93 @@
+#ifndef FL_CLIENT_CORE_SESSION_IMPL_H
+#define FL_CLIENT_CORE_SESSION_IMPL_H
+
+/* Shared inside client/core: session.c has the connection, session_round.c the rounds. */
+
+#include "client/core/session.h"
+#include "libfl/base/rng.h"
+#include "libfl/base/sm.h"
+
+#define FL__NEVER UINT64_MAX
+/* More than any event causes: a new task that replaces everything causes nine. */
+#define FL__EFFECTS_MAX 24
+#define FL__LINES_MAX   8
+#define FL__LINE_SIZE   384
+
+/* Waits that double. */
+struct fl__backoff {
+    unsigned n; /* waits so far */
+};
+
+struct fl_session {
+    struct fl_session_conf conf;
+    struct fl_sm sm;
+    struct fl_rng rng;
+    bool started;
+
+    /* The connection. */
+    struct fl__backoff lost;
+    uint64_t last_wait_ms; /* before the session that stands */
+    uint64_t wake_at;      /* OFFLINE: connect again */
+    uint64_t greet_until;  /* GREETING: Welcome is due */
+    uint64_t welcomed_at;
+    uint64_t heartbeat_ms;
+    uint64_t heartbeat_at;
+    uint64_t heard_at;
+
+    /* The round of the conversation: set from FETCHING to PUSHING. */
+    struct fl_round_key task;
+    bool has_plan;
+    uint8_t *units; /* [n_units], NULL: all */
+    size_t n_units;
+    struct fl__backoff transfer;
+    uint64_t transfer_at; /* a failed fetch or push is tried again */
+
+    /* What goes on beside the conversation; round 0: nothing. */
+    struct fl_round_key training;
+    struct fl_round_key held;
+    uint64_t evaluating; /* round, 0: none */
+
+    /* Effects of the last step and the texts they point to. */
+    struct fl_session_effect effects[FL__EFFECTS_MAX];
+    size_t n_effects;
+    char lines[FL__LINES_MAX][FL__LINE_SIZE];
+    size_t n_lines;
+    const char *why; /* of the move that is being made */
+};
+
+static const struct fl_round_key fl__no_round = {0, 0};
+
+bool fl__key_equal(struct fl_round_key a, struct fl_round_key b);
+bool fl__session_connected(const struct fl_session *s); /* welcomed */
+struct fl_session_effect *fl__session_emit(struct fl_session *s, enum fl_session_effect_type type,
+                                           struct fl_round_key key);
+/* A text that lives until the next step. */
+FL_PRINTF(2, 3) const char *fl__session_text(struct fl_session *s, const char *fmt, ...);
+/* Move to another state; `why` goes into the trace line. */
+void fl__session_move(struct fl_session *s, enum fl_session_state state, const char *why);
+/* The next wait of a series, with jitter. */
+uint64_t fl__backoff_next(struct fl_session *s, struct fl__backoff *backoff);
+uint64_t fl__later(uint64_t now_ms, uint64_t span_ms);
+
+/* Forget the round of the conversation: what is under way for it is cancelled, all but training. */
+void fl__round_leave(struct fl_session *s);
+/* As above, and READY when connected. */
+void fl__round_end(struct fl_session *s, const char *why);
+/* End a training run, if there is one. */
+void fl__round_cancel_training(struct fl_session *s);
+/* Events of the rounds, in states that are connected unless said otherwise. */
+FL_MUST_CHECK int fl__round_task(struct fl_session *s, const struct fl_session_event *event);
+FL_MUST_CHECK int fl__round_plan(struct fl_session *s, const struct fl_session_event *event);
+void fl__round_fetched(struct fl_session *s, struct fl_round_key key);
+void fl__round_fetch_failed(struct fl_session *s, const struct fl_session_event *event);
+void fl__round_trained(struct fl_session *s, struct fl_round_key key); /* in any state */
+void fl__round_train_failed(struct fl_session *s, const struct fl_session_event *event);
+void fl__round_push_failed(struct fl_session *s, const struct fl_session_event *event);
+void fl__round_accepted(struct fl_session *s, struct fl_round_key key);
+/* Rejected, or dismissed. */
+void fl__round_over(struct fl_session *s, struct fl_round_key key, const char *why);
+void fl__round_evaluate(struct fl_session *s, uint64_t round);
+/* A fetch or a push that waits for its next attempt. */
+void fl__round_tick(struct fl_session *s, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,365 @@
+/* The rounds of a session: from a task to a verdict. */
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/core/session_impl.h"
+
+static const char *named(struct fl_session *s, const char *what, struct fl_round_key key)
+{
+    return fl__session_text(s, "%s %" PRIu64 "/%" PRIu32, what, key.round, key.attempt);
+}
+
+static bool current(const struct fl_session *s, struct fl_round_key key)
+{
+    return s->task.round != 0 && fl__key_equal(s->task, key);
+}
+
+/* --- leaving a round --- */
+
+static void forget_plan(struct fl_session *s)
+{
+    free(s->units);
+    s->units = NULL;
+    s->n_units = 0;
+    s->has_plan = false;
+}
+
+void fl__round_leave(struct fl_session *s)
+{
+    if (s->sm.state == FL_SESSION_FETCHING) {
+        fl__session_emit(s, FL_CEFF_CANCEL_FETCH, s->task);
+    } else if (s->sm.state == FL_SESSION_PUSHING) {
+        fl__session_emit(s, FL_CEFF_CANCEL_PUSH, s->task);
+    }
+    forget_plan(s);
+    s->task = fl__no_round;
+    s->transfer = (struct fl__backoff){0};
+    s->transfer_at = FL__NEVER;
+}
+
+void fl__round_end(struct fl_session *s, const char *why)
+{
+    fl__round_leave(s);
+    if (fl__session_connected(s) && s->sm.state != FL_SESSION_READY) {
+        fl__session_move(s, FL_SESSION_READY, why);
+    }
+}
+
+void fl__round_cancel_training(struct fl_session *s)
+{
+    if (s->training.round != 0) {
+        fl__session_emit(s, FL_CEFF_CANCEL_TRAIN, s->training);
+        s->training = fl__no_round;
+    }
+}
+
+static void drop_held(struct fl_session *s)
+{
+    if (s->held.round != 0) {
+        fl__session_emit(s, FL_CEFF_DROP, s->held);
+        s->held = fl__no_round;
+    }
+}
+
+/* --- the plan --- */
+
+/* The units of an event, to be kept: NULL stays NULL (all units). */
+static int copy_units(const uint8_t *units, size_t n, uint8_t **ret)
+{
+    *ret = NULL;
+    if (units == NULL) {
+        return FL_OK;
+    }
+    *ret = malloc(n > 0 ? n : 1);
+    if (*ret == NULL) {
+        return FL_ENOMEM;
+    }
+    if (n > 0) {
+        (void)memcpy(*ret, units, n);
+    }
+    return FL_OK;
+}
+
+static bool plan_is(const struct fl_session *s, const uint8_t *units, size_t n)
+{
+    if (!s->has_plan || (s->units == NULL) != (units == NULL)) {
+        return false;
+    }
+    return units == NULL || (s->n_units == n && memcmp(s->units, units, n) == 0);
+}
+
+static bool asks_for_something(const struct fl_session *s)
+{
+    size_t i = 0;
+
+    while (s->units != NULL && i < s->n_units && s->units[i] == 0) {
+        i++;
+    }
+    return s->units == NULL || i < s->n_units;
+}
+
+static void push(struct fl_session *s)
+{
+    struct fl_session_effect *effect = fl__session_emit(s, FL_CEFF_PUSH, s->task);
+
+    s->transfer_at = FL__NEVER;
+    effect->units = s->units;
+    effect->n_units = s->n_units;
+}
+
+/* REPORTED: an empty plan asks for no push, the verdict comes by itself. */
+static void push_if_planned(struct fl_session *s)
+{
+    if (s->has_plan && asks_for_something(s)) {
+        fl__session_move(s, FL_SESSION_PUSHING, named(s, "plan", s->task));
+        push(s);
+    }
+}
+
+/* --- tasks --- */
+
+/* Whatever else is going on gives way to `key`. */
+static void make_room(struct fl_session *s, struct fl_round_key key)
+{
+    fl__round_end(s, named(s, "the server goes on with", key));
+    if (!fl__key_equal(s->training, key)) {
+        fl__round_cancel_training(s);
+    }
+    if (!fl__key_equal(s->held, key)) {
+        drop_held(s);
+    }
+}
+
+static void begin(struct fl_session *s)
+{
+    if (fl__key_equal(s->held, s->task)) {
+        fl__session_move(s, FL_SESSION_REPORTED, named(s, "the result is kept of", s->task));
+        fl__session_emit(s, FL_CEFF_REPORT, s->task);
+        push_if_planned(s);
+    } else if (fl__key_equal(s->training, s->task)) {
+        fl__session_move(s, FL_SESSION_TRAINING, named(s, "still training", s->task));
+    } else {
+        fl__session_move(s, FL_SESSION_FETCHING, named(s, "task", s->task));
+        fl__session_emit(s, FL_CEFF_FETCH, s->task);
+    }
+}
+
+int fl__round_task(struct fl_session *s, const struct fl_session_event *event)
+{
+    struct fl_round_key key = event->u.task.key;
+    uint8_t *units = NULL;
+
+    if (key.round == 0 || current(s, key)) {
+        return FL_OK; /* A task that comes twice in a session is one task. */
+    }
+    if (event->u.task.has_plan &&
+        copy_units(event->u.task.units, event->u.task.n_units, &units) != FL_OK)
+    {
+        return FL_ENOMEM;
+    }
+    make_room(s, key);
+    s->task = key;
+    s->has_plan = event->u.task.has_plan;
+    s->units = units;
+    s->n_units = units != NULL ? event->u.task.n_units : 0;
+    begin(s);
+    return FL_OK;
+}
+
+/*
+ * A plan for something that this session has no task for: what is kept or still in training can
+ * serve it, else the server is told not to wait.
+ */
+static bool adopt(struct fl_session *s, struct fl_round_key key)
+{
+    if (s->sm.state == FL_SESSION_READY && fl__key_equal(s->held, key)) {
+        s->task = key;
+        fl__session_move(s, FL_SESSION_REPORTED, named(s, "the result is kept of", key));
+        return true;
+    }
+    if (s->sm.state == FL_SESSION_READY && fl__key_equal(s->training, key)) {
+        s->task = key;
+        fl__session_move(s, FL_SESSION_TRAINING, named(s, "still training", key));
+        return true;
+    }
+    fl__session_emit(s, FL_CEFF_FAILED, key)->text = "nothing is kept of this round";
+    return false;
+}
+
+int fl__round_plan(struct fl_session *s, const struct fl_session_event *event)
+{
+    struct fl_round_key key = event->u.plan.key;
+    uint8_t *units = NULL;
+
+    if (key.round == 0 ||
+        (current(s, key) && plan_is(s, event->u.plan.units, event->u.plan.n_units))) {
+        return FL_OK;
+    }
+    if (copy_units(event->u.plan.units, event->u.plan.n_units, &units) != FL_OK) {
+        return FL_ENOMEM;
+    }
+    if (!current(s, key) && !adopt(s, key)) {
+        free(units);
+        return FL_OK;
+    }
+    if (s->sm.state == FL_SESSION_PUSHING) { /* Another plan for the same round. */
+        fl__session_emit(s, FL_CEFF_CANCEL_PUSH, key);
+        s->transfer_at = FL__NEVER;
+        fl__session_move(s, FL_SESSION_REPORTED, named(s, "another plan", key));
+    }
+    forget_plan(s);
+    s->has_plan = true;
+    s->units = units;
+    s->n_units = units != NULL ? event->u.plan.n_units : 0;
+    s->transfer = (struct fl__backoff){0};
+    if (s->sm.state == FL_SESSION_REPORTED) {
+        push_if_planned(s);
+    }
+    return FL_OK;
+}
+
+/* --- work --- */
+
+/* Try a fetch or a push again after a wait. */
+static void try_later(struct fl_session *s, const struct fl_session_event *event, const char *what)
+{
+    uint64_t wait = fl__backoff_next(s, &s->transfer);
+
+    s->transfer_at = fl__later(event->now_ms, wait);
+    fl__session_emit(s, FL_CEFF_TRACE, fl__no_round)->text = fl__session_text(
+        s, "%s %" PRIu64 "/%" PRIu32 " failed: %s, again in %" PRIu64 " ms", what, s->task.round,
+        s->task.attempt, event->u.failed.reason != NULL ? event->u.failed.reason : "", wait);
+}
+
+/* The round cannot be done here: tell the server and be ready for the next. */
+static void give_up(struct fl_session *s, const struct fl_session_event *event, const char *what)
+{
+    const char *reason = event->u.failed.reason != NULL ? event->u.failed.reason : "";
+    const char *text = fl__session_text(s, "%s failed: %s", what, reason);
+
+    fl__session_emit(s, FL_CEFF_FAILED, event->u.failed.key)->text = text;
+    drop_held(s);
+    fl__round_end(s, text);
+}
+
+void fl__round_fetched(struct fl_session *s, struct fl_round_key key)
+{
+    if (s->sm.state != FL_SESSION_FETCHING || !current(s, key)) {
+        return;
+    }
+    s->transfer = (struct fl__backoff){0};
+    s->transfer_at = FL__NEVER;
+    s->training = key;
+    fl__session_move(s, FL_SESSION_TRAINING, named(s, "fetched", key));
+    fl__session_emit(s, FL_CEFF_TRAIN, key);
+}
+
+void fl__round_fetch_failed(struct fl_session *s, const struct fl_session_event *event)
+{
+    if (s->sm.state != FL_SESSION_FETCHING || !current(s, event->u.failed.key)) {
+        return;
+    }
+    if (event->u.failed.permanent) {
+        give_up(s, event, "fetching");
+    } else {
+        try_later(s, event, "fetching");
+    }
+}
+
+void fl__round_trained(struct fl_session *s, struct fl_round_key key)
+{
+    if (key.round == 0 || fl__key_equal(s->held, key)) {
+        return;
+    }
+    if (!fl__key_equal(s->training, key)) {
+        /* A run that was cancelled too late. */
+        fl__session_emit(s, FL_CEFF_DROP, key);
+        return;
+    }
+    s->training = fl__no_round;
+    s->held = key;
+    if (s->sm.state == FL_SESSION_TRAINING) {
+        fl__session_move(s, FL_SESSION_REPORTED, named(s, "trained", key));
+        fl__session_emit(s, FL_CEFF_REPORT, key);
+        push_if_planned(s);
+    }
+}
+
+void fl__round_train_failed(struct fl_session *s, const struct fl_session_event *event)
+{
+    if (s->training.round == 0 || !fl__key_equal(s->training, event->u.failed.key)) {
+        return;
+    }
+    s->training = fl__no_round;
+    if (s->sm.state == FL_SESSION_TRAINING) {
+        give_up(s, event, "training");
+    }
+}
+
+void fl__round_push_failed(struct fl_session *s, const struct fl_session_event *event)
+{
+    if (s->sm.state != FL_SESSION_PUSHING || !current(s, event->u.failed.key)) {
+        return;
+    }
+    if (event->u.failed.permanent) {
+        give_up(s, event, "pushing");
+    } else {
+        try_later(s, event, "pushing");
+    }
+}
+
+void fl__round_tick(struct fl_session *s, uint64_t now_ms)
+{
+    if (now_ms < s->transfer_at) {
+        return;
+    }
+    s->transfer_at = FL__NEVER;
+    if (s->sm.state == FL_SESSION_FETCHING) {
+        fl__session_emit(s, FL_CEFF_FETCH, s->task);
+    } else if (s->sm.state == FL_SESSION_PUSHING) {
+        push(s);
+    }
+}
+
+/* --- verdicts --- */
+
+void fl__round_accepted(struct fl_session *s, struct fl_round_key key)
+{
+    if (key.round != 0 && fl__key_equal(s->held, key)) {
+        fl__session_emit(s, FL_CEFF_COMMIT, key);
+    }
+    fl__round_over(s, key, "accepted");
+}
+
+void fl__round_over(struct fl_session *s, struct fl_round_key key, const char *why)
+{
+    if (key.round == 0) {
+        return;
+    }
+    if (fl__key_equal(s->training, key)) {
+        fl__round_cancel_training(s);
+    }
+    if (fl__key_equal(s->held, key)) {
+        drop_held(s);
+    }
+    if (current(s, key)) {
+        fl__round_end(s, why);
+    }
+}
+
+void fl__round_evaluate(struct fl_session *s, uint64_t round)
+{
+    if (round == 0 || s->evaluating == round) {
+        return;
+    }
+    if (s->sm.state == FL_SESSION_FETCHING || s->training.round != 0) {
+        /* One at a time on the training thread, and the round comes first. */
+        fl__session_emit(s, FL_CEFF_TRACE, fl__no_round)->text =
+            fl__session_text(s, "no evaluation of round %" PRIu64 " beside training", round);
+        return;
+    }
+    s->evaluating = round;
+    fl__session_emit(s, FL_CEFF_EVALUATE, (struct fl_round_key){round, 0});
+}

@@ -1,0 +1,241 @@
+/* How a client session comes, stays and goes, as text that anyone can read. */
+
+#include <stdlib.h>
+
+#include "tests/lib/session_trace.h"
+
+START_TEST(heartbeats_go_out_every_interval_and_silence_ends_the_session)
+{
+    join();
+    session_trace_tick(&world);
+    at(9000);
+    go(session_event(FL_CEV_HEARTBEAT));
+    session_trace_tick(&world);
+    session_trace_tick(&world);
+    session_trace_tick(&world);
+    session_trace_tick(&world);
+    TRACE("[ 5000] < tick\n"
+          "        > heartbeat\n"
+          "[ 9000] < heartbeat\n"
+          "[10000] < tick\n"
+          "        > heartbeat\n"
+          "[15000] < tick\n"
+          "        > heartbeat\n"
+          "[20000] < tick\n"
+          "        > heartbeat\n"
+          "[24000] < tick\n"
+          "        > disconnect\n"
+          "          READY -> OFFLINE: the server is silent, again in 1171 ms\n");
+}
+END_TEST
+
+START_TEST(a_server_that_does_not_answer_hello_is_left)
+{
+    go(session_event_key(FL_CEV_START, 0, 0));
+    go(session_event(FL_CEV_CONNECTED));
+    session_trace_skip(&world);
+    session_trace_tick(&world);
+    TRACE("[30000] < tick\n"
+          "        > disconnect\n"
+          "          GREETING -> OFFLINE: the server does not answer hello, again in 1171 ms\n");
+}
+END_TEST
+
+START_TEST(a_session_that_stands_resets_the_back_off)
+{
+    go(session_event_key(FL_CEV_START, 0, 0));
+    lose("refused");
+    session_trace_tick(&world);
+    lose("refused");
+    session_trace_tick(&world);
+    lose("refused");
+    session_trace_tick(&world);
+    go(session_event(FL_CEV_CONNECTED));
+    go(session_event_welcome(5000));
+    session_trace_skip(&world);
+    /* Not yet: the wait before this session was about four seconds. */
+    lose("reset by peer");
+    rejoin();
+    at(world.now_ms + 60000);
+    lose("reset by peer");
+    TRACE("[74695] < disconnected\n"
+          "          READY -> OFFLINE: connection lost: reset by peer, again in 811 ms\n");
+    ck_assert_uint_eq(world.now_ms, 74695);
+}
+END_TEST
+
+START_TEST(a_refusal_with_a_time_is_waited_out)
+{
+    struct fl_session_event event = session_event(FL_CEV_REFUSED);
+
+    event.u.refused.retry_after_ms = 10000;
+    event.u.refused.reason = "full";
+    go(session_event_key(FL_CEV_START, 0, 0));
+    go(session_event(FL_CEV_CONNECTED));
+    session_trace_skip(&world);
+    go(event);
+    lose("closed");
+    TRACE("[    0] < refused\n"
+          "        > disconnect\n"
+          "          GREETING -> OFFLINE: refused: full, again in 11311 ms\n"
+          "[    0] < disconnected\n");
+}
+END_TEST
+
+START_TEST(a_permanent_refusal_ends_the_client)
+{
+    struct fl_session_event event = session_event(FL_CEV_REFUSED);
+
+    event.u.refused.reason = "not known here";
+    join();
+    fetch_and_train(7, 1);
+    session_trace_skip(&world);
+    go(event);
+    go(session_event_task(8, 0, false, NULL));
+    TRACE("[    0] < refused\n"
+          "        > cancel train 7/1\n"
+          "        > disconnect\n"
+          "          TRAINING -> STOPPED: refused: not known here\n"
+          "        > exit 1: refused: not known here\n"
+          "[    0] < task 8/0\n");
+    ck_assert_uint_eq(fl_session_deadline(world.session), UINT64_MAX);
+}
+END_TEST
+
+START_TEST(a_model_that_does_not_fit_ends_the_client)
+{
+    struct fl_session_event event = session_event_welcome(5000);
+
+    event.u.welcome.model_fits = false;
+    event.u.welcome.reason = "784 inputs, the data has 3072";
+    go(session_event_key(FL_CEV_START, 0, 0));
+    go(session_event(FL_CEV_CONNECTED));
+    session_trace_skip(&world);
+    go(event);
+    TRACE("[    0] < welcome\n"
+          "        > disconnect\n"
+          "          GREETING -> STOPPED: the model does not fit: 784 inputs, the data has 3072\n"
+          "        > exit 2: the model does not fit: 784 inputs, the data has 3072\n");
+}
+END_TEST
+
+START_TEST(the_end_of_the_federation_ends_the_client)
+{
+    struct fl_session_event event = session_event(FL_CEV_DRAIN);
+
+    event.u.drain.reason = "all rounds are done";
+    join();
+    go(event);
+    TRACE("[    0] < drain\n"
+          "        > disconnect\n"
+          "          READY -> STOPPED: the federation is over: all rounds are done\n"
+          "        > exit 0: the federation is over: all rounds are done\n");
+}
+END_TEST
+
+START_TEST(a_draining_server_is_left_for_the_time_it_names)
+{
+    struct fl_session_event event = session_event(FL_CEV_DRAIN);
+
+    event.u.drain.reason = "restart";
+    event.u.drain.reconnect_after_ms = 5000;
+    join_and_report();
+    go(event);
+    TRACE("[    0] < drain\n"
+          "        > disconnect\n"
+          "          REPORTED -> OFFLINE: drained: restart, again in 5562 ms\n");
+    rejoin();
+    go(session_event_task(7, 1, false, NULL));
+    TRACE("[ 5562] < task 7/1\n"
+          "          READY -> REPORTED: the result is kept of 7/1\n"
+          "        > report 7/1\n");
+}
+END_TEST
+
+START_TEST(stopping_ends_what_is_under_way_and_keeps_the_result)
+{
+    join_and_report();
+    go(session_event_plan(7, 1, NULL));
+    session_trace_skip(&world);
+    go(session_event(FL_CEV_STOP));
+    go(session_event(FL_CEV_STOP));
+    TRACE("[    0] < stop\n"
+          "        > cancel push 7/1\n"
+          "        > disconnect\n"
+          "          PUSHING -> STOPPED: asked to stop\n"
+          "        > exit 0: asked to stop\n"
+          "[    0] < stop\n");
+}
+END_TEST
+
+START_TEST(stopping_while_offline_stops_training)
+{
+    join();
+    fetch_and_train(7, 1);
+    lose("reset by peer");
+    session_trace_skip(&world);
+    go(session_event(FL_CEV_STOP));
+    TRACE("[    0] < stop\n"
+          "        > cancel train 7/1\n"
+          "          OFFLINE -> STOPPED: asked to stop\n"
+          "        > exit 0: asked to stop\n");
+}
+END_TEST
+
+START_TEST(events_before_their_time_are_ignored)
+{
+    go(session_event(FL_CEV_CONNECTED));
+    go(session_event_welcome(5000));
+    go(session_event_task(1, 0, false, NULL));
+    lose("nothing");
+    go(session_event(FL_CEV_TICK));
+    go(session_event_key(FL_CEV_START, 0, 0));
+    go(session_event_key(FL_CEV_START, 5, 0));
+    go(session_event_task(1, 0, false, NULL));
+    go(session_event(FL_CEV_CONNECTED));
+    go(session_event_plan(1, 0, NULL));
+    go(session_event_task(0, 0, false, NULL));
+    TRACE("[    0] < connected\n"
+          "[    0] < welcome\n"
+          "[    0] < task 1/0\n"
+          "[    0] < disconnected\n"
+          "[    0] < tick\n"
+          "[    0] < start\n"
+          "          OFFLINE -> CONNECTING: start\n"
+          "        > connect\n"
+          "[    0] < start 5/0\n"
+          "[    0] < task 1/0\n"
+          "[    0] < connected\n"
+          "          CONNECTING -> GREETING: connected\n"
+          "        > hello\n"
+          "[    0] < plan 1/0\n"
+          "[    0] < task\n");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("session_link");
+    TCase *tc = tcase_create("session_link");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, session_setup, session_teardown);
+    tcase_add_test(tc, heartbeats_go_out_every_interval_and_silence_ends_the_session);
+    tcase_add_test(tc, a_server_that_does_not_answer_hello_is_left);
+    tcase_add_test(tc, a_session_that_stands_resets_the_back_off);
+    tcase_add_test(tc, a_refusal_with_a_time_is_waited_out);
+    tcase_add_test(tc, a_permanent_refusal_ends_the_client);
+    tcase_add_test(tc, a_model_that_does_not_fit_ends_the_client);
+    tcase_add_test(tc, the_end_of_the_federation_ends_the_client);
+    tcase_add_test(tc, a_draining_server_is_left_for_the_time_it_names);
+    tcase_add_test(tc, stopping_ends_what_is_under_way_and_keeps_the_result);
+    tcase_add_test(tc, stopping_while_offline_stops_training);
+    tcase_add_test(tc, events_before_their_time_are_ignored);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
