@@ -13,6 +13,7 @@
  * Threading: read-only after loading, any number of readers.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -67,6 +68,9 @@ void fl_dataset_free(struct fl_dataset *ds);
  */
 FL_MUST_CHECK int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **ret,
                                   struct fl_err *err);
+
+/* Whether any file of that part is there, in whatever format and state. */
+bool fl_dataset_has(const char *folder, const char *part);
 
 /*
  * Say how many classes the task has. FL_ERANGE, naming the file and the first offending

@@ -284,17 +284,10 @@ static const struct format {
 
 #define N_FORMATS (sizeof(formats) / sizeof(formats[0]))
 
-int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **ret,
-                    struct fl_err *err)
+static int is_folder(const char *folder, struct fl_err *err)
 {
-    struct place at = {.folder = folder, .test = strcmp(part, "test") == 0};
-    const struct format *found = NULL;
     DIR *dir;
-    size_t i;
 
-    if (!at.test && strcmp(part, "train") != 0) {
-        return fl_err_set(err, FL_EINVAL, "expected part 'train' or 'test', found '%s'", part);
-    }
     if (strlen(folder) >= PATH_SIZE - FL_NAME_MAX) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", folder);
     }
@@ -304,6 +297,37 @@ int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **re
                           strerror(errno));
     }
     (void)closedir(dir);
+    return FL_OK;
+}
+
+bool fl_dataset_has(const char *folder, const char *part)
+{
+    struct place at = {.folder = folder, .test = strcmp(part, "test") == 0};
+    bool known = at.test || strcmp(part, "train") == 0;
+    bool found = false;
+    size_t i;
+
+    for (i = 0; i < N_FORMATS && known && is_folder(folder, NULL) == FL_OK; i++) {
+        found = found || formats[i].probe(&at);
+    }
+    return found;
+}
+
+int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **ret,
+                    struct fl_err *err)
+{
+    struct place at = {.folder = folder, .test = strcmp(part, "test") == 0};
+    const struct format *found = NULL;
+    size_t i;
+    int rv;
+
+    if (!at.test && strcmp(part, "train") != 0) {
+        return fl_err_set(err, FL_EINVAL, "expected part 'train' or 'test', found '%s'", part);
+    }
+    rv = is_folder(folder, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     for (i = 0; i < N_FORMATS; i++) {
         if (!formats[i].probe(&at)) {
             continue;

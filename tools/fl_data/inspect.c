@@ -1,0 +1,306 @@
+/* fl-data inspect: what a folder holds. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "tools/fl_data/fl_data.h"
+
+#define BAR 40
+/* Labels shown in one row of a split. */
+#define ROW_LABELS 10
+
+static const char summary[] =
+    "Usage: fl-data inspect [--json] DIR\n"
+    "\n"
+    "Print what a folder holds: format, samples, shape, classes and how many samples each\n"
+    "label has. Of a folder made by 'fl-data split', a line per client. Everything is read\n"
+    "and checked. Known are\n"
+    "  IDX    train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-... (.gz too)\n"
+    "  CIFAR  data_batch_*.bin, test_batch.bin (.gz too)\n"
+    "  NPY    train-x.npy, train-y.npy, test-x.npy, test-y.npy (.gz too)\n"
+    "  CSV    train.csv, test.csv (.gz too), the label in the last column\n";
+
+static const char *const part_names[2] = {"train", "test"};
+
+/* One folder: its parts as JSON, from which both outputs are made. */
+static json_t *part_json(const char *part, const struct fl_dataset *ds)
+{
+    size_t *counts = calloc(ds->classes + 1, sizeof(*counts));
+    json_t *labels = json_array();
+    size_t i;
+
+    if (counts == NULL) {
+        json_decref(labels);
+        return NULL;
+    }
+    fl_dataset_histogram(ds, counts);
+    for (i = 0; i < ds->classes; i++) {
+        (void)json_array_append_new(labels, json_integer((json_int_t)counts[i]));
+    }
+    free(counts);
+    return json_pack("{s:s, s:s, s:I, s:o, s:s, s:I, s:o}", "part", part, "format", ds->format,
+                     "samples", (json_int_t)ds->n, "shape", shape_json(ds), "type", type_name(ds),
+                     "classes", (json_int_t)ds->classes, "labels", labels);
+}
+
+/* {"folder": …, "parts": […]}; without parts when there are none. */
+static int folder_json(const char *name, const char *path, json_t **ret, struct fl_err *err)
+{
+    json_t *parts = json_array();
+    size_t i;
+    int rv;
+
+    for (i = 0; i < 2; i++) {
+        struct fl_dataset *ds = NULL;
+
+        if (!fl_dataset_has(path, part_names[i])) {
+            continue;
+        }
+        rv = fl_dataset_open(path, part_names[i], &ds, err);
+        if (rv == FL_OK && json_array_append_new(parts, part_json(part_names[i], ds)) != 0) {
+            rv = fl_err_set(err, FL_ENOMEM, "no memory to describe '%s'", path);
+        }
+        fl_dataset_free(ds);
+        if (rv != FL_OK) {
+            json_decref(parts);
+            return rv;
+        }
+    }
+    *ret = json_pack("{s:s, s:o}", "folder", name, "parts", parts);
+    return *ret != NULL ? FL_OK : fl_err_set(err, FL_ENOMEM, "no memory to describe '%s'", path);
+}
+
+static json_int_t number(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
+static const char *text(const json_t *object, const char *key)
+{
+    const char *value = json_string_value(json_object_get(object, key));
+
+    return value != NULL ? value : "?";
+}
+
+static void print_bar(json_int_t count, json_int_t most)
+{
+    json_int_t n = most > 0 ? count * BAR / most : 0;
+
+    for (; n > 0; n--) {
+        (void)putchar('#');
+    }
+}
+
+static void print_part(const json_t *part)
+{
+    const json_t *labels = json_object_get(part, "labels");
+    const json_t *shape = json_object_get(part, "shape");
+    json_int_t n = number(part, "samples");
+    json_int_t most = 0;
+    size_t i;
+
+    (void)printf("%s: %s, %lld samples of ", text(part, "part"), text(part, "format"),
+                 (long long)n);
+    for (i = 0; i < json_array_size(shape); i++) {
+        (void)printf("%s%lld", i > 0 ? " x " : "",
+                     (long long)json_integer_value(json_array_get(shape, i)));
+    }
+    (void)printf(" (%s), %lld classes\n", text(part, "type"), (long long)number(part, "classes"));
+    for (i = 0; i < json_array_size(labels); i++) {
+        json_int_t count = json_integer_value(json_array_get(labels, i));
+
+        most = count > most ? count : most;
+    }
+    (void)printf("  label  samples  share\n");
+    for (i = 0; i < json_array_size(labels); i++) {
+        json_int_t count = json_integer_value(json_array_get(labels, i));
+
+        if (count > 0) {
+            (void)printf("  %5zu %8lld %5.1f%%  ", i, (long long)count,
+                         100.0 * (double)count / (double)n);
+            print_bar(count, most);
+            (void)putchar('\n');
+        }
+    }
+}
+
+/* name, train, test, and the labels of both together. */
+static void print_row(const json_t *folder)
+{
+    const json_t *parts = json_object_get(folder, "parts");
+    json_int_t samples[2] = {0, 0};
+    size_t top = 0;
+    size_t shown = 0;
+    size_t classes = 0;
+    size_t i;
+    size_t p;
+    char line[512] = "";
+    size_t used = 0;
+
+    for (p = 0; p < json_array_size(parts); p++) {
+        const json_t *part = json_array_get(parts, p);
+        size_t n = json_array_size(json_object_get(part, "labels"));
+
+        samples[strcmp(text(part, "part"), "test") == 0 ? 1 : 0] = number(part, "samples");
+        top = n > top ? n : top;
+    }
+    for (i = 0; i < top; i++) {
+        json_int_t count = 0;
+
+        for (p = 0; p < json_array_size(parts); p++) {
+            count += json_integer_value(
+                json_array_get(json_object_get(json_array_get(parts, p), "labels"), i));
+        }
+        if (count > 0 && ++classes > 0 && shown < ROW_LABELS) {
+            used += (size_t)snprintf(line + used, sizeof(line) - used, " %zu:%lld", i,
+                                     (long long)count);
+            shown++;
+        }
+    }
+    (void)printf("%-14s %8lld %8lld %7zu  %s%s\n", text(folder, "folder"), (long long)samples[0],
+                 (long long)samples[1], classes, line, classes > shown ? " ..." : "");
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void free_names(char **names, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        free(names[i]);
+    }
+    free(names);
+}
+
+/* The folders client-… and server below `path`, sorted. */
+static int list_folders(const char *path, char ***ret, size_t *ret_n, struct fl_err *err)
+{
+    const struct dirent *entry;
+    char **names = NULL;
+    size_t n = 0;
+    DIR *dir = opendir(path);
+
+    if (dir == NULL) {
+        return fl_err_set(err, fl_err_from_errno(errno), "cannot open folder '%s': %s", path,
+                          strerror(errno));
+    }
+    while ((entry = readdir(dir)) != NULL) {
+        char **more;
+
+        if (strncmp(entry->d_name, "client-", 7) != 0 && strcmp(entry->d_name, "server") != 0) {
+            continue;
+        }
+        more = realloc(names, (n + 1) * sizeof(*names));
+        if (more != NULL) {
+            names = more;
+            names[n] = fl_str_dup(entry->d_name);
+        }
+        if (more == NULL || names[n] == NULL) {
+            free_names(names, n);
+            (void)closedir(dir);
+            return fl_err_set(err, FL_ENOMEM, "no memory to list '%s'", path);
+        }
+        n++;
+    }
+    (void)closedir(dir);
+    if (n > 0) {
+        qsort(names, n, sizeof(*names), by_name);
+    }
+    *ret = names;
+    *ret_n = n;
+    return FL_OK;
+}
+
+/* The folders below `path` into root["folders"]. */
+static int add_folders(const char *path, json_t *root, struct fl_err *err)
+{
+    json_t *folders = json_array();
+    char **names = NULL;
+    size_t n = 0;
+    size_t i;
+    int rv = list_folders(path, &names, &n, err);
+
+    for (i = 0; i < n && rv == FL_OK; i++) {
+        char sub[PATH_SIZE];
+        json_t *one = NULL;
+
+        if (fl_fs_join(sub, sizeof(sub), path, names[i]) != FL_OK) {
+            rv = fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
+            break;
+        }
+        rv = folder_json(names[i], sub, &one, err);
+        if (rv == FL_OK) {
+            (void)json_array_append_new(folders, one);
+        }
+    }
+    free_names(names, n);
+    if (rv == FL_OK && n == 0) {
+        struct fl_dataset *none = NULL;
+
+        rv = fl_dataset_open(path, "train", &none, err); /* Its message lists what was wanted. */
+        fl_dataset_free(none);
+    }
+    if (rv != FL_OK || json_object_set_new(root, "folders", folders) != 0) {
+        json_decref(rv != FL_OK ? folders : NULL);
+        return rv != FL_OK ? rv : FL_ENOMEM;
+    }
+    return FL_OK;
+}
+
+static void print_text(const json_t *root)
+{
+    const json_t *parts = json_object_get(root, "parts");
+    const json_t *folders = json_object_get(root, "folders");
+    size_t i;
+
+    (void)printf("%s\n", text(root, "folder"));
+    for (i = 0; i < json_array_size(parts); i++) {
+        print_part(json_array_get(parts, i));
+    }
+    if (folders != NULL) {
+        (void)printf("%-14s %8s %8s %7s   label:samples\n", "folder", "train", "test", "classes");
+        for (i = 0; i < json_array_size(folders); i++) {
+            print_row(json_array_get(folders, i));
+        }
+    }
+}
+
+int cmd_inspect(int argc, char **argv)
+{
+    const char *path = NULL;
+    bool as_json = false;
+    const struct arg args[] = {{"json", NULL, "print JSON", NULL, &as_json}};
+    struct fl_err err = {0};
+    json_t *root = NULL;
+    int status = EXIT_USAGE;
+    int rv;
+
+    if (!args_parse(argc, argv, summary, args, 1, &path, 1, &status)) {
+        return status;
+    }
+    if (path == NULL) {
+        return usage_error("inspect", "expected a folder");
+    }
+    rv = folder_json(path, path, &root, &err);
+    if (rv == FL_OK && json_array_size(json_object_get(root, "parts")) == 0) {
+        rv = add_folders(path, root, &err);
+    }
+    if (rv != FL_OK) {
+        (void)fprintf(stderr, "fl-data inspect: %s\n", fl_err_text(&err, rv));
+    } else if (as_json) {
+        (void)json_dumpf(root, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
+        (void)putchar('\n');
+    } else {
+        print_text(root);
+    }
+    json_decref(root);
+    return rv == FL_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}

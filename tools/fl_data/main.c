@@ -1,0 +1,70 @@
+/* fl-data: make, split and look at data sets. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "tools/fl_data/fl_data.h"
+
+static const struct command {
+    const char *name;
+    const char *help;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"split", "share a data set out among clients, one folder each", cmd_split},
+    {"synthetic", "make the federation Synthetic(alpha, beta)", cmd_synthetic},
+    {"inspect", "print what a folder holds", cmd_inspect},
+};
+
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void print_help(void)
+{
+    size_t i;
+
+    (void)puts("Usage: fl-data COMMAND [OPTION]...\n\nCommands:");
+    for (i = 0; i < N_COMMANDS; i++) {
+        (void)printf("  %-12s %s\n", commands[i].name, commands[i].help);
+    }
+    (void)puts("\n'fl-data COMMAND --help' has the options of a command.\n"
+               "Exit status: 0 done, 1 it could not be done, 2 wrong usage.");
+}
+
+/* A full disk behind stdout is an error like any other. */
+static int end(int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout) != 0) {
+        (void)fputs("fl-data: cannot write to standard output\n", stderr);
+        return status == EXIT_SUCCESS ? EXIT_FAILURE : status;
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    const char *names[N_COMMANDS];
+    const char *near;
+    size_t i;
+
+    if (argc < 2) {
+        return usage_error("", "expected a command");
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_help();
+        return end(EXIT_SUCCESS);
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        (void)puts("fl-data " PACKAGE_VERSION);
+        return end(EXIT_SUCCESS);
+    }
+    for (i = 0; i < N_COMMANDS; i++) {
+        names[i] = commands[i].name;
+        if (strcmp(argv[1], names[i]) == 0) {
+            return end(commands[i].run(argc - 1, argv + 1));
+        }
+    }
+    near = fl_str_nearest(argv[1], names, N_COMMANDS);
+    return usage_error("", "unknown command '%s'%s%s%s", argv[1],
+                       near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
+                       near != NULL ? "'?" : "");
+}

@@ -1,0 +1,171 @@
+#include <stdlib.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/data/npy.h"
+#include "libfl/data/pick.h"
+#include "tools/fl_data/fl_data.h"
+
+struct part {
+    struct fl_npy_writer *x;
+    struct fl_npy_writer *y;
+};
+
+const char *type_name(const struct fl_dataset *ds)
+{
+    return ds->type == FL_DATA_U8 ? "uint8" : "float32";
+}
+
+json_t *shape_json(const struct fl_dataset *ds)
+{
+    json_t *shape = json_array();
+    size_t i;
+
+    for (i = 0; i < ds->n_dims; i++) {
+        (void)json_array_append_new(shape, json_integer((json_int_t)ds->dims[i]));
+    }
+    return shape;
+}
+
+static int open_one(const char *folder, const char *name, const char *suffix, enum fl_npy_type type,
+                    const uint64_t *shape, size_t n_dims, struct fl_npy_writer **ret,
+                    struct fl_err *err)
+{
+    char path[PATH_SIZE];
+    int n = snprintf(path, sizeof(path), "%s/%s-%s.npy", folder, name, suffix);
+
+    if (n < 0 || (size_t)n >= sizeof(path)) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", folder);
+    }
+    return fl_npy_create(path, type, shape, n_dims, ret, err);
+}
+
+int part_open(const char *folder, const char *name, const struct fl_dataset *like, size_t n,
+              struct part **ret, struct fl_err *err)
+{
+    const uint64_t shape[4] = {n, like->dims[0], like->dims[1], like->dims[2]};
+    struct part *part = calloc(1, sizeof(*part));
+    int rv;
+
+    if (part == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "no memory to write into '%s'", folder);
+    }
+    rv = open_one(folder, name, "x", like->type == FL_DATA_U8 ? FL_NPY_U8 : FL_NPY_F32, shape,
+                  1 + like->n_dims, &part->x, err);
+    if (rv == FL_OK) {
+        rv = open_one(folder, name, "y", FL_NPY_I32, shape, 1, &part->y, err);
+    }
+    if (rv != FL_OK) {
+        part_abort(part);
+        return rv;
+    }
+    *ret = part;
+    return FL_OK;
+}
+
+int part_add(struct part *part, const struct fl_dataset *ds, size_t i, struct fl_err *err)
+{
+    int rv = fl_npy_add(part->x, fl_dataset_row(ds, i), ds->dim, err);
+
+    return rv == FL_OK ? fl_npy_add(part->y, &ds->y[i], 1, err) : rv;
+}
+
+int part_close(struct part *part, struct fl_err *err)
+{
+    int rv = fl_npy_finish(part->x, err);
+    int rv_y = fl_npy_finish(part->y, rv == FL_OK ? err : NULL);
+
+    free(part);
+    return rv != FL_OK ? rv : rv_y;
+}
+
+void part_abort(struct part *part)
+{
+    if (part == NULL) {
+        return;
+    }
+    fl_npy_abort(part->x);
+    fl_npy_abort(part->y);
+    free(part);
+}
+
+/* Those of the client's samples whose mark is `mark`, as the part `name`. */
+static int write_part(const struct client_job *job, const char *folder, const char *name,
+                      const uint8_t *marks, uint8_t mark, size_t n, struct fl_err *err)
+{
+    struct part *part = NULL;
+    size_t i;
+    int rv = part_open(folder, name, job->ds, n, &part, err);
+
+    for (i = 0; i < job->n && rv == FL_OK; i++) {
+        size_t at = job->items != NULL ? job->items[i] : i;
+
+        if (marks[i] != mark) {
+            continue;
+        }
+        rv = part_add(part, job->ds, at, err);
+        if (rv == FL_OK && mark != 0 && job->pool != NULL) {
+            rv = part_add(job->pool, job->ds, at, err);
+        }
+    }
+    if (rv != FL_OK) {
+        part_abort(part);
+        return rv;
+    }
+    return part_close(part, err);
+}
+
+static int describe(const struct client_job *job, size_t n_test, json_t *manifest)
+{
+    size_t *counts = calloc(job->ds->classes + 1, sizeof(*counts));
+    json_t *labels = json_object();
+    char name[32];
+    size_t i;
+
+    if (counts == NULL || labels == NULL) {
+        free(counts);
+        json_decref(labels);
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < job->n; i++) {
+        counts[job->ds->y[job->items != NULL ? job->items[i] : i]]++;
+    }
+    for (i = 0; i < job->ds->classes; i++) {
+        if (counts[i] > 0) {
+            (void)snprintf(name, sizeof(name), "%zu", i);
+            (void)json_object_set_new(labels, name, json_integer((json_int_t)counts[i]));
+        }
+    }
+    free(counts);
+    return json_array_append_new(manifest, json_pack("{s:s, s:I, s:I, s:o}", "folder", job->name,
+                                                     "train", (json_int_t)(job->n - n_test), "test",
+                                                     (json_int_t)n_test, "labels", labels)) == 0
+               ? FL_OK
+               : FL_ENOMEM;
+}
+
+int write_client(const struct client_job *job, json_t *manifest, struct fl_err *err)
+{
+    size_t n_test = fl_dataset_split_count(job->n, job->test_share);
+    char folder[PATH_SIZE];
+    uint8_t *marks = NULL;
+    struct fl_rng rng;
+    int rv = output_folder(job->out, job->name, folder, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_rng_key(&rng, job->seed, FL_RNG_PARTITION, FL_PICK_LOCAL_TEST, job->client);
+    rv = fl_pick_marks(&rng, job->n, n_test, &marks, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = write_part(job, folder, "train", marks, 0, job->n - n_test, err);
+    if (rv == FL_OK && n_test > 0) {
+        rv = write_part(job, folder, "test", marks, 1, n_test, err);
+    }
+    free(marks);
+    if (rv == FL_OK && describe(job, n_test, manifest) != FL_OK) {
+        rv = fl_err_set(err, FL_ENOMEM, "no memory for the manifest");
+    }
+    return rv;
+}
