@@ -231,8 +231,7 @@ static const char *const csv_texts[] = {
     "1,2.5,0\n-3e2,.5,4\n",
     "1,2.5,0\r\n-300,0.5,4",
     "width, height ,class\n\n 1 ,\t2.5, 0\n-3E+2,+0.5,4.0\n\n",
-    "\xef\xbb\xbf"
-    "1,2.5,0\n-3.00e+2,0.50000000000000000000,4\n",
+    "\xef\xbb\xbf\x31,2.5,0\n-3.00e+2,0.50000000000000000000,4\n",
 };
 
 START_TEST(csv_with_or_without_heading_gives_the_same_set)

@@ -120,6 +120,12 @@ START_TEST(half_a_pair_names_the_missing_half)
 }
 END_TEST
 
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+
 /* The process may have 512 MB; headers below promise more. AddressSanitizer needs more itself. */
 static void limit_memory(void)
 {

@@ -1,0 +1,220 @@
+#!/usr/bin/env bash
+# fl-data as a user meets it: commands, files that numpy opens, exit codes, nothing half-made.
+set -u
+fl_data=${FL_BUILDDIR:-$PWD}/fl-data
+python=${FL_PYTHON:-python3}
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+checks=0
+failures=0
+
+ok() { # name, command...: succeeds
+  checks=$((checks + 1))
+  local name=$1
+  shift
+  if ! "$@" >"$dir/log" 2>&1; then
+    failures=$((failures + 1))
+    echo "FAILED: $name: $*"
+    sed 's/^/    /' "$dir/log"
+  fi
+}
+
+# name, expected exit code, expected text on stdout or stderr, arguments of fl-data
+says() {
+  checks=$((checks + 1))
+  local name=$1 want=$2 text=$3 rc
+  shift 3
+  "$fl_data" "$@" >"$dir/log" 2>&1
+  rc=$?
+  if [ "$rc" -ne "$want" ] || ! grep -qF -- "$text" "$dir/log"; then
+    failures=$((failures + 1))
+    echo "FAILED: $name: exit $rc (expected $want), expected text: $text"
+    sed 's/^/    /' "$dir/log"
+  fi
+}
+
+has_numpy() { "$python" -c 'import numpy' 2>/dev/null; }
+
+# 1 000 samples with two features: the number of the sample and its half; label = number mod 10.
+mkdir "$dir/in"
+{
+  echo "number,half,label"
+  for ((i = 0; i < 1000; i++)); do echo "$i,$((i / 2)).$((i % 2 * 5)),$((i % 10))"; done
+} >"$dir/in/train.csv"
+for ((i = 0; i < 50; i++)); do echo "$i,0.5,$((i % 10))"; done | gzip >"$dir/in/test.csv.gz"
+
+### Usage
+says "no command" 2 "expected a command"
+says "help" 0 "inspect" --help
+says "version" 0 "fl-data " --version
+says "slip in a command" 2 "did you mean 'split'?" splitt
+for c in split synthetic inspect; do says "help of $c" 0 "Exit status" "$c" --help; done
+says "split without output" 2 "--output is required" split --input "$dir/in" --clients 3
+says "slip in an option" 2 "did you mean '--clients'?" split --client 3
+says "no value" 2 "--clients needs a value" split --clients
+says "twice" 2 "--seed is given twice" split --seed 1 --seed 2
+says "bad number" 2 "--clients: expected a whole number from 1 to" \
+  split --input "$dir/in" --output "$dir/x" --clients 0
+says "bad share" 2 "--test-share: expected a number from 0 to 0.99, found '1.5'" \
+  split --input "$dir/in" --output "$dir/x" --clients 2 --test-share 1.5
+says "unknown method" 2 "unknown method 'shard'; known: iid, shards, dirichlet" \
+  split --input "$dir/in" --output "$dir/x" --clients 2 --method shard
+says "option of another method" 2 "--alpha does not apply to method 'iid'" \
+  split --input "$dir/in" --output "$dir/x" --clients 2 --alpha 1
+says "option out of range" 2 "alpha: expected 0.0001 to 1000000, found '0'" \
+  split --input "$dir/in" --output "$dir/x" --clients 2 --method dirichlet --alpha 0
+says "stray word" 2 "unexpected word 'here'" split here
+
+### What cannot be done leaves nothing behind
+says "no input" 1 "cannot open folder" split --input "$dir/none" --output "$dir/x" --clients 2
+says "too many clients" 1 "1001 clients cannot share 1000 samples" \
+  split --input "$dir/in" --output "$dir/x" --clients 1001
+says "too large a minimum" 1 "with at least 400 samples each need more" \
+  split --input "$dir/in" --output "$dir/x" --clients 3 --method dirichlet --min-samples 400
+mkdir "$dir/bad"
+printf '1,2,0\n1,2\n' >"$dir/bad/train.csv"
+says "ragged input" 1 "line 2: expected 3 columns" \
+  split --input "$dir/bad" --output "$dir/x" --clients 1
+ok "nothing is left of refused work" test -z "$(find "$dir" -maxdepth 1 -name 'x*')"
+says "output is a file" 1 "is not a folder" \
+  split --input "$dir/in" --output "$dir/in/train.csv" --clients 2
+says "output would replace the input" 1 "would replace the input" \
+  split --input "$dir/in" --output "$dir/in/../in" --clients 2 --force
+
+### A split
+says "iid" 0 "5 clients (iid, seed 7), 1000 of 1000 samples, 200 to 200 each; server: 50 test" \
+  split --input "$dir/in" --output "$dir/iid/" --clients 5 --seed 7 --test-share 0.1
+says "not over an old one" 1 "is not empty; --force replaces it" \
+  split --input "$dir/in" --output "$dir/iid" --clients 5
+cp -r "$dir/iid" "$dir/before"
+says "force" 0 "seed 7" \
+  split --input "$dir/in" --output "$dir/iid" --clients 5 --seed 7 --test-share 0.1 --force
+ok "the same seed gives the same bytes" diff -r -x split.json "$dir/iid" "$dir/before"
+says "another seed" 0 "seed 8" \
+  split --input "$dir/in" --output "$dir/iid8" --clients 5 --seed 8 --test-share=0.1
+ok "another seed gives other bytes" bash -c "! cmp -s '$dir/iid/client-000/train-x.npy' '$dir/iid8/client-000/train-x.npy'"
+ok "nothing is left beside" test -z "$(find "$dir" -maxdepth 1 -name 'iid*.*')"
+mkdir "$dir/mine"
+echo keep >"$dir/mine/letter"
+says "force over foreign files" 0 "the former contents are kept in" \
+  split --input "$dir/in" --output "$dir/mine" --clients 2 --force
+ok "foreign files are kept" grep -rq keep "$dir"/mine.old-*/letter
+mkdir "$dir/empty"
+says "an empty folder is taken" 0 "2 clients" \
+  split --input "$dir/in" --output "$dir/empty" --clients 2 --method shards
+says "parents are made" 0 "2 clients (dirichlet" \
+  split --input "$dir/in" --output "$dir/a/b/c" --clients 2 --method dirichlet --alpha 5
+
+### Inspect
+says "inspect a set" 0 "train: csv, 1000 samples of 2 (float32), 10 classes" inspect "$dir/in"
+says "inspect a split" 0 "server                0       50      10" inspect "$dir/iid"
+says "inspect nothing" 1 "holds no train data; looked for" inspect "$dir"
+says "inspect no folder" 1 "cannot open folder" inspect "$dir/none"
+says "inspect half a set" 1 "is missing" inspect "$(mkdir "$dir/half" && cp "$dir/iid/client-000/train-x.npy" "$dir/half" && echo "$dir/half")"
+says "inspect without a folder" 2 "expected a folder" inspect
+"$fl_data" inspect --json "$dir/iid" >"$dir/iid.json"
+ok "a full disk is an error" bash -c "! '$fl_data' inspect '$dir/in' >/dev/full 2>&1"
+
+### Interrupted work leaves nothing. The signal comes at some moment of a long run.
+"$fl_data" synthetic --output "$dir/cut" --clients 2000 >"$dir/log" 2>&1 &
+pid=$!
+for ((i = 0; i < 1000; i++)); do
+  compgen -G "$dir/cut.tmp-*/client-0001" >/dev/null && break
+  kill -0 "$pid" 2>/dev/null || break
+  read -r -t 0.01 <> <(:)
+done
+kill -INT "$pid" 2>/dev/null || kill -TERM "$pid" 2>/dev/null
+wait "$pid"
+rc=$?
+checks=$((checks + 1))
+if [ "$rc" -ne 1 ] || ! grep -q interrupted "$dir/log" || compgen -G "$dir/cut*" >/dev/null; then
+  failures=$((failures + 1))
+  echo "FAILED: interrupted: exit $rc, left: $(compgen -G "$dir/cut*")"
+  cat "$dir/log"
+fi
+
+### numpy opens what we write, and we open what it writes.
+if has_numpy; then
+  ok "numpy reads the split" "$python" - "$dir" <<'PY'
+import json, sys, numpy as np
+base = sys.argv[1]
+with open(base + "/iid/split.json") as f:
+    m = json.load(f)
+assert m["method"] == "iid" and m["seed"] == 7 and len(m["clients"]) == 5, m
+assert m["features"] == {"type": "float32", "shape": [2]}, m
+seen = []
+for c in m["clients"]:
+    for part in "train", "test":
+        x = np.load(f"{base}/iid/{c['folder']}/{part}-x.npy", allow_pickle=False)
+        y = np.load(f"{base}/iid/{c['folder']}/{part}-y.npy", allow_pickle=False)
+        assert x.dtype == np.float32 and x.shape == (c[part], 2), (x.dtype, x.shape)
+        assert y.dtype == np.int32 and y.shape == (c[part],)
+        assert (y == x[:, 0] % 10).all() and (x[:, 1] == x[:, 0] / 2).all()
+        seen += [int(v) for v in x[:, 0]]
+    assert c["train"] == 180 and c["test"] == 20 and sum(c["labels"].values()) == 200
+assert sorted(seen) == list(range(1000))
+assert np.load(base + "/iid/server/test-x.npy").shape == (50, 2)
+j = json.load(open(base + "/iid.json"))
+assert [f["folder"] for f in j["folders"]][-1] == "server", j
+assert j["folders"][0]["parts"][0]["samples"] == 180
+PY
+  mkdir "$dir/np"
+  ok "numpy writes a set" "$python" - "$dir/np" <<'PY'
+import sys, numpy as np
+r = np.random.RandomState(1)
+for part, n in ("train", 40), ("test", 10):
+    np.save(f"{sys.argv[1]}/{part}-x.npy", r.randint(0, 256, (n, 3, 4, 5)).astype(np.uint8))
+    np.save(f"{sys.argv[1]}/{part}-y.npy", np.arange(n) % 4)
+PY
+  says "a set of numpy is read" 0 "train: npy, 40 samples of 3 x 4 x 5 (uint8), 4 classes" \
+    inspect "$dir/np"
+  says "and split" 0 "4 clients" split --input "$dir/np" --output "$dir/np4" --clients 4 --method shards
+  ok "bytes stay bytes, in their shape" "$python" - "$dir" <<'PY'
+import sys, numpy as np
+base = sys.argv[1]
+x = np.load(base + "/np/train-x.npy")
+parts = [np.load(f"{base}/np4/client-00{k}/train-x.npy") for k in range(4)]
+assert all(p.dtype == np.uint8 and p.shape == (10, 3, 4, 5) for p in parts)
+assert sorted(a.tobytes() for p in parts for a in p) == sorted(a.tobytes() for a in x)
+assert (np.load(base + "/np4/server/test-x.npy") == np.load(base + "/np/test-x.npy")).all()
+PY
+  # ALGORITHMS 11.F: the whole federation against the generator that published it.
+  says "synthetic" 0 "100 clients (synthetic, seed 0), 205795 samples, 0 of them for test" \
+    synthetic --output "$dir/syn" --test-share 0
+  ok "synthetic is numpy's, value for value" "$python" - "$dir/syn" <<'PY'
+import sys, numpy as np
+r = np.random.RandomState(0)
+n = 100
+sizes = (r.lognormal(4, 2, n).astype(int) + 50) * 5
+u, v = r.normal(0, 0.5, n), r.normal(0, 0.5, n)
+cov = np.diag((np.arange(60) + 1.0) ** -1.2)
+mu = np.array([r.normal(v[i], 1, 60) for i in range(n)])
+for i in range(n):
+    w, b = r.normal(u[i], 1, (60, 10)), r.normal(u[i], 1, 10)
+    x = r.multivariate_normal(mu[i], cov, sizes[i])
+    got = np.load(f"{sys.argv[1]}/client-{i:03d}/train-x.npy")
+    assert got.shape == x.shape and np.abs(got - x).max() < 1e-5, i
+    y = np.load(f"{sys.argv[1]}/client-{i:03d}/train-y.npy")
+    assert (y != np.argmax(x @ w + b, axis=1)).sum() == 0, i
+PY
+else
+  echo "skipped: $python has no numpy, the files were not checked with it"
+fi
+says "synthetic with a local test part" 0 "4 clients (synthetic, seed 3)" \
+  synthetic --output "$dir/syn4" --clients 4 --seed 3 --alpha 1 --beta 1
+says "its parts and the pooled test part" 0 "server" inspect "$dir/syn4"
+says "seed too large" 2 "--seed: expected a whole number from 0 to 4294967295" \
+  synthetic --output "$dir/x" --seed 4294967296
+
+### The public sets, when they are there
+if [ -d "${FL_DATA_DIR:-/nonexistent}/mnist" ]; then
+  says "mnist shards" 0 "100 clients (shards, seed 1), 60000 of 60000 samples, 600 to 600 each; server: 10000" \
+    split --input "$FL_DATA_DIR/mnist" --output "$dir/mnist" --clients 100 --method shards --seed 1
+  says "mnist is inspected" 0 "test: idx, 10000 samples of 1 x 28 x 28 (uint8), 10 classes" \
+    inspect "$FL_DATA_DIR/mnist"
+else
+  echo "skipped: no mnist under \$FL_DATA_DIR"
+fi
+
+echo "$checks checks, $failures failures"
+[ "$failures" -eq 0 ]
