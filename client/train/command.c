@@ -1,0 +1,341 @@
+/*
+ * The command trainer: the user's own program trains. Each task gets a folder with the
+ * model as safetensors and task.json; the program writes the trained model and
+ * result.json (docs/trainer-command.md). A folder is removed after success; the last
+ * failed one stays for whoever looks for the reason.
+ */
+#include <errno.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/train/command_impl.h"
+#include "libfl/base/fs.h"
+#include "libfl/model/safetensors.h"
+
+#define TASK_PLACE "{task}"
+
+struct command {
+    struct fl_trainer base;
+    char **argv;
+    size_t n_argv;
+    char *data;
+    char work_dir[PATH_MAX];
+    char failed[PATH_MAX]; /* folder of the last failed task; "" when there is none */
+    uint64_t time_limit_ms, memory_bytes;
+    /* Of the last prepare(); layout NULL: none. */
+    struct fl_layout *layout;
+    struct fl__description *description;
+};
+
+static struct command *command_of(struct fl_trainer *trainer)
+{
+    return (struct command *)trainer;
+}
+
+static void forget(struct command *c)
+{
+    fl_layout_free(c->layout);
+    fl__description_free(c->description);
+    c->layout = NULL;
+    c->description = NULL;
+}
+
+static void command_free(struct fl_trainer *trainer)
+{
+    struct command *c = command_of(trainer);
+    size_t i;
+
+    forget(c);
+    for (i = 0; c->argv != NULL && i < c->n_argv; i++) {
+        free(c->argv[i]);
+    }
+    free(c->argv);
+    free(c->data);
+    free(c);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+static void remove_folder(const char *path)
+{
+    /* What cannot be removed is in nobody's way: the next task has another name. */
+    (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static int copy_layout(const struct fl_layout *layout, struct fl_layout **ret, struct fl_err *err)
+{
+    struct fl_buf text = {0};
+    int rv = fl_layout_text(layout, &text);
+
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "layout of the model: %s", fl_strerror(rv));
+    }
+    rv = fl_layout_from_text((const char *)text.data, text.len, ret, err);
+    fl_buf_done(&text);
+    return rv;
+}
+
+static int prepare(struct fl_trainer *trainer, const struct fl_train_model *model,
+                   struct fl_err *err)
+{
+    struct command *c = command_of(trainer);
+    const struct fl_solver_ops *s = model->solver;
+    int rv;
+
+    forget(c);
+    if (fl_solver_names(s->inputs) + fl_solver_names(s->keeps) + fl_solver_names(s->sends) > 0) {
+        return fl_err_set(err, FL_EUNIMPL,
+                          "the server's solver '%s' exchanges more than models, which a program of "
+                          "'trainer: command' cannot: use 'trainer: builtin'",
+                          s->policy.name);
+    }
+    rv = copy_layout(model->layout, &c->layout, err);
+    if (rv == FL_OK) {
+        rv = fl__description_create(model, &c->description, err);
+    }
+    if (rv != FL_OK) {
+        forget(c);
+    }
+    return rv;
+}
+
+static int make_paths(const struct command *c, const struct fl_train_task *task,
+                      struct fl__task_paths *p, struct fl_err *err)
+{
+    char name[64];
+    int rv;
+
+    (void)snprintf(name, sizeof(name), "round-%06" PRIu64 "-%" PRIu32, task->round, task->attempt);
+    rv = fl_fs_join(p->folder, sizeof(p->folder), c->work_dir, name);
+    if (rv == FL_OK) {
+        rv = fl_fs_join(p->task, sizeof(p->task), p->folder, "task.json");
+    }
+    if (rv == FL_OK) {
+        rv = fl_fs_join(p->model, sizeof(p->model), p->folder, "model.safetensors");
+    }
+    if (rv == FL_OK) {
+        rv = fl_fs_join(p->result, sizeof(p->result), p->folder, "result.json");
+    }
+    if (rv == FL_OK) {
+        rv = fl_fs_join(p->result_model, sizeof(p->result_model), p->folder, "result.safetensors");
+    }
+    if (rv == FL_OK) {
+        rv = fl_fs_join(p->stderr_tail, sizeof(p->stderr_tail), p->folder, "stderr.txt");
+    }
+    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "%.200s: the path is too long", c->work_dir);
+}
+
+/* `text` with each {task} replaced; returns owned, NULL without memory. */
+static char *put_task(const char *text, const char *task)
+{
+    size_t size = strlen(text) + 1;
+    const char *at;
+    char *out;
+    size_t len = 0;
+
+    for (at = text; (at = strstr(at, TASK_PLACE)) != NULL; at += strlen(TASK_PLACE)) {
+        size += strlen(task);
+    }
+    out = malloc(size);
+    while (out != NULL && (at = strstr(text, TASK_PLACE)) != NULL) {
+        (void)memcpy(out + len, text, (size_t)(at - text));
+        len += (size_t)(at - text);
+        (void)memcpy(out + len, task, strlen(task));
+        len += strlen(task);
+        text = at + strlen(TASK_PLACE);
+    }
+    if (out != NULL) {
+        (void)memcpy(out + len, text, strlen(text) + 1);
+    }
+    return out;
+}
+
+static uint64_t limit_of(const struct command *c, const struct fl_train_task *task)
+{
+    if (c->time_limit_ms == 0) {
+        return task->deadline_ms;
+    }
+    if (task->deadline_ms == 0 || c->time_limit_ms < task->deadline_ms) {
+        return c->time_limit_ms;
+    }
+    return task->deadline_ms;
+}
+
+static int run_program(const struct command *c, const struct fl_train_task *task,
+                       const struct fl__task_paths *paths, struct fl_err *err)
+{
+    char **argv = calloc(c->n_argv + 1, sizeof(*argv));
+    struct fl__child child = {
+        .task_file = paths->task,
+        .stderr_file = paths->stderr_tail,
+        .time_limit_ms = limit_of(c, task),
+        .memory_bytes = c->memory_bytes,
+        .cancel = task->cancel,
+    };
+    int rv = FL_OK;
+    size_t i;
+
+    for (i = 0; argv != NULL && i < c->n_argv; i++) {
+        argv[i] = put_task(c->argv[i], paths->task);
+        if (argv[i] == NULL) {
+            rv = FL_ENOMEM;
+        }
+    }
+    if (argv == NULL || rv != FL_OK) {
+        rv = fl_err_set(err, FL_ENOMEM, "arguments of the program: out of memory");
+    } else {
+        child.argv = (const char *const *)argv;
+        rv = fl__child_run(&child, err);
+    }
+    for (i = 0; argv != NULL && i < c->n_argv; i++) {
+        free(argv[i]);
+    }
+    free(argv);
+    return rv;
+}
+
+static int read_result(const struct command *c, const struct fl_train_task *task,
+                       const struct fl__task_paths *paths, struct fl_train_result *ret,
+                       struct fl_err *err)
+{
+    int rv;
+
+    if (!fl_fs_exists(paths->result) || !fl_fs_exists(paths->result_model)) {
+        return fl_err_set(err, FL_ENOENT, "'%.100s' ended without writing %s in %.200s", c->argv[0],
+                          fl_fs_exists(paths->result) ? "result.safetensors" : "result.json",
+                          paths->folder);
+    }
+    rv = fl__result_read(paths->result, ret, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    ret->delta = malloc(fl_layout_count(c->layout) * sizeof(*ret->delta));
+    if (ret->delta == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "result of %zu parameters: out of memory",
+                          fl_layout_count(c->layout));
+    }
+    rv = fl_st_load(paths->result_model, c->layout, ret->delta, err);
+    return rv == FL_OK ? fl__train_finish(c->layout, task->model, ret, err) : rv;
+}
+
+static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
+               struct fl_train_result *ret, struct fl_err *err)
+{
+    struct command *c = command_of(trainer);
+    struct fl__task_paths paths;
+    int rv;
+
+    if (c->layout == NULL) {
+        return fl_err_set(err, FL_ESTATE, "training before the server described its model");
+    }
+    rv = make_paths(c, task, &paths, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (c->failed[0] != '\0') {
+        remove_folder(c->failed);
+        c->failed[0] = '\0';
+    }
+    /* A run of the same task that a crash cut short may have left something. */
+    remove_folder(paths.folder);
+    rv = fl_fs_mkdirs(paths.folder, err);
+    if (rv == FL_OK) {
+        rv = fl_st_save(paths.model, c->layout, task->model, NULL, 0, false, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl__task_write(c->description, task, &paths, c->data, limit_of(c, task), err);
+    }
+    if (rv == FL_OK) {
+        rv = run_program(c, task, &paths, err);
+    }
+    if (rv == FL_OK) {
+        rv = read_result(c, task, &paths, ret, err);
+    }
+    if (rv == FL_OK || rv == FL_ECANCELED) {
+        remove_folder(paths.folder);
+    } else {
+        (void)memcpy(c->failed, paths.folder, sizeof(c->failed));
+    }
+    return rv;
+}
+
+static int evaluate(struct fl_trainer *trainer, const float *model, uint64_t *ret_samples,
+                    uint64_t *ret_correct, double *ret_loss_sum, struct fl_err *err)
+{
+    (void)trainer;
+    (void)model;
+    (void)ret_samples;
+    (void)ret_correct;
+    (void)ret_loss_sum;
+    return fl_err_set(err, FL_ENOENT,
+                      "a command trainer evaluates only while it trains ('received' in "
+                      "result.json)");
+}
+
+static int copy_conf(struct command *c, const struct fl_command_conf *conf, struct fl_err *err)
+{
+    char program[PATH_MAX];
+    size_t i;
+    int rv;
+
+    if (conf->argv == NULL || conf->argv[0] == NULL || conf->argv[0][0] == '\0') {
+        return fl_err_set(err, FL_ECONF, "the command trainer needs a program");
+    }
+    rv = fl__program_find(conf->argv[0], program, sizeof(program), err);
+    if (rv == FL_OK) {
+        rv = fl_fs_mkdirs(conf->work_dir, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    /* Absolute: the program may change its folder. */
+    if (realpath(conf->work_dir, c->work_dir) == NULL) {
+        return fl_err_set(err, fl_err_from_errno(errno), "%.200s: %s", conf->work_dir,
+                          strerror(errno));
+    }
+    while (conf->argv[c->n_argv] != NULL) {
+        c->n_argv++;
+    }
+    c->argv = calloc(c->n_argv, sizeof(*c->argv));
+    for (i = 0; c->argv != NULL && i < c->n_argv; i++) {
+        c->argv[i] = fl_str_dup(conf->argv[i]);
+        rv = c->argv[i] == NULL ? FL_ENOMEM : rv;
+    }
+    c->data = conf->data != NULL ? fl_str_dup(conf->data) : NULL;
+    if (c->argv == NULL || rv != FL_OK || (conf->data != NULL && c->data == NULL)) {
+        return fl_err_set(err, FL_ENOMEM, "command trainer: out of memory");
+    }
+    c->time_limit_ms = conf->time_limit_ms;
+    c->memory_bytes = conf->memory_bytes;
+    return FL_OK;
+}
+
+int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **ret,
+                       struct fl_err *err)
+{
+    static const struct fl__trainer_ops ops = {
+        .free = command_free, .prepare = prepare, .run = run, .evaluate = evaluate};
+    struct command *c = calloc(1, sizeof(*c));
+    int rv;
+
+    if (c == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "command trainer: out of memory");
+    }
+    c->base.ops = &ops;
+    rv = copy_conf(c, conf, err);
+    if (rv != FL_OK) {
+        command_free(&c->base);
+        return rv;
+    }
+    *ret = &c->base;
+    return FL_OK;
+}

@@ -1,0 +1,218 @@
+/* The JSON that a program of the command trainer reads and writes. */
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/train/command_impl.h"
+#include "libfl/base/fs.h"
+
+/* Far above what a result needs; a program gone wild does not fill our memory. */
+#define RESULT_MAX ((size_t)1 << 20)
+/* The version of both files. */
+#define FILE_VERSION 1
+
+struct fl__description {
+    json_t *json; /* everything that is the same for all tasks */
+};
+
+void fl__description_free(struct fl__description *description)
+{
+    if (description != NULL) {
+        json_decref(description->json);
+        free(description);
+    }
+}
+
+static json_t *sizes(const size_t *list, size_t n)
+{
+    json_t *array = json_array();
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        (void)json_array_append_new(array, json_integer((json_int_t)list[i]));
+    }
+    return array;
+}
+
+static json_t *units_of(const struct fl_layout *layout)
+{
+    json_t *units = json_array();
+    size_t l;
+    size_t t;
+
+    for (l = 0; l < fl_layout_units(layout); l++) {
+        const struct fl_unit *unit = fl_layout_unit(layout, l);
+        json_t *tensors = json_array();
+
+        for (t = 0; t < unit->n_tensors; t++) {
+            const struct fl_tensor *tensor = fl_layout_tensor(layout, unit->first_tensor + t);
+
+            (void)json_array_append_new(
+                tensors, json_pack("{s:s, s:o, s:b}", "name", tensor->name, "shape",
+                                   sizes(tensor->dims, tensor->n_dims), "buffer", tensor->buffer));
+        }
+        (void)json_array_append_new(
+            units, json_pack("{s:s, s:o}", "name", unit->name, "tensors", tensors));
+    }
+    return units;
+}
+
+static json_t *network_of(const struct fl_net_spec *net)
+{
+    json_t *layers;
+    size_t i;
+
+    if (net->n_layers == 0) {
+        return json_null();
+    }
+    layers = json_array();
+    for (i = 0; i < net->n_layers; i++) {
+        (void)json_array_append_new(layers, json_string(net->layers[i]));
+    }
+    return json_pack("{s:o, s:o}", "input", sizes(net->input, net->n_input), "layers", layers);
+}
+
+static json_t *solver_of(const struct fl_solver_ops *solver, const struct fl_options *options)
+{
+    const struct fl_opt_spec *spec = fl_options_specs(options);
+    json_t *values = json_object();
+    char text[256];
+
+    for (; spec->name != NULL; spec++) {
+        (void)json_object_set_new(
+            values, spec->name,
+            json_string(fl_options_text(options, spec->name, text, sizeof(text))));
+    }
+    return json_pack("{s:s, s:o}", "name", solver->policy.name, "options", values);
+}
+
+int fl__description_create(const struct fl_train_model *model, struct fl__description **ret,
+                           struct fl_err *err)
+{
+    struct fl__description *d = calloc(1, sizeof(*d));
+
+    if (d != NULL) {
+        /* A NULL from any of the parts makes json_pack() fail as a whole. */
+        d->json = json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:f, s:f}", "units",
+                            units_of(model->layout), "network", network_of(&model->net), "solver",
+                            solver_of(model->solver, model->solver_options), "epochs",
+                            (json_int_t)model->epochs, "steps", (json_int_t)model->steps,
+                            "batch_size", (json_int_t)model->batch_size, "momentum",
+                            model->momentum, "weight_decay", model->weight_decay);
+    }
+    if (d == NULL || d->json == NULL) {
+        fl__description_free(d);
+        return fl_err_set(err, FL_ENOMEM,
+                          "description of the model for the program: out of memory "
+                          "or a name that is not UTF-8");
+    }
+    *ret = d;
+    return FL_OK;
+}
+
+int fl__task_write(const struct fl__description *description, const struct fl_train_task *task,
+                   const struct fl__task_paths *paths, const char *data, uint64_t deadline_ms,
+                   struct fl_err *err)
+{
+    /* JSON readers of other languages take numbers up to 2^53 exactly. */
+    json_int_t seed = (json_int_t)(task->seed & ((UINT64_C(1) << 53) - 1));
+    json_t *json = json_pack(
+        "{s:i, s:I, s:I, s:I, s:f, s:I, s:s?, s:s, s:s, s:s}", "version", FILE_VERSION, "round",
+        (json_int_t)task->round, "attempt", (json_int_t)task->attempt, "seed", seed,
+        "learning_rate", task->learning_rate, "time_limit_ms", (json_int_t)deadline_ms, "data",
+        data, "model", paths->model, "result_model", paths->result_model, "result", paths->result);
+    char *text = NULL;
+    int rv = FL_ENOMEM;
+
+    if (json != NULL && json_object_update(json, description->json) == 0) {
+        text = json_dumps(json, JSON_INDENT(1));
+    }
+    json_decref(json);
+    if (text == NULL) {
+        return fl_err_set(err, rv, "%s: out of memory, or a path that is not UTF-8", paths->task);
+    }
+    rv = fl_fs_replace(paths->task, text, strlen(text), false, err);
+    free(text);
+    return rv;
+}
+
+static int get_count(const json_t *object, const char *path, const char *key, uint64_t *ret,
+                     struct fl_err *err)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (!json_is_integer(value) || json_integer_value(value) < 0) {
+        return fl_err_set(err, FL_EFORMAT, "%.200s: '%s' must be there and be a count (0 or more)",
+                          path, key);
+    }
+    *ret = (uint64_t)json_integer_value(value);
+    return FL_OK;
+}
+
+static int get_number(const json_t *object, const char *path, const char *key, double *ret,
+                      struct fl_err *err)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (!json_is_number(value) || !isfinite(json_number_value(value))) {
+        return fl_err_set(err, FL_EFORMAT, "%.200s: '%s' must be there and be a finite number",
+                          path, key);
+    }
+    *ret = json_number_value(value);
+    return FL_OK;
+}
+
+static int parse_result(const json_t *json, const char *path, struct fl_train_result *ret,
+                        struct fl_err *err)
+{
+    const json_t *received = json_object_get(json, "received");
+    int rv = get_count(json, path, "samples", &ret->samples, err);
+
+    if (rv == FL_OK && ret->samples == 0) {
+        rv = fl_err_set(err, FL_EFORMAT,
+                        "%.200s: 'samples' is 0: a result without samples has no weight", path);
+    }
+    if (rv == FL_OK) {
+        rv = get_count(json, path, "steps", &ret->steps, err);
+    }
+    if (rv == FL_OK) {
+        rv = get_number(json, path, "train_loss", &ret->train_loss, err);
+    }
+    if (rv != FL_OK || received == NULL || json_is_null(received)) {
+        return rv;
+    }
+    rv = get_count(received, path, "samples", &ret->eval_samples, err);
+    if (rv == FL_OK) {
+        rv = get_count(received, path, "correct", &ret->eval_correct, err);
+    }
+    if (rv == FL_OK) {
+        rv = get_number(received, path, "loss_sum", &ret->eval_loss_sum, err);
+    }
+    if (rv == FL_OK && ret->eval_correct > ret->eval_samples) {
+        rv = fl_err_set(err, FL_EFORMAT, "%.200s: 'received' has more correct than samples", path);
+    }
+    ret->has_received = rv == FL_OK;
+    return rv;
+}
+
+int fl__result_read(const char *path, struct fl_train_result *ret, struct fl_err *err)
+{
+    struct fl_buf text = {0};
+    json_error_t where;
+    json_t *json;
+    int rv = fl_fs_read(path, RESULT_MAX, &text, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    json = json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, &where);
+    fl_buf_done(&text);
+    if (json == NULL) {
+        return fl_err_set(err, FL_EFORMAT, "%.200s:%d: not JSON: %s", path, where.line, where.text);
+    }
+    rv = parse_result(json, path, ret, err);
+    json_decref(json);
+    return rv;
+}

@@ -1,0 +1,89 @@
+#include "client/train/trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "client/train/trainer_impl.h"
+#include "libfl/num/vec.h"
+
+void fl_train_result_done(struct fl_train_result *result)
+{
+    size_t i;
+
+    free(result->delta);
+    free(result->divergence);
+    for (i = 0; i < result->n_kept; i++) {
+        fl_buf_done(&result->kept[i]);
+    }
+    for (i = 0; i < result->n_sent; i++) {
+        fl_buf_done(&result->sent[i]);
+    }
+    free(result->kept);
+    free(result->sent);
+    *result = (struct fl_train_result){0};
+}
+
+int fl__train_finish(const struct fl_layout *layout, const float *received,
+                     struct fl_train_result *ret, struct fl_err *err)
+{
+    size_t count = fl_layout_count(layout);
+    size_t units = fl_layout_units(layout);
+    size_t l;
+
+    ret->divergence = calloc(units, sizeof(*ret->divergence));
+    if (ret->divergence == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "divergence of %zu units: out of memory", units);
+    }
+    for (l = 0; l < units; l++) {
+        const struct fl_unit *unit = fl_layout_unit(layout, l);
+
+        if (!fl_vec_finite(ret->delta + unit->offset, unit->count)) {
+            return fl_err_set(err, FL_ENUMERIC,
+                              "the trained model is not finite in unit '%s': training diverged; a "
+                              "smaller learning rate helps",
+                              unit->name);
+        }
+        ret->divergence[l] = (float)fl_unit_distance(layout, l, ret->delta, received);
+    }
+    fl_vec_sub(ret->delta, ret->delta, received, count);
+    /* Two finite floats can be farther apart than a float reaches. */
+    if (!fl_vec_finite(ret->delta, count) || !fl_vec_finite(ret->divergence, units)) {
+        return fl_err_set(err, FL_ENUMERIC,
+                          "the update is not finite: training diverged; a smaller learning rate "
+                          "helps");
+    }
+    return FL_OK;
+}
+
+void fl_trainer_free(struct fl_trainer *trainer)
+{
+    if (trainer != NULL) {
+        trainer->ops->free(trainer);
+    }
+}
+
+int fl_trainer_prepare(struct fl_trainer *trainer, const struct fl_train_model *model,
+                       struct fl_err *err)
+{
+    return trainer->ops->prepare(trainer, model, err);
+}
+
+int fl_trainer_run(struct fl_trainer *trainer, const struct fl_train_task *task,
+                   struct fl_train_result *ret, struct fl_err *err)
+{
+    struct fl_train_result result = {0};
+    int rv = trainer->ops->run(trainer, task, &result, err);
+
+    if (rv != FL_OK) {
+        fl_train_result_done(&result);
+        return rv;
+    }
+    *ret = result;
+    return FL_OK;
+}
+
+int fl_trainer_evaluate(struct fl_trainer *trainer, const float *model, uint64_t *ret_samples,
+                        uint64_t *ret_correct, double *ret_loss_sum, struct fl_err *err)
+{
+    return trainer->ops->evaluate(trainer, model, ret_samples, ret_correct, ret_loss_sum, err);
+}

@@ -1,0 +1,34 @@
+#ifndef FL_CLIENT_TRAIN_TRAINER_IMPL_H
+#define FL_CLIENT_TRAIN_TRAINER_IMPL_H
+
+/* What the two trainers share. */
+
+#include "client/train/trainer.h"
+
+struct fl__trainer_ops {
+    void (*free)(struct fl_trainer *trainer);
+    int (*prepare)(struct fl_trainer *trainer, const struct fl_train_model *model,
+                   struct fl_err *err);
+    int (*run)(struct fl_trainer *trainer, const struct fl_train_task *task,
+               struct fl_train_result *ret, struct fl_err *err);
+    int (*evaluate)(struct fl_trainer *trainer, const float *model, uint64_t *ret_samples,
+                    uint64_t *ret_correct, double *ret_loss_sum, struct fl_err *err);
+};
+
+/* First member of every trainer. */
+struct fl_trainer {
+    const struct fl__trainer_ops *ops;
+};
+
+/*
+ * Turn the trained parameters in ret->delta into the displacement from `received` and fill
+ * ret->divergence. FL_ENUMERIC when a parameter is not finite; FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl__train_finish(const struct fl_layout *layout, const float *received,
+                                   struct fl_train_result *ret, struct fl_err *err);
+static inline bool fl__train_canceled(const struct fl_train_task *task)
+{
+    return task->cancel != NULL && atomic_load_explicit(task->cancel, memory_order_relaxed);
+}
+
+#endif
