@@ -100,6 +100,8 @@ int fl__cifar_append(struct fl_source *src, struct fl_dataset *ds, struct fl_err
     } else if (src->cut || first == 0) {
         rv = fl_err_set(err, FL_EFORMAT, "'%s': %s", src->name,
                         src->cut ? "the gzip stream is cut short" : "holds no record");
+    } else {
+        rv = reserve(ds, ds->n, src->name, err); /* Give back what growing took too much. */
     }
     ds->classes = fl__dataset_count_classes(ds->y, ds->n);
 out:

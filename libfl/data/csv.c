@@ -323,6 +323,16 @@ static int read_rows(struct csv *c, char *text)
     return rv;
 }
 
+/* Give back what growing took too much; when the system will not, nothing is lost. */
+static void trim(struct csv *c)
+{
+    float *x = realloc(c->x, c->n_x * sizeof(*x));
+    int32_t *y = realloc(c->y, c->n_y * sizeof(*y));
+
+    c->x = x != NULL ? x : c->x;
+    c->y = y != NULL ? y : c->y;
+}
+
 int fl__csv_read(struct fl_source *src, struct fl_dataset **ret, struct fl_err *err)
 {
     struct csv c = {.src = src, .err = err, .width = NO_WIDTH, .line = 1};
@@ -337,6 +347,7 @@ int fl__csv_read(struct fl_source *src, struct fl_dataset **ret, struct fl_err *
     if (rv == FL_OK) {
         size_t dim = c.width - 1;
 
+        trim(&c);
         rv = fl__dataset_adopt(FL_DATA_F32, c.n_y, &dim, 1, c.x, c.y, ret, err);
     }
     if (rv != FL_OK) {

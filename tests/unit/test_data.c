@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "libfl/base/fs.h"
 #include "libfl/data/dataset.h"
@@ -224,6 +225,33 @@ START_TEST(a_writer_that_gives_up_leaves_no_file)
         fl_npy_create(t_path(path, dir, "no/a.npy"), FL_NPY_U8, (const uint64_t[]){3}, 1, &w, &err),
         FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "no/a.npy"));
+}
+END_TEST
+
+START_TEST(a_full_disk_is_reported_and_leaves_no_file)
+{
+    uint8_t *zeros = calloc(1, 1 << 20);
+    struct fl_npy_writer *w = NULL;
+    struct fl_err err = {0};
+    char path[T_PATH];
+    int rv;
+
+    ck_assert_ptr_nonnull(zeros);
+    ck_assert_int_eq(symlink("/dev/full", t_path(path, dir, "a.npy")), 0);
+    ck_assert_int_eq(
+        fl_npy_create(path, FL_NPY_U8, (const uint64_t[]){_i != 0 ? 1 << 20 : 1}, 1, &w, &err),
+        FL_OK);
+    if (_i != 0) { /* More than any buffer: adding fails. */
+        rv = fl_npy_add(w, zeros, 1 << 20, &err);
+        fl_npy_abort(w);
+    } else { /* Less: only the end finds out. */
+        ck_assert_int_eq(fl_npy_add(w, zeros, 1, &err), FL_OK);
+        rv = fl_npy_finish(w, &err);
+    }
+    ck_assert_int_eq(rv, FL_ENOSPC);
+    ck_assert_ptr_nonnull(strstr(err.msg, "cannot write '"));
+    ck_assert(!fl_fs_exists(path));
+    free(zeros);
 }
 END_TEST
 
@@ -538,6 +566,7 @@ static Suite *data_suite(void)
     tcase_add_loop_test(tc, npy_of_every_accepted_type_is_read, 0, 4);
     tcase_add_test(tc, npy_that_is_written_is_read_back);
     tcase_add_test(tc, a_writer_that_gives_up_leaves_no_file);
+    tcase_add_loop_test(tc, a_full_disk_is_reported_and_leaves_no_file, 0, 2);
     tcase_add_loop_test(tc, csv_with_or_without_heading_gives_the_same_set, 0, 4);
     tcase_add_test(tc, csv_longer_than_any_buffer_is_read_whole);
     tcase_add_test(tc, mnist_has_its_published_counts);
