@@ -1,0 +1,609 @@
+#include <jansson.h>
+#include <limits.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/base/fs.h"
+#include "libfl/data/npy.h"
+#include "libfl/model/safetensors.h"
+#include "tests/unit/train_fixture.h"
+
+struct fixture {
+    struct server server;
+    char dir[64];
+    struct fl_trainer *trainer;
+    struct fl_err err;
+};
+
+static void fixture_init(struct fixture *f)
+{
+    (void)memset(f, 0, sizeof(*f));
+    server_init(&f->server);
+    (void)snprintf(f->dir, sizeof(f->dir), "train-command.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(f->dir));
+}
+
+static void fixture_done(struct fixture *f)
+{
+    char line[128];
+    FILE *p;
+
+    fl_trainer_free(f->trainer);
+    server_done(&f->server);
+    (void)snprintf(line, sizeof(line), "rm -rf '%s'", f->dir);
+    p = popen(line, "r");
+    ck_assert_ptr_nonnull(p);
+    (void)pclose(p);
+}
+
+/* A trainer that runs a shell script; "$1" is task.json and "$d" its folder. */
+static void script(struct fixture *f, const char *text, uint64_t time_limit_ms,
+                   uint64_t memory_bytes)
+{
+    static char body[4096];
+    const char *argv[] = {"sh", "-c", body, "sh", "{task}", NULL};
+    struct fl_command_conf conf = {.argv = argv,
+                                   .work_dir = f->dir,
+                                   .time_limit_ms = time_limit_ms,
+                                   .memory_bytes = memory_bytes,
+                                   .samples = 5,
+                                   .data = "/some/data"};
+
+    (void)snprintf(body, sizeof(body), "d=$(dirname \"$1\")\n%s", text);
+    ck_assert_msg(fl_trainer_command(&conf, &f->trainer, &f->err) == FL_OK, "%s", f->err.msg);
+    ck_assert_msg(fl_trainer_prepare(f->trainer, &f->server.model, &f->err) == FL_OK, "%s",
+                  f->err.msg);
+}
+
+static int run(struct fixture *f, struct fl_train_result *r)
+{
+    struct fl_train_task task = task_of(&f->server);
+
+    return fl_trainer_run(f->trainer, &task, r, &f->err);
+}
+
+#define RESULT \
+    "printf '{\"samples\": 5, \"steps\": 3, \"train_loss\": 0.25}' > \"$d/result.json\"\n"
+#define COPY "cp \"$d/model.safetensors\" \"$d/result.safetensors\"\n"
+
+static bool says(const struct fixture *f, const char *text)
+{
+    return strstr(f->err.msg, text) != NULL;
+}
+
+START_TEST(a_program_that_changes_nothing_is_an_update_of_zero)
+{
+    struct fl_train_result r = {0};
+    char folder[PATH_MAX];
+    struct fixture f;
+    size_t i;
+
+    fixture_init(&f);
+    script(&f, COPY RESULT, 0, 0);
+    ck_assert_msg(run(&f, &r) == FL_OK, "%s", f.err.msg);
+    ck_assert_uint_eq(r.samples, 5);
+    ck_assert_uint_eq(r.steps, 3);
+    ck_assert_double_eq(r.train_loss, 0.25);
+    ck_assert(!r.has_received);
+    for (i = 0; i < f.server.count; i++) {
+        ck_assert_double_eq((double)r.delta[i], 0);
+    }
+    ck_assert_double_eq((double)r.divergence[1], 0);
+    fl_train_result_done(&r);
+    /* The folder of a task that worked is gone. */
+    (void)snprintf(folder, sizeof(folder), "%s/round-000001-0", f.dir);
+    ck_assert(!fl_fs_exists(folder));
+    fixture_done(&f);
+}
+END_TEST
+
+/* The program answers with a model that the test wrote: the difference comes back. */
+START_TEST(the_update_is_trained_minus_received)
+{
+    struct fl_train_result r = {0};
+    char path[128];
+    float *trained;
+    struct fixture f;
+    size_t i;
+
+    fixture_init(&f);
+    trained = calloc(f.server.count, sizeof(float));
+    for (i = 0; i < f.server.count; i++) {
+        trained[i] = f.server.theta[i] + 0.5f;
+    }
+    (void)snprintf(path, sizeof(path), "%s/trained", f.dir);
+    ck_assert_int_eq(fl_st_save(path, f.server.model.layout, trained, NULL, 0, false, NULL), FL_OK);
+    script(&f,
+           "cp \"$d/../trained\" \"$d/result.safetensors\"\n"
+           "printf '{\"samples\": 5, \"steps\": 3, \"train_loss\": 1, \"received\": "
+           "{\"samples\": 10, \"correct\": 4, \"loss_sum\": 12.5}}' > \"$d/result.json\"\n",
+           0, 0);
+    ck_assert_msg(run(&f, &r) == FL_OK, "%s", f.err.msg);
+    for (i = 0; i < f.server.count; i++) {
+        ck_assert_double_eq_tol((double)r.delta[i], 0.5, 1e-6);
+    }
+    ck_assert_double_eq_tol((double)r.divergence[0], 0.5 * sqrt(12 * 16 + 16), 1e-5);
+    ck_assert(r.has_received);
+    ck_assert_uint_eq(r.eval_samples, 10);
+    ck_assert_uint_eq(r.eval_correct, 4);
+    ck_assert_double_eq(r.eval_loss_sum, 12.5);
+    fl_train_result_done(&r);
+    free(trained);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(the_task_file_says_everything)
+{
+    struct fl_train_result r = {0};
+    struct fl_train_task task;
+    const json_t *unit;
+    json_t *json;
+    char path[128];
+    char folder[PATH_MAX];
+    struct fixture f;
+
+    fixture_init(&f);
+    script(&f, COPY RESULT "cp \"$FL_TASK\" \"$d/../seen.json\"\n", 5000, 0);
+    task = task_of(&f.server);
+    task.round = 7;
+    task.attempt = 2;
+    task.deadline_ms = 90000;
+    task.seed = UINT64_MAX;
+    ck_assert_msg(fl_trainer_run(f.trainer, &task, &r, &f.err) == FL_OK, "%s", f.err.msg);
+    fl_train_result_done(&r);
+    (void)snprintf(path, sizeof(path), "%s/seen.json", f.dir);
+    json = json_load_file(path, 0, NULL);
+    ck_assert_ptr_nonnull(json);
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "version")), 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "round")), 7);
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "attempt")), 2);
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "seed")), (1LL << 53) - 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "time_limit_ms")), 5000);
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "epochs")), 2);
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "batch_size")), 10);
+    ck_assert_double_eq(json_number_value(json_object_get(json, "learning_rate")), 0.1);
+    ck_assert_double_eq(json_number_value(json_object_get(json, "momentum")), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(json, "data")), "/some/data");
+    ck_assert_str_eq(json_string_value(json_object_get(json_object_get(json, "solver"), "name")),
+                     "sgd");
+    ck_assert_uint_eq(json_array_size(json_object_get(json_object_get(json, "network"), "layers")),
+                      3);
+    unit = json_array_get(json_object_get(json, "units"), 0);
+    ck_assert_uint_eq(json_array_size(json_object_get(json, "units")),
+                      fl_layout_units(f.server.model.layout));
+    ck_assert_uint_eq(json_array_size(json_object_get(unit, "tensors")), 2);
+    /* Absolute paths: the program may change its folder. */
+    ck_assert_ptr_nonnull(realpath(f.dir, folder));
+    ck_assert_int_eq(
+        strncmp(json_string_value(json_object_get(json, "model")), folder, strlen(folder)), 0);
+    json_decref(json);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(what_goes_wrong_in_the_program_is_told)
+{
+    static const struct {
+        const char *text;
+        int code;
+        const char *says[2];
+    } rows[] = {
+        {"echo starting; echo 'no such column: age' >&2; exit 3",
+         FL_EIO,
+         {"exit code 3", "; its stderr ends: no such column: age"}},
+        {"kill -9 $$", FL_EIO, {"ended by signal 9", "Killed"}},
+        {"i=0; while [ $i -lt 4000 ]; do echo \"line $i\" >&2; i=$((i+1)); done; exit 1",
+         FL_EIO,
+         {"exit code 1", "line 3998 line 3999"}},
+        {"exit 4", FL_EIO, {"'sh' ended with exit code 4", "'sh'"}},
+        {"true", FL_ENOENT, {"without writing result.json", "round-000001-0"}},
+        {RESULT, FL_ENOENT, {"without writing result.safetensors", "round-000001-0"}},
+        {COPY "echo '{\"samples\": 5' > \"$d/result.json\"",
+         FL_EFORMAT,
+         {"result.json:", "not JSON"}},
+        {COPY "echo '[]' > \"$d/result.json\"", FL_EFORMAT, {"'samples' must be there", "count"}},
+        {COPY "echo '{\"samples\": -1}' > \"$d/result.json\"", FL_EFORMAT, {"'samples'", "count"}},
+        {COPY "echo '{\"samples\": 0}' > \"$d/result.json\"",
+         FL_EFORMAT,
+         {"'samples' is 0", "weight"}},
+        {COPY "echo '{\"samples\": 1.5}' > \"$d/result.json\"", FL_EFORMAT, {"'samples'", "count"}},
+        {COPY "echo '{\"samples\": 1, \"steps\": 1}' > \"$d/result.json\"",
+         FL_EFORMAT,
+         {"'train_loss'", "finite"}},
+        {COPY "echo '{\"samples\": 1, \"steps\": 1, \"train_loss\": \"low\"}' > \"$d/result.json\"",
+         FL_EFORMAT,
+         {"'train_loss'", "finite"}},
+        {COPY "echo '{\"samples\": 1, \"steps\": 1, \"train_loss\": 1, \"received\": {\"samples\": "
+              "1, \"correct\": 2, \"loss_sum\": 0}}' > \"$d/result.json\"",
+         FL_EFORMAT,
+         {"'received'", "more correct than samples"}},
+        {COPY "head -c 2000000 /dev/zero > \"$d/result.json\"", FL_ELIMIT, {"result.json", ""}},
+        {RESULT "head -c 100 \"$d/model.safetensors\" > \"$d/result.safetensors\"",
+         FL_EFORMAT,
+         {"result.safetensors", ""}},
+        {RESULT "cp \"$d/../other\" \"$d/result.safetensors\"",
+         FL_ESHAPE,
+         {"result.safetensors", "17"}},
+        {RESULT "cp \"$d/../nan\" \"$d/result.safetensors\"", FL_ENUMERIC, {"not finite", "unit"}},
+    };
+    static const char *const layers[] = {"dense 17", "relu", "dense 3"};
+    struct fl_net_spec spec = {.input = {INPUTS}, .n_input = 1, .layers = layers, .n_layers = 3};
+    struct fl_train_result r = {0};
+    struct fl_net *other = NULL;
+    char path[128];
+    float *params;
+    struct fixture f;
+    int rv;
+
+    fixture_init(&f);
+    params = calloc(10000, sizeof(float));
+    ck_assert_int_eq(fl_net_create(&spec, 1, &other, NULL), FL_OK);
+    (void)snprintf(path, sizeof(path), "%s/other", f.dir);
+    ck_assert_int_eq(fl_st_save(path, fl_net_layout(other), params, NULL, 0, false, NULL), FL_OK);
+    params[20] = NAN;
+    (void)snprintf(path, sizeof(path), "%s/nan", f.dir);
+    ck_assert_int_eq(fl_st_save(path, f.server.model.layout, params, NULL, 0, false, NULL), FL_OK);
+    script(&f, rows[_i].text, 0, 0);
+    rv = run(&f, &r);
+    ck_assert_msg(rv == rows[_i].code, "%d: %s", rv, f.err.msg);
+    ck_assert_msg(says(&f, rows[_i].says[0]), "%s", f.err.msg);
+    ck_assert_msg(says(&f, rows[_i].says[1]), "%s", f.err.msg);
+    ck_assert_ptr_null(r.delta);
+    /* The folder stays for whoever looks, until the next task. */
+    (void)snprintf(path, sizeof(path), "%s/round-000001-0/task.json", f.dir);
+    ck_assert(fl_fs_exists(path));
+    fl_net_free(other);
+    free(params);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(the_end_of_stderr_is_kept_in_a_file)
+{
+    struct fl_train_result r = {0};
+    struct fl_buf text = {0};
+    char path[128];
+    struct fixture f;
+
+    fixture_init(&f);
+    script(&f, "yes 0123456789abcde | head -c 100000 >&2; echo the end >&2; exit 1", 0, 0);
+    ck_assert_int_eq(run(&f, &r), FL_EIO);
+    (void)snprintf(path, sizeof(path), "%s/round-000001-0/stderr.txt", f.dir);
+    ck_assert_int_eq(fl_fs_read(path, 1u << 20, &text, &f.err), FL_OK);
+    ck_assert_uint_eq(text.len, 16384);
+    ck_assert_mem_eq(text.data + text.len - 8, "the end\n", 8);
+    fl_buf_done(&text);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_failed_folder_goes_with_the_next_task)
+{
+    struct fl_train_result r = {0};
+    struct fl_train_task task;
+    char path[128];
+    struct fixture f;
+
+    fixture_init(&f);
+    script(&f, "[ -e \"$d/../again\" ] || { touch \"$d/../again\"; exit 1; }\n" COPY RESULT, 0, 0);
+    ck_assert_int_eq(run(&f, &r), FL_EIO);
+    task = task_of(&f.server);
+    task.round = 2;
+    ck_assert_msg(fl_trainer_run(f.trainer, &task, &r, &f.err) == FL_OK, "%s", f.err.msg);
+    (void)snprintf(path, sizeof(path), "%s/round-000001-0", f.dir);
+    ck_assert(!fl_fs_exists(path));
+    fl_train_result_done(&r);
+    fixture_done(&f);
+}
+END_TEST
+
+/* Row 0 ends on SIGTERM, row 1 ignores it and is killed, row 2 leaves a child behind. */
+START_TEST(a_program_over_its_time_is_ended)
+{
+    static const char *const rows[] = {
+        "echo $$ > \"$d/../pid\"; sleep 60",
+        "trap '' TERM; echo $$ > \"$d/../pid\"; sleep 60; sleep 60",
+        "(trap '' TERM; sleep 60; sleep 60) & echo $! > \"$d/../pid\"; wait",
+    };
+    struct fl_train_result r = {0};
+    struct fl_buf text = {0};
+    char path[128];
+    struct fixture f;
+    uint64_t began;
+    long pid;
+
+    fixture_init(&f);
+    script(&f, rows[_i], 300, 0);
+    began = fl_clock_ms();
+    ck_assert_int_eq(run(&f, &r), FL_ETIMEOUT);
+    ck_assert_msg(says(&f, "time limit of 300 ms"), "%s", f.err.msg);
+    ck_assert_uint_lt(fl_clock_ms() - began, 20000);
+    (void)snprintf(path, sizeof(path), "%s/pid", f.dir);
+    ck_assert_int_eq(fl_fs_read(path, 100, &text, &f.err), FL_OK);
+    ck_assert_int_eq(fl_buf_add(&text, "", 1), FL_OK);
+    pid = strtol((const char *)text.data, NULL, 10);
+    ck_assert_int_gt(pid, 1);
+    /* Gone, or at most a zombie that nobody reaped yet: not running. */
+    for (began = fl_clock_ms(); kill((pid_t)pid, 0) == 0 && fl_clock_ms() - began < 5000;) {
+        char stat_path[64];
+        struct fl_buf stat = {0};
+        bool zombie;
+
+        (void)snprintf(stat_path, sizeof(stat_path), "/proc/%ld/status", pid);
+        if (fl_fs_read(stat_path, 1u << 16, &stat, NULL) != FL_OK) {
+            break;
+        }
+        ck_assert_int_eq(fl_buf_add(&stat, "", 1), FL_OK);
+        zombie = strstr((const char *)stat.data, "State:\tZ") != NULL;
+        fl_buf_done(&stat);
+        if (zombie) {
+            break;
+        }
+    }
+    ck_assert_uint_lt(fl_clock_ms() - began, 5000);
+    fl_buf_done(&text);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(the_deadline_of_the_task_counts_too)
+{
+    struct fl_train_result r = {0};
+    struct fl_train_task task;
+    struct fixture f;
+
+    fixture_init(&f);
+    script(&f, "sleep 60", 30000, 0);
+    task = task_of(&f.server);
+    task.deadline_ms = 200;
+    ck_assert_int_eq(fl_trainer_run(f.trainer, &task, &r, &f.err), FL_ETIMEOUT);
+    ck_assert_msg(says(&f, "time limit of 200 ms"), "%s", f.err.msg);
+    fixture_done(&f);
+}
+END_TEST
+
+struct watcher {
+    atomic_bool *cancel;
+    char path[128];
+};
+
+/* Cancels when the program has shown that it runs. */
+static void *cancel_when_running(void *ctx)
+{
+    const struct watcher *w = ctx;
+    uint64_t began = fl_clock_ms();
+
+    while (!fl_fs_exists(w->path) && fl_clock_ms() - began < 20000) {
+        (void)sched_yield();
+    }
+    atomic_store(w->cancel, true);
+    return NULL;
+}
+
+START_TEST(a_program_can_be_cancelled)
+{
+    struct fl_train_result r = {0};
+    struct watcher w;
+    struct fl_train_task task;
+    atomic_bool cancel;
+    char path[128];
+    pthread_t thread;
+    struct fixture f;
+
+    fixture_init(&f);
+    script(&f, "touch \"$d/../running\"; sleep 60", 0, 0);
+    atomic_init(&cancel, false);
+    w.cancel = &cancel;
+    (void)snprintf(w.path, sizeof(w.path), "%s/running", f.dir);
+    task = task_of(&f.server);
+    task.cancel = &cancel;
+    ck_assert_int_eq(pthread_create(&thread, NULL, cancel_when_running, &w), 0);
+    ck_assert_int_eq(fl_trainer_run(f.trainer, &task, &r, &f.err), FL_ECANCELED);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    (void)snprintf(path, sizeof(path), "%s/round-000001-0", f.dir);
+    ck_assert(!fl_fs_exists(path));
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(memory_is_limited)
+{
+    struct fl_train_result r = {0};
+    struct fixture f;
+
+    fixture_init(&f);
+    script(&f,
+           "dd if=/dev/zero of=/dev/null bs=900M count=1 2>\"$d/dd\" || { cat \"$d/dd\" >&2; "
+           "exit 5; }\n" COPY RESULT,
+           0, (uint64_t)200 << 20);
+    ck_assert_int_eq(run(&f, &r), FL_EIO);
+    ck_assert_msg(says(&f, "exit code 5") && says(&f, "memory exhausted"), "%s", f.err.msg);
+    fl_trainer_free(f.trainer);
+    f.trainer = NULL;
+    script(&f, COPY RESULT, 0, (uint64_t)200 << 20);
+    ck_assert_msg(run(&f, &r) == FL_OK, "%s", f.err.msg);
+    fl_train_result_done(&r);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_program_that_is_not_there_is_named)
+{
+    static const struct {
+        const char *name;
+        int code;
+        const char *says;
+    } rows[] = {
+        {"fl-no-such-program", FL_ENOENT, "cannot find the program 'fl-no-such-program' in PATH"},
+        {"/nonexistent/trainer", FL_ENOENT, "cannot run '/nonexistent/trainer': No such file"},
+        {"/etc/passwd", FL_EPERM, "cannot run '/etc/passwd': Permission denied"},
+        {"", FL_ECONF, "needs a program"},
+    };
+    const char *argv[] = {rows[_i].name, NULL};
+    struct fl_trainer *trainer = NULL;
+    struct fixture f;
+    struct fl_command_conf conf = {.argv = argv, .work_dir = f.dir};
+
+    fixture_init(&f);
+    ck_assert_int_eq(fl_trainer_command(&conf, &trainer, &f.err), rows[_i].code);
+    ck_assert_msg(says(&f, rows[_i].says), "%s", f.err.msg);
+    ck_assert_ptr_null(trainer);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_file_that_cannot_be_run_is_named)
+{
+    const char *argv[2] = {NULL, NULL};
+    struct fl_train_result r = {0};
+    char path[128];
+    struct fixture f;
+    struct fl_command_conf conf = {.argv = argv, .work_dir = f.dir};
+
+    fixture_init(&f);
+    (void)snprintf(path, sizeof(path), "%s/program", f.dir);
+    argv[0] = path;
+    ck_assert_int_eq(fl_fs_replace(path, "\x7f no program", 12, false, NULL), FL_OK);
+    ck_assert_int_eq(chmod(path, 0755), 0);
+    ck_assert_int_eq(fl_trainer_command(&conf, &f.trainer, &f.err), FL_OK);
+    ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_OK);
+    ck_assert_int_ne(run(&f, &r), FL_OK);
+    ck_assert_msg(says(&f, "Exec format error"), "%s", f.err.msg);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(run(&f, &r), FL_ENOENT);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(solvers_with_bundles_are_refused)
+{
+    static const char *const names[] = {"control", NULL};
+    struct fl_solver_ops ops = fl_solver_sgd;
+    struct fl_train_result r = {0};
+    uint64_t n = 0;
+    double loss = 0;
+    struct fixture f;
+
+    fixture_init(&f);
+    script(&f, COPY RESULT, 0, 0);
+    ops.policy.name = "controlled";
+    ops.inputs = names;
+    f.server.model.solver = &ops;
+    ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_EUNIMPL);
+    ck_assert_msg(says(&f, "solver 'controlled'"), "%s", f.err.msg);
+    ck_assert_int_eq(run(&f, &r), FL_ESTATE);
+    ck_assert_int_eq(fl_trainer_evaluate(f.trainer, f.server.theta, &n, &n, &loss, &f.err),
+                     FL_ENOENT);
+    fixture_done(&f);
+}
+END_TEST
+
+/* --- deploy/examples/trainer_numpy.py --- */
+
+static bool have_numpy(const char *python)
+{
+    char line[256];
+    FILE *p;
+
+    (void)snprintf(line, sizeof(line), "%s -c 'import numpy' 2>&1", python);
+    p = popen(line, "r");
+    return p != NULL && pclose(p) == 0;
+}
+
+static void write_npy(const struct fixture *f, const char *name, enum fl_npy_type type,
+                      const void *values, size_t width)
+{
+    uint64_t shape[2] = {SAMPLES, width};
+    struct fl_npy_writer *w = NULL;
+    char path[128];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", f->dir, name);
+    ck_assert_int_eq(fl_npy_create(path, type, shape, width > 0 ? 2 : 1, &w, NULL), FL_OK);
+    ck_assert_int_eq(fl_npy_add(w, values, SAMPLES * (width > 0 ? width : 1), NULL), FL_OK);
+    ck_assert_int_eq(fl_npy_finish(w, NULL), FL_OK);
+}
+
+START_TEST(the_numpy_example_learns_as_the_engine_does)
+{
+    const char *python = getenv("FL_PYTHON") != NULL ? getenv("FL_PYTHON") : "python3";
+    const char *top = getenv("FL_SRCDIR") != NULL ? getenv("FL_SRCDIR") : "..";
+    char program[PATH_MAX];
+    const char *argv[] = {python, program, "{task}", NULL};
+    struct fl_train_result theirs = {0};
+    struct fl_train_result ours = {0};
+    struct fl_trainer *builtin = NULL;
+    struct fl_train_task task;
+    struct fl_dataset *ds;
+    struct fixture f;
+    double dot = 0;
+    size_t i;
+    struct fl_command_conf conf = {
+        .argv = argv, .work_dir = f.dir, .data = f.dir, .time_limit_ms = 60000};
+
+    if (!have_numpy(python)) {
+        (void)printf("skipped: %s has no numpy\n", python);
+        return;
+    }
+    fixture_init(&f);
+    ds = make_data(SAMPLES, INPUTS, CLASSES, 3);
+    write_npy(&f, "train-x.npy", FL_NPY_F32, ds->x, INPUTS);
+    write_npy(&f, "train-y.npy", FL_NPY_I32, ds->y, 0);
+    (void)snprintf(program, sizeof(program), "%s/deploy/examples/trainer_numpy.py", top);
+    ck_assert_msg(fl_trainer_command(&conf, &f.trainer, &f.err) == FL_OK, "%s", f.err.msg);
+    ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_OK);
+    task = task_of(&f.server);
+    ck_assert_msg(fl_trainer_run(f.trainer, &task, &theirs, &f.err) == FL_OK, "%s", f.err.msg);
+    ck_assert_int_eq(fl_trainer_builtin(ds, NULL, &builtin, &f.err), FL_OK);
+    ck_assert_int_eq(fl_trainer_prepare(builtin, &f.server.model, &f.err), FL_OK);
+    ck_assert_int_eq(fl_trainer_run(builtin, &task, &ours, &f.err), FL_OK);
+    ck_assert_uint_eq(theirs.samples, SAMPLES);
+    ck_assert_uint_eq(theirs.steps, ours.steps);
+    /* Another order of samples, the same problem: nearly the same loss and direction. */
+    ck_assert_double_eq_tol(theirs.train_loss, ours.train_loss, 0.2 * ours.train_loss);
+    for (i = 0; i < f.server.count; i++) {
+        dot += (double)theirs.delta[i] * (double)ours.delta[i];
+    }
+    ck_assert_double_gt(dot, 0.8 * (double)theirs.divergence[0] * (double)ours.divergence[0]);
+    fl_train_result_done(&theirs);
+    fl_train_result_done(&ours);
+    fl_trainer_free(builtin);
+    fl_dataset_free(ds);
+    fixture_done(&f);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("train_command");
+    TCase *tc = tcase_create("all");
+    SRunner *sr;
+    int failed;
+
+    tcase_set_timeout(tc, 90);
+    tcase_add_test(tc, a_program_that_changes_nothing_is_an_update_of_zero);
+    tcase_add_test(tc, the_update_is_trained_minus_received);
+    tcase_add_test(tc, the_task_file_says_everything);
+    tcase_add_loop_test(tc, what_goes_wrong_in_the_program_is_told, 0, 18);
+    tcase_add_test(tc, the_end_of_stderr_is_kept_in_a_file);
+    tcase_add_test(tc, a_failed_folder_goes_with_the_next_task);
+    tcase_add_loop_test(tc, a_program_over_its_time_is_ended, 0, 3);
+    tcase_add_test(tc, the_deadline_of_the_task_counts_too);
+    tcase_add_test(tc, a_program_can_be_cancelled);
+    tcase_add_test(tc, memory_is_limited);
+    tcase_add_loop_test(tc, a_program_that_is_not_there_is_named, 0, 4);
+    tcase_add_test(tc, a_file_that_cannot_be_run_is_named);
+    tcase_add_test(tc, solvers_with_bundles_are_refused);
+    tcase_add_test(tc, the_numpy_example_learns_as_the_engine_does);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
