@@ -1,0 +1,553 @@
+/*
+ * Throughput of calls between two processes on loopback, beside a plain TCP stream in the same
+ * run: uploads as a client pushes an update (client streaming), downloads as it fetches a model
+ * (server streaming), 1 MiB messages from a shared blob, dropped on arrival. Measures, asserts
+ * nothing.
+ */
+#include <arpa/inet.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/base/str.h"
+#include "libfl/grpc/endpoint.h"
+
+#define MESSAGE_BYTES ((size_t)1024 * 1024)
+/* More than a cache holds of it: the bytes of a model do not stay there either. */
+#define BLOB_BYTES  ((size_t)64 * 1024 * 1024)
+#define WRITE_BYTES ((size_t)256 * 1024)
+#define MAX_RUNS    31
+
+static const char usage[] =
+    "usage: bench/wire [options]\n"
+    "  --mb N       MiB for each measurement (default 2048)\n"
+    "  --runs N     repetitions, the median counts (default 3)\n"
+    "  --unix       calls over a unix socket instead of TCP\n"
+    "  --cpu        print processor seconds per measurement as well\n"
+    "  --help       this text\n"
+    "Prints one line (MB are 10^6 bytes, ratios are to the raw TCP stream):\n"
+    "  wire: upload_mb_s=… download_mb_s=… raw_tcp_mb_s=… upload_ratio=… download_ratio=…\n";
+
+struct args {
+    uint64_t mib;
+    uint64_t runs;
+    bool over_unix;
+    bool cpu;
+};
+
+FL_NORETURN static void die(const char *what)
+{
+    (void)fprintf(stderr, "bench/wire: %s\n", what);
+    exit(EXIT_FAILURE);
+}
+
+static void must(int rv, const char *what)
+{
+    if (rv != FL_OK) {
+        (void)fprintf(stderr, "bench/wire: %s: %s\n", what, fl_strerror(rv));
+        exit(EXIT_FAILURE);
+    }
+}
+
+static struct fl_blob *make_blob(void)
+{
+    struct fl_blob *blob = NULL;
+    size_t i;
+
+    must(fl_blob_create(BLOB_BYTES, &blob), "blob");
+    for (i = 0; i < BLOB_BYTES; i++) {
+        fl_blob_fill(blob)[i] = (uint8_t)(i * 2654435761u >> 24);
+    }
+    return blob;
+}
+
+/* Sending `left` messages on a call, as many as its queue takes. */
+struct stream {
+    struct fl_blob *blob;
+    uint64_t left;
+    size_t at;
+};
+
+static bool send_more(struct fl_call *call, struct stream *stream)
+{
+    /* As long as the head of a Chunk with name, offset and round. */
+    static const uint8_t head[48];
+
+    while (stream->left > 0) {
+        struct fl_piece pieces[2] = {
+            {.data = head, .len = sizeof(head)},
+            {.data = fl_blob_data(stream->blob) + stream->at,
+             .len = MESSAGE_BYTES,
+             .blob = stream->blob},
+        };
+        int rv = fl_call_send(call, pieces, 2);
+
+        if (rv == FL_ELIMIT) {
+            return false;
+        }
+        must(rv, "send");
+        stream->left--;
+        stream->at = (stream->at + MESSAGE_BYTES) % BLOB_BYTES;
+    }
+    return true;
+}
+
+/* The server: Push drops what comes; Fetch sends as many messages as its request says. */
+
+struct server {
+    struct fl_loop *loop;
+    struct fl_grpc_server *grpc;
+    struct fl_blob *blob;
+};
+
+struct fetch {
+    struct stream stream;
+    bool finished;
+};
+
+static bool drop_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    (void)call;
+    (void)ctx;
+    (void)data;
+    (void)len;
+    return true;
+}
+
+static void finish_push(struct fl_call *call, void *ctx)
+{
+    (void)ctx;
+    fl_call_finish(call, FL_GRPC_OK, NULL);
+}
+
+static void push_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                        const char *message)
+{
+    (void)call;
+    (void)ctx;
+    (void)status;
+    (void)message;
+}
+
+static void start_push(struct fl_call *call, void *ctx)
+{
+    static const struct fl_call_handler handler = {
+        .on_message = drop_message, .on_end = finish_push, .on_closed = push_closed};
+
+    fl_call_set_handler(call, &handler, ctx);
+}
+
+static void fetch_more(struct fl_call *call, void *ctx)
+{
+    struct fetch *fetch = ctx;
+
+    if (!fetch->finished && send_more(call, &fetch->stream)) {
+        fetch->finished = true;
+        fl_call_finish(call, FL_GRPC_OK, NULL);
+    }
+}
+
+static bool fetch_request(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct fetch *fetch = ctx;
+
+    if (len != sizeof(fetch->stream.left)) {
+        die("bad request");
+    }
+    (void)memcpy(&fetch->stream.left, data, len);
+    fetch_more(call, fetch);
+    return true;
+}
+
+static void fetch_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                         const char *message)
+{
+    (void)call;
+    (void)status;
+    (void)message;
+    free(ctx);
+}
+
+static void start_fetch(struct fl_call *call, void *ctx)
+{
+    static const struct fl_call_handler handler = {
+        .on_message = fetch_request, .on_writable = fetch_more, .on_closed = fetch_closed};
+    struct server *server = ctx;
+    struct fetch *fetch = calloc(1, sizeof(*fetch));
+
+    if (fetch == NULL) {
+        die("out of memory");
+    }
+    fetch->stream.blob = server->blob;
+    fl_call_set_handler(call, &handler, fetch);
+}
+
+static void server_closed(void *arg)
+{
+    fl_loop_stop(arg);
+}
+
+static void on_term(void *arg, int signum)
+{
+    struct server *server = arg;
+
+    (void)signum;
+    fl_grpc_server_close(server->grpc, 100, server_closed, server->loop);
+}
+
+/* The other process: tells its port through `fd`, runs until SIGTERM. */
+static void run_server(const char *address, int fd)
+{
+    struct server server = {.blob = make_blob()};
+    struct fl_rpc_method methods[] = {{"/bench.Wire/Push", start_push, &server},
+                                      {"/bench.Wire/Fetch", start_fetch, &server},
+                                      {NULL, NULL, NULL}};
+    struct fl_grpc_server_setup setup = {.max_connections = 16, .methods = methods};
+    struct fl_signal *term = NULL;
+    struct fl_err err = {0};
+    unsigned port = 0;
+
+    fl_rpc_limits_default(&setup.limits);
+    must(fl_loop_create(&server.loop, &err), "loop");
+    setup.loop = server.loop;
+    must(fl_grpc_server_create(&setup, &server.grpc, &err), "server");
+    must(fl_grpc_server_listen(server.grpc, address, &port, &err), fl_err_text(&err, FL_EIO));
+    must(fl_signal_create(server.loop, SIGTERM, on_term, &server, &term), "signal");
+    if (write(fd, &port, sizeof(port)) != (ssize_t)sizeof(port)) {
+        die("pipe");
+    }
+    fl_loop_run(server.loop);
+    fl_signal_close(term);
+    fl_loop_free(server.loop);
+    fl_blob_unref(server.blob);
+}
+
+/* The client. */
+
+struct client {
+    struct fl_loop *loop;
+    struct fl_grpc_channel *channel;
+    struct stream stream;
+    uint64_t messages; /* of this measurement */
+    uint64_t received;
+    bool upload;
+    bool sent;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+};
+
+static void on_up(void *ctx)
+{
+    struct client *client = ctx;
+
+    fl_loop_stop(client->loop);
+}
+
+static void on_down(void *ctx, int code, const char *text)
+{
+    struct client *client = ctx;
+
+    if (code != FL_OK) {
+        die(text);
+    }
+    fl_loop_stop(client->loop);
+}
+
+static void push_more(struct fl_call *call, void *ctx)
+{
+    struct client *client = ctx;
+
+    if (!client->sent && send_more(call, &client->stream)) {
+        client->sent = true;
+        fl_call_end(call);
+    }
+}
+
+static bool count_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct client *client = ctx;
+
+    (void)call;
+    (void)data;
+    (void)len;
+    client->received++;
+    return true;
+}
+
+static void call_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                        const char *message)
+{
+    struct client *client = ctx;
+
+    (void)call;
+    if (status != FL_GRPC_OK || (!client->upload && client->received != client->messages)) {
+        die(message);
+    }
+    client->end_ns = fl_clock_ns();
+    fl_loop_stop(client->loop);
+}
+
+static double measure_call(struct client *client, bool upload)
+{
+    static const struct fl_call_handler handler = {
+        .on_message = count_message, .on_writable = push_more, .on_closed = call_closed};
+    struct fl_piece request = {.data = &client->messages, .len = sizeof(client->messages)};
+    struct fl_call *call = NULL;
+
+    client->upload = upload;
+    client->received = 0;
+    client->sent = !upload;
+    client->stream.left = client->messages;
+    client->begin_ns = fl_clock_ns();
+    must(fl_grpc_call(client->channel, upload ? "/bench.Wire/Push" : "/bench.Wire/Fetch", 0,
+                      &handler, client, &call),
+         "call");
+    if (upload) {
+        push_more(call, client);
+    } else {
+        must(fl_call_send(call, &request, 1), "request");
+        fl_call_end(call);
+    }
+    fl_loop_run(client->loop);
+    return (double)client->messages * (double)MESSAGE_BYTES * 1e3 /
+           (double)(client->end_ns - client->begin_ns);
+}
+
+/* The raw stream: blocking sockets, one direction, a second process that reads. */
+
+static void drain_raw(int listen_fd)
+{
+    static char buf[WRITE_BYTES];
+    int fd = accept(listen_fd, NULL, NULL);
+    ssize_t n;
+
+    if (fd < 0) {
+        die("accept");
+    }
+    while ((n = read(fd, buf, sizeof(buf))) > 0) {
+    }
+    /* Tells the writer that all has arrived. */
+    (void)shutdown(fd, SHUT_WR);
+    exit(n == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+static void write_all(int fd, const uint8_t *data, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, data, len);
+
+        if (n <= 0) {
+            die("write");
+        }
+        data += n;
+        len -= (size_t)n;
+    }
+}
+
+static double measure_raw(const struct fl_blob *blob, uint64_t messages)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET};
+    socklen_t len = sizeof(addr);
+    int listen_fd = socket(AF_INET, SOCK_STREAM, 0);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    uint64_t left = messages * (MESSAGE_BYTES / WRITE_BYTES);
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    size_t at = 0;
+    char byte;
+    pid_t pid;
+
+    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (bind(listen_fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 || listen(listen_fd, 1) != 0 ||
+        getsockname(listen_fd, (struct sockaddr *)&addr, &len) != 0)
+    {
+        die("raw socket");
+    }
+    pid = fork();
+    if (pid == 0) {
+        (void)close(fd);
+        drain_raw(listen_fd);
+    }
+    if (pid < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0) {
+        die("raw connection");
+    }
+    begin_ns = fl_clock_ns();
+    for (; left > 0; left--) {
+        write_all(fd, fl_blob_data(blob) + at, WRITE_BYTES);
+        at = (at + WRITE_BYTES) % BLOB_BYTES;
+    }
+    (void)shutdown(fd, SHUT_WR);
+    while (read(fd, &byte, 1) > 0) {
+    }
+    end_ns = fl_clock_ns();
+    (void)close(fd);
+    (void)close(listen_fd);
+    (void)waitpid(pid, NULL, 0);
+    return (double)messages * (double)MESSAGE_BYTES * 1e3 / (double)(end_ns - begin_ns);
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *values, size_t n)
+{
+    qsort(values, n, sizeof(*values), compare);
+    return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage use;
+
+    (void)getrusage(RUSAGE_SELF, &use);
+    return (double)use.ru_utime.tv_sec + (double)use.ru_stime.tv_sec +
+           ((double)use.ru_utime.tv_usec + (double)use.ru_stime.tv_usec) / 1e6;
+}
+
+static void measure(struct client *client, const struct args *args)
+{
+    double raw[MAX_RUNS];
+    double up[MAX_RUNS];
+    double down[MAX_RUNS];
+    double cpu[4] = {0};
+    double mid[3];
+    size_t i;
+
+    client->messages = args->mib;
+    for (i = 0; i < args->runs; i++) {
+        double t[4];
+
+        t[0] = cpu_seconds();
+        raw[i] = measure_raw(client->stream.blob, args->mib);
+        t[1] = cpu_seconds();
+        up[i] = measure_call(client, true);
+        t[2] = cpu_seconds();
+        down[i] = measure_call(client, false);
+        t[3] = cpu_seconds();
+        cpu[0] += t[1] - t[0];
+        cpu[1] += t[2] - t[1];
+        cpu[2] += t[3] - t[2];
+    }
+    mid[0] = median(raw, args->runs);
+    mid[1] = median(up, args->runs);
+    mid[2] = median(down, args->runs);
+    if (args->cpu) {
+        printf("cpu of this process: raw_write_s=%.2f upload_s=%.2f download_s=%.2f\n", cpu[0],
+               cpu[1], cpu[2]);
+    }
+    printf("wire: upload_mb_s=%.0f download_mb_s=%.0f raw_tcp_mb_s=%.0f upload_ratio=%.2f "
+           "download_ratio=%.2f\n",
+           mid[1], mid[2], mid[0], mid[1] / mid[0], mid[2] / mid[0]);
+}
+
+static void run_client(const char *address, const struct args *args)
+{
+    static const struct fl_grpc_channel_cbs cbs = {on_up, on_down};
+    struct client client = {0};
+    struct fl_rpc_limits limits;
+    struct fl_err err = {0};
+
+    fl_rpc_limits_default(&limits);
+    client.stream.blob = make_blob();
+    must(fl_loop_create(&client.loop, &err), "loop");
+    must(fl_grpc_connect(client.loop, address, &limits, 5000, &cbs, &client, &client.channel, &err),
+         fl_err_text(&err, FL_EIO));
+    fl_loop_run(client.loop);
+    measure(&client, args);
+    fl_grpc_channel_close(client.channel);
+    fl_loop_run(client.loop);
+    fl_loop_free(client.loop);
+    fl_blob_unref(client.stream.blob);
+}
+
+static struct args parse(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"mb", required_argument, NULL, 'm'}, {"runs", required_argument, NULL, 'r'},
+        {"unix", no_argument, NULL, 'u'},     {"cpu", no_argument, NULL, 'c'},
+        {"help", no_argument, NULL, 'h'},     {NULL, 0, NULL, 0},
+    };
+    struct args args = {.mib = 2048, .runs = 3};
+    int opt;
+
+    while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (opt) {
+        case 'm':
+            if (fl_str_to_u64(optarg, &args.mib) != FL_OK || args.mib == 0 || args.mib > 1u << 20) {
+                die("--mb wants a number from 1 to 1048576");
+            }
+            break;
+        case 'r':
+            if (fl_str_to_u64(optarg, &args.runs) != FL_OK || args.runs == 0 ||
+                args.runs > MAX_RUNS) {
+                die("--runs wants a number from 1 to 31");
+            }
+            break;
+        case 'u':
+            args.over_unix = true;
+            break;
+        case 'c':
+            args.cpu = true;
+            break;
+        case 'h':
+            (void)fputs(usage, stdout);
+            exit(EXIT_SUCCESS);
+        default:
+            (void)fputs(usage, stderr);
+            exit(2);
+        }
+    }
+    if (optind != argc) {
+        (void)fputs(usage, stderr);
+        exit(2);
+    }
+    return args;
+}
+
+int main(int argc, char **argv)
+{
+    struct args args = parse(argc, argv);
+    char address[64] = "127.0.0.1:0";
+    unsigned port = 0;
+    int fds[2];
+    pid_t pid;
+
+    if (args.over_unix) {
+        (void)snprintf(address, sizeof(address), "unix:/tmp/fl-bench-wire-%ld.sock",
+                       (long)getpid());
+    }
+    if (pipe(fds) != 0) {
+        die("pipe");
+    }
+    pid = fork();
+    if (pid < 0) {
+        die("fork");
+    }
+    if (pid == 0) {
+        run_server(address, fds[1]);
+        return EXIT_SUCCESS;
+    }
+    (void)close(fds[1]);
+    if (read(fds[0], &port, sizeof(port)) != (ssize_t)sizeof(port)) {
+        die("the server did not start");
+    }
+    if (!args.over_unix) {
+        (void)snprintf(address, sizeof(address), "127.0.0.1:%u", port);
+    }
+    run_client(address, &args);
+    (void)kill(pid, SIGTERM);
+    (void)waitpid(pid, NULL, 0);
+    return EXIT_SUCCESS;
+}
