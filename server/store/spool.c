@@ -20,8 +20,9 @@
 #include "libfl/base/str.h"
 #include "server/store/spool_p.h"
 
-/* Read ahead while a finished upload is validated: one upload at a time and lane. */
-#define VALIDATE_BUFFER ((size_t)262144)
+/* Read ahead and decoded at a time while a finished upload is validated. */
+#define VALIDATE_BUFFER ((size_t)65536)
+#define VALIDATE_BLOCK  (VALIDATE_BUFFER / sizeof(float))
 
 struct fl_spool {
     int fd;
@@ -190,8 +191,25 @@ static const char *reason(int rv)
     }
 }
 
+/* Decode to the end without the norm, which would cost a third more. */
+static int drain(struct fl_codec_decoder *d, float *block)
+{
+    size_t count = fl_layout_unit(d->layout, d->unit)->count;
+    int rv = FL_OK;
+
+    while (rv == FL_OK && count > 0) {
+        size_t n = count < VALIDATE_BLOCK ? count : VALIDATE_BLOCK;
+
+        rv = d->ops->read(d, block, n);
+        count -= n;
+    }
+    return rv == FL_OK ? d->ops->close(d) : rv;
+}
+
+/* `block` is NULL when the norm is wanted. */
 static int validate_part(const struct fl_spool_part *part, struct fl__spool_unit *place,
-                         const struct fl_layout *layout, double *norm_sq, struct fl_err *err)
+                         const struct fl_layout *layout, float *block, double *norm_sq,
+                         struct fl_err *err)
 {
     struct fl_codec_decoder d;
     int rv;
@@ -202,7 +220,7 @@ static int validate_part(const struct fl_spool_part *part, struct fl__spool_unit
     }
     rv = fl__spool_unit_open(place, layout, part, &d);
     if (rv == FL_OK) {
-        rv = fl_codec_validate(&d, norm_sq);
+        rv = block != NULL ? drain(&d, block) : fl_codec_validate(&d, norm_sq);
     }
     if (rv == FL_OK) {
         return FL_OK;
@@ -218,17 +236,24 @@ static int validate(struct fl_spool *s, const struct fl_layout *layout, double n
     struct fl__ahead ahead = {
         .fd = s->fd, .end = s->head.start + s->head.bytes, .cap = VALIDATE_BUFFER};
     struct fl__spool_unit place = {.ahead = &ahead, .start = s->head.start};
+    float *block = NULL;
     double sum = 0.0;
     double worst = -1.0;
     uint32_t worst_unit = 0;
     size_t i;
     int rv = FL_OK;
 
+    if (!(norm_bound > 0.0)) {
+        block = malloc(VALIDATE_BUFFER);
+        if (block == NULL) {
+            return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+        }
+    }
     for (i = 0; rv == FL_OK && i < s->head.n_parts; i++) {
         double norm_sq = 0.0;
 
         place.bytes = s->head.parts[i].bytes;
-        rv = validate_part(&s->head.parts[i], &place, layout, &norm_sq, err);
+        rv = validate_part(&s->head.parts[i], &place, layout, block, &norm_sq, err);
         place.start += place.bytes;
         sum += norm_sq;
         if (norm_sq > worst) {
@@ -237,6 +262,7 @@ static int validate(struct fl_spool *s, const struct fl_layout *layout, double n
         }
     }
     fl__ahead_done(&ahead);
+    free(block);
     /* The sum may be infinite with finite entries: that is over any bound. */
     if (rv == FL_OK && norm_bound > 0.0 && !(sqrt(sum) <= norm_bound)) {
         rv = fl_err_set(err, FL_ERANGE,

@@ -20,6 +20,8 @@
 #define BUFFER_MIN     ((size_t)4096)
 #define BUFFER_MAX     ((size_t)262144)
 #define BUFFER_DEFAULT ((size_t)65536)
+/* From here on a read goes straight to the caller's block: what the block pass asks for. */
+#define DIRECT_MIN ((size_t)65536)
 
 /* --- reading ahead --- */
 
@@ -74,8 +76,8 @@ int fl__ahead_read(struct fl__ahead *a, uint64_t offset, void *out, size_t len)
         int rv;
 
         if (offset < a->from || offset - a->from >= a->len) {
-            /* What is larger than the buffer would only be copied twice. */
-            if (len >= a->cap) {
+            /* A large piece would only be copied twice. */
+            if (len >= a->cap || len >= DIRECT_MIN) {
                 return read_at(a, to, len, offset);
             }
             rv = fill(a, offset);

@@ -310,10 +310,12 @@ START_TEST(a_value_that_is_not_finite_is_refused_and_removed)
     struct fl_err err = {0};
     char path[RIG_PATH_MAX];
 
-    update[_i == 0 ? RIG_FC1 - 1 : RIG_FC1 + 5] = poison[_i];
+    update[_i % 3 == 0 ? RIG_FC1 - 1 : RIG_FC1 + 5] = poison[_i % 3];
     s = whole_spool();
-    ck_assert_int_eq(fl_spool_finish(s, layout, 0.0, FL_DURABLE_PROCESS, &err), FL_ENUMERIC);
-    ck_assert_str_eq(err.msg, _i == 0
+    /* With a norm bound and without one. */
+    ck_assert_int_eq(fl_spool_finish(s, layout, _i < 3 ? 0.0 : 1e9, FL_DURABLE_PROCESS, &err),
+                     FL_ENUMERIC);
+    ck_assert_str_eq(err.msg, _i % 3 == 0
                                   ? "unit 'fc1' of the upload holds a value that is not finite"
                                   : "unit 'fc3' of the upload holds a value that is not finite");
     fl_spool_close(s);
@@ -616,7 +618,7 @@ static void add_tests(TCase *tc)
     tcase_add_test(tc, a_chunk_at_the_wrong_offset_is_refused);
     tcase_add_test(tc, a_chunk_past_the_manifest_is_refused);
     tcase_add_test(tc, two_writers_of_one_upload_are_refused);
-    tcase_add_loop_test(tc, a_value_that_is_not_finite_is_refused_and_removed, 0, 3);
+    tcase_add_loop_test(tc, a_value_that_is_not_finite_is_refused_and_removed, 0, 6);
     tcase_add_test(tc, the_norm_bound_counts_all_units);
     tcase_add_test(tc, finite_values_with_an_infinite_norm_are_over_every_bound);
     tcase_add_loop_test(tc, a_manifest_that_lies_is_refused_at_the_end, 0,

@@ -1,0 +1,88 @@
+/*
+ * Any bytes as a spool file: the header is refused, or its manifest is one that could
+ * have been written, writes back the same bytes, and bounds what is read behind it.
+ * The hash is set right first, so that what it guards is reached.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/rng.h"
+#include "server/store/spool_p.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define FIXED 24
+#define PART  16
+
+static void put_hash(uint8_t *file, size_t size)
+{
+    size_t n = (size_t)file[12] | (size_t)file[13] << 8;
+    size_t at = FIXED + PART * n;
+    uint64_t hash;
+    size_t i;
+
+    if (at + 8 <= size) {
+        hash = fl_hash64(file, at);
+        for (i = 0; i < 8; i++) {
+            file[at + i] = (uint8_t)(hash >> (8 * i));
+        }
+    }
+}
+
+static void check(int fd, const struct fl__spool_head *head, const uint8_t *file, size_t size)
+{
+    struct fl__ahead ahead = {.fd = fd, .end = head->start + head->bytes, .cap = 4096};
+    size_t used = FIXED + PART * head->n_parts + 8;
+    uint8_t *back = malloc(head->start);
+    uint8_t byte;
+    uint64_t sum = 0;
+    size_t i;
+
+    FL_REQUIRE(back != NULL && head->start >= used && head->start <= size);
+    for (i = 0; i < head->n_parts; i++) {
+        FL_REQUIRE(i == 0 || head->parts[i].unit > head->parts[i - 1].unit);
+        sum += head->parts[i].bytes;
+    }
+    FL_REQUIRE(sum == head->bytes);
+    /* The file may be shorter than it says: then reading is an error, never a crash. */
+    for (i = 0; i < 3; i++) {
+        int rv = fl__ahead_read(&ahead, head->start + i * 1000, &byte, 1);
+
+        FL_REQUIRE(rv == FL_OK || rv == FL_EFORMAT);
+        FL_REQUIRE(rv != FL_OK || byte == file[head->start + i * 1000]);
+    }
+    FL_REQUIRE(fl__ahead_read(&ahead, ahead.end, &byte, 1) == FL_EFORMAT);
+    fl__ahead_done(&ahead);
+    FL_REQUIRE(fl__spool_head_write(fd, head) == FL_OK);
+    FL_REQUIRE(fl_fs_pread(fd, back, head->start, 0) == FL_OK);
+    FL_REQUIRE(memcmp(back, file, used) == 0);
+    free(back);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct fl__spool_head head = {0};
+    uint8_t *file;
+    int fd;
+
+    if (size < FIXED || size > 70000) {
+        return 0;
+    }
+    file = malloc(size);
+    fd = memfd_create("spool", MFD_CLOEXEC);
+    FL_REQUIRE(file != NULL && fd >= 0);
+    (void)memcpy(file, data, size);
+    put_hash(file, size);
+    FL_REQUIRE(fl_fs_pwrite(fd, file, size, 0) == FL_OK);
+    if (fl__spool_head_read(fd, &head) == FL_OK) {
+        check(fd, &head, file, size);
+        fl__spool_head_done(&head);
+    }
+    (void)close(fd);
+    free(file);
+    return 0;
+}
