@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "libfl/num/dense_kern.h"
 #include "libfl/num/gemm.h"
 
 /* Floats of one block of dW: 24 KB, which leaves room for its parameters in a 32 KB cache. */
@@ -12,10 +13,61 @@ size_t fl_dense_stride(size_t n)
     return (n + 15) / 16 * 16;
 }
 
-/* Rows of dW in one block. */
+/* Rows of dW in one block, a multiple of what a kernel makes at once. */
 static size_t block_rows(size_t out)
 {
-    return out < BLOCK_FLOATS ? BLOCK_FLOATS / out : 1;
+    size_t rows = BLOCK_FLOATS / out / FL__DENSE_DW_ROWS * FL__DENSE_DW_ROWS;
+
+    return rows > 0 ? rows : FL__DENSE_DW_ROWS;
+}
+
+/*
+ * Asked anew each time: two loads and tests beside at least a thousand operations, and no
+ * state to be kept.
+ */
+const struct fl__dense_kern *fl__dense_kern(size_t i)
+{
+#if defined(__x86_64__)
+    if (i == 0 && __builtin_cpu_supports("avx512f")) {
+        return &fl__dense_avx512;
+    }
+    if (i == 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        return &fl__dense_avx2;
+    }
+#else
+    (void)i;
+#endif
+    return NULL;
+}
+
+/* The first row that this processor has. */
+static const struct fl__dense_kern *best_kern(void)
+{
+    const struct fl__dense_kern *kern = NULL;
+    size_t i;
+
+    for (i = 0; i < FL__DENSE_KERNS && kern == NULL; i++) {
+        kern = fl__dense_kern(i);
+    }
+    return kern;
+}
+
+/* The kernel for these sizes, or NULL for BLAS (KERNELS 7, "algorithm by shape"). */
+static const struct fl__dense_kern *kern_for(size_t batch, size_t out)
+{
+    const struct fl__dense_kern *kern = best_kern();
+
+    if (kern == NULL || batch <= 4 || batch >= kern->batch_below || out <= FL__DENSE_MIN_OUT) {
+        return NULL;
+    }
+    return kern;
+}
+
+const char *fl_dense_kernel(void)
+{
+    const struct fl__dense_kern *kern = best_kern();
+
+    return kern != NULL ? kern->name : "blas";
 }
 
 size_t fl_dense_scratch(size_t out)
@@ -49,6 +101,12 @@ static void add_bias(float *y, size_t ldy, const float *bias, size_t batch, size
 void fl_dense_forward(float *y, size_t ldy, const float *x, size_t ldx, const float *w,
                       const float *bias, size_t batch, size_t in, size_t out, bool relu)
 {
+    const struct fl__dense_kern *kern = kern_for(batch, out);
+
+    if (kern != NULL) {
+        kern->forward(y, ldy, x, ldx, w, bias, batch, in, out, relu);
+        return;
+    }
     fl_gemm(false, false, batch, out, in, 1.0f, x, ldx, w, out, 0.0f, y, ldy);
     add_bias(y, ldy, bias, batch, out, relu);
 }
@@ -56,9 +114,14 @@ void fl_dense_forward(float *y, size_t ldy, const float *x, size_t ldx, const fl
 void fl_dense_backward_data(float *dx, size_t lddx, const float *dy, size_t lddy, const float *w,
                             size_t batch, size_t in, size_t out)
 {
+    const struct fl__dense_kern *kern = kern_for(batch, out);
     size_t b;
 
-    fl_gemm(false, true, batch, in, out, 1.0f, dy, lddy, w, out, 0.0f, dx, lddx);
+    if (kern != NULL && kern->backward_data != NULL) {
+        kern->backward_data(dx, lddx, dy, lddy, w, batch, in, out);
+    } else {
+        fl_gemm(false, true, batch, in, out, 1.0f, dy, lddy, w, out, 0.0f, dx, lddx);
+    }
     for (b = 0; b < batch && in < lddx; b++) {
         (void)memset(dx + b * lddx + in, 0, (lddx - in) * sizeof(*dx));
     }
@@ -68,13 +131,18 @@ void fl_dense_backward_weights(const float *x, size_t ldx, const float *dy, size
                                size_t batch, size_t in, size_t out, float *scratch,
                                fl_dense_update_cb update, void *ctx)
 {
+    const struct fl__dense_kern *kern = kern_for(batch, out);
     size_t rows = block_rows(out);
     size_t i;
 
     for (i = 0; i < in; i += rows) {
         size_t n = in - i < rows ? in - i : rows;
 
-        fl_gemm(true, false, n, out, batch, 1.0f, x + i, ldx, dy, lddy, 0.0f, scratch, out);
+        if (kern != NULL) {
+            kern->weights(scratch, x + i, ldx, dy, lddy, batch, n, out);
+        } else {
+            fl_gemm(true, false, n, out, batch, 1.0f, x + i, ldx, dy, lddy, 0.0f, scratch, out);
+        }
         update(ctx, i * out, n * out, scratch);
     }
 }

@@ -26,6 +26,9 @@ size_t fl_dense_stride(size_t n);
 /* Floats of scratch that fl_dense_backward_weights() needs. */
 size_t fl_dense_scratch(size_t out);
 
+/* Name of the own kernels that this processor runs, or "blas"; for logs and benchmarks. */
+const char *fl_dense_kernel(void);
+
 /* y = x W + bias, then max(y, 0) when `relu`. */
 void fl_dense_forward(float *y, size_t ldy, const float *x, size_t ldx, const float *w,
                       const float *bias, size_t batch, size_t in, size_t out, bool relu);

@@ -1,60 +1,45 @@
 #include "libfl/num/vec.h"
 
 #include <math.h>
-#include <stdint.h>
-#include <string.h>
 
-/*
- * Sums keep FL_VEC_LANES independent partial sums so that the compiler can hold them in
- * registers of any width without reordering anything (see the header).
- */
-static double lanes_total(const double *s)
+#include "libfl/num/vec_impl.h"
+
+const struct fl__vec_kern fl__vec_plain = FL__VEC_ROW;
+
+/* Asked anew each time: one load and a test, and no state to be kept. */
+static const struct fl__vec_kern *kern(void)
 {
-    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        return &fl__vec_avx2;
+    }
+#endif
+    return &fl__vec_plain;
 }
 
-void fl_vec_axpy(float *restrict y, float a, const float *restrict x, size_t n)
+void fl_vec_axpy(float *y, float a, const float *x, size_t n)
 {
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        y[i] += a * x[i];
-    }
+    kern()->axpy(y, a, x, n);
 }
 
 void fl_vec_scale(float *y, float a, const float *x, size_t n)
 {
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        y[i] = x[i] * a;
-    }
+    kern()->scale(y, a, x, n);
 }
 
 void fl_vec_sub(float *z, const float *x, const float *y, size_t n)
 {
-    size_t i;
+    kern()->sub(z, x, y, n);
+}
 
-    for (i = 0; i < n; i++) {
-        z[i] = x[i] - y[i];
-    }
+void fl_vec_heavy_ball(float *x, float *v, float rate, float m, const float *g, size_t n)
+{
+    kern()->heavy_ball(x, v, rate, m, g, n);
 }
 
 double fl_vec_dot(const float *x, const float *y, size_t n)
 {
-    double s[FL_VEC_LANES] = {0};
-    size_t i;
-    size_t j;
-
-    for (i = 0; i + FL_VEC_LANES <= n; i += FL_VEC_LANES) {
-        for (j = 0; j < FL_VEC_LANES; j++) {
-            s[j] += (double)x[i + j] * (double)y[i + j];
-        }
-    }
-    for (j = 0; i + j < n; j++) {
-        s[j] += (double)x[i + j] * (double)y[i + j];
-    }
-    return lanes_total(s);
+    return kern()->dot(x, y, n);
 }
 
 double fl_vec_norm2(const float *x, size_t n)
@@ -64,23 +49,7 @@ double fl_vec_norm2(const float *x, size_t n)
 
 double fl_vec_distance_sq(const float *x, const float *y, size_t n)
 {
-    double s[FL_VEC_LANES] = {0};
-    size_t i;
-    size_t j;
-
-    for (i = 0; i + FL_VEC_LANES <= n; i += FL_VEC_LANES) {
-        for (j = 0; j < FL_VEC_LANES; j++) {
-            double d = (double)x[i + j] - (double)y[i + j];
-
-            s[j] += d * d;
-        }
-    }
-    for (j = 0; i + j < n; j++) {
-        double d = (double)x[i + j] - (double)y[i + j];
-
-        s[j] += d * d;
-    }
-    return lanes_total(s);
+    return kern()->distance_sq(x, y, n);
 }
 
 double fl_vec_distance(const float *x, const float *y, size_t n)
@@ -88,67 +57,22 @@ double fl_vec_distance(const float *x, const float *y, size_t n)
     return sqrt(fl_vec_distance_sq(x, y, n));
 }
 
-/* A float is infinite or NaN when all its exponent bits are set. */
-#define EXPONENT_BITS UINT32_C(0x7f800000)
-/* Floats between two looks at the result: enough to vectorise, few enough to stop early. */
-#define FINITE_BLOCK 1024
-
 bool fl_vec_finite(const float *x, size_t n)
 {
-    size_t i = 0;
-
-    while (i < n) {
-        size_t end = n - i < FINITE_BLOCK ? n : i + FINITE_BLOCK;
-        uint32_t bad = 0;
-
-        for (; i < end; i++) {
-            uint32_t bits;
-
-            (void)memcpy(&bits, x + i, sizeof(bits));
-            bad |= (uint32_t)((bits & EXPONENT_BITS) == EXPONENT_BITS);
-        }
-        if (bad != 0) {
-            return false;
-        }
-    }
-    return true;
+    return kern()->finite(x, n);
 }
 
-void fl_acc_add(double *restrict acc, double w, const float *restrict x, size_t n)
+void fl_acc_add(double *acc, double w, const float *x, size_t n)
 {
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        acc[i] += w * (double)x[i];
-    }
+    kern()->acc_add(acc, w, x, n);
 }
 
 void fl_acc_scale(double *acc, double a, size_t n)
 {
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        acc[i] *= a;
-    }
+    kern()->acc_scale(acc, a, n);
 }
 
 double fl_acc_distance_sq(const double *acc, const float *x, size_t n)
 {
-    double s[FL_VEC_LANES] = {0};
-    size_t i;
-    size_t j;
-
-    for (i = 0; i + FL_VEC_LANES <= n; i += FL_VEC_LANES) {
-        for (j = 0; j < FL_VEC_LANES; j++) {
-            double d = acc[i + j] - (double)x[i + j];
-
-            s[j] += d * d;
-        }
-    }
-    for (j = 0; i + j < n; j++) {
-        double d = acc[i + j] - (double)x[i + j];
-
-        s[j] += d * d;
-    }
-    return lanes_total(s);
+    return kern()->acc_distance_sq(acc, x, n);
 }

@@ -2,12 +2,14 @@
 #include <float.h>
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libfl/base/rng.h"
 #include "libfl/num/gemm.h"
 #include "libfl/num/vec.h"
+#include "libfl/num/vec_kern.h"
 
 /* Room in front of and behind every array, to see writes outside it. */
 #define MARGIN 17
@@ -203,6 +205,37 @@ START_TEST(elementwise_kernels_do_what_their_line_says)
 }
 END_TEST
 
+START_TEST(heavy_ball_is_its_three_passes_bit_for_bit)
+{
+    size_t n = lengths[_i];
+    struct fl_rng rng;
+    float *x[2];
+    float *v[2];
+    float *g;
+    size_t i;
+
+    fl_rng_key(&rng, 6, FL_RNG_TEST, 1, n);
+    g = random_floats(&rng, n);
+    for (i = 0; i < 2; i++) {
+        x[i] = random_floats(&rng, n);
+        v[i] = random_floats(&rng, n);
+    }
+    (void)memcpy(x[1], x[0], n * sizeof(float));
+    (void)memcpy(v[1], v[0], n * sizeof(float));
+    fl_vec_heavy_ball(x[0], v[0], 0.05f, 0.9f, g, n);
+    fl_vec_scale(v[1], 0.9f, v[1], n);
+    fl_vec_axpy(v[1], 1.0f, g, n);
+    fl_vec_axpy(x[1], -0.05f, v[1], n);
+    ck_assert_mem_eq(x[0], x[1], n * sizeof(float));
+    ck_assert_mem_eq(v[0], v[1], n * sizeof(float));
+    for (i = 0; i < 2; i++) {
+        free_floats(x[i], n);
+        free_floats(v[i], n);
+    }
+    free_floats(g, n);
+}
+END_TEST
+
 START_TEST(one_bad_number_anywhere_is_found)
 {
     static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
@@ -234,6 +267,73 @@ START_TEST(one_bad_number_anywhere_is_found)
 }
 END_TEST
 
+START_TEST(every_instruction_set_gives_the_same_bits)
+{
+#if defined(__x86_64__)
+    const struct fl__vec_kern *a = &fl__vec_plain;
+    const struct fl__vec_kern *b = &fl__vec_avx2;
+    size_t n = lengths[_i];
+    struct fl_rng rng;
+    float *x;
+    float *y;
+    float *v;
+    float *z[2];
+    double *acc[2];
+    size_t i;
+
+    if (!__builtin_cpu_supports("avx2")) {
+        (void)printf("skipped: this processor has no AVX2\n");
+        return;
+    }
+    fl_rng_key(&rng, 5, FL_RNG_TEST, 1, n);
+    x = random_floats(&rng, n);
+    y = random_floats(&rng, n);
+    for (i = 0; i < 2; i++) {
+        z[i] = random_floats(&rng, n);
+        (void)memcpy(z[i], y, n * sizeof(*y));
+        acc[i] = calloc(n + 1, sizeof(*acc[i]));
+        ck_assert_ptr_nonnull(acc[i]);
+    }
+    a->axpy(z[0], 0.3f, x, n);
+    b->axpy(z[1], 0.3f, x, n);
+    ck_assert_mem_eq(z[0], z[1], n * sizeof(float));
+    a->sub(z[0], z[0], x, n);
+    b->sub(z[1], z[1], x, n);
+    a->scale(z[0], 0.7f, z[0], n);
+    b->scale(z[1], 0.7f, z[1], n);
+    ck_assert_mem_eq(z[0], z[1], n * sizeof(float));
+    v = random_floats(&rng, n);
+    (void)memcpy(v, y, n * sizeof(*v));
+    a->heavy_ball(z[0], v, 0.05f, 0.9f, x, n);
+    (void)memcpy(v, y, n * sizeof(*v));
+    b->heavy_ball(z[1], v, 0.05f, 0.9f, x, n);
+    ck_assert_mem_eq(z[0], z[1], n * sizeof(float));
+    free_floats(v, n);
+    a->acc_add(acc[0], 0.1, z[0], n);
+    b->acc_add(acc[1], 0.1, z[1], n);
+    a->acc_add(acc[0], 0.3, x, n);
+    b->acc_add(acc[1], 0.3, x, n);
+    a->acc_scale(acc[0], 1.7, n);
+    b->acc_scale(acc[1], 1.7, n);
+    ck_assert_mem_eq(acc[0], acc[1], n * sizeof(double));
+    ck_assert(a->dot(x, y, n) == b->dot(x, y, n));
+    ck_assert(a->distance_sq(x, y, n) == b->distance_sq(x, y, n));
+    ck_assert(a->acc_distance_sq(acc[0], y, n) == b->acc_distance_sq(acc[1], y, n));
+    ck_assert(a->finite(x, n) && b->finite(x, n));
+    if (n > 0) {
+        x[n / 2] = NAN;
+        ck_assert(!a->finite(x, n) && !b->finite(x, n));
+    }
+    for (i = 0; i < 2; i++) {
+        free_floats(z[i], n);
+        free(acc[i]);
+    }
+    free_floats(x, n);
+    free_floats(y, n);
+#endif
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("num");
@@ -247,7 +347,9 @@ int main(void)
     tcase_add_test(tc, beta_zero_overwrites_even_nan);
     tcase_add_loop_test(tc, sums_have_the_promised_order_bit_for_bit, 0, n_lengths);
     tcase_add_loop_test(tc, elementwise_kernels_do_what_their_line_says, 0, n_lengths);
+    tcase_add_loop_test(tc, heavy_ball_is_its_three_passes_bit_for_bit, 0, n_lengths);
     tcase_add_loop_test(tc, one_bad_number_anywhere_is_found, 0, n_lengths);
+    tcase_add_loop_test(tc, every_instruction_set_gives_the_same_bits, 0, n_lengths);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -1,0 +1,372 @@
+#ifndef FL_NUM_DENSE_IMPL_H
+#define FL_NUM_DENSE_IMPL_H
+
+/*
+ * The dense kernels, written once with vectors of FL__LANES floats and compiled once per
+ * instruction set. The including file sets the target and the blocks:
+ *
+ *     FL__LANES                  floats in a vector
+ *     FL__FWD_ROWS               rows of y whose sums are held in registers, times 2 vectors
+ *     FL__DW_ROWS                rows of dW likewise, times 3 vectors; divides
+ *                                FL__DENSE_DW_ROWS
+ *
+ * Accumulator arrays must stay in registers: every loop over one has a constant trip count
+ * and is unrolled, and every function with one is inlined into a caller that knows the
+ * constants. Products and sums are contracted to FMA here (build flag of this library).
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "libfl/num/dense_kern.h"
+
+typedef float vec __attribute__((vector_size(4 * FL__LANES)));
+typedef int32_t vec_mask __attribute__((vector_size(4 * FL__LANES)));
+/* The same where a float may lie. */
+typedef float vec_mem __attribute__((vector_size(4 * FL__LANES), aligned(4), may_alias));
+
+#define INLINE static inline __attribute__((always_inline))
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 32")
+#endif
+
+#define FWD_COLS 2
+#define DW_COLS  3
+
+INLINE vec load(const float *p)
+{
+    return *(const vec_mem *)p;
+}
+
+INLINE void store(float *p, vec v)
+{
+    *(vec_mem *)p = v;
+}
+
+INLINE vec broadcast(float x)
+{
+    return x - (vec){0};
+}
+
+/* max(v, 0), but NaN stays NaN: a diverged network must not look healthy. */
+INLINE vec relu_of(vec v)
+{
+    vec_mask negative = v < (vec){0};
+
+    return (vec)((vec_mask)v & ~negative);
+}
+
+/* `rows` rows of y, `cols` vectors from column o on. */
+INLINE void forward_block(size_t rows, size_t cols, float *y, size_t ldy, const float *x,
+                          size_t ldx, const float *w, const float *bias, size_t in, size_t out,
+                          bool relu)
+{
+    vec acc[FL__FWD_ROWS][FWD_COLS];
+    size_t r, j, k;
+
+    UNROLL for (r = 0; r < rows; r++)
+    {
+        UNROLL for (j = 0; j < cols; j++)
+        {
+            acc[r][j] = load(bias + j * FL__LANES);
+        }
+    }
+    for (k = 0; k < in; k++) {
+        vec row[FWD_COLS];
+
+        UNROLL for (j = 0; j < cols; j++)
+        {
+            row[j] = load(w + k * out + j * FL__LANES);
+        }
+        UNROLL for (r = 0; r < rows; r++)
+        {
+            vec a = broadcast(x[r * ldx + k]);
+
+            UNROLL for (j = 0; j < cols; j++)
+            {
+                acc[r][j] += a * row[j];
+            }
+        }
+    }
+    UNROLL for (r = 0; r < rows; r++)
+    {
+        UNROLL for (j = 0; j < cols; j++)
+        {
+            store(y + r * ldy + j * FL__LANES, relu ? relu_of(acc[r][j]) : acc[r][j]);
+        }
+    }
+}
+
+INLINE void forward_cols(size_t rows, float *y, size_t ldy, const float *x, size_t ldx,
+                         const float *w, const float *bias, size_t in, size_t out, bool relu)
+{
+    size_t step = (size_t)FWD_COLS * FL__LANES;
+    size_t o;
+
+    for (o = 0; o < out; o += step) {
+        if (out - o > FL__LANES) {
+            forward_block(rows, 2, y + o, ldy, x, ldx, w + o, bias + o, in, out, relu);
+        } else {
+            forward_block(rows, 1, y + o, ldy, x, ldx, w + o, bias + o, in, out, relu);
+        }
+    }
+}
+
+static void forward(float *y, size_t ldy, const float *x, size_t ldx, const float *w,
+                    const float *bias, size_t batch, size_t in, size_t out, bool relu)
+{
+    size_t blocks = (batch + FL__FWD_ROWS - 1) / FL__FWD_ROWS;
+
+    /* Blocks of nearly equal height: 32 rows are 4 times 8, not 3 times 10 and 2. */
+    for (; blocks > 0; blocks--) {
+        size_t rows = (batch + blocks - 1) / blocks;
+
+        switch (rows) {
+        case 1:
+            forward_cols(1, y, ldy, x, ldx, w, bias, in, out, relu);
+            break;
+        case 2:
+            forward_cols(2, y, ldy, x, ldx, w, bias, in, out, relu);
+            break;
+        case 3:
+            forward_cols(3, y, ldy, x, ldx, w, bias, in, out, relu);
+            break;
+        case 4:
+            forward_cols(4, y, ldy, x, ldx, w, bias, in, out, relu);
+            break;
+        case 5:
+            forward_cols(5, y, ldy, x, ldx, w, bias, in, out, relu);
+            break;
+#if FL__FWD_ROWS > 5
+        case 6:
+            forward_cols(6, y, ldy, x, ldx, w, bias, in, out, relu);
+            break;
+        case 7:
+            forward_cols(7, y, ldy, x, ldx, w, bias, in, out, relu);
+            break;
+        case 8:
+            forward_cols(8, y, ldy, x, ldx, w, bias, in, out, relu);
+            break;
+        case 9:
+            forward_cols(9, y, ldy, x, ldx, w, bias, in, out, relu);
+            break;
+        case 10:
+            forward_cols(10, y, ldy, x, ldx, w, bias, in, out, relu);
+            break;
+#endif
+        default:
+            break;
+        }
+        batch -= rows;
+        x += rows * ldx;
+        y += rows * ldy;
+    }
+}
+
+/* g rows 0..rows of `cols` vectors: sums over the batch of x[b][r] * dy[b]. */
+INLINE void weights_block(size_t rows, size_t cols, float *g, const float *x, size_t ldx,
+                          const float *dy, size_t lddy, size_t batch, size_t out)
+{
+    vec acc[FL__DW_ROWS][DW_COLS];
+    size_t r, j, b;
+
+    UNROLL for (r = 0; r < rows; r++)
+    {
+        UNROLL for (j = 0; j < cols; j++)
+        {
+            acc[r][j] = (vec){0};
+        }
+    }
+    for (b = 0; b < batch; b++) {
+        vec d[DW_COLS];
+
+        UNROLL for (j = 0; j < cols; j++)
+        {
+            d[j] = load(dy + b * lddy + j * FL__LANES);
+        }
+        UNROLL for (r = 0; r < rows; r++)
+        {
+            vec a = broadcast(x[b * ldx + r]);
+
+            UNROLL for (j = 0; j < cols; j++)
+            {
+                acc[r][j] += a * d[j];
+            }
+        }
+    }
+    UNROLL for (r = 0; r < rows; r++)
+    {
+        UNROLL for (j = 0; j < cols; j++)
+        {
+            store(g + r * out + j * FL__LANES, acc[r][j]);
+        }
+    }
+}
+
+/*
+ * The last vector of a row spills into the next row. Rows go up and column blocks go down,
+ * so whatever was spilled over is written again afterwards, and no masks are needed.
+ */
+INLINE void weights_rows(size_t rows, float *g, const float *x, size_t ldx, const float *dy,
+                         size_t lddy, size_t batch, size_t out)
+{
+    size_t left = (out + FL__LANES - 1) / FL__LANES; /* vectors */
+    size_t cols = left % DW_COLS != 0 ? left % DW_COLS : DW_COLS;
+
+    while (left > 0) {
+        size_t o = (left - cols) * FL__LANES;
+
+        if (cols == DW_COLS) {
+            weights_block(rows, DW_COLS, g + o, x, ldx, dy + o, lddy, batch, out);
+        } else if (cols == 2) {
+            weights_block(rows, 2, g + o, x, ldx, dy + o, lddy, batch, out);
+        } else {
+            weights_block(rows, 1, g + o, x, ldx, dy + o, lddy, batch, out);
+        }
+        left -= cols;
+        cols = DW_COLS;
+    }
+}
+
+static void weights(float *g, const float *x, size_t ldx, const float *dy, size_t lddy,
+                    size_t batch, size_t rows, size_t out)
+{
+    size_t r = 0;
+
+    for (; r + FL__DW_ROWS <= rows; r += FL__DW_ROWS) {
+        weights_rows(FL__DW_ROWS, g + r * out, x + r, ldx, dy, lddy, batch, out);
+    }
+    for (; r < rows; r++) {
+        weights_rows(1, g + r * out, x + r, ldx, dy, lddy, batch, out);
+    }
+}
+
+#if FL__LANES == 16
+
+/* The sums of the 16 lanes of 16 vectors: four rounds that halve the number of vectors. */
+INLINE vec fold8(vec a, vec b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+           __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30,
+                                   31);
+}
+
+INLINE vec fold4(vec a, vec b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30,
+                                   31);
+}
+
+INLINE vec fold2(vec a, vec b)
+{
+    return __builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29) +
+           __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23, 26, 27, 30,
+                                   31);
+}
+
+INLINE vec fold1(vec a, vec b)
+{
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28,
+                                   30) +
+           __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+}
+
+INLINE vec sums_of_16(vec a[16])
+{
+    size_t i;
+
+    UNROLL for (i = 0; i < 8; i++)
+    {
+        a[i] = fold8(a[2 * i], a[2 * i + 1]);
+    }
+    UNROLL for (i = 0; i < 4; i++)
+    {
+        a[i] = fold4(a[2 * i], a[2 * i + 1]);
+    }
+    UNROLL for (i = 0; i < 2; i++)
+    {
+        a[i] = fold2(a[2 * i], a[2 * i + 1]);
+    }
+    return fold1(a[0], a[1]);
+}
+
+/* nb * ni <= 16 dot products of rows of dy and of w; dy is zero behind its row. */
+INLINE void data_block(size_t nb, size_t ni, float *dx, size_t lddx, const float *dy, size_t lddy,
+                       const float *w, size_t out)
+{
+    vec acc[16];
+    float sums[16];
+    size_t b, i, o;
+
+    UNROLL for (i = 0; i < 16; i++)
+    {
+        acc[i] = (vec){0};
+    }
+    for (o = 0; o < out; o += FL__LANES) {
+        vec d[4];
+
+        UNROLL for (b = 0; b < nb; b++)
+        {
+            d[b] = load(dy + b * lddy + o);
+        }
+        UNROLL for (i = 0; i < ni; i++)
+        {
+            vec v = load(w + i * out + o);
+
+            UNROLL for (b = 0; b < nb; b++)
+            {
+                acc[b * ni + i] += v * d[b];
+            }
+        }
+    }
+    store(sums, sums_of_16(acc));
+    UNROLL for (b = 0; b < nb; b++)
+    {
+        UNROLL for (i = 0; i < ni; i++)
+        {
+            dx[b * lddx + i] = sums[b * ni + i];
+        }
+    }
+}
+
+/* `ni` columns of dx for the whole batch; ni is 8 or 1. */
+INLINE void data_columns(size_t ni, float *dx, size_t lddx, const float *dy, size_t lddy,
+                         const float *w, size_t batch, size_t out)
+{
+    size_t half = ni < 4 ? ni : 4;
+    size_t b = 0;
+    size_t i;
+
+    for (; b + 4 <= batch; b += 4) {
+        for (i = 0; i < ni; i += half) {
+            data_block(4, half, dx + b * lddx + i, lddx, dy + b * lddy, lddy, w + i * out, out);
+        }
+    }
+    for (; b + 2 <= batch; b += 2) {
+        data_block(2, ni, dx + b * lddx, lddx, dy + b * lddy, lddy, w, out);
+    }
+    if (b < batch) {
+        data_block(1, ni, dx + b * lddx, lddx, dy + b * lddy, lddy, w, out);
+    }
+}
+
+static void backward_data(float *dx, size_t lddx, const float *dy, size_t lddy, const float *w,
+                          size_t batch, size_t in, size_t out)
+{
+    size_t i = 0;
+
+    for (; i + 8 <= in; i += 8) {
+        data_columns(8, dx + i, lddx, dy, lddy, w + i * out, batch, out);
+    }
+    for (; i < in; i++) {
+        data_columns(1, dx + i, lddx, dy, lddy, w + i * out, batch, out);
+    }
+}
+
+#endif
+
+#endif

@@ -1,0 +1,41 @@
+#ifndef FL_NUM_DENSE_KERN_H
+#define FL_NUM_DENSE_KERN_H
+
+/*
+ * Own dense kernels, one row per instruction set; private to libfl/num and its tests. They
+ * win where BLAS has little to work with: few rows of x (KERNELS 2).
+ *
+ * All need out > FL__DENSE_MIN_OUT and the layout rules of dense.h.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define FL__DENSE_MIN_OUT 16
+/* Rows of dW that a kernel makes at once; a block has a multiple of it. */
+#define FL__DENSE_DW_ROWS 8
+
+struct fl__dense_kern {
+    const char *name;
+    /* Batches below it; from there on BLAS is as fast. */
+    size_t batch_below;
+    void (*forward)(float *y, size_t ldy, const float *x, size_t ldx, const float *w,
+                    const float *bias, size_t batch, size_t in, size_t out, bool relu);
+    /* NULL: BLAS is faster. */
+    void (*backward_data)(float *dx, size_t lddx, const float *dy, size_t lddy, const float *w,
+                          size_t batch, size_t in, size_t out);
+    /* g[rows][out] = x^T dy for `rows` columns of x; writes up to 15 floats behind g. */
+    void (*weights)(float *g, const float *x, size_t ldx, const float *dy, size_t lddy,
+                    size_t batch, size_t rows, size_t out);
+};
+
+#define FL__DENSE_KERNS 2
+/* The i-th row, fastest first; NULL when this processor does not have its instructions. */
+const struct fl__dense_kern *fl__dense_kern(size_t i);
+
+#if defined(__x86_64__)
+extern const struct fl__dense_kern fl__dense_avx512;
+extern const struct fl__dense_kern fl__dense_avx2;
+#endif
+
+#endif

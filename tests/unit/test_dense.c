@@ -1,0 +1,296 @@
+#include <check.h>
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/rng.h"
+#include "libfl/num/dense.h"
+#include "libfl/num/dense_kern.h"
+#include "libfl/num/gemm.h"
+
+#define GUARD_FLOATS 64
+#define GUARD        777.25f
+
+struct shape {
+    size_t batch, in, out;
+};
+
+static const struct shape shapes[] = {
+    {1, 1, 17},     {5, 1, 17},     {5, 7, 32},    {6, 8, 33},     {7, 13, 48},
+    {10, 784, 200}, {10, 200, 200}, {11, 200, 10}, {13, 24, 47},   {20, 61, 64},
+    {31, 100, 65},  {47, 31, 200},  {50, 17, 129}, {63, 9, 4100},  {64, 40, 80},
+    {4, 30, 100},   {3, 50, 20},    {9, 784, 100}, {10, 783, 199}, {100, 20, 30},
+};
+#define N_SHAPES (sizeof(shapes) / sizeof(shapes[0]))
+
+/* A matrix as dense.h wants it: aligned, finite slack, and a guard behind that. */
+struct matrix {
+    float *p;
+    size_t rows, cols, ld, used;
+};
+
+static struct matrix matrix(struct fl_rng *rng, size_t rows, size_t cols, size_t ld)
+{
+    struct matrix m = {.rows = rows, .cols = cols, .ld = ld};
+    size_t total;
+    size_t i;
+
+    m.used = rows * ld + FL_DENSE_SLACK;
+    total = (m.used + GUARD_FLOATS + 15) / 16 * 16;
+    m.p = aligned_alloc(64, total * sizeof(float));
+    ck_assert_ptr_nonnull(m.p);
+    for (i = 0; i < total; i++) {
+        /* What lies between the rows and behind them must not matter: large and finite. */
+        bool inside = i < rows * ld && i % ld < cols;
+
+        m.p[i] = i >= m.used ? GUARD : inside ? (float)fl_rng_normal(rng) : 1e4f;
+    }
+    return m;
+}
+
+static void zero_padding(struct matrix *m)
+{
+    size_t r;
+
+    for (r = 0; r < m->rows; r++) {
+        (void)memset(m->p + r * m->ld + m->cols, 0, (m->ld - m->cols) * sizeof(float));
+    }
+}
+
+static void drop(struct matrix *m)
+{
+    size_t i;
+
+    for (i = 0; i < GUARD_FLOATS; i++) {
+        ck_assert_msg(m->p[m->used + i] == GUARD, "float %zu behind the slack was written", i);
+    }
+    free(m->p);
+}
+
+/* Largest difference to `want` in units of what rounding may do with sums of k terms. */
+static void check_close(const struct matrix *have, const struct matrix *want, size_t k,
+                        const char *what, const char *kernel)
+{
+    double bound = 8.0 * (sqrt((double)k) + 4.0) * (double)FLT_EPSILON * (1.0 + sqrt((double)k));
+    size_t r;
+    size_t c;
+
+    for (r = 0; r < want->rows; r++) {
+        for (c = 0; c < want->cols; c++) {
+            double h = (double)have->p[r * have->ld + c];
+            double w = (double)want->p[r * want->ld + c];
+
+            ck_assert_msg(fabs(h - w) <= bound, "%s of %s at %zu, %zu: %g instead of %g", what,
+                          kernel, r, c, h, w);
+        }
+    }
+}
+
+struct operands {
+    struct matrix x, w, bias, y, dy, dx, dw;
+};
+
+static struct operands operands(struct fl_rng *rng, const struct shape *s)
+{
+    struct operands o = {
+        .x = matrix(rng, s->batch, s->in, s->in),
+        .w = matrix(rng, s->in, s->out, s->out),
+        .bias = matrix(rng, 1, s->out, fl_dense_stride(s->out)),
+        .y = matrix(rng, s->batch, s->out, fl_dense_stride(s->out)),
+        .dy = matrix(rng, s->batch, s->out, fl_dense_stride(s->out)),
+        .dx = matrix(rng, s->batch, s->in, fl_dense_stride(s->in)),
+        .dw = matrix(rng, s->in, s->out, s->out),
+    };
+
+    zero_padding(&o.dy);
+    return o;
+}
+
+static void drop_operands(struct operands *o)
+{
+    drop(&o->x);
+    drop(&o->w);
+    drop(&o->bias);
+    drop(&o->y);
+    drop(&o->dy);
+    drop(&o->dx);
+    drop(&o->dw);
+}
+
+/* The plain references, on memory of their own. */
+static struct operands reference(struct fl_rng *rng, const struct shape *s,
+                                 const struct operands *o, bool relu)
+{
+    struct operands ref = operands(rng, s);
+    size_t b;
+    size_t j;
+
+    fl_gemm_ref(false, false, s->batch, s->out, s->in, 1.0f, o->x.p, o->x.ld, o->w.p, o->w.ld, 0.0f,
+                ref.y.p, ref.y.ld);
+    for (b = 0; b < s->batch; b++) {
+        for (j = 0; j < s->out; j++) {
+            float z = ref.y.p[b * ref.y.ld + j] + o->bias.p[j];
+
+            ref.y.p[b * ref.y.ld + j] = relu && z < 0.0f ? 0.0f : z;
+        }
+    }
+    fl_gemm_ref(false, true, s->batch, s->in, s->out, 1.0f, o->dy.p, o->dy.ld, o->w.p, o->w.ld,
+                0.0f, ref.dx.p, ref.dx.ld);
+    fl_gemm_ref(true, false, s->in, s->out, s->batch, 1.0f, o->x.p, o->x.ld, o->dy.p, o->dy.ld,
+                0.0f, ref.dw.p, ref.dw.ld);
+    return ref;
+}
+
+START_TEST(every_kernel_row_agrees_with_the_reference)
+{
+    const struct shape *s = &shapes[_i];
+    struct fl_rng rng;
+    size_t row;
+
+    fl_gemm_init();
+    for (row = 0; row < FL__DENSE_KERNS; row++) {
+        const struct fl__dense_kern *kern = fl__dense_kern(row);
+        struct operands o;
+        struct operands ref;
+        bool relu = s->batch % 2 == 1;
+
+        if (kern == NULL) {
+            (void)printf("skipped: kernel row %zu needs another processor\n", row);
+            continue;
+        }
+        if (s->out <= FL__DENSE_MIN_OUT) {
+            continue;
+        }
+        fl_rng_key(&rng, 7, FL_RNG_TEST, row, (uint64_t)_i);
+        o = operands(&rng, s);
+        ref = reference(&rng, s, &o, relu);
+        kern->forward(o.y.p, o.y.ld, o.x.p, o.x.ld, o.w.p, o.bias.p, s->batch, s->in, s->out, relu);
+        check_close(&o.y, &ref.y, s->in, "forward", kern->name);
+        if (kern->backward_data != NULL) {
+            kern->backward_data(o.dx.p, o.dx.ld, o.dy.p, o.dy.ld, o.w.p, s->batch, s->in, s->out);
+            check_close(&o.dx, &ref.dx, s->out, "backward data", kern->name);
+        }
+        kern->weights(o.dw.p, o.x.p, o.x.ld, o.dy.p, o.dy.ld, s->batch, s->in, s->out);
+        check_close(&o.dw, &ref.dw, s->batch, "weight gradient", kern->name);
+        drop_operands(&o);
+        drop_operands(&ref);
+    }
+}
+END_TEST
+
+struct collected {
+    struct matrix *dw;
+    size_t next;
+    size_t largest;
+};
+
+static void collect(void *ctx, size_t offset, size_t n, const float *grad)
+{
+    struct collected *c = ctx;
+
+    ck_assert_uint_eq(offset, c->next);
+    ck_assert_uint_ge(n, 1);
+    (void)memcpy(c->dw->p + offset, grad, n * sizeof(*grad));
+    c->next = offset + n;
+    c->largest = n > c->largest ? n : c->largest;
+}
+
+START_TEST(the_layer_agrees_with_the_reference_and_its_blocks_cover_the_weights)
+{
+    const struct shape *s = &shapes[_i];
+    struct fl_rng rng;
+    struct operands o;
+    struct operands ref;
+    struct collected c = {0};
+    struct matrix scratch;
+    struct matrix db;
+    size_t b;
+    size_t j;
+
+    fl_gemm_init();
+    fl_rng_key(&rng, 8, FL_RNG_TEST, 0, (uint64_t)_i);
+    o = operands(&rng, s);
+    ref = reference(&rng, s, &o, true);
+    scratch = matrix(&rng, 1, fl_dense_scratch(s->out), fl_dense_scratch(s->out));
+    db = matrix(&rng, 1, s->out, s->out);
+    fl_dense_forward(o.y.p, o.y.ld, o.x.p, o.x.ld, o.w.p, o.bias.p, s->batch, s->in, s->out, true);
+    check_close(&o.y, &ref.y, s->in, "forward", fl_dense_kernel());
+    fl_dense_backward_data(o.dx.p, o.dx.ld, o.dy.p, o.dy.ld, o.w.p, s->batch, s->in, s->out);
+    check_close(&o.dx, &ref.dx, s->out, "backward data", fl_dense_kernel());
+    for (b = 0; b < s->batch; b++) {
+        for (j = s->in; j < o.dx.ld; j++) {
+            ck_assert(o.dx.p[b * o.dx.ld + j] == 0.0f);
+        }
+    }
+    c.dw = &o.dw;
+    fl_dense_backward_weights(o.x.p, o.x.ld, o.dy.p, o.dy.ld, s->batch, s->in, s->out, scratch.p,
+                              collect, &c);
+    ck_assert_uint_eq(c.next, s->in * s->out);
+    ck_assert_uint_le(c.largest, s->out * 8 > 6144 ? s->out * 8 : 6144);
+    check_close(&o.dw, &ref.dw, s->batch, "weight gradient", fl_dense_kernel());
+    fl_dense_backward_bias(db.p, o.dy.p, o.dy.ld, s->batch, s->out);
+    for (j = 0; j < s->out; j++) {
+        float sum = 0.0f;
+
+        for (b = 0; b < s->batch; b++) {
+            sum += o.dy.p[b * o.dy.ld + j];
+        }
+        ck_assert(db.p[j] == sum);
+    }
+    drop(&scratch);
+    drop(&db);
+    drop_operands(&o);
+    drop_operands(&ref);
+}
+END_TEST
+
+START_TEST(relu_hides_no_nan_and_masks_its_gradient)
+{
+    static const struct shape s = {6, 3, 20};
+    struct fl_rng rng;
+    struct operands o;
+    size_t b;
+    size_t j;
+
+    fl_gemm_init();
+    fl_rng_key(&rng, 9, FL_RNG_TEST, 0, 0);
+    o = operands(&rng, &s);
+    o.x.p[1] = NAN;
+    fl_dense_forward(o.y.p, o.y.ld, o.x.p, o.x.ld, o.w.p, o.bias.p, s.batch, s.in, s.out, true);
+    for (j = 0; j < s.out; j++) {
+        ck_assert(isnan(o.y.p[j]));
+        ck_assert(o.y.p[o.y.ld + j] >= 0.0f);
+    }
+    (void)memcpy(o.dx.p, o.dy.p, s.in * sizeof(float));
+    fl_relu_backward(o.dy.p, o.dy.ld, o.y.p, o.y.ld, s.batch, s.out);
+    for (b = 1; b < s.batch; b++) {
+        for (j = 0; j < s.out; j++) {
+            ck_assert(o.y.p[b * o.y.ld + j] > 0.0f || o.dy.p[b * o.dy.ld + j] == 0.0f);
+        }
+    }
+    drop_operands(&o);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("dense");
+    TCase *tc = tcase_create("dense");
+    SRunner *runner;
+    int failed;
+
+    tcase_set_timeout(tc, 60);
+    tcase_add_loop_test(tc, every_kernel_row_agrees_with_the_reference, 0, N_SHAPES);
+    tcase_add_loop_test(tc, the_layer_agrees_with_the_reference_and_its_blocks_cover_the_weights, 0,
+                        N_SHAPES);
+    tcase_add_test(tc, relu_hides_no_nan_and_masks_its_gradient);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
