@@ -1,7 +1,9 @@
 #ifndef FL_CONF_CONF_P_H
 #define FL_CONF_CONF_P_H
 
-/* Shared between the files of this room only. Messages made here are bare: the caller says where.
+/*
+ * Shared between the files of this room only. Messages made here are bare: the caller
+ * says where.
  */
 
 #include "libfl/base/buf.h"
@@ -15,7 +17,30 @@ struct fl__opt_number {
     uint64_t u; /* bytes, ms */
 };
 
-/* The wanted form of one value in words: "a whole number from 1 to 9". Returns `out`. */
+struct fl__opt_item {
+    char *key; /* maps only */
+    char *text;
+    int64_t number; /* FL_OPT_INT_LIST */
+};
+
+struct fl__opt_value {
+    bool given; /* not just the default */
+    struct fl__opt_number number;
+    char *text; /* strings and enums */
+    struct fl__opt_item *items;
+    size_t n_items;
+    size_t cap;
+};
+
+struct fl_options {
+    const struct fl_opt_spec *specs;
+    size_t n;
+    struct fl__opt_value values[];
+};
+
+/* Lists and maps: the types with items. */
+bool fl__opt_is_list(enum fl_opt_type type);
+/* The wanted form of one value in words: "a whole number, 1 to 9". Returns `out`. */
 const char *fl__opt_describe(const struct fl_opt_spec *spec, char *out, size_t size);
 /* Range alone, "1 to 9", "" when there is none. Returns `out`. */
 const char *fl__opt_range(const struct fl_opt_spec *spec, char *out, size_t size);
@@ -40,6 +65,29 @@ FL_MUST_CHECK int fl__options_add(struct fl_options *options, const struct fl_op
                                   const char *key, const char *text, struct fl_err *err);
 /* Make a list or map empty and given. */
 void fl__options_clear(struct fl_options *options, const struct fl_opt_spec *spec);
+
+/* --- the tree of a file; made in yaml.c, read through tree.c --- */
+
+struct fl_conf_node {
+    const struct fl_conf_doc *doc;
+    struct fl_conf_node *next; /* of the document, for freeing */
+    enum fl_conf_kind kind;
+    bool null;
+    size_t line;
+    char *path;
+    char *text;                /* scalars */
+    char **keys;               /* maps */
+    struct fl_conf_node **all; /* entries of a map, items of a sequence */
+    size_t n;
+    size_t cap;
+};
+
+struct fl_conf_doc {
+    char *name;
+    struct fl_conf_node *root;
+    struct fl_conf_node *nodes;
+    size_t n_nodes;
+};
 
 /* Plain null or no value at all: "key:", "~", "null". */
 bool fl__conf_is_null(const struct fl_conf_node *node);

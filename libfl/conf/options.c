@@ -12,33 +12,7 @@
 /* Longest single value of a comma list. */
 #define SET_TEXT_MAX (1u << 20)
 
-struct item {
-    char *key; /* maps only */
-    char *text;
-    int64_t number; /* FL_OPT_INT_LIST */
-};
-
-struct value {
-    bool given; /* not just the default */
-    struct fl__opt_number number;
-    char *text; /* strings and enums */
-    struct item *items;
-    size_t n_items;
-    size_t cap;
-};
-
-struct fl_options {
-    const struct fl_opt_spec *specs;
-    size_t n;
-    struct value values[];
-};
-
-static bool is_list(enum fl_opt_type type)
-{
-    return type == FL_OPT_STRING_LIST || type == FL_OPT_INT_LIST || type == FL_OPT_MAP;
-}
-
-static void clear_items(struct value *value)
+static void clear_items(struct fl__opt_value *value)
 {
     size_t i;
 
@@ -62,15 +36,15 @@ const struct fl_opt_spec *fl__opt_find(const struct fl_opt_spec *specs, const ch
     return NULL;
 }
 
-static struct value *value_of(struct fl_options *options, const struct fl_opt_spec *spec)
+static struct fl__opt_value *value_of(struct fl_options *options, const struct fl_opt_spec *spec)
 {
     return &options->values[spec - options->specs];
 }
 
 /* Append, or replace the item with the same key of a map. */
-static int put_item(struct value *value, const char *key, const char *text, int64_t number)
+static int put_item(struct fl__opt_value *value, const char *key, const char *text, int64_t number)
 {
-    struct item item = {.number = number};
+    struct fl__opt_item item = {.number = number};
     size_t i = value->n_items;
 
     if (key != NULL) {
@@ -79,7 +53,7 @@ static int put_item(struct value *value, const char *key, const char *text, int6
     }
     if (i == value->n_items && value->n_items == value->cap) {
         size_t cap = value->cap == 0 ? 4 : value->cap * 2;
-        struct item *items;
+        struct fl__opt_item *items;
 
         if (value->n_items >= ITEMS_MAX) {
             return FL_ELIMIT;
@@ -108,7 +82,7 @@ static int put_item(struct value *value, const char *key, const char *text, int6
     return FL_OK;
 }
 
-static int add_item(const struct fl_opt_spec *spec, struct value *value, const char *key,
+static int add_item(const struct fl_opt_spec *spec, struct fl__opt_value *value, const char *key,
                     const char *text, struct fl_err *err)
 {
     struct fl__opt_number number = {0};
@@ -128,7 +102,7 @@ static int add_item(const struct fl_opt_spec *spec, struct value *value, const c
 }
 
 /* One "key=value" or "value" of a comma list, cut out of `part` in place. */
-static int add_part(const struct fl_opt_spec *spec, struct value *value, char *part,
+static int add_part(const struct fl_opt_spec *spec, struct fl__opt_value *value, char *part,
                     struct fl_err *err)
 {
     char *equals = NULL;
@@ -151,7 +125,7 @@ static int add_part(const struct fl_opt_spec *spec, struct value *value, char *p
     return add_item(spec, value, part, equals + 1, err);
 }
 
-static int set_list(const struct fl_opt_spec *spec, struct value *value, const char *text,
+static int set_list(const struct fl_opt_spec *spec, struct fl__opt_value *value, const char *text,
                     struct fl_err *err)
 {
     char *copy = fl_str_dup(text);
@@ -175,7 +149,7 @@ static int set_list(const struct fl_opt_spec *spec, struct value *value, const c
 }
 
 /* Read `text` into `fresh`, which is empty; on error the caller clears it. */
-static int read_value(const struct fl_opt_spec *spec, const char *text, struct value *fresh,
+static int read_value(const struct fl_opt_spec *spec, const char *text, struct fl__opt_value *fresh,
                       struct fl_err *err)
 {
     int rv;
@@ -183,7 +157,7 @@ static int read_value(const struct fl_opt_spec *spec, const char *text, struct v
     if (strlen(text) > SET_TEXT_MAX) {
         return fl_err_set(err, FL_ECONF, "a value of more than %u bytes", SET_TEXT_MAX);
     }
-    if (is_list(spec->type)) {
+    if (fl__opt_is_list(spec->type)) {
         return set_list(spec, fresh, text, err);
     }
     rv = fl__opt_parse(spec, text, &fresh->number, err);
@@ -207,8 +181,8 @@ static int read_value(const struct fl_opt_spec *spec, const char *text, struct v
 int fl__options_set(struct fl_options *options, const struct fl_opt_spec *spec, const char *text,
                     struct fl_err *err)
 {
-    struct value *value = value_of(options, spec);
-    struct value fresh = {.given = true};
+    struct fl__opt_value *value = value_of(options, spec);
+    struct fl__opt_value fresh = {.given = true};
     int rv = read_value(spec, text, &fresh, err);
 
     if (rv != FL_OK) {
@@ -225,11 +199,11 @@ int fl__options_set(struct fl_options *options, const struct fl_opt_spec *spec, 
 int fl__options_add(struct fl_options *options, const struct fl_opt_spec *spec, const char *key,
                     const char *text, struct fl_err *err)
 {
-    struct value *value = value_of(options, spec);
-    struct value fresh = {.given = true};
+    struct fl__opt_value *value = value_of(options, spec);
+    struct fl__opt_value fresh = {.given = true};
     int rv;
 
-    FL_REQUIRE(is_list(spec->type));
+    FL_REQUIRE(fl__opt_is_list(spec->type));
     if (value->given) {
         return add_item(spec, value, key, text, err);
     }
@@ -246,7 +220,7 @@ int fl__options_add(struct fl_options *options, const struct fl_opt_spec *spec, 
 
 void fl__options_clear(struct fl_options *options, const struct fl_opt_spec *spec)
 {
-    struct value *value = value_of(options, spec);
+    struct fl__opt_value *value = value_of(options, spec);
 
     clear_items(value);
     value->given = true;
@@ -286,7 +260,7 @@ int fl_options_create(const struct fl_opt_spec *specs, struct fl_options **ret)
     return FL_OK;
 }
 
-static int copy_value(const struct value *from, struct value *to)
+static int copy_value(const struct fl__opt_value *from, struct fl__opt_value *to)
 {
     size_t i;
 
@@ -393,135 +367,9 @@ int fl_options_add(struct fl_options *options, const char *name, const char *key
     if (spec == NULL) {
         return FL_ECONF;
     }
-    if (!is_list(spec->type)) {
+    if (!fl__opt_is_list(spec->type)) {
         return fl_err_set(err, FL_ECONF, "option '%s': takes one value, not a list", name);
     }
     rv = fl__options_add(options, spec, key, text, err);
     return rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "option '%s'", name);
-}
-
-/* The value of `name`; a name or type that does not fit is a bug of our own. */
-static const struct value *get(const struct fl_options *options, const char *name,
-                               const struct fl_opt_spec **ret_spec)
-{
-    const struct fl_opt_spec *spec = fl__opt_find(options->specs, name);
-
-    FL_REQUIRE(spec != NULL);
-    *ret_spec = spec;
-    return &options->values[spec - options->specs];
-}
-
-static const struct value *get_typed(const struct fl_options *options, const char *name,
-                                     enum fl_opt_type type)
-{
-    const struct fl_opt_spec *spec = NULL;
-    const struct value *value = get(options, name, &spec);
-
-    FL_REQUIRE(spec->type == type);
-    return value;
-}
-
-bool fl_options_is_set(const struct fl_options *options, const char *name)
-{
-    const struct fl_opt_spec *spec = NULL;
-
-    return get(options, name, &spec)->given;
-}
-
-bool fl_options_bool(const struct fl_options *options, const char *name)
-{
-    return get_typed(options, name, FL_OPT_BOOL)->number.i != 0;
-}
-
-int64_t fl_options_int(const struct fl_options *options, const char *name)
-{
-    return get_typed(options, name, FL_OPT_INT)->number.i;
-}
-
-double fl_options_float(const struct fl_options *options, const char *name)
-{
-    return get_typed(options, name, FL_OPT_FLOAT)->number.f;
-}
-
-uint64_t fl_options_bytes(const struct fl_options *options, const char *name)
-{
-    return get_typed(options, name, FL_OPT_BYTES)->number.u;
-}
-
-uint64_t fl_options_ms(const struct fl_options *options, const char *name)
-{
-    return get_typed(options, name, FL_OPT_DURATION)->number.u;
-}
-
-const char *fl_options_str(const struct fl_options *options, const char *name)
-{
-    const struct fl_opt_spec *spec = NULL;
-    const struct value *value = get(options, name, &spec);
-
-    FL_REQUIRE(spec->type == FL_OPT_STRING || spec->type == FL_OPT_ENUM);
-    return value->text != NULL ? value->text : "";
-}
-
-size_t fl_options_count(const struct fl_options *options, const char *name)
-{
-    const struct fl_opt_spec *spec = NULL;
-    const struct value *value = get(options, name, &spec);
-
-    FL_REQUIRE(is_list(spec->type));
-    return value->n_items;
-}
-
-const char *fl_options_item(const struct fl_options *options, const char *name, size_t i)
-{
-    FL_REQUIRE(i < fl_options_count(options, name));
-    return options->values[fl__opt_find(options->specs, name) - options->specs].items[i].text;
-}
-
-int64_t fl_options_int_item(const struct fl_options *options, const char *name, size_t i)
-{
-    const struct value *value = get_typed(options, name, FL_OPT_INT_LIST);
-
-    FL_REQUIRE(i < value->n_items);
-    return value->items[i].number;
-}
-
-const char *fl_options_key(const struct fl_options *options, const char *name, size_t i)
-{
-    const struct value *value = get_typed(options, name, FL_OPT_MAP);
-
-    FL_REQUIRE(i < value->n_items);
-    return value->items[i].key;
-}
-
-const char *fl_options_text(const struct fl_options *options, const char *name, char *out,
-                            size_t size)
-{
-    const struct fl_opt_spec *spec = NULL;
-    const struct value *value = get(options, name, &spec);
-    size_t used = 0;
-    size_t i;
-
-    if ((spec->flags & (unsigned)FL_OPT_SECRET) != 0) {
-        (void)snprintf(out, size, "(not shown)");
-        return out;
-    }
-    if (spec->type == FL_OPT_STRING || spec->type == FL_OPT_ENUM) {
-        (void)snprintf(out, size, "%s", value->text != NULL ? value->text : "");
-        return out;
-    }
-    if (!is_list(spec->type)) {
-        return fl__opt_format(spec->type, &value->number, out, size);
-    }
-    if (size > 0) {
-        out[0] = '\0';
-    }
-    for (i = 0; i < value->n_items && used + 1 < size; i++) {
-        const struct item *item = &value->items[i];
-
-        (void)snprintf(out + used, size - used, "%s%s%s%s", i > 0 ? "," : "",
-                       item->key != NULL ? item->key : "", item->key != NULL ? "=" : "",
-                       item->text);
-        used += strlen(out + used);
-    }
-    return out;
 }
