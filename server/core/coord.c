@@ -68,7 +68,8 @@ static void resume_part(struct fl_coord *c, size_t i, const struct fl_part_rec *
         part->state = asked ? FL_PART_PLANNED : planned ? FL_PART_LOST : FL_PART_SELECTED;
         r->unusable = r->unusable || (part->units == NULL && (asked || !fl__coord_has_feedback(c)));
     }
-    if (part->state == FL_PART_ACCEPTED || part->state == FL_PART_EMPTY) {
+    /* With backfill an empty part may still be asked for units. */
+    if (part->state == FL_PART_ACCEPTED || (part->state == FL_PART_EMPTY && !c->conf.backfill)) {
         c->clients.live[part->client].accepted_round = r->round;
         c->clients.live[part->client].accepted_attempt = r->attempt;
     }
@@ -89,7 +90,8 @@ static int resume_parts(struct fl_coord *c, const struct fl_coord_resume *resume
     }
     r->round = resume->open_round;
     r->attempt = resume->open_attempt;
-    r->want = resume->n_parts;
+    r->want = fl__coord_count(c); /* K_t again, not the over-selection */
+    r->want = r->want < r->n ? r->want : r->n;
     r->planned = resume->planned && fl__coord_has_feedback(c);
     r->unusable = resume->planned && !fl__coord_has_feedback(c);
     for (i = 0; i < resume->n_parts; i++) {
@@ -119,6 +121,7 @@ static int take_resume(struct fl_coord *c, const struct fl_coord_resume *resume,
     if (rv != FL_OK) {
         return rv;
     }
+    c->restarted = resume->n_clients > 0;
     c->committed = resume->committed;
     if (resume->open_round == 0 || resume->open_round <= resume->committed) {
         return FL_OK; /* What is left of a committed round is of no use. */
@@ -182,6 +185,9 @@ static void start(struct fl_coord *c)
         return;
     }
     c->started = true;
+    if (c->restarted) {
+        c->settle_ms = fl__coord_after(c, c->conf.lost_grace_ms);
+    }
     if (c->round.round != 0) {
         fl__coord_resume_round(c);
     }
@@ -285,6 +291,21 @@ static void begin_drain(struct fl_coord *c)
     fl__coord_move(c, FL_PHASE_DRAINING, "%s", e->text);
 }
 
+/*
+ * After a restart the first client to come back would make a round of one. The others
+ * have the grace of a lost connection first.
+ */
+static bool settling(const struct fl_coord *c)
+{
+    size_t known = 0;
+    size_t i;
+
+    for (i = 0; c->now_ms < c->settle_ms && i < c->clients.n; i++) {
+        known += c->clients.recs[i].samples > 0;
+    }
+    return c->clients.n_alive < known;
+}
+
 /* Between rounds: stop, pause, or begin the next one. */
 static bool idle(struct fl_coord *c)
 {
@@ -300,7 +321,7 @@ static bool idle(struct fl_coord *c)
         fl__coord_move(c, FL_PHASE_PAUSED, "%s", c->pause_reason);
         return false;
     }
-    if (c->now_ms < c->not_before_ms || c->clients.n_alive < fl__coord_need(c)) {
+    if (c->now_ms < c->not_before_ms || c->clients.n_alive < fl__coord_need(c) || settling(c)) {
         return false;
     }
     return fl__coord_select(c);

@@ -84,8 +84,9 @@ struct fl_coord_conf {
     uint64_t evaluate_ms; /* deadline of client evaluation */
     /*
      * A client of the round whose connection went is given up after this span (or at the
-     * deadline of the phase if that is sooner); 0: at once. Customary: 10 s. Clients that
-     * have not come back since the server started have the whole deadline.
+     * deadline of the phase if that is sooner); 0: at once. Customary: 10 s. After a
+     * restart of the server the clients of the open round have the whole deadline, and
+     * without an open round the known ones have this span before the next selection.
      */
     uint64_t lost_grace_ms;
     uint64_t retry_ms;       /* first pause after an aborted attempt, doubled up to 64 times */

@@ -103,6 +103,14 @@ uint32_t fl__clients_add(struct fl__clients *t, const char *name)
     return id;
 }
 
+bool fl__coord_was_accepted(const struct fl_coord *c, uint32_t client, uint64_t round,
+                            uint32_t attempt)
+{
+    const struct fl__client *live = &c->clients.live[client];
+
+    return round != 0 && live->accepted_round == round && live->accepted_attempt == attempt;
+}
+
 const char *fl__coord_name(const struct fl_coord *c, uint32_t client)
 {
     return c->clients.recs[client].name;

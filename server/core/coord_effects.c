@@ -280,7 +280,7 @@ const char *fl__coord_clean(char *out, size_t size, const char *text)
     for (i = 0; text != NULL && text[i] != '\0' && i + 1 < size; i++) {
         unsigned char ch = (unsigned char)text[i];
 
-        out[i] = ch >= 0x20 && ch < 0x7f && ch != '\'' ? (char)ch : '?';
+        out[i] = ch >= 0x20 && ch < 0x7f ? (char)ch : '?';
     }
     out[i] = '\0';
     return out;

@@ -146,6 +146,8 @@ struct fl_coord {
     uint32_t attempt; /* of the next selection */
     unsigned n_aborts;
     uint64_t not_before_ms;
+    uint64_t settle_ms; /* restarted: the known clients have until then to come back */
+    bool restarted;
     struct fl__clients clients;
     struct fl__round round;
     struct fl__work work;
@@ -196,6 +198,9 @@ void fl__clients_done(struct fl__clients *clients);
 uint32_t fl__clients_find(const struct fl__clients *clients, const char *name);
 /* Room was reserved, the name is valid and new. */
 uint32_t fl__clients_add(struct fl__clients *clients, const char *name);
+/* Its update of (round, attempt) was accepted, as far as this process knows. */
+bool fl__coord_was_accepted(const struct fl_coord *c, uint32_t client, uint64_t round,
+                            uint32_t attempt);
 const char *fl__coord_name(const struct fl_coord *c, uint32_t client);
 void fl__coord_persist_client(struct fl_coord *c, uint32_t client);
 void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev);
@@ -205,6 +210,8 @@ void fl__coord_lost(struct fl_coord *c, uint32_t client);
 
 /* Clients that can take part at all: what a fraction is taken of. */
 size_t fl__coord_population(const struct fl_coord *c);
+/* K_t of the next round, whoever is alive. */
+size_t fl__coord_count(const struct fl_coord *c);
 uint32_t fl__coord_need(const struct fl_coord *c);
 void fl__coord_ensure_scores(struct fl_coord *c);
 /* Fill index, scores and samples with the scored clients in client order. */
@@ -221,8 +228,9 @@ bool fl__part_waiting(const struct fl_coord *c, size_t i);
 bool fl__units_empty(const uint8_t *units, size_t n);
 size_t fl__round_waiting(const struct fl_coord *c);
 size_t fl__round_responders(const struct fl_coord *c);
-/* What plan() grants to the `n` parts who[]; `feedback` when reports are there. */
-void fl__round_plan(struct fl_coord *c, const uint32_t *who, size_t n, bool feedback);
+/* What plan() grants to the `n` parts who[]; `feedback` when reports are there. False
+   without memory, nothing changed. */
+bool fl__round_plan(struct fl_coord *c, const uint32_t *who, size_t n, bool feedback);
 /* The client leaves the round; DISMISSED when it is connected. */
 void fl__part_lose(struct fl_coord *c, size_t i);
 void fl__part_reject(struct fl_coord *c, size_t i, const char *reason);

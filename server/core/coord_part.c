@@ -125,7 +125,7 @@ bool fl__units_empty(const uint8_t *units, size_t n)
     return true;
 }
 
-void fl__round_plan(struct fl_coord *c, const uint32_t *who, size_t n, bool feedback)
+bool fl__round_plan(struct fl_coord *c, const uint32_t *who, size_t n, bool feedback)
 {
     const struct fl_strategy *s = c->conf.strategy;
     struct fl__round *r = &c->round;
@@ -134,7 +134,7 @@ void fl__round_plan(struct fl_coord *c, const uint32_t *who, size_t n, bool feed
     size_t i;
 
     if (n == 0) {
-        return;
+        return true;
     }
     for (i = 0; i < n; i++) {
         c->clients.samples[i] = (double)r->parts[who[i]].samples;
@@ -146,13 +146,16 @@ void fl__round_plan(struct fl_coord *c, const uint32_t *who, size_t n, bool feed
     in.samples = c->clients.samples;
     in.divergence = feedback ? r->feedback : NULL;
     fl_rng_key(&rng, c->conf.seed, FL_RNG_PLAN, r->round, r->attempt);
-    s->upload->plan(s->options[FL_SLOT_UPLOAD], &in, &rng, r->grant);
+    if (s->upload->plan(s->options[FL_SLOT_UPLOAD], &in, &rng, r->grant) != FL_OK) {
+        return false;
+    }
     for (i = 0; i < n; i++) {
         uint8_t *units = r->units + who[i] * c->n_units;
 
         (void)memcpy(units, r->grant + i * c->n_units, c->n_units);
         r->parts[who[i]].units = units;
     }
+    return true;
 }
 
 void fl__part_lose(struct fl_coord *c, size_t i)

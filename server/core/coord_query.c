@@ -10,6 +10,11 @@ static uint64_t sooner(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+static uint64_t to_come(const struct fl_coord *c, uint64_t at)
+{
+    return at > c->now_ms ? at : FL__NEVER;
+}
+
 uint64_t fl_coord_deadline(const struct fl_coord *c)
 {
     const struct fl__round *r = &c->round;
@@ -17,10 +22,8 @@ uint64_t fl_coord_deadline(const struct fl_coord *c)
 
     switch ((enum fl_phase)c->sm.state) {
     case FL_PHASE_IDLE:
-        if (c->started && !r->closing && c->not_before_ms > c->now_ms &&
-            c->clients.n_alive >= fl__coord_need(c))
-        {
-            at = sooner(at, c->not_before_ms);
+        if (c->started && !r->closing && c->clients.n_alive >= fl__coord_need(c)) {
+            at = sooner(at, sooner(to_come(c, c->not_before_ms), to_come(c, c->settle_ms)));
         }
         break;
     case FL_PHASE_TRAINING:
@@ -126,9 +129,7 @@ int fl_coord_may_push(const struct fl_coord *c, uint32_t client, uint64_t round,
     if (client >= c->clients.n) {
         return fl_err_set(err, FL_ESTATE, "the client is not known");
     }
-    if (c->clients.live[client].accepted_round == round &&
-        c->clients.live[client].accepted_attempt == attempt)
-    {
+    if (fl__coord_was_accepted(c, client, round, attempt)) {
         return fl_err_set(err, FL_EEXIST, "round %" PRIu64 " attempt %" PRIu32 " was accepted",
                           round, attempt);
     }

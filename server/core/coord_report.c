@@ -29,15 +29,13 @@ static void answer(struct fl_coord *c, enum fl_effect_type type, uint32_t client
  */
 static uint32_t part_of(struct fl_coord *c, uint32_t client, uint64_t round, uint32_t attempt)
 {
-    const struct fl__client *live;
     const struct fl__round *r = &c->round;
     uint32_t i;
 
     if (client >= c->clients.n) {
         return FL__NONE;
     }
-    live = &c->clients.live[client];
-    i = live->part;
+    i = c->clients.live[client].part;
     if (i != FL__NONE && r->round == round && r->attempt == attempt) {
         if (r->closing) {
             return FL__NONE; /* It hears about that once it is on disk. */
@@ -49,8 +47,7 @@ static uint32_t part_of(struct fl_coord *c, uint32_t client, uint64_t round, uin
         return i;
     }
     answer(c,
-           live->accepted_round == round && live->accepted_attempt == attempt ? FL_EFF_ACCEPTED
-                                                                              : FL_EFF_DISMISSED,
+           fl__coord_was_accepted(c, client, round, attempt) ? FL_EFF_ACCEPTED : FL_EFF_DISMISSED,
            client, round, attempt);
     return FL__NONE;
 }

@@ -66,6 +66,7 @@ void fl__coord_resume_round(struct fl_coord *c)
     if (r->unusable) {
         fl__coord_trace(c, "round %" PRIu64 " attempt %" PRIu32 ": cannot go on with other options",
                         r->round, r->attempt);
+        (void)snprintf(c->abort_reason, sizeof(c->abort_reason), "the options changed");
         c->attempt = r->attempt + 1;
         fl__coord_close(c);
         return;
@@ -189,9 +190,9 @@ static void give_up_late(struct fl_coord *c)
 
 /*
  * More were asked than are needed (over-selection) and enough are in: the others have
- * the grace of a lost client left, no more.
+ * the grace of a lost client left, no more. True when that is nothing at all.
  */
-static void shorten_deadline(struct fl_coord *c)
+static bool shorten_deadline(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
     size_t out = r->count[FL_PART_LOST] + r->count[FL_PART_REJECTED];
@@ -199,12 +200,13 @@ static void shorten_deadline(struct fl_coord *c)
     uint64_t grace = fl__coord_after(c, c->conf.lost_grace_ms);
 
     if (r->late || r->n <= r->want || in < r->want || grace >= r->deadline_ms) {
-        return;
+        return false;
     }
     r->late = true;
     r->deadline_ms = grace;
     fl__coord_trace(c, "round %" PRIu64 ": %zu are in as wanted, the others have %" PRIu64 " ms",
                     r->round, in, c->conf.lost_grace_ms);
+    return c->now_ms >= grace;
 }
 
 bool fl__coord_too_few(const struct fl_coord *c)
@@ -225,7 +227,11 @@ static void make_plan(struct fl_coord *c)
             c->clients.who[n++] = i;
         }
     }
-    fl__round_plan(c, c->clients.who, n, true);
+    if (!fl__round_plan(c, c->clients.who, n, true)) {
+        r->deadline_ms = fl__coord_after(c, fl__coord_backoff(c, 1));
+        fl__coord_trace(c, "round %" PRIu64 ": no memory for the plan, put off", r->round);
+        return;
+    }
     for (i = 0; i < r->n; i++) {
         if (r->parts[i].state == FL_PART_REPORTED) {
             fl__part_set(c, i,
@@ -250,8 +256,7 @@ bool fl__coord_training(struct fl_coord *c)
         return true;
     }
     if (r->count[FL_PART_SELECTED] > 0) {
-        shorten_deadline(c);
-        return false;
+        return shorten_deadline(c);
     }
     if (fl__coord_has_feedback(c)) {
         make_plan(c);
@@ -260,8 +265,8 @@ bool fl__coord_training(struct fl_coord *c)
     r->late = false;
     r->expired = false;
     r->deadline_ms = fl__coord_after(c, c->conf.upload_ms);
-    fl__coord_move(c, FL_PHASE_UPLOADING, "all reports are in, %zu of %zu accepted",
-                   fl__round_responders(c), r->n);
+    fl__coord_move(c, FL_PHASE_UPLOADING, "%zu of %zu reports, %zu accepted",
+                   fl__round_waiting(c) + fl__round_responders(c), r->n, fl__round_responders(c));
     return true;
 }
 
@@ -291,8 +296,7 @@ bool fl__coord_uploading(struct fl_coord *c)
         return true;
     }
     if (fl__round_waiting(c) > 0) {
-        shorten_deadline(c);
-        return false;
+        return shorten_deadline(c);
     }
     if (fl__coord_backfill(c)) {
         return false;
@@ -348,8 +352,7 @@ void fl__coord_closed(struct fl_coord *c)
         uint32_t client = r->parts[i].client;
         bool untold =
             fl__part_waiting(c, i) || (r->parts[i].state == FL_PART_EMPTY &&
-                                       (c->clients.live[client].accepted_round != r->round ||
-                                        c->clients.live[client].accepted_attempt != r->attempt));
+                                       !fl__coord_was_accepted(c, client, r->round, r->attempt));
 
         if (untold && c->clients.live[client].connected) {
             (void)fl__coord_tell(c, FL_EFF_DISMISSED, client);

@@ -159,23 +159,32 @@ static void fill_parts(struct fl_coord *c, const uint32_t *chosen)
     r->count[FL_PART_SELECTED] = r->n;
 }
 
-static void plan_all(struct fl_coord *c)
+static bool plan_all(struct fl_coord *c)
 {
     uint32_t i;
 
+    if (fl__coord_has_feedback(c)) {
+        return true;
+    }
     for (i = 0; i < c->round.n; i++) {
         c->clients.who[i] = i;
     }
-    fl__round_plan(c, c->clients.who, c->round.n, false);
+    return fl__round_plan(c, c->clients.who, c->round.n, false);
+}
+
+size_t fl__coord_count(const struct fl_coord *c)
+{
+    const struct fl_strategy *s = c->conf.strategy;
+    double gamma = s->fraction->at(s->options[FL_SLOT_FRACTION], c->committed + 1);
+
+    return fl_fraction_count(gamma, fl__coord_population(c));
 }
 
 /* How many are asked: the fraction's K_t, and more of them when some are known to fail. */
 static size_t count_wanted(struct fl_coord *c, size_t *ret_ask)
 {
-    const struct fl_strategy *s = c->conf.strategy;
     size_t alive = c->clients.n_alive;
-    double gamma = s->fraction->at(s->options[FL_SLOT_FRACTION], c->committed + 1);
-    size_t want = fl_fraction_count(gamma, fl__coord_population(c));
+    size_t want = fl__coord_count(c);
     double ask;
 
     if (want > alive) {
@@ -188,35 +197,41 @@ static size_t count_wanted(struct fl_coord *c, size_t *ret_ask)
     return want;
 }
 
-bool fl__coord_select(struct fl_coord *c)
+/* Draw S_t and, when uploads need no feedback, plan them; false without memory. */
+static bool draw(struct fl_coord *c, size_t want, size_t ask)
 {
     const struct fl_strategy *s = c->conf.strategy;
-    struct fl_select_input in = {0};
+    struct fl_select_input in = {.want = ask};
     struct fl_rng rng;
-    size_t want;
-    size_t ask;
 
-    want = count_wanted(c, &ask);
-    if (fl__round_create(&c->round, ask, c->n_units) != FL_OK) {
+    fl__coord_ensure_scores(c);
+    in.n = gather_candidates(c);
+    in.scores = c->clients.scores;
+    in.samples = c->clients.samples;
+    fl_rng_key(&rng, c->conf.seed, FL_RNG_SELECT, c->committed + 1, c->attempt);
+    if (s->selection->pick(s->options[FL_SLOT_SELECTION], &in, &rng, c->clients.who) != FL_OK) {
+        return false;
+    }
+    fill_parts(c, c->clients.who);
+    c->round.want = want;
+    c->round.rec.started_ms = c->wall_ms;
+    return plan_all(c);
+}
+
+bool fl__coord_select(struct fl_coord *c)
+{
+    size_t ask;
+    size_t want = count_wanted(c, &ask);
+
+    if (fl__round_create(&c->round, ask, c->n_units) != FL_OK || !draw(c, want, ask)) {
+        fl__round_done(c);
         c->not_before_ms = fl__coord_after(c, fl__coord_backoff(c, 1));
         fl__coord_trace(c, "round %" PRIu64 ": no memory for %zu clients, put off",
                         c->committed + 1, ask);
         return false;
     }
-    fl__coord_ensure_scores(c);
-    in.n = gather_candidates(c);
-    in.scores = c->clients.scores;
-    in.samples = c->clients.samples;
-    in.want = ask;
-    fl_rng_key(&rng, c->conf.seed, FL_RNG_SELECT, c->committed + 1, c->attempt);
-    s->selection->pick(s->options[FL_SLOT_SELECTION], &in, &rng, c->clients.who);
-    fill_parts(c, c->clients.who);
-    c->round.want = want;
-    c->round.rec.started_ms = c->wall_ms;
-    if (!s->upload->needs_feedback) {
-        plan_all(c);
-    }
-    fl__coord_move(c, FL_PHASE_SELECTING, "%zu of %zu clients that are alive", ask, in.n);
+    fl__coord_move(c, FL_PHASE_SELECTING, "%zu of %zu clients that are alive", ask,
+                   c->clients.n_alive);
     persist_dirty(c);
     fl__coord_work(c, FL__WORK_SELECTION);
     return false;

@@ -67,6 +67,11 @@ static void why_idle(const struct fl_coord *c, uint64_t now_ms, char *out, size_
                        "round %" PRIu64 " is IDLE: %zu of %" PRIu32 " clients are here%s%s", round,
                        c->clients.n_alive, fl__coord_need(c), m->n > 0 ? ", known and away: " : "",
                        fl__names_text(&m->text));
+    } else if (now_ms < c->settle_ms && c->not_before_ms <= now_ms) {
+        missing_clients(c, m);
+        (void)snprintf(
+            out, size, "round %" PRIu64 " is IDLE: restarted, waiting %s for known clients: %s",
+            round, span(c, now_ms, c->settle_ms, until, sizeof(until)), fl__names_text(&m->text));
     } else {
         (void)snprintf(out, size,
                        "round %" PRIu64 " is IDLE: attempt %" PRIu32 " begins after %s (%s)", round,

@@ -1,0 +1,366 @@
+#include "tests/lib/coord_check.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum fact {
+    FACT_SELECTED, /* durable: the client is in the selection */
+    FACT_PLANNED,  /* durable: a plan asks it for units */
+    FACT_ACCEPTED, /* durable: its update, or that nothing is asked of it */
+    FACT_UPDATE,   /* durable: its update */
+    FACT_TOLD,     /* ACCEPTED was emitted in this life */
+    FACT_BAD       /* the aggregation blamed it */
+};
+
+struct check_fact {
+    enum fact what;
+    uint64_t round;
+    uint32_t attempt;
+    uint32_t client;
+};
+
+/* What becomes true when the work of this number is answered. */
+struct check_work {
+    uint64_t seq;
+    enum fl_effect_type type;
+    uint64_t round;
+    struct check_fact *facts;
+    size_t n;
+};
+
+FL_PRINTF(2, 3) static void fail(struct coord_check *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (c->broken[0] == '\0') {
+        va_start(ap, fmt);
+        (void)vsnprintf(c->broken, sizeof(c->broken), fmt, ap);
+        va_end(ap);
+    }
+}
+
+static void *grow(void *array, size_t *cap, size_t n, size_t size)
+{
+    void *grown = array;
+
+    if (n > *cap) {
+        *cap = 2 * n + 16;
+        grown = realloc(array, *cap * size);
+        if (grown == NULL) {
+            abort();
+        }
+    }
+    return grown;
+}
+
+static bool has(const struct coord_check *c, enum fact what, uint64_t round, uint32_t attempt,
+                uint32_t client)
+{
+    size_t i;
+
+    for (i = 0; i < c->n_facts; i++) {
+        const struct check_fact *f = &c->facts[i];
+
+        if (f->what == what && f->round == round && f->attempt == attempt && f->client == client) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add(struct coord_check *c, const struct check_fact *fact)
+{
+    if (!has(c, fact->what, fact->round, fact->attempt, fact->client)) {
+        c->facts = grow(c->facts, &c->cap_facts, c->n_facts + 1, sizeof(*c->facts));
+        c->facts[c->n_facts++] = *fact;
+    }
+}
+
+/* Forget what belongs to a life, or rounds long past, so that long runs stay fast. */
+static void drop(struct coord_check *c, bool life)
+{
+    size_t kept = 0;
+    size_t i;
+
+    for (i = 0; i < c->n_facts; i++) {
+        enum fact what = c->facts[i].what;
+        bool old = life ? what == FACT_TOLD || what == FACT_BAD : c->facts[i].round < c->committed;
+
+        if (!old) {
+            c->facts[kept++] = c->facts[i];
+        }
+    }
+    c->n_facts = kept;
+}
+
+static void drop_works(struct coord_check *c)
+{
+    size_t i;
+
+    for (i = 0; i < c->n_works; i++) {
+        free(c->works[i].facts);
+    }
+    c->n_works = 0;
+}
+
+void coord_check_init(struct coord_check *c)
+{
+    *c = (struct coord_check){.committed = 0};
+}
+
+void coord_check_done(struct coord_check *c)
+{
+    drop_works(c);
+    free(c->works);
+    free(c->facts);
+    *c = (struct coord_check){.committed = 0};
+}
+
+/* What a stored part says about its client. */
+static size_t facts_of(const struct fl_part_rec *part, bool plan, struct check_fact out[3])
+{
+    size_t n = 0;
+
+    out[n++].what = FACT_SELECTED;
+    if (plan && part->state == FL_PART_PLANNED) {
+        out[n++].what = FACT_PLANNED;
+    }
+    if (part->state == FL_PART_EMPTY) {
+        out[n++].what = FACT_ACCEPTED;
+    }
+    if (part->state == FL_PART_ACCEPTED) {
+        out[n++].what = FACT_ACCEPTED;
+        out[n++].what = FACT_UPDATE;
+    }
+    return n;
+}
+
+static void take_part(struct coord_check *c, const struct fl_part_rec *part, uint64_t round,
+                      uint32_t attempt)
+{
+    struct check_fact f[3];
+    size_t n = facts_of(part, true, f);
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        f[i].round = round;
+        f[i].attempt = attempt;
+        f[i].client = part->client;
+        add(c, &f[i]);
+    }
+}
+
+void coord_check_resume(struct coord_check *c, const struct fl_coord_resume *resume)
+{
+    size_t i;
+
+    drop_works(c);
+    drop(c, true);
+    c->last_seq = 0;
+    /* A commit may have become durable without us hearing of it. */
+    if (resume->committed < c->committed || resume->committed > c->committed + 1) {
+        fail(c, "the persisted round went from %" PRIu64 " to %" PRIu64, c->committed,
+             resume->committed);
+    }
+    c->n_committed += resume->committed > c->committed;
+    c->committed = resume->committed;
+    for (i = 0; i < resume->n_parts; i++) {
+        take_part(c, &resume->parts[i], resume->open_round, resume->open_attempt);
+    }
+}
+
+static void note_work(struct coord_check *c, const struct fl_effect *e)
+{
+    struct check_work *w;
+    size_t i;
+
+    if (e->seq <= c->last_seq) {
+        fail(c, "work number %" PRIu64 " after %" PRIu64, e->seq, c->last_seq);
+    }
+    c->last_seq = e->seq;
+    c->works = grow(c->works, &c->cap_works, c->n_works + 1, sizeof(*c->works));
+    w = &c->works[c->n_works++];
+    *w = (struct check_work){.seq = e->seq, .type = e->type, .round = e->round};
+    if (e->type != FL_EFF_PERSIST_SELECTION && e->type != FL_EFF_PERSIST_PLAN &&
+        e->type != FL_EFF_PERSIST_UPDATE)
+    {
+        return;
+    }
+    w->facts = calloc(3 * e->n_parts + 1, sizeof(*w->facts));
+    if (w->facts == NULL) {
+        abort();
+    }
+    for (i = 0; i < e->n_parts; i++) {
+        size_t first = w->n;
+
+        w->n += facts_of(&e->parts[i], e->type == FL_EFF_PERSIST_PLAN, &w->facts[first]);
+        for (; first < w->n; first++) {
+            w->facts[first].round = e->round;
+            w->facts[first].attempt = e->attempt;
+            w->facts[first].client = e->parts[i].client;
+        }
+    }
+}
+
+static bool take_work(struct coord_check *c, uint64_t seq, struct check_work *ret)
+{
+    size_t i;
+
+    for (i = 0; i < c->n_works; i++) {
+        if (c->works[i].seq == seq) {
+            *ret = c->works[i];
+            c->n_works--;
+            (void)memmove(&c->works[i], &c->works[i + 1], (c->n_works - i) * sizeof(*c->works));
+            return true;
+        }
+    }
+    return false;
+}
+
+static void commit(struct coord_check *c, uint64_t round)
+{
+    if (round != c->committed + 1) {
+        fail(c, "round %" PRIu64 " is committed after %" PRIu64, round, c->committed);
+    }
+    c->committed = round;
+    c->n_committed++;
+    drop(c, false);
+}
+
+void coord_check_event(struct coord_check *c, const struct fl_event *ev)
+{
+    struct check_work w;
+    struct check_fact bad = {.what = FACT_BAD};
+    size_t i;
+
+    if (ev->type == FL_EV_WORK_FAILED) {
+        if (take_work(c, ev->u.failed_work.seq, &w)) {
+            if (w.type == FL_EFF_AGGREGATE) {
+                bad.round = w.round;
+                bad.client = ev->u.failed_work.client;
+                add(c, &bad);
+            }
+            free(w.facts);
+        }
+        return;
+    }
+    if ((ev->type == FL_EV_PERSISTED || ev->type == FL_EV_COMMITTED) && take_work(c, ev->u.seq, &w))
+    {
+        for (i = 0; i < w.n; i++) {
+            add(c, &w.facts[i]);
+        }
+        if (ev->type == FL_EV_COMMITTED && w.type == FL_EFF_COMMIT) {
+            commit(c, w.round);
+        }
+        free(w.facts);
+    }
+}
+
+static void check_aggregate(struct coord_check *c, const struct fl_coord *coord,
+                            const struct fl_effect *e)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < e->n_parts; i++) {
+        const char *name = fl_coord_client(coord, e->parts[i].client)->name;
+
+        if (!has(c, FACT_UPDATE, e->round, e->attempt, e->parts[i].client)) {
+            fail(c, "'%s' is aggregated but not durable", name);
+        }
+        if (i > 0 && strcmp(fl_coord_client(coord, e->parts[i - 1].client)->name, name) >= 0) {
+            fail(c, "'%s' is not in client order", name);
+        }
+    }
+    for (i = 0; i < c->n_facts; i++) {
+        const struct check_fact *f = &c->facts[i];
+
+        n += f->what == FACT_UPDATE && f->round == e->round && f->attempt == e->attempt &&
+             !has(c, FACT_BAD, e->round, 0, f->client);
+    }
+    if (n != e->n_parts) {
+        fail(c, "%zu updates are durable, %zu are aggregated", n, e->n_parts);
+    }
+}
+
+static void check_effect(struct coord_check *c, const struct fl_coord *coord,
+                         const struct fl_effect *e)
+{
+    struct check_fact told = {FACT_TOLD, e->round, e->attempt, e->client};
+
+    switch (e->type) {
+    case FL_EFF_TASK:
+        if (!has(c, FACT_SELECTED, e->round, e->attempt, e->client)) {
+            fail(c, "TASK to %" PRIu32 " before its selection is durable", e->client);
+        }
+        break;
+    case FL_EFF_PLAN:
+        if (!has(c, FACT_PLANNED, e->round, e->attempt, e->client)) {
+            fail(c, "PLAN to %" PRIu32 " before it is durable", e->client);
+        }
+        break;
+    case FL_EFF_ACCEPTED:
+        /* Facts of rounds before the newest are forgotten; so are promises about them. */
+        if (e->round >= c->committed && !has(c, FACT_ACCEPTED, e->round, e->attempt, e->client)) {
+            fail(c, "ACCEPTED to %" PRIu32 " before it is durable", e->client);
+        }
+        add(c, &told);
+        break;
+    case FL_EFF_DISMISSED:
+        if (has(c, FACT_TOLD, e->round, e->attempt, e->client)) {
+            fail(c, "DISMISSED to %" PRIu32 " after ACCEPTED", e->client);
+        }
+        break;
+    case FL_EFF_AGGREGATE:
+        check_aggregate(c, coord, e);
+        note_work(c, e);
+        break;
+    case FL_EFF_PERSIST_CLIENT:
+    case FL_EFF_PERSIST_SELECTION:
+    case FL_EFF_PERSIST_PLAN:
+    case FL_EFF_PERSIST_UPDATE:
+    case FL_EFF_EVALUATE:
+        note_work(c, e);
+        break;
+    case FL_EFF_COMMIT:
+        if (e->record->round != c->committed + 1) {
+            fail(c, "COMMIT of %" PRIu64 " after %" PRIu64, e->record->round, c->committed);
+        }
+        note_work(c, e);
+        break;
+    case FL_EFF_REJECTED:
+    case FL_EFF_EVALUATE_CLIENT:
+    case FL_EFF_DRAIN_CLIENTS:
+    case FL_EFF_CLIENT_ID:
+    case FL_EFF_ROUND_OPEN:
+    case FL_EFF_ROUND_CLOSED:
+    case FL_EFF_FINISHED:
+        break;
+    case FL_EFF_TRACE:
+        if (e->text == NULL || strstr(e->text, "no room") != NULL) {
+            fail(c, "a trace line has no text");
+        }
+        break;
+    }
+}
+
+void coord_check_effects(struct coord_check *c, const struct fl_coord *coord,
+                         const struct fl_event *ev, const struct fl_effects *effects)
+{
+    uint64_t due = fl_coord_deadline(coord);
+    size_t i;
+
+    for (i = 0; i < effects->n; i++) {
+        check_effect(c, coord, &effects->list[i]);
+    }
+    if (due <= ev->now_ms) {
+        fail(c, "the deadline %" PRIu64 " is not after now, %" PRIu64, due, ev->now_ms);
+    }
+    if (fl_coord_committed(coord) != c->committed) {
+        fail(c, "committed is %" PRIu64 ", durable is %" PRIu64, fl_coord_committed(coord),
+             c->committed);
+    }
+}

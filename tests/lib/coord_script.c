@@ -1,0 +1,446 @@
+#include "tests/lib/coord_script.h"
+
+#include <check.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct fl_layout *make_layout(void)
+{
+    struct fl_layout *layout = NULL;
+    size_t four = 4;
+    size_t six = 6;
+    size_t two = 2;
+
+    ck_assert_int_eq(fl_layout_create(&layout), FL_OK);
+    ck_assert_int_eq(fl_layout_add(layout, "a", "a.weight", &four, 1, false, NULL), FL_OK);
+    ck_assert_int_eq(fl_layout_add(layout, "b", "b.weight", &six, 1, false, NULL), FL_OK);
+    ck_assert_int_eq(fl_layout_add(layout, "b", "b.mean", &two, 1, true, NULL), FL_OK);
+    ck_assert_int_eq(fl_layout_add(layout, "c", "c.weight", &two, 1, false, NULL), FL_OK);
+    ck_assert_int_eq(fl_layout_finish(layout, NULL), FL_OK);
+    return layout;
+}
+
+struct script *script_new(const char *preset)
+{
+    struct script *s = calloc(1, sizeof(*s));
+    struct fl_err err = {0};
+
+    ck_assert_ptr_nonnull(s);
+    s->layout = make_layout();
+    ck_assert_msg(fl_strategy_create(preset, &s->strategy, &err) == FL_OK, "%s", err.msg);
+    s->conf = (struct fl_coord_conf){
+        .seed = 1,
+        .start_clients = 1,
+        .min_clients = 1,
+        .min_responders = 1,
+        .over_selection = 1.0,
+        .train_ms = 1000,
+        .upload_ms = 1000,
+        .evaluate_ms = 1000,
+        .lost_grace_ms = 100,
+        .retry_ms = 50,
+        .learning_rate = 0.5,
+        .learning_rate_decay = 1.0,
+        .strategy = s->strategy,
+        .layout = s->layout,
+    };
+    s->accuracy = 0.5;
+    s->loss = 1.0;
+    fl_buf_init(&s->log, 64u << 20);
+    coord_check_init(&s->check);
+    return s;
+}
+
+void script_free(struct script *s)
+{
+    fl_coord_free(s->coord);
+    fl_strategy_free(s->strategy);
+    fl_layout_free(s->layout);
+    fl_buf_done(&s->log);
+    coord_check_done(&s->check);
+    free(s);
+}
+
+void script_option(struct script *s, enum fl_slot slot, const char *name, const char *value)
+{
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_options_set(s->strategy->options[slot], name, value, &err) == FL_OK, "%s",
+                  err.msg);
+}
+
+void script_create(struct script *s, const struct fl_coord_resume *resume)
+{
+    static const struct fl_coord_resume nothing = {.committed = 0};
+    struct fl_err err = {0};
+
+    fl_coord_free(s->coord);
+    s->coord = NULL;
+    s->n_works = 0;
+    ck_assert_msg(fl_coord_create(&s->conf, resume, &s->coord, &err) == FL_OK, "%s", err.msg);
+    coord_check_resume(&s->check, resume != NULL ? resume : &nothing);
+}
+
+static const char *name_of(const struct script *s, uint32_t client)
+{
+    const struct fl_client_rec *rec = fl_coord_client(s->coord, client);
+
+    return rec != NULL ? rec->name : "*";
+}
+
+FL_PRINTF(2, 3) static void put(struct script *s, const char *fmt, ...)
+{
+    char text[4096];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    ck_assert_int_eq(fl_buf_printf(&s->log, "%s", text), FL_OK);
+}
+
+static void put_units(struct script *s, const uint8_t *units)
+{
+    if (units != NULL) {
+        put(s, " units %d%d%d", units[0], units[1], units[2]);
+    }
+}
+
+static void put_parts(struct script *s, const struct fl_effect *e)
+{
+    size_t i;
+
+    for (i = 0; i < e->n_parts; i++) {
+        const struct fl_part_rec *p = &e->parts[i];
+
+        put(s, " %s:%s", name_of(s, p->client), fl_part_state_name(p->state));
+        if (p->units != NULL) {
+            put(s, ":%d%d%d", p->units[0], p->units[1], p->units[2]);
+        }
+    }
+}
+
+static void put_work(struct script *s, const struct fl_effect *e, const char *what)
+{
+    put(s, "#%" PRIu64 " %s %" PRIu64 ".%" PRIu32, e->seq, what, e->round, e->attempt);
+    put_parts(s, e);
+    if (e->want_distance) {
+        put(s, " with distances");
+    }
+}
+
+static void put_tell(struct script *s, const struct fl_effect *e, const char *what)
+{
+    put(s, "%s %s %" PRIu64 ".%" PRIu32, name_of(s, e->client), what, e->round, e->attempt);
+    put_units(s, e->units);
+    if (e->deadline_ms > 0) {
+        put(s, " within %" PRIu64, e->deadline_ms);
+    }
+    if (e->text != NULL) {
+        put(s, " (%s)", e->text);
+    }
+}
+
+static void put_effect(struct script *s, const struct fl_effect *e)
+{
+    put(s, "[%5" PRIu64 "] ", s->now);
+    switch (e->type) {
+    case FL_EFF_TASK:
+        put_tell(s, e, "TASK");
+        break;
+    case FL_EFF_PLAN:
+        put_tell(s, e, "PLAN");
+        break;
+    case FL_EFF_ACCEPTED:
+        put_tell(s, e, "ACCEPTED");
+        break;
+    case FL_EFF_REJECTED:
+        put_tell(s, e, "REJECTED");
+        break;
+    case FL_EFF_DISMISSED:
+        put_tell(s, e, "DISMISSED");
+        break;
+    case FL_EFF_EVALUATE_CLIENT:
+        put_tell(s, e, "EVALUATE");
+        break;
+    case FL_EFF_DRAIN_CLIENTS:
+        put_tell(s, e, "DRAIN");
+        break;
+    case FL_EFF_CLIENT_ID:
+        put(s, "%s is client %" PRIu32, name_of(s, e->client), e->client);
+        break;
+    case FL_EFF_PERSIST_CLIENT:
+        put(s, "#%" PRIu64 " persist client %s", e->seq, name_of(s, e->client));
+        break;
+    case FL_EFF_PERSIST_SELECTION:
+        put_work(s, e, "persist selection");
+        break;
+    case FL_EFF_PERSIST_PLAN:
+        put_work(s, e, "persist plan");
+        break;
+    case FL_EFF_PERSIST_UPDATE:
+        put_work(s, e, "persist update");
+        break;
+    case FL_EFF_AGGREGATE:
+        put_work(s, e, "aggregate");
+        break;
+    case FL_EFF_EVALUATE:
+        put_work(s, e, "evaluate");
+        break;
+    case FL_EFF_COMMIT:
+        put_work(s, e, "commit");
+        break;
+    case FL_EFF_ROUND_OPEN:
+        put(s, "open %" PRIu64 ".%" PRIu32, e->round, e->attempt);
+        break;
+    case FL_EFF_ROUND_CLOSED:
+        put(s, "closed %" PRIu64 ".%" PRIu32, e->round, e->attempt);
+        break;
+    case FL_EFF_TRACE:
+        put(s, "- %s", e->text);
+        break;
+    case FL_EFF_FINISHED:
+        put(s, "FINISHED");
+        break;
+    }
+    put(s, "\n");
+}
+
+static void keep_work(struct script *s, const struct fl_effect *e)
+{
+    if (e->seq != 0) {
+        ck_assert_uint_lt(s->n_works, SCRIPT_WORKS);
+        s->works[s->n_works++] = (struct script_work){e->type, e->seq, e->n_parts};
+    }
+    if (e->type == FL_EFF_COMMIT) {
+        s->record = *e->record;
+    }
+}
+
+static void step(struct script *s, struct fl_event *ev)
+{
+    struct fl_effects effects;
+    size_t i;
+
+    ev->now_ms = s->now;
+    ev->wall_ms = 1000000 + s->now;
+    coord_check_event(&s->check, ev);
+    ck_assert_int_eq((s->take != NULL ? s->take : fl_coord_step)(s->coord, ev, &effects), FL_OK);
+    for (i = 0; i < effects.n; i++) {
+        if (!s->quiet) {
+            put_effect(s, &effects.list[i]);
+        }
+        keep_work(s, &effects.list[i]);
+    }
+    coord_check_effects(&s->check, s->coord, ev, &effects);
+    ck_assert_msg(s->check.broken[0] == '\0', "%s", s->check.broken);
+}
+
+void script_step(struct script *s, struct fl_event *ev)
+{
+    step(s, ev);
+    if (!s->manual) {
+        script_answer_all(s);
+    }
+}
+
+static struct script_work take_work(struct script *s)
+{
+    struct script_work w = s->works[0];
+
+    ck_assert_uint_gt(s->n_works, 0);
+    s->n_works--;
+    (void)memmove(&s->works[0], &s->works[1], s->n_works * sizeof(s->works[0]));
+    return w;
+}
+
+void script_answer(struct script *s)
+{
+    struct script_work w = take_work(s);
+    struct fl_event ev = {.type = FL_EV_PERSISTED};
+    double *distance = calloc(w.n_parts + 1, sizeof(*distance));
+    size_t i;
+
+    ck_assert_ptr_nonnull(distance);
+    if (w.type == FL_EFF_AGGREGATE) {
+        ev.type = FL_EV_AGGREGATED;
+        ev.u.aggregated.seq = w.seq;
+        for (i = 0; i < w.n_parts; i++) {
+            distance[i] = 1.0 + (double)i;
+        }
+        ev.u.aggregated.distance = distance;
+    } else if (w.type == FL_EFF_EVALUATE) {
+        ev.type = FL_EV_EVALUATED;
+        ev.u.evaluated.seq = w.seq;
+        ev.u.evaluated.accuracy = s->accuracy;
+        ev.u.evaluated.loss = s->loss;
+    } else {
+        ev.type = w.type == FL_EFF_COMMIT ? FL_EV_COMMITTED : FL_EV_PERSISTED;
+        ev.u.seq = w.seq;
+    }
+    step(s, &ev);
+    free(distance);
+}
+
+void script_answer_all(struct script *s)
+{
+    while (s->n_works > 0) {
+        script_answer(s);
+    }
+}
+
+void script_fail(struct script *s, int code, const char *reason, uint32_t client)
+{
+    struct script_work w = take_work(s);
+    struct fl_event ev = {.type = FL_EV_WORK_FAILED};
+
+    ev.u.failed_work.seq = w.seq;
+    ev.u.failed_work.code = code;
+    ev.u.failed_work.reason = reason;
+    ev.u.failed_work.client = client;
+    step(s, &ev);
+}
+
+uint32_t script_id(const struct script *s, const char *name)
+{
+    uint32_t i;
+
+    for (i = 0; i < fl_coord_clients(s->coord); i++) {
+        if (strcmp(fl_coord_client(s->coord, i)->name, name) == 0) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+void script_start(struct script *s)
+{
+    script_simple(s, FL_EV_START);
+}
+
+void script_simple(struct script *s, enum fl_event_type type)
+{
+    struct fl_event ev = {.type = type};
+
+    script_step(s, &ev);
+}
+
+void script_join(struct script *s, const char *name, uint64_t samples)
+{
+    struct fl_event ev = {.type = FL_EV_CLIENT_JOINED};
+
+    ev.u.joined.name = name;
+    ev.u.joined.agent = "script 1";
+    ev.u.joined.samples = samples;
+    ev.u.joined.evaluation_samples = samples / 10;
+    script_step(s, &ev);
+}
+
+void script_lost(struct script *s, const char *name)
+{
+    struct fl_event ev = {.type = FL_EV_CLIENT_LOST};
+
+    ev.u.client = script_id(s, name);
+    script_step(s, &ev);
+}
+
+void script_report_of(struct script *s, const char *name, uint64_t round, uint32_t attempt,
+                      uint64_t samples, double loss, const float *d, size_t n)
+{
+    struct fl_event ev = {.type = FL_EV_REPORT};
+
+    ev.u.report.client = script_id(s, name);
+    ev.u.report.round = round;
+    ev.u.report.attempt = attempt;
+    ev.u.report.samples = samples;
+    ev.u.report.steps = 5;
+    ev.u.report.train_loss = loss;
+    ev.u.report.divergence = d;
+    ev.u.report.n_divergence = n;
+    script_step(s, &ev);
+}
+
+void script_report(struct script *s, const char *name, const float *d)
+{
+    uint32_t id = script_id(s, name);
+
+    script_report_of(s, name, fl_coord_round(s->coord), fl_coord_attempt(s->coord),
+                     fl_coord_client(s->coord, id)->samples, 2.0, d, d != NULL ? SCRIPT_UNITS : 0);
+}
+
+void script_stored(struct script *s, const char *name)
+{
+    struct fl_event ev = {.type = FL_EV_UPLOAD_STORED};
+    const uint8_t *units = NULL;
+    size_t l;
+
+    ev.u.upload.client = script_id(s, name);
+    ev.u.upload.round = fl_coord_round(s->coord);
+    ev.u.upload.attempt = fl_coord_attempt(s->coord);
+    if (fl_coord_may_push(s->coord, ev.u.upload.client, ev.u.upload.round, ev.u.upload.attempt,
+                          &units, NULL) == FL_OK)
+    {
+        for (l = 0; l < SCRIPT_UNITS; l++) {
+            ev.u.upload.bytes += units[l] != 0 ? 4 * fl_layout_unit(s->layout, l)->count : 0;
+        }
+    }
+    script_step(s, &ev);
+}
+
+void script_invalid(struct script *s, const char *name, const char *reason)
+{
+    struct fl_event ev = {.type = FL_EV_UPLOAD_INVALID};
+
+    ev.u.upload.client = script_id(s, name);
+    ev.u.upload.round = fl_coord_round(s->coord);
+    ev.u.upload.attempt = fl_coord_attempt(s->coord);
+    ev.u.upload.reason = reason;
+    script_step(s, &ev);
+}
+
+void script_failed(struct script *s, const char *name, const char *reason)
+{
+    struct fl_event ev = {.type = FL_EV_CLIENT_FAILED};
+
+    ev.u.failed.client = script_id(s, name);
+    ev.u.failed.round = fl_coord_round(s->coord);
+    ev.u.failed.attempt = fl_coord_attempt(s->coord);
+    ev.u.failed.reason = reason;
+    script_step(s, &ev);
+}
+
+void script_run_to(struct script *s, uint64_t now)
+{
+    while (fl_coord_deadline(s->coord) <= now) {
+        s->now = fl_coord_deadline(s->coord);
+        script_simple(s, FL_EV_TICK);
+    }
+    s->now = now;
+}
+
+void script_forget(struct script *s)
+{
+    fl_buf_clear(&s->log);
+}
+
+void script_expect(struct script *s, const char *text)
+{
+    ck_assert_int_eq(fl_buf_add(&s->log, "", 1), FL_OK);
+    if (strcmp((const char *)s->log.data, text) != 0) {
+        ck_abort_msg("it went like this:\n%s\nexpected was:\n%s", (const char *)s->log.data, text);
+    }
+    fl_buf_clear(&s->log);
+}
+
+void script_why(struct script *s, const char *text)
+{
+    const char *missing[4];
+    char out[512];
+    size_t n = 0;
+
+    fl_coord_why(s->coord, s->now, out, sizeof(out), missing, 4, &n);
+    ck_assert_str_eq(out, text);
+}

@@ -1,0 +1,77 @@
+#ifndef FL_LIB_COORD_SCRIPT_H
+#define FL_LIB_COORD_SCRIPT_H
+
+/*
+ * Drive a coordinator by hand and read what it does as text: one line per effect, virtual
+ * time in front. Works (persist, aggregate, …) are answered at once and in order unless
+ * `manual` is set.
+ *
+ * The model has the units a (4 floats), b (6, and 2 buffers) and c (2): 14 floats, 56
+ * bytes; the whole of a unit is 16, 32 and 8 bytes.
+ */
+
+#include "libfl/base/buf.h"
+#include "tests/lib/coord_check.h"
+
+#define SCRIPT_UNITS 3
+#define SCRIPT_WORKS 4096
+
+struct script_work {
+    enum fl_effect_type type;
+    uint64_t seq;
+    size_t n_parts;
+};
+
+struct script {
+    struct fl_coord_conf conf;
+    struct fl_strategy *strategy;
+    struct fl_layout *layout;
+    struct fl_coord *coord;
+    uint64_t now;
+    bool manual;
+    bool quiet; /* nothing is written down */
+    /* In place of fl_coord_step(); NULL: that. */
+    int (*take)(struct fl_coord *coord, const struct fl_event *ev, struct fl_effects *ret);
+    struct fl_buf log;
+    struct script_work works[SCRIPT_WORKS];
+    size_t n_works;
+    double accuracy, loss;
+    struct fl_round_rec record; /* of the last COMMIT */
+    struct coord_check check;
+};
+
+/* Defaults: seed 1, no end, all clients of a full fraction, deadlines of 1000 ms. */
+struct script *script_new(const char *preset);
+void script_free(struct script *s);
+void script_option(struct script *s, enum fl_slot slot, const char *name, const char *value);
+/* Make the coordinator (script_new() leaves that open, so that `conf` can be set) and start. */
+void script_create(struct script *s, const struct fl_coord_resume *resume);
+void script_start(struct script *s);
+
+/* One event, with the time and checks put in. */
+void script_step(struct script *s, struct fl_event *ev);
+uint32_t script_id(const struct script *s, const char *name);
+void script_join(struct script *s, const char *name, uint64_t samples);
+void script_lost(struct script *s, const char *name);
+/* A report for the open round; d: [3] or NULL. */
+void script_report(struct script *s, const char *name, const float *d);
+void script_report_of(struct script *s, const char *name, uint64_t round, uint32_t attempt,
+                      uint64_t samples, double loss, const float *d, size_t n);
+/* The client's grant is on disk; bytes follow from the grant. */
+void script_stored(struct script *s, const char *name);
+void script_invalid(struct script *s, const char *name, const char *reason);
+void script_failed(struct script *s, const char *name, const char *reason);
+void script_simple(struct script *s, enum fl_event_type type);
+/* Let time pass, with a TICK at every deadline. */
+void script_run_to(struct script *s, uint64_t now);
+/* Answer the oldest work, or let it fail. */
+void script_answer(struct script *s);
+void script_answer_all(struct script *s);
+void script_fail(struct script *s, int code, const char *reason, uint32_t client);
+/* What happened since the last call must read like this. */
+void script_expect(struct script *s, const char *text);
+void script_forget(struct script *s);
+/* fl_coord_why() must say this. */
+void script_why(struct script *s, const char *text);
+
+#endif

@@ -1,0 +1,657 @@
+/*
+ * The coordinator told as stories: what happens is compared word for word, so each test is
+ * also a description. `[time] client COMMAND round.attempt`; `#n` is a piece of work;
+ * `- ` a trace line.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/lib/coord_script.h"
+
+static const float high_in_bc[] = {1, 2, 3};
+static const float high_in_a[] = {3, 1, 1};
+static const float still[] = {0, 0, 0};
+
+/* FedLDF where one client uploads each unit. */
+static struct script *ldf(void)
+{
+    struct script *s = script_new("fedldf");
+
+    script_option(s, FL_SLOT_UPLOAD, "n", "1");
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    return s;
+}
+
+static struct script *fedavg(void)
+{
+    struct script *s = script_new("fedavg");
+
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    return s;
+}
+
+/* Two clients, started, and nothing on record of that. */
+static void two(struct script *s)
+{
+    s->conf.start_clients = 2;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 300);
+    script_join(s, "b", 100);
+    script_forget(s);
+}
+
+START_TEST(a_round_with_feedback_reports_plans_and_uploads)
+{
+    struct script *s = ldf();
+
+    s->conf.start_clients = 3;
+    s->conf.rounds = 1;
+    s->conf.evaluate_every = 1;
+    s->conf.evaluate_server = true;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "b", 100);
+    script_join(s, "a", 300);
+    s->now = 10;
+    script_join(s, "c", 100);
+    s->now = 20;
+    script_report(s, "a", high_in_bc);
+    script_report(s, "c", still);
+    script_report(s, "b", high_in_a);
+    s->now = 30;
+    script_stored(s, "b");
+    script_stored(s, "a");
+    script_expect(
+        s,
+        "[    0] - client 'b' is new, 100 samples\n"
+        "[    0] #1 persist client b\n"
+        "[    0] b is client 0\n"
+        "[    0] - client 'a' is new, 300 samples\n"
+        "[    0] #2 persist client a\n"
+        "[    0] a is client 1\n"
+        "[   10] - client 'c' is new, 100 samples\n"
+        "[   10] #3 persist client c\n"
+        "[   10] c is client 2\n"
+        "[   10] - round 1 attempt 1: IDLE -> SELECTING, 3 of 3 clients that are alive\n"
+        "[   10] #4 persist selection 1.1 a:selected b:selected c:selected\n"
+        "[   10] - round 1 attempt 1: SELECTING -> TRAINING, 3 clients have 1000 ms\n"
+        "[   10] open 1.1\n"
+        "[   10] a TASK 1.1 within 1000\n"
+        "[   10] b TASK 1.1 within 1000\n"
+        "[   10] c TASK 1.1 within 1000\n"
+        "[   20] - round 1 attempt 1: TRAINING -> PLANNING, 3 of 3 reports\n"
+        "[   20] #5 persist plan 1.1 a:planned:011 b:planned:100 c:empty:000\n"
+        "[   20] - round 1 attempt 1: PLANNING -> UPLOADING, 2 clients have 1000 ms, 1 send "
+        "nothing\n"
+        "[   20] a PLAN 1.1 units 011\n"
+        "[   20] b PLAN 1.1 units 100\n"
+        "[   20] c ACCEPTED 1.1\n"
+        "[   30] #6 persist update 1.1 b:accepted:100\n"
+        "[   30] b ACCEPTED 1.1\n"
+        "[   30] #7 persist update 1.1 a:accepted:011\n"
+        "[   30] a ACCEPTED 1.1\n"
+        "[   30] - round 1 attempt 1: UPLOADING -> AGGREGATING, 2 updates of 3 responders\n"
+        "[   30] #8 aggregate 1.1 a:accepted:011 b:accepted:100\n"
+        "[   30] - round 1 attempt 1: AGGREGATING -> EVALUATING, server, 0 clients\n"
+        "[   30] #9 evaluate 1.1\n"
+        "[   30] - round 1: accuracy 0.5000, loss 1.0000\n"
+        "[   30] - round 1 attempt 1: EVALUATING -> COMMITTING, loss 2.0000, 92 of 168 bytes up\n"
+        "[   30] #10 commit 1.1\n"
+        "[   30] closed 1.1\n"
+        "[   30] - round 1 attempt 1: COMMITTING -> IDLE, committed with 3 of 3 clients\n"
+        "[   30] * DRAIN 2.1 (all rounds are done)\n"
+        "[   30] - round 2 attempt 1: IDLE -> DRAINING, all rounds are done\n"
+        "[   30] - round 2 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
+        "[   30] FINISHED\n");
+    ck_assert_uint_eq(s->record.uplink_bytes, 56 + 3 * 12);
+    ck_assert_uint_eq(s->record.uplink_bytes_full, 3 * 56);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(without_feedback_the_task_carries_the_plan)
+{
+    struct script *s = fedavg();
+
+    s->conf.rounds = 1;
+    two(s);
+    script_run_to(s, 10);
+    /* Report and upload travel on two streams: the upload may be first. */
+    script_stored(s, "b");
+    script_report(s, "b", NULL);
+    script_report(s, "a", NULL);
+    script_stored(s, "a");
+    script_expect(
+        s,
+        "[   10] #4 persist update 1.1 b:accepted:111\n"
+        "[   10] b ACCEPTED 1.1\n"
+        "[   10] - round 1 attempt 1: TRAINING -> UPLOADING, 2 of 2 reports, 1 accepted\n"
+        "[   10] #5 persist update 1.1 a:accepted:111\n"
+        "[   10] a ACCEPTED 1.1\n"
+        "[   10] - round 1 attempt 1: UPLOADING -> AGGREGATING, 2 updates of 2 responders\n"
+        "[   10] #6 aggregate 1.1 a:accepted:111 b:accepted:111\n"
+        "[   10] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 112 of 112 bytes up\n"
+        "[   10] #7 commit 1.1\n"
+        "[   10] closed 1.1\n"
+        "[   10] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 2 clients\n"
+        "[   10] * DRAIN 2.1 (all rounds are done)\n"
+        "[   10] - round 2 attempt 1: IDLE -> DRAINING, all rounds are done\n"
+        "[   10] - round 2 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
+        "[   10] FINISHED\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(nothing_is_promised_before_it_is_on_disk)
+{
+    struct script *s = ldf();
+
+    s->manual = true;
+    s->conf.rounds = 1;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 100);
+    script_expect(s,
+                  "[    0] - client 'a' is new, 100 samples\n"
+                  "[    0] #1 persist client a\n"
+                  "[    0] a is client 0\n"
+                  "[    0] - round 1 attempt 1: IDLE -> SELECTING, 1 of 1 clients that are alive\n"
+                  "[    0] #2 persist selection 1.1 a:selected\n");
+    script_answer_all(s);
+    script_expect(s, "[    0] - round 1 attempt 1: SELECTING -> TRAINING, 1 clients have 1000 ms\n"
+                     "[    0] open 1.1\n"
+                     "[    0] a TASK 1.1 within 1000\n");
+    script_report(s, "a", high_in_a);
+    script_expect(s, "[    0] - round 1 attempt 1: TRAINING -> PLANNING, 1 of 1 reports\n"
+                     "[    0] #3 persist plan 1.1 a:planned:111\n");
+    script_answer(s);
+    script_expect(s, "[    0] - round 1 attempt 1: PLANNING -> UPLOADING, 1 clients have 1000 ms, "
+                     "0 send nothing\n"
+                     "[    0] a PLAN 1.1 units 111\n");
+    script_stored(s, "a");
+    script_expect(s, "[    0] #4 persist update 1.1 a:accepted:111\n");
+    script_answer(s);
+    script_expect(
+        s, "[    0] a ACCEPTED 1.1\n"
+           "[    0] - round 1 attempt 1: UPLOADING -> AGGREGATING, 1 updates of 1 responders\n"
+           "[    0] #5 aggregate 1.1 a:accepted:111\n");
+    script_answer(s);
+    script_expect(
+        s,
+        "[    0] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 68 of 56 bytes up\n"
+        "[    0] #6 commit 1.1\n");
+    script_answer(s);
+    script_expect(s,
+                  "[    0] closed 1.1\n"
+                  "[    0] - round 1 attempt 1: COMMITTING -> IDLE, committed with 1 of 1 clients\n"
+                  "[    0] * DRAIN 2.1 (all rounds are done)\n"
+                  "[    0] - round 2 attempt 1: IDLE -> DRAINING, all rounds are done\n"
+                  "[    0] - round 2 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
+                  "[    0] FINISHED\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_client_that_comes_back_in_time_goes_on_where_it_was)
+{
+    struct script *s = ldf();
+
+    two(s);
+    script_lost(s, "a");
+    script_run_to(s, 50);
+    script_join(s, "a", 300); /* before its report: the same task again */
+    script_report(s, "b", high_in_a);
+    script_report(s, "a", high_in_bc);
+    script_lost(s, "a");
+    script_run_to(s, 100);
+    script_join(s, "a", 300); /* before its upload: the task, and after its report the plan */
+    script_report(s, "a", high_in_bc);
+    script_expect(s, "[    0] - client 'a' disconnected\n"
+                     "[   50] - client 'a' is back, 300 samples\n"
+                     "[   50] #4 persist client a\n"
+                     "[   50] a is client 0\n"
+                     "[   50] a TASK 1.1 within 950\n"
+                     "[   50] - round 1 attempt 1: TRAINING -> PLANNING, 2 of 2 reports\n"
+                     "[   50] #5 persist plan 1.1 a:planned:011 b:planned:100\n"
+                     "[   50] - round 1 attempt 1: PLANNING -> UPLOADING, 2 clients have 1000 ms, "
+                     "0 send nothing\n"
+                     "[   50] a PLAN 1.1 units 011\n"
+                     "[   50] b PLAN 1.1 units 100\n"
+                     "[   50] - client 'a' disconnected\n"
+                     "[  100] - client 'a' is back, 300 samples\n"
+                     "[  100] #6 persist client a\n"
+                     "[  100] a is client 0\n"
+                     "[  100] a TASK 1.1 within 950\n"
+                     "[  100] a PLAN 1.1 units 011\n");
+    script_stored(s, "a");
+    script_forget(s);
+    script_lost(s, "a");
+    script_join(s, "a", 300); /* after its upload: it may have missed that it was accepted */
+    script_expect(s, "[  100] - client 'a' disconnected\n"
+                     "[  100] - client 'a' is back, 300 samples\n"
+                     "[  100] #8 persist client a\n"
+                     "[  100] a is client 0\n"
+                     "[  100] a ACCEPTED 1.1\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_client_that_stays_away_is_given_up_after_the_grace)
+{
+    struct script *s = ldf();
+
+    two(s);
+    script_report(s, "b", high_in_a);
+    script_lost(s, "a");
+    script_run_to(s, 99);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
+    script_run_to(s, 100);
+    script_join(s, "a", 300);
+    script_expect(s, "[    0] - client 'a' disconnected\n"
+                     "[  100] - round 1: did not come back in time: a\n"
+                     "[  100] - round 1 attempt 1: TRAINING -> PLANNING, 1 of 2 reports\n"
+                     "[  100] #4 persist plan 1.1 a:lost b:planned:111\n"
+                     "[  100] - round 1 attempt 1: PLANNING -> UPLOADING, 1 clients have 1000 ms, "
+                     "0 send nothing\n"
+                     "[  100] b PLAN 1.1 units 111\n"
+                     "[  100] - client 'a' is back, 300 samples\n"
+                     "[  100] #5 persist client a\n"
+                     "[  100] a is client 0\n"
+                     "[  100] a DISMISSED 1.1\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(the_deadline_ends_a_phase_without_the_late)
+{
+    struct script *s = fedavg();
+
+    two(s);
+    script_report(s, "b", NULL);
+    script_stored(s, "b");
+    script_run_to(s, 1000);
+    script_report_of(s, "a", 1, 1, 300, 1.0, NULL, 0); /* too late */
+    script_expect(
+        s,
+        "[    0] #4 persist update 1.1 b:accepted:111\n"
+        "[    0] b ACCEPTED 1.1\n"
+        "[ 1000] a DISMISSED 1.1\n"
+        "[ 1000] - round 1: late: a\n"
+        "[ 1000] - round 1 attempt 1: TRAINING -> UPLOADING, 1 of 2 reports, 1 accepted\n"
+        "[ 1000] - round 1 attempt 1: UPLOADING -> AGGREGATING, 1 updates of 1 responders\n"
+        "[ 1000] #5 aggregate 1.1 b:accepted:111\n"
+        "[ 1000] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 56 of 56 bytes up\n"
+        "[ 1000] #6 commit 1.1\n"
+        "[ 1000] closed 1.1\n"
+        "[ 1000] - round 1 attempt 1: COMMITTING -> IDLE, committed with 1 of 2 clients\n"
+        "[ 1000] - round 2 attempt 1: IDLE -> SELECTING, 2 of 2 clients that are alive\n"
+        "[ 1000] #7 persist selection 2.1 a:selected:111 b:selected:111\n"
+        "[ 1000] - round 2 attempt 1: SELECTING -> TRAINING, 2 clients have 1000 ms\n"
+        "[ 1000] open 2.1\n"
+        "[ 1000] a TASK 2.1 units 111 within 1000\n"
+        "[ 1000] b TASK 2.1 units 111 within 1000\n"
+        "[ 1000] a DISMISSED 1.1\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(too_few_responders_abort_the_attempt_and_back_off)
+{
+    struct script *s = fedavg();
+
+    s->conf.min_responders = 2;
+    two(s);
+    s->manual = true;
+    script_report(s, "b", NULL);
+    script_failed(s, "a", "disk\nfull");
+    script_expect(s, "[    0] - client 'a' failed: disk?full\n"
+                     "[    0] - round 1 attempt 1: TRAINING -> IDLE, aborted (fewer than 2 can "
+                     "still answer), again in 50 ms\n"
+                     "[    0] #4 persist selection 1.2\n");
+    script_answer(s); /* Only now the clients hear it. */
+    script_expect(s, "[    0] b DISMISSED 1.1\n"
+                     "[    0] closed 1.1\n");
+    script_run_to(s, 50);
+    script_expect(s,
+                  "[   50] - round 1 attempt 2: IDLE -> SELECTING, 2 of 2 clients that are alive\n"
+                  "[   50] #5 persist selection 1.2 a:selected:111 b:selected:111\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(the_back_off_doubles_up_to_64_times)
+{
+    static const uint64_t spans[] = {50, 100, 200, 400, 800, 1600, 3200, 3200, 3200};
+    struct script *s = fedavg();
+    size_t i;
+
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 1);
+    for (i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
+        ck_assert_uint_eq(fl_coord_attempt(s->coord), i + 1);
+        script_failed(s, "a", "no");
+        ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE);
+        ck_assert_uint_eq(fl_coord_deadline(s->coord), s->now + spans[i]);
+        script_run_to(s, s->now + spans[i]);
+        ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
+    }
+    script_report(s, "a", NULL);
+    script_stored(s, "a");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    script_failed(s, "a", "no"); /* A committed round makes the next failure a first one. */
+    ck_assert_uint_eq(fl_coord_deadline(s->coord), s->now + 50);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(with_no_responders_wanted_an_empty_round_is_committed)
+{
+    struct script *s = ldf();
+
+    s->conf.min_responders = 0;
+    s->conf.rounds = 1;
+    two(s);
+    script_run_to(s, 1000);
+    script_expect(
+        s, "[ 1000] a DISMISSED 1.1\n"
+           "[ 1000] b DISMISSED 1.1\n"
+           "[ 1000] - round 1: late: a, b\n"
+           "[ 1000] - round 1 attempt 1: TRAINING -> PLANNING, 0 of 2 reports\n"
+           "[ 1000] #4 persist plan 1.1 a:lost b:lost\n"
+           "[ 1000] - round 1 attempt 1: PLANNING -> UPLOADING, 0 clients have 1000 ms, 0 send "
+           "nothing\n"
+           "[ 1000] - round 1 attempt 1: UPLOADING -> AGGREGATING, 0 updates of 0 responders\n"
+           "[ 1000] #5 aggregate 1.1\n"
+           "[ 1000] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 0.0000, 0 of 0 bytes up\n"
+           "[ 1000] #6 commit 1.1\n"
+           "[ 1000] closed 1.1\n"
+           "[ 1000] - round 1 attempt 1: COMMITTING -> IDLE, committed with 0 of 2 clients\n"
+           "[ 1000] * DRAIN 2.1 (all rounds are done)\n"
+           "[ 1000] - round 2 attempt 1: IDLE -> DRAINING, all rounds are done\n"
+           "[ 1000] - round 2 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
+           "[ 1000] FINISHED\n");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 0);
+    ck_assert_uint_eq(s->record.uplink_bytes, 0);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(over_selection_waits_for_the_rest_no_longer_than_the_grace)
+{
+    struct script *s = fedavg();
+
+    s->conf.population = 2; /* K = 2 */
+    s->conf.over_selection = 1.5;
+    s->conf.start_clients = 3;
+    s->conf.rounds = 1;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 1);
+    script_join(s, "b", 1);
+    script_join(s, "c", 1);
+    script_forget(s);
+    script_run_to(s, 10);
+    script_report(s, "a", NULL);
+    script_report(s, "b", NULL);
+    script_stored(s, "b");
+    script_stored(s, "a");
+    script_run_to(s, 500);
+    script_expect(
+        s,
+        "[   10] - round 1: 2 are in as wanted, the others have 100 ms\n"
+        "[   10] #5 persist update 1.1 b:accepted:111\n"
+        "[   10] b ACCEPTED 1.1\n"
+        "[   10] #6 persist update 1.1 a:accepted:111\n"
+        "[   10] a ACCEPTED 1.1\n"
+        "[  110] c DISMISSED 1.1\n"
+        "[  110] - round 1: late: c\n"
+        "[  110] - round 1 attempt 1: TRAINING -> UPLOADING, 2 of 3 reports, 2 accepted\n"
+        "[  110] - round 1 attempt 1: UPLOADING -> AGGREGATING, 2 updates of 2 responders\n"
+        "[  110] #7 aggregate 1.1 a:accepted:111 b:accepted:111\n"
+        "[  110] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 112 of 112 bytes up\n"
+        "[  110] #8 commit 1.1\n"
+        "[  110] closed 1.1\n"
+        "[  110] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 3 clients\n"
+        "[  110] * DRAIN 2.1 (all rounds are done)\n"
+        "[  110] - round 2 attempt 1: IDLE -> DRAINING, all rounds are done\n"
+        "[  110] - round 2 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
+        "[  110] FINISHED\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(backfill_asks_the_next_ranked_once)
+{
+    static const float second_in_c[] = {0, 1, 2};
+    struct script *s = ldf();
+
+    s->conf.backfill = true;
+    s->conf.start_clients = 4;
+    s->conf.rounds = 1;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 1);
+    script_join(s, "b", 1);
+    script_join(s, "c", 1);
+    script_join(s, "d", 1);
+    script_report(s, "a", high_in_bc);
+    script_report(s, "b", high_in_a);
+    script_report(s, "d", still);
+    script_forget(s);
+    script_report(s, "c", second_in_c);
+    script_stored(s, "b");
+    script_failed(s, "a", "no power");
+    script_failed(s, "c", "no power either");
+    script_expect(
+        s,
+        "[    0] - round 1 attempt 1: TRAINING -> PLANNING, 4 of 4 reports\n"
+        "[    0] #6 persist plan 1.1 a:planned:011 b:planned:100 c:empty:000 d:empty:000\n"
+        "[    0] - round 1 attempt 1: PLANNING -> UPLOADING, 2 clients have 1000 ms, 2 send "
+        "nothing\n"
+        "[    0] a PLAN 1.1 units 011\n"
+        "[    0] b PLAN 1.1 units 100\n"
+        "[    0] #7 persist update 1.1 b:accepted:100\n"
+        "[    0] b ACCEPTED 1.1\n"
+        "[    0] - client 'a' failed: no power\n"
+        "[    0] - round 1: 1 clients are asked for what others did not send\n"
+        "[    0] #8 persist plan 1.1 a:lost:011 b:accepted:100 c:planned:011 d:empty:000\n"
+        "[    0] c PLAN 1.1 units 011\n"
+        "[    0] - client 'c' failed: no power either\n"
+        "[    0] d ACCEPTED 1.1\n"
+        "[    0] - round 1 attempt 1: UPLOADING -> AGGREGATING, 1 updates of 2 responders\n"
+        "[    0] #9 aggregate 1.1 b:accepted:100\n"
+        "[    0] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 64 of 112 bytes up\n"
+        "[    0] #10 commit 1.1\n"
+        "[    0] closed 1.1\n"
+        "[    0] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 4 clients\n"
+        "[    0] * DRAIN 2.1 (all rounds are done)\n"
+        "[    0] - round 2 attempt 1: IDLE -> DRAINING, all rounds are done\n"
+        "[    0] - round 2 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
+        "[    0] FINISHED\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(clients_evaluate_and_are_not_waited_for_without_end)
+{
+    struct script *s = fedavg();
+    struct fl_event ev = {.type = FL_EV_EVAL_REPORT};
+
+    s->conf.evaluate_every = 1;
+    s->conf.evaluate_clients = true;
+    s->conf.rounds = 1;
+    two(s);
+    script_join(s, "c", 50);
+    script_report(s, "a", NULL);
+    script_stored(s, "a");
+    script_report(s, "b", NULL);
+    script_forget(s);
+    script_stored(s, "b");
+    ev.u.eval.client = script_id(s, "a");
+    ev.u.eval.round = 1;
+    ev.u.eval.samples = 30;
+    ev.u.eval.correct = 15;
+    ev.u.eval.loss_sum = 60;
+    script_step(s, &ev);
+    script_step(s, &ev); /* twice: counts once */
+    ev.u.eval.client = script_id(s, "b");
+    ev.u.eval.samples = 1000; /* more than it said it has */
+    script_step(s, &ev);
+    script_run_to(s, 1000);
+    script_expect(
+        s,
+        "[    0] #6 persist update 1.1 b:accepted:111\n"
+        "[    0] b ACCEPTED 1.1\n"
+        "[    0] - round 1 attempt 1: UPLOADING -> AGGREGATING, 2 updates of 2 responders\n"
+        "[    0] #7 aggregate 1.1 a:accepted:111 b:accepted:111\n"
+        "[    0] a EVALUATE 1.1 within 1000\n"
+        "[    0] b EVALUATE 1.1 within 1000\n"
+        "[    0] c EVALUATE 1.1 within 1000\n"
+        "[    0] - round 1 attempt 1: AGGREGATING -> EVALUATING, no server, 3 clients\n"
+        "[    0] - client 'b': its evaluation makes no sense\n"
+        "[ 1000] - round 1: 1 evaluations did not come\n"
+        "[ 1000] - round 1 attempt 1: EVALUATING -> COMMITTING, loss 2.0000, 112 of 112 bytes up\n"
+        "[ 1000] #8 commit 1.1\n"
+        "[ 1000] closed 1.1\n"
+        "[ 1000] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 2 clients\n"
+        "[ 1000] * DRAIN 2.1 (all rounds are done)\n"
+        "[ 1000] - round 2 attempt 1: IDLE -> DRAINING, all rounds are done\n"
+        "[ 1000] - round 2 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
+        "[ 1000] FINISHED\n");
+    ck_assert_double_eq(s->record.accuracy, 0.5);
+    ck_assert_double_eq(s->record.loss, 2.0);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_pause_waits_for_the_open_round)
+{
+    struct script *s = fedavg();
+
+    two(s);
+    script_simple(s, FL_EV_PAUSE);
+    script_report(s, "a", NULL);
+    script_report(s, "b", NULL);
+    script_stored(s, "a");
+    script_why(s, "round 1 is UPLOADING: 1 of 2 uploads are in, waiting 1.0 s more for: b; then "
+                  "the federation pauses");
+    script_forget(s);
+    script_stored(s, "b");
+    script_why(s, "round 2 is PAUSED: paused by the operator");
+    script_simple(s, FL_EV_RESUME);
+    script_expect(
+        s,
+        "[    0] #5 persist update 1.1 b:accepted:111\n"
+        "[    0] b ACCEPTED 1.1\n"
+        "[    0] - round 1 attempt 1: UPLOADING -> AGGREGATING, 2 updates of 2 responders\n"
+        "[    0] #6 aggregate 1.1 a:accepted:111 b:accepted:111\n"
+        "[    0] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 112 of 112 bytes up\n"
+        "[    0] #7 commit 1.1\n"
+        "[    0] closed 1.1\n"
+        "[    0] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 2 clients\n"
+        "[    0] - round 2 attempt 1: IDLE -> PAUSED, paused by the operator\n"
+        "[    0] - round 2 attempt 1: PAUSED -> IDLE, resumed\n"
+        "[    0] - round 2 attempt 1: IDLE -> SELECTING, 2 of 2 clients that are alive\n"
+        "[    0] #8 persist selection 2.1 a:selected:111 b:selected:111\n"
+        "[    0] - round 2 attempt 1: SELECTING -> TRAINING, 2 clients have 1000 ms\n"
+        "[    0] open 2.1\n"
+        "[    0] a TASK 2.1 units 111 within 1000\n"
+        "[    0] b TASK 2.1 units 111 within 1000\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(drained_it_stops_after_the_open_round)
+{
+    struct script *s = fedavg();
+
+    two(s);
+    script_simple(s, FL_EV_DRAIN);
+    script_report(s, "a", NULL);
+    script_report(s, "b", NULL);
+    script_stored(s, "a");
+    script_forget(s);
+    script_stored(s, "b");
+    script_join(s, "c", 5);
+    script_expect(
+        s,
+        "[    0] #5 persist update 1.1 b:accepted:111\n"
+        "[    0] b ACCEPTED 1.1\n"
+        "[    0] - round 1 attempt 1: UPLOADING -> AGGREGATING, 2 updates of 2 responders\n"
+        "[    0] #6 aggregate 1.1 a:accepted:111 b:accepted:111\n"
+        "[    0] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 112 of 112 bytes up\n"
+        "[    0] #7 commit 1.1\n"
+        "[    0] closed 1.1\n"
+        "[    0] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 2 clients\n"
+        "[    0] * DRAIN 2.1 within 50 (the server stops)\n"
+        "[    0] - round 2 attempt 1: IDLE -> DRAINING, the server stops\n"
+        "[    0] - round 2 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
+        "[    0] - client 'c' is new, 5 samples\n"
+        "[    0] #8 persist client c\n"
+        "[    0] c is client 2\n"
+        "[    0] c DRAIN 2.1 within 50 (the server stops)\n");
+    script_why(s, "round 2 is STOPPED: the server was drained");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(drained_between_rounds_it_stops_once_all_is_on_disk)
+{
+    struct script *s = fedavg();
+
+    s->manual = true;
+    s->conf.min_clients = 2;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 1);
+    script_forget(s);
+    script_simple(s, FL_EV_DRAIN);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_DRAINING);
+    script_answer(s);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_STOPPED);
+    script_expect(s, "[    0] - no new round will begin\n"
+                     "[    0] * DRAIN 1.1 within 50 (the server stops)\n"
+                     "[    0] - round 1 attempt 1: IDLE -> DRAINING, the server stops\n"
+                     "[    0] - round 1 attempt 1: DRAINING -> STOPPED, everything is on disk\n");
+    script_free(s);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("coord");
+    TCase *tc = tcase_create("stories");
+
+    tcase_add_test(tc, a_round_with_feedback_reports_plans_and_uploads);
+    tcase_add_test(tc, without_feedback_the_task_carries_the_plan);
+    tcase_add_test(tc, nothing_is_promised_before_it_is_on_disk);
+    tcase_add_test(tc, a_client_that_comes_back_in_time_goes_on_where_it_was);
+    tcase_add_test(tc, a_client_that_stays_away_is_given_up_after_the_grace);
+    tcase_add_test(tc, the_deadline_ends_a_phase_without_the_late);
+    tcase_add_test(tc, too_few_responders_abort_the_attempt_and_back_off);
+    tcase_add_test(tc, the_back_off_doubles_up_to_64_times);
+    tcase_add_test(tc, with_no_responders_wanted_an_empty_round_is_committed);
+    tcase_add_test(tc, over_selection_waits_for_the_rest_no_longer_than_the_grace);
+    tcase_add_test(tc, backfill_asks_the_next_ranked_once);
+    tcase_add_test(tc, clients_evaluate_and_are_not_waited_for_without_end);
+    tcase_add_test(tc, a_pause_waits_for_the_open_round);
+    tcase_add_test(tc, drained_it_stops_after_the_open_round);
+    tcase_add_test(tc, drained_between_rounds_it_stops_once_all_is_on_disk);
+    suite_add_tcase(s, tc);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *sr = srunner_create(suite());
+    int failed;
+
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

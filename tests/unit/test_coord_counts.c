@@ -1,0 +1,362 @@
+/* Numbers that the papers and the formulas fix exactly (ALGORITHMS 3.3, 5, 6.1, 17). */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/coord_script.h"
+
+static void join_many(struct script *s, unsigned n)
+{
+    char name[32];
+    unsigned i;
+
+    /* Not in order of names: order must not matter. */
+    for (i = 0; i < n; i++) {
+        (void)snprintf(name, sizeof(name), "client-%03u", i * 37 % n);
+        script_join(s, name, 600);
+    }
+}
+
+static bool selected(const struct script *s, uint32_t id)
+{
+    return fl_coord_part(s->coord, id) != NULL;
+}
+
+/* Every selected client reports and uploads what it is asked for. */
+static void run_round(struct script *s, float scale)
+{
+    uint64_t round = fl_coord_round(s->coord);
+    uint32_t todo[128];
+    size_t n = 0;
+    uint32_t i;
+
+    for (i = 0; i < fl_coord_clients(s->coord); i++) {
+        if (selected(s, i)) {
+            todo[n++] = i;
+        }
+    }
+    for (i = 0; i < n; i++) {
+        const char *name = fl_coord_client(s->coord, todo[i])->name;
+        float d[3] = {scale * (float)(1 + todo[i] % 7), (float)(todo[i] % 5), (float)todo[i]};
+
+        script_report(s, name, d);
+    }
+    for (i = 0; i < n; i++) {
+        const uint8_t *units = NULL;
+
+        if (fl_coord_may_push(s->coord, todo[i], round, 1, &units, NULL) == FL_OK) {
+            script_stored(s, fl_coord_client(s->coord, todo[i])->name);
+        }
+    }
+    ck_assert_uint_eq(fl_coord_committed(s->coord), round);
+}
+
+static const struct {
+    const char *every;
+    uint64_t t[3];
+    uint64_t units[3];
+} schedules[] = {
+    {"200", {423, 683, 761}, {6690, 15320, 18440}},
+    {"300", {951, 1103, 1485}, {20040, 26120, 44250}},
+};
+
+START_TEST(adafl_asks_exactly_as_often_as_its_schedule_says)
+{
+    struct script *s = script_new("adafl");
+    uint64_t sum = 0;
+    size_t hit = 0;
+
+    script_option(s, FL_SLOT_FRACTION, "every", schedules[_i].every);
+    s->conf.start_clients = 100;
+    s->quiet = true;
+    script_create(s, NULL);
+    script_start(s);
+    join_many(s, 100);
+    while (hit < 3) {
+        run_round(s, 1);
+        sum += s->record.n_selected;
+        if (s->record.round == schedules[_i].t[hit]) {
+            ck_assert_uint_eq(sum, schedules[_i].units[hit]);
+            hit++;
+        }
+    }
+    script_free(s);
+}
+END_TEST
+
+/* uplink = n 4 (d + s) + |R_t| 4 L, exactly. */
+START_TEST(fedldf_sends_its_share_and_the_feedback_to_the_byte)
+{
+    struct script *s = script_new("fedldf");
+    unsigned i;
+
+    script_option(s, FL_SLOT_FRACTION, "fraction", "0.4");
+    script_option(s, FL_SLOT_UPLOAD, "n", "4");
+    s->conf.start_clients = 50;
+    s->quiet = true;
+    script_create(s, NULL);
+    script_start(s);
+    join_many(s, 50);
+    for (i = 0; i < 20; i++) {
+        run_round(s, (float)(i % 3));
+        ck_assert_uint_eq(s->record.n_selected, 20);
+        ck_assert_uint_eq(s->record.n_responders, 20);
+        ck_assert_uint_eq(s->record.feedback_bytes, 20 * 4 * SCRIPT_UNITS);
+        ck_assert_uint_eq(s->record.uplink_bytes, 4 * 56 + 20 * 4 * SCRIPT_UNITS);
+        ck_assert_uint_eq(s->record.uplink_bytes_full, 20 * 56);
+        ck_assert_uint_eq(s->record.downlink_bytes, 20 * 56);
+    }
+    script_free(s);
+}
+END_TEST
+
+START_TEST(fedldf_with_all_uploaders_sends_what_fedavg_sends_and_the_feedback)
+{
+    struct script *s = script_new("fedldf");
+
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_SLOT_UPLOAD, "share", "1");
+    s->conf.start_clients = 10;
+    s->quiet = true;
+    script_create(s, NULL);
+    script_start(s);
+    join_many(s, 10);
+    run_round(s, 1);
+    ck_assert_uint_eq(s->record.uplink_bytes - s->record.feedback_bytes,
+                      s->record.uplink_bytes_full);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(random_layers_send_the_same_share_without_feedback)
+{
+    struct script *s = script_new("fedldf");
+    struct fl_err err = {0};
+    unsigned i;
+
+    ck_assert_int_eq(fl_strategy_set(s->strategy, FL_SLOT_UPLOAD, "random_layer", &err), FL_OK);
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_option(s, FL_SLOT_UPLOAD, "n", "2");
+    s->conf.start_clients = 10;
+    s->quiet = true;
+    script_create(s, NULL);
+    script_start(s);
+    join_many(s, 10);
+    for (i = 0; i < 5; i++) {
+        run_round(s, 1);
+        ck_assert_uint_eq(s->record.n_responders, 10);
+        ck_assert_uint_eq(s->record.uplink_bytes, 2 * 56);
+        ck_assert_uint_eq(s->record.feedback_bytes, 0);
+    }
+    script_free(s);
+}
+END_TEST
+
+static double score_of(const struct script *s, const char *name)
+{
+    return fl_coord_client(s->coord, script_id(s, name))->score;
+}
+
+START_TEST(attention_moves_by_the_reported_divergence_under_partial_uploads)
+{
+    struct script *s = script_new("adafl+fedldf");
+
+    script_option(s, FL_SLOT_FRACTION, "start", "1");
+    script_option(s, FL_SLOT_FRACTION, "end", "1");
+    s->conf.start_clients = 2;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "b", 100);
+    script_join(s, "a", 300);
+    ck_assert_double_eq(score_of(s, "a"), 0.75);
+    script_report(s, "a", (const float[]){0, 3, 4}); /* d = 5 */
+    script_report(s, "b", (const float[]){15, 0, 0});
+    script_stored(s, "a");
+    script_stored(s, "b");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_double_eq_tol(score_of(s, "a"), 0.9 * 0.75 + 0.1 * 0.25, 1e-12);
+    ck_assert_double_eq_tol(score_of(s, "b"), 0.9 * 0.25 + 0.1 * 0.75, 1e-12);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_silent_client_keeps_its_attention)
+{
+    struct script *s = script_new("adafl");
+
+    script_option(s, FL_SLOT_FRACTION, "start", "1");
+    script_option(s, FL_SLOT_FRACTION, "end", "1");
+    s->conf.start_clients = 3;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 100);
+    script_join(s, "b", 100);
+    script_join(s, "c", 200);
+    script_report(s, "a", NULL);
+    script_report(s, "c", NULL);
+    script_stored(s, "a");
+    script_stored(s, "c");
+    script_failed(s, "b", "no power");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_double_eq(score_of(s, "b"), 0.25);
+    /* The script's distances: 1 for a, 2 for c. */
+    ck_assert_double_eq_tol(score_of(s, "a"), 0.9 * 0.25 + 0.1 * 0.75 / 3, 1e-12);
+    ck_assert_double_eq_tol(score_of(s, "c"), 0.9 * 0.50 + 0.1 * 0.75 * 2 / 3, 1e-12);
+    script_free(s);
+}
+END_TEST
+
+/* Same seed, clients that come in another order: same choice, same tasks, same scores. */
+START_TEST(who_came_first_does_not_matter)
+{
+    struct script *a = script_new("adafl");
+    struct script *b = script_new("adafl");
+    char name[32];
+    unsigned round;
+    unsigned i;
+
+    a->conf.start_clients = b->conf.start_clients = 20;
+    a->quiet = b->quiet = true;
+    script_option(a, FL_SLOT_FRACTION, "start", "0.3");
+    script_option(b, FL_SLOT_FRACTION, "start", "0.3");
+    script_create(a, NULL);
+    script_create(b, NULL);
+    script_start(a);
+    script_start(b);
+    for (i = 0; i < 20; i++) {
+        (void)snprintf(name, sizeof(name), "client-%u", i);
+        script_join(a, name, 10 + i);
+    }
+    for (i = 20; i-- > 0;) {
+        (void)snprintf(name, sizeof(name), "client-%u", i);
+        script_join(b, name, 10 + i);
+    }
+    for (round = 0; round < 10; round++) {
+        for (i = 0; i < 20; i++) {
+            (void)snprintf(name, sizeof(name), "client-%u", i);
+            ck_assert_int_eq(selected(a, script_id(a, name)), selected(b, script_id(b, name)));
+            ck_assert_double_eq(score_of(a, name), score_of(b, name));
+        }
+        run_round(a, 1);
+        run_round(b, 1);
+    }
+    script_free(a);
+    script_free(b);
+}
+END_TEST
+
+START_TEST(a_task_has_its_rate_and_a_seed_of_round_and_name)
+{
+    struct script *s = script_new("fedavg");
+    struct fl_event ev = {.type = FL_EV_CLIENT_JOINED};
+    struct fl_effects effects;
+    struct fl_rng rng;
+    const struct fl_effect *task = NULL;
+    size_t i;
+
+    s->conf.learning_rate = 0.1;
+    s->conf.learning_rate_decay = 0.5;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 10);
+    script_report(s, "a", NULL);
+    script_stored(s, "a");
+    ck_assert_uint_eq(fl_coord_round(s->coord), 2);
+    ev.u.joined.name = "a";
+    ev.u.joined.samples = 10;
+    ck_assert_int_eq(fl_coord_step(s->coord, &ev, &effects), FL_OK);
+    for (i = 0; i < effects.n; i++) {
+        if (effects.list[i].type == FL_EFF_TASK) {
+            task = &effects.list[i];
+        }
+    }
+    ck_assert_ptr_nonnull(task);
+    ck_assert_double_eq(task->learning_rate, 0.1 * 0.5);
+    fl_rng_key(&rng, s->conf.seed, FL_RNG_BATCH, 2, fl_hash64("a", 1));
+    ck_assert_uint_eq(task->client_seed, fl_rng_u64(&rng));
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_later_client_gets_its_score_at_the_next_selection)
+{
+    struct script *s = script_new("adafl");
+    double sum = 0;
+    uint32_t i;
+
+    s->conf.start_clients = 2;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 100);
+    script_join(s, "b", 100);
+    script_join(s, "c", 200);
+    ck_assert(!fl_coord_client(s->coord, script_id(s, "c"))->scored);
+    run_round(s, 1);
+    for (i = 0; i < 3; i++) {
+        ck_assert(fl_coord_client(s->coord, i)->scored);
+        sum += fl_coord_client(s->coord, i)->score;
+    }
+    ck_assert_double_eq_tol(sum, 1.0, 1e-12);
+    ck_assert_double_eq_tol(score_of(s, "c"), 0.5, 1e-12);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(participation_is_counted_once_an_attempt_is_over)
+{
+    struct script *s = script_new("fedavg");
+    const struct fl_client_rec *a;
+
+    s->conf.min_responders = 2;
+    s->conf.start_clients = 2;
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 100);
+    script_join(s, "b", 100);
+    script_report(s, "a", NULL);
+    script_stored(s, "a");
+    a = fl_coord_client(s->coord, 0);
+    ck_assert_uint_eq(a->n_selected + a->n_accepted, 0);
+    script_failed(s, "b", "no");
+    a = fl_coord_client(s->coord, 0);
+    ck_assert_uint_eq(a->n_selected, 1);
+    ck_assert_uint_eq(a->n_accepted, 1);
+    ck_assert_uint_eq(fl_coord_client(s->coord, 1)->n_lost, 1);
+    ck_assert_double_eq(a->last_loss, 2.0);
+    script_free(s);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("coord_counts");
+    TCase *tc = tcase_create("counts");
+
+    tcase_set_timeout(tc, 120);
+    tcase_add_loop_test(tc, adafl_asks_exactly_as_often_as_its_schedule_says, 0, 2);
+    tcase_add_test(tc, fedldf_sends_its_share_and_the_feedback_to_the_byte);
+    tcase_add_test(tc, fedldf_with_all_uploaders_sends_what_fedavg_sends_and_the_feedback);
+    tcase_add_test(tc, random_layers_send_the_same_share_without_feedback);
+    tcase_add_test(tc, attention_moves_by_the_reported_divergence_under_partial_uploads);
+    tcase_add_test(tc, a_silent_client_keeps_its_attention);
+    tcase_add_test(tc, who_came_first_does_not_matter);
+    tcase_add_test(tc, a_task_has_its_rate_and_a_seed_of_round_and_name);
+    tcase_add_test(tc, a_later_client_gets_its_score_at_the_next_selection);
+    tcase_add_test(tc, participation_is_counted_once_an_attempt_is_over);
+    suite_add_tcase(s, tc);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *sr = srunner_create(suite());
+    int failed;
+
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,605 @@
+/* What goes wrong, and what the coordinator makes of it. */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/coord_script.h"
+
+static const float moved[] = {1, 2, 3};
+
+static struct script *of(const char *preset)
+{
+    struct script *s = script_new(preset);
+
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    s->conf.start_clients = 2;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 300);
+    script_join(s, "b", 100);
+    script_forget(s);
+    return s;
+}
+
+/* As far as the aggregation of two full updates, which is left unanswered. */
+static struct script *aggregating(void)
+{
+    struct script *s = of("fedavg");
+
+    script_report(s, "a", NULL);
+    script_report(s, "b", NULL);
+    script_stored(s, "a");
+    s->manual = true;
+    script_stored(s, "b");
+    script_answer(s);
+    script_forget(s);
+    return s;
+}
+
+START_TEST(a_failed_commit_is_asked_for_again)
+{
+    struct script *s = aggregating();
+
+    script_answer(s);
+    script_forget(s);
+    script_fail(s, FL_ENOSPC, "no space left", UINT32_MAX);
+    script_why(s, "round 1 is COMMITTING: the new model is being written down; that failed (no "
+                  "space left), next try after 0.1 s more");
+    script_run_to(s, 50);
+    script_fail(s, FL_ENOSPC, "no space left", UINT32_MAX);
+    script_run_to(s, 150);
+    script_answer(s);
+    script_expect(s,
+                  "[    0] - round 1: COMMITTING failed: no space left, next try in 50 ms\n"
+                  "[   50] #8 commit 1.1\n"
+                  "[   50] - round 1: COMMITTING failed: no space left, next try in 100 ms\n"
+                  "[  150] #9 commit 1.1\n"
+                  "[  150] closed 1.1\n"
+                  "[  150] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 2 clients\n"
+                  "[  150] - round 2 attempt 1: IDLE -> SELECTING, 2 of 2 clients that are alive\n"
+                  "[  150] #10 persist selection 2.1 a:selected:111 b:selected:111\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_failed_selection_or_plan_is_asked_for_again)
+{
+    struct script *s = of("fedldf");
+
+    script_report(s, "a", moved);
+    s->manual = true;
+    script_forget(s);
+    script_report(s, "b", moved);
+    script_fail(s, FL_EIO, "disk", UINT32_MAX);
+    script_lost(s, "a"); /* nothing of this is waited for meanwhile */
+    script_run_to(s, 50);
+    script_answer(s);
+    script_expect(s, "[    0] - round 1 attempt 1: TRAINING -> PLANNING, 2 of 2 reports\n"
+                     "[    0] #4 persist plan 1.1 a:planned:111 b:empty:000\n"
+                     "[    0] - round 1: PLANNING failed: disk, next try in 50 ms\n"
+                     "[    0] - client 'a' disconnected\n"
+                     "[   50] #5 persist plan 1.1 a:planned:111 b:empty:000\n"
+                     "[   50] - round 1 attempt 1: PLANNING -> UPLOADING, 1 clients have 1000 ms, "
+                     "1 send nothing\n"
+                     "[   50] b ACCEPTED 1.1\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(an_update_whose_record_fails_is_recorded_again_or_lost_at_the_deadline)
+{
+    struct script *s = of("fedavg");
+
+    script_report(s, "a", NULL);
+    script_report(s, "b", NULL);
+    script_stored(s, "a");
+    s->manual = true;
+    script_forget(s);
+    script_stored(s, "b");
+    script_fail(s, FL_EIO, "disk", UINT32_MAX);
+    script_stored(s, "b"); /* It comes again: it is already there. */
+    script_run_to(s, 50);
+    script_fail(s, FL_EIO, "disk", UINT32_MAX);
+    script_run_to(s, 100);
+    script_fail(s, FL_EIO, "disk", UINT32_MAX);
+    script_expect(s, "[    0] #5 persist update 1.1 b:accepted:111\n"
+                     "[    0] - the update of 'b' could not be recorded: disk\n"
+                     "[   50] #6 persist update 1.1 b:accepted:111\n"
+                     "[   50] - the update of 'b' could not be recorded: disk\n"
+                     "[  100] #7 persist update 1.1 b:accepted:111\n"
+                     "[  100] - the update of 'b' could not be recorded: disk\n");
+    s->now = 1000;
+    script_simple(s, FL_EV_TICK);
+    script_expect(s, "[ 1000] #8 persist update 1.1 b:accepted:111\n");
+    script_fail(s, FL_EIO, "disk", UINT32_MAX);
+    script_expect(
+        s, "[ 1000] - the update of 'b' could not be recorded: disk\n"
+           "[ 1000] b DISMISSED 1.1\n"
+           "[ 1000] - round 1 attempt 1: UPLOADING -> AGGREGATING, 1 updates of 1 responders\n"
+           "[ 1000] #9 aggregate 1.1 a:accepted:111\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(the_deadline_waits_for_a_record_that_is_being_written)
+{
+    struct script *s = of("fedavg");
+
+    script_report(s, "a", NULL);
+    script_report(s, "b", NULL);
+    script_stored(s, "a");
+    s->manual = true;
+    script_forget(s);
+    script_stored(s, "b");
+    script_lost(s, "b"); /* Its upload is here, so it may go. */
+    script_run_to(s, 2000);
+    script_answer(s);
+    script_expect(
+        s, "[    0] #5 persist update 1.1 b:accepted:111\n"
+           "[    0] - client 'b' disconnected\n"
+           "[ 2000] - round 1 attempt 1: UPLOADING -> AGGREGATING, 2 updates of 2 responders\n"
+           "[ 2000] #6 aggregate 1.1 a:accepted:111 b:accepted:111\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_bad_update_is_left_out_and_the_rest_aggregated_again)
+{
+    struct script *s = aggregating();
+
+    script_fail(s, FL_ENUMERIC, "unit b: not a finite number", script_id(s, "a"));
+    script_answer(s);
+    script_expect(
+        s,
+        "[    0] - client 'a' is rejected: unit b: not a finite number\n"
+        "[    0] a REJECTED 1.1 (unit b: not a finite number)\n"
+        "[    0] #7 aggregate 1.1 b:accepted:111\n"
+        "[    0] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 56 of 56 bytes up\n"
+        "[    0] #8 commit 1.1\n");
+    ck_assert_uint_eq(s->record.n_responders, 1);
+    ck_assert_uint_eq(s->record.uplink_bytes, 56);
+    ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->n_rejected, 1);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(when_all_updates_are_bad_the_attempt_is_aborted)
+{
+    struct script *s = aggregating();
+
+    script_fail(s, FL_EFORMAT, "unit b: too long", script_id(s, "a"));
+    script_fail(s, FL_EFORMAT, "unit b: too long", script_id(s, "b"));
+    script_expect(s, "[    0] - client 'a' is rejected: unit b: too long\n"
+                     "[    0] a REJECTED 1.1 (unit b: too long)\n"
+                     "[    0] #7 aggregate 1.1 b:accepted:111\n"
+                     "[    0] - client 'b' is rejected: unit b: too long\n"
+                     "[    0] b REJECTED 1.1 (unit b: too long)\n"
+                     "[    0] - round 1 attempt 1: AGGREGATING -> IDLE, aborted (too few good "
+                     "updates), again in 50 ms\n"
+                     "[    0] #8 persist selection 1.2\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_model_that_is_not_finite_pauses_the_federation)
+{
+    struct script *s = aggregating();
+
+    script_fail(s, FL_ENUMERIC, "not a finite number", UINT32_MAX);
+    script_answer(s);
+    script_expect(s, "[    0] - round 1 attempt 1: AGGREGATING -> IDLE, aborted (diverged: not a "
+                     "finite number), again in 50 ms\n"
+                     "[    0] #7 persist selection 1.2\n"
+                     "[    0] closed 1.1\n"
+                     "[    0] - round 1 attempt 2: IDLE -> PAUSED, round 1 attempt 1 diverged: not "
+                     "a finite number\n");
+    script_why(s, "round 1 is PAUSED: round 1 attempt 1 diverged: not a finite number");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 0);
+    script_simple(s, FL_EV_RESUME);
+    script_run_to(s, 50);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_SELECTING);
+    ck_assert_uint_eq(fl_coord_round(s->coord), 1);
+    ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_failed_evaluation_commits_without_accuracy)
+{
+    struct script *s = script_new("fedavg");
+
+    s->conf.evaluate_every = 1;
+    s->conf.evaluate_server = true;
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 1);
+    script_report(s, "a", NULL);
+    s->manual = true;
+    script_stored(s, "a");
+    script_answer(s);
+    script_answer(s);
+    script_forget(s);
+    script_fail(s, FL_EIO, "test set is gone", UINT32_MAX);
+    script_expect(
+        s, "[    0] - round 1: evaluation failed: test set is gone\n"
+           "[    0] - round 1 attempt 1: EVALUATING -> COMMITTING, loss 2.0000, 56 of 56 bytes up\n"
+           "[    0] #6 commit 1.1\n");
+    ck_assert_double_eq(s->record.accuracy, -1.0);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_client_whose_record_failed_is_written_before_the_next_selection)
+{
+    struct script *s = script_new("fedavg");
+
+    s->conf.start_clients = 2;
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    s->manual = true;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 1);
+    script_fail(s, FL_EIO, "disk", UINT32_MAX);
+    script_forget(s);
+    script_join(s, "b", 1);
+    script_expect(s,
+                  "[    0] - client 'b' is new, 1 samples\n"
+                  "[    0] #2 persist client b\n"
+                  "[    0] b is client 1\n"
+                  "[    0] - round 1 attempt 1: IDLE -> SELECTING, 2 of 2 clients that are alive\n"
+                  "[    0] #3 persist client a\n"
+                  "[    0] #4 persist selection 1.1 a:selected:111 b:selected:111\n");
+    script_free(s);
+}
+END_TEST
+
+/* --- bad reports --- */
+
+struct bad_report {
+    uint64_t samples;
+    double loss;
+    float d[4];
+    size_t n;
+    const char *reason;
+};
+
+static const struct bad_report bad_reports[] = {
+    {0, 1.0, {1, 1, 1}, 3, "the report has no samples"},
+    {5, NAN, {1, 1, 1}, 3, "the loss is not a finite number"},
+    {5, INFINITY, {1, 1, 1}, 3, "the loss is not a finite number"},
+    {5, 1.0, {1, 1, 1}, 2, "2 divergences for 3 units"},
+    {5, 1.0, {1, 1, 1, 1}, 4, "4 divergences for 3 units"},
+    {5, 1.0, {0}, 0, "0 divergences for 3 units"},
+    {5, 1.0, {1, NAN, 1}, 3, "the divergence of unit 1 is not a finite number >= 0"},
+    {5, 1.0, {1, 1, -1}, 3, "the divergence of unit 2 is not a finite number >= 0"},
+    {5, 1.0, {INFINITY, 1, 1}, 3, "the divergence of unit 0 is not a finite number >= 0"},
+};
+
+START_TEST(a_bad_report_rejects_the_client_for_the_round)
+{
+    const struct bad_report *bad = &bad_reports[_i];
+    struct script *s = of("fedldf");
+    char text[256];
+
+    script_report_of(s, "a", 1, 1, bad->samples, bad->loss, bad->d, bad->n);
+    (void)snprintf(text, sizeof(text),
+                   "[    0] - client 'a' is rejected: %s\n[    0] a REJECTED 1.1 (%s)\n",
+                   bad->reason, bad->reason);
+    script_expect(s, text);
+    /* It cannot mend it: the round goes on as if it were absent. */
+    script_report(s, "a", moved);
+    script_expect(s, "[    0] a DISMISSED 1.1\n");
+    script_report(s, "b", moved);
+    script_stored(s, "b");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 1);
+    ck_assert_uint_eq(s->record.feedback_bytes, 12);
+    ck_assert_uint_eq(fl_coord_client(s->coord, 0)->n_rejected, 1);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(an_invalid_upload_rejects_the_client_for_the_round)
+{
+    struct script *s = of("fedavg");
+
+    script_report(s, "a", NULL);
+    script_report(s, "b", NULL);
+    script_forget(s);
+    script_invalid(s, "a", "unit 'b' is too long");
+    script_expect(s, "[    0] - client 'a' is rejected: unit 'b' is too long\n"
+                     "[    0] a REJECTED 1.1 (unit 'b' is too long)\n");
+    script_stored(s, "a"); /* a second try is not welcome */
+    script_expect(s, "[    0] a DISMISSED 1.1\n");
+    script_stored(s, "b");
+    ck_assert_uint_eq(s->record.n_responders, 1);
+    script_free(s);
+}
+END_TEST
+
+/* --- events that do not fit --- */
+
+struct odd {
+    enum fl_event_type type;
+    uint32_t client;
+    uint64_t round;
+    uint32_t attempt;
+};
+
+/* Wrong client, round, attempt or moment: answered or ignored, the phase stays. */
+static const struct odd odds[] = {
+    {FL_EV_START, 0, 0, 0},           {FL_EV_TICK, 0, 0, 0},
+    {FL_EV_CLIENT_LOST, 77, 0, 0},    {FL_EV_REPORT, 77, 1, 1},
+    {FL_EV_REPORT, 0, 2, 1},          {FL_EV_REPORT, 0, 1, 2},
+    {FL_EV_REPORT, 0, 0, 0},          {FL_EV_CLIENT_FAILED, 77, 1, 1},
+    {FL_EV_CLIENT_FAILED, 0, 9, 1},   {FL_EV_UPLOAD_STORED, 77, 1, 1},
+    {FL_EV_UPLOAD_STORED, 0, 1, 9},   {FL_EV_UPLOAD_INVALID, 0, 9, 1},
+    {FL_EV_UPLOAD_INVALID, 77, 1, 1}, {FL_EV_EVAL_REPORT, 0, 1, 0},
+    {FL_EV_EVAL_REPORT, 77, 1, 0},    {FL_EV_PERSISTED, 999, 0, 0},
+    {FL_EV_PERSISTED, 0, 0, 0},       {FL_EV_AGGREGATED, 999, 0, 0},
+    {FL_EV_AGGREGATED, 0, 0, 0},      {FL_EV_EVALUATED, 999, 0, 0},
+    {FL_EV_COMMITTED, 999, 0, 0},     {FL_EV_COMMITTED, 0, 0, 0},
+    {FL_EV_WORK_FAILED, 999, 0, 0},   {FL_EV_WORK_FAILED, 0, 0, 0},
+    {FL_EV_RESUME, 0, 0, 0},
+};
+
+static void odd_event(const struct odd *odd, struct fl_event *ev)
+{
+    *ev = (struct fl_event){.type = odd->type};
+    switch (odd->type) {
+    case FL_EV_CLIENT_LOST:
+        ev->u.client = odd->client;
+        break;
+    case FL_EV_REPORT:
+        ev->u.report.client = odd->client;
+        ev->u.report.round = odd->round;
+        ev->u.report.attempt = odd->attempt;
+        break;
+    case FL_EV_CLIENT_FAILED:
+        ev->u.failed.client = odd->client;
+        ev->u.failed.round = odd->round;
+        ev->u.failed.attempt = odd->attempt;
+        break;
+    case FL_EV_UPLOAD_STORED:
+    case FL_EV_UPLOAD_INVALID:
+        ev->u.upload.client = odd->client;
+        ev->u.upload.round = odd->round;
+        ev->u.upload.attempt = odd->attempt;
+        break;
+    case FL_EV_EVAL_REPORT:
+        ev->u.eval.client = odd->client;
+        ev->u.eval.round = odd->round;
+        break;
+    case FL_EV_AGGREGATED:
+        ev->u.aggregated.seq = odd->client;
+        break;
+    case FL_EV_EVALUATED:
+        ev->u.evaluated.seq = odd->client;
+        break;
+    case FL_EV_PERSISTED:
+    case FL_EV_COMMITTED:
+        ev->u.seq = odd->client;
+        break;
+    case FL_EV_WORK_FAILED:
+        ev->u.failed_work.seq = odd->client;
+        ev->u.failed_work.client = UINT32_MAX;
+        break;
+    case FL_EV_START:
+    case FL_EV_TICK:
+    case FL_EV_CLIENT_JOINED:
+    case FL_EV_PAUSE:
+    case FL_EV_RESUME:
+    case FL_EV_DRAIN:
+        break;
+    }
+}
+
+/* Every odd event in every phase of a round; the federation does not notice. */
+START_TEST(events_that_do_not_fit_change_nothing)
+{
+    struct script *s = script_new("fedldf");
+    struct fl_event ev;
+    bool done = false;
+
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    s->conf.evaluate_every = 1;
+    s->conf.evaluate_server = true;
+    s->conf.rounds = 1;
+    script_create(s, NULL);
+    s->manual = true;
+    script_start(s);
+    script_join(s, "a", 10);
+    while (!done) {
+        enum fl_phase phase = fl_coord_phase(s->coord);
+
+        odd_event(&odds[_i], &ev);
+        script_step(s, &ev);
+        ck_assert_int_eq(fl_coord_phase(s->coord), phase);
+        if (phase == FL_PHASE_TRAINING) {
+            script_report(s, "a", moved);
+        } else if (phase == FL_PHASE_UPLOADING && s->n_works == 0) {
+            script_stored(s, "a");
+        } else if (s->n_works > 0) {
+            script_answer(s);
+        } else {
+            done = true;
+        }
+    }
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_STOPPED);
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 1);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(repeated_reports_and_uploads_count_once)
+{
+    struct script *s = of("fedldf");
+
+    script_report(s, "a", moved);
+    script_report(s, "a", moved);
+    script_expect(s, "");
+    script_report(s, "b", (const float[]){2, 1, 1});
+    script_stored(s, "a");
+    script_forget(s);
+    script_stored(s, "a");
+    script_expect(s, "[    0] a ACCEPTED 1.1\n");
+    script_report(s, "a", moved);
+    script_expect(s, "[    0] a ACCEPTED 1.1\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(an_accepted_update_is_confirmed_after_its_round_too)
+{
+    struct script *s = of("fedavg");
+    struct fl_event ev = {.type = FL_EV_UPLOAD_STORED};
+
+    script_report(s, "a", NULL);
+    script_report(s, "b", NULL);
+    script_stored(s, "a");
+    script_stored(s, "b");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    script_forget(s);
+    ev.u.upload.client = script_id(s, "a");
+    ev.u.upload.round = 1;
+    ev.u.upload.attempt = 1;
+    script_step(s, &ev);
+    script_expect(s, "[    0] a ACCEPTED 1.1\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(names_that_cannot_be_and_too_many_are_not_admitted)
+{
+    struct script *s = script_new("fedavg");
+
+    s->conf.max_clients = 1;
+    script_create(s, NULL);
+    script_join(s, "../etc", 1);
+    script_join(s, "a", 1);
+    script_join(s, "b", 1);
+    script_join(s, "a", 2);
+    script_expect(s, "[    0] - client '../etc' is not admitted: bad name\n"
+                     "[    0] * is client 4294967295\n"
+                     "[    0] - client 'a' is new, 1 samples\n"
+                     "[    0] #1 persist client a\n"
+                     "[    0] a is client 0\n"
+                     "[    0] - client 'b' is not admitted: too many clients\n"
+                     "[    0] * is client 4294967295\n"
+                     "[    0] - client 'a' is back, 2 samples\n"
+                     "[    0] #2 persist client a\n"
+                     "[    0] a is client 0\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_client_without_samples_is_never_selected)
+{
+    struct script *s = script_new("fedavg");
+
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 0);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE);
+    script_why(s, "round 1 is IDLE: 0 of 1 clients are here");
+    script_join(s, "b", 1);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
+    ck_assert_ptr_null(fl_coord_part(s->coord, 0));
+    ck_assert_ptr_nonnull(fl_coord_part(s->coord, 1));
+    script_free(s);
+}
+END_TEST
+
+START_TEST(may_push_says_why_not)
+{
+    struct script *s = of("fedldf");
+    struct fl_err err = {0};
+    const uint8_t *units = NULL;
+
+    ck_assert_int_eq(fl_coord_may_push(s->coord, 9, 1, 1, &units, &err), FL_ESTATE);
+    ck_assert_str_eq(err.msg, "the client is not known");
+    ck_assert_int_eq(fl_coord_may_push(s->coord, 0, 1, 2, &units, &err), FL_ESTATE);
+    ck_assert_str_eq(err.msg, "round 1 attempt 2 is not open");
+    ck_assert_int_eq(fl_coord_may_push(s->coord, 0, 1, 1, &units, &err), FL_ESTATE);
+    ck_assert_str_eq(err.msg, "the plan is not made yet");
+    script_join(s, "c", 5);
+    ck_assert_int_eq(fl_coord_may_push(s->coord, 2, 1, 1, &units, &err), FL_ESTATE);
+    ck_assert_str_eq(err.msg, "the client was not selected in round 1");
+    script_report(s, "a", moved);
+    s->manual = true;
+    script_report(s, "b", (const float[]){0, 0, 0});
+    ck_assert_int_eq(fl_coord_may_push(s->coord, 0, 1, 1, &units, &err), FL_ESTATE);
+    ck_assert_str_eq(err.msg, "the round is PLANNING");
+    s->manual = false;
+    script_answer_all(s);
+    ck_assert_int_eq(fl_coord_may_push(s->coord, 0, 1, 1, &units, &err), FL_OK);
+    ck_assert_int_eq(units[0] + units[1] + units[2], 3);
+    ck_assert_int_eq(fl_coord_may_push(s->coord, 1, 1, 1, &units, &err), FL_EEXIST);
+    script_stored(s, "a");
+    ck_assert_int_eq(fl_coord_may_push(s->coord, 0, 1, 1, &units, &err), FL_EEXIST);
+    ck_assert_str_eq(err.msg, "round 1 attempt 1 was accepted");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_bad_configuration_is_refused)
+{
+    struct script *s = script_new("fedavg");
+    struct fl_err err = {0};
+    struct fl_coord *c = NULL;
+
+    s->conf.over_selection = 0.5;
+    ck_assert_int_eq(fl_coord_create(&s->conf, NULL, &c, &err), FL_ECONF);
+    ck_assert_str_eq(err.msg, "over-selection is 0.5, expected at least 1");
+    s->conf.over_selection = 1;
+    s->conf.learning_rate = NAN;
+    ck_assert_int_eq(fl_coord_create(&s->conf, NULL, &c, &err), FL_ECONF);
+    ck_assert_ptr_null(c);
+    script_free(s);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("coord_faults");
+    TCase *tc = tcase_create("faults");
+
+    tcase_add_test(tc, a_failed_commit_is_asked_for_again);
+    tcase_add_test(tc, a_failed_selection_or_plan_is_asked_for_again);
+    tcase_add_test(tc, an_update_whose_record_fails_is_recorded_again_or_lost_at_the_deadline);
+    tcase_add_test(tc, the_deadline_waits_for_a_record_that_is_being_written);
+    tcase_add_test(tc, a_bad_update_is_left_out_and_the_rest_aggregated_again);
+    tcase_add_test(tc, when_all_updates_are_bad_the_attempt_is_aborted);
+    tcase_add_test(tc, a_model_that_is_not_finite_pauses_the_federation);
+    tcase_add_test(tc, a_failed_evaluation_commits_without_accuracy);
+    tcase_add_test(tc, a_client_whose_record_failed_is_written_before_the_next_selection);
+    tcase_add_loop_test(tc, a_bad_report_rejects_the_client_for_the_round, 0,
+                        (int)(sizeof(bad_reports) / sizeof(bad_reports[0])));
+    tcase_add_test(tc, an_invalid_upload_rejects_the_client_for_the_round);
+    tcase_add_loop_test(tc, events_that_do_not_fit_change_nothing, 0,
+                        (int)(sizeof(odds) / sizeof(odds[0])));
+    tcase_add_test(tc, repeated_reports_and_uploads_count_once);
+    tcase_add_test(tc, an_accepted_update_is_confirmed_after_its_round_too);
+    tcase_add_test(tc, names_that_cannot_be_and_too_many_are_not_admitted);
+    tcase_add_test(tc, a_client_without_samples_is_never_selected);
+    tcase_add_test(tc, may_push_says_why_not);
+    tcase_add_test(tc, a_bad_configuration_is_refused);
+    suite_add_tcase(s, tc);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *sr = srunner_create(suite());
+    int failed;
+
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

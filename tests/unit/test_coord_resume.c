@@ -1,0 +1,423 @@
+/* A server that comes back: what was on disk counts, everything else starts again. */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/coord_script.h"
+
+static const float moved[] = {1, 2, 3};
+static uint8_t all[] = {1, 1, 1};
+static uint8_t first[] = {1, 0, 0};
+static uint8_t none[] = {0, 0, 0};
+static float divergence_a[] = {9, 0, 0};
+static float divergence_b[] = {1, 1, 1};
+
+/* Clients in order of first contact: b, a, c. */
+static struct fl_client_rec clients[] = {
+    {.id = 0, .name = "b", .samples = 100},
+    {.id = 1, .name = "a", .samples = 300},
+    {.id = 2, .name = "c", .samples = 200},
+};
+
+static struct fl_coord_resume resume_of(const struct fl_part_rec *parts, size_t n, bool planned)
+{
+    return (struct fl_coord_resume){
+        .committed = 4,
+        .clients = clients,
+        .n_clients = 3,
+        .open_round = 5,
+        .open_attempt = 2,
+        .planned = planned,
+        .parts = parts,
+        .n_parts = n,
+    };
+}
+
+static struct script *restarted(const char *preset, const struct fl_coord_resume *resume)
+{
+    struct script *s = script_new(preset);
+
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    s->check.committed = resume->committed;
+    s->conf.rounds = 5;
+    script_create(s, resume);
+    return s;
+}
+
+START_TEST(an_open_selection_waits_for_its_clients)
+{
+    const struct fl_part_rec parts[] = {
+        {.client = 0, .state = FL_PART_SELECTED, .samples = 100},
+        {.client = 1, .state = FL_PART_SELECTED, .samples = 300},
+    };
+    struct fl_coord_resume resume = resume_of(parts, 2, false);
+    struct script *s = restarted("fedldf", &resume);
+
+    script_start(s);
+    script_run_to(s, 500); /* Longer than the grace: nobody was seen to go. */
+    script_join(s, "b", 100);
+    script_join(s, "a", 300);
+    script_report(s, "a", moved);
+    script_report(s, "b", moved);
+    script_expect(s, "[    0] - round 5 attempt 2: IDLE -> TRAINING, resumed with 0 of 2 accepted\n"
+                     "[    0] open 5.2\n"
+                     "[  500] - client 'b' is back, 100 samples\n"
+                     "[  500] #1 persist client b\n"
+                     "[  500] b is client 0\n"
+                     "[  500] b TASK 5.2 within 500\n"
+                     "[  500] - client 'a' is back, 300 samples\n"
+                     "[  500] #2 persist client a\n"
+                     "[  500] a is client 1\n"
+                     "[  500] a TASK 5.2 within 500\n"
+                     "[  500] - round 5 attempt 2: TRAINING -> PLANNING, 2 of 2 reports\n"
+                     "[  500] #3 persist plan 5.2 a:planned:111 b:empty:000\n"
+                     "[  500] - round 5 attempt 2: PLANNING -> UPLOADING, 1 clients have 1000 ms, "
+                     "1 send nothing\n"
+                     "[  500] a PLAN 5.2 units 111\n"
+                     "[  500] b ACCEPTED 5.2\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(accepted_updates_stay_accepted)
+{
+    const struct fl_part_rec parts[] = {
+        {.client = 0,
+         .state = FL_PART_ACCEPTED,
+         .samples = 100,
+         .train_loss = 1,
+         .units = all,
+         .upload_bytes = 56},
+        {.client = 1, .state = FL_PART_SELECTED, .samples = 300, .units = all},
+    };
+    struct fl_coord_resume resume = resume_of(parts, 2, false);
+    struct script *s = restarted("fedavg", &resume);
+
+    script_start(s);
+    script_join(s, "b", 100);
+    script_join(s, "a", 300);
+    script_report(s, "a", NULL);
+    script_stored(s, "a");
+    script_expect(
+        s,
+        "[    0] - round 5 attempt 2: IDLE -> TRAINING, resumed with 1 of 2 accepted\n"
+        "[    0] open 5.2\n"
+        "[    0] - client 'b' is back, 100 samples\n"
+        "[    0] #1 persist client b\n"
+        "[    0] b is client 0\n"
+        "[    0] b ACCEPTED 5.2\n"
+        "[    0] - client 'a' is back, 300 samples\n"
+        "[    0] #2 persist client a\n"
+        "[    0] a is client 1\n"
+        "[    0] a TASK 5.2 units 111 within 1000\n"
+        "[    0] - round 5 attempt 2: TRAINING -> UPLOADING, 2 of 2 reports, 1 accepted\n"
+        "[    0] #3 persist update 5.2 a:accepted:111\n"
+        "[    0] a ACCEPTED 5.2\n"
+        "[    0] - round 5 attempt 2: UPLOADING -> AGGREGATING, 2 updates of 2 responders\n"
+        "[    0] #4 aggregate 5.2 a:accepted:111 b:accepted:111\n"
+        "[    0] - round 5 attempt 2: AGGREGATING -> COMMITTING, loss 1.7500, 112 of 112 bytes up\n"
+        "[    0] #5 commit 5.2\n"
+        "[    0] closed 5.2\n"
+        "[    0] - round 5 attempt 2: COMMITTING -> IDLE, committed with 2 of 2 clients\n"
+        "[    0] * DRAIN 6.1 (all rounds are done)\n"
+        "[    0] - round 6 attempt 1: IDLE -> DRAINING, all rounds are done\n"
+        "[    0] - round 6 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
+        "[    0] FINISHED\n");
+    ck_assert_uint_eq(s->record.uplink_bytes, 112);
+    ck_assert_double_eq_tol(s->record.train_loss, 1.75, 1e-12);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(with_everything_accepted_nobody_is_waited_for)
+{
+    const struct fl_part_rec parts[] = {
+        {.client = 1, .state = FL_PART_ACCEPTED, .samples = 1, .units = all, .upload_bytes = 56},
+        {.client = 0, .state = FL_PART_ACCEPTED, .samples = 1, .units = all, .upload_bytes = 56},
+    };
+    struct fl_coord_resume resume = resume_of(parts, 2, false);
+    struct script *s = restarted("fedavg", &resume);
+
+    s->manual = true;
+    script_start(s);
+    script_expect(
+        s, "[    0] - round 5 attempt 2: IDLE -> TRAINING, resumed with 2 of 2 accepted\n"
+           "[    0] open 5.2\n"
+           "[    0] - round 5 attempt 2: TRAINING -> UPLOADING, 2 of 2 reports, 2 accepted\n"
+           "[    0] - round 5 attempt 2: UPLOADING -> AGGREGATING, 2 updates of 2 responders\n"
+           "[    0] #1 aggregate 5.2 a:accepted:111 b:accepted:111\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_plan_on_disk_is_the_plan)
+{
+    const struct fl_part_rec parts[] = {
+        {.client = 0,
+         .state = FL_PART_PLANNED,
+         .samples = 100,
+         .divergence = divergence_b,
+         .units = first}, /* not what the policy would grant: it is not asked again */
+        {.client = 1,
+         .state = FL_PART_EMPTY,
+         .samples = 300,
+         .divergence = divergence_a,
+         .units = none},
+        {.client = 2, .state = FL_PART_LOST, .samples = 200},
+    };
+    struct fl_coord_resume resume = resume_of(parts, 3, true);
+    struct script *s = restarted("fedldf", &resume);
+
+    script_start(s);
+    script_join(s, "a", 300);
+    script_join(s, "b", 100);
+    script_join(s, "c", 200);
+    script_report(s, "b", moved);
+    script_stored(s, "b");
+    script_expect(
+        s,
+        "[    0] - round 5 attempt 2: IDLE -> UPLOADING, resumed with 0 of 3 accepted\n"
+        "[    0] open 5.2\n"
+        "[    0] - client 'a' is back, 300 samples\n"
+        "[    0] #1 persist client a\n"
+        "[    0] a is client 1\n"
+        "[    0] a ACCEPTED 5.2\n"
+        "[    0] - client 'b' is back, 100 samples\n"
+        "[    0] #2 persist client b\n"
+        "[    0] b is client 0\n"
+        "[    0] b TASK 5.2 within 1000\n"
+        "[    0] - client 'c' is back, 200 samples\n"
+        "[    0] #3 persist client c\n"
+        "[    0] c is client 2\n"
+        "[    0] c DISMISSED 5.2\n"
+        "[    0] b PLAN 5.2 units 100\n"
+        "[    0] #4 persist update 5.2 b:accepted:100\n"
+        "[    0] b ACCEPTED 5.2\n"
+        "[    0] - round 5 attempt 2: UPLOADING -> AGGREGATING, 1 updates of 2 responders\n"
+        "[    0] #5 aggregate 5.2 b:accepted:100\n"
+        "[    0] - round 5 attempt 2: AGGREGATING -> COMMITTING, loss 0.0000, 40 of 112 bytes up\n"
+        "[    0] #6 commit 5.2\n"
+        "[    0] closed 5.2\n"
+        "[    0] - round 5 attempt 2: COMMITTING -> IDLE, committed with 2 of 3 clients\n"
+        "[    0] * DRAIN 6.1 (all rounds are done)\n"
+        "[    0] - round 6 attempt 1: IDLE -> DRAINING, all rounds are done\n"
+        "[    0] - round 6 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
+        "[    0] FINISHED\n");
+    ck_assert_uint_eq(s->record.n_responders, 2);
+    ck_assert_uint_eq(s->record.feedback_bytes, 24);
+    ck_assert_uint_eq(s->record.uplink_bytes, 24 + 16);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_closed_attempt_is_not_taken_up_again)
+{
+    struct fl_coord_resume resume = resume_of(NULL, 0, false);
+    struct script *s = restarted("fedavg", &resume);
+
+    s->conf.retry_ms = 10;
+    script_create(s, &resume);
+    script_start(s);
+    script_join(s, "a", 300);
+    script_run_to(s, 99);
+    script_why(s, "round 5 is IDLE: restarted, waiting 0.0 s more for known clients: b, c");
+    script_run_to(s, 100); /* The known clients have the grace; then it begins without them. */
+    script_expect(s,
+                  "[    0] - client 'a' is back, 300 samples\n"
+                  "[    0] #1 persist client a\n"
+                  "[    0] a is client 1\n"
+                  "[  100] - round 5: 3 clients are wanted, 1 are alive\n"
+                  "[  100] - round 5 attempt 2: IDLE -> SELECTING, 1 of 1 clients that are alive\n"
+                  "[  100] #2 persist selection 5.2 a:selected:111\n"
+                  "[  100] - round 5 attempt 2: SELECTING -> TRAINING, 1 clients have 1000 ms\n"
+                  "[  100] open 5.2\n"
+                  "[  100] a TASK 5.2 units 111 within 1000\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(known_clients_that_are_back_need_no_grace)
+{
+    struct fl_coord_resume resume = resume_of(NULL, 0, false);
+    struct script *s = restarted("fedavg", &resume);
+
+    script_start(s);
+    script_join(s, "a", 300);
+    script_join(s, "b", 100);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE);
+    script_join(s, "c", 200);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
+    ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_round_of_other_options_is_closed)
+{
+    const struct fl_part_rec parts[] = {
+        {.client = 0, .state = FL_PART_SELECTED, .samples = 100},
+        {.client = 1, .state = FL_PART_SELECTED, .samples = 300},
+    };
+    struct fl_coord_resume resume = resume_of(parts, 2, false);
+    struct script *s = restarted("fedavg", &resume); /* It was of fedldf: no grants are there. */
+
+    s->manual = true;
+    script_start(s);
+    script_expect(s, "[    0] - round 5 attempt 2: cannot go on with other options\n"
+                     "[    0] #1 persist selection 5.3\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_finished_federation_stays_finished)
+{
+    struct fl_coord_resume resume = resume_of(NULL, 0, false);
+    struct script *s;
+
+    resume.committed = 5;
+    resume.open_round = 0;
+    s = restarted("fedavg", &resume);
+    script_start(s);
+    script_join(s, "a", 300);
+    script_expect(s, "[    0] * DRAIN 6.1 (all rounds are done)\n"
+                     "[    0] - round 6 attempt 1: IDLE -> DRAINING, all rounds are done\n"
+                     "[    0] - round 6 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
+                     "[    0] FINISHED\n"
+                     "[    0] - client 'a' is back, 300 samples\n"
+                     "[    0] #1 persist client a\n"
+                     "[    0] a is client 1\n"
+                     "[    0] a DRAIN 6.1 (all rounds are done)\n");
+    script_why(s, "round 6 is STOPPED: all rounds are done");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(what_is_left_of_a_committed_round_is_ignored)
+{
+    const struct fl_part_rec parts[] = {{.client = 0, .state = FL_PART_ACCEPTED, .units = all}};
+    struct fl_coord_resume resume = resume_of(parts, 1, false);
+    struct script *s;
+
+    resume.open_round = 4;
+    s = restarted("fedavg", &resume);
+    ck_assert_ptr_null(fl_coord_part(s->coord, 0));
+    ck_assert_uint_eq(fl_coord_attempt(s->coord), 1);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(the_same_clients_get_the_same_scores_after_a_crash)
+{
+    const struct fl_part_rec parts[] = {
+        {.client = 0, .state = FL_PART_ACCEPTED, .samples = 100, .units = all},
+        {.client = 1, .state = FL_PART_ACCEPTED, .samples = 300, .units = all},
+        {.client = 2, .state = FL_PART_ACCEPTED, .samples = 200, .units = all},
+    };
+    struct fl_coord_resume resume = resume_of(parts, 3, false);
+    struct script *s = script_new("adafl");
+    double a0 = 300.0 / 600;
+    double sum = 0;
+    uint32_t i;
+
+    resume.committed = 0; /* The very first round: no score was ever committed. */
+    resume.open_round = 1;
+    script_create(s, &resume);
+    script_start(s);
+    /* The script's distances are 1, 2, 3 in client order: a, b, c. */
+    ck_assert_double_eq_tol(fl_coord_client(s->coord, 1)->score, 0.9 * a0 + 0.1 * (1.0 / 6), 1e-12);
+    for (i = 0; i < 3; i++) {
+        sum += fl_coord_client(s->coord, i)->score;
+    }
+    ck_assert_double_eq_tol(sum, 1.0, 1e-12);
+    script_free(s);
+}
+END_TEST
+
+static const struct fl_client_rec unnamed[] = {{.id = 0, .name = ""}};
+static const struct fl_client_rec twice[] = {{.id = 0, .name = "a"}, {.id = 1, .name = "a"}};
+static const struct fl_client_rec misnumbered[] = {{.id = 1, .name = "a"}};
+static const struct fl_part_rec of_nobody[] = {{.client = 3, .state = FL_PART_SELECTED}};
+static const struct fl_part_rec in_no_state[] = {{.client = 0}};
+static const struct fl_part_rec doubled[] = {{.client = 0, .state = FL_PART_LOST},
+                                             {.client = 0, .state = FL_PART_LOST}};
+
+static const struct {
+    struct fl_coord_resume resume;
+    const char *message;
+} damaged[] = {
+    {{.clients = unnamed, .n_clients = 1}, "client 0 of the stored state: bad or repeated"},
+    {{.clients = twice, .n_clients = 2}, "client 1 of the stored state: bad or repeated"},
+    {{.clients = misnumbered, .n_clients = 1}, "client 0 of the stored state: bad or repeated"},
+    {{.committed = 4, .open_round = 6, .open_attempt = 1},
+     "round 6 attempt 1 is open after round 4"},
+    {{.committed = 4, .open_round = 5, .open_attempt = 0},
+     "round 5 attempt 0 is open after round 4"},
+    {{.clients = clients,
+      .n_clients = 3,
+      .open_round = 1,
+      .open_attempt = 1,
+      .parts = of_nobody,
+      .n_parts = 1},
+     "part 0 of the stored round: bad or repeated"},
+    {{.clients = clients,
+      .n_clients = 3,
+      .open_round = 1,
+      .open_attempt = 1,
+      .parts = in_no_state,
+      .n_parts = 1},
+     "part 0 of the stored round: bad or repeated"},
+    {{.clients = clients,
+      .n_clients = 3,
+      .open_round = 1,
+      .open_attempt = 1,
+      .parts = doubled,
+      .n_parts = 2},
+     "part 1 of the stored round: bad or repeated"},
+};
+
+START_TEST(damaged_state_is_refused_with_what_is_wrong)
+{
+    struct script *s = script_new("fedavg");
+    struct fl_coord *c = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_coord_create(&s->conf, &damaged[_i].resume, &c, &err), FL_EFORMAT);
+    ck_assert_str_eq(err.msg, damaged[_i].message);
+    ck_assert_ptr_null(c);
+    script_free(s);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("coord_resume");
+    TCase *tc = tcase_create("resume");
+
+    tcase_add_test(tc, an_open_selection_waits_for_its_clients);
+    tcase_add_test(tc, accepted_updates_stay_accepted);
+    tcase_add_test(tc, with_everything_accepted_nobody_is_waited_for);
+    tcase_add_test(tc, a_plan_on_disk_is_the_plan);
+    tcase_add_test(tc, a_closed_attempt_is_not_taken_up_again);
+    tcase_add_test(tc, known_clients_that_are_back_need_no_grace);
+    tcase_add_test(tc, a_round_of_other_options_is_closed);
+    tcase_add_test(tc, a_finished_federation_stays_finished);
+    tcase_add_test(tc, what_is_left_of_a_committed_round_is_ignored);
+    tcase_add_test(tc, the_same_clients_get_the_same_scores_after_a_crash);
+    tcase_add_loop_test(tc, damaged_state_is_refused_with_what_is_wrong, 0,
+                        (int)(sizeof(damaged) / sizeof(damaged[0])));
+    suite_add_tcase(s, tc);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *sr = srunner_create(suite());
+    int failed;
+
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
