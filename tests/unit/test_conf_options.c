@@ -29,7 +29,11 @@ static const struct fl_opt_spec specs[] = {
     {.name = "layers", .type = FL_OPT_INT_LIST, .min = 1, .max = 4096, .help = "Sizes."},
     {.name = "labels", .type = FL_OPT_MAP, .help = "Labels."},
     {.name = "token", .type = FL_OPT_STRING, .flags = FL_OPT_SECRET, .help = "A secret."},
-    {.name = "odd", .type = FL_OPT_FLOAT, .min = 1, .max = INFINITY, .help = "No upper end."},
+    {.name = "odd",
+     .type = FL_OPT_FLOAT,
+     .min = 1,
+     .max = (double)INFINITY,
+     .help = "No upper end."},
     FL_OPT_END,
 };
 
