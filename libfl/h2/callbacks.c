@@ -99,6 +99,7 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     bool end = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
     bool ack = (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0;
     struct h2_stream *s;
+    int rv;
 
     (void)session;
     switch (frame->hd.type) {
@@ -115,8 +116,12 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
         s = fl__h2_stream_get(h2, frame->hd.stream_id);
         return verdict(h2->server && s != NULL ? fl__h2_count_reset(h2) : FL_OK);
     case NGHTTP2_SETTINGS:
-        h2->greeted = h2->greeted || !ack;
-        return verdict(ack ? FL_OK : fl__h2_count_idle(h2));
+        if (ack) {
+            return 0;
+        }
+        rv = h2->greeted ? fl__h2_count_idle(h2) : FL_OK;
+        h2->greeted = true;
+        return verdict(rv);
     case NGHTTP2_PING:
         return verdict(ack ? on_drain_ping(h2) : fl__h2_count_idle(h2));
     case NGHTTP2_GOAWAY:

@@ -214,13 +214,14 @@ static int on_frame_not_send(nghttp2_session *session, const nghttp2_frame *fram
 
 static bool can_send(struct fl_h2 *h2, const struct h2_stream *s)
 {
-    if (!s->attached || !s->deferred) {
+    if (!s->attached) {
         return false;
     }
     if (fl_call_out_bytes(s->call) == 0) {
-        return fl_call_out_end(s->call); /* needs no window */
+        /* A status needs no window, and so does not wait until nghttp2 asks for data. */
+        return fl_call_out_end(s->call) && (h2->server ? s->submitted : s->deferred);
     }
-    return nghttp2_session_get_remote_window_size(h2->session) > 0 &&
+    return s->deferred && nghttp2_session_get_remote_window_size(h2->session) > 0 &&
            nghttp2_session_get_stream_remote_window_size(h2->session, s->id) > 0;
 }
 

@@ -185,12 +185,12 @@ int fl_metadata_add(struct fl_metadata *md, const void *name, size_t name_len, c
 {
     int rv;
 
+    if (name_len > md->text.max || value_len > md->text.max) {
+        return FL_ELIMIT;
+    }
     if (memchr(name, 0, name_len) != NULL || (value_len > 0 && memchr(value, 0, value_len) != NULL))
     {
         return FL_EINVAL;
-    }
-    if (name_len > md->text.max || value_len > md->text.max) {
-        return FL_ELIMIT;
     }
     /* Room for all first, so that nothing is added by halves. */
     rv = fl_buf_reserve(&md->text, name_len + value_len + 2);

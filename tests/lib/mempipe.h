@@ -14,8 +14,9 @@
 enum { MEMPIPE_UP, MEMPIPE_DOWN }; /* client to server, server to client */
 
 struct mempipe {
-    struct fl_h2 *end[2]; /* the sender of each direction: client, server */
-    struct fl_buf wire[2];
+    struct fl_h2 *end[2];  /* the sender of each direction: client, server */
+    struct fl_buf wire[2]; /* bytes under way, from `start` */
+    size_t start[2];
     bool blocked[2];
     bool parked[2];
     bool broken[2]; /* the receiver has refused bytes */
