@@ -43,8 +43,13 @@ static int request_header(struct fl_call *call, struct text name, struct text va
     }
     if (text_is(name, ":path")) {
         free(call->path);
-        call->path = strndup(value.p, value.len);
-        return call->path != NULL ? FL_OK : FL_ENOMEM;
+        call->path = malloc(value.len + 1);
+        if (call->path == NULL) {
+            return FL_ENOMEM;
+        }
+        (void)memcpy(call->path, value.p, value.len);
+        call->path[value.len] = '\0';
+        return FL_OK;
     }
     if (name.len > 0 && name.p[0] == ':') {
         return FL_OK;

@@ -114,7 +114,7 @@ static void log_closed(struct fl_call *call, void *ctx, enum fl_grpc_status stat
     struct call_log *log = ctx;
 
     /* Nothing may be done with a closed call, and nothing breaks when it is tried. */
-    ck_assert_int_eq(fl_call_send(call, NULL, 0), FL_ECLOSED);
+    log->after_close += fl_call_send(call, NULL, 0) != FL_ECLOSED ? 1 : 0;
     fl_call_cancel(call);
     fl_call_consume(call, 1);
     log->closes++;
@@ -398,7 +398,9 @@ int callpair_try_call(struct callpair *pair, const char *path, uint64_t timeout_
     struct call_log *log = &pair->calls[pair->n_calls];
     int rv;
 
-    ck_assert_uint_lt(pair->n_calls, CALLPAIR_CALLS);
+    if (pair->n_calls >= CALLPAIR_CALLS) {
+        abort();
+    }
     *log = (struct call_log){.pair = pair};
     rv = fl_h2_call(pair->client, path, pair->now_ms, timeout_ms, &callpair_client_handler, log,
                     &log->call);

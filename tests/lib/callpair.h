@@ -32,8 +32,7 @@ struct call_log {
     unsigned ends;
     unsigned writables;
     unsigned closes;
-    unsigned after_close; /* callbacks after on_closed: must stay 0 */
-    unsigned wakes_inside;
+    unsigned after_close; /* what happened after on_closed: must stay 0 */
     enum fl_grpc_status status;
     char text[2048];
     uint64_t reply;   /* of Sum */

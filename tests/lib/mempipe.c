@@ -7,6 +7,16 @@
 /* An odd number of runs, so that runs are split between two offers. */
 #define IOV_MAX_TEST 5
 
+void (*mempipe_own_memory)(bool own);
+
+/* The pipe's own memory does not fail when a test lets allocations fail. */
+static void own_memory(bool own)
+{
+    if (mempipe_own_memory != NULL) {
+        mempipe_own_memory(own);
+    }
+}
+
 void mempipe_init(struct mempipe *pipe, struct fl_h2 *client, struct fl_h2 *server)
 {
     *pipe = (struct mempipe){.end = {client, server}};
@@ -32,9 +42,11 @@ size_t mempipe_collect(struct mempipe *pipe, int dir, size_t max)
     for (i = 0; i < n && total < max; i++) {
         size_t len = iov[i].iov_len < max - total ? iov[i].iov_len : max - total;
 
+        own_memory(true);
         if (fl_buf_add(&pipe->wire[dir], iov[i].iov_base, len) != FL_OK) {
             abort();
         }
+        own_memory(false);
         total += len;
     }
     fl_h2_sent(pipe->end[dir], total);
@@ -58,7 +70,9 @@ size_t mempipe_deliver(struct mempipe *pipe, int dir, size_t n)
     }
     if (!pipe->broken[dir]) {
         /* Memory of exactly this size: reading past the input is noticed. */
+        own_memory(true);
         exact = malloc(n);
+        own_memory(false);
         if (exact == NULL) {
             abort();
         }

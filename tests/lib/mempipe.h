@@ -27,6 +27,9 @@ struct mempipe {
     int code[2]; /* first error of the receiver of each direction */
 };
 
+/* Called around the pipe's own allocations when set. */
+extern void (*mempipe_own_memory)(bool own);
+
 void mempipe_init(struct mempipe *pipe, struct fl_h2 *client, struct fl_h2 *server);
 /* Frees both sessions. */
 void mempipe_done(struct mempipe *pipe);
