@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 """A trainer for `trainer: command` of fl-clientd: dense ReLU networks in plain numpy.
 
-    trainer:
-      type: command
-      command: [/usr/bin/python3, /path/to/trainer_numpy.py, "{task}"]
+    trainer: command
+    command:
+      program: [/usr/bin/python3, /path/to/trainer_numpy.py, "{task}"]
+    data:
+      path: /path/to/the/data/of/this/client
 
 fl-clientd calls it once a round with the path of task.json. It reads the received model, trains
 it on this client's own data, and writes the trained model and result.json. What the files hold is
@@ -168,7 +170,7 @@ def main():
         sys.exit(f"this trainer knows the solvers sgd and prox, the server asks for {solver['name']}")
     mu = float(solver["options"]["mu"]) if solver["name"] == "prox" else 0.0
     if not task["data"]:
-        sys.exit("no data folder: set `data` in the client's configuration")
+        sys.exit("no data folder: set data.path in the client's configuration")
     train, test = load_data(task["data"], "train"), load_data(task["data"], "test")
     if train is None:
         sys.exit(f"{task['data']}: no train-x.npy and train-y.npy, no train-images-idx3-ubyte")

@@ -49,7 +49,7 @@ extern const struct fl_aggregate_ops fl_aggregate_mean;
 extern const struct fl_aggregate_ops fl_aggregate_momentum; /* "mean + server momentum" */
 
 struct fl_agg_client {
-    double weight;        /* n_k; normalised per unit over the clients that sent it */
+    double weight;        /* n_k > 0; normalised per unit over the clients that sent it */
     const uint8_t *units; /* [n_units], 1 when the update holds the unit */
 };
 
@@ -84,7 +84,8 @@ struct fl_agg_job {
 /*
  * Run it. Scratch memory: about n_clients * block * 4 bytes with distances, else one
  * block; at most some MiB.
- * FL_EFORMAT / FL_ENUMERIC / FL_EIO from a decoder: `*ret_client` is the client;
+ * FL_EFORMAT / FL_ENUMERIC / FL_EIO from a decoder, FL_ENUMERIC for a weight that is not
+ * above 0, FL_EFORMAT for a unit that distances lack: `*ret_client` is the client;
  * FL_ENUMERIC with *ret_client = n_clients: the new model is not finite.
  * On error the outputs are undefined and the inputs untouched.
  */

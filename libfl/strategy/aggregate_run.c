@@ -39,7 +39,7 @@ struct pass {
 
 static bool sends(const struct pass *p, size_t k, size_t l)
 {
-    return p->job->clients[k].units[l] != 0 && p->job->clients[k].weight > 0;
+    return p->job->clients[k].units[l] != 0;
 }
 
 static int client_error(const struct pass *p, size_t k, size_t l, int code)
@@ -296,22 +296,33 @@ static void pass_done(struct pass *p)
     free(p->in);
 }
 
-static void check_job(const struct fl_agg_job *job)
+/*
+ * Weights and unit lists come from what peers reported: a bad one is the client's fault,
+ * not an assertion's.
+ */
+static int check_job(const struct fl_agg_job *job, size_t *ret_client, struct fl_err *err)
 {
     size_t k;
     size_t l;
 
     FL_REQUIRE(job->ops->n_state <= FL_AGG_MAX_STATE);
-    if (!job->want_distance) {
-        return;
-    }
-    /* Without some unit of theta_k its distance is not known (15.3.5). */
     for (k = 0; k < job->n_clients; k++) {
-        FL_REQUIRE(job->clients[k].weight > 0);
-        for (l = 0; l < fl_layout_units(job->layout); l++) {
-            FL_REQUIRE(job->clients[k].units[l] != 0);
+        *ret_client = k;
+        if (!(job->clients[k].weight > 0) || !isfinite(job->clients[k].weight)) {
+            return fl_err_set(err, FL_ENUMERIC, "update %zu has the weight %g, expected above 0", k,
+                              job->clients[k].weight);
+        }
+        /* Without some unit of theta_k its distance is not known (15.3.5). */
+        for (l = 0; job->want_distance && l < fl_layout_units(job->layout); l++) {
+            if (job->clients[k].units[l] == 0) {
+                return fl_err_set(err, FL_EFORMAT,
+                                  "update %zu lacks unit '%s', so its distance is not known", k,
+                                  fl_layout_unit(job->layout, l)->name);
+            }
         }
     }
+    *ret_client = job->n_clients;
+    return FL_OK;
 }
 
 int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl_err *err)
@@ -321,8 +332,10 @@ int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl
     size_t l;
     int rv;
 
-    check_job(job);
-    *ret_client = job->n_clients;
+    rv = check_job(job, ret_client, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     if (job->n_clients == 0) {
         keep_entries(job, 0, fl_layout_count(job->layout));
         return FL_OK;

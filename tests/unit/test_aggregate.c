@@ -565,6 +565,32 @@ START_TEST(a_coded_unit_of_another_length_is_blamed_on_its_client)
 }
 END_TEST
 
+START_TEST(a_weight_that_is_no_weight_is_blamed_on_its_client)
+{
+    static const double weights[] = {0, -1, (double)NAN, (double)INFINITY};
+    struct fed f;
+
+    fed_init(&f, 3);
+    f.clients[1].weight = weights[_i];
+    ck_assert_int_eq(run(&f, &fl_aggregate_mean, NULL, true, 0), FL_ENUMERIC);
+    ck_assert_uint_eq(f.blamed, 1);
+    fed_done(&f);
+}
+END_TEST
+
+START_TEST(distances_of_incomplete_updates_are_refused)
+{
+    struct fed f;
+
+    fed_init(&f, 3);
+    f.units[2][1] = 0;
+    ck_assert_int_eq(run(&f, &fl_aggregate_mean, NULL, true, 0), FL_EFORMAT);
+    ck_assert_uint_eq(f.blamed, 2);
+    ck_assert_str_eq(f.err.msg, "update 2 lacks unit 'conv', so its distance is not known");
+    fed_done(&f);
+}
+END_TEST
+
 START_TEST(a_model_that_overflows_is_refused)
 {
     struct fed f;
@@ -663,6 +689,8 @@ int main(void)
     tcase_add_test(tc, permuting_clients_changes_rounding_only);
     tcase_add_loop_test(tc, a_nan_upload_is_blamed_on_its_client, 0, 2);
     tcase_add_loop_test(tc, a_coded_unit_of_another_length_is_blamed_on_its_client, 0, 3);
+    tcase_add_loop_test(tc, a_weight_that_is_no_weight_is_blamed_on_its_client, 0, 4);
+    tcase_add_test(tc, distances_of_incomplete_updates_are_refused);
     tcase_add_test(tc, a_model_that_overflows_is_refused);
     tcase_add_test(tc, a_step_can_read_the_mean_of_another_bundle);
     tcase_add_test(tc, coded_bytes_are_four_per_float);
