@@ -645,6 +645,16 @@ START_TEST(a_step_can_read_the_mean_of_another_bundle)
         expected += is_buffer(&f, i) ? 0 : other / weight;
         ck_assert_double_eq_tol((double)f.theta_new[i], expected, 1e-6);
     }
+    for (k = 0; k < 3; k++) {
+        double sum = 0;
+
+        for (i = 0; i < f.count; i++) {
+            double d = (double)f.theta_new[i] - ((double)f.theta[i] + (double)f.delta[k][i]);
+
+            sum += is_buffer(&f, i) ? 0 : d * d;
+        }
+        ck_assert_double_eq_tol(f.distance[k], sqrt(sum), 1e-5);
+    }
     fed_done(&f);
 }
 END_TEST

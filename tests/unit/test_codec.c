@@ -166,6 +166,29 @@ START_TEST(a_diverged_update_is_not_encoded)
 }
 END_TEST
 
+static int open_anything(struct fl_codec_decoder *d)
+{
+    (void)d;
+    return FL_OK;
+}
+
+START_TEST(a_coded_unit_over_its_codecs_limit_is_refused_before_it_is_read)
+{
+    struct fl_codec_ops ops = fl_codec_float32;
+    struct fl_codec_decoder d;
+    struct unit u;
+
+    unit_init(&u);
+    ops.open = open_anything;
+    ck_assert_int_eq(fl_codec_open(&d, &ops, u.layout, 0, &u.reader), FL_OK);
+    u.reader.size = 4 * COUNT + 1;
+    ck_assert_int_eq(fl_codec_open(&d, &ops, u.layout, 0, &u.reader), FL_EFORMAT);
+    u.reader.size = 4 * COUNT - 1;
+    ck_assert_int_eq(fl_codec_open(&d, &fl_codec_float32, u.layout, 0, &u.reader), FL_EFORMAT);
+    unit_done(&u);
+}
+END_TEST
+
 static int broken_read(void *ctx, uint64_t offset, void *out, size_t len)
 {
     (void)ctx;
@@ -202,6 +225,7 @@ int main(void)
     tcase_add_loop_test(tc, a_coded_unit_of_another_length_is_refused, 0, 5);
     tcase_add_loop_test(tc, non_finite_entries_are_refused_wherever_they_are, 0, 8);
     tcase_add_test(tc, a_diverged_update_is_not_encoded);
+    tcase_add_test(tc, a_coded_unit_over_its_codecs_limit_is_refused_before_it_is_read);
     tcase_add_test(tc, a_failing_reader_is_passed_on);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);

@@ -330,6 +330,27 @@ START_TEST(distances_that_say_nothing_leave_attention_alone)
 }
 END_TEST
 
+/* ALGORITHMS 5.4: it is the new model, or its share of the distance is 1; not even rounding. */
+START_TEST(a_single_responder_changes_nothing_bit_for_bit)
+{
+    struct fl_options *o = options_of(&fl_selection_attention.policy, "alpha=0.7", NULL);
+    struct fl_rng rng;
+    uint32_t who = 0;
+    double d = 3;
+    int i;
+
+    fl_rng_seed(&rng, 1);
+    for (i = 0; i < 100; i++) {
+        double a[2] = {fl_rng_unit(&rng), 0};
+        double before = a[0];
+
+        update(o, 1, a, 2, &who, &d, 1);
+        ck_assert_mem_eq(&a[0], &before, sizeof(before));
+    }
+    fl_options_free(o);
+}
+END_TEST
+
 /* Identity 5 of 17, over random rounds with drop-outs. */
 START_TEST(attention_sums_to_one_and_keeps_alpha_of_itself)
 {
@@ -541,6 +562,7 @@ int main(void)
     tcase_add_test(tc, alpha_one_never_changes_attention);
     tcase_add_test(tc, alpha_zero_with_everybody_is_the_share_of_distance);
     tcase_add_loop_test(tc, distances_that_say_nothing_leave_attention_alone, 0, 3);
+    tcase_add_test(tc, a_single_responder_changes_nothing_bit_for_bit);
     tcase_add_loop_test(tc, attention_sums_to_one_and_keeps_alpha_of_itself, 0, 3);
     tcase_add_test(tc, equal_distances_contract_to_the_mean_inside_the_responders);
     tcase_add_test(tc, permuting_clients_permutes_attention);
