@@ -3,12 +3,19 @@
 
 /*
  * A virtual world for deterministic tests: virtual time, nodes, a network with latency,
- * bandwidth, loss, duplication and partitions, and a disk per node with latency and
+ * bandwidth, breaking connections and partitions, and a disk per node with latency and
  * crashes (what was persisted survives, the rest does not). Generic: nodes are callbacks,
  * payloads are opaque bytes.
  *
  * Order of events: lower time first; at equal time lower node; at equal node timer before
  * disk before network; then order of scheduling. The same seed gives the same world.
+ *
+ * A link is a connection like TCP: it stands when both nodes are alive and nothing cuts
+ * it, delivers in order and without loss while it stands, and loses all that is under way
+ * when it breaks. A link that broke by chance stands again a round trip later. Both ends
+ * hear of it by on_link(), a latency later; callbacks never run inside a call of a node.
+ *
+ * A world without memory ends the process (FL_REQUIRE): it is for tests and simulations.
  */
 
 #include <stdbool.h>
@@ -41,9 +48,11 @@ struct fl_sim_link {
 
 FL_MUST_CHECK int fl_sim_create(uint64_t seed, struct fl_sim **ret);
 void fl_sim_free(struct fl_sim *sim);
+/* A node that does not live yet: fl_sim_start() it. Numbers count from 0. */
 FL_MUST_CHECK int fl_sim_add(struct fl_sim *sim, const struct fl_sim_node_cbs *cbs, void *ctx,
                              uint32_t *ret_node);
 uint64_t fl_sim_now(const struct fl_sim *sim);
+/* Make or change the link between two nodes; where there is none, messages are lost. */
 void fl_sim_set_link(struct fl_sim *sim, uint32_t a, uint32_t b, const struct fl_sim_link *link);
 void fl_sim_set_disk_latency(struct fl_sim *sim, uint32_t node, uint64_t latency_ms);
 
@@ -64,7 +73,8 @@ bool fl_sim_alive(const struct fl_sim *sim, uint32_t node);
 void fl_sim_partition(struct fl_sim *sim, uint32_t a, uint32_t b, bool cut);
 /* Run one event; false when none is left. */
 bool fl_sim_step(struct fl_sim *sim);
-/* Crash `node` right before (or after) its n-th disk write from now becomes durable. */
+/* Crash `node` right before (or after) its n-th disk write from now (1: the next) becomes
+   durable; after: it is durable, but the node never hears of it. */
 void fl_sim_crash_at_write(struct fl_sim *sim, uint32_t node, uint64_t n, bool after);
 
 #endif

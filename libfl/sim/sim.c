@@ -1,0 +1,444 @@
+#include "libfl/sim/sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/rng.h"
+#include "libfl/sim/queue.h"
+
+struct record {
+    void *data;
+    size_t len;
+};
+
+struct disk {
+    uint64_t latency_ms;
+    uint64_t last_ms; /* when the newest write under way becomes durable */
+    struct record *records;
+    size_t n;
+    size_t cap;
+    uint64_t crash_in; /* writes until the crash; 0: none is planned */
+    bool crash_after;
+};
+
+struct node {
+    struct fl_sim_node_cbs cbs;
+    void *ctx;
+    bool alive;
+    uint64_t life;
+    struct disk disk;
+};
+
+/* Direction 0 is from the lower node to the higher. */
+struct link {
+    uint32_t a, b;
+    struct fl_sim_link conf;
+    bool up;
+    bool cut;
+    uint64_t broken_until;
+    uint64_t epoch; /* counts how often it went down */
+    uint64_t busy_ms[2];
+    uint64_t last_ms[2];
+};
+
+struct fl_sim {
+    uint64_t now;
+    struct fl_rng rng;
+    struct fl__sim_queue queue;
+    struct node *nodes;
+    uint32_t n_nodes;
+    struct link **links; /* by (a, b) */
+    size_t n_links;
+};
+
+static void *grown(void *array, size_t bytes)
+{
+    void *p = realloc(array, bytes);
+
+    FL_REQUIRE(p != NULL);
+    return p;
+}
+
+static void *copy_of(const void *data, size_t len)
+{
+    void *p = grown(NULL, len > 0 ? len : 1);
+
+    if (len > 0) {
+        (void)memcpy(p, data, len);
+    }
+    return p;
+}
+
+int fl_sim_create(uint64_t seed, struct fl_sim **ret)
+{
+    struct fl_sim *sim = calloc(1, sizeof(*sim));
+
+    if (sim == NULL) {
+        return FL_ENOMEM;
+    }
+    fl_rng_seed(&sim->rng, seed);
+    *ret = sim;
+    return FL_OK;
+}
+
+void fl_sim_free(struct fl_sim *sim)
+{
+    size_t i;
+    size_t k;
+
+    if (sim == NULL) {
+        return;
+    }
+    for (i = 0; i < sim->n_nodes; i++) {
+        for (k = 0; k < sim->nodes[i].disk.n; k++) {
+            free(sim->nodes[i].disk.records[k].data);
+        }
+        free(sim->nodes[i].disk.records);
+    }
+    for (i = 0; i < sim->n_links; i++) {
+        free(sim->links[i]);
+    }
+    free(sim->links);
+    free(sim->nodes);
+    fl__sim_queue_done(&sim->queue);
+    free(sim);
+}
+
+int fl_sim_add(struct fl_sim *sim, const struct fl_sim_node_cbs *cbs, void *ctx, uint32_t *ret_node)
+{
+    struct node *nodes = realloc(sim->nodes, (sim->n_nodes + (size_t)1) * sizeof(*nodes));
+
+    if (nodes == NULL) {
+        return FL_ENOMEM;
+    }
+    sim->nodes = nodes;
+    nodes[sim->n_nodes] = (struct node){.cbs = *cbs, .ctx = ctx};
+    *ret_node = sim->n_nodes++;
+    return FL_OK;
+}
+
+uint64_t fl_sim_now(const struct fl_sim *sim)
+{
+    return sim->now;
+}
+
+/* --- links --- */
+
+static size_t link_position(const struct fl_sim *sim, uint32_t a, uint32_t b)
+{
+    size_t low = 0;
+    size_t high = sim->n_links;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct link *l = sim->links[mid];
+
+        if (l->a < a || (l->a == a && l->b < b)) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    return low;
+}
+
+static struct link *find_link(const struct fl_sim *sim, uint32_t x, uint32_t y)
+{
+    uint32_t a = x < y ? x : y;
+    uint32_t b = x < y ? y : x;
+    size_t at = link_position(sim, a, b);
+
+    return at < sim->n_links && sim->links[at]->a == a && sim->links[at]->b == b ? sim->links[at]
+                                                                                 : NULL;
+}
+
+static void tell_link(struct fl_sim *sim, const struct link *l, uint32_t node, uint32_t peer)
+{
+    struct fl__sim_event e = {
+        .at = sim->now + l->conf.latency_ms,
+        .node = node,
+        .kind = FL__SIM_NETWORK,
+        .life = sim->nodes[node].life,
+        .peer = peer,
+        .is_link = true,
+        .up = l->up,
+    };
+
+    if (sim->nodes[node].alive) {
+        fl__sim_push(&sim->queue, &e);
+    }
+}
+
+/* Does the link stand? Tell both ends when that changes. */
+static void update_link(struct fl_sim *sim, struct link *l)
+{
+    bool up =
+        sim->nodes[l->a].alive && sim->nodes[l->b].alive && !l->cut && sim->now >= l->broken_until;
+
+    if (up == l->up) {
+        return;
+    }
+    l->up = up;
+    l->epoch += !up;
+    l->busy_ms[0] = l->busy_ms[1] = l->last_ms[0] = l->last_ms[1] = sim->now;
+    tell_link(sim, l, l->a, l->b);
+    tell_link(sim, l, l->b, l->a);
+}
+
+static void update_links_of(struct fl_sim *sim, uint32_t node)
+{
+    size_t i;
+
+    for (i = 0; i < sim->n_links; i++) {
+        if (sim->links[i]->a == node || sim->links[i]->b == node) {
+            update_link(sim, sim->links[i]);
+        }
+    }
+}
+
+static void break_link(struct fl_sim *sim, struct link *l)
+{
+    struct fl__sim_event mend = {.node = l->a, .peer = l->b, .kind = FL__SIM_NETWORK, .mend = true};
+
+    l->broken_until = sim->now + 2 * l->conf.latency_ms + 1;
+    update_link(sim, l);
+    mend.at = l->broken_until;
+    fl__sim_push(&sim->queue, &mend);
+}
+
+void fl_sim_set_link(struct fl_sim *sim, uint32_t a, uint32_t b, const struct fl_sim_link *conf)
+{
+    struct link *l = find_link(sim, a, b);
+
+    FL_REQUIRE(a != b && a < sim->n_nodes && b < sim->n_nodes);
+    if (l == NULL) {
+        uint32_t low = a < b ? a : b;
+        uint32_t high = a < b ? b : a;
+        size_t at = link_position(sim, low, high);
+
+        l = grown(NULL, sizeof(*l));
+        *l = (struct link){.a = low, .b = high};
+        sim->links = grown(sim->links, (sim->n_links + 1) * sizeof(struct link *));
+        (void)memmove(&sim->links[at + 1], &sim->links[at],
+                      (sim->n_links - at) * sizeof(struct link *));
+        sim->links[at] = l;
+        sim->n_links++;
+    }
+    l->conf = *conf;
+    update_link(sim, l);
+}
+
+void fl_sim_partition(struct fl_sim *sim, uint32_t a, uint32_t b, bool cut)
+{
+    struct link *l = find_link(sim, a, b);
+
+    if (l != NULL) {
+        l->cut = cut;
+        update_link(sim, l);
+    }
+}
+
+void fl_sim_send(struct fl_sim *sim, uint32_t from, uint32_t to, const void *data, size_t len)
+{
+    struct link *l = find_link(sim, from, to);
+    struct fl__sim_event e = {.node = to, .peer = from, .kind = FL__SIM_NETWORK};
+    int dir = from < to ? 0 : 1;
+    uint64_t at;
+
+    if (l == NULL || !l->up) {
+        return;
+    }
+    if (l->conf.break_rate > 0 && fl_rng_unit(&sim->rng) < l->conf.break_rate) {
+        break_link(sim, l);
+        return;
+    }
+    at = l->busy_ms[dir] > sim->now ? l->busy_ms[dir] : sim->now;
+    if (l->conf.bytes_per_s > 0) {
+        at += ((uint64_t)len * 1000 + l->conf.bytes_per_s - 1) / l->conf.bytes_per_s;
+    }
+    l->busy_ms[dir] = at;
+    at += l->conf.latency_ms;
+    at += l->conf.jitter_ms > 0 ? fl_rng_below(&sim->rng, l->conf.jitter_ms + 1) : 0;
+    at = at > l->last_ms[dir] ? at : l->last_ms[dir];
+    l->last_ms[dir] = at;
+    e.at = at;
+    e.life = sim->nodes[to].life;
+    e.epoch = l->epoch;
+    e.data = copy_of(data, len);
+    e.len = len;
+    fl__sim_push(&sim->queue, &e);
+}
+
+/* --- timers, disks --- */
+
+void fl_sim_timer(struct fl_sim *sim, uint32_t node, uint64_t at_ms, uint64_t tag)
+{
+    struct fl__sim_event e = {
+        .at = at_ms > sim->now ? at_ms : sim->now,
+        .node = node,
+        .kind = FL__SIM_TIMER,
+        .life = sim->nodes[node].life,
+        .tag = tag,
+    };
+
+    fl__sim_push(&sim->queue, &e);
+}
+
+void fl_sim_set_disk_latency(struct fl_sim *sim, uint32_t node, uint64_t latency_ms)
+{
+    sim->nodes[node].disk.latency_ms = latency_ms;
+}
+
+void fl_sim_write(struct fl_sim *sim, uint32_t node, uint64_t tag, const void *data, size_t len)
+{
+    struct disk *disk = &sim->nodes[node].disk;
+    struct fl__sim_event e = {
+        .at = sim->now + disk->latency_ms,
+        .node = node,
+        .kind = FL__SIM_DISK,
+        .life = sim->nodes[node].life,
+        .tag = tag,
+        .data = copy_of(data, len),
+        .len = len,
+    };
+
+    e.at = e.at > disk->last_ms ? e.at : disk->last_ms; /* in order, whatever the latency became */
+    disk->last_ms = e.at;
+    fl__sim_push(&sim->queue, &e);
+}
+
+size_t fl_sim_disk_count(const struct fl_sim *sim, uint32_t node)
+{
+    return sim->nodes[node].disk.n;
+}
+
+const void *fl_sim_disk_record(const struct fl_sim *sim, uint32_t node, size_t i, size_t *ret_len)
+{
+    const struct disk *disk = &sim->nodes[node].disk;
+
+    FL_REQUIRE(i < disk->n);
+    *ret_len = disk->records[i].len;
+    return disk->records[i].data;
+}
+
+void fl_sim_crash_at_write(struct fl_sim *sim, uint32_t node, uint64_t n, bool after)
+{
+    sim->nodes[node].disk.crash_in = n;
+    sim->nodes[node].disk.crash_after = after;
+}
+
+/* Takes the data of `e`. False: the node died with or before this write. */
+static bool become_durable(struct fl_sim *sim, struct fl__sim_event *e)
+{
+    struct disk *disk = &sim->nodes[e->node].disk;
+    bool crash = disk->crash_in == 1;
+
+    disk->crash_in -= disk->crash_in > 0;
+    if (crash && !disk->crash_after) {
+        fl_sim_crash(sim, e->node);
+        return false;
+    }
+    if (disk->n == disk->cap) {
+        disk->cap = disk->cap > 0 ? 2 * disk->cap : 16;
+        disk->records = grown(disk->records, disk->cap * sizeof(*disk->records));
+    }
+    disk->records[disk->n++] = (struct record){.data = e->data, .len = e->len};
+    e->data = NULL;
+    if (crash) {
+        fl_sim_crash(sim, e->node);
+    }
+    return !crash;
+}
+
+/* --- the world's hand --- */
+
+void fl_sim_crash(struct fl_sim *sim, uint32_t node)
+{
+    struct node *n = &sim->nodes[node];
+
+    if (!n->alive) {
+        return;
+    }
+    n->alive = false;
+    n->life++;
+    n->disk.last_ms = 0;
+    if (n->cbs.on_crash != NULL) {
+        n->cbs.on_crash(n->ctx, sim, node);
+    }
+    update_links_of(sim, node);
+}
+
+void fl_sim_start(struct fl_sim *sim, uint32_t node)
+{
+    struct node *n = &sim->nodes[node];
+
+    if (n->alive) {
+        return;
+    }
+    n->alive = true;
+    n->life++;
+    if (n->cbs.on_start != NULL) {
+        n->cbs.on_start(n->ctx, sim, node);
+    }
+    update_links_of(sim, node);
+}
+
+bool fl_sim_alive(const struct fl_sim *sim, uint32_t node)
+{
+    return sim->nodes[node].alive;
+}
+
+static void network(struct fl_sim *sim, const struct fl__sim_event *e)
+{
+    const struct node *n = &sim->nodes[e->node];
+    const struct link *l = find_link(sim, e->node, e->peer);
+
+    if (e->is_link) {
+        if (n->cbs.on_link != NULL) {
+            n->cbs.on_link(n->ctx, sim, e->node, e->peer, e->up);
+        }
+    } else if (l->up && l->epoch == e->epoch && n->cbs.on_message != NULL) {
+        n->cbs.on_message(n->ctx, sim, e->node, e->peer, e->data, e->len);
+    }
+}
+
+static void happen(struct fl_sim *sim, struct fl__sim_event *e)
+{
+    const struct node *n = &sim->nodes[e->node];
+
+    if (e->mend) {
+        update_link(sim, find_link(sim, e->node, e->peer));
+        return;
+    }
+    if (!n->alive || n->life != e->life) {
+        return;
+    }
+    switch (e->kind) {
+    case FL__SIM_TIMER:
+        if (n->cbs.on_timer != NULL) {
+            n->cbs.on_timer(n->ctx, sim, e->node, e->tag);
+        }
+        break;
+    case FL__SIM_DISK:
+        if (become_durable(sim, e) && n->cbs.on_disk != NULL) {
+            n->cbs.on_disk(n->ctx, sim, e->node, e->tag);
+        }
+        break;
+    case FL__SIM_NETWORK:
+        network(sim, e);
+        break;
+    }
+}
+
+bool fl_sim_step(struct fl_sim *sim)
+{
+    struct fl__sim_event e;
+
+    if (!fl__sim_pop(&sim->queue, &e)) {
+        return false;
+    }
+    sim->now = e.at;
+    happen(sim, &e);
+    free(e.data);
+    return true;
+}
