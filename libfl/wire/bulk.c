@@ -245,7 +245,7 @@ int fl_wire_push_reply_decode(const void *data, size_t len, struct fl_wire_push_
         return rv;
     }
     msg = (const Fl__V1__PushReply *)u.msg;
-    rv = fl__wire_check_range("PushReply.result", (uint64_t)(int64_t)msg->result,
+    rv = fl__wire_check_range("PushReply.result", (uint32_t)msg->result,
                               FL__V1__PUSH_REPLY__RESULT__RESULT_ACCEPTED,
                               FL__V1__PUSH_REPLY__RESULT__RESULT_INCOMPLETE, err);
     if (rv == FL_OK) {

@@ -37,8 +37,8 @@ size_t fl_wire_push_chunk_head(uint64_t offset, size_t len, uint8_t *head)
     return n + n_inner;
 }
 
-/* Adds to what `chunk` holds: a message field that comes twice is merged, the later value wins. */
-static int merge_chunk(const void *data, size_t len, struct fl_wire_chunk *chunk)
+/* Of a field that comes twice the last value counts. */
+static int read_chunk(const void *data, size_t len, struct fl_wire_chunk *chunk)
 {
     struct fl__scan scan;
     struct fl__field field = {0};
@@ -80,7 +80,7 @@ int fl_wire_chunk_decode(const void *data, size_t len, struct fl_wire_chunk *ret
     struct fl_wire_chunk chunk = {0};
     int rv;
 
-    if (merge_chunk(data, len, &chunk) != FL_OK) {
+    if (read_chunk(data, len, &chunk) != FL_OK) {
         return fl_err_set(err, FL_EPROTO, "Chunk: %zu bytes are no protobuf message of this type",
                           len);
     }
@@ -91,14 +91,17 @@ int fl_wire_chunk_decode(const void *data, size_t len, struct fl_wire_chunk *ret
     return rv;
 }
 
-/* The member of the oneof that came last counts; members of the same kind in a row are merged. */
-static int scan_push(const void *data, size_t len, uint32_t *ret_member,
-                     struct fl_wire_chunk *ret_chunk)
+/*
+ * Which member of the oneof is set, and its bytes. No encoder sets two; parsers differ in what they
+ * make of that (merge or replace), so it is refused rather than read in one of the ways.
+ */
+static int scan_push(const void *data, size_t len, struct fl__field *ret_member, unsigned *ret_n)
 {
     struct fl__scan scan;
     struct fl__field field = {0};
     int rv;
 
+    *ret_n = 0;
     fl__scan_init(&scan, data, len);
     while ((rv = fl__scan_next(&scan, &field)) == 1) {
         if (field.number != 1 && field.number != 2) {
@@ -107,13 +110,8 @@ static int scan_push(const void *data, size_t len, uint32_t *ret_member,
         if (field.type != FL__BYTES) {
             return FL_EPROTO;
         }
-        if (*ret_member != field.number) {
-            *ret_chunk = (struct fl_wire_chunk){0};
-            *ret_member = field.number;
-        }
-        if (field.number == 2 && merge_chunk(field.data, field.len, ret_chunk) != FL_OK) {
-            return FL_EPROTO;
-        }
+        *ret_member = field;
+        ++*ret_n;
     }
     return rv;
 }
@@ -123,23 +121,28 @@ int fl_wire_push_decode(const void *data, size_t len, bool *ret_is_header,
                         struct fl_err *err)
 {
     struct fl_wire_chunk chunk = {0};
-    uint32_t member = 0;
+    struct fl__field member = {0};
+    unsigned n = 0;
     int rv;
 
-    if (scan_push(data, len, &member, &chunk) != FL_OK) {
+    if (scan_push(data, len, &member, &n) != FL_OK ||
+        (member.number == 2 && read_chunk(member.data, member.len, &chunk) != FL_OK))
+    {
         return fl_err_set(err, FL_EPROTO,
                           "PushMessage: %zu bytes are no protobuf message of this type", len);
     }
-    if (member == 0) {
-        return fl_err_set(err, FL_EPROTO, "PushMessage.message: neither header nor chunk is set");
+    if (n != 1) {
+        return fl_err_set(err, FL_EPROTO,
+                          n == 0 ? "PushMessage.message: neither header nor chunk is set"
+                                 : "PushMessage.message: is set more than once");
     }
-    rv = member == 1 ? fl__wire_push_header_decode(data, len, ret_header, err)
-                     : check_chunk("PushMessage.chunk", &chunk, err);
+    rv = member.number == 1 ? fl__wire_push_header_decode(data, len, ret_header, err)
+                            : check_chunk("PushMessage.chunk", &chunk, err);
     if (rv != FL_OK) {
         return rv;
     }
-    *ret_is_header = member == 1;
-    if (member == 2) {
+    *ret_is_header = member.number == 1;
+    if (member.number == 2) {
         *ret_chunk = chunk;
     }
     return FL_OK;

@@ -213,7 +213,7 @@ static int decode_refused(const Fl__V1__Refused *msg, struct fl_wire_command *re
     int rv;
 
     /* protobuf-c keeps any number in an enum. */
-    rv = fl__wire_check_range("ServerCommand.refused.reason", (uint64_t)(int64_t)msg->reason,
+    rv = fl__wire_check_range("ServerCommand.refused.reason", (uint32_t)msg->reason,
                               FL_WIRE_REASON_UNSPECIFIED, FL_WIRE_REASON_NO_DATA, err);
     if (rv != FL_OK) {
         return rv;

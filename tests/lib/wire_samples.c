@@ -320,11 +320,11 @@ static int recode_push_reply(const void *data, size_t len, struct fl_buf *out, s
     return rv != FL_OK ? rv : fl_wire_push_reply_encode(&msg, out);
 }
 
-static const struct fl_wire_push_status push_status = {session, 7, 1, 24, true};
-
 static int status_request(struct fl_buf *out)
 {
-    return fl_wire_push_status_request_encode(&push_status, out);
+    struct fl_wire_push_status msg = {.session = session, .round = 7, .attempt = 1};
+
+    return fl_wire_push_status_request_encode(&msg, out);
 }
 
 static int recode_status_request(const void *data, size_t len, struct fl_buf *out,
@@ -338,7 +338,9 @@ static int recode_status_request(const void *data, size_t len, struct fl_buf *ou
 
 static int status_reply(struct fl_buf *out)
 {
-    return fl_wire_push_status_reply_encode(&push_status, out);
+    struct fl_wire_push_status msg = {.received = 24, .accepted = true};
+
+    return fl_wire_push_status_reply_encode(&msg, out);
 }
 
 static int recode_status_reply(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
@@ -409,7 +411,7 @@ static int recode_round(const void *data, size_t len, struct fl_buf *out, struct
 static int client_info(struct fl_buf *out)
 {
     struct fl_wire_client msg = {text_client, text_agent, text_lab, true, 6000, 1,
-                                 2,           3,          4,        5,    0.75, NAN};
+                                 2,           3,          4,        5,    0.75, (double)NAN};
 
     return fl_wire_client_encode(&msg, out);
 }
