@@ -30,6 +30,7 @@ static const char usage[] =
     "  --mb N       MiB for each measurement (default 2048)\n"
     "  --runs N     repetitions, the median counts (default 3)\n"
     "  --unix       calls over a unix socket instead of TCP\n"
+    "  --control    send small messages beside the upload and print their round trips\n"
     "  --cpu        print processor seconds per measurement as well\n"
     "  --help       this text\n"
     "Prints one line (MB are 10^6 bytes, ratios are to the raw TCP stream):\n"
@@ -40,6 +41,7 @@ struct args {
     uint64_t runs;
     bool over_unix;
     bool cpu;
+    bool control;
 };
 
 FL_NORETURN static void die(const char *what)
@@ -189,6 +191,23 @@ static void start_fetch(struct fl_call *call, void *ctx)
     fl_call_set_handler(call, &handler, fetch);
 }
 
+static bool echo_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct fl_piece piece = {.data = data, .len = len};
+
+    (void)ctx;
+    must(fl_call_send(call, &piece, 1), "echo");
+    return true;
+}
+
+static void start_ping(struct fl_call *call, void *ctx)
+{
+    static const struct fl_call_handler handler = {
+        .on_message = echo_message, .on_end = finish_push, .on_closed = push_closed};
+
+    fl_call_set_handler(call, &handler, ctx);
+}
+
 static void server_closed(void *arg)
 {
     fl_loop_stop(arg);
@@ -208,6 +227,7 @@ static void run_server(const char *address, int fd)
     struct server server = {.blob = make_blob()};
     struct fl_rpc_method methods[] = {{"/bench.Wire/Push", start_push, &server},
                                       {"/bench.Wire/Fetch", start_fetch, &server},
+                                      {"/bench.Wire/Ping", start_ping, &server},
                                       {NULL, NULL, NULL}};
     struct fl_grpc_server_setup setup = {.max_connections = 16, .methods = methods};
     struct fl_signal *term = NULL;
@@ -292,6 +312,69 @@ static void call_closed(struct fl_call *call, void *ctx, enum fl_grpc_status sta
     }
     client->end_ns = fl_clock_ns();
     fl_loop_stop(client->loop);
+}
+
+/* Round trips of a control stream beside the bulk: one message every PING_MS. */
+#define PING_MS 10
+
+struct pings {
+    struct fl_call *call;
+    struct fl_timer *timer;
+    uint64_t sent_ns;
+    uint64_t sum_ns;
+    uint64_t max_ns;
+    unsigned n;
+};
+
+static void send_ping(void *arg)
+{
+    struct pings *pings = arg;
+    struct fl_piece piece = {.data = &pings->sent_ns, .len = sizeof(pings->sent_ns)};
+
+    pings->sent_ns = fl_clock_ns();
+    must(fl_call_send(pings->call, &piece, 1), "ping");
+}
+
+static bool ping_came_back(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct pings *pings = ctx;
+    uint64_t took_ns = fl_clock_ns() - pings->sent_ns;
+
+    (void)call;
+    (void)data;
+    (void)len;
+    pings->n++;
+    pings->sum_ns += took_ns;
+    pings->max_ns = took_ns > pings->max_ns ? took_ns : pings->max_ns;
+    fl_timer_start(pings->timer, PING_MS);
+    return true;
+}
+
+static void start_pings(struct client *client, struct pings *pings)
+{
+    static const struct fl_call_handler handler = {.on_message = ping_came_back,
+                                                   .on_closed = push_closed};
+
+    must(fl_timer_create(client->loop, send_ping, pings, &pings->timer), "timer");
+    must(fl_grpc_call(client->channel, "/bench.Wire/Ping", 0, &handler, pings, &pings->call),
+         "ping");
+    send_ping(pings);
+}
+
+static void end_pings(struct pings *pings)
+{
+    fl_call_cancel(pings->call);
+    fl_timer_close(pings->timer);
+}
+
+static void print_pings(const struct pings *pings)
+{
+    if (pings->n > 0) {
+        printf("control beside upload: n=%u mean_ms=%.2f max_ms=%.2f\n", pings->n,
+               (double)pings->sum_ns / 1e6 / pings->n, (double)pings->max_ns / 1e6);
+    } else {
+        printf("control beside upload: n=0\n");
+    }
 }
 
 static double measure_call(struct client *client, bool upload)
@@ -423,6 +506,7 @@ static void measure(struct client *client, const struct args *args)
     double down[MAX_RUNS];
     double cpu[4] = {0};
     double mid[3];
+    struct pings pings = {0};
     size_t i;
 
     client->messages = args->mib;
@@ -432,13 +516,22 @@ static void measure(struct client *client, const struct args *args)
         t[0] = cpu_seconds();
         raw[i] = measure_raw(client->stream.blob, args->mib);
         t[1] = cpu_seconds();
+        if (args->control) {
+            start_pings(client, &pings);
+        }
         up[i] = measure_call(client, true);
+        if (args->control) {
+            end_pings(&pings);
+        }
         t[2] = cpu_seconds();
         down[i] = measure_call(client, false);
         t[3] = cpu_seconds();
         cpu[0] += t[1] - t[0];
         cpu[1] += t[2] - t[1];
         cpu[2] += t[3] - t[2];
+    }
+    if (args->control) {
+        print_pings(&pings);
     }
     mid[0] = median(raw, args->runs);
     mid[1] = median(up, args->runs);
@@ -475,9 +568,13 @@ static void run_client(const char *address, const struct args *args)
 static struct args parse(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"mb", required_argument, NULL, 'm'}, {"runs", required_argument, NULL, 'r'},
-        {"unix", no_argument, NULL, 'u'},     {"cpu", no_argument, NULL, 'c'},
-        {"help", no_argument, NULL, 'h'},     {NULL, 0, NULL, 0},
+        {"mb", required_argument, NULL, 'm'},
+        {"runs", required_argument, NULL, 'r'},
+        {"unix", no_argument, NULL, 'u'},
+        {"cpu", no_argument, NULL, 'c'},
+        {"control", no_argument, NULL, 'k'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     struct args args = {.mib = 2048, .runs = 3};
     int opt;
@@ -500,6 +597,9 @@ static struct args parse(int argc, char **argv)
             break;
         case 'c':
             args.cpu = true;
+            break;
+        case 'k':
+            args.control = true;
             break;
         case 'h':
             (void)fputs(usage, stdout);

@@ -120,8 +120,10 @@ static int output(void *ctx, struct iovec *iov, int max)
     }
     n = fl_h2_output(link->h2, iov, max);
     if (n > 0) {
+        fl__pace_busy(&link->pace, fl_loop_now(link->loop));
         return n;
     }
+    fl__pace_idle(&link->pace, fl_loop_now(link->loop));
     if (n < 0 && link->code == FL_OK) {
         link->code = n;
         return n;
@@ -137,6 +139,7 @@ static void sent(void *ctx, size_t n)
     struct fl__link *link = ctx;
 
     fl_h2_sent(link->h2, n);
+    fl_h2_set_pace(link->h2, fl__pace_sent(&link->pace, fl_loop_now(link->loop), n));
 }
 
 static void on_close(void *ctx, int code, const char *text)
@@ -184,10 +187,17 @@ void fl__link_done(struct fl__link *link)
 
 int fl__link_start(struct fl__link *link, struct fl_h2_setup *setup, bool server)
 {
+    int rv;
+
     setup->peer = fl_conn_peer(link->conn);
     setup->wake = on_session_wake;
     setup->ctx = link;
-    return server ? fl_h2_server_create(setup, &link->h2) : fl_h2_client_create(setup, &link->h2);
+    rv = server ? fl_h2_server_create(setup, &link->h2) : fl_h2_client_create(setup, &link->h2);
+    if (rv == FL_OK) {
+        fl__pace_init(&link->pace, fl_loop_now(link->loop));
+        fl_h2_set_pace(link->h2, link->pace.value);
+    }
+    return rv;
 }
 
 void fl__link_drain(struct fl__link *link, uint32_t grace_ms)

@@ -9,6 +9,7 @@
  * its memory. Threading: one loop.
  */
 
+#include "libfl/grpc/pace.h"
 #include "libfl/h2/h2.h"
 #include "libfl/net/conn.h"
 
@@ -32,6 +33,7 @@ struct fl__link {
     struct fl_h2 *h2;     /* NULL before it stands and after it is gone. */
     struct fl_timer *timer;
     const struct fl__link_ops *ops;
+    struct fl__pace pace;
     uint64_t timer_at; /* When `timer` fires; UINT64_MAX: it does not run. */
     uint64_t grace_at; /* A draining connection is closed then. */
     int code;          /* Why we close it; FL_OK: nobody's fault. */

@@ -54,6 +54,12 @@ FL_MUST_CHECK int fl_h2_recv(struct fl_h2 *h2, const void *data, size_t len);
  */
 int fl_h2_output(struct fl_h2 *h2, struct iovec *iov, int max);
 void fl_h2_sent(struct fl_h2 *h2, size_t n);
+/*
+ * How much fl_h2_output() offers at a time: about `bytes`, at most two full frames (which
+ * is what it does unasked). Bulk is then cut into frames of half of it: what has been
+ * offered cannot be overtaken by control any more, so a slow link wants little.
+ */
+void fl_h2_set_pace(struct fl_h2 *h2, size_t bytes);
 /* Deliver due callbacks (on_writable, on_closed of cancelled calls). */
 void fl_h2_dispatch(struct fl_h2 *h2);
 /* Deadlines of calls; `now_ms` monotonic. Runs callbacks. */

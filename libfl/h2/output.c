@@ -18,6 +18,8 @@
 #define FL_SMALL_RUN 32
 /* Frames that may wait for the socket before nothing more is granted. */
 #define FL_OUT_FRAMES 2
+/* Smaller frames than half of it would cost more than they gain. */
+#define FL_PACE_MIN ((size_t)8 * 1024)
 /* Copied bytes (frame headers, HEADERS and the like) lie in pages of this size. */
 #define FL_PAGE_BYTES ((size_t)4 * 1024)
 
@@ -73,7 +75,15 @@ void fl__h2_output_done(struct fl_h2 *h2)
 
 static bool out_full(const struct fl_h2 *h2)
 {
-    return h2->out.bytes >= (size_t)h2->conn.limits.frame_bytes * FL_OUT_FRAMES;
+    return h2->out.bytes >= h2->pace;
+}
+
+void fl_h2_set_pace(struct fl_h2 *h2, size_t bytes)
+{
+    size_t most = (size_t)h2->conn.limits.frame_bytes * FL_OUT_FRAMES;
+
+    bytes = bytes < most ? bytes : most;
+    h2->pace = bytes > FL_PACE_MIN ? bytes : FL_PACE_MIN;
 }
 
 /* Big frames for bulk; control calls never make nghttp2's frame buffer grow. */
@@ -83,7 +93,7 @@ static ssize_t on_read_length(nghttp2_session *session, uint8_t type, int32_t id
 {
     struct fl_h2 *h2 = user_data;
     struct h2_stream *s = fl__h2_stream_get(h2, id);
-    size_t n = h2->conn.limits.frame_bytes;
+    size_t n = h2->pace / FL_OUT_FRAMES;
     size_t queued = s != NULL ? fl_call_out_bytes(s->call) : 0;
 
     (void)session;

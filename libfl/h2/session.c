@@ -163,6 +163,7 @@ int fl__h2_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **r
     h2->methods = setup->methods;
     h2->conn.ops = &fl__h2_transport;
     set_limits(&h2->conn.limits, &setup->limits);
+    fl_h2_set_pace(h2, SIZE_MAX);
     fl_link_init(&h2->all);
     fl_link_init(&h2->ready);
     fl_link_init(&h2->due);

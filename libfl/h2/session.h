@@ -68,6 +68,7 @@ struct fl_h2 {
     struct fl_link due;
     size_t n_calls;
 
+    size_t pace;          /* bytes that `out` holds before nothing more is granted */
     struct fl_segq out;   /* bytes for the socket */
     struct fl_blob *page; /* where copied bytes of `out` lie */
     uint8_t *page_next;

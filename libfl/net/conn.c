@@ -17,10 +17,10 @@
  */
 #define COMMIT_BYTES (64u * 1024)
 /*
- * Bytes that may wait unsent in the kernel. At 2 Mbit/s 128 KiB are half a second of delay for
- * a control message behind them; on loopback it costs nothing (they leave at once).
+ * Bytes that may wait unsent in the kernel. At 2 Mbit/s 64 KiB are a quarter of a second
+ * of delay for a control message behind them; on loopback it costs nothing measurable.
  */
-#define NOTSENT_BYTES (128 * 1024)
+#define NOTSENT_BYTES (64 * 1024)
 /* After this long without traffic the kernel asks whether the peer's machine still lives. */
 #define KEEPALIVE_S 60
 
