@@ -220,7 +220,7 @@ static int decode_hello(const Fl__V1__Hello *msg, struct fl_wire_hello *ret, str
 
 /* What an evaluation says, by the names of its fields in the message around it. */
 struct evaluation_fields {
-    const char *self, *samples, *correct, *loss_sum;
+    const char *self, *samples, *correct;
 };
 
 static int take_evaluation(const struct evaluation_fields *field, const Fl__V1__Evaluation *msg,
@@ -231,8 +231,7 @@ static int take_evaluation(const struct evaluation_fields *field, const Fl__V1__
     if ((rv = fl__wire_check_set(field->self, msg, err)) != FL_OK ||
         (rv = fl__wire_check_range(field->samples, msg->samples, 0, FL_WIRE_MAX_SAMPLES, err)) !=
             FL_OK ||
-        (rv = fl__wire_check_range(field->correct, msg->correct, 0, msg->samples, err)) != FL_OK ||
-        (rv = fl__wire_check_finite(field->loss_sum, msg->loss_sum, err)) != FL_OK)
+        (rv = fl__wire_check_range(field->correct, msg->correct, 0, msg->samples, err)) != FL_OK)
     {
         return rv;
     }
@@ -256,9 +255,9 @@ static int take_divergence(const Fl__V1__Report *msg, struct fl_wire_report *ret
 
 static int decode_report(const Fl__V1__Report *msg, struct fl_wire_report *ret, struct fl_err *err)
 {
-    static const struct evaluation_fields received = {
-        "ClientEvent.report.received", "ClientEvent.report.received.samples",
-        "ClientEvent.report.received.correct", "ClientEvent.report.received.loss_sum"};
+    static const struct evaluation_fields received = {"ClientEvent.report.received",
+                                                      "ClientEvent.report.received.samples",
+                                                      "ClientEvent.report.received.correct"};
     int rv;
 
     ret->round = msg->round;
@@ -272,8 +271,6 @@ static int decode_report(const Fl__V1__Report *msg, struct fl_wire_report *ret, 
                                    FL_WIRE_MAX_SAMPLES, err)) != FL_OK ||
         (rv = fl__wire_check_range("ClientEvent.report.steps", msg->steps, 0, FL_WIRE_MAX_SAMPLES,
                                    err)) != FL_OK ||
-        (rv = fl__wire_check_finite("ClientEvent.report.train_loss", msg->train_loss, err)) !=
-            FL_OK ||
         (rv = fl__wire_check_count("ClientEvent.report.divergence", msg->n_divergence,
                                    FL_LAYOUT_MAX_UNITS, err)) != FL_OK ||
         (rv = take_divergence(msg, ret)) != FL_OK)
@@ -299,9 +296,9 @@ static int decode_failed(const Fl__V1__Failed *msg, struct fl_wire_event *ret, s
 static int decode_evaluation(const Fl__V1__EvaluationReport *msg, struct fl_wire_event *ret,
                              struct fl_err *err)
 {
-    static const struct evaluation_fields result = {
-        "ClientEvent.evaluation.result", "ClientEvent.evaluation.result.samples",
-        "ClientEvent.evaluation.result.correct", "ClientEvent.evaluation.result.loss_sum"};
+    static const struct evaluation_fields result = {"ClientEvent.evaluation.result",
+                                                    "ClientEvent.evaluation.result.samples",
+                                                    "ClientEvent.evaluation.result.correct"};
 
     ret->u.evaluation.round = msg->round;
     return take_evaluation(&result, msg->result, &ret->u.evaluation.result, err);

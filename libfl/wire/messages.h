@@ -6,7 +6,7 @@
  * limits and validation. The only user of the generated *.pb-c.h.
  *
  * Decoding: every field is checked (lengths, ranges, enums, UTF-8 of texts, finite
- * numbers where a number is used); FL_EPROTO names the message and the field. A message
+ * numbers in commands); FL_EPROTO names the message and the field. A message
  * that is longer than its FL_WIRE_MAX_* or would take far more memory than its length
  * is FL_ELIMIT. Unknown fields are ignored; unknown enum values and an unset oneof are
  * refused. What a decode returns is bounded by FL_WIRE_MAX_* and freed by the matching
@@ -60,8 +60,8 @@ struct fl_wire_session {
 };
 
 struct fl_wire_evaluation {
-    uint64_t samples, correct;
-    double loss_sum;
+    uint64_t samples, correct; /* correct <= samples */
+    double loss_sum;           /* NaN and infinity pass, see fl_wire_report */
 };
 
 /* --- ClientEvent --- */
@@ -88,12 +88,16 @@ struct fl_wire_hello {
     uint8_t digest[FL_DIGEST_SIZE];
 };
 
+/*
+ * What a client measured may be NaN or infinite: the core rejects such a client with a
+ * reason; the wire breaking off the session would make it come back for ever.
+ */
 struct fl_wire_report {
     uint64_t round;
     uint32_t attempt;
     uint64_t samples, steps;
     double train_loss;
-    float *divergence; /* NaN and infinity pass: the core rejects the client */
+    float *divergence;
     size_t n_divergence;
     bool has_received;
     struct fl_wire_evaluation received;
