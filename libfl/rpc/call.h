@@ -83,7 +83,10 @@ struct fl_piece {
 FL_MUST_CHECK int fl_call_send(struct fl_call *call, const struct fl_piece *pieces, size_t n);
 /* Bytes queued and not yet handed to the socket. */
 size_t fl_call_queued(const struct fl_call *call);
-/* Inside on_message: take the message's memory (free with free()). */
+/*
+ * Inside on_message: the message in memory of its own (free with free()), NULL without
+ * memory. A short one is copied, so `data` may lie elsewhere.
+ */
 uint8_t *fl_call_take(struct fl_call *call);
 /* Give back window credit of `n` message bytes that on_message held. */
 void fl_call_consume(struct fl_call *call, size_t n);
