@@ -1,0 +1,417 @@
+/*
+ * Attend calls: the life of a session.
+ *
+ * The happy path: the call begins; hello comes in and is checked; the coordinator gives
+ * the client its number (FL_DOWN_JOINED); the slot's older session, if any, is fenced;
+ * Welcome goes out; commands and events follow until either side ends.
+ * Failure modes: no hello, or a bad one: the call ends with a status and, where the
+ * client can act on it, a Refused before; silence for three heartbeats; the peer goes
+ * away at any time, also while the coordinator is being asked.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/model/digest.h"
+#include "server/srv/front_state.h"
+
+#define HEARTBEATS_OF_SILENCE 3
+
+void fl_attend_command(struct fl_attend *attend, const struct fl_wire_command *command)
+{
+    struct fl_buf buf;
+    int rv;
+
+    if (attend->call == NULL) {
+        return;
+    }
+    fl_buf_init(&buf, FL_WIRE_MAX_CONTROL + 65536);
+    rv = fl_wire_command_encode(command, &buf);
+    if (rv == FL_OK) {
+        rv = fl_front_send(attend->call, &buf);
+    }
+    fl_buf_done(&buf);
+    if (rv != FL_OK && rv != FL_ECLOSED) {
+        /* It does not read its control stream: a session without commands is no session. */
+        fl_log(attend->front->srv->log, FL_LOG_WARNING, "attend",
+               "client '%s' at %s does not take commands (%s), ending its session", attend->name,
+               fl_call_peer(attend->call), fl_strerror(rv));
+        fl_call_cancel(attend->call);
+    }
+}
+
+static void refuse(struct fl_attend *attend, enum fl_wire_reason reason, uint32_t retry_ms,
+                   const char *message)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_REFUSED};
+
+    command.u.refused.reason = reason;
+    command.u.refused.message = fl_wire_lend(message);
+    command.u.refused.retry_after_ms = retry_ms;
+    fl_log(attend->front->srv->log, FL_LOG_WARNING, "attend", "client '%s' at %s refused: %s",
+           attend->name, fl_call_peer(attend->call), message);
+    fl_attend_command(attend, &command);
+    fl_call_finish(attend->call,
+                   reason == FL_WIRE_REASON_FULL     ? FL_GRPC_RESOURCE_EXHAUSTED
+                   : reason == FL_WIRE_REASON_DENIED ? FL_GRPC_PERMISSION_DENIED
+                                                     : FL_GRPC_INVALID_ARGUMENT,
+                   message);
+}
+
+static bool hello_fits(struct fl_attend *attend, const struct fl_wire_hello *hello)
+{
+    const struct fl_layout *layout = attend->front->srv->conf->layout;
+    char text[256];
+
+    if (hello->version_min > FL_WIRE_VERSION || hello->version_max < FL_WIRE_VERSION) {
+        (void)snprintf(text, sizeof(text), "the server speaks wire version %d, the client %u to %u",
+                       FL_WIRE_VERSION, hello->version_min, hello->version_max);
+        refuse(attend, FL_WIRE_REASON_VERSION, 0, text);
+        return false;
+    }
+    if (hello->has_digest && memcmp(hello->digest, fl_layout_digest(layout), FL_DIGEST_SIZE) != 0) {
+        char want[2 * FL_DIGEST_SIZE + 1];
+        char have[2 * FL_DIGEST_SIZE + 1];
+
+        (void)snprintf(text, sizeof(text),
+                       "the client's model has another layout (%.16s) than the federation's "
+                       "(%.16s): %zu units, %zu parameters expected",
+                       fl_hex(have, hello->digest, FL_DIGEST_SIZE),
+                       fl_hex(want, fl_layout_digest(layout), FL_DIGEST_SIZE),
+                       fl_layout_units(layout), fl_layout_count(layout));
+        refuse(attend, FL_WIRE_REASON_MODEL, 0, text);
+        return false;
+    }
+    return true;
+}
+
+static void on_hello(struct fl_attend *attend, struct fl_wire_event *event)
+{
+    struct fl_up *up;
+
+    /* Decoding has checked the name, its length included. */
+    FL_REQUIRE(fl_str_copy(attend->name, sizeof(attend->name), event->u.hello.client) == FL_OK);
+    if (!hello_fits(attend, &event->u.hello)) {
+        return;
+    }
+    up = fl_up_new(FL_UP_JOIN);
+    if (up == NULL) {
+        fl_call_finish(attend->call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        return;
+    }
+    attend->greeted = true;
+    up->session = attend->id;
+    up->event = *event;
+    *event = (struct fl_wire_event){0};
+    fl_front_up(attend->front, up);
+}
+
+static void heartbeat(struct fl_attend *attend)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_HEARTBEAT_COMMAND};
+
+    command.u.heartbeat = ++attend->heartbeat;
+    fl_attend_command(attend, &command);
+}
+
+static void forward(struct fl_attend *attend, struct fl_wire_event *event)
+{
+    struct fl_up *up = fl_up_new(FL_UP_EVENT);
+
+    if (up == NULL) {
+        fl_call_cancel(attend->call);
+        return;
+    }
+    up->client = attend->client;
+    up->event = *event;
+    *event = (struct fl_wire_event){0};
+    fl_front_up(attend->front, up);
+}
+
+static void on_event(struct fl_attend *attend, struct fl_wire_event *event)
+{
+    if (event->type == FL_WIRE_HELLO) {
+        if (attend->greeted) {
+            fl_call_finish(attend->call, FL_GRPC_FAILED_PRECONDITION, "a second hello");
+        } else {
+            on_hello(attend, event);
+        }
+        return;
+    }
+    if (!attend->joined) {
+        fl_call_finish(attend->call, FL_GRPC_FAILED_PRECONDITION,
+                       "expected hello as the first event, and Welcome before others");
+        return;
+    }
+    if (event->type == FL_WIRE_HEARTBEAT_EVENT) {
+        heartbeat(attend);
+        return;
+    }
+    forward(attend, event);
+}
+
+static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct fl_attend *attend = ctx;
+    struct fl_wire_event event;
+    struct fl_err err = {0};
+    int rv = fl_wire_event_decode(data, len, &event, &err);
+
+    attend->heard_ms = fl_clock_ms();
+    if (rv != FL_OK) {
+        fl_log(attend->front->srv->log, FL_LOG_WARNING, "attend", "bad event from %s: %s",
+               fl_call_peer(call), fl_err_text(&err, rv));
+        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, fl_err_text(&err, rv));
+        return true;
+    }
+    on_event(attend, &event);
+    if (event.type != 0) {
+        fl_wire_event_done(&event);
+    }
+    return true;
+}
+
+static void on_end(struct fl_call *call, void *ctx)
+{
+    (void)ctx;
+    fl_call_finish(call, FL_GRPC_OK, NULL);
+}
+
+static void tell_lost(struct fl_attend *attend)
+{
+    struct fl_front *front = attend->front;
+    struct fl_up *up;
+
+    if (!attend->joined || front->slots[attend->client].attend != attend) {
+        return; /* Never joined, or a newer session has the slot. */
+    }
+    front->slots[attend->client].attend = NULL;
+    up = fl_up_new(FL_UP_LOST);
+    if (up != NULL) {
+        up->client = attend->client;
+        fl_front_up(front, up);
+    }
+}
+
+static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                      const char *message)
+{
+    struct fl_attend *attend = ctx;
+
+    fl_log(attend->front->srv->log, FL_LOG_INFO, "attend", "session of '%s' at %s ended: %s%s%s",
+           attend->name, fl_call_peer(call), fl_grpc_status_name(status),
+           message != NULL && message[0] != '\0' ? ", " : "", message != NULL ? message : "");
+    attend->call = NULL;
+    tell_lost(attend);
+    if (attend->prev != NULL) {
+        attend->prev->next = attend->next;
+    } else {
+        attend->front->attends = attend->next;
+    }
+    if (attend->next != NULL) {
+        attend->next->prev = attend->prev;
+    }
+    free(attend);
+}
+
+static const struct fl_call_handler attend_handler = {
+    .on_message = on_message, .on_end = on_end, .on_closed = on_closed};
+
+void fl_attend_start(struct fl_call *call, void *ctx)
+{
+    struct fl_front *front = ctx;
+    struct fl_attend *attend = calloc(1, sizeof(*attend));
+
+    if (attend == NULL || front->closing) {
+        free(attend);
+        fl_call_finish(call, FL_GRPC_UNAVAILABLE, "the server is stopping");
+        return;
+    }
+    attend->front = front;
+    attend->id = ++front->next_id;
+    attend->call = call;
+    attend->heard_ms = fl_clock_ms();
+    attend->name[0] = '?';
+    attend->next = front->attends;
+    if (attend->next != NULL) {
+        attend->next->prev = attend;
+    }
+    front->attends = attend;
+    fl_call_set_handler(call, &attend_handler, attend);
+}
+
+/* --- from the coordinator --- */
+
+static struct fl_attend *by_id(struct fl_front *front, uint64_t id)
+{
+    struct fl_attend *a = front->attends;
+
+    while (a != NULL && a->id != id) {
+        a = a->next;
+    }
+    return a;
+}
+
+static void on_joined(struct fl_front *front, const struct fl_down *down)
+{
+    struct fl_attend *attend = by_id(front, down->session);
+    struct fl_slot_rec *slot = fl_front_slot(front, down->client);
+    struct fl_attend *older;
+    struct fl_up *up;
+
+    if (attend == NULL || attend->call == NULL) { /* It went away in the meantime. */
+        if (slot == NULL || slot->attend == NULL) {
+            up = fl_up_new(FL_UP_LOST);
+            if (up != NULL) {
+                up->client = down->client;
+                fl_front_up(front, up);
+            }
+        }
+        return;
+    }
+    if (slot == NULL || fl_random_bytes(attend->token.id, sizeof(attend->token.id)) != FL_OK) {
+        fl_call_cancel(attend->call);
+        return;
+    }
+    older = slot->attend;
+    slot->attend = attend;
+    attend->client = down->client;
+    attend->joined = true;
+    (void)memcpy(attend->token.id, &attend->client, sizeof(attend->client));
+    if (older != NULL && older->call != NULL) {
+        fl_log(front->srv->log, FL_LOG_WARNING, "attend",
+               "a second session of client '%s' from %s takes over from %s: is the name used "
+               "twice?",
+               attend->name, fl_call_peer(attend->call), fl_call_peer(older->call));
+        fl_call_finish(older->call, FL_GRPC_ABORTED,
+                       "a newer session with the same client name took over");
+    }
+    fl_log(front->srv->log, FL_LOG_INFO, "attend", "client '%s' joined from %s", attend->name,
+           fl_call_peer(attend->call));
+    fl_attend_welcome(attend);
+}
+
+static void grant(struct fl_front *front, const struct fl_down *down)
+{
+    struct fl_slot_rec *slot = fl_front_slot(front, down->client);
+
+    if (slot == NULL) {
+        return;
+    }
+    slot->grant = (struct fl_session_key){down->round, down->attempt};
+    free(slot->units);
+    slot->units = malloc(front->n_units);
+    if (slot->units != NULL) {
+        (void)memcpy(slot->units, down->units, front->n_units);
+    }
+}
+
+static void model_ref(const struct fl_front *front, const char *name, struct fl_wire_bundle *ret)
+{
+    *ret =
+        (struct fl_wire_bundle){.name = fl_wire_lend(name),
+                                .bytes = fl_layout_count(front->srv->conf->layout) * sizeof(float)};
+}
+
+static void make_command(struct fl_front *front, const struct fl_down *down,
+                         struct fl_wire_bundle *bundle, struct fl_wire_command *c)
+{
+    struct fl_wire_plan plan = {.round = down->round,
+                                .attempt = down->attempt,
+                                .units = down->units,
+                                .n_units = down->units != NULL ? front->n_units : 0};
+
+    switch (down->type) {
+    case FL_DOWN_TASK:
+        model_ref(front, "model", bundle);
+        c->type = FL_WIRE_TASK;
+        c->u.task = (struct fl_wire_task){.round = down->round,
+                                          .attempt = down->attempt,
+                                          .bundles = bundle,
+                                          .n_bundles = 1,
+                                          .learning_rate = down->learning_rate,
+                                          .seed = down->seed,
+                                          .has_plan = down->units != NULL,
+                                          .plan = plan,
+                                          .deadline_ms = down->deadline_ms};
+        break;
+    case FL_DOWN_PLAN:
+        c->type = FL_WIRE_PLAN;
+        c->u.plan = plan;
+        break;
+    case FL_DOWN_EVALUATE:
+        c->type = FL_WIRE_EVALUATE;
+        model_ref(front, "candidate", &c->u.evaluate.bundle);
+        c->u.evaluate.round = down->round;
+        c->u.evaluate.deadline_ms = down->deadline_ms;
+        break;
+    default:
+        c->type = down->type == FL_DOWN_ACCEPTED   ? FL_WIRE_ACCEPTED
+                  : down->type == FL_DOWN_REJECTED ? FL_WIRE_REJECTED
+                                                   : FL_WIRE_DISMISSED;
+        c->u.verdict.round = down->round;
+        c->u.verdict.attempt = down->attempt;
+        c->u.verdict.reason = down->text;
+        break;
+    }
+}
+
+void fl_attend_down(struct fl_front *front, const struct fl_down *down)
+{
+    struct fl_wire_command command = {0};
+    struct fl_wire_bundle bundle;
+    struct fl_attend *attend;
+
+    if (down->type == FL_DOWN_JOINED) {
+        on_joined(front, down);
+        return;
+    }
+    if (down->type == FL_DOWN_REFUSED) {
+        attend = by_id(front, down->session);
+        if (attend != NULL && attend->call != NULL) {
+            refuse(attend, FL_WIRE_REASON_FULL, 60000, down->text);
+        }
+        return;
+    }
+    if (down->units != NULL && (down->type == FL_DOWN_TASK || down->type == FL_DOWN_PLAN)) {
+        grant(front, down);
+    }
+    attend = down->client < front->n_slots ? front->slots[down->client].attend : NULL;
+    if (attend != NULL) {
+        make_command(front, down, &bundle, &command);
+        fl_attend_command(attend, &command);
+    }
+}
+
+void fl_attend_sweep(struct fl_front *front, uint64_t now_ms)
+{
+    uint64_t limit = HEARTBEATS_OF_SILENCE * fl_options_ms(front->srv->conf->main, "heartbeat");
+    struct fl_attend *a;
+
+    for (a = front->attends; a != NULL; a = a->next) {
+        if (a->call != NULL && now_ms > a->heard_ms + limit) {
+            fl_log(front->srv->log, FL_LOG_WARNING, "attend",
+                   "client '%s' at %s is silent for %llu ms, ending its session", a->name,
+                   fl_call_peer(a->call), (unsigned long long)(now_ms - a->heard_ms));
+            a->heard_ms = now_ms;
+            fl_call_cancel(a->call);
+        }
+    }
+}
+
+void fl_attend_drain(struct fl_front *front, const char *reason, uint64_t reconnect_ms)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_DRAIN};
+    struct fl_attend *a;
+
+    command.u.drain.reason = fl_wire_lend(reason);
+    command.u.drain.reconnect_after_ms = reconnect_ms;
+    for (a = front->attends; a != NULL; a = a->next) {
+        if (a->call != NULL && a->joined) {
+            fl_attend_command(a, &command);
+            fl_call_finish(a->call, reconnect_ms == 0 ? FL_GRPC_OK : FL_GRPC_UNAVAILABLE, reason);
+        }
+    }
+}

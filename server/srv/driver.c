@@ -1,0 +1,445 @@
+#include "server/srv/driver.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/clock.h"
+#include "server/srv/driver_state.h"
+#include "server/srv/front.h"
+
+void fl_up_free(struct fl_up *up)
+{
+    if (up == NULL) {
+        return;
+    }
+    if (up->event.type != 0) {
+        fl_wire_event_done(&up->event);
+    }
+    free(up->text);
+    free(up);
+}
+
+void fl_down_free(struct fl_down *down)
+{
+    if (down == NULL) {
+        return;
+    }
+    fl_blob_unref(down->blob);
+    free(down->units);
+    free(down->text);
+    free(down);
+}
+
+void fl_model_state_done(struct fl_model_state *model)
+{
+    size_t i;
+
+    fl_blob_unref(model->theta);
+    for (i = 0; i < FL_AGG_MAX_STATE; i++) {
+        free(model->state[i]);
+    }
+    *model = (struct fl_model_state){0};
+}
+
+struct fl_down *fl_down_new(struct fl_driver *driver, enum fl_down_type type)
+{
+    struct fl_down *down = calloc(1, sizeof(*down));
+
+    if (down == NULL) {
+        /* A lost command would leave a client hanging: better to start over from disk. */
+        fl_log(driver->srv->log, FL_LOG_ERROR, "server", "out of memory, stopping");
+        abort();
+    }
+    down->type = type;
+    down->front = driver->srv->front;
+    return down;
+}
+
+void fl_driver_down(struct fl_driver *driver, struct fl_down *down)
+{
+    (void)driver;
+    fl_front_post(down);
+}
+
+static char *copy_text(const char *text)
+{
+    return text != NULL ? fl_str_dup(text) : NULL;
+}
+
+static void command(struct fl_driver *driver, const struct fl_effect *e, enum fl_down_type type)
+{
+    struct fl_down *down = fl_down_new(driver, type);
+    size_t n = fl_layout_units(driver->srv->conf->layout);
+
+    down->client = e->client;
+    down->round = e->round;
+    down->attempt = e->attempt;
+    down->learning_rate = e->learning_rate;
+    down->seed = e->client_seed;
+    down->deadline_ms = e->deadline_ms;
+    down->text = copy_text(e->text);
+    if (e->units != NULL) {
+        down->units = malloc(n);
+        if (down->units != NULL) {
+            (void)memcpy(down->units, e->units, n);
+        }
+    }
+    fl_driver_down(driver, down);
+}
+
+static void bundle(struct fl_driver *driver, const char *name, uint64_t round, struct fl_blob *blob)
+{
+    struct fl_down *down = fl_down_new(driver, FL_DOWN_BUNDLE);
+
+    down->text = fl_str_dup(name);
+    down->round = round;
+    down->blob = blob != NULL ? fl_blob_ref(blob) : NULL;
+    fl_driver_down(driver, down);
+}
+
+static void round_closed(struct fl_driver *driver, const struct fl_effect *e)
+{
+    bundle(driver, "model", e->round, NULL);
+    bundle(driver, "candidate", e->round, NULL);
+    command(driver, e, FL_DOWN_ROUND_CLOSED);
+}
+
+static void finished(struct fl_driver *driver)
+{
+    driver->finished = true;
+    fl_log(driver->srv->log, FL_LOG_NOTICE, "server", "all rounds are done rounds=%llu",
+           (unsigned long long)fl_coord_committed(driver->coord));
+    fl_driver_down(driver, fl_down_new(driver, FL_DOWN_FINISHED));
+}
+
+static void refuse(struct fl_driver *driver, uint64_t session, const char *text)
+{
+    struct fl_down *down = fl_down_new(driver, FL_DOWN_REFUSED);
+
+    down->session = session;
+    down->text = fl_str_dup(text);
+    fl_driver_down(driver, down);
+}
+
+static void client_id(struct fl_driver *driver, const struct fl_effect *e, uint64_t session)
+{
+    struct fl_down *down;
+
+    if (e->text != NULL) {
+        refuse(driver, session, e->text);
+        return;
+    }
+    down = fl_down_new(driver, FL_DOWN_JOINED);
+    down->session = session;
+    down->client = e->client;
+    fl_driver_down(driver, down);
+}
+
+static void carry_out(struct fl_driver *driver, const struct fl_effect *e, uint64_t session)
+{
+    switch (e->type) {
+    case FL_EFF_TASK:
+        command(driver, e, FL_DOWN_TASK);
+        break;
+    case FL_EFF_PLAN:
+        command(driver, e, FL_DOWN_PLAN);
+        break;
+    case FL_EFF_ACCEPTED:
+        command(driver, e, FL_DOWN_ACCEPTED);
+        break;
+    case FL_EFF_REJECTED:
+        command(driver, e, FL_DOWN_REJECTED);
+        break;
+    case FL_EFF_DISMISSED:
+        command(driver, e, FL_DOWN_DISMISSED);
+        break;
+    case FL_EFF_EVALUATE_CLIENT:
+        command(driver, e, FL_DOWN_EVALUATE);
+        break;
+    case FL_EFF_DRAIN_CLIENTS:
+        command(driver, e, FL_DOWN_DRAIN);
+        break;
+    case FL_EFF_CLIENT_ID:
+        client_id(driver, e, session);
+        break;
+    case FL_EFF_PERSIST_CLIENT:
+    case FL_EFF_PERSIST_SELECTION:
+    case FL_EFF_PERSIST_PLAN:
+    case FL_EFF_PERSIST_UPDATE:
+        fl_driver_persist(driver, e);
+        break;
+    case FL_EFF_AGGREGATE:
+        fl_driver_aggregate(driver, e);
+        break;
+    case FL_EFF_EVALUATE:
+        fl_driver_evaluate(driver, e);
+        break;
+    case FL_EFF_COMMIT:
+        fl_driver_commit(driver, e);
+        break;
+    case FL_EFF_ROUND_OPEN:
+        bundle(driver, "model", e->round, driver->current.theta);
+        break;
+    case FL_EFF_ROUND_CLOSED:
+        round_closed(driver, e);
+        break;
+    case FL_EFF_TRACE:
+        fl_log(driver->srv->log, FL_LOG_INFO, "round", "%s", e->text);
+        break;
+    case FL_EFF_FINISHED:
+        finished(driver);
+        break;
+    }
+}
+
+static void step(struct fl_driver *driver, struct fl_event *event, uint64_t session)
+{
+    struct fl_effects effects = {0};
+    uint64_t deadline;
+    size_t i;
+    int rv;
+
+    if (driver->stopped) {
+        return;
+    }
+    event->now_ms = fl_clock_ms();
+    event->wall_ms = fl_clock_wall_ms();
+    rv = fl_coord_step(driver->coord, event, &effects);
+    if (rv != FL_OK) {
+        fl_log(driver->srv->log, FL_LOG_ERROR, "server", "the coordinator cannot go on: %s",
+               fl_strerror(rv));
+        abort(); /* Out of memory: the state on disk is whole, systemd starts us again. */
+    }
+    for (i = 0; i < effects.n; i++) {
+        if (effects.list[i].type == FL_EFF_EVALUATE_CLIENT && driver->next.theta != NULL) {
+            bundle(driver, "candidate", effects.list[i].round, driver->next.theta);
+        }
+        carry_out(driver, &effects.list[i], session);
+    }
+    deadline = fl_coord_deadline(driver->coord);
+    if (deadline == UINT64_MAX) {
+        fl_timer_stop(driver->timer);
+    } else {
+        uint64_t now = fl_clock_ms();
+
+        fl_timer_start(driver->timer, deadline > now ? deadline - now : 0);
+    }
+}
+
+void fl_driver_step(struct fl_driver *driver, struct fl_event *event)
+{
+    step(driver, event, 0);
+}
+
+static void on_timer(void *arg)
+{
+    struct fl_event event = {.type = FL_EV_TICK};
+
+    fl_driver_step(arg, &event);
+}
+
+static void on_join(struct fl_driver *driver, const struct fl_up *up)
+{
+    const struct fl_wire_hello *hello = &up->event.u.hello;
+    struct fl_event event = {.type = FL_EV_CLIENT_JOINED};
+
+    event.u.joined.name = hello->client;
+    event.u.joined.agent = hello->agent != NULL ? hello->agent : "";
+    event.u.joined.samples = hello->samples;
+    event.u.joined.evaluation_samples = hello->evaluation_samples;
+    step(driver, &event, up->session);
+}
+
+static void on_report(struct fl_driver *driver, const struct fl_up *up)
+{
+    const struct fl_wire_report *r = &up->event.u.report;
+    struct fl_event event = {.type = FL_EV_REPORT};
+
+    event.u.report.client = up->client;
+    event.u.report.round = r->round;
+    event.u.report.attempt = r->attempt;
+    event.u.report.samples = r->samples;
+    event.u.report.steps = r->steps;
+    event.u.report.train_loss = r->train_loss;
+    event.u.report.divergence = r->divergence;
+    event.u.report.n_divergence = r->n_divergence;
+    fl_driver_step(driver, &event);
+}
+
+static void on_client_event(struct fl_driver *driver, const struct fl_up *up)
+{
+    struct fl_event event = {0};
+
+    switch (up->event.type) {
+    case FL_WIRE_REPORT:
+        on_report(driver, up);
+        return;
+    case FL_WIRE_FAILED:
+        event.type = FL_EV_CLIENT_FAILED;
+        event.u.failed.client = up->client;
+        event.u.failed.round = up->event.u.failed.round;
+        event.u.failed.attempt = up->event.u.failed.attempt;
+        event.u.failed.reason = up->event.u.failed.reason;
+        break;
+    case FL_WIRE_EVALUATION:
+        event.type = FL_EV_EVAL_REPORT;
+        event.u.eval.client = up->client;
+        event.u.eval.round = up->event.u.evaluation.round;
+        event.u.eval.samples = up->event.u.evaluation.result.samples;
+        event.u.eval.correct = up->event.u.evaluation.result.correct;
+        event.u.eval.loss_sum = up->event.u.evaluation.result.loss_sum;
+        break;
+    case FL_WIRE_HELLO:
+    case FL_WIRE_HEARTBEAT_EVENT:
+        return;
+    }
+    fl_driver_step(driver, &event);
+}
+
+static void on_upload(struct fl_driver *driver, const struct fl_up *up)
+{
+    struct fl_event event = {.type = up->type == FL_UP_STORED ? FL_EV_UPLOAD_STORED
+                                                              : FL_EV_UPLOAD_INVALID};
+
+    event.u.upload.client = up->client;
+    event.u.upload.round = up->round;
+    event.u.upload.attempt = up->attempt;
+    event.u.upload.bytes = up->bytes;
+    event.u.upload.reason = up->text;
+    fl_driver_step(driver, &event);
+}
+
+static void on_up(void *arg)
+{
+    struct fl_up *up = arg;
+    struct fl_driver *driver = up->driver;
+    struct fl_event event = {0};
+
+    switch (up->type) {
+    case FL_UP_JOIN:
+        on_join(driver, up);
+        break;
+    case FL_UP_LOST:
+        event.type = FL_EV_CLIENT_LOST;
+        event.u.client = up->client;
+        fl_driver_step(driver, &event);
+        break;
+    case FL_UP_EVENT:
+        on_client_event(driver, up);
+        break;
+    case FL_UP_STORED:
+    case FL_UP_INVALID:
+        on_upload(driver, up);
+        break;
+    case FL_UP_ADMIN:
+        fl_driver_admin(driver, up->request);
+        break;
+    }
+    fl_up_free(up);
+}
+
+void fl_driver_post(struct fl_driver *driver, struct fl_up *up)
+{
+    up->driver = driver;
+    if (fl_loop_post(driver->loop, on_up, up) != FL_OK) {
+        fl_up_free(up);
+    }
+}
+
+static void on_start(void *arg)
+{
+    struct fl_driver *driver = arg;
+    struct fl_event event = {.type = FL_EV_START};
+
+    fl_driver_step(driver, &event);
+}
+
+static void thread_main(void *arg)
+{
+    struct fl_driver *driver = arg;
+
+    fl_loop_run(driver->loop);
+}
+
+int fl_driver_create(struct fl_srv *srv, struct fl_driver **ret, int *ret_exit, struct fl_err *err)
+{
+    struct fl_driver *driver = calloc(1, sizeof(*driver));
+    int rv;
+
+    if (driver == NULL) {
+        return FL_ENOMEM;
+    }
+    driver->srv = srv;
+    driver->lock_fd = -1;
+    driver->accuracy = -1.0;
+    fl_server_conf_coord(srv->conf, &driver->coord_conf);
+    rv = fl_driver_recover(driver, ret_exit, err);
+    if (rv == FL_OK) {
+        rv = fl_coord_create(&driver->coord_conf, &driver->resume, &driver->coord, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_loop_create(&driver->loop, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_timer_create(driver->loop, on_timer, driver, &driver->timer);
+    }
+    if (rv != FL_OK) {
+        fl_driver_free(driver);
+        return rv;
+    }
+    *ret = driver;
+    return FL_OK;
+}
+
+int fl_driver_start(struct fl_driver *driver, struct fl_err *err)
+{
+    int rv = fl_thread_create("fl-coord", thread_main, driver, &driver->thread, err);
+
+    return rv == FL_OK ? fl_loop_post(driver->loop, on_start, driver) : rv;
+}
+
+static void on_stop(void *arg)
+{
+    struct fl_driver *driver = arg;
+
+    driver->stopped = true;
+    fl_loop_stop(driver->loop);
+}
+
+void fl_driver_stop(struct fl_driver *driver)
+{
+    if (driver->thread == NULL) {
+        return;
+    }
+    atomic_store(&driver->cancel, true);
+    if (fl_loop_post(driver->loop, on_stop, driver) != FL_OK) {
+        abort();
+    }
+    fl_thread_join(driver->thread);
+    driver->thread = NULL;
+}
+
+void fl_driver_free(struct fl_driver *driver)
+{
+    if (driver == NULL) {
+        return;
+    }
+    driver->stopped = true;
+    fl_timer_close(driver->timer);
+    if (driver->loop != NULL) {
+        fl_loop_free(driver->loop);
+    }
+    fl_coord_free(driver->coord);
+    fl_store_close(driver->store);
+    fl_store_resume_done(&driver->resume);
+    fl_model_state_done(&driver->current);
+    fl_model_state_done(&driver->next);
+    fl_dataset_free(driver->test);
+    fl_net_free(driver->net);
+    if (driver->lock_fd >= 0) {
+        (void)close(driver->lock_fd);
+    }
+    free(driver);
+}

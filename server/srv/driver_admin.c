@@ -1,0 +1,204 @@
+/* Answers for flctl, made where the coordinator's state is. */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/model/safetensors.h"
+#include "server/srv/driver_state.h"
+
+/* Names that `why` lists; the rest is counted. */
+#define FL_WHY_MAX 64
+
+int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *message)
+{
+    size_t len = message->len;
+    int rv = fl_buf_add(&request->replies, &len, sizeof(len));
+
+    return rv == FL_OK ? fl_buf_add(&request->replies, message->data, len) : rv;
+}
+
+/* Encode with `encode(item)` and append. */
+#define REPLY(request, encode, item)                          \
+    do {                                                      \
+        struct fl_buf buf_;                                   \
+                                                              \
+        fl_buf_init(&buf_, FL_WIRE_MAX_CONTROL);              \
+        (request)->code = encode(item, &buf_);                \
+        if ((request)->code == FL_OK) {                       \
+            (request)->code = fl_admin_reply(request, &buf_); \
+        }                                                     \
+        fl_buf_done(&buf_);                                   \
+    } while (0)
+
+static void answer(struct fl_driver *driver, struct fl_admin_request *request)
+{
+    struct fl_down *down = fl_down_new(driver, FL_DOWN_ADMIN);
+
+    down->request = request;
+    fl_driver_down(driver, down);
+}
+
+static uint32_t connected_clients(const struct fl_driver *driver)
+{
+    size_t n = fl_coord_clients(driver->coord);
+    uint32_t count = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        count += fl_coord_connected(driver->coord, (uint32_t)i) ? 1 : 0;
+    }
+    return count;
+}
+
+static void status(struct fl_driver *driver, struct fl_admin_request *request)
+{
+    const struct fl_srv *srv = driver->srv;
+    struct fl_wire_status s = {
+        .federation = fl_wire_lend(srv->federation),
+        .phase = fl_wire_lend(fl_phase_name(fl_coord_phase(driver->coord))),
+        .algorithm = fl_wire_lend(srv->conf->strategy->algorithm),
+        .version = fl_wire_lend(PACKAGE_VERSION),
+        .round = fl_coord_round(driver->coord),
+        .rounds_committed = fl_coord_committed(driver->coord),
+        .rounds_total = driver->coord_conf.rounds,
+        .clients_known = (uint32_t)fl_coord_clients(driver->coord),
+        .clients_connected = connected_clients(driver),
+        .accuracy = driver->accuracy,
+        .loss = driver->loss,
+        .uplink_bytes = driver->totals.uplink_bytes,
+        .uplink_bytes_full = driver->totals.uplink_bytes_full,
+        .downlink_bytes = driver->totals.downlink_bytes,
+        .feedback_bytes = driver->totals.feedback_bytes,
+        .uptime_ms = fl_clock_ms() - srv->started_ms,
+    };
+
+    REPLY(request, fl_wire_status_encode, &s);
+    answer(driver, request);
+}
+
+static void why(struct fl_driver *driver, struct fl_admin_request *request)
+{
+    const char *missing[FL_WHY_MAX];
+    char *names[FL_WHY_MAX];
+    char text[FL_WIRE_MAX_TEXT];
+    struct fl_wire_why w = {.text = text, .missing = names};
+    size_t n = 0;
+    size_t i;
+
+    fl_coord_why(driver->coord, fl_clock_ms(), text, sizeof(text), missing, FL_WHY_MAX, &n);
+    w.n_missing = n < FL_WHY_MAX ? n : FL_WHY_MAX;
+    for (i = 0; i < w.n_missing; i++) {
+        names[i] = fl_wire_lend(missing[i]);
+    }
+    REPLY(request, fl_wire_why_encode, &w);
+    answer(driver, request);
+}
+
+static void clients(struct fl_driver *driver, struct fl_admin_request *request)
+{
+    size_t n = fl_coord_clients(driver->coord);
+    size_t i;
+
+    for (i = 0; i < n && request->code == FL_OK; i++) {
+        const struct fl_client_rec *c = fl_coord_client(driver->coord, (uint32_t)i);
+        const struct fl_part_rec *part = fl_coord_part(driver->coord, (uint32_t)i);
+        struct fl_wire_client w = {
+            .name = fl_wire_lend(c->name),
+            .agent = fl_wire_lend(c->agent),
+            .state = fl_wire_lend(part != NULL ? fl_part_state_name(part->state) : "idle"),
+            .connected = fl_coord_connected(driver->coord, (uint32_t)i),
+            .samples = c->samples,
+            .selected = c->n_selected,
+            .accepted = c->n_accepted,
+            .rejected = c->n_rejected,
+            .lost = c->n_lost,
+            .last_seen_ms = c->last_seen_ms,
+            .score = c->score,
+            .last_loss = c->last_loss,
+        };
+
+        REPLY(request, fl_wire_client_encode, &w);
+    }
+    answer(driver, request);
+}
+
+static int add_round(void *ctx, const struct fl_round_rec *r)
+{
+    struct fl_admin_request *request = ctx;
+    struct fl_wire_round w = {
+        .round = r->round,
+        .attempt = r->attempt,
+        .selected = r->n_selected,
+        .responders = r->n_responders,
+        .accuracy = r->accuracy,
+        .loss = r->loss,
+        .train_loss = r->train_loss,
+        .uplink_bytes = r->uplink_bytes,
+        .uplink_bytes_full = r->uplink_bytes_full,
+        .downlink_bytes = r->downlink_bytes,
+        .feedback_bytes = r->feedback_bytes,
+        .started_ms = r->started_ms,
+        .ended_ms = r->ended_ms,
+    };
+
+    REPLY(request, fl_wire_round_encode, &w);
+    return request->code;
+}
+
+static void rounds_work(void *arg)
+{
+    struct fl_admin_request *request = arg;
+
+    request->code = fl_store_rounds(request->srv->driver->store, request->last, add_round, request,
+                                    &request->err);
+}
+
+static void rounds_done(void *arg)
+{
+    struct fl_admin_request *request = arg;
+
+    answer(request->srv->driver, request);
+}
+
+static void export_model(struct fl_driver *driver, struct fl_admin_request *request)
+{
+    const struct fl_server_conf *conf = driver->srv->conf;
+    char round[24];
+    struct fl_st_meta meta[] = {{"federation", driver->srv->federation}, {"round", round}};
+
+    request->model_round = fl_coord_committed(driver->coord);
+    (void)snprintf(round, sizeof(round), "%llu", (unsigned long long)request->model_round);
+    request->code = fl_st_header(conf->layout, meta, 2, &request->header);
+    if (request->code == FL_OK) {
+        request->model = fl_blob_ref(driver->current.theta);
+    }
+    answer(driver, request);
+}
+
+void fl_driver_admin(struct fl_driver *driver, struct fl_admin_request *request)
+{
+    switch (request->type) {
+    case FL_ADMIN_STATUS:
+        status(driver, request);
+        break;
+    case FL_ADMIN_WHY:
+        why(driver, request);
+        break;
+    case FL_ADMIN_CLIENTS:
+        clients(driver, request);
+        break;
+    case FL_ADMIN_EXPORT:
+        export_model(driver, request);
+        break;
+    case FL_ADMIN_ROUNDS:
+        if (fl_lane_submit(driver->srv->db, rounds_work, driver->loop, rounds_done, request) !=
+            FL_OK) {
+            request->code = FL_ENOMEM;
+            answer(driver, request);
+        }
+        break;
+    }
+}

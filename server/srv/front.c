@@ -1,0 +1,361 @@
+#include "server/srv/front.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/clock.h"
+#include "server/srv/driver.h"
+#include "server/srv/front_state.h"
+
+static const char *const services[] = {"fl.v1.Federation", "grpc.health.v1.Health",
+                                       "grpc.reflection.v1alpha.ServerReflection", NULL};
+
+struct fl_up *fl_up_new(enum fl_up_type type)
+{
+    struct fl_up *up = calloc(1, sizeof(*up));
+
+    if (up != NULL) {
+        up->type = type;
+    }
+    return up;
+}
+
+void fl_front_up(struct fl_front *front, struct fl_up *up)
+{
+    fl_driver_post(front->srv->driver, up);
+}
+
+void fl_front_fail(struct fl_call *call, int code, const struct fl_err *err)
+{
+    fl_call_finish(call, fl_grpc_status_from_err(code), fl_err_text(err, code));
+}
+
+int fl_front_send(struct fl_call *call, const struct fl_buf *message)
+{
+    struct fl_piece piece = {.data = message->data, .len = message->len};
+
+    return fl_call_send(call, &piece, 1);
+}
+
+struct fl_slot_rec *fl_front_slot(struct fl_front *front, uint32_t client)
+{
+    if (client >= front->n_slots) {
+        size_t n = front->n_slots < 64 ? 64 : front->n_slots * 2;
+        struct fl_slot_rec *slots;
+
+        while (n <= client) {
+            n *= 2;
+        }
+        slots = realloc(front->slots, n * sizeof(*slots));
+        if (slots == NULL) {
+            return NULL;
+        }
+        (void)memset(slots + front->n_slots, 0, (n - front->n_slots) * sizeof(*slots));
+        front->slots = slots;
+        front->n_slots = n;
+    }
+    return &front->slots[client];
+}
+
+/* The first four bytes of a token are the client's number, the rest is unguessable. */
+struct fl_attend *fl_front_session(struct fl_front *front, const struct fl_wire_session *token)
+{
+    struct fl_attend *attend;
+    unsigned char differ = 0;
+    uint32_t client;
+    size_t i;
+
+    (void)memcpy(&client, token->id, sizeof(client));
+    if (client >= front->n_slots || front->slots[client].attend == NULL) {
+        return NULL;
+    }
+    attend = front->slots[client].attend;
+    for (i = 0; i < sizeof(token->id); i++) {
+        differ |= (unsigned char)(token->id[i] ^ attend->token.id[i]);
+    }
+    return differ == 0 ? attend : NULL;
+}
+
+static void set_bundle(struct fl_front *front, struct fl_down *down)
+{
+    struct fl_bundle_rec *place = NULL;
+    size_t i;
+
+    for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
+        struct fl_bundle_rec *b = &front->bundles[i];
+
+        if (strcmp(b->name, down->text) == 0) {
+            place = b;
+            break;
+        }
+        if (b->name[0] == '\0' && place == NULL) {
+            place = b;
+        }
+    }
+    if (place == NULL) {
+        return;
+    }
+    fl_blob_unref(place->blob);
+    *place = (struct fl_bundle_rec){0};
+    if (down->blob != NULL && fl_str_copy(place->name, sizeof(place->name), down->text) == FL_OK) {
+        place->round = down->round;
+        place->blob = down->blob;
+        down->blob = NULL;
+    }
+}
+
+static void clean_spool(void *arg)
+{
+    struct fl_srv *srv = arg;
+    struct fl_err err = {0};
+    int rv = fl_spool_clean(srv->state_dir, 0, 0, &err);
+
+    if (rv != FL_OK) {
+        fl_log(srv->log, FL_LOG_WARNING, "server", "spool files stay behind, ignoring: %s",
+               fl_err_text(&err, rv));
+    }
+}
+
+static void round_closed(struct fl_front *front, const struct fl_down *down)
+{
+    size_t i;
+
+    for (i = 0; i < front->n_slots; i++) {
+        struct fl_slot_rec *slot = &front->slots[i];
+
+        if (slot->grant.round == down->round && slot->grant.attempt == down->attempt) {
+            slot->grant = (struct fl_session_key){0};
+        }
+    }
+    fl_push_round_closed(front, down->round, down->attempt);
+    if (fl_lane_submit(front->srv->io, clean_spool, NULL, NULL, front->srv) != FL_OK) {
+        fl_log(front->srv->log, FL_LOG_WARNING, "server", "spool files stay behind: %s",
+               fl_strerror(FL_ENOMEM));
+    }
+}
+
+static void finished(struct fl_front *front)
+{
+    const char *then = fl_options_str(front->srv->conf->main, "when_finished");
+
+    fl_attend_drain(front, "all rounds are done", 0);
+    if (strcmp(then, "exit") == 0) {
+        fl_loop_stop(front->srv->net);
+    }
+}
+
+static void on_down(void *arg)
+{
+    struct fl_down *down = arg;
+    struct fl_front *front = down->front;
+
+    switch (down->type) {
+    case FL_DOWN_BUNDLE:
+        set_bundle(front, down);
+        break;
+    case FL_DOWN_ROUND_CLOSED:
+        round_closed(front, down);
+        break;
+    case FL_DOWN_DRAIN:
+        fl_attend_drain(front, down->text != NULL ? down->text : "the server drains", 0);
+        break;
+    case FL_DOWN_FINISHED:
+        finished(front);
+        break;
+    case FL_DOWN_ADMIN:
+        fl_admin_answered(down->request);
+        break;
+    case FL_DOWN_ACCEPTED:
+        fl_push_verdict(front, down, FL_OK);
+        fl_attend_down(front, down);
+        break;
+    case FL_DOWN_REJECTED:
+        fl_push_verdict(front, down, FL_EINVAL);
+        fl_attend_down(front, down);
+        break;
+    case FL_DOWN_DISMISSED:
+        fl_push_verdict(front, down, FL_ESTATE);
+        fl_attend_down(front, down);
+        break;
+    case FL_DOWN_JOINED:
+    case FL_DOWN_REFUSED:
+    case FL_DOWN_TASK:
+    case FL_DOWN_PLAN:
+    case FL_DOWN_EVALUATE:
+        fl_attend_down(front, down);
+        break;
+    }
+    fl_down_free(down);
+}
+
+void fl_front_post(struct fl_down *down)
+{
+    if (fl_loop_post(down->front->srv->net, on_down, down) != FL_OK) {
+        fl_down_free(down);
+    }
+}
+
+static uint64_t sweep_interval(const struct fl_front *front)
+{
+    uint64_t beat = fl_options_ms(front->srv->conf->main, "heartbeat");
+
+    return beat < 2000 ? beat / 2 + 1 : 1000;
+}
+
+static void on_sweep(void *arg)
+{
+    struct fl_front *front = arg;
+    uint64_t now = fl_clock_ms();
+
+    fl_attend_sweep(front, now);
+    fl_fetch_sweep(front, now);
+    fl_push_sweep(front, now);
+    fl_timer_start(front->sweep, sweep_interval(front));
+}
+
+static void make_methods(struct fl_front *front)
+{
+    struct fl_rpc_method *m = front->methods;
+
+    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/Attend", fl_attend_start, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/Fetch", fl_fetch_start, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/Push", fl_push_start, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/PushStatus", fl_push_status_start, front};
+    (void)fl_grpc_builtin_methods(front->builtin, m);
+    (void)fl_admin_methods(front, front->admin_methods);
+}
+
+int fl_front_create(struct fl_srv *srv, struct fl_front **ret, struct fl_err *err)
+{
+    struct fl_front *front = calloc(1, sizeof(*front));
+    struct fl_grpc_server_setup setup = {
+        .loop = srv->net,
+        .limits = srv->conf->rpc,
+        .max_connections = (uint32_t)fl_options_int(srv->conf->limits, "clients"),
+    };
+    int rv;
+
+    if (front == NULL) {
+        return FL_ENOMEM;
+    }
+    front->srv = srv;
+    front->n_units = fl_layout_units(srv->conf->layout);
+    rv = fl_grpc_builtin_create(services, &front->builtin);
+    if (rv == FL_OK) {
+        make_methods(front);
+        setup.methods = front->methods;
+        rv = fl_grpc_server_create(&setup, &front->server, err);
+    }
+    if (rv == FL_OK) {
+        front->n_open_servers++;
+        setup.methods = front->admin_methods;
+        setup.max_connections = 64; /* flctl and scripts, not clients */
+        rv = fl_grpc_server_create(&setup, &front->admin, err);
+    }
+    if (rv == FL_OK) {
+        front->n_open_servers++;
+        rv = fl_timer_create(srv->net, on_sweep, front, &front->sweep);
+    }
+    *ret = front; /* Half-built too: close and free take it. */
+    return rv;
+}
+
+/* Where it listens goes to standard output too: port 0 is known only here. */
+static int listen_one(struct fl_front *front, struct fl_grpc_server *server, const char *kind,
+                      const char *address, struct fl_err *err)
+{
+    const char *colon = strrchr(address, ':');
+    unsigned port = 0;
+    int rv = fl_grpc_server_listen(server, address, &port, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (port != 0 && colon != NULL) {
+        (void)printf("%s %.*s:%u\n", kind, (int)(colon - address), address, port);
+    } else {
+        (void)printf("%s %s\n", kind, address);
+    }
+    (void)fflush(stdout);
+    fl_log(front->srv->log, FL_LOG_NOTICE, "server", "%s on '%s' port=%u", kind, address, port);
+    return FL_OK;
+}
+
+int fl_front_listen(struct fl_front *front, struct fl_err *err)
+{
+    const struct fl_options *o = front->srv->conf->main;
+    const char *admin = fl_options_str(o, "admin_socket");
+    char path[4096];
+    size_t i;
+    int n;
+    int rv = FL_OK;
+
+    n = admin[0] != '\0'
+            ? snprintf(path, sizeof(path), "unix:%s", admin)
+            : snprintf(path, sizeof(path), "unix:%s/admin.sock", front->srv->state_dir);
+    if (n < 0 || (size_t)n >= sizeof(path)) {
+        return fl_err_set(err, FL_ELIMIT, "the path of the admin socket is too long");
+    }
+    for (i = 0; rv == FL_OK && i < fl_options_count(o, "listen"); i++) {
+        rv = listen_one(front, front->server, "listening", fl_options_item(o, "listen", i), err);
+    }
+    if (rv == FL_OK) {
+        rv = listen_one(front, front->admin, "admin", path, err);
+    }
+    if (rv == FL_OK) {
+        fl_grpc_builtin_serving(front->builtin, true);
+        fl_timer_start(front->sweep, sweep_interval(front));
+    }
+    return rv;
+}
+
+static void one_closed(void *arg)
+{
+    struct fl_front *front = arg;
+
+    if (--front->n_open_servers == 0) {
+        front->closed(front->closed_ctx);
+    }
+}
+
+void fl_front_close(struct fl_front *front, uint32_t grace_ms, fl_loop_cb closed, void *ctx)
+{
+    front->closing = true;
+    front->closed = closed;
+    front->closed_ctx = ctx;
+    if (front->builtin != NULL) {
+        fl_grpc_builtin_serving(front->builtin, false);
+    }
+    fl_timer_close(front->sweep);
+    front->sweep = NULL;
+    if (front->admin != NULL) {
+        fl_grpc_server_close(front->admin, grace_ms, one_closed, front);
+        front->admin = NULL;
+    }
+    if (front->server != NULL) {
+        fl_grpc_server_close(front->server, grace_ms, one_closed, front);
+        front->server = NULL;
+    }
+    if (front->n_open_servers == 0) {
+        closed(ctx);
+    }
+}
+
+void fl_front_free(struct fl_front *front)
+{
+    size_t i;
+
+    if (front == NULL) {
+        return;
+    }
+    for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
+        fl_blob_unref(front->bundles[i].blob);
+    }
+    for (i = 0; i < front->n_slots; i++) {
+        free(front->slots[i].units);
+    }
+    free(front->slots);
+    fl_grpc_builtin_free(front->builtin);
+    free(front);
+}

@@ -1,0 +1,107 @@
+#ifndef FL_SRV_FRONT_STATE_H
+#define FL_SRV_FRONT_STATE_H
+
+/* What the files of the network side share. Nobody else includes this. */
+
+#include "server/srv/front.h"
+
+#define FL_FRONT_MAX_BUNDLES 4
+
+struct fl_session_key {
+    uint64_t round; /* 0: none */
+    uint32_t attempt;
+};
+
+/* One open Attend call. */
+struct fl_attend {
+    struct fl_front *front;
+    struct fl_attend *next, *prev; /* all open ones */
+    uint64_t id;
+    struct fl_call *call; /* NULL after it closed */
+    bool greeted;         /* hello came in, the coordinator was asked */
+    bool joined;          /* the coordinator gave a number: `client` is valid */
+    uint32_t client;
+    char name[FL_NAME_MAX];
+    struct fl_wire_session token;
+    uint64_t heard_ms;
+    uint64_t heartbeat;
+};
+
+/* What the network side knows of a client, connected or not. */
+struct fl_slot_rec {
+    struct fl_attend *attend;    /* newest session, or NULL */
+    struct fl_session_key grant; /* what it may push */
+    uint8_t *units;              /* [n_units] of the grant */
+    struct fl_session_key accepted;
+    struct fl_push *push; /* the one transfer that counts */
+};
+
+struct fl_bundle_rec {
+    char name[FL_NAME_MAX]; /* "": free */
+    uint64_t round;
+    struct fl_blob *blob;
+};
+
+struct fl_front {
+    struct fl_srv *srv;
+    struct fl_grpc_builtin *builtin;
+    struct fl_rpc_method methods[16], admin_methods[16];
+    struct fl_grpc_server *server, *admin;
+    struct fl_timer *sweep;
+    struct fl_attend *attends;
+    struct fl_slot_rec *slots;
+    size_t n_slots;
+    struct fl_bundle_rec bundles[FL_FRONT_MAX_BUNDLES];
+    struct fl_fetch *fetches;
+    struct fl_push *pushes;
+    uint64_t next_id;
+    size_t n_units;
+    bool closing;
+    int n_open_servers;
+    fl_loop_cb closed;
+    void *closed_ctx;
+};
+
+/* The slot of a client number, growing the table; NULL without memory. */
+struct fl_slot_rec *fl_front_slot(struct fl_front *front, uint32_t client);
+/* The client that a session token belongs to, or NULL. */
+struct fl_attend *fl_front_session(struct fl_front *front, const struct fl_wire_session *token);
+void fl_front_up(struct fl_front *front, struct fl_up *up);
+struct fl_up *fl_up_new(enum fl_up_type type);
+/* Finish a call with a code of ours and a message. */
+void fl_front_fail(struct fl_call *call, int code, const struct fl_err *err);
+/* Queue one encoded message. */
+FL_MUST_CHECK int fl_front_send(struct fl_call *call, const struct fl_buf *message);
+
+/* attend.c */
+void fl_attend_start(struct fl_call *call, void *ctx);
+/* attend_welcome.c */
+void fl_attend_welcome(struct fl_attend *attend);
+void fl_attend_command(struct fl_attend *attend, const struct fl_wire_command *command);
+void fl_attend_down(struct fl_front *front, const struct fl_down *down);
+void fl_attend_sweep(struct fl_front *front, uint64_t now_ms);
+void fl_attend_drain(struct fl_front *front, const char *reason, uint64_t reconnect_ms);
+
+/* fetch.c */
+void fl_fetch_start(struct fl_call *call, void *ctx);
+void fl_fetch_sweep(struct fl_front *front, uint64_t now_ms);
+
+/* push.c */
+void fl_push_start(struct fl_call *call, void *ctx);
+/* The coordinator's verdict on (client, round, attempt): FL_OK, or why not. */
+void fl_push_verdict(struct fl_front *front, const struct fl_down *down, int code);
+/* True, and the bytes on disk, when `push` (may be NULL) is for (round, attempt). */
+bool fl_push_written(const struct fl_push *push, uint64_t round, uint32_t attempt,
+                     uint64_t *ret_written);
+/* Ends what is still on its way for (round, attempt). */
+void fl_push_round_closed(struct fl_front *front, uint64_t round, uint32_t attempt);
+void fl_push_sweep(struct fl_front *front, uint64_t now_ms);
+
+/* push_status.c */
+void fl_push_status_start(struct fl_call *call, void *ctx);
+
+/* admin.c */
+size_t fl_admin_methods(struct fl_front *front, struct fl_rpc_method *methods);
+void fl_admin_answered(struct fl_admin_request *request);
+
+#endif

@@ -1,0 +1,118 @@
+/* fl-serverd: coordinates a federation described in one YAML file. */
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "server/srv/exit_codes.h"
+#include "server/srv/server.h"
+
+static void usage(FILE *out)
+{
+    const struct fl_preset *p;
+    const char *const *n;
+
+    (void)fputs("usage: fl-serverd [--check-config] CONFIG.yaml\n"
+                "\n"
+                "Coordinates a federation: picks clients, sends them the model, asks for updates,\n"
+                "aggregates, and keeps everything it accepted on disk.\n"
+                "\n"
+                "  -c, --check-config  read the file, say what is wrong, start nothing\n"
+                "      --reference     print all configuration keys with defaults (Markdown)\n"
+                "  -h, --help          this text\n"
+                "  -V, --version       version\n"
+                "\n"
+                "SIGTERM and SIGINT stop it with everything committed; a new start goes on.\n"
+                "exit codes: 0 done, 1 failure while running, 2 usage, 3 configuration,\n"
+                "            4 state folder or database, 5 data set or model file, 6 address\n"
+                "\n"
+                "algorithms:\n",
+                out);
+    for (p = fl_strategy_presets(); p->name != NULL; p++) {
+        (void)fprintf(out, "  %-16s %s\n", p->name, p->help);
+    }
+    (void)fputs("networks:\n ", out);
+    for (n = fl_net_presets(); *n != NULL; n++) {
+        (void)fprintf(out, " %s", *n);
+    }
+    (void)fputc('\n', out);
+}
+
+static int reference(void)
+{
+    struct fl_buf buf;
+    int rv;
+
+    fl_buf_init(&buf, 1u << 20);
+    rv = fl_server_conf_reference(&buf);
+    if (rv == FL_OK) {
+        (void)fwrite(buf.data, 1, buf.len, stdout);
+    }
+    fl_buf_done(&buf);
+    return rv == FL_OK && fflush(stdout) == 0 ? FL_EXIT_OK : FL_EXIT_FAILURE;
+}
+
+static int run(const char *path, bool check_only)
+{
+    struct fl_server_conf *conf = NULL;
+    struct fl_err err = {0};
+    int fd = STDERR_FILENO;
+    struct fl_log log = {.level = FL_LOG_INFO, .sink = fl_log_sink_fd, .ctx = &fd};
+    int exit_code;
+    int rv = fl_server_conf_load(path, &conf, &err);
+
+    if (rv != FL_OK) {
+        (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
+        return FL_EXIT_CONFIG;
+    }
+    if (fl_log_level_parse(fl_options_str(conf->main, "log_level"), &log.level) != FL_OK) {
+        log.level = FL_LOG_INFO;
+    }
+    if (check_only) {
+        (void)printf("%s: ok: federation '%s', algorithm %s, %zu units, %zu parameters\n", path,
+                     fl_options_str(conf->main, "federation"), conf->strategy->algorithm,
+                     fl_layout_units(conf->layout), fl_layout_count(conf->layout));
+        exit_code = FL_EXIT_OK;
+    } else {
+        exit_code = fl_server_run(conf, &log);
+    }
+    fl_server_conf_free(conf);
+    return exit_code;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {{"check-config", no_argument, NULL, 'c'},
+                                            {"reference", no_argument, NULL, 'r'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {NULL, 0, NULL, 0}};
+    bool check_only = false;
+    int opt;
+
+    while ((opt = getopt_long(argc, argv, "chV", options, NULL)) != -1) {
+        switch (opt) {
+        case 'c':
+            check_only = true;
+            break;
+        case 'r':
+            return reference();
+        case 'h':
+            usage(stdout);
+            return FL_EXIT_OK;
+        case 'V':
+            (void)printf("fl-serverd %s\n", PACKAGE_VERSION);
+            return FL_EXIT_OK;
+        default:
+            (void)fputs("try fl-serverd --help\n", stderr);
+            return FL_EXIT_USAGE;
+        }
+    }
+    if (argc - optind != 1) {
+        (void)fprintf(stderr, "fl-serverd: expected one configuration file, found %d arguments\n",
+                      argc - optind);
+        return FL_EXIT_USAGE;
+    }
+    return run(argv[optind], check_only);
+}

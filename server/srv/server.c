@@ -1,0 +1,150 @@
+#include "server/srv/server.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/base/fs.h"
+#include "libfl/net/notify.h"
+#include "libfl/num/gemm.h"
+#include "server/srv/driver.h"
+#include "server/srv/exit_codes.h"
+#include "server/srv/front.h"
+#include "server/srv/front_state.h"
+
+/* Connections get this long to take the goodbye; the whole stop stays under 2 s. */
+#define STOP_GRACE_MS 500
+/* Told to clients when the server stops: about how long a restart takes. */
+#define RESTART_MS 2000
+
+struct stop {
+    struct fl_srv *srv;
+    bool done;
+};
+
+static void on_signal(void *arg, int signum)
+{
+    struct fl_srv *srv = arg;
+
+    fl_log(srv->log, FL_LOG_NOTICE, "server", "stopping on signal %d", signum);
+    fl_attend_drain(srv->front, "the server stops", RESTART_MS);
+    fl_loop_stop(srv->net);
+}
+
+static void on_front_closed(void *arg)
+{
+    struct stop *stop = arg;
+
+    stop->done = true;
+    fl_loop_stop(stop->srv->net);
+}
+
+static int open_lanes(struct fl_srv *srv, struct fl_err *err)
+{
+    int rv = fl_lane_create("fl-io", &srv->io, err);
+
+    if (rv == FL_OK) {
+        rv = fl_lane_create("fl-db", &srv->db, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_lane_create("fl-work", &srv->work, err);
+    }
+    return rv;
+}
+
+static int start(struct fl_srv *srv, int *ret_exit, struct fl_err *err)
+{
+    int rv;
+
+    *ret_exit = FL_EXIT_FAILURE;
+    rv = fl_loop_create(&srv->net, err);
+    if (rv == FL_OK) {
+        rv = open_lanes(srv, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_driver_create(srv, &srv->driver, ret_exit, err);
+    }
+    if (rv == FL_OK) {
+        *ret_exit = FL_EXIT_FAILURE;
+        rv = fl_front_create(srv, &srv->front, err);
+    }
+    if (rv == FL_OK) {
+        *ret_exit = FL_EXIT_LISTEN;
+        rv = fl_front_listen(srv->front, err);
+    }
+    if (rv == FL_OK) {
+        *ret_exit = FL_EXIT_FAILURE;
+        rv = fl_driver_start(srv->driver, err);
+    }
+    return rv;
+}
+
+/*
+ * The order of going: network first, so that nothing new comes in; the coordinator, so
+ * that no effect starts new work; the lanes finish what they have; then memory.
+ */
+static void stop_all(struct fl_srv *srv)
+{
+    struct stop stop = {.srv = srv};
+
+    if (srv->front != NULL) {
+        fl_front_close(srv->front, STOP_GRACE_MS, on_front_closed, &stop);
+        while (!stop.done) {
+            fl_loop_run(srv->net);
+        }
+    }
+    if (srv->driver != NULL) {
+        fl_driver_stop(srv->driver);
+    }
+    fl_lane_free(srv->io);
+    fl_lane_free(srv->work);
+    fl_lane_free(srv->db);
+    fl_driver_free(srv->driver);
+    if (srv->net != NULL) {
+        fl_loop_free(srv->net);
+    }
+    fl_front_free(srv->front);
+}
+
+int fl_server_run(const struct fl_server_conf *conf, const struct fl_log *log)
+{
+    struct fl_srv srv = {.conf = conf,
+                         .log = log,
+                         .state_dir = fl_options_str(conf->main, "state_dir"),
+                         .federation = fl_options_str(conf->main, "federation"),
+                         .started_ms = fl_clock_ms()};
+    struct fl_signal *term = NULL;
+    struct fl_signal *interrupt = NULL;
+    struct fl_err err = {0};
+    int exit_code = FL_EXIT_OK;
+    int rv;
+
+    fl_gemm_init();
+    rv = start(&srv, &exit_code, &err);
+    if (rv == FL_OK) {
+        rv = fl_signal_create(srv.net, SIGTERM, on_signal, &srv, &term);
+    }
+    if (rv == FL_OK) {
+        rv = fl_signal_create(srv.net, SIGINT, on_signal, &srv, &interrupt);
+    }
+    if (rv == FL_OK) {
+        exit_code = FL_EXIT_OK;
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "federation '%s' runs: algorithm=%s units=%zu parameters=%zu blas=%s",
+               srv.federation, conf->strategy->algorithm, fl_layout_units(conf->layout),
+               fl_layout_count(conf->layout), fl_gemm_kernel());
+        fl_notify_ready("serving");
+        fl_loop_run(srv.net);
+        fl_notify_stopping();
+    } else {
+        fl_log(log, FL_LOG_ERROR, "server", "cannot start: %s", fl_err_text(&err, rv));
+    }
+    fl_signal_close(term);
+    fl_signal_close(interrupt);
+    stop_all(&srv);
+    if (exit_code == FL_EXIT_OK) {
+        fl_log(log, FL_LOG_NOTICE, "server", "stopped");
+    }
+    return exit_code;
+}

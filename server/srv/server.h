@@ -1,0 +1,127 @@
+#ifndef FL_SRV_SERVER_H
+#define FL_SRV_SERVER_H
+
+/*
+ * The daemon put together.
+ *
+ *   network loop (main thread)   connections, sessions, transfers: front.h
+ *   coordinator thread           fl_coord and its effects: driver.h
+ *   io lane                      spool files
+ *   db lane                      SQLite and checkpoints
+ *   work lane                    aggregation and evaluation
+ *
+ * Threads meet only by posting struct fl_up (towards the coordinator) and struct
+ * fl_down (towards the network).
+ */
+
+#include "libfl/base/log.h"
+#include "libfl/grpc/endpoint.h"
+#include "libfl/wire/admin.h"
+#include "server/srv/conf.h"
+
+struct fl_front;
+struct fl_driver;
+
+struct fl_srv {
+    const struct fl_server_conf *conf;
+    const struct fl_log *log;
+    const char *state_dir;
+    const char *federation;
+    struct fl_loop *net;
+    struct fl_lane *io, *db, *work;
+    struct fl_front *front;
+    struct fl_driver *driver;
+    uint64_t started_ms;
+};
+
+/* What the network tells the coordinator. */
+enum fl_up_type {
+    FL_UP_JOIN = 1, /* session, name, agent, samples */
+    FL_UP_LOST,     /* client */
+    FL_UP_EVENT,    /* client, event: report, failed or evaluation */
+    FL_UP_STORED,   /* client, round, attempt, bytes */
+    FL_UP_INVALID,  /* client, round, attempt, text */
+    FL_UP_ADMIN     /* request */
+};
+
+struct fl_admin_request;
+
+struct fl_up {
+    enum fl_up_type type;
+    struct fl_driver *driver;
+    uint64_t session;
+    uint32_t client;
+    uint64_t round;
+    uint32_t attempt;
+    uint64_t bytes;
+    char *text;                 /* owned */
+    struct fl_wire_event event; /* owned; JOIN: the hello */
+    struct fl_admin_request *request;
+};
+
+/* What the coordinator tells the network. */
+enum fl_down_type {
+    FL_DOWN_JOINED = 1, /* session -> client */
+    FL_DOWN_REFUSED,    /* session, text */
+    FL_DOWN_BUNDLE,     /* text = name, round, blob; NULL blob: gone */
+    FL_DOWN_TASK,
+    FL_DOWN_PLAN,
+    FL_DOWN_ACCEPTED,
+    FL_DOWN_REJECTED,
+    FL_DOWN_DISMISSED,
+    FL_DOWN_EVALUATE,
+    FL_DOWN_DRAIN,
+    FL_DOWN_ROUND_CLOSED,
+    FL_DOWN_ADMIN,   /* request is answered */
+    FL_DOWN_FINISHED /* all rounds are done */
+};
+
+struct fl_down {
+    enum fl_down_type type;
+    struct fl_front *front;
+    uint64_t session;
+    uint32_t client;
+    uint64_t round;
+    uint32_t attempt;
+    double learning_rate;
+    uint64_t seed;
+    uint64_t deadline_ms;
+    uint8_t *units; /* owned, [n_units] or NULL */
+    char *text;     /* owned */
+    struct fl_blob *blob;
+    struct fl_admin_request *request;
+};
+
+/* One admin call on its way: filled by the coordinator side, sent by the network side. */
+enum fl_admin_type {
+    FL_ADMIN_STATUS = 1,
+    FL_ADMIN_WHY,
+    FL_ADMIN_ROUNDS,
+    FL_ADMIN_CLIENTS,
+    FL_ADMIN_EXPORT
+};
+
+struct fl_admin_request {
+    enum fl_admin_type type;
+    struct fl_srv *srv;
+    struct fl_call *call; /* network side only; NULL when the peer went away */
+    bool answered;        /* network side only */
+    uint32_t last;
+    /* The answer: encoded messages, each with its length before it (size_t). */
+    struct fl_buf replies;
+    size_t next;           /* offset of the next reply to send */
+    struct fl_blob *model; /* EXPORT */
+    uint64_t model_round;
+    uint64_t offset; /* of the export's bytes */
+    struct fl_buf header;
+    int code; /* FL_OK, or why it failed */
+    struct fl_err err;
+};
+
+/* Append one encoded message to `replies`. */
+FL_MUST_CHECK int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *message);
+
+/* Run the daemon until it is told to stop; returns the exit code. */
+int fl_server_run(const struct fl_server_conf *conf, const struct fl_log *log);
+
+#endif
