@@ -1,0 +1,326 @@
+#include "client/cli/client.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cli/exit_codes.h"
+#include "client/train/trainer.h"
+#include "libfl/base/clock.h"
+#include "libfl/base/fs.h"
+#include "libfl/net/notify.h"
+#include "libfl/num/gemm.h"
+
+static bool holds(const struct fl_cli *cli, struct fl_round_key key)
+{
+    return cli->has_result && cli->result.key.round == key.round &&
+           cli->result.key.attempt == key.attempt;
+}
+
+static void drop_result(struct fl_cli *cli, struct fl_round_key key)
+{
+    struct fl_err err = {0};
+    int rv;
+
+    if (!cli->has_result || cli->result.key.round != key.round ||
+        cli->result.key.attempt != key.attempt)
+    {
+        return;
+    }
+    fl_result_done(&cli->result);
+    cli->has_result = false;
+    rv = fl_result_remove(fl_options_str(cli->conf->main, "state_dir"), &err);
+    if (rv != FL_OK) {
+        fl_log(cli->log, FL_LOG_WARNING, "client", "%s, ignoring", fl_err_text(&err, rv));
+    }
+}
+
+static void leave(struct fl_cli *cli, const struct fl_session_effect *e)
+{
+    cli->exit_code = e->code == 0 ? FL_EXIT_OK : FL_EXIT_REFUSED;
+    cli->stopping = true;
+    fl_log(cli->log, FL_LOG_NOTICE, "client", "leaving: %s", e->text != NULL ? e->text : "done");
+    fl_loop_stop(cli->loop);
+}
+
+static void carry_out(struct fl_cli *cli, const struct fl_session_effect *e)
+{
+    switch (e->type) {
+    case FL_CEFF_CONNECT:
+        fl_control_connect(cli);
+        break;
+    case FL_CEFF_DISCONNECT:
+        fl_control_disconnect(cli);
+        break;
+    case FL_CEFF_HELLO:
+        fl_control_hello(cli, e->key);
+        break;
+    case FL_CEFF_HEARTBEAT:
+        fl_control_heartbeat(cli);
+        break;
+    case FL_CEFF_FETCH:
+        fl_fetch_begin(cli, e->key);
+        break;
+    case FL_CEFF_TRAIN:
+        fl_work_train(cli, e->key);
+        break;
+    case FL_CEFF_CANCEL_TRAIN:
+        atomic_store(&cli->cancel, true);
+        break;
+    case FL_CEFF_REPORT:
+        if (holds(cli, e->key)) {
+            fl_control_report(cli);
+        } else { /* Kept for another model, see fl_work_prepare(). */
+            fl_control_failed(cli, e->key, "the kept result is gone");
+        }
+        break;
+    case FL_CEFF_FAILED:
+        fl_control_failed(cli, e->key, e->text);
+        break;
+    case FL_CEFF_PUSH:
+        fl_push_begin(cli, e->key, e->units, e->n_units);
+        break;
+    case FL_CEFF_CANCEL_PUSH:
+        fl_push_cancel(cli);
+        break;
+    case FL_CEFF_CANCEL_FETCH:
+        fl_fetch_cancel(cli);
+        break;
+    case FL_CEFF_COMMIT: /* The solvers of this version keep no state. */
+        break;
+    case FL_CEFF_DROP:
+        drop_result(cli, e->key);
+        break;
+    case FL_CEFF_EVALUATE:
+        fl_fetch_evaluation(cli);
+        break;
+    case FL_CEFF_TRACE:
+        fl_log(cli->log, FL_LOG_DEBUG, "session", "%s", e->text);
+        break;
+    case FL_CEFF_EXIT:
+        leave(cli, e);
+        break;
+    }
+}
+
+/* An event that came up while effects are being carried out waits for its turn. */
+struct later {
+    struct fl_cli *cli;
+    struct fl_session_event event;
+};
+
+static void step_later(void *arg)
+{
+    struct later *later = arg;
+
+    fl_cli_step(later->cli, &later->event);
+    free(later);
+}
+
+static void postpone(struct fl_cli *cli, const struct fl_session_event *event)
+{
+    struct later *later = calloc(1, sizeof(*later));
+
+    FL_REQUIRE(event->type == FL_CEV_DISCONNECTED || event->type == FL_CEV_FETCH_FAILED ||
+               event->type == FL_CEV_TRAIN_FAILED || event->type == FL_CEV_PUSH_FAILED ||
+               event->type == FL_CEV_EVALUATED);
+    if (later == NULL) {
+        fl_log(cli->log, FL_LOG_ERROR, "client", "out of memory");
+        abort();
+    }
+    later->cli = cli;
+    later->event = *event;
+    if (event->type != FL_CEV_EVALUATED) {
+        later->event.u.failed.reason = "could not be started"; /* The caller's text goes away. */
+    }
+    if (fl_loop_post(cli->loop, step_later, later) != FL_OK) {
+        free(later);
+    }
+}
+
+void fl_cli_step(struct fl_cli *cli, struct fl_session_event *event)
+{
+    struct fl_session_effects effects = {0};
+    uint64_t deadline;
+    size_t i;
+    int rv;
+
+    if (cli->stopping) {
+        return;
+    }
+    if (cli->stepping) {
+        postpone(cli, event);
+        return;
+    }
+    cli->stepping = true;
+    event->now_ms = fl_clock_ms();
+    rv = fl_session_step(cli->session, event, &effects);
+    if (rv != FL_OK) {
+        fl_log(cli->log, FL_LOG_ERROR, "client", "the session cannot go on: %s", fl_strerror(rv));
+        abort(); /* Out of memory: the result on disk is whole, systemd starts us again. */
+    }
+    for (i = 0; i < effects.n; i++) {
+        carry_out(cli, &effects.list[i]);
+    }
+    cli->stepping = false;
+    deadline = fl_session_deadline(cli->session);
+    if (deadline == UINT64_MAX || cli->stopping) {
+        fl_timer_stop(cli->timer);
+    } else {
+        uint64_t now = fl_clock_ms();
+
+        fl_timer_start(cli->timer, deadline > now ? deadline - now : 0);
+    }
+}
+
+void fl_cli_step_key(struct fl_cli *cli, enum fl_session_event_type type, struct fl_round_key key)
+{
+    struct fl_session_event event = {.type = type};
+
+    event.u.key = key;
+    fl_cli_step(cli, &event);
+}
+
+void fl_cli_step_failed(struct fl_cli *cli, enum fl_session_event_type type,
+                        struct fl_round_key key, const char *reason, bool permanent)
+{
+    struct fl_session_event event = {.type = type};
+
+    event.u.failed.key = key;
+    event.u.failed.reason = reason;
+    event.u.failed.permanent = permanent;
+    fl_cli_step(cli, &event);
+}
+
+static void on_timer(void *arg)
+{
+    struct fl_session_event event = {.type = FL_CEV_TICK};
+
+    fl_cli_step(arg, &event);
+}
+
+static void on_signal(void *arg, int signum)
+{
+    struct fl_cli *cli = arg;
+
+    fl_log(cli->log, FL_LOG_NOTICE, "client", "stopping on signal %d", signum);
+    cli->stopping = true;
+    fl_loop_stop(cli->loop);
+}
+
+static int open_state(struct fl_cli *cli, struct fl_err *err)
+{
+    const char *dir = fl_options_str(cli->conf->main, "state_dir");
+    int rv = fl_fs_mkdirs(dir, err);
+
+    if (rv == FL_OK) {
+        rv = fl_fs_lock_dir(dir, &cli->lock_fd, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_result_load(dir, &cli->result, err);
+    cli->has_result = rv == FL_OK;
+    if (rv == FL_EFORMAT) {
+        fl_log(cli->log, FL_LOG_WARNING, "client", "%s, ignoring it", err->msg);
+    }
+    return rv == FL_ENOENT || rv == FL_EFORMAT ? FL_OK : rv;
+}
+
+static int open_session(struct fl_cli *cli)
+{
+    const struct fl_options *r = cli->conf->reconnect;
+    const char *name = fl_options_str(cli->conf->main, "name");
+    int64_t seed = fl_options_int(cli->conf->main, "seed");
+    struct fl_session_conf conf = {
+        .seed = seed != 0 ? (uint64_t)seed : fl_hash64(name, strlen(name)),
+        .backoff_ms = fl_options_ms(r, "first"),
+        .backoff_max_ms = fl_options_ms(r, "longest"),
+        .refused_ms = fl_options_ms(r, "after_refusal"),
+        .exit_when_done = fl_options_bool(cli->conf->main, "exit_when_done"),
+    };
+
+    return fl_session_create(&conf, &cli->session);
+}
+
+static int start(struct fl_cli *cli, struct fl_err *err)
+{
+    int rv;
+
+    cli->exit_code = FL_EXIT_FAILURE;
+    rv = fl_loop_create(&cli->loop, err);
+    if (rv == FL_OK) {
+        rv = fl_timer_create(cli->loop, on_timer, cli, &cli->timer);
+    }
+    if (rv == FL_OK) {
+        rv = open_session(cli);
+    }
+    if (rv == FL_OK) {
+        cli->exit_code = FL_EXIT_STATE;
+        rv = open_state(cli, err);
+    }
+    return rv == FL_OK ? fl_work_open(cli, &cli->exit_code, err) : rv;
+}
+
+static void finish(struct fl_cli *cli)
+{
+    cli->stopping = true;
+    if (cli->channel != NULL) { /* on_down ends the run. */
+        fl_grpc_channel_close(cli->channel);
+        fl_loop_run(cli->loop);
+    }
+    fl_work_close(cli);
+    fl_timer_close(cli->timer);
+    if (cli->loop != NULL) {
+        fl_loop_free(cli->loop);
+    }
+    fl_fetch_free(cli);
+    fl_session_free(cli->session);
+    fl_trainer_free(cli->trainer);
+    fl_dataset_free(cli->train);
+    fl_dataset_free(cli->test);
+    fl_options_free(cli->solver_options);
+    fl_options_free(cli->codec_options);
+    fl_control_forget(cli);
+    fl_result_done(&cli->result);
+    free(cli->model);
+    if (cli->lock_fd >= 0) {
+        (void)close(cli->lock_fd);
+    }
+}
+
+int fl_client_run(const struct fl_client_conf *conf, const struct fl_log *log)
+{
+    struct fl_cli cli = {.conf = conf, .log = log, .lock_fd = -1};
+    struct fl_session_event event = {.type = FL_CEV_START};
+    struct fl_signal *term = NULL;
+    struct fl_signal *interrupt = NULL;
+    struct fl_err err = {0};
+    int rv;
+
+    fl_gemm_init();
+    rv = start(&cli, &err);
+    if (rv == FL_OK) {
+        rv = fl_signal_create(cli.loop, SIGTERM, on_signal, &cli, &term);
+    }
+    if (rv == FL_OK) {
+        rv = fl_signal_create(cli.loop, SIGINT, on_signal, &cli, &interrupt);
+    }
+    if (rv == FL_OK) {
+        cli.exit_code = FL_EXIT_OK;
+        fl_notify_ready("running");
+        if (cli.has_result) {
+            event.u.held = cli.result.key;
+        }
+        fl_cli_step(&cli, &event);
+        fl_loop_run(cli.loop);
+        fl_notify_stopping();
+    } else {
+        fl_log(log, FL_LOG_ERROR, "client", "cannot start: %s", fl_err_text(&err, rv));
+    }
+    fl_signal_close(term);
+    fl_signal_close(interrupt);
+    finish(&cli);
+    return cli.exit_code;
+}

@@ -1,0 +1,241 @@
+#include "client/cli/conf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/buf.h"
+#include "libfl/base/str.h"
+#include "libfl/net/conn.h"
+
+static const char *const log_levels[] = {"error", "warning", "notice", "info", "debug", NULL};
+static const char *const trainers[] = {"builtin", "command", NULL};
+
+static const struct fl_opt_spec main_specs[] = {
+    {.name = "server",
+     .type = FL_OPT_STRING,
+     .flags = FL_OPT_REQUIRED,
+     .help = "Address of fl-serverd: host:port, [v6]:port or unix:/path"},
+    {.name = "name",
+     .type = FL_OPT_STRING,
+     .flags = FL_OPT_REQUIRED,
+     .help = "Name of this client, unique in the federation: 1 to 127 of A-Z a-z 0-9 . _ -"},
+    {.name = "state_dir",
+     .type = FL_OPT_STRING,
+     .flags = FL_OPT_REQUIRED,
+     .help = "Folder for a finished and unsent result; made when missing"},
+    {.name = "insecure",
+     .type = FL_OPT_BOOL,
+     .def = "no",
+     .help = "Plaintext; needed as long as this version has no TLS, and only for loopback"},
+    {.name = "insecure_remote",
+     .type = FL_OPT_BOOL,
+     .def = "no",
+     .help = "Plaintext to other hosts too: anybody on the way can read and change updates"},
+    {.name = "trainer",
+     .type = FL_OPT_ENUM,
+     .def = "builtin",
+     .choices = trainers,
+     .help = "Who trains: the built-in engine or a program of yours"},
+    {.name = "labels", .type = FL_OPT_MAP, .help = "Free names and values that the server shows"},
+    {.name = "log_level",
+     .type = FL_OPT_ENUM,
+     .def = "info",
+     .choices = log_levels,
+     .help = "Lines above this level are not written"},
+    {.name = "exit_when_done",
+     .type = FL_OPT_BOOL,
+     .def = "yes",
+     .help = "End with exit code 0 when the federation is over; otherwise wait for a new one"},
+    {.name = "seed",
+     .type = FL_OPT_INT,
+     .def = "0",
+     .min = 0,
+     .max = 9e15,
+     .help = "Of the jitter of reconnects; 0 derives it from the name"},
+    FL_OPT_END};
+
+static const struct fl_opt_spec data_specs[] = {
+    {.name = "path",
+     .type = FL_OPT_STRING,
+     .help = "Folder with the training part (IDX, CIFAR, NPY or CSV), and a test part if any"},
+    {.name = "validation",
+     .type = FL_OPT_FLOAT,
+     .def = "0",
+     .min = 0,
+     .max = 0.9,
+     .help = "Share of the training part kept for evaluation when there is no test part"},
+    FL_OPT_END};
+
+static const struct fl_opt_spec command_specs[] = {
+    {.name = "program",
+     .type = FL_OPT_STRING_LIST,
+     .help = "Program and arguments; {task} stands for the path of the task file"},
+    {.name = "time_limit",
+     .type = FL_OPT_DURATION,
+     .def = "1h",
+     .min = 100,
+     .max = 6.048e8,
+     .help = "The program is ended after it"},
+    {.name = "memory_limit",
+     .type = FL_OPT_BYTES,
+     .def = "0",
+     .min = 0,
+     .max = 1.1e12,
+     .help = "Address space of the program; 0: no limit"},
+    {.name = "samples",
+     .type = FL_OPT_INT,
+     .def = "1",
+     .min = 1,
+     .max = 1e12,
+     .help = "Training samples to announce before the program ever ran"},
+    FL_OPT_END};
+
+static const struct fl_opt_spec reconnect_specs[] = {
+    {.name = "first",
+     .type = FL_OPT_DURATION,
+     .def = "1s",
+     .min = 10,
+     .max = 3.6e6,
+     .help = "First wait after a lost connection; doubled each time, with 20 % jitter"},
+    {.name = "longest",
+     .type = FL_OPT_DURATION,
+     .def = "1m",
+     .min = 10,
+     .max = 8.64e7,
+     .help = "The waits grow to this"},
+    {.name = "after_refusal",
+     .type = FL_OPT_DURATION,
+     .def = "15m",
+     .min = 0,
+     .max = 8.64e7,
+     .help = "Wait after the server refused this client for good; 0s: exit with code 7"},
+    {.name = "connect_timeout",
+     .type = FL_OPT_DURATION,
+     .def = "10s",
+     .min = 100,
+     .max = 600000,
+     .help = "A connection that does not stand by then counts as failed"},
+    FL_OPT_END};
+
+static const char *const other_keys[] = {"data", "command", "reconnect", NULL};
+
+static const struct fl_conf_node *at(const struct fl_client_conf *conf, const char *section,
+                                     const char *key)
+{
+    const struct fl_conf_node *root = fl_conf_root(conf->doc);
+    const struct fl_conf_node *map = section != NULL ? fl_conf_get(root, section) : root;
+    const struct fl_conf_node *node = fl_conf_get(map, key);
+
+    return node != NULL ? node : map != NULL ? map : root;
+}
+
+static int load_section(struct fl_client_conf *conf, const char *name,
+                        const struct fl_opt_spec *specs, struct fl_options **options,
+                        struct fl_err *err)
+{
+    int rv = fl_options_create(specs, options);
+
+    return rv != FL_OK ? rv
+                       : fl_conf_apply(conf->doc, fl_conf_get(fl_conf_root(conf->doc), name), name,
+                                       NULL, *options, err);
+}
+
+static int check(const struct fl_client_conf *conf, struct fl_err *err)
+{
+    const char *name = fl_options_str(conf->main, "name");
+    const char *server = fl_options_str(conf->main, "server");
+    bool command = strcmp(fl_options_str(conf->main, "trainer"), "command") == 0;
+
+    if (!fl_name_valid(name)) {
+        return fl_conf_error(at(conf, NULL, "name"), err,
+                             "expected 1 to %d characters of A-Z a-z 0-9 . _ -, found '%s'",
+                             FL_NAME_MAX - 1, name);
+    }
+    if (!fl_options_bool(conf->main, "insecure")) {
+        return fl_conf_error(at(conf, NULL, "insecure"), err,
+                             "this version has no TLS yet: set 'insecure: yes' for plaintext to "
+                             "loopback addresses");
+    }
+    if (!fl_address_is_loopback(server) && !fl_options_bool(conf->main, "insecure_remote")) {
+        return fl_conf_error(at(conf, NULL, "server"), err,
+                             "'%s' is not a loopback address; plaintext there needs "
+                             "'insecure_remote: yes' too",
+                             server);
+    }
+    if (command && fl_options_count(conf->command, "program") == 0) {
+        return fl_conf_error(at(conf, "command", "program"), err,
+                             "trainer 'command' needs command.program");
+    }
+    if (!command && !fl_options_is_set(conf->data, "path")) {
+        return fl_conf_error(at(conf, "data", "path"), err, "trainer 'builtin' needs data.path");
+    }
+    return FL_OK;
+}
+
+int fl_client_conf_load(const char *path, struct fl_client_conf **ret, struct fl_err *err)
+{
+    struct fl_client_conf *conf = calloc(1, sizeof(*conf));
+    int rv;
+
+    if (conf == NULL) {
+        return FL_ENOMEM;
+    }
+    rv = fl_conf_load(path, &conf->doc, err);
+    if (rv == FL_OK) {
+        rv = fl_options_create(main_specs, &conf->main);
+    }
+    if (rv == FL_OK) {
+        rv = fl_conf_apply(conf->doc, fl_conf_root(conf->doc), "", other_keys, conf->main, err);
+    }
+    if (rv == FL_OK) {
+        rv = load_section(conf, "data", data_specs, &conf->data, err);
+    }
+    if (rv == FL_OK) {
+        rv = load_section(conf, "command", command_specs, &conf->command, err);
+    }
+    if (rv == FL_OK) {
+        rv = load_section(conf, "reconnect", reconnect_specs, &conf->reconnect, err);
+    }
+    if (rv == FL_OK) {
+        rv = check(conf, err);
+    }
+    if (rv != FL_OK) {
+        fl_client_conf_free(conf);
+        return rv;
+    }
+    *ret = conf;
+    return FL_OK;
+}
+
+void fl_client_conf_free(struct fl_client_conf *conf)
+{
+    if (conf == NULL) {
+        return;
+    }
+    fl_options_free(conf->main);
+    fl_options_free(conf->data);
+    fl_options_free(conf->command);
+    fl_options_free(conf->reconnect);
+    fl_conf_free(conf->doc);
+    free(conf);
+}
+
+int fl_client_conf_reference(struct fl_buf *out)
+{
+    int rv = fl_buf_printf(out, "| key | type | default | range | meaning |\n"
+                                "| --- | --- | --- | --- | --- |\n");
+
+    if (rv == FL_OK) {
+        rv = fl_conf_reference(main_specs, "", out);
+    }
+    if (rv == FL_OK) {
+        rv = fl_conf_reference(data_specs, "data.", out);
+    }
+    if (rv == FL_OK) {
+        rv = fl_conf_reference(command_specs, "command.", out);
+    }
+    if (rv == FL_OK) {
+        rv = fl_conf_reference(reconnect_specs, "reconnect.", out);
+    }
+    return rv;
+}

@@ -1,0 +1,25 @@
+#ifndef FL_CLI_CONF_H
+#define FL_CLI_CONF_H
+
+/*
+ * The configuration of fl-clientd: one YAML file, read through option tables.
+ *
+ * Ownership: everything belongs to the struct; free with fl_client_conf_free().
+ */
+
+#include "libfl/conf/yaml.h"
+
+struct fl_client_conf {
+    struct fl_conf_doc *doc;
+    struct fl_options *main;
+    struct fl_options *data;
+    struct fl_options *command;
+    struct fl_options *reconnect;
+};
+
+FL_MUST_CHECK int fl_client_conf_load(const char *path, struct fl_client_conf **ret,
+                                      struct fl_err *err);
+void fl_client_conf_free(struct fl_client_conf *conf);
+FL_MUST_CHECK int fl_client_conf_reference(struct fl_buf *out);
+
+#endif

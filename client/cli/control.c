@@ -1,0 +1,424 @@
+/*
+ * The control stream. The happy path: the channel comes up, Attend is opened and the
+ * session says hello; commands become session events, effects become client events.
+ * Whatever breaks, on_down of the channel is the one place where the session learns of it.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/client.h"
+#include "libfl/base/clock.h"
+
+static void send_event(struct fl_cli *cli, const struct fl_wire_event *event)
+{
+    struct fl_buf buf;
+    struct fl_piece piece;
+    int rv;
+
+    if (cli->attend == NULL) {
+        return;
+    }
+    fl_buf_init(&buf, FL_WIRE_MAX_CONTROL);
+    rv = fl_wire_event_encode(event, &buf);
+    if (rv == FL_OK) {
+        piece = (struct fl_piece){.data = buf.data, .len = buf.len};
+        rv = fl_call_send(cli->attend, &piece, 1);
+    }
+    fl_buf_done(&buf);
+    if (rv != FL_OK && rv != FL_ECLOSED) {
+        fl_log(cli->log, FL_LOG_WARNING, "client", "control stream is stuck (%s), reconnecting",
+               fl_strerror(rv));
+        fl_call_cancel(cli->attend);
+    }
+}
+
+void fl_control_hello(struct fl_cli *cli, struct fl_round_key held)
+{
+    struct fl_wire_event event = {.type = FL_WIRE_HELLO};
+    struct fl_wire_hello *h = &event.u.hello;
+    size_t n = fl_options_count(cli->conf->main, "labels");
+    struct fl_wire_pair labels[FL_WIRE_MAX_PAIRS];
+    size_t i;
+
+    for (i = 0; i < n && i < FL_WIRE_MAX_PAIRS; i++) {
+        labels[i].key = fl_wire_lend(fl_options_key(cli->conf->main, "labels", i));
+        labels[i].value = fl_wire_lend(fl_options_item(cli->conf->main, "labels", i));
+    }
+    h->version_min = FL_WIRE_VERSION;
+    h->version_max = FL_WIRE_VERSION;
+    h->client = fl_wire_lend(fl_options_str(cli->conf->main, "name"));
+    h->samples = cli->samples;
+    h->evaluation_samples = cli->evaluation_samples;
+    h->labels = labels;
+    h->n_labels = i;
+    h->agent = fl_wire_lend("fl-clientd " PACKAGE_VERSION);
+    h->held = held.round != 0;
+    h->held_round = held.round;
+    h->held_attempt = held.attempt;
+    send_event(cli, &event);
+}
+
+void fl_control_heartbeat(struct fl_cli *cli)
+{
+    struct fl_wire_event event = {.type = FL_WIRE_HEARTBEAT_EVENT};
+
+    event.u.heartbeat = ++cli->heartbeat;
+    send_event(cli, &event);
+}
+
+void fl_control_report(struct fl_cli *cli)
+{
+    const struct fl_result *r = &cli->result;
+    struct fl_wire_event event = {.type = FL_WIRE_REPORT};
+    struct fl_wire_report *w = &event.u.report;
+
+    w->round = r->key.round;
+    w->attempt = r->key.attempt;
+    w->samples = r->samples;
+    w->steps = r->steps;
+    w->train_loss = r->train_loss;
+    w->divergence = r->divergence;
+    w->n_divergence = r->n_units;
+    w->has_received = r->has_received;
+    w->received = (struct fl_wire_evaluation){r->eval_samples, r->eval_correct, r->eval_loss_sum};
+    send_event(cli, &event);
+}
+
+void fl_control_failed(struct fl_cli *cli, struct fl_round_key key, const char *reason)
+{
+    struct fl_wire_event event = {.type = FL_WIRE_FAILED};
+
+    event.u.failed.round = key.round;
+    event.u.failed.attempt = key.attempt;
+    event.u.failed.reason = fl_wire_lend(reason != NULL ? reason : "unknown");
+    send_event(cli, &event);
+}
+
+void fl_control_evaluation(struct fl_cli *cli, uint64_t round, uint64_t samples, uint64_t correct,
+                           double loss_sum)
+{
+    struct fl_wire_event event = {.type = FL_WIRE_EVALUATION};
+
+    event.u.evaluation.round = round;
+    event.u.evaluation.result = (struct fl_wire_evaluation){samples, correct, loss_sum};
+    send_event(cli, &event);
+}
+
+/* --- commands --- */
+
+void fl_control_forget(struct fl_cli *cli)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
+
+    if (!cli->described) {
+        return;
+    }
+    command.u.welcome = cli->welcome;
+    fl_wire_command_done(&command);
+    cli->welcome = (struct fl_wire_welcome){0};
+    cli->described = false;
+}
+
+static bool same_slot(const struct fl_wire_slot *a, const struct fl_wire_slot *b)
+{
+    size_t i;
+
+    if (strcmp(a->name, b->name) != 0 || a->n_options != b->n_options) {
+        return false;
+    }
+    for (i = 0; i < a->n_options; i++) {
+        if (strcmp(a->options[i].key, b->options[i].key) != 0 ||
+            strcmp(a->options[i].value, b->options[i].value) != 0)
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool same_network(const struct fl_wire_welcome *a, const struct fl_wire_welcome *b)
+{
+    size_t i;
+
+    if (a->n_layers != b->n_layers || a->n_input != b->n_input) {
+        return false;
+    }
+    for (i = 0; i < a->n_input; i++) {
+        if (a->input[i] != b->input[i]) {
+            return false;
+        }
+    }
+    for (i = 0; i < a->n_layers; i++) {
+        if (strcmp(a->layers[i], b->layers[i]) != 0) {
+            return false;
+        }
+    }
+    return fl_layout_equal(a->layout, b->layout);
+}
+
+/* After a reconnect the description is nearly always the one that is prepared already. */
+static bool same_description(const struct fl_wire_welcome *a, const struct fl_wire_welcome *b)
+{
+    return strcmp(a->federation, b->federation) == 0 && same_network(a, b) &&
+           same_slot(&a->solver, &b->solver) && same_slot(&a->codec, &b->codec) &&
+           a->training.epochs == b->training.epochs && a->training.steps == b->training.steps &&
+           a->training.batch_size == b->training.batch_size &&
+           memcmp(&a->training.momentum, &b->training.momentum, sizeof(double)) == 0 &&
+           memcmp(&a->training.weight_decay, &b->training.weight_decay, sizeof(double)) == 0;
+}
+
+/* Returns true when it took the command's contents. */
+static bool on_welcome(struct fl_cli *cli, struct fl_wire_command *command)
+{
+    struct fl_wire_welcome *w = &command->u.welcome;
+    struct fl_session_event event = {.type = FL_CEV_WELCOME};
+    struct fl_err err = {0};
+    bool took = false;
+    int rv = FL_OK;
+
+    cli->token = w->session;
+    cli->chunk_bytes =
+        w->limits.chunk_bytes < FL_WIRE_CHUNK ? w->limits.chunk_bytes : FL_WIRE_CHUNK;
+    if (!cli->described || !same_description(&cli->welcome, w)) {
+        if (cli->training) {
+            /* Another model while the lane still works on the old one: come again. */
+            atomic_store(&cli->cancel, true);
+            fl_grpc_channel_close(cli->channel);
+            return false;
+        }
+        fl_control_forget(cli);
+        cli->welcome = *w;
+        cli->described = true;
+        took = true;
+        rv = fl_work_prepare(cli, &err);
+    }
+    event.u.welcome.heartbeat_ms = w->heartbeat_ms;
+    event.u.welcome.model_fits = rv == FL_OK;
+    event.u.welcome.reason = rv == FL_OK ? NULL : fl_err_text(&err, rv);
+    if (rv != FL_OK) {
+        fl_log(cli->log, FL_LOG_ERROR, "client", "this federation does not fit: %s",
+               event.u.welcome.reason);
+    } else {
+        fl_log(cli->log, FL_LOG_NOTICE, "client", "joined federation '%s' units=%zu parameters=%zu",
+               cli->welcome.federation, fl_layout_units(cli->welcome.layout),
+               fl_layout_count(cli->welcome.layout));
+    }
+    fl_cli_step(cli, &event);
+    if (rv != FL_OK) {
+        fl_control_forget(cli); /* Never mistaken for prepared. */
+    }
+    return took;
+}
+
+static void on_task(struct fl_cli *cli, const struct fl_wire_task *task)
+{
+    struct fl_session_event event = {.type = FL_CEV_TASK};
+
+    cli->task = (struct fl_round_key){task->round, task->attempt};
+    cli->learning_rate = task->learning_rate;
+    cli->seed = task->seed;
+    cli->deadline_ms = task->deadline_ms;
+    event.u.task.key = cli->task;
+    event.u.task.has_plan = task->has_plan;
+    event.u.task.units = task->plan.units;
+    event.u.task.n_units = task->plan.n_units;
+    event.u.task.deadline_ms = task->deadline_ms;
+    fl_cli_step(cli, &event);
+}
+
+static void on_evaluate(struct fl_cli *cli, const struct fl_wire_command *c)
+{
+    struct fl_session_event event = {.type = FL_CEV_EVALUATE};
+
+    cli->evaluate_round = c->u.evaluate.round;
+    if (fl_str_copy(cli->evaluate_bundle, sizeof(cli->evaluate_bundle),
+                    c->u.evaluate.bundle.name) != FL_OK)
+    {
+        return;
+    }
+    event.u.evaluate.round = c->u.evaluate.round;
+    event.u.evaluate.deadline_ms = c->u.evaluate.deadline_ms;
+    fl_cli_step(cli, &event);
+}
+
+static void on_refused(struct fl_cli *cli, uint32_t retry_ms, const char *reason)
+{
+    struct fl_session_event event = {.type = FL_CEV_REFUSED};
+
+    fl_log(cli->log, FL_LOG_ERROR, "client", "the server refused this client: %s", reason);
+    event.u.refused.retry_after_ms = retry_ms;
+    event.u.refused.reason = reason;
+    fl_cli_step(cli, &event);
+}
+
+static void on_verdict(struct fl_cli *cli, const struct fl_wire_command *c)
+{
+    struct fl_round_key key = {c->u.verdict.round, c->u.verdict.attempt};
+
+    if (c->type == FL_WIRE_REJECTED) {
+        fl_log(cli->log, FL_LOG_WARNING, "client", "round %llu: the server rejected us: %s",
+               (unsigned long long)key.round, c->u.verdict.reason);
+        fl_cli_step_failed(cli, FL_CEV_REJECTED, key, c->u.verdict.reason, true);
+        return;
+    }
+    fl_cli_step_key(cli, c->type == FL_WIRE_ACCEPTED ? FL_CEV_ACCEPTED : FL_CEV_DISMISSED, key);
+}
+
+/* Returns true when the command's contents were taken. */
+static bool on_command(struct fl_cli *cli, struct fl_wire_command *c)
+{
+    struct fl_session_event event = {0};
+
+    switch (c->type) {
+    case FL_WIRE_WELCOME:
+        return on_welcome(cli, c);
+    case FL_WIRE_REFUSED:
+        on_refused(cli, c->u.refused.retry_after_ms, c->u.refused.message);
+        break;
+    case FL_WIRE_TASK:
+        on_task(cli, &c->u.task);
+        break;
+    case FL_WIRE_PLAN:
+        event.type = FL_CEV_PLAN;
+        event.u.plan.key = (struct fl_round_key){c->u.plan.round, c->u.plan.attempt};
+        event.u.plan.units = c->u.plan.units;
+        event.u.plan.n_units = c->u.plan.n_units;
+        fl_cli_step(cli, &event);
+        break;
+    case FL_WIRE_ACCEPTED:
+    case FL_WIRE_REJECTED:
+    case FL_WIRE_DISMISSED:
+        on_verdict(cli, c);
+        break;
+    case FL_WIRE_HEARTBEAT_COMMAND:
+        event.type = FL_CEV_HEARTBEAT;
+        fl_cli_step(cli, &event);
+        break;
+    case FL_WIRE_DRAIN:
+        fl_log(cli->log, FL_LOG_NOTICE, "client", "the server says goodbye: %s", c->u.drain.reason);
+        event.type = FL_CEV_DRAIN;
+        event.u.drain.reconnect_after_ms = c->u.drain.reconnect_after_ms;
+        event.u.drain.reason = c->u.drain.reason;
+        fl_cli_step(cli, &event);
+        break;
+    case FL_WIRE_EVALUATE:
+        on_evaluate(cli, c);
+        break;
+    }
+    return false;
+}
+
+static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct fl_cli *cli = ctx;
+    struct fl_wire_command command;
+    struct fl_err err = {0};
+    int rv = fl_wire_command_decode(data, len, &command, &err);
+
+    if (rv != FL_OK) {
+        fl_log(cli->log, FL_LOG_WARNING, "client", "bad command from the server: %s",
+               fl_err_text(&err, rv));
+        fl_call_cancel(call);
+        return true;
+    }
+    if (!on_command(cli, &command)) {
+        fl_wire_command_done(&command);
+    }
+    return true;
+}
+
+static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                      const char *message)
+{
+    struct fl_cli *cli = ctx;
+
+    (void)call;
+    cli->attend = NULL;
+    if (status == FL_GRPC_ABORTED) {
+        on_refused(cli, 0, message != NULL ? message : "another session took over");
+    } else if (status == FL_GRPC_INVALID_ARGUMENT || status == FL_GRPC_PERMISSION_DENIED ||
+               status == FL_GRPC_UNIMPLEMENTED)
+    {
+        on_refused(cli, 0, message != NULL ? message : fl_grpc_status_name(status));
+    } else if (status != FL_GRPC_OK && !cli->stopping) {
+        fl_log(cli->log, FL_LOG_INFO, "client", "control stream ended: %s%s%s",
+               fl_grpc_status_name(status), message != NULL && message[0] != '\0' ? ", " : "",
+               message != NULL ? message : "");
+    }
+    if (cli->channel != NULL) {
+        fl_grpc_channel_close(cli->channel);
+    }
+}
+
+static const struct fl_call_handler attend_handler = {.on_message = on_message,
+                                                      .on_closed = on_closed};
+
+/* --- channel --- */
+
+static void on_up(void *ctx)
+{
+    struct fl_cli *cli = ctx;
+    struct fl_session_event event = {.type = FL_CEV_CONNECTED};
+    int rv = fl_grpc_call(cli->channel, "/fl.v1.Federation/Attend", 0, &attend_handler, cli,
+                          &cli->attend);
+
+    if (rv != FL_OK) {
+        fl_grpc_channel_close(cli->channel);
+        return;
+    }
+    fl_cli_step(cli, &event);
+}
+
+static void on_down(void *ctx, int code, const char *text)
+{
+    struct fl_cli *cli = ctx;
+    const char *server = fl_options_str(cli->conf->main, "server");
+
+    cli->channel = NULL;
+    if (cli->stopping) {
+        fl_loop_stop(cli->loop);
+        return;
+    }
+    if (code != FL_OK) {
+        fl_log(cli->log, FL_LOG_WARNING, "client", "no connection to '%s': %s", server,
+               text != NULL ? text : fl_strerror(code));
+    }
+    fl_cli_step_failed(cli, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
+                       text != NULL ? text : fl_strerror(code), false);
+}
+
+static const struct fl_grpc_channel_cbs channel_cbs = {.on_up = on_up, .on_down = on_down};
+
+void fl_control_connect(struct fl_cli *cli)
+{
+    struct fl_rpc_limits limits;
+    struct fl_err err = {0};
+    int rv;
+
+    if (cli->channel != NULL) {
+        return;
+    }
+    fl_rpc_limits_default(&limits);
+    limits.message_bytes = FL_WIRE_MAX_CONTROL; /* a Welcome may describe thousands of tensors */
+    if (limits.stream_window < 2 * FL_WIRE_MAX_CONTROL) {
+        limits.stream_window = 2 * FL_WIRE_MAX_CONTROL;
+    }
+    limits.conn_window = 2 * limits.stream_window;
+    rv = fl_grpc_connect(cli->loop, fl_options_str(cli->conf->main, "server"), &limits,
+                         (uint32_t)fl_options_ms(cli->conf->reconnect, "connect_timeout"),
+                         &channel_cbs, cli, &cli->channel, &err);
+    if (rv != FL_OK) {
+        fl_log(cli->log, FL_LOG_WARNING, "client", "no connection to '%s': %s",
+               fl_options_str(cli->conf->main, "server"), fl_err_text(&err, rv));
+        fl_cli_step_failed(cli, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
+                           fl_err_text(&err, rv), false);
+    }
+}
+
+void fl_control_disconnect(struct fl_cli *cli)
+{
+    if (cli->channel != NULL) {
+        fl_grpc_channel_close(cli->channel);
+    }
+}

@@ -1,0 +1,338 @@
+/*
+ * Pushing an update. The happy path: PushStatus says how much the server has; the granted
+ * units are coded into one byte string; header and chunks go out from there, a few at a
+ * time; the reply, or Accepted on the control stream, ends it.
+ * A temporary failure goes back to the session, which tries again from PushStatus.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/client.h"
+
+struct fl_push {
+    struct fl_cli *cli;
+    struct fl_call *call; /* PushStatus, then Push */
+    struct fl_round_key key;
+    uint8_t *units; /* [n_units of the layout] */
+    struct fl_wire_part *parts;
+    size_t n_parts;
+    struct fl_blob *bytes; /* the coded units */
+    uint64_t offset;
+    bool pushing; /* the second of the two calls */
+    bool ended, answered, accepted, cancelled;
+    uint64_t received; /* what PushStatus said */
+};
+
+static void push_free(struct fl_push *p)
+{
+    if (p->cli->push == p) {
+        p->cli->push = NULL;
+    }
+    fl_blob_unref(p->bytes);
+    free(p->units);
+    free(p->parts);
+    free(p);
+}
+
+static bool granted(const uint8_t *units, size_t n_units, size_t l)
+{
+    return units == NULL || (l < n_units && units[l] != 0);
+}
+
+/* Code every granted unit, in unit order. */
+static int code_units(struct fl_push *p)
+{
+    struct fl_cli *cli = p->cli;
+    const struct fl_layout *layout = cli->welcome.layout;
+    size_t n = fl_layout_units(layout);
+    struct fl_buf buf;
+    size_t l;
+    int rv = FL_OK;
+
+    p->parts = calloc(n, sizeof(*p->parts));
+    if (p->parts == NULL) {
+        return FL_ENOMEM;
+    }
+    fl_buf_init(&buf, SIZE_MAX / 2);
+    for (l = 0; rv == FL_OK && l < n; l++) {
+        struct fl_wire_part *part = &p->parts[p->n_parts];
+        size_t before = buf.len;
+
+        if (p->units[l] == 0) {
+            continue;
+        }
+        rv = cli->codec->encode(cli->codec_options, layout, l,
+                                cli->result.delta + fl_layout_unit(layout, l)->offset, &buf);
+        if (rv == FL_OK) {
+            rv = fl_str_copy(part->bundle, sizeof(part->bundle), "update");
+        }
+        part->unit = (uint32_t)l;
+        part->codec = (uint32_t)cli->codec->id;
+        part->bytes = buf.len - before;
+        p->n_parts++;
+    }
+    if (rv == FL_OK) {
+        rv = fl_blob_from_buf(&buf, &p->bytes);
+    }
+    fl_buf_done(&buf);
+    return rv;
+}
+
+static void send_chunks(struct fl_push *p)
+{
+    uint64_t total = fl_blob_len(p->bytes);
+
+    /* Until the call's queue is full: only then on_writable comes. It holds references. */
+    while (!p->ended && p->offset < total) {
+        uint8_t head[FL_WIRE_CHUNK_HEAD];
+        size_t n = total - p->offset < p->cli->chunk_bytes ? (size_t)(total - p->offset)
+                                                           : p->cli->chunk_bytes;
+        struct fl_piece pieces[2];
+        int rv;
+
+        pieces[0] = (struct fl_piece){head, fl_wire_push_chunk_head(p->offset, n, head), NULL};
+        pieces[1] = (struct fl_piece){fl_blob_data(p->bytes) + p->offset, n, p->bytes};
+        rv = fl_call_send(p->call, pieces, 2);
+        if (rv == FL_ELIMIT) {
+            return;
+        }
+        if (rv != FL_OK) {
+            fl_call_cancel(p->call);
+            p->ended = true;
+            return;
+        }
+        p->offset += n;
+    }
+    if (!p->ended && p->offset >= total) {
+        p->ended = true;
+        fl_call_end(p->call);
+    }
+}
+
+static int send_header(struct fl_push *p)
+{
+    struct fl_wire_push_header header = {.session = p->cli->token,
+                                         .round = p->key.round,
+                                         .attempt = p->key.attempt,
+                                         .parts = p->parts,
+                                         .n_parts = p->n_parts,
+                                         .bytes = fl_blob_len(p->bytes)};
+    struct fl_piece piece;
+    struct fl_buf buf;
+    int rv;
+
+    fl_buf_init(&buf, FL_WIRE_MAX_CONTROL);
+    rv = fl_wire_push_header_encode(&header, &buf);
+    if (rv == FL_OK) {
+        piece = (struct fl_piece){.data = buf.data, .len = buf.len};
+        rv = fl_call_send(p->call, &piece, 1);
+    }
+    fl_buf_done(&buf);
+    return rv;
+}
+
+/* --- what came of it --- */
+
+static void report_end(struct fl_push *p, enum fl_grpc_status status, const char *message)
+{
+    struct fl_cli *cli = p->cli;
+    const char *text =
+        message != NULL && message[0] != '\0' ? message : fl_grpc_status_name(status);
+
+    if (p->accepted) {
+        fl_cli_step_key(cli, FL_CEV_ACCEPTED, p->key);
+        return;
+    }
+    switch (status) {
+    case FL_GRPC_INVALID_ARGUMENT:
+        fl_log(cli->log, FL_LOG_WARNING, "client", "round %llu: update rejected: %s",
+               (unsigned long long)p->key.round, text);
+        fl_cli_step_failed(cli, FL_CEV_REJECTED, p->key, text, true);
+        break;
+    case FL_GRPC_FAILED_PRECONDITION:
+        fl_log(cli->log, FL_LOG_WARNING, "client", "round %llu: update not wanted: %s",
+               (unsigned long long)p->key.round, text);
+        fl_cli_step_key(cli, FL_CEV_DISMISSED, p->key);
+        break;
+    default:
+        fl_log(cli->log, FL_LOG_INFO, "client", "upload for round %llu interrupted: %s",
+               (unsigned long long)p->key.round, status == FL_GRPC_OK ? "incomplete" : text);
+        fl_cli_step_failed(cli, FL_CEV_PUSH_FAILED, p->key, text, false);
+        break;
+    }
+}
+
+static bool on_reply(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct fl_push *p = ctx;
+    struct fl_wire_push_reply reply;
+    struct fl_err err = {0};
+
+    p->answered = true;
+    if (fl_wire_push_reply_decode(data, len, &reply, &err) != FL_OK) {
+        fl_call_cancel(call);
+        return true;
+    }
+    p->accepted = reply.accepted;
+    return true;
+}
+
+static void on_push_writable(struct fl_call *call, void *ctx)
+{
+    (void)call;
+    send_chunks(ctx);
+}
+
+static void on_push_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                           const char *message)
+{
+    struct fl_push *p = ctx;
+
+    (void)call;
+    p->call = NULL;
+    if (!p->cancelled) {
+        if (p->cli->push == p) {
+            p->cli->push = NULL;
+        }
+        report_end(p, status, message);
+    }
+    push_free(p);
+}
+
+static const struct fl_call_handler push_handler = {
+    .on_message = on_reply, .on_writable = on_push_writable, .on_closed = on_push_closed};
+
+static void start_push(struct fl_push *p)
+{
+    int rv = p->cli->channel != NULL ? code_units(p) : FL_ECLOSED;
+
+    if (rv == FL_OK) {
+        /* More than there is, or another coding: the server starts over by itself. */
+        p->offset = p->received <= fl_blob_len(p->bytes) ? p->received : 0;
+        rv = fl_grpc_call(p->cli->channel, "/fl.v1.Federation/Push", 0, &push_handler, p, &p->call);
+    }
+    if (rv != FL_OK) {
+        struct fl_cli *cli = p->cli;
+        struct fl_round_key key = p->key;
+
+        push_free(p);
+        fl_cli_step_failed(cli, FL_CEV_PUSH_FAILED, key, fl_strerror(rv), false);
+        return;
+    }
+    p->pushing = true;
+    if (send_header(p) != FL_OK) {
+        fl_call_cancel(p->call);
+        return;
+    }
+    send_chunks(p);
+}
+
+static bool on_status(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct fl_push *p = ctx;
+    struct fl_wire_push_status status;
+    struct fl_err err = {0};
+
+    if (fl_wire_push_status_reply_decode(data, len, &status, &err) != FL_OK) {
+        fl_call_cancel(call);
+        return true;
+    }
+    p->answered = true;
+    p->accepted = status.accepted;
+    p->received = status.received;
+    return true;
+}
+
+static void on_status_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                             const char *message)
+{
+    struct fl_push *p = ctx;
+
+    (void)call;
+    p->call = NULL;
+    if (p->cancelled) {
+        push_free(p);
+    } else if (status == FL_GRPC_OK && p->answered && !p->accepted) {
+        p->answered = false;
+        start_push(p);
+    } else {
+        if (p->cli->push == p) {
+            p->cli->push = NULL;
+        }
+        report_end(p, status, message);
+        push_free(p);
+    }
+}
+
+static const struct fl_call_handler status_handler = {.on_message = on_status,
+                                                      .on_closed = on_status_closed};
+
+static int ask_status(struct fl_push *p)
+{
+    struct fl_wire_push_status status = {
+        .session = p->cli->token, .round = p->key.round, .attempt = p->key.attempt};
+    struct fl_piece piece;
+    struct fl_buf buf;
+    int rv = p->cli->channel != NULL ? FL_OK : FL_ECLOSED;
+
+    fl_buf_init(&buf, 4096);
+    if (rv == FL_OK) {
+        rv = fl_wire_push_status_request_encode(&status, &buf);
+    }
+    if (rv == FL_OK) {
+        rv = fl_grpc_call(p->cli->channel, "/fl.v1.Federation/PushStatus", 60000, &status_handler,
+                          p, &p->call);
+    }
+    if (rv == FL_OK) {
+        piece = (struct fl_piece){.data = buf.data, .len = buf.len};
+        if (fl_call_send(p->call, &piece, 1) != FL_OK) {
+            fl_call_cancel(p->call); /* on_status_closed tells the session. */
+        }
+        fl_call_end(p->call);
+    }
+    fl_buf_done(&buf);
+    return rv;
+}
+
+void fl_push_begin(struct fl_cli *cli, struct fl_round_key key, const uint8_t *units,
+                   size_t n_units)
+{
+    size_t n = fl_layout_units(cli->welcome.layout);
+    struct fl_push *p;
+    size_t l;
+    int rv = FL_ENOMEM;
+
+    fl_push_cancel(cli);
+    p = calloc(1, sizeof(*p));
+    if (p != NULL) {
+        p->cli = cli;
+        p->key = key;
+        p->units = malloc(n);
+        if (p->units != NULL) {
+            for (l = 0; l < n; l++) {
+                p->units[l] = granted(units, n_units, l);
+            }
+            rv = ask_status(p);
+        }
+    }
+    if (rv != FL_OK) {
+        if (p != NULL) {
+            push_free(p);
+        }
+        fl_cli_step_failed(cli, FL_CEV_PUSH_FAILED, key, fl_strerror(rv), false);
+        return;
+    }
+    cli->push = p;
+}
+
+void fl_push_cancel(struct fl_cli *cli)
+{
+    struct fl_push *p = cli->push;
+
+    if (p != NULL) {
+        cli->push = NULL;
+        p->cancelled = true; /* on_closed frees it. */
+        fl_call_cancel(p->call);
+    }
+}
