@@ -1,0 +1,119 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/grpc/endpoint.h"
+#include "tools/flctl/flctl.h"
+
+#define CONNECT_MS 3000
+#define CALL_MS    60000
+
+struct call {
+    const struct fl_ctl_command *command;
+    const struct fl_buf *request;
+    struct fl_ctl_out *out;
+    struct fl_loop *loop;
+    struct fl_grpc_channel *channel;
+    const char *socket;
+    bool up, ended;
+    int exit_code;
+};
+
+static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct call *c = ctx;
+    struct fl_err err = {0};
+    int rv = c->command->message(c->out, data, len, &err);
+
+    if (rv != FL_OK) {
+        (void)fprintf(stderr, "flctl: %s\n", fl_err_text(&err, rv));
+        c->exit_code = FL_CTL_FAILED;
+        fl_call_cancel(call);
+    }
+    return true;
+}
+
+static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                      const char *message)
+{
+    struct call *c = ctx;
+
+    (void)call;
+    c->ended = true;
+    if (status != FL_GRPC_OK && c->exit_code == FL_CTL_OK) {
+        (void)fprintf(stderr, "flctl: %s: %s\n", fl_grpc_status_name(status),
+                      message != NULL && message[0] != '\0' ? message : "the call failed");
+        c->exit_code = FL_CTL_FAILED;
+    }
+    fl_grpc_channel_close(c->channel);
+}
+
+static const struct fl_call_handler handler = {.on_message = on_message, .on_closed = on_closed};
+
+static void on_up(void *ctx)
+{
+    struct call *c = ctx;
+    struct fl_piece piece = {.data = c->request->data, .len = c->request->len};
+    struct fl_call *call = NULL;
+
+    c->up = true;
+    if (fl_grpc_call(c->channel, c->command->path, CALL_MS, &handler, c, &call) != FL_OK) {
+        c->exit_code = FL_CTL_FAILED;
+        fl_grpc_channel_close(c->channel);
+        return;
+    }
+    if (fl_call_send(call, &piece, 1) != FL_OK) {
+        fl_call_cancel(call);
+        return;
+    }
+    fl_call_end(call);
+}
+
+static void on_down(void *ctx, int code, const char *text)
+{
+    struct call *c = ctx;
+
+    c->channel = NULL;
+    if (!c->up) {
+        (void)fprintf(stderr,
+                      "flctl: no fl-serverd at '%s': %s (is it running? --socket or --state-dir "
+                      "names another one)\n",
+                      c->socket, text != NULL ? text : fl_strerror(code));
+        c->exit_code = FL_CTL_NO_SERVER;
+    } else if (!c->ended && c->exit_code == FL_CTL_OK) {
+        (void)fprintf(stderr, "flctl: the server went away\n");
+        c->exit_code = FL_CTL_FAILED;
+    }
+    fl_loop_stop(c->loop);
+}
+
+static const struct fl_grpc_channel_cbs cbs = {.on_up = on_up, .on_down = on_down};
+
+int fl_ctl_call(const char *socket, const struct fl_ctl_command *command,
+                const struct fl_buf *request, struct fl_ctl_out *out)
+{
+    struct call c = {.command = command, .request = request, .out = out, .socket = socket};
+    struct fl_rpc_limits limits;
+    struct fl_err err = {0};
+    char address[4200];
+    int n = snprintf(address, sizeof(address), "unix:%s", socket);
+    int rv;
+
+    if (n < 0 || (size_t)n >= sizeof(address)) {
+        (void)fprintf(stderr, "flctl: the path of the socket is too long\n");
+        return FL_CTL_USAGE;
+    }
+    fl_rpc_limits_default(&limits);
+    rv = fl_loop_create(&c.loop, &err);
+    if (rv == FL_OK) {
+        rv = fl_grpc_connect(c.loop, address, &limits, CONNECT_MS, &cbs, &c, &c.channel, &err);
+        if (rv == FL_OK) {
+            fl_loop_run(c.loop);
+        }
+        fl_loop_free(c.loop);
+    }
+    if (rv != FL_OK) {
+        (void)fprintf(stderr, "flctl: cannot use '%s': %s\n", socket, fl_err_text(&err, rv));
+        return FL_CTL_NO_SERVER;
+    }
+    return c.exit_code;
+}

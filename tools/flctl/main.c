@@ -1,0 +1,196 @@
+/* flctl: look at a running fl-serverd and take its model out. */
+
+#include <getopt.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "tools/flctl/flctl.h"
+
+#define PATH_SIZE 4096
+
+static void usage(FILE *out)
+{
+    const struct fl_ctl_command *c;
+
+    (void)fputs("usage: flctl [options] COMMAND\n\ncommands:\n", out);
+    for (c = fl_ctl_commands; c->name != NULL; c++) {
+        (void)fprintf(out, "  %-8s %s\n", c->name, c->help);
+    }
+    (void)fputs(
+        "\noptions:\n"
+        "  -s, --socket PATH     admin socket of the server; default: $FL_ADMIN_SOCKET, then\n"
+        "                        /run/fl-serverd/admin.sock\n"
+        "  -d, --state-dir DIR   the same as --socket DIR/admin.sock\n"
+        "  -j, --json            print JSON\n"
+        "  -l, --last N          rounds: only the newest N\n"
+        "  -o, --output FILE     export: where to write; default model.safetensors\n"
+        "  -h, --help            this text\n"
+        "  -V, --version         version\n"
+        "\nexit codes: 0 done, 1 the call failed, 2 usage, 3 no server at the socket\n",
+        out);
+}
+
+struct arguments {
+    char socket[PATH_SIZE];
+    struct fl_ctl_out out;
+    uint64_t last;
+    const struct fl_ctl_command *command;
+};
+
+static const struct fl_ctl_command *find(const char *name)
+{
+    const struct fl_ctl_command *c;
+
+    for (c = fl_ctl_commands; c->name != NULL; c++) {
+        if (strcmp(c->name, name) == 0) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+static int unknown_command(const char *name)
+{
+    const char *names[16];
+    const char *near;
+    size_t n;
+
+    for (n = 0; n < 16 && fl_ctl_commands[n].name != NULL; n++) {
+        names[n] = fl_ctl_commands[n].name;
+    }
+    near = fl_str_nearest(name, names, n);
+    (void)fprintf(stderr, "flctl: unknown command '%s'%s%s%s (see flctl --help)\n", name,
+                  near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
+                  near != NULL ? "'?" : "");
+    return FL_CTL_USAGE;
+}
+
+/* An exit code to end with, or -1 to go on. */
+static int parse_option(struct arguments *a, int opt, const char *arg)
+{
+    switch (opt) {
+    case 's':
+        return fl_str_copy(a->socket, sizeof(a->socket), arg) == FL_OK ? -1 : FL_CTL_USAGE;
+    case 'd':
+        return fl_fs_join(a->socket, sizeof(a->socket), arg, "admin.sock") == FL_OK ? -1
+                                                                                    : FL_CTL_USAGE;
+    case 'j':
+        a->out.json = true;
+        return -1;
+    case 'l':
+        if (fl_str_to_u64(arg, &a->last) == FL_OK && a->last <= UINT32_MAX) {
+            return -1;
+        }
+        (void)fprintf(stderr, "flctl: --last: expected a number, found '%s'\n", arg);
+        return FL_CTL_USAGE;
+    case 'o':
+        a->out.file = arg;
+        return -1;
+    case 'h':
+        usage(stdout);
+        return FL_CTL_OK;
+    case 'V':
+        (void)printf("flctl %s\n", PACKAGE_VERSION);
+        return FL_CTL_OK;
+    default:
+        (void)fputs("try flctl --help\n", stderr);
+        return FL_CTL_USAGE;
+    }
+}
+
+static int parse(int argc, char **argv, struct arguments *a)
+{
+    static const struct option options[] = {
+        {"socket", required_argument, NULL, 's'}, {"state-dir", required_argument, NULL, 'd'},
+        {"json", no_argument, NULL, 'j'},         {"last", required_argument, NULL, 'l'},
+        {"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
+    const char *env = getenv("FL_ADMIN_SOCKET");
+    int opt;
+
+    if (fl_str_copy(a->socket, sizeof(a->socket),
+                    env != NULL ? env : "/run/fl-serverd/admin.sock") != FL_OK)
+    {
+        return FL_CTL_USAGE;
+    }
+    while ((opt = getopt_long(argc, argv, "s:d:jl:o:hV", options, NULL)) != -1) {
+        int code = parse_option(a, opt, optarg);
+
+        if (code >= 0) {
+            return code;
+        }
+    }
+    if (argc - optind != 1) {
+        (void)fprintf(stderr, "flctl: expected one command, found %d (see flctl --help)\n",
+                      argc - optind);
+        return FL_CTL_USAGE;
+    }
+    a->command = find(argv[optind]);
+    return a->command != NULL ? -1 : unknown_command(argv[optind]);
+}
+
+/* Written beside and renamed, so that a broken call never leaves half a model. */
+static int export_model(struct arguments *a, const struct fl_buf *request)
+{
+    char tmp[PATH_SIZE];
+    struct fl_err err = {0};
+    int n = snprintf(tmp, sizeof(tmp), "%s.tmp", a->out.file);
+    int code;
+
+    if (n < 0 || (size_t)n >= sizeof(tmp)) {
+        return FL_CTL_USAGE;
+    }
+    a->out.export = fopen(tmp, "wb");
+    if (a->out.export == NULL) {
+        perror(tmp);
+        return FL_CTL_FAILED;
+    }
+    code = fl_ctl_call(a->socket, a->command, request, &a->out);
+    if (fclose(a->out.export) != 0 && code == FL_CTL_OK) {
+        perror(tmp);
+        code = FL_CTL_FAILED;
+    }
+    if (code == FL_CTL_OK && fl_fs_publish(tmp, a->out.file, true, &err) != FL_OK) {
+        (void)fprintf(stderr, "flctl: %s\n", err.msg);
+        code = FL_CTL_FAILED;
+    }
+    if (code != FL_CTL_OK) {
+        (void)unlink(tmp);
+    }
+    return code;
+}
+
+static int run(struct arguments *a)
+{
+    struct fl_buf request;
+    int code;
+
+    fl_buf_init(&request, 4096);
+    if (strcmp(a->command->name, "rounds") == 0 &&
+        fl_wire_list_rounds_encode((uint32_t)a->last, &request) != FL_OK)
+    {
+        return FL_CTL_FAILED;
+    }
+    a->out.array = a->out.json ? json_array() : NULL;
+    code = strcmp(a->command->name, "export") == 0
+               ? export_model(a, &request)
+               : fl_ctl_call(a->socket, a->command, &request, &a->out);
+    if (code == FL_CTL_OK && a->command->finish != NULL) {
+        a->command->finish(&a->out);
+    }
+    json_decref(a->out.array);
+    fl_buf_done(&request);
+    return fflush(stdout) == 0 ? code : FL_CTL_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments a = {.out = {.file = "model.safetensors"}};
+    int code = parse(argc, argv, &a);
+
+    return code >= 0 ? code : run(&a);
+}

@@ -1,0 +1,264 @@
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "libfl/base/str.h"
+#include "tools/flctl/flctl.h"
+
+static void print_json(json_t *value)
+{
+    (void)json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+    (void)putchar('\n');
+    json_decref(value);
+}
+
+/* Counters fit json's signed 64 bits for the next centuries. */
+static json_t *number(uint64_t value)
+{
+    return json_integer((json_int_t)value);
+}
+
+/* Not evaluated: null in JSON. */
+static json_t *measured(double value, bool known)
+{
+    return known ? json_real(value) : json_null();
+}
+
+static const char *when(char *out, size_t size, uint64_t ms)
+{
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm tm;
+
+    if (ms == 0 || gmtime_r(&seconds, &tm) == NULL) {
+        return "-";
+    }
+    (void)strftime(out, size, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    return out;
+}
+
+static json_t *status_json(const struct fl_wire_status *s)
+{
+    json_t *o = json_object();
+
+    (void)json_object_set_new(o, "federation", json_string(s->federation));
+    (void)json_object_set_new(o, "version", json_string(s->version));
+    (void)json_object_set_new(o, "algorithm", json_string(s->algorithm));
+    (void)json_object_set_new(o, "phase", json_string(s->phase));
+    (void)json_object_set_new(o, "round", number(s->round));
+    (void)json_object_set_new(o, "rounds_committed", number(s->rounds_committed));
+    (void)json_object_set_new(o, "rounds_total", number(s->rounds_total));
+    (void)json_object_set_new(o, "clients_known", number(s->clients_known));
+    (void)json_object_set_new(o, "clients_connected", number(s->clients_connected));
+    (void)json_object_set_new(o, "accuracy", measured(s->accuracy, s->accuracy >= 0.0));
+    (void)json_object_set_new(o, "loss", measured(s->loss, s->accuracy >= 0.0));
+    (void)json_object_set_new(o, "uplink_bytes", number(s->uplink_bytes));
+    (void)json_object_set_new(o, "uplink_bytes_full", number(s->uplink_bytes_full));
+    (void)json_object_set_new(o, "downlink_bytes", number(s->downlink_bytes));
+    (void)json_object_set_new(o, "feedback_bytes", number(s->feedback_bytes));
+    (void)json_object_set_new(o, "uptime_ms", number(s->uptime_ms));
+    return o;
+}
+
+static int on_status(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+{
+    struct fl_wire_status s;
+    char up[32];
+    char full[32];
+    int rv = fl_wire_status_decode(data, len, &s, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (out->json) {
+        print_json(status_json(&s));
+    } else {
+        (void)printf("federation  %s (fl %s), %s\n", s.federation, s.version, s.algorithm);
+        (void)printf("phase       %s, round %" PRIu64 "\n", s.phase, s.round);
+        (void)printf("rounds      %" PRIu64 " done", s.rounds_committed);
+        if (s.rounds_total != 0) {
+            (void)printf(" of %" PRIu64, s.rounds_total);
+        }
+        (void)printf("\nclients     %u connected, %u known\n", s.clients_connected,
+                     s.clients_known);
+        if (s.accuracy >= 0.0) {
+            (void)printf("accuracy    %.4f (loss %.4f)\n", s.accuracy, s.loss);
+        }
+        (void)printf("uplink      %s of the %s that full uploads would have been\n",
+                     fl_str_bytes(up, sizeof(up), s.uplink_bytes),
+                     fl_str_bytes(full, sizeof(full), s.uplink_bytes_full));
+        (void)printf("uptime      %" PRIu64 " s\n", s.uptime_ms / 1000);
+    }
+    fl_wire_status_done(&s);
+    return FL_OK;
+}
+
+static int on_why(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+{
+    struct fl_wire_why w;
+    size_t i;
+    int rv = fl_wire_why_decode(data, len, &w, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (out->json) {
+        json_t *o = json_object();
+        json_t *missing = json_array();
+
+        for (i = 0; i < w.n_missing; i++) {
+            (void)json_array_append_new(missing, json_string(w.missing[i]));
+        }
+        (void)json_object_set_new(o, "why", json_string(w.text));
+        (void)json_object_set_new(o, "missing", missing);
+        print_json(o);
+    } else {
+        (void)printf("%s\n", w.text);
+    }
+    fl_wire_why_done(&w);
+    return FL_OK;
+}
+
+static json_t *round_json(const struct fl_wire_round *r)
+{
+    json_t *o = json_object();
+
+    (void)json_object_set_new(o, "round", number(r->round));
+    (void)json_object_set_new(o, "attempt", number(r->attempt));
+    (void)json_object_set_new(o, "selected", number(r->selected));
+    (void)json_object_set_new(o, "responders", number(r->responders));
+    (void)json_object_set_new(o, "accuracy", measured(r->accuracy, r->accuracy >= 0.0));
+    (void)json_object_set_new(o, "loss", measured(r->loss, r->accuracy >= 0.0));
+    (void)json_object_set_new(o, "train_loss", json_real(r->train_loss));
+    (void)json_object_set_new(o, "uplink_bytes", number(r->uplink_bytes));
+    (void)json_object_set_new(o, "uplink_bytes_full", number(r->uplink_bytes_full));
+    (void)json_object_set_new(o, "feedback_bytes", number(r->feedback_bytes));
+    (void)json_object_set_new(o, "downlink_bytes", number(r->downlink_bytes));
+    (void)json_object_set_new(o, "started_ms", number(r->started_ms));
+    (void)json_object_set_new(o, "ended_ms", number(r->ended_ms));
+    return o;
+}
+
+static int on_round(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+{
+    struct fl_wire_round r;
+    char accuracy[16] = "-";
+    int rv = fl_wire_round_decode(data, len, &r, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (out->json) {
+        (void)json_array_append_new(out->array, round_json(&r));
+    } else {
+        if (out->n == 0) {
+            (void)printf("%6s %8s %10s %9s %10s %14s %14s %8s\n", "round", "selected", "responders",
+                         "accuracy", "train_loss", "uplink_bytes", "full_bytes", "seconds");
+        }
+        if (r.accuracy >= 0.0) {
+            (void)snprintf(accuracy, sizeof(accuracy), "%.4f", r.accuracy);
+        }
+        (void)printf("%6" PRIu64 " %8u %10u %9s %10.4f %14" PRIu64 " %14" PRIu64 " %8.2f\n",
+                     r.round, r.selected, r.responders, accuracy, r.train_loss, r.uplink_bytes,
+                     r.uplink_bytes_full,
+                     r.ended_ms > r.started_ms ? (double)(r.ended_ms - r.started_ms) / 1e3 : 0.0);
+    }
+    out->n++;
+    return FL_OK;
+}
+
+static json_t *client_json(const struct fl_wire_client *c)
+{
+    json_t *o = json_object();
+
+    (void)json_object_set_new(o, "name", json_string(c->name));
+    (void)json_object_set_new(o, "connected", json_boolean(c->connected));
+    (void)json_object_set_new(o, "state", json_string(c->state));
+    (void)json_object_set_new(o, "samples", number(c->samples));
+    (void)json_object_set_new(o, "score", json_real(c->score));
+    (void)json_object_set_new(o, "selected", number(c->selected));
+    (void)json_object_set_new(o, "accepted", number(c->accepted));
+    (void)json_object_set_new(o, "rejected", number(c->rejected));
+    (void)json_object_set_new(o, "lost", number(c->lost));
+    (void)json_object_set_new(o, "last_loss", json_real(c->last_loss));
+    (void)json_object_set_new(o, "last_seen_ms", number(c->last_seen_ms));
+    (void)json_object_set_new(o, "agent", json_string(c->agent));
+    return o;
+}
+
+static int on_client(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+{
+    struct fl_wire_client c;
+    char seen[32];
+    int rv = fl_wire_client_decode(data, len, &c, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (out->json) {
+        (void)json_array_append_new(out->array, client_json(&c));
+    } else {
+        if (out->n == 0) {
+            (void)printf("%-20s %-5s %-9s %9s %9s %8s %8s %8s %5s  %s\n", "name", "here", "state",
+                         "samples", "score", "selected", "accepted", "rejected", "lost",
+                         "last seen");
+        }
+        (void)printf("%-20s %-5s %-9s %9" PRIu64 " %9.6f %8" PRIu64 " %8" PRIu64 " %8" PRIu64
+                     " %5" PRIu64 "  %s\n",
+                     c.name, c.connected ? "yes" : "no", c.state, c.samples, c.score, c.selected,
+                     c.accepted, c.rejected, c.lost, when(seen, sizeof(seen), c.last_seen_ms));
+    }
+    out->n++;
+    fl_wire_client_done(&c);
+    return FL_OK;
+}
+
+static void finish_list(struct fl_ctl_out *out)
+{
+    if (out->json) {
+        print_json(out->array);
+        out->array = NULL;
+    }
+}
+
+static int on_export(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+{
+    struct fl_wire_export_chunk chunk;
+    int rv = fl_wire_export_decode(data, len, &chunk, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (fwrite(chunk.data, 1, chunk.len, out->export) != chunk.len) {
+        return fl_err_set(err, FL_EIO, "cannot write '%s'", out->file);
+    }
+    out->export_bytes += chunk.len;
+    out->export_round = chunk.round;
+    return FL_OK;
+}
+
+static void finish_export(struct fl_ctl_out *out)
+{
+    if (out->json) {
+        json_t *o = json_object();
+
+        (void)json_object_set_new(o, "file", json_string(out->file));
+        (void)json_object_set_new(o, "round", number(out->export_round));
+        (void)json_object_set_new(o, "bytes", number(out->export_bytes));
+        print_json(o);
+    } else {
+        (void)printf("%s: model after round %" PRIu64 ", %" PRIu64 " bytes\n", out->file,
+                     out->export_round, out->export_bytes);
+    }
+}
+
+const struct fl_ctl_command fl_ctl_commands[] = {
+    {"status", "/fl.v1.Admin/Status", "phase, round, clients, accuracy, bytes", on_status, NULL},
+    {"why", "/fl.v1.Admin/Why", "what the round waits for, and for whom", on_why, NULL},
+    {"rounds", "/fl.v1.Admin/ListRounds", "committed rounds (--last N)", on_round, finish_list},
+    {"clients", "/fl.v1.Admin/ListClients", "known clients with their counters", on_client,
+     finish_list},
+    {"export", "/fl.v1.Admin/ExportModel", "the current model as safetensors (--output FILE)",
+     on_export, finish_export},
+    {NULL, NULL, NULL, NULL, NULL}};
