@@ -1,0 +1,354 @@
+#include "bench/sim_client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/clock.h"
+
+struct client {
+    struct bench_clients *all;
+    size_t index;
+    struct fl_grpc_channel *channel;
+    struct fl_call *attend, *push;
+    struct fl_wire_session token;
+    struct fl_layout *layout;
+    uint64_t round;
+    uint32_t attempt;
+    uint64_t offset; /* of the push */
+    bool half_closed;
+};
+
+struct bench_clients {
+    struct bench_setup setup;
+    struct client *list;
+    uint64_t *times;
+    uint64_t received;
+    size_t alive;
+};
+
+static void send_event(struct client *c, const struct fl_wire_event *event)
+{
+    struct fl_buf buf;
+
+    fl_buf_init(&buf, FL_WIRE_MAX_CONTROL);
+    if (fl_wire_event_encode(event, &buf) == FL_OK) {
+        struct fl_piece piece = {.data = buf.data, .len = buf.len};
+
+        if (fl_call_send(c->attend, &piece, 1) != FL_OK) {
+            fl_call_cancel(c->attend);
+        }
+    }
+    fl_buf_done(&buf);
+}
+
+/* --- push --- */
+
+static void push_chunks(struct client *c)
+{
+    struct fl_blob *update = c->all->setup.update;
+    uint64_t total = fl_blob_len(update);
+
+    while (c->push != NULL && c->offset < total) {
+        uint8_t head[FL_WIRE_CHUNK_HEAD];
+        size_t n = total - c->offset < FL_WIRE_CHUNK ? (size_t)(total - c->offset) : FL_WIRE_CHUNK;
+        struct fl_piece pieces[2];
+
+        pieces[0] = (struct fl_piece){head, fl_wire_push_chunk_head(c->offset, n, head), NULL};
+        pieces[1] = (struct fl_piece){fl_blob_data(update) + c->offset, n, update};
+        if (fl_call_send(c->push, pieces, 2) != FL_OK) {
+            return;
+        }
+        c->offset += n;
+    }
+    if (c->push != NULL && c->offset >= total && !c->half_closed) {
+        c->half_closed = true;
+        fl_call_end(c->push);
+    }
+}
+
+static bool on_push_reply(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    (void)call;
+    (void)ctx;
+    (void)data;
+    (void)len;
+    return true;
+}
+
+static void on_push_writable(struct fl_call *call, void *ctx)
+{
+    (void)call;
+    push_chunks(ctx);
+}
+
+static void on_push_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                           const char *message)
+{
+    struct client *c = ctx;
+
+    if (c->push == call) {
+        c->push = NULL;
+    }
+    if (status != FL_GRPC_OK) {
+        (void)fprintf(stderr, "bench: push of client %zu: %s %s\n", c->index,
+                      fl_grpc_status_name(status), message != NULL ? message : "");
+    }
+}
+
+static const struct fl_call_handler push_handler = {
+    .on_message = on_push_reply, .on_writable = on_push_writable, .on_closed = on_push_closed};
+
+static void start_push(struct client *c)
+{
+    size_t n = fl_layout_units(c->layout);
+    struct fl_wire_part *parts = calloc(n, sizeof(*parts));
+    struct fl_wire_push_header header = {.session = c->token,
+                                         .round = c->round,
+                                         .attempt = c->attempt,
+                                         .parts = parts,
+                                         .n_parts = n,
+                                         .bytes = fl_blob_len(c->all->setup.update)};
+    struct fl_buf buf;
+    size_t l;
+
+    if (parts == NULL) {
+        return;
+    }
+    for (l = 0; l < n; l++) {
+        (void)memcpy(parts[l].bundle, "update", sizeof("update"));
+        parts[l].unit = (uint32_t)l;
+        parts[l].codec = 1;
+        parts[l].bytes = fl_layout_unit(c->layout, l)->count * sizeof(float);
+    }
+    fl_buf_init(&buf, FL_WIRE_MAX_CONTROL);
+    if (fl_wire_push_header_encode(&header, &buf) == FL_OK &&
+        fl_grpc_call(c->channel, "/fl.v1.Federation/Push", 0, &push_handler, c, &c->push) == FL_OK)
+    {
+        struct fl_piece piece = {.data = buf.data, .len = buf.len};
+
+        c->offset = 0;
+        c->half_closed = false;
+        if (fl_call_send(c->push, &piece, 1) == FL_OK) {
+            push_chunks(c);
+        }
+    }
+    fl_buf_done(&buf);
+    free(parts);
+}
+
+/* --- fetch --- */
+
+static void report(struct client *c)
+{
+    struct fl_wire_event event = {.type = FL_WIRE_REPORT};
+
+    event.u.report.round = c->round;
+    event.u.report.attempt = c->attempt;
+    event.u.report.samples = 100;
+    event.u.report.steps = 1;
+    event.u.report.train_loss = 1.0;
+    send_event(c, &event);
+}
+
+static bool on_chunk(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct client *c = ctx;
+
+    (void)call;
+    (void)data;
+    c->all->received += len;
+    return true;
+}
+
+static void on_fetch_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                            const char *message)
+{
+    struct client *c = ctx;
+
+    (void)call;
+    if (status != FL_GRPC_OK) {
+        (void)fprintf(stderr, "bench: fetch of client %zu: %s %s\n", c->index,
+                      fl_grpc_status_name(status), message != NULL ? message : "");
+        return;
+    }
+    report(c);
+    start_push(c);
+}
+
+static const struct fl_call_handler fetch_handler = {.on_message = on_chunk,
+                                                     .on_closed = on_fetch_closed};
+
+static void start_fetch(struct client *c)
+{
+    struct fl_wire_fetch request = {.session = c->token, .round = c->round, .bundle = "model"};
+    struct fl_call *call = NULL;
+    struct fl_buf buf;
+
+    fl_buf_init(&buf, 4096);
+    if (fl_wire_fetch_encode(&request, &buf) == FL_OK &&
+        fl_grpc_call(c->channel, "/fl.v1.Federation/Fetch", 0, &fetch_handler, c, &call) == FL_OK)
+    {
+        struct fl_piece piece = {.data = buf.data, .len = buf.len};
+
+        if (fl_call_send(call, &piece, 1) == FL_OK) {
+            fl_call_end(call);
+        }
+    }
+    fl_buf_done(&buf);
+}
+
+/* --- control --- */
+
+static void on_task(struct client *c, const struct fl_wire_task *task)
+{
+    uint64_t *first = &c->all->times[task->round - 1];
+
+    if (task->round > c->all->setup.rounds) {
+        return;
+    }
+    if (*first == 0) {
+        *first = fl_clock_ns();
+    }
+    c->round = task->round;
+    c->attempt = task->attempt;
+    start_fetch(c);
+}
+
+static bool on_command(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct client *c = ctx;
+    struct fl_wire_command command;
+    struct fl_err err = {0};
+
+    if (fl_wire_command_decode(data, len, &command, &err) != FL_OK) {
+        (void)fprintf(stderr, "bench: %s\n", err.msg);
+        fl_call_cancel(call);
+        return true;
+    }
+    if (command.type == FL_WIRE_WELCOME) {
+        c->token = command.u.welcome.session;
+        c->layout = command.u.welcome.layout;
+        command.u.welcome.layout = NULL;
+    } else if (command.type == FL_WIRE_TASK) {
+        on_task(c, &command.u.task);
+    } else if (command.type == FL_WIRE_DRAIN && c->all->times[c->all->setup.rounds] == 0) {
+        c->all->times[c->all->setup.rounds] = fl_clock_ns();
+    }
+    fl_wire_command_done(&command);
+    return true;
+}
+
+static void on_attend_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                             const char *message)
+{
+    struct client *c = ctx;
+
+    (void)call;
+    (void)message;
+    (void)status;
+    c->attend = NULL;
+    fl_grpc_channel_close(c->channel);
+}
+
+static const struct fl_call_handler attend_handler = {.on_message = on_command,
+                                                      .on_closed = on_attend_closed};
+
+static void on_up(void *ctx)
+{
+    struct client *c = ctx;
+    struct fl_wire_event event = {.type = FL_WIRE_HELLO};
+    char name[32];
+    char agent[] = "bench/round";
+
+    if (fl_grpc_call(c->channel, "/fl.v1.Federation/Attend", 0, &attend_handler, c, &c->attend) !=
+        FL_OK)
+    {
+        fl_grpc_channel_close(c->channel);
+        return;
+    }
+    (void)snprintf(name, sizeof(name), "bench-%05zu", c->index);
+    event.u.hello.version_min = FL_WIRE_VERSION;
+    event.u.hello.version_max = FL_WIRE_VERSION;
+    event.u.hello.client = name;
+    event.u.hello.agent = agent;
+    event.u.hello.samples = 100;
+    send_event(c, &event);
+}
+
+static void on_down(void *ctx, int code, const char *text)
+{
+    struct client *c = ctx;
+    struct bench_clients *all = c->all;
+
+    if (code != FL_OK && all->times[all->setup.rounds] == 0) {
+        (void)fprintf(stderr, "bench: client %zu lost its connection: %s\n", c->index, text);
+    }
+    c->channel = NULL;
+    if (--all->alive == 0) {
+        all->setup.finished(all->setup.ctx);
+    }
+}
+
+static const struct fl_grpc_channel_cbs cbs = {.on_up = on_up, .on_down = on_down};
+
+int bench_clients_start(const struct bench_setup *setup, struct bench_clients **ret)
+{
+    struct bench_clients *all = calloc(1, sizeof(*all));
+    struct fl_rpc_limits limits;
+    struct fl_err err = {0};
+    size_t i;
+
+    if (all == NULL) {
+        return FL_ENOMEM;
+    }
+    fl_rpc_limits_default(&limits);
+    all->setup = *setup;
+    all->list = calloc(setup->n, sizeof(*all->list));
+    all->times = calloc(setup->rounds + 1, sizeof(*all->times));
+    if (all->list == NULL || all->times == NULL) {
+        bench_clients_free(all);
+        return FL_ENOMEM;
+    }
+    *ret = all;
+    for (i = 0; i < setup->n; i++) {
+        struct client *c = &all->list[i];
+        int rv;
+
+        c->all = all;
+        c->index = i;
+        rv = fl_grpc_connect(setup->loop, setup->address, &limits, 10000, &cbs, c, &c->channel,
+                             &err);
+        if (rv != FL_OK) {
+            (void)fprintf(stderr, "bench: %s\n", fl_err_text(&err, rv));
+            return rv;
+        }
+        all->alive++;
+    }
+    return FL_OK;
+}
+
+void bench_clients_free(struct bench_clients *clients)
+{
+    size_t i;
+
+    if (clients == NULL) {
+        return;
+    }
+    for (i = 0; clients->list != NULL && i < clients->setup.n; i++) {
+        fl_layout_free(clients->list[i].layout);
+    }
+    free(clients->list);
+    free(clients->times);
+    free(clients);
+}
+
+const uint64_t *bench_clients_times(const struct bench_clients *clients)
+{
+    return clients->times;
+}
+
+uint64_t bench_clients_received(const struct bench_clients *clients)
+{
+    return clients->received;
+}

@@ -1,0 +1,30 @@
+#ifndef FL_BENCH_SIM_CLIENT_H
+#define FL_BENCH_SIM_CLIENT_H
+
+/*
+ * A client that trains nothing: it fetches the model, reports, and pushes a shared,
+ * prepared update at once. For measuring a server; any number of them live on one loop.
+ */
+
+#include "libfl/grpc/endpoint.h"
+#include "libfl/wire/messages.h"
+
+struct bench_clients;
+
+struct bench_setup {
+    struct fl_loop *loop;
+    const char *address;
+    size_t n;               /* clients */
+    struct fl_blob *update; /* coded float32 update of the whole model */
+    uint64_t rounds;        /* stop after so many */
+    fl_loop_cb finished;    /* all clients saw the end of the federation */
+    void *ctx;
+};
+
+int bench_clients_start(const struct bench_setup *setup, struct bench_clients **ret);
+void bench_clients_free(struct bench_clients *clients);
+/* Time (fl_clock_ns) of the first task of round i + 1; index n_rounds: the end. */
+const uint64_t *bench_clients_times(const struct bench_clients *clients);
+uint64_t bench_clients_received(const struct bench_clients *clients);
+
+#endif
