@@ -80,6 +80,32 @@ START_TEST(a_call_ends_at_its_deadline_on_both_sides)
 }
 END_TEST
 
+static bool server_has_call(struct world *world)
+{
+    return world->server_calls > 0;
+}
+
+START_TEST(a_cancelled_call_ends_without_waiting_for_the_server)
+{
+    struct world world = {.done = server_has_call};
+    struct side *side = &world.client[0].side;
+
+    gworld_begin(&world, "127.0.0.1:0");
+    world.client[0].call_on_up = true;
+    world.client[0].path = "/t.T/Hold";
+    (void)gworld_connect(&world, world.address, 5000);
+    fl_loop_run(world.loop);
+    world.inside = true;
+    fl_call_cancel(side->call);
+    world.inside = false;
+    world.done = gworld_calls_closed;
+    fl_loop_run(world.loop);
+    ck_assert_int_eq((int)side->status, (int)FL_GRPC_CANCELLED);
+    gworld_end(&world);
+    ck_assert_int_eq((int)world.server_status, (int)FL_GRPC_CANCELLED);
+}
+END_TEST
+
 /* Channels. */
 
 static bool first_down(struct world *world)
@@ -112,11 +138,6 @@ START_TEST(calls_begin_when_the_channel_is_up_and_not_after_it_was_closed)
     gworld_end(&world);
 }
 END_TEST
-
-static bool server_has_call(struct world *world)
-{
-    return world->server_calls > 0;
-}
 
 static bool call_over_on_both_sides(struct world *world)
 {
@@ -216,6 +237,7 @@ int main(void)
     tcase_add_loop_test(tc, calls_of_any_size_go_over_tcp_and_unix_sockets, 0, (int)N_SIZES * 4);
     tcase_add_test(tc, eight_connections_move_eight_mib_each_way);
     tcase_add_test(tc, a_call_ends_at_its_deadline_on_both_sides);
+    tcase_add_test(tc, a_cancelled_call_ends_without_waiting_for_the_server);
     tcase_add_test(tc, calls_begin_when_the_channel_is_up_and_not_after_it_was_closed);
     tcase_add_test(tc, a_cut_connection_ends_its_calls_with_unavailable);
     tcase_add_test(tc, a_channel_to_nobody_goes_down_with_the_reason);
