@@ -74,6 +74,7 @@ uint64_t fl_h2_deadline(const struct fl_h2 *h2);
 bool fl_h2_finished(const struct fl_h2 *h2);
 /* The peer's SETTINGS have arrived: the handshake is over. */
 bool fl_h2_ready(const struct fl_h2 *h2);
+/* Calls whose request has been read (server) or begun (client), and that are not closed. */
 size_t fl_h2_calls(const struct fl_h2 *h2);
 /* GOAWAY: no new calls, open ones end by themselves. */
 void fl_h2_drain(struct fl_h2 *h2);

@@ -104,6 +104,7 @@ int fl__h2_server_request(struct fl_h2 *h2, struct h2_stream *s, bool end)
     if (status != FL_GRPC_OK) {
         return refuse(h2, s, http_status, status, text);
     }
+    fl__h2_stream_count(s);
     fl_call_start(s->call, method);
     if (!s->attached) {
         return h2->code; /* cancelled by its method */

@@ -39,6 +39,7 @@ struct h2_stream {
     struct fl_h2 *h2;
     struct fl_call *call;
     int32_t id;
+    bool counted;   /* among fl_h2_calls(): its request is complete */
     bool attached;  /* nghttp2 knows the stream and leads to us */
     bool submitted; /* server: response headers were submitted */
     bool deferred;  /* nghttp2 waits for us to resume the stream's data */
@@ -133,6 +134,7 @@ void fl__h2_set_callbacks(nghttp2_session_callbacks *cbs);
 extern const struct fl_rpc_transport fl__h2_transport;
 FL_MUST_CHECK int fl__h2_stream_create(struct fl_h2 *h2, const char *path, struct h2_stream **ret);
 void fl__h2_stream_free(struct h2_stream *s);
+void fl__h2_stream_count(struct h2_stream *s);
 /* nghttp2 no longer leads to the stream. */
 void fl__h2_stream_detach(struct h2_stream *s);
 struct h2_stream *fl__h2_stream_get(struct fl_h2 *h2, int32_t id);

@@ -20,9 +20,19 @@ int fl__h2_stream_create(struct fl_h2 *h2, const char *path, struct h2_stream **
     fl_link_init(&s->ready);
     fl_link_init(&s->due);
     fl_link_append(&h2->all, &s->all);
-    h2->n_calls++;
+    if (!h2->server) {
+        fl__h2_stream_count(s);
+    }
     *ret = s;
     return FL_OK;
+}
+
+/* Half a request is no call: a connection that has nothing else is idle, and its owner's
+   limits for idle connections apply. */
+void fl__h2_stream_count(struct h2_stream *s)
+{
+    s->counted = true;
+    s->h2->n_calls++;
 }
 
 struct h2_stream *fl__h2_stream_get(struct fl_h2 *h2, int32_t id)
@@ -76,7 +86,7 @@ void fl__h2_stream_free(struct h2_stream *s)
     fl_link_remove(&s->ready);
     fl_link_remove(&s->due);
     fl_link_remove(&s->all);
-    h2->n_calls--;
+    h2->n_calls -= s->counted ? 1 : 0;
     fl_call_free(s->call);
     free(s);
 }

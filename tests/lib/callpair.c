@@ -293,6 +293,15 @@ static void start_refuse(struct fl_call *call, void *ctx)
     fl_call_finish(call, FL_GRPC_NOT_FOUND, "not here");
 }
 
+static void start_greet(struct fl_call *call, void *ctx)
+{
+    struct call_log *log = serve(call, ctx, &silent);
+    int rv = callpair_send(log, 10);
+
+    rv = rv == FL_OK ? callpair_send(log, 0) : rv;
+    fl_call_finish(call, fl_grpc_status_from_err(rv), "bye");
+}
+
 static void start_drop(struct fl_call *call, void *ctx)
 {
     (void)serve(call, ctx, &silent);
@@ -324,11 +333,17 @@ static void count_wake(void *ctx)
 void callpair_init(struct callpair *pair)
 {
     static const struct fl_rpc_method methods[] = {
-        {"/t.T/Echo", start_echo, NULL},     {"/t.T/Sum", start_sum, NULL},
-        {"/t.T/Give", start_give, NULL},     {"/t.T/Fail", start_fail, NULL},
-        {"/t.T/Refuse", start_refuse, NULL}, {"/t.T/Drop", start_drop, NULL},
-        {"/t.T/Cancel", start_cancel, NULL}, {"/t.T/Silent", start_silent, NULL},
-        {"/t.T/Hold", start_hold, NULL},     {NULL, NULL, NULL},
+        {"/t.T/Echo", start_echo, NULL},
+        {"/t.T/Sum", start_sum, NULL},
+        {"/t.T/Give", start_give, NULL},
+        {"/t.T/Fail", start_fail, NULL},
+        {"/t.T/Refuse", start_refuse, NULL},
+        {"/t.T/Drop", start_drop, NULL},
+        {"/t.T/Cancel", start_cancel, NULL},
+        {"/t.T/Silent", start_silent, NULL},
+        {"/t.T/Hold", start_hold, NULL},
+        {"/t.T/Greet", start_greet, NULL},
+        {NULL, NULL, NULL},
     };
 
     (void)memset(pair, 0, sizeof(*pair));

@@ -10,6 +10,7 @@
  *   /t.T/Give    the message asks for n messages of len bytes: two uint32, big-endian
  *   /t.T/Fail    the message's first byte is the status, the rest its text
  *   /t.T/Refuse  ends with NOT_FOUND inside its start
+ *   /t.T/Greet   sends ten bytes, none, and its status inside its start
  *   /t.T/Drop    cancels inside its start
  *   /t.T/Cancel  cancels when a message comes
  *   /t.T/Silent  takes everything and never answers

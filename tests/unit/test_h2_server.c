@@ -42,6 +42,16 @@ START_TEST(a_reply_is_headers_data_trailers_and_nothing_more)
 }
 END_TEST
 
+START_TEST(messages_may_be_sent_inside_the_start)
+{
+    callpair_init(&pair);
+    open_raw(65535);
+    (void)rawpeer_request(&raw, "/t.T/Greet", NULL, "", 0, true);
+    expect("H200 D20 T grpc-status=0 grpc-message=bye E");
+    rawpeer_close(&raw);
+}
+END_TEST
+
 START_TEST(a_status_that_comes_later_needs_no_empty_data_frame)
 {
     callpair_init(&pair);
@@ -214,7 +224,7 @@ START_TEST(a_deadline_is_kept_even_when_the_client_opens_no_window)
 }
 END_TEST
 
-START_TEST(a_request_whose_headers_never_end_asks_for_no_ticks)
+START_TEST(a_request_whose_headers_never_end_is_no_call_and_asks_for_no_ticks)
 {
     /* A HEADERS frame without END_HEADERS, grpc-timeout in it as a literal. */
     static const char frame[] = "\0\0\x12\1\0\0\0\0\1\0\x0cgrpc-timeout\x03"
@@ -224,6 +234,7 @@ START_TEST(a_request_whose_headers_never_end_asks_for_no_ticks)
     open_raw(65535);
     ck_assert_int_eq(rawpeer_bytes(&raw, frame, sizeof(frame) - 1), FL_OK);
     ck_assert_uint_eq(fl_h2_deadline(raw.other), UINT64_MAX);
+    ck_assert_uint_eq(fl_h2_calls(raw.other), 0);
     rawpeer_close(&raw);
     ck_assert_uint_eq(pair.n_served, 0);
 }
@@ -401,6 +412,7 @@ int main(void)
 
     tcase_set_timeout(tc, 30);
     tcase_add_test(tc, a_reply_is_headers_data_trailers_and_nothing_more);
+    tcase_add_test(tc, messages_may_be_sent_inside_the_start);
     tcase_add_test(tc, a_status_that_comes_later_needs_no_empty_data_frame);
     tcase_add_test(tc, a_status_needs_no_window);
     tcase_add_loop_test(tc, a_request_must_be_grpc, 0, 10);
@@ -409,7 +421,7 @@ int main(void)
     tcase_add_test(tc, metadata_peer_and_path_are_there_for_the_handler);
     tcase_add_test(tc, headers_past_the_limit_refuse_the_call_and_past_reason_end_the_connection);
     tcase_add_test(tc, a_deadline_is_kept_even_when_the_client_opens_no_window);
-    tcase_add_test(tc, a_request_whose_headers_never_end_asks_for_no_ticks);
+    tcase_add_test(tc, a_request_whose_headers_never_end_is_no_call_and_asks_for_no_ticks);
     tcase_add_test(tc, a_client_that_resets_too_often_is_cut_off);
     tcase_add_test(tc, resets_after_the_answer_are_no_abuse);
     tcase_add_loop_test(tc, frames_that_only_make_work_are_counted, 0, 4);
