@@ -124,6 +124,26 @@ START_TEST(a_refused_client_that_still_sends_is_told_to_stop)
 }
 END_TEST
 
+START_TEST(what_a_refused_client_sends_costs_the_connection_nothing)
+{
+    static const uint8_t body[20000];
+    int i;
+
+    callpair_init(&pair);
+    pair.limits.message_bytes = 1;
+    pair.limits.stream_window = 65535;
+    pair.limits.conn_window = 65535;
+    open_raw(65535);
+    /* Together many times the connection's window. */
+    for (i = 0; i < 50; i++) {
+        (void)rawpeer_request(&raw, "/t.T/None", NULL, body, sizeof(body), false);
+        expect("H200 grpc-status=12 grpc-message=unknown method /t.T/None E R0");
+    }
+    ck_assert_uint_eq(raw.body_at, sizeof(body));
+    rawpeer_close(&raw);
+}
+END_TEST
+
 START_TEST(a_message_must_be_what_its_prefix_says)
 {
     static const struct {
@@ -417,6 +437,7 @@ int main(void)
     tcase_add_test(tc, a_status_needs_no_window);
     tcase_add_loop_test(tc, a_request_must_be_grpc, 0, 10);
     tcase_add_test(tc, a_refused_client_that_still_sends_is_told_to_stop);
+    tcase_add_test(tc, what_a_refused_client_sends_costs_the_connection_nothing);
     tcase_add_loop_test(tc, a_message_must_be_what_its_prefix_says, 0, 6);
     tcase_add_test(tc, metadata_peer_and_path_are_there_for_the_handler);
     tcase_add_test(tc, headers_past_the_limit_refuse_the_call_and_past_reason_end_the_connection);
