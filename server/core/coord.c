@@ -83,7 +83,7 @@ static int resume_parts(struct fl_coord *c, const struct fl_coord_resume *resume
     struct fl__round *r = &c->round;
     size_t n = 0;
     size_t i;
-    int rv = fl__round_create(r, resume->n_parts, c->n_units);
+    int rv = fl__coord_round_create(r, resume->n_parts, c->n_units);
 
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "%zu parts", resume->n_parts);
@@ -121,6 +121,7 @@ static int take_resume(struct fl_coord *c, const struct fl_coord_resume *resume,
     if (rv != FL_OK) {
         return rv;
     }
+    c->clients.n_recorded = resume->n_clients;
     c->restarted = resume->n_clients > 0;
     c->committed = resume->committed;
     if (resume->open_round == 0 || resume->open_round <= resume->committed) {
@@ -154,8 +155,9 @@ int fl_coord_create(const struct fl_coord_conf *conf, const struct fl_coord_resu
     c->full_bytes = 4 * (uint64_t)fl_layout_count(conf->layout);
     c->needs_divergence = fl_strategy_needs_divergence(conf->strategy);
     c->attempt = 1;
+    c->clients.retry_ms = FL__NEVER;
     fl__coord_sm_init(c);
-    fl__round_done(c);
+    fl__coord_round_done(c);
     if (resume != NULL) {
         rv = take_resume(c, resume, err);
         if (rv != FL_OK) {
@@ -172,7 +174,7 @@ void fl_coord_free(struct fl_coord *c)
     if (c == NULL) {
         return;
     }
-    fl__round_done(c);
+    fl__coord_round_done(c);
     fl__clients_done(&c->clients);
     free(c->pending);
     free(c->effects);
@@ -234,10 +236,7 @@ static void persisted(struct fl_coord *c, uint64_t seq)
             fl__coord_update_persisted(c, p.client, seq);
             return;
         }
-        c->clients.live[p.client].persist_seq = 0;
-        if (c->clients.live[p.client].dirty) {
-            fl__coord_persist_client(c, p.client);
-        }
+        fl__coord_client_persisted(c, p.client);
         return;
     }
     if (!is_work(c, seq)) {
@@ -256,7 +255,6 @@ static void work_failed(struct fl_coord *c, const struct fl_event *ev)
 {
     const char *reason = ev->u.failed_work.reason;
     uint64_t seq = ev->u.failed_work.seq;
-    char clean[FL__CLEAN_SIZE];
     struct fl__pending p;
 
     if (fl__coord_unpend(c, seq, &p)) {
@@ -264,10 +262,7 @@ static void work_failed(struct fl_coord *c, const struct fl_event *ev)
             fl__coord_update_failed(c, p.client, seq, reason);
             return;
         }
-        c->clients.live[p.client].persist_seq = 0;
-        c->clients.live[p.client].dirty = true; /* Again before the next selection. */
-        fl__coord_trace(c, "client '%s' could not be recorded: %s", fl__coord_name(c, p.client),
-                        fl__coord_clean(clean, sizeof(clean), reason));
+        fl__coord_client_failed_to_persist(c, p.client, reason);
         return;
     }
     if (!is_work(c, seq)) {
@@ -465,6 +460,9 @@ int fl_coord_step(struct fl_coord *c, const struct fl_event *ev, struct fl_effec
     take(c, ev);
     if (c->work.retry_ms != 0 && c->now_ms >= c->work.retry_ms) {
         fl__coord_work(c, c->work.kind);
+    }
+    if (c->now_ms >= c->clients.retry_ms) {
+        fl__coord_persist_dirty(c);
     }
     advance(c);
     *ret = (struct fl_effects){.list = c->effects, .n = c->n_effects};

@@ -38,7 +38,8 @@
  *                                                    ROUND_CLOSED; attempt + 1 after retry_ms
  *   a record, a commit or the aggregation fails      asked for again after retry_ms, doubled
  *   (disk full, no memory)                           up to 64 times; why() says so
- *   the aggregation blames a client                  its update is rejected, again without it
+ *   the aggregation blames a client                  its update is left out and counted as
+ *                                                    rejected; ACCEPTED is not taken back
  *   the new model is not finite                      attempt aborted, PAUSED with the reason;
  *                                                    RESUME begins attempt + 1 of the round
  *   evaluation fails                                 committed without accuracy
@@ -70,8 +71,9 @@ struct fl_coord_conf {
     uint32_t min_clients;   /* alive before any round begins */
     /*
      * Fewer responders (accepted updates, and clients of whom the plan asks nothing), or no
-     * update at all: the attempt is aborted and repeated after retry_ms. With 0 a round
-     * that nobody answers is committed with the model unchanged (ALGORITHMS 2.4).
+     * update at all: the attempt is aborted and repeated after retry_ms. At least so many
+     * are asked, whatever the fraction says, and have to be alive. With 0 a round that
+     * nobody answers is committed with the model unchanged (ALGORITHMS 2.4).
      */
     uint32_t min_responders;
     /*
@@ -206,7 +208,9 @@ enum fl_effect_type {
     /* Answer to CLIENT_JOINED: the client's number, or UINT32_MAX and the reason in text when
        it is not admitted. */
     FL_EFF_CLIENT_ID,
-    FL_EFF_PERSIST_CLIENT, /* seq; one client */
+    /* seq; one client. New clients come one after the other, by rising number, and can be
+       selected once they are persisted. */
+    FL_EFF_PERSIST_CLIENT,
     /* seq; round, attempt and parts (with units when no feedback is needed). No parts: the
        attempts before this one are over and nothing of them counts any more. */
     FL_EFF_PERSIST_SELECTION,

@@ -121,11 +121,11 @@ void fl__coord_persist_client(struct fl_coord *c, uint32_t client)
     struct fl__client *live = &c->clients.live[client];
     struct fl_effect *e;
 
-    if (live->persist_seq != 0) { /* One write at a time bounds what a flapping client costs. */
-        live->dirty = true;
+    /* One write of a record at a time also bounds what a flapping client costs. */
+    live->dirty = live->persist_seq != 0 || client > c->clients.n_recorded;
+    if (live->dirty) {
         return;
     }
-    live->dirty = false;
     live->persist_seq = fl__coord_pend(c, FL__PENDING_CLIENT, client);
     e = fl__coord_tell(c, FL_EFF_PERSIST_CLIENT, client);
     e->seq = live->persist_seq;
@@ -133,13 +133,51 @@ void fl__coord_persist_client(struct fl_coord *c, uint32_t client)
     e->n_clients = 1;
 }
 
-static void count_alive(struct fl_coord *c, uint32_t client, bool connected)
+void fl__coord_persist_dirty(struct fl_coord *c)
 {
-    struct fl__client *live = &c->clients.live[client];
-    bool before = live->connected && c->clients.recs[client].samples > 0;
+    uint32_t i;
 
-    live->connected = connected;
-    c->clients.n_alive -= before;
+    c->clients.retry_ms = FL__NEVER;
+    for (i = 0; i < c->clients.n; i++) {
+        if (c->clients.live[i].dirty) {
+            fl__coord_persist_client(c, i);
+        }
+    }
+}
+
+static bool is_alive(const struct fl_coord *c, uint32_t client)
+{
+    return c->clients.live[client].connected && client < c->clients.n_recorded &&
+           c->clients.recs[client].samples > 0;
+}
+
+void fl__coord_client_persisted(struct fl_coord *c, uint32_t client)
+{
+    struct fl__clients *t = &c->clients;
+
+    t->live[client].persist_seq = 0;
+    if (client == t->n_recorded) {
+        t->n_recorded++;
+        t->n_alive += is_alive(c, client);
+        if (client + 1 < t->n && t->live[client + 1].dirty) {
+            fl__coord_persist_client(c, client + 1);
+        }
+    }
+    if (t->live[client].dirty) {
+        fl__coord_persist_client(c, client);
+    }
+}
+
+void fl__coord_client_failed_to_persist(struct fl_coord *c, uint32_t client, const char *reason)
+{
+    uint64_t again = fl__coord_after(c, fl__coord_backoff(c, 1));
+    char clean[FL__CLEAN_SIZE];
+
+    c->clients.live[client].persist_seq = 0;
+    c->clients.live[client].dirty = true;
+    c->clients.retry_ms = again < c->clients.retry_ms ? again : c->clients.retry_ms;
+    fl__coord_trace(c, "client '%s' could not be recorded: %s", fl__coord_name(c, client),
+                    fl__coord_clean(clean, sizeof(clean), reason));
 }
 
 /* A client that goes is not waited for with its evaluation. */
@@ -179,9 +217,10 @@ void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev)
     }
     rec = &c->clients.recs[id];
     forget_evaluation(c, id);
-    count_alive(c, id, true);
+    c->clients.n_alive -= is_alive(c, id);
+    c->clients.live[id].connected = true;
     rec->samples = ev->u.joined.samples;
-    c->clients.n_alive += rec->samples > 0;
+    c->clients.n_alive += is_alive(c, id);
     c->clients.live[id].evaluation_samples = ev->u.joined.evaluation_samples;
     if (ev->u.joined.agent != NULL) {
         (void)fl__coord_clean(rec->agent, sizeof(rec->agent), ev->u.joined.agent);
@@ -204,7 +243,8 @@ void fl__coord_lost(struct fl_coord *c, uint32_t client)
     }
     live = &c->clients.live[client];
     forget_evaluation(c, client);
-    count_alive(c, client, false);
+    c->clients.n_alive -= is_alive(c, client);
+    live->connected = false;
     live->lost_ms = c->now_ms;
     c->clients.recs[client].last_seen_ms = c->wall_ms;
     fl__coord_trace(c, "client '%s' disconnected", fl__coord_name(c, client));

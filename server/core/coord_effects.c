@@ -160,7 +160,7 @@ static bool invariant(const struct fl_sm *sm, unsigned previous)
     case FL_PHASE_AGGREGATING:
     case FL_PHASE_EVALUATING:
     case FL_PHASE_COMMITTING:
-        return !r->closing && fl__round_waiting(c) == 0 && r->round == c->committed + 1;
+        return !r->closing && fl__coord_round_waiting(c) == 0 && r->round == c->committed + 1;
     case FL_PHASE_STOPPED:
         return r->round == 0;
     case FL_PHASE_COUNT:

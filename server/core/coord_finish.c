@@ -129,7 +129,7 @@ static void commit(struct fl_coord *c)
     }
     count_round(c);
     update_scores(c);
-    fl__round_account(c);
+    fl__coord_round_account(c);
     r->deadline_ms = FL__NEVER;
     fl__coord_move(c, FL_PHASE_COMMITTING, "loss %.4f, %" PRIu64 " of %" PRIu64 " bytes up",
                    r->rec.train_loss, r->rec.uplink_bytes, r->rec.uplink_bytes_full);
@@ -178,12 +178,17 @@ void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
     }
 }
 
-/* One update is bad after all: the round goes on as if that client were absent. */
+/*
+ * One update is bad after all: the round goes on as if that client were absent. The client
+ * was told ACCEPTED, and that is not taken back: what it made durable stays its own.
+ */
 static void drop_update(struct fl_coord *c, uint32_t client, const char *reason)
 {
-    uint32_t i = c->clients.live[client].part;
+    char clean[FL__CLEAN_SIZE];
 
-    fl__part_reject(c, i, reason);
+    fl__part_set(c, c->clients.live[client].part, FL_PART_REJECTED);
+    fl__coord_trace(c, "client '%s': its update is left out: %s", fl__coord_name(c, client),
+                    fl__coord_clean(clean, sizeof(clean), reason));
     if (fl__coord_too_few(c) ||
         (c->round.count[FL_PART_ACCEPTED] == 0 && c->conf.min_responders > 0)) {
         fl__coord_abort(c, "too few good updates");
@@ -299,5 +304,5 @@ void fl__coord_committed(struct fl_coord *c)
     c->attempt = 1;
     c->n_aborts = 0;
     c->not_before_ms = 0;
-    fl__round_done(c);
+    fl__coord_round_done(c);
 }

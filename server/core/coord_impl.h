@@ -29,7 +29,7 @@
 /* Beside a client's record; not persisted. */
 struct fl__client {
     bool connected;
-    bool dirty;       /* the record changed while a write of it was under way, or that failed */
+    bool dirty;       /* its record has to be written (again) as soon as that may be */
     bool asked;       /* its evaluation is awaited */
     uint32_t part;    /* index in the open round, or FL__NONE */
     uint64_t lost_ms; /* when the connection went, FL__NEVER: not seen since the start */
@@ -45,7 +45,13 @@ struct fl__clients {
     uint32_t *order; /* client numbers by ascending name */
     size_t n;
     size_t cap;
-    size_t n_alive; /* connected and with samples */
+    /*
+     * Numbers below this are durable. New records are written one after the other, so that
+     * a crash or a failed write leaves no hole in the numbers; nobody is selected before.
+     */
+    size_t n_recorded;
+    size_t n_alive;    /* connected, recorded and with samples */
+    uint64_t retry_ms; /* a write failed: when to try again, or FL__NEVER */
     /* Scratch for the policies, [cap] each. */
     double *scores;
     double *samples;
@@ -203,6 +209,10 @@ bool fl__coord_was_accepted(const struct fl_coord *c, uint32_t client, uint64_t 
                             uint32_t attempt);
 const char *fl__coord_name(const struct fl_coord *c, uint32_t client);
 void fl__coord_persist_client(struct fl_coord *c, uint32_t client);
+/* All records that wait for it. */
+void fl__coord_persist_dirty(struct fl_coord *c);
+void fl__coord_client_persisted(struct fl_coord *c, uint32_t client);
+void fl__coord_client_failed_to_persist(struct fl_coord *c, uint32_t client, const char *reason);
 void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_lost(struct fl_coord *c, uint32_t client);
 
@@ -210,7 +220,7 @@ void fl__coord_lost(struct fl_coord *c, uint32_t client);
 
 /* Clients that can take part at all: what a fraction is taken of. */
 size_t fl__coord_population(const struct fl_coord *c);
-/* K_t of the next round, whoever is alive. */
+/* K_t of the next round, whoever is alive; never fewer than have to respond. */
 size_t fl__coord_count(const struct fl_coord *c);
 uint32_t fl__coord_need(const struct fl_coord *c);
 void fl__coord_ensure_scores(struct fl_coord *c);
@@ -221,25 +231,25 @@ bool fl__coord_select(struct fl_coord *c);
 
 /* --- coord_part.c: the table of the open round --- */
 
-FL_MUST_CHECK int fl__round_create(struct fl__round *r, size_t n, size_t n_units);
-void fl__round_done(struct fl_coord *c);
+FL_MUST_CHECK int fl__coord_round_create(struct fl__round *r, size_t n, size_t n_units);
+void fl__coord_round_done(struct fl_coord *c);
 void fl__part_set(struct fl_coord *c, size_t i, enum fl_part_state state);
 bool fl__part_waiting(const struct fl_coord *c, size_t i);
 bool fl__units_empty(const uint8_t *units, size_t n);
-size_t fl__round_waiting(const struct fl_coord *c);
-size_t fl__round_responders(const struct fl_coord *c);
+size_t fl__coord_round_waiting(const struct fl_coord *c);
+size_t fl__coord_round_responders(const struct fl_coord *c);
 /* What plan() grants to the `n` parts who[]; `feedback` when reports are there. False
    without memory, nothing changed. */
-bool fl__round_plan(struct fl_coord *c, const uint32_t *who, size_t n, bool feedback);
+bool fl__coord_round_plan(struct fl_coord *c, const uint32_t *who, size_t n, bool feedback);
 /* The client leaves the round; DISMISSED when it is connected. */
 void fl__part_lose(struct fl_coord *c, size_t i);
 void fl__part_reject(struct fl_coord *c, size_t i, const char *reason);
 /* Nothing more is needed of the client: its upload is on disk and only its record is not. */
 bool fl__part_stored(const struct fl_coord *c, size_t i);
 /* The state of the parts that TRAINING or UPLOADING waits for. */
-enum fl_part_state fl__round_wanted(const struct fl_coord *c);
+enum fl_part_state fl__coord_round_wanted(const struct fl_coord *c);
 /* Participation counters of the records, once an attempt is over. */
-void fl__round_account(struct fl_coord *c);
+void fl__coord_round_account(struct fl_coord *c);
 
 void fl__names_add(struct fl__names *names, const char *name);
 const char *fl__names_text(struct fl__names *names);

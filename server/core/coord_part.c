@@ -18,7 +18,7 @@ static void free_arrays(struct fl__round *r)
     free(r->saved);
 }
 
-int fl__round_create(struct fl__round *r, size_t n, size_t n_units)
+int fl__coord_round_create(struct fl__round *r, size_t n, size_t n_units)
 {
     struct fl__round fresh = {.n = n};
 
@@ -49,7 +49,7 @@ int fl__round_create(struct fl__round *r, size_t n, size_t n_units)
     return FL_OK;
 }
 
-void fl__round_done(struct fl_coord *c)
+void fl__coord_round_done(struct fl_coord *c)
 {
     size_t i;
 
@@ -93,7 +93,7 @@ bool fl__part_stored(const struct fl_coord *c, size_t i)
     return c->round.live[i].stored && c->round.parts[i].state != FL_PART_SELECTED;
 }
 
-enum fl_part_state fl__round_wanted(const struct fl_coord *c)
+enum fl_part_state fl__coord_round_wanted(const struct fl_coord *c)
 {
     if (c->sm.state == FL_PHASE_TRAINING) {
         return FL_PART_SELECTED;
@@ -101,14 +101,14 @@ enum fl_part_state fl__round_wanted(const struct fl_coord *c)
     return c->conf.strategy->upload->needs_feedback ? FL_PART_PLANNED : FL_PART_REPORTED;
 }
 
-size_t fl__round_waiting(const struct fl_coord *c)
+size_t fl__coord_round_waiting(const struct fl_coord *c)
 {
     const size_t *count = c->round.count;
 
     return count[FL_PART_SELECTED] + count[FL_PART_REPORTED] + count[FL_PART_PLANNED];
 }
 
-size_t fl__round_responders(const struct fl_coord *c)
+size_t fl__coord_round_responders(const struct fl_coord *c)
 {
     return c->round.count[FL_PART_ACCEPTED] + c->round.count[FL_PART_EMPTY];
 }
@@ -125,7 +125,7 @@ bool fl__units_empty(const uint8_t *units, size_t n)
     return true;
 }
 
-bool fl__round_plan(struct fl_coord *c, const uint32_t *who, size_t n, bool feedback)
+bool fl__coord_round_plan(struct fl_coord *c, const uint32_t *who, size_t n, bool feedback)
 {
     const struct fl_strategy *s = c->conf.strategy;
     struct fl__round *r = &c->round;
@@ -205,7 +205,7 @@ const char *fl__names_text(struct fl__names *names)
     return names->text;
 }
 
-void fl__round_account(struct fl_coord *c)
+void fl__coord_round_account(struct fl_coord *c)
 {
     size_t i;
 

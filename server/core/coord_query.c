@@ -18,7 +18,7 @@ static uint64_t to_come(const struct fl_coord *c, uint64_t at)
 uint64_t fl_coord_deadline(const struct fl_coord *c)
 {
     const struct fl__round *r = &c->round;
-    uint64_t at = c->work.retry_ms != 0 ? c->work.retry_ms : FL__NEVER;
+    uint64_t at = sooner(c->work.retry_ms != 0 ? c->work.retry_ms : FL__NEVER, c->clients.retry_ms);
 
     switch ((enum fl_phase)c->sm.state) {
     case FL_PHASE_IDLE:
@@ -29,7 +29,7 @@ uint64_t fl_coord_deadline(const struct fl_coord *c)
     case FL_PHASE_TRAINING:
     case FL_PHASE_UPLOADING:
         if (c->work.kind == FL__WORK_NONE) {
-            at = sooner(sooner(r->deadline_ms, r->grace_ms), r->store_retry_ms);
+            at = sooner(at, sooner(sooner(r->deadline_ms, r->grace_ms), r->store_retry_ms));
         }
         break;
     case FL_PHASE_EVALUATING:

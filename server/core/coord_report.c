@@ -40,11 +40,9 @@ static uint32_t part_of(struct fl_coord *c, uint32_t client, uint64_t round, uin
         if (r->closing) {
             return FL__NONE; /* It hears about that once it is on disk. */
         }
-        if (r->parts[i].state == FL_PART_LOST || r->parts[i].state == FL_PART_REJECTED) {
-            answer(c, FL_EFF_DISMISSED, client, round, attempt);
-            return FL__NONE;
+        if (r->parts[i].state != FL_PART_LOST && r->parts[i].state != FL_PART_REJECTED) {
+            return i;
         }
-        return i;
     }
     answer(c,
            fl__coord_was_accepted(c, client, round, attempt) ? FL_EFF_ACCEPTED : FL_EFF_DISMISSED,
@@ -91,7 +89,7 @@ void fl__coord_welcome(struct fl_coord *c, uint32_t client)
         break;
     case FL_PART_REJECTED:
     case FL_PART_LOST:
-        (void)fl__coord_tell(c, FL_EFF_DISMISSED, client);
+        (void)part_of(c, client, c->round.round, c->round.attempt);
         break;
     }
 }

@@ -168,7 +168,7 @@ static void give_up_lost(struct fl_coord *c)
 /* The deadline of the phase: what is not in now (or being written down) is lost. */
 static void give_up_late(struct fl_coord *c)
 {
-    enum fl_part_state wanted = fl__round_wanted(c);
+    enum fl_part_state wanted = fl__coord_round_wanted(c);
     struct fl__names names = {.used = 0};
     size_t i;
 
@@ -196,7 +196,7 @@ static bool shorten_deadline(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
     size_t out = r->count[FL_PART_LOST] + r->count[FL_PART_REJECTED];
-    size_t in = r->n - out - r->count[fl__round_wanted(c)];
+    size_t in = r->n - out - r->count[fl__coord_round_wanted(c)];
     uint64_t grace = fl__coord_after(c, c->conf.lost_grace_ms);
 
     if (r->late || r->n <= r->want || in < r->want || grace >= r->deadline_ms) {
@@ -227,7 +227,7 @@ static void make_plan(struct fl_coord *c)
             c->clients.who[n++] = i;
         }
     }
-    if (!fl__round_plan(c, c->clients.who, n, true)) {
+    if (!fl__coord_round_plan(c, c->clients.who, n, true)) {
         r->deadline_ms = fl__coord_after(c, fl__coord_backoff(c, 1));
         fl__coord_trace(c, "round %" PRIu64 ": no memory for the plan, put off", r->round);
         return;
@@ -266,7 +266,8 @@ bool fl__coord_training(struct fl_coord *c)
     r->expired = false;
     r->deadline_ms = fl__coord_after(c, c->conf.upload_ms);
     fl__coord_move(c, FL_PHASE_UPLOADING, "%zu of %zu reports, %zu accepted",
-                   fl__round_waiting(c) + fl__round_responders(c), r->n, fl__round_responders(c));
+                   fl__coord_round_waiting(c) + fl__coord_round_responders(c), r->n,
+                   fl__coord_round_responders(c));
     return true;
 }
 
@@ -295,7 +296,7 @@ bool fl__coord_uploading(struct fl_coord *c)
         fl__coord_abort(c, "fewer than %" PRIu32 " can still answer", c->conf.min_responders);
         return true;
     }
-    if (fl__round_waiting(c) > 0) {
+    if (fl__coord_round_waiting(c) > 0) {
         return shorten_deadline(c);
     }
     if (fl__coord_backfill(c)) {
@@ -309,7 +310,7 @@ bool fl__coord_uploading(struct fl_coord *c)
     fl__coord_list_accepted(c);
     r->deadline_ms = FL__NEVER;
     fl__coord_move(c, FL_PHASE_AGGREGATING, "%zu updates of %zu responders", r->n_listed,
-                   fl__round_responders(c));
+                   fl__coord_round_responders(c));
     fl__coord_work(c, FL__WORK_AGGREGATE);
     return false;
 }
@@ -329,7 +330,7 @@ void fl__coord_abort(struct fl_coord *c, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(c->abort_reason, sizeof(c->abort_reason), fmt, ap);
     va_end(ap);
-    fl__round_account(c);
+    fl__coord_round_account(c);
     c->n_aborts++;
     c->attempt = c->round.attempt + 1;
     span = fl__coord_backoff(c, c->n_aborts);
@@ -359,5 +360,5 @@ void fl__coord_closed(struct fl_coord *c)
         }
     }
     (void)fl__coord_emit(c, FL_EFF_ROUND_CLOSED);
-    fl__round_done(c);
+    fl__coord_round_done(c);
 }

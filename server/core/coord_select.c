@@ -14,7 +14,7 @@ size_t fl__coord_population(const struct fl_coord *c)
     if (c->conf.population != 0) {
         return c->conf.population;
     }
-    for (i = 0; i < c->clients.n; i++) {
+    for (i = 0; i < c->clients.n_recorded; i++) {
         n += c->clients.recs[i].samples > 0;
     }
     return n;
@@ -24,6 +24,8 @@ uint32_t fl__coord_need(const struct fl_coord *c)
 {
     uint32_t need = c->conf.min_clients;
 
+    /* With fewer than can be enough the attempt would be aborted as it begins. */
+    need = need > c->conf.min_responders ? need : c->conf.min_responders;
     if (c->committed == 0 && c->conf.start_clients > need) {
         need = c->conf.start_clients;
     }
@@ -63,7 +65,7 @@ static size_t mark_scored(struct fl_coord *c)
     size_t n = 0;
     size_t i;
 
-    for (i = 0; i < c->clients.n; i++) {
+    for (i = 0; i < c->clients.n_recorded; i++) {
         struct fl_client_rec *rec = &c->clients.recs[i];
 
         rec->scored = rec->scored || rec->samples > 0;
@@ -96,7 +98,7 @@ void fl__coord_ensure_scores(struct fl_coord *c)
         struct fl_client_rec *rec = &c->clients.recs[c->clients.order[i]];
         size_t at = 0;
 
-        if (rec->scored || rec->samples == 0) {
+        if (rec->scored || rec->samples == 0 || rec->id >= c->clients.n_recorded) {
             continue;
         }
         rec->scored = true;
@@ -120,7 +122,7 @@ static size_t gather_candidates(struct fl_coord *c)
     for (i = 0; i < t->n; i++) {
         const struct fl_client_rec *rec = &t->recs[t->order[i]];
 
-        if (t->live[rec->id].connected && rec->samples > 0) {
+        if (t->live[rec->id].connected && rec->samples > 0 && rec->id < t->n_recorded) {
             t->index[n] = rec->id;
             t->scores[n] = rec->score;
             t->samples[n] = (double)rec->samples;
@@ -128,17 +130,6 @@ static size_t gather_candidates(struct fl_coord *c)
         }
     }
     return n;
-}
-
-static void persist_dirty(struct fl_coord *c)
-{
-    uint32_t i;
-
-    for (i = 0; i < c->clients.n; i++) {
-        if (c->clients.live[i].dirty) {
-            fl__coord_persist_client(c, i);
-        }
-    }
 }
 
 static void fill_parts(struct fl_coord *c, const uint32_t *chosen)
@@ -169,7 +160,7 @@ static bool plan_all(struct fl_coord *c)
     for (i = 0; i < c->round.n; i++) {
         c->clients.who[i] = i;
     }
-    return fl__round_plan(c, c->clients.who, c->round.n, false);
+    return fl__coord_round_plan(c, c->clients.who, c->round.n, false);
 }
 
 size_t fl__coord_count(const struct fl_coord *c)
@@ -177,7 +168,9 @@ size_t fl__coord_count(const struct fl_coord *c)
     const struct fl_strategy *s = c->conf.strategy;
     double gamma = s->fraction->at(s->options[FL_SLOT_FRACTION], c->committed + 1);
 
-    return fl_fraction_count(gamma, fl__coord_population(c));
+    size_t want = fl_fraction_count(gamma, fl__coord_population(c));
+
+    return want > c->conf.min_responders ? want : c->conf.min_responders;
 }
 
 /* How many are asked: the fraction's K_t, and more of them when some are known to fail. */
@@ -223,8 +216,8 @@ bool fl__coord_select(struct fl_coord *c)
     size_t ask;
     size_t want = count_wanted(c, &ask);
 
-    if (fl__round_create(&c->round, ask, c->n_units) != FL_OK || !draw(c, want, ask)) {
-        fl__round_done(c);
+    if (fl__coord_round_create(&c->round, ask, c->n_units) != FL_OK || !draw(c, want, ask)) {
+        fl__coord_round_done(c);
         c->not_before_ms = fl__coord_after(c, fl__coord_backoff(c, 1));
         fl__coord_trace(c, "round %" PRIu64 ": no memory for %zu clients, put off",
                         c->committed + 1, ask);
@@ -232,7 +225,7 @@ bool fl__coord_select(struct fl_coord *c)
     }
     fl__coord_move(c, FL_PHASE_SELECTING, "%zu of %zu clients that are alive", ask,
                    c->clients.n_alive);
-    persist_dirty(c);
+    fl__coord_persist_dirty(c);
     fl__coord_work(c, FL__WORK_SELECTION);
     return false;
 }

@@ -85,7 +85,7 @@ static void why_clients(const struct fl_coord *c, uint64_t now_ms, char *out, si
                         struct missing *m)
 {
     const struct fl__round *r = &c->round;
-    enum fl_part_state wanted = fl__round_wanted(c);
+    enum fl_part_state wanted = fl__coord_round_wanted(c);
     bool training = c->sm.state == FL_PHASE_TRAINING;
     size_t out_of = r->n;
     char until[64];

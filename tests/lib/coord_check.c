@@ -27,6 +27,7 @@ struct check_work {
     uint64_t seq;
     enum fl_effect_type type;
     uint64_t round;
+    uint32_t attempt;
     struct check_fact *facts;
     size_t n;
 };
@@ -183,7 +184,8 @@ static void note_work(struct coord_check *c, const struct fl_effect *e)
     c->last_seq = e->seq;
     c->works = grow(c->works, &c->cap_works, c->n_works + 1, sizeof(*c->works));
     w = &c->works[c->n_works++];
-    *w = (struct check_work){.seq = e->seq, .type = e->type, .round = e->round};
+    *w = (struct check_work){
+        .seq = e->seq, .type = e->type, .round = e->round, .attempt = e->attempt};
     if (e->type != FL_EFF_PERSIST_SELECTION && e->type != FL_EFF_PERSIST_PLAN &&
         e->type != FL_EFF_PERSIST_UPDATE)
     {
@@ -240,6 +242,7 @@ void coord_check_event(struct coord_check *c, const struct fl_event *ev)
         if (take_work(c, ev->u.failed_work.seq, &w)) {
             if (w.type == FL_EFF_AGGREGATE) {
                 bad.round = w.round;
+                bad.attempt = w.attempt;
                 bad.client = ev->u.failed_work.client;
                 add(c, &bad);
             }
@@ -279,7 +282,7 @@ static void check_aggregate(struct coord_check *c, const struct fl_coord *coord,
         const struct check_fact *f = &c->facts[i];
 
         n += f->what == FACT_UPDATE && f->round == e->round && f->attempt == e->attempt &&
-             !has(c, FACT_BAD, e->round, 0, f->client);
+             !has(c, FACT_BAD, e->round, e->attempt, f->client);
     }
     if (n != e->n_parts) {
         fail(c, "%zu updates are durable, %zu are aggregated", n, e->n_parts);
@@ -309,9 +312,11 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
         }
         add(c, &told);
         break;
+    case FL_EFF_REJECTED:
     case FL_EFF_DISMISSED:
         if (has(c, FACT_TOLD, e->round, e->attempt, e->client)) {
-            fail(c, "DISMISSED to %" PRIu32 " after ACCEPTED", e->client);
+            fail(c, "%s to %" PRIu32 " after ACCEPTED",
+                 e->type == FL_EFF_REJECTED ? "REJECTED" : "DISMISSED", e->client);
         }
         break;
     case FL_EFF_AGGREGATE:
@@ -331,7 +336,6 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
         }
         note_work(c, e);
         break;
-    case FL_EFF_REJECTED:
     case FL_EFF_EVALUATE_CLIENT:
     case FL_EFF_DRAIN_CLIENTS:
     case FL_EFF_CLIENT_ID:

@@ -11,7 +11,7 @@
  *   - ACCEPTED only after the update (or the plan that asks for nothing) is durable
  *   - an aggregation lists every accepted update of its (round, attempt) once, in client
  *     order, and nothing else
- *   - within one life, a client that was told ACCEPTED is never told DISMISSED of the same
+ *   - within one life, a client that was told ACCEPTED is never told DISMISSED or REJECTED
  *   - numbers of work rise; a due TICK leads somewhere
  */
 

@@ -153,16 +153,16 @@ START_TEST(nothing_is_promised_before_it_is_on_disk)
     script_create(s, NULL);
     script_start(s);
     script_join(s, "a", 100);
-    script_expect(s,
-                  "[    0] - client 'a' is new, 100 samples\n"
-                  "[    0] #1 persist client a\n"
-                  "[    0] a is client 0\n"
-                  "[    0] - round 1 attempt 1: IDLE -> SELECTING, 1 of 1 clients that are alive\n"
-                  "[    0] #2 persist selection 1.1 a:selected\n");
+    script_expect(s, "[    0] - client 'a' is new, 100 samples\n"
+                     "[    0] #1 persist client a\n"
+                     "[    0] a is client 0\n");
     script_answer_all(s);
-    script_expect(s, "[    0] - round 1 attempt 1: SELECTING -> TRAINING, 1 clients have 1000 ms\n"
-                     "[    0] open 1.1\n"
-                     "[    0] a TASK 1.1 within 1000\n");
+    script_expect(s,
+                  "[    0] - round 1 attempt 1: IDLE -> SELECTING, 1 of 1 clients that are alive\n"
+                  "[    0] #2 persist selection 1.1 a:selected\n"
+                  "[    0] - round 1 attempt 1: SELECTING -> TRAINING, 1 clients have 1000 ms\n"
+                  "[    0] open 1.1\n"
+                  "[    0] a TASK 1.1 within 1000\n");
     script_report(s, "a", high_in_a);
     script_expect(s, "[    0] - round 1 attempt 1: TRAINING -> PLANNING, 1 of 1 reports\n"
                      "[    0] #3 persist plan 1.1 a:planned:111\n");

@@ -1,0 +1,218 @@
+#ifndef FL_SIM_FED_H
+#define FL_SIM_FED_H
+
+/*
+ * A whole federation in a virtual world: one server with the real coordinator and a
+ * simulated disk, clients, links, and a hand that breaks things.
+ *
+ * Node 0 is the hand, node 1 the server, node 2 + i client i, named "c00", "c01", …
+ *
+ * The model is one number, theta. An update is a function of theta, the client's name and
+ * (round, attempt), and the next theta one of theta and the updates in client order: so a
+ * model that is not the aggregate of exactly the accepted updates of its round is found.
+ */
+
+#include "client/core/session.h"
+#include "libfl/base/buf.h"
+#include "libfl/base/rng.h"
+#include "libfl/sim/sim.h"
+#include "tests/lib/coord_check.h"
+
+#define FED_UNITS   3
+#define FED_HAND    0
+#define FED_SERVER  1
+#define FED_CLIENT0 2
+#define FED_MAX     64
+
+struct fed_plan {
+    uint64_t seed;
+    unsigned n_clients;
+    const char *preset;
+    const char *upload; /* another policy in the slot, or NULL */
+    uint64_t rounds;
+    uint32_t min_responders;
+    double over_selection;
+    bool backfill;
+    bool evaluate;
+    bool real_sessions; /* fl_session instead of the scripted client */
+    struct fl_sim_link link;
+    uint64_t disk_ms;
+    uint64_t train_ms_max; /* how long a client trains at most; the deadline is 1000 */
+    /* Trouble, until `calm_ms`; then everything lives and the federation must end. */
+    uint64_t calm_ms;
+    uint64_t server_crash_every; /* mean, 0: never */
+    uint64_t client_crash_every;
+    uint64_t cut_every;
+    double bad_report_rate; /* NaN in a divergence or the loss */
+    double bad_upload_rate;
+    double failed_training_rate;
+    double failed_disk_rate; /* a write of the server fails and says so */
+    double failed_aggregate_rate;
+    uint64_t restart_ms; /* every node that dies lives again after so long; 0: see above */
+};
+
+enum fed_msg_type {
+    FED_HELLO = 1,
+    FED_REPORT,
+    FED_FAILED,
+    FED_PUSH,
+    FED_EVALUATION,
+    FED_HEARTBEAT,
+    FED_BYE, /* the client closes its connection */
+    FED_WELCOME,
+    FED_TASK,
+    FED_PLAN,
+    FED_ACCEPTED,
+    FED_REJECTED,
+    FED_DISMISSED,
+    FED_EVALUATE,
+    FED_DRAIN
+};
+
+struct fed_msg {
+    enum fed_msg_type type;
+    uint32_t attempt;
+    uint64_t conn; /* of which connection, counted by the client */
+    uint64_t round;
+    uint64_t samples;
+    uint64_t theta; /* task, evaluate: the model; push: the update */
+    uint64_t wait_ms;
+    double loss;
+    float divergence[FED_UNITS];
+    uint8_t units[FED_UNITS];
+    bool has_units;
+    bool bad;
+};
+
+struct fed_upload {
+    uint64_t round;
+    uint32_t attempt;
+    uint32_t client; /* index, not number */
+    uint64_t value;
+    uint8_t units[FED_UNITS];
+};
+
+/* What a server has read back from its disk. */
+struct fed_store {
+    struct fl_client_rec clients[FED_MAX];
+    size_t n_clients;
+    uint64_t committed;
+    uint64_t theta;
+    uint64_t open_round;
+    uint32_t open_attempt;
+    bool planned;
+    struct fl_part_rec parts[FED_MAX];
+    float divergence[FED_MAX][FED_UNITS];
+    uint8_t units[FED_MAX][FED_UNITS];
+    size_t n_parts;
+    struct fed_upload uploads[FED_MAX]; /* of the open round and attempt */
+    size_t n_uploads;
+};
+
+struct fed;
+
+struct fed_server {
+    struct fl_coord *coord;
+    struct fl_coord_conf conf;
+    struct fl_strategy *strategy;
+    struct fl_layout *layout;
+    uint64_t theta;           /* of the last committed round */
+    uint64_t new_theta;       /* aggregated, not committed */
+    uint64_t joining;         /* client index + 1 while its JOINED is stepped */
+    uint32_t number[FED_MAX]; /* of client index, UINT32_MAX: not connected */
+    uint64_t conn[FED_MAX];
+    struct fed_upload uploads[FED_MAX];
+    struct fed_upload coming[4096]; /* being written to the spool */
+    size_t n_coming;
+};
+
+struct fed_client {
+    struct fed *fed;
+    unsigned index;
+    char name[16];
+    uint64_t samples;
+    struct fl_rng rng;
+    bool drained;
+    /* The newest task. */
+    struct fed_msg task;
+    bool has_task;
+    uint64_t training; /* generation of the training that runs, 0: none */
+    uint64_t generation;
+    /* The trained result; on disk when durable. */
+    struct fed_upload held;
+    bool has_held;
+    bool durable;
+    uint64_t committed_round; /* newest (round, attempt) the client committed */
+    uint32_t committed_attempt;
+    uint64_t n_committed;
+    uint64_t conn; /* of its newest connection */
+    bool linked;
+    /* With real_sessions: */
+    struct fl_session *session;
+    bool connected;
+};
+
+struct fed {
+    struct fed_plan plan;
+    struct fl_sim *sim;
+    struct fl_rng rng; /* of the hand and of faults */
+    struct fed_server server;
+    struct fed_client clients[FED_MAX];
+    bool calm;
+    bool finished;
+    unsigned n_deaths;
+    struct coord_check check;
+    struct fl_buf log;
+    char broken[256];
+};
+
+/* A plan of five rounds without trouble. */
+struct fed_plan fed_plan_of(uint64_t seed, const char *preset, unsigned n_clients);
+/* Make the world and start everything; run until it is finished or `until_ms`. */
+struct fed *fed_new(const struct fed_plan *plan);
+void fed_run(struct fed *fed, uint64_t until_ms);
+void fed_free(struct fed *fed);
+/* The same until it is finished: it must be in time, with nothing broken; else the test fails. */
+void fed_finish(struct fed *fed);
+/* What is wrong, or NULL. */
+const char *fed_broken(const struct fed *fed);
+FL_PRINTF(2, 3) void fed_fail(struct fed *fed, const char *fmt, ...);
+FL_PRINTF(2, 3) void fed_log(struct fed *fed, const char *fmt, ...);
+bool fed_chance(struct fed *fed, double rate);
+void fed_send(struct fed *fed, uint32_t from, uint32_t to, const struct fed_msg *msg);
+/* A node died. */
+void fed_died(struct fed *fed, uint32_t node);
+/* The update that a client makes of theta. */
+uint64_t fed_update(const char *name, uint64_t round, uint32_t attempt, uint64_t theta);
+/* Put one update into the next theta. */
+uint64_t fed_mix(uint64_t theta, const char *name, uint64_t value, const uint8_t *units);
+
+/* --- what clients of both kinds do --- */
+
+bool fed_client_chance(struct fed_client *c, double rate);
+uint64_t fed_client_train_ms(struct fed_client *c);
+void fed_client_hello(struct fed_client *c);
+void fed_client_report(struct fed_client *c, uint64_t round, uint32_t attempt);
+void fed_client_push(struct fed_client *c, const uint8_t *units);
+void fed_client_commit(struct fed_client *c, uint64_t round, uint32_t attempt);
+void fed_client_send(struct fed_client *c, struct fed_msg *msg);
+void fed_client_load(struct fed_client *c, const struct fl_sim *sim);
+
+extern const struct fl_sim_node_cbs fed_server_cbs;
+extern const struct fl_sim_node_cbs fed_client_cbs;
+extern const struct fl_sim_node_cbs fed_session_cbs;
+
+void fed_server_init(struct fed *fed);
+void fed_server_done(struct fed *fed);
+
+/* --- the server's disk --- */
+
+void fed_store_read(const struct fl_sim *sim, struct fed *fed, struct fed_store *ret);
+struct fl_coord_resume fed_store_resume(const struct fed_store *store);
+/* Write what the effect asks for. */
+void fed_store_write(struct fed *fed, const struct fl_effect *e, uint64_t tag, uint64_t theta);
+/* The spool files of (round, attempt) are removed. */
+void fed_store_drop(struct fed *fed, uint64_t tag, uint64_t round, uint32_t attempt);
+void fed_store_spool(struct fed *fed, uint64_t tag, const struct fed_upload *upload);
+
+#endif

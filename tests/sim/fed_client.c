@@ -1,0 +1,275 @@
+/* A scripted client: trains for a while, reports, uploads, forgets, and sometimes fails. */
+#include <check.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "tests/sim/fed.h"
+
+#define TAG_EVALUATED (UINT64_C(1) << 60)
+
+static struct fed_client *self(void *ctx, uint32_t node)
+{
+    struct fed *fed = ctx;
+
+    return &fed->clients[node - FED_CLIENT0];
+}
+
+void fed_client_send(struct fed_client *c, struct fed_msg *msg)
+{
+    msg->conn = c->conn;
+    fed_send(c->fed, FED_CLIENT0 + c->index, FED_SERVER, msg);
+}
+
+bool fed_client_chance(struct fed_client *c, double rate)
+{
+    return !c->fed->calm && rate > 0 && fl_rng_unit(&c->rng) < rate;
+}
+
+void fed_client_hello(struct fed_client *c)
+{
+    struct fed_msg msg = {.type = FED_HELLO, .samples = c->samples};
+
+    c->conn++;
+    fed_client_send(c, &msg);
+}
+
+void fed_client_report(struct fed_client *c, uint64_t round, uint32_t attempt)
+{
+    struct fed_msg msg = {.type = FED_REPORT, .round = round, .attempt = attempt};
+    unsigned l;
+
+    msg.samples = c->samples;
+    msg.loss = 1.0 + c->index;
+    for (l = 0; l < FED_UNITS; l++) { /* Of the result, so that it is the same when repeated. */
+        msg.divergence[l] = (float)((c->held.value >> (8 * l)) & 15);
+    }
+    if (fed_client_chance(c, c->fed->plan.bad_report_rate)) {
+        if (fl_rng_below(&c->rng, 2) == 0) {
+            msg.loss = NAN;
+        } else {
+            msg.divergence[fl_rng_below(&c->rng, FED_UNITS)] = -INFINITY;
+        }
+    }
+    fed_client_send(c, &msg);
+}
+
+void fed_client_push(struct fed_client *c, const uint8_t *units)
+{
+    struct fed_msg msg = {.type = FED_PUSH, .round = c->held.round, .attempt = c->held.attempt};
+
+    msg.theta = c->held.value;
+    (void)memcpy(msg.units, units, FED_UNITS);
+    msg.bad = fed_client_chance(c, c->fed->plan.bad_upload_rate);
+    fed_client_send(c, &msg);
+}
+
+/* ACCEPTED of what is held: solver state becomes durable, once for each update. */
+void fed_client_commit(struct fed_client *c, uint64_t round, uint32_t attempt)
+{
+    if (round < c->committed_round ||
+        (round == c->committed_round && attempt <= c->committed_attempt)) {
+        fed_fail(c->fed, "%s commits %" PRIu64 ".%" PRIu32 " after %" PRIu64 ".%" PRIu32, c->name,
+                 round, attempt, c->committed_round, c->committed_attempt);
+    }
+    c->committed_round = round;
+    c->committed_attempt = attempt;
+    c->n_committed++;
+}
+
+uint64_t fed_client_train_ms(struct fed_client *c)
+{
+    return 1 + fl_rng_below(&c->rng, c->fed->calm ? 200 : c->fed->plan.train_ms_max);
+}
+
+static bool is_held(const struct fed_client *c, const struct fed_msg *msg)
+{
+    return c->has_held && c->durable && c->held.round == msg->round &&
+           c->held.attempt == msg->attempt;
+}
+
+/* The result is there: report it, and upload when the task said what. */
+static void deliver(struct fed_client *c)
+{
+    fed_client_report(c, c->held.round, c->held.attempt);
+    if (c->has_task && c->task.has_units &&
+        (c->task.units[0] | c->task.units[1] | c->task.units[2]) != 0)
+    {
+        fed_client_push(c, c->task.units);
+    }
+}
+
+static void take_task(struct fed_client *c, struct fl_sim *sim, const struct fed_msg *msg)
+{
+    c->task = *msg;
+    c->has_task = true;
+    if (is_held(c, msg)) {
+        deliver(c);
+        return;
+    }
+    c->has_held = false;
+    c->durable = false;
+    c->training = ++c->generation;
+    fl_sim_timer(sim, FED_CLIENT0 + c->index, fl_sim_now(sim) + fed_client_train_ms(c),
+                 c->training);
+}
+
+static void trained(struct fed_client *c, struct fl_sim *sim)
+{
+    struct fed_msg failed = {
+        .type = FED_FAILED, .round = c->task.round, .attempt = c->task.attempt};
+
+    c->training = 0;
+    if (fed_client_chance(c, c->fed->plan.failed_training_rate)) {
+        c->has_task = false;
+        fed_client_send(c, &failed);
+        return;
+    }
+    c->held = (struct fed_upload){
+        .round = c->task.round,
+        .attempt = c->task.attempt,
+        .client = c->index,
+        .value = fed_update(c->name, c->task.round, c->task.attempt, c->task.theta),
+    };
+    c->has_held = true;
+    fl_sim_write(sim, FED_CLIENT0 + c->index, c->generation, &c->held, sizeof(c->held));
+}
+
+static void forget(struct fed_client *c, const struct fed_msg *msg, bool commit)
+{
+    if (is_held(c, msg)) {
+        if (commit) {
+            fed_client_commit(c, msg->round, msg->attempt);
+        }
+        c->has_held = false;
+        c->durable = false;
+    }
+    if (c->has_task && c->task.round == msg->round && c->task.attempt == msg->attempt) {
+        c->has_task = false;
+        c->training = 0;
+    }
+}
+
+static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t from,
+                       const void *data, size_t len)
+{
+    struct fed_client *c = self(ctx, node);
+    struct fed_msg msg;
+
+    (void)from;
+    ck_assert_uint_eq(len, sizeof(msg));
+    (void)memcpy(&msg, data, sizeof(msg));
+    if (msg.conn != c->conn) {
+        return; /* of a connection before this one */
+    }
+    switch (msg.type) {
+    case FED_TASK:
+        take_task(c, sim, &msg);
+        break;
+    case FED_PLAN:
+        if (is_held(c, &msg)) {
+            fed_client_push(c, msg.units);
+        }
+        break;
+    case FED_ACCEPTED:
+        forget(c, &msg, true);
+        break;
+    case FED_REJECTED:
+    case FED_DISMISSED:
+        forget(c, &msg, false);
+        break;
+    case FED_EVALUATE:
+        c->task.round = msg.round;
+        fl_sim_timer(sim, node, fl_sim_now(sim) + 10, TAG_EVALUATED | msg.round);
+        break;
+    case FED_DRAIN:
+        c->drained = true;
+        break;
+    case FED_HEARTBEAT:
+    case FED_BYE:
+    case FED_WELCOME:
+    case FED_HELLO:
+    case FED_REPORT:
+    case FED_FAILED:
+    case FED_PUSH:
+    case FED_EVALUATION:
+        break;
+    }
+}
+
+static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
+{
+    struct fed_client *c = self(ctx, node);
+    struct fed_msg msg = {.type = FED_EVALUATION, .round = tag & ~TAG_EVALUATED};
+
+    if ((tag & TAG_EVALUATED) != 0) {
+        fed_client_send(c, &msg);
+    } else if (tag == c->training) {
+        trained(c, sim);
+    }
+}
+
+static void on_disk(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
+{
+    struct fed_client *c = self(ctx, node);
+
+    (void)sim;
+    if (c->has_held && tag == c->generation) {
+        c->durable = true;
+        deliver(c);
+    }
+}
+
+static void on_link(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t peer, bool up)
+{
+    (void)sim;
+    (void)peer;
+    if (up) {
+        fed_client_hello(self(ctx, node));
+    }
+}
+
+/* The newest result that was written, unless it was committed since. */
+void fed_client_load(struct fed_client *c, const struct fl_sim *sim)
+{
+    uint32_t node = FED_CLIENT0 + c->index;
+    size_t n = fl_sim_disk_count(sim, node);
+    size_t len = 0;
+
+    c->has_held = false;
+    c->durable = false;
+    if (n == 0) {
+        return;
+    }
+    (void)memcpy(&c->held, fl_sim_disk_record(sim, node, n - 1, &len), sizeof(c->held));
+    c->has_held = c->held.round != c->committed_round || c->held.attempt != c->committed_attempt;
+    c->durable = c->has_held;
+}
+
+static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
+{
+    struct fed_client *c = self(ctx, node);
+
+    c->has_task = false;
+    c->training = 0;
+    fed_client_load(c, sim);
+}
+
+static void on_crash(void *ctx, struct fl_sim *sim, uint32_t node)
+{
+    struct fed_client *c = self(ctx, node);
+
+    (void)sim;
+    c->generation++;
+    fed_log(c->fed, "%s dies", c->name);
+    fed_died(c->fed, node);
+}
+
+const struct fl_sim_node_cbs fed_client_cbs = {
+    .on_start = on_start,
+    .on_timer = on_timer,
+    .on_disk = on_disk,
+    .on_message = on_message,
+    .on_link = on_link,
+    .on_crash = on_crash,
+};

@@ -1,0 +1,523 @@
+/* The server's glue in a simulated federation: effects to messages, disk and timers. */
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/fed.h"
+
+/* Tags of timers: what is due; the rest is the number of the work. */
+#define TAG_DEADLINE  (UINT64_C(1) << 60)
+#define TAG_AGGREGATE (UINT64_C(2) << 60)
+#define TAG_EVALUATE  (UINT64_C(3) << 60)
+#define TAG_SPOOL     (UINT64_C(4) << 60)
+#define TAG_FAILED    (UINT64_C(5) << 60)
+#define TAG_COMMIT    (UINT64_C(6) << 60)
+#define TAG_NOTHING   (UINT64_C(7) << 60)
+#define TAG_KIND      (UINT64_C(15) << 60)
+
+/* How long the server adds up and evaluates. */
+#define FED_WORK_MS 20
+
+static void take_effect(struct fed *fed, const struct fl_effect *e);
+
+static void step(struct fed *fed, struct fl_event *ev)
+{
+    struct fed_server *s = &fed->server;
+    struct fl_effects effects;
+    uint64_t due;
+    size_t i;
+
+    ev->now_ms = fl_sim_now(fed->sim);
+    ev->wall_ms = ev->now_ms;
+    coord_check_event(&fed->check, ev);
+    ck_assert_int_eq(fl_coord_step(s->coord, ev, &effects), FL_OK);
+    coord_check_effects(&fed->check, s->coord, ev, &effects);
+    if (fed->check.broken[0] != '\0') {
+        fed_fail(fed, "%s", fed->check.broken);
+    }
+    for (i = 0; i < effects.n; i++) {
+        take_effect(fed, &effects.list[i]);
+    }
+    due = fl_coord_deadline(s->coord);
+    if (due != UINT64_MAX) {
+        fl_sim_timer(fed->sim, FED_SERVER, due, TAG_DEADLINE);
+    }
+}
+
+static uint32_t index_of(const struct fed *fed, uint32_t number)
+{
+    const struct fl_client_rec *rec = fl_coord_client(fed->server.coord, number);
+    unsigned i;
+
+    for (i = 0; i < fed->plan.n_clients; i++) {
+        if (rec != NULL && strcmp(rec->name, fed->clients[i].name) == 0) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+static void answer(struct fed *fed, uint32_t client, struct fed_msg *msg)
+{
+    msg->conn = fed->server.conn[client];
+    fed_send(fed, FED_SERVER, FED_CLIENT0 + client, msg);
+}
+
+static void tell(struct fed *fed, const struct fl_effect *e, enum fed_msg_type type,
+                 const char *what)
+{
+    struct fed_msg msg = {.type = type, .round = e->round, .attempt = e->attempt};
+    uint32_t i = index_of(fed, e->client);
+
+    fed_log(fed, "%s to %s %" PRIu64 ".%" PRIu32, what, i < FED_MAX ? fed->clients[i].name : "all",
+            e->round, e->attempt);
+    msg.theta = type == FED_EVALUATE ? fed->server.new_theta : fed->server.theta;
+    msg.wait_ms = e->deadline_ms;
+    msg.has_units = e->units != NULL;
+    if (msg.has_units) {
+        (void)memcpy(msg.units, e->units, FED_UNITS);
+    }
+    if (i < FED_MAX) {
+        answer(fed, i, &msg);
+        return;
+    }
+    for (i = 0; i < fed->plan.n_clients; i++) {
+        answer(fed, i, &msg);
+    }
+}
+
+/* A write that fails is reported a moment later, as a real one would be. */
+static void write_record(struct fed *fed, const struct fl_effect *e)
+{
+    if (fed_chance(fed, fed->plan.failed_disk_rate)) {
+        fed_log(fed, "write %" PRIu64 " fails", e->seq);
+        fl_sim_timer(fed->sim, FED_SERVER, fl_sim_now(fed->sim) + fed->plan.disk_ms + 1,
+                     TAG_FAILED | e->seq);
+        return;
+    }
+    fed_store_write(fed, e, e->type == FL_EFF_COMMIT ? TAG_COMMIT | e->seq : e->seq,
+                    fed->server.new_theta);
+}
+
+static const struct fed_upload *find_upload(const struct fed_server *s, uint32_t client,
+                                            uint64_t round, uint32_t attempt)
+{
+    const struct fed_upload *u = &s->uploads[client];
+
+    return u->round == round && u->attempt == attempt ? u : NULL;
+}
+
+/* The next theta of exactly these parts; each must be on disk and made of this theta. */
+static void aggregate(struct fed *fed, const struct fl_effect *e)
+{
+    struct fed_server *s = &fed->server;
+    uint64_t theta = s->theta;
+    size_t i;
+
+    for (i = 0; i < e->n_parts; i++) {
+        uint32_t client = index_of(fed, e->parts[i].client);
+        const char *name = fed->clients[client].name;
+        const struct fed_upload *u = find_upload(s, client, e->round, e->attempt);
+
+        if (u == NULL) {
+            fed_fail(fed, "%s is aggregated without an upload", name);
+            return;
+        }
+        if (u->value != fed_update(name, e->round, e->attempt, s->theta)) {
+            fed_fail(fed, "the update of %s is of another model", name);
+        }
+        if (memcmp(u->units, e->parts[i].units, FED_UNITS) != 0) {
+            fed_fail(fed, "%s sent other units than it was asked for", name);
+        }
+        theta = fed_mix(theta, name, u->value, u->units);
+    }
+    s->new_theta = theta;
+    fl_sim_timer(fed->sim, FED_SERVER, fl_sim_now(fed->sim) + FED_WORK_MS, TAG_AGGREGATE | e->seq);
+}
+
+static void take_effect(struct fed *fed, const struct fl_effect *e)
+{
+    struct fed_server *s = &fed->server;
+
+    switch (e->type) {
+    case FL_EFF_TASK:
+        tell(fed, e, FED_TASK, "TASK");
+        break;
+    case FL_EFF_PLAN:
+        tell(fed, e, FED_PLAN, "PLAN");
+        break;
+    case FL_EFF_ACCEPTED:
+        tell(fed, e, FED_ACCEPTED, "ACCEPTED");
+        break;
+    case FL_EFF_REJECTED:
+        tell(fed, e, FED_REJECTED, "REJECTED");
+        break;
+    case FL_EFF_DISMISSED:
+        tell(fed, e, FED_DISMISSED, "DISMISSED");
+        break;
+    case FL_EFF_EVALUATE_CLIENT:
+        tell(fed, e, FED_EVALUATE, "EVALUATE");
+        break;
+    case FL_EFF_DRAIN_CLIENTS:
+        tell(fed, e, FED_DRAIN, "DRAIN");
+        break;
+    case FL_EFF_CLIENT_ID:
+        s->number[s->joining - 1] = e->client;
+        break;
+    case FL_EFF_PERSIST_CLIENT:
+    case FL_EFF_PERSIST_SELECTION:
+    case FL_EFF_PERSIST_PLAN:
+    case FL_EFF_PERSIST_UPDATE:
+    case FL_EFF_COMMIT:
+        write_record(fed, e);
+        break;
+    case FL_EFF_AGGREGATE:
+        aggregate(fed, e);
+        break;
+    case FL_EFF_EVALUATE:
+        fl_sim_timer(fed->sim, FED_SERVER, fl_sim_now(fed->sim) + FED_WORK_MS,
+                     TAG_EVALUATE | e->seq);
+        break;
+    case FL_EFF_ROUND_OPEN:
+        break;
+    case FL_EFF_ROUND_CLOSED:
+        fed_store_drop(fed, TAG_NOTHING, e->round, e->attempt);
+        break;
+    case FL_EFF_TRACE:
+        fed_log(fed, "- %s", e->text);
+        break;
+    case FL_EFF_FINISHED:
+        fed->finished = true;
+        break;
+    }
+}
+
+static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
+{
+    struct fed *fed = ctx;
+    struct fed_server *s = &fed->server;
+    struct fed_store store;
+    struct fl_coord_resume resume;
+    struct fl_event ev = {.type = FL_EV_START};
+    struct fl_err err = {0};
+    size_t i;
+
+    (void)node;
+    fed_store_read(sim, fed, &store);
+    resume = fed_store_resume(&store);
+    fed_log(fed, "server starts with round %" PRIu64 " committed, %zu parts open", store.committed,
+            store.n_parts);
+    coord_check_resume(&fed->check, &resume);
+    s->theta = s->new_theta = store.theta;
+    (void)memset(s->number, 0xff, sizeof(s->number));
+    (void)memset(s->uploads, 0, sizeof(s->uploads));
+    s->n_coming = 0;
+    for (i = 0; i < store.n_uploads; i++) {
+        s->uploads[store.uploads[i].client] = store.uploads[i];
+    }
+    if (fl_coord_create(&s->conf, &resume, &s->coord, &err) != FL_OK) {
+        ck_abort_msg("seed %" PRIu64 ": %s", fed->plan.seed, err.msg);
+    }
+    step(fed, &ev);
+}
+
+static void on_crash(void *ctx, struct fl_sim *sim, uint32_t node)
+{
+    struct fed *fed = ctx;
+
+    (void)sim;
+    fed_log(fed, "server dies");
+    fl_coord_free(fed->server.coord);
+    fed->server.coord = NULL;
+    fed_died(fed, node);
+}
+
+static void aggregated(struct fed *fed, uint64_t seq)
+{
+    double distance[FED_MAX];
+    struct fl_event ev = {.type = FL_EV_AGGREGATED};
+    uint32_t number;
+    size_t i;
+
+    if (fed_chance(fed, fed->plan.failed_aggregate_rate)) {
+        ev.type = FL_EV_WORK_FAILED;
+        ev.u.failed_work.seq = seq;
+        ev.u.failed_work.code = FL_EFORMAT;
+        ev.u.failed_work.reason = "a file went bad";
+        ev.u.failed_work.client = UINT32_MAX;
+        for (i = 0; i < fed->plan.n_clients; i++) { /* Sometimes one client's, sometimes our own. */
+            number = fed->server.number[i];
+            if (number != UINT32_MAX && fl_coord_part(fed->server.coord, number) != NULL &&
+                fl_coord_part(fed->server.coord, number)->state == FL_PART_ACCEPTED &&
+                fed_chance(fed, 0.5))
+            {
+                ev.u.failed_work.client = number;
+                break;
+            }
+        }
+        step(fed, &ev);
+        return;
+    }
+    for (i = 0; i < FED_MAX; i++) {
+        distance[i] = 1.0 + (double)((fed->server.new_theta >> (i % 32)) & 7);
+    }
+    ev.u.aggregated.seq = seq;
+    ev.u.aggregated.distance = distance;
+    step(fed, &ev);
+}
+
+static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
+{
+    struct fed *fed = ctx;
+    struct fl_event ev = {.type = FL_EV_TICK};
+    uint64_t seq = tag & ~TAG_KIND;
+
+    (void)node;
+    switch (tag & TAG_KIND) {
+    case TAG_DEADLINE: /* One timer a step; most of them are out of date. */
+        if (fl_coord_deadline(fed->server.coord) <= fl_sim_now(sim)) {
+            step(fed, &ev);
+        }
+        break;
+    case TAG_AGGREGATE:
+        aggregated(fed, seq);
+        break;
+    case TAG_EVALUATE:
+        ev.type = FL_EV_EVALUATED;
+        ev.u.evaluated.seq = seq;
+        ev.u.evaluated.accuracy = 0.5;
+        ev.u.evaluated.loss = 1.0;
+        step(fed, &ev);
+        break;
+    case TAG_FAILED:
+        ev.type = FL_EV_WORK_FAILED;
+        ev.u.failed_work.seq = seq;
+        ev.u.failed_work.code = FL_ENOSPC;
+        ev.u.failed_work.reason = "no space left";
+        ev.u.failed_work.client = UINT32_MAX;
+        step(fed, &ev);
+        break;
+    default:
+        break;
+    }
+}
+
+static void on_disk(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
+{
+    struct fed *fed = ctx;
+    struct fed_server *s = &fed->server;
+    struct fl_event ev = {.type = FL_EV_PERSISTED};
+
+    (void)sim;
+    (void)node;
+    if ((tag & TAG_KIND) == TAG_SPOOL) {
+        const struct fed_upload *u = &s->coming[tag & ~TAG_KIND];
+
+        if (s->number[u->client] == UINT32_MAX) {
+            return; /* The stream went with the connection; the file stays for later. */
+        }
+        s->uploads[u->client] = *u;
+        ev.type = FL_EV_UPLOAD_STORED;
+        ev.u.upload.client = s->number[u->client];
+        ev.u.upload.round = u->round;
+        ev.u.upload.attempt = u->attempt;
+        ev.u.upload.bytes = 4u * (u->units[0] + u->units[1] + u->units[2]);
+        step(fed, &ev);
+        return;
+    }
+    if (tag == TAG_NOTHING) {
+        return;
+    }
+    if ((tag & TAG_KIND) == TAG_COMMIT) {
+        ev.type = FL_EV_COMMITTED;
+        s->theta = s->new_theta;
+    }
+    ev.u.seq = tag & ~TAG_KIND;
+    step(fed, &ev);
+}
+
+static void pushed(struct fed *fed, uint32_t client, const struct fed_msg *msg)
+{
+    struct fed_server *s = &fed->server;
+    struct fl_event ev = {.type = FL_EV_UPLOAD_INVALID};
+    const uint8_t *units = NULL;
+    uint32_t number = s->number[client];
+    struct fed_upload *u;
+    int rv = fl_coord_may_push(s->coord, number, msg->round, msg->attempt, &units, NULL);
+
+    if (rv == FL_EEXIST) { /* As the real one: the reply says that it is accepted. */
+        struct fed_msg reply = {.type = FED_ACCEPTED, .round = msg->round, .attempt = msg->attempt};
+
+        answer(fed, client, &reply);
+        return;
+    }
+    if (rv != FL_OK || memcmp(units, msg->units, FED_UNITS) != 0) {
+        fed_log(fed, "push of %s refused", fed->clients[client].name);
+        return;
+    }
+    if (msg->bad) {
+        ev.u.upload.client = number;
+        ev.u.upload.round = msg->round;
+        ev.u.upload.attempt = msg->attempt;
+        ev.u.upload.reason = "not a finite number";
+        step(fed, &ev);
+        return;
+    }
+    ck_assert_uint_lt(s->n_coming, sizeof(s->coming) / sizeof(s->coming[0]));
+    u = &s->coming[s->n_coming];
+    *u = (struct fed_upload){msg->round, msg->attempt, client, msg->theta, {0}};
+    (void)memcpy(u->units, msg->units, FED_UNITS);
+    fed_store_spool(fed, TAG_SPOOL | s->n_coming++, u);
+}
+
+static void lost(struct fed *fed, uint32_t client)
+{
+    struct fl_event ev = {.type = FL_EV_CLIENT_LOST};
+
+    if (fed->server.number[client] != UINT32_MAX) {
+        ev.u.client = fed->server.number[client];
+        fed->server.number[client] = UINT32_MAX;
+        step(fed, &ev);
+    }
+}
+
+static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t from,
+                       const void *data, size_t len)
+{
+    struct fed *fed = ctx;
+    uint32_t client = from - FED_CLIENT0;
+    struct fl_event ev = {.type = FL_EV_CLIENT_JOINED};
+    struct fed_msg msg;
+
+    (void)sim;
+    (void)node;
+    ck_assert_uint_eq(len, sizeof(msg));
+    (void)memcpy(&msg, data, sizeof(msg));
+    if (msg.type == FED_HELLO) {
+        struct fed_msg welcome = {.type = FED_WELCOME};
+
+        fed->server.conn[client] = msg.conn;
+        answer(fed, client, &welcome);
+        ev.u.joined.name = fed->clients[client].name;
+        ev.u.joined.agent = "sim";
+        ev.u.joined.samples = msg.samples;
+        ev.u.joined.evaluation_samples = 10;
+        fed->server.joining = client + 1;
+        step(fed, &ev);
+        return;
+    }
+    if (fed->server.number[client] == UINT32_MAX || fed->server.conn[client] != msg.conn) {
+        return; /* Nothing counts before Hello, or of a connection before. */
+    }
+    if (msg.type == FED_BYE) {
+        lost(fed, client);
+        return;
+    }
+    if (msg.type == FED_HEARTBEAT) {
+        answer(fed, client, &msg);
+        return;
+    }
+    if (msg.type == FED_PUSH) {
+        pushed(fed, client, &msg);
+        return;
+    }
+    if (msg.type == FED_REPORT) {
+        ev.type = FL_EV_REPORT;
+        ev.u.report.client = fed->server.number[client];
+        ev.u.report.round = msg.round;
+        ev.u.report.attempt = msg.attempt;
+        ev.u.report.samples = msg.samples;
+        ev.u.report.train_loss = msg.loss;
+        ev.u.report.divergence = msg.divergence;
+        ev.u.report.n_divergence = FED_UNITS;
+    } else if (msg.type == FED_FAILED) {
+        ev.type = FL_EV_CLIENT_FAILED;
+        ev.u.failed.client = fed->server.number[client];
+        ev.u.failed.round = msg.round;
+        ev.u.failed.attempt = msg.attempt;
+        ev.u.failed.reason = "no power";
+    } else {
+        ev.type = FL_EV_EVAL_REPORT;
+        ev.u.eval.client = fed->server.number[client];
+        ev.u.eval.round = msg.round;
+        ev.u.eval.samples = 10;
+        ev.u.eval.correct = 5;
+        ev.u.eval.loss_sum = 10;
+    }
+    step(fed, &ev);
+}
+
+static void on_link(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t peer, bool up)
+{
+    (void)sim;
+    (void)node;
+    if (!up) {
+        lost(ctx, peer - FED_CLIENT0);
+    }
+}
+
+const struct fl_sim_node_cbs fed_server_cbs = {
+    .on_start = on_start,
+    .on_timer = on_timer,
+    .on_disk = on_disk,
+    .on_message = on_message,
+    .on_link = on_link,
+    .on_crash = on_crash,
+};
+
+static struct fl_layout *make_layout(void)
+{
+    struct fl_layout *layout = NULL;
+    size_t one = 1;
+
+    ck_assert_int_eq(fl_layout_create(&layout), FL_OK);
+    ck_assert_int_eq(fl_layout_add(layout, "a", "a.w", &one, 1, false, NULL), FL_OK);
+    ck_assert_int_eq(fl_layout_add(layout, "b", "b.w", &one, 1, false, NULL), FL_OK);
+    ck_assert_int_eq(fl_layout_add(layout, "c", "c.w", &one, 1, false, NULL), FL_OK);
+    ck_assert_int_eq(fl_layout_finish(layout, NULL), FL_OK);
+    return layout;
+}
+
+void fed_server_init(struct fed *fed)
+{
+    struct fed_server *s = &fed->server;
+    const struct fed_plan *plan = &fed->plan;
+    struct fl_err err = {0};
+
+    s->layout = make_layout();
+    ck_assert_msg(fl_strategy_create(plan->preset, &s->strategy, &err) == FL_OK, "%s", err.msg);
+    if (plan->upload != NULL) {
+        ck_assert_msg(fl_strategy_set(s->strategy, FL_SLOT_UPLOAD, plan->upload, &err) == FL_OK,
+                      "%s", err.msg);
+    }
+    s->conf = (struct fl_coord_conf){
+        .seed = plan->seed,
+        .rounds = plan->rounds,
+        .start_clients = plan->n_clients,
+        .min_clients = 1,
+        .min_responders = plan->min_responders,
+        .over_selection = plan->over_selection,
+        .train_ms = 1000,
+        .upload_ms = 1000,
+        .evaluate_ms = 500,
+        .lost_grace_ms = 300,
+        .retry_ms = 50,
+        .evaluate_every = plan->evaluate ? 2 : 0,
+        .evaluate_server = plan->evaluate,
+        .evaluate_clients = plan->evaluate,
+        .learning_rate = 0.1,
+        .learning_rate_decay = 1.0,
+        .backfill = plan->backfill,
+        .strategy = s->strategy,
+        .layout = s->layout,
+    };
+}
+
+void fed_server_done(struct fed *fed)
+{
+    fl_coord_free(fed->server.coord);
+    fl_strategy_free(fed->server.strategy);
+    fl_layout_free(fed->server.layout);
+}

@@ -1,0 +1,127 @@
+/*
+ * For every write k of a federation: the process dies right before the write becomes
+ * durable, or right after without hearing of it. It comes back, and every round is
+ * committed once, with the very model that it would have had.
+ */
+#include <check.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/sim/fed.h"
+
+static const struct {
+    const char *preset;
+    bool real_sessions;
+    bool backfill;
+} scenarios[] = {
+    {"fedavg", false, false},      {"fedldf", false, false}, {"adafl+fedldf", false, true},
+    {"adafl+fedldf", true, false}, {"adafl", true, false},
+};
+
+#define N_SCENARIOS ((int)(sizeof(scenarios) / sizeof(scenarios[0])))
+
+static struct fed_plan plan_of(int i)
+{
+    struct fed_plan plan = fed_plan_of(3, scenarios[i].preset, 5);
+
+    plan.rounds = 4;
+    plan.real_sessions = scenarios[i].real_sessions;
+    plan.backfill = scenarios[i].backfill;
+    plan.evaluate = true;
+    plan.min_responders = 2;
+    plan.restart_ms = 50;
+    return plan;
+}
+
+/* The model at the end, and how often `node` wrote. */
+static uint64_t undisturbed(int i, uint32_t node, size_t *ret_writes)
+{
+    struct fed_plan plan = plan_of(i);
+    struct fed *fed = fed_new(&plan);
+    uint64_t theta;
+
+    fed_finish(fed);
+    theta = fed->server.theta;
+    *ret_writes = fl_sim_disk_count(fed->sim, node);
+    fed_free(fed);
+    return theta;
+}
+
+static void crash_everywhere(int i, uint32_t node)
+{
+    size_t writes = 0;
+    uint64_t theta = undisturbed(i, node, &writes);
+    size_t k;
+
+    ck_assert_uint_gt(writes, 0);
+    for (k = 0; k < 2 * writes; k++) {
+        struct fed_plan plan = plan_of(i);
+        struct fed *fed = fed_new(&plan);
+
+        fl_sim_crash_at_write(fed->sim, node, k / 2 + 1, k % 2 == 1);
+        fed_finish(fed);
+        ck_assert_uint_eq(fed->n_deaths, 1);
+        if (fed->server.theta != theta) {
+            (void)fprintf(stderr, "%.*s", (int)fed->log.len, (const char *)fed->log.data);
+            ck_abort_msg("%s: another model after a crash %s write %zu of node %" PRIu32,
+                         plan.preset, k % 2 == 1 ? "after" : "before", k / 2 + 1, node);
+        }
+        fed_free(fed);
+    }
+}
+
+START_TEST(the_server_may_die_at_any_write)
+{
+    crash_everywhere(_i, FED_SERVER);
+}
+END_TEST
+
+START_TEST(a_client_may_die_at_any_write)
+{
+    crash_everywhere(_i, FED_CLIENT0 + 1);
+}
+END_TEST
+
+/* The server dies at write k of every life: it must still get further each time. */
+START_TEST(a_server_that_dies_again_and_again_gets_on)
+{
+    struct fed_plan plan = plan_of(_i);
+    struct fed *fed;
+
+    plan.rounds = 2;
+    fed = fed_new(&plan);
+    fl_sim_crash_at_write(fed->sim, FED_SERVER, 2, true);
+    while (!fed->finished && fed_broken(fed) == NULL && fl_sim_now(fed->sim) < 200000 &&
+           fl_sim_step(fed->sim))
+    {
+        if (!fl_sim_alive(fed->sim, FED_SERVER)) { /* the curse of the next life */
+            fl_sim_crash_at_write(fed->sim, FED_SERVER, 7, true);
+        }
+    }
+    ck_assert_msg(fed_broken(fed) == NULL, "%s", fed_broken(fed));
+    ck_assert(fed->finished);
+    ck_assert_uint_gt(fed->n_deaths, 2);
+    ck_assert_uint_eq(fed->check.n_committed, 2);
+    fed_free(fed);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("fed_crash");
+    TCase *tc = tcase_create("crash");
+    SRunner *sr;
+    int failed;
+
+    tcase_set_timeout(tc, 300);
+    tcase_add_loop_test(tc, the_server_may_die_at_any_write, 0, N_SCENARIOS);
+    tcase_add_loop_test(tc, a_client_may_die_at_any_write, 0, N_SCENARIOS);
+    tcase_add_loop_test(tc, a_server_that_dies_again_and_again_gets_on, 0, N_SCENARIOS);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
