@@ -66,7 +66,7 @@ static void carry_out(struct fl_cli *cli, const struct fl_session_effect *e)
         fl_work_train(cli, e->key);
         break;
     case FL_CEFF_CANCEL_TRAIN:
-        atomic_store(&cli->cancel, true);
+        fl_work_cancel(cli);
         break;
     case FL_CEFF_REPORT:
         if (holds(cli, e->key)) {

@@ -10,8 +10,6 @@
  * Threading: everything belongs to the loop but what work.c hands to the lane.
  */
 
-#include <stdatomic.h>
-
 #include "client/cli/conf.h"
 #include "client/cli/result.h"
 #include "client/core/session.h"
@@ -24,6 +22,7 @@
 struct fl_trainer;
 struct fl_fetch;
 struct fl_push;
+struct fl_work_job;
 
 struct fl_cli {
     const struct fl_client_conf *conf;
@@ -56,15 +55,14 @@ struct fl_cli {
     struct fl_dataset *train, *test;
     struct fl_trainer *trainer;
     uint64_t samples, evaluation_samples;
-    atomic_bool cancel;
-    bool training;
+    struct fl_work_job *training; /* the newest, NULL: none */
 
     /* The newest task and what belongs to it. */
     struct fl_round_key task;
     double learning_rate;
     uint64_t seed;
     uint64_t deadline_ms;
-    float *model; /* [floats of the layout], filled by fetch.c */
+    float *model; /* [floats of the layout], filled by fetch.c, taken by training; or NULL */
     struct fl_result result;
     bool has_result;
 
@@ -114,6 +112,7 @@ void fl_work_close(struct fl_cli *cli);
 /* Prepare the trainer for what Welcome describes. */
 FL_MUST_CHECK int fl_work_prepare(struct fl_cli *cli, struct fl_err *err);
 void fl_work_train(struct fl_cli *cli, struct fl_round_key key);
+void fl_work_cancel(struct fl_cli *cli);
 /* Takes `model`. */
 void fl_work_evaluate(struct fl_cli *cli, uint64_t round, float *model);
 

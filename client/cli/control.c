@@ -181,9 +181,9 @@ static bool on_welcome(struct fl_cli *cli, struct fl_wire_command *command)
     cli->chunk_bytes =
         w->limits.chunk_bytes < FL_WIRE_CHUNK ? w->limits.chunk_bytes : FL_WIRE_CHUNK;
     if (!cli->described || !same_description(&cli->welcome, w)) {
-        if (cli->training) {
+        if (cli->training != NULL) {
             /* Another model while the lane still works on the old one: come again. */
-            atomic_store(&cli->cancel, true);
+            fl_work_cancel(cli);
             fl_grpc_channel_close(cli->channel);
             return false;
         }

@@ -159,9 +159,13 @@ void fl_fetch_begin(struct fl_cli *cli, struct fl_round_key key)
         }
         cli->fetch = f;
     }
+    if (cli->model == NULL) { /* Training has taken the last one. */
+        cli->model = malloc((size_t)f->total + 1);
+        f->have = 0;
+    }
     f->key = key;
     f->block = (uint8_t *)cli->model;
-    rv = begin(f, "model");
+    rv = f->block != NULL ? begin(f, "model") : FL_ENOMEM;
     if (rv != FL_OK) {
         fl_cli_step_failed(cli, FL_CEV_FETCH_FAILED, key, fl_strerror(rv), false);
     }

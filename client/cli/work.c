@@ -1,5 +1,6 @@
 /* Data, the trainer, and what runs on the training lane. */
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,13 +10,14 @@
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
 
-struct job {
+struct fl_work_job {
     struct fl_cli *cli;
     struct fl_round_key key;
     struct fl_train_task task;
     struct fl_train_result result;
     struct fl_result kept;
-    float *model; /* evaluation */
+    float *model;       /* owned: a fetch that comes meanwhile has its own */
+    atomic_bool cancel; /* of this job: the next one may be queued already */
     uint64_t samples, correct;
     double loss_sum;
     uint64_t reported_ms;
@@ -103,7 +105,7 @@ int fl_work_open(struct fl_cli *cli, int *ret_exit, struct fl_err *err)
 
 void fl_work_close(struct fl_cli *cli)
 {
-    atomic_store(&cli->cancel, true);
+    fl_work_cancel(cli);
     fl_lane_free(cli->lane);
     cli->lane = NULL;
 }
@@ -190,10 +192,6 @@ int fl_work_prepare(struct fl_cli *cli, struct fl_err *err)
     if (rv == FL_OK) {
         rv = fl_trainer_prepare(cli->trainer, &model, err);
     }
-    if (rv == FL_OK) {
-        cli->model = malloc(fl_layout_count(w->layout) * sizeof(float) + 1);
-        rv = cli->model != NULL ? FL_OK : FL_ENOMEM;
-    }
     if (rv == FL_OK && cli->has_result &&
         memcmp(cli->result.digest, fl_layout_digest(w->layout), FL_DIGEST_SIZE) != 0)
     {
@@ -210,7 +208,7 @@ int fl_work_prepare(struct fl_cli *cli, struct fl_err *err)
 
 static void progress(void *ctx, uint64_t done, uint64_t total)
 {
-    struct job *job = ctx;
+    struct fl_work_job *job = ctx;
     uint64_t now = fl_clock_ms();
 
     if (now >= job->reported_ms + 10000) {
@@ -223,7 +221,7 @@ static void progress(void *ctx, uint64_t done, uint64_t total)
 
 static void train_work(void *arg)
 {
-    struct job *job = arg;
+    struct fl_work_job *job = arg;
     struct fl_cli *cli = job->cli;
     const struct fl_layout *layout = cli->welcome.layout;
     struct fl_result *kept = &job->kept;
@@ -257,10 +255,12 @@ static void train_work(void *arg)
 
 static void train_done(void *arg)
 {
-    struct job *job = arg;
+    struct fl_work_job *job = arg;
     struct fl_cli *cli = job->cli;
 
-    cli->training = false;
+    if (cli->training == job) {
+        cli->training = NULL;
+    }
     if (cli->stopping) {
         fl_result_done(&job->kept);
     } else if (job->code == FL_OK) {
@@ -281,41 +281,51 @@ static void train_done(void *arg)
                            job->code != FL_ECANCELED);
     }
     fl_train_result_done(&job->result);
+    free(job->model);
     free(job);
 }
 
 void fl_work_train(struct fl_cli *cli, struct fl_round_key key)
 {
-    struct job *job = calloc(1, sizeof(*job));
+    struct fl_work_job *job = calloc(1, sizeof(*job));
 
-    if (job != NULL) {
+    if (job != NULL && cli->model != NULL) {
         job->cli = cli;
         job->key = key;
+        job->model = cli->model;
+        cli->model = NULL;
         job->reported_ms = fl_clock_ms();
         job->task = (struct fl_train_task){.round = key.round,
                                            .attempt = key.attempt,
-                                           .model = cli->model,
+                                           .model = job->model,
                                            .learning_rate = cli->learning_rate,
                                            .seed = cli->seed,
                                            .deadline_ms = cli->deadline_ms,
-                                           .cancel = &cli->cancel,
+                                           .cancel = &job->cancel,
                                            .progress = progress,
                                            .ctx = job};
-        atomic_store(&cli->cancel, false);
         if (fl_lane_submit(cli->lane, train_work, cli->loop, train_done, job) == FL_OK) {
-            cli->training = true;
+            cli->training = job;
             return;
         }
-        free(job);
+        free(job->model);
     }
+    free(job);
     fl_cli_step_failed(cli, FL_CEV_TRAIN_FAILED, key, "out of memory", true);
+}
+
+void fl_work_cancel(struct fl_cli *cli)
+{
+    if (cli->training != NULL) {
+        atomic_store(&cli->training->cancel, true);
+    }
 }
 
 /* --- evaluation --- */
 
 static void evaluate_work(void *arg)
 {
-    struct job *job = arg;
+    struct fl_work_job *job = arg;
 
     job->code = fl_trainer_evaluate(job->cli->trainer, job->model, &job->samples, &job->correct,
                                     &job->loss_sum, &job->err);
@@ -323,7 +333,7 @@ static void evaluate_work(void *arg)
 
 static void evaluate_done(void *arg)
 {
-    struct job *job = arg;
+    struct fl_work_job *job = arg;
     struct fl_cli *cli = job->cli;
 
     if (!cli->stopping) {
@@ -341,7 +351,7 @@ static void evaluate_done(void *arg)
 
 void fl_work_evaluate(struct fl_cli *cli, uint64_t round, float *model)
 {
-    struct job *job = calloc(1, sizeof(*job));
+    struct fl_work_job *job = calloc(1, sizeof(*job));
 
     if (job != NULL) {
         job->cli = cli;
