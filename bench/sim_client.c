@@ -13,6 +13,7 @@ struct client {
     struct fl_call *attend, *push;
     struct fl_wire_session token;
     struct fl_layout *layout;
+    size_t chunk; /* as the server asks */
     uint64_t round;
     uint32_t attempt;
     uint64_t offset; /* of the push */
@@ -51,7 +52,7 @@ static void push_chunks(struct client *c)
 
     while (c->push != NULL && c->offset < total) {
         uint8_t head[FL_WIRE_CHUNK_HEAD];
-        size_t n = total - c->offset < FL_WIRE_CHUNK ? (size_t)(total - c->offset) : FL_WIRE_CHUNK;
+        size_t n = total - c->offset < c->chunk ? (size_t)(total - c->offset) : c->chunk;
         struct fl_piece pieces[2];
 
         pieces[0] = (struct fl_piece){head, fl_wire_push_chunk_head(c->offset, n, head), NULL};
@@ -229,6 +230,7 @@ static bool on_command(struct fl_call *call, void *ctx, const uint8_t *data, siz
     if (command.type == FL_WIRE_WELCOME) {
         c->token = command.u.welcome.session;
         c->layout = command.u.welcome.layout;
+        c->chunk = command.u.welcome.limits.chunk_bytes;
         command.u.welcome.layout = NULL;
     } else if (command.type == FL_WIRE_TASK) {
         on_task(c, &command.u.task);

@@ -59,7 +59,7 @@ static void describe(const struct fl_server_conf *conf, struct fl_wire_welcome *
     w->n_input = conf->net.n_input;
     w->layers = layers;
     w->n_layers = conf->net.n_layers;
-    w->limits = (struct fl_wire_limits){.chunk_bytes = FL_WIRE_CHUNK,
+    w->limits = (struct fl_wire_limits){.chunk_bytes = conf->chunk_bytes,
                                         .message_bytes = (uint32_t)conf->rpc.message_bytes,
                                         .streams = conf->rpc.streams,
                                         .idle_ms = conf->rpc.idle_ms};

@@ -6,6 +6,7 @@
 
 #include "libfl/model/safetensors.h"
 #include "libfl/net/conn.h"
+#include "libfl/wire/messages.h"
 #include "server/srv/conf_tables.h"
 
 struct section {
@@ -205,6 +206,37 @@ static int check(struct fl_server_conf *conf, struct fl_err *err)
     return check_addresses(conf, err);
 }
 
+/* A chunk so small that its frame and its message cost more than its bytes is none. */
+#define CHUNK_MIN (32u << 10)
+/* Fields around the data of a chunk, rounded up. */
+#define CHUNK_HEAD (4u << 10)
+/* More in flight than this does not make one upload faster on any link we know. */
+#define WINDOW_MAX (6u << 20)
+/* Bytes of one part in the header of a Push, and of one label of a Hello. */
+#define PART_BYTES 64
+
+/*
+ * What one upload may have in memory: its share of limits.upload_memory, at least three
+ * messages: two in the window, so that a sender is not stopped in the middle of one while
+ * the last one is being written, and the memory of the next one, taken as a whole.
+ */
+static void size_uploads(struct fl_server_conf *conf)
+{
+    uint64_t population = (uint64_t)fl_options_int(conf->round, "population");
+    uint64_t start = (uint64_t)fl_options_int(conf->round, "start_clients");
+    uint64_t share =
+        fl_options_bytes(conf->limits, "upload_memory") / (population > start ? population : start);
+    uint64_t header = fl_layout_units(conf->layout) * PART_BYTES + CHUNK_HEAD;
+    uint64_t chunk;
+
+    share = share > WINDOW_MAX ? WINDOW_MAX : share;
+    chunk = share / 3 > CHUNK_MIN + CHUNK_HEAD ? share / 3 - CHUNK_HEAD : CHUNK_MIN;
+    chunk = (chunk > FL_WIRE_CHUNK ? FL_WIRE_CHUNK : chunk) / 4096 * 4096;
+    conf->chunk_bytes = (uint32_t)chunk;
+    conf->rpc.message_bytes = chunk + CHUNK_HEAD > header ? chunk + CHUNK_HEAD : header;
+    conf->rpc.stream_window = 2 * (uint32_t)conf->rpc.message_bytes;
+}
+
 static void fill_limits(struct fl_server_conf *conf)
 {
     const struct fl_options *o = conf->limits;
@@ -212,7 +244,7 @@ static void fill_limits(struct fl_server_conf *conf)
     fl_rpc_limits_default(&conf->rpc);
     conf->rpc.streams = (uint32_t)fl_options_int(o, "streams");
     conf->rpc.header_bytes = (uint32_t)fl_options_bytes(o, "header_bytes");
-    conf->rpc.message_bytes = fl_options_bytes(o, "message_bytes");
+    size_uploads(conf);
     conf->rpc.conn_window = (uint32_t)fl_options_bytes(o, "connection_window");
     conf->rpc.handshake_ms = (uint32_t)fl_options_ms(o, "handshake");
     conf->rpc.idle_ms = (uint32_t)fl_options_ms(o, "idle");

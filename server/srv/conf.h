@@ -28,6 +28,7 @@ struct fl_server_conf {
     struct fl_net_spec net; /* n_layers 0: the model came from a file */
     const char **layers;    /* memory of net.layers when it is not a preset */
     struct fl_rpc_limits rpc;
+    uint32_t chunk_bytes; /* data of one chunk of an upload, told in Welcome */
     enum fl_durability durability;
 };
 

@@ -1,6 +1,7 @@
 /* fl-serverd: coordinates a federation described in one YAML file. */
 
 #include <getopt.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -53,6 +54,15 @@ static int reference(void)
     return rv == FL_OK && fflush(stdout) == 0 ? FL_EXIT_OK : FL_EXIT_FAILURE;
 }
 
+/*
+ * One heap for all threads: what uploads gave back serves the aggregation that follows,
+ * and an idle daemon is small. Lanes allocate per job, not per value, so nobody queues.
+ */
+static void share_heap(void)
+{
+    (void)mallopt(M_ARENA_MAX, 1);
+}
+
 static int run(const char *path, bool check_only)
 {
     struct fl_server_conf *conf = NULL;
@@ -75,6 +85,7 @@ static int run(const char *path, bool check_only)
                      fl_layout_units(conf->layout), fl_layout_count(conf->layout));
         exit_code = FL_EXIT_OK;
     } else {
+        share_heap();
         exit_code = fl_server_run(conf, &log);
     }
     fl_server_conf_free(conf);

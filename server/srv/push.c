@@ -281,10 +281,7 @@ static void take_chunk(struct fl_push *p, struct chunk *c)
 {
     struct fl_err err = {0};
 
-    if (c->chunk.len > FL_WIRE_CHUNK) {
-        (void)fl_err_set(&err, FL_EINVAL, "a chunk of %zu bytes, at most %u are allowed",
-                         c->chunk.len, FL_WIRE_CHUNK);
-    } else if (c->chunk.len > p->bytes || c->chunk.offset > p->bytes - c->chunk.len) {
+    if (c->chunk.len > p->bytes || c->chunk.offset > p->bytes - c->chunk.len) {
         (void)fl_err_set(&err, FL_EINVAL, "more bytes than the header's %llu",
                          (unsigned long long)p->bytes);
     }

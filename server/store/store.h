@@ -163,7 +163,7 @@ FL_MUST_CHECK int fl_spool_reader_open(const char *dir, uint64_t round, uint32_t
                                        const char *client, const struct fl_layout *layout,
                                        struct fl_spool_reader **ret, struct fl_err *err);
 /* All buffers of readers that are open at once, when each was told how many they are. */
-#define FL_SPOOL_READ_AHEAD ((size_t)12 << 20)
+#define FL_SPOOL_READ_AHEAD ((size_t)4 << 20)
 /* Before the first decoder: this reader is one of `n_readers`. 4 KiB to 256 KiB each. */
 void fl_spool_reader_share(struct fl_spool_reader *reader, size_t n_readers);
 const uint8_t *fl_spool_reader_units(const struct fl_spool_reader *reader);
