@@ -24,6 +24,9 @@
 #define VALIDATE_BUFFER ((size_t)65536)
 #define VALIDATE_BLOCK  (VALIDATE_BUFFER / sizeof(float))
 
+/* Files below this are written faster than reserved. */
+#define SPOOL_RESERVE_MIN ((uint64_t)4 << 20)
+
 struct fl_spool {
     int fd;
     char *path;
@@ -88,6 +91,10 @@ static int adopt(struct fl_spool *s, struct fl_err *err)
         return fail(err, "cannot empty", s->path);
     }
     rv = fl__spool_head_write(s->fd, &s->head);
+    /* One extent instead of many small ones; where it cannot be had, writing says why. */
+    if (rv == FL_OK && s->head.bytes >= SPOOL_RESERVE_MIN) {
+        (void)fallocate(s->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)(s->head.start + s->head.bytes));
+    }
     return rv == FL_OK ? FL_OK
                        : fl_err_set(err, rv, "cannot write '%s': %s", s->path, fl_strerror(rv));
 }
