@@ -8,6 +8,17 @@
 /* Requests and replies around the bulk data: some numbers and a name. */
 #define SMALL_MAX 4096
 
+/* A token of another length is nobody's, like one that was never given out. */
+static int take_session(const char *field, const ProtobufCBinaryData *value,
+                        struct fl_wire_session *ret, struct fl_err *err)
+{
+    if (value->len != FL_WIRE_SESSION) {
+        return fl_err_set(err, FL_EPERM, "%s: unknown session, it has %zu bytes and not %d", field,
+                          value->len, FL_WIRE_SESSION);
+    }
+    return fl__wire_copy_session(field, value, ret, err);
+}
+
 int fl_wire_fetch_encode(const struct fl_wire_fetch *fetch, struct fl_buf *out)
 {
     Fl__V1__FetchRequest msg;
@@ -34,7 +45,7 @@ int fl_wire_fetch_decode(const void *data, size_t len, struct fl_wire_fetch *ret
     msg = (const Fl__V1__FetchRequest *)u.msg;
     fetch.round = msg->round;
     fetch.offset = msg->offset;
-    rv = fl__wire_copy_session("FetchRequest.session", &msg->session, &fetch.session, err);
+    rv = take_session("FetchRequest.session", &msg->session, &fetch.session, err);
     if (rv == FL_OK) {
         rv = fl__wire_copy_name("FetchRequest.bundle", msg->bundle, fetch.bundle, err);
     }
@@ -180,8 +191,8 @@ static int take_header(const Fl__V1__PushHeader *msg, struct fl_wire_push_header
 
     ret->round = msg->round;
     ret->attempt = msg->attempt;
-    if ((rv = fl__wire_copy_session("PushMessage.header.session", &msg->session, &ret->session,
-                                    err)) != FL_OK ||
+    if ((rv = take_session("PushMessage.header.session", &msg->session, &ret->session, err)) !=
+            FL_OK ||
         (rv = fl__wire_check_range("PushMessage.header.round", msg->round, 1, UINT64_MAX, err)) !=
             FL_OK)
     {
@@ -282,7 +293,7 @@ int fl_wire_push_status_request_decode(const void *data, size_t len,
     msg = (const Fl__V1__PushStatusRequest *)u.msg;
     status.round = msg->round;
     status.attempt = msg->attempt;
-    rv = fl__wire_copy_session("PushStatusRequest.session", &msg->session, &status.session, err);
+    rv = take_session("PushStatusRequest.session", &msg->session, &status.session, err);
     if (rv == FL_OK) {
         rv = fl__wire_check_range("PushStatusRequest.round", msg->round, 1, UINT64_MAX, err);
     }

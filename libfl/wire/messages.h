@@ -9,8 +9,9 @@
  * numbers in commands); FL_EPROTO names the message and the field. A message
  * that is longer than its FL_WIRE_MAX_* or would take far more memory than its length
  * is FL_ELIMIT. Unknown fields are ignored; unknown enum values and an unset oneof are
- * refused. What a decode returns is bounded by FL_WIRE_MAX_* and freed by the matching
- * done(), which also takes a zeroed struct. On error `ret` is unchanged.
+ * refused. A session that cannot be one, in a request, is FL_EPERM: it is unknown. What a
+ * decode returns is bounded by FL_WIRE_MAX_* and freed by the matching done(), which also
+ * takes a zeroed struct. On error `ret` is unchanged.
  * Encoding appends to a fl_buf; inputs are borrowed; on error `out` is unchanged. Free
  * texts (reasons, labels, agent) are cut at FL_WIRE_MAX_TEXT bytes and made UTF-8; all
  * else must satisfy what decoding checks, or the peer will refuse it. NULL is "".

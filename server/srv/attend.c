@@ -163,7 +163,8 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     if (rv != FL_OK) {
         fl_log(attend->front->srv->log, FL_LOG_WARNING, "attend", "bad event from %s: %s",
                fl_call_peer(call), fl_err_text(&err, rv));
-        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, fl_err_text(&err, rv));
+        fl_front_fail(call, rv,
+                      &err); /* too large is RESOURCE_EXHAUSTED, the rest INVALID_ARGUMENT */
         return true;
     }
     on_event(attend, &event);

@@ -71,7 +71,7 @@ static int begin(struct fl_fetch *f, const uint8_t *data, size_t len, struct fl_
     int rv = fl_wire_fetch_decode(data, len, &request, err);
 
     if (rv != FL_OK) {
-        return FL_EINVAL;
+        return rv;
     }
     if (fl_front_session(f->front, &request.session) == NULL) {
         return fl_err_set(err, FL_EPERM, "unknown session: attend first, or a newer one took over");
@@ -106,15 +106,20 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     rv = begin(f, data, len, &err);
     if (rv != FL_OK) {
         f->finished = true;
-        if (rv == FL_EPERM) {
-            fl_call_finish(call, FL_GRPC_UNAUTHENTICATED, err.msg);
-        } else {
-            fl_front_fail(call, rv, &err);
-        }
+        fl_front_fail_request(call, rv, &err);
         return true;
     }
     send_chunks(f);
     return true;
+}
+
+static void on_end(struct fl_call *call, void *ctx)
+{
+    const struct fl_fetch *f = ctx;
+
+    if (!f->started) {
+        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "the request is missing");
+    }
 }
 
 static void on_writable(struct fl_call *call, void *ctx)
@@ -149,7 +154,7 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
 }
 
 static const struct fl_call_handler fetch_handler = {
-    .on_message = on_message, .on_writable = on_writable, .on_closed = on_closed};
+    .on_message = on_message, .on_end = on_end, .on_writable = on_writable, .on_closed = on_closed};
 
 void fl_fetch_start(struct fl_call *call, void *ctx)
 {

@@ -31,6 +31,16 @@ void fl_front_fail(struct fl_call *call, int code, const struct fl_err *err)
     fl_call_finish(call, fl_grpc_status_from_err(code), fl_err_text(err, code));
 }
 
+void fl_front_fail_request(struct fl_call *call, int code, const struct fl_err *err)
+{
+    fl_call_finish(call, fl_front_request_status(code), fl_err_text(err, code));
+}
+
+enum fl_grpc_status fl_front_request_status(int code)
+{
+    return code == FL_EPERM ? FL_GRPC_UNAUTHENTICATED : fl_grpc_status_from_err(code);
+}
+
 int fl_front_send(struct fl_call *call, const struct fl_buf *message)
 {
     struct fl_piece piece = {.data = message->data, .len = message->len};

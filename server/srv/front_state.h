@@ -70,6 +70,9 @@ void fl_front_up(struct fl_front *front, struct fl_up *up);
 struct fl_up *fl_up_new(enum fl_up_type type);
 /* Finish a call with a code of ours and a message. */
 void fl_front_fail(struct fl_call *call, int code, const struct fl_err *err);
+/* The same for a request of a session: FL_EPERM says that there is no such session. */
+void fl_front_fail_request(struct fl_call *call, int code, const struct fl_err *err);
+enum fl_grpc_status fl_front_request_status(int code);
 /* Queue one encoded message. */
 FL_MUST_CHECK int fl_front_send(struct fl_call *call, const struct fl_buf *message);
 

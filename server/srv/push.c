@@ -33,7 +33,6 @@ struct fl_push {
     struct fl_spool_part *parts;
     size_t n_parts;
     uint64_t bytes;                 /* of the manifest */
-    uint64_t offset;                /* next byte that may come */
     uint64_t written;               /* what the lane has written */
     unsigned jobs;                  /* on the lane */
     bool closing;                   /* the spool is given up */
@@ -281,14 +280,17 @@ static void take_chunk(struct fl_push *p, struct chunk *c)
 {
     struct fl_err err = {0};
 
-    if (c->chunk.len > p->bytes || c->chunk.offset > p->bytes - c->chunk.len) {
+    if (c->chunk.offset > p->bytes) {
+        (void)fl_err_set(&err, FL_ERANGE, "offset %llu is past the header's %llu bytes",
+                         (unsigned long long)c->chunk.offset, (unsigned long long)p->bytes);
+    } else if (c->chunk.len > p->bytes || c->chunk.offset > p->bytes - c->chunk.len) {
         (void)fl_err_set(&err, FL_EINVAL, "more bytes than the header's %llu",
                          (unsigned long long)p->bytes);
     }
     if (err.code != FL_OK) {
         free(c->memory);
         free(c);
-        fail(p, FL_GRPC_INVALID_ARGUMENT, err.msg);
+        fail(p, fl_grpc_status_from_err(err.code), err.msg);
         return;
     }
     if (p->state == PUSH_OPENING) {
@@ -438,7 +440,7 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     }
     rv = fl_wire_push_decode(data, len, &is_header, &header, &c->chunk, &err);
     if (rv != FL_OK || is_header != (p->state == PUSH_HEADER)) {
-        fail(p, FL_GRPC_INVALID_ARGUMENT,
+        fail(p, rv != FL_OK ? fl_front_request_status(rv) : FL_GRPC_INVALID_ARGUMENT,
              rv != FL_OK ? fl_err_text(&err, rv) : "expected one header first, then chunks");
         if (rv == FL_OK && is_header) {
             fl_wire_push_header_done(&header);

@@ -13,7 +13,7 @@ static bool on_status_message(struct fl_call *call, void *ctx, const uint8_t *da
     int rv = fl_wire_push_status_request_decode(data, len, &status, &err);
 
     if (rv != FL_OK) {
-        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, fl_err_text(&err, rv));
+        fl_front_fail_request(call, rv, &err);
         return true;
     }
     attend = fl_front_session(front, &status.session);
@@ -40,6 +40,12 @@ static bool on_status_message(struct fl_call *call, void *ctx, const uint8_t *da
     return true;
 }
 
+static void on_status_end(struct fl_call *call, void *ctx)
+{
+    (void)ctx;
+    fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "the request is missing"); /* or answered */
+}
+
 static void on_status_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
                              const char *message)
 {
@@ -49,8 +55,8 @@ static void on_status_closed(struct fl_call *call, void *ctx, enum fl_grpc_statu
     (void)message;
 }
 
-static const struct fl_call_handler status_handler = {.on_message = on_status_message,
-                                                      .on_closed = on_status_closed};
+static const struct fl_call_handler status_handler = {
+    .on_message = on_status_message, .on_end = on_status_end, .on_closed = on_status_closed};
 
 void fl_push_status_start(struct fl_call *call, void *ctx)
 {
