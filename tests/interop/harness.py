@@ -1,0 +1,149 @@
+"""What the interop tests share: counting checks, starting daemons, deadlines."""
+import atexit
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import grpc
+
+BUILD = os.environ["FL_BUILDDIR"]
+SCALE = max(1.0, float(os.environ.get("CK_TIMEOUT_MULTIPLIER", "1") or 1))
+DEADLINE = 20 * SCALE  # of anything that must happen
+
+checks = 0
+failures = 0
+children = []
+
+
+def check(name, ok, detail=""):
+    global checks, failures
+    checks += 1
+    if not ok:
+        failures += 1
+        print("FAILED: %s%s" % (name, ": %s" % detail if detail != "" else ""), flush=True)
+    return bool(ok)
+
+
+def equal(name, found, expected):
+    return check(name, found == expected, "found %r, expected %r" % (found, expected))
+
+
+def contains(name, text, part):
+    return check(name, part in text, "%r is not in %r" % (part, text[-2000:]))
+
+
+def ends(name, status, work, part=""):
+    """work() must fail with this status, and a message that holds `part`."""
+    try:
+        work()
+    except grpc.RpcError as e:
+        equal(name, e.code().name, status)
+        return contains(name + " (message)", e.details() or "", part)
+    return check(name, False, "it succeeded, expected %s" % status)
+
+
+def until(name, condition):
+    """Poll until condition() is true; a failed check when the deadline comes first."""
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        if time.monotonic() > end:
+            return check(name, False, "not before the deadline")
+        threading.Event().wait(0.01)
+    return check(name, True)
+
+
+def scratch():
+    folder = tempfile.TemporaryDirectory(prefix="fl-interop-")
+    atexit.register(folder.cleanup)
+    return folder.name
+
+
+def end_children():
+    for child in children:
+        if child.poll() is None:
+            child.kill()
+            child.wait()
+
+
+atexit.register(end_children)
+
+
+class Daemon:
+    """A daemon of ours with its log in a file."""
+
+    def __init__(self, program, conf, folder, name):
+        self.name = name
+        self.yaml = os.path.join(folder, name + ".yaml")
+        self.log_path = os.path.join(folder, name + ".log")
+        with open(self.yaml, "w") as f:
+            f.write(conf)
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(
+                [os.path.join(BUILD, program), self.yaml], stdout=subprocess.PIPE, stderr=log)
+        children.append(self.process)
+
+    def log(self):
+        with open(self.log_path, errors="replace") as f:
+            return f.read()
+
+    def ended(self, code):
+        """It ends by itself with this exit code."""
+        try:
+            found = self.process.wait(DEADLINE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            found = "still running"
+        self.sound()
+        if not equal("exit code of %s" % self.name, found, code):
+            print("".join("    %s\n" % line for line in self.log().splitlines()[-12:]))
+        return found == code
+
+    def stop(self):
+        self.process.terminate()
+        return self.ended(0)
+
+    def sound(self):
+        log = self.log()
+        check("%s is sound" % self.name,
+              "Sanitizer" not in log and "runtime error" not in log, log[-3000:])
+
+
+class Server(Daemon):
+    def __init__(self, folder, name, conf):
+        self.state = os.path.join(folder, name + "-state")
+        super().__init__("fl-serverd", "federation: %s\nstate_dir: \"%s\"\n"
+                         "listen: \"127.0.0.1:0\"\ninsecure: yes\n%s" % (name, self.state, conf),
+                         folder, name)
+        self.address = None
+        for line in self.process.stdout:
+            if line.startswith(b"listening "):
+                self.address = line.split()[1].decode()
+                break
+        # The rest of its output must not fill the pipe.
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+        check("%s listens" % name, self.address is not None, self.log())
+
+    def channel(self, *options, **more):
+        return grpc.insecure_channel(self.address, options=list(options), **more)
+
+    def flctl(self, *arguments):
+        run = subprocess.run([os.path.join(BUILD, "flctl"), "--state-dir", self.state, *arguments],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=DEADLINE)
+        return run.stdout.decode()
+
+
+def clientd(folder, name, address, data, more=""):
+    return Daemon("fl-clientd", "server: \"%s\"\nname: %s\nstate_dir: \"%s\"\ninsecure: yes\n"
+                  "data: {path: \"%s\"}\n%s" % (
+                      address, name, os.path.join(folder, name + "-state"), data, more),
+                  folder, name)
+
+
+def finish():
+    end_children()
+    share = 100 * (checks - failures) // max(checks, 1)
+    print("%d%%: Checks: %d, Failures: %d, Errors: 0" % (share, checks, failures))
+    sys.exit(1 if failures else 0)
