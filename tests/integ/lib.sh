@@ -1,0 +1,273 @@
+# shellcheck shell=bash disable=SC2034
+# For the tests of the whole system: real processes of the build folder in a temporary one.
+#
+#   . "$(dirname "$0")/lib.sh"
+#   write_server srv "rounds: 3"      a configuration; further arguments are lines of YAML
+#   start_server srv                  waits until it listens; sets $address
+#   start_client a DATA [LINES…]      of the server at $address
+#   wait_for 10 "3 rounds" at_round srv 3
+#   check "what must hold" COMMAND…   counts; so do equal, has_line, check_exit
+#   finish                            the line that deploy/test.sh adds up, and the exit code
+#
+# Nothing here waits for a fixed time: wait_for polls with a deadline, which is stretched
+# by $CK_TIMEOUT_MULTIPLIER as Check's are. All processes end with the test.
+set -u
+build=${FL_BUILDDIR:-$PWD}
+srcdir=${FL_SRCDIR:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
+python=${FL_PYTHON:-python3}
+scale=${CK_TIMEOUT_MULTIPLIER:-1}
+dir=$(mktemp -d "${TMPDIR:-/tmp}/fl-integ.XXXXXX") || exit 99
+checks=0
+failures=0
+errors=0
+address=''
+rc=0
+declare -A pid_of=()
+
+end_all() {
+  local pid
+  for pid in "${pid_of[@]}"; do kill -KILL "$pid" 2>/dev/null; done
+  for pid in "${pid_of[@]}"; do wait "$pid" 2>/dev/null; done
+  rm -rf "$dir"
+}
+trap end_all EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+skip() { # why
+  echo "skipped: $*"
+  exit 77
+}
+
+note_failure() {
+  failures=$((failures + 1))
+  echo "FAILED: $*"
+}
+
+# name, command…: the command succeeds
+check() {
+  local name=$1
+  shift
+  checks=$((checks + 1))
+  "$@" >"$dir/check.out" 2>&1 && return 0
+  note_failure "$name: $*"
+  head -n 20 "$dir/check.out" | sed 's/^/    /'
+  return 1
+}
+
+# name, expected, found
+equal() {
+  checks=$((checks + 1))
+  [ "$2" = "$3" ] && return 0
+  note_failure "$1: expected '$2', found '$3'"
+  return 1
+}
+
+# name, file, text: some line of the file holds the text
+has_line() {
+  checks=$((checks + 1))
+  grep -qF -- "$3" "$2" && return 0
+  note_failure "$1: no line with '$3' in $(basename "$2")"
+  tail -n 12 "$2" | sed 's/^/    /'
+  return 1
+}
+lacks_line() {
+  checks=$((checks + 1))
+  grep -qF -- "$3" "$2" || return 0
+  note_failure "$1: '$3' is in $(basename "$2")"
+  return 1
+}
+
+# name, expected exit code, expected text on stdout or stderr, command…
+says() {
+  local name=$1 want=$2 text=$3 code=0
+  shift 3
+  checks=$((checks + 1))
+  # A daemon that starts although it should refuse must not hold the test up.
+  timeout -k 5 $((20 * scale)) "$@" >"$dir/says.out" 2>&1 || code=$?
+  [ "$code" -eq "$want" ] && grep -qF -- "$text" "$dir/says.out" && return 0
+  note_failure "$name: exit $code (expected $want), expected text: $text"
+  head -n 12 "$dir/says.out" | sed 's/^/    /'
+  return 1
+}
+
+finish() {
+  local log
+  if [ $((failures + errors)) -gt 0 ]; then
+    for log in "$dir"/*.log; do
+      [ -e "$log" ] || continue
+      echo "--- end of $(basename "$log")"
+      tail -n 10 "$log"
+    done
+  fi
+  [ "$checks" -gt 0 ] || checks=1 errors=1
+  echo "$((100 * (checks - failures) / checks))%: Checks: $checks, Failures: $failures, Errors: $errors"
+  exit $((failures + errors > 0))
+}
+
+# seconds, description, command…: until it succeeds. A deadline that passes ends the test.
+wait_for() {
+  local seconds=$1 what=$2
+  local end=$((SECONDS + seconds * scale))
+  shift 2
+  until "$@" >/dev/null 2>&1; do
+    if [ "$SECONDS" -gt "$end" ]; then
+      checks=$((checks + 1))
+      note_failure "waited $((seconds * scale)) s in vain for: $what"
+      finish
+    fi
+    read -r -t 0.03 <> <(:) # the pause between two looks
+  done
+}
+
+now_ms() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
+
+# --- data ---
+
+synthetic() { # folder, clients, arguments…
+  local out=$1 n=$2
+  shift 2
+  "$build/fl-data" synthetic --output "$out" --clients "$n" "$@" >"$dir/data.out" 2>&1 || {
+    cat "$dir/data.out"
+    errors=1
+    finish
+  }
+}
+
+# --- processes ---
+
+running() { [ -n "${pid_of[$1]:-}" ] && kill -0 "${pid_of[$1]}" 2>/dev/null; }
+ended() { ! running "$1"; }
+
+# name, seconds: waits for its end; $rc is its exit code
+wait_end() {
+  wait_for "$2" "the end of $1" ended "$1"
+  rc=0
+  wait "${pid_of[$1]}" || rc=$?
+  unset "pid_of[$1]"
+}
+
+# name, signal, seconds: sends it and waits; $rc is the exit code, $took_ms the time
+stop() {
+  local from
+  from=$(now_ms)
+  kill -s "${2:-TERM}" "${pid_of[$1]}" 2>/dev/null
+  wait_end "$1" "${3:-10}" 2>/dev/null
+  took_ms=$(($(now_ms) - from))
+}
+kill_hard() { stop "$1" KILL 10; }
+
+# name, lines of YAML…: on a socket file by default, so that a restarted server has the same address
+write_server() {
+  local name=$1
+  shift
+  {
+    echo "federation: integ"
+    echo "state_dir: \"$dir/$name.state\""
+    echo "insecure: yes"
+    [[ "$*" == *listen:* ]] || echo "listen: [\"unix:$dir/$name.sock\"]"
+    printf '%s\n' "$@"
+  } >"$dir/$name.yaml"
+}
+
+listens() {
+  grep -q '^admin ' "$dir/$1.out" || ended "$1" || return 1
+  address=$(sed -n 's/^listening //p' "$dir/$1.out" | head -n 1)
+}
+
+# name [arguments…]: starts and waits for the address; 1 when it ended instead
+start_server() {
+  local name=$1
+  shift
+  : >"$dir/$name.out"
+  "$build/fl-serverd" "$@" "$dir/$name.yaml" >"$dir/$name.out" 2>>"$dir/$name.log" &
+  pid_of[$name]=$!
+  wait_for 20 "fl-serverd $name to listen" listens "$name"
+  running "$name"
+}
+
+# name, data folder or '', lines of YAML…
+write_client() {
+  local name=$1 data=$2
+  shift 2
+  {
+    echo "server: \"$address\""
+    [[ " $* " == *" name:"* ]] || echo "name: $name"
+    echo "state_dir: \"$dir/$name.state\""
+    echo "insecure: yes"
+    [ -z "$data" ] || echo "data: {path: \"$data\"}"
+    [[ "$*" == *reconnect:* ]] || echo "reconnect: {first: 50ms, longest: 200ms}"
+    printf '%s\n' "$@"
+  } >"$dir/$name.yaml"
+}
+run_client() {
+  "$build/fl-clientd" "$dir/$1.yaml" >>"$dir/$1.out" 2>>"$dir/$1.log" &
+  pid_of[$1]=$!
+}
+start_client() {
+  write_client "$@"
+  run_client "$1"
+}
+
+# --- what a server says ---
+
+ctl() { # server, arguments of flctl…
+  local name=$1
+  shift
+  "$build/flctl" --state-dir "$dir/$name.state" "$@"
+}
+
+# A number or word of `flctl status --json`
+status_of() { # server, key
+  ctl "$1" status --json 2>/dev/null | sed -n "s/^ *\"$2\": \"\{0,1\}\([^\",]*\).*/\1/p"
+}
+at_round() { # server, number: so many rounds are committed
+  local n
+  n=$(status_of "$1" rounds_committed)
+  [ -n "$n" ] && [ "$n" -ge "$2" ]
+}
+connected() { # server, number
+  [ "$(status_of "$1" clients_connected)" = "$2" ]
+}
+in_phase() { # server, phase (of any round)
+  [ "$(status_of "$1" phase)" = "$2" ]
+}
+in_log() { grep -qF -- "$2" "$dir/$1.log"; } # name, text
+
+# Python expression over d, the JSON on standard input
+json() {
+  "$python" -c 'import json, math, sys
+d = json.load(sys.stdin)
+r = eval(sys.argv[1])
+print(r)
+sys.exit(r is False)' "$1"
+}
+
+# file: prints the digest of the tensors (names, shapes and bytes; not the metadata)
+tensors() {
+  "$python" - "$1" <<'PY'
+import hashlib, json, struct, sys
+with open(sys.argv[1], "rb") as f:
+    raw = f.read()
+(n,) = struct.unpack("<Q", raw[:8])
+head = json.loads(raw[8 : 8 + n])
+head.pop("__metadata__", None)
+h = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
+h.update(raw[8 + n :])
+assert head and all(t["dtype"] == "F32" for t in head.values()), head
+print(h.hexdigest())
+PY
+}
+
+# file: every number of the model is finite
+finite() {
+  "$python" - "$1" <<'PY'
+import array, json, math, struct, sys
+with open(sys.argv[1], "rb") as f:
+    raw = f.read()
+(n,) = struct.unpack("<Q", raw[:8])
+values = array.array("f", raw[8 + n :])
+assert len(values) > 0 and all(math.isfinite(v) for v in values)
+assert any(v != 0 for v in values)
+PY
+}
