@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The same seed and the same responders give the same model bit for bit, whatever order clients join
 # in and uploads arrive in; another seed gives another model.
+# shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 synthetic "$dir/data" 5 --seed 3
 

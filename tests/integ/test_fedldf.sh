@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Layer-wise uploads through the daemons: bytes to the byte, the identity with FedAvg bit for bit,
 # and every preset with a client that dies in the middle.
+# shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 synthetic "$dir/data" 5 --seed 3
 

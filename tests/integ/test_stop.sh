@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Ending and coming back: SIGTERM in every state, kill -9 of the server in every phase and of clients
 # within a round. The federation goes on after the last committed round and ends with a whole model.
+# shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 limit_ms=$((2000 * scale))
 
