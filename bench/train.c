@@ -27,8 +27,8 @@ static const char usage[] =
     "         share_of_peak=… kernel=…\n"
     "samples_per_s is the median of 51 slices of the time, best_samples_per_s the best of them\n"
     "(far apart: other programs were running). gflops counts, at the median, 2 operations per\n"
-    "weight and sample for forward, weight gradient and (above the first layer) input gradient;\n"
-    "the peak is the best of several square products in the same run.\n";
+    "weight, place and sample for forward, weight gradient and (above the first layer) input\n"
+    "gradient; the peak is the best of several square products in the same run.\n";
 
 struct args {
     const char *model;
@@ -99,23 +99,6 @@ static double gemm_peak(double seconds)
     free(b);
     free(c);
     return best;
-}
-
-/* Operations of a step for one sample; a network of dense layers has its weights in 2 dimensions.
- */
-static double flops_per_sample(const struct fl_layout *layout)
-{
-    double flops = 0.0;
-    size_t i;
-
-    for (i = 0; i < fl_layout_tensors(layout); i++) {
-        const struct fl_tensor *t = fl_layout_tensor(layout, i);
-
-        if (t->n_dims == 2) {
-            flops += 2.0 * (double)t->count * (t->unit == 0 ? 2.0 : 3.0);
-        }
-    }
-    return flops;
 }
 
 struct work {
@@ -205,7 +188,7 @@ static int run(const struct args *args)
     set_up(&work, args);
     peak = gemm_peak(args->seconds / 2.0);
     rate = measure(&work, (size_t)args->batch, args->seconds, &best);
-    gflops = rate * flops_per_sample(fl_net_layout(work.net)) * 1e-9;
+    gflops = rate * fl_net_step_flops(work.net) * 1e-9;
     (void)printf("train: model=%s batch=%llu samples_per_s=%.0f best_samples_per_s=%.0f "
                  "gflops=%.1f gemm_peak_gflops=%.1f "
                  "share_of_peak=%.3f kernel=%s+%s\n",

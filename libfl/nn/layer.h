@@ -6,9 +6,10 @@
  * one row in net_create.c's table.
  *
  * Activations are NHWC inside: a sample is h*w pixels of c channels, a flat one has
- * h = w = 1. The raw input keeps the order in which it is handed in (channel, row,
- * column); a layer that reads pixels as such converts them, a dense layer takes them as
- * they come, which is what PyTorch's flatten does.
+ * h = w = 1. The network converts an image once a batch, unless its first layer flattens
+ * it: then the numbers stay in the order in which they are handed in (channel, row,
+ * column). PyTorch's flatten has that order everywhere, so a dense layer above a flattened
+ * image permutes its inputs on import and export (shape.pixels).
  *
  * Life of a layer: parse (its text) -> shape (input known) -> params (its place in the
  * layout and in the internal block) -> workspace is taken by the network -> forward,
@@ -16,10 +17,14 @@
  */
 
 #include "libfl/nn/net.h"
+#include "libfl/num/conv.h"
+#include "libfl/num/pool.h"
 
 struct fl__shape {
     size_t c, h, w;
-    bool flat; /* one number per sample, as "dense" wants it */
+    bool flat;     /* one row of numbers per sample, as "dense" wants it */
+    size_t pixels; /* a flat row was an image of so many pixels; 1: its order is the exported one */
+    bool raw;      /* an image still in the order of the caller */
 };
 
 struct fl__layer;
@@ -28,6 +33,7 @@ struct fl__layer;
 struct fl__pass {
     size_t batch;
     float *params; /* the network's block */
+    bool training; /* a backward pass follows */
     fl_net_update_cb update;
     void *ctx;
     float *scratch; /* the network's, as large as the largest wish of a layer */
@@ -47,13 +53,16 @@ struct fl__io {
 struct fl__layer_ops {
     const char *word;  /* first word of the text */
     const char *usage; /* the whole form, for error messages */
-    /* The words after the first; fills layer->arg. FL_ECONF without saying which layer. */
+    /* The words after the first. FL_ECONF without saying which layer. */
     int (*parse)(struct fl__layer *layer, const char *args, struct fl_err *err);
-    /* layer->in to layer->out. `next` is the layer above or NULL: it may be fused (set skip). */
+    /*
+     * layer->in to layer->out, and the wishes n_scratch, n_state and n_index. `next` is the layer
+     * above or NULL: it may be fused (set skip).
+     */
     int (*shape)(struct fl__layer *layer, struct fl__layer *next, struct fl_err *err);
     /*
-     * NULL: no parameters. Adds its tensors, the `index`-th layer of its kind, and sets unit,
-     * n_block, n_scratch.
+     * NULL: no parameters. Adds its tensors, the `index`-th layer of its kind, and sets tensor
+     * and n_block.
      */
     int (*params)(struct fl__layer *layer, struct fl_layout *layout, size_t index,
                   struct fl_err *err);
@@ -76,24 +85,59 @@ struct fl__layer_ops {
 struct fl__layer {
     const struct fl__layer_ops *ops;
     struct fl__shape in, out;
-    size_t arg;       /* width of a dense layer */
+    union {
+        size_t width; /* dense */
+        struct fl_conv conv;
+        struct fl_pool pool;
+    } is;
     bool relu;        /* ReLU of the layer above is done here */
     bool skip;        /* done by the layer below: y is x itself */
-    size_t unit;      /* in the layout */
+    size_t tensor;    /* the first of its tensors in the layout */
     size_t offset;    /* in the internal block */
     size_t n_block;   /* floats there, a multiple of 16 */
-    size_t n_scratch; /* floats of scratch that a backward pass needs */
-    float *y;         /* NULL when y is x itself */
+    size_t n_scratch; /* floats of scratch that a pass needs */
+    size_t n_state;   /* floats that forward leaves to backward */
+    size_t n_index;   /* bytes a sample that forward leaves to backward */
+    double macs;      /* products of a weight in one sample's forward pass */
+    float *state;
+    uint8_t *index;
+    float *y; /* NULL when y is x itself */
     size_t ldy;
 };
+
+/* Where the exported block has the n-th tensor of the layer. */
+static inline size_t fl__layer_tensor(const struct fl__layer *layer, const struct fl_layout *layout,
+                                      size_t n)
+{
+    return fl_layout_tensor(layout, layer->tensor + n)->offset;
+}
 
 static inline size_t fl__shape_count(const struct fl__shape *s)
 {
     return s->c * s->h * s->w;
 }
 
+static inline size_t fl__layer_padded(size_t n)
+{
+    return (n + 15) / 16 * 16;
+}
+
+/* A parse() for words that take no argument. */
+int fl__layer_no_args(struct fl__layer *layer, const char *args, struct fl_err *err);
+/* shape() refuses a flat input: "needs an image". */
+int fl__layer_need_image(const struct fl__layer *layer, struct fl_err *err);
+/*
+ * The next word of *args, which moves behind it, into `word` (cut to `size`); false at the
+ * end. Words are separated by blanks.
+ */
+bool fl__layer_word(const char **args, char *word, size_t size);
+/* n numbers drawn uniformly from +-bound, one every `step` floats (ALGORITHMS 10). */
+void fl__layer_draw(struct fl_rng *rng, double bound, float *to, size_t n, size_t step);
+
+extern const struct fl__layer_ops fl__layer_conv;
 extern const struct fl__layer_ops fl__layer_dense;
 extern const struct fl__layer_ops fl__layer_flatten;
+extern const struct fl__layer_ops fl__layer_maxpool;
 extern const struct fl__layer_ops fl__layer_relu;
 
 #endif

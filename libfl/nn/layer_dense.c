@@ -1,5 +1,6 @@
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "libfl/nn/layer.h"
 #include "libfl/num/dense.h"
@@ -21,7 +22,7 @@ static int dense_parse(struct fl__layer *layer, const char *args, struct fl_err 
         return fl_err_set(err, FL_ECONF, "WIDTH is a whole number from 1 to %llu",
                           (unsigned long long)WIDTH_MAX);
     }
-    layer->arg = (size_t)width;
+    layer->is.width = (size_t)width;
     return FL_OK;
 }
 
@@ -32,27 +33,30 @@ static int dense_shape(struct fl__layer *layer, struct fl__layer *next, struct f
                           "needs a flat input, this one is %zux%zux%zu; put 'flatten' before it",
                           layer->in.c, layer->in.h, layer->in.w);
     }
-    layer->out = (struct fl__shape){.c = layer->arg, .h = 1, .w = 1, .flat = true};
+    layer->out =
+        (struct fl__shape){.c = layer->is.width, .h = 1, .w = 1, .flat = true, .pixels = 1};
     if (next != NULL && next->ops == &fl__layer_relu) {
         layer->relu = true;
         next->skip = true;
     }
+    layer->n_scratch = fl_dense_scratch(layer->is.width);
     return FL_OK;
 }
 
 static size_t bias_offset(const struct fl__layer *layer)
 {
-    return layer->offset + (layer->in.c * layer->arg + 15) / 16 * 16;
+    return layer->offset + fl__layer_padded(layer->in.c * layer->is.width);
 }
 
 static int dense_params(struct fl__layer *layer, struct fl_layout *layout, size_t index,
                         struct fl_err *err)
 {
-    const size_t dims[2] = {layer->arg, layer->in.c};
+    const size_t dims[2] = {layer->is.width, layer->in.c};
     char unit[32];
     char tensor[48];
     int rv;
 
+    layer->tensor = fl_layout_tensors(layout);
     (void)snprintf(unit, sizeof(unit), "fc%zu", index);
     (void)snprintf(tensor, sizeof(tensor), "fc%zu.weight", index);
     rv = fl_layout_add(layout, unit, tensor, dims, 2, false, err);
@@ -60,9 +64,9 @@ static int dense_params(struct fl__layer *layer, struct fl_layout *layout, size_
         (void)snprintf(tensor, sizeof(tensor), "fc%zu.bias", index);
         rv = fl_layout_add(layout, unit, tensor, dims, 1, false, err);
     }
-    layer->unit = rv == FL_OK ? fl_layout_units(layout) - 1 : 0;
-    layer->n_block = (layer->in.c * layer->arg + 15) / 16 * 16 + (layer->arg + 15) / 16 * 16;
-    layer->n_scratch = fl_dense_scratch(layer->arg);
+    layer->macs = (double)layer->in.c * (double)layer->is.width;
+    layer->n_block =
+        fl__layer_padded(layer->in.c * layer->is.width) + fl__layer_padded(layer->is.width);
     return rv;
 }
 
@@ -70,7 +74,7 @@ static void dense_forward(const struct fl__layer *layer, const struct fl__pass *
                           const struct fl__io *io)
 {
     fl_dense_forward(io->y, io->ldy, io->x, io->ldx, pass->params + layer->offset,
-                     pass->params + bias_offset(layer), pass->batch, layer->in.c, layer->arg,
+                     pass->params + bias_offset(layer), pass->batch, layer->in.c, layer->is.width,
                      layer->relu);
 }
 
@@ -92,7 +96,7 @@ static void dense_backward(const struct fl__layer *layer, const struct fl__pass 
 {
     struct weights_update u = {.pass = pass, .offset = layer->offset};
     size_t in = layer->in.c;
-    size_t out = layer->arg;
+    size_t out = layer->is.width;
     size_t at = bias_offset(layer);
 
     if (layer->relu) {
@@ -109,38 +113,53 @@ static void dense_backward(const struct fl__layer *layer, const struct fl__pass 
     pass->update(pass->ctx, at, out, pass->params + at, pass->scratch);
 }
 
+/*
+ * The row of W that input `i` of the exported order has: behind a flattened image PyTorch
+ * counts channel by channel, the image is there pixel by pixel.
+ */
+static size_t row_of(const struct fl__layer *layer, size_t i)
+{
+    size_t pixels = layer->in.pixels;
+
+    return i % pixels * (layer->in.c / pixels) + i / pixels;
+}
+
 /* PyTorch's default for linear layers (ALGORITHMS 10), in exported order. */
 static void dense_init(const struct fl__layer *layer, struct fl_rng *rng, float *internal)
 {
     float *w = internal + layer->offset;
-    float *bias = internal + bias_offset(layer);
     double bound = 1.0 / sqrt((double)layer->in.c);
+    size_t out = layer->is.width;
     size_t i;
     size_t j;
 
-    for (j = 0; j < layer->arg; j++) {
+    for (j = 0; j < out; j++) {
         for (i = 0; i < layer->in.c; i++) {
-            w[i * layer->arg + j] = (float)((2.0 * fl_rng_unit(rng) - 1.0) * bound);
+            fl__layer_draw(rng, bound, w + row_of(layer, i) * out + j, 1, 1);
         }
     }
-    for (j = 0; j < layer->arg; j++) {
-        bias[j] = (float)((2.0 * fl_rng_unit(rng) - 1.0) * bound);
-    }
+    fl__layer_draw(rng, bound, internal + bias_offset(layer), out, 1);
 }
 
 /* Side of the square in which a transposition works, so that both sides stay in cache. */
 #define TILE 32
 
-/* b[c][r] = a[r][c] */
-static void transpose(float *b, const float *a, size_t rows, size_t cols)
+/* W from the exported weight[out][in] (import), or that from W. */
+static void move_weights(const struct fl__layer *layer, float *to, const float *from, bool import)
 {
-    size_t r0, c0, r, c;
+    size_t in = layer->in.c;
+    size_t out = layer->is.width;
+    size_t i0, j0, i, j;
 
-    for (r0 = 0; r0 < rows; r0 += TILE) {
-        for (c0 = 0; c0 < cols; c0 += TILE) {
-            for (r = r0; r < rows && r < r0 + TILE; r++) {
-                for (c = c0; c < cols && c < c0 + TILE; c++) {
-                    b[c * rows + r] = a[r * cols + c];
+    for (j0 = 0; j0 < out; j0 += TILE) {
+        for (i0 = 0; i0 < in; i0 += TILE) {
+            for (i = i0; i < in && i < i0 + TILE; i++) {
+                size_t row = row_of(layer, i) * out;
+
+                for (j = j0; j < out && j < j0 + TILE; j++) {
+                    size_t exported = j * in + i;
+
+                    to[import ? row + j : exported] = from[import ? exported : row + j];
                 }
             }
         }
@@ -150,27 +169,19 @@ static void transpose(float *b, const float *a, size_t rows, size_t cols)
 static void dense_import(const struct fl__layer *layer, const struct fl_layout *layout,
                          float *internal, const float *exported)
 {
-    const float *from = exported + fl_layout_unit(layout, layer->unit)->offset;
-    size_t n = layer->in.c * layer->arg;
-    size_t i;
-
-    transpose(internal + layer->offset, from, layer->arg, layer->in.c);
-    for (i = 0; i < layer->arg; i++) {
-        internal[bias_offset(layer) + i] = from[n + i];
-    }
+    move_weights(layer, internal + layer->offset, exported + fl__layer_tensor(layer, layout, 0),
+                 /* import= */ true);
+    (void)memcpy(internal + bias_offset(layer), exported + fl__layer_tensor(layer, layout, 1),
+                 layer->is.width * sizeof(*internal));
 }
 
 static void dense_export(const struct fl__layer *layer, const struct fl_layout *layout,
                          float *exported, const float *internal)
 {
-    float *to = exported + fl_layout_unit(layout, layer->unit)->offset;
-    size_t n = layer->in.c * layer->arg;
-    size_t i;
-
-    transpose(to, internal + layer->offset, layer->in.c, layer->arg);
-    for (i = 0; i < layer->arg; i++) {
-        to[n + i] = internal[bias_offset(layer) + i];
-    }
+    move_weights(layer, exported + fl__layer_tensor(layer, layout, 0), internal + layer->offset,
+                 /* import= */ false);
+    (void)memcpy(exported + fl__layer_tensor(layer, layout, 1), internal + bias_offset(layer),
+                 layer->is.width * sizeof(*exported));
 }
 
 const struct fl__layer_ops fl__layer_dense = {

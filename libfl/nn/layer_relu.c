@@ -1,13 +1,7 @@
 #include "libfl/nn/layer.h"
 #include "libfl/num/dense.h"
 
-/* max(x, 0). Directly above a dense layer that layer does it (skip). */
-
-static int relu_parse(struct fl__layer *layer, const char *args, struct fl_err *err)
-{
-    (void)layer;
-    return args[0] == '\0' ? FL_OK : fl_err_set(err, FL_ECONF, "takes no argument");
-}
+/* max(x, 0). Directly above a layer with weights that layer does it (skip). */
 
 static int relu_shape(struct fl__layer *layer, struct fl__layer *next, struct fl_err *err)
 {
@@ -54,7 +48,7 @@ static void relu_backward(const struct fl__layer *layer, const struct fl__pass *
 const struct fl__layer_ops fl__layer_relu = {
     .word = "relu",
     .usage = "relu",
-    .parse = relu_parse,
+    .parse = fl__layer_no_args,
     .shape = relu_shape,
     .forward = relu_forward,
     .backward = relu_backward,

@@ -20,6 +20,17 @@ size_t fl_net_classes(const struct fl_net *net)
     return net->classes;
 }
 
+double fl_net_step_flops(const struct fl_net *net)
+{
+    double macs = 0.0;
+    size_t i;
+
+    for (i = net->first; i < net->n_layers; i++) {
+        macs += net->layers[i].macs * (i == net->first ? 2.0 : 3.0);
+    }
+    return 2.0 * macs;
+}
+
 size_t fl_net_block(const struct fl_net *net)
 {
     return net->n_block;
@@ -87,6 +98,11 @@ static void forward(const struct fl_net *net, const struct fl__pass *pass, const
     size_t i;
 
     views[0] = (struct view){x, net->inputs};
+    if (net->image != NULL) {
+        fl_planes_to_pixels(net->image, net->ld_image, x, net->inputs, pass->batch, net->input.c,
+                            net->input.h * net->input.w);
+        views[0] = (struct view){net->image, net->ld_image};
+    }
     for (i = 0; i < net->n_layers; i++) {
         const struct fl__layer *layer = &net->layers[i];
         struct fl__io io = {
@@ -130,6 +146,7 @@ double fl_net_step(struct fl_net *net, const float *x, const int32_t *y, size_t 
 {
     const struct fl__pass pass = {.batch = batch,
                                   .params = net->params,
+                                  .training = true,
                                   .update = update,
                                   .ctx = ctx,
                                   .scratch = net->scratch};

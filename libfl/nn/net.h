@@ -6,8 +6,12 @@
  *
  * A network is described by its input dimensions (channels, height, width; or one
  * number for a flat input) and one text per layer:
- *     "dense 200", "relu", "flatten"        (more with the convolution issue)
- * The last layer is a dense one whose width is the number of classes.
+ *     "dense 200"                             width
+ *     "conv 64 3x3 pad 1 stride 1"            channels, kernel; no padding, stride 1 unless given
+ *     "maxpool 2", "maxpool 3 stride 2 same"  window; stride as wide as the window unless given
+ *     "relu", "flatten"
+ * The last layer is a dense one whose width is the number of classes. An image is handed in
+ * channel by channel (channels, height, width), as PyTorch and libfl/data have it.
  *
  * Two orders of parameters: the exported order (PyTorch's, see libfl/model/layout.h)
  * and the internal one, which kernels choose and which nothing outside this room
@@ -48,6 +52,11 @@ void fl_net_free(struct fl_net *net);
 const struct fl_layout *fl_net_layout(const struct fl_net *net);
 size_t fl_net_inputs(const struct fl_net *net); /* floats of one sample */
 size_t fl_net_classes(const struct fl_net *net);
+/*
+ * Operations of one step per sample: 2 for each weight and place where it is used, for forward,
+ * weight gradient and (above the first layer with weights) input gradient. For benchmarks.
+ */
+double fl_net_step_flops(const struct fl_net *net);
 /* Floats of an internal block: at least fl_layout_count(), padding included and zero. */
 size_t fl_net_block(const struct fl_net *net);
 

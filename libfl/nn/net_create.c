@@ -21,9 +21,7 @@
 #define ALIGNMENT 64
 
 static const struct fl__layer_ops *const kinds[] = {
-    &fl__layer_dense,
-    &fl__layer_flatten,
-    &fl__layer_relu,
+    &fl__layer_conv, &fl__layer_dense, &fl__layer_flatten, &fl__layer_maxpool, &fl__layer_relu,
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -107,7 +105,7 @@ static int check_input(const struct fl_net_spec *spec, struct fl__shape *ret, st
         }
     }
     *ret = spec->n_input == 1
-               ? (struct fl__shape){.c = spec->input[0], .h = 1, .w = 1, .flat = true}
+               ? (struct fl__shape){.c = spec->input[0], .h = 1, .w = 1, .flat = true, .pixels = 1}
                : (struct fl__shape){.c = spec->input[0], .h = spec->input[1], .w = spec->input[2]};
     return FL_OK;
 }
@@ -143,6 +141,16 @@ static size_t index_of_kind(const struct fl_net *net, size_t i)
     return index;
 }
 
+/* What a layer makes of one sample has the limit of an input: products with it stay in range. */
+static int check_output(const struct fl__shape *shape, struct fl_err *err)
+{
+    if (shape->c > MAX_INPUT || shape->h * shape->w > MAX_INPUT / shape->c) {
+        return fl_err_set(err, FL_ECONF, "its output, %zux%zux%zu, has more than 2^24 numbers",
+                          shape->c, shape->h, shape->w);
+    }
+    return FL_OK;
+}
+
 /* Shapes from the bottom up, then each layer's place in the layout and the block. */
 static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, struct fl__shape shape,
                         struct fl_err *err)
@@ -151,6 +159,8 @@ static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, stru
     int rv = FL_OK;
 
     net->inputs = fl__shape_count(&shape);
+    shape.raw = !shape.flat && net->layers[0].ops == &fl__layer_flatten;
+    net->input = shape;
     net->first = net->n_layers;
     for (i = 0; i < net->n_layers; i++) {
         struct fl__layer *layer = &net->layers[i];
@@ -158,6 +168,9 @@ static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, stru
 
         layer->in = shape;
         rv = layer->ops->shape(layer, next, err);
+        if (rv == FL_OK) {
+            rv = check_output(&layer->out, err);
+        }
         if (rv == FL_OK && layer->ops->params != NULL) {
             net->first = net->first < i ? net->first : i;
             layer->offset = net->n_block;
@@ -195,8 +208,14 @@ static float *take(struct arena *arena, uint64_t n)
     return p;
 }
 
+static uint8_t *take_bytes(struct arena *arena, uint64_t n)
+{
+    return (uint8_t *)(void *)take(arena, (n + sizeof(float) - 1) / sizeof(float));
+}
+
 static void lay_out(struct fl_net *net, struct arena *arena)
 {
+    const struct fl__shape *in = &net->input;
     uint64_t widest = 16;
     uint64_t scratch = 16;
     size_t i;
@@ -210,7 +229,14 @@ static void lay_out(struct fl_net *net, struct arena *arena)
         scratch = layer->n_scratch > scratch ? layer->n_scratch : scratch;
         if (!layer->skip) {
             layer->y = take(arena, (uint64_t)net->max_batch * layer->ldy);
+            layer->state = take(arena, layer->n_state);
+            layer->index = take_bytes(arena, (uint64_t)net->max_batch * layer->n_index);
         }
+    }
+    /* One channel or one pixel: both orders are the same. */
+    if (!in->flat && !in->raw && in->c > 1 && in->h * in->w > 1) {
+        net->ld_image = fl_dense_stride(net->inputs);
+        net->image = take(arena, (uint64_t)net->max_batch * net->ld_image);
     }
     net->scratch = take(arena, scratch);
     net->grads[0] = take(arena, (uint64_t)net->max_batch * widest);

@@ -17,7 +17,10 @@ struct fl_net {
     float *params;
     float *scratch;
     float *grads[2]; /* gradients of activations, used in turn */
-    void *memory;    /* all of the above floats in one piece */
+    float *image;    /* a batch in NHWC; NULL when the caller's order is the same or kept */
+    size_t ld_image;
+    struct fl__shape input;
+    void *memory; /* all of the above floats in one piece */
 };
 
 #endif

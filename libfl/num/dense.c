@@ -75,7 +75,7 @@ size_t fl_dense_scratch(size_t out)
     return block_rows(out) * out + FL_DENSE_SLACK;
 }
 
-static void add_bias(float *y, size_t ldy, const float *bias, size_t batch, size_t out, bool relu)
+void fl_dense_add_bias(float *y, size_t ldy, const float *bias, size_t batch, size_t out, bool relu)
 {
     size_t b;
     size_t j;
@@ -108,7 +108,7 @@ void fl_dense_forward(float *y, size_t ldy, const float *x, size_t ldx, const fl
         return;
     }
     fl_gemm(false, false, batch, out, in, 1.0f, x, ldx, w, out, 0.0f, y, ldy);
-    add_bias(y, ldy, bias, batch, out, relu);
+    fl_dense_add_bias(y, ldy, bias, batch, out, relu);
 }
 
 void fl_dense_backward_data(float *dx, size_t lddx, const float *dy, size_t lddy, const float *w,

@@ -32,6 +32,9 @@ const char *fl_dense_kernel(void);
 /* y = x W + bias, then max(y, 0) when `relu`. */
 void fl_dense_forward(float *y, size_t ldy, const float *x, size_t ldx, const float *w,
                       const float *bias, size_t batch, size_t in, size_t out, bool relu);
+/* y += bias in every row, then max(y, 0) when `relu`; NaN stays NaN. */
+void fl_dense_add_bias(float *y, size_t ldy, const float *bias, size_t batch, size_t out,
+                       bool relu);
 /* dx = dy W^T; the columns in..lddx of dx become zero. */
 void fl_dense_backward_data(float *dx, size_t lddx, const float *dy, size_t lddy, const float *w,
                             size_t batch, size_t in, size_t out);

@@ -1,0 +1,41 @@
+#include "libfl/nn/layer.h"
+
+#include <string.h>
+
+int fl__layer_no_args(struct fl__layer *layer, const char *args, struct fl_err *err)
+{
+    (void)layer;
+    return args[0] == '\0' ? FL_OK : fl_err_set(err, FL_ECONF, "takes no argument");
+}
+
+int fl__layer_need_image(const struct fl__layer *layer, struct fl_err *err)
+{
+    if (!layer->in.flat) {
+        return FL_OK;
+    }
+    return fl_err_set(err, FL_ECONF,
+                      "needs an image (channels, height, width), its input is a flat row of %zu "
+                      "numbers",
+                      layer->in.c);
+}
+
+bool fl__layer_word(const char **args, char *word, size_t size)
+{
+    const char *from = *args + strspn(*args, " \t");
+    size_t len = strcspn(from, " \t");
+    size_t n = len < size ? len : size - 1;
+
+    (void)memcpy(word, from, n);
+    word[n] = '\0';
+    *args = from + len;
+    return len > 0;
+}
+
+void fl__layer_draw(struct fl_rng *rng, double bound, float *to, size_t n, size_t step)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        to[i * step] = (float)((2.0 * fl_rng_unit(rng) - 1.0) * bound);
+    }
+}

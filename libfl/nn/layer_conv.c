@@ -1,0 +1,228 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libfl/nn/layer.h"
+#include "libfl/num/dense.h"
+
+/*
+ * "conv CHANNELS HxW [pad N] [stride N]": exported as PyTorch has it, weight[out][in][h][w]
+ * and bias[out]; inside w[h][w][in][out], padded to 16 floats, then b (libfl/num/conv.h). No
+ * one outside this file and its kernels knows that order: panels for Winograd (KERNELS 7) need
+ * another import and export, nothing else.
+ */
+
+#define CHANNELS_MAX 65536
+/* The side of a kernel, and the stride. */
+#define SIDE_MAX 31
+
+static bool parse_side(const char *text, uint64_t min, size_t *ret)
+{
+    uint64_t n;
+
+    if (fl_str_to_u64(text, &n) != FL_OK || n < min || n > SIDE_MAX) {
+        return false;
+    }
+    *ret = (size_t)n;
+    return true;
+}
+
+static bool parse_kernel(char *word, struct fl_conv *conv)
+{
+    char *x = strchr(word, 'x');
+
+    if (x == NULL) {
+        return false;
+    }
+    *x = '\0';
+    return parse_side(word, 1, &conv->kh) && parse_side(x + 1, 1, &conv->kw);
+}
+
+static int conv_parse(struct fl__layer *layer, const char *args, struct fl_err *err)
+{
+    struct fl_conv *conv = &layer->is.conv;
+    uint64_t channels;
+    char word[16];
+    char value[16];
+
+    if (!fl__layer_word(&args, word, sizeof(word)) || fl_str_to_u64(word, &channels) != FL_OK ||
+        channels == 0 || channels > CHANNELS_MAX)
+    {
+        return fl_err_set(err, FL_ECONF, "CHANNELS is a whole number from 1 to %d", CHANNELS_MAX);
+    }
+    conv->k = (size_t)channels;
+    if (!fl__layer_word(&args, word, sizeof(word)) || !parse_kernel(word, conv)) {
+        return fl_err_set(err, FL_ECONF,
+                          "HxW is the height and width of the kernel, each from 1 to %d, as in "
+                          "'3x3'",
+                          SIDE_MAX);
+    }
+    conv->stride = 1;
+    while (fl__layer_word(&args, word, sizeof(word))) {
+        bool pad = strcmp(word, "pad") == 0;
+
+        if (!pad && strcmp(word, "stride") != 0) {
+            return fl_err_set(err, FL_ECONF, "'%s' is neither 'pad' nor 'stride'", word);
+        }
+        if (!fl__layer_word(&args, value, sizeof(value)) ||
+            !parse_side(value, pad ? 0 : 1, pad ? &conv->pad : &conv->stride))
+        {
+            return fl_err_set(err, FL_ECONF, "%s is a whole number from %d to %d", word,
+                              pad ? 0 : 1, SIDE_MAX);
+        }
+    }
+    if (conv->pad >= conv->kh || conv->pad >= conv->kw) {
+        return fl_err_set(err, FL_ECONF,
+                          "padding of %zu is not less than the kernel's sides, %zux%zu", conv->pad,
+                          conv->kh, conv->kw);
+    }
+    return FL_OK;
+}
+
+static int conv_shape(struct fl__layer *layer, struct fl__layer *next, struct fl_err *err)
+{
+    struct fl_conv *conv = &layer->is.conv;
+    int rv = fl__layer_need_image(layer, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    conv->c = layer->in.c;
+    conv->h = layer->in.h;
+    conv->w = layer->in.w;
+    if (conv->kh > conv->h + 2 * conv->pad || conv->kw > conv->w + 2 * conv->pad) {
+        return fl_err_set(err, FL_ECONF,
+                          "the kernel of %zux%zu is larger than the image of %zux%zu pixels with "
+                          "padding %zu",
+                          conv->kh, conv->kw, conv->h, conv->w, conv->pad);
+    }
+    conv->oh = (conv->h + 2 * conv->pad - conv->kh) / conv->stride + 1;
+    conv->ow = (conv->w + 2 * conv->pad - conv->kw) / conv->stride + 1;
+    layer->out = (struct fl__shape){.c = conv->k, .h = conv->oh, .w = conv->ow};
+    if (next != NULL && next->ops == &fl__layer_relu) {
+        layer->relu = true;
+        next->skip = true;
+    }
+    layer->n_scratch = fl__layer_padded(fl_conv_weights(conv)) + fl_conv_scratch(conv);
+    return FL_OK;
+}
+
+static size_t bias_offset(const struct fl__layer *layer)
+{
+    return layer->offset + fl__layer_padded(fl_conv_weights(&layer->is.conv));
+}
+
+static int conv_params(struct fl__layer *layer, struct fl_layout *layout, size_t index,
+                       struct fl_err *err)
+{
+    const struct fl_conv *conv = &layer->is.conv;
+    const size_t dims[4] = {conv->k, conv->c, conv->kh, conv->kw};
+    char unit[32];
+    char tensor[48];
+    int rv;
+
+    layer->tensor = fl_layout_tensors(layout);
+    (void)snprintf(unit, sizeof(unit), "conv%zu", index);
+    (void)snprintf(tensor, sizeof(tensor), "conv%zu.weight", index);
+    rv = fl_layout_add(layout, unit, tensor, dims, 4, false, err);
+    if (rv == FL_OK) {
+        (void)snprintf(tensor, sizeof(tensor), "conv%zu.bias", index);
+        rv = fl_layout_add(layout, unit, tensor, dims, 1, false, err);
+    }
+    layer->macs = (double)fl_conv_weights(conv) * (double)(conv->oh * conv->ow);
+    layer->n_block = fl__layer_padded(fl_conv_weights(conv)) + fl__layer_padded(conv->k);
+    return rv;
+}
+
+static void conv_forward(const struct fl__layer *layer, const struct fl__pass *pass,
+                         const struct fl__io *io)
+{
+    fl_conv_forward(&layer->is.conv, io->y, io->ldy, io->x, io->ldx, pass->params + layer->offset,
+                    pass->params + bias_offset(layer), pass->batch, layer->relu, pass->scratch);
+}
+
+static void conv_backward(const struct fl__layer *layer, const struct fl__pass *pass,
+                          const struct fl__io *io)
+{
+    const struct fl_conv *conv = &layer->is.conv;
+    float *w = pass->params + layer->offset;
+    float *bias = pass->params + bias_offset(layer);
+    float *grad = pass->scratch;
+    float *patches = pass->scratch + fl__layer_padded(fl_conv_weights(conv));
+
+    if (layer->relu) {
+        fl_relu_backward(io->dy, io->ldy, io->y, io->ldy, pass->batch,
+                         fl__shape_count(&layer->out));
+    }
+    /* Before the update: the gradient of the input belongs to the old weights. */
+    if (io->dx != NULL) {
+        fl_conv_backward_data(conv, io->dx, io->lddx, io->dy, io->ldy, w, pass->batch, patches);
+    }
+    fl_conv_backward_weights(conv, grad, io->x, io->ldx, io->dy, io->ldy, pass->batch, patches);
+    pass->update(pass->ctx, layer->offset, fl_conv_weights(conv), w, grad);
+    fl_conv_backward_bias(conv, grad, io->dy, io->ldy, pass->batch);
+    pass->update(pass->ctx, bias_offset(layer), conv->k, bias, grad);
+}
+
+/* Number `i` of the exported weights has this place among the internal ones. */
+static size_t place_of(const struct fl_conv *conv, size_t i)
+{
+    size_t area = conv->kh * conv->kw;
+
+    return (i % area * conv->c + i / area % conv->c) * conv->k + i / area / conv->c;
+}
+
+static void conv_init(const struct fl__layer *layer, struct fl_rng *rng, float *internal)
+{
+    const struct fl_conv *conv = &layer->is.conv;
+    double bound = 1.0 / sqrt((double)(conv->kh * conv->kw * conv->c));
+    size_t i;
+
+    for (i = 0; i < fl_conv_weights(conv); i++) {
+        fl__layer_draw(rng, bound, internal + layer->offset + place_of(conv, i), 1, 1);
+    }
+    fl__layer_draw(rng, bound, internal + bias_offset(layer), conv->k, 1);
+}
+
+static void conv_import(const struct fl__layer *layer, const struct fl_layout *layout,
+                        float *internal, const float *exported)
+{
+    const struct fl_conv *conv = &layer->is.conv;
+    const float *from = exported + fl__layer_tensor(layer, layout, 0);
+    float *to = internal + layer->offset;
+    size_t i;
+
+    for (i = 0; i < fl_conv_weights(conv); i++) {
+        to[place_of(conv, i)] = from[i];
+    }
+    (void)memcpy(internal + bias_offset(layer), exported + fl__layer_tensor(layer, layout, 1),
+                 conv->k * sizeof(*to));
+}
+
+static void conv_export(const struct fl__layer *layer, const struct fl_layout *layout,
+                        float *exported, const float *internal)
+{
+    const struct fl_conv *conv = &layer->is.conv;
+    const float *from = internal + layer->offset;
+    float *to = exported + fl__layer_tensor(layer, layout, 0);
+    size_t i;
+
+    for (i = 0; i < fl_conv_weights(conv); i++) {
+        to[i] = from[place_of(conv, i)];
+    }
+    (void)memcpy(exported + fl__layer_tensor(layer, layout, 1), internal + bias_offset(layer),
+                 conv->k * sizeof(*to));
+}
+
+const struct fl__layer_ops fl__layer_conv = {
+    .word = "conv",
+    .usage = "conv CHANNELS HxW [pad N] [stride N]",
+    .parse = conv_parse,
+    .shape = conv_shape,
+    .params = conv_params,
+    .forward = conv_forward,
+    .backward = conv_backward,
+    .init = conv_init,
+    .import = conv_import,
+    .export = conv_export,
+};

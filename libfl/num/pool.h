@@ -1,0 +1,36 @@
+#ifndef FL_NUM_POOL_H
+#define FL_NUM_POOL_H
+
+/*
+ * Max-pooling on NHWC images. A window that reaches over an edge is cut there.
+ *
+ *     x[batch][h][w][c]  row stride ldx floats a sample; dx as x
+ *     y[batch][oh][ow][c]  row stride ldy; dy as y
+ *     index[batch][oh*ow*c]: the place of the maximum in its window, row * size + column
+ *
+ * The first maximum of a window counts; NaN is larger than everything, so that a diverged
+ * network does not look healthy.
+ *
+ * Purity: no allocation, no state.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The index of a window is one byte. */
+#define FL_POOL_SIZE_MAX 15
+
+struct fl_pool {
+    size_t c, h, w;
+    size_t size, stride;
+    size_t top, left; /* rows and columns of padding before the image; less than size */
+    size_t oh, ow;    /* every window holds at least one pixel */
+};
+
+void fl_pool_forward(const struct fl_pool *pool, float *y, size_t ldy, uint8_t *index,
+                     const float *x, size_t ldx, size_t batch);
+/* dx, wholly overwritten, zero behind the samples. */
+void fl_pool_backward(const struct fl_pool *pool, float *dx, size_t lddx, const float *dy,
+                      size_t lddy, const uint8_t *index, size_t batch);
+
+#endif

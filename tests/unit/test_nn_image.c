@@ -1,0 +1,465 @@
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/nn/net.h"
+#include "tests/lib/refnet.h"
+
+/* Networks on images, against the plain ones in double of tests/lib/refnet.h. */
+
+#define N(list) (sizeof(list) / sizeof((list)[0]))
+
+static struct fl_net *create(const struct fl_net_spec *spec, size_t max_batch)
+{
+    struct fl_net *net = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_net_create(spec, max_batch, &net, &err) == FL_OK, "%s", err.msg);
+    return net;
+}
+
+static float *floats(size_t n)
+{
+    float *p = calloc(n, sizeof(*p));
+
+    ck_assert_ptr_nonnull(p);
+    return p;
+}
+
+#define RELU                             \
+    {                                    \
+        .text = "relu", .kind = REF_RELU \
+    }
+#define FLATTEN                                \
+    {                                          \
+        .text = "flatten", .kind = REF_FLATTEN \
+    }
+#define DENSE(what, n)                                \
+    {                                                 \
+        .text = (what), .kind = REF_DENSE, .out = (n) \
+    }
+#define DENSE3 DENSE("dense 3", 3)
+#define CONV(what, n, y, x, step, edge)                                                       \
+    {                                                                                         \
+        .text = (what), .kind = REF_CONV, .out = (n), .kh = (y), .kw = (x), .stride = (step), \
+        .pad = (edge)                                                                         \
+    }
+#define CONV4 CONV("conv 4 3x3 pad 1", 4, 3, 3, 1, 1)
+#define POOL(what, size, step, edge, y, x)                                                 \
+    {                                                                                      \
+        .text = (what), .kind = REF_MAXPOOL, .kh = (size), .kw = (size), .stride = (step), \
+        .pad = (edge), .oh = (y), .ow = (x)                                                \
+    }
+#define IMAGE(c, h, w, ...)                                 \
+    {                                                       \
+        .input = {(c), (h), (w)}, .layers = { __VA_ARGS__ } \
+    }
+
+static const struct ref_net nets[] = {
+    /* One channel: the caller's order is NHWC already. */
+    IMAGE(1, 5, 4, CONV("conv 3 3x3", 3, 3, 3, 1, 0), RELU, FLATTEN, DENSE3),
+    IMAGE(2, 5, 7, CONV("conv 5 3x3 pad 1 stride 2", 5, 3, 3, 2, 1), FLATTEN, DENSE3),
+    IMAGE(3, 6, 5, CONV("conv 2 2x3 stride 2 pad 1", 2, 2, 3, 2, 1), RELU, FLATTEN, DENSE3),
+    /* Rows of 16 channels join images into one product. */
+    IMAGE(3, 4, 4, CONV("conv 16 3x3 pad 1", 16, 3, 3, 1, 1), RELU,
+          CONV("conv 4 5x5 pad 2", 4, 5, 5, 1, 2), RELU, FLATTEN, DENSE3),
+    IMAGE(2, 7, 5, CONV4, RELU, POOL("maxpool 2", 2, 2, 0, 3, 2), FLATTEN, DENSE3),
+    IMAGE(2, 6, 6, CONV4, RELU, POOL("maxpool 3 stride 2 same", 3, 2, 0, 3, 3), FLATTEN, DENSE3),
+    IMAGE(2, 5, 5, CONV4, POOL("maxpool 3 same stride 2", 3, 2, 1, 3, 3), CONV4, RELU,
+          POOL("maxpool 3 stride 1", 3, 1, 0, 1, 1), FLATTEN, DENSE3),
+    /* Nothing with weights below the pool, a flatten of a flat row, ReLU not fused. */
+    IMAGE(2, 4, 4, POOL("maxpool 2 stride 1", 2, 1, 0, 3, 3), CONV4, FLATTEN, RELU, FLATTEN,
+          DENSE("dense 20", 20), RELU, DENSE3),
+    /* Flattened at once, and flattened behind something. */
+    IMAGE(3, 2, 3, FLATTEN, DENSE("dense 5", 5), RELU, DENSE3),
+    IMAGE(3, 2, 3, RELU, FLATTEN, DENSE3),
+};
+
+/* A network, its parameters and a batch, in both precisions. */
+struct rig {
+    const struct ref_net *ref;
+    struct fl_net *net;
+    size_t count, batch;
+    float *exported;
+    double *p;
+    float *x;
+    int32_t y[16];
+};
+
+static void rig_up(struct rig *rig, const struct ref_net *ref, size_t batch)
+{
+    const char *texts[REF_MAX_LAYERS];
+    const struct fl_net_spec spec = ref_spec(ref, texts);
+    const struct fl_layout *layout;
+    struct fl_rng rng;
+    size_t i;
+    size_t t;
+
+    *rig = (struct rig){.ref = ref, .net = create(&spec, batch), .batch = batch};
+    layout = fl_net_layout(rig->net);
+    rig->count = fl_layout_count(layout);
+    rig->exported = floats(rig->count);
+    rig->p = calloc(rig->count, sizeof(*rig->p));
+    rig->x = floats(batch * fl_net_inputs(rig->net));
+    ck_assert_ptr_nonnull(rig->p);
+    fl_rng_key(&rng, 31, FL_RNG_TEST, 0, 0);
+    fl_net_init(rig->net, &rng);
+    fl_net_get(rig->net, rig->exported);
+    for (t = 0; t < fl_layout_tensors(layout); t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
+
+        /* What init leaves at 0 and 1 would hide faults. */
+        for (i = 0; strncmp(tensor->name, "bn", 2) == 0 && i < tensor->count; i++) {
+            rig->exported[tensor->offset + i] = (float)(0.5 + fl_rng_unit(&rng));
+        }
+    }
+    fl_net_set(rig->net, rig->exported);
+    for (i = 0; i < rig->count; i++) {
+        rig->p[i] = (double)rig->exported[i];
+    }
+    for (i = 0; i < batch * fl_net_inputs(rig->net); i++) {
+        rig->x[i] = (float)fl_rng_normal(&rng);
+    }
+    for (i = 0; i < batch; i++) {
+        rig->y[i] = (int32_t)fl_rng_below(&rng, fl_net_classes(rig->net));
+    }
+}
+
+static void rig_down(struct rig *rig)
+{
+    fl_net_free(rig->net);
+    free(rig->exported);
+    free(rig->p);
+    free(rig->x);
+}
+
+#define SEED 77
+
+static double mean_loss(const struct rig *rig)
+{
+    return ref_loss(rig->ref, rig->p, rig->x, rig->y, rig->batch, /* training= */ true, SEED,
+                    NULL) /
+           (double)rig->batch;
+}
+
+/* Numbers of `grad` (exported order) that differ from central differences. */
+static size_t wrong_gradients(struct rig *rig, const float *grad, double *ret_worst)
+{
+    const struct fl_layout *layout = fl_net_layout(rig->net);
+    const double h = 1e-6;
+    size_t bad = 0;
+    size_t t, i;
+
+    for (t = 0; t < fl_layout_tensors(layout); t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
+
+        for (i = tensor->offset; i < tensor->offset + tensor->count; i++) {
+            double numeric = 0.0;
+            double error;
+
+            if (!tensor->buffer) {
+                rig->p[i] = (double)rig->exported[i] + h;
+                numeric = mean_loss(rig);
+                rig->p[i] = (double)rig->exported[i] - h;
+                numeric = (numeric - mean_loss(rig)) / (2.0 * h);
+                rig->p[i] = (double)rig->exported[i];
+            }
+            error = fabs(numeric - (double)grad[i]);
+            *ret_worst = error > *ret_worst ? error : *ret_worst;
+            bad += error > 1e-5 * (1.0 + fabs(numeric));
+        }
+    }
+    return bad;
+}
+
+START_TEST(the_gradient_agrees_with_central_differences_in_double)
+{
+    static const size_t batches[] = {1, 3, 7};
+    struct rig rig;
+    float *internal;
+    float *grad;
+    double worst = 0.0;
+    double loss;
+    size_t b;
+
+    for (b = 0; b < N(batches); b++) {
+        size_t bad;
+
+        rig_up(&rig, &nets[_i], batches[b]);
+        internal = floats(fl_net_block(rig.net));
+        grad = floats(rig.count);
+        loss = fl_net_gradient(rig.net, rig.x, rig.y, rig.batch, internal);
+        ck_assert_double_eq_tol(loss, mean_loss(&rig), 1e-5);
+        fl_net_export(rig.net, grad, internal);
+        bad = wrong_gradients(&rig, grad, &worst);
+        ck_assert_msg(bad == 0, "batch %zu: %zu of %zu gradients are off, by at most %g", rig.batch,
+                      bad, rig.count, worst);
+        /* The parameters were left alone. */
+        fl_net_get(rig.net, grad);
+        ck_assert_mem_eq(grad, rig.exported, rig.count * sizeof(float));
+        free(internal);
+        free(grad);
+        rig_down(&rig);
+    }
+}
+END_TEST
+
+START_TEST(evaluation_agrees_with_the_plain_network_for_any_split_of_the_batch)
+{
+    static const size_t splits[] = {1, 2, 3, 7};
+    struct rig rig;
+    double want;
+    size_t all = 0;
+    size_t s, at;
+
+    rig_up(&rig, &nets[_i], 7);
+    want = ref_loss(&nets[_i], rig.p, rig.x, rig.y, 7, /* training= */ false, SEED, NULL);
+    for (s = 0; s < N(splits); s++) {
+        double loss = 0.0;
+        size_t correct = 0;
+
+        for (at = 0; at < 7; at += splits[s]) {
+            size_t n = 7 - at < splits[s] ? 7 - at : splits[s];
+            double loss_sum = 0.0;
+            size_t right = 0;
+
+            fl_net_evaluate(rig.net, rig.x + at * fl_net_inputs(rig.net), rig.y + at, n, &loss_sum,
+                            &right);
+            loss += loss_sum;
+            correct += right;
+        }
+        ck_assert_double_eq_tol(loss, want, 1e-5);
+        all = s == 0 ? correct : all;
+        ck_assert_uint_eq(correct, all);
+    }
+    rig_down(&rig);
+}
+END_TEST
+
+START_TEST(export_undoes_import_and_padding_stays_zero)
+{
+    struct rig rig;
+    float *internal;
+    float *again;
+    double sum = 0.0;
+    double inner = 0.0;
+    size_t i;
+
+    rig_up(&rig, &nets[_i], 1);
+    internal = floats(fl_net_block(rig.net));
+    again = floats(rig.count);
+    for (i = 0; i < rig.count; i++) {
+        rig.exported[i] = (float)(i + 1);
+        sum += (double)(i + 1);
+    }
+    for (i = 0; i < fl_net_block(rig.net); i++) {
+        internal[i] = 7.0f;
+    }
+    fl_net_import(rig.net, internal, rig.exported);
+    fl_net_export(rig.net, again, internal);
+    ck_assert_mem_eq(again, rig.exported, rig.count * sizeof(float));
+    for (i = 0; i < fl_net_block(rig.net); i++) {
+        inner += (double)internal[i];
+    }
+    ck_assert(inner == sum);
+    free(internal);
+    free(again);
+    rig_down(&rig);
+}
+END_TEST
+
+struct visits {
+    const struct fl_net *net;
+    unsigned char *seen;
+    float *params;
+    float rate;
+};
+
+static void visit(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+{
+    struct visits *v = ctx;
+    size_t i;
+
+    ck_assert_ptr_eq(params, v->params + offset);
+    for (i = 0; i < n; i++) {
+        v->seen[offset + i]++;
+        params[i] -= v->rate * grad[i];
+    }
+}
+
+START_TEST(a_step_visits_each_trainable_entry_once_and_no_buffer)
+{
+    struct rig rig;
+    const struct fl_layout *layout;
+    struct visits v = {.rate = 0.0f};
+    float *want;
+    float *ones;
+    size_t t, i;
+
+    rig_up(&rig, &nets[_i], 4);
+    layout = fl_net_layout(rig.net);
+    ones = floats(rig.count);
+    want = floats(fl_net_block(rig.net));
+    v.seen = calloc(fl_net_block(rig.net), 1);
+    v.params = fl_net_params(rig.net);
+    ck_assert_ptr_nonnull(v.seen);
+    for (t = 0; t < fl_layout_tensors(layout); t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
+
+        for (i = 0; i < tensor->count; i++) {
+            ones[tensor->offset + i] = tensor->buffer ? 0.0f : 1.0f;
+        }
+    }
+    fl_net_import(rig.net, want, ones);
+    (void)fl_net_step(rig.net, rig.x, rig.y, 4, visit, &v);
+    for (i = 0; i < fl_net_block(rig.net); i++) {
+        ck_assert_uint_eq(v.seen[i], want[i] > 0.0f);
+    }
+    free(ones);
+    free(want);
+    free(v.seen);
+    rig_down(&rig);
+}
+END_TEST
+
+static const struct {
+    const char *layers[4];
+    size_t input[4];
+    size_t n_input;
+    const char *words;
+} bad_specs[] = {
+    {{"conv 8 3x3", "flatten", "dense 3"}, {12}, 1, "layer 1 'conv 8 3x3': needs an image"},
+    {{"flatten", "conv 8 3x3", "dense 3"}, {1, 4, 4}, 3, "layer 2 'conv 8 3x3': needs an image"},
+    {{"maxpool 2", "dense 3"}, {12}, 1, "layer 1 'maxpool 2': needs an image"},
+    {{"conv", "dense 3"}, {1, 4, 4}, 3, "expected 'conv CHANNELS HxW [pad N] [stride N]': CHANN"},
+    {{"conv 0 3x3", "dense 3"}, {1, 4, 4}, 3, "whole number from 1 to 65536"},
+    {{"conv 8", "dense 3"}, {1, 4, 4}, 3, "height and width of the kernel"},
+    {{"conv 8 3", "dense 3"}, {1, 4, 4}, 3, "as in '3x3'"},
+    {{"conv 8 3x", "dense 3"}, {1, 4, 4}, 3, "as in '3x3'"},
+    {{"conv 8 x3", "dense 3"}, {1, 4, 4}, 3, "as in '3x3'"},
+    {{"conv 8 32x3", "dense 3"}, {1, 4, 4}, 3, "from 1 to 31"},
+    {{"conv 8 3x3 pod 1", "dense 3"}, {1, 4, 4}, 3, "'pod' is neither 'pad' nor 'stride'"},
+    {{"conv 8 3x3 pad", "dense 3"}, {1, 4, 4}, 3, "pad is a whole number from 0 to 31"},
+    {{"conv 8 3x3 stride 0", "dense 3"}, {1, 4, 4}, 3, "stride is a whole number from 1 to 31"},
+    {{"conv 8 3x3 pad 3", "dense 3"}, {1, 4, 4}, 3, "padding of 3 is not less than the kernel's"},
+    {{"conv 8 3x5 pad 1", "dense 3"},
+     {1, 2, 2},
+     3,
+     "kernel of 3x5 is larger than the image of 2x2"},
+    {{"conv 8 3x3 aaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}, {1, 4, 4}, 3, "'aaaaaaaaaaaaaaa' is neither"},
+    {{"conv 8 3x3", "dense 3"}, {1, 4, 4}, 3, "layer 2 'dense 3': needs a flat input"},
+    {{"conv 65536 1x1", "flatten", "dense 3"}, {1, 32, 32}, 3, "65536x32x32, has more than 2^24"},
+    {{"conv 65536 31x31", "conv 65536 1x1", "flatten", "dense 2"},
+     {1, 31, 31},
+     3,
+     "more than 2^28 parameters"},
+    {{"maxpool", "dense 3"}, {1, 4, 4}, 3, "SIZE is a whole number from 1 to 15"},
+    {{"maxpool 16", "dense 3"}, {1, 4, 4}, 3, "SIZE is a whole number from 1 to 15"},
+    {{"maxpool 2 2", "dense 3"}, {1, 4, 4}, 3, "'2' is neither 'stride' nor 'same'"},
+    {{"maxpool 2 stride 0", "dense 3"}, {1, 4, 4}, 3, "stride is a whole number from 1 to 15"},
+    {{"maxpool 5", "dense 3"}, {1, 4, 4}, 3, "window of 5x5 is larger than the image of 4x4"},
+    {{"conv 2 3x3", "flatten"}, {1, 4, 4}, 3, "the last layer must be dense"},
+    {{"con 2 3x3", "flatten"}, {1, 4, 4}, 3, "did you mean 'conv'?"},
+};
+
+START_TEST(a_bad_network_names_its_layer)
+{
+    struct fl_net_spec spec = {.layers = bad_specs[_i].layers, .n_input = bad_specs[_i].n_input};
+    struct fl_net *net = NULL;
+    struct fl_err err = {0};
+
+    (void)memcpy(spec.input, bad_specs[_i].input, sizeof(spec.input));
+    while (spec.n_layers < 4 && bad_specs[_i].layers[spec.n_layers] != NULL) {
+        spec.n_layers++;
+    }
+    ck_assert_int_eq(fl_net_create(&spec, 4, &net, &err), FL_ECONF);
+    ck_assert_ptr_null(net);
+    ck_assert_msg(strstr(err.msg, bad_specs[_i].words) != NULL, "'%s' does not say '%s'", err.msg,
+                  bad_specs[_i].words);
+    ck_assert_int_eq(fl_net_create(&spec, 4, &net, NULL), FL_ECONF);
+}
+END_TEST
+
+/* Images of noise with a bright bar whose direction is the class. */
+static void bars(struct fl_rng *rng, float *x, int32_t *y, size_t n)
+{
+    size_t b, i;
+
+    for (b = 0; b < n; b++) {
+        size_t at = (size_t)fl_rng_below(rng, 8);
+        size_t channel = (size_t)fl_rng_below(rng, 2);
+
+        y[b] = (int32_t)fl_rng_below(rng, 2);
+        for (i = 0; i < 2 * 64; i++) {
+            x[b * 128 + i] = (float)(0.3 * fl_rng_normal(rng));
+        }
+        for (i = 0; i < 8; i++) {
+            x[b * 128 + channel * 64 + (y[b] == 0 ? at * 8 + i : i * 8 + at)] += 1.0f;
+        }
+    }
+}
+
+/* Trains on fresh bars; the share of 64 others that is right. */
+static double learn_bars(const char *const *layers, size_t n_layers, size_t steps)
+{
+    const struct fl_net_spec spec = {
+        .input = {2, 8, 8}, .n_input = 3, .layers = layers, .n_layers = n_layers};
+    struct fl_net *net = create(&spec, 64);
+    struct visits v = {.rate = 0.1f, .params = fl_net_params(net)};
+    struct fl_rng rng;
+    float *x = floats(64 * 128);
+    int32_t y[64];
+    double loss = 0.0;
+    size_t correct = 0;
+    size_t step;
+
+    v.seen = calloc(fl_net_block(net), 1);
+    ck_assert_ptr_nonnull(v.seen);
+    fl_rng_key(&rng, 8, FL_RNG_TEST, 0, 0);
+    fl_net_init(net, &rng);
+    for (step = 0; step < steps; step++) {
+        bars(&rng, x, y, 16);
+        (void)fl_net_step(net, x, y, 16, visit, &v);
+    }
+    bars(&rng, x, y, 64);
+    fl_net_evaluate(net, x, y, 64, &loss, &correct);
+    free(v.seen);
+    free(x);
+    fl_net_free(net);
+    return (double)correct / 64.0;
+}
+
+START_TEST(a_small_network_learns_the_direction_of_bars)
+{
+    static const char *const plain[] = {"conv 8 3x3 pad 1", "relu",   "maxpool 2",
+                                        "conv 8 3x3",       "relu",   "maxpool 2",
+                                        "flatten",          "dense 2"};
+
+    ck_assert_double_gt(learn_bars(plain, N(plain), 300), 0.95);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("nn_image");
+    TCase *tc = tcase_create("nn_image");
+    SRunner *runner;
+    int failed;
+
+    tcase_set_timeout(tc, 120);
+    tcase_add_loop_test(tc, the_gradient_agrees_with_central_differences_in_double, 0, N(nets));
+    tcase_add_loop_test(tc, evaluation_agrees_with_the_plain_network_for_any_split_of_the_batch, 0,
+                        N(nets));
+    tcase_add_loop_test(tc, export_undoes_import_and_padding_stays_zero, 0, N(nets));
+    tcase_add_loop_test(tc, a_step_visits_each_trainable_entry_once_and_no_buffer, 0, N(nets));
+    tcase_add_loop_test(tc, a_bad_network_names_its_layer, 0, N(bad_specs));
+    tcase_add_test(tc, a_small_network_learns_the_direction_of_bars);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
