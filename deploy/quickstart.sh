@@ -94,13 +94,16 @@ mkdir -p "$dir/state" "$dir/logs"
 # The schedule and the share matter only to the presets that use them.
 strategy=''
 case "$algorithm" in
-  *adafl*) strategy+="
+  *adafl*|lean) strategy+="
   # AdaFL: half of the clients at first, all of them later.
   fraction: {start: 0.5, end: 1.0, step: 0.1, every: 5}" ;;
 esac
 case "$algorithm" in
-  *fedldf*|*random_layer*) strategy+="
+  *fedldf*|lean) strategy+="
   # FedLDF: each layer comes from the 30 % of the clients where it moved most.
+  upload: {share: 0.3}" ;;
+  random_layer|hdfl) strategy+="
+  # Its baselines: 30 % of the clients, drawn at random.
   upload: {share: 0.3}" ;;
 esac
 evaluation="every: 1"
@@ -213,8 +216,8 @@ awk -v wall="$(awk "BEGIN{print $ended - $started}")" -v s="$server_kb" -v c="$c
   END {
     printf "%-34s %s\n", "accuracy of the last model", acc
     printf "%-34s %d\n", "client trainings", units
-    printf "%-34s %.1f MB\n", "uplink", up / 1e6
-    printf "%-34s %.1f MB (%.2f of it were sent)\n", "uplink of full uploads", full / 1e6, full ? up / full : 0
+    printf "%-34s %.2f MB\n", "uplink", up / 1e6
+    printf "%-34s %.2f MB (%.3g of it were sent)\n", "uplink of full uploads", full / 1e6, full ? up / full : 0
     printf "%-34s %.1f s\n", "wall time", wall
     printf "\nresult: rounds=%d accuracy=%s uplink_bytes=%d uplink_bytes_full=%d wall_s=%.1f server_peak_rss_mb=%.0f client_peak_rss_mb=%.0f\n",
       n, acc, up, full, wall, s / 1024, c / 1024

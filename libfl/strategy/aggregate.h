@@ -47,6 +47,7 @@ struct fl_aggregate_ops {
 
 extern const struct fl_aggregate_ops fl_aggregate_mean;
 extern const struct fl_aggregate_ops fl_aggregate_momentum; /* "mean + server momentum" */
+extern const struct fl_aggregate_ops fl_aggregate_adam;
 
 struct fl_agg_client {
     double weight;        /* n_k > 0; normalised per unit over the clients that sent it */

@@ -39,6 +39,9 @@ int fl_codec_open(struct fl_codec_decoder *d, const struct fl_codec_ops *ops,
     d->unit = unit;
     d->reader = *reader;
     d->next = 0;
+    d->tensor = 0;
+    d->run = 0;
+    d->in_buffers = false;
     d->offset = 0;
     (void)memset(d->state, 0, sizeof(d->state));
     if (reader->size > ops->max_size(layout, unit)) {

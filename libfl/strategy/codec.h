@@ -36,6 +36,8 @@ struct fl_codec_decoder {
     size_t unit;
     struct fl_codec_reader reader;
     size_t next;        /* entry of the unit that comes next */
+    size_t tensor, run; /* where `next` is: cursor of fl__unit_next_run(), entries left of the */
+    bool in_buffers;    /* run, and what the run holds (lossy codecs) */
     uint64_t offset;    /* byte that comes next */
     uint64_t state[64]; /* the codec's own */
 };
@@ -43,7 +45,12 @@ struct fl_codec_decoder {
 struct fl_codec_ops {
     struct fl_policy policy;
     enum fl_codec_id id;
-    /* Append the coded unit `l`; `delta` points at the unit's first entry in exported order. */
+    /* Most entries are left out: what is decoded is not a client's whole update. */
+    bool sparse;
+    /*
+     * Append the coded unit `l`; `delta` points at the unit's first entry in exported order.
+     * FL_ENUMERIC for an entry that is not finite; on error `out` is as before.
+     */
     int (*encode)(const struct fl_options *o, const struct fl_layout *layout, size_t l,
                   const float *delta, struct fl_buf *out);
     /* Bytes that a coded unit may have at most: a limit before anything is read. */
@@ -57,6 +64,10 @@ struct fl_codec_ops {
 };
 
 extern const struct fl_codec_ops fl_codec_float32;
+extern const struct fl_codec_ops fl_codec_float16;
+extern const struct fl_codec_ops fl_codec_bfloat16;
+extern const struct fl_codec_ops fl_codec_int8;
+extern const struct fl_codec_ops fl_codec_ternary;
 
 /* By wire number; NULL when unknown. */
 const struct fl_codec_ops *fl_codec_by_id(int id);

@@ -5,32 +5,8 @@
  * Exact. Options: none. Cost: 4 bytes an entry; decoding reads into the caller's
  * block and looks at it once for values that are not finite.
  */
-#include <string.h>
-
 #include "libfl/num/vec.h"
-#include "libfl/strategy/codec.h"
-
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-#define HOST_IS_BIG_ENDIAN 1
-#else
-#define HOST_IS_BIG_ENDIAN 0
-#endif
-
-static void swap(void *data, size_t n)
-{
-    uint8_t *p = data;
-    size_t i;
-
-    for (i = 0; i < n; i++, p += 4) {
-        uint8_t a = p[0];
-        uint8_t b = p[1];
-
-        p[0] = p[3];
-        p[1] = p[2];
-        p[2] = b;
-        p[3] = a;
-    }
-}
+#include "libfl/strategy/codec_impl.h"
 
 static uint64_t max_size(const struct fl_layout *layout, size_t l)
 {
@@ -49,8 +25,8 @@ static int encode(const struct fl_options *o, const struct fl_layout *layout, si
         return FL_ENUMERIC;
     }
     rv = fl_buf_add(out, delta, count * sizeof(float));
-    if (rv == FL_OK && HOST_IS_BIG_ENDIAN) {
-        swap(out->data + at, count);
+    if (rv == FL_OK) {
+        fl__codec_swap(out->data + at, count);
     }
     return rv;
 }
@@ -69,9 +45,7 @@ static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
     if (rv != FL_OK) {
         return rv;
     }
-    if (HOST_IS_BIG_ENDIAN) {
-        swap(out, n);
-    }
+    fl__codec_swap(out, n);
     d->next += n;
     d->offset += (uint64_t)n * sizeof(float);
     return fl_vec_finite(out, n) ? FL_OK : FL_ENUMERIC;

@@ -1,6 +1,16 @@
 #ifndef FL_STRATEGY_CODEC_IMPL_H
 #define FL_STRATEGY_CODEC_IMPL_H
 
+/*
+ * What codecs share. Every codec but float32 has the same frame: the coded trainable
+ * entries first, then the unit's buffers (batch-norm statistics) as float32,
+ * little-endian, in exported order. The last 4 s_l bytes are the buffers, so both parts
+ * are found from the size alone, and a buffer is never thinned or rounded.
+ *
+ * All arithmetic is on integers or on IEEE 754 doubles with one rounding a step: coded
+ * bytes and decoded values are the same on every machine.
+ */
+
 #include "libfl/strategy/codec.h"
 
 /*
@@ -9,5 +19,71 @@
  */
 bool fl__unit_next_run(const struct fl_layout *layout, size_t l, size_t *tensor, size_t *ret_count,
                        bool *ret_buffer);
+
+/* Between little-endian floats and the host's, in place. */
+void fl__codec_swap(void *floats, size_t n);
+void fl__codec_put32(uint8_t out[4], uint32_t value);
+uint32_t fl__codec_get32(const uint8_t in[4]);
+uint32_t fl__float_bits(float x);
+float fl__float_of(uint32_t bits);
+
+/* Bytes of the unit's buffers, and where the coded trainable entries end. */
+uint64_t fl__codec_buffer_bytes(const struct fl_layout *layout, size_t l);
+uint64_t fl__codec_body_end(const struct fl_codec_decoder *d);
+
+/* The unit's trainable entries, one after another. */
+struct fl__trainable {
+    const float *x;
+    size_t n;
+    float *copy; /* NULL when they lie together anyway */
+};
+
+/* FL_ENUMERIC when an entry of the unit, buffers included, is not finite; FL_ENOMEM. */
+FL_MUST_CHECK int fl__trainable_take(struct fl__trainable *t, const struct fl_layout *layout,
+                                     size_t l, const float *delta);
+void fl__trainable_done(struct fl__trainable *t);
+
+/* Code trainable entries: append to `out`. */
+typedef int (*fl__body_encode)(const struct fl_options *o, const float *x, size_t n,
+                               struct fl_buf *out);
+/* The frame around it. On error `out` is as before. */
+FL_MUST_CHECK int fl__codec_encode(const struct fl_options *o, const struct fl_layout *layout,
+                                   size_t l, const float *delta, fl__body_encode body,
+                                   struct fl_buf *out);
+
+/* Decode the next n trainable entries. */
+typedef int (*fl__body_read)(struct fl_codec_decoder *d, float *out, size_t n);
+/* fl_codec_ops.read: any n entries, buffers among them. */
+FL_MUST_CHECK int fl__codec_read(struct fl_codec_decoder *d, float *out, size_t n,
+                                 fl__body_read body);
+/* fl_codec_ops.close: everything is read, and the body ended where it should. */
+FL_MUST_CHECK int fl__codec_close(struct fl_codec_decoder *d);
+
+/* The coding of int8, which ternary falls back to: 4 + n bytes from d->offset on. */
+FL_MUST_CHECK int fl__int8_encode(const struct fl_options *o, const float *x, size_t n,
+                                  struct fl_buf *out);
+FL_MUST_CHECK int fl__int8_open(struct fl_codec_decoder *d);
+FL_MUST_CHECK int fl__int8_read(struct fl_codec_decoder *d, float *out, size_t n);
+
+/* 16-bit codecs: 2 bytes an entry. */
+typedef uint16_t (*fl__half_of)(uint32_t float_bits);
+/* FL_ENUMERIC for bits that are not a finite number. */
+typedef int (*fl__half_to)(uint16_t bits, float *ret);
+FL_MUST_CHECK int fl__half_encode(const float *x, size_t n, fl__half_of convert,
+                                  struct fl_buf *out);
+FL_MUST_CHECK int fl__half_open(struct fl_codec_decoder *d);
+FL_MUST_CHECK int fl__half_read(struct fl_codec_decoder *d, float *out, size_t n,
+                                fl__half_to convert);
+uint64_t fl__half_max_size(const struct fl_layout *layout, size_t l);
+
+/* Reading what codec_ternary.c wrote; the format stands there. */
+#define FL__TERNARY_SPARSE 0 /* tags */
+#define FL__TERNARY_INT8   1
+#define FL__TERNARY_HEAD   5  /* tag and count */
+#define FL__TERNARY_FULL   10 /* … mu and Rice parameter */
+#define FL__RICE_MAX       36u
+FL_MUST_CHECK int fl__ternary_open(struct fl_codec_decoder *d);
+FL_MUST_CHECK int fl__ternary_read(struct fl_codec_decoder *d, float *out, size_t n);
+FL_MUST_CHECK int fl__ternary_close(struct fl_codec_decoder *d);
 
 #endif

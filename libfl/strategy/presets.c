@@ -17,24 +17,56 @@ static const struct fl_preset presets[] = {
     {"adafl+fedldf", "attention and growing fraction with layer-wise uploads",
      "AdaFL and FedLDF; ALGORITHMS 15.3.5"},
     {"random_layer", "each unit from clients drawn at random", "FedLDF's baseline; ALGORITHMS 6.2"},
+    {"hdfl", "some clients drawn at random send their update, the others nothing",
+     "FedLDF's baseline; ALGORITHMS 6.3"},
+    {"fedadam", "fedavg with Adam on the server", "FedAdam; ALGORITHMS 4.5"},
+    {"adafl+fedprox", "adafl with a pull to the received model", "AdaFL, FedProx; ALGORITHMS 15.2"},
+    {"adafl+fedavgm", "adafl with momentum on the server", "AdaFL, FedAvgM; ALGORITHMS 15.2"},
+    {"adafl+fedadam", "adafl with Adam on the server", "AdaFL, FedAdam; ALGORITHMS 15.2"},
+    {"fedldf+fedprox", "fedldf with a pull to the received model",
+     "FedLDF, FedProx; ALGORITHMS 15.2"},
+    {"fedldf+fedavgm", "fedldf with momentum on the server", "FedLDF, FedAvgM; ALGORITHMS 15.3.3"},
+    {"fedldf+fedadam", "fedldf with Adam on the server", "FedLDF, FedAdam; ALGORITHMS 15.3.3"},
+    {"lean", "fewest bytes up: growing fraction, layer-wise uploads, ternary coding",
+     "FedLDF with AdaFL's schedule; ours"},
     {NULL, NULL, NULL},
 };
 
-/* In the order of `presets`. FedLDF: K = 20 of N = 50 clients (ALGORITHMS 6.1). */
+/* FedLDF: K = 20 of N = 50 clients (ALGORITHMS 6.1). */
 /* clang-format off */
+#define ATTENTION   {.slot = FL_SLOT_SELECTION, .policy = "attention"}
+#define STEPPED     {.slot = FL_SLOT_FRACTION, .policy = "stepped"}
+#define FOUR_TENTHS {.slot = FL_SLOT_FRACTION, .policy = "constant", \
+                     .options = {{"fraction", "0.4"}}}
+#define UPLOAD(name)    {.slot = FL_SLOT_UPLOAD, .policy = (name)}
+#define SOLVER(name)    {.slot = FL_SLOT_SOLVER, .policy = (name)}
+#define AGGREGATE(name) {.slot = FL_SLOT_AGGREGATE, .policy = (name)}
+#define END             {.policy = NULL}
+
+/*
+ * In the order of `presets`. "lean" draws uniformly: with its uploads, attention changed
+ * nothing that could be measured, and without it the server keeps no state but the model.
+ * Its fraction grows every 20 rounds, as measured; AdaFL's 200 are for other networks.
+ */
 static const struct fl__filling fillings[][FILLINGS_MAX] = {
-    {{.policy = NULL}},
-    {{.slot = FL_SLOT_SOLVER, .policy = "prox"}, {.policy = NULL}},
-    {{.slot = FL_SLOT_AGGREGATE, .policy = "momentum"}, {.policy = NULL}},
-    {{.slot = FL_SLOT_SELECTION, .policy = "attention"},
-     {.slot = FL_SLOT_FRACTION, .policy = "stepped"}, {.policy = NULL}},
-    {{.slot = FL_SLOT_FRACTION, .policy = "constant", .options = {{"fraction", "0.4"}}},
-     {.slot = FL_SLOT_UPLOAD, .policy = "ldf"}, {.policy = NULL}},
-    {{.slot = FL_SLOT_SELECTION, .policy = "attention"},
-     {.slot = FL_SLOT_FRACTION, .policy = "stepped"},
-     {.slot = FL_SLOT_UPLOAD, .policy = "ldf"}, {.policy = NULL}},
-    {{.slot = FL_SLOT_FRACTION, .policy = "constant", .options = {{"fraction", "0.4"}}},
-     {.slot = FL_SLOT_UPLOAD, .policy = "random_layer"}, {.policy = NULL}},
+    {END},
+    {SOLVER("prox"), END},
+    {AGGREGATE("momentum"), END},
+    {ATTENTION, STEPPED, END},
+    {FOUR_TENTHS, UPLOAD("ldf"), END},
+    {ATTENTION, STEPPED, UPLOAD("ldf"), END},
+    {FOUR_TENTHS, UPLOAD("random_layer"), END},
+    {FOUR_TENTHS, UPLOAD("hdfl"), END},
+    {AGGREGATE("fedadam"), END},
+    {ATTENTION, STEPPED, SOLVER("prox"), END},
+    {ATTENTION, STEPPED, AGGREGATE("momentum"), END},
+    {ATTENTION, STEPPED, AGGREGATE("fedadam"), END},
+    {FOUR_TENTHS, UPLOAD("ldf"), SOLVER("prox"), END},
+    {FOUR_TENTHS, UPLOAD("ldf"), AGGREGATE("momentum"), END},
+    {FOUR_TENTHS, UPLOAD("ldf"), AGGREGATE("fedadam"), END},
+    {{.slot = FL_SLOT_FRACTION, .policy = "stepped", .options = {{"every", "20"}}},
+     {.slot = FL_SLOT_UPLOAD, .policy = "ldf", .options = {{"share", "0.2"}}},
+     {.slot = FL_SLOT_CODEC, .policy = "ternary", .options = {{"share", "0.05"}}}, END},
 };
 /* clang-format on */
 

@@ -27,15 +27,17 @@ static const struct fl_policy *const uploads[] = {
     &fl_upload_full.policy,
     &fl_upload_ldf.policy,
     &fl_upload_random_layer.policy,
+    &fl_upload_hdfl.policy,
     NULL,
 };
 static const struct fl_policy *const codecs[] = {
-    &fl_codec_float32.policy,
-    NULL,
+    &fl_codec_float32.policy, &fl_codec_float16.policy, &fl_codec_bfloat16.policy,
+    &fl_codec_int8.policy,    &fl_codec_ternary.policy, NULL,
 };
 static const struct fl_policy *const aggregates[] = {
     &fl_aggregate_mean.policy,
     &fl_aggregate_momentum.policy,
+    &fl_aggregate_adam.policy,
     NULL,
 };
 

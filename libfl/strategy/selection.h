@@ -45,7 +45,10 @@ struct fl_selection_ops {
      */
     void (*update)(const struct fl_options *o, uint64_t round, double *scores, size_t n,
                    const uint32_t *who, const double *distance, size_t n_responders);
-    /* Where the d_i of update() come from; `partial` as in fl_upload_ops. NULL: unused. */
+    /*
+     * Where the d_i of update() come from; `partial`: the server never sees a client's whole
+     * update (fl_upload_ops.partial, fl_codec_ops.sparse). NULL: unused.
+     */
     enum fl_distance (*distance)(const struct fl_options *o, bool partial);
 };
 

@@ -157,7 +157,7 @@ enum fl_distance fl_strategy_distance(const struct fl_strategy *strategy)
         return FL_DISTANCE_NONE;
     }
     return strategy->selection->distance(strategy->options[FL_SLOT_SELECTION],
-                                         strategy->upload->partial);
+                                         strategy->upload->partial || strategy->codec->sparse);
 }
 
 bool fl_strategy_needs_divergence(const struct fl_strategy *strategy)
@@ -220,6 +220,13 @@ int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err)
                           "server never sees a client's whole model under partial uploads; set the "
                           "reference to 'old' or 'auto'",
                           strategy->selection->policy.name, strategy->upload->policy.name);
+    }
+    if (strategy->codec->sparse && fl_strategy_distance(strategy) == FL_DISTANCE_NEW) {
+        return fl_err_set(err, FL_ECONF,
+                          "selection '%s' with reference 'new' does not go with codec '%s': what "
+                          "it leaves out is missing from the distance; set the reference to 'old' "
+                          "or 'auto'",
+                          strategy->selection->policy.name, strategy->codec->policy.name);
     }
     return check_bundles(strategy, err);
 }

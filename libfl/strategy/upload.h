@@ -25,6 +25,7 @@ struct fl_upload_ops {
 };
 
 extern const struct fl_upload_ops fl_upload_full;
+extern const struct fl_upload_ops fl_upload_hdfl;
 extern const struct fl_upload_ops fl_upload_ldf;
 extern const struct fl_upload_ops fl_upload_random_layer;
 

@@ -67,22 +67,31 @@ START_TEST(every_preset_loads_from_yaml_and_fits_together)
         ck_assert_str_ne(p->source, "");
         fl_strategy_free(s);
     }
-    ck_assert_uint_eq(n, 7);
+    ck_assert_uint_eq(n, 16);
 }
 END_TEST
 
 START_TEST(presets_fill_the_slots_as_in_the_table)
 {
     static const struct {
-        const char *name, *selection, *fraction, *solver, *upload, *aggregate;
+        const char *name, *selection, *fraction, *solver, *upload, *codec, *aggregate;
     } rows[] = {
-        {"fedavg", "uniform", "constant", "sgd", "full", "mean"},
-        {"fedprox", "uniform", "constant", "prox", "full", "mean"},
-        {"fedavgm", "uniform", "constant", "sgd", "full", "momentum"},
-        {"adafl", "attention", "stepped", "sgd", "full", "mean"},
-        {"fedldf", "uniform", "constant", "sgd", "ldf", "mean"},
-        {"adafl+fedldf", "attention", "stepped", "sgd", "ldf", "mean"},
-        {"random_layer", "uniform", "constant", "sgd", "random_layer", "mean"},
+        {"fedavg", "uniform", "constant", "sgd", "full", "float32", "mean"},
+        {"fedprox", "uniform", "constant", "prox", "full", "float32", "mean"},
+        {"fedavgm", "uniform", "constant", "sgd", "full", "float32", "momentum"},
+        {"adafl", "attention", "stepped", "sgd", "full", "float32", "mean"},
+        {"fedldf", "uniform", "constant", "sgd", "ldf", "float32", "mean"},
+        {"adafl+fedldf", "attention", "stepped", "sgd", "ldf", "float32", "mean"},
+        {"random_layer", "uniform", "constant", "sgd", "random_layer", "float32", "mean"},
+        {"hdfl", "uniform", "constant", "sgd", "hdfl", "float32", "mean"},
+        {"fedadam", "uniform", "constant", "sgd", "full", "float32", "fedadam"},
+        {"adafl+fedprox", "attention", "stepped", "prox", "full", "float32", "mean"},
+        {"adafl+fedavgm", "attention", "stepped", "sgd", "full", "float32", "momentum"},
+        {"adafl+fedadam", "attention", "stepped", "sgd", "full", "float32", "fedadam"},
+        {"fedldf+fedprox", "uniform", "constant", "prox", "ldf", "float32", "mean"},
+        {"fedldf+fedavgm", "uniform", "constant", "sgd", "ldf", "float32", "momentum"},
+        {"fedldf+fedadam", "uniform", "constant", "sgd", "ldf", "float32", "fedadam"},
+        {"lean", "uniform", "stepped", "sgd", "ldf", "ternary", "mean"},
     };
     struct fl_strategy *s = NULL;
 
@@ -91,7 +100,7 @@ START_TEST(presets_fill_the_slots_as_in_the_table)
     ck_assert_str_eq(s->fraction->policy.name, rows[_i].fraction);
     ck_assert_str_eq(s->solver->policy.name, rows[_i].solver);
     ck_assert_str_eq(s->upload->policy.name, rows[_i].upload);
-    ck_assert_str_eq(s->codec->policy.name, "float32");
+    ck_assert_str_eq(s->codec->policy.name, rows[_i].codec);
     ck_assert_str_eq(s->aggregate->policy.name, rows[_i].aggregate);
     fl_strategy_free(s);
 }
@@ -121,6 +130,28 @@ START_TEST(defaults_are_those_of_the_papers)
     fl_strategy_free(s);
     ck_assert_int_eq(fl_strategy_create("fedldf", &s, NULL), FL_OK);
     ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "fraction"), .4);
+    fl_strategy_free(s);
+    ck_assert_int_eq(fl_strategy_create("fedadam", &s, NULL), FL_OK);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_AGGREGATE], "beta1"), .9);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_AGGREGATE], "beta2"), .99);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_AGGREGATE], "tau"), .01);
+    ck_assert(!fl_options_bool(s->options[FL_SLOT_AGGREGATE], "bias_correction"));
+    fl_strategy_free(s);
+}
+END_TEST
+
+/* The composition that took the fewest bytes to a target. */
+START_TEST(lean_keeps_a_twentieth_of_a_fifth_of_a_growing_number_of_clients)
+{
+    struct fl_strategy *s = NULL;
+
+    ck_assert_int_eq(fl_strategy_create("lean", &s, NULL), FL_OK);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "start"), .1);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "end"), .5);
+    ck_assert_int_eq(fl_options_int(s->options[FL_SLOT_FRACTION], "every"), 20);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_UPLOAD], "share"), .2);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_CODEC], "share"), .05);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_AGGREGATE], "server_lr"), 1);
     fl_strategy_free(s);
 }
 END_TEST
@@ -188,6 +219,18 @@ START_TEST(mistakes_are_named_with_line_and_way_out)
          {"fl.yaml:", "reference 'new' does not go with upload 'ldf'", "'old' or 'auto'"}},
         {"algorithm: adafl\nstrategy:\n  selection: {reference: new}\n  upload: random_layer\n",
          {"fl.yaml:", "does not go with upload 'random_layer'", "partial uploads"}},
+        {"algorithm: adafl\nstrategy:\n  selection: {reference: new}\n  upload: hdfl\n",
+         {"fl.yaml:", "does not go with upload 'hdfl'", "partial uploads"}},
+        {"algorithm: adafl\nstrategy:\n  selection: {reference: new}\n  codec: ternary\n",
+         {"fl.yaml:", "does not go with codec 'ternary'", "'old' or 'auto'"}},
+        {"strategy:\n  codec: {policy: ternary, share: 1.5}\n", {"fl.yaml:2", "share", "1"}},
+        {"strategy:\n  codec: {policy: int8, share: 0.5}\n", {"fl.yaml:2", "share", ""}},
+        {"strategy:\n  codec: float64\n", {"fl.yaml:2", "codec policy 'float64'", "float"}},
+        {"strategy:\n  aggregate: {policy: fedadam, beta1: 1}\n",
+         {"fl.yaml:", "beta1 must be below 1", ""}},
+        {"strategy:\n  aggregate: {policy: fedadam, beta2: 1, bias_correction: yes}\n",
+         {"fl.yaml:", "bias_correction needs beta2 below 1", ""}},
+        {"strategy:\n  aggregate: {policy: fedadam, tau: 0}\n", {"fl.yaml:2", "tau", ""}},
     };
     struct fl_strategy *s = NULL;
     struct fl_err err = {0};
@@ -216,6 +259,11 @@ START_TEST(distances_and_divergences_follow_from_the_slots)
         {"algorithm: adafl+fedldf\n", FL_DISTANCE_OLD, true},
         {"algorithm: random_layer\n", FL_DISTANCE_NONE, false},
         {"algorithm: random_layer\nstrategy: {selection: attention}\n", FL_DISTANCE_OLD, true},
+        {"algorithm: adafl\nstrategy: {codec: ternary}\n", FL_DISTANCE_OLD, true},
+        {"algorithm: adafl\nstrategy: {codec: int8}\n", FL_DISTANCE_NEW, false},
+        {"algorithm: lean\n", FL_DISTANCE_NONE, true},
+        {"algorithm: lean\nstrategy: {selection: attention}\n", FL_DISTANCE_OLD, true},
+        {"algorithm: hdfl\n", FL_DISTANCE_NONE, false},
     };
     struct fl_strategy *s = NULL;
     struct fl_err err = {0};
@@ -285,6 +333,10 @@ START_TEST(codecs_come_by_name_and_number)
     ck_assert_ptr_eq(ops, &fl_codec_float32);
     fl_options_free(o);
     ck_assert_ptr_eq(fl_codec_by_id(FL_CODEC_FLOAT32), &fl_codec_float32);
+    ck_assert_ptr_eq(fl_codec_by_id(FL_CODEC_FLOAT16), &fl_codec_float16);
+    ck_assert_ptr_eq(fl_codec_by_id(FL_CODEC_BFLOAT16), &fl_codec_bfloat16);
+    ck_assert_ptr_eq(fl_codec_by_id(FL_CODEC_INT8), &fl_codec_int8);
+    ck_assert_ptr_eq(fl_codec_by_id(FL_CODEC_TERNARY), &fl_codec_ternary);
     ck_assert_ptr_null(fl_codec_by_id(0));
     ck_assert_ptr_null(fl_codec_by_id(-1));
     ck_assert_ptr_null(fl_codec_by_id(99));
@@ -317,12 +369,13 @@ int main(void)
 
     tcase_add_loop_test(tc, every_slot_has_policies_with_documented_options, 0, FL_SLOT_COUNT);
     tcase_add_test(tc, every_preset_loads_from_yaml_and_fits_together);
-    tcase_add_loop_test(tc, presets_fill_the_slots_as_in_the_table, 0, 7);
+    tcase_add_loop_test(tc, presets_fill_the_slots_as_in_the_table, 0, 16);
     tcase_add_test(tc, defaults_are_those_of_the_papers);
+    tcase_add_test(tc, lean_keeps_a_twentieth_of_a_fifth_of_a_growing_number_of_clients);
     tcase_add_test(tc, nothing_configured_is_fedavg);
     tcase_add_test(tc, slots_take_a_name_or_a_map);
-    tcase_add_loop_test(tc, mistakes_are_named_with_line_and_way_out, 0, 15);
-    tcase_add_loop_test(tc, distances_and_divergences_follow_from_the_slots, 0, 7);
+    tcase_add_loop_test(tc, mistakes_are_named_with_line_and_way_out, 0, 23);
+    tcase_add_loop_test(tc, distances_and_divergences_follow_from_the_slots, 0, 12);
     tcase_add_test(tc, what_one_slot_needs_another_must_give);
     tcase_add_test(tc, solvers_come_from_their_wire_form);
     tcase_add_test(tc, codecs_come_by_name_and_number);

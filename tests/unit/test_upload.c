@@ -205,6 +205,39 @@ START_TEST(random_layers_are_uniform_and_independent)
 }
 END_TEST
 
+/* ALGORITHMS 6.3. */
+START_TEST(hdfl_takes_whole_clients_each_as_often)
+{
+    struct fl_options *o = options_of(&fl_upload_hdfl.policy, "n=2", NULL);
+    unsigned seen[K] = {0};
+    uint8_t grant[K * L];
+    uint64_t seed;
+    size_t k;
+    size_t l;
+
+    for (seed = 0; seed < 10000; seed++) {
+        plan(&fl_upload_hdfl, o, NULL, K, K, seed, grant);
+        ck_assert_uint_eq(column(grant, K, 0), 2);
+        for (k = 0; k < K; k++) {
+            for (l = 1; l < L; l++) {
+                ck_assert_uint_eq(grant[k * L + l], grant[k * L]);
+            }
+            seen[k] += grant[k * L];
+        }
+    }
+    for (k = 0; k < K; k++) {
+        /* 10000 * 2/5 with a deviation of 49. */
+        ck_assert_uint_ge(seen[k], 3800);
+        ck_assert_uint_le(seen[k], 4200);
+    }
+    ck_assert(!fl_upload_hdfl.needs_feedback && fl_upload_hdfl.partial);
+    plan(&fl_upload_hdfl, o, NULL, 0, K, 1, grant);
+    plan(&fl_upload_hdfl, o, NULL, 1, K, 1, grant);
+    ck_assert_uint_eq(column(grant, 1, 0), 1);
+    fl_options_free(o);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("upload");
@@ -220,6 +253,7 @@ int main(void)
     tcase_add_test(tc, nobody_responding_is_an_empty_plan);
     tcase_add_test(tc, a_nan_divergence_ranks_last);
     tcase_add_test(tc, random_layers_are_uniform_and_independent);
+    tcase_add_test(tc, hdfl_takes_whole_clients_each_as_often);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);

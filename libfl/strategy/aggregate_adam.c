@@ -1,0 +1,110 @@
+/*
+ * aggregate: fedadam (FedAdam; ALGORITHMS 4.5)
+ *
+ *     m <- beta1 m + (1 - beta1) Dbar
+ *     u <- beta2 u + (1 - beta2) Dbar^2              (per entry)
+ *     theta += server_lr m / (sqrt(u) + tau)
+ *
+ * with m = 0 and u = tau^2 at the start. Server states start at zero, so u - tau^2 is
+ * what is kept. With bias_correction (Adam's, which the paper leaves out) u starts at 0
+ * and both are divided by 1 - beta^t, t the round: a unit that was frozen in some rounds
+ * is then corrected less than it should be.
+ *
+ * Per unit: a unit that nobody sent keeps its m and u (15.3.1). Buffers take the plain
+ * mean. The step uses m and u before they are rounded to the floats that are kept.
+ *
+ * Options: beta1, beta2, tau, server_lr, bias_correction. State: two model-sized
+ * vectors. With beta1 = 0, beta2 = 1, server_lr = 2 tau it is the mean (17.2).
+ */
+#include <math.h>
+
+#include "libfl/strategy/aggregate.h"
+
+enum { FIRST, SECOND, STATES };
+
+static void step(const struct fl_options *o, const struct fl_agg_block *block)
+{
+    double beta1 = fl_options_float(o, "beta1");
+    double beta2 = fl_options_float(o, "beta2");
+    double tau = fl_options_float(o, "tau");
+    double lr = fl_options_float(o, "server_lr");
+    bool correct = fl_options_bool(o, "bias_correction");
+    double start = correct ? 0 : tau * tau;
+    double scale1 = correct ? 1 / (1 - pow(beta1, (double)block->round)) : 1;
+    double scale2 = correct ? 1 / (1 - pow(beta2, (double)block->round)) : 1;
+    size_t i;
+
+    for (i = 0; i < block->n; i++) {
+        double dbar = block->dbar[i];
+        double m = beta1 * (double)block->state[FIRST][i] + (1 - beta1) * dbar;
+        double u = beta2 * (double)block->state[SECOND][i] + (1 - beta2) * (dbar * dbar - start);
+        double second = u + start;
+
+        block->state_new[FIRST][i] = (float)m;
+        block->state_new[SECOND][i] = (float)u;
+        /* What is kept was rounded, so a sum near 0 can be just below it. */
+        second = second > 0 ? second : 0;
+        block->step[i] = lr * scale1 * m / (sqrt(scale2 * second) + tau);
+    }
+}
+
+static int check(const struct fl_options *o, struct fl_err *err)
+{
+    if (fl_options_float(o, "beta1") >= 1) {
+        return fl_err_set(err, FL_ECONF,
+                          "beta1 must be below 1: the model would never move from where it is");
+    }
+    if (fl_options_bool(o, "bias_correction") && fl_options_float(o, "beta2") >= 1) {
+        return fl_err_set(err, FL_ECONF,
+                          "bias_correction needs beta2 below 1: it divides by 1 - beta2^t");
+    }
+    return FL_OK;
+}
+
+static const struct fl_opt_spec options[] = {
+    {.name = "beta1",
+     .type = FL_OPT_FLOAT,
+     .def = "0.9",
+     .min = 0,
+     .max = 1,
+     .help = "Share of the mean update's running mean that is kept each round; below 1."},
+    {.name = "beta2",
+     .type = FL_OPT_FLOAT,
+     .def = "0.99",
+     .min = 0,
+     .max = 1,
+     .help = "Share of the running mean of its squares that is kept each round."},
+    {.name = "tau",
+     .type = FL_OPT_FLOAT,
+     .def = "0.01",
+     .min = 1e-9,
+     .max = 1000,
+     .help = "Adaptivity: the smaller, the more alike are the steps of all entries."},
+    {.name = "server_lr",
+     .type = FL_OPT_FLOAT,
+     .def = "0.1",
+     .min = 0,
+     .max = 1000,
+     .help = "Factor of the step; no value holds for every task, try 0.01 to 1."},
+    {.name = "bias_correction",
+     .type = FL_OPT_BOOL,
+     .def = "no",
+     .help = "Divide both running means by 1 - beta^t, as Adam does on one machine."},
+    FL_OPT_END,
+};
+
+static const char *const names[STATES + 1] = {"first_moment", "second_moment", NULL};
+
+const struct fl_aggregate_ops fl_aggregate_adam = {
+    .policy =
+        {
+            .name = "fedadam",
+            .help = "Adam on the server, fed with the mean of the updates",
+            .source = "FedAdam; ALGORITHMS 4.5",
+            .options = options,
+            .check = check,
+        },
+    .n_state = STATES,
+    .state_names = names,
+    .step = step,
+};

@@ -1,0 +1,72 @@
+/*
+ * codec: bfloat16
+ *
+ *     2 d_l bytes   trainable entries: the upper half of a binary32, little-endian
+ *     4 s_l bytes   buffers as binary32, little-endian
+ *
+ * Rounded to nearest, ties to even. What rounds beyond the largest finite value
+ * (0x7f7f, 3.39e38) becomes that value with its sign. Options: none. Cost: 2 bytes an
+ * entry; the range of float32 with 8 significant bits.
+ */
+#include "libfl/strategy/codec_impl.h"
+
+#define LARGEST 0x7f7fu
+
+static uint16_t half_of(uint32_t bits)
+{
+    uint32_t sign = bits >> 16 & 0x8000u;
+    uint32_t value = bits & 0x7fffffffu;
+
+    /* Half of the last place less one, and one more when it is odd: ties to even. */
+    value = (value + 0x7fffu + (value >> 16 & 1u)) >> 16;
+    return (uint16_t)(sign | (value < LARGEST ? value : LARGEST));
+}
+
+static int half_to(uint16_t half, float *ret)
+{
+    if ((half & 0x7f80u) == 0x7f80u) {
+        return FL_ENUMERIC;
+    }
+    *ret = fl__float_of((uint32_t)half << 16);
+    return FL_OK;
+}
+
+static int body(const struct fl_options *o, const float *x, size_t n, struct fl_buf *out)
+{
+    (void)o;
+    return fl__half_encode(x, n, half_of, out);
+}
+
+static int encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
+                  const float *delta, struct fl_buf *out)
+{
+    return fl__codec_encode(o, layout, l, delta, body, out);
+}
+
+static int read_body(struct fl_codec_decoder *d, float *out, size_t n)
+{
+    return fl__half_read(d, out, n, half_to);
+}
+
+static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
+{
+    return fl__codec_read(d, out, n, read_body);
+}
+
+static const struct fl_opt_spec options[] = {FL_OPT_END};
+
+const struct fl_codec_ops fl_codec_bfloat16 = {
+    .policy =
+        {
+            .name = "bfloat16",
+            .help = "16-bit numbers with 8 significant bits and the range of float32",
+            .source = "ours",
+            .options = options,
+        },
+    .id = FL_CODEC_BFLOAT16,
+    .encode = encode,
+    .max_size = fl__half_max_size,
+    .open = fl__half_open,
+    .read = read_entries,
+    .close = fl__codec_close,
+};

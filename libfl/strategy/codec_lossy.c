@@ -1,0 +1,262 @@
+/* The frame of the lossy codecs (codec_impl.h), and what the two 16-bit ones share. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/num/vec.h"
+#include "libfl/strategy/codec_impl.h"
+
+/* Coded bytes read at a time, on the stack. */
+#define CHUNK 4096
+
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define HOST_IS_BIG_ENDIAN 1
+#else
+#define HOST_IS_BIG_ENDIAN 0
+#endif
+
+void fl__codec_swap(void *floats, size_t n)
+{
+    uint8_t *p = floats;
+    size_t i;
+
+    for (i = 0; HOST_IS_BIG_ENDIAN && i < n; i++, p += 4) {
+        uint8_t a = p[0];
+        uint8_t b = p[1];
+
+        p[0] = p[3];
+        p[1] = p[2];
+        p[2] = b;
+        p[3] = a;
+    }
+}
+
+void fl__codec_put32(uint8_t out[4], uint32_t value)
+{
+    out[0] = (uint8_t)(value & 0xff);
+    out[1] = (uint8_t)(value >> 8 & 0xff);
+    out[2] = (uint8_t)(value >> 16 & 0xff);
+    out[3] = (uint8_t)(value >> 24);
+}
+
+uint32_t fl__codec_get32(const uint8_t in[4])
+{
+    return (uint32_t)in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24;
+}
+
+uint32_t fl__float_bits(float x)
+{
+    uint32_t bits;
+
+    (void)memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+
+float fl__float_of(uint32_t bits)
+{
+    float x;
+
+    (void)memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+uint64_t fl__codec_buffer_bytes(const struct fl_layout *layout, size_t l)
+{
+    return (uint64_t)fl_layout_unit(layout, l)->n_buffers * sizeof(float);
+}
+
+uint64_t fl__codec_body_end(const struct fl_codec_decoder *d)
+{
+    uint64_t buffers = fl__codec_buffer_bytes(d->layout, d->unit);
+
+    return d->reader.size > buffers ? d->reader.size - buffers : 0;
+}
+
+/* --- encoding --- */
+
+int fl__trainable_take(struct fl__trainable *t, const struct fl_layout *layout, size_t l,
+                       const float *delta)
+{
+    const struct fl_unit *unit = fl_layout_unit(layout, l);
+    size_t tensor = 0;
+    size_t count;
+    size_t at = 0;
+    bool buffer;
+
+    *t = (struct fl__trainable){.n = unit->n_trainable};
+    if (!fl_vec_finite(delta, unit->count)) {
+        return FL_ENUMERIC;
+    }
+    while (fl__unit_next_run(layout, l, &tensor, &count, &buffer)) {
+        if (!buffer && count == t->n) {
+            t->x = delta + at; /* One run: most units. */
+            return FL_OK;
+        }
+        at += count;
+    }
+    t->copy = malloc((t->n + 1) * sizeof(*t->copy));
+    if (t->copy == NULL) {
+        return FL_ENOMEM;
+    }
+    t->x = t->copy;
+    for (t->n = 0, tensor = 0; fl__unit_next_run(layout, l, &tensor, &count, &buffer);) {
+        if (!buffer) {
+            (void)memcpy(t->copy + t->n, delta, count * sizeof(*delta));
+            t->n += count;
+        }
+        delta += count;
+    }
+    return FL_OK;
+}
+
+void fl__trainable_done(struct fl__trainable *t)
+{
+    free(t->copy);
+    t->copy = NULL;
+}
+
+static int add_buffers(const struct fl_layout *layout, size_t l, const float *delta,
+                       struct fl_buf *out)
+{
+    size_t tensor = 0;
+    size_t count;
+    bool buffer;
+    int rv = FL_OK;
+
+    while (rv == FL_OK && fl__unit_next_run(layout, l, &tensor, &count, &buffer)) {
+        size_t at = out->len;
+
+        if (buffer) {
+            rv = fl_buf_add(out, delta, count * sizeof(*delta));
+        }
+        if (buffer && rv == FL_OK) {
+            fl__codec_swap(out->data + at, count);
+        }
+        delta += count;
+    }
+    return rv;
+}
+
+int fl__codec_encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
+                     const float *delta, fl__body_encode body, struct fl_buf *out)
+{
+    struct fl__trainable t;
+    size_t before = out->len;
+    int rv = fl__trainable_take(&t, layout, l, delta);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = body(o, t.x, t.n, out);
+    fl__trainable_done(&t);
+    if (rv == FL_OK) {
+        rv = add_buffers(layout, l, delta, out);
+    }
+    if (rv != FL_OK) {
+        out->len = before;
+    }
+    return rv;
+}
+
+/* --- decoding --- */
+
+static int read_buffers(struct fl_codec_decoder *d, float *out, size_t n)
+{
+    const struct fl_unit *unit = fl_layout_unit(d->layout, d->unit);
+    const struct fl_tensor *t;
+    uint64_t before = 0;
+    size_t entry = unit->offset + d->next;
+    size_t i;
+    int rv;
+
+    /* Buffers that come before this entry. */
+    for (i = 0; i < unit->n_tensors; i++) {
+        t = fl_layout_tensor(d->layout, unit->first_tensor + i);
+        if (t->buffer && t->offset < entry) {
+            before += entry - t->offset < t->count ? entry - t->offset : t->count;
+        }
+    }
+    rv = d->reader.read(d->reader.ctx, fl__codec_body_end(d) + before * sizeof(float), out,
+                        n * sizeof(float));
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl__codec_swap(out, n);
+    return fl_vec_finite(out, n) ? FL_OK : FL_ENUMERIC;
+}
+
+int fl__codec_read(struct fl_codec_decoder *d, float *out, size_t n, fl__body_read body)
+{
+    FL_REQUIRE(n <= fl_layout_unit(d->layout, d->unit)->count - d->next);
+    while (n > 0) {
+        size_t part;
+        int rv;
+
+        if (d->run == 0) {
+            (void)fl__unit_next_run(d->layout, d->unit, &d->tensor, &d->run, &d->in_buffers);
+        }
+        part = n < d->run ? n : d->run;
+        rv = d->in_buffers ? read_buffers(d, out, part) : body(d, out, part);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        d->next += part;
+        d->run -= part;
+        out += part;
+        n -= part;
+    }
+    return FL_OK;
+}
+
+int fl__codec_close(struct fl_codec_decoder *d)
+{
+    FL_REQUIRE(d->next == fl_layout_unit(d->layout, d->unit)->count);
+    return d->offset == fl__codec_body_end(d) ? FL_OK : FL_EFORMAT;
+}
+
+/* --- 16 bits an entry --- */
+
+uint64_t fl__half_max_size(const struct fl_layout *layout, size_t l)
+{
+    return (uint64_t)fl_layout_unit(layout, l)->n_trainable * 2 + fl__codec_buffer_bytes(layout, l);
+}
+
+int fl__half_encode(const float *x, size_t n, fl__half_of convert, struct fl_buf *out)
+{
+    int rv = fl_buf_reserve(out, 2 * n);
+    size_t i;
+
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        uint16_t bits = convert(fl__float_bits(x[i]));
+
+        out->data[out->len++] = (uint8_t)(bits & 0xff);
+        out->data[out->len++] = (uint8_t)(bits >> 8);
+    }
+    return rv;
+}
+
+int fl__half_open(struct fl_codec_decoder *d)
+{
+    return d->reader.size == fl__half_max_size(d->layout, d->unit) ? FL_OK : FL_EFORMAT;
+}
+
+int fl__half_read(struct fl_codec_decoder *d, float *out, size_t n, fl__half_to convert)
+{
+    uint8_t bytes[CHUNK];
+    size_t i;
+
+    while (n > 0) {
+        size_t part = n < CHUNK / 2 ? n : CHUNK / 2;
+        int rv = d->reader.read(d->reader.ctx, d->offset, bytes, 2 * part);
+
+        for (i = 0; rv == FL_OK && i < part; i++) {
+            rv = convert((uint16_t)(bytes[2 * i] | bytes[2 * i + 1] << 8), &out[i]);
+        }
+        if (rv != FL_OK) {
+            return rv;
+        }
+        d->offset += 2 * part;
+        out += part;
+        n -= part;
+    }
+    return FL_OK;
+}

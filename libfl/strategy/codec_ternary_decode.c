@@ -1,0 +1,245 @@
+/* Decoding what codec_ternary.c wrote, entry by entry, with a few hundred bytes of state. */
+#include <math.h>
+#include <string.h>
+
+#include "libfl/strategy/codec_impl.h"
+
+/* Of the decoder's state: word 0 is int8's, then the tag, then struct sparse. */
+#define STATE_TAG    1
+#define STATE_SPARSE 2
+
+struct sparse {
+    uint64_t count;    /* kept entries that are not decoded yet */
+    uint64_t position; /* of the one in hand */
+    uint64_t from;     /* first position that the next one can have */
+    uint64_t done;     /* trainable entries handed out */
+    uint64_t bits;     /* read but not used, from the highest down; the rest is 0 */
+    unsigned n_bits;
+    unsigned rice;
+    uint32_t used, filled; /* of `bytes` */
+    float mu;
+    float value; /* in hand: +mu or -mu */
+    bool in_hand;
+    uint8_t bytes[256];
+};
+
+_Static_assert(sizeof(struct sparse) <= (64 - STATE_SPARSE) * sizeof(uint64_t),
+               "the state fits into a decoder");
+
+static void load(const struct fl_codec_decoder *d, struct sparse *s)
+{
+    (void)memcpy(s, &d->state[STATE_SPARSE], sizeof(*s));
+}
+
+static void store(struct fl_codec_decoder *d, const struct sparse *s)
+{
+    (void)memcpy(&d->state[STATE_SPARSE], s, sizeof(*s));
+}
+
+/* As many bits as there are room and bytes for: at least 57, or all that are left. */
+static int refill(struct fl_codec_decoder *d, struct sparse *s)
+{
+    while (s->n_bits <= 56) {
+        if (s->used == s->filled) {
+            uint64_t left = fl__codec_body_end(d) - d->offset;
+            size_t n = left < sizeof(s->bytes) ? (size_t)left : sizeof(s->bytes);
+            int rv;
+
+            if (n == 0) {
+                break;
+            }
+            rv = d->reader.read(d->reader.ctx, d->offset, s->bytes, n);
+            if (rv != FL_OK) {
+                return rv;
+            }
+            d->offset += n;
+            s->used = 0;
+            s->filled = (uint32_t)n;
+        }
+        s->bits |= (uint64_t)s->bytes[s->used++] << (56 - s->n_bits);
+        s->n_bits += 8;
+    }
+    return FL_OK;
+}
+
+static void drop(struct sparse *s, unsigned n)
+{
+    s->bits = n < 64 ? s->bits << n : 0;
+    s->n_bits -= n;
+}
+
+/* One-bits up to a zero-bit; FL_EFORMAT above `limit`, so that nothing overflows. */
+static int take_unary(struct fl_codec_decoder *d, struct sparse *s, uint64_t limit, uint64_t *ret)
+{
+    uint64_t q = 0;
+
+    for (;;) {
+        unsigned ones;
+        int rv = refill(d, s);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+        ones = s->bits == UINT64_MAX ? 64 : (unsigned)__builtin_clzll(~s->bits);
+        q += ones;
+        if (s->n_bits == 0 || q > limit) {
+            return FL_EFORMAT;
+        }
+        drop(s, ones);
+        if (s->n_bits > 0) {
+            drop(s, 1);
+            *ret = q;
+            return FL_OK;
+        }
+    }
+}
+
+static int take(struct fl_codec_decoder *d, struct sparse *s, unsigned n, uint64_t *ret)
+{
+    int rv = refill(d, s);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (s->n_bits < n) {
+        return FL_EFORMAT;
+    }
+    *ret = n > 0 ? s->bits >> (64 - n) : 0;
+    drop(s, n);
+    return FL_OK;
+}
+
+/* Take the next kept entry into the hand, or empty it. */
+static int next_entry(struct fl_codec_decoder *d, struct sparse *s)
+{
+    uint64_t n = fl_layout_unit(d->layout, d->unit)->n_trainable;
+    uint64_t q;
+    uint64_t low;
+    uint64_t sign;
+    int rv;
+
+    s->in_hand = s->count > 0;
+    if (!s->in_hand) {
+        return FL_OK;
+    }
+    rv = take_unary(d, s, (n - s->from) >> s->rice, &q);
+    if (rv == FL_OK) {
+        rv = take(d, s, s->rice, &low);
+    }
+    if (rv == FL_OK) {
+        rv = take(d, s, 1, &sign);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    s->position = s->from + (q << s->rice | low);
+    if (s->position >= n) {
+        return FL_EFORMAT;
+    }
+    s->from = s->position + 1;
+    s->value = sign != 0 ? -s->mu : s->mu;
+    s->count--;
+    return FL_OK;
+}
+
+static int open_sparse(struct fl_codec_decoder *d)
+{
+    uint64_t end = fl__codec_body_end(d);
+    uint8_t head[FL__TERNARY_FULL];
+    struct sparse s = {.count = 0};
+    int rv;
+
+    if (end < FL__TERNARY_HEAD) {
+        return FL_EFORMAT;
+    }
+    rv = d->reader.read(d->reader.ctx, 0, head, FL__TERNARY_HEAD);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    d->offset = FL__TERNARY_HEAD;
+    s.count = fl__codec_get32(head + 1);
+    if (s.count == 0) {
+        store(d, &s);
+        return FL_OK;
+    }
+    if (s.count > fl_layout_unit(d->layout, d->unit)->n_trainable || end < FL__TERNARY_FULL) {
+        return FL_EFORMAT;
+    }
+    rv = d->reader.read(d->reader.ctx, d->offset, head + d->offset,
+                        FL__TERNARY_FULL - FL__TERNARY_HEAD);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    d->offset = FL__TERNARY_FULL;
+    s.mu = fl__float_of(fl__codec_get32(head + FL__TERNARY_HEAD));
+    s.rice = head[FL__TERNARY_FULL - 1];
+    if (!isfinite(s.mu)) {
+        return FL_ENUMERIC;
+    }
+    if (!(s.mu > 0) || s.rice > FL__RICE_MAX) {
+        return FL_EFORMAT;
+    }
+    rv = next_entry(d, &s);
+    store(d, &s);
+    return rv;
+}
+
+int fl__ternary_open(struct fl_codec_decoder *d)
+{
+    uint8_t tag;
+    int rv;
+
+    if (fl__codec_body_end(d) == 0) {
+        return FL_EFORMAT;
+    }
+    rv = d->reader.read(d->reader.ctx, 0, &tag, 1);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    d->state[STATE_TAG] = tag;
+    switch (tag) {
+    case FL__TERNARY_SPARSE:
+        return open_sparse(d);
+    case FL__TERNARY_INT8:
+        d->offset = 1;
+        return fl__int8_open(d);
+    default:
+        return FL_EFORMAT;
+    }
+}
+
+static int read_sparse(struct fl_codec_decoder *d, float *out, size_t n)
+{
+    struct sparse s;
+    int rv = FL_OK;
+
+    load(d, &s);
+    (void)memset(out, 0, n * sizeof(*out));
+    while (rv == FL_OK && s.in_hand && s.position - s.done < n) {
+        out[s.position - s.done] = s.value;
+        rv = next_entry(d, &s);
+    }
+    s.done += n;
+    store(d, &s);
+    return rv;
+}
+
+int fl__ternary_read(struct fl_codec_decoder *d, float *out, size_t n)
+{
+    return fl__codec_read(d, out, n,
+                          d->state[STATE_TAG] == FL__TERNARY_INT8 ? fl__int8_read : read_sparse);
+}
+
+int fl__ternary_close(struct fl_codec_decoder *d)
+{
+    if (d->state[STATE_TAG] == FL__TERNARY_SPARSE) {
+        struct sparse s;
+
+        /* All positions are below d_l, so nothing is in hand. What is left fills a byte. */
+        load(d, &s);
+        if (s.used != s.filled || s.n_bits > 7 || s.bits != 0) {
+            return FL_EFORMAT;
+        }
+    }
+    return fl__codec_close(d);
+}
