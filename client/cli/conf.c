@@ -229,13 +229,13 @@ int fl_client_conf_reference(struct fl_buf *out)
         rv = fl_conf_reference(main_specs, "", out);
     }
     if (rv == FL_OK) {
-        rv = fl_conf_reference(data_specs, "data.", out);
+        rv = fl_conf_reference(data_specs, "data", out);
     }
     if (rv == FL_OK) {
-        rv = fl_conf_reference(command_specs, "command.", out);
+        rv = fl_conf_reference(command_specs, "command", out);
     }
     if (rv == FL_OK) {
-        rv = fl_conf_reference(reconnect_specs, "reconnect.", out);
+        rv = fl_conf_reference(reconnect_specs, "reconnect", out);
     }
     return rv;
 }

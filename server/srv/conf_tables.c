@@ -304,7 +304,7 @@ static int reference_slot(enum fl_slot slot, struct fl_buf *out)
         rv = fl_buf_printf(out, "\n`%s` policy `%s`: %s (%s)\n\n", fl_slot_name(slot), (*p)->name,
                            (*p)->help, (*p)->source);
         if (rv == FL_OK && (*p)->options != NULL && (*p)->options[0].name != NULL) {
-            (void)snprintf(prefix, sizeof(prefix), "strategy.%s.", fl_slot_name(slot));
+            (void)snprintf(prefix, sizeof(prefix), "strategy.%s", fl_slot_name(slot));
             rv = fl_buf_printf(out, "| key | type | default | range | meaning |\n"
                                     "| --- | --- | --- | --- | --- |\n");
             if (rv == FL_OK) {
@@ -336,7 +336,7 @@ int fl_server_conf_reference(struct fl_buf *out)
         rv = fl_conf_reference(fl_srv_main_specs, "", out);
     }
     for (i = 0; rv == FL_OK && i < sizeof(specs) / sizeof(specs[0]); i++) {
-        (void)snprintf(prefix, sizeof(prefix), "%s.", specs[i].name);
+        (void)snprintf(prefix, sizeof(prefix), "%s", specs[i].name);
         rv = fl_conf_reference(specs[i].specs, prefix, out);
     }
     if (rv == FL_OK) {
