@@ -17,6 +17,7 @@ struct fl_fetch {
     uint8_t *block; /* the model, or an owned block of an evaluation */
     uint64_t have, total;
     bool cancelled;
+    bool ending; /* the session is being told: it may cancel, and on_closed still frees */
 };
 
 static void ended(struct fl_fetch *f, enum fl_grpc_status status, const char *message)
@@ -83,7 +84,9 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     (void)call;
     f->call = NULL;
     if (!f->cancelled) {
+        f->ending = true;
         ended(f, status, message);
+        f->ending = false;
     }
     if (f->evaluation) {
         f->cli->evaluate_fetch = f->cli->evaluate_fetch == f ? NULL : f->cli->evaluate_fetch;
@@ -179,12 +182,12 @@ void fl_fetch_cancel(struct fl_cli *cli)
         return;
     }
     cli->fetch = NULL;
-    if (f->call == NULL) {
+    if (f->call != NULL) {
+        f->cancelled = true; /* on_closed frees it. */
+        fl_call_cancel(f->call);
+    } else if (!f->ending) {
         free(f);
-        return;
     }
-    f->cancelled = true; /* on_closed frees it. */
-    fl_call_cancel(f->call);
 }
 
 void fl_fetch_evaluation(struct fl_cli *cli)
