@@ -51,6 +51,9 @@ static void carry_out(struct fl_cli *cli, const struct fl_session_effect *e)
         fl_control_connect(cli);
         break;
     case FL_CEFF_DISCONNECT:
+        if (e->text != NULL) {
+            fl_log(cli->log, FL_LOG_WARNING, "client", "ending the session: %s", e->text);
+        }
         fl_control_disconnect(cli);
         break;
     case FL_CEFF_HELLO:

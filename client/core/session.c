@@ -304,11 +304,12 @@ static void on_tick(struct fl_session *s, uint64_t now_ms)
     if (s->sm.state == FL_SESSION_OFFLINE && now_ms >= s->wake_at) {
         connect_now(s, "the wait is over");
     } else if (s->sm.state == FL_SESSION_GREETING && now_ms >= s->greet_until) {
-        fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
+        fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round)->text =
+            "the server does not answer hello";
         lost(s, now_ms, "the server does not answer hello");
     } else if (fl__session_connected(s)) {
         if (now_ms >= silent_at(s)) {
-            fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
+            fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round)->text = "the server is silent";
             lost(s, now_ms, "the server is silent");
             return;
         }

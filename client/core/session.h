@@ -142,8 +142,8 @@ struct fl_session_event {
 
 enum fl_session_effect_type {
     FL_CEFF_CONNECT = 1,
-    FL_CEFF_DISCONNECT,
-    FL_CEFF_HELLO, /* key: what is held, round 0: nothing */
+    FL_CEFF_DISCONNECT, /* text: what the server did not do, or NULL */
+    FL_CEFF_HELLO,      /* key: what is held, round 0: nothing */
     FL_CEFF_HEARTBEAT,
     FL_CEFF_FETCH, /* key: bundles of the newest task */
     FL_CEFF_TRAIN, /* key */

@@ -24,7 +24,7 @@ START_TEST(heartbeats_go_out_every_interval_and_silence_ends_the_session)
           "[20000] < tick\n"
           "        > heartbeat\n"
           "[24000] < tick\n"
-          "        > disconnect\n"
+          "        > disconnect: the server is silent\n"
           "          READY -> OFFLINE: the server is silent, again in 1171 ms\n");
 }
 END_TEST
@@ -36,7 +36,7 @@ START_TEST(a_server_that_does_not_answer_hello_is_left)
     session_trace_skip(&world);
     session_trace_tick(&world);
     TRACE("[30000] < tick\n"
-          "        > disconnect\n"
+          "        > disconnect: the server does not answer hello\n"
           "          GREETING -> OFFLINE: the server does not answer hello, again in 1171 ms\n");
 }
 END_TEST
