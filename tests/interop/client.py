@@ -1,9 +1,7 @@
 """fl-serverd as a foreign client sees it. Run by test_grpcio.sh."""
 import json
 import math
-import os
 import queue
-import subprocess
 import threading
 
 import grpc
@@ -59,13 +57,6 @@ def moved(old, delta):
 
 
 # --- whole rounds ---------------------------------------------------------------------------------
-
-
-def make_data(folder):
-    out = os.path.join(folder, "data")
-    subprocess.run([os.path.join(h.BUILD, "fl-data"), "synthetic", "--output", out, "--clients",
-                    "2"], check=True, stdout=subprocess.DEVNULL)
-    return sorted(os.path.join(out, d) for d in os.listdir(out) if d.startswith("client-"))
 
 
 def rounds_beside_clientd(folder, data, algorithm, more):
@@ -566,7 +557,7 @@ def alone(folder):
 
 def main():
     folder = h.scratch()
-    data = make_data(folder)
+    data = h.make_data(folder)
     small_limits(folder)
     rounds_beside_clientd(folder, data, "fedavg", "")
     rounds_beside_clientd(folder, data, "adafl+fedldf",
@@ -574,10 +565,4 @@ def main():
     alone(folder)
 
 
-try:
-    main()
-except Exception as e:  # noqa: a test that breaks off must still say what it counted
-    import traceback
-    traceback.print_exc()
-    check("the script came to its end", False, repr(e))
-h.finish()
+h.run(main)

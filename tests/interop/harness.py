@@ -6,6 +6,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 
 import grpc
 
@@ -16,6 +17,7 @@ DEADLINE = 20 * SCALE  # of anything that must happen
 checks = 0
 failures = 0
 children = []
+folders = []
 
 
 def check(name, ok, detail=""):
@@ -57,7 +59,7 @@ def until(name, condition):
 
 def scratch():
     folder = tempfile.TemporaryDirectory(prefix="fl-interop-")
-    atexit.register(folder.cleanup)
+    folders.append(folder)
     return folder.name
 
 
@@ -142,8 +144,25 @@ def clientd(folder, name, address, data, more=""):
                   folder, name)
 
 
-def finish():
+def make_data(folder):
+    """Folders with the data of two clients: 60 features, 10 classes."""
+    out = os.path.join(folder, "data")
+    subprocess.run([os.path.join(BUILD, "fl-data"), "synthetic", "--output", out, "--clients", "2"],
+                   check=True, stdout=subprocess.DEVNULL)
+    return sorted(os.path.join(out, d) for d in os.listdir(out) if d.startswith("client-"))
+
+
+def run(main):
+    """main(), then the sum; a script that breaks off still says what it counted."""
+    try:
+        main()
+    except Exception as e:  # whatever it is, it is a failure of the test
+        traceback.print_exc()
+        check("the script came to its end", False, repr(e))
     end_children()
+    for folder in folders:
+        folder.cleanup()
     share = 100 * (checks - failures) // max(checks, 1)
     print("%d%%: Checks: %d, Failures: %d, Errors: 0" % (share, checks, failures))
-    sys.exit(1 if failures else 0)
+    sys.stdout.flush()
+    os._exit(1 if failures else 0)  # without waiting for threads of a stuck call
