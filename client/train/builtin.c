@@ -359,6 +359,7 @@ static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
 {
     struct builtin *b = builtin_of(trainer);
     struct walk w = {.b = b, .task = task};
+    struct fl_rng rng;
     size_t count;
     int rv;
 
@@ -373,6 +374,8 @@ static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
         return fl_err_set(err, FL_ENUMERIC, "the received model is not finite");
     }
     fl_net_set(b->net, task->model);
+    fl_rng_key(&rng, task->seed, FL_RNG_DROPOUT, task->round, 0);
+    fl_net_seed(b->net, fl_rng_u64(&rng));
     if (b->test != NULL && b->test->n > 0) {
         rv = evaluate_net(b, task, &ret->eval_samples, &ret->eval_correct, &ret->eval_loss_sum);
         if (rv != FL_OK) {

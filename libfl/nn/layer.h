@@ -18,6 +18,7 @@
 
 #include "libfl/nn/net.h"
 #include "libfl/num/conv.h"
+#include "libfl/num/norm.h"
 #include "libfl/num/pool.h"
 
 struct fl__shape {
@@ -34,6 +35,8 @@ struct fl__pass {
     size_t batch;
     float *params; /* the network's block */
     bool training; /* a backward pass follows */
+    bool track;    /* move running statistics on */
+    struct fl_rng *rng;
     fl_net_update_cb update;
     void *ctx;
     float *scratch; /* the network's, as large as the largest wish of a layer */
@@ -51,8 +54,9 @@ struct fl__io {
 };
 
 struct fl__layer_ops {
-    const char *word;  /* first word of the text */
-    const char *usage; /* the whole form, for error messages */
+    const char *word;   /* first word of the text */
+    const char *usage;  /* the whole form, for error messages */
+    bool training_only; /* in evaluation y is x itself */
     /* The words after the first. FL_ECONF without saying which layer. */
     int (*parse)(struct fl__layer *layer, const char *args, struct fl_err *err);
     /*
@@ -89,6 +93,8 @@ struct fl__layer {
         size_t width; /* dense */
         struct fl_conv conv;
         struct fl_pool pool;
+        struct fl_bn bn;
+        double rate; /* dropout */
     } is;
     bool relu;        /* ReLU of the layer above is done here */
     bool skip;        /* done by the layer below: y is x itself */
@@ -134,9 +140,12 @@ bool fl__layer_word(const char **args, char *word, size_t size);
 /* n numbers drawn uniformly from +-bound, one every `step` floats (ALGORITHMS 10). */
 void fl__layer_draw(struct fl_rng *rng, double bound, float *to, size_t n, size_t step);
 
+extern const struct fl__layer_ops fl__layer_bn;
 extern const struct fl__layer_ops fl__layer_conv;
 extern const struct fl__layer_ops fl__layer_dense;
+extern const struct fl__layer_ops fl__layer_dropout;
 extern const struct fl__layer_ops fl__layer_flatten;
+extern const struct fl__layer_ops fl__layer_lrn;
 extern const struct fl__layer_ops fl__layer_maxpool;
 extern const struct fl__layer_ops fl__layer_relu;
 

@@ -74,6 +74,11 @@ void fl_net_get(const struct fl_net *net, float *exported)
     fl_net_export(net, exported, net->params);
 }
 
+void fl_net_seed(struct fl_net *net, uint64_t seed)
+{
+    fl_rng_seed(&net->rng, seed);
+}
+
 void fl_net_init(struct fl_net *net, struct fl_rng *rng)
 {
     size_t i;
@@ -108,7 +113,7 @@ static void forward(const struct fl_net *net, const struct fl__pass *pass, const
         struct fl__io io = {
             .x = views[i].data, .ldx = views[i].ld, .y = layer->y, .ldy = layer->ldy};
 
-        if (layer->skip) {
+        if (layer->skip || (layer->ops->training_only && !pass->training)) {
             views[i + 1] = views[i];
             continue;
         }
@@ -141,12 +146,14 @@ static void backward(struct fl_net *net, const struct fl__pass *pass, const stru
     }
 }
 
-double fl_net_step(struct fl_net *net, const float *x, const int32_t *y, size_t batch,
+static double step(struct fl_net *net, const float *x, const int32_t *y, size_t batch, bool track,
                    fl_net_update_cb update, void *ctx)
 {
     const struct fl__pass pass = {.batch = batch,
                                   .params = net->params,
                                   .training = true,
+                                  .track = track,
+                                  .rng = &net->rng,
                                   .update = update,
                                   .ctx = ctx,
                                   .scratch = net->scratch};
@@ -160,6 +167,12 @@ double fl_net_step(struct fl_net *net, const float *x, const int32_t *y, size_t 
                           net->grads[0], NULL);
     backward(net, &pass, views);
     return loss / (double)batch;
+}
+
+double fl_net_step(struct fl_net *net, const float *x, const int32_t *y, size_t batch,
+                   fl_net_update_cb update, void *ctx)
+{
+    return step(net, x, y, batch, /* track= */ true, update, ctx);
 }
 
 void fl_net_evaluate(struct fl_net *net, const float *x, const int32_t *y, size_t n,
@@ -188,5 +201,5 @@ double fl_net_gradient(struct fl_net *net, const float *x, const int32_t *y, siz
                        float *grad)
 {
     (void)memset(grad, 0, net->n_block * sizeof(*grad));
-    return fl_net_step(net, x, y, batch, copy_gradient, grad);
+    return step(net, x, y, batch, /* track= */ false, copy_gradient, grad);
 }

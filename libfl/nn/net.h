@@ -9,16 +9,23 @@
  *     "dense 200"                             width
  *     "conv 64 3x3 pad 1 stride 1"            channels, kernel; no padding, stride 1 unless given
  *     "maxpool 2", "maxpool 3 stride 2 same"  window; stride as wide as the window unless given
+ *     "bn"                                    batch-norm of each channel; see below
+ *     "dropout 0.5"                           share of numbers that training sets to 0
+ *     "lrn"                                   local response normalisation across channels
  *     "relu", "flatten"
  * The last layer is a dense one whose width is the number of classes. An image is handed in
  * channel by channel (channels, height, width), as PyTorch and libfl/data have it.
+ *
+ * Batch-norm trains on the statistics of the batch and evaluates with running ones (momentum
+ * 0.1, eps 1e-5, as PyTorch). Those are buffers of the unit of the layer with weights below:
+ * part of the exported block, moved by fl_net_step(), never visited by the update hook.
  *
  * Two orders of parameters: the exported order (PyTorch's, see libfl/model/layout.h)
  * and the internal one, which kernels choose and which nothing outside this room
  * interprets. Solver operands (anchor, control, …) live in the internal order:
  * convert them once with fl_net_import(); norms and sums are the same in both.
  *
- * Purity: no clock, no I/O, no threads; randomness comes in as a generator.
+ * Purity: no clock, no I/O, no threads; randomness comes in as a generator or a seed.
  * Memory: all of it is taken by fl_net_create(); nothing is allocated in a step.
  * Threading: a network belongs to one thread.
  */
@@ -60,9 +67,17 @@ double fl_net_step_flops(const struct fl_net *net);
 /* Floats of an internal block: at least fl_layout_count(), padding included and zero. */
 size_t fl_net_block(const struct fl_net *net);
 
-/* uniform(+-1/sqrt(fan_in)) for weights and biases (ALGORITHMS 10), into the network. */
+/*
+ * uniform(+-1/sqrt(fan_in)) for weights and biases, batch-norm as the identity (ALGORITHMS 10),
+ * into the network.
+ */
 void fl_net_init(struct fl_net *net, struct fl_rng *rng);
-/* Set or read the network's own parameters in exported order. */
+/*
+ * Start of the stream that dropout draws from in fl_net_step() and fl_net_gradient(); 0 after
+ * fl_net_create(). Evaluation draws nothing.
+ */
+void fl_net_seed(struct fl_net *net, uint64_t seed);
+/* Set or read the network's own parameters, buffers included, in exported order. */
 void fl_net_set(struct fl_net *net, const float *exported);
 void fl_net_get(const struct fl_net *net, float *exported);
 /* Convert any vector of the model's shape between the two orders. */
@@ -90,7 +105,10 @@ double fl_net_step(struct fl_net *net, const float *x, const int32_t *y, size_t 
 /* Sum of losses and number of correct predictions over `n` samples; n <= max_batch. */
 void fl_net_evaluate(struct fl_net *net, const float *x, const int32_t *y, size_t n,
                      double *ret_loss_sum, size_t *ret_correct);
-/* Mean gradient of a batch in internal order, buffers zero. Leaves the parameters alone. */
+/*
+ * Mean gradient of a batch in internal order, buffers zero, as a step would see it (statistics
+ * of the batch, dropout on). Leaves parameters and buffers alone. Returns the mean loss.
+ */
 double fl_net_gradient(struct fl_net *net, const float *x, const int32_t *y, size_t batch,
                        float *grad);
 

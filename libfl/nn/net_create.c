@@ -21,7 +21,8 @@
 #define ALIGNMENT 64
 
 static const struct fl__layer_ops *const kinds[] = {
-    &fl__layer_conv, &fl__layer_dense, &fl__layer_flatten, &fl__layer_maxpool, &fl__layer_relu,
+    &fl__layer_bn,      &fl__layer_conv, &fl__layer_dense,   &fl__layer_dropout,
+    &fl__layer_flatten, &fl__layer_lrn,  &fl__layer_maxpool, &fl__layer_relu,
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -35,7 +36,7 @@ static int unknown_layer(const char *text, struct fl_err *err)
 {
     const char *words[N_KINDS];
     const char *nearest;
-    char known[256] = "";
+    char known[512] = "";
     char word[32] = "";
     size_t len = word_len(text);
     size_t used = 0;
@@ -286,6 +287,7 @@ int fl_net_create(const struct fl_net_spec *spec, size_t max_batch, struct fl_ne
         return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
     }
     net->max_batch = max_batch;
+    fl_net_seed(net, 0);
     net->n_layers = spec->n_layers;
     net->layers = calloc(spec->n_layers, sizeof(*net->layers));
     rv = net->layers == NULL ? FL_ENOMEM : fl_layout_create(&net->layout);

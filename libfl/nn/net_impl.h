@@ -20,7 +20,8 @@ struct fl_net {
     float *image;    /* a batch in NHWC; NULL when the caller's order is the same or kept */
     size_t ld_image;
     struct fl__shape input;
-    void *memory; /* all of the above floats in one piece */
+    struct fl_rng rng; /* of dropout */
+    void *memory;      /* all of the above floats in one piece */
 };
 
 #endif

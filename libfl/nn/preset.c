@@ -3,14 +3,95 @@
 
 #include "libfl/nn/net.h"
 
-/*
- * The networks of ALGORITHMS 10.
- */
+/* The networks of ALGORITHMS 10. */
 
 static const char *const linear_10[] = {"dense 10"};
 static const char *const mlp_200[] = {"dense 200", "relu", "dense 200", "relu", "dense 10"};
 static const char *const hidden_100[] = {"dense 100", "relu", "dense 10"};
 static const char *const hidden_20[] = {"dense 20", "relu", "dense 10"};
+/* AdaFL's CIFAR network: VGG-9 of FedMA, without batch-norm. */
+static const char *const vgg9[] = {
+    "conv 32 3x3 pad 1",
+    "relu",
+    "conv 64 3x3 pad 1",
+    "relu",
+    "maxpool 2",
+    "conv 128 3x3 pad 1",
+    "relu",
+    "conv 128 3x3 pad 1",
+    "relu",
+    "maxpool 2",
+    "dropout 0.1",
+    "conv 256 3x3 pad 1",
+    "relu",
+    "conv 256 3x3 pad 1",
+    "relu",
+    "maxpool 2",
+    "dropout 0.1",
+    "flatten",
+    "dense 512",
+    "relu",
+    "dense 512",
+    "relu",
+    "dropout 0.1",
+    "dense 10",
+};
+/* FedLDF's network. */
+static const char *const vgg9_with_bn[] = {
+    "conv 64 3x3 pad 1",
+    "bn",
+    "relu",
+    "maxpool 2",
+    "conv 128 3x3 pad 1",
+    "bn",
+    "relu",
+    "maxpool 2",
+    "conv 256 3x3 pad 1",
+    "bn",
+    "relu",
+    "conv 256 3x3 pad 1",
+    "bn",
+    "relu",
+    "maxpool 2",
+    "conv 512 3x3 pad 1",
+    "bn",
+    "relu",
+    "conv 512 3x3 pad 1",
+    "bn",
+    "relu",
+    "maxpool 2",
+    "conv 512 3x3 pad 1",
+    "bn",
+    "relu",
+    "conv 512 3x3 pad 1",
+    "bn",
+    "relu",
+    "maxpool 2",
+    "flatten",
+    "dense 10",
+};
+/* IGFL's: the port to 32x32 without padding, and McMahan's own on crops of 24x24. */
+static const char *const cnn24[] = {
+    "conv 64 5x5 pad 2",
+    "relu",
+    "maxpool 3 stride 2 same",
+    "lrn",
+    "conv 64 5x5 pad 2",
+    "relu",
+    "lrn",
+    "maxpool 3 stride 2 same",
+    "flatten",
+    "dense 384",
+    "relu",
+    "dense 192",
+    "relu",
+    "dense 10",
+};
+#define EMNIST_BODY                                                                       \
+    "conv 32 3x3", "relu", "conv 64 3x3", "relu", "maxpool 2", "dropout 0.25", "flatten", \
+        "dense 128", "relu", "dropout 0.5"
+static const char *const emnist_62[] = {EMNIST_BODY, "dense 62"};
+static const char *const emnist_10[] = {EMNIST_BODY, "dense 10"};
 static const char *const cnn32[] = {
     "conv 64 5x5", "relu",      "maxpool 2", "conv 64 5x5", "relu", "maxpool 2",
     "flatten",     "dense 384", "relu",      "dense 192",   "relu", "dense 10",
@@ -24,15 +105,25 @@ static const struct {
     const char *name;
     struct fl_net_spec spec;
 } presets[] = {
-    {"mlr", {FLAT(784), LAYERS(linear_10)}},       {"mlr60", {FLAT(60), LAYERS(linear_10)}},
-    {"mlr3072", {FLAT(3072), LAYERS(linear_10)}},  {"mlp200", {FLAT(784), LAYERS(mlp_200)}},
-    {"dnn", {FLAT(784), LAYERS(hidden_100)}},      {"dnn60", {FLAT(60), LAYERS(hidden_20)}},
-    {"dnn3072", {FLAT(3072), LAYERS(hidden_100)}}, {"cifar_cnn32", {IMAGE(3, 32), LAYERS(cnn32)}},
+    {"mlr", {FLAT(784), LAYERS(linear_10)}},
+    {"mlr60", {FLAT(60), LAYERS(linear_10)}},
+    {"mlr3072", {FLAT(3072), LAYERS(linear_10)}},
+    {"mlp200", {FLAT(784), LAYERS(mlp_200)}},
+    {"dnn", {FLAT(784), LAYERS(hidden_100)}},
+    {"dnn60", {FLAT(60), LAYERS(hidden_20)}},
+    {"dnn3072", {FLAT(3072), LAYERS(hidden_100)}},
+    {"fedmix_cnn", {IMAGE(3, 32), LAYERS(vgg9)}},
+    {"vgg9_bn", {IMAGE(3, 32), LAYERS(vgg9_with_bn)}},
+    {"cifar_cnn32", {IMAGE(3, 32), LAYERS(cnn32)}},
+    {"cifar_cnn24", {IMAGE(3, 24), LAYERS(cnn24)}},
+    {"emnist_cnn", {IMAGE(1, 28), LAYERS(emnist_62)}},
+    {"emnist_cnn10", {IMAGE(1, 28), LAYERS(emnist_10)}},
 };
 #define N_PRESETS (sizeof(presets) / sizeof(presets[0]))
 
-static const char *const names[] = {"mlr",   "mlr60",   "mlr3072",     "mlp200", "dnn",
-                                    "dnn60", "dnn3072", "cifar_cnn32", NULL};
+static const char *const names[] = {
+    "mlr",        "mlr60",   "mlr3072",     "mlp200",      "dnn",        "dnn60",        "dnn3072",
+    "fedmix_cnn", "vgg9_bn", "cifar_cnn32", "cifar_cnn24", "emnist_cnn", "emnist_cnn10", NULL};
 _Static_assert(sizeof(names) / sizeof(names[0]) == N_PRESETS + 1, "one name per preset");
 
 const char *const *fl_net_presets(void)

@@ -60,24 +60,64 @@ static void random_batch(const struct fl_net *net, uint64_t seed, size_t batch, 
 
 static const struct {
     const char *name;
-    size_t params;
+    size_t trainable;
     size_t units;
+    size_t buffers;
+    size_t classes;
 } presets[] = {
-    {"mlr", 7850, 1},  {"mlr60", 610, 1},  {"mlr3072", 30730, 1},  {"mlp200", 199210, 3},
-    {"dnn", 79510, 2}, {"dnn60", 1430, 2}, {"dnn3072", 308310, 2}, {"cifar_cnn32", 797962, 5},
+    {"mlr", 7850, 1, 0, 10},
+    {"mlr60", 610, 1, 0, 10},
+    {"mlr3072", 30730, 1, 0, 10},
+    {"mlp200", 199210, 3, 0, 10},
+    {"dnn", 79510, 2, 0, 10},
+    {"dnn60", 1430, 2, 0, 10},
+    {"dnn3072", 308310, 2, 0, 10},
+    {"fedmix_cnn", 3491530, 9, 0, 10},
+    {"vgg9_bn", 9231114, 9, 5504, 10},
+    {"cifar_cnn32", 797962, 5, 0, 10},
+    {"cifar_cnn24", 1068298, 5, 0, 10},
+    {"emnist_cnn", 1206590, 4, 0, 62},
+    {"emnist_cnn10", 1199882, 4, 0, 10},
 };
 
 START_TEST(a_preset_has_the_parameters_of_the_table)
 {
     struct fl_net *net = preset(presets[_i].name, 1);
+    const struct fl_layout *layout = fl_net_layout(net);
 
-    ck_assert_uint_eq(fl_layout_trainable(fl_net_layout(net)), presets[_i].params);
-    ck_assert_uint_eq(fl_layout_count(fl_net_layout(net)), presets[_i].params);
-    ck_assert_uint_eq(fl_layout_units(fl_net_layout(net)), presets[_i].units);
-    ck_assert_uint_ge(fl_net_block(net), presets[_i].params);
-    ck_assert_uint_eq(fl_net_classes(net), 10);
+    ck_assert_uint_eq(fl_layout_trainable(layout), presets[_i].trainable);
+    ck_assert_uint_eq(fl_layout_count(layout), presets[_i].trainable + presets[_i].buffers);
+    ck_assert_uint_eq(fl_layout_units(layout), presets[_i].units);
+    ck_assert_uint_ge(fl_net_block(net), fl_layout_count(layout));
+    ck_assert_uint_eq(fl_net_classes(net), presets[_i].classes);
     ck_assert_str_eq(fl_net_presets()[_i], presets[_i].name);
     ck_assert_ptr_null(fl_net_presets()[N(presets)]);
+    fl_net_free(net);
+}
+END_TEST
+
+START_TEST(vgg9_bn_has_the_unit_sizes_of_the_table)
+{
+    static const size_t trainable[] = {1920,    74112,   295680,  590592, 1181184,
+                                       2360832, 2360832, 2360832, 5130};
+    static const size_t channels[] = {64, 128, 256, 256, 512, 512, 512, 512, 0};
+    static const char *const names[] = {"conv1.weight", "conv1.bias",       "bn1.weight",
+                                        "bn1.bias",     "bn1.running_mean", "bn1.running_var"};
+    struct fl_net *net = preset("vgg9_bn", 1);
+    const struct fl_layout *layout = fl_net_layout(net);
+    size_t i;
+
+    for (i = 0; i < N(trainable); i++) {
+        ck_assert_uint_eq(fl_layout_unit(layout, i)->n_trainable, trainable[i]);
+        ck_assert_uint_eq(fl_layout_unit(layout, i)->n_buffers, 2 * channels[i]);
+    }
+    for (i = 0; i < N(names); i++) {
+        ck_assert_str_eq(fl_layout_tensor(layout, i)->name, names[i]);
+        ck_assert_int_eq(fl_layout_tensor(layout, i)->buffer, i >= 4);
+        ck_assert_uint_eq(fl_layout_tensor(layout, i)->unit, 0);
+    }
+    ck_assert_str_eq(fl_layout_unit(layout, 0)->name, "conv1");
+    ck_assert_str_eq(fl_layout_unit(layout, 8)->name, "fc1");
     fl_net_free(net);
 }
 END_TEST
@@ -89,7 +129,8 @@ START_TEST(an_unknown_preset_names_the_nearest)
 
     ck_assert_int_eq(fl_net_preset("mpl200", &spec, &err), FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "did you mean 'mlp200'?"));
-    ck_assert_ptr_nonnull(strstr(err.msg, "dnn3072"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "mlr, "));
+    ck_assert_ptr_nonnull(strstr(err.msg, "emnist_cnn10"));
 }
 END_TEST
 
@@ -126,7 +167,7 @@ static const struct {
      {4},
      1,
      "layer 2 'rleu': unknown layer, did you mean 'relu'?"},
-    {{"dense 20", "gru"}, {4}, 1, "'dense WIDTH', 'flatten', "},
+    {{"dense 20", "gru"}, {4}, 1, "'dense WIDTH', 'dropout RATE', 'flatten', "},
     {{"", "dense 10"}, {4}, 1, "layer 1 '': unknown layer"},
     {{"dense 20", "relu", "dense x"},
      {4},
@@ -546,6 +587,7 @@ int main(void)
 
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, a_preset_has_the_parameters_of_the_table, 0, N(presets));
+    tcase_add_test(tc, vgg9_bn_has_the_unit_sizes_of_the_table);
     tcase_add_test(tc, an_unknown_preset_names_the_nearest);
     tcase_add_test(tc, the_layout_is_named_as_in_pytorch);
     tcase_add_loop_test(tc, a_bad_network_names_its_layer, 0, N(bad_specs));

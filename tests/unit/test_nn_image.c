@@ -52,6 +52,18 @@ static float *floats(size_t n)
         .text = (what), .kind = REF_MAXPOOL, .kh = (size), .kw = (size), .stride = (step), \
         .pad = (edge), .oh = (y), .ow = (x)                                                \
     }
+#define BN                           \
+    {                                \
+        .text = "bn", .kind = REF_BN \
+    }
+#define LRN                            \
+    {                                  \
+        .text = "lrn", .kind = REF_LRN \
+    }
+#define DROPOUT(what, share)                                 \
+    {                                                        \
+        .text = (what), .kind = REF_DROPOUT, .rate = (share) \
+    }
 #define IMAGE(c, h, w, ...)                                 \
     {                                                       \
         .input = {(c), (h), (w)}, .layers = { __VA_ARGS__ } \
@@ -72,6 +84,21 @@ static const struct ref_net nets[] = {
     /* Nothing with weights below the pool, a flatten of a flat row, ReLU not fused. */
     IMAGE(2, 4, 4, POOL("maxpool 2 stride 1", 2, 1, 0, 3, 3), CONV4, FLATTEN, RELU, FLATTEN,
           DENSE("dense 20", 20), RELU, DENSE3),
+    /* Batch-norm: with ReLU in it, alone, behind a pool, above a dense layer, twice. */
+    IMAGE(2, 5, 4, CONV4, BN, RELU, POOL("maxpool 2", 2, 2, 0, 2, 2), FLATTEN, DENSE3),
+    IMAGE(3, 4, 5, CONV("conv 5 3x3 stride 2", 5, 3, 3, 2, 0), BN, FLATTEN, DENSE("dense 6", 6), BN,
+          RELU, DENSE3),
+    IMAGE(2, 4, 4, CONV4, RELU, POOL("maxpool 2", 2, 2, 0, 2, 2), BN, BN, CONV4, BN, RELU, FLATTEN,
+          DENSE3),
+    IMAGE(1, 4, 4, CONV("conv 70 2x2", 70, 2, 2, 1, 0), BN, FLATTEN, DENSE3),
+    IMAGE(1, 3, 3, CONV("conv 11 2x2", 11, 2, 2, 1, 0), LRN, FLATTEN, DENSE3),
+    IMAGE(2, 6, 6, CONV4, RELU, POOL("maxpool 3 stride 2 same", 3, 2, 0, 3, 3), LRN, CONV4, RELU,
+          LRN, POOL("maxpool 3 stride 2 same", 3, 2, 1, 2, 2), FLATTEN, DENSE3),
+    IMAGE(2, 5, 3, CONV("conv 3 3x3 pad 1", 3, 3, 3, 1, 1), RELU, DROPOUT("dropout 0.25", 0.25),
+          FLATTEN, DROPOUT("dropout 0", 0.0), DENSE("dense 9", 9), RELU,
+          DROPOUT("dropout 0.5", 0.5), DENSE3),
+    IMAGE(3, 3, 3, LRN, DROPOUT("dropout 0.1", 0.1), CONV4, BN, RELU, DROPOUT("dropout 0.3", 0.3),
+          FLATTEN, DENSE3),
     /* Flattened at once, and flattened behind something. */
     IMAGE(3, 2, 3, FLATTEN, DENSE("dense 5", 5), RELU, DENSE3),
     IMAGE(3, 2, 3, RELU, FLATTEN, DENSE3),
@@ -135,6 +162,24 @@ static void rig_down(struct rig *rig)
     free(rig->x);
 }
 
+struct visits {
+    unsigned char *seen;
+    float *params;
+    float rate;
+};
+
+static void visit(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+{
+    struct visits *v = ctx;
+    size_t i;
+
+    ck_assert_ptr_eq(params, v->params + offset);
+    for (i = 0; i < n; i++) {
+        v->seen[offset + i]++;
+        params[i] -= v->rate * grad[i];
+    }
+}
+
 #define SEED 77
 
 static double mean_loss(const struct rig *rig)
@@ -190,6 +235,7 @@ START_TEST(the_gradient_agrees_with_central_differences_in_double)
         rig_up(&rig, &nets[_i], batches[b]);
         internal = floats(fl_net_block(rig.net));
         grad = floats(rig.count);
+        fl_net_seed(rig.net, SEED);
         loss = fl_net_gradient(rig.net, rig.x, rig.y, rig.batch, internal);
         ck_assert_double_eq_tol(loss, mean_loss(&rig), 1e-5);
         fl_net_export(rig.net, grad, internal);
@@ -201,6 +247,38 @@ START_TEST(the_gradient_agrees_with_central_differences_in_double)
         ck_assert_mem_eq(grad, rig.exported, rig.count * sizeof(float));
         free(internal);
         free(grad);
+        rig_down(&rig);
+    }
+}
+END_TEST
+
+START_TEST(a_step_moves_the_running_statistics_and_nothing_else_at_rate_zero)
+{
+    static const size_t batches[] = {2, 5};
+    struct rig rig;
+    double *after;
+    float *now;
+    size_t b, i;
+
+    for (b = 0; b < N(batches); b++) {
+        struct visits v = {.rate = 0.0f};
+
+        rig_up(&rig, &nets[_i], batches[b]);
+        after = calloc(rig.count, sizeof(*after));
+        now = floats(rig.count);
+        v.seen = calloc(fl_net_block(rig.net), 1);
+        v.params = fl_net_params(rig.net);
+        ck_assert(after != NULL && v.seen != NULL);
+        fl_net_seed(rig.net, SEED);
+        (void)fl_net_step(rig.net, rig.x, rig.y, rig.batch, visit, &v);
+        (void)ref_loss(rig.ref, rig.p, rig.x, rig.y, rig.batch, /* training= */ true, SEED, after);
+        fl_net_get(rig.net, now);
+        for (i = 0; i < rig.count; i++) {
+            ck_assert_double_eq_tol((double)now[i], after[i], 2e-6);
+        }
+        free(after);
+        free(now);
+        free(v.seen);
         rig_down(&rig);
     }
 }
@@ -269,25 +347,6 @@ START_TEST(export_undoes_import_and_padding_stays_zero)
     rig_down(&rig);
 }
 END_TEST
-
-struct visits {
-    const struct fl_net *net;
-    unsigned char *seen;
-    float *params;
-    float rate;
-};
-
-static void visit(void *ctx, size_t offset, size_t n, float *params, const float *grad)
-{
-    struct visits *v = ctx;
-    size_t i;
-
-    ck_assert_ptr_eq(params, v->params + offset);
-    for (i = 0; i < n; i++) {
-        v->seen[offset + i]++;
-        params[i] -= v->rate * grad[i];
-    }
-}
 
 START_TEST(a_step_visits_each_trainable_entry_once_and_no_buffer)
 {
@@ -361,6 +420,15 @@ static const struct {
     {{"maxpool 2 stride 0", "dense 3"}, {1, 4, 4}, 3, "stride is a whole number from 1 to 15"},
     {{"maxpool 5", "dense 3"}, {1, 4, 4}, 3, "window of 5x5 is larger than the image of 4x4"},
     {{"conv 2 3x3", "flatten"}, {1, 4, 4}, 3, "the last layer must be dense"},
+    {{"bn", "flatten", "dense 3"}, {1, 4, 4}, 3, "layer 1 'bn': needs a layer with weights"},
+    {{"conv 2 3x3", "flatten", "bn", "dense 3"}, {1, 4, 4}, 3, "put 'bn' before 'flatten'"},
+    {{"conv 2 3x3", "bn 2"}, {1, 4, 4}, 3, "layer 2 'bn 2': expected 'bn': takes no argument"},
+    {{"lrn", "dense 3"}, {12}, 1, "layer 1 'lrn': needs an image"},
+    {{"lrn 5", "dense 3"}, {1, 4, 4}, 3, "'lrn': takes no argument"},
+    {{"dropout", "dense 3"}, {12}, 1, "expected 'dropout RATE': RATE is a number from 0 to below"},
+    {{"dropout 1", "dense 3"}, {12}, 1, "RATE is a number from 0 to below 1"},
+    {{"dropout -0.1", "dense 3"}, {12}, 1, "RATE is a number from 0 to below 1"},
+    {{"dropout nan", "dense 3"}, {12}, 1, "RATE is a number from 0 to below 1"},
     {{"con 2 3x3", "flatten"}, {1, 4, 4}, 3, "did you mean 'conv'?"},
 };
 
@@ -437,7 +505,132 @@ START_TEST(a_small_network_learns_the_direction_of_bars)
                                         "conv 8 3x3",       "relu",   "maxpool 2",
                                         "flatten",          "dense 2"};
 
+    static const char *const normed[] = {
+        "conv 8 3x3 pad 1", "bn", "relu", "maxpool 2", "dropout 0.1", "lrn",
+        "conv 8 3x3 pad 1", "bn", "relu", "flatten",   "dense 2"};
+
     ck_assert_double_gt(learn_bars(plain, N(plain), 300), 0.95);
+    ck_assert_double_gt(learn_bars(normed, N(normed), 150), 0.95);
+}
+END_TEST
+
+/*
+ * A convolution that picks single pixels, so that places in the exported block are seen one
+ * by one: weight[k][c][i][j] and, behind the flatten, weight[j][c][y][x].
+ */
+START_TEST(the_exported_order_is_that_of_pytorch)
+{
+    static const char *const layers[] = {"conv 2 1x2", "flatten", "dense 2"};
+    const struct fl_net_spec spec = {
+        .input = {3, 2, 3}, .n_input = 3, .layers = layers, .n_layers = 3};
+    struct fl_net *net = create(&spec, 1);
+    float p[2 * 3 * 2 + 2 + 2 * 8 + 2] = {0};
+    float x[18];
+    const int32_t y = 0;
+    double loss;
+    size_t correct, i;
+
+    for (i = 0; i < 18; i++) {
+        /* channel * 100 + row * 10 + column, scaled down */
+        x[i] = (float)(i / 6 * 100 + i / 3 % 2 * 10 + i % 3) / 100.0f;
+    }
+    ck_assert_uint_eq(fl_layout_count(fl_net_layout(net)), N(p));
+    p[1 * 6 + 2 * 2 + 1] = 1.0f;          /* channel 1 = the right neighbour in plane 2 */
+    p[14 + 0 * 8 + 1 * 4 + 1 * 2] = 1.0f; /* class 0 looks at channel 1, row 1, column 0 */
+    fl_net_set(net, p);
+    fl_net_evaluate(net, x, &y, 1, &loss, &correct);
+    ck_assert_double_eq_tol(loss, log(exp(2.11) + 1.0) - 2.11, 1e-6);
+    fl_net_free(net);
+}
+END_TEST
+
+/* What "dropout" leaves of ones: dense layers that pass on number after number. */
+static size_t dropped(struct fl_net *net, size_t n, size_t batch, unsigned char *ret)
+{
+    float *x = floats(batch * n);
+    int32_t *y = calloc(batch, sizeof(*y));
+    float *grad = floats(fl_net_block(net));
+    size_t zeros = 0;
+    size_t i;
+
+    ck_assert_ptr_nonnull(y);
+    for (i = 0; i < batch * n; i++) {
+        x[i] = 1.0f;
+    }
+    (void)fl_net_gradient(net, x, y, batch, grad);
+    /* All weights are 0: the gradient of W[i][0] is -1/2 times the mean of what came through. */
+    for (i = 0; i < n; i++) {
+        ret[i] = fabsf(grad[2 * i]) > 0.0f;
+        zeros += ret[i] == 0;
+        ck_assert(ret[i] == 0 || fabsf(grad[2 * i] + 0.5f / 0.7f) < 1e-6f);
+    }
+    free(x);
+    free(y);
+    free(grad);
+    return zeros;
+}
+
+START_TEST(dropout_keeps_its_rate_and_follows_its_seed)
+{
+    static const char *const layers[] = {"dropout 0.3", "dense 2"};
+    enum { WIDE = 20001 };
+    const struct fl_net_spec spec = {
+        .input = {WIDE}, .n_input = 1, .layers = layers, .n_layers = 2};
+    struct fl_net *a = create(&spec, 1);
+    struct fl_net *b = create(&spec, 64);
+    unsigned char *first = malloc(WIDE);
+    unsigned char *second = malloc(WIDE);
+    size_t zeros;
+
+    ck_assert(first != NULL && second != NULL);
+    fl_net_seed(a, 5);
+    fl_net_seed(b, 5);
+    zeros = dropped(a, WIDE, 1, first);
+    /* Five standard deviations of a binomial draw. */
+    ck_assert_double_eq_tol((double)zeros / WIDE, 0.3, 5.0 * sqrt(0.3 * 0.7 / WIDE));
+    ck_assert_uint_eq(dropped(b, WIDE, 1, second), zeros);
+    ck_assert_mem_eq(first, second, WIDE);
+    /* The next mask is another one, and a seed brings back the first. */
+    (void)dropped(a, WIDE, 1, second);
+    ck_assert_mem_ne(first, second, WIDE);
+    fl_net_seed(a, 5);
+    (void)dropped(a, WIDE, 1, second);
+    ck_assert_mem_eq(first, second, WIDE);
+    fl_net_seed(a, 6);
+    (void)dropped(a, WIDE, 1, second);
+    ck_assert_mem_ne(first, second, WIDE);
+    free(first);
+    free(second);
+    fl_net_free(a);
+    fl_net_free(b);
+}
+END_TEST
+
+START_TEST(one_number_a_channel_leaves_the_running_variance_alone)
+{
+    static const char *const layers[] = {"dense 3", "bn", "dense 2"};
+    const struct fl_net_spec spec = {.input = {2}, .n_input = 1, .layers = layers, .n_layers = 3};
+    struct fl_net *net = create(&spec, 1);
+    const float x[2] = {1.0f, 2.0f};
+    const int32_t y = 1;
+    struct visits v = {.seen = calloc(fl_net_block(net), 1), .params = fl_net_params(net)};
+    const struct fl_tensor *mean = fl_layout_find(fl_net_layout(net), "bn1.running_mean");
+    const struct fl_tensor *var = fl_layout_find(fl_net_layout(net), "bn1.running_var");
+    float p[64];
+    struct fl_rng rng;
+    size_t i;
+
+    ck_assert(v.seen != NULL && mean != NULL && var != NULL);
+    fl_rng_seed(&rng, 1);
+    fl_net_init(net, &rng);
+    ck_assert(isfinite(fl_net_step(net, x, &y, 1, visit, &v)));
+    fl_net_get(net, p);
+    for (i = 0; i < 3; i++) {
+        ck_assert(fabsf(p[mean->offset + i]) > 0.0f);
+        ck_assert(p[var->offset + i] == 1.0f);
+    }
+    free(v.seen);
+    fl_net_free(net);
 }
 END_TEST
 
@@ -450,11 +643,16 @@ int main(void)
 
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, the_gradient_agrees_with_central_differences_in_double, 0, N(nets));
+    tcase_add_loop_test(tc, a_step_moves_the_running_statistics_and_nothing_else_at_rate_zero, 0,
+                        N(nets));
     tcase_add_loop_test(tc, evaluation_agrees_with_the_plain_network_for_any_split_of_the_batch, 0,
                         N(nets));
     tcase_add_loop_test(tc, export_undoes_import_and_padding_stays_zero, 0, N(nets));
     tcase_add_loop_test(tc, a_step_visits_each_trainable_entry_once_and_no_buffer, 0, N(nets));
     tcase_add_loop_test(tc, a_bad_network_names_its_layer, 0, N(bad_specs));
+    tcase_add_test(tc, the_exported_order_is_that_of_pytorch);
+    tcase_add_test(tc, dropout_keeps_its_rate_and_follows_its_seed);
+    tcase_add_test(tc, one_number_a_channel_leaves_the_running_variance_alone);
     tcase_add_test(tc, a_small_network_learns_the_direction_of_bars);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);

@@ -168,6 +168,34 @@ START_TEST(the_seed_decides_the_result)
 }
 END_TEST
 
+/* Counted steps walk in one order: what differs between seeds here are dropout's masks. */
+START_TEST(the_seed_decides_the_masks_of_dropout)
+{
+    static const char *const layers[] = {"dense 16", "relu", "dropout 0.5", "dense 3"};
+    struct fl_train_task task;
+    struct fl_train_result a, b, c;
+    struct fixture f;
+
+    fixture_init(&f, false);
+    f.server.model.net.layers = layers;
+    f.server.model.net.n_layers = 4;
+    f.server.model.epochs = 0;
+    f.server.model.steps = 8;
+    prepare(&f);
+    task = task_of(&f.server);
+    a = train(&f, &task);
+    b = train(&f, &task);
+    ck_assert_mem_eq(a.delta, b.delta, f.server.count * sizeof(float));
+    task.seed++;
+    c = train(&f, &task);
+    ck_assert_mem_ne(a.delta, c.delta, f.server.count * sizeof(float));
+    fl_train_result_done(&a);
+    fl_train_result_done(&b);
+    fl_train_result_done(&c);
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(divergence_is_the_norm_of_each_unit)
 {
     struct fl_train_result r;
@@ -578,6 +606,7 @@ int main(void)
     tcase_add_test(tc, the_loss_falls_and_the_model_learns);
     tcase_add_loop_test(tc, training_is_the_sgd_loop_bit_for_bit, 0, 2);
     tcase_add_test(tc, the_seed_decides_the_result);
+    tcase_add_test(tc, the_seed_decides_the_masks_of_dropout);
     tcase_add_test(tc, divergence_is_the_norm_of_each_unit);
     tcase_add_test(tc, the_received_model_is_evaluated_before_training);
     tcase_add_test(tc, a_rate_of_zero_is_an_update_of_zero);

@@ -1,0 +1,160 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "libfl/nn/layer.h"
+#include "libfl/num/dense.h"
+
+/*
+ * "bn": batch-normalisation of each channel, then ReLU where one is above. It belongs to the
+ * unit of the layer with weights below it: weight and bias (gamma, beta), and the buffers
+ * running_mean and running_var, which training moves and evaluation uses. Inside the four
+ * lie in this order, each padded to 16 floats.
+ */
+
+enum { GAMMA, BETA, MEAN, VAR, N_TENSORS };
+
+static size_t offset_of(const struct fl__layer *layer, size_t which)
+{
+    return layer->offset + which * fl__layer_padded(layer->is.bn.c);
+}
+
+static int bn_shape(struct fl__layer *layer, struct fl__layer *next, struct fl_err *err)
+{
+    struct fl_bn *bn = &layer->is.bn;
+
+    if (layer->in.flat && layer->in.pixels > 1) {
+        return fl_err_set(err, FL_ECONF,
+                          "the image below was flattened, its channels are gone; put 'bn' before "
+                          "'flatten'");
+    }
+    bn->c = layer->in.c;
+    bn->pixels = layer->in.h * layer->in.w;
+    layer->out = layer->in;
+    if (next != NULL && next->ops == &fl__layer_relu) {
+        layer->relu = true;
+        next->skip = true;
+    }
+    layer->n_state = 2 * fl__layer_padded(bn->c);
+    layer->n_scratch = 2 * fl__layer_padded(bn->c);
+    return FL_OK;
+}
+
+static int bn_params(struct fl__layer *layer, struct fl_layout *layout, size_t index,
+                     struct fl_err *err)
+{
+    static const char *const names[N_TENSORS] = {"weight", "bias", "running_mean", "running_var"};
+    char unit[FL_NAME_MAX];
+    char tensor[48];
+    int rv = FL_OK;
+    size_t i;
+
+    if (fl_layout_units(layout) == 0) {
+        return fl_err_set(err, FL_ECONF,
+                          "needs a layer with weights ('conv' or 'dense') somewhere below it: it "
+                          "is a part of that layer's unit");
+    }
+    (void)snprintf(unit, sizeof(unit), "%s",
+                   fl_layout_unit(layout, fl_layout_units(layout) - 1)->name);
+    layer->tensor = fl_layout_tensors(layout);
+    for (i = 0; i < N_TENSORS && rv == FL_OK; i++) {
+        (void)snprintf(tensor, sizeof(tensor), "bn%zu.%s", index, names[i]);
+        rv = fl_layout_add(layout, unit, tensor, &layer->is.bn.c, 1, i >= MEAN, err);
+    }
+    layer->n_block = N_TENSORS * fl__layer_padded(layer->is.bn.c);
+    return rv;
+}
+
+static void bn_forward(const struct fl__layer *layer, const struct fl__pass *pass,
+                       const struct fl__io *io)
+{
+    const struct fl_bn *bn = &layer->is.bn;
+    float *running_mean = pass->params + offset_of(layer, MEAN);
+    float *running_var = pass->params + offset_of(layer, VAR);
+    const float *mean = running_mean;
+    const float *var = running_var;
+
+    if (pass->training) {
+        mean = layer->state;
+        var = layer->state + fl__layer_padded(bn->c);
+        fl_bn_moments(bn, layer->state, layer->state + fl__layer_padded(bn->c), io->x, io->ldx,
+                      pass->batch);
+        if (pass->track) {
+            fl_bn_track(bn, running_mean, running_var, mean, var, pass->batch * bn->pixels);
+        }
+    }
+    fl_bn_forward(bn, io->y, io->ldy, io->x, io->ldx, mean, var,
+                  pass->params + offset_of(layer, GAMMA), pass->params + offset_of(layer, BETA),
+                  pass->batch, layer->relu);
+}
+
+static void bn_backward(const struct fl__layer *layer, const struct fl__pass *pass,
+                        const struct fl__io *io)
+{
+    const struct fl_bn *bn = &layer->is.bn;
+    const float *mean = layer->state;
+    const float *var = layer->state + fl__layer_padded(bn->c);
+    float *gamma = pass->params + offset_of(layer, GAMMA);
+    float *beta = pass->params + offset_of(layer, BETA);
+    float *dgamma = pass->scratch;
+    float *dbeta = pass->scratch + fl__layer_padded(bn->c);
+
+    if (layer->relu) {
+        fl_relu_backward(io->dy, io->ldy, io->y, io->ldy, pass->batch, bn->pixels * bn->c);
+    }
+    fl_bn_backward_sums(bn, dgamma, dbeta, io->dy, io->ldy, io->x, io->ldx, mean, var, pass->batch);
+    if (io->dx != NULL) {
+        fl_bn_backward_data(bn, io->dx, io->lddx, io->dy, io->ldy, io->x, io->ldx, mean, var, gamma,
+                            dgamma, dbeta, pass->batch);
+    }
+    pass->update(pass->ctx, offset_of(layer, GAMMA), bn->c, gamma, dgamma);
+    pass->update(pass->ctx, offset_of(layer, BETA), bn->c, beta, dbeta);
+}
+
+/* gamma 1, beta 0, mean 0, variance 1 (ALGORITHMS 10). */
+static void bn_init(const struct fl__layer *layer, struct fl_rng *rng, float *internal)
+{
+    size_t i;
+
+    (void)rng;
+    for (i = 0; i < layer->is.bn.c; i++) {
+        internal[offset_of(layer, GAMMA) + i] = 1.0f;
+        internal[offset_of(layer, BETA) + i] = 0.0f;
+        internal[offset_of(layer, MEAN) + i] = 0.0f;
+        internal[offset_of(layer, VAR) + i] = 1.0f;
+    }
+}
+
+static void bn_import(const struct fl__layer *layer, const struct fl_layout *layout,
+                      float *internal, const float *exported)
+{
+    size_t i;
+
+    for (i = 0; i < N_TENSORS; i++) {
+        (void)memcpy(internal + offset_of(layer, i), exported + fl__layer_tensor(layer, layout, i),
+                     layer->is.bn.c * sizeof(*internal));
+    }
+}
+
+static void bn_export(const struct fl__layer *layer, const struct fl_layout *layout,
+                      float *exported, const float *internal)
+{
+    size_t i;
+
+    for (i = 0; i < N_TENSORS; i++) {
+        (void)memcpy(exported + fl__layer_tensor(layer, layout, i), internal + offset_of(layer, i),
+                     layer->is.bn.c * sizeof(*exported));
+    }
+}
+
+const struct fl__layer_ops fl__layer_bn = {
+    .word = "bn",
+    .usage = "bn",
+    .parse = fl__layer_no_args,
+    .shape = bn_shape,
+    .params = bn_params,
+    .forward = bn_forward,
+    .backward = bn_backward,
+    .init = bn_init,
+    .import = bn_import,
+    .export = bn_export,
+};

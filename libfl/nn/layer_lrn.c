@@ -1,0 +1,36 @@
+#include "libfl/nn/layer.h"
+
+/* "lrn": local response normalisation across channels, with fixed constants (libfl/num/norm.h). */
+
+static int lrn_shape(struct fl__layer *layer, struct fl__layer *next, struct fl_err *err)
+{
+    (void)next;
+    layer->out = layer->in;
+    layer->n_scratch = fl_lrn_scratch(layer->in.c);
+    return fl__layer_need_image(layer, err);
+}
+
+static void lrn_forward(const struct fl__layer *layer, const struct fl__pass *pass,
+                        const struct fl__io *io)
+{
+    fl_lrn_forward(io->y, io->ldy, io->x, io->ldx, layer->in.c, layer->in.h * layer->in.w,
+                   pass->batch, pass->scratch);
+}
+
+static void lrn_backward(const struct fl__layer *layer, const struct fl__pass *pass,
+                         const struct fl__io *io)
+{
+    if (io->dx != NULL) {
+        fl_lrn_backward(io->dx, io->lddx, io->dy, io->ldy, io->x, io->ldx, layer->in.c,
+                        layer->in.h * layer->in.w, pass->batch, pass->scratch);
+    }
+}
+
+const struct fl__layer_ops fl__layer_lrn = {
+    .word = "lrn",
+    .usage = "lrn",
+    .parse = fl__layer_no_args,
+    .shape = lrn_shape,
+    .forward = lrn_forward,
+    .backward = lrn_backward,
+};

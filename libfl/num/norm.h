@@ -1,0 +1,60 @@
+#ifndef FL_NUM_NORM_H
+#define FL_NUM_NORM_H
+
+/*
+ * Normalisations on NHWC images: by the batch (Ioffe and Szegedy 2015, algorithms 1 and 2)
+ * and by neighbouring channels (Krizhevsky et al. 2012, section 3.3).
+ *
+ *     x[batch][pixels][c]  row stride ldx floats a sample; y, dx, dy as x
+ *
+ * The columns behind a sample of dx become zero, as dense.h wants them.
+ * Purity: no allocation, no state. The same shapes on the same machine give the same bits.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Added to every variance. */
+#define FL_BN_EPS 1e-5
+/* Share of the newest batch in the running statistics. */
+#define FL_BN_MOMENTUM 0.1
+
+struct fl_bn {
+    size_t c, pixels;
+};
+
+/* Mean and biased variance of each channel over batch and pixels; batch * pixels >= 1. */
+void fl_bn_moments(const struct fl_bn *bn, float *mean, float *var, const float *x, size_t ldx,
+                   size_t batch);
+/*
+ * Running statistics after a batch of `n` numbers a channel; the running variance takes the
+ * unbiased one, as PyTorch's does. A single number has none: the running one stays.
+ */
+void fl_bn_track(const struct fl_bn *bn, float *running_mean, float *running_var, const float *mean,
+                 const float *var, size_t n);
+/* y = (x - mean) / sqrt(var + eps) * gamma + beta, then max(y, 0) when `relu`. */
+void fl_bn_forward(const struct fl_bn *bn, float *y, size_t ldy, const float *x, size_t ldx,
+                   const float *mean, const float *var, const float *gamma, const float *beta,
+                   size_t batch, bool relu);
+/* dgamma and dbeta: sums over the batch of dy * xhat and of dy. */
+void fl_bn_backward_sums(const struct fl_bn *bn, float *dgamma, float *dbeta, const float *dy,
+                         size_t lddy, const float *x, size_t ldx, const float *mean,
+                         const float *var, size_t batch);
+/* dx, wholly overwritten, for statistics that were taken from the same batch. */
+void fl_bn_backward_data(const struct fl_bn *bn, float *dx, size_t lddx, const float *dy,
+                         size_t lddy, const float *x, size_t ldx, const float *mean,
+                         const float *var, const float *gamma, const float *dgamma,
+                         const float *dbeta, size_t batch);
+
+/*
+ * y[i] = x[i] / s[i]^0.75, s[i] = 1 + 0.001 / 9 * sum of x[j]^2 over |j - i| <= 4: TensorFlow's
+ * form and the numbers of its CIFAR-10 tutorial (radius 4, bias 1, alpha 0.001 / 9, beta 0.75).
+ * `scratch`: fl_lrn_scratch() floats.
+ */
+size_t fl_lrn_scratch(size_t c);
+void fl_lrn_forward(float *y, size_t ldy, const float *x, size_t ldx, size_t c, size_t pixels,
+                    size_t batch, float *scratch);
+void fl_lrn_backward(float *dx, size_t lddx, const float *dy, size_t lddy, const float *x,
+                     size_t ldx, size_t c, size_t pixels, size_t batch, float *scratch);
+
+#endif
