@@ -5,6 +5,7 @@
 
 #include "libfl/base/buf.h"
 #include "libfl/base/str.h"
+#include "libfl/net/address.h"
 #include "libfl/net/conn.h"
 
 static const char *const log_levels[] = {"error", "warning", "notice", "info", "debug", NULL};
@@ -145,6 +146,9 @@ static int check(const struct fl_client_conf *conf, struct fl_err *err)
     const char *name = fl_options_str(conf->main, "name");
     const char *server = fl_options_str(conf->main, "server");
     bool command = strcmp(fl_options_str(conf->main, "trainer"), "command") == 0;
+    struct fl_address parsed;
+    struct fl_err inner = {0};
+    int rv;
 
     if (!fl_name_valid(name)) {
         return fl_conf_error(at(conf, NULL, "name"), err,
@@ -155,6 +159,10 @@ static int check(const struct fl_client_conf *conf, struct fl_err *err)
         return fl_conf_error(at(conf, NULL, "insecure"), err,
                              "this version has no TLS yet: set 'insecure: yes' for plaintext to "
                              "loopback addresses");
+    }
+    rv = fl_address_parse(server, &parsed, &inner);
+    if (rv != FL_OK) {
+        return fl_conf_error(at(conf, NULL, "server"), err, "%s", fl_err_text(&inner, rv));
     }
     if (!fl_address_is_loopback(server) && !fl_options_bool(conf->main, "insecure_remote")) {
         return fl_conf_error(at(conf, NULL, "server"), err,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "libfl/model/safetensors.h"
+#include "libfl/net/address.h"
 #include "libfl/net/conn.h"
 #include "libfl/wire/messages.h"
 #include "server/srv/conf_tables.h"
@@ -141,8 +142,14 @@ static int load_model(struct fl_server_conf *conf, struct fl_err *err)
                    ? FL_OK
                    : fl_conf_error(node_of(conf, "model", "file"), err, "%s", fl_err_text(err, rv));
     }
-    rv = preset ? fl_net_preset(fl_options_str(conf->model, "preset"), &conf->net, err)
-                : own_network(conf, err);
+    if (preset) {
+        rv = fl_net_preset(fl_options_str(conf->model, "preset"), &conf->net, err);
+    } else {
+        rv = own_network(conf, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
     if (rv == FL_OK) {
         rv = fl_net_create(&conf->net, 1, &net, err);
     }
@@ -162,6 +169,7 @@ static int check_addresses(struct fl_server_conf *conf, struct fl_err *err)
 {
     size_t n = fl_options_count(conf->main, "listen");
     size_t i;
+    int rv;
 
     if (!fl_options_bool(conf->main, "insecure")) {
         return fl_conf_error(node_of(conf, NULL, "insecure"), err,
@@ -173,7 +181,13 @@ static int check_addresses(struct fl_server_conf *conf, struct fl_err *err)
     }
     for (i = 0; i < n; i++) {
         const char *address = fl_options_item(conf->main, "listen", i);
+        struct fl_address parsed;
+        struct fl_err inner = {0};
 
+        rv = fl_address_parse(address, &parsed, &inner);
+        if (rv != FL_OK) {
+            return fl_conf_error(node_of(conf, NULL, "listen"), err, "%s", fl_err_text(&inner, rv));
+        }
         if (!fl_address_is_loopback(address) && !fl_options_bool(conf->main, "insecure_remote")) {
             return fl_conf_error(node_of(conf, NULL, "listen"), err,
                                  "'%s' is not a loopback address; plaintext there needs "
