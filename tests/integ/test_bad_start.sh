@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# What can be wrong around a daemon when it starts: data, address, state folder, server, name. Each has
+# its message and its exit code, and nothing that was there is lost.
+# shellcheck source=tests/integ/lib.sh
+. "$(dirname "$0")/lib.sh"
+synthetic "$dir/data" 3 --seed 3
+one=$dir/data/client-000
+serverd=$build/fl-serverd
+clientd=$build/fl-clientd
+small='model: {preset: dnn60}'
+
+### Data of a client. Exit code 5, and the file is named.
+address=unix:$dir/nobody.sock
+bad_data() { # name, expected text, folder
+  write_client bad "$3"
+  says "data: $1" 5 "$2" "$clientd" "$dir/bad.yaml"
+}
+bad_data "missing folder" "cannot open folder '$dir/none'" "$dir/none"
+mkdir "$dir/empty"
+bad_data "empty folder" "holds no train data" "$dir/empty"
+copy() { cp -r "$one" "$dir/$1"; }
+copy truncated
+truncate -s 1000 "$dir/truncated/train-x.npy"
+bad_data "truncated NPY" "train-x.npy" "$dir/truncated"
+copy magic
+printf 'XXXXXX' | dd of="$dir/magic/train-x.npy" conv=notrunc status=none
+bad_data "wrong magic of NPY" "train-x.npy" "$dir/magic"
+copy half
+rm "$dir/half/train-y.npy"
+bad_data "labels missing" "train-y.npy" "$dir/half"
+mkdir "$dir/ragged"
+printf '1,2,0\n1,2\n' >"$dir/ragged/train.csv"
+bad_data "ragged CSV" "line 2" "$dir/ragged"
+mkdir "$dir/idx"
+printf '\0\0\10\3\0\0\0\2\0\0\0\2\0\0\0\2abcdefgh' >"$dir/idx/train-images-idx3-ubyte"
+printf '\0\0\10\1\0\0\0\2\1' >"$dir/idx/train-labels-idx1-ubyte"
+bad_data "truncated IDX" "train-labels-idx1-ubyte" "$dir/idx"
+printf '\1\2\3\4\0\0\0\2\1\2' >"$dir/idx/train-labels-idx1-ubyte"
+bad_data "wrong magic of IDX" "train-labels-idx1-ubyte" "$dir/idx"
+
+### Data of the server
+bad_evaluation() { # name, expected text, lines of YAML…
+  local name=e-$1 text=$2
+  shift 2
+  write_server "$name" "$@"
+  says "server data: $name" 5 "$text" "$serverd" "$dir/$name.yaml"
+}
+bad_evaluation "missing" "cannot open folder" "$small" "evaluation: {data: \"$dir/none\"}"
+bad_evaluation "shape" "has 60 values" "model: {preset: mlr}" \
+  "evaluation: {data: \"$dir/data/server\"}"
+bad_evaluation "no test part" "test" "$small" "evaluation: {data: \"$dir/idx\"}"
+
+### State folders. Exit code 4.
+: >"$dir/file"
+write_server below "$small" "state_dir: \"$dir/file/state\""
+sed -i '2d' "$dir/below.yaml" # the other state_dir
+says "server: a state folder that cannot be made" 4 "$dir/file" "$serverd" "$dir/below.yaml"
+write_client below-c "$one"
+sed -i "s|^state_dir:.*|state_dir: \"$dir/file/state\"|" "$dir/below-c.yaml"
+says "client: a state folder that cannot be made" 4 "$dir/file" "$clientd" "$dir/below-c.yaml"
+
+write_server first "$small" "rounds: 3" "round: {start_clients: 2}"
+start_server first
+says "server: a state folder in use" 4 "in use" "$serverd" "$dir/first.yaml"
+start_client twin "$one"
+wait_for 20 "twin joins" connected first 1
+says "client: a state folder in use" 4 "in use" "$clientd" "$dir/twin.yaml"
+
+### Addresses. Exit code 6; the running server is not disturbed.
+write_server tcp "$small" 'listen: ["127.0.0.1:0"]'
+start_server tcp
+port=${address##*:}
+write_server taken "$small" "listen: [\"127.0.0.1:$port\"]"
+says "a port in use" 6 "127.0.0.1:$port" "$serverd" "$dir/taken.yaml"
+write_server sock "$small" "listen: [\"unix:$dir/first.sock\"]"
+says "a socket in use" 6 "$dir/first.sock" "$serverd" "$dir/sock.yaml"
+stop tcp
+equal "the server whose port was wanted still ran" 0 "$rc"
+check "the server whose socket was wanted still answers" connected first 1
+
+### A state folder of another federation, or of another model
+address=unix:$dir/first.sock
+start_client b "$dir/data/client-001"
+wait_for 30 "three rounds" at_round first 3
+stop first
+wait_end twin 10
+wait_end b 10
+cp "$dir/first.yaml" "$dir/other.yaml"
+sed -i 's/^federation:.*/federation: other/' "$dir/other.yaml"
+says "a state folder of another federation" 4 "belongs to federation 'integ'" "$serverd" "$dir/other.yaml"
+sed 's/dnn60/mlr60/' "$dir/first.yaml" >"$dir/model.yaml"
+says "a state folder of another model" 4 "model" "$serverd" "$dir/model.yaml"
+head -c 100 /dev/urandom >"$dir/junk"
+start_server first
+check "what the folder holds is still there" at_round first 3
+stop first
+cp -r "$dir/first.state" "$dir/damaged.state"
+write_server damaged "$small"
+sed -i "s/^federation:.*/federation: integ/" "$dir/damaged.yaml"
+database=$(find "$dir/damaged.state" -maxdepth 1 -name '*.db' -o -maxdepth 1 -name '*.sqlite*' | head -n 1)
+check "the database is found" test -n "$database"
+cp "$dir/junk" "$database"
+rm -f "$database-wal" "$database-shm"
+says "a database that is none" 4 "$database" "$serverd" "$dir/damaged.yaml"
+
+### A server that is not there: the client goes on trying, and joins when it comes
+write_server late "$small" "rounds: 1"
+address=unix:$dir/late.sock
+start_client early "$one"
+wait_for 20 "the client says whom it dials" in_log early "no connection to 'unix:$dir/late.sock'"
+check "it goes on" running early
+start_server late
+wait_for 20 "it joins when the server is there" at_round late 1
+wait_end early 10
+equal "and ends with the federation" 0 "$rc"
+stop late
+
+### Two clients of one name
+write_server names "$small" "rounds: 0" "training: {epochs: 200}"
+start_server names
+start_client older "$one" "name: same" "reconnect: {after_refusal: 0s}"
+wait_for 20 "the older one works" in_log names "client 'same' joined"
+start_client newer "$one" "name: same"
+wait_end older 20
+equal "the older one ends with 7" 7 "$rc"
+has_line "and says why" "$dir/older.log" "a newer session with the same client name took over"
+has_line "the server tells the operator" "$dir/names.log" "is the name used twice?"
+before=$(status_of names rounds_committed)
+wait_for 30 "the newer one serves" at_round names $((before + 2))
+check "by itself" running newer
+kill_hard newer
+stop names
+
+### Data that does not fit the model: the client says both numbers and stays away
+write_server fits "model: {preset: mlr}" "rounds: 1"
+start_server fits
+start_client short "$one" "reconnect: {after_refusal: 0s}"
+wait_end short 20
+equal "it ends with 7" 7 "$rc"
+has_line "the client's numbers" "$dir/short.log" "60 values"
+has_line "the model's numbers" "$dir/short.log" "784"
+mkdir "$dir/labels"
+for i in 0 1 2 3; do printf '%s%s\n' "$(printf '0.5,%.0s' $(seq 784))" $((i * 4)); done >"$dir/labels/train.csv"
+start_client labels "$dir/labels" "reconnect: {after_refusal: 0s}"
+wait_end labels 20
+equal "a label out of range: 7" 7 "$rc"
+has_line "the client's classes" "$dir/labels.log" "13"
+has_line "the model's classes" "$dir/labels.log" "10"
+check "the server waits for others" running fits
+stop fits
+finish
