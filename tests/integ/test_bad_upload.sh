@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Clients that upload nonsense. Each slip has its gRPC status; one that can be mended leaves the round
+# open for the same client, a wrong shape or value costs it the round; the honest ones go on.
+# shellcheck source=tests/integ/lib.sh
+. "$(dirname "$0")/lib.sh"
+bad=$build/tests/integ/bad_client
+[ -x "$bad" ] || skip "no $bad"
+synthetic "$dir/data" 2 --seed 3
+full=5720
+
+# server, words…: two honest clients and a bad one that does what the words say
+with_bad() {
+  local name=$1 code=0
+  shift
+  write_server "$name" "rounds: 3" "model: {preset: dnn60}" "round: {start_clients: 3}"
+  start_server "$name"
+  start_client "$name-0" "$dir/data/client-000"
+  start_client "$name-1" "$dir/data/client-001"
+  timeout -k 5 $((30 * scale)) "$bad" "$address" bad "$@" >"$dir/$name.bad" 2>&1 || code=$?
+  equal "$name: the bad client came through" 0 "$code"
+  wait_for 30 "the federation to go on" at_round "$name" 3
+  ctl "$name" clients --json >"$dir/$name.json"
+  check "$name: the model is exported" ctl "$name" export --output "$dir/$name.safetensors"
+  check "$name: the model is finite" finite "$dir/$name.safetensors"
+  equal "$name: the honest ones lost nothing" "3 0 3 0" \
+    "$(json '" ".join("%d %d" % (c["accepted"], c["rejected"]) for c in d if c["name"] != "bad")' <"$dir/$name.json")"
+}
+answer() { # server, word, status [text]
+  local line
+  checks=$((checks + 1))
+  line=$(grep "^$2 " "$dir/$1.bad")
+  [[ $line == "$2 $3 "* && $line == *"${4:-}"* ]] && return 0
+  note_failure "$1: $2: expected '$3 … ${4:-}', found '$line'"
+}
+of_bad() { json "next(c['$2'] for c in d if c['name'] == 'bad')" <"$dir/$1.json"; }
+ends() {
+  stop "$1"
+  equal "$1: the server ends well" 0 "$rc"
+  wait_end "$1-0" 10
+  wait_end "$1-1" 10
+}
+
+### Slips that can be mended, all in one round
+with_bad slips session round attempt chunk junk nothing twice gap many huge early restart good
+answer slips session UNAUTHENTICATED "unknown session"
+answer slips round FAILED_PRECONDITION "no upload was asked for round 8 attempt 1 (asked: round 1 attempt 1)"
+answer slips attempt FAILED_PRECONDITION "no upload was asked for round 1 attempt 2"
+answer slips chunk INVALID_ARGUMENT "expected one header first, then chunks"
+answer slips junk INVALID_ARGUMENT
+answer slips nothing INVALID_ARGUMENT "expected a header"
+answer slips twice INVALID_ARGUMENT "expected one header first, then chunks"
+answer slips gap OUT_OF_RANGE "upload continues at offset 0, not at 4"
+answer slips many INVALID_ARGUMENT "more bytes than the header's $full"
+answer slips huge INVALID_ARGUMENT
+answer slips early OK "accepted=0 received=100"
+answer slips restart OUT_OF_RANGE "upload continues at offset 100, not at 0"
+answer slips good OK "accepted=1 received=$full"
+has_line "the client that mended it is accepted" "$dir/slips.bad" "verdict accepted"
+equal "it responded once and was never rejected" "1 0" "$(of_bad slips accepted) $(of_bad slips rejected)"
+has_line "the operator reads who and why" "$dir/slips.log" \
+  "upload of client 'bad' for round 1 ended: upload continues at offset 0, not at 4"
+equal "all three are in the first round" 3 "$(ctl slips rounds --json | json 'd[0]["responders"]')"
+ends slips
+
+### What never becomes right: the client is out of the round and told why
+costs() { # word, reason
+  with_bad "$1" "$1"
+  answer "$1" "$1" INVALID_ARGUMENT "$2"
+  has_line "$1: rejected" "$dir/$1.bad" "verdict rejected"
+  has_line "$1: the reason comes with it" "$dir/$1.bad" "reason $2"
+  equal "$1: counted" "0 1" "$(of_bad "$1" accepted) $(of_bad "$1" rejected)"
+  equal "$1: the round went on with the others" "3 2" \
+    "$(ctl "$1" rounds --json | json '"%d %d" % (d[0]["selected"], d[0]["responders"])')"
+  has_line "$1: the operator reads it" "$dir/$1.log" "client 'bad' is rejected"
+  ends "$1"
+}
+costs shape "unit 'fc1'"
+costs missing "unit 'fc2' was asked for and is not in its place"
+costs codec "unit 'fc1' comes in codec 7, not float32"
+costs bundle "part 0: expected bundle 'update'"
+costs nan "unit 'fc1' of the upload holds a value that is not finite"
+costs inf "unit 'fc1' of the upload holds a value that is not finite"
+finish
