@@ -1,7 +1,10 @@
 """fl-serverd as a foreign client sees it. Run by test_grpcio.sh."""
+import array
 import json
 import math
+import os
 import queue
+import re
 import threading
 
 import grpc
@@ -88,6 +91,11 @@ def rounds_beside_clientd(folder, data, algorithm, more):
             # The first unit moves by ten everywhere, the second stands still.
             delta = [10.0] * (ranges[0][1]) + [0.0] * (ranges[1][1] - ranges[1][0])
             norms = [math.sqrt(sum(x * x for x in delta[a:b])) for a, b in ranges]
+            if feedback and round == 2:  # nothing has moved here, so nothing is asked of us
+                p.report(task, [0.0, 0.0])
+                equal("accepted without a plan", p.next(DEADLINE).WhichOneof("command"), "accepted")
+                answer_evaluation(p, round)
+                continue
             p.report(task, norms if feedback else ())
             plan = p.expect("plan", DEADLINE) if feedback else task.plan
             units = peer.planned_units(plan, n_units)
@@ -99,9 +107,7 @@ def rounds_beside_clientd(folder, data, algorithm, more):
             accepted = p.expect("accepted", DEADLINE)
             equal("accepted", (accepted.round, accepted.attempt), (task.round, task.attempt))
             # The evaluation that the server asks for shows the new model before it is committed.
-            ask = p.expect("evaluate", DEADLINE)
-            equal("round of the evaluation", ask.round, round)
-            new = peer.floats(p.fetch(ask.round, ask.bundle.name))
+            new = answer_evaluation(p, round)
             a, b = ranges[0]
             if feedback:  # the only contributor to this unit
                 check("our unit is the new one", new[a:b] == moved(model[a:b], delta[a:b]))
@@ -111,8 +117,6 @@ def rounds_beside_clientd(folder, data, algorithm, more):
             a, b = ranges[1]
             check("the other unit is trained by the others", feedback == (new[a:b] != model[a:b])
                   or not feedback)
-            p.send(evaluation=pb.EvaluationReport(
-                round=ask.round, result=pb.Evaluation(samples=10, correct=5, loss_sum=1)))
             if round == 1:
                 until("round 1 in flctl", lambda: committed(server))
                 info = json.loads(server.flctl("rounds", "--json"))
@@ -129,6 +133,16 @@ def rounds_beside_clientd(folder, data, algorithm, more):
     server.ended(0)
     for c in clients:
         c.ended(0)
+
+
+def answer_evaluation(p, round):
+    """Fetch what is to be evaluated, say what came out; returns the model."""
+    ask = p.expect("evaluate", DEADLINE)
+    equal("round of the evaluation", ask.round, round)
+    model = peer.floats(p.fetch(ask.round, ask.bundle.name))
+    p.send(evaluation=pb.EvaluationReport(
+        round=round, result=pb.Evaluation(samples=10, correct=5, loss_sum=1)))
+    return model
 
 
 def committed(server):
@@ -227,6 +241,7 @@ def bad_greetings(channel, server):
     p = join(channel, "half-closer")
     p.events.put(None)
     gone("half-closed by the client", p, "OK")
+    ends("token of an ended session", "UNAUTHENTICATED", lambda: p.fetch(2), "session")
     refusals(channel)
     longest = join(channel, "x" * 127)
     longest.leave()
@@ -261,6 +276,15 @@ def bad_sessions(p, task, parts, data):
              lambda: p.stub.Push(iter([p.header(task, parts, data)])), "session")
         ends("status without session", "UNAUTHENTICATED", lambda: p.status(task), "session")
     p.welcome.session = good
+
+
+def another_connection(server, p, task):
+    """The session's token counts, not the connection it comes over."""
+    with server.channel(("grpc.use_local_subchannel_pool", 1)) as channel:
+        stub, p.stub = p.stub, rpc.FederationStub(channel)
+        equal("fetch over another connection", len(p.fetch(task.round)), task.bundles[0].bytes)
+        equal("status over another connection", p.status(task).accepted, False)
+        p.stub = stub
 
 
 def bad_fetches(p, task):
@@ -534,11 +558,29 @@ def small_limits(folder):
     server.ended(0)
 
 
+def documented(folder):
+    """The client of docs/clients.md, as it stands there."""
+    with open(os.path.join(os.environ["FL_SRCDIR"], "docs", "clients.md")) as f:
+        blocks = re.findall("^```python\n(.*?)^```", f.read(), re.MULTILINE | re.DOTALL)
+    equal("blocks of code in docs/clients.md", len(blocks), 4)
+    server = h.Server(folder, "documented", "algorithm: fedldf\nevaluation: {every: 0}\n"
+                      "model: {input: [60], layers: [dense 20, relu, dense 10]}\n")
+    with server.channel() as channel:
+        scope = {"channel": channel, "array": array, "math": math, "queue": queue,
+                 "threading": threading, "pb": pb, "federation_pb2_grpc": rpc,
+                 "train": lambda theta, rate, options: [x + 1 for x in theta]}
+        exec("".join(blocks), scope)
+        until("the documented client did its round", lambda: committed(server))
+        scope["events"].put(None)
+    server.stop()
+
+
 def alone(folder):
     server = h.Server(folder, "solo", WIDE + "algorithm: fedavg\nevaluation: {every: 0}\n"
                       "round: {retry: 10ms, lost_grace: 1h}\ncheckpoints: {keep: 1}\n")
     with server.channel() as channel:
         p, task, parts, data = uploads(server, channel)
+        another_connection(server, p, task)
         bad_sessions(p, task, parts, data)
         bad_fetches(p, task)
         bad_pushes(p, task, parts, data)
@@ -559,6 +601,7 @@ def main():
     folder = h.scratch()
     data = h.make_data(folder)
     small_limits(folder)
+    documented(folder)
     rounds_beside_clientd(folder, data, "fedavg", "")
     rounds_beside_clientd(folder, data, "adafl+fedldf",
                           "strategy: {fraction: {start: 1.0, end: 1.0}, upload: {share: 0.33}}\n")

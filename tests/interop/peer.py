@@ -55,7 +55,7 @@ def layout_digest(model):
     for unit in model.units:
         text += "unit %s\n" % unit.name
         for t in unit.tensors:
-            text += "%s %s%s\n" % (t.name, "x".join(map(str, t.dims)), " buffer" if t.buffer else "")
+            text += "%s %s%s\n" % (t.name, "x".join(map(str, t.dims)) or "scalar", " buffer" if t.buffer else "")
     return hashlib.sha256(text.encode()).digest()
 
 

@@ -3,7 +3,7 @@
 python=${FL_PYTHON:-/usr/bin/python3}
 protoc=${FL_PROTOC:-protoc}
 src=${FL_SRCDIR:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
-export FL_BUILDDIR=${FL_BUILDDIR:-$PWD}
+export FL_SRCDIR=$src FL_BUILDDIR=${FL_BUILDDIR:-$PWD}
 
 skip() { echo "skipped: $*"; exit 77; }
 plugin=$(command -v grpc_python_plugin) || skip "grpc_python_plugin (package protobuf-compiler-grpc) is not there"
