@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
@@ -133,14 +134,23 @@ static int parse(int argc, char **argv, struct arguments *a)
     return a->command != NULL ? -1 : unknown_command(argv[optind]);
 }
 
-/* Written beside and renamed, so that a broken call never leaves half a model. */
+/*
+ * Written beside and renamed, so that a broken call never leaves half a model. The rename
+ * would put a file in the place of a device or a folder: these are refused.
+ */
 static int export_model(struct arguments *a, const struct fl_buf *request)
 {
     char tmp[PATH_SIZE];
+    struct stat st;
     struct fl_err err = {0};
     int n = snprintf(tmp, sizeof(tmp), "%s.tmp", a->out.file);
     int code;
 
+    if (stat(a->out.file, &st) == 0 && !S_ISREG(st.st_mode)) {
+        (void)fprintf(stderr, "flctl: '%s' is not a regular file, choose another --output\n",
+                      a->out.file);
+        return FL_CTL_FAILED;
+    }
     if (n < 0 || (size_t)n >= sizeof(tmp)) {
         return FL_CTL_USAGE;
     }
