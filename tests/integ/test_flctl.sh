@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# flctl against a live server: each command for people and as JSON, errors and exit codes, and a model
+# that any safetensors reader opens.
+# shellcheck source=tests/integ/lib.sh
+. "$(dirname "$0")/lib.sh"
+flctl=$build/flctl
+synthetic "$dir/data" 3 --seed 3
+state=$dir/srv.state
+
+### Command line
+says "no command" 2 "expected one command, found 0" "$flctl"
+says "two commands" 2 "expected one command, found 2" "$flctl" status why
+says "a slip" 2 "unknown command 'round', did you mean 'rounds'?" "$flctl" round
+says "no such option" 2 "try flctl --help" "$flctl" --nonsense status
+says "no number" 2 "--last: expected a number, found 'few'" "$flctl" --last few rounds
+says "help" 0 "exit codes: 0 done, 1 the call failed, 2 usage, 3 no server at the socket" "$flctl" --help
+says "version" 0 "flctl " "$flctl" --version
+
+### No server
+for c in status why rounds clients export; do
+  says "$c without a server" 3 "no fl-serverd at '$state/admin.sock'" \
+    "$flctl" --state-dir "$state" --output "$dir/none.safetensors" "$c"
+done
+check "an export that failed leaves nothing" test -z "$(find "$dir" -name 'none.safetensors*')"
+FL_ADMIN_SOCKET=$dir/env.sock says "the socket of the environment" 3 "'$dir/env.sock'" "$flctl" status
+
+### A server that waits
+write_server srv "rounds: 3" "model: {preset: dnn60}" "round: {start_clients: 3}" \
+  "evaluation: {every: 1, data: \"$dir/data/server\"}"
+start_server srv
+c() { # name, exit code, text, arguments…
+  local name=$1 want=$2 text=$3
+  shift 3
+  says "$name" "$want" "$text" "$flctl" -d "$state" "$@"
+}
+c "nobody is here" 0 "clients     0 connected, 0 known" status
+c "status for people" 0 "federation  integ (fl " status
+c "status as JSON" 0 '"rounds_committed": 0' --json status
+equal "status: all keys" "accuracy algorithm clients_connected clients_known downlink_bytes federation feedback_bytes loss phase round rounds_committed rounds_total uplink_bytes uplink_bytes_full uptime_ms version" \
+  "$(ctl srv status --json | json '" ".join(sorted(d))')"
+equal "not evaluated is null" "None None" "$(ctl srv status --json | json '"%s %s" % (d["accuracy"], d["loss"])')"
+equal "no rounds are an empty list" "[]" "$(ctl srv rounds --json | json d)"
+equal "no clients are an empty list" "[]" "$(ctl srv clients --json | json d)"
+c "why nothing happens" 0 "3" why
+equal "why as JSON" "missing why" "$(ctl srv why --json | json '" ".join(sorted(d))')"
+c "the first model can be exported" 0 "model after round 0" -o "$dir/zero.safetensors" export
+
+### A server that has worked
+for i in 0 1 2; do start_client "c$i" "$dir/data/client-00$i"; done
+wait_for 60 "three rounds" at_round srv 3
+for i in 0 1 2; do wait_end "c$i" 10; done
+c "rounds for people" 0 "     3        3          3" rounds
+equal "the newest two" "2 3" "$(ctl srv rounds --last 2 --json | json '" ".join(str(r["round"]) for r in d)')"
+equal "rounds: all keys" "accuracy attempt downlink_bytes ended_ms feedback_bytes loss responders round selected started_ms train_loss uplink_bytes uplink_bytes_full" \
+  "$(ctl srv rounds --json | json '" ".join(sorted(d[0]))')"
+equal "rounds: sound values" True "$(ctl srv rounds --json | json \
+  'all(0 < r["accuracy"] <= 1 and r["loss"] > 0 and r["ended_ms"] >= r["started_ms"] > 1.6e12 for r in d)')"
+c "clients for people" 0 "c2 " clients
+equal "clients: all keys" "accepted agent connected last_loss last_seen_ms lost name rejected samples score selected state" \
+  "$(ctl srv clients --json | json '" ".join(sorted(d[0]))')"
+equal "status sums the rounds" \
+  "$(ctl srv rounds --json | json 'sum(r["uplink_bytes"] for r in d)')" "$(status_of srv uplink_bytes)"
+c "why: the end" 0 "all rounds are done" why
+
+### Export
+c "export" 0 "$dir/m.safetensors: model after round 3, " -o "$dir/m.safetensors" export
+c "export as JSON" 0 '"round": 3' -j -o "$dir/n.safetensors" export
+check "the same model twice is the same file" cmp "$dir/m.safetensors" "$dir/n.safetensors"
+check "without leftovers" test -z "$(find "$dir" -name '*.safetensors.tmp')"
+c "where nothing can be written" 1 "$dir/none/m.safetensors" -o "$dir/none/m.safetensors" export
+mkfifo "$dir/pipe"
+c "in place of something that is no file" 1 "'$dir/pipe' is not a regular file" -o "$dir/pipe" export
+check "which is still there" test -p "$dir/pipe"
+c "in place of a folder" 1 "'$dir/data' is not a regular file" -o "$dir/data" export
+check "the tensors are named and whole" "$python" - "$dir/m.safetensors" <<'PY'
+import json, struct, sys
+raw = open(sys.argv[1], "rb").read()
+(n,) = struct.unpack("<Q", raw[:8])
+head = json.loads(raw[8 : 8 + n])
+meta = head.pop("__metadata__")
+assert meta["federation"] == "integ" and meta["round"] == "3", meta
+assert {k: v["shape"] for k, v in head.items()} == {
+    "fc1.weight": [20, 60], "fc1.bias": [20], "fc2.weight": [10, 20], "fc2.bias": [10]}, head
+end = 0
+for t in sorted(head.values(), key=lambda t: t["data_offsets"]):
+    assert t["data_offsets"][0] == end, head
+    end = t["data_offsets"][1]
+assert 8 + n + end == len(raw)
+PY
+if "$python" -c 'import numpy' 2>/dev/null; then
+  # The exported model itself, run in numpy, has the accuracy that the server reports.
+  check "the model scores as reported" "$python" - "$dir" "$(status_of srv accuracy)" "$srcdir" <<'PY'
+import sys
+sys.path.insert(0, sys.argv[3] + "/deploy/examples")
+sys.dont_write_bytecode = True
+import numpy as np
+from trainer_numpy import load_safetensors
+m = load_safetensors(sys.argv[1] + "/m.safetensors")
+x = np.load(sys.argv[1] + "/data/server/test-x.npy")
+y = np.load(sys.argv[1] + "/data/server/test-y.npy")
+h = np.maximum(x @ m["fc1.weight"].T + m["fc1.bias"], 0)
+found = ((h @ m["fc2.weight"].T + m["fc2.bias"]).argmax(1) == y).mean()
+assert abs(found - float(sys.argv[2])) < 2 / len(y), (found, sys.argv[2])
+PY
+else
+  echo "skipped: $python has no numpy, the model was not run with it"
+fi
+
+### A full disk, a server that goes
+"$flctl" -d "$state" clients >/dev/full 2>&1
+equal "a full disk is told by the exit code" 1 $?
+stop srv
+c "a server that is gone" 3 "no fl-serverd at" status
+finish
