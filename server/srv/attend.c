@@ -174,12 +174,6 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     return true;
 }
 
-static void on_end(struct fl_call *call, void *ctx)
-{
-    (void)ctx;
-    fl_call_finish(call, FL_GRPC_OK, NULL);
-}
-
 static void tell_lost(struct fl_attend *attend)
 {
     struct fl_front *front = attend->front;
@@ -194,6 +188,13 @@ static void tell_lost(struct fl_attend *attend)
         up->client = attend->client;
         fl_front_up(front, up);
     }
+}
+
+/* The token is void before the peer can know that the session has ended. */
+static void on_end(struct fl_call *call, void *ctx)
+{
+    tell_lost(ctx);
+    fl_call_finish(call, FL_GRPC_OK, NULL);
 }
 
 static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
