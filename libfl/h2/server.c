@@ -27,7 +27,7 @@ int fl__h2_submit_status(struct fl_h2 *h2, const struct h2_stream *s, unsigned h
 {
     char http_text[12];
     char status_text[12];
-    nghttp2_nv nv[4];
+    nghttp2_nv nv[5];
     size_t n = 0;
     int rv;
 
@@ -36,6 +36,7 @@ int fl__h2_submit_status(struct fl_h2 *h2, const struct h2_stream *s, unsigned h
     if (!s->submitted) {
         nv[n++] = fl__h2_nv(":status", http_text);
         nv[n++] = fl__h2_nv("content-type", FL_GRPC_CONTENT_TYPE);
+        nv[n++] = fl__h2_nv("grpc-accept-encoding", "identity");
     }
     nv[n++] = fl__h2_nv("grpc-status", status_text);
     if (message != NULL) {
@@ -75,8 +76,9 @@ static const struct fl_rpc_method *find_method(const struct fl_h2 *h2, const cha
 
 static int submit_headers(struct fl_h2 *h2, struct h2_stream *s)
 {
-    nghttp2_nv nv[] = {fl__h2_nv(":status", "200"),
-                       fl__h2_nv("content-type", FL_GRPC_CONTENT_TYPE)};
+    nghttp2_nv nv[] = {fl__h2_nv(":status", "200"), fl__h2_nv("content-type", FL_GRPC_CONTENT_TYPE),
+                       /* Asked for by gRPC's compression page: we take nothing compressed. */
+                       fl__h2_nv("grpc-accept-encoding", "identity")};
     nghttp2_data_provider provider = {.source = {.ptr = NULL}, .read_callback = fl__h2_read_cb};
 
     s->submitted = true;

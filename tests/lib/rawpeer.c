@@ -51,7 +51,8 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
                    (int)value_len, (const char *)value);
     if (strcmp(n, ":status") == 0) {
         note(raw, "H%.*s", (int)value_len, (const char *)value);
-    } else if (strncmp(n, "grpc-", 5) == 0 && !raw->server) {
+    } else if (strncmp(n, "grpc-", 5) == 0 && !raw->server &&
+               strcmp(n, "grpc-accept-encoding") != 0) { /* the same in every reply */
         note(raw, "%s=%.*s", n, (int)value_len, (const char *)value);
     }
     return 0;

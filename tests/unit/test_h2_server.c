@@ -58,6 +58,9 @@ START_TEST(a_status_that_comes_later_needs_no_empty_data_frame)
     open_raw(65535);
     (void)rawpeer_request(&raw, "/t.T/Silent", NULL, "", 0, false);
     expect("H200");
+    ck_assert_str_eq(raw.request, ":status: 200\n"
+                                  "content-type: application/grpc\n"
+                                  "grpc-accept-encoding: identity\n");
     fl_call_finish(pair.served[0].call, FL_GRPC_ABORTED, "50%");
     expect("T grpc-status=10 grpc-message=50%25 E R0");
     ck_assert_int_eq(pair.served[0].status, FL_GRPC_OK);
