@@ -563,7 +563,7 @@ def documented(folder):
     with open(os.path.join(os.environ["FL_SRCDIR"], "docs", "clients.md")) as f:
         blocks = re.findall("^```python\n(.*?)^```", f.read(), re.MULTILINE | re.DOTALL)
     equal("blocks of code in docs/clients.md", len(blocks), 4)
-    server = h.Server(folder, "documented", "algorithm: fedldf\nevaluation: {every: 0}\n"
+    server = h.Server(folder, "documented", "algorithm: fedldf\nevaluation: {every: 0}\nrounds: 1\n"
                       "model: {input: [60], layers: [dense 20, relu, dense 10]}\n")
     with server.channel() as channel:
         scope = {"channel": channel, "array": array, "math": math, "queue": queue,
@@ -572,6 +572,9 @@ def documented(folder):
         exec("".join(blocks), scope)
         until("the documented client did its round", lambda: committed(server))
         scope["events"].put(None)
+        late = join(channel, "late")
+        equal("the federation is over", late.expect("drain", DEADLINE).reconnect_after_ms, 0)
+        gone("end of a session that came too late", late, "OK")
     server.stop()
 
 
