@@ -216,5 +216,5 @@ else
   echo "skipped: no mnist under \$FL_DATA_DIR"
 fi
 
-echo "$checks checks, $failures failures"
+echo "$((100 * (checks - failures) / checks))%: Checks: $checks, Failures: $failures, Errors: 0"
 [ "$failures" -eq 0 ]
