@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "libfl/nn/net.h"
+#include "tests/lib/failmalloc.h"
 #include "tests/lib/refnet.h"
 
 /* Networks on images, against the plain ones in double of tests/lib/refnet.h. */
@@ -383,6 +384,53 @@ START_TEST(a_step_visits_each_trainable_entry_once_and_no_buffer)
 }
 END_TEST
 
+/* Check's own macros allocate. */
+static void descend(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+{
+    size_t i;
+
+    (void)ctx;
+    (void)offset;
+    for (i = 0; i < n; i++) {
+        params[i] -= 0.1f * grad[i];
+    }
+}
+
+START_TEST(a_step_allocates_nothing_and_a_failed_creation_leaves_nothing)
+{
+    const char *texts[REF_MAX_LAYERS];
+    const struct fl_net_spec spec = ref_spec(&nets[_i], texts);
+    struct fl_net *net = NULL;
+    struct rig rig;
+    double loss;
+    size_t correct, n, i;
+
+    rig_up(&rig, &nets[_i], 4);
+    failmalloc_start(SIZE_MAX, false);
+    (void)fl_net_step(rig.net, rig.x, rig.y, 4, descend, NULL);
+    fl_net_evaluate(rig.net, rig.x, rig.y, 4, &loss, &correct);
+    n = failmalloc_stop();
+    ck_assert_uint_eq(n, 0);
+    failmalloc_start(SIZE_MAX, false);
+    i = fl_net_create(&spec, 4, &net, NULL) == FL_OK;
+    n = failmalloc_stop();
+    ck_assert(i == 1 && n > 0);
+    fl_net_free(net);
+    net = NULL;
+    for (i = 0; i < n; i++) {
+        struct fl_err err = {0};
+        int rv;
+
+        failmalloc_start(i, false);
+        rv = fl_net_create(&spec, 4, &net, &err);
+        (void)failmalloc_stop();
+        ck_assert_int_eq(rv, FL_ENOMEM);
+        ck_assert_ptr_null(net);
+    }
+    rig_down(&rig);
+}
+END_TEST
+
 static const struct {
     const char *layers[4];
     size_t input[4];
@@ -649,6 +697,8 @@ int main(void)
                         N(nets));
     tcase_add_loop_test(tc, export_undoes_import_and_padding_stays_zero, 0, N(nets));
     tcase_add_loop_test(tc, a_step_visits_each_trainable_entry_once_and_no_buffer, 0, N(nets));
+    tcase_add_loop_test(tc, a_step_allocates_nothing_and_a_failed_creation_leaves_nothing, 0,
+                        N(nets));
     tcase_add_loop_test(tc, a_bad_network_names_its_layer, 0, N(bad_specs));
     tcase_add_test(tc, the_exported_order_is_that_of_pytorch);
     tcase_add_test(tc, dropout_keeps_its_rate_and_follows_its_seed);
