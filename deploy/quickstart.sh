@@ -149,6 +149,8 @@ trap 'exit 143' TERM
 
 say "federation: $algorithm, $clients clients, $rounds rounds"
 started=$(date +%s.%N)
+# Emptied before anything reads it: an earlier run's address must not be taken for this one's.
+: >"$dir/logs/server.out"
 "$build/fl-serverd" "$dir/server.yaml" >"$dir/logs/server.out" 2>"$dir/logs/server.log" &
 server=$!
 address=''
