@@ -127,6 +127,9 @@ static int take_resume(struct fl_coord *c, const struct fl_coord_resume *resume,
     if (resume->open_round == 0 || resume->open_round <= resume->committed) {
         return FL_OK; /* What is left of a committed round is of no use. */
     }
+    if (resume->n_parts == 0 && resume->open_round != resume->committed + 1) {
+        return FL_OK; /* The owner went back to an older model: that round has to wait. */
+    }
     if (resume->open_round != resume->committed + 1 || resume->open_attempt == 0) {
         return fl_err_set(err, FL_EFORMAT,
                           "round %" PRIu64 " attempt %" PRIu32 " is open after round %" PRIu64,

@@ -205,7 +205,10 @@ void fl__coord_aggregate_failed(struct fl_coord *c, const struct fl_event *ev)
     char clean[FL__CLEAN_SIZE];
     uint32_t i = client < c->clients.n ? c->clients.live[client].part : FL__NONE;
 
-    if (i != FL__NONE && c->round.parts[i].state == FL_PART_ACCEPTED) {
+    /* Want of memory is ours, whoever's update was being read. */
+    if (i != FL__NONE && c->round.parts[i].state == FL_PART_ACCEPTED &&
+        ev->u.failed_work.code != FL_ENOMEM)
+    {
         drop_update(c, client, reason);
         return;
     }

@@ -240,7 +240,7 @@ void coord_check_event(struct coord_check *c, const struct fl_event *ev)
 
     if (ev->type == FL_EV_WORK_FAILED) {
         if (take_work(c, ev->u.failed_work.seq, &w)) {
-            if (w.type == FL_EFF_AGGREGATE) {
+            if (w.type == FL_EFF_AGGREGATE && ev->u.failed_work.code != FL_ENOMEM) {
                 bad.round = w.round;
                 bad.attempt = w.attempt;
                 bad.client = ev->u.failed_work.client;

@@ -46,7 +46,7 @@ void fed_client_report(struct fed_client *c, uint64_t round, uint32_t attempt)
     }
     if (fed_client_chance(c, c->fed->plan.bad_report_rate)) {
         if (fl_rng_below(&c->rng, 2) == 0) {
-            msg.loss = NAN;
+            msg.loss = (double)NAN;
         } else {
             msg.divergence[fl_rng_below(&c->rng, FED_UNITS)] = -INFINITY;
         }

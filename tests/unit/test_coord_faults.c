@@ -164,6 +164,18 @@ START_TEST(a_bad_update_is_left_out_and_the_rest_aggregated_again)
 }
 END_TEST
 
+START_TEST(want_of_memory_is_nobodys_fault)
+{
+    struct script *s = aggregating();
+
+    script_fail(s, FL_ENOMEM, "out of memory", script_id(s, "a"));
+    script_run_to(s, 50);
+    script_expect(s, "[    0] - round 1: AGGREGATING failed: out of memory, next try in 50 ms\n"
+                     "[   50] #7 aggregate 1.1 a:accepted:111 b:accepted:111\n");
+    script_free(s);
+}
+END_TEST
+
 START_TEST(when_all_updates_are_bad_the_attempt_is_aborted)
 {
     struct script *s = aggregating();
@@ -260,8 +272,8 @@ struct bad_report {
 
 static const struct bad_report bad_reports[] = {
     {0, 1.0, {1, 1, 1}, 3, "the report has no samples"},
-    {5, NAN, {1, 1, 1}, 3, "the loss is not a finite number"},
-    {5, INFINITY, {1, 1, 1}, 3, "the loss is not a finite number"},
+    {5, (double)NAN, {1, 1, 1}, 3, "the loss is not a finite number"},
+    {5, (double)INFINITY, {1, 1, 1}, 3, "the loss is not a finite number"},
     {5, 1.0, {1, 1, 1}, 2, "2 divergences for 3 units"},
     {5, 1.0, {1, 1, 1, 1}, 4, "4 divergences for 3 units"},
     {5, 1.0, {0}, 0, "0 divergences for 3 units"},
@@ -322,6 +334,7 @@ static Suite *suite(void)
     tcase_add_test(tc, an_update_whose_record_fails_is_recorded_again_or_lost_at_the_deadline);
     tcase_add_test(tc, the_deadline_waits_for_a_record_that_is_being_written);
     tcase_add_test(tc, a_bad_update_is_left_out_and_the_rest_aggregated_again);
+    tcase_add_test(tc, want_of_memory_is_nobodys_fault);
     tcase_add_test(tc, when_all_updates_are_bad_the_attempt_is_aborted);
     tcase_add_test(tc, a_model_that_is_not_finite_pauses_the_federation);
     tcase_add_test(tc, a_failed_evaluation_commits_without_accuracy);

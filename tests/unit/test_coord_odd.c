@@ -438,7 +438,7 @@ START_TEST(a_bad_configuration_is_refused)
     ck_assert_int_eq(fl_coord_create(&s->conf, NULL, &c, &err), FL_ECONF);
     ck_assert_str_eq(err.msg, "over-selection is 0.5, expected at least 1");
     s->conf.over_selection = 1;
-    s->conf.learning_rate = NAN;
+    s->conf.learning_rate = (double)NAN;
     ck_assert_int_eq(fl_coord_create(&s->conf, NULL, &c, &err), FL_ECONF);
     ck_assert_ptr_null(c);
     script_free(s);

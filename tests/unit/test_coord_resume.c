@@ -308,6 +308,19 @@ START_TEST(what_is_left_of_a_committed_round_is_ignored)
 }
 END_TEST
 
+START_TEST(without_parts_a_round_that_is_not_the_next_is_ignored)
+{
+    struct fl_coord_resume resume = resume_of(NULL, 0, false);
+    struct script *s;
+
+    resume.committed = 2; /* An older model had to be taken: round 5 was open, 3 is next. */
+    s = restarted("fedavg", &resume);
+    ck_assert_uint_eq(fl_coord_round(s->coord), 3);
+    ck_assert_uint_eq(fl_coord_attempt(s->coord), 1);
+    script_free(s);
+}
+END_TEST
+
 START_TEST(the_same_clients_get_the_same_scores_after_a_crash)
 {
     const struct fl_part_rec parts[] = {
@@ -350,7 +363,7 @@ static const struct {
     {{.clients = unnamed, .n_clients = 1}, "client 0 of the stored state: bad or repeated"},
     {{.clients = twice, .n_clients = 2}, "client 1 of the stored state: bad or repeated"},
     {{.clients = misnumbered, .n_clients = 1}, "client 0 of the stored state: bad or repeated"},
-    {{.committed = 4, .open_round = 6, .open_attempt = 1},
+    {{.committed = 4, .open_round = 6, .open_attempt = 1, .parts = of_nobody, .n_parts = 1},
      "round 6 attempt 1 is open after round 4"},
     {{.committed = 4, .open_round = 5, .open_attempt = 0},
      "round 5 attempt 0 is open after round 4"},
@@ -404,6 +417,7 @@ static Suite *suite(void)
     tcase_add_test(tc, a_round_of_other_options_is_closed);
     tcase_add_test(tc, a_finished_federation_stays_finished);
     tcase_add_test(tc, what_is_left_of_a_committed_round_is_ignored);
+    tcase_add_test(tc, without_parts_a_round_that_is_not_the_next_is_ignored);
     tcase_add_test(tc, the_same_clients_get_the_same_scores_after_a_crash);
     tcase_add_loop_test(tc, damaged_state_is_refused_with_what_is_wrong, 0,
                         (int)(sizeof(damaged) / sizeof(damaged[0])));
