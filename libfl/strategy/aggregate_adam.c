@@ -100,7 +100,7 @@ const struct fl_aggregate_ops fl_aggregate_adam = {
         {
             .name = "fedadam",
             .help = "Adam on the server, fed with the mean of the updates",
-            .source = "FedAdam; ALGORITHMS 4.5",
+            .source = "FedAdam",
             .options = options,
             .check = check,
         },

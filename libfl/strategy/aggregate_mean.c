@@ -33,7 +33,7 @@ const struct fl_aggregate_ops fl_aggregate_mean = {
         {
             .name = "mean",
             .help = "mean of the updates, weighted by samples",
-            .source = "FedAvg; ALGORITHMS 4.1",
+            .source = "FedAvg",
             .options = options,
         },
     .step = step,

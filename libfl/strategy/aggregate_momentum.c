@@ -55,7 +55,7 @@ const struct fl_aggregate_ops fl_aggregate_momentum = {
         {
             .name = "momentum",
             .help = "mean of the updates with momentum on the server",
-            .source = "FedAvgM; ALGORITHMS 4.4",
+            .source = "FedAvgM",
             .options = options,
             .check = check,
         },

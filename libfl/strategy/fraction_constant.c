@@ -36,7 +36,7 @@ const struct fl_fraction_ops fl_fraction_constant = {
         {
             .name = "constant",
             .help = "the same share of the clients every round",
-            .source = "FedAvg; ALGORITHMS 3.3",
+            .source = "FedAvg",
             .options = options,
         },
     .at = at,

@@ -66,7 +66,7 @@ const struct fl_fraction_ops fl_fraction_stepped = {
         {
             .name = "stepped",
             .help = "a share of the clients that grows in steps",
-            .source = "AdaFL; ALGORITHMS 3.3",
+            .source = "AdaFL",
             .options = options,
             .check = check,
         },

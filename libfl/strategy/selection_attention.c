@@ -181,7 +181,7 @@ const struct fl_selection_ops fl_selection_attention = {
         {
             .name = "attention",
             .help = "clients whose models lie far from the global one are drawn more often",
-            .source = "AdaFL; ALGORITHMS 5.3",
+            .source = "AdaFL",
             .options = options,
         },
     .init = init,

@@ -93,7 +93,7 @@ const struct fl_selection_ops fl_selection_uniform = {
         {
             .name = "uniform",
             .help = "every client with the same probability",
-            .source = "FedAvg; ALGORITHMS 3.1",
+            .source = "FedAvg",
             .options = options,
         },
     .init = fl__scores_none,

@@ -95,7 +95,7 @@ const struct fl_selection_ops fl_selection_weighted = {
         {
             .name = "weighted",
             .help = "clients in proportion to their sample counts",
-            .source = "ALGORITHMS 3.2 with p = n_k / sum n",
+            .source = "successive draws without replacement, p = n_k / sum n",
             .options = options,
         },
     .init = fl__scores_none,

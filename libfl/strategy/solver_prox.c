@@ -96,7 +96,7 @@ const struct fl_solver_ops fl_solver_prox = {
         {
             .name = "prox",
             .help = "sgd that is pulled back to the received model",
-            .source = "FedProx; ALGORITHMS 4.2",
+            .source = "FedProx",
             .options = options,
         },
     .create = create,

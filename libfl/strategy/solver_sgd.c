@@ -126,7 +126,7 @@ const struct fl_solver_ops fl_solver_sgd = {
         {
             .name = "sgd",
             .help = "stochastic gradient descent with momentum and weight decay",
-            .source = "FedAvg; ALGORITHMS 2.2",
+            .source = "FedAvg",
             .options = options,
         },
     .create = create,

@@ -24,7 +24,7 @@ const struct fl_upload_ops fl_upload_full = {
         {
             .name = "full",
             .help = "every client sends its whole update",
-            .source = "FedAvg; ALGORITHMS 4.1",
+            .source = "FedAvg",
             .options = options,
         },
     .plan = plan,

@@ -43,7 +43,7 @@ const struct fl_upload_ops fl_upload_hdfl = {
         {
             .name = "hdfl",
             .help = "some clients, drawn at random, send their whole update",
-            .source = "random client dropout, HDFL as used by FedLDF; ALGORITHMS 6.3",
+            .source = "random client dropout, HDFL as used by FedLDF",
             .options = options,
         },
     .partial = true,

@@ -93,7 +93,7 @@ const struct fl_upload_ops fl_upload_ldf = {
         {
             .name = "ldf",
             .help = "each unit is sent by the clients whose unit moved most",
-            .source = "FedLDF eqs. (3)-(6); ALGORITHMS 6.1",
+            .source = "FedLDF eqs. (3)-(6)",
             .options = options,
         },
     .needs_feedback = true,

@@ -45,7 +45,7 @@ const struct fl_upload_ops fl_upload_random_layer = {
         {
             .name = "random_layer",
             .help = "each unit is sent by clients drawn at random",
-            .source = "baseline of FedLDF; ALGORITHMS 6.2",
+            .source = "baseline of FedLDF",
             .options = options,
         },
     .partial = true,
