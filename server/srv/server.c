@@ -13,8 +13,11 @@
 #include "server/srv/front.h"
 #include "server/srv/front_state.h"
 
-/* Connections get this long to take the goodbye; the whole stop stays under 2 s. */
-#define STOP_GRACE_MS 500
+/*
+ * Calls get this long to end; a peer that reads nothing then costs the link's second for
+ * last words. The whole stop stays well under 2 s.
+ */
+#define STOP_GRACE_MS 250
 /* Told to clients when the server stops: about how long a restart takes. */
 #define RESTART_MS 2000
 
