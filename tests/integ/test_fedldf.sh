@@ -59,10 +59,11 @@ check "fl-serverd --help lists the presets" test "${#presets[@]}" -ge 7
 for algorithm in "${presets[@]}"; do
   name=p-${algorithm//+/-}
   write_server "$name" "rounds: 3" "model: {preset: dnn60}" "algorithm: $algorithm" \
-    "training: {epochs: 10}" "round: {start_clients: 5, lost_grace: 200ms}"
+    "training: {epochs: 10}" "round: {start_clients: 4, lost_grace: 200ms, retry: 50ms}"
   start_server "$name"
   for i in 0 1 2 3 4; do start_client "$name-$i" "$dir/data/client-00$i" "name: c$i"; done
   wait_for 60 "a round of $algorithm has begun" grep -q -- "-> TRAINING" "$dir/$name.log"
+  wait_for 20 "c4 takes part" grep -q "client 'c4' joined" "$dir/$name.log"
   kill_hard "$name-4"
   wait_for 60 "three rounds of $algorithm" at_round "$name" 3
   check "$algorithm: the model is exported" ctl "$name" export --output "$dir/$name.safetensors"
