@@ -147,15 +147,38 @@ void fl_driver_work_failed(struct fl_driver *driver, uint64_t seq, int code, con
     fl_driver_step(driver, &event);
 }
 
-/* Submit, or step in the failure at once. */
+/* A job that could not even be submitted: told after the effects of this step are done. */
+struct unsubmitted {
+    struct fl_driver *driver;
+    uint64_t seq;
+};
+
+static void tell_unsubmitted(void *arg)
+{
+    struct unsubmitted *u = arg;
+
+    fl_driver_work_failed(u->driver, u->seq, FL_ENOMEM, "out of memory", NO_CLIENT);
+    free(u);
+}
+
 static void submit(struct fl_driver *driver, struct fl_lane *lane, struct job *job,
                    const struct fl_effect *e, fl_loop_cb work, fl_loop_cb done)
 {
-    if (job == NULL || fl_lane_submit(lane, work, driver->loop, done, job) != FL_OK) {
-        if (job != NULL) {
-            job_free(job);
-        }
-        fl_driver_work_failed(driver, e->seq, FL_ENOMEM, "out of memory", NO_CLIENT);
+    struct unsubmitted *u;
+
+    if (job != NULL && fl_lane_submit(lane, work, driver->loop, done, job) == FL_OK) {
+        return;
+    }
+    if (job != NULL) {
+        job_free(job);
+    }
+    u = malloc(sizeof(*u));
+    if (u == NULL) {
+        abort(); /* The state on disk is whole, systemd starts us again. */
+    }
+    *u = (struct unsubmitted){driver, e->seq};
+    if (fl_loop_post(driver->loop, tell_unsubmitted, u) != FL_OK) {
+        abort();
     }
 }
 

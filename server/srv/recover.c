@@ -49,6 +49,18 @@ static int initial_model(struct fl_driver *driver, struct fl_err *err)
     return FL_OK;
 }
 
+/* Read the records again as they are without the rounds after `round`. */
+static int go_back(struct fl_driver *driver, uint64_t round, struct fl_err *err)
+{
+    int rv = fl_store_rewind(driver->store, round, err);
+
+    if (rv == FL_OK) {
+        fl_store_resume_done(&driver->resume);
+        rv = fl_store_load(driver->store, &driver->resume, err);
+    }
+    return rv == FL_OK ? fl_store_totals(driver->store, &driver->totals, err) : rv;
+}
+
 /*
  * The checkpoint of the last committed round; when that is damaged, the newest good one
  * before it: the rounds in between are run again.
@@ -77,11 +89,7 @@ static int load_checkpoint(struct fl_driver *driver, struct fl_err *err)
                (unsigned long long)round, fl_err_text(err, rv));
         round--;
     }
-    if (round < driver->resume.committed) {
-        driver->resume.committed = round;
-        driver->resume.n_parts = 0;
-    }
-    return FL_OK;
+    return round < driver->resume.committed ? go_back(driver, round, err) : FL_OK;
 }
 
 static int open_state(struct fl_driver *driver, struct fl_err *err)

@@ -66,6 +66,7 @@
         " COALESCE(MAX(ended_ms), 0) FROM round")                                           \
     X(LAST_EVALUATION, "SELECT accuracy, loss FROM round WHERE accuracy >= 0"               \
         " ORDER BY round DESC LIMIT 1")                                                     \
+    X(DROP_ROUNDS, "DELETE FROM round WHERE round > ?")                                     \
     X(LAST_TRAIN_LOSS, "SELECT train_loss FROM round ORDER BY round DESC LIMIT 1")
 /* clang-format on */
 

@@ -313,6 +313,26 @@ int fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt
     return fl__db_end(&store->db, rv, err);
 }
 
+int fl_store_rewind(struct fl_store *store, uint64_t round, struct fl_err *err)
+{
+    struct fl__query q;
+    int rv = fl__db_begin(&store->db, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    q = fl__db_query(&store->db, FL__DB_DROP_ROUNDS);
+    fl__query_u64(&q, round);
+    rv = fl__query_run(&q, err);
+    if (rv == FL_OK) {
+        rv = run(store, FL__DB_DROP_PARTS, err);
+    }
+    if (rv == FL_OK) {
+        rv = run(store, FL__DB_DROP_OPEN, err);
+    }
+    return fl__db_end(&store->db, rv, err);
+}
+
 static int put_round(struct fl_store *store, const struct fl_round_rec *r, struct fl_err *err)
 {
     struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_ROUND);

@@ -66,6 +66,12 @@ FL_MUST_CHECK int fl_store_commit(struct fl_store *store, const struct fl_round_
                                   const struct fl_client_rec *clients, size_t n_clients,
                                   struct fl_err *err);
 
+/*
+ * Forget all rounds after `round`, and the open one: their checkpoints turned out to be
+ * damaged, so they are run again. Client records stay. One transaction.
+ */
+FL_MUST_CHECK int fl_store_rewind(struct fl_store *store, uint64_t round, struct fl_err *err);
+
 /* Newest `last` rounds (0: all) in rising order, one call each. */
 typedef int (*fl_store_round_cb)(void *ctx, const struct fl_round_rec *round);
 FL_MUST_CHECK int fl_store_rounds(struct fl_store *store, uint32_t last, fl_store_round_cb cb,

@@ -175,4 +175,20 @@ equal "both responded" "2 2" \
   "$(ctl kept rounds --json | json '"%d %d" % (d[0]["selected"], d[0]["responders"])')"
 equal "r0 did not train twice" 1 "$(grep -c 'trained round' "$dir/r0.log")"
 stops_cleanly kept "at the end"
+
+### a damaged checkpoint: the newest good one before it is taken, the rounds after it run again
+write_server torn "rounds: 3" "model: {preset: dnn60}" "round: {start_clients: 2}"
+start_server torn
+for i in 0 1; do start_client "t$i" "$(data $i)"; done
+wait_for 30 "three rounds" at_round torn 3
+stop torn
+for i in 0 1; do stop "t$i"; done
+printf 'torn' >"$dir/torn.state/models/round-000003.safetensors"
+write_server torn "rounds: 5" "model: {preset: dnn60}" "round: {start_clients: 2}"
+start_server torn
+has_line "it says so" "$dir/torn.log" "going back one"
+for i in 0 1; do run_client "t$i"; done
+wait_for 30 "two more rounds" at_round torn 5
+rounds_are torn 5
+stops_cleanly torn "at the end"
 finish
