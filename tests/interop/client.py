@@ -437,7 +437,7 @@ def cancelling(server, channel, p, task, parts, data):
     silent.call.cancel()
     gone("cancelled before hello", silent, "CANCELLED")
     name = p.name
-    timed = Peer(channel, "timed").attend(timeout=1.0)
+    timed = Peer(channel, "timed").attend(timeout=1.0 * h.SLOW)
     timed.hello(DEADLINE)
     gone("deadline of the control stream", timed, "DEADLINE_EXCEEDED")
     timed.stopped.set()
@@ -530,8 +530,8 @@ def reflection(channel):
 def small_limits(folder):
     """Full, silent and stopping, with a server whose limits are small."""
     server = h.Server(folder, "small", "model: {input: [4], layers: [dense 2]}\n"
-                      "heartbeat: 300ms\nround: {start_clients: 100}\n"
-                      "limits: {known_clients: 2, idle: 500ms}\n")
+                      "heartbeat: %dms\nround: {start_clients: 100}\n"
+                      "limits: {known_clients: 2, idle: 500ms}\n" % (300 * h.SLOW))
     with server.channel() as channel:
         p = join(channel, "first")
         quiet = Peer(channel, "quiet").attend()
