@@ -102,6 +102,7 @@ static void on_hello(struct fl_attend *attend, struct fl_wire_event *event)
         return;
     }
     attend->greeted = true;
+    attend->front->n_joining++;
     up->session = attend->id;
     up->event = *event;
     *event = (struct fl_wire_event){0};
@@ -174,6 +175,21 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     return true;
 }
 
+/*
+ * The coordinator has, or will have, heard of a newer session of the same client: that this one
+ * ended would reach it afterwards, and it would take a client for lost that is there. Should the
+ * newer one go before it is answered, on_joined() tells.
+ */
+static bool comes_back(const struct fl_attend *attend)
+{
+    const struct fl_attend *a = attend->front->n_joining > 0 ? attend->front->attends : NULL;
+
+    while (a != NULL && (!a->greeted || a->joined || strcmp(a->name, attend->name) != 0)) {
+        a = a->next;
+    }
+    return a != NULL;
+}
+
 static void tell_lost(struct fl_attend *attend)
 {
     struct fl_front *front = attend->front;
@@ -183,6 +199,9 @@ static void tell_lost(struct fl_attend *attend)
         return; /* Never joined, or a newer session has the slot. */
     }
     front->slots[attend->client].attend = NULL;
+    if (comes_back(attend)) {
+        return;
+    }
     up = fl_up_new(FL_UP_LOST);
     if (up != NULL) {
         up->client = attend->client;
@@ -201,16 +220,18 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
                       const char *message)
 {
     struct fl_attend *attend = ctx;
+    struct fl_front *front = attend->front;
 
-    fl_log(attend->front->srv->log, FL_LOG_INFO, "attend", "session of '%s' at %s ended: %s%s%s",
+    fl_log(front->srv->log, FL_LOG_INFO, "attend", "session of '%s' at %s ended: %s%s%s",
            attend->name, fl_call_peer(call), fl_grpc_status_name(status),
            message != NULL && message[0] != '\0' ? ", " : "", message != NULL ? message : "");
     attend->call = NULL;
+    front->n_joining -= attend->greeted && !attend->joined;
     tell_lost(attend);
     if (attend->prev != NULL) {
         attend->prev->next = attend->next;
     } else {
-        attend->front->attends = attend->next;
+        front->attends = attend->next;
     }
     if (attend->next != NULL) {
         attend->next->prev = attend->prev;
@@ -281,6 +302,7 @@ static void on_joined(struct fl_front *front, const struct fl_down *down)
     slot->attend = attend;
     attend->client = down->client;
     attend->joined = true;
+    front->n_joining--;
     (void)memcpy(attend->token.id, &attend->client, sizeof(attend->client));
     if (older != NULL && older->call != NULL) {
         fl_log(front->srv->log, FL_LOG_WARNING, "attend",

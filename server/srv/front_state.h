@@ -49,6 +49,7 @@ struct fl_front {
     struct fl_grpc_server *server, *admin;
     struct fl_timer *sweep;
     struct fl_attend *attends;
+    size_t n_joining; /* those that the coordinator was asked about and has not answered */
     struct fl_slot_rec *slots;
     size_t n_slots;
     struct fl_bundle_rec bundles[FL_FRONT_MAX_BUNDLES];
