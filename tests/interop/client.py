@@ -469,6 +469,20 @@ def cancelling(server, channel, p, task, parts, data):
     return p, p.expect("task", DEADLINE)
 
 
+def quick_returns(server, channel):
+    """The end of a session and its successor's hello come together: the client is there."""
+    p = join(channel, "hasty")
+    lost = 0
+    for _ in range(40):
+        p.leave()
+        p = join(channel, "hasty")
+        clients = json.loads(server.flctl("clients", "--json"))
+        clients = clients if isinstance(clients, list) else clients["clients"]
+        lost += not [c for c in clients if c["name"] == "hasty"][0]["connected"]
+    equal("clients taken for lost beside their new session", lost, 0)
+    p.leave()
+
+
 def compressed(server):
     """Compression is not spoken: one clear status, whatever the channel wants."""
     channel = server.channel(compression=grpc.Compression.Gzip)
@@ -534,7 +548,7 @@ def small_limits(folder):
                       "limits: {known_clients: 2, idle: 500ms}\n" % (300 * h.SLOW))
     with server.channel() as channel:
         p = join(channel, "first")
-        quiet = Peer(channel, "quiet").attend()
+        quiet = Peer(channel, "hasty").attend()
         quiet.beat = lambda: None
         quiet.hello(DEADLINE)
         full = Peer(channel, "third").attend()
@@ -547,6 +561,9 @@ def small_limits(folder):
              lambda: stalls(rpc.FederationStub(channel).Push), "idle")
         gone("silence for three heartbeats", quiet, "CANCELLED")
         until("heartbeats are answered", lambda: p.heartbeats > 2)
+        p.leave()
+        quick_returns(server, channel)
+        p = join(channel, "hasty")
         watch = health(channel)
         reflection(channel)
         server.process.terminate()
