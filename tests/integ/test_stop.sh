@@ -47,7 +47,6 @@ wide='model: {input: [60], layers: [dense 2000, relu, dense 2000, relu, dense 10
 write_server up "rounds: 3" "$wide" "training: {epochs: 0, steps: 1}" "algorithm: fedldf" \
   "strategy: {fraction: {fraction: 1}, upload: {n: 3}}" "round: {start_clients: 3, lost_grace: 1m}"
 start_server up
-for i in 0 1 2; do start_client "u$i" "$(data $i)" "log_level: debug"; done
 
 # server, text [signal [to whom [function that starts it all]]]: sends the signal as soon as a line
 # of the server's log that comes from now on holds the text
@@ -76,7 +75,8 @@ strike_on() {
     finish
   fi
 }
-strike_on up "-> UPLOADING" STOP
+go() { for i in 0 1 2; do start_client "u$i" "$(data $i)"; done; }
+strike_on up "-> UPLOADING" STOP up go
 for i in 0 1 2; do kill -STOP "${pid_of[u$i]}"; done
 kill -CONT "${pid_of[up]}"
 stops_cleanly up "while clients upload"
@@ -91,11 +91,14 @@ check "nothing committed was done again" test "$before" -lt 3
 stop up INT
 equal "SIGINT ends the server too" 0 "$rc"
 for i in 0 1 2; do wait_end "u$i" 10; done
+start_server up
+check "a finished federation stays finished" at_round up 3
+stop up
 
 ### kill -9 of the server: between rounds, and in every phase
 phases=(SELECTING TRAINING PLANNING UPLOADING AGGREGATING EVALUATING COMMITTING IDLE)
-rounds=$((${#phases[@]} + 3))
-write_server hard "rounds: $rounds" "$wide" "training: {epochs: 0, steps: 2}" "algorithm: fedldf" \
+# Without an end: how many rounds pass between a start and the next kill depends on the machine.
+write_server hard "rounds: 0" "$wide" "training: {epochs: 0, steps: 2}" "algorithm: fedldf" \
   "strategy: {fraction: {fraction: 1}, upload: {n: 1}}" "round: {start_clients: 3, lost_grace: 1m}" \
   "evaluation: {every: 1, data: \"$dir/data/server\"}"
 start_server hard
@@ -119,8 +122,12 @@ for k in "${!phases[@]}"; do
   fi
 done
 echo "killed in:$hit"
-wait_for 60 "all rounds in spite of ${#phases[@]} kills" at_round hard "$rounds"
-rounds_are hard "$rounds"
+wait_for 60 "more rounds in spite of ${#phases[@]} kills" at_round hard $((${before:-0} + 3))
+# Only what is committed counts: without clients nothing is added while it is looked at.
+stops_cleanly hard "when clients are in a round"
+for i in 0 1 2; do kill_hard "h$i"; done
+start_server hard
+rounds_are hard "$(ctl hard rounds --json | json "len(d)")"
 equal "every client answered in every round" "True" \
   "$(ctl hard rounds --json | json 'all(r["selected"] == 3 and r["responders"] == 3 for r in d)')"
 equal "no update counts twice: bytes of each round are exact" "True" \
@@ -128,10 +135,7 @@ equal "no update counts twice: bytes of each round are exact" "True" \
     'all(r["uplink_bytes"] == r["uplink_bytes_full"] // 3 + r["feedback_bytes"] for r in d)')"
 check "the model is exported" ctl hard export --output "$dir/hard.safetensors"
 check "every number of it is finite" finite "$dir/hard.safetensors"
-stops_cleanly hard "when all is done"
-start_server hard
-check "a finished federation stays finished" at_round hard "$rounds"
-stop hard
+stops_cleanly hard "when all are gone"
 
 ### kill -9 of clients within a round
 write_server clients "rounds: 0" "model: {preset: dnn60}" "training: {epochs: 100}" \
@@ -152,7 +156,7 @@ wait_end k1 10 2>/dev/null
 before=$(status_of clients rounds_committed)
 wait_for 90 "one client carries on" at_round clients $((before + 2))
 kill_hard k0
-rounds_are clients "$(status_of clients rounds_committed)"
+rounds_are clients "$(ctl clients rounds --json | json "len(d)")"
 check "the model is exported" ctl clients export --output "$dir/clients.safetensors"
 check "every number of it is finite" finite "$dir/clients.safetensors"
 # The other two may have been ready before the signal came; k0 has much more to do.
