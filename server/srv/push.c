@@ -92,11 +92,27 @@ static void give_up_spool(struct fl_push *p)
     }
 }
 
+static void detach(struct fl_push *p)
+{
+    if (p->state != PUSH_HEADER && p->client < p->front->n_slots &&
+        p->front->slots[p->client].push == p)
+    {
+        p->front->slots[p->client].push = NULL;
+    }
+}
+
 static void push_release(struct fl_push *p)
 {
     struct chunk *c;
 
     if (p->call != NULL || p->jobs > 0) {
+        return;
+    }
+    /* A peer may hang up while its upload is judged: the slot must not remember what is gone. */
+    detach(p);
+    give_up_spool(p);
+    p->state = PUSH_DEAD;
+    if (p->jobs > 0) {
         return;
     }
     while ((c = p->held) != NULL) {
@@ -114,15 +130,6 @@ static void push_release(struct fl_push *p)
     }
     free(p->parts);
     free(p);
-}
-
-static void detach(struct fl_push *p)
-{
-    if (p->state != PUSH_HEADER && p->client < p->front->n_slots &&
-        p->front->slots[p->client].push == p)
-    {
-        p->front->slots[p->client].push = NULL;
-    }
 }
 
 static void fail(struct fl_push *p, enum fl_grpc_status status, const char *message)

@@ -30,7 +30,9 @@ struct bad {
     uint64_t round;
     uint32_t attempt;
     uint64_t resume; /* what the server has of the upload */
+    size_t unsent;   /* bytes of "leave" */
     bool accepted, judged;
+    bool whole; /* the server has all bytes of the upload */
     int exit_code;
 };
 
@@ -145,6 +147,33 @@ static void send_data(struct bad *b)
     free(update);
 }
 
+static void ask_status(struct bad *b);
+
+/* "leave": all of it, as fast as the server takes it. */
+static void send_zeros(struct bad *b)
+{
+    static const uint8_t zeros[FL_WIRE_CHUNK];
+    size_t bytes = fl_layout_count(b->layout) * sizeof(float);
+
+    while (b->unsent > 0) {
+        size_t n = b->unsent < sizeof(zeros) ? b->unsent : sizeof(zeros);
+        uint8_t head[FL_WIRE_CHUNK_HEAD];
+        struct fl_piece pieces[2];
+
+        pieces[0] =
+            (struct fl_piece){head, fl_wire_push_chunk_head(bytes - b->unsent, n, head), NULL};
+        pieces[1] = (struct fl_piece){zeros, n, NULL};
+        if (fl_call_send(b->push, pieces, 2) != FL_OK) {
+            return; /* on_writable comes, or the end */
+        }
+        b->unsent -= n;
+        if (b->unsent == 0) {
+            fl_call_end(b->push);
+            ask_status(b);
+        }
+    }
+}
+
 static void next_push(struct bad *b);
 
 static bool on_reply(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
@@ -180,8 +209,74 @@ static void on_push_closed(struct fl_call *call, void *ctx, enum fl_grpc_status 
     next_push(b);
 }
 
-static const struct fl_call_handler push_handler = {.on_message = on_reply,
-                                                    .on_closed = on_push_closed};
+static void on_push_writable(struct fl_call *call, void *ctx)
+{
+    struct bad *b = ctx;
+
+    (void)call;
+    send_zeros(b);
+}
+
+static const struct fl_call_handler push_handler = {
+    .on_message = on_reply, .on_writable = on_push_writable, .on_closed = on_push_closed};
+
+/* --- leaving while the server judges an upload that is complete --- */
+
+static bool on_status(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct bad *b = ctx;
+    struct fl_wire_push_status status = {0};
+    size_t bytes = fl_layout_count(b->layout) * sizeof(float);
+
+    (void)call;
+    if (fl_wire_push_status_reply_decode(data, len, &status, NULL) != FL_OK) {
+        b->exit_code = 1;
+    }
+    b->whole = status.accepted || status.received == bytes;
+    if (status.accepted) {
+        (void)printf("too late to leave\n");
+    }
+    return true;
+}
+
+static void on_status_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                             const char *message)
+{
+    struct bad *b = ctx;
+
+    (void)call;
+    (void)status;
+    (void)message;
+    if (b->push == NULL || !is(b, "leave")) {
+        return;
+    }
+    if (b->whole || b->exit_code != 0) {
+        fl_call_cancel(b->push);
+    } else {
+        ask_status(b);
+    }
+}
+
+static const struct fl_call_handler status_handler = {.on_message = on_status,
+                                                      .on_closed = on_status_closed};
+
+static void ask_status(struct bad *b)
+{
+    struct fl_wire_push_status status = {
+        .session = b->token, .round = b->round, .attempt = b->attempt};
+    struct fl_call *call = NULL;
+    struct fl_buf buf;
+
+    fl_buf_init(&buf, FL_WIRE_MAX_CONTROL);
+    if (fl_wire_push_status_request_encode(&status, &buf) == FL_OK &&
+        fl_grpc_call(b->channel, "/fl.v1.Federation/PushStatus", 0, &status_handler, b, &call) ==
+            FL_OK)
+    {
+        send_bytes(call, buf.data, buf.len);
+        fl_call_end(call);
+    }
+    fl_buf_done(&buf);
+}
 
 static void next_push(struct bad *b)
 {
@@ -204,6 +299,11 @@ static void next_push(struct bad *b)
         send_chunk(b, 0, junk, sizeof(junk));
     } else if (!is(b, "nothing")) {
         send_header(b);
+        if (is(b, "leave")) {
+            b->unsent = fl_layout_count(b->layout) * sizeof(float);
+            send_zeros(b);
+            return;
+        }
         if (is(b, "twice")) {
             send_header(b);
         } else {

@@ -7,12 +7,13 @@ bad=$build/tests/integ/bad_client
 [ -x "$bad" ] || skip "no $bad"
 synthetic "$dir/data" 2 --seed 3
 full=5720
+model='{preset: dnn60}' steps='{epochs: 1}'
 
 # server, words…: two honest clients and a bad one that does what the words say
 with_bad() {
   local name=$1 code=0
   shift
-  write_server "$name" "rounds: 3" "model: {preset: dnn60}" "round: {start_clients: 3}"
+  write_server "$name" "rounds: 3" "model: $model" "training: $steps" "round: {start_clients: 3}"
   start_server "$name"
   start_client "$name-0" "$dir/data/client-000"
   start_client "$name-1" "$dir/data/client-001"
@@ -61,6 +62,17 @@ has_line "the operator reads who and why" "$dir/slips.log" \
   "upload of client 'bad' for round 1 ended: upload continues at offset 0, not at 4"
 equal "all three are in the first round" 3 "$(ctl slips rounds --json | json 'd[0]["responders"]')"
 ends slips
+
+### Hanging up while the server judges: it has the whole upload, and comes to no harm
+# Wide enough that reading it takes longer than asking how far it is; nothing to train on.
+model='{input: [60], layers: [dense 100000, relu, dense 10]}' steps='{epochs: 0, steps: 1}'
+with_bad leaves leave round
+answer leaves leave CANCELLED
+lacks_line "it left before the verdict" "$dir/leaves.bad" "too late"
+has_line "the upload counts although its client hung up" "$dir/leaves.bad" "verdict accepted"
+equal "it counts once" "1 0" "$(of_bad leaves accepted) $(of_bad leaves rejected)"
+ends leaves
+model='{preset: dnn60}' steps='{epochs: 1}'
 
 ### What never becomes right: the client is out of the round and told why
 costs() { # word, reason
