@@ -335,7 +335,7 @@ static int solve(const struct walk *w, struct fl_train_result *ret, struct fl_er
         .kept = w->task->kept,
     };
     struct fl_solver *solver = NULL;
-    int rv = make_extras(fl_solver_names(b->solver->keeps), &ret->kept, &ret->n_kept, err);
+    int rv = make_extras(fl_solver_keeps(b->solver->keeps), &ret->kept, &ret->n_kept, err);
 
     if (rv == FL_OK) {
         rv = make_extras(fl_solver_names(b->solver->sends), &ret->sent, &ret->n_sent, err);

@@ -92,7 +92,7 @@ static int prepare(struct fl_trainer *trainer, const struct fl_train_model *mode
     int rv;
 
     forget(c);
-    if (fl_solver_names(s->inputs) + fl_solver_names(s->keeps) + fl_solver_names(s->sends) > 0) {
+    if (fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) + fl_solver_names(s->sends) > 0) {
         return fl_err_set(err, FL_EUNIMPL,
                           "the server's solver '%s' exchanges more than models, which a program of "
                           "'trainer: command' cannot: use 'trainer: builtin'",

@@ -22,16 +22,24 @@ struct fl_train_model {
     const struct fl_options *solver_options;
     uint32_t epochs, steps, batch_size;
     double momentum, weight_decay;
+    const struct fl_personal_ops *personal;
+    const struct fl_options *personal_options; /* copied */
 };
 
 struct fl_train_task {
     uint64_t round;
     uint32_t attempt;
-    const float *model; /* received, exported order */
+    const float *model; /* where training starts, exported order */
+    /* Of fl_solver_setup; NULL: `model`. */
+    const float *anchor;
+    /* personal.own: `delta` of the result holds parameters, not a displacement from `model`. */
+    bool raw;
+    bool evaluate_trained; /* fill `trained` of the result when there is test data */
     double learning_rate;
     uint64_t seed;
     uint64_t deadline_ms; /* span; the command is ended after it */
     uint32_t n_selected;  /* K_t; 0: not told */
+    uint32_t population;  /* N; 0: not told */
     /* In the order of solver->inputs and solver->keeps; NULL when it has none. */
     const struct fl_solver_bytes *inputs;
     const struct fl_solver_bytes *kept;
@@ -39,6 +47,11 @@ struct fl_train_task {
     /* Progress for logs: done of total steps; may be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *ctx;
+};
+
+struct fl_train_evaluation {
+    uint64_t samples, correct;
+    double loss_sum;
 };
 
 struct fl_train_result {
@@ -49,6 +62,8 @@ struct fl_train_result {
     bool has_received; /* evaluation of the received model on the local test data */
     uint64_t eval_samples, eval_correct;
     double eval_loss_sum;
+    bool has_trained; /* the personal model, after training */
+    struct fl_train_evaluation trained;
     /* In the order of solver->keeps and solver->sends; owned. */
     struct fl_buf *kept, *sent;
     size_t n_kept, n_sent;
@@ -85,6 +100,20 @@ FL_MUST_CHECK int fl_trainer_prepare(struct fl_trainer *trainer, const struct fl
  */
 FL_MUST_CHECK int fl_trainer_run(struct fl_trainer *trainer, const struct fl_train_task *task,
                                  struct fl_train_result *ret, struct fl_err *err);
+/*
+ * What the solver tells of the data (fl_solver_ops.offer), appended to `out`. FL_EUNIMPL: a
+ * command trainer; FL_ESTATE: the solver offers nothing.
+ */
+FL_MUST_CHECK int fl_trainer_offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
+                                   struct fl_err *err);
+/*
+ * Evaluate task->model on the local test data, then, when personal.adapts, a copy of it that was
+ * fitted to the local data. `*ret_adapted` has 0 samples when it was not. FL_ENOENT without test
+ * data; FL_ECANCELED; FL_ENUMERIC when fitting diverges.
+ */
+FL_MUST_CHECK int fl_trainer_adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
+                                   struct fl_train_evaluation *ret_received,
+                                   struct fl_train_evaluation *ret_adapted, struct fl_err *err);
 /* Evaluate a model on the local test data; FL_ENOENT without test data. */
 FL_MUST_CHECK int fl_trainer_evaluate(struct fl_trainer *trainer, const float *model,
                                       uint64_t *ret_samples, uint64_t *ret_correct,

@@ -20,6 +20,7 @@ enum fl_slot {
     FL_SLOT_UPLOAD,
     FL_SLOT_CODEC,
     FL_SLOT_AGGREGATE,
+    FL_SLOT_PERSONAL,
     FL_SLOT_COUNT
 };
 

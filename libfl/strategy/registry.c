@@ -24,11 +24,8 @@ static const struct fl_policy *const solvers[] = {
     NULL,
 };
 static const struct fl_policy *const uploads[] = {
-    &fl_upload_full.policy,
-    &fl_upload_ldf.policy,
-    &fl_upload_random_layer.policy,
-    &fl_upload_hdfl.policy,
-    NULL,
+    &fl_upload_full.policy, &fl_upload_ldf.policy,  &fl_upload_random_layer.policy,
+    &fl_upload_hdfl.policy, &fl_upload_none.policy, NULL,
 };
 static const struct fl_policy *const codecs[] = {
     &fl_codec_float32.policy, &fl_codec_float16.policy, &fl_codec_bfloat16.policy,
@@ -38,6 +35,14 @@ static const struct fl_policy *const aggregates[] = {
     &fl_aggregate_mean.policy,
     &fl_aggregate_momentum.policy,
     &fl_aggregate_adam.policy,
+    NULL,
+};
+
+static const struct fl_policy *const personals[] = {
+    &fl_personal_none.policy,
+    &fl_personal_trained.policy,
+    &fl_personal_own.policy,
+    &fl_personal_adapt.policy,
     NULL,
 };
 
@@ -51,6 +56,7 @@ static const struct {
     [FL_SLOT_UPLOAD] = {"upload", uploads},
     [FL_SLOT_CODEC] = {"codec", codecs},
     [FL_SLOT_AGGREGATE] = {"aggregate", aggregates},
+    [FL_SLOT_PERSONAL] = {"personal", personals},
 };
 
 _Static_assert(offsetof(struct fl_selection_ops, policy) == 0, "policy comes first");
@@ -59,6 +65,7 @@ _Static_assert(offsetof(struct fl_solver_ops, policy) == 0, "policy comes first"
 _Static_assert(offsetof(struct fl_upload_ops, policy) == 0, "policy comes first");
 _Static_assert(offsetof(struct fl_codec_ops, policy) == 0, "policy comes first");
 _Static_assert(offsetof(struct fl_aggregate_ops, policy) == 0, "policy comes first");
+_Static_assert(offsetof(struct fl_personal_ops, policy) == 0, "policy comes first");
 
 const char *fl_slot_name(enum fl_slot slot)
 {

@@ -11,6 +11,8 @@
 /* FL_ECONF with the nearest known name, or all of them. */
 FL_MUST_CHECK int fl__policy_find(enum fl_slot slot, const char *name, const struct fl_policy **ret,
                                   struct fl_err *err);
+/* The policy in a slot. */
+const struct fl_policy *fl__strategy_policy(const struct fl_strategy *strategy, enum fl_slot slot);
 /* "no WHAT KIND'name'; known: …" */
 int fl__unknown(struct fl_err *err, const char *what, const char *kind, const char *name,
                 const char *const *names, size_t n);

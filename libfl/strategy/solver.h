@@ -11,12 +11,25 @@
 
 #include "libfl/base/buf.h"
 #include "libfl/nn/net.h"
+#include "libfl/strategy/aggregate.h"
 #include "libfl/strategy/policy.h"
 
-/* A byte string beside the model: a bundle, or what a solver keeps. data NULL: none yet. */
+/* A byte string beside the model: a bundle, or what a client keeps. data NULL: none yet. */
 struct fl_solver_bytes {
     const void *data;
     size_t len;
+};
+
+/*
+ * What stays on a client between rounds: one model-shaped float32 block in the exported
+ * order. It becomes durable when the round that made it was committed with this client's
+ * part in it, and not before (commit on acknowledgement, ALGORITHMS 4.3): see
+ * Task.counted of the wire.
+ */
+struct fl_keep {
+    const char *name;
+    /* Only the units that were uploaded are taken over, the others stay as they were (15.3.4). */
+    bool per_unit;
 };
 
 struct fl_solver_setup {
@@ -28,6 +41,19 @@ struct fl_solver_setup {
     uint64_t round;
     uint64_t seed;       /* of own draws: fl_rng_key(…, seed, FL_RNG_SOLVER, round, 0) */
     uint32_t n_selected; /* K_t; 0: not told */
+    uint32_t population; /* N; 0: not told */
+    /*
+     * The steps only fit a copy of the received model to this client's data before it is
+     * evaluated (ALGORITHMS 9): nothing is uploaded, inputs and kept may be empty, finish()
+     * is not called.
+     */
+    bool adapting;
+    /*
+     * Where a proximal term pulls to, exported order, borrowed for create(): the model this
+     * client received last, when it trains on from its own (ALGORITHMS 8.1). NULL: the
+     * parameters in `net`.
+     */
+    const float *anchor;
     /* In the order of ops->inputs and ops->keeps; borrowed by create() for the call. */
     const struct fl_solver_bytes *inputs;
     const struct fl_solver_bytes *kept;
@@ -35,18 +61,51 @@ struct fl_solver_setup {
 
 struct fl_solver;
 
+/* The training data, for fl_solver_ops.offer: one sample at a time into x[dim]; its label. */
+struct fl_solver_data {
+    size_t n, dim, classes;
+    int32_t (*sample)(void *ctx, size_t i, float *x);
+    void *ctx;
+};
+
+/* Most bytes that an offer can have. */
+#define FL_OFFER_MAX ((size_t)64 << 20)
+
 /*
- * Model-shaped byte strings are float32 in the exported order. What a solver keeps
- * becomes durable when the server acknowledged the update, and not before (commit on
- * acknowledgement, ALGORITHMS 4.3).
+ * Model-shaped byte strings are float32 in the exported order.
+ *
+ * The server's part in a solver (control variates, the last displacement) is `server`: the
+ * aggregation pass runs it behind the aggregate's step, whatever that is, and its state
+ * vectors are what `inputs` names, except the one of `offer`.
  */
 struct fl_solver_ops {
     struct fl_policy policy;
-    /* NULL-terminated names, or NULL: bundles it needs beside the model, what it keeps on
-       the client between rounds, bundles it sends beside the update. */
+    /* NULL-terminated names, or NULL: bundles it needs beside the model, and model-shaped
+       bundles it sends beside the update, float32 and only the granted units. */
     const char *const *inputs;
-    const char *const *keeps;
     const char *const *sends;
+    const struct fl_keep *keeps; /* ended by a NULL name, or NULL */
+    const struct fl_agg_part *server;
+    /*
+     * Once per client, before it can be selected: append what it tells of its data (means,
+     * never samples; FedMix 4.6). The offers of all clients that are there when the first
+     * round begins come back as the bundle `offered` (one of `inputs`): client by client
+     * in client order, byte strings as they were offered. Both NULL: nothing is offered.
+     * The options are the solver's; `seed` is the client's.
+     */
+    const char *offered;
+    int (*offer)(const struct fl_options *o, const struct fl_solver_data *data, uint64_t seed,
+                 struct fl_buf *out, struct fl_err *err);
+    /* Is this what offer() makes for such data? What peers sent is checked with it: FL_EFORMAT.
+       dim, classes 0: not known. NULL without offers. */
+    int (*offer_check)(const struct fl_options *o, const void *data, size_t len, size_t dim,
+                       size_t classes, struct fl_err *err);
+    /*
+     * What the server's part scales this client's update with in fl_agg_block.scaled, from
+     * its step count (SCAFFOLD's 1 / (eta a_k)). NULL: 0.
+     */
+    double (*factor)(const struct fl_options *o, double learning_rate, double momentum,
+                     uint64_t n_steps);
     int (*create)(const struct fl_options *o, const struct fl_solver_setup *setup,
                   struct fl_solver **ret, struct fl_err *err);
     void (*destroy)(struct fl_solver *solver);
@@ -59,10 +118,16 @@ struct fl_solver_ops {
      */
     int (*finish)(struct fl_solver *solver, struct fl_buf *kept, struct fl_buf *sent,
                   struct fl_err *err);
+    /*
+     * After finish(), when the result was taken from the network: leave the personal model in
+     * it (pFedMe 9.1). NULL: it is what the training left, or the solver makes none.
+     */
+    void (*personal)(struct fl_solver *solver);
 };
 
 /* Names in a NULL-terminated list, which may be NULL. */
 size_t fl_solver_names(const char *const *names);
+size_t fl_solver_keeps(const struct fl_keep *keeps);
 
 extern const struct fl_solver_ops fl_solver_sgd;
 extern const struct fl_solver_ops fl_solver_prox;

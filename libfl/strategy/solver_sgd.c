@@ -27,6 +27,16 @@ size_t fl_solver_names(const char *const *names)
     return n;
 }
 
+size_t fl_solver_keeps(const struct fl_keep *keeps)
+{
+    size_t n = 0;
+
+    while (keeps != NULL && keeps[n].name != NULL) {
+        n++;
+    }
+    return n;
+}
+
 int fl__sgd_init(struct fl__sgd *sgd, const struct fl_solver_setup *setup, struct fl_err *err)
 {
     sgd->net = setup->net;

@@ -29,6 +29,9 @@ static void put(struct fl_strategy *strategy, enum fl_slot slot, const struct fl
     case FL_SLOT_AGGREGATE:
         strategy->aggregate = ops;
         break;
+    case FL_SLOT_PERSONAL:
+        strategy->personal = ops;
+        break;
     case FL_SLOT_COUNT:
         break;
     }
@@ -36,7 +39,7 @@ static void put(struct fl_strategy *strategy, enum fl_slot slot, const struct fl
     strategy->options[slot] = options;
 }
 
-static const struct fl_policy *get(const struct fl_strategy *strategy, enum fl_slot slot)
+const struct fl_policy *fl__strategy_policy(const struct fl_strategy *strategy, enum fl_slot slot)
 {
     switch (slot) {
     case FL_SLOT_SELECTION:
@@ -51,6 +54,8 @@ static const struct fl_policy *get(const struct fl_strategy *strategy, enum fl_s
         return &strategy->codec->policy;
     case FL_SLOT_AGGREGATE:
         return &strategy->aggregate->policy;
+    case FL_SLOT_PERSONAL:
+        return &strategy->personal->policy;
     case FL_SLOT_COUNT:
         break;
     }
@@ -110,6 +115,7 @@ int fl_strategy_create(const char *preset, struct fl_strategy **ret, struct fl_e
         {.slot = FL_SLOT_UPLOAD, .policy = "full"},
         {.slot = FL_SLOT_CODEC, .policy = "float32"},
         {.slot = FL_SLOT_AGGREGATE, .policy = "mean"},
+        {.slot = FL_SLOT_PERSONAL, .policy = "none"},
         {.policy = NULL},
     };
     const struct fl__filling *own = NULL;
@@ -165,70 +171,25 @@ bool fl_strategy_needs_divergence(const struct fl_strategy *strategy)
     return strategy->upload->needs_feedback || fl_strategy_distance(strategy) == FL_DISTANCE_OLD;
 }
 
-static bool has_name(const char *const *names, const char *name)
+bool fl_strategy_needs_previous_dot(const struct fl_strategy *strategy)
 {
-    for (; names != NULL && *names != NULL; names++) {
-        if (strcmp(*names, name) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return strategy->aggregate->wants_previous_dot != NULL &&
+           strategy->aggregate->wants_previous_dot(strategy->options[FL_SLOT_AGGREGATE]);
 }
 
-/* What one side of a round needs, the other must have. */
-static int check_bundles(const struct fl_strategy *s, struct fl_err *err)
+size_t fl_strategy_states(const struct fl_strategy *strategy)
 {
-    const char *const *name;
-
-    for (name = s->solver->inputs; name != NULL && *name != NULL; name++) {
-        if (!has_name(s->aggregate->state_names, *name)) {
-            return fl_err_set(err, FL_ECONF,
-                              "solver '%s' needs '%s' from the server, which aggregate '%s' does "
-                              "not keep: choose another aggregate policy",
-                              s->solver->policy.name, *name, s->aggregate->policy.name);
-        }
-    }
-    for (name = s->aggregate->takes; name != NULL && *name != NULL; name++) {
-        if (!has_name(s->solver->sends, *name)) {
-            return fl_err_set(err, FL_ECONF,
-                              "aggregate '%s' needs '%s' from the clients, which solver '%s' does "
-                              "not send: choose another solver policy",
-                              s->aggregate->policy.name, *name, s->solver->policy.name);
-        }
-    }
-    return FL_OK;
+    return strategy->aggregate->n_state +
+           (strategy->solver->server != NULL ? strategy->solver->server->n_state : 0);
 }
 
-int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err)
+const char *fl_strategy_state_name(const struct fl_strategy *strategy, size_t i)
 {
-    size_t slot;
+    size_t own = strategy->aggregate->n_state;
 
-    for (slot = 0; slot < FL_SLOT_COUNT; slot++) {
-        const struct fl_policy *policy = get(strategy, (enum fl_slot)slot);
-        int rv = FL_OK;
-
-        if (policy->check != NULL) {
-            rv = policy->check(strategy->options[slot], err);
-        }
-        if (rv != FL_OK) {
-            return fl_err_wrap(err, rv, "%s '%s'", fl_slot_name((enum fl_slot)slot), policy->name);
-        }
-    }
-    if (strategy->upload->partial && fl_strategy_distance(strategy) == FL_DISTANCE_NEW) {
-        return fl_err_set(err, FL_ECONF,
-                          "selection '%s' with reference 'new' does not go with upload '%s': the "
-                          "server never sees a client's whole model under partial uploads; set the "
-                          "reference to 'old' or 'auto'",
-                          strategy->selection->policy.name, strategy->upload->policy.name);
-    }
-    if (strategy->codec->sparse && fl_strategy_distance(strategy) == FL_DISTANCE_NEW) {
-        return fl_err_set(err, FL_ECONF,
-                          "selection '%s' with reference 'new' does not go with codec '%s': what "
-                          "it leaves out is missing from the distance; set the reference to 'old' "
-                          "or 'auto'",
-                          strategy->selection->policy.name, strategy->codec->policy.name);
-    }
-    return check_bundles(strategy, err);
+    FL_REQUIRE(i < fl_strategy_states(strategy));
+    return i < own ? strategy->aggregate->state_names[i]
+                   : strategy->solver->server->state_names[i - own];
 }
 
 static int slot_by_name(enum fl_slot slot, const char *name, const struct fl_slot_option *options,
@@ -277,6 +238,32 @@ int fl_codec_by_name(const char *name, const struct fl_slot_option *options, siz
 {
     const struct fl_policy *policy = NULL;
     int rv = slot_by_name(FL_SLOT_CODEC, name, options, n, &policy, ret_options, err);
+
+    if (rv == FL_OK) {
+        *ret_ops = (const void *)policy;
+    }
+    return rv;
+}
+
+int fl_upload_by_name(const char *name, const struct fl_slot_option *options, size_t n,
+                      const struct fl_upload_ops **ret_ops, struct fl_options **ret_options,
+                      struct fl_err *err)
+{
+    const struct fl_policy *policy = NULL;
+    int rv = slot_by_name(FL_SLOT_UPLOAD, name, options, n, &policy, ret_options, err);
+
+    if (rv == FL_OK) {
+        *ret_ops = (const void *)policy;
+    }
+    return rv;
+}
+
+int fl_personal_by_name(const char *name, const struct fl_slot_option *options, size_t n,
+                        const struct fl_personal_ops **ret_ops, struct fl_options **ret_options,
+                        struct fl_err *err)
+{
+    const struct fl_policy *policy = NULL;
+    int rv = slot_by_name(FL_SLOT_PERSONAL, name, options, n, &policy, ret_options, err);
 
     if (rv == FL_OK) {
         *ret_ops = (const void *)policy;

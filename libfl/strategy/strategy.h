@@ -9,6 +9,7 @@
 
 #include "libfl/conf/yaml.h"
 #include "libfl/strategy/aggregate.h"
+#include "libfl/strategy/personal.h"
 #include "libfl/strategy/selection.h"
 #include "libfl/strategy/solver.h"
 #include "libfl/strategy/upload.h"
@@ -21,6 +22,7 @@ struct fl_strategy {
     const struct fl_upload_ops *upload;
     const struct fl_codec_ops *codec;
     const struct fl_aggregate_ops *aggregate;
+    const struct fl_personal_ops *personal;
     struct fl_options *options[FL_SLOT_COUNT]; /* owned */
 };
 
@@ -58,8 +60,15 @@ FL_MUST_CHECK int fl_strategy_check(const struct fl_strategy *strategy, struct f
 enum fl_distance fl_strategy_distance(const struct fl_strategy *strategy);
 /* Reports must hold divergences: for the plan, for the distances, or both. */
 bool fl_strategy_needs_divergence(const struct fl_strategy *strategy);
+/* Reports must hold the inner product with the client's previous displacement. */
+bool fl_strategy_needs_previous_dot(const struct fl_strategy *strategy);
+/* State vectors that the server keeps beside the model: the aggregate's, then the solver's. */
+size_t fl_strategy_states(const struct fl_strategy *strategy);
+/* Name of the i-th of them. */
+const char *fl_strategy_state_name(const struct fl_strategy *strategy, size_t i);
 
-/* A slot that the client fills (solver, codec) from its wire form: name and option texts. */
+/* A slot that the client fills (solver, codec, upload, personal) from its wire form: name and
+ * option texts. */
 struct fl_slot_option {
     const char *name;
     const char *value;
@@ -70,5 +79,11 @@ FL_MUST_CHECK int fl_solver_by_name(const char *name, const struct fl_slot_optio
 FL_MUST_CHECK int fl_codec_by_name(const char *name, const struct fl_slot_option *options, size_t n,
                                    const struct fl_codec_ops **ret_ops,
                                    struct fl_options **ret_options, struct fl_err *err);
+FL_MUST_CHECK int fl_upload_by_name(const char *name, const struct fl_slot_option *options,
+                                    size_t n, const struct fl_upload_ops **ret_ops,
+                                    struct fl_options **ret_options, struct fl_err *err);
+FL_MUST_CHECK int fl_personal_by_name(const char *name, const struct fl_slot_option *options,
+                                      size_t n, const struct fl_personal_ops **ret_ops,
+                                      struct fl_options **ret_options, struct fl_err *err);
 
 #endif

@@ -22,9 +22,24 @@ struct fl_upload_ops {
     /* grant[n_clients][n_units]: 1 when the client uploads the unit, else 0. FL_ENOMEM. */
     int (*plan)(const struct fl_options *o, const struct fl_upload_input *in, struct fl_rng *rng,
                 uint8_t *grant);
+    /* Nobody uploads anything, ever (local training): a round without an update is whole. */
+    bool never;
+    /*
+     * On the client: which neurons of each granted unit are sent (FedADP 6.4). A neuron is one
+     * index of the first dimension of the unit's tensors. `keep` has one byte a neuron, units
+     * one after the other, fl_neurons_total() of them. Coded units then begin with their
+     * mask (codec_masked.h). NULL: whole units.
+     */
+    int (*mask)(const struct fl_options *o, const struct fl_layout *layout, const float *theta,
+                const float *delta, uint8_t *keep);
 };
 
+/* Neurons of unit l: the first dimension that all its tensors share, or 1. */
+size_t fl_neurons(const struct fl_layout *layout, size_t l);
+size_t fl_neurons_total(const struct fl_layout *layout);
+
 extern const struct fl_upload_ops fl_upload_full;
+extern const struct fl_upload_ops fl_upload_none;
 extern const struct fl_upload_ops fl_upload_hdfl;
 extern const struct fl_upload_ops fl_upload_ldf;
 extern const struct fl_upload_ops fl_upload_random_layer;

@@ -78,6 +78,7 @@ int fl_wire_push_header_encode(const struct fl_wire_push_header *header, struct 
         parts[i].bundle = (char *)(uintptr_t)header->parts[i].bundle;
         parts[i].unit = header->parts[i].unit;
         parts[i].codec = (Fl__V1__Codec)header->parts[i].codec;
+        parts[i].masked = header->parts[i].masked;
         parts[i].bytes = header->parts[i].bytes;
         head.parts[i] = &parts[i];
     }
@@ -107,6 +108,7 @@ static int take_part(const Fl__V1__Part *msg, struct fl_wire_part *ret, struct f
     }
     ret->unit = msg->unit;
     ret->codec = (uint32_t)msg->codec;
+    ret->masked = msg->masked;
     ret->bytes = msg->bytes;
     return FL_OK;
 }

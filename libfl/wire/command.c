@@ -83,9 +83,11 @@ static int encode_task(struct fl__arena *arena, const struct fl_wire_task *task,
     Fl__V1__Task msg;
     Fl__V1__Plan plan;
     Fl__V1__BundleRef *bundles = fl__arena_array(arena, task->n_bundles, sizeof(*bundles));
+    Fl__V1__Held counted;
     size_t i;
 
     fl__v1__task__init(&msg);
+    fl__v1__held__init(&counted);
     fl__v1__plan__init(&plan);
     msg.bundles = fl__arena_array(arena, task->n_bundles, sizeof(*msg.bundles));
     if (bundles == NULL || msg.bundles == NULL ||
@@ -104,6 +106,13 @@ static int encode_task(struct fl__arena *arena, const struct fl_wire_task *task,
     msg.seed = task->seed;
     msg.plan = task->has_plan ? &plan : NULL;
     msg.deadline_ms = task->deadline_ms;
+    msg.selected = task->selected;
+    msg.population = task->population;
+    if (task->counted_round != 0) {
+        counted.round = task->counted_round;
+        counted.attempt = task->counted_attempt;
+        msg.counted = &counted;
+    }
     return pack_command(FL__V1__SERVER_COMMAND__COMMAND_TASK, &msg, out);
 }
 
@@ -310,6 +319,12 @@ static int decode_task(const Fl__V1__Task *msg, struct fl_wire_task *ret, struct
     ret->learning_rate = msg->learning_rate;
     ret->seed = msg->seed;
     ret->deadline_ms = msg->deadline_ms;
+    ret->selected = msg->selected;
+    ret->population = msg->population;
+    if (msg->counted != NULL) {
+        ret->counted_round = msg->counted->round;
+        ret->counted_attempt = msg->counted->attempt;
+    }
     if ((rv = take_round("ServerCommand.task.round", msg->round, &ret->round, err)) != FL_OK ||
         (rv = take_bundles(msg, ret, err)) != FL_OK ||
         (rv = fl__wire_check_finite("ServerCommand.task.learning_rate", msg->learning_rate, err)) !=

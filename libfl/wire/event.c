@@ -87,9 +87,11 @@ static int encode_report(const struct fl_wire_report *report, struct fl_buf *out
 {
     Fl__V1__Report msg;
     Fl__V1__Evaluation received;
+    Fl__V1__Evaluation trained;
 
     fl__v1__report__init(&msg);
     fl__v1__evaluation__init(&received);
+    fl__v1__evaluation__init(&trained);
     msg.round = report->round;
     msg.attempt = report->attempt;
     msg.samples = report->samples;
@@ -101,6 +103,11 @@ static int encode_report(const struct fl_wire_report *report, struct fl_buf *out
         fill_evaluation(&report->received, &received);
         msg.received = &received;
     }
+    if (report->has_trained) {
+        fill_evaluation(&report->trained, &trained);
+        msg.trained = &trained;
+    }
+    msg.previous_dot = report->previous_dot;
     return pack_event(FL__V1__CLIENT_EVENT__EVENT_REPORT, &msg, out);
 }
 
@@ -121,13 +128,30 @@ static int encode_evaluation(const struct fl_wire_event *event, struct fl_buf *o
 {
     Fl__V1__EvaluationReport msg;
     Fl__V1__Evaluation result;
+    Fl__V1__Evaluation adapted;
 
     fl__v1__evaluation_report__init(&msg);
     fl__v1__evaluation__init(&result);
+    fl__v1__evaluation__init(&adapted);
     fill_evaluation(&event->u.evaluation.result, &result);
+    if (event->u.evaluation.has_adapted) {
+        fill_evaluation(&event->u.evaluation.adapted, &adapted);
+        msg.adapted = &adapted;
+    }
     msg.round = event->u.evaluation.round;
     msg.result = &result;
     return pack_event(FL__V1__CLIENT_EVENT__EVENT_EVALUATION, &msg, out);
+}
+
+static int encode_offer(const struct fl_wire_offer *offer, struct fl_buf *out)
+{
+    Fl__V1__Offer msg;
+
+    fl__v1__offer__init(&msg);
+    msg.offset = offer->offset;
+    msg.total = offer->total;
+    msg.data = fl__wire_bytes(offer->data, offer->len);
+    return pack_event(FL__V1__CLIENT_EVENT__EVENT_OFFER, &msg, out);
 }
 
 int fl_wire_event_encode(const struct fl_wire_event *event, struct fl_buf *out)
@@ -153,6 +177,9 @@ int fl_wire_event_encode(const struct fl_wire_event *event, struct fl_buf *out)
         break;
     case FL_WIRE_EVALUATION:
         rv = encode_evaluation(event, out);
+        break;
+    case FL_WIRE_OFFER:
+        rv = encode_offer(&event->u.offer, out);
         break;
     }
     fl__arena_done(&arena);
@@ -258,6 +285,9 @@ static int decode_report(const Fl__V1__Report *msg, struct fl_wire_report *ret, 
     static const struct evaluation_fields received = {"ClientEvent.report.received",
                                                       "ClientEvent.report.received.samples",
                                                       "ClientEvent.report.received.correct"};
+    static const struct evaluation_fields trained = {"ClientEvent.report.trained",
+                                                     "ClientEvent.report.trained.samples",
+                                                     "ClientEvent.report.trained.correct"};
     int rv;
 
     ret->round = msg->round;
@@ -277,9 +307,44 @@ static int decode_report(const Fl__V1__Report *msg, struct fl_wire_report *ret, 
     {
         return rv;
     }
+    ret->previous_dot = msg->previous_dot;
     ret->has_received = msg->received != NULL;
-    return ret->has_received ? take_evaluation(&received, msg->received, &ret->received, err)
-                             : FL_OK;
+    ret->has_trained = msg->trained != NULL;
+    rv = ret->has_received ? take_evaluation(&received, msg->received, &ret->received, err) : FL_OK;
+    if (rv == FL_OK && ret->has_trained) {
+        rv = take_evaluation(&trained, msg->trained, &ret->trained, err);
+    }
+    return rv;
+}
+
+static int decode_offer(const Fl__V1__Offer *msg, struct fl_wire_offer *ret, struct fl_err *err)
+{
+    int rv = fl__wire_check_range("ClientEvent.offer.total", msg->total, 0, FL_WIRE_OFFER_MAX, err);
+
+    ret->offset = msg->offset;
+    ret->total = msg->total;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (msg->data.len > FL_WIRE_OFFER_PIECE || msg->offset > msg->total ||
+        msg->data.len > msg->total - msg->offset)
+    {
+        return fl_err_set(err, FL_EPROTO,
+                          "ClientEvent.offer.data: %zu bytes at %llu of %llu, expected at most %u "
+                          "and not past the end",
+                          msg->data.len, (unsigned long long)msg->offset,
+                          (unsigned long long)msg->total, FL_WIRE_OFFER_PIECE);
+    }
+    if (msg->data.len == 0) {
+        return FL_OK;
+    }
+    ret->data = malloc(msg->data.len);
+    if (ret->data == NULL) {
+        return FL_ENOMEM;
+    }
+    (void)memcpy(ret->data, msg->data.data, msg->data.len);
+    ret->len = msg->data.len;
+    return FL_OK;
 }
 
 static int decode_failed(const Fl__V1__Failed *msg, struct fl_wire_event *ret, struct fl_err *err)
@@ -299,9 +364,16 @@ static int decode_evaluation(const Fl__V1__EvaluationReport *msg, struct fl_wire
     static const struct evaluation_fields result = {"ClientEvent.evaluation.result",
                                                     "ClientEvent.evaluation.result.samples",
                                                     "ClientEvent.evaluation.result.correct"};
+    static const struct evaluation_fields adapted = {"ClientEvent.evaluation.adapted",
+                                                     "ClientEvent.evaluation.adapted.samples",
+                                                     "ClientEvent.evaluation.adapted.correct"};
+    int rv = take_evaluation(&result, msg->result, &ret->u.evaluation.result, err);
 
     ret->u.evaluation.round = msg->round;
-    return take_evaluation(&result, msg->result, &ret->u.evaluation.result, err);
+    ret->u.evaluation.has_adapted = msg->adapted != NULL;
+    return rv == FL_OK && msg->adapted != NULL
+               ? take_evaluation(&adapted, msg->adapted, &ret->u.evaluation.adapted, err)
+               : rv;
 }
 
 static int decode_event(const Fl__V1__ClientEvent *msg, struct fl_wire_event *ret,
@@ -324,6 +396,9 @@ static int decode_event(const Fl__V1__ClientEvent *msg, struct fl_wire_event *re
     case FL__V1__CLIENT_EVENT__EVENT_EVALUATION:
         ret->type = FL_WIRE_EVALUATION;
         return decode_evaluation(msg->evaluation, ret, err);
+    case FL__V1__CLIENT_EVENT__EVENT_OFFER:
+        ret->type = FL_WIRE_OFFER;
+        return decode_offer(msg->offer, &ret->u.offer, err);
     default: /* nothing, or the hidden value that protobuf-c adds to its enums */
         return fl_err_set(err, FL_EPROTO,
                           "ClientEvent.event: none is set that version %d of the wire knows",
@@ -365,6 +440,9 @@ void fl_wire_event_done(struct fl_wire_event *event)
         break;
     case FL_WIRE_FAILED:
         free(event->u.failed.reason);
+        break;
+    case FL_WIRE_OFFER:
+        free(event->u.offer.data);
         break;
     case FL_WIRE_HEARTBEAT_EVENT:
     case FL_WIRE_EVALUATION:

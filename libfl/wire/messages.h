@@ -78,7 +78,8 @@ enum fl_wire_event_type {
     FL_WIRE_REPORT,
     FL_WIRE_HEARTBEAT_EVENT,
     FL_WIRE_FAILED,
-    FL_WIRE_EVALUATION
+    FL_WIRE_EVALUATION,
+    FL_WIRE_OFFER
 };
 
 struct fl_wire_hello {
@@ -108,6 +109,19 @@ struct fl_wire_report {
     size_t n_divergence;
     bool has_received;
     struct fl_wire_evaluation received;
+    bool has_trained;
+    struct fl_wire_evaluation trained;
+    double previous_dot;
+};
+
+/* A piece of what a client tells of its data before it can be selected. */
+#define FL_WIRE_OFFER_PIECE (64u << 10)
+#define FL_WIRE_OFFER_MAX   (UINT64_C(64) << 20)
+struct fl_wire_offer {
+    uint64_t offset;
+    uint64_t total; /* the same in every piece; 0: nothing is offered, the one piece is empty */
+    uint8_t *data;  /* owned when decoded */
+    size_t len;     /* at most FL_WIRE_OFFER_PIECE, and not past total: checked */
 };
 
 struct fl_wire_event {
@@ -124,7 +138,10 @@ struct fl_wire_event {
         struct {
             uint64_t round;
             struct fl_wire_evaluation result;
+            bool has_adapted;
+            struct fl_wire_evaluation adapted;
         } evaluation;
+        struct fl_wire_offer offer;
     } u;
 };
 
@@ -180,6 +197,9 @@ struct fl_wire_welcome {
     size_t n_layers;
     uint32_t classes;
     struct fl_wire_slot solver, codec;
+    struct fl_wire_slot upload, personal; /* NULL name: "full", "none" */
+    bool wants_previous_dot;
+    bool wants_offer;
     uint32_t heartbeat_ms;
     struct fl_wire_limits limits;
     struct fl_wire_training training;
@@ -211,6 +231,9 @@ struct fl_wire_task {
     bool has_plan;
     struct fl_wire_plan plan;
     uint64_t deadline_ms;
+    uint32_t selected, population; /* K_t and N; 0: not told */
+    uint64_t counted_round;        /* 0: none */
+    uint32_t counted_attempt;
 };
 
 struct fl_wire_command {
@@ -268,6 +291,7 @@ struct fl_wire_part {
     uint32_t unit;
     uint32_t codec; /* any number: the strategy room knows which it has */
     uint64_t bytes;
+    bool masked; /* begins with its mask of neurons */
 };
 
 struct fl_wire_push_header {

@@ -146,9 +146,16 @@ int fl__wire_welcome_fill(struct fl__arena *arena, const struct fl_wire_welcome 
     msg->heartbeat_interval_ms = welcome->heartbeat_ms;
     msg->solver = fill_slot(arena, &welcome->solver);
     msg->codec = fill_slot(arena, &welcome->codec);
-    if (msg->solver == NULL || msg->codec == NULL) {
+    msg->upload = welcome->upload.name != NULL ? fill_slot(arena, &welcome->upload) : NULL;
+    msg->personal = welcome->personal.name != NULL ? fill_slot(arena, &welcome->personal) : NULL;
+    if (msg->solver == NULL || msg->codec == NULL ||
+        (msg->upload == NULL) != (welcome->upload.name == NULL) ||
+        (msg->personal == NULL) != (welcome->personal.name == NULL))
+    {
         return FL_ENOMEM;
     }
+    msg->wants_previous_dot = welcome->wants_previous_dot;
+    msg->wants_offer = welcome->wants_offer;
     limits->chunk_bytes = welcome->limits.chunk_bytes;
     limits->message_bytes = welcome->limits.message_bytes;
     limits->streams = welcome->limits.streams;
@@ -399,11 +406,19 @@ int fl__wire_welcome_take(const ProtobufCMessage *base, struct fl_wire_welcome *
     static const struct slot_fields codec = {"ServerCommand.welcome.codec",
                                              "ServerCommand.welcome.codec.name",
                                              "ServerCommand.welcome.codec.options"};
+    static const struct slot_fields upload = {"ServerCommand.welcome.upload",
+                                              "ServerCommand.welcome.upload.name",
+                                              "ServerCommand.welcome.upload.options"};
+    static const struct slot_fields personal = {"ServerCommand.welcome.personal",
+                                                "ServerCommand.welcome.personal.name",
+                                                "ServerCommand.welcome.personal.options"};
     const Fl__V1__Welcome *msg = (const Fl__V1__Welcome *)base;
     int rv;
 
     ret->version = msg->version;
     ret->heartbeat_ms = msg->heartbeat_interval_ms;
+    ret->wants_previous_dot = msg->wants_previous_dot;
+    ret->wants_offer = msg->wants_offer;
     if ((rv = fl__wire_check_range("ServerCommand.welcome.version", msg->version,
                                    FL_WIRE_VERSION_MIN, FL_WIRE_VERSION, err)) != FL_OK ||
         (rv = fl__wire_take_name("ServerCommand.welcome.federation", msg->federation,
@@ -413,6 +428,10 @@ int fl__wire_welcome_take(const ProtobufCMessage *base, struct fl_wire_welcome *
         (rv = take_model(msg->model, ret, err)) != FL_OK ||
         (rv = take_slot(&solver, msg->solver, &ret->solver, err)) != FL_OK ||
         (rv = take_slot(&codec, msg->codec, &ret->codec, err)) != FL_OK ||
+        (msg->upload != NULL &&
+         (rv = take_slot(&upload, msg->upload, &ret->upload, err)) != FL_OK) ||
+        (msg->personal != NULL &&
+         (rv = take_slot(&personal, msg->personal, &ret->personal, err)) != FL_OK) ||
         (rv = fl__wire_check_range("ServerCommand.welcome.heartbeat_interval_ms",
                                    msg->heartbeat_interval_ms, 1, HEARTBEAT_MAX_MS, err)) !=
             FL_OK ||
@@ -443,4 +462,6 @@ void fl__wire_welcome_done(struct fl_wire_welcome *welcome)
     free(welcome->layers);
     slot_done(&welcome->solver);
     slot_done(&welcome->codec);
+    slot_done(&welcome->upload);
+    slot_done(&welcome->personal);
 }

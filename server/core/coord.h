@@ -157,6 +157,8 @@ struct fl_event {
             double train_loss;
             const float *divergence; /* [n_divergence], checked by the core */
             size_t n_divergence;
+            double previous_dot;
+            struct fl_eval_rec received, trained;
         } report;
         struct {
             uint32_t client;
@@ -174,13 +176,13 @@ struct fl_event {
         struct {
             uint32_t client;
             uint64_t round;
-            uint64_t samples, correct;
-            double loss_sum;
+            struct fl_eval_rec result, adapted; /* adapted.samples 0: none */
         } eval;
         uint64_t seq;
         struct {
             uint64_t seq;
             const double *distance; /* [n_responders of the effect], NULL when not asked */
+            double effective, self_weight;
         } aggregated;
         struct {
             uint64_t seq;
@@ -242,6 +244,12 @@ struct fl_effect {
     size_t n_clients;
     const struct fl_round_rec *record;
     bool want_distance;
+    /* TASK: the client's newest counted round (its record), K_t, N, and, with personal "own",
+       whether the last commit made a mixture for it. */
+    uint64_t counted_round;
+    uint32_t counted_attempt;
+    uint32_t n_selected, population;
+    bool mixture;
 };
 
 struct fl_effects {

@@ -263,15 +263,16 @@ void fl__coord_eval_report(struct fl_coord *c, const struct fl_event *ev)
     live->asked = false;
     c->round.n_asked--;
     /* More than it announced would be more weight than it has. */
-    if (ev->u.eval.samples == 0 || ev->u.eval.samples > live->evaluation_samples ||
-        ev->u.eval.correct > ev->u.eval.samples || !isfinite(ev->u.eval.loss_sum))
+    if (ev->u.eval.result.samples == 0 || ev->u.eval.result.samples > live->evaluation_samples ||
+        ev->u.eval.result.correct > ev->u.eval.result.samples ||
+        !isfinite(ev->u.eval.result.loss_sum))
     {
         fl__coord_trace(c, "client '%s': its evaluation makes no sense", fl__coord_name(c, client));
         return;
     }
-    c->round.eval_samples += (double)ev->u.eval.samples;
-    c->round.eval_correct += (double)ev->u.eval.correct;
-    c->round.eval_loss += ev->u.eval.loss_sum;
+    c->round.eval_samples += (double)ev->u.eval.result.samples;
+    c->round.eval_correct += (double)ev->u.eval.result.correct;
+    c->round.eval_loss += ev->u.eval.result.loss_sum;
 }
 
 bool fl__coord_evaluating(struct fl_coord *c)

@@ -22,6 +22,10 @@ struct fl_client_rec {
     bool scored; /* score was set by the selection policy */
     uint64_t n_selected, n_accepted, n_rejected, n_lost;
     double last_loss;
+    /* The newest committed round with this client in it, ACCEPTED or EMPTY; round 0: none. */
+    uint64_t counted_round;
+    uint32_t counted_attempt;
+    bool counted_update;   /* ACCEPTED: its upload was in the aggregation */
     uint64_t last_seen_ms; /* wall clock */
 };
 
@@ -36,6 +40,11 @@ enum fl_part_state {
     FL_PART_LOST /* silent, failed or late */
 };
 
+struct fl_eval_rec {
+    uint64_t samples, correct; /* samples 0: none */
+    double loss_sum;
+};
+
 struct fl_part_rec {
     uint32_t client;
     enum fl_part_state state;
@@ -44,6 +53,9 @@ struct fl_part_rec {
     float *divergence; /* [n_units] or NULL */
     uint8_t *units;    /* [n_units] grant, or NULL before the plan */
     uint64_t upload_bytes;
+    double previous_dot;
+    struct fl_eval_rec received; /* the model it was given, on its own test data */
+    struct fl_eval_rec trained;  /* its personal model after training */
 };
 
 struct fl_round_rec {
@@ -52,10 +64,22 @@ struct fl_round_rec {
     uint32_t n_selected, n_responders;
     double accuracy, loss; /* negative accuracy: not evaluated */
     double train_loss;
-    uint64_t uplink_bytes;         /* coded payload accepted, feedback included */
-    uint64_t feedback_bytes;       /* 4 a unit and report, when divergences are asked for */
-    uint64_t uplink_bytes_full;    /* 4 (d + s) a responder */
-    uint64_t downlink_bytes;       /* 4 (d + s) a selected client */
+    /*
+     * Personal models on the clients' own test data, over the responders or the evaluated
+     * clients: all correct of all samples (the papers' figure), and the mean of the clients'
+     * accuracies. Negative: not known. `received` is the global model in the same place.
+     */
+    double personal_accuracy, personal_mean;
+    double received_accuracy, received_mean;
+    uint32_t n_personal; /* clients in it */
+    double effective;    /* fl_agg_info; 0: no attention */
+    double self_weight;
+    uint64_t uplink_bytes;      /* coded payload accepted, feedback included */
+    uint64_t feedback_bytes;    /* 4 a unit and report, when divergences are asked for */
+    uint64_t uplink_bytes_full; /* 4 (d + s) a responder */
+    /* 4 (d + s) a selected client and model-shaped bundle; personal "own": only a mixture, or the
+       model for one that was never counted; offers that a client is told for the first time. */
+    uint64_t downlink_bytes;
     uint64_t started_ms, ended_ms; /* wall clock */
 };
 

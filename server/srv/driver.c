@@ -252,6 +252,12 @@ static void on_join(struct fl_driver *driver, const struct fl_up *up)
     step(driver, &event, up->session);
 }
 
+static struct fl_eval_rec eval_rec(bool has, const struct fl_wire_evaluation *e)
+{
+    return has ? (struct fl_eval_rec){e->samples, e->correct, e->loss_sum}
+               : (struct fl_eval_rec){0};
+}
+
 static void on_report(struct fl_driver *driver, const struct fl_up *up)
 {
     const struct fl_wire_report *r = &up->event.u.report;
@@ -265,6 +271,9 @@ static void on_report(struct fl_driver *driver, const struct fl_up *up)
     event.u.report.train_loss = r->train_loss;
     event.u.report.divergence = r->divergence;
     event.u.report.n_divergence = r->n_divergence;
+    event.u.report.previous_dot = r->previous_dot;
+    event.u.report.received = eval_rec(r->has_received, &r->received);
+    event.u.report.trained = eval_rec(r->has_trained, &r->trained);
     fl_driver_step(driver, &event);
 }
 
@@ -287,10 +296,11 @@ static void on_client_event(struct fl_driver *driver, const struct fl_up *up)
         event.type = FL_EV_EVAL_REPORT;
         event.u.eval.client = up->client;
         event.u.eval.round = up->event.u.evaluation.round;
-        event.u.eval.samples = up->event.u.evaluation.result.samples;
-        event.u.eval.correct = up->event.u.evaluation.result.correct;
-        event.u.eval.loss_sum = up->event.u.evaluation.result.loss_sum;
+        event.u.eval.result = eval_rec(true, &up->event.u.evaluation.result);
+        event.u.eval.adapted =
+            eval_rec(up->event.u.evaluation.has_adapted, &up->event.u.evaluation.adapted);
         break;
+    case FL_WIRE_OFFER: /* The network side collects offers. */
     case FL_WIRE_HELLO:
     case FL_WIRE_HEARTBEAT_EVENT:
         return;

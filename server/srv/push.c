@@ -359,7 +359,8 @@ static int check_parts(struct fl_push *p, const struct fl_wire_push_header *h,
         if (strcmp(part->bundle, "update") != 0) {
             return fl_err_set(err, FL_EINVAL, "part %zu: expected bundle 'update'", i);
         }
-        p->parts[i] = (struct fl_spool_part){part->unit, part->codec, part->bytes};
+        p->parts[i] =
+            (struct fl_spool_part){.unit = part->unit, .codec = part->codec, .bytes = part->bytes};
     }
     p->n_parts = h->n_parts;
     return fl_spool_check(conf->layout, slot->units, (uint32_t)conf->strategy->codec->id, p->parts,

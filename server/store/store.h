@@ -113,8 +113,17 @@ FL_MUST_CHECK int fl_models_path(const char *dir, uint64_t round, const char *st
 
 struct fl_spool_part {
     uint32_t unit;
-    uint32_t codec; /* enum fl_codec_id */
+    uint32_t bundle; /* 0: the update, then what the solver sends, in its order */
+    uint32_t codec;  /* enum fl_codec_id; float32 for all but the update */
+    bool masked;     /* begins with a mask of neurons (codec_masked.h) */
     uint64_t bytes;
+};
+
+/* What the parts of an upload have to be. */
+struct fl_spool_form {
+    uint32_t codec;
+    size_t n_bundles; /* 1 + what the solver sends */
+    bool masked;      /* the update's units */
 };
 
 /*

@@ -327,9 +327,9 @@ static void evaluated(struct world *w, uint8_t arg)
 
     ev.u.eval.client = arg & 7;
     ev.u.eval.round = fl_coord_round(w->coord);
-    ev.u.eval.samples = (arg >> 3) & 15;
-    ev.u.eval.correct = arg >> 5;
-    ev.u.eval.loss_sum = (arg & 128) != 0 ? (double)NAN : 1;
+    ev.u.eval.result.samples = (arg >> 3) & 15;
+    ev.u.eval.result.correct = arg >> 5;
+    ev.u.eval.result.loss_sum = (arg & 128) != 0 ? (double)NAN : 1;
     step(w, &ev);
 }
 

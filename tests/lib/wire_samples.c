@@ -286,7 +286,7 @@ static int push_chunk(struct fl_buf *out)
 static int push_header(struct fl_buf *out)
 {
     struct fl_wire_part parts[] = {
-        {"update", 0, 1, 48}, {"update", 1, 99, 24}, {"control", 1, 1, 0}};
+        {"update", 0, 1, 48, true}, {"update", 1, 99, 24, false}, {"control", 1, 1, 0, false}};
     struct fl_wire_push_header msg = {session, 7, 1, parts, 3, 72};
 
     return fl_wire_push_header_encode(&msg, out);

@@ -493,13 +493,13 @@ START_TEST(clients_evaluate_and_are_not_waited_for_without_end)
     script_stored(s, "b");
     ev.u.eval.client = script_id(s, "a");
     ev.u.eval.round = 1;
-    ev.u.eval.samples = 30;
-    ev.u.eval.correct = 15;
-    ev.u.eval.loss_sum = 60;
+    ev.u.eval.result.samples = 30;
+    ev.u.eval.result.correct = 15;
+    ev.u.eval.result.loss_sum = 60;
     script_step(s, &ev);
     script_step(s, &ev); /* twice: counts once */
     ev.u.eval.client = script_id(s, "b");
-    ev.u.eval.samples = 1000; /* more than it said it has */
+    ev.u.eval.result.samples = 1000; /* more than it said it has */
     script_step(s, &ev);
     script_run_to(s, 1000);
     script_expect(

@@ -551,7 +551,7 @@ static int toy_finish(struct fl_solver *s, struct fl_buf *kept, struct fl_buf *s
 }
 
 static const char *const toy_inputs[] = {"control", NULL};
-static const char *const toy_keeps[] = {"own", NULL};
+static const struct fl_keep toy_keeps[] = {{"own", false}, {NULL, false}};
 static const char *const toy_sends[] = {"change", NULL};
 
 START_TEST(a_solver_gets_keeps_and_sends)

@@ -1,0 +1,77 @@
+/*
+ * personal: none, trained, own, adapt (ALGORITHMS 8.1, 9, 9.4)
+ *
+ * Whose model is trained and evaluated; see personal.h. State: `own` keeps two models on
+ * each client, its own and the one it received last. Cost: an evaluation on the local test
+ * data; `adapt` a few steps before it.
+ */
+#include "libfl/strategy/personal.h"
+
+static const struct fl_opt_spec no_options[] = {FL_OPT_END};
+
+const struct fl_personal_ops fl_personal_none = {
+    .policy =
+        {
+            .name = "none",
+            .help = "one model for all clients",
+            .source = "FedAvg",
+            .options = no_options,
+        },
+};
+
+const struct fl_personal_ops fl_personal_trained = {
+    .policy =
+        {
+            .name = "trained",
+            .help = "each client is also judged by what its training made of the model",
+            .source = "pFedMe",
+            .options = no_options,
+        },
+    .trained = true,
+};
+
+const struct fl_personal_ops fl_personal_own = {
+    .policy =
+        {
+            .name = "own",
+            .help = "each client keeps a model of its own, which the server may mix with others",
+            .source = "FedMCSA",
+            .options = no_options,
+        },
+    .own = true,
+    .trained = true,
+};
+
+static const char *const data_parts[] = {"train", "test", NULL};
+static const struct fl_opt_spec adapt_options[] = {
+    {.name = "steps",
+     .type = FL_OPT_INT,
+     .def = "0",
+     .min = 0,
+     .max = 1e6,
+     .help = "Steps on the client's data before its evaluation; 0: as epochs say."},
+    {.name = "epochs",
+     .type = FL_OPT_INT,
+     .def = "0",
+     .min = 0,
+     .max = 1000,
+     .help = "Passes through the client's data when steps is 0; both 0: as the training."},
+    {.name = "data",
+     .type = FL_OPT_ENUM,
+     .def = "train",
+     .choices = data_parts,
+     .help =
+         "What the steps are made on; 'test' repeats what some published code does, and leaks."},
+    FL_OPT_END,
+};
+
+const struct fl_personal_ops fl_personal_adapt = {
+    .policy =
+        {
+            .name = "adapt",
+            .help = "before an evaluation each client fits a copy of the model to its data",
+            .source = "FedAvg + fine-tuning; Per-FedAvg",
+            .options = adapt_options,
+        },
+    .adapts = true,
+};

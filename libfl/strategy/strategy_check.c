@@ -1,0 +1,146 @@
+/* Which policies go together (ALGORITHMS 15.1, 15.2): the others are refused with the reason. */
+#include <string.h>
+
+#include "libfl/strategy/registry.h"
+
+/* Several slots that must agree on whose model is trained (ALGORITHMS 8, 9). */
+static int check_personal(const struct fl_strategy *s, struct fl_err *err)
+{
+    if (s->aggregate->mixes && !s->personal->own) {
+        return fl_err_set(err, FL_ECONF,
+                          "aggregate '%s' mixes the clients' own models: it needs personal 'own', "
+                          "not '%s'",
+                          s->aggregate->policy.name, s->personal->policy.name);
+    }
+    if (!s->personal->own) {
+        return s->upload->never ? fl_err_set(err, FL_ECONF,
+                                             "upload '%s' leaves the server's model as it is: it "
+                                             "needs personal 'own', not '%s'",
+                                             s->upload->policy.name, s->personal->policy.name)
+                                : FL_OK;
+    }
+    if (!s->aggregate->mixes && !s->upload->never) {
+        return fl_err_set(err, FL_ECONF,
+                          "personal 'own' needs an aggregate that mixes personal models, or upload "
+                          "'none'; '%s' makes one model for all",
+                          s->aggregate->policy.name);
+    }
+    if (fl_strategy_distance(s) != FL_DISTANCE_NONE) {
+        return fl_err_set(err, FL_ECONF,
+                          "selection '%s' does not go with personal 'own': there is no model "
+                          "for all that a client could be far from",
+                          s->selection->policy.name);
+    }
+    if (s->codec->sparse || s->upload->mask != NULL) {
+        return fl_err_set(err, FL_ECONF,
+                          "%s '%s' does not go with personal 'own': whole models are uploaded, "
+                          "and what it leaves out would count as zero",
+                          s->codec->sparse ? "codec" : "upload",
+                          s->codec->sparse ? s->codec->policy.name : s->upload->policy.name);
+    }
+    if (s->solver->server != NULL) {
+        return fl_err_set(err, FL_ECONF,
+                          "solver '%s' corrects towards one model for all: it does not go with "
+                          "personal 'own'",
+                          s->solver->policy.name);
+    }
+    return FL_OK;
+}
+
+static int check_sent(const struct fl_strategy *s, struct fl_err *err)
+{
+    const struct fl_agg_part *server = s->solver->server;
+
+    if (s->upload->mask != NULL && server != NULL) {
+        return fl_err_set(err, FL_ECONF,
+                          "upload '%s' sends parts of units, solver '%s' accounts for whole ones",
+                          s->upload->policy.name, s->solver->policy.name);
+    }
+    if (s->upload->mask != NULL && s->aggregate->scope != NULL) {
+        return fl_err_set(err, FL_ECONF,
+                          "upload '%s' sends parts of units, the attention of aggregate '%s' "
+                          "compares whole ones",
+                          s->upload->policy.name, s->aggregate->policy.name);
+    }
+    if (server != NULL && server->wants_scaled != NULL &&
+        server->wants_scaled(s->options[FL_SLOT_SOLVER]) && s->codec->id != FL_CODEC_FLOAT32)
+    {
+        return fl_err_set(err, FL_ECONF,
+                          "solver '%s' rebuilds what clients did from their exact updates: that "
+                          "needs codec 'float32', not '%s'",
+                          s->solver->policy.name, s->codec->policy.name);
+    }
+    return FL_OK;
+}
+
+static bool has_name(const char *const *names, const char *name)
+{
+    for (; names != NULL && *names != NULL; names++) {
+        if (strcmp(*names, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What one side of a round needs, the other must have. */
+static int check_bundles(const struct fl_strategy *s, struct fl_err *err)
+{
+    const char *offered = s->solver->offered;
+    const char *const *name;
+
+    for (name = s->solver->inputs; name != NULL && *name != NULL; name++) {
+        if (!has_name(s->aggregate->state_names, *name) &&
+            !(s->solver->server != NULL && has_name(s->solver->server->state_names, *name)) &&
+            !(offered != NULL && strcmp(offered, *name) == 0))
+        {
+            return fl_err_set(err, FL_ECONF,
+                              "solver '%s' needs '%s' from the server, which aggregate '%s' does "
+                              "not keep: choose another aggregate policy",
+                              s->solver->policy.name, *name, s->aggregate->policy.name);
+        }
+    }
+    for (name = s->aggregate->takes; name != NULL && *name != NULL; name++) {
+        if (!has_name(s->solver->sends, *name)) {
+            return fl_err_set(err, FL_ECONF,
+                              "aggregate '%s' needs '%s' from the clients, which solver '%s' does "
+                              "not send: choose another solver policy",
+                              s->aggregate->policy.name, *name, s->solver->policy.name);
+        }
+    }
+    return FL_OK;
+}
+
+int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err)
+{
+    size_t slot;
+    int rv;
+
+    for (slot = 0; slot < FL_SLOT_COUNT; slot++) {
+        const struct fl_policy *policy = fl__strategy_policy(strategy, (enum fl_slot)slot);
+        rv = FL_OK;
+        if (policy->check != NULL) {
+            rv = policy->check(strategy->options[slot], err);
+        }
+        if (rv != FL_OK) {
+            return fl_err_wrap(err, rv, "%s '%s'", fl_slot_name((enum fl_slot)slot), policy->name);
+        }
+    }
+    if (strategy->upload->partial && fl_strategy_distance(strategy) == FL_DISTANCE_NEW) {
+        return fl_err_set(err, FL_ECONF,
+                          "selection '%s' with reference 'new' does not go with upload '%s': the "
+                          "server never sees a client's whole model under partial uploads; set the "
+                          "reference to 'old' or 'auto'",
+                          strategy->selection->policy.name, strategy->upload->policy.name);
+    }
+    if (strategy->codec->sparse && fl_strategy_distance(strategy) == FL_DISTANCE_NEW) {
+        return fl_err_set(err, FL_ECONF,
+                          "selection '%s' with reference 'new' does not go with codec '%s': what "
+                          "it leaves out is missing from the distance; set the reference to 'old' "
+                          "or 'auto'",
+                          strategy->selection->policy.name, strategy->codec->policy.name);
+    }
+    rv = check_personal(strategy, err);
+    rv = rv == FL_OK ? check_sent(strategy, err) : rv;
+    return rv == FL_OK ? check_bundles(strategy, err) : rv;
+}

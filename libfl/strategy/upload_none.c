@@ -1,0 +1,33 @@
+/*
+ * upload: none (local-only training; ALGORITHMS 9.4)
+ *
+ * Nobody uploads anything: a control that shows what clients reach by themselves.
+ * Options, state: none. Cost: 0 bytes.
+ */
+#include <string.h>
+
+#include "libfl/strategy/upload_impl.h"
+
+static int plan(const struct fl_options *o, const struct fl_upload_input *in, struct fl_rng *rng,
+                uint8_t *grant)
+{
+    (void)o;
+    (void)rng;
+    (void)memset(grant, 0, in->n_clients * in->n_units);
+    return FL_OK;
+}
+
+static const struct fl_opt_spec options[] = {FL_OPT_END};
+
+const struct fl_upload_ops fl_upload_none = {
+    .policy =
+        {
+            .name = "none",
+            .help = "nobody uploads anything: local training",
+            .source = "control",
+            .options = options,
+        },
+    .partial = true,
+    .never = true,
+    .plan = plan,
+};
