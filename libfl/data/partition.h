@@ -34,17 +34,27 @@ struct fl_partition_conf {
     uint64_t shards_per_client;
     double alpha;         /* concentration of the Dirichlet distribution */
     uint64_t min_samples; /* that every client must get */
+    uint64_t shard_size;  /* 0: whatever shares all samples out */
+    double rho;           /* concentration of Dir(rho q), q the prior of the labels */
+    uint64_t prior;       /* enum fl_partition_prior */
 };
 
-enum fl_partition_option_type { FL_PARTITION_COUNT, FL_PARTITION_REAL };
+/* What rho means for each of C labels (ALGORITHMS 11.C). */
+enum fl_partition_prior { FL_PARTITION_RHO_OVER_C, FL_PARTITION_RHO };
 
-/* One option: a field of the conf (uint64_t or double) with its name, range and default. */
+enum fl_partition_option_type { FL_PARTITION_COUNT, FL_PARTITION_REAL, FL_PARTITION_CHOICE };
+
+/*
+ * One option: a field of the conf with its name, range and default. Counts and choices (by their
+ * place in `choices`) are uint64_t, reals double.
+ */
 struct fl_partition_option {
     const char *name; /* as on the command line, without dashes; NULL ends a list */
     const char *help;
     enum fl_partition_option_type type;
     size_t offset;
     double min, max, def;
+    const char *const *choices; /* of a FL_PARTITION_CHOICE, NULL ends them */
 };
 
 struct fl_partition_ops {

@@ -57,12 +57,14 @@ says "bad number" 2 "--clients: expected a whole number from 1 to" \
   split --input "$dir/in" --output "$dir/x" --clients 0
 says "bad share" 2 "--test-share: expected a number from 0 to 0.99, found '1.5'" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --test-share 1.5
-says "unknown method" 2 "unknown method 'shard'; known: iid, shards, dirichlet" \
+says "unknown method" 2 "unknown method 'shard'; known: iid, shards, dirichlet, silo, device" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --method shard
 says "option of another method" 2 "--alpha does not apply to method 'iid'" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --alpha 1
 says "option out of range" 2 "alpha: expected 0.0001 to 1000000, found '0'" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --method dirichlet --alpha 0
+says "option that is no choice" 2 "dirichlet-prior: expected one of rho_over_C, rho, found 'q'" \
+  split --input "$dir/in" --output "$dir/x" --clients 2 --method device --dirichlet-prior q
 says "stray word" 2 "unexpected word 'here'" split here
 
 ### What cannot be done leaves nothing behind
@@ -71,6 +73,8 @@ says "too many clients" 1 "1001 clients cannot share 1000 samples" \
   split --input "$dir/in" --output "$dir/x" --clients 1001
 says "too large a minimum" 1 "with at least 400 samples each need more" \
   split --input "$dir/in" --output "$dir/x" --clients 3 --method dirichlet --min-samples 400
+says "labels that cannot differ" 1 "10 clients cannot get 11 shards of different labels each" \
+  split --input "$dir/in" --output "$dir/x" --clients 10 --method silo --shards-per-client 11
 mkdir "$dir/bad"
 printf '1,2,0\n1,2\n' >"$dir/bad/train.csv"
 says "ragged input" 1 "line 2: expected 3 columns" \
@@ -104,6 +108,11 @@ says "an empty folder is taken" 0 "2 clients" \
   split --input "$dir/in" --output "$dir/empty" --clients 2 --method shards
 says "parents are made" 0 "2 clients (dirichlet" \
   split --input "$dir/in" --output "$dir/a/b/c" --clients 2 --method dirichlet --alpha 5
+says "silo" 0 "10 clients (silo, seed 0), 800 of 1000 samples, 80 to 80 each" \
+  split --input "$dir/in" --output "$dir/silo" --clients 10 --method silo --shard-size 40
+says "device" 0 "7 clients (device, seed 0), 994 of 1000 samples, 142 to 142 each" \
+  split --input "$dir/in" --output "$dir/device" --clients 7 --method device --rho 0.1
+ok "the choice is written down" grep -q '"dirichlet-prior": "rho_over_C"' "$dir/device/split.json"
 
 ### Inspect
 says "inspect a set" 0 "train: csv, 1000 samples of 2 (float32), 10 classes" inspect "$dir/in"

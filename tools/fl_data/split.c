@@ -9,6 +9,7 @@
 #include "tools/fl_data/fl_data.h"
 
 #define MAX_OPTIONS 32
+#define HELP_SIZE   200
 
 struct split {
     const char *input, *output;
@@ -24,9 +25,12 @@ struct split {
 struct method_args {
     const struct fl_partition_option *options[MAX_OPTIONS];
     const char *texts[MAX_OPTIONS];
-    char helps[MAX_OPTIONS][160];
+    char helps[MAX_OPTIONS][HELP_SIZE];
     size_t n;
 };
+
+static const char *const value_names[] = {
+    [FL_PARTITION_COUNT] = "N", [FL_PARTITION_REAL] = "X", [FL_PARTITION_CHOICE] = "WHAT"};
 
 static const char summary[] =
     "Usage: fl-data split --input DIR --output DIR --clients N [--method METHOD] [OPTION]...\n"
@@ -41,6 +45,27 @@ static const char summary[] =
     "\n"
     "Methods:\n";
 
+/* "method: what it is (default)", for a choice with what can be chosen. */
+static void describe_option(const struct fl_partition_ops *ops,
+                            const struct fl_partition_option *option, char out[HELP_SIZE])
+{
+    size_t used = (size_t)snprintf(out, HELP_SIZE, "%s: %s", ops->name, option->help);
+    size_t i;
+
+    FL_REQUIRE(used < HELP_SIZE);
+    if (option->type != FL_PARTITION_CHOICE) {
+        (void)snprintf(out + used, HELP_SIZE - used, " (%.10g)", option->def);
+        return;
+    }
+    for (i = 0; option->choices[i] != NULL && used < HELP_SIZE; i++) {
+        used += (size_t)snprintf(out + used, HELP_SIZE - used, "%s%s", i == 0 ? "; " : " or ",
+                                 option->choices[i]);
+    }
+    if (used < HELP_SIZE) {
+        (void)snprintf(out + used, HELP_SIZE - used, " (%s)", option->choices[(size_t)option->def]);
+    }
+}
+
 static void list_method_args(struct method_args *m)
 {
     const struct fl_partition_ops *ops;
@@ -51,8 +76,7 @@ static void list_method_args(struct method_args *m)
     for (i = 0; (ops = fl_partition_at(i)) != NULL; i++) {
         for (option = ops->options; option->name != NULL; option++) {
             FL_REQUIRE(m->n < MAX_OPTIONS);
-            (void)snprintf(m->helps[m->n], sizeof(m->helps[0]), "%s: %s (%.10g)", ops->name,
-                           option->help, option->def);
+            describe_option(ops, option, m->helps[m->n]);
             m->options[m->n++] = option;
         }
     }
@@ -140,9 +164,8 @@ static bool parse(struct split *s, int argc, char **argv, int *ret_status)
     }
     list_method_args(&m);
     for (i = 0; i < m.n; i++) {
-        args[7 + i] =
-            (struct arg){m.options[i]->name, m.options[i]->type == FL_PARTITION_REAL ? "X" : "N",
-                         m.helps[i], &m.texts[i], NULL};
+        args[7 + i] = (struct arg){m.options[i]->name, value_names[m.options[i]->type], m.helps[i],
+                                   &m.texts[i], NULL};
     }
     if (!args_parse(argc, argv, text, args, 7 + m.n, NULL, 0, ret_status)) {
         return false;
@@ -211,7 +234,10 @@ static json_t *options_json(const struct split *s)
             (void)json_object_set_new(options, option->name, json_real(value));
         } else {
             (void)memcpy(&count, at, sizeof(count));
-            (void)json_object_set_new(options, option->name, json_integer((json_int_t)count));
+            (void)json_object_set_new(options, option->name,
+                                      option->type == FL_PARTITION_CHOICE
+                                          ? json_string(option->choices[count])
+                                          : json_integer((json_int_t)count));
         }
     }
     return options;
