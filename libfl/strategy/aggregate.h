@@ -12,6 +12,7 @@
 #include "libfl/strategy/codec.h"
 #include "libfl/strategy/policy.h"
 
+/* State vectors of an aggregate and a part together. */
 #define FL_AGG_MAX_STATE 8
 
 struct fl_agg_block {
@@ -20,8 +21,8 @@ struct fl_agg_block {
     size_t n_senders;           /* clients that sent this unit */
     size_t population;          /* as in the job */
     const double *dbar;         /* [n] weighted mean displacement */
-    const double *const *means; /* [takes][n], plain means over the senders */
-    const double *scaled;       /* [n], plain mean of factor_k Delta_k; NULL when not asked for */
+    const double *const *means; /* [takes][n]: weighted as dbar; a part's are plain means */
+    const double *scaled;       /* [n], plain mean of factor_k Delta_k; parts that want it only */
     const float *const *state;  /* [n_state][n] */
     float *const *state_new;    /* [n_state][n], written */
     double *step;               /* [n], written: theta += step; fl_agg_part only reads it */
@@ -36,9 +37,12 @@ struct fl_agg_part {
     size_t n_state;
     const char *const *state_names; /* NULL-terminated: bundles for the clients */
     const char *const *takes;       /* NULL-terminated, or NULL */
-    /* The block's means, state and state_new are those of this part. */
+    /*
+     * The block's means, state and state_new are those of this part; dbar is the
+     * aggregate's. Entries of buffers are not offered: a part's state of them stays.
+     */
     void (*step)(const struct fl_options *o, const struct fl_agg_block *block);
-    /* fl_agg_block.scaled is wanted; such parts read the whole update of every sender. */
+    /* fl_agg_block.scaled is wanted. NULL: no. */
     bool (*wants_scaled)(const struct fl_options *o);
 };
 
@@ -98,7 +102,7 @@ extern const struct fl_aggregate_ops fl_aggregate_adam;
 struct fl_agg_client {
     double weight;        /* n_k > 0; normalised per unit over the clients that sent it */
     const uint8_t *units; /* [n_units], 1 when the update holds the unit */
-    double factor;        /* of fl_agg_block.scaled */
+    double factor;        /* of fl_agg_block.scaled; finite */
     double previous_dot;  /* as reported; 0: none */
 };
 

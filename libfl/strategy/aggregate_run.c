@@ -23,13 +23,16 @@
 
 struct pass {
     const struct fl_agg_job *job;
-    size_t n_bundles; /* the update, and what ops->takes */
+    size_t n_weighted; /* bundles of which weighted means are made: the update, ops->takes */
+    size_t n_bundles;  /* … and extra->takes behind them, with plain means */
+    size_t n_state;    /* the aggregate's and the part's */
+    size_t n_sums;     /* n_bundles, one more when the part wants fl_agg_block.scaled */
     size_t block;
     struct fl_codec_decoder *decoders; /* [n_clients][n_bundles] */
     double *weights;                   /* [n_clients], of the unit at hand; 0: not sent */
     size_t n_senders;                  /* of the unit at hand */
-    double *sums;                      /* [n_bundles][block] */
-    const double **means;              /* [n_bundles - 1] */
+    double *sums;                      /* [n_sums][block] */
+    const double **means;              /* [n_bundles]: of bundle 1, 2, … */
     double *step;                      /* [block] */
     float *in;                         /* [n_clients][block] with distances, else [block] */
     double *distance_sq;               /* [n_clients] */
@@ -49,12 +52,18 @@ static int client_error(const struct pass *p, size_t k, size_t l, int code)
                       fl_layout_unit(p->job->layout, l)->name, fl_strerror(code));
 }
 
+static size_t part_states(const struct fl_agg_job *job)
+{
+    return job->extra != NULL ? job->extra->n_state : 0;
+}
+
 static void keep_entries(const struct fl_agg_job *job, size_t offset, size_t n)
 {
+    size_t n_state = job->ops->n_state + part_states(job);
     size_t s;
 
     (void)memcpy(job->theta_new + offset, job->theta + offset, n * sizeof(float));
-    for (s = 0; s < job->ops->n_state; s++) {
+    for (s = 0; s < n_state; s++) {
         (void)memcpy(job->state_new[s] + offset, job->state[s] + offset, n * sizeof(float));
     }
 }
@@ -64,35 +73,67 @@ static double *bundle_sum(const struct pass *p, size_t bundle)
     return p->sums + bundle * p->block;
 }
 
-static int sum_block(const struct pass *p, size_t l, size_t n)
+/* NULL when nobody wants it. */
+static double *scaled_sum(const struct pass *p)
+{
+    return p->n_sums > p->n_bundles ? bundle_sum(p, p->n_bundles) : NULL;
+}
+
+static int read_client(const struct pass *p, size_t k, size_t l, size_t n)
 {
     const struct fl_agg_job *job = p->job;
+    float *in = job->want_distance ? p->in + k * p->block : p->in;
     size_t b;
-    size_t k;
-    int rv;
 
-    for (b = 0; b < p->n_bundles; b++) {
-        (void)memset(bundle_sum(p, b), 0, n * sizeof(double));
+    /* The update last: its block stays behind for the distance. */
+    for (b = p->n_bundles; b-- > 0;) {
+        struct fl_codec_decoder *d = &p->decoders[k * p->n_bundles + b];
+        int rv = d->ops->read(d, in, n);
+
+        if (rv != FL_OK) {
+            return client_error(p, k, l, rv);
+        }
+        fl_acc_add(bundle_sum(p, b), b < p->n_weighted ? p->weights[k] : 1, in, n);
     }
-    for (k = 0; k < job->n_clients; k++) {
-        if (!sends(p, k, l)) {
-            continue;
-        }
-        /* The update last: its block stays behind for the distance. */
-        for (b = p->n_bundles; b-- > 0;) {
-            struct fl_codec_decoder *d = &p->decoders[k * p->n_bundles + b];
-            float *in = job->want_distance ? p->in + k * p->block : p->in;
-
-            rv = d->ops->read(d, in, n);
-            if (rv != FL_OK) {
-                return client_error(p, k, l, rv);
-            }
-            fl_acc_add(bundle_sum(p, b), p->weights[k], in, n);
-        }
+    if (scaled_sum(p) != NULL) {
+        fl_acc_add(scaled_sum(p), job->clients[k].factor, in, n);
     }
     return FL_OK;
 }
 
+static void divide(double *sum, size_t n, size_t by)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        sum[i] /= (double)by;
+    }
+}
+
+static int sum_block(const struct pass *p, size_t l, size_t n)
+{
+    size_t b;
+    size_t k;
+    int rv;
+
+    for (b = 0; b < p->n_sums; b++) {
+        (void)memset(bundle_sum(p, b), 0, n * sizeof(double));
+    }
+    for (k = 0; k < p->job->n_clients; k++) {
+        if (sends(p, k, l)) {
+            rv = read_client(p, k, l, n);
+            if (rv != FL_OK) {
+                return rv;
+            }
+        }
+    }
+    for (b = p->n_weighted; b < p->n_sums; b++) {
+        divide(bundle_sum(p, b), n, p->n_senders);
+    }
+    return FL_OK;
+}
+
+/* The aggregate's step; behind it the part's, which reads it. */
 static void server_step(const struct pass *p, size_t offset, size_t n)
 {
     const struct fl_agg_job *job = p->job;
@@ -111,11 +152,18 @@ static void server_step(const struct pass *p, size_t offset, size_t n)
     };
     size_t s;
 
-    for (s = 0; s < job->ops->n_state; s++) {
+    for (s = 0; s < p->n_state; s++) {
         state[s] = job->state[s] + offset;
         state_new[s] = job->state_new[s] + offset;
     }
     job->ops->step(job->options, &block);
+    if (job->extra != NULL) {
+        block.means = p->means + (p->n_weighted - 1);
+        block.scaled = scaled_sum(p);
+        block.state = state + job->ops->n_state;
+        block.state_new = state_new + job->ops->n_state;
+        job->extra->step(job->extra_options, &block);
+    }
 }
 
 /*
@@ -133,13 +181,13 @@ static void apply(float *theta_new, const float *theta, const double *step, size
     }
 }
 
-static bool block_finite(const struct fl_agg_job *job, size_t offset, size_t n)
+static bool block_finite(const struct pass *p, size_t offset, size_t n)
 {
-    bool finite = fl_vec_finite(job->theta_new + offset, n);
+    bool finite = fl_vec_finite(p->job->theta_new + offset, n);
     size_t s;
 
-    for (s = 0; finite && s < job->ops->n_state; s++) {
-        finite = fl_vec_finite(job->state_new[s] + offset, n);
+    for (s = 0; finite && s < p->n_state; s++) {
+        finite = fl_vec_finite(p->job->state_new[s] + offset, n);
     }
     return finite;
 }
@@ -164,7 +212,7 @@ static int run_block(const struct pass *p, size_t l, size_t offset, size_t n, bo
             p->distance_sq[k] += fl_acc_distance_sq(p->step, p->in + k * p->block, n);
         }
     }
-    if (!block_finite(job, offset, n)) {
+    if (!block_finite(p, offset, n)) {
         *p->ret_client = job->n_clients;
         return fl_err_set(p->err, FL_ENUMERIC, "the new model is not finite in unit '%s'",
                           fl_layout_unit(job->layout, l)->name);
@@ -255,21 +303,33 @@ static size_t choose_block(const struct fl_agg_job *job)
     return block;
 }
 
+static size_t names(const char *const *list)
+{
+    size_t n = 0;
+
+    while (list != NULL && list[n] != NULL) {
+        n++;
+    }
+    return n;
+}
+
 static int pass_init(struct pass *p)
 {
     const struct fl_agg_job *job = p->job;
+    const struct fl_agg_part *extra = job->extra;
     size_t held = job->want_distance ? job->n_clients : 1;
     size_t b;
 
-    p->n_bundles = 1;
-    while (job->ops->takes != NULL && job->ops->takes[p->n_bundles - 1] != NULL) {
-        p->n_bundles++;
-    }
+    p->n_weighted = 1 + names(job->ops->takes);
+    p->n_bundles = p->n_weighted + (extra != NULL ? names(extra->takes) : 0);
+    p->n_state = job->ops->n_state + part_states(job);
+    p->n_sums = p->n_bundles + (extra != NULL && extra->wants_scaled != NULL &&
+                                extra->wants_scaled(job->extra_options));
     p->block = choose_block(job);
     p->decoders = calloc(job->n_clients * p->n_bundles, sizeof(*p->decoders));
     p->weights = calloc(job->n_clients, sizeof(*p->weights));
     p->distance_sq = calloc(job->n_clients, sizeof(*p->distance_sq));
-    p->sums = calloc(p->n_bundles * p->block, sizeof(*p->sums));
+    p->sums = calloc(p->n_sums * p->block, sizeof(*p->sums));
     p->means = calloc(p->n_bundles, sizeof(*p->means));
     p->step = calloc(p->block, sizeof(*p->step));
     p->in = calloc(held * p->block, sizeof(*p->in));
@@ -305,12 +365,16 @@ static int check_job(const struct fl_agg_job *job, size_t *ret_client, struct fl
     size_t k;
     size_t l;
 
-    FL_REQUIRE(job->ops->n_state <= FL_AGG_MAX_STATE);
+    FL_REQUIRE(job->ops->n_state + part_states(job) <= FL_AGG_MAX_STATE);
     for (k = 0; k < job->n_clients; k++) {
         *ret_client = k;
         if (!(job->clients[k].weight > 0) || !isfinite(job->clients[k].weight)) {
             return fl_err_set(err, FL_ENUMERIC, "update %zu has the weight %g, expected above 0", k,
                               job->clients[k].weight);
+        }
+        if (!isfinite(job->clients[k].factor)) {
+            return fl_err_set(err, FL_ENUMERIC, "update %zu has the factor %g, expected a number",
+                              k, job->clients[k].factor);
         }
         /* Without some unit of theta_k its distance is not known (15.3.5). */
         for (l = 0; job->want_distance && l < fl_layout_units(job->layout); l++) {
