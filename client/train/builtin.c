@@ -1,55 +1,25 @@
 /*
  * The built-in engine: mini-batch training over a data set in memory with the solver that
- * the server named (ALGORITHMS 2.2).
- *
- * Epochs: each visits the data once in a fresh order drawn from (task seed, epoch); the
- * last short batch is used. Steps (epochs 0): R batches that walk through one fixed order
- * cyclically across rounds; where a round begins follows from its number, so that nothing
- * has to survive a restart.
+ * the server named. Which samples a step sees is builtin_walk.c's.
  *
  * Memory: the network, the solver's state, one batch and 4 bytes a sample for the order.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "client/train/trainer_impl.h"
+#include "client/train/builtin_impl.h"
 #include "libfl/num/vec.h"
 
 /* Samples evaluated at a time when batches are smaller: enough to keep the products busy. */
 #define EVALUATE_BATCH 64
 
-struct builtin {
-    struct fl_trainer base;
-    const struct fl_dataset *train;
-    const struct fl_dataset *test;
-    /* Of the last prepare(); net NULL: none. */
-    struct fl_net *net;
-    const struct fl_solver_ops *solver;
-    struct fl_options *options;
-    uint32_t epochs, steps;
-    size_t batch, max_batch;
-    double momentum, weight_decay;
-    uint32_t *order;      /* [train->n] */
-    uint32_t *order_test; /* [max_batch] */
-    float *x;             /* [max_batch][dim] */
-    int32_t *y;           /* [max_batch] */
-};
-
-/* One task on its way. */
-struct walk {
-    const struct builtin *b;
-    const struct fl_train_task *task;
-    uint64_t n_batches; /* in one pass through the data */
-    uint64_t n_steps;
-};
-
-static struct builtin *builtin_of(struct fl_trainer *trainer)
+static struct fl__builtin *builtin_of(struct fl_trainer *trainer)
 {
-    return (struct builtin *)trainer;
+    return (struct fl__builtin *)trainer;
 }
 
-static void forget(struct builtin *b)
+static void forget(struct fl__builtin *b)
 {
     fl_net_free(b->net);
     fl_options_free(b->options);
@@ -67,7 +37,7 @@ static void forget(struct builtin *b)
 
 static void builtin_free(struct fl_trainer *trainer)
 {
-    struct builtin *b = builtin_of(trainer);
+    struct fl__builtin *b = builtin_of(trainer);
 
     forget(b);
     free(b);
@@ -109,13 +79,16 @@ static int check_model(const struct fl_train_model *model, struct fl_err *err)
     return FL_OK;
 }
 
-static int make_net(struct builtin *b, const struct fl_train_model *model, struct fl_err *err)
+static int make_net(struct fl__builtin *b, const struct fl_train_model *model, struct fl_err *err)
 {
     char diff[256];
     int rv;
 
-    b->batch = model->batch_size < b->train->n ? model->batch_size : b->train->n;
-    b->max_batch = b->batch;
+    b->max_batch = b->train->n;
+    if (b->adapt_on_test && b->test != NULL && b->max_batch < b->test->n) {
+        b->max_batch = b->test->n;
+    }
+    b->max_batch = b->max_batch < b->batch_size ? b->max_batch : b->batch_size;
     if (b->test != NULL && b->max_batch < EVALUATE_BATCH) {
         b->max_batch = EVALUATE_BATCH;
     }
@@ -135,14 +108,48 @@ static int make_net(struct builtin *b, const struct fl_train_model *model, struc
     return rv;
 }
 
+static void take_description(struct fl__builtin *b, const struct fl_train_model *model)
+{
+    const struct fl_options *o = model->personal_options;
+
+    b->solver = model->solver;
+    b->epochs = model->epochs;
+    b->steps = model->steps;
+    b->batch_size = model->batch_size;
+    b->momentum = model->momentum;
+    b->weight_decay = model->weight_decay;
+    b->adapts = model->personal != NULL && model->personal->adapts;
+    b->adapt_on_test = b->adapts && strcmp(fl_options_str(o, "data"), "test") == 0;
+    b->adapt_steps = b->adapts ? (uint32_t)fl_options_int(o, "steps") : 0;
+    b->adapt_epochs = b->adapts && b->adapt_steps == 0 ? (uint32_t)fl_options_int(o, "epochs") : 0;
+}
+
+static int take_memory(struct fl__builtin *b, struct fl_err *err)
+{
+    size_t most = b->train->n;
+
+    if (b->adapt_on_test && b->test != NULL && most < b->test->n) {
+        most = b->test->n;
+    }
+    b->order = malloc(most * sizeof(*b->order));
+    b->order_test = malloc(b->max_batch * sizeof(*b->order_test));
+    b->x = malloc(b->max_batch * b->train->dim * sizeof(*b->x));
+    b->y = malloc(b->max_batch * sizeof(*b->y));
+    if (b->order == NULL || b->order_test == NULL || b->x == NULL || b->y == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "one batch of %zu samples: out of memory", b->max_batch);
+    }
+    return FL_OK;
+}
+
 static int prepare(struct fl_trainer *trainer, const struct fl_train_model *model,
                    struct fl_err *err)
 {
-    struct builtin *b = builtin_of(trainer);
+    struct fl__builtin *b = builtin_of(trainer);
     int rv = check_model(model, err);
 
     forget(b);
     if (rv == FL_OK) {
+        take_description(b, model);
         rv = make_net(b, model, err);
     }
     if (rv != FL_OK) {
@@ -153,19 +160,10 @@ static int prepare(struct fl_trainer *trainer, const struct fl_train_model *mode
         rv = fl_err_set(err, rv, "solver options: %s", fl_strerror(rv));
         goto fail;
     }
-    b->order = malloc(b->train->n * sizeof(*b->order));
-    b->order_test = malloc(b->max_batch * sizeof(*b->order_test));
-    b->x = malloc(b->max_batch * b->train->dim * sizeof(*b->x));
-    b->y = malloc(b->max_batch * sizeof(*b->y));
-    if (b->order == NULL || b->order_test == NULL || b->x == NULL || b->y == NULL) {
-        rv = fl_err_set(err, FL_ENOMEM, "one batch of %zu samples: out of memory", b->max_batch);
+    rv = take_memory(b, err);
+    if (rv != FL_OK) {
         goto fail;
     }
-    b->solver = model->solver;
-    b->epochs = model->epochs;
-    b->steps = model->steps;
-    b->momentum = model->momentum;
-    b->weight_decay = model->weight_decay;
     return FL_OK;
 fail:
     forget(b);
@@ -173,8 +171,8 @@ fail:
 }
 
 /* Evaluates what is in the network. */
-static int evaluate_net(struct builtin *b, const struct fl_train_task *task, uint64_t *ret_samples,
-                        uint64_t *ret_correct, double *ret_loss_sum)
+static int evaluate_net(struct fl__builtin *b, const struct fl_train_task *task,
+                        uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum)
 {
     uint64_t correct = 0;
     double loss_sum = 0;
@@ -203,101 +201,28 @@ static int evaluate_net(struct builtin *b, const struct fl_train_task *task, uin
     return FL_OK;
 }
 
-static int evaluate(struct fl_trainer *trainer, const float *model, uint64_t *ret_samples,
-                    uint64_t *ret_correct, double *ret_loss_sum, struct fl_err *err)
+static int check_evaluation(const struct fl__builtin *b, struct fl_err *err)
 {
-    struct builtin *b = builtin_of(trainer);
-
     if (b->test == NULL || b->test->n == 0) {
         return fl_err_set(err, FL_ENOENT, "this client has no test data");
     }
     if (b->net == NULL) {
         return fl_err_set(err, FL_ESTATE, "evaluation before the server described its model");
     }
+    return FL_OK;
+}
+
+static int evaluate(struct fl_trainer *trainer, const float *model, uint64_t *ret_samples,
+                    uint64_t *ret_correct, double *ret_loss_sum, struct fl_err *err)
+{
+    struct fl__builtin *b = builtin_of(trainer);
+    int rv = check_evaluation(b, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
     fl_net_set(b->net, model);
     return evaluate_net(b, NULL, ret_samples, ret_correct, ret_loss_sum);
-}
-
-/* The order of pass `pass` through the data. */
-static void shuffle(const struct walk *w, uint64_t pass)
-{
-    uint32_t *order = w->b->order;
-    struct fl_rng rng;
-    size_t n = w->b->train->n;
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        order[i] = (uint32_t)i;
-    }
-    if (w->b->epochs > 0) {
-        fl_rng_key(&rng, w->task->seed, FL_RNG_BATCH, pass, 0);
-    } else {
-        /* The same in every round and pass: files are often sorted by label. */
-        fl_rng_key(&rng, 0, FL_RNG_BATCH, 0, n);
-    }
-    fl_rng_shuffle(&rng, order, n);
-}
-
-static int one_step(const struct walk *w, struct fl_solver *solver, uint64_t step, double *loss_sum,
-                    uint64_t *n_seen, struct fl_err *err)
-{
-    const struct builtin *b = w->b;
-    uint64_t batch = step % w->n_batches;
-    size_t at;
-    size_t n;
-    double loss;
-
-    if (b->epochs == 0) {
-        batch =
-            ((w->task->round - 1) % w->n_batches * (b->steps % w->n_batches) + step) % w->n_batches;
-    } else if (batch == 0) {
-        shuffle(w, step / w->n_batches);
-    }
-    at = (size_t)batch * b->batch;
-    n = b->train->n - at < b->batch ? b->train->n - at : b->batch;
-    fl_dataset_gather(b->train, b->order + at, n, b->x, b->y);
-    loss = b->solver->step(solver, b->x, b->y, n);
-    if (!isfinite(loss)) {
-        return fl_err_set(err, FL_ENUMERIC,
-                          "training diverged: the loss of step %" PRIu64 " of %" PRIu64
-                          " is not finite; a smaller learning rate than %g helps",
-                          step + 1, w->n_steps, w->task->learning_rate);
-    }
-    *loss_sum += loss * (double)n;
-    *n_seen += n;
-    return FL_OK;
-}
-
-static int all_steps(const struct walk *w, struct fl_solver *solver, struct fl_train_result *ret,
-                     struct fl_err *err)
-{
-    uint64_t n_seen = 0;
-    double loss_sum = 0;
-    uint64_t step;
-
-    if (w->b->epochs == 0) {
-        shuffle(w, 0);
-    }
-    for (step = 0; step < w->n_steps; step++) {
-        int rv;
-
-        if (fl__train_canceled(w->task)) {
-            return fl_err_set(err, FL_ECANCELED,
-                              "training was cancelled after %" PRIu64 " of %" PRIu64 " steps", step,
-                              w->n_steps);
-        }
-        rv = one_step(w, solver, step, &loss_sum, &n_seen, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-        if (w->task->progress != NULL) {
-            w->task->progress(w->task->ctx, step + 1, w->n_steps);
-        }
-    }
-    ret->steps = w->n_steps;
-    ret->samples = w->b->train->n;
-    ret->train_loss = n_seen > 0 ? loss_sum / (double)n_seen : 0;
-    return FL_OK;
 }
 
 static int make_extras(size_t n, struct fl_buf **ret, size_t *ret_n, struct fl_err *err)
@@ -319,37 +244,116 @@ static int make_extras(size_t n, struct fl_buf **ret, size_t *ret_n, struct fl_e
     return FL_OK;
 }
 
-static int solve(const struct walk *w, struct fl_train_result *ret, struct fl_err *err)
+static int make_solver(const struct fl__walk *w, bool adapting, struct fl_solver **ret,
+                       struct fl_err *err)
 {
-    const struct builtin *b = w->b;
+    const struct fl__builtin *b = w->b;
+    const struct fl_train_task *task = w->task;
     struct fl_solver_setup setup = {
         .net = b->net,
-        .learning_rate = w->task->learning_rate,
+        .learning_rate = task->learning_rate,
         .momentum = b->momentum,
         .weight_decay = b->weight_decay,
         .n_steps = (size_t)w->n_steps,
-        .round = w->task->round,
-        .seed = w->task->seed,
-        .n_selected = w->task->n_selected,
-        .inputs = w->task->inputs,
-        .kept = w->task->kept,
+        .round = task->round,
+        .seed = task->seed,
+        .n_selected = task->n_selected,
+        .population = task->population,
+        .adapting = adapting,
+        .anchor = task->anchor,
+        .inputs = task->inputs,
+        .kept = task->kept,
     };
+
+    return b->solver->create(b->options, &setup, ret, err);
+}
+
+/* The model of a task into the network, and dropout's stream to its start. */
+static int load(struct fl__builtin *b, const struct fl_train_task *task, struct fl_err *err)
+{
+    size_t count = fl_layout_count(fl_net_layout(b->net));
+    struct fl_rng rng;
+
+    FL_REQUIRE(task->round > 0);
+    if (!fl_vec_finite(task->model, count)) {
+        return fl_err_set(err, FL_ENUMERIC, "the received model is not finite");
+    }
+    if (task->anchor != NULL && !fl_vec_finite(task->anchor, count)) {
+        return fl_err_set(err, FL_ENUMERIC, "the model that training is pulled to is not finite");
+    }
+    fl_net_set(b->net, task->model);
+    fl_rng_key(&rng, task->seed, FL_RNG_DROPOUT, task->round, 0);
+    fl_net_seed(b->net, fl_rng_u64(&rng));
+    return FL_OK;
+}
+
+static bool has_test(const struct fl__builtin *b)
+{
+    return b->test != NULL && b->test->n > 0;
+}
+
+static int canceled(struct fl_err *err)
+{
+    return fl_err_set(err, FL_ECANCELED, "training was cancelled while the model was evaluated");
+}
+
+/* The personal model, which the solver may have kept apart from what is uploaded. */
+static int judge_trained(struct fl__builtin *b, const struct fl_train_task *task,
+                         struct fl_solver *solver, struct fl_train_result *ret, struct fl_err *err)
+{
+    if (!task->evaluate_trained || !has_test(b)) {
+        return FL_OK;
+    }
+    if (b->solver->personal != NULL) {
+        b->solver->personal(solver);
+    }
+    if (evaluate_net(b, task, &ret->trained.samples, &ret->trained.correct,
+                     &ret->trained.loss_sum) != FL_OK)
+    {
+        return canceled(err);
+    }
+    ret->has_trained = true;
+    return FL_OK;
+}
+
+static int solve(const struct fl__walk *w, struct fl_train_result *ret, struct fl_err *err)
+{
+    struct fl__builtin *b = w->b;
+    struct fl__walk_sums sums;
     struct fl_solver *solver = NULL;
+    size_t count = fl_layout_count(fl_net_layout(b->net));
     int rv = make_extras(fl_solver_keeps(b->solver->keeps), &ret->kept, &ret->n_kept, err);
 
     if (rv == FL_OK) {
         rv = make_extras(fl_solver_names(b->solver->sends), &ret->sent, &ret->n_sent, err);
     }
     if (rv == FL_OK) {
-        rv = b->solver->create(b->options, &setup, &solver, err);
+        rv = make_solver(w, /* adapting= */ false, &solver, err);
     }
     if (rv != FL_OK) {
         return rv;
     }
-    rv = all_steps(w, solver, ret, err);
-    if (rv == FL_OK && b->solver->finish != NULL) {
+    rv = fl__walk_run(w, solver, &sums, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    ret->steps = w->n_steps;
+    ret->samples = w->ds->n;
+    ret->train_loss = sums.samples > 0 ? sums.loss / (double)sums.samples : 0;
+    if (b->solver->finish != NULL) {
         rv = b->solver->finish(solver, ret->kept, ret->sent, err);
     }
+    if (rv != FL_OK) {
+        goto done;
+    }
+    ret->delta = malloc(count * sizeof(*ret->delta));
+    if (ret->delta == NULL) {
+        rv = fl_err_set(err, FL_ENOMEM, "update of %zu parameters: out of memory", count);
+        goto done;
+    }
+    fl_net_get(b->net, ret->delta);
+    rv = judge_trained(b, w->task, solver, ret, err);
+done:
     b->solver->destroy(solver);
     return rv;
 }
@@ -357,50 +361,130 @@ static int solve(const struct walk *w, struct fl_train_result *ret, struct fl_er
 static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
                struct fl_train_result *ret, struct fl_err *err)
 {
-    struct builtin *b = builtin_of(trainer);
-    struct walk w = {.b = b, .task = task};
-    struct fl_rng rng;
-    size_t count;
+    struct fl__builtin *b = builtin_of(trainer);
+    struct fl__walk w;
     int rv;
 
-    FL_REQUIRE(task->round > 0);
     if (b->net == NULL) {
         return fl_err_set(err, FL_ESTATE, "training before the server described its model");
     }
-    w.n_batches = (b->train->n + b->batch - 1) / b->batch;
-    w.n_steps = b->epochs > 0 ? b->epochs * w.n_batches : b->steps;
-    count = fl_layout_count(fl_net_layout(b->net));
-    if (!fl_vec_finite(task->model, count)) {
-        return fl_err_set(err, FL_ENUMERIC, "the received model is not finite");
-    }
-    fl_net_set(b->net, task->model);
-    fl_rng_key(&rng, task->seed, FL_RNG_DROPOUT, task->round, 0);
-    fl_net_seed(b->net, fl_rng_u64(&rng));
-    if (b->test != NULL && b->test->n > 0) {
-        rv = evaluate_net(b, task, &ret->eval_samples, &ret->eval_correct, &ret->eval_loss_sum);
-        if (rv != FL_OK) {
-            return fl_err_set(err, rv, "training was cancelled while the model was evaluated");
-        }
-        ret->has_received = true;
-    }
-    rv = solve(&w, ret, err);
+    rv = load(b, task, err);
     if (rv != FL_OK) {
         return rv;
     }
-    ret->delta = malloc(count * sizeof(*ret->delta));
-    if (ret->delta == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "update of %zu parameters: out of memory", count);
+    if (has_test(b)) {
+        if (evaluate_net(b, task, &ret->eval_samples, &ret->eval_correct, &ret->eval_loss_sum) !=
+            FL_OK) {
+            return canceled(err);
+        }
+        ret->has_received = true;
     }
-    fl_net_get(b->net, ret->delta);
-    return fl__train_finish(fl_net_layout(b->net), task->model, ret, err);
+    w = fl__walk_passes(b, task, b->train, b->epochs, b->steps);
+    rv = solve(&w, ret, err);
+    return rv == FL_OK ? fl__train_finish(fl_net_layout(b->net), task, ret, err) : rv;
+}
+
+/* The steps of personal.adapt, on what is in the network. */
+static int fit(struct fl__builtin *b, const struct fl_train_task *task, struct fl_err *err)
+{
+    const struct fl_dataset *ds = b->adapt_on_test ? b->test : b->train;
+    struct fl__walk_sums sums;
+    struct fl_solver *solver = NULL;
+    struct fl__walk w = fl__walk_passes(b, task, ds, b->epochs, b->steps);
+    int rv;
+
+    if (b->adapt_epochs > 0) {
+        w = fl__walk_passes(b, task, ds, b->adapt_epochs, 0);
+    } else if (b->adapt_steps > 0) {
+        /* In the order that training has: fresh passes, or the cycle. */
+        w.n_steps = b->adapt_steps;
+        w.cyclic = w.cyclic > 0 ? b->adapt_steps : 0;
+    }
+    rv = make_solver(&w, /* adapting= */ true, &solver, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__walk_run(&w, solver, &sums, err);
+    b->solver->destroy(solver);
+    return rv;
+}
+
+static int adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
+                 struct fl_train_evaluation *ret_received, struct fl_train_evaluation *ret_adapted,
+                 struct fl_err *err)
+{
+    struct fl__builtin *b = builtin_of(trainer);
+    int rv = check_evaluation(b, err);
+
+    if (rv == FL_OK) {
+        rv = load(b, task, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (evaluate_net(b, task, &ret_received->samples, &ret_received->correct,
+                     &ret_received->loss_sum) != FL_OK)
+    {
+        return canceled(err);
+    }
+    if (!b->adapts) {
+        return FL_OK;
+    }
+    rv = fit(b, task, err);
+    if (rv != FL_OK) {
+        return fl_err_wrap(err, rv, "fitting the model before its evaluation");
+    }
+    if (!fl_vec_finite(fl_net_params(b->net), fl_net_block(b->net))) {
+        return fl_err_set(err, FL_ENUMERIC,
+                          "the model that was fitted before its evaluation is not finite: fitting "
+                          "diverged; a smaller learning rate than %g helps",
+                          task->learning_rate);
+    }
+    if (evaluate_net(b, task, &ret_adapted->samples, &ret_adapted->correct,
+                     &ret_adapted->loss_sum) != FL_OK)
+    {
+        return canceled(err);
+    }
+    return FL_OK;
+}
+
+static int32_t sample(void *ctx, size_t i, float *x)
+{
+    const struct fl__builtin *b = ctx;
+    uint32_t idx = (uint32_t)i;
+    int32_t y = 0;
+
+    fl_dataset_gather(b->train, &idx, 1, x, &y);
+    return y;
+}
+
+static int offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl__builtin *b = builtin_of(trainer);
+    struct fl_solver_data data = {
+        .n = b->train->n, .dim = b->train->dim, .sample = sample, .ctx = b};
+
+    if (b->net == NULL) {
+        return fl_err_set(err, FL_ESTATE, "an offer before the server described its model");
+    }
+    if (b->solver->offer == NULL) {
+        return fl_err_set(err, FL_ESTATE, "the solver '%s' offers nothing", b->solver->policy.name);
+    }
+    /* The server's count: the same on all clients, whatever labels theirs have. */
+    data.classes = fl_net_classes(b->net);
+    return b->solver->offer(b->options, &data, seed, out, err);
 }
 
 int fl_trainer_builtin(const struct fl_dataset *train, const struct fl_dataset *test,
                        struct fl_trainer **ret, struct fl_err *err)
 {
-    static const struct fl__trainer_ops ops = {
-        .free = builtin_free, .prepare = prepare, .run = run, .evaluate = evaluate};
-    struct builtin *b;
+    static const struct fl__trainer_ops ops = {.free = builtin_free,
+                                               .prepare = prepare,
+                                               .run = run,
+                                               .offer = offer,
+                                               .adapt = adapt,
+                                               .evaluate = evaluate};
+    struct fl__builtin *b;
 
     if (train->n == 0) {
         return fl_err_set(err, FL_EINVAL, "the training data has no samples");

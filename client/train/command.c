@@ -92,7 +92,9 @@ static int prepare(struct fl_trainer *trainer, const struct fl_train_model *mode
     int rv;
 
     forget(c);
-    if (fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) + fl_solver_names(s->sends) > 0) {
+    if (s->offer != NULL ||
+        fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) + fl_solver_names(s->sends) > 0)
+    {
         return fl_err_set(err, FL_EUNIMPL,
                           "the server's solver '%s' exchanges more than models, which a program of "
                           "'trainer: command' cannot: use 'trainer: builtin'",
@@ -121,6 +123,9 @@ static int make_paths(const struct command *c, const struct fl_train_task *task,
     }
     if (rv == FL_OK) {
         rv = fl_fs_join(p->model, sizeof(p->model), p->folder, "model.safetensors");
+    }
+    if (rv == FL_OK) {
+        rv = fl_fs_join(p->anchor, sizeof(p->anchor), p->folder, "anchor.safetensors");
     }
     if (rv == FL_OK) {
         rv = fl_fs_join(p->result, sizeof(p->result), p->folder, "result.json");
@@ -223,8 +228,11 @@ static int read_result(const struct command *c, const struct fl_train_task *task
         return fl_err_set(err, FL_ENOMEM, "result of %zu parameters: out of memory",
                           fl_layout_count(c->layout));
     }
+    if (!task->evaluate_trained) {
+        ret->has_trained = false;
+    }
     rv = fl_st_load(paths->result_model, c->layout, ret->delta, err);
-    return rv == FL_OK ? fl__train_finish(c->layout, task->model, ret, err) : rv;
+    return rv == FL_OK ? fl__train_finish(c->layout, task, ret, err) : rv;
 }
 
 static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
@@ -250,6 +258,9 @@ static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
     rv = fl_fs_mkdirs(paths.folder, err);
     if (rv == FL_OK) {
         rv = fl_st_save(paths.model, c->layout, task->model, NULL, 0, false, err);
+    }
+    if (rv == FL_OK && task->anchor != NULL) {
+        rv = fl_st_save(paths.anchor, c->layout, task->anchor, NULL, 0, false, err);
     }
     if (rv == FL_OK) {
         rv = fl__task_write(c->description, task, &paths, c->data, limit_of(c, task), err);
@@ -279,6 +290,30 @@ static int evaluate(struct fl_trainer *trainer, const float *model, uint64_t *re
     return fl_err_set(err, FL_ENOENT,
                       "a command trainer evaluates only while it trains ('received' in "
                       "result.json)");
+}
+
+static int offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, struct fl_err *err)
+{
+    (void)trainer;
+    (void)seed;
+    (void)out;
+    return fl_err_set(err, FL_EUNIMPL,
+                      "the server wants means of this client's data, which a command trainer "
+                      "cannot make: use 'trainer: builtin'");
+}
+
+static int adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
+                 struct fl_train_evaluation *ret_received, struct fl_train_evaluation *ret_adapted,
+                 struct fl_err *err)
+{
+    (void)trainer;
+    (void)task;
+    (void)ret_received;
+    (void)ret_adapted;
+    return fl_err_set(err, FL_ENOENT,
+                      "a command trainer evaluates only while it trains ('received' and 'trained' "
+                      "in result.json): fitting a model before its evaluation needs 'trainer: "
+                      "builtin'");
 }
 
 static int copy_conf(struct command *c, const struct fl_command_conf *conf, struct fl_err *err)
@@ -322,8 +357,12 @@ static int copy_conf(struct command *c, const struct fl_command_conf *conf, stru
 int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **ret,
                        struct fl_err *err)
 {
-    static const struct fl__trainer_ops ops = {
-        .free = command_free, .prepare = prepare, .run = run, .evaluate = evaluate};
+    static const struct fl__trainer_ops ops = {.free = command_free,
+                                               .prepare = prepare,
+                                               .run = run,
+                                               .offer = offer,
+                                               .adapt = adapt,
+                                               .evaluate = evaluate};
     struct command *c = calloc(1, sizeof(*c));
     int rv;
 

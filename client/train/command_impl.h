@@ -38,6 +38,7 @@ struct fl__task_paths {
     char folder[PATH_MAX];
     char task[PATH_MAX];
     char model[PATH_MAX];
+    char anchor[PATH_MAX]; /* written when the task has an anchor */
     char result[PATH_MAX];
     char result_model[PATH_MAX];
     char stderr_tail[PATH_MAX];
@@ -53,7 +54,7 @@ FL_MUST_CHECK int fl__task_write(const struct fl__description *description,
                                  const struct fl_train_task *task,
                                  const struct fl__task_paths *paths, const char *data,
                                  uint64_t deadline_ms, struct fl_err *err);
-/* Read result.json into samples, steps, losses and the evaluation. */
+/* Read result.json into samples, steps, losses and the evaluations. */
 FL_MUST_CHECK int fl__result_read(const char *path, struct fl_train_result *ret,
                                   struct fl_err *err);
 

@@ -74,7 +74,8 @@ static json_t *network_of(const struct fl_net_spec *net)
     return json_pack("{s:o, s:o}", "input", sizes(net->input, net->n_input), "layers", layers);
 }
 
-static json_t *solver_of(const struct fl_solver_ops *solver, const struct fl_options *options)
+/* A policy with all its options as text. */
+static json_t *policy_of(const struct fl_policy *policy, const struct fl_options *options)
 {
     const struct fl_opt_spec *spec = fl_options_specs(options);
     json_t *values = json_object();
@@ -85,7 +86,13 @@ static json_t *solver_of(const struct fl_solver_ops *solver, const struct fl_opt
             values, spec->name,
             json_string(fl_options_text(options, spec->name, text, sizeof(text))));
     }
-    return json_pack("{s:s, s:o}", "name", solver->policy.name, "options", values);
+    return json_pack("{s:s, s:o}", "name", policy->name, "options", values);
+}
+
+static json_t *personal_of(const struct fl_train_model *model)
+{
+    return model->personal != NULL ? policy_of(&model->personal->policy, model->personal_options)
+                                   : json_null();
 }
 
 int fl__description_create(const struct fl_train_model *model, struct fl__description **ret,
@@ -95,12 +102,12 @@ int fl__description_create(const struct fl_train_model *model, struct fl__descri
 
     if (d != NULL) {
         /* A NULL from any of the parts makes json_pack() fail as a whole. */
-        d->json = json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:f, s:f}", "units",
+        d->json = json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:f, s:f}", "units",
                             units_of(model->layout), "network", network_of(&model->net), "solver",
-                            solver_of(model->solver, model->solver_options), "epochs",
-                            (json_int_t)model->epochs, "steps", (json_int_t)model->steps,
-                            "batch_size", (json_int_t)model->batch_size, "momentum",
-                            model->momentum, "weight_decay", model->weight_decay);
+                            policy_of(&model->solver->policy, model->solver_options), "personal",
+                            personal_of(model), "epochs", (json_int_t)model->epochs, "steps",
+                            (json_int_t)model->steps, "batch_size", (json_int_t)model->batch_size,
+                            "momentum", model->momentum, "weight_decay", model->weight_decay);
     }
     if (d == NULL || d->json == NULL) {
         fl__description_free(d);
@@ -118,11 +125,13 @@ int fl__task_write(const struct fl__description *description, const struct fl_tr
 {
     /* JSON readers of other languages take numbers up to 2^53 exactly. */
     json_int_t seed = (json_int_t)(task->seed & ((UINT64_C(1) << 53) - 1));
-    json_t *json = json_pack(
-        "{s:i, s:I, s:I, s:I, s:f, s:I, s:s?, s:s, s:s, s:s}", "version", FILE_VERSION, "round",
-        (json_int_t)task->round, "attempt", (json_int_t)task->attempt, "seed", seed,
-        "learning_rate", task->learning_rate, "time_limit_ms", (json_int_t)deadline_ms, "data",
-        data, "model", paths->model, "result_model", paths->result_model, "result", paths->result);
+    json_t *json = json_pack("{s:i, s:I, s:I, s:I, s:f, s:I, s:b, s:s?, s:s, s:s?, s:s, s:s}",
+                             "version", FILE_VERSION, "round", (json_int_t)task->round, "attempt",
+                             (json_int_t)task->attempt, "seed", seed, "learning_rate",
+                             task->learning_rate, "time_limit_ms", (json_int_t)deadline_ms,
+                             "evaluate_trained", task->evaluate_trained, "data", data, "model",
+                             paths->model, "anchor", task->anchor != NULL ? paths->anchor : NULL,
+                             "result_model", paths->result_model, "result", paths->result);
     char *text = NULL;
     int rv = FL_ENOMEM;
 
@@ -164,10 +173,35 @@ static int get_number(const json_t *object, const char *path, const char *key, d
     return FL_OK;
 }
 
+/* An evaluation on local test data, `key` of the result; `*ret_has` tells whether it is there. */
+static int get_evaluation(const json_t *json, const char *path, const char *key, bool *ret_has,
+                          struct fl_train_evaluation *ret, struct fl_err *err)
+{
+    const json_t *object = json_object_get(json, key);
+    int rv;
+
+    *ret_has = false;
+    if (object == NULL || json_is_null(object)) {
+        return FL_OK;
+    }
+    rv = get_count(object, path, "samples", &ret->samples, err);
+    if (rv == FL_OK) {
+        rv = get_count(object, path, "correct", &ret->correct, err);
+    }
+    if (rv == FL_OK) {
+        rv = get_number(object, path, "loss_sum", &ret->loss_sum, err);
+    }
+    if (rv == FL_OK && ret->correct > ret->samples) {
+        rv = fl_err_set(err, FL_EFORMAT, "%.200s: '%s' has more correct than samples", path, key);
+    }
+    *ret_has = rv == FL_OK;
+    return rv;
+}
+
 static int parse_result(const json_t *json, const char *path, struct fl_train_result *ret,
                         struct fl_err *err)
 {
-    const json_t *received = json_object_get(json, "received");
+    struct fl_train_evaluation received = {0};
     int rv = get_count(json, path, "samples", &ret->samples, err);
 
     if (rv == FL_OK && ret->samples == 0) {
@@ -180,20 +214,15 @@ static int parse_result(const json_t *json, const char *path, struct fl_train_re
     if (rv == FL_OK) {
         rv = get_number(json, path, "train_loss", &ret->train_loss, err);
     }
-    if (rv != FL_OK || received == NULL || json_is_null(received)) {
-        return rv;
-    }
-    rv = get_count(received, path, "samples", &ret->eval_samples, err);
     if (rv == FL_OK) {
-        rv = get_count(received, path, "correct", &ret->eval_correct, err);
+        rv = get_evaluation(json, path, "received", &ret->has_received, &received, err);
     }
     if (rv == FL_OK) {
-        rv = get_number(received, path, "loss_sum", &ret->eval_loss_sum, err);
+        rv = get_evaluation(json, path, "trained", &ret->has_trained, &ret->trained, err);
     }
-    if (rv == FL_OK && ret->eval_correct > ret->eval_samples) {
-        rv = fl_err_set(err, FL_EFORMAT, "%.200s: 'received' has more correct than samples", path);
-    }
-    ret->has_received = rv == FL_OK;
+    ret->eval_samples = received.samples;
+    ret->eval_correct = received.correct;
+    ret->eval_loss_sum = received.loss_sum;
     return rv;
 }
 

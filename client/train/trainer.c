@@ -23,9 +23,10 @@ void fl_train_result_done(struct fl_train_result *result)
     *result = (struct fl_train_result){0};
 }
 
-int fl__train_finish(const struct fl_layout *layout, const float *received,
+int fl__train_finish(const struct fl_layout *layout, const struct fl_train_task *task,
                      struct fl_train_result *ret, struct fl_err *err)
 {
+    const float *start = task->model;
     size_t count = fl_layout_count(layout);
     size_t units = fl_layout_units(layout);
     size_t l;
@@ -43,9 +44,11 @@ int fl__train_finish(const struct fl_layout *layout, const float *received,
                               "smaller learning rate helps",
                               unit->name);
         }
-        ret->divergence[l] = (float)fl_unit_distance(layout, l, ret->delta, received);
+        ret->divergence[l] = (float)fl_unit_distance(layout, l, ret->delta, start);
     }
-    fl_vec_sub(ret->delta, ret->delta, received, count);
+    if (!task->raw) {
+        fl_vec_sub(ret->delta, ret->delta, start, count);
+    }
     /* Two finite floats can be farther apart than a float reaches. */
     if (!fl_vec_finite(ret->delta, count) || !fl_vec_finite(ret->divergence, units)) {
         return fl_err_set(err, FL_ENUMERIC,
@@ -80,6 +83,21 @@ int fl_trainer_run(struct fl_trainer *trainer, const struct fl_train_task *task,
     }
     *ret = result;
     return FL_OK;
+}
+
+int fl_trainer_offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
+                     struct fl_err *err)
+{
+    return trainer->ops->offer(trainer, seed, out, err);
+}
+
+int fl_trainer_adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
+                     struct fl_train_evaluation *ret_received,
+                     struct fl_train_evaluation *ret_adapted, struct fl_err *err)
+{
+    *ret_received = (struct fl_train_evaluation){0};
+    *ret_adapted = (struct fl_train_evaluation){0};
+    return trainer->ops->adapt(trainer, task, ret_received, ret_adapted, err);
 }
 
 int fl_trainer_evaluate(struct fl_trainer *trainer, const float *model, uint64_t *ret_samples,

@@ -11,6 +11,10 @@ struct fl__trainer_ops {
                    struct fl_err *err);
     int (*run)(struct fl_trainer *trainer, const struct fl_train_task *task,
                struct fl_train_result *ret, struct fl_err *err);
+    int (*offer)(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, struct fl_err *err);
+    int (*adapt)(struct fl_trainer *trainer, const struct fl_train_task *task,
+                 struct fl_train_evaluation *ret_received, struct fl_train_evaluation *ret_adapted,
+                 struct fl_err *err);
     int (*evaluate)(struct fl_trainer *trainer, const float *model, uint64_t *ret_samples,
                     uint64_t *ret_correct, double *ret_loss_sum, struct fl_err *err);
 };
@@ -21,10 +25,11 @@ struct fl_trainer {
 };
 
 /*
- * Turn the trained parameters in ret->delta into the displacement from `received` and fill
- * ret->divergence. FL_ENUMERIC when a parameter is not finite; FL_ENOMEM.
+ * Turn the trained parameters in ret->delta into the displacement from task->model, unless the
+ * task wants them raw, and fill ret->divergence. FL_ENUMERIC when a parameter is not finite;
+ * FL_ENOMEM.
  */
-FL_MUST_CHECK int fl__train_finish(const struct fl_layout *layout, const float *received,
+FL_MUST_CHECK int fl__train_finish(const struct fl_layout *layout, const struct fl_train_task *task,
                                    struct fl_train_result *ret, struct fl_err *err);
 static inline bool fl__train_canceled(const struct fl_train_task *task)
 {

@@ -11,6 +11,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/data/npy.h"
 #include "libfl/model/safetensors.h"
+#include "libfl/strategy/personal.h"
 #include "tests/unit/train_fixture.h"
 
 struct fixture {
@@ -483,6 +484,18 @@ START_TEST(a_file_that_cannot_be_run_is_named)
 }
 END_TEST
 
+static int no_offer(const struct fl_options *o, const struct fl_solver_data *data, uint64_t seed,
+                    struct fl_buf *out, struct fl_err *err)
+{
+    (void)o;
+    (void)data;
+    (void)seed;
+    (void)out;
+    (void)err;
+    ck_abort_msg("a command trainer has no data");
+    return FL_OK;
+}
+
 START_TEST(solvers_with_bundles_are_refused)
 {
     static const char *const names[] = {"control", NULL};
@@ -502,6 +515,86 @@ START_TEST(solvers_with_bundles_are_refused)
     ck_assert_int_eq(run(&f, &r), FL_ESTATE);
     ck_assert_int_eq(fl_trainer_evaluate(f.trainer, f.server.theta, &n, &n, &loss, &f.err),
                      FL_ENOENT);
+    fixture_done(&f);
+}
+END_TEST
+
+/* Personal models are files like others: only where they come from differs. */
+START_TEST(a_program_trains_a_model_of_its_own)
+{
+    struct fl_train_result r = {0};
+    struct fl_train_task task;
+    struct fl_options *o = NULL;
+    float *anchor, *seen;
+    json_t *json;
+    char path[128];
+    struct fixture f;
+
+    fixture_init(&f);
+    ck_assert_int_eq(fl_options_create(fl_personal_own.policy.options, &o), FL_OK);
+    f.server.model.personal = &fl_personal_own;
+    f.server.model.personal_options = o;
+    script(&f,
+           COPY "cp \"$1\" \"$d/../seen.json\"\n"
+                "if [ -e \"$d/anchor.safetensors\" ]; then cp \"$d/anchor.safetensors\" "
+                "\"$d/../seen.anchor\"; fi\n"
+                "printf '{\"samples\": 5, \"steps\": 3, \"train_loss\": 1, \"trained\": "
+                "{\"samples\": 10, \"correct\": 6, \"loss_sum\": 2.5}}' > \"$d/result.json\"\n",
+           0, 0);
+    anchor = calloc(f.server.count, sizeof(float));
+    seen = calloc(f.server.count, sizeof(float));
+    anchor[5] = 2;
+    task = task_of(&f.server);
+    ck_assert_msg(fl_trainer_run(f.trainer, &task, &r, &f.err) == FL_OK, "%s", f.err.msg);
+    ck_assert(!r.has_trained); /* nobody asked for it */
+    fl_train_result_done(&r);
+    task.anchor = anchor;
+    task.raw = true;
+    task.evaluate_trained = true;
+    ck_assert_msg(fl_trainer_run(f.trainer, &task, &r, &f.err) == FL_OK, "%s", f.err.msg);
+    ck_assert_mem_eq(r.delta, f.server.theta, f.server.count * sizeof(float));
+    ck_assert_double_eq((double)r.divergence[0], 0);
+    ck_assert(r.has_trained && !r.has_received);
+    ck_assert_uint_eq(r.trained.samples, 10);
+    ck_assert_uint_eq(r.trained.correct, 6);
+    ck_assert_double_eq(r.trained.loss_sum, 2.5);
+    (void)snprintf(path, sizeof(path), "%s/seen.anchor", f.dir);
+    ck_assert_int_eq(fl_st_load(path, f.server.model.layout, seen, NULL), FL_OK);
+    ck_assert_mem_eq(seen, anchor, f.server.count * sizeof(float));
+    (void)snprintf(path, sizeof(path), "%s/seen.json", f.dir);
+    json = json_load_file(path, 0, NULL);
+    ck_assert(json_is_true(json_object_get(json, "evaluate_trained")));
+    ck_assert(json_is_string(json_object_get(json, "anchor")));
+    ck_assert_str_eq(json_string_value(json_object_get(json_object_get(json, "personal"), "name")),
+                     "own");
+    json_decref(json);
+    fl_train_result_done(&r);
+    fl_options_free(o);
+    free(anchor);
+    free(seen);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(what_a_program_cannot_do_is_said)
+{
+    struct fl_train_evaluation received, adapted;
+    struct fl_solver_ops ops = fl_solver_sgd;
+    struct fl_train_task task;
+    struct fl_buf out = {0};
+    struct fixture f;
+
+    fixture_init(&f);
+    script(&f, COPY RESULT, 0, 0);
+    task = task_of(&f.server);
+    ck_assert_int_eq(fl_trainer_offer(f.trainer, 1, &out, &f.err), FL_EUNIMPL);
+    ck_assert_msg(says(&f, "means of this client's data"), "%s", f.err.msg);
+    ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_ENOENT);
+    ck_assert_msg(says(&f, "evaluates only while it trains"), "%s", f.err.msg);
+    /* Known before a client is selected. */
+    ops.offer = no_offer;
+    f.server.model.solver = &ops;
+    ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_EUNIMPL);
     fixture_done(&f);
 }
 END_TEST
@@ -601,6 +694,8 @@ int main(void)
     tcase_add_loop_test(tc, a_program_that_is_not_there_is_named, 0, 4);
     tcase_add_test(tc, a_file_that_cannot_be_run_is_named);
     tcase_add_test(tc, solvers_with_bundles_are_refused);
+    tcase_add_test(tc, a_program_trains_a_model_of_its_own);
+    tcase_add_test(tc, what_a_program_cannot_do_is_said);
     tcase_add_test(tc, the_numpy_example_learns_as_the_engine_does);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);

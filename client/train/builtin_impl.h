@@ -1,0 +1,52 @@
+#ifndef FL_CLIENT_TRAIN_BUILTIN_IMPL_H
+#define FL_CLIENT_TRAIN_BUILTIN_IMPL_H
+
+/* Inside the built-in engine: its state, and the walk of one task through the samples. */
+
+#include "client/train/trainer_impl.h"
+
+struct fl__builtin {
+    struct fl_trainer base;
+    const struct fl_dataset *train;
+    const struct fl_dataset *test;
+    /* Of the last prepare(); net NULL: none. */
+    struct fl_net *net;
+    const struct fl_solver_ops *solver;
+    struct fl_options *options;
+    uint32_t epochs, steps, batch_size;
+    double momentum, weight_decay;
+    /* personal.adapt; `adapts` false: none */
+    bool adapts, adapt_on_test;
+    uint32_t adapt_epochs, adapt_steps;
+    size_t max_batch;     /* samples of x and y */
+    uint32_t *order;      /* [the larger of train->n and test->n] */
+    uint32_t *order_test; /* [max_batch] */
+    float *x;             /* [max_batch][dim] */
+    int32_t *y;           /* [max_batch] */
+};
+
+/* How many steps are made on which samples. */
+struct fl__walk {
+    struct fl__builtin *b;
+    const struct fl_train_task *task;
+    const struct fl_dataset *ds;
+    size_t batch;
+    uint64_t n_batches; /* in one pass through the data */
+    uint64_t n_steps;
+    uint32_t cyclic; /* steps a round through one order that never changes; 0: shuffled passes */
+};
+
+/* What all steps together saw. */
+struct fl__walk_sums {
+    uint64_t samples;
+    double loss; /* mean of a batch times its samples */
+};
+
+/* A walk of `epochs` passes, or when that is 0 of `steps` steps. */
+struct fl__walk fl__walk_passes(struct fl__builtin *b, const struct fl_train_task *task,
+                                const struct fl_dataset *ds, uint32_t epochs, uint32_t steps);
+/* All its steps. FL_ECANCELED, FL_ENUMERIC. */
+FL_MUST_CHECK int fl__walk_run(const struct fl__walk *walk, struct fl_solver *solver,
+                               struct fl__walk_sums *ret, struct fl_err *err);
+
+#endif
