@@ -20,6 +20,21 @@ static int check_conf(const struct fl_coord_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
+/* Who was counted may have missed that its update was accepted. */
+static void resume_counted(struct fl_coord *c, uint32_t client, uint64_t committed)
+{
+    struct fl_client_rec *rec = &c->clients.recs[client];
+    struct fl__client *live = &c->clients.live[client];
+
+    if (rec->counted_round > committed) { /* The owner went back to an older model. */
+        rec->counted_round = 0;
+        rec->counted_attempt = 0;
+        rec->counted_update = false;
+    }
+    live->accepted_round = rec->counted_round;
+    live->accepted_attempt = rec->counted_attempt;
+}
+
 static int resume_clients(struct fl_coord *c, const struct fl_coord_resume *resume,
                           struct fl_err *err)
 {
@@ -39,6 +54,7 @@ static int resume_clients(struct fl_coord *c, const struct fl_coord_resume *resu
                               i);
         }
         c->clients.recs[fl__clients_add(&c->clients, rec->name)] = *rec;
+        resume_counted(c, (uint32_t)i, resume->committed);
     }
     return FL_OK;
 }
@@ -73,6 +89,7 @@ static void resume_part(struct fl_coord *c, size_t i, const struct fl_part_rec *
         c->clients.live[part->client].accepted_round = r->round;
         c->clients.live[part->client].accepted_attempt = r->attempt;
     }
+    r->live[i].reported = part->state != FL_PART_SELECTED && part->state != FL_PART_LOST;
     r->count[part->state]++;
     c->clients.live[part->client].part = (uint32_t)i;
 }
@@ -90,7 +107,8 @@ static int resume_parts(struct fl_coord *c, const struct fl_coord_resume *resume
     }
     r->round = resume->open_round;
     r->attempt = resume->open_attempt;
-    r->want = fl__coord_count(c); /* K_t again, not the over-selection */
+    /* K_t again, not the over-selection; who came to know of us since does not raise it. */
+    r->want = c->conf.over_selection > 1.0 ? fl__coord_count(c) : r->n;
     r->want = r->want < r->n ? r->want : r->n;
     r->planned = resume->planned && fl__coord_has_feedback(c);
     r->unusable = resume->planned && !fl__coord_has_feedback(c);
@@ -157,6 +175,9 @@ int fl_coord_create(const struct fl_coord_conf *conf, const struct fl_coord_resu
     c->n_units = fl_layout_units(conf->layout);
     c->full_bytes = 4 * (uint64_t)fl_layout_count(conf->layout);
     c->needs_divergence = fl_strategy_needs_divergence(conf->strategy);
+    c->needs_previous_dot = fl_strategy_needs_previous_dot(conf->strategy);
+    c->n_model_inputs =
+        fl_solver_names(conf->strategy->solver->inputs) - (conf->strategy->solver->offered != NULL);
     c->attempt = 1;
     c->clients.retry_ms = FL__NEVER;
     fl__coord_sm_init(c);

@@ -33,6 +33,7 @@
  *   client silent past the deadline, or lost for     it is LOST: leaves the responders,
  *   longer than the grace, or failed                 DISMISSED when it is connected
  *   bad report or upload                             REJECTED for this round
+ *   evaluation that cannot be true in a report       left out; the update counts
  *   too few responders left                          attempt aborted: a record of that is
  *                                                    persisted, then DISMISSED and
  *                                                    ROUND_CLOSED; attempt + 1 after retry_ms
@@ -73,7 +74,8 @@ struct fl_coord_conf {
      * Fewer responders (accepted updates, and clients of whom the plan asks nothing), or no
      * update at all: the attempt is aborted and repeated after retry_ms. At least so many
      * are asked, whatever the fraction says, and have to be alive. With 0 a round that
-     * nobody answers is committed with the model unchanged (ALGORITHMS 2.4).
+     * nobody answers is committed with the model unchanged (ALGORITHMS 2.4). Without uploads
+     * by design (fl_upload_ops.never) no update is needed.
      */
     uint32_t min_responders;
     /*
@@ -94,7 +96,8 @@ struct fl_coord_conf {
     uint64_t retry_ms;       /* first pause after an aborted attempt, doubled up to 64 times */
     uint32_t evaluate_every; /* 0: never; the last round is always evaluated otherwise */
     bool evaluate_server;    /* the server has a test set */
-    bool evaluate_clients;   /* ask all connected clients that have test data */
+    /* Ask all connected clients that have test data; always so with personal `adapts`. */
+    bool evaluate_clients;
     double learning_rate;
     double learning_rate_decay; /* eta_t = eta * decay^(t-1) */
     bool backfill;              /* ldf: ask the next-ranked once when an uploader goes silent */
@@ -119,8 +122,10 @@ struct fl_coord_resume {
 
 enum fl_event_type {
     FL_EV_START = 1,
-    FL_EV_TICK,           /* a deadline has passed, or just time */
-    FL_EV_CLIENT_JOINED,  /* u.joined; a second one for the same name replaces the first */
+    FL_EV_TICK, /* a deadline has passed, or just time */
+    /* u.joined; a second one for the same name replaces the first: a new session, or a client
+       that is ready only now (0 samples before; it is not selected with 0). */
+    FL_EV_CLIENT_JOINED,
     FL_EV_CLIENT_LOST,    /* u.client */
     FL_EV_REPORT,         /* u.report */
     FL_EV_CLIENT_FAILED,  /* u.failed */
@@ -183,6 +188,7 @@ struct fl_event {
             uint64_t seq;
             const double *distance; /* [n_responders of the effect], NULL when not asked */
             double effective, self_weight;
+            uint64_t offered_bytes; /* of the bundle `offered`; 0: none */
         } aggregated;
         struct {
             uint64_t seq;
@@ -244,8 +250,8 @@ struct fl_effect {
     size_t n_clients;
     const struct fl_round_rec *record;
     bool want_distance;
-    /* TASK: the client's newest counted round (its record), K_t, N, and, with personal "own",
-       whether the last commit made a mixture for it. */
+    /* TASK: the client's newest counted round (its record), and, with personal "own", whether
+       the last commit made a mixture for it. TASK and AGGREGATE: K_t and N. */
     uint64_t counted_round;
     uint32_t counted_attempt;
     uint32_t n_selected, population;

@@ -121,8 +121,10 @@ void fl__coord_persist_client(struct fl_coord *c, uint32_t client)
     struct fl__client *live = &c->clients.live[client];
     struct fl_effect *e;
 
-    /* One write of a record at a time also bounds what a flapping client costs. */
-    live->dirty = live->persist_seq != 0 || client > c->clients.n_recorded;
+    /* One write of a record at a time also bounds what a flapping client costs. While a commit
+       is on its way records say already what only holds with it. */
+    live->dirty =
+        live->persist_seq != 0 || client > c->clients.n_recorded || c->work.kind == FL__WORK_COMMIT;
     if (live->dirty) {
         return;
     }

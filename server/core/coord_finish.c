@@ -86,62 +86,32 @@ static void update_scores(struct fl_coord *c)
     fl__coord_scatter_scores(c, n);
 }
 
-static void count_round(struct fl_coord *c)
-{
-    struct fl__round *r = &c->round;
-    struct fl_round_rec *rec = &r->rec;
-    double samples = 0.0;
-    double loss = 0.0;
-    size_t i;
-
-    for (i = 0; i < r->n; i++) {
-        const struct fl_part_rec *part = &r->parts[i];
-
-        if (part->divergence != NULL && c->needs_divergence) {
-            rec->feedback_bytes += 4 * (uint64_t)c->n_units;
-        }
-        if (part->state == FL_PART_ACCEPTED) {
-            rec->uplink_bytes += part->upload_bytes;
-        }
-        if (part->state == FL_PART_ACCEPTED || part->state == FL_PART_EMPTY) {
-            rec->n_responders++;
-            samples += (double)part->samples;
-            loss += (double)part->samples * part->train_loss;
-        }
-    }
-    rec->round = r->round;
-    rec->attempt = r->attempt;
-    rec->n_selected = (uint32_t)r->n;
-    rec->uplink_bytes += rec->feedback_bytes;
-    rec->uplink_bytes_full = c->full_bytes * rec->n_responders;
-    rec->downlink_bytes = c->full_bytes * r->n;
-    rec->train_loss = samples > 0.0 ? loss / samples : 0.0;
-    rec->ended_ms = c->wall_ms;
-}
-
 static void commit(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
 
-    if (r->rec.accuracy < 0.0 && r->eval_samples > 0.0) {
-        r->rec.accuracy = r->eval_correct / r->eval_samples;
-        r->rec.loss = r->eval_loss / r->eval_samples;
+    if (r->rec.accuracy < 0.0 && r->result.samples > 0.0) {
+        r->rec.accuracy = r->result.correct / r->result.samples;
+        r->rec.loss = r->result.loss / r->result.samples;
     }
-    count_round(c);
+    fl__coord_count_round(c);
     update_scores(c);
     fl__coord_round_account(c);
+    fl__coord_mark_counted(c);
     r->deadline_ms = FL__NEVER;
     fl__coord_move(c, FL_PHASE_COMMITTING, "loss %.4f, %" PRIu64 " of %" PRIu64 " bytes up",
                    r->rec.train_loss, r->rec.uplink_bytes, r->rec.uplink_bytes_full);
     fl__coord_work(c, FL__WORK_COMMIT);
 }
 
+/* Personal figures of `adapt` come from evaluations, so they are asked for in any case. */
 static size_t ask_clients(struct fl_coord *c)
 {
+    bool ask = c->conf.evaluate_clients || c->conf.strategy->personal->adapts;
     size_t n = 0;
     size_t i;
 
-    for (i = 0; c->conf.evaluate_clients && i < c->clients.n; i++) {
+    for (i = 0; ask && i < c->clients.n; i++) {
         uint32_t client = c->clients.order[i];
         struct fl__client *live = &c->clients.live[client];
 
@@ -152,6 +122,11 @@ static size_t ask_clients(struct fl_coord *c)
         }
     }
     return n;
+}
+
+static double finite_or_zero(double x)
+{
+    return isfinite(x) ? x : 0.0;
 }
 
 void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
@@ -165,6 +140,9 @@ void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
         (void)memcpy(r->distance, ev->u.aggregated.distance, r->n_listed * sizeof(double));
         r->has_distance = true;
     }
+    r->rec.effective = finite_or_zero(ev->u.aggregated.effective);
+    r->rec.self_weight = finite_or_zero(ev->u.aggregated.self_weight);
+    r->offered_bytes = ev->u.aggregated.offered_bytes;
     r->n_asked = due ? ask_clients(c) : 0;
     if (!server && r->n_asked == 0) {
         commit(c);
@@ -189,8 +167,7 @@ static void drop_update(struct fl_coord *c, uint32_t client, const char *reason)
     fl__part_set(c, c->clients.live[client].part, FL_PART_REJECTED);
     fl__coord_trace(c, "client '%s': its update is left out: %s", fl__coord_name(c, client),
                     fl__coord_clean(clean, sizeof(clean), reason));
-    if (fl__coord_too_few(c) ||
-        (c->round.count[FL_PART_ACCEPTED] == 0 && c->conf.min_responders > 0)) {
+    if (fl__coord_too_few(c) || fl__coord_no_update(c)) {
         fl__coord_abort(c, "too few good updates");
         return;
     }
@@ -252,27 +229,25 @@ void fl__coord_eval_failed(struct fl_coord *c, const char *reason)
 void fl__coord_eval_report(struct fl_coord *c, const struct fl_event *ev)
 {
     uint32_t client = ev->u.eval.client;
-    struct fl__client *live;
+    const char *bad;
 
     if (client >= c->clients.n || !c->clients.live[client].asked ||
         c->sm.state != FL_PHASE_EVALUATING || ev->u.eval.round != c->round.round)
     {
         return;
     }
-    live = &c->clients.live[client];
-    live->asked = false;
+    c->clients.live[client].asked = false;
     c->round.n_asked--;
-    /* More than it announced would be more weight than it has. */
-    if (ev->u.eval.result.samples == 0 || ev->u.eval.result.samples > live->evaluation_samples ||
-        ev->u.eval.result.correct > ev->u.eval.result.samples ||
-        !isfinite(ev->u.eval.result.loss_sum))
-    {
-        fl__coord_trace(c, "client '%s': its evaluation makes no sense", fl__coord_name(c, client));
+    bad =
+        ev->u.eval.result.samples == 0 ? "no samples" : fl__eval_bad(c, client, &ev->u.eval.result);
+    bad = bad == NULL ? fl__eval_bad(c, client, &ev->u.eval.adapted) : bad;
+    if (bad != NULL) {
+        fl__coord_trace(c, "client '%s': its evaluation makes no sense: %s",
+                        fl__coord_name(c, client), bad);
         return;
     }
-    c->round.eval_samples += (double)ev->u.eval.result.samples;
-    c->round.eval_correct += (double)ev->u.eval.result.correct;
-    c->round.eval_loss += ev->u.eval.result.loss_sum;
+    fl__figures_add(&c->round.result, &ev->u.eval.result);
+    fl__figures_add(&c->round.adapted, &ev->u.eval.adapted);
 }
 
 bool fl__coord_evaluating(struct fl_coord *c)
@@ -309,4 +284,5 @@ void fl__coord_committed(struct fl_coord *c)
     c->n_aborts = 0;
     c->not_before_ms = 0;
     fl__coord_round_done(c);
+    fl__coord_persist_dirty(c);
 }

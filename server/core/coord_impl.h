@@ -62,11 +62,18 @@ struct fl__clients {
 
 /* Beside a part's record; not persisted. */
 struct fl__part {
-    bool reported;
-    bool stored; /* a valid upload is on disk, not yet recorded */
+    bool reported; /* its report is in */
+    bool stored;   /* a valid upload is on disk, not yet recorded */
     uint64_t stored_bytes;
     uint64_t store_seq;      /* its record is being written */
     uint64_t store_retry_ms; /* writing failed: when to try again, 0: not */
+};
+
+/* Evaluations on clients, added up. */
+struct fl__figures {
+    uint32_t n;
+    double samples, correct, loss;
+    double accuracies; /* sum of the clients' own */
 };
 
 struct fl__round {
@@ -93,10 +100,11 @@ struct fl__round {
     bool closing;  /* over; waits until that is on disk */
     bool unusable; /* what was resumed does not fit the configuration */
     uint64_t deadline_ms;
-    uint64_t grace_ms;       /* first time at which a lost client is to be given up */
-    uint64_t store_retry_ms; /* first time at which a record is to be written again */
-    size_t n_asked;          /* client evaluations awaited */
-    double eval_samples, eval_correct, eval_loss;
+    uint64_t grace_ms;                  /* first time at which a lost client is to be given up */
+    uint64_t store_retry_ms;            /* first time at which a record is to be written again */
+    size_t n_asked;                     /* client evaluations awaited */
+    struct fl__figures result, adapted; /* of the evaluations after the aggregation */
+    uint64_t offered_bytes;             /* of the bundle `offered` */
     struct fl_round_rec rec;
 };
 
@@ -137,7 +145,9 @@ struct fl_coord {
     struct fl_coord_conf conf;
     size_t n_units;
     bool needs_divergence; /* reports hold one per unit */
-    uint64_t full_bytes;   /* 4 (d + s) */
+    bool needs_previous_dot;
+    uint64_t full_bytes;     /* 4 (d + s) */
+    uint64_t n_model_inputs; /* bundles of that size that the solver needs beside the model */
     struct fl_sm sm;
     char reason[FL__TEXT_SIZE]; /* of the move that is being made */
     uint64_t now_ms;
@@ -147,7 +157,7 @@ struct fl_coord {
     bool draining;
     bool finished;
     char pause_reason[FL_ERR_BUF_SIZE];
-    char abort_reason[FL_NAME_MAX];
+    char abort_reason[FL__CLEAN_SIZE];
     uint64_t committed;
     uint32_t attempt; /* of the next selection */
     unsigned n_aborts;
@@ -267,6 +277,8 @@ FL_PRINTF(2, 3) void fl__coord_abort(struct fl_coord *c, const char *fmt, ...);
 void fl__coord_close(struct fl_coord *c);
 void fl__coord_closed(struct fl_coord *c);
 bool fl__coord_too_few(const struct fl_coord *c);
+/* Nobody's update is there, and one is needed. */
+bool fl__coord_no_update(const struct fl_coord *c);
 bool fl__coord_has_feedback(const struct fl_coord *c);
 /* The client knows (or is to know) that its empty part is done. */
 bool fl__coord_empty_told(const struct fl_coord *c);
@@ -276,6 +288,21 @@ void fl__coord_accepted(struct fl_coord *c, size_t i);
 
 /* Ask the next-ranked for the units of uploaders that failed; true when somebody is asked. */
 bool fl__coord_backfill(struct fl_coord *c);
+
+/* --- coord_count.c: what a committed round leaves behind --- */
+
+/* The last commit made a mixture for it (personal "own"). */
+bool fl__coord_has_mixture(const struct fl_coord *c, uint32_t client);
+/* Nothing, or an evaluation that can be true: why it is not, or NULL. */
+const char *fl__eval_bad(const struct fl_coord *c, uint32_t client, const struct fl_eval_rec *eval);
+void fl__figures_add(struct fl__figures *figures, const struct fl_eval_rec *eval);
+/* The figures of the round's record. */
+void fl__coord_count_round(struct fl_coord *c);
+/*
+ * Every responder was counted in this round. Only for the records of COMMIT: with any other
+ * write a client could take over what it kept of a round that is never committed.
+ */
+void fl__coord_mark_counted(struct fl_coord *c);
 
 /* --- coord_report.c: what clients say within a round --- */
 

@@ -94,7 +94,10 @@ void fl__coord_welcome(struct fl_coord *c, uint32_t client)
     }
 }
 
-/* ALGORITHMS 2.4: no number that is not finite gets further than this. */
+/*
+ * ALGORITHMS 2.4: no number that is not finite gets further than this. What only describes a
+ * model (evaluations) is left out instead, see take_evaluation().
+ */
 static const char *check_report(struct fl_coord *c, const struct fl_event *ev)
 {
     size_t n = ev->u.report.n_divergence;
@@ -105,6 +108,9 @@ static const char *check_report(struct fl_coord *c, const struct fl_event *ev)
     }
     if (!isfinite(ev->u.report.train_loss)) {
         return "the loss is not a finite number";
+    }
+    if (c->needs_previous_dot && !isfinite(ev->u.report.previous_dot)) {
+        return "the inner product with the previous update is not a finite number";
     }
     if (n != c->n_units && (c->needs_divergence || n != 0)) {
         return fl__coord_text(c, "%zu divergences for %zu units", n, c->n_units);
@@ -137,6 +143,20 @@ static void persist_update(struct fl_coord *c, size_t i)
     e->n_parts = 1;
 }
 
+/* A model may be too bad to be evaluated while the update is a good one. */
+static struct fl_eval_rec take_evaluation(struct fl_coord *c, uint32_t client, const char *what,
+                                          const struct fl_eval_rec *eval)
+{
+    const char *bad = fl__eval_bad(c, client, eval);
+
+    if (bad != NULL) {
+        fl__coord_trace(c, "client '%s': its evaluation of the %s model is left out: %s",
+                        fl__coord_name(c, client), what, bad);
+        return (struct fl_eval_rec){0};
+    }
+    return *eval;
+}
+
 static void take_report(struct fl_coord *c, size_t i, const struct fl_event *ev)
 {
     struct fl__round *r = &c->round;
@@ -150,6 +170,12 @@ static void take_report(struct fl_coord *c, size_t i, const struct fl_event *ev)
     part->samples = ev->u.report.samples;
     part->steps = ev->u.report.steps;
     part->train_loss = ev->u.report.train_loss;
+    part->previous_dot = c->needs_previous_dot ? ev->u.report.previous_dot : 0.0;
+    part->received = take_evaluation(c, part->client, "received", &ev->u.report.received);
+    if (c->conf.strategy->personal->trained) {
+        part->trained = take_evaluation(c, part->client, "trained", &ev->u.report.trained);
+    }
+    r->live[i].reported = true;
     if (ev->u.report.n_divergence > 0) {
         part->divergence = r->divergence + i * c->n_units;
         (void)memcpy(part->divergence, ev->u.report.divergence, c->n_units * sizeof(float));

@@ -37,6 +37,11 @@ void fl__coord_task(struct fl_coord *c, size_t i)
                          ? c->conf.upload_ms
                          : c->round.deadline_ms - c->now_ms;
     e->units = fl__coord_has_feedback(c) ? NULL : part->units;
+    e->counted_round = c->clients.recs[part->client].counted_round;
+    e->counted_attempt = c->clients.recs[part->client].counted_attempt;
+    e->mixture = fl__coord_has_mixture(c, part->client);
+    e->n_selected = (uint32_t)c->round.want;
+    e->population = (uint32_t)fl__coord_population(c);
 }
 
 /* The selection is on disk: the round exists. */
@@ -216,6 +221,12 @@ bool fl__coord_too_few(const struct fl_coord *c)
     return r->n - r->count[FL_PART_LOST] - r->count[FL_PART_REJECTED] < c->conf.min_responders;
 }
 
+bool fl__coord_no_update(const struct fl_coord *c)
+{
+    return c->round.count[FL_PART_ACCEPTED] == 0 && c->conf.min_responders > 0 &&
+           !c->conf.strategy->upload->never;
+}
+
 static void make_plan(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
@@ -302,7 +313,7 @@ bool fl__coord_uploading(struct fl_coord *c)
     if (fl__coord_backfill(c)) {
         return false;
     }
-    if (r->count[FL_PART_ACCEPTED] == 0 && c->conf.min_responders > 0) {
+    if (fl__coord_no_update(c)) {
         fl__coord_abort(c, "no update came");
         return true;
     }

@@ -168,6 +168,15 @@ void coord_check_resume(struct coord_check *c, const struct fl_coord_resume *res
     }
     c->n_committed += resume->committed > c->committed;
     c->committed = resume->committed;
+    for (i = 0; i < resume->n_clients; i++) {
+        const struct fl_client_rec *rec = &resume->clients[i];
+        struct check_fact counted = {FACT_ACCEPTED, rec->counted_round, rec->counted_attempt,
+                                     rec->id};
+
+        if (rec->counted_round != 0 && rec->counted_round <= resume->committed) {
+            add(c, &counted);
+        }
+    }
     for (i = 0; i < resume->n_parts; i++) {
         take_part(c, &resume->parts[i], resume->open_round, resume->open_attempt);
     }

@@ -216,7 +216,16 @@ static void keep_work(struct script *s, const struct fl_effect *e)
         s->works[s->n_works++] = (struct script_work){e->type, e->seq, e->n_parts};
     }
     if (e->type == FL_EFF_COMMIT) {
+        size_t n = e->n_clients < SCRIPT_CLIENTS ? e->n_clients : SCRIPT_CLIENTS;
+
         s->record = *e->record;
+        (void)memcpy(s->clients, e->clients, n * sizeof(*e->clients));
+    } else if (e->type == FL_EFF_TASK) {
+        s->task = *e;
+        s->task.units = NULL;
+    } else if (e->type == FL_EFF_AGGREGATE) {
+        s->aggregate = *e;
+        s->aggregate.parts = NULL;
     }
 }
 
@@ -272,6 +281,9 @@ void script_answer(struct script *s)
             distance[i] = 1.0 + (double)i;
         }
         ev.u.aggregated.distance = distance;
+        ev.u.aggregated.offered_bytes = s->offered_bytes;
+        ev.u.aggregated.effective = s->effective;
+        ev.u.aggregated.self_weight = s->self_weight;
     } else if (w.type == FL_EFF_EVALUATE) {
         ev.type = FL_EV_EVALUATED;
         ev.u.evaluated.seq = w.seq;

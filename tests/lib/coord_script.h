@@ -13,8 +13,9 @@
 #include "libfl/base/buf.h"
 #include "tests/lib/coord_check.h"
 
-#define SCRIPT_UNITS 3
-#define SCRIPT_WORKS 4096
+#define SCRIPT_UNITS   3
+#define SCRIPT_WORKS   4096
+#define SCRIPT_CLIENTS 16
 
 struct script_work {
     enum fl_effect_type type;
@@ -36,7 +37,12 @@ struct script {
     struct script_work works[SCRIPT_WORKS];
     size_t n_works;
     double accuracy, loss;
-    struct fl_round_rec record; /* of the last COMMIT */
+    struct fl_round_rec record;                   /* of the last COMMIT */
+    struct fl_client_rec clients[SCRIPT_CLIENTS]; /* the first ones, of the last COMMIT */
+    struct fl_effect task;                        /* the last TASK */
+    struct fl_effect aggregate;                   /* the last AGGREGATE, without its parts */
+    uint64_t offered_bytes;
+    double effective, self_weight;
     struct coord_check check;
 };
 

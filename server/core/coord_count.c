@@ -1,0 +1,143 @@
+/* What a committed round leaves behind: the figures of its record, and who was counted. */
+#include <math.h>
+
+#include "server/core/coord_impl.h"
+
+static bool is_responder(const struct fl_part_rec *part)
+{
+    return part->state == FL_PART_ACCEPTED || part->state == FL_PART_EMPTY;
+}
+
+bool fl__coord_has_mixture(const struct fl_coord *c, uint32_t client)
+{
+    const struct fl_client_rec *rec = &c->clients.recs[client];
+
+    return c->conf.strategy->personal->own && rec->counted_update && rec->counted_round != 0 &&
+           rec->counted_round == c->committed;
+}
+
+const char *fl__eval_bad(const struct fl_coord *c, uint32_t client, const struct fl_eval_rec *eval)
+{
+    if (eval->samples == 0) {
+        return NULL;
+    }
+    if (eval->correct > eval->samples) {
+        return "more are correct than there are";
+    }
+    if (!isfinite(eval->loss_sum)) {
+        return "the loss is not a finite number";
+    }
+    /* More than it announced would be more weight than it has. */
+    return eval->samples > c->clients.live[client].evaluation_samples
+               ? "more samples than were announced"
+               : NULL;
+}
+
+void fl__figures_add(struct fl__figures *f, const struct fl_eval_rec *eval)
+{
+    if (eval->samples == 0) {
+        return;
+    }
+    f->n++;
+    f->samples += (double)eval->samples;
+    f->correct += (double)eval->correct;
+    f->loss += eval->loss_sum;
+    f->accuracies += (double)eval->correct / (double)eval->samples;
+}
+
+static void put_figures(const struct fl__figures *f, double *accuracy, double *mean)
+{
+    *accuracy = f->samples > 0.0 ? f->correct / f->samples : -1.0;
+    *mean = f->n > 0 ? f->accuracies / f->n : -1.0;
+}
+
+/*
+ * Personal models and, of the same moment, the global one. Reports tell of the model that a
+ * client was given and of its own after training; evaluations, of the new model
+ * and of a copy that was fitted. What reports say of personal models goes first.
+ */
+static void count_personal(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+    struct fl__figures received = {.n = 0};
+    struct fl__figures trained = {.n = 0};
+    bool evaluated;
+    size_t i;
+
+    for (i = 0; i < r->n; i++) {
+        if (is_responder(&r->parts[i])) {
+            fl__figures_add(&received, &r->parts[i].received);
+            fl__figures_add(&trained, &r->parts[i].trained);
+        }
+    }
+    evaluated = trained.n == 0 && (r->adapted.n > 0 || received.n == 0);
+    if (evaluated) {
+        received = r->result;
+        trained = r->adapted;
+    }
+    put_figures(&trained, &r->rec.personal_accuracy, &r->rec.personal_mean);
+    put_figures(&received, &r->rec.received_accuracy, &r->rec.received_mean);
+    r->rec.n_personal = trained.n;
+}
+
+/* What this client had to fetch; its record is still that of the round before. */
+static uint64_t downlink(const struct fl_coord *c, uint32_t client)
+{
+    bool first = c->clients.recs[client].counted_round == 0;
+    bool model = first || !c->conf.strategy->personal->own || fl__coord_has_mixture(c, client);
+
+    return c->full_bytes * (c->n_model_inputs + model) + (first ? c->round.offered_bytes : 0);
+}
+
+void fl__coord_count_round(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+    struct fl_round_rec *rec = &r->rec;
+    double samples = 0.0;
+    double loss = 0.0;
+    size_t i;
+
+    for (i = 0; i < r->n; i++) {
+        const struct fl_part_rec *part = &r->parts[i];
+
+        if (part->divergence != NULL && c->needs_divergence) {
+            rec->feedback_bytes += 4 * (uint64_t)c->n_units;
+        }
+        if (r->live[i].reported && c->needs_previous_dot) {
+            rec->feedback_bytes += 8;
+        }
+        if (part->state == FL_PART_ACCEPTED) {
+            rec->uplink_bytes += part->upload_bytes;
+        }
+        if (is_responder(part)) {
+            rec->n_responders++;
+            samples += (double)part->samples;
+            loss += (double)part->samples * part->train_loss;
+        }
+        rec->downlink_bytes += downlink(c, part->client);
+    }
+    rec->round = r->round;
+    rec->attempt = r->attempt;
+    rec->n_selected = (uint32_t)r->n;
+    rec->uplink_bytes += rec->feedback_bytes;
+    rec->uplink_bytes_full = c->full_bytes * rec->n_responders;
+    rec->train_loss = samples > 0.0 ? loss / samples : 0.0;
+    rec->ended_ms = c->wall_ms;
+    count_personal(c);
+}
+
+void fl__coord_mark_counted(struct fl_coord *c)
+{
+    size_t i;
+
+    for (i = 0; i < c->round.n; i++) {
+        const struct fl_part_rec *part = &c->round.parts[i];
+        struct fl_client_rec *rec = &c->clients.recs[part->client];
+
+        if (is_responder(part)) {
+            rec->counted_round = c->round.round;
+            rec->counted_attempt = c->round.attempt;
+            rec->counted_update = part->state == FL_PART_ACCEPTED;
+        }
+    }
+}

@@ -1,0 +1,335 @@
+/* What a round's record says: personal models, attention, bytes; every table hangs on it. */
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/coord_script.h"
+
+#define MODEL 56 /* 4 (d + s) of the script's model */
+
+static bool yes(const struct fl_options *o)
+{
+    (void)o;
+    return true;
+}
+
+static struct script *fedavg(void)
+{
+    struct script *s = script_new("fedavg");
+
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    return s;
+}
+
+static void set(struct script *s, enum fl_slot slot, const char *name)
+{
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_strategy_set(s->strategy, slot, name, &err) == FL_OK, "%s", err.msg);
+}
+
+static void begin(struct script *s, unsigned n)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    unsigned i;
+
+    s->conf.start_clients = n;
+    script_create(s, NULL);
+    script_start(s);
+    for (i = 0; i < n; i++) {
+        script_join(s, names[i], 100);
+    }
+}
+
+static void respond(struct script *s, const char *name)
+{
+    script_report(s, name, NULL);
+    script_stored(s, name);
+}
+
+static struct fl_event report_of(const struct script *s, const char *name)
+{
+    struct fl_event ev = {.type = FL_EV_REPORT};
+
+    ev.u.report.client = script_id(s, name);
+    ev.u.report.round = fl_coord_round(s->coord);
+    ev.u.report.attempt = fl_coord_attempt(s->coord);
+    ev.u.report.samples = 100;
+    ev.u.report.steps = 5;
+    ev.u.report.train_loss = 2.0;
+    return ev;
+}
+
+/* --- reports --- */
+
+START_TEST(a_missing_inner_product_is_rejected_only_when_it_is_needed)
+{
+    struct fl_aggregate_ops ops = fl_aggregate_mean;
+    struct script *s = fedavg();
+    struct fl_event ev;
+
+    if (_i == 1) {
+        ops.wants_previous_dot = yes;
+        s->strategy->aggregate = &ops;
+    }
+    begin(s, 2);
+    ev = report_of(s, "a");
+    ev.u.report.previous_dot = (double)NAN;
+    script_step(s, &ev);
+    ck_assert_int_eq(fl_coord_part(s->coord, 0)->state,
+                     _i == 1 ? FL_PART_REJECTED : FL_PART_REPORTED);
+    ck_assert_double_eq(fl_coord_part(s->coord, 0)->previous_dot, 0.0);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(inner_products_are_kept_and_counted_with_eight_bytes)
+{
+    struct fl_aggregate_ops ops = fl_aggregate_mean;
+    struct script *s = fedavg();
+    struct fl_event ev;
+
+    ops.wants_previous_dot = yes;
+    s->strategy->aggregate = &ops;
+    begin(s, 2);
+    ev = report_of(s, "a");
+    ev.u.report.previous_dot = -1.5;
+    script_step(s, &ev);
+    ck_assert_double_eq(fl_coord_part(s->coord, 0)->previous_dot, -1.5);
+    script_stored(s, "a");
+    script_report(s, "b", NULL);
+    script_failed(s, "b", "no power"); /* Its report was on the line all the same. */
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.feedback_bytes, 2 * 8);
+    ck_assert_uint_eq(s->record.uplink_bytes, MODEL + 2 * 8);
+    ck_assert_uint_eq(s->record.uplink_bytes_full, MODEL);
+    script_free(s);
+}
+END_TEST
+
+static void report_evaluations(struct script *s, const char *name, struct fl_eval_rec received,
+                               struct fl_eval_rec trained)
+{
+    struct fl_event ev = report_of(s, name);
+
+    ev.u.report.received = received;
+    ev.u.report.trained = trained;
+    script_step(s, &ev);
+    script_stored(s, name);
+}
+
+#define EVAL(...) ((struct fl_eval_rec){__VA_ARGS__})
+
+START_TEST(reports_give_the_figures_of_personal_models)
+{
+    struct script *s = fedavg();
+
+    set(s, FL_SLOT_PERSONAL, "trained");
+    begin(s, 3);
+    report_evaluations(s, "a", EVAL(10, 4, 9.0), EVAL(10, 8, 5.0));
+    report_evaluations(s, "b", EVAL(2, 2, 9.0), EVAL(2, 1, 5.0));
+    report_evaluations(s, "c", EVAL(0, 0, 0.0), EVAL(0, 0, 0.0));
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_double_eq(s->record.personal_accuracy, 9.0 / 12.0);
+    ck_assert_double_eq(s->record.personal_mean, (0.8 + 0.5) / 2.0);
+    ck_assert_double_eq(s->record.received_accuracy, 6.0 / 12.0);
+    ck_assert_double_eq(s->record.received_mean, (0.4 + 1.0) / 2.0);
+    ck_assert_uint_eq(s->record.n_personal, 2);
+    ck_assert_double_eq(s->record.accuracy, -1.0);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(only_responders_are_in_the_figures)
+{
+    struct script *s = fedavg();
+    struct fl_event ev;
+
+    set(s, FL_SLOT_PERSONAL, "trained");
+    begin(s, 2);
+    report_evaluations(s, "a", EVAL(10, 4, 9.0), EVAL(10, 8, 5.0));
+    ev = report_of(s, "b");
+    ev.u.report.trained = EVAL(10, 10, 0.0);
+    script_step(s, &ev);
+    script_failed(s, "b", "no power");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_double_eq(s->record.personal_accuracy, 0.8);
+    ck_assert_uint_eq(s->record.n_personal, 1);
+    script_free(s);
+}
+END_TEST
+
+static const struct fl_eval_rec nonsense[] = {
+    {.samples = 10, .correct = 11},
+    {.samples = 11, .correct = 5}, /* 10 were announced */
+    {.samples = 10, .correct = 5, .loss_sum = (double)NAN},
+};
+
+START_TEST(an_evaluation_that_cannot_be_true_is_left_out_and_the_update_counts)
+{
+    struct script *s = fedavg();
+
+    set(s, FL_SLOT_PERSONAL, "trained");
+    begin(s, 1);
+    report_evaluations(s, "a", nonsense[_i], nonsense[_i]);
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_double_eq(s->record.personal_accuracy, -1.0);
+    ck_assert_double_eq(s->record.personal_mean, -1.0);
+    ck_assert_double_eq(s->record.received_accuracy, -1.0);
+    ck_assert_double_eq(s->record.received_mean, -1.0);
+    ck_assert_uint_eq(s->record.n_personal, 0);
+    ck_assert(s->clients[0].counted_update);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(without_personal_models_only_the_received_one_is_told)
+{
+    struct script *s = fedavg();
+
+    begin(s, 1);
+    report_evaluations(s, "a", EVAL(10, 4, 9.0), EVAL(10, 8, 5.0));
+    ck_assert_double_eq(s->record.received_accuracy, 0.4);
+    ck_assert_double_eq(s->record.personal_accuracy, -1.0);
+    ck_assert_uint_eq(s->record.n_personal, 0);
+    script_free(s);
+}
+END_TEST
+
+static void evaluate(struct script *s, const char *name, struct fl_eval_rec result,
+                     struct fl_eval_rec adapted)
+{
+    struct fl_event ev = {.type = FL_EV_EVAL_REPORT};
+
+    ev.u.eval.client = script_id(s, name);
+    ev.u.eval.round = fl_coord_round(s->coord);
+    ev.u.eval.result = result;
+    ev.u.eval.adapted = adapted;
+    script_step(s, &ev);
+}
+
+START_TEST(fitted_models_are_evaluated_by_every_client_whoever_took_part)
+{
+    struct script *s = fedavg();
+
+    set(s, FL_SLOT_PERSONAL, "adapt");
+    script_option(s, FL_SLOT_FRACTION, "fraction", "0.1");
+    s->conf.evaluate_every = 1; /* The configuration need not ask for clients' evaluations. */
+    begin(s, 2);
+    respond(s, fl_coord_part(s->coord, 0) != NULL ? "a" : "b");
+    ck_assert_uint_eq(fl_coord_phase(s->coord), FL_PHASE_EVALUATING);
+    evaluate(s, "a", EVAL(10, 4, 10.0), EVAL(10, 8, 5.0));
+    evaluate(s, "b", EVAL(5, 1, 5.0), EVAL(5, 5, 1.0));
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_double_eq(s->record.accuracy, 5.0 / 15.0);
+    ck_assert_double_eq(s->record.loss, 1.0);
+    ck_assert_double_eq(s->record.received_accuracy, 5.0 / 15.0);
+    ck_assert_double_eq(s->record.received_mean, (0.4 + 0.2) / 2.0);
+    ck_assert_double_eq(s->record.personal_accuracy, 13.0 / 15.0);
+    ck_assert_double_eq(s->record.personal_mean, (0.8 + 1.0) / 2.0);
+    ck_assert_uint_eq(s->record.n_personal, 2);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(the_attention_of_the_aggregation_is_on_record)
+{
+    struct script *s = fedavg();
+
+    s->effective = 3.5;
+    s->self_weight = (double)INFINITY;
+    begin(s, 1);
+    respond(s, "a");
+    ck_assert_double_eq(s->record.effective, 3.5);
+    ck_assert_double_eq(s->record.self_weight, 0.0);
+    script_free(s);
+}
+END_TEST
+
+/* --- bytes --- */
+
+START_TEST(bundles_of_the_solver_go_down_beside_the_model)
+{
+    static const char *const inputs[] = {"control", "union", NULL};
+    struct fl_solver_ops ops = fl_solver_sgd;
+    struct script *s = fedavg();
+
+    ops.inputs = inputs;
+    ops.offered = "union";
+    s->strategy->solver = &ops;
+    s->offered_bytes = 1000;
+    begin(s, 2);
+    respond(s, "a");
+    respond(s, "b");
+    ck_assert_uint_eq(s->record.downlink_bytes, 2 * (2 * MODEL + 1000));
+    respond(s, "a");
+    respond(s, "b");
+    ck_assert_uint_eq(s->record.downlink_bytes, 2 * (2 * MODEL));
+    script_join(s, "c", 100); /* It has to fetch the union, though it offered nothing. */
+    respond(s, "a");
+    respond(s, "b");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 3);
+    respond(s, "a");
+    respond(s, "b");
+    respond(s, "c");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 4);
+    ck_assert_uint_eq(s->record.downlink_bytes, 3 * (2 * MODEL) + 1000);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(own_models_go_down_as_mixtures_only)
+{
+    struct script *s = fedavg();
+
+    set(s, FL_SLOT_PERSONAL, "own");
+    set(s, FL_SLOT_UPLOAD, "hdfl");
+    script_option(s, FL_SLOT_UPLOAD, "n", "1");
+    begin(s, 3);
+    respond(s, "a");
+    respond(s, "b");
+    respond(s, "c");
+    ck_assert_uint_eq(s->record.downlink_bytes, 3 * MODEL); /* Everybody starts from it. */
+    respond(s, "a");
+    respond(s, "b");
+    respond(s, "c");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 2);
+    ck_assert_uint_eq(s->record.downlink_bytes, MODEL);
+    ck_assert_uint_eq(s->record.uplink_bytes, MODEL);
+    ck_assert_uint_eq(s->record.uplink_bytes_full, 3 * MODEL);
+    script_free(s);
+}
+END_TEST
+
+static void add_figures(TCase *tc)
+{
+    tcase_add_loop_test(tc, a_missing_inner_product_is_rejected_only_when_it_is_needed, 0, 2);
+    tcase_add_test(tc, inner_products_are_kept_and_counted_with_eight_bytes);
+    tcase_add_test(tc, reports_give_the_figures_of_personal_models);
+    tcase_add_test(tc, only_responders_are_in_the_figures);
+    tcase_add_loop_test(tc, an_evaluation_that_cannot_be_true_is_left_out_and_the_update_counts, 0,
+                        3);
+    tcase_add_test(tc, without_personal_models_only_the_received_one_is_told);
+    tcase_add_test(tc, fitted_models_are_evaluated_by_every_client_whoever_took_part);
+    tcase_add_test(tc, the_attention_of_the_aggregation_is_on_record);
+    tcase_add_test(tc, bundles_of_the_solver_go_down_beside_the_model);
+    tcase_add_test(tc, own_models_go_down_as_mixtures_only);
+}
+
+int main(void)
+{
+    Suite *s = suite_create("coord_figures");
+    TCase *tc = tcase_create("figures");
+    SRunner *sr;
+    int failed;
+
+    add_figures(tc);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
