@@ -10,6 +10,8 @@
 
 static const char *const log_levels[] = {"error", "warning", "notice", "info", "debug", NULL};
 static const char *const trainers[] = {"builtin", "command", NULL};
+static const char *const augments[] = {
+    [FL_AUGMENT_NONE] = "none", [FL_AUGMENT_FLIP_CROP] = "flip_crop", NULL};
 
 static const struct fl_opt_spec main_specs[] = {
     {.name = "server",
@@ -65,6 +67,11 @@ static const struct fl_opt_spec data_specs[] = {
      .min = 0,
      .max = 0.9,
      .help = "Share of the training part kept for evaluation when there is no test part"},
+    {.name = "augment",
+     .type = FL_OPT_ENUM,
+     .def = "none",
+     .choices = augments,
+     .help = "Of training pictures; flip_crop: mirrored or not, shifted by up to 4 pixels"},
     FL_OPT_END};
 
 static const struct fl_opt_spec command_specs[] = {
@@ -141,6 +148,14 @@ static int load_section(struct fl_client_conf *conf, const char *name,
                                        NULL, *options, err);
 }
 
+enum fl_data_augment fl_client_conf_augment(const struct fl_client_conf *conf)
+{
+    const char *word = fl_options_str(conf->data, "augment");
+
+    return strcmp(word, augments[FL_AUGMENT_FLIP_CROP]) == 0 ? FL_AUGMENT_FLIP_CROP
+                                                             : FL_AUGMENT_NONE;
+}
+
 static int check(const struct fl_client_conf *conf, struct fl_err *err)
 {
     const char *name = fl_options_str(conf->main, "name");
@@ -173,6 +188,11 @@ static int check(const struct fl_client_conf *conf, struct fl_err *err)
     if (command && fl_options_count(conf->command, "program") == 0) {
         return fl_conf_error(at(conf, "command", "program"), err,
                              "trainer 'command' needs command.program");
+    }
+    if (command && fl_client_conf_augment(conf) != FL_AUGMENT_NONE) {
+        return fl_conf_error(at(conf, "data", "augment"), err,
+                             "data.augment is for the built-in trainer; your program augments by "
+                             "itself");
     }
     if (!command && !fl_options_is_set(conf->data, "path")) {
         return fl_conf_error(at(conf, "data", "path"), err, "trainer 'builtin' needs data.path");

@@ -8,6 +8,7 @@
  */
 
 #include "libfl/conf/yaml.h"
+#include "libfl/data/dataset.h"
 
 struct fl_client_conf {
     struct fl_conf_doc *doc;
@@ -20,6 +21,8 @@ struct fl_client_conf {
 FL_MUST_CHECK int fl_client_conf_load(const char *path, struct fl_client_conf **ret,
                                       struct fl_err *err);
 void fl_client_conf_free(struct fl_client_conf *conf);
+/* What data.augment says. */
+enum fl_data_augment fl_client_conf_augment(const struct fl_client_conf *conf);
 FL_MUST_CHECK int fl_client_conf_reference(struct fl_buf *out);
 
 #endif

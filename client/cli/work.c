@@ -45,6 +45,10 @@ static int open_data(struct fl_cli *cli, struct fl_err *err)
     if (rv != FL_OK) {
         return fl_err_wrap(err, rv, "data.path");
     }
+    rv = fl_dataset_set_augment(cli->train, fl_client_conf_augment(cli->conf), err);
+    if (rv != FL_OK) {
+        return fl_err_wrap(err, rv, "data.augment");
+    }
     cli->samples = cli->train->n;
     cli->evaluation_samples = cli->test != NULL ? cli->test->n : 0;
     fl_log(cli->log, FL_LOG_INFO, "client",

@@ -44,10 +44,16 @@ static void shuffle(const struct fl__walk *w, uint64_t pass)
     fl_rng_shuffle(&rng, order, n);
 }
 
-/* The samples of a training batch into b->x and b->y; nothing else reads them for a step. */
-static void gather(const struct fl__walk *w, const uint32_t *idx, size_t n)
+/*
+ * The samples of a training batch into b->x and b->y; nothing else reads them for a step. The
+ * task's seed is of this round and client: a step augments alike after a restart.
+ */
+static void gather(const struct fl__walk *w, uint64_t step, const uint32_t *idx, size_t n)
 {
-    fl_dataset_gather(w->ds, idx, n, w->b->x, w->b->y);
+    struct fl_rng rng;
+
+    fl_rng_key(&rng, w->task->seed, FL_RNG_AUGMENT, step, 0);
+    fl_dataset_gather_train(w->ds, &rng, idx, n, w->b->x, w->b->y);
 }
 
 static int one_step(const struct fl__walk *w, struct fl_solver *solver, uint64_t step,
@@ -67,7 +73,7 @@ static int one_step(const struct fl__walk *w, struct fl_solver *solver, uint64_t
     }
     at = (size_t)batch * w->batch;
     n = w->ds->n - at < w->batch ? w->ds->n - at : w->batch;
-    gather(w, b->order + at, n);
+    gather(w, step, b->order + at, n);
     loss = b->solver->step(solver, b->x, b->y, n);
     if (!isfinite(loss)) {
         return fl_err_set(err, FL_ENUMERIC,

@@ -22,7 +22,8 @@ enum fl_rng_purpose {
     FL_RNG_PARTITION, /* splitting data */
     FL_RNG_JITTER,    /* back-off */
     FL_RNG_SOLVER,    /* draws of a client solver */
-    FL_RNG_TEST
+    FL_RNG_TEST,
+    FL_RNG_AUGMENT /* changes of training samples */
 };
 
 struct fl_rng {

@@ -78,6 +78,8 @@ void fl_dataset_free(struct fl_dataset *ds)
     }
     free(ds->x);
     free(ds->y);
+    free(ds->mean);
+    free(ds->std);
     free(ds->source);
     free(ds);
 }
@@ -95,82 +97,6 @@ int fl_dataset_set_classes(struct fl_dataset *ds, size_t classes, struct fl_err 
     }
     ds->classes = classes;
     return FL_OK;
-}
-
-/*
- * One plane of values. The inner loops have a constant length and no branch, so that also a
- * compiler at -O2, which vectorises nothing that needs a remainder loop, makes vector code.
- */
-#define LANES 16
-
-static void convert_u8(float *restrict out, const uint8_t *restrict in, size_t n, float scale)
-{
-    size_t i;
-    size_t k;
-
-    for (i = 0; i + LANES <= n; i += LANES) {
-        for (k = 0; k < LANES; k++) {
-            out[i + k] = (float)in[i + k] * scale;
-        }
-    }
-    for (; i < n; i++) {
-        out[i] = (float)in[i] * scale;
-    }
-}
-
-static void convert_f32(float *restrict out, const float *restrict in, size_t n, float scale)
-{
-    size_t i;
-    size_t k;
-
-    for (i = 0; i + LANES <= n; i += LANES) {
-        for (k = 0; k < LANES; k++) {
-            out[i + k] = in[i + k] * scale;
-        }
-    }
-    for (; i < n; i++) {
-        out[i] = in[i] * scale;
-    }
-}
-
-static void standardise(float *x, size_t n, float mean, float std)
-{
-    size_t i;
-    size_t k;
-
-    for (i = 0; i + LANES <= n; i += LANES) {
-        for (k = 0; k < LANES; k++) {
-            x[i + k] = (x[i + k] - mean) / std;
-        }
-    }
-    for (; i < n; i++) {
-        x[i] = (x[i] - mean) / std;
-    }
-}
-
-void fl_dataset_gather(const struct fl_dataset *ds, const uint32_t *idx, size_t n, float *x,
-                       int32_t *y)
-{
-    size_t plane = ds->n_norm > 0 ? ds->dim / ds->n_norm : 0;
-    size_t i;
-    size_t c;
-
-    for (i = 0; i < n; i++) {
-        float *out = x + i * ds->dim;
-
-        FL_REQUIRE(idx[i] < ds->n);
-        if (ds->type == FL_DATA_U8) {
-            convert_u8(out, (const uint8_t *)ds->x + idx[i] * ds->dim, ds->dim, ds->scale);
-        } else {
-            convert_f32(out, (const float *)ds->x + idx[i] * ds->dim, ds->dim, ds->scale);
-        }
-        for (c = 0; c < ds->n_norm; c++) {
-            standardise(out + c * plane, plane, ds->mean[c], ds->std[c]);
-        }
-        if (y != NULL) {
-            y[i] = ds->y[idx[i]];
-        }
-    }
 }
 
 void fl_dataset_histogram(const struct fl_dataset *ds, size_t *counts)
@@ -252,10 +178,12 @@ int fl_dataset_split(struct fl_dataset *ds, double share, uint64_t seed,
     if (rv != FL_OK) {
         return rv;
     }
+    rv = fl_dataset_copy_norm(rest, ds, err);
+    if (rv != FL_OK) {
+        fl_dataset_free(rest);
+        return rv;
+    }
     rest->scale = ds->scale;
-    rest->n_norm = ds->n_norm;
-    (void)memcpy(rest->mean, ds->mean, sizeof(rest->mean));
-    (void)memcpy(rest->std, ds->std, sizeof(rest->std));
     rest->classes = ds->classes;
     rest->format = ds->format;
     if (ds->source != NULL) {

@@ -5,8 +5,8 @@
  * Labelled samples in memory. Features stay in the type that the file has (bytes
  * or floats) and are converted batch by batch, so a data set is never copied.
  *
- * value = (raw * scale - mean[channel]) / std[channel]; byte features have scale
- * 1/255 unless told otherwise, floats 1.
+ * value = (raw * scale - mean) / std with one mean and std for all values, for each channel or
+ * for each value of a sample; byte features have scale 1/255 unless told otherwise, floats 1.
  *
  * Errors name the file, what was expected and what was found.
  * Limits: FL_DATA_MAX_…; a header is believed only as far as the file has bytes.
@@ -18,10 +18,16 @@
 #include <stdint.h>
 
 #include "libfl/base/err.h"
+#include "libfl/base/rng.h"
 
 enum fl_data_type { FL_DATA_U8, FL_DATA_F32 };
 
-#define FL_DATA_MAX_CHANNELS 16
+/* What fl_dataset_gather_train() does to a sample. */
+enum fl_data_augment {
+    FL_AUGMENT_NONE,
+    FL_AUGMENT_FLIP_CROP /* mirrored or not, cut out of the picture with a black margin of 4 */
+};
+
 /* Samples are numbered by uint32_t; 2^31 leaves a bit for those who use signed numbers. */
 #define FL_DATA_MAX_SAMPLES (UINT64_C(1) << 31)
 /* Values of one sample: a 2048 x 2048 picture with four channels. */
@@ -41,8 +47,9 @@ struct fl_dataset {
     int32_t *y;     /* n class numbers, all in [0, classes) */
     size_t classes; /* largest label + 1 unless the caller said more */
     float scale;
-    size_t n_norm; /* 0: no standardisation; else 1 or channels */
-    float mean[FL_DATA_MAX_CHANNELS], std[FL_DATA_MAX_CHANNELS];
+    size_t n_norm;     /* 0: no standardisation; else 1, channels or dim: fl_dataset_set_norm() */
+    float *mean, *std; /* [n_norm] */
+    enum fl_data_augment augment;
     const char *format; /* "idx", "cifar", "npy", "csv"; "memory" when made by a caller */
     char *source;       /* owned; the file that holds the labels, for messages; may be NULL */
 };
@@ -64,6 +71,14 @@ void fl_dataset_free(struct fl_dataset *ds);
  * FL_ENOENT when the folder has no such part; the message lists what was looked for.
  * Where a file is there plain and packed, the plain one is read. A part that is there
  * in two formats is refused (FL_EFORMAT): nobody could tell which one was trained on.
+ *
+ * The folder of a client that fl-data made has both parts: open "test" for the client's own
+ * test split. FL_ENOENT then says that it has none.
+ *
+ * norm.npy[.gz] beside them, if there, is the standardisation of both parts: float32 of shape
+ * (2, m), the means and the standard deviations of the values after `scale`, m as n_norm. The
+ * set is the same with and without it but for what fl_dataset_gather() delivers. FL_ESHAPE when
+ * it does not fit.
  * Returns owned: fl_dataset_free().
  */
 FL_MUST_CHECK int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **ret,
@@ -81,6 +96,44 @@ FL_MUST_CHECK int fl_dataset_set_classes(struct fl_dataset *ds, size_t classes, 
 /* x[n][dim] and y[n] of the samples `idx`; each index below ds->n. `y` may be NULL. */
 void fl_dataset_gather(const struct fl_dataset *ds, const uint32_t *idx, size_t n, float *x,
                        int32_t *y);
+/*
+ * The same for a training batch: every sample is augmented as ds->augment says, by the next
+ * draws of `rng`. Without augmentation nothing is drawn.
+ */
+void fl_dataset_gather_train(const struct fl_dataset *ds, struct fl_rng *rng, const uint32_t *idx,
+                             size_t n, float *x, int32_t *y);
+/* FL_ESHAPE when samples are no pictures of height and width 2 at least. */
+FL_MUST_CHECK int fl_dataset_set_augment(struct fl_dataset *ds, enum fl_data_augment augment,
+                                         struct fl_err *err);
+
+/*
+ * Standardise by `n` means and standard deviations, n = 1, channels or dim, of values after
+ * `scale`. Copies. FL_ESHAPE, FL_ENUMERIC when one is not finite or a deviation not positive.
+ */
+FL_MUST_CHECK int fl_dataset_set_norm(struct fl_dataset *ds, const float *mean, const float *std,
+                                      size_t n, struct fl_err *err);
+/*
+ * (raw - mean) / (deviation + 0.001) for each value of a sample, by mean and deviation over the
+ * samples of this set: the standardisation of FedMCSA's image sets (ALGORITHMS 11.G).
+ */
+FL_MUST_CHECK int fl_dataset_norm_pixels(struct fl_dataset *ds, struct fl_err *err);
+/* The usual numbers for CIFAR-10 (ALGORITHMS 11.H). FL_ESHAPE unless there are three channels. */
+FL_MUST_CHECK int fl_dataset_norm_cifar(struct fl_dataset *ds, struct fl_err *err);
+/* Copy the standardisation of a set of the same shape. */
+FL_MUST_CHECK int fl_dataset_copy_norm(struct fl_dataset *to, const struct fl_dataset *from,
+                                       struct fl_err *err);
+
+/* Keep the middle `side` x `side` of every picture. FL_ESHAPE when it has none. In place. */
+FL_MUST_CHECK int fl_dataset_crop(struct fl_dataset *ds, size_t side, struct fl_err *err);
+/*
+ * Append the samples of `more`, of the same type and shape (our caller's duty), to `ds`.
+ * Copies; on error `ds` is unchanged. FL_ELIMIT, FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl_dataset_append(struct fl_dataset *ds, const struct fl_dataset *more,
+                                    struct fl_err *err);
+/* Whether samples have the same type and dimensions. */
+bool fl_dataset_alike(const struct fl_dataset *a, const struct fl_dataset *b);
+
 /* Bytes of one stored value, and the stored values of sample `i`. */
 size_t fl_dataset_value_size(const struct fl_dataset *ds);
 const void *fl_dataset_row(const struct fl_dataset *ds, size_t i);

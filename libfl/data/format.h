@@ -24,6 +24,9 @@ FL_MUST_CHECK int fl__npy_read(struct fl_source *x, struct fl_source *y, struct 
                                struct fl_err *err);
 FL_MUST_CHECK int fl__csv_read(struct fl_source *src, struct fl_dataset **ret, struct fl_err *err);
 
+/* norm.npy: give `ds` the standardisation that it holds. */
+FL_MUST_CHECK int fl__norm_read(struct fl_source *src, struct fl_dataset *ds, struct fl_err *err);
+
 /* CIFAR comes in several files: append one file's records to `ds`. */
 FL_MUST_CHECK int fl__cifar_create(struct fl_dataset **ret, struct fl_err *err);
 FL_MUST_CHECK int fl__cifar_append(struct fl_source *src, struct fl_dataset *ds,

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "libfl/base/err.h"
+
 #define WORDS FL_NUMPY_RNG_WORDS
 #define SHIFT 397
 
@@ -53,6 +55,27 @@ double fl_numpy_rng_unit(struct fl_numpy_rng *rng)
     uint32_t low = fl_numpy_rng_u32(rng) >> 6;  /* 26 bits */
 
     return ((double)high * 0x1p26 + (double)low) / 0x1p53;
+}
+
+/* Numbers of as many bits as n - 1 has, until one is small enough. */
+uint32_t fl_numpy_rng_below(struct fl_numpy_rng *rng, uint32_t n)
+{
+    uint32_t mask = n - 1;
+    uint32_t x;
+
+    FL_REQUIRE(n > 0);
+    if (n == 1) {
+        return 0;
+    }
+    mask |= mask >> 1;
+    mask |= mask >> 2;
+    mask |= mask >> 4;
+    mask |= mask >> 8;
+    mask |= mask >> 16;
+    do {
+        x = fl_numpy_rng_u32(rng) & mask;
+    } while (x >= n);
+    return x;
 }
 
 double fl_numpy_rng_normal(struct fl_numpy_rng *rng)

@@ -23,6 +23,8 @@ void fl_numpy_rng_seed(struct fl_numpy_rng *rng, uint32_t seed);
 uint32_t fl_numpy_rng_u32(struct fl_numpy_rng *rng);
 /* Uniform in [0, 1). */
 double fl_numpy_rng_unit(struct fl_numpy_rng *rng);
+/* RandomState.randint(n): uniform in [0, n), n > 0. Draws nothing when n is 1. */
+uint32_t fl_numpy_rng_below(struct fl_numpy_rng *rng, uint32_t n);
 double fl_numpy_rng_normal(struct fl_numpy_rng *rng);
 
 #endif

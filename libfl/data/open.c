@@ -313,11 +313,30 @@ bool fl_dataset_has(const char *folder, const char *part)
     return found;
 }
 
+/* The standardisation, where there is one. */
+static int load_norm(const struct place *at, struct fl_dataset *ds, struct fl_err *err)
+{
+    char path[PATH_SIZE];
+    struct fl_source src;
+    int rv;
+
+    if (!find_file(at, "norm.npy", path)) {
+        return FL_OK;
+    }
+    rv = fl__source_open(&src, path, err);
+    if (rv == FL_OK) {
+        rv = fl__norm_read(&src, ds, err);
+        fl__source_close(&src);
+    }
+    return rv;
+}
+
 int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **ret,
                     struct fl_err *err)
 {
     struct place at = {.folder = folder, .test = strcmp(part, "test") == 0};
     const struct format *found = NULL;
+    struct fl_dataset *ds = NULL;
     size_t i;
     int rv;
 
@@ -344,5 +363,14 @@ int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **re
                           folder, part, formats[0].files[at.test], formats[1].files[at.test],
                           formats[2].files[at.test], formats[3].files[at.test]);
     }
-    return found->load(&at, ret, err);
+    rv = found->load(&at, &ds, err);
+    if (rv == FL_OK) {
+        rv = load_norm(&at, ds, err);
+    }
+    if (rv != FL_OK) {
+        fl_dataset_free(ds);
+        return rv;
+    }
+    *ret = ds;
+    return FL_OK;
 }

@@ -21,6 +21,10 @@
 static const char *const priors[] = {
     [FL_PARTITION_RHO_OVER_C] = "rho_over_C", [FL_PARTITION_RHO] = "rho", NULL};
 
+static const char *const variants[] = {
+    [FL_PARTITION_PAPER] = "no", [FL_PARTITION_FMNIST] = "fmnist", [FL_PARTITION_CIFAR] = "cifar",
+    NULL};
+
 static const struct fl_partition_option iid_options[] = {
     COUNT(samples, "samples", 0, 2147483648.0, 0,
           "samples of each client; 0: all there are, shared equally"),
@@ -54,17 +58,27 @@ static const struct fl_partition_option device_options[] = {
           "samples of each client; 0: as many as all can have"),
     {.name = NULL}
 };
+static const struct fl_partition_option pairs_options[] = {
+    COUNT(size_seed, "size-seed", 0, 4294967295.0, 1,
+          "of the sizes; 1: the sizes of the paper"),
+    CHOICE(variant, "as-released", variants,
+           "the rule of the paper, or what its released program does"),
+    {.name = NULL}
+};
 
 static const struct fl_partition_ops methods[] = {
-    {"iid", "a random share of all samples, as equal as it goes", iid_options, fl__partition_iid},
+    {"iid", "a random share of all samples, as equal as it goes", iid_options, false, 0.0,
+     fl__partition_iid},
     {"shards", "sort by label, cut into shards, deal them out (McMahan et al.)", shards_options,
-     fl__partition_shards},
+     false, 0.0, fl__partition_shards},
     {"dirichlet", "share each class out by a Dirichlet draw over the clients (FedLDF)",
-     dirichlet_options, fl__partition_dirichlet},
+     dirichlet_options, false, 0.0, fl__partition_dirichlet},
     {"silo", "shards of different labels for each client (IGFL, cross-silo)", silo_options,
-     fl__partition_silo},
+     false, 0.0, fl__partition_silo},
     {"device", "equal sizes, label shares by a Dirichlet draw per client (IGFL, cross-device)",
-     device_options, fl__partition_device},
+     device_options, false, 0.0, fl__partition_device},
+    {"pairs", "two labels and very unequal sizes; shares out the test part too (FedMCSA)",
+     pairs_options, true, 0.25, fl__partition_pairs},
 };
 /* clang-format on */
 

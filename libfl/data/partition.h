@@ -37,10 +37,19 @@ struct fl_partition_conf {
     uint64_t shard_size;  /* 0: whatever shares all samples out */
     double rho;           /* concentration of Dir(rho q), q the prior of the labels */
     uint64_t prior;       /* enum fl_partition_prior */
+    uint64_t size_seed;   /* below 2^32: of numpy's generator, which draws the sizes */
+    uint64_t variant;     /* enum fl_partition_variant */
 };
 
 /* What rho means for each of C labels (ALGORITHMS 11.C). */
 enum fl_partition_prior { FL_PARTITION_RHO_OVER_C, FL_PARTITION_RHO };
+
+/* Whose rule clients with two labels follow (ALGORITHMS 11.G and H). */
+enum fl_partition_variant {
+    FL_PARTITION_PAPER,  /* the rule that the paper states for every data set */
+    FL_PARTITION_FMNIST, /* what the released program for Fashion-MNIST does */
+    FL_PARTITION_CIFAR   /* what the released program for CIFAR-10 does */
+};
 
 enum fl_partition_option_type { FL_PARTITION_COUNT, FL_PARTITION_REAL, FL_PARTITION_CHOICE };
 
@@ -61,6 +70,10 @@ struct fl_partition_ops {
     const char *name;
     const char *help;
     const struct fl_partition_option *options;
+    /* What the paper does with the set: whether its test part is shared out too, and the share
+     * that each client keeps for its own test. A caller may do otherwise. */
+    bool pools;
+    double test_share;
     /* Checked by fl_partition_make(): 1 <= n_clients, every label in [0, classes). */
     int (*make)(const struct fl_partition_conf *conf, const int32_t *y, size_t n, size_t classes,
                 struct fl_partition *ret, struct fl_err *err);

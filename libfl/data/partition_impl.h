@@ -35,5 +35,7 @@ int fl__partition_silo(const struct fl_partition_conf *conf, const int32_t *y, s
                        size_t classes, struct fl_partition *ret, struct fl_err *err);
 int fl__partition_device(const struct fl_partition_conf *conf, const int32_t *y, size_t n,
                          size_t classes, struct fl_partition *ret, struct fl_err *err);
+int fl__partition_pairs(const struct fl_partition_conf *conf, const int32_t *y, size_t n,
+                        size_t classes, struct fl_partition *ret, struct fl_err *err);
 
 #endif

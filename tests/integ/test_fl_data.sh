@@ -57,7 +57,7 @@ says "bad number" 2 "--clients: expected a whole number from 1 to" \
   split --input "$dir/in" --output "$dir/x" --clients 0
 says "bad share" 2 "--test-share: expected a number from 0 to 0.99, found '1.5'" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --test-share 1.5
-says "unknown method" 2 "unknown method 'shard'; known: iid, shards, dirichlet, silo, device" \
+says "unknown method" 2 "unknown method 'shard'; known: iid, shards, dirichlet, silo, device, pairs" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --method shard
 says "option of another method" 2 "--alpha does not apply to method 'iid'" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --alpha 1
@@ -65,6 +65,10 @@ says "option out of range" 2 "alpha: expected 0.0001 to 1000000, found '0'" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --method dirichlet --alpha 0
 says "option that is no choice" 2 "dirichlet-prior: expected one of rho_over_C, rho, found 'q'" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --method device --dirichlet-prior q
+says "a word that is no choice" 2 "--pool: expected one of no, yes, found 'maybe'" \
+  split --input "$dir/in" --output "$dir/x" --clients 2 --pool maybe
+says "no standardisation" 2 "--standardise: expected one of none, pixel, cifar, found 'z'" \
+  split --input "$dir/in" --output "$dir/x" --clients 2 --standardise z
 says "stray word" 2 "unexpected word 'here'" split here
 
 ### What cannot be done leaves nothing behind
@@ -73,6 +77,15 @@ says "too many clients" 1 "1001 clients cannot share 1000 samples" \
   split --input "$dir/in" --output "$dir/x" --clients 1001
 says "too large a minimum" 1 "with at least 400 samples each need more" \
   split --input "$dir/in" --output "$dir/x" --clients 3 --method dirichlet --min-samples 400
+says "nothing to crop" 1 "expected pictures of at least 3 x 3, found samples of 2 x 1 x 1" \
+  split --input "$dir/in" --output "$dir/x" --clients 2 --crop 3
+says "no colours" 1 "the means of CIFAR-10 are for three channels" \
+  split --input "$dir/in" --output "$dir/x" --clients 2 --standardise cifar
+says "released for other data" 1 "as released there are 20 clients and 10 labels, found 19 and 10" \
+  split --input "$dir/in" --output "$dir/x" --clients 19 --method pairs --as-released cifar
+mkdir "$dir/notest" && cp "$dir/in/train.csv" "$dir/notest"
+says "nothing to pool" 1 "--pool yes: '$dir/notest' holds no test part" \
+  split --input "$dir/notest" --output "$dir/x" --clients 2 --pool yes
 says "labels that cannot differ" 1 "10 clients cannot get 11 shards of different labels each" \
   split --input "$dir/in" --output "$dir/x" --clients 10 --method silo --shards-per-client 11
 mkdir "$dir/bad"
@@ -86,7 +99,7 @@ says "output would replace the input" 1 "would replace the input" \
   split --input "$dir/in" --output "$dir/in/../in" --clients 2 --force
 
 ### A split
-says "iid" 0 "5 clients (iid, seed 7), 1000 of 1000 samples, 200 to 200 each; server: 50 test" \
+says "iid" 0 "5 clients (iid, seed 7), 1000 of 1000 samples, 200 to 200 each, 100 of them for test; server: 50 test" \
   split --input "$dir/in" --output "$dir/iid/" --clients 5 --seed 7 --test-share 0.1
 says "not over an old one" 1 "is not empty; --force replaces it" \
   split --input "$dir/in" --output "$dir/iid" --clients 5
@@ -113,6 +126,26 @@ says "silo" 0 "10 clients (silo, seed 0), 800 of 1000 samples, 80 to 80 each" \
 says "device" 0 "7 clients (device, seed 0), 994 of 1000 samples, 142 to 142 each" \
   split --input "$dir/in" --output "$dir/device" --clients 7 --method device --rho 0.1
 ok "the choice is written down" grep -q '"dirichlet-prior": "rho_over_C"' "$dir/device/split.json"
+says "pairs pool and keep a test part" 0 \
+  "5 clients (pairs, seed 0), 1050 of 1050 samples, 210 to 210 each, 265 of them for test" \
+  split --input "$dir/in" --output "$dir/pairs" --clients 5 --method pairs
+says "the server has the test samples of all clients" 0 "server                0      265" \
+  inspect "$dir/pairs"
+says "unless told otherwise" 0 "1000 of 1000 samples, 200 to 200 each; server: 50 test samples" \
+  split --input "$dir/in" --output "$dir/pairs0" --clients 5 --method pairs --pool no --test-share 0
+says "any method pools" 0 "3 clients (iid, seed 0), 1050 of 1050 samples, 350 to 350 each" \
+  split --input "$dir/in" --output "$dir/pooled" --clients 3 --pool yes
+ok "without test parts there is no server folder" test ! -e "$dir/pooled/server"
+says "standardised" 0 "2 clients" \
+  split --input "$dir/in" --output "$dir/norm" --clients 2 --standardise pixel --test-share 0.1
+says "which inspect shows" 0 "10 classes, standardised per value" inspect "$dir/norm/client-000"
+ok "one standardisation for all" cmp "$dir/norm/client-000/norm.npy" "$dir/norm/server/norm.npy"
+says "it passes on" 0 "2 clients" \
+  split --input "$dir/norm/client-000" --output "$dir/norm2" --clients 2
+ok "as it was" cmp "$dir/norm/server/norm.npy" "$dir/norm2/client-001/norm.npy"
+says "or is dropped" 0 "2 clients" \
+  split --input "$dir/norm/client-000" --output "$dir/norm3" --clients 2 --standardise none
+ok "from every folder" test -z "$(find "$dir/norm3" -name norm.npy)"
 
 ### Inspect
 says "inspect a set" 0 "train: csv, 1000 samples of 2 (float32), 10 classes" inspect "$dir/in"
@@ -123,6 +156,16 @@ says "inspect half a set" 1 "is missing" inspect "$(mkdir "$dir/half" && cp "$di
 says "inspect without a folder" 2 "expected a folder" inspect
 "$fl_data" inspect --json "$dir/iid" >"$dir/iid.json"
 ok "a full disk is an error" bash -c "! '$fl_data' inspect '$dir/in' >/dev/full 2>&1"
+
+### The public CIFAR-10, whatever batches of it are there
+if [ -d "${FL_DATA_DIR:-/nonexistent}/cifar-10" ]; then
+  says "cifar, cropped and standardised" 0 "10 clients (silo" split --input "$FL_DATA_DIR/cifar-10" \
+    --output "$dir/cifar" --clients 10 --method silo --crop 24 --standardise cifar
+  says "is what the 24 x 24 network takes" 0 \
+    "samples of 3 x 24 x 24 (uint8), 10 classes, standardised per channel" inspect "$dir/cifar/server"
+else
+  echo "skipped: no cifar-10 under \$FL_DATA_DIR"
+fi
 
 ### Interrupted work leaves nothing. The signal comes at some moment of a long run.
 "$fl_data" synthetic --output "$dir/cut" --clients 2000 >"$dir/log" 2>&1 &
@@ -219,6 +262,11 @@ says "seed too large" 2 "--seed: expected a whole number from 0 to 4294967295" \
 if [ -d "${FL_DATA_DIR:-/nonexistent}/mnist" ]; then
   says "mnist shards" 0 "100 clients (shards, seed 1), 60000 of 60000 samples, 600 to 600 each; server: 10000" \
     split --input "$FL_DATA_DIR/mnist" --output "$dir/mnist" --clients 100 --method shards --seed 1
+  # ALGORITHMS 11.G: training parts of 1167 to 3834 samples, 70 000 samples in all.
+  says "mnist pairs" 0 "70000 of 70000 samples, 1556 to 5112 each, 17507 of them for test" \
+    split --input "$FL_DATA_DIR/mnist" --output "$dir/pairs20" --clients 20 --method pairs --standardise pixel
+  says "its largest client" 0 "client-000         3834     1278       2   0:2441 1:2671" inspect "$dir/pairs20"
+  says "its smallest client" 0 "client-011         1167      389       2   2:841 3:715" inspect "$dir/pairs20"
   says "mnist is inspected" 0 "test: idx, 10000 samples of 1 x 28 x 28 (uint8), 10 classes" \
     inspect "$FL_DATA_DIR/mnist"
 else

@@ -9,7 +9,7 @@
 
 #include "libfl/data/partition.h"
 
-#define N_MAX 60000
+#define N_MAX 70000
 
 static int32_t labels[N_MAX];
 

@@ -335,9 +335,8 @@ START_TEST(gather_follows_the_formula_for_every_width)
     size_t i;
 
     ck_assert_ptr_nonnull(x);
-    ds->n_norm = 1;
-    ds->mean[0] = 0.25F;
-    ds->std[0] = 3.0F;
+    ck_assert_int_eq(
+        fl_dataset_set_norm(ds, (const float[]){0.25F}, (const float[]){3.0F}, 1, NULL), FL_OK);
     fl_dataset_gather(ds, (const uint32_t[]){4, 1}, 2, x, NULL);
     for (i = 0; i < 2 * ds->dim; i++) {
         size_t at = i < ds->dim ? 4 * ds->dim + i : ds->dim + (i - ds->dim);
@@ -363,11 +362,9 @@ START_TEST(gather_standardises_each_channel_by_its_own)
     for (i = 0; i < 6; i++) {
         ((float *)ds->x)[i] = (float)i;
     }
-    ds->n_norm = 2;
-    ds->mean[0] = 1.0F;
-    ds->std[0] = 2.0F;
-    ds->mean[1] = 3.0F;
-    ds->std[1] = 0.5F;
+    ck_assert_int_eq(
+        fl_dataset_set_norm(ds, (const float[]){1.0F, 3.0F}, (const float[]){2.0F, 0.5F}, 2, NULL),
+        FL_OK);
     fl_dataset_gather(ds, (const uint32_t[]){0}, 1, x, NULL);
     ck_assert(x[0] == -0.5F && x[2] == 0.5F && x[3] == 0.0F && x[5] == 4.0F);
     fl_dataset_free(ds);

@@ -288,7 +288,7 @@ START_TEST(mnist_shards_are_those_of_the_paper)
         return;
     }
     ck_assert_int_eq(fl_dataset_open(path, "train", &ds, NULL), FL_OK);
-    (void)memcpy(labels, ds->y, sizeof(labels));
+    (void)memcpy(labels, ds->y, ds->n * sizeof(*labels));
     fl_dataset_free(ds);
     part = make("shards", &conf, 60000, 10);
     ck_assert_uint_eq(expect_disjoint(&part, 60000), 60000);

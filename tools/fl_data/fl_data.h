@@ -96,6 +96,9 @@ FL_MUST_CHECK int part_add(struct part *part, const struct fl_dataset *ds, size_
 FL_MUST_CHECK int part_close(struct part *part, struct fl_err *err);
 void part_abort(struct part *part); /* NULL is allowed. */
 
+/* norm.npy with the standardisation of `ds`; nothing when it has none. */
+FL_MUST_CHECK int write_norm(const char *folder, const struct fl_dataset *ds, struct fl_err *err);
+
 /* One client's folder. */
 struct client_job {
     const struct output *out;
@@ -117,6 +120,8 @@ FL_MUST_CHECK int write_client(const struct client_job *job, json_t *manifest, s
 
 /* {"type": …, "shape": […]} of the features, and the names of stored types. */
 const char *type_name(const struct fl_dataset *ds);
+/* What has a mean and a deviation of its own: "none", "all", "channel" or "value". */
+const char *norm_name(const struct fl_dataset *ds);
 json_t *shape_json(const struct fl_dataset *ds);
 
 /* The commands. */

@@ -42,9 +42,10 @@ static json_t *part_json(const char *part, const struct fl_dataset *ds)
         (void)json_array_append_new(labels, json_integer((json_int_t)counts[i]));
     }
     free(counts);
-    return json_pack("{s:s, s:s, s:I, s:o, s:s, s:I, s:o}", "part", part, "format", ds->format,
+    return json_pack("{s:s, s:s, s:I, s:o, s:s, s:s, s:I, s:o}", "part", part, "format", ds->format,
                      "samples", (json_int_t)ds->n, "shape", shape_json(ds), "type", type_name(ds),
-                     "classes", (json_int_t)ds->classes, "labels", labels);
+                     "standardised_per", norm_name(ds), "classes", (json_int_t)ds->classes,
+                     "labels", labels);
 }
 
 /* {"folder": …, "parts": […]}; without parts when there are none. */
@@ -109,7 +110,11 @@ static void print_part(const json_t *part)
         (void)printf("%s%lld", i > 0 ? " x " : "",
                      (long long)json_integer_value(json_array_get(shape, i)));
     }
-    (void)printf(" (%s), %lld classes\n", text(part, "type"), (long long)number(part, "classes"));
+    (void)printf(" (%s), %lld classes", text(part, "type"), (long long)number(part, "classes"));
+    if (strcmp(text(part, "standardised_per"), "none") != 0) {
+        (void)printf(", standardised per %s", text(part, "standardised_per"));
+    }
+    (void)putchar('\n');
     for (i = 0; i < json_array_size(labels); i++) {
         json_int_t count = json_integer_value(json_array_get(labels, i));
 

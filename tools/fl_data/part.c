@@ -15,6 +15,14 @@ const char *type_name(const struct fl_dataset *ds)
     return ds->type == FL_DATA_U8 ? "uint8" : "float32";
 }
 
+const char *norm_name(const struct fl_dataset *ds)
+{
+    return ds->n_norm == 0         ? "none"
+           : ds->n_norm == ds->dim ? "value"
+           : ds->n_norm == 1       ? "all"
+                                   : "channel";
+}
+
 json_t *shape_json(const struct fl_dataset *ds)
 {
     json_t *shape = json_array();
@@ -88,6 +96,35 @@ void part_abort(struct part *part)
     free(part);
 }
 
+int write_norm(const char *folder, const struct fl_dataset *ds, struct fl_err *err)
+{
+    const uint64_t shape[2] = {2, ds->n_norm};
+    char path[PATH_SIZE];
+    struct fl_npy_writer *w = NULL;
+    int rv;
+
+    if (ds->n_norm == 0) {
+        return FL_OK;
+    }
+    rv = fl_fs_join(path, sizeof(path), folder, "norm.npy");
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "path '%s' is too long", folder);
+    }
+    rv = fl_npy_create(path, FL_NPY_F32, shape, 2, &w, err);
+    if (rv == FL_OK) {
+        rv = fl_npy_add(w, ds->mean, ds->n_norm, err);
+        if (rv == FL_OK) {
+            rv = fl_npy_add(w, ds->std, ds->n_norm, err);
+        }
+        if (rv != FL_OK) {
+            fl_npy_abort(w);
+            return rv;
+        }
+        rv = fl_npy_finish(w, err);
+    }
+    return rv;
+}
+
 /* Those of the client's samples whose mark is `mark`, as the part `name`. */
 static int write_part(const struct client_job *job, const char *folder, const char *name,
                       const uint8_t *marks, uint8_t mark, size_t n, struct fl_err *err)
@@ -151,6 +188,9 @@ int write_client(const struct client_job *job, json_t *manifest, struct fl_err *
     struct fl_rng rng;
     int rv = output_folder(job->out, job->name, folder, err);
 
+    if (rv == FL_OK) {
+        rv = write_norm(folder, job->ds, err);
+    }
     if (rv != FL_OK) {
         return rv;
     }

@@ -1,0 +1,231 @@
+/* The command line of fl-data split. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/fl_data/split.h"
+
+#define MAX_OPTIONS 32
+#define HELP_SIZE   200
+#define N_COMMON    10 /* options of all methods */
+
+/* The options of all methods as arguments, each name once. */
+struct method_args {
+    const struct fl_partition_option *options[MAX_OPTIONS];
+    const char *texts[MAX_OPTIONS];
+    char helps[MAX_OPTIONS][HELP_SIZE];
+    size_t n;
+};
+
+static const char *const value_names[] = {
+    [FL_PARTITION_COUNT] = "N", [FL_PARTITION_REAL] = "X", [FL_PARTITION_CHOICE] = "WHAT"};
+
+static const char summary[] =
+    "Usage: fl-data split --input DIR --output DIR --clients N [--method METHOD] [OPTION]...\n"
+    "\n"
+    "Share the train part of a data set (IDX, CIFAR, NPY, CSV; see 'fl-data inspect') out\n"
+    "among N clients. The output has a folder per client, client-000 and so on, with\n"
+    "train-x.npy and train-y.npy (and test-x.npy, test-y.npy with --test-share), a folder\n"
+    "server with the test part of the input when it has one (after --pool yes: the test\n"
+    "samples of all clients), and split.json, which says how it was made. Features keep\n"
+    "their type (uint8 or float32) and have shape (n, channels, height, width) or\n"
+    "(n, features); labels are int32. The same seed gives the same split everywhere. The\n"
+    "output appears when it is complete.\n"
+    "\n"
+    "--standardise writes norm.npy into every folder, which readers apply; the samples stay\n"
+    "as they are. pixel: (x - mean) / (deviation + 0.001) for each value of a sample, over\n"
+    "the samples that are shared out. cifar: the usual numbers for each colour.\n"
+    "\n"
+    "Methods:\n";
+
+/* "method: what it is (default)", for a choice with what can be chosen. */
+static void describe_option(const struct fl_partition_ops *ops,
+                            const struct fl_partition_option *option, char out[HELP_SIZE])
+{
+    size_t used = (size_t)snprintf(out, HELP_SIZE, "%s: %s", ops->name, option->help);
+    size_t i;
+
+    FL_REQUIRE(used < HELP_SIZE);
+    if (option->type != FL_PARTITION_CHOICE) {
+        (void)snprintf(out + used, HELP_SIZE - used, " (%.10g)", option->def);
+        return;
+    }
+    for (i = 0; option->choices[i] != NULL && used < HELP_SIZE; i++) {
+        used += (size_t)snprintf(out + used, HELP_SIZE - used, "%s%s", i == 0 ? "; " : " or ",
+                                 option->choices[i]);
+    }
+    if (used < HELP_SIZE) {
+        (void)snprintf(out + used, HELP_SIZE - used, " (%s)", option->choices[(size_t)option->def]);
+    }
+}
+
+static void list_method_args(struct method_args *m)
+{
+    const struct fl_partition_ops *ops;
+    const struct fl_partition_option *option;
+    size_t i;
+
+    *m = (struct method_args){.n = 0};
+    for (i = 0; (ops = fl_partition_at(i)) != NULL; i++) {
+        for (option = ops->options; option->name != NULL; option++) {
+            FL_REQUIRE(m->n < MAX_OPTIONS);
+            describe_option(ops, option, m->helps[m->n]);
+            m->options[m->n++] = option;
+        }
+    }
+}
+
+/* Whether the option belongs to the method; options of one name are one argument. */
+static bool applies(const struct fl_partition_ops *ops, const char *name)
+{
+    const struct fl_partition_option *option;
+
+    for (option = ops->options; option->name != NULL; option++) {
+        if (strcmp(option->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool set_method_args(struct split *s, const struct method_args *m)
+{
+    struct fl_err err = {0};
+    size_t i;
+
+    for (i = 0; i < m->n; i++) {
+        if (m->texts[i] == NULL) {
+            continue;
+        }
+        if (!applies(s->method, m->options[i]->name)) {
+            (void)usage_error("split", "--%s does not apply to method '%s'", m->options[i]->name,
+                              s->method->name);
+            return false;
+        }
+        if (fl_partition_option_set(m->options[i], &s->conf, m->texts[i], &err) != FL_OK) {
+            (void)usage_error("split", "--%s", err.msg);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool find_method(struct split *s, const char *name)
+{
+    char known[256] = "";
+    size_t used = 0;
+    size_t i;
+
+    s->method = fl_partition_find(name != NULL ? name : "iid");
+    if (s->method != NULL) {
+        return true;
+    }
+    for (i = 0; fl_partition_at(i) != NULL && used < sizeof(known); i++) {
+        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i > 0 ? ", " : "",
+                                 fl_partition_at(i)->name);
+    }
+    (void)usage_error("split", "unknown method '%s'; known: %s", name, known);
+    return false;
+}
+
+/* The place of `text` in `words`, which NULL ends; `ret` stays when `text` is NULL. */
+static bool find_word(const char *name, const char *text, const char *const *words, int *ret)
+{
+    char known[128] = "";
+    size_t used = 0;
+    int i;
+
+    if (text == NULL) {
+        return true;
+    }
+    for (i = 0; words[i] != NULL; i++) {
+        if (strcmp(words[i], text) == 0) {
+            *ret = i;
+            return true;
+        }
+        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i > 0 ? ", " : "",
+                                 words[i]);
+        FL_REQUIRE(used < sizeof(known));
+    }
+    (void)usage_error("split", "--%s: expected one of %s, found '%s'", name, known, text);
+    return false;
+}
+
+/* The texts of the options that belong to no method. */
+struct texts {
+    const char *clients, *method, *seed, *share, *pool, *standardise, *crop;
+};
+
+static bool take_texts(struct split *s, const struct texts *t, const struct method_args *m)
+{
+    static const char *const pools[] = {"no", "yes", NULL};
+    static const char *const standards[] = {"none", "pixel", "cifar", NULL};
+    uint64_t n_clients = 0;
+    int pool = -1;
+    int standard = -1;
+
+    if (s->input == NULL || s->output == NULL || t->clients == NULL) {
+        (void)usage_error("split", "--%s is required",
+                          s->input == NULL ? "input" : (s->output == NULL ? "output" : "clients"));
+        return false;
+    }
+    fl_partition_conf_init(&s->conf);
+    if (!find_method(s, t->method)) {
+        return false;
+    }
+    s->test_share = s->method->test_share;
+    if (!set_method_args(s, m) ||
+        !arg_count("split", "clients", t->clients, 1, FL_PARTITION_MAX_CLIENTS, &n_clients) ||
+        !arg_count("split", "seed", t->seed, 0, INT64_MAX, &s->conf.seed) ||
+        !arg_real("split", "test-share", t->share, 0.0, 0.99, &s->test_share) ||
+        !arg_count("split", "crop", t->crop, 1, 1u << 16, &s->crop) ||
+        !find_word("pool", t->pool, pools, &pool) ||
+        !find_word("standardise", t->standardise, standards, &standard))
+    {
+        return false;
+    }
+    s->conf.n_clients = (size_t)n_clients;
+    s->pool = pool < 0 ? POOL_AS_METHOD : (pool == 0 ? POOL_NO : POOL_YES);
+    s->standardise = (enum standardise)(standard + 1);
+    return true;
+}
+
+bool split_parse(struct split *s, int argc, char **argv, int *ret_status)
+{
+    struct texts t = {.clients = NULL};
+    struct method_args m;
+    char text[sizeof(summary) + 1024];
+    size_t used;
+    struct arg args[N_COMMON + MAX_OPTIONS] = {
+        {"input", "DIR", "the data set", &s->input, NULL},
+        {"output", "DIR", "the folder to make", &s->output, NULL},
+        {"clients", "N", "how many clients", &t.clients, NULL},
+        {"method", "METHOD", "how to share out (iid)", &t.method, NULL},
+        {"seed", "N", "of every random choice (0)", &t.seed, NULL},
+        {"test-share", "P", "share of each client's samples kept for its own test (0; pairs: 0.25)",
+         &t.share, NULL},
+        {"pool", "WHAT", "share out the test part of the input too: yes or no (no; pairs: yes)",
+         &t.pool, NULL},
+        {"standardise", "WHAT", "none, pixel or cifar, see above (what the input has)",
+         &t.standardise, NULL},
+        {"crop", "N", "keep the middle N x N of every picture", &t.crop, NULL},
+        {"force", NULL, "replace an output folder that is not empty", NULL, &s->force},
+    };
+    size_t i;
+
+    used = (size_t)snprintf(text, sizeof(text), "%s", summary);
+    for (i = 0; fl_partition_at(i) != NULL && used < sizeof(text); i++) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "  %-12s %s\n",
+                                 fl_partition_at(i)->name, fl_partition_at(i)->help);
+    }
+    list_method_args(&m);
+    for (i = 0; i < m.n; i++) {
+        args[N_COMMON + i] = (struct arg){m.options[i]->name, value_names[m.options[i]->type],
+                                          m.helps[i], &m.texts[i], NULL};
+    }
+    if (!args_parse(argc, argv, text, args, N_COMMON + m.n, NULL, 0, ret_status)) {
+        return false;
+    }
+    *ret_status = EXIT_USAGE;
+    return take_texts(s, &t, &m);
+}
