@@ -325,7 +325,8 @@ static int solve(const struct fl__walk *w, struct fl_train_result *ret, struct f
     int rv = make_extras(fl_solver_keeps(b->solver->keeps), &ret->kept, &ret->n_kept, err);
 
     if (rv == FL_OK) {
-        rv = make_extras(fl_solver_names(b->solver->sends), &ret->sent, &ret->n_sent, err);
+        rv = make_extras(fl_solver_names(fl_solver_sends(b->solver, b->options)), &ret->sent,
+                         &ret->n_sent, err);
     }
     if (rv == FL_OK) {
         rv = make_solver(w, /* adapting= */ false, &solver, err);

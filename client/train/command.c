@@ -92,8 +92,8 @@ static int prepare(struct fl_trainer *trainer, const struct fl_train_model *mode
     int rv;
 
     forget(c);
-    if (s->offer != NULL ||
-        fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) + fl_solver_names(s->sends) > 0)
+    if (s->offer != NULL || fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) > 0 ||
+        fl_solver_sends(s, model->solver_options) != NULL)
     {
         return fl_err_set(err, FL_EUNIMPL,
                           "the server's solver '%s' exchanges more than models, which a program of "

@@ -42,9 +42,16 @@ struct fl_agg_part {
      * aggregate's. Entries of buffers are not offered: a part's state of them stays.
      */
     void (*step)(const struct fl_options *o, const struct fl_agg_block *block);
-    /* fl_agg_block.scaled is wanted. NULL: no. */
+    /* fl_agg_block.scaled is wanted, in place of `takes`: they are not sent then. NULL: no. */
     bool (*wants_scaled)(const struct fl_options *o);
 };
+
+/* What the part takes with these options, NULL-terminated, or NULL. */
+static inline const char *const *fl_agg_part_takes(const struct fl_agg_part *part,
+                                                   const struct fl_options *o)
+{
+    return part->wants_scaled != NULL && part->wants_scaled(o) ? NULL : part->takes;
+}
 
 /* Over what inner products go in an attention. */
 enum fl_agg_scope {

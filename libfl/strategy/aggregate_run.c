@@ -321,7 +321,8 @@ static int pass_init(struct pass *p)
     size_t b;
 
     p->n_weighted = 1 + names(job->ops->takes);
-    p->n_bundles = p->n_weighted + (extra != NULL ? names(extra->takes) : 0);
+    p->n_bundles =
+        p->n_weighted + (extra != NULL ? names(fl_agg_part_takes(extra, job->extra_options)) : 0);
     p->n_state = job->ops->n_state + part_states(job);
     p->n_sums = p->n_bundles + (extra != NULL && extra->wants_scaled != NULL &&
                                 extra->wants_scaled(job->extra_options));

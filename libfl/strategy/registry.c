@@ -21,6 +21,7 @@ static const struct fl_policy *const fractions[] = {
 static const struct fl_policy *const solvers[] = {
     &fl_solver_sgd.policy,
     &fl_solver_prox.policy,
+    &fl_solver_scaffold.policy,
     NULL,
 };
 static const struct fl_policy *const uploads[] = {

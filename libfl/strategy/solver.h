@@ -72,7 +72,7 @@ struct fl_solver_data {
 #define FL_OFFER_MAX ((size_t)64 << 20)
 
 /*
- * Model-shaped byte strings are float32 in the exported order.
+ * Model-shaped byte strings are float32 in the exported order, aligned as such.
  *
  * The server's part in a solver (control variates, the last displacement) is `server`: the
  * aggregation pass runs it behind the aggregate's step, whatever that is, and its state
@@ -81,7 +81,8 @@ struct fl_solver_data {
 struct fl_solver_ops {
     struct fl_policy policy;
     /* NULL-terminated names, or NULL: bundles it needs beside the model, and model-shaped
-       bundles it sends beside the update, float32 and only the granted units. */
+       bundles it sends beside the update, float32 and only the granted units; ask
+       fl_solver_sends(), which knows when they are left out. */
     const char *const *inputs;
     const char *const *sends;
     const struct fl_keep *keeps; /* ended by a NULL name, or NULL */
@@ -128,8 +129,12 @@ struct fl_solver_ops {
 /* Names in a NULL-terminated list, which may be NULL. */
 size_t fl_solver_names(const char *const *names);
 size_t fl_solver_keeps(const struct fl_keep *keeps);
+/* What it sends with these options: NULL when the server's part rebuilds that from the updates
+   (fl_agg_part.wants_scaled), else ops->sends. */
+const char *const *fl_solver_sends(const struct fl_solver_ops *ops, const struct fl_options *o);
 
 extern const struct fl_solver_ops fl_solver_sgd;
 extern const struct fl_solver_ops fl_solver_prox;
+extern const struct fl_solver_ops fl_solver_scaffold;
 
 #endif

@@ -1,7 +1,8 @@
 #ifndef FL_STRATEGY_SOLVER_IMPL_H
 #define FL_STRATEGY_SOLVER_IMPL_H
 
-/* The SGD update that all solvers end in: they differ in the gradient they give it. */
+/* What solvers share: the SGD update that most of them end in, the pull to an anchor, and
+   model-shaped vectors between their exported bytes and the internal order. */
 
 #include "libfl/strategy/solver.h"
 
@@ -20,5 +21,41 @@ void fl__sgd_done(struct fl__sgd *sgd);
 /* One range of the model: params[n] at `offset` of the internal block. */
 void fl__sgd_update(const struct fl__sgd *sgd, size_t offset, size_t n, float *params,
                     const float *grad);
+
+/*
+ * The proximal term (mu/2) ||x - anchor||^2, which goes with other corrections of the gradient
+ * (ALGORITHMS 4.2, 15.1). All zero: none.
+ */
+struct fl__prox {
+    float mu;
+    float *anchor; /* internal order; NULL when mu is 0 */
+};
+
+/* The option of solvers that can be given the term, with its default as text. */
+#define FL__PROX_OPTION(default_mu)                                                        \
+    {                                                                                      \
+        .name = "mu", .type = FL_OPT_FLOAT, .def = (default_mu), .min = 0, .max = 1e6,     \
+        .help = "Strength of the pull to the anchor, the model received last; 0: no pull." \
+    }
+
+/* The anchor is setup->anchor, or what is in the network now. */
+FL_MUST_CHECK int fl__prox_init(struct fl__prox *prox, double mu,
+                                const struct fl_solver_setup *setup, struct fl_err *err);
+void fl__prox_done(struct fl__prox *prox);
+/* grad += mu (params - anchor) for params[n] at `offset`; n <= FL__SOLVER_CHUNK. */
+void fl__prox_pull(const struct fl__prox *prox, size_t offset, size_t n, const float *params,
+                   float *grad);
+
+/*
+ * An internal block (owned, free()) of what is in `bytes`: zeros when that is NULL or holds
+ * nothing yet. `name` for messages: FL_EFORMAT for another length, FL_ENUMERIC.
+ */
+FL_MUST_CHECK int fl__solver_take(const struct fl_net *net, const struct fl_solver_bytes *bytes,
+                                  const char *name, float **ret, struct fl_err *err);
+/* Append an internal block in the exported order; entries of buffers are written as 0. */
+FL_MUST_CHECK int fl__solver_put(const struct fl_net *net, const float *block, struct fl_buf *out,
+                                 struct fl_err *err);
+/* A copy of the network's parameters (owned, free()). */
+FL_MUST_CHECK int fl__solver_copy(struct fl_net *net, float **ret, struct fl_err *err);
 
 #endif

@@ -1,32 +1,34 @@
 /*
- * solver: prox (FedProx; ALGORITHMS 4.2)
+ * solver: prox (FedProx, ALGORITHMS 4.2; the client of FedMCSA and FedAMP, 8.1, 9.3)
  *
- * SGD on f_k(x) + (mu/2) ||x - theta^t||^2: the step uses g + mu (x - theta^t), with the
- * anchor fixed for the round. Needs learning_rate * mu < 2 to be stable.
+ * SGD on f_k(x) + (mu/2) ||x - anchor||^2: the step uses g + mu (x - anchor). Needs
+ * learning_rate * mu < 2 to be stable.
  *
- * Options: mu (0: sgd, bit for bit). State: the anchor, one model, beside sgd's.
- * Cost: sgd's and one more read of the anchor a step.
+ * Options: mu (0: sgd, bit for bit); anchor:
+ *     fixed   the model that was received last, for the whole round, as FedProx and
+ *             FedMCSA are written;
+ *     moving  overwritten by x after each step, as FedMCSA's authors released it: x is at
+ *             its anchor whenever a step looks, so that mu does nothing.
+ * State: the fixed anchor, one model, beside sgd's.
+ * Cost: sgd's and one more read of the anchor a step; moving: sgd's.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/num/vec.h"
 #include "libfl/strategy/solver_impl.h"
 
 struct fl_solver {
     struct fl__sgd sgd;
-    float mu;
-    float *anchor; /* internal order */
+    struct fl__prox prox;
 };
 
 static void update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
 {
     const struct fl_solver *solver = ctx;
     float pulled[FL__SOLVER_CHUNK];
-    float away[FL__SOLVER_CHUNK];
     size_t at;
 
-    if (!(solver->mu > 0)) {
+    if (!(solver->prox.mu > 0)) {
         fl__sgd_update(&solver->sgd, offset, n, params, grad);
         return;
     }
@@ -34,8 +36,7 @@ static void update(void *ctx, size_t offset, size_t n, float *params, const floa
         size_t m = n - at < FL__SOLVER_CHUNK ? n - at : FL__SOLVER_CHUNK;
 
         (void)memcpy(pulled, grad + at, m * sizeof(float));
-        fl_vec_sub(away, params + at, solver->anchor + offset + at, m);
-        fl_vec_axpy(pulled, solver->mu, away, m);
+        fl__prox_pull(&solver->prox, offset + at, m, params + at, pulled);
         fl__sgd_update(&solver->sgd, offset + at, m, params + at, pulled);
     }
 }
@@ -44,7 +45,7 @@ static void destroy(struct fl_solver *solver)
 {
     if (solver != NULL) {
         fl__sgd_done(&solver->sgd);
-        free(solver->anchor);
+        fl__prox_done(&solver->prox);
         free(solver);
     }
 }
@@ -53,27 +54,22 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
                   struct fl_solver **ret, struct fl_err *err)
 {
     struct fl_solver *solver = calloc(1, sizeof(*solver));
-    size_t size = fl_net_block(setup->net) * sizeof(float);
-    int rv = FL_ENOMEM;
+    bool moving = strcmp(fl_options_str(o, "anchor"), "moving") == 0;
+    int rv;
 
-    if (solver != NULL) {
-        solver->mu = (float)fl_options_float(o, "mu");
-        solver->anchor = malloc(size);
+    if (solver == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "solver: out of memory");
     }
-    if (solver == NULL || solver->anchor == NULL) {
-        rv = fl_err_set(err, FL_ENOMEM, "anchor of %zu bytes: out of memory", size);
-        goto fail;
+    rv = fl__prox_init(&solver->prox, moving ? 0 : fl_options_float(o, "mu"), setup, err);
+    if (rv == FL_OK) {
+        rv = fl__sgd_init(&solver->sgd, setup, err);
     }
-    (void)memcpy(solver->anchor, fl_net_params(setup->net), size);
-    rv = fl__sgd_init(&solver->sgd, setup, err);
     if (rv != FL_OK) {
-        goto fail;
+        destroy(solver);
+        return rv;
     }
     *ret = solver;
     return FL_OK;
-fail:
-    destroy(solver);
-    return rv;
 }
 
 static double step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
@@ -81,13 +77,16 @@ static double step(struct fl_solver *solver, const float *x, const int32_t *y, s
     return fl_net_step(solver->sgd.net, x, y, batch, update, solver);
 }
 
+static const char *const anchors[] = {"fixed", "moving", NULL};
+
 static const struct fl_opt_spec options[] = {
-    {.name = "mu",
-     .type = FL_OPT_FLOAT,
-     .def = "0.01",
-     .min = 0,
-     .max = 1e6,
-     .help = "Strength of the pull to the received model; 0 is sgd."},
+    FL__PROX_OPTION("0.01"),
+    {.name = "anchor",
+     .type = FL_OPT_ENUM,
+     .def = "fixed",
+     .choices = anchors,
+     .help = "What the pull leads to: the model received last, or (moving) the model of the "
+             "step before, which is no pull at all: FedMCSA as released."},
     FL_OPT_END,
 };
 

@@ -17,26 +17,6 @@ struct fl_solver {
     struct fl__sgd sgd;
 };
 
-size_t fl_solver_names(const char *const *names)
-{
-    size_t n = 0;
-
-    while (names != NULL && names[n] != NULL) {
-        n++;
-    }
-    return n;
-}
-
-size_t fl_solver_keeps(const struct fl_keep *keeps)
-{
-    size_t n = 0;
-
-    while (keeps != NULL && keeps[n].name != NULL) {
-        n++;
-    }
-    return n;
-}
-
 int fl__sgd_init(struct fl__sgd *sgd, const struct fl_solver_setup *setup, struct fl_err *err)
 {
     sgd->net = setup->net;

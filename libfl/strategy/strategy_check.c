@@ -101,7 +101,7 @@ static int check_bundles(const struct fl_strategy *s, struct fl_err *err)
         }
     }
     for (name = s->aggregate->takes; name != NULL && *name != NULL; name++) {
-        if (!has_name(s->solver->sends, *name)) {
+        if (!has_name(fl_solver_sends(s->solver, s->options[FL_SLOT_SOLVER]), *name)) {
             return fl_err_set(err, FL_ECONF,
                               "aggregate '%s' needs '%s' from the clients, which solver '%s' does "
                               "not send: choose another solver policy",

@@ -1,79 +1,7 @@
 #include <check.h>
-#include <math.h>
 #include <stdlib.h>
 
-#include "libfl/strategy/solver.h"
-#include "tests/unit/strategy_fixture.h"
-
-#define INPUTS  13
-#define CLASSES 4
-#define BATCH   6
-#define STEPS   25
-
-struct fixture {
-    struct fl_net *net;
-    float *start; /* exported */
-    size_t count, block;
-    float x[STEPS][BATCH * INPUTS];
-    int32_t y[STEPS][BATCH];
-};
-
-static void fixture_init(struct fixture *f)
-{
-    /* Wide enough that a range of the model is longer than a solver's chunk. */
-    static const char *const layers[] = {"dense 301", "relu", "dense 4"};
-    struct fl_net_spec spec = {.input = {INPUTS}, .n_input = 1, .layers = layers, .n_layers = 3};
-    struct fl_err err = {0};
-    struct fl_rng rng;
-    size_t s;
-    size_t i;
-
-    ck_assert_msg(fl_net_create(&spec, BATCH, &f->net, &err) == FL_OK, "%s", err.msg);
-    fl_rng_seed(&rng, 5);
-    fl_net_init(f->net, &rng);
-    f->count = fl_layout_count(fl_net_layout(f->net));
-    f->block = fl_net_block(f->net);
-    f->start = calloc(f->count, sizeof(float));
-    fl_net_get(f->net, f->start);
-    for (s = 0; s < STEPS; s++) {
-        for (i = 0; i < (size_t)BATCH * INPUTS; i++) {
-            f->x[s][i] = (float)fl_rng_normal(&rng);
-        }
-        for (i = 0; i < BATCH; i++) {
-            f->y[s][i] = (int32_t)fl_rng_below(&rng, CLASSES);
-        }
-    }
-}
-
-static void fixture_done(struct fixture *f)
-{
-    fl_net_free(f->net);
-    free(f->start);
-}
-
-/* STEPS steps of a solver from the start; returns the model, exported. */
-static float *run(struct fixture *f, const struct fl_solver_ops *ops, const char *option,
-                  const struct fl_solver_setup *how)
-{
-    struct fl_options *o = options_of(&ops->policy, option, NULL);
-    struct fl_solver_setup setup = *how;
-    struct fl_solver *solver = NULL;
-    float *model = calloc(f->count, sizeof(float));
-    size_t s;
-
-    fl_net_set(f->net, f->start);
-    setup.net = f->net;
-    setup.n_steps = STEPS;
-    setup.round = 1;
-    ck_assert_int_eq(ops->create(o, &setup, &solver, NULL), FL_OK);
-    for (s = 0; s < STEPS; s++) {
-        ck_assert(isfinite(ops->step(solver, f->x[s], f->y[s], BATCH)));
-    }
-    ops->destroy(solver);
-    fl_net_get(f->net, model);
-    fl_options_free(o);
-    return model;
-}
+#include "tests/unit/solver_fixture.h"
 
 /* The formulas of ALGORITHMS 2.2 and 4.2 written down entry by entry. */
 static float *by_hand(struct fixture *f, const struct fl_solver_setup *how, float mu)
@@ -110,13 +38,6 @@ static float *by_hand(struct fixture *f, const struct fl_solver_setup *how, floa
     return model;
 }
 
-static const struct fl_solver_setup setups[] = {
-    {.learning_rate = 0.1},
-    {.learning_rate = 0.1, .momentum = 0.9},
-    {.learning_rate = 0.1, .weight_decay = 0.01},
-    {.learning_rate = 0.03, .momentum = 0.5, .weight_decay = 0.001},
-};
-
 START_TEST(sgd_is_the_formula_bit_for_bit)
 {
     struct fixture f;
@@ -124,7 +45,7 @@ START_TEST(sgd_is_the_formula_bit_for_bit)
     float *want;
 
     fixture_init(&f);
-    have = run(&f, &fl_solver_sgd, NULL, &setups[_i]);
+    have = run(&f, &fl_solver_sgd, NULL, NULL, &setups[_i]);
     want = by_hand(&f, &setups[_i], 0);
     ck_assert_mem_eq(have, want, f.count * sizeof(float));
     ck_assert_mem_ne(have, f.start, f.count * sizeof(float));
@@ -142,8 +63,8 @@ START_TEST(prox_with_mu_zero_is_sgd_bit_for_bit)
     float *sgd;
 
     fixture_init(&f);
-    prox = run(&f, &fl_solver_prox, "mu=0", &setups[_i]);
-    sgd = run(&f, &fl_solver_sgd, NULL, &setups[_i]);
+    prox = run(&f, &fl_solver_prox, "mu=0", NULL, &setups[_i]);
+    sgd = run(&f, &fl_solver_sgd, NULL, NULL, &setups[_i]);
     ck_assert_mem_eq(prox, sgd, f.count * sizeof(float));
     free(prox);
     free(sgd);
@@ -159,9 +80,9 @@ START_TEST(prox_is_the_formula_bit_for_bit)
     float *sgd;
 
     fixture_init(&f);
-    have = run(&f, &fl_solver_prox, "mu=0.5", &setups[_i]);
+    have = run(&f, &fl_solver_prox, "mu=0.5", NULL, &setups[_i]);
     want = by_hand(&f, &setups[_i], 0.5f);
-    sgd = run(&f, &fl_solver_sgd, NULL, &setups[_i]);
+    sgd = run(&f, &fl_solver_sgd, NULL, NULL, &setups[_i]);
     ck_assert_mem_eq(have, want, f.count * sizeof(float));
     ck_assert_mem_ne(have, sgd, f.count * sizeof(float));
     free(have);
@@ -210,6 +131,92 @@ START_TEST(prox_with_mu_eta_one_comes_back_every_step)
 }
 END_TEST
 
+/* FedMCSA as released: the anchor is where x is, so that mu does nothing (ALGORITHMS 8.1). */
+START_TEST(a_moving_anchor_makes_mu_irrelevant_bit_for_bit)
+{
+    struct fl_solver_setup how = setups[_i];
+    struct fixture f;
+    float *other;
+    float *moving;
+    float *sgd;
+    size_t i;
+
+    fixture_init(&f);
+    other = calloc(f.count, sizeof(float));
+    for (i = 0; i < f.count; i++) {
+        other[i] = f.start[i] + 1;
+    }
+    how.anchor = other;
+    moving = run(&f, &fl_solver_prox, "mu=0.5", "anchor=moving", &how);
+    sgd = run(&f, &fl_solver_sgd, NULL, NULL, &how);
+    ck_assert_mem_eq(moving, sgd, f.count * sizeof(float));
+    free(other);
+    free(moving);
+    free(sgd);
+    fixture_done(&f);
+}
+END_TEST
+
+/* The last identity of ALGORITHMS 8.1. */
+START_TEST(without_lambda_and_decay_fixed_and_moving_anchors_agree_bit_for_bit)
+{
+    struct fl_solver_setup how = {.learning_rate = 0.1, .momentum = _i * 0.9};
+    struct fixture f;
+    float *fixed;
+    float *moving;
+
+    fixture_init(&f);
+    fixed = run(&f, &fl_solver_prox, "mu=0", "anchor=fixed", &how);
+    moving = run(&f, &fl_solver_prox, "mu=5", "anchor=moving", &how);
+    ck_assert_mem_eq(fixed, moving, f.count * sizeof(float));
+    free(fixed);
+    free(moving);
+    fixture_done(&f);
+}
+END_TEST
+
+/* A client that trains on from its own model is pulled to the one it received (8.1). */
+START_TEST(a_fixed_anchor_is_the_one_given)
+{
+    struct fl_solver_setup how = {.learning_rate = 0.125, .n_steps = 1, .round = 1};
+    struct fl_options *o = options_of(&fl_solver_prox.policy, "mu=8", NULL);
+    struct fl_solver *solver = NULL;
+    struct fixture f;
+    float *anchor;
+    float *model;
+    float *grad;
+    float *pull;
+    size_t i;
+
+    fixture_init(&f);
+    anchor = calloc(f.count, sizeof(float));
+    model = calloc(f.count, sizeof(float));
+    pull = calloc(f.count, sizeof(float));
+    grad = calloc(f.block, sizeof(float));
+    for (i = 0; i < f.count; i++) {
+        anchor[i] = f.start[i] + (float)(i % 5);
+    }
+    (void)fl_net_gradient(f.net, f.x[0], f.y[0], BATCH, grad);
+    fl_net_export(f.net, pull, grad);
+    how.net = f.net;
+    how.anchor = anchor;
+    ck_assert_int_eq(fl_solver_prox.create(o, &how, &solver, NULL), FL_OK);
+    (void)fl_solver_prox.step(solver, f.x[0], f.y[0], BATCH);
+    fl_net_get(f.net, model);
+    for (i = 0; i < f.count; i++) { /* mu * eta = 1: at the anchor, but for the gradient */
+        ck_assert_double_eq_tol((double)model[i], (double)anchor[i] - 0.125 * (double)pull[i],
+                                1e-5);
+    }
+    fl_solver_prox.destroy(solver);
+    free(anchor);
+    free(model);
+    free(grad);
+    free(pull);
+    fl_options_free(o);
+    fixture_done(&f);
+}
+END_TEST
+
 /* Identity 14. */
 START_TEST(a_rate_of_zero_leaves_the_model_bit_for_bit)
 {
@@ -220,8 +227,8 @@ START_TEST(a_rate_of_zero_leaves_the_model_bit_for_bit)
 
     how.learning_rate = 0;
     fixture_init(&f);
-    sgd = run(&f, &fl_solver_sgd, NULL, &how);
-    prox = run(&f, &fl_solver_prox, "mu=1", &how);
+    sgd = run(&f, &fl_solver_sgd, NULL, NULL, &how);
+    prox = run(&f, &fl_solver_prox, "mu=1", NULL, &how);
     ck_assert_mem_eq(sgd, f.start, f.count * sizeof(float));
     ck_assert_mem_eq(prox, f.start, f.count * sizeof(float));
     free(sgd);
@@ -237,8 +244,8 @@ START_TEST(the_velocity_is_new_each_round)
     float *second;
 
     fixture_init(&f);
-    first = run(&f, &fl_solver_sgd, NULL, &setups[1]);
-    second = run(&f, &fl_solver_sgd, NULL, &setups[1]);
+    first = run(&f, &fl_solver_sgd, NULL, NULL, &setups[1]);
+    second = run(&f, &fl_solver_sgd, NULL, NULL, &setups[1]);
     ck_assert_mem_eq(first, second, f.count * sizeof(float));
     free(first);
     free(second);
@@ -270,6 +277,10 @@ int main(void)
     tcase_add_loop_test(tc, prox_with_mu_zero_is_sgd_bit_for_bit, 0, 4);
     tcase_add_loop_test(tc, prox_is_the_formula_bit_for_bit, 0, 4);
     tcase_add_test(tc, prox_with_mu_eta_one_comes_back_every_step);
+    tcase_add_loop_test(tc, a_moving_anchor_makes_mu_irrelevant_bit_for_bit, 0, 4);
+    tcase_add_loop_test(tc, without_lambda_and_decay_fixed_and_moving_anchors_agree_bit_for_bit, 0,
+                        2);
+    tcase_add_test(tc, a_fixed_anchor_is_the_one_given);
     tcase_add_loop_test(tc, a_rate_of_zero_leaves_the_model_bit_for_bit, 0, 4);
     tcase_add_test(tc, the_velocity_is_new_each_round);
     tcase_add_test(tc, names_are_counted);

@@ -319,7 +319,7 @@ START_TEST(solvers_come_from_their_wire_form)
     fl_options_free(o);
     ck_assert_int_eq(fl_solver_by_name("prox", &bad, 1, &ops, &o, &err), FL_ECONF);
     ck_assert_ptr_nonnull(strstr(err.msg, "solver 'prox'"));
-    ck_assert_int_eq(fl_solver_by_name("scaffold9", NULL, 0, &ops, &o, &err), FL_ECONF);
+    ck_assert_int_eq(fl_solver_by_name("anneal9", NULL, 0, &ops, &o, &err), FL_ECONF);
     ck_assert_ptr_nonnull(strstr(err.msg, "known: sgd, prox"));
 }
 END_TEST

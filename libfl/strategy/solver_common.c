@@ -1,0 +1,141 @@
+/* What solvers share beside the SGD update (solver_sgd.c). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/num/vec.h"
+#include "libfl/strategy/solver_impl.h"
+
+size_t fl_solver_names(const char *const *names)
+{
+    size_t n = 0;
+
+    while (names != NULL && names[n] != NULL) {
+        n++;
+    }
+    return n;
+}
+
+size_t fl_solver_keeps(const struct fl_keep *keeps)
+{
+    size_t n = 0;
+
+    while (keeps != NULL && keeps[n].name != NULL) {
+        n++;
+    }
+    return n;
+}
+
+const char *const *fl_solver_sends(const struct fl_solver_ops *ops, const struct fl_options *o)
+{
+    bool rebuilt =
+        ops->server != NULL && ops->server->wants_scaled != NULL && ops->server->wants_scaled(o);
+
+    return rebuilt ? NULL : ops->sends;
+}
+
+static int block_new(const struct fl_net *net, const char *name, float **ret, struct fl_err *err)
+{
+    *ret = calloc(fl_net_block(net), sizeof(**ret));
+    return *ret != NULL ? FL_OK
+                        : fl_err_set(err, FL_ENOMEM, "%s of %zu parameters: out of memory", name,
+                                     fl_net_block(net));
+}
+
+int fl__prox_init(struct fl__prox *prox, double mu, const struct fl_solver_setup *setup,
+                  struct fl_err *err)
+{
+    int rv;
+
+    prox->mu = (float)mu;
+    prox->anchor = NULL;
+    if (!(prox->mu > 0)) {
+        return FL_OK;
+    }
+    rv = block_new(setup->net, "anchor", &prox->anchor, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (setup->anchor != NULL) {
+        fl_net_import(setup->net, prox->anchor, setup->anchor);
+    } else {
+        (void)memcpy(prox->anchor, fl_net_params(setup->net),
+                     fl_net_block(setup->net) * sizeof(float));
+    }
+    return FL_OK;
+}
+
+void fl__prox_done(struct fl__prox *prox)
+{
+    free(prox->anchor);
+    prox->anchor = NULL;
+}
+
+void fl__prox_pull(const struct fl__prox *prox, size_t offset, size_t n, const float *params,
+                   float *grad)
+{
+    float away[FL__SOLVER_CHUNK];
+
+    FL_REQUIRE(n <= FL__SOLVER_CHUNK);
+    if (prox->mu > 0) {
+        fl_vec_sub(away, params, prox->anchor + offset, n);
+        fl_vec_axpy(grad, prox->mu, away, n);
+    }
+}
+
+int fl__solver_take(const struct fl_net *net, const struct fl_solver_bytes *bytes, const char *name,
+                    float **ret, struct fl_err *err)
+{
+    size_t count = fl_layout_count(fl_net_layout(net));
+    bool none = bytes == NULL || bytes->data == NULL;
+    int rv;
+
+    if (!none && bytes->len != count * sizeof(float)) {
+        return fl_err_set(err, FL_EFORMAT,
+                          "'%s' has %zu bytes, expected the %zu of the model's %zu parameters",
+                          name, bytes->len, count * sizeof(float), count);
+    }
+    if (!none && !fl_vec_finite(bytes->data, count)) {
+        return fl_err_set(err, FL_ENUMERIC, "'%s' is not finite", name);
+    }
+    rv = block_new(net, name, ret, err);
+    if (rv == FL_OK && !none) {
+        fl_net_import(net, *ret, bytes->data);
+    }
+    return rv;
+}
+
+int fl__solver_put(const struct fl_net *net, const float *block, struct fl_buf *out,
+                   struct fl_err *err)
+{
+    const struct fl_layout *layout = fl_net_layout(net);
+    size_t size = fl_layout_count(layout) * sizeof(float);
+    float *exported;
+    size_t t;
+    int rv = fl_buf_reserve(out, size);
+
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "solver state of %zu bytes: %s", size, fl_strerror(rv));
+    }
+    FL_REQUIRE(out->len % sizeof(float) == 0);
+    exported = (void *)(out->data + out->len);
+    fl_net_export(net, exported, block);
+    for (t = 0; t < fl_layout_tensors(layout); t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
+
+        if (tensor->buffer) {
+            (void)memset(exported + tensor->offset, 0, tensor->count * sizeof(float));
+        }
+    }
+    out->len += size;
+    return FL_OK;
+}
+
+int fl__solver_copy(struct fl_net *net, float **ret, struct fl_err *err)
+{
+    int rv = block_new(net, "a copy", ret, err);
+
+    if (rv == FL_OK) {
+        (void)memcpy(*ret, fl_net_params(net), fl_net_block(net) * sizeof(float));
+    }
+    return rv;
+}

@@ -1,0 +1,241 @@
+/*
+ * solver: scaffold (SCAFFOLD, option II; ALGORITHMS 4.3, 15.3.4)
+ *
+ *     x <- x - learning_rate (g - c_k + c)                                  each step
+ *     dc_k = -c + (theta^t - theta_k) / (learning_rate a_k),  c_k <- c_k + dc_k
+ *     server: c <- c + (1/N) sum_k dc_k
+ *
+ * with c_k and c the controls of the client and of the server, 0 at the start, and
+ * a_k = sum over q = 1..steps of (1 - m^q) / (1 - m), what a constant gradient of 1 moves x
+ * by under momentum m; without momentum it is the number of steps. Weight decay and the
+ * proximal term count as parts of the gradient: controls hold them too.
+ *
+ * A client takes c_k over for the units whose upload was counted, and for those only: then
+ * c = mean of all c_k, unit by unit, whoever drops out. N is the population of the round; a
+ * client that comes later brings c_k = 0.
+ *
+ * A learning rate of 0 says nothing of the gradient: dc_k is 0. (With rebuild_dc the server
+ * cannot tell that from a model that stood still: dc_k is -c there, on both sides.)
+ *
+ * Options: mu (proximal term), rebuild_dc: dc_k is not sent; the server computes it from the
+ * update and the steps reported, which must come exactly (codec float32).
+ * State: client: theta^t, c and c_k, three models, beside sgd's. Server: c.
+ * Cost: sgd's and two more reads a step. A model more in each direction, down c and up dc_k;
+ * only down with rebuild_dc.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/num/vec.h"
+#include "libfl/strategy/solver_impl.h"
+
+/* Up to so many steps a_k is summed as it is written; above, the closed form loses nothing. */
+#define SUMMED_STEPS 4096
+
+struct fl_solver {
+    struct fl__sgd sgd;
+    struct fl__prox prox;
+    double factor; /* 1 / (learning_rate a_k) */
+    bool rebuild;
+    /* Internal order; all NULL when adapting. */
+    float *start;       /* theta^t */
+    float *control;     /* c */
+    float *own_control; /* c_k */
+};
+
+static void update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+{
+    const struct fl_solver *solver = ctx;
+    float g[FL__SOLVER_CHUNK];
+    size_t at;
+
+    for (at = 0; at < n; at += FL__SOLVER_CHUNK) {
+        size_t m = n - at < FL__SOLVER_CHUNK ? n - at : FL__SOLVER_CHUNK;
+
+        (void)memcpy(g, grad + at, m * sizeof(float));
+        if (solver->control != NULL) {
+            fl_vec_sub(g, g, solver->own_control + offset + at, m);
+            fl_vec_axpy(g, 1.0f, solver->control + offset + at, m);
+        }
+        fl__prox_pull(&solver->prox, offset + at, m, params + at, g);
+        fl__sgd_update(&solver->sgd, offset + at, m, params + at, g);
+    }
+}
+
+/* a_k; `momentum` is at least 0 and below 1. */
+static double momentum_steps(double momentum, uint64_t n_steps)
+{
+    double rest = 1 - momentum;
+    double n = (double)n_steps;
+    double velocity = 0;
+    double sum = 0;
+    uint64_t q;
+
+    if (!(momentum > 0)) {
+        return n;
+    }
+    if (n_steps > SUMMED_STEPS) {
+        return (n + momentum * expm1(n * log(momentum)) / rest) / rest;
+    }
+    for (q = 0; q < n_steps; q++) {
+        velocity = momentum * velocity + 1;
+        sum += velocity;
+    }
+    return sum;
+}
+
+static double factor(const struct fl_options *o, double learning_rate, double momentum,
+                     uint64_t n_steps)
+{
+    double moved = momentum < 1 ? learning_rate * momentum_steps(momentum, n_steps) : 0;
+    double inverse = 1 / moved;
+
+    (void)o;
+    return moved > 0 && isfinite(inverse) ? inverse : 0;
+}
+
+static bool rebuilds(const struct fl_options *o)
+{
+    return fl_options_bool(o, "rebuild_dc");
+}
+
+static void destroy(struct fl_solver *solver)
+{
+    if (solver != NULL) {
+        fl__sgd_done(&solver->sgd);
+        fl__prox_done(&solver->prox);
+        free(solver->start);
+        free(solver->control);
+        free(solver->own_control);
+        free(solver);
+    }
+}
+
+static int take_controls(struct fl_solver *solver, const struct fl_solver_setup *setup,
+                         struct fl_err *err)
+{
+    const struct fl_solver_bytes *control = setup->inputs;
+    const struct fl_solver_bytes *own = setup->kept;
+    int rv = fl__solver_take(setup->net, control, "control", &solver->control, err);
+
+    if (rv == FL_OK) {
+        rv = fl__solver_take(setup->net, own, "this client's control", &solver->own_control, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl__solver_copy(setup->net, &solver->start, err);
+    }
+    return rv;
+}
+
+static int create(const struct fl_options *o, const struct fl_solver_setup *setup,
+                  struct fl_solver **ret, struct fl_err *err)
+{
+    struct fl_solver *solver = calloc(1, sizeof(*solver));
+    int rv;
+
+    if (solver == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "solver: out of memory");
+    }
+    solver->rebuild = rebuilds(o);
+    solver->factor = factor(o, setup->learning_rate, setup->momentum, setup->n_steps);
+    rv = fl__prox_init(&solver->prox, fl_options_float(o, "mu"), setup, err);
+    if (rv == FL_OK) {
+        rv = fl__sgd_init(&solver->sgd, setup, err);
+    }
+    if (rv == FL_OK && !setup->adapting) {
+        rv = take_controls(solver, setup, err);
+    }
+    if (rv != FL_OK) {
+        destroy(solver);
+        return rv;
+    }
+    *ret = solver;
+    return FL_OK;
+}
+
+static double step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
+{
+    return fl_net_step(solver->sgd.net, x, y, batch, update, solver);
+}
+
+static int finish(struct fl_solver *solver, struct fl_buf *kept, struct fl_buf *sent,
+                  struct fl_err *err)
+{
+    struct fl_net *net = solver->sgd.net;
+    const float *x = fl_net_params(net);
+    float *change = solver->start; /* not needed any more behind the reading entry */
+    bool told = solver->factor > 0 || solver->rebuild;
+    size_t n = fl_net_block(net);
+    size_t i;
+    int rv;
+
+    for (i = 0; i < n; i++) {
+        double moved = (double)x[i] - (double)solver->start[i];
+        double dc = -(double)solver->control[i] - moved * solver->factor;
+
+        change[i] = told ? (float)dc : 0;
+        solver->own_control[i] = (float)((double)solver->own_control[i] + (double)change[i]);
+    }
+    rv = fl__solver_put(net, solver->own_control, &kept[0], err);
+    if (rv == FL_OK && !solver->rebuild) {
+        rv = fl__solver_put(net, change, &sent[0], err);
+    }
+    return rv;
+}
+
+static void server_step(const struct fl_options *o, const struct fl_agg_block *block)
+{
+    bool rebuild = rebuilds(o);
+    double share = (double)block->n_senders / (double)block->population;
+    size_t i;
+
+    FL_REQUIRE(block->population >= block->n_senders);
+    for (i = 0; i < block->n; i++) {
+        double c = (double)block->state[0][i];
+        double change = rebuild ? -c - block->scaled[i] : block->means[0][i];
+
+        block->state_new[0][i] = (float)(c + share * change);
+    }
+}
+
+static const struct fl_opt_spec options[] = {
+    FL__PROX_OPTION("0"),
+    {.name = "rebuild_dc",
+     .type = FL_OPT_BOOL,
+     .def = "no",
+     .help = "The server computes the change of a client's control from its update, and the "
+             "client does not send it: half the bytes up."},
+    FL_OPT_END,
+};
+
+static const char *const control[] = {"control", NULL};
+static const char *const control_change[] = {"control_change", NULL};
+static const struct fl_keep keeps[] = {{"control", true}, {NULL, false}};
+
+static const struct fl_agg_part server = {
+    .n_state = 1,
+    .state_names = control,
+    .takes = control_change,
+    .step = server_step,
+    .wants_scaled = rebuilds,
+};
+
+const struct fl_solver_ops fl_solver_scaffold = {
+    .policy =
+        {
+            .name = "scaffold",
+            .help = "sgd corrected by control variates against the drift of the clients",
+            .source = "SCAFFOLD, option II",
+            .options = options,
+        },
+    .inputs = control,
+    .sends = control_change,
+    .keeps = keeps,
+    .server = &server,
+    .factor = factor,
+    .create = create,
+    .destroy = destroy,
+    .step = step,
+    .finish = finish,
+};
