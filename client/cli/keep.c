@@ -1,0 +1,479 @@
+#include "client/cli/keep.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/keep_impl.h"
+#include "libfl/base/fs.h"
+
+struct fl_keeps {
+    char dir[FL__KEEP_PATH];
+    const struct fl_log *log;
+    const struct fl_layout *layout; /* NULL: nothing is bound */
+    struct fl_keeps_spec wanted[FL_KEEPS_MAX];
+    size_t n_wanted;
+    struct fl__keep_index index;
+};
+
+static bool same(struct fl_round_key a, struct fl_round_key b)
+{
+    return a.round == b.round && a.attempt == b.attempt;
+}
+
+static struct fl__keep_block block_of(const struct fl_keeps *k, const char *name,
+                                      struct fl_round_key key)
+{
+    return (struct fl__keep_block){.name = name,
+                                   .key = key,
+                                   .layout = fl_layout_digest(k->layout),
+                                   .n_floats = fl_layout_count(k->layout)};
+}
+
+/* --- opening and binding --- */
+
+int fl_keeps_open(const char *state_dir, const struct fl_log *log, struct fl_keeps **ret,
+                  struct fl_err *err)
+{
+    struct fl_keeps *k = calloc(1, sizeof(*k));
+    struct fl_err inner = {0};
+    int rv;
+
+    if (k == NULL) {
+        return FL_ENOMEM;
+    }
+    k->log = log;
+    if (fl_fs_join(k->dir, sizeof(k->dir), state_dir, "keep") != FL_OK) {
+        free(k);
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", state_dir);
+    }
+    rv = fl__keep_index_read(k->dir, &k->index, &inner);
+    if (rv == FL_OK) {
+        fl__keep_sweep(k->dir, &k->index);
+    } else if (rv == FL_EFORMAT) {
+        fl_log(log, FL_LOG_WARNING, "keep", "%s: everything kept between rounds is lost, ignoring",
+               inner.msg);
+    } else if (rv != FL_ENOENT) {
+        free(k);
+        return fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+    }
+    *ret = k;
+    return FL_OK;
+}
+
+void fl_keeps_free(struct fl_keeps *keeps)
+{
+    if (keeps != NULL) {
+        fl__keep_index_done(&keeps->index);
+        free(keeps);
+    }
+}
+
+static int check_wanted(const struct fl_keeps_spec *wanted, size_t n, struct fl_err *err)
+{
+    size_t i;
+    size_t j;
+
+    if (n > FL_KEEPS_MAX) {
+        return fl_err_set(err, FL_EINVAL, "%zu names to keep, at most %d", n, FL_KEEPS_MAX);
+    }
+    for (i = 0; i < n; i++) {
+        if (!fl_name_valid(wanted[i].name)) {
+            return fl_err_set(err, FL_EINVAL, "'%s' cannot be the name of something kept",
+                              wanted[i].name);
+        }
+        for (j = 0; j < i; j++) {
+            if (strcmp(wanted[i].name, wanted[j].name) == 0) {
+                return fl_err_set(err, FL_EINVAL, "'%s' would be kept twice", wanted[i].name);
+            }
+        }
+    }
+    return FL_OK;
+}
+
+static bool holds_something(const struct fl__keep_index *index)
+{
+    return index->kept.round != 0 || index->pending.round != 0;
+}
+
+/* Begin with nothing, under the next serials so that no file changes that an index names. */
+static int start_over(struct fl_keeps *k, const char *federation)
+{
+    struct fl__keep_index fresh = {.serial = k->index.serial,
+                                   .n_units = fl_layout_units(k->layout)};
+    int rv = fl_str_copy(fresh.federation, sizeof(fresh.federation), federation);
+
+    fresh.granted = calloc(fresh.n_units + 1, 1);
+    if (rv != FL_OK || fresh.granted == NULL) {
+        free(fresh.granted);
+        return rv != FL_OK ? rv : FL_ENOMEM;
+    }
+    (void)memcpy(fresh.layout, fl_layout_digest(k->layout), sizeof(fresh.layout));
+    fl__keep_index_done(&k->index);
+    k->index = fresh;
+    return FL_OK;
+}
+
+int fl_keeps_bind(struct fl_keeps *k, const char *federation, const struct fl_layout *layout,
+                  const struct fl_keeps_spec *wanted, size_t n, struct fl_err *err)
+{
+    int rv = check_wanted(wanted, n, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    k->layout = n > 0 ? layout : NULL;
+    k->n_wanted = n;
+    if (n == 0) {
+        return FL_OK;
+    }
+    (void)memcpy(k->wanted, wanted, n * sizeof(*wanted));
+    if (strcmp(k->index.federation, federation) == 0 &&
+        memcmp(k->index.layout, fl_layout_digest(layout), FL_DIGEST_SIZE) == 0 &&
+        k->index.n_units == fl_layout_units(layout))
+    {
+        return FL_OK;
+    }
+    if (holds_something(&k->index)) {
+        fl_log(k->log, FL_LOG_NOTICE, "keep",
+               "what was kept for %s of federation '%s' does not belong here and is not used",
+               strcmp(k->index.federation, federation) == 0 ? "another model" : "a model",
+               k->index.federation);
+    }
+    return start_over(k, federation);
+}
+
+bool fl_keeps_wanted(const struct fl_keeps *k)
+{
+    return k->n_wanted > 0;
+}
+
+/* --- changing the index --- */
+
+/* Make `next` the state: takes its contents on success. */
+static int commit(struct fl_keeps *k, struct fl__keep_index *next, struct fl_err *err)
+{
+    int rv = fl_fs_mkdirs(k->dir, err);
+
+    if (rv == FL_OK) {
+        rv = fl__keep_index_write(k->dir, next, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl__keep_index_done(&k->index);
+    k->index = *next;
+    *next = (struct fl__keep_index){0};
+    fl__keep_sweep(k->dir, &k->index);
+    return FL_OK;
+}
+
+/* A block of its own file; its serial goes into `*ret_serial`. */
+static int write_block(struct fl_keeps *k, struct fl__keep_index *next, const char *name,
+                       struct fl_round_key key, const float *data, uint64_t *ret_serial,
+                       struct fl_err *err)
+{
+    struct fl__keep_block block = block_of(k, name, key);
+    int rv = fl__keep_block_write(k->dir, &block, next->serial + 1, data, err);
+
+    if (rv == FL_OK) {
+        *ret_serial = ++next->serial;
+    }
+    return rv;
+}
+
+static bool is_wanted(const struct fl_keeps *k, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < k->n_wanted; i++) {
+        if (strcmp(k->wanted[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void drop_unwanted(const struct fl_keeps *k, struct fl__keep_index *next)
+{
+    size_t i = 0;
+
+    while (i < next->n) {
+        if (is_wanted(k, next->entries[i].name)) {
+            i++;
+        } else {
+            next->entries[i] = next->entries[--next->n];
+        }
+    }
+}
+
+/* --- settling --- */
+
+static bool is_damage(int rv)
+{
+    return rv == FL_EFORMAT || rv == FL_ENOENT;
+}
+
+static void log_lost(const struct fl_keeps *k, const char *name, const struct fl_err *err, int rv)
+{
+    fl_log(k->log, FL_LOG_WARNING, "keep", "the kept '%s' is lost, going on without it: %s", name,
+           fl_err_text(err, rv));
+}
+
+/* The pending values of the granted units over the kept ones, as a block of its own. */
+static int merge(struct fl_keeps *k, struct fl__keep_index *next, struct fl__keep_entry *e,
+                 struct fl_err *err)
+{
+    struct fl__keep_block block = block_of(k, e->name, next->pending);
+    struct fl_err inner = {0};
+    float *old = NULL;
+    float *new = NULL;
+    size_t l;
+    int rv = fl__keep_block_read(k->dir, &block, e->pending, &new, &inner);
+
+    if (is_damage(rv)) {
+        log_lost(k, e->name, &inner, rv);
+        e->kept = 0;
+        return FL_OK;
+    }
+    if (rv == FL_OK && e->kept != 0) {
+        rv = fl__keep_block_read(k->dir, &block, e->kept, &old, &inner);
+        if (is_damage(rv)) {
+            log_lost(k, e->name, &inner, rv);
+            rv = FL_OK;
+        }
+    }
+    for (l = 0; rv == FL_OK && l < next->n_units; l++) {
+        const struct fl_unit *unit = fl_layout_unit(k->layout, l);
+
+        if (next->granted[l] != 0) {
+            continue;
+        }
+        if (old != NULL) {
+            (void)memcpy(new + unit->offset, old + unit->offset, unit->count * sizeof(*new));
+        } else {
+            (void)memset(new + unit->offset, 0, unit->count * sizeof(*new));
+        }
+    }
+    free(old);
+    if (rv == FL_OK) {
+        rv = write_block(k, next, e->name, next->pending, new, &e->kept, &inner);
+    }
+    free(new);
+    return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+}
+
+static int take_over(struct fl_keeps *k, struct fl__keep_index *next, struct fl_err *err)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < k->n_wanted; i++) {
+        struct fl__keep_entry *e = fl__keep_find(next, k->wanted[i].name);
+
+        if (e == NULL || e->pending == 0) {
+            continue;
+        }
+        if (!k->wanted[i].per_unit || fl__keep_all_granted(next)) {
+            e->kept = e->pending;
+        } else if (fl__keep_any_granted(next)) {
+            rv = merge(k, next, e, err);
+        }
+    }
+    next->kept = next->pending;
+    fl__keep_clear_pending(next);
+    return rv;
+}
+
+static void drop_pending(const struct fl_keeps *k, struct fl__keep_index *next,
+                         struct fl_round_key counted)
+{
+    if (fl__keep_any_granted(next)) {
+        fl_log(k->log, FL_LOG_NOTICE, "keep",
+               "dropping what round %llu/%u left here: its update was sent, but the last round "
+               "that the server counts is %llu/%u",
+               (unsigned long long)next->pending.round, next->pending.attempt,
+               (unsigned long long)counted.round, counted.attempt);
+    } else {
+        fl_log(k->log, FL_LOG_DEBUG, "keep", "dropping what round %llu/%u left here",
+               (unsigned long long)next->pending.round, next->pending.attempt);
+    }
+    fl__keep_clear_pending(next);
+}
+
+/* What is kept is not of the round that the server counts. */
+static void forget_kept(const struct fl_keeps *k, struct fl__keep_index *next,
+                        struct fl_round_key counted)
+{
+    size_t i;
+
+    if (counted.round == 0) {
+        fl_log(k->log, FL_LOG_NOTICE, "keep",
+               "forgetting what is kept of round %llu/%u: the server has never counted this client",
+               (unsigned long long)next->kept.round, next->kept.attempt);
+    }
+    for (i = 0; counted.round != 0 && i < k->n_wanted; i++) {
+        const struct fl__keep_entry *e = fl__keep_find(next, k->wanted[i].name);
+        char have[64] = "nothing is";
+
+        if (e != NULL && e->kept != 0) {
+            (void)snprintf(have, sizeof(have), "that of round %llu/%u is",
+                           (unsigned long long)next->kept.round, next->kept.attempt);
+        }
+        fl_log(k->log, FL_LOG_WARNING, "keep",
+               "the server counts round %llu/%u of this client, but its '%s' of that round is "
+               "lost (%s here): training goes on without it",
+               (unsigned long long)counted.round, counted.attempt, k->wanted[i].name, have);
+    }
+    for (i = 0; i < next->n; i++) {
+        next->entries[i].kept = 0;
+    }
+    next->kept = counted;
+}
+
+int fl_keeps_settle(struct fl_keeps *k, struct fl_round_key task, struct fl_round_key counted,
+                    struct fl_err *err)
+{
+    const struct fl__keep_index *now = &k->index;
+    struct fl__keep_index next;
+    int rv;
+
+    if (k->n_wanted == 0 ||
+        (same(now->kept, counted) && (now->pending.round == 0 || same(now->pending, task))))
+    {
+        return FL_OK;
+    }
+    rv = fl__keep_index_copy(now, &next);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    drop_unwanted(k, &next);
+    if (counted.round != 0 && same(next.pending, counted)) {
+        rv = take_over(k, &next, err);
+    } else if (next.pending.round != 0 && !same(next.pending, task)) {
+        drop_pending(k, &next, counted);
+    }
+    if (rv == FL_OK && !same(next.kept, counted)) {
+        forget_kept(k, &next, counted);
+    }
+    if (rv == FL_OK) {
+        rv = commit(k, &next, err);
+    }
+    fl__keep_index_done(&next);
+    return rv;
+}
+
+/* --- reading --- */
+
+bool fl_keeps_has(const struct fl_keeps *k, const char *name)
+{
+    size_t i;
+
+    for (i = 0; k->n_wanted > 0 && i < k->index.n; i++) {
+        if (strcmp(k->index.entries[i].name, name) == 0) {
+            return k->index.entries[i].kept != 0;
+        }
+    }
+    return false;
+}
+
+int fl_keeps_load(struct fl_keeps *k, const char *name, float **ret, struct fl_err *err)
+{
+    struct fl__keep_entry *e = k->n_wanted > 0 ? fl__keep_find(&k->index, name) : NULL;
+    struct fl__keep_block block;
+    struct fl_err inner = {0};
+    int rv;
+
+    if (e == NULL || e->kept == 0) {
+        return fl_err_set(err, FL_ENOENT, "no '%s' is kept", name);
+    }
+    block = block_of(k, name, k->index.kept);
+    rv = fl__keep_block_read(k->dir, &block, e->kept, ret, &inner);
+    if (is_damage(rv)) {
+        log_lost(k, name, &inner, rv);
+        e->kept = 0;
+        rv = FL_ENOENT;
+    }
+    return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+}
+
+/* --- the pending set --- */
+
+static int add_pending(struct fl_keeps *k, struct fl__keep_index *next, struct fl_round_key key,
+                       const struct fl_keeps_value *value, struct fl_err *err)
+{
+    struct fl__keep_entry *e = fl__keep_find(next, value->name);
+    uint64_t serial = 0;
+    int rv;
+
+    FL_REQUIRE(is_wanted(k, value->name));
+    rv = write_block(k, next, value->name, key, value->data, &serial, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (e == NULL) { /* At most FL_KEEPS_MAX are wanted, and the others were dropped. */
+        e = &next->entries[next->n++];
+        *e = (struct fl__keep_entry){0};
+        rv = fl_str_copy(e->name, sizeof(e->name), value->name);
+    }
+    e->pending = serial;
+    return rv;
+}
+
+int fl_keeps_put(struct fl_keeps *k, struct fl_round_key key, const struct fl_keeps_value *values,
+                 size_t n, struct fl_err *err)
+{
+    struct fl__keep_index next;
+    size_t i;
+    int rv;
+
+    FL_REQUIRE(k->n_wanted > 0 && key.round != 0);
+    rv = fl_fs_mkdirs(k->dir, err);
+    if (rv != FL_OK || (rv = fl__keep_index_copy(&k->index, &next)) != FL_OK) {
+        return rv;
+    }
+    drop_unwanted(k, &next);
+    fl__keep_clear_pending(&next);
+    next.pending = key;
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        rv = add_pending(k, &next, key, &values[i], err);
+    }
+    if (rv == FL_OK) {
+        rv = commit(k, &next, err);
+    }
+    fl__keep_index_done(&next);
+    return rv;
+}
+
+bool fl_keeps_pending(const struct fl_keeps *k, struct fl_round_key key)
+{
+    return k->n_wanted > 0 && key.round != 0 && same(k->index.pending, key);
+}
+
+int fl_keeps_grant(struct fl_keeps *k, struct fl_round_key key, const uint8_t *units,
+                   const struct fl_keeps_value *more, struct fl_err *err)
+{
+    struct fl__keep_index next;
+    size_t l;
+    int rv;
+
+    if (!fl_keeps_pending(k, key)) {
+        return fl_err_set(err, FL_ESTATE, "nothing is pending of round %llu/%u",
+                          (unsigned long long)key.round, key.attempt);
+    }
+    rv = fl__keep_index_copy(&k->index, &next);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (l = 0; l < next.n_units; l++) {
+        next.granted[l] = units[l] != 0;
+    }
+    if (more != NULL) {
+        rv = add_pending(k, &next, key, more, err);
+    }
+    if (rv == FL_OK) {
+        rv = commit(k, &next, err);
+    }
+    fl__keep_index_done(&next);
+    return rv;
+}

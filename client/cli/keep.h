@@ -1,0 +1,98 @@
+#ifndef FL_CLI_KEEP_H
+#define FL_CLI_KEEP_H
+
+/*
+ * What a client keeps between rounds: named model-shaped float32 blocks, such as the control
+ * variate of SCAFFOLD, a codec's residual or a personal model (ALGORITHMS 4.3, 7.1, 8.1).
+ *
+ * Commit on acknowledgement: training makes *pending* values for its (round, attempt); they
+ * take the place of the *kept* ones only when a later Task says that the server counted
+ * exactly that (round, attempt), and are dropped when a later Task says otherwise. So both
+ * sides always agree about which round the kept values are of, whatever crashed in between.
+ *
+ * Files, all in <state_dir>/keep:
+ *   NAME.SERIAL.keep  one block with a checked head, never changed once it is there;
+ *   index             which of them are kept and which pending, of which rounds, for which
+ *                     federation and model, and the units that the pending round was granted.
+ * Each change writes new blocks first, then replaces the index, then removes what no index
+ * names any more: the index is the one point of commit. A process that is killed anywhere
+ * finds the old state or the new one, and doing the step again gives the new one.
+ * A damaged block or index counts as none, with a message that says what is lost.
+ *
+ * While nothing is wanted nothing is written, the folder is not even made.
+ *
+ * Ownership: copies what it is given. Threading: one call at a time; the daemon calls it on
+ * the training lane, fl_keeps_bind() while that lane is idle.
+ */
+
+#include <stdbool.h>
+
+#include "client/core/session.h"
+#include "libfl/base/log.h"
+#include "libfl/model/layout.h"
+
+#define FL_KEEPS_MAX 16
+
+struct fl_keeps_spec {
+    char name[FL_NAME_MAX]; /* fl_name_valid() */
+    /* Only the granted units are taken over, the others stay (ALGORITHMS 15.3.4). */
+    bool per_unit;
+};
+
+struct fl_keeps_value {
+    const char *name;
+    const float *data; /* [floats of the layout] */
+};
+
+struct fl_keeps;
+
+/* Nothing is wanted yet. `log` is referenced, may be NULL. */
+FL_MUST_CHECK int fl_keeps_open(const char *state_dir, const struct fl_log *log,
+                                struct fl_keeps **ret, struct fl_err *err);
+void fl_keeps_free(struct fl_keeps *keeps);
+
+/*
+ * What is kept in this federation, with this model, from now on. What is there for another
+ * federation or model is not used, and removed by the next write. Keeps a reference to
+ * `layout` until the next bind. n 0: nothing is wanted.
+ * FL_EINVAL: a bad or repeated name, or more than FL_KEEPS_MAX.
+ */
+FL_MUST_CHECK int fl_keeps_bind(struct fl_keeps *keeps, const char *federation,
+                                const struct fl_layout *layout, const struct fl_keeps_spec *wanted,
+                                size_t n, struct fl_err *err);
+bool fl_keeps_wanted(const struct fl_keeps *keeps);
+
+/*
+ * A Task for `task` is here, and the server says that it counted `counted` (round 0: none).
+ * Pending values of `counted` are taken over; those of another round are dropped unless they
+ * belong to `task` itself. Kept values of another round than `counted` are forgotten with a
+ * message. FL_EIO and others of the disk: nothing has changed, call again.
+ */
+FL_MUST_CHECK int fl_keeps_settle(struct fl_keeps *keeps, struct fl_round_key task,
+                                  struct fl_round_key counted, struct fl_err *err);
+
+/* Is there a kept value of that name, as far as the index knows? */
+bool fl_keeps_has(const struct fl_keeps *keeps, const char *name);
+/* The kept value, owned, free(). FL_ENOENT: none, or it is damaged (logged). */
+FL_MUST_CHECK int fl_keeps_load(struct fl_keeps *keeps, const char *name, float **ret,
+                                struct fl_err *err);
+
+/*
+ * The pending set of `key`, in place of any other; no unit is granted. `n` may be 0. Has to
+ * be durable before anything of that round is told to the server: this writes before it
+ * returns.
+ */
+FL_MUST_CHECK int fl_keeps_put(struct fl_keeps *keeps, struct fl_round_key key,
+                               const struct fl_keeps_value *values, size_t n, struct fl_err *err);
+/* Is the pending set that of `key`? */
+bool fl_keeps_pending(const struct fl_keeps *keeps, struct fl_round_key key);
+/*
+ * `units` [units of the layout] of the pending set are going to be pushed, in place of any
+ * that were granted before; `more` (may be NULL) joins the set, or replaces its value of that name.
+ * Before the first byte of the Push. FL_ESTATE: the pending set is not that of `key`.
+ */
+FL_MUST_CHECK int fl_keeps_grant(struct fl_keeps *keeps, struct fl_round_key key,
+                                 const uint8_t *units, const struct fl_keeps_value *more,
+                                 struct fl_err *err);
+
+#endif

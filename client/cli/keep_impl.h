@@ -1,0 +1,60 @@
+#ifndef FL_CLI_KEEP_IMPL_H
+#define FL_CLI_KEEP_IMPL_H
+
+/* Shared by keep.c (what is kept and when) and keep_file.c (how it lies on disk). */
+
+#include "client/cli/keep.h"
+
+#define FL__KEEP_PATH 4096
+
+struct fl__keep_entry {
+    char name[FL_NAME_MAX];
+    uint64_t kept, pending; /* serials of the files, 0: none */
+};
+
+/* The index file in memory. All zero: nothing. */
+struct fl__keep_index {
+    char federation[FL_NAME_MAX];
+    uint8_t layout[FL_DIGEST_SIZE];
+    struct fl_round_key kept, pending; /* of which round; round 0: none */
+    uint64_t serial;                   /* the last one that was given to a file */
+    size_t n_units;
+    uint8_t *granted; /* [n_units] of the pending round, owned; NULL: n_units is 0 */
+    size_t n;
+    struct fl__keep_entry entries[FL_KEEPS_MAX];
+};
+
+/* What the head of a block has to say. */
+struct fl__keep_block {
+    const char *name;
+    struct fl_round_key key; /* only written */
+    const uint8_t *layout;   /* [FL_DIGEST_SIZE] */
+    size_t n_floats;
+};
+
+/* Copies with a mask of its own; FL_ENOMEM. */
+FL_MUST_CHECK int fl__keep_index_copy(const struct fl__keep_index *from,
+                                      struct fl__keep_index *ret);
+void fl__keep_index_done(struct fl__keep_index *index);
+/* NULL: not there. */
+struct fl__keep_entry *fl__keep_find(struct fl__keep_index *index, const char *name);
+/* Units of the pending round. */
+bool fl__keep_any_granted(const struct fl__keep_index *index);
+bool fl__keep_all_granted(const struct fl__keep_index *index);
+/* Forget the pending set, and what was granted. */
+void fl__keep_clear_pending(struct fl__keep_index *index);
+
+FL_MUST_CHECK int fl__keep_index_write(const char *dir, const struct fl__keep_index *index,
+                                       struct fl_err *err);
+/* FL_ENOENT: none; FL_EFORMAT: damaged. */
+FL_MUST_CHECK int fl__keep_index_read(const char *dir, struct fl__keep_index *ret,
+                                      struct fl_err *err);
+FL_MUST_CHECK int fl__keep_block_write(const char *dir, const struct fl__keep_block *block,
+                                       uint64_t serial, const float *data, struct fl_err *err);
+/* Owned, free(). FL_ENOENT, FL_EFORMAT: not there, or not whole. */
+FL_MUST_CHECK int fl__keep_block_read(const char *dir, const struct fl__keep_block *block,
+                                      uint64_t serial, float **ret, struct fl_err *err);
+/* Remove every block and temporary file that the index does not name. */
+void fl__keep_sweep(const char *dir, const struct fl__keep_index *index);
+
+#endif

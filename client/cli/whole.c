@@ -1,0 +1,56 @@
+#include "client/cli/whole.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+
+#define WHOLE_PATH 4096
+
+static int fail(struct fl_err *err, const char *what, const char *path)
+{
+    int saved = errno;
+
+    return fl_err_set(err, fl_err_from_errno(saved), "cannot %s '%s': %s", what, path,
+                      strerror(saved));
+}
+
+int fl_whole_write(const char *path, const struct fl_run *runs, size_t n, struct fl_err *err)
+{
+    char tmp[WHOLE_PATH];
+    int len = snprintf(tmp, sizeof(tmp), "%s.tmp", path);
+    uint64_t offset = 0;
+    size_t i;
+    int fd;
+    int rv = FL_OK;
+
+    if (len < 0 || (size_t)len >= sizeof(tmp)) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
+    }
+    fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+    if (fd < 0) {
+        return fail(err, "create", tmp);
+    }
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        rv = fl_fs_pwrite(fd, runs[i].data, runs[i].len, offset);
+        offset += runs[i].len;
+    }
+    if (rv != FL_OK) {
+        (void)fl_err_set(err, rv, "cannot write '%s': %s", tmp, fl_strerror(rv));
+    } else if (fsync(fd) != 0) {
+        rv = fail(err, "sync", tmp);
+    }
+    if (close(fd) != 0 && rv == FL_OK) {
+        rv = fail(err, "close", tmp);
+    }
+    if (rv == FL_OK) {
+        rv = fl_fs_publish(tmp, path, /* sync= */ true, err);
+    }
+    if (rv != FL_OK) {
+        (void)unlink(tmp);
+    }
+    return rv;
+}

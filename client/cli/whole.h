@@ -1,0 +1,23 @@
+#ifndef FL_CLI_WHOLE_H
+#define FL_CLI_WHOLE_H
+
+/*
+ * Files of the state folder that are too large to be copied together first: written from
+ * several runs of memory, and found whole or not at all after a crash, as with
+ * fl_fs_replace().
+ */
+
+#include <stddef.h>
+
+#include "libfl/base/err.h"
+
+struct fl_run {
+    const void *data;
+    size_t len;
+};
+
+/* Write `path`.tmp, fsync, rename, fsync the folder. On error `path` is as it was. */
+FL_MUST_CHECK int fl_whole_write(const char *path, const struct fl_run *runs, size_t n,
+                                 struct fl_err *err);
+
+#endif
