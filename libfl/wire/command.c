@@ -166,6 +166,7 @@ static int encode_evaluate(const struct fl_wire_command *command, struct fl_buf 
     msg.round = command->u.evaluate.round;
     msg.bundle = &bundle;
     msg.deadline_ms = command->u.evaluate.deadline_ms;
+    msg.learning_rate = command->u.evaluate.learning_rate;
     return pack_command(FL__V1__SERVER_COMMAND__COMMAND_EVALUATE, &msg, out);
 }
 
@@ -309,6 +310,16 @@ static int take_bundles(const Fl__V1__Task *msg, struct fl_wire_task *ret, struc
     return FL_OK;
 }
 
+/* It may well be newer than the task: a server that lost its newest rounds does them again. */
+static int take_counted(const Fl__V1__Held *msg, struct fl_wire_task *ret, struct fl_err *err)
+{
+    if (msg == NULL) {
+        return FL_OK;
+    }
+    ret->counted_attempt = msg->attempt;
+    return take_round("ServerCommand.task.counted.round", msg->round, &ret->counted_round, err);
+}
+
 static int decode_task(const Fl__V1__Task *msg, struct fl_wire_task *ret, struct fl_err *err)
 {
     static const struct plan_fields plan = {"ServerCommand.task.plan.round",
@@ -321,11 +332,8 @@ static int decode_task(const Fl__V1__Task *msg, struct fl_wire_task *ret, struct
     ret->deadline_ms = msg->deadline_ms;
     ret->selected = msg->selected;
     ret->population = msg->population;
-    if (msg->counted != NULL) {
-        ret->counted_round = msg->counted->round;
-        ret->counted_attempt = msg->counted->attempt;
-    }
     if ((rv = take_round("ServerCommand.task.round", msg->round, &ret->round, err)) != FL_OK ||
+        (rv = take_counted(msg->counted, ret, err)) != FL_OK ||
         (rv = take_bundles(msg, ret, err)) != FL_OK ||
         (rv = fl__wire_check_finite("ServerCommand.task.learning_rate", msg->learning_rate, err)) !=
             FL_OK)
@@ -353,6 +361,10 @@ static int decode_evaluate(const Fl__V1__Evaluate *msg, struct fl_wire_command *
 
     ret->u.evaluate.round = msg->round;
     ret->u.evaluate.deadline_ms = msg->deadline_ms;
+    ret->u.evaluate.learning_rate = msg->learning_rate;
+    if (rv == FL_OK) {
+        rv = fl__wire_check_finite("ServerCommand.evaluate.learning_rate", msg->learning_rate, err);
+    }
     return rv != FL_OK ? rv : take_bundle(&fields, msg->bundle, &ret->u.evaluate.bundle, err);
 }
 

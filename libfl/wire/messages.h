@@ -261,6 +261,7 @@ struct fl_wire_command {
             uint64_t round;
             struct fl_wire_bundle bundle;
             uint64_t deadline_ms;
+            double learning_rate; /* 0: that of the last task */
         } evaluate;
     } u;
 };

@@ -16,6 +16,8 @@ static char text_solver[] = "prox";
 static char text_mu[] = "mu";
 static char text_value[] = "0.01";
 static char text_codec[] = "float32";
+static char text_fedadp[] = "fedadp";
+static char text_own[] = "own";
 static char text_model[] = "model";
 static char text_control[] = "control";
 static char text_dense[] = "dense 2";
@@ -95,6 +97,20 @@ static int report(struct fl_buf *out)
     return fl_wire_event_encode(&event, out);
 }
 
+static int report_personal(struct fl_buf *out)
+{
+    struct fl_wire_event event = {.type = FL_WIRE_REPORT};
+
+    event.u.report = (struct fl_wire_report){.round = 8,
+                                             .samples = 20,
+                                             .steps = 1,
+                                             .train_loss = 0.5,
+                                             .has_trained = true,
+                                             .trained = {10, 10, (double)NAN},
+                                             .previous_dot = -0.125};
+    return fl_wire_event_encode(&event, out);
+}
+
 static int heartbeat_event(struct fl_buf *out)
 {
     struct fl_wire_event event = {.type = FL_WIRE_HEARTBEAT_EVENT, .u.heartbeat = 300};
@@ -113,6 +129,32 @@ static int evaluation(struct fl_buf *out)
 {
     struct fl_wire_event event = {.type = FL_WIRE_EVALUATION,
                                   .u.evaluation = {7, {1000, 970, 88.25}}};
+
+    return fl_wire_event_encode(&event, out);
+}
+
+static int evaluation_adapted(struct fl_buf *out)
+{
+    struct fl_wire_event event = {.type = FL_WIRE_EVALUATION};
+
+    event.u.evaluation.round = 7;
+    event.u.evaluation.result = (struct fl_wire_evaluation){1000, 970, 88.25};
+    event.u.evaluation.has_adapted = true;
+    event.u.evaluation.adapted = (struct fl_wire_evaluation){1000, 1000, 0.5};
+    return fl_wire_event_encode(&event, out);
+}
+
+static int offer(struct fl_buf *out)
+{
+    uint8_t data[] = {0, 0, 128, 63, 0, 0, 0, 64};
+    struct fl_wire_event event = {.type = FL_WIRE_OFFER, .u.offer = {65536, 65544, data, 8}};
+
+    return fl_wire_event_encode(&event, out);
+}
+
+static int offer_nothing(struct fl_buf *out)
+{
+    struct fl_wire_event event = {.type = FL_WIRE_OFFER, .u.offer = {0, 0, NULL, 0}};
 
     return fl_wire_event_encode(&event, out);
 }
@@ -151,6 +193,10 @@ static int welcome(struct fl_buf *out)
                                                  .classes = 10,
                                                  .solver = {text_solver, options, 1},
                                                  .codec = {text_codec, NULL, 0},
+                                                 .upload = {text_fedadp, options, 1},
+                                                 .personal = {text_own, NULL, 0},
+                                                 .wants_previous_dot = true,
+                                                 .wants_offer = true,
                                                  .heartbeat_ms = 5000,
                                                  .limits = {1u << 20, (1u << 20) + 64, 16, 30000},
                                                  .training = {1, 0, 10, 0.9, 0.0001}};
@@ -182,7 +228,11 @@ static int task(struct fl_buf *out)
                                            .seed = UINT64_MAX - 1,
                                            .has_plan = true,
                                            .plan = {7, 1, units, 10},
-                                           .deadline_ms = 60000};
+                                           .deadline_ms = 60000,
+                                           .selected = 10,
+                                           .population = 1000000,
+                                           .counted_round = 5,
+                                           .counted_attempt = 3};
     return fl_wire_command_encode(&command, out);
 }
 
@@ -231,7 +281,7 @@ static int drain(struct fl_buf *out)
 static int evaluate(struct fl_buf *out)
 {
     struct fl_wire_command command = {.type = FL_WIRE_EVALUATE,
-                                      .u.evaluate = {7, {text_model, 60, false, {0}}, 9000}};
+                                      .u.evaluate = {7, {text_model, 60, false, {0}}, 9000, 0.02}};
 
     return fl_wire_command_encode(&command, out);
 }
@@ -457,9 +507,13 @@ static int recode_list_rounds(const void *data, size_t len, struct fl_buf *out, 
 const struct wire_sample wire_samples[] = {
     {"event_hello", hello, wire_recode_event},
     {"event_report", report, wire_recode_event},
+    {"event_report_personal", report_personal, wire_recode_event},
     {"event_heartbeat", heartbeat_event, wire_recode_event},
     {"event_failed", failed, wire_recode_event},
     {"event_evaluation", evaluation, wire_recode_event},
+    {"event_evaluation_adapted", evaluation_adapted, wire_recode_event},
+    {"event_offer", offer, wire_recode_event},
+    {"event_offer_nothing", offer_nothing, wire_recode_event},
     {"command_welcome", welcome, wire_recode_command},
     {"command_refused", refused, wire_recode_command},
     {"command_task", task, wire_recode_command},

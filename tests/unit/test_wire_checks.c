@@ -148,11 +148,19 @@ static const char *spoil_report(int row, Fl__V1__Report *m)
         m->samples = FL_WIRE_MAX_SAMPLES + 1;
         return "ClientEvent.report.samples: 1099511627777 is out of range, expected 0 to "
                "1099511627776";
+    case 5:
+        m->trained->samples = 3;
+        m->trained->correct = 4;
+        return "ClientEvent.report.trained.correct: 4 is out of range, expected 0 to 3";
+    case 6:
+        m->trained->samples = FL_WIRE_MAX_SAMPLES + 1;
+        return "ClientEvent.report.trained.samples: 1099511627777 is out of range, expected 0 to "
+               "1099511627776";
     default:
         return NULL;
     }
 }
-#define N_REPORT 5
+#define N_REPORT 7
 
 START_TEST(a_bad_report_is_refused)
 {
@@ -160,10 +168,13 @@ START_TEST(a_bad_report_is_refused)
     Fl__V1__ClientEvent msg;
     Fl__V1__Report report;
     Fl__V1__Evaluation received;
+    Fl__V1__Evaluation trained;
 
     fl__v1__client_event__init(&msg);
     fl__v1__report__init(&report);
     fl__v1__evaluation__init(&received);
+    fl__v1__evaluation__init(&trained);
+    report.trained = &trained;
     received.samples = 10;
     report.round = 1;
     report.divergence = divergence;
@@ -191,14 +202,62 @@ START_TEST(measured_numbers_pass_as_they_are)
     report.train_loss = (double)NAN;
     received.loss_sum = (double)INFINITY;
     report.received = &received;
+    report.previous_dot = -(double)INFINITY;
     msg.event_case = FL__V1__CLIENT_EVENT__EVENT_REPORT;
     msg.report = &report;
     data = packed(&msg.base, &len);
     ck_assert_msg(fl_wire_event_decode(data, len, &event, &err) == FL_OK, "%s", err.msg);
     ck_assert(isnan(event.u.report.train_loss));
     ck_assert(isinf(event.u.report.received.loss_sum));
+    ck_assert(isinf(event.u.report.previous_dot));
     fl_wire_event_done(&event);
     free(data);
+}
+END_TEST
+
+static const char *spoil_offer(int row, Fl__V1__Offer *m)
+{
+    static uint8_t much[FL_WIRE_OFFER_PIECE + 1];
+
+    switch (row) {
+    case 0:
+        m->total = FL_WIRE_OFFER_MAX + 1;
+        return "ClientEvent.offer.total: 67108865 is out of range, expected 0 to 67108864";
+    case 1:
+        m->offset = 93;
+        return "ClientEvent.offer.data: 8 bytes at 93 of 100, expected at most 65536 and not past "
+               "the end";
+    case 2:
+        m->offset = UINT64_MAX;
+        return "ClientEvent.offer.data: 8 bytes at 18446744073709551615 of 100, expected at most "
+               "65536 and not past the end";
+    case 3:
+        m->total = FL_WIRE_OFFER_MAX;
+        m->data = (ProtobufCBinaryData){sizeof(much), much};
+        return "ClientEvent.offer.data: 65537 bytes at 0 of 67108864, expected at most 65536 and "
+               "not past the end";
+    case 4:
+        m->total = 0;
+        return "ClientEvent.offer.data: 8 bytes at 0 of 0, expected at most 65536 and not past the "
+               "end";
+    default:
+        return NULL;
+    }
+}
+#define N_OFFER 5
+
+START_TEST(a_bad_offer_is_refused)
+{
+    Fl__V1__ClientEvent msg;
+    Fl__V1__Offer offer;
+
+    fl__v1__client_event__init(&msg);
+    fl__v1__offer__init(&offer);
+    offer.total = 100;
+    offer.data = run_of(8);
+    msg.event_case = FL__V1__CLIENT_EVENT__EVENT_OFFER;
+    msg.offer = &offer;
+    expect_event(&msg, spoil_offer(_i, &offer));
 }
 END_TEST
 
@@ -207,6 +266,8 @@ START_TEST(other_bad_events_are_refused)
     Fl__V1__ClientEvent msg;
     Fl__V1__Failed failed;
     Fl__V1__EvaluationReport evaluation;
+    Fl__V1__Evaluation result;
+    Fl__V1__Evaluation adapted;
 
     fl__v1__client_event__init(&msg);
     expect_event(&msg, "ClientEvent.event: none is set that version 1 of the wire knows");
@@ -222,6 +283,13 @@ START_TEST(other_bad_events_are_refused)
     msg.event_case = FL__V1__CLIENT_EVENT__EVENT_EVALUATION;
     msg.evaluation = &evaluation;
     expect_event(&msg, "ClientEvent.evaluation.result: is missing");
+    fl__v1__evaluation__init(&result);
+    fl__v1__evaluation__init(&adapted);
+    evaluation.result = &result;
+    evaluation.adapted = &adapted;
+    adapted.correct = 1;
+    expect_event(&msg,
+                 "ClientEvent.evaluation.adapted.correct: 1 is out of range, expected 0 to 0");
 }
 END_TEST
 
@@ -285,6 +353,7 @@ int main(void)
     tcase_add_loop_test(tc, a_bad_hello_is_refused, 0, N_HELLO);
     tcase_add_loop_test(tc, a_bad_report_is_refused, 0, N_REPORT);
     tcase_add_test(tc, measured_numbers_pass_as_they_are);
+    tcase_add_loop_test(tc, a_bad_offer_is_refused, 0, N_OFFER);
     tcase_add_test(tc, other_bad_events_are_refused);
     tcase_add_test(tc, what_is_no_protobuf_is_refused);
     tcase_add_test(tc, bad_names_in_admin_messages_are_refused);

@@ -191,11 +191,22 @@ static const char *spoil_welcome(int row, struct welcome *w)
         w->option.key = text_slash;
         return "ServerCommand.welcome.solver.options: 'a/b' is not a name (1 to 127 of "
                "[A-Za-z0-9._-], not starting with a dot)";
+    case 20:
+        m->upload = &w->solver;
+        w->solver.name = text_slash;
+        m->solver = &w->codec;
+        return "ServerCommand.welcome.upload.name: 'a/b' is not a name (1 to 127 of "
+               "[A-Za-z0-9._-], not starting with a dot)";
+    case 21:
+        m->personal = &w->solver;
+        w->solver.n_options = FL_WIRE_MAX_PAIRS + 1;
+        m->solver = &w->codec;
+        return "ServerCommand.welcome.personal.options: 65 entries, at most 64 are taken";
     default:
         return NULL;
     }
 }
-#define N_WELCOME 20
+#define N_WELCOME 22
 
 START_TEST(a_bad_welcome_is_refused)
 {
@@ -343,17 +354,22 @@ static const char *spoil_task(int row, Fl__V1__Task *m)
     case 9:
         m->plan->units = run_of(513);
         return "ServerCommand.task.plan.units: 513 entries, at most 512 are taken";
+    case 10:
+        m->counted->round = 0;
+        return "ServerCommand.task.counted.round: 0 is out of range, expected 1 to "
+               "18446744073709551615";
     default:
         return NULL;
     }
 }
-#define N_TASK 10
+#define N_TASK 11
 
 START_TEST(a_bad_task_is_refused)
 {
     Fl__V1__ServerCommand msg;
     Fl__V1__Task task;
     Fl__V1__Plan plan;
+    Fl__V1__Held counted;
     Fl__V1__BundleRef bundle;
     Fl__V1__BundleRef *bundles[FL_WIRE_MAX_BUNDLES + 1];
     size_t i;
@@ -367,8 +383,11 @@ START_TEST(a_bad_task_is_refused)
         bundles[i] = &bundle;
     }
     plan.round = 1;
+    fl__v1__held__init(&counted);
+    counted.round = 1;
     task.round = 1;
     task.plan = &plan;
+    task.counted = &counted;
     task.bundles = bundles;
     task.n_bundles = 1;
     msg.command_case = FL__V1__SERVER_COMMAND__COMMAND_TASK;
@@ -406,6 +425,7 @@ START_TEST(other_bad_commands_are_refused)
     Fl__V1__Dismissed dismissed;
     Fl__V1__Drain drain;
     Fl__V1__Evaluate evaluate;
+    Fl__V1__BundleRef bundle;
 
     fl__v1__server_command__init(&msg);
     expect_command(&msg, "ServerCommand.command: none is set that version 1 of the wire knows");
@@ -440,6 +460,11 @@ START_TEST(other_bad_commands_are_refused)
     msg.command_case = FL__V1__SERVER_COMMAND__COMMAND_EVALUATE;
     msg.evaluate = &evaluate;
     expect_command(&msg, "ServerCommand.evaluate.bundle: is missing");
+    evaluate.learning_rate = (double)NAN;
+    fl__v1__bundle_ref__init(&bundle);
+    bundle.name = text_ok;
+    evaluate.bundle = &bundle;
+    expect_command(&msg, "ServerCommand.evaluate.learning_rate: nan is not a finite number");
 }
 END_TEST
 

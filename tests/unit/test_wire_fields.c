@@ -1,0 +1,227 @@
+/*
+ * What one side puts into the fields for solvers, personal models and offers is what the other
+ * side reads, and what is not said reads as nothing.
+ */
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/wire_samples.h"
+
+static void sample(const char *name, struct fl_buf *out)
+{
+    size_t i = 0;
+
+    while (wire_samples[i].name != NULL && strcmp(wire_samples[i].name, name) != 0) {
+        i++;
+    }
+    ck_assert_ptr_nonnull(wire_samples[i].name);
+    fl_buf_init(out, 1u << 20);
+    ck_assert_int_eq(wire_samples[i].encode(out), FL_OK);
+}
+
+static struct fl_wire_command command_of(const char *name)
+{
+    struct fl_wire_command command = {0};
+    struct fl_buf buf;
+
+    sample(name, &buf);
+    ck_assert_int_eq(fl_wire_command_decode(buf.data, buf.len, &command, NULL), FL_OK);
+    fl_buf_done(&buf);
+    return command;
+}
+
+static struct fl_wire_event event_of(const char *name)
+{
+    struct fl_wire_event event = {0};
+    struct fl_buf buf;
+
+    sample(name, &buf);
+    ck_assert_int_eq(fl_wire_event_decode(buf.data, buf.len, &event, NULL), FL_OK);
+    fl_buf_done(&buf);
+    return event;
+}
+
+START_TEST(a_task_says_who_takes_part_and_what_was_counted)
+{
+    struct fl_wire_command command = command_of("command_task");
+    const struct fl_wire_task *task = &command.u.task;
+
+    ck_assert_uint_eq(task->selected, 10);
+    ck_assert_uint_eq(task->population, 1000000);
+    ck_assert_uint_eq(task->counted_round, 5);
+    ck_assert_uint_eq(task->counted_attempt, 3);
+    ck_assert_uint_eq(task->n_bundles, 2);
+    ck_assert_str_eq(task->bundles[1].name, "control");
+    ck_assert(!task->bundles[1].has_digest);
+    fl_wire_command_done(&command);
+}
+END_TEST
+
+START_TEST(a_task_that_never_counted_says_so)
+{
+    static char name[] = "model";
+    struct fl_wire_bundle bundle = {.name = name, .bytes = 4};
+    struct fl_wire_command command = {.type = FL_WIRE_TASK};
+    struct fl_buf buf;
+
+    command.u.task.round = 1;
+    command.u.task.bundles = &bundle;
+    command.u.task.n_bundles = 1;
+    command.u.task.counted_attempt = 9; /* of no round */
+    fl_buf_init(&buf, 4096);
+    ck_assert_int_eq(fl_wire_command_encode(&command, &buf), FL_OK);
+    ck_assert_int_eq(fl_wire_command_decode(buf.data, buf.len, &command, NULL), FL_OK);
+    ck_assert_uint_eq(command.u.task.counted_round, 0);
+    ck_assert_uint_eq(command.u.task.counted_attempt, 0);
+    ck_assert_uint_eq(command.u.task.selected, 0);
+    ck_assert_uint_eq(command.u.task.population, 0);
+    fl_wire_command_done(&command);
+    fl_buf_done(&buf);
+}
+END_TEST
+
+START_TEST(a_welcome_names_the_slots_that_the_client_fills)
+{
+    struct fl_wire_command command = command_of("command_welcome");
+    const struct fl_wire_welcome *w = &command.u.welcome;
+
+    ck_assert_str_eq(w->upload.name, "fedadp");
+    ck_assert_uint_eq(w->upload.n_options, 1);
+    ck_assert_str_eq(w->upload.options[0].key, "mu");
+    ck_assert_str_eq(w->personal.name, "own");
+    ck_assert_uint_eq(w->personal.n_options, 0);
+    ck_assert(w->wants_previous_dot);
+    ck_assert(w->wants_offer);
+    fl_wire_command_done(&command);
+}
+END_TEST
+
+START_TEST(a_welcome_without_those_slots_leaves_them_empty)
+{
+    static char name[] = "x";
+    struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
+    struct fl_layout *layout = wire_sample_layout();
+    struct fl_buf buf;
+
+    command.u.welcome = (struct fl_wire_welcome){.version = 1,
+                                                 .federation = name,
+                                                 .layout = layout,
+                                                 .solver = {name, NULL, 0},
+                                                 .codec = {name, NULL, 0},
+                                                 .heartbeat_ms = 1,
+                                                 .limits = {1, 1, 1, 1},
+                                                 .training = {1, 0, 1, 0.0, 0.0}};
+    fl_buf_init(&buf, 1u << 20);
+    ck_assert_int_eq(fl_wire_command_encode(&command, &buf), FL_OK);
+    ck_assert_int_eq(fl_wire_command_decode(buf.data, buf.len, &command, NULL), FL_OK);
+    ck_assert_ptr_null(command.u.welcome.upload.name);
+    ck_assert_ptr_null(command.u.welcome.personal.name);
+    ck_assert(!command.u.welcome.wants_previous_dot);
+    ck_assert(!command.u.welcome.wants_offer);
+    fl_wire_command_done(&command);
+    fl_layout_free(layout);
+    fl_buf_done(&buf);
+}
+END_TEST
+
+START_TEST(an_evaluate_says_how_fast_to_adapt)
+{
+    struct fl_wire_command command = command_of("command_evaluate");
+
+    ck_assert_double_eq(command.u.evaluate.learning_rate, 0.02);
+    ck_assert_uint_eq(command.u.evaluate.deadline_ms, 9000);
+    fl_wire_command_done(&command);
+}
+END_TEST
+
+START_TEST(a_report_tells_of_the_trained_model)
+{
+    struct fl_wire_event event = event_of("event_report_personal");
+    const struct fl_wire_report *report = &event.u.report;
+
+    ck_assert(report->has_trained);
+    ck_assert(!report->has_received);
+    ck_assert_uint_eq(report->trained.samples, 10);
+    ck_assert_uint_eq(report->trained.correct, 10);
+    ck_assert_double_eq(report->previous_dot, -0.125);
+    fl_wire_event_done(&event);
+    event = event_of("event_report");
+    ck_assert(!event.u.report.has_trained);
+    ck_assert_double_eq(event.u.report.previous_dot, 0.0);
+    fl_wire_event_done(&event);
+}
+END_TEST
+
+START_TEST(an_evaluation_tells_of_the_adapted_model)
+{
+    struct fl_wire_event event = event_of("event_evaluation_adapted");
+
+    ck_assert(event.u.evaluation.has_adapted);
+    ck_assert_uint_eq(event.u.evaluation.adapted.correct, 1000);
+    ck_assert_uint_eq(event.u.evaluation.result.correct, 970);
+    fl_wire_event_done(&event);
+    event = event_of("event_evaluation");
+    ck_assert(!event.u.evaluation.has_adapted);
+    fl_wire_event_done(&event);
+}
+END_TEST
+
+START_TEST(an_offer_arrives_in_pieces)
+{
+    static const uint8_t data[] = {0, 0, 128, 63, 0, 0, 0, 64};
+    struct fl_wire_event event = event_of("event_offer");
+
+    ck_assert_uint_eq(event.u.offer.offset, 65536);
+    ck_assert_uint_eq(event.u.offer.total, 65544);
+    ck_assert_uint_eq(event.u.offer.len, sizeof(data));
+    ck_assert_mem_eq(event.u.offer.data, data, sizeof(data));
+    fl_wire_event_done(&event);
+    event = event_of("event_offer_nothing");
+    ck_assert_uint_eq(event.u.offer.total, 0);
+    ck_assert_uint_eq(event.u.offer.len, 0);
+    fl_wire_event_done(&event);
+}
+END_TEST
+
+START_TEST(the_largest_piece_of_the_largest_offer_is_taken)
+{
+    static uint8_t data[FL_WIRE_OFFER_PIECE];
+    struct fl_wire_event event = {.type = FL_WIRE_OFFER};
+    struct fl_buf buf;
+
+    event.u.offer = (struct fl_wire_offer){FL_WIRE_OFFER_MAX - sizeof(data), FL_WIRE_OFFER_MAX,
+                                           data, sizeof(data)};
+    fl_buf_init(&buf, FL_WIRE_MAX_EVENT);
+    ck_assert_int_eq(fl_wire_event_encode(&event, &buf), FL_OK);
+    ck_assert_int_eq(fl_wire_event_decode(buf.data, buf.len, &event, NULL), FL_OK);
+    ck_assert_uint_eq(event.u.offer.len, sizeof(data));
+    fl_wire_event_done(&event);
+    fl_buf_done(&buf);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("wire fields");
+    TCase *tc = tcase_create("fields");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_test(tc, a_task_says_who_takes_part_and_what_was_counted);
+    tcase_add_test(tc, a_task_that_never_counted_says_so);
+    tcase_add_test(tc, a_welcome_names_the_slots_that_the_client_fills);
+    tcase_add_test(tc, a_welcome_without_those_slots_leaves_them_empty);
+    tcase_add_test(tc, an_evaluate_says_how_fast_to_adapt);
+    tcase_add_test(tc, a_report_tells_of_the_trained_model);
+    tcase_add_test(tc, an_evaluation_tells_of_the_adapted_model);
+    tcase_add_test(tc, an_offer_arrives_in_pieces);
+    tcase_add_test(tc, the_largest_piece_of_the_largest_offer_is_taken);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
