@@ -1,9 +1,11 @@
 #include "libfl/strategy/codec.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "libfl/num/vec.h"
 #include "libfl/strategy/codec_impl.h"
+#include "libfl/strategy/codec_masked.h"
 
 /* Floats decoded at a time when only their norm is wanted; on the stack. */
 #define VALIDATE_BLOCK 2048
@@ -30,24 +32,79 @@ bool fl__unit_next_run(const struct fl_layout *layout, size_t l, size_t *tensor,
     return count > 0;
 }
 
-int fl_codec_open(struct fl_codec_decoder *d, const struct fl_codec_ops *ops,
-                  const struct fl_layout *layout, size_t unit, const struct fl_codec_reader *reader)
+size_t fl__coded_part(const struct fl_codec_decoder *d, size_t n)
+{
+    return n / d->rows * d->kept;
+}
+
+size_t fl__coded_count(const struct fl_codec_decoder *d)
+{
+    return fl__coded_part(d, fl_layout_unit(d->layout, d->unit)->count);
+}
+
+size_t fl__coded_trainable(const struct fl_codec_decoder *d)
+{
+    return fl__coded_part(d, fl_layout_unit(d->layout, d->unit)->n_trainable);
+}
+
+uint64_t fl__coded_buffer_bytes(const struct fl_codec_decoder *d)
+{
+    size_t n = fl__coded_part(d, fl_layout_unit(d->layout, d->unit)->n_buffers);
+
+    return (uint64_t)n * sizeof(float);
+}
+
+uint64_t fl__codec_body_end(const struct fl_codec_decoder *d)
+{
+    uint64_t buffers = fl__coded_buffer_bytes(d);
+
+    return d->reader.size > buffers ? d->reader.size - buffers : 0;
+}
+
+int fl__codec_bytes(const struct fl_codec_decoder *d, uint64_t offset, void *out, size_t len)
+{
+    return d->reader.read(d->reader.ctx, d->base + offset, out, len);
+}
+
+void fl__decoder_init(struct fl_codec_decoder *d, const struct fl_codec_ops *ops,
+                      const struct fl_layout *layout, size_t unit,
+                      const struct fl_codec_reader *reader)
 {
     FL_REQUIRE(unit < fl_layout_units(layout));
     d->ops = ops;
     d->layout = layout;
     d->unit = unit;
     d->reader = *reader;
+    d->base = 0;
+    d->rows = 1;
+    d->kept = 1;
     d->next = 0;
     d->tensor = 0;
     d->run = 0;
     d->in_buffers = false;
     d->offset = 0;
     (void)memset(d->state, 0, sizeof(d->state));
+    d->inner = NULL;
+}
+
+int fl_codec_open(struct fl_codec_decoder *d, const struct fl_codec_ops *ops,
+                  const struct fl_layout *layout, size_t unit, const struct fl_codec_reader *reader)
+{
+    fl__decoder_init(d, ops, layout, unit, reader);
     if (reader->size > ops->max_size(layout, unit)) {
         return FL_EFORMAT;
     }
     return ops->open(d);
+}
+
+/* What a mask leaves out adds nothing to a norm; whatever else is NaN was refused. */
+static void drop_absent(const struct fl_codec_decoder *d, float *block, size_t n)
+{
+    size_t i;
+
+    for (i = 0; fl_masked_decoder(d) && i < n; i++) {
+        block[i] = isnan(block[i]) ? 0 : block[i];
+    }
 }
 
 int fl_codec_validate(struct fl_codec_decoder *d, double *ret_norm_sq)
@@ -68,6 +125,7 @@ int fl_codec_validate(struct fl_codec_decoder *d, double *ret_norm_sq)
                 return rv;
             }
             if (!buffer) {
+                drop_absent(d, block, n);
                 norm_sq += fl_vec_dot(block, block, n);
             }
             count -= n;

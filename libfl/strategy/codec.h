@@ -29,17 +29,34 @@ struct fl_codec_reader {
     uint64_t size; /* bytes of the coded unit */
 };
 
-/* Room for any codec's decoder, so that decoders need no allocation. */
+/* Bytes of a mask that a decoder holds at a time. */
+#define FL_CODEC_MASK_WINDOW 256
+
+/*
+ * Room for any codec's decoder, so that decoders need no allocation and may be dropped
+ * without close().
+ */
 struct fl_codec_decoder {
     const struct fl_codec_ops *ops;
     const struct fl_layout *layout;
     size_t unit;
-    struct fl_codec_reader reader;
-    size_t next;        /* entry of the unit that comes next */
+    struct fl_codec_reader reader; /* its size is that of the coded entries */
+    uint64_t base;                 /* where they start: behind the mask, if there is one */
+    /*
+     * Of `rows` neurons `kept` are coded (codec_masked.h); 1 of 1 without a mask. What a
+     * codec sees is the unit with each tensor's first dimension cut down to `kept`.
+     */
+    size_t rows, kept;
+    size_t next;        /* entry of what is coded that comes next */
     size_t tensor, run; /* where `next` is: cursor of fl__unit_next_run(), entries left of the */
     bool in_buffers;    /* run, and what the run holds (lossy codecs) */
     uint64_t offset;    /* byte that comes next */
     uint64_t state[64]; /* the codec's own */
+    /* Masked units only: the codec of the kept entries, and where the whole unit stands. */
+    const struct fl_codec_ops *inner;
+    size_t whole_next, whole_tensor, in_tensor;
+    uint64_t mask_from; /* byte of the mask that window[0] holds */
+    uint8_t window[FL_CODEC_MASK_WINDOW];
 };
 
 struct fl_codec_ops {
@@ -57,7 +74,8 @@ struct fl_codec_ops {
     uint64_t (*max_size)(const struct fl_layout *layout, size_t l);
     /* Read and check the head. */
     int (*open)(struct fl_codec_decoder *d);
-    /* The next n entries of the unit into out[n]; n counts to exactly the unit's end. */
+    /* The next n entries of the unit into out[n]; n counts to exactly the unit's end. Finite,
+       but for the entries that a mask leaves out: those are NaN. */
     int (*read)(struct fl_codec_decoder *d, float *out, size_t n);
     /* After the last entry: FL_EFORMAT when coded bytes are left over. */
     int (*close)(struct fl_codec_decoder *d);
@@ -83,7 +101,7 @@ FL_MUST_CHECK int fl_codec_open(struct fl_codec_decoder *d, const struct fl_code
 /*
  * Decode an opened unit to its end and throw the values away: the validation that an
  * upload passes before it is accepted. `*ret_norm_sq` is the squared norm over the
- * trainable entries; it may overflow to infinity with finite entries.
+ * trainable entries that are there; it may overflow to infinity with finite entries.
  */
 FL_MUST_CHECK int fl_codec_validate(struct fl_codec_decoder *d, double *ret_norm_sq);
 

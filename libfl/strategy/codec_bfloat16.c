@@ -5,7 +5,7 @@
  *     4 s_l bytes   buffers as binary32, little-endian
  *
  * Rounded to nearest, ties to even. What rounds beyond the largest finite value
- * (0x7f7f, 3.39e38) becomes that value with its sign. Options: none. Cost: 2 bytes an
+ * (0x7f7f, 3.39e38) becomes that value with its sign. Options: residual, decay. Cost: 2 bytes an
  * entry; the range of float32 with 8 significant bits.
  */
 #include "libfl/strategy/codec_impl.h"
@@ -53,7 +53,7 @@ static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
     return fl__codec_read(d, out, n, read_body);
 }
 
-static const struct fl_opt_spec options[] = {FL_OPT_END};
+static const struct fl_opt_spec options[] = {FL__CODEC_RESIDUAL_OPTIONS, FL_OPT_END};
 
 const struct fl_codec_ops fl_codec_bfloat16 = {
     .policy =

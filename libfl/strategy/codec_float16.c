@@ -6,7 +6,7 @@
  *
  * Rounded to nearest, ties to even, small values to subnormals and to zero with their
  * sign. What rounds beyond 65504 becomes 65504 with its sign: one large entry is not
- * worth a lost update. Options: none. Cost: 2 bytes an entry.
+ * worth a lost update. Options: residual, decay. Cost: 2 bytes an entry.
  */
 #include "libfl/strategy/codec_impl.h"
 
@@ -80,7 +80,7 @@ static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
     return fl__codec_read(d, out, n, read_body);
 }
 
-static const struct fl_opt_spec options[] = {FL_OPT_END};
+static const struct fl_opt_spec options[] = {FL__CODEC_RESIDUAL_OPTIONS, FL_OPT_END};
 
 const struct fl_codec_ops fl_codec_float16 = {
     .policy =

@@ -33,15 +33,15 @@ static int encode(const struct fl_options *o, const struct fl_layout *layout, si
 
 static int open_unit(struct fl_codec_decoder *d)
 {
-    return d->reader.size == max_size(d->layout, d->unit) ? FL_OK : FL_EFORMAT;
+    return d->reader.size == (uint64_t)fl__coded_count(d) * sizeof(float) ? FL_OK : FL_EFORMAT;
 }
 
 static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
 {
     int rv;
 
-    FL_REQUIRE(n <= fl_layout_unit(d->layout, d->unit)->count - d->next);
-    rv = d->reader.read(d->reader.ctx, d->offset, out, n * sizeof(float));
+    FL_REQUIRE(n <= fl__coded_count(d) - d->next);
+    rv = fl__codec_bytes(d, d->offset, out, n * sizeof(float));
     if (rv != FL_OK) {
         return rv;
     }
@@ -53,7 +53,7 @@ static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
 
 static int close_unit(struct fl_codec_decoder *d)
 {
-    FL_REQUIRE(d->next == fl_layout_unit(d->layout, d->unit)->count);
+    FL_REQUIRE(d->next == fl__coded_count(d));
     return d->offset == d->reader.size ? FL_OK : FL_EFORMAT;
 }
 

@@ -27,9 +27,25 @@ uint32_t fl__codec_get32(const uint8_t in[4]);
 uint32_t fl__float_bits(float x);
 float fl__float_of(uint32_t bits);
 
-/* Bytes of the unit's buffers, and where the coded trainable entries end. */
+/* Bytes of the unit's buffers. */
 uint64_t fl__codec_buffer_bytes(const struct fl_layout *layout, size_t l);
+
+/* --- what a decoder works on: the coded part of the unit, which a mask makes smaller --- */
+
+/* Of `n` entries of whole neurons, those that are coded. */
+size_t fl__coded_part(const struct fl_codec_decoder *d, size_t n);
+size_t fl__coded_count(const struct fl_codec_decoder *d);
+size_t fl__coded_trainable(const struct fl_codec_decoder *d);
+uint64_t fl__coded_buffer_bytes(const struct fl_codec_decoder *d);
+/* Where the coded trainable entries end. */
 uint64_t fl__codec_body_end(const struct fl_codec_decoder *d);
+/* Coded bytes, counted from the first one behind the mask. */
+FL_MUST_CHECK int fl__codec_bytes(const struct fl_codec_decoder *d, uint64_t offset, void *out,
+                                  size_t len);
+/* A decoder at the start of a unit without a mask; nothing is read or checked. */
+void fl__decoder_init(struct fl_codec_decoder *d, const struct fl_codec_ops *ops,
+                      const struct fl_layout *layout, size_t unit,
+                      const struct fl_codec_reader *reader);
 
 /* The unit's trainable entries, one after another. */
 struct fl__trainable {
@@ -58,6 +74,19 @@ FL_MUST_CHECK int fl__codec_read(struct fl_codec_decoder *d, float *out, size_t 
                                  fl__body_read body);
 /* fl_codec_ops.close: everything is read, and the body ended where it should. */
 FL_MUST_CHECK int fl__codec_close(struct fl_codec_decoder *d);
+
+/*
+ * The rows `residual` and `decay` of a lossy codec's option table (codec_residual.h). Off
+ * is the default: under FedLDF none did better than a residual, with full uploads it pays, and
+ * what was measured there had no decay (BYTES 2, 4).
+ */
+/* clang-format off */
+#define FL__CODEC_RESIDUAL_OPTIONS                                                    \
+    {.name = "residual", .type = FL_OPT_BOOL, .def = "no",                            \
+     .help = "Clients keep what the codec lost and add it to their next update."},    \
+    {.name = "decay", .type = FL_OPT_FLOAT, .def = "1", .min = 0, .max = 1,           \
+     .help = "Part of the residual that is added."}
+/* clang-format on */
 
 /* The coding of int8, which ternary falls back to: 4 + n bytes from d->offset on. */
 FL_MUST_CHECK int fl__int8_encode(const struct fl_options *o, const float *x, size_t n,

@@ -12,7 +12,7 @@
  * The products are exact in double (24 + 7 bits), the quotient is rounded once to double
  * and once to float. The largest entry comes back exactly, and nothing can overflow.
  * Refused: m not finite; m negative (-0 too), a level of -128, a level that is not 0
- * under m = 0, any other length. Options: none. Cost: 1 byte an entry.
+ * under m = 0, any other length. Options: residual, decay. Cost: 1 byte an entry.
  */
 #include <math.h>
 
@@ -67,10 +67,10 @@ int fl__int8_open(struct fl_codec_decoder *d)
     uint8_t head[4];
     int rv;
 
-    if (fl__codec_body_end(d) != d->offset + 4 + fl_layout_unit(d->layout, d->unit)->n_trainable) {
+    if (fl__codec_body_end(d) != d->offset + 4 + fl__coded_trainable(d)) {
         return FL_EFORMAT;
     }
-    rv = d->reader.read(d->reader.ctx, d->offset, head, sizeof(head));
+    rv = fl__codec_bytes(d, d->offset, head, sizeof(head));
     if (rv != FL_OK) {
         return rv;
     }
@@ -91,7 +91,7 @@ int fl__int8_read(struct fl_codec_decoder *d, float *out, size_t n)
     while (n > 0) {
         size_t part = n < CHUNK ? n : CHUNK;
         bool bad = false;
-        int rv = d->reader.read(d->reader.ctx, d->offset, bytes, part);
+        int rv = fl__codec_bytes(d, d->offset, bytes, part);
 
         if (rv != FL_OK) {
             return rv;
@@ -128,7 +128,7 @@ static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
     return fl__codec_read(d, out, n, fl__int8_read);
 }
 
-static const struct fl_opt_spec options[] = {FL_OPT_END};
+static const struct fl_opt_spec options[] = {FL__CODEC_RESIDUAL_OPTIONS, FL_OPT_END};
 
 const struct fl_codec_ops fl_codec_int8 = {
     .policy =

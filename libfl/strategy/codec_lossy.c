@@ -64,13 +64,6 @@ uint64_t fl__codec_buffer_bytes(const struct fl_layout *layout, size_t l)
     return (uint64_t)fl_layout_unit(layout, l)->n_buffers * sizeof(float);
 }
 
-uint64_t fl__codec_body_end(const struct fl_codec_decoder *d)
-{
-    uint64_t buffers = fl__codec_buffer_bytes(d->layout, d->unit);
-
-    return d->reader.size > buffers ? d->reader.size - buffers : 0;
-}
-
 /* --- encoding --- */
 
 int fl__trainable_take(struct fl__trainable *t, const struct fl_layout *layout, size_t l,
@@ -162,21 +155,22 @@ int fl__codec_encode(const struct fl_options *o, const struct fl_layout *layout,
 static int read_buffers(struct fl_codec_decoder *d, float *out, size_t n)
 {
     const struct fl_unit *unit = fl_layout_unit(d->layout, d->unit);
-    const struct fl_tensor *t;
     uint64_t before = 0;
-    size_t entry = unit->offset + d->next;
+    size_t at = 0;
     size_t i;
     int rv;
 
     /* Buffers that come before this entry. */
-    for (i = 0; i < unit->n_tensors; i++) {
-        t = fl_layout_tensor(d->layout, unit->first_tensor + i);
-        if (t->buffer && t->offset < entry) {
-            before += entry - t->offset < t->count ? entry - t->offset : t->count;
+    for (i = 0; i < unit->n_tensors && at < d->next; i++) {
+        const struct fl_tensor *t = fl_layout_tensor(d->layout, unit->first_tensor + i);
+        size_t count = fl__coded_part(d, t->count);
+
+        if (t->buffer) {
+            before += d->next - at < count ? d->next - at : count;
         }
+        at += count;
     }
-    rv = d->reader.read(d->reader.ctx, fl__codec_body_end(d) + before * sizeof(float), out,
-                        n * sizeof(float));
+    rv = fl__codec_bytes(d, fl__codec_body_end(d) + before * sizeof(float), out, n * sizeof(float));
     if (rv != FL_OK) {
         return rv;
     }
@@ -186,13 +180,14 @@ static int read_buffers(struct fl_codec_decoder *d, float *out, size_t n)
 
 int fl__codec_read(struct fl_codec_decoder *d, float *out, size_t n, fl__body_read body)
 {
-    FL_REQUIRE(n <= fl_layout_unit(d->layout, d->unit)->count - d->next);
+    FL_REQUIRE(n <= fl__coded_count(d) - d->next);
     while (n > 0) {
         size_t part;
         int rv;
 
         if (d->run == 0) {
             (void)fl__unit_next_run(d->layout, d->unit, &d->tensor, &d->run, &d->in_buffers);
+            d->run = fl__coded_part(d, d->run);
         }
         part = n < d->run ? n : d->run;
         rv = d->in_buffers ? read_buffers(d, out, part) : body(d, out, part);
@@ -209,7 +204,7 @@ int fl__codec_read(struct fl_codec_decoder *d, float *out, size_t n, fl__body_re
 
 int fl__codec_close(struct fl_codec_decoder *d)
 {
-    FL_REQUIRE(d->next == fl_layout_unit(d->layout, d->unit)->count);
+    FL_REQUIRE(d->next == fl__coded_count(d));
     return d->offset == fl__codec_body_end(d) ? FL_OK : FL_EFORMAT;
 }
 
@@ -236,7 +231,9 @@ int fl__half_encode(const float *x, size_t n, fl__half_of convert, struct fl_buf
 
 int fl__half_open(struct fl_codec_decoder *d)
 {
-    return d->reader.size == fl__half_max_size(d->layout, d->unit) ? FL_OK : FL_EFORMAT;
+    uint64_t body = 2 * (uint64_t)fl__coded_trainable(d);
+
+    return d->reader.size == body + fl__coded_buffer_bytes(d) ? FL_OK : FL_EFORMAT;
 }
 
 int fl__half_read(struct fl_codec_decoder *d, float *out, size_t n, fl__half_to convert)
@@ -246,7 +243,7 @@ int fl__half_read(struct fl_codec_decoder *d, float *out, size_t n, fl__half_to 
 
     while (n > 0) {
         size_t part = n < CHUNK / 2 ? n : CHUNK / 2;
-        int rv = d->reader.read(d->reader.ctx, d->offset, bytes, 2 * part);
+        int rv = fl__codec_bytes(d, d->offset, bytes, 2 * part);
 
         for (i = 0; rv == FL_OK && i < part; i++) {
             rv = convert((uint16_t)(bytes[2 * i] | bytes[2 * i + 1] << 8), &out[i]);

@@ -33,8 +33,8 @@
  * than d_l; mu not finite, not above 0; b above 36; a position of d_l or more; a bit
  * that is not zero behind the last sign; fewer or more bytes than that.
  *
- * Options: share. Cost: about 6.9 bits a kept entry at 5 %, 9.3 at 1 %; five passes over
- * the unit to encode. Reading it back is codec_ternary_decode.c.
+ * Options: share, residual, decay. Cost: about 6.9 bits a kept entry at 5 %, 9.3 at 1 %; five
+ * passes over the unit to encode. Reading it back is codec_ternary_decode.c.
  */
 #include <float.h>
 #include <math.h>
@@ -240,6 +240,7 @@ static const struct fl_opt_spec options[] = {
      .min = 0,
      .max = 1,
      .help = "Part of each unit's entries that is kept, at least one."},
+    FL__CODEC_RESIDUAL_OPTIONS,
     FL_OPT_END,
 };
 
@@ -248,7 +249,7 @@ const struct fl_codec_ops fl_codec_ternary = {
         {
             .name = "ternary",
             .help = "signs of the largest entries and one magnitude a unit, the rest 0",
-            .source = "sparse ternary compression, without residual; ours",
+            .source = "sparse ternary compression; ours",
             .options = options,
         },
     .id = FL_CODEC_TERNARY,

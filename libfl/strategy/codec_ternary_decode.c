@@ -48,7 +48,7 @@ static int refill(struct fl_codec_decoder *d, struct sparse *s)
             if (n == 0) {
                 break;
             }
-            rv = d->reader.read(d->reader.ctx, d->offset, s->bytes, n);
+            rv = fl__codec_bytes(d, d->offset, s->bytes, n);
             if (rv != FL_OK) {
                 return rv;
             }
@@ -112,7 +112,7 @@ static int take(struct fl_codec_decoder *d, struct sparse *s, unsigned n, uint64
 /* Take the next kept entry into the hand, or empty it. */
 static int next_entry(struct fl_codec_decoder *d, struct sparse *s)
 {
-    uint64_t n = fl_layout_unit(d->layout, d->unit)->n_trainable;
+    uint64_t n = fl__coded_trainable(d);
     uint64_t q;
     uint64_t low;
     uint64_t sign;
@@ -152,7 +152,7 @@ static int open_sparse(struct fl_codec_decoder *d)
     if (end < FL__TERNARY_HEAD) {
         return FL_EFORMAT;
     }
-    rv = d->reader.read(d->reader.ctx, 0, head, FL__TERNARY_HEAD);
+    rv = fl__codec_bytes(d, 0, head, FL__TERNARY_HEAD);
     if (rv != FL_OK) {
         return rv;
     }
@@ -162,11 +162,10 @@ static int open_sparse(struct fl_codec_decoder *d)
         store(d, &s);
         return FL_OK;
     }
-    if (s.count > fl_layout_unit(d->layout, d->unit)->n_trainable || end < FL__TERNARY_FULL) {
+    if (s.count > fl__coded_trainable(d) || end < FL__TERNARY_FULL) {
         return FL_EFORMAT;
     }
-    rv = d->reader.read(d->reader.ctx, d->offset, head + d->offset,
-                        FL__TERNARY_FULL - FL__TERNARY_HEAD);
+    rv = fl__codec_bytes(d, d->offset, head + d->offset, FL__TERNARY_FULL - FL__TERNARY_HEAD);
     if (rv != FL_OK) {
         return rv;
     }
@@ -189,10 +188,13 @@ int fl__ternary_open(struct fl_codec_decoder *d)
     uint8_t tag;
     int rv;
 
-    if (fl__codec_body_end(d) == 0) {
+    /* Under a mask the limit is that of the kept entries: as tag 1 makes it. */
+    if (fl__codec_body_end(d) == 0 ||
+        fl__codec_body_end(d) > FL__TERNARY_HEAD + (uint64_t)fl__coded_trainable(d))
+    {
         return FL_EFORMAT;
     }
-    rv = d->reader.read(d->reader.ctx, 0, &tag, 1);
+    rv = fl__codec_bytes(d, 0, &tag, 1);
     if (rv != FL_OK) {
         return rv;
     }

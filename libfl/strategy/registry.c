@@ -25,8 +25,13 @@ static const struct fl_policy *const solvers[] = {
     NULL,
 };
 static const struct fl_policy *const uploads[] = {
-    &fl_upload_full.policy, &fl_upload_ldf.policy,  &fl_upload_random_layer.policy,
-    &fl_upload_hdfl.policy, &fl_upload_none.policy, NULL,
+    &fl_upload_full.policy,
+    &fl_upload_ldf.policy,
+    &fl_upload_random_layer.policy,
+    &fl_upload_hdfl.policy,
+    &fl_upload_none.policy,
+    &fl_upload_fedadp.policy,
+    NULL,
 };
 static const struct fl_policy *const codecs[] = {
     &fl_codec_float32.policy, &fl_codec_float16.policy, &fl_codec_bfloat16.policy,

@@ -27,17 +27,21 @@ struct fl_upload_ops {
     /*
      * On the client: which neurons of each granted unit are sent (FedADP 6.4). A neuron is one
      * index of the first dimension of the unit's tensors. `keep` has one byte a neuron, units
-     * one after the other, fl_neurons_total() of them. Coded units then begin with their
-     * mask (codec_masked.h). NULL: whole units.
+     * one after the other, fl_neurons_total() of them: at least one of each unit, all of the
+     * last unit. Coded units then begin with their mask (codec_masked.h). `theta` is the
+     * received model, `delta` the whole update. FL_ENUMERIC when they are not finite,
+     * FL_ENOMEM. NULL: whole units.
      */
     int (*mask)(const struct fl_options *o, const struct fl_layout *layout, const float *theta,
                 const float *delta, uint8_t *keep);
 };
 
-/* Neurons of unit l: the first dimension that all its tensors share, or 1. */
+/* Neurons of unit l: the first dimension that all its tensors share, or 1. Outputs come first
+   in the weights of all our layers, so that is a row, a filter, a channel's batch-norm. */
 size_t fl_neurons(const struct fl_layout *layout, size_t l);
 size_t fl_neurons_total(const struct fl_layout *layout);
 
+extern const struct fl_upload_ops fl_upload_fedadp;
 extern const struct fl_upload_ops fl_upload_full;
 extern const struct fl_upload_ops fl_upload_none;
 extern const struct fl_upload_ops fl_upload_hdfl;

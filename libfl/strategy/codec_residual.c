@@ -1,0 +1,110 @@
+/* The residual of lossy codecs (codec_residual.h). */
+#include "libfl/strategy/codec_residual.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "libfl/strategy/codec_impl.h"
+
+/* Floats decoded at a time, on the stack. */
+#define BLOCK 2048
+
+static bool has_option(const struct fl_codec_ops *ops, const char *name)
+{
+    const struct fl_opt_spec *spec;
+
+    for (spec = ops->policy.options; spec->name != NULL; spec++) {
+        if (strcmp(spec->name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool fl_codec_keeps_residual(const struct fl_codec_ops *ops, const struct fl_options *o)
+{
+    return has_option(ops, "residual") && fl_options_bool(o, "residual");
+}
+
+/* What is coded, of n trainable entries. One rounding an entry, in double before it. */
+static void add_residual(float *input, const float *delta, const float *residual, double decay,
+                         size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        float sum = (float)((double)delta[i] + decay * (double)residual[i]);
+
+        input[i] = isfinite(sum) ? sum : delta[i];
+    }
+}
+
+static void make_input(const struct fl_options *o, const struct fl_layout *layout, size_t l,
+                       const float *delta, const float *residual, float *input)
+{
+    double decay = fl_options_float(o, "decay");
+    size_t tensor = 0;
+    size_t at = 0;
+    size_t count;
+    bool buffer;
+
+    while (fl__unit_next_run(layout, l, &tensor, &count, &buffer)) {
+        if (buffer || residual == NULL) {
+            (void)memcpy(input + at, delta + at, count * sizeof(*input));
+        } else {
+            add_residual(input + at, delta + at, residual + at, decay, count);
+        }
+        at += count;
+    }
+}
+
+/* From what was coded to what was lost of it. */
+static int take_decoded(struct fl_codec_decoder *d, float *input)
+{
+    float block[BLOCK];
+    size_t tensor = 0;
+    size_t count;
+    size_t i;
+    bool buffer;
+    int rv = FL_OK;
+
+    while (rv == FL_OK && fl__unit_next_run(d->layout, d->unit, &tensor, &count, &buffer)) {
+        while (rv == FL_OK && count > 0) {
+            size_t n = count < BLOCK ? count : BLOCK;
+
+            rv = d->ops->read(d, block, n);
+            for (i = 0; rv == FL_OK && i < n; i++) {
+                /* Finite: a codec keeps the sign or gives 0, so neither exceeds the other. */
+                input[i] = buffer ? 0 : input[i] - block[i];
+            }
+            input += n;
+            count -= n;
+        }
+    }
+    return rv == FL_OK ? d->ops->close(d) : rv;
+}
+
+int fl_residual_encode(const struct fl_codec_ops *ops, const struct fl_options *o,
+                       const struct fl_layout *layout, size_t l, const float *delta,
+                       const float *residual, float *residual_new, struct fl_buf *out)
+{
+    struct fl_codec_memory memory;
+    struct fl_codec_reader reader;
+    struct fl_codec_decoder d;
+    size_t before = out->len;
+    int rv;
+
+    make_input(o, layout, l, delta, residual, residual_new);
+    rv = ops->encode(o, layout, l, residual_new, out);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    memory = (struct fl_codec_memory){.data = out->data + before, .len = out->len - before};
+    reader = fl_codec_memory_reader(&memory);
+    rv = fl_codec_open(&d, ops, layout, l, &reader);
+    rv = rv == FL_OK ? take_decoded(&d, residual_new) : rv;
+    if (rv != FL_OK) {
+        out->len = before;
+    }
+    return rv;
+}

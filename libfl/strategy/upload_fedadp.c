@@ -1,0 +1,248 @@
+/*
+ * upload: fedadp (FedADP as used in the FedLDF paper; ALGORITHMS 6.4)
+ *
+ * Every client sends, of each unit, the neurons that moved most; how many is decided unit by
+ * unit from how far the unit moved. A neuron j of unit l is one index of the first dimension
+ * of its tensors: incoming weights, bias and batch-norm entries, f_l floats of O_l neurons.
+ *
+ *     I_j = || Delta_{l,j} ||        over trainable entries, as all norms
+ *     z_l = || Delta_l || / (|| theta_l || + 1e-12)
+ *     r_l = clip(c z_l / mean z, r_min, 1), c by bisection such that
+ *           sum_l r_l O_l f_l = rho (d + s)
+ *     kept: the ceil(r_l O_l) neurons with the largest I_j, ties to the smaller index
+ *
+ * The last unit, the output layer, is whole and inside the budget. The budget is of floats
+ * before they are rounded up to neurons: a client sends exactly
+ * sum_l [4 ceil(r_l O_l) f_l + ceil(O_l / 8)] bytes in codec float32, so up to one neuron a unit
+ * and the masks come on top of 4 rho (d + s). Where output layer and r_min alone are over
+ * the budget, every other unit gets r_min. Units that did not move get r_min, or all when
+ * nothing moved (0 / 0 tells nothing). A unit that cannot be cut is one neuron, so whole.
+ * rho = 1 sends everything: FedAvg.
+ *
+ * Options: rho, r_min. State: none. Cost: the bytes above; on the client two passes over the
+ * update and O(O log O) a unit.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/num/vec.h"
+#include "libfl/strategy/upload_impl.h"
+
+/* Products of decimals are a little off: .07 of 100 are 7 neurons, not 8. */
+#define SLACK     1e-12
+#define DOUBLINGS 1000 /* far above what two norms of floats can be apart, and finite */
+#define HALVINGS  100
+
+struct need {
+    double z;    /* then z / mean z */
+    double size; /* O_l f_l, floats */
+    size_t neurons;
+    bool whole; /* output layer */
+};
+
+struct ranked {
+    double moved;
+    size_t neuron;
+};
+
+static int plan(const struct fl_options *o, const struct fl_upload_input *in, struct fl_rng *rng,
+                uint8_t *grant)
+{
+    (void)o;
+    (void)rng;
+    (void)memset(grant, 1, in->n_clients * in->n_units);
+    return FL_OK;
+}
+
+static double unit_square(const struct fl_layout *layout, size_t l, const float *x)
+{
+    const struct fl_unit *unit = fl_layout_unit(layout, l);
+    double sum = 0;
+    size_t i;
+
+    for (i = 0; i < unit->n_tensors; i++) {
+        const struct fl_tensor *t = fl_layout_tensor(layout, unit->first_tensor + i);
+
+        sum += t->buffer ? 0 : fl_vec_dot(x + t->offset, x + t->offset, t->count);
+    }
+    return sum;
+}
+
+/* FL_ENUMERIC for a model or an update that is not finite. */
+static int take_needs(const struct fl_layout *layout, const float *theta, const float *delta,
+                      struct need *need)
+{
+    size_t n = fl_layout_units(layout);
+    double sum = 0;
+    size_t l;
+
+    for (l = 0; l < n; l++) {
+        double moved = sqrt(unit_square(layout, l, delta));
+        double length = sqrt(unit_square(layout, l, theta));
+
+        need[l].z = moved / (length + 1e-12);
+        need[l].neurons = fl_neurons(layout, l);
+        need[l].size = (double)fl_layout_unit(layout, l)->count;
+        need[l].whole = l + 1 == n;
+        sum += need[l].z;
+        if (!isfinite(length) || !isfinite(sum)) {
+            return FL_ENUMERIC;
+        }
+    }
+    for (l = 0; l < n; l++) {
+        need[l].z = sum > 0 ? need[l].z / (sum / (double)n) : 1;
+    }
+    return FL_OK;
+}
+
+static double ratio(const struct need *need, double c, double r_min)
+{
+    double r = c * need->z;
+
+    if (need->whole || r > 1) {
+        return 1;
+    }
+    return r < r_min ? r_min : r;
+}
+
+static double floats(const struct need *need, size_t n, double c, double r_min)
+{
+    double sum = 0;
+    size_t l;
+
+    for (l = 0; l < n; l++) {
+        sum += ratio(&need[l], c, r_min) * need[l].size;
+    }
+    return sum;
+}
+
+/* The largest c that bisection finds within the budget. */
+static double scale(const struct need *need, size_t n, double budget, double r_min)
+{
+    double low = 0;
+    double high = 1;
+    unsigned i;
+
+    for (i = 0; i < DOUBLINGS && floats(need, n, high, r_min) <= budget; i++) {
+        low = high;
+        high *= 2;
+    }
+    for (i = 0; i < HALVINGS; i++) {
+        double c = low + (high - low) / 2;
+
+        if (floats(need, n, c, r_min) <= budget) {
+            low = c;
+        } else {
+            high = c;
+        }
+    }
+    return low;
+}
+
+static int compare_rank(const void *a, const void *b)
+{
+    const struct ranked *x = a;
+    const struct ranked *y = b;
+
+    if (x->moved > y->moved) {
+        return -1;
+    }
+    if (x->moved < y->moved) {
+        return 1;
+    }
+    return (x->neuron > y->neuron) - (x->neuron < y->neuron);
+}
+
+/* Mark the `n` neurons that moved most; `rank` is scratch of O_l entries. */
+static void keep_most(const struct fl_layout *layout, size_t l, const float *delta, size_t n,
+                      struct ranked *rank, uint8_t *keep)
+{
+    const struct fl_unit *unit = fl_layout_unit(layout, l);
+    size_t rows = fl_neurons(layout, l);
+    size_t i;
+    size_t j;
+
+    for (j = 0; j < rows; j++) {
+        rank[j] = (struct ranked){.neuron = j};
+    }
+    for (i = 0; i < unit->n_tensors; i++) {
+        const struct fl_tensor *t = fl_layout_tensor(layout, unit->first_tensor + i);
+        size_t width = t->count / rows;
+
+        for (j = 0; !t->buffer && j < rows; j++) {
+            const float *row = delta + t->offset + j * width;
+
+            rank[j].moved += fl_vec_dot(row, row, width);
+        }
+    }
+    qsort(rank, rows, sizeof(*rank), compare_rank);
+    for (j = 0; j < n; j++) {
+        keep[rank[j].neuron] = 1;
+    }
+}
+
+static size_t kept_neurons(const struct need *need, double r)
+{
+    double n = ceil(r * (double)need->neurons * (1 - SLACK));
+
+    return n < 1 ? 1 : n < (double)need->neurons ? (size_t)n : need->neurons;
+}
+
+static int mask(const struct fl_options *o, const struct fl_layout *layout, const float *theta,
+                const float *delta, uint8_t *keep)
+{
+    size_t n_units = fl_layout_units(layout);
+    size_t total = fl_neurons_total(layout);
+    double budget = fl_options_float(o, "rho") * (double)fl_layout_count(layout);
+    double r_min = fl_options_float(o, "r_min");
+    struct need *need = calloc(n_units, sizeof(*need));
+    struct ranked *rank = calloc(total, sizeof(*rank));
+    int rv = need != NULL && rank != NULL ? take_needs(layout, theta, delta, need) : FL_ENOMEM;
+
+    if (rv == FL_OK) {
+        bool all = budget >= (double)fl_layout_count(layout);
+        double c = all ? 0 : scale(need, n_units, budget, r_min);
+        size_t l;
+
+        (void)memset(keep, 0, total);
+        for (l = 0; l < n_units; l++) {
+            double r = all ? 1 : ratio(&need[l], c, r_min);
+
+            keep_most(layout, l, delta, kept_neurons(&need[l], r), rank, keep);
+            keep += need[l].neurons;
+        }
+    }
+    free(need);
+    free(rank);
+    return rv;
+}
+
+static const struct fl_opt_spec options[] = {
+    {.name = "rho",
+     .type = FL_OPT_FLOAT,
+     .def = "0.2",
+     .min = 0,
+     .max = 1,
+     .help = "Part of the model's numbers that each client sends, output layer included."},
+    {.name = "r_min",
+     .type = FL_OPT_FLOAT,
+     .def = "0.05",
+     .min = 0,
+     .max = 1,
+     .help = "Smallest part of a unit's neurons that is sent, at least one neuron."},
+    FL_OPT_END,
+};
+
+const struct fl_upload_ops fl_upload_fedadp = {
+    .policy =
+        {
+            .name = "fedadp",
+            .help = "each client sends the neurons that moved most",
+            .source = "adaptive neuron pruning, FedADP as used by FedLDF",
+            .options = options,
+        },
+    .partial = true,
+    .plan = plan,
+    .mask = mask,
+};
