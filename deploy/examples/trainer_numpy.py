@@ -93,7 +93,12 @@ def load_data(folder, part):
         if os.path.exists(xs) and os.path.exists(ys):
             x, y = (np.load(xs), np.load(ys)) if xs.endswith(".npy") else (read_idx(xs), read_idx(ys))
             scale = 255.0 if x.dtype == np.uint8 else 1.0
-            return (x.reshape(len(x), -1) / scale).astype(np.float32), y.astype(np.int64)
+            x = (x.reshape(len(x), -1) / scale).astype(np.float32)
+            norm = os.path.join(folder, "norm.npy")  # of fl-data split --standardise
+            if os.path.exists(norm):
+                mean, std = (np.repeat(v, x.shape[1] // len(v)) for v in np.load(norm))
+                x = (x - mean) / std
+            return x, y.astype(np.int64)
     return None
 
 

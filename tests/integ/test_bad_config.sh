@@ -135,6 +135,10 @@ client "duration" 'reconnect: {first: 1}\n' \
   "5: key 'reconnect.first': expected a duration such as 10s, 10ms to 1h, found '1': add a unit"
 client "share" 'data: {path: d, validation: 1}\n' \
   "5: key 'data.validation': expected a number, 0 to 0.9, found '1'"
+client "augment" 'data: {path: d, augment: flip}\n' \
+  "5: key 'data.augment': expected one of none, flip_crop, found 'flip'"
+client "augment of a program" 'trainer: command\ncommand: {program: [x]}\ndata: {augment: flip_crop}\n' \
+  "7: key 'data.augment': data.augment is for the built-in trainer"
 client "!name" 'server: localhost:1\nname: a/b\nstate_dir: s\ninsecure: yes\ndata: {path: x}\n' \
   "2: key 'name': expected 1 to 127 characters of A-Z a-z 0-9 . _ -, found 'a/b'"
 client "!no server" 'name: a\nstate_dir: s\n' "1: the required key 'server' is missing (a text)"

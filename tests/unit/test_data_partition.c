@@ -49,16 +49,19 @@ END_TEST
 
 START_TEST(iid_gives_exactly_the_size_asked_for)
 {
+    /* AdaFL and FedLDF on CIFAR-10, ALGORITHMS 11.E and D. */
+    static const size_t counts[][2] = {{100, 500}, {50, 1000}, {50, 500}};
     size_t n = make_labels(50000, 10);
-    struct fl_partition_conf conf = conf_for(50, 1);
+    size_t n_clients = counts[_i][0];
+    struct fl_partition_conf conf = conf_for(n_clients, 1);
     struct fl_partition part;
     size_t k;
 
-    conf.samples = 500;
+    conf.samples = counts[_i][1];
     part = make("iid", &conf, n, 10);
-    ck_assert_uint_eq(expect_disjoint(&part, n), 25000);
-    for (k = 0; k < 50; k++) {
-        ck_assert_uint_eq(fl_partition_count(&part, k), 500);
+    ck_assert_uint_eq(expect_disjoint(&part, n), n_clients * counts[_i][1]);
+    for (k = 0; k < n_clients; k++) {
+        ck_assert_uint_eq(fl_partition_count(&part, k), counts[_i][1]);
         ck_assert_uint_eq(count_classes(&part, k, 10), 10);
     }
     fl_partition_done(&part);
@@ -102,6 +105,30 @@ START_TEST(a_shard_is_a_run_of_the_labels_sorted_stably)
         ck_assert((items[0] == 1 && items[1] == 3) || (items[0] == 0 && items[1] == 5) ||
                   (items[0] == 2 && items[1] == 4));
     }
+    fl_partition_done(&part);
+}
+END_TEST
+
+/* FedLDF on CIFAR-10, ALGORITHMS 11.D: 50 clients, alpha 1, nobody below 10 samples. */
+START_TEST(fifty_clients_by_dirichlet_share_all_of_cifar_unequally)
+{
+    size_t n = make_labels(50000, 10);
+    struct fl_partition_conf conf = conf_for(50, (uint64_t)_i);
+    struct fl_partition part = make("dirichlet", &conf, n, 10);
+    size_t least = SIZE_MAX;
+    size_t most = 0;
+    size_t k;
+
+    ck_assert_uint_eq(expect_disjoint(&part, n), 50000);
+    for (k = 0; k < 50; k++) {
+        size_t size = fl_partition_count(&part, k);
+
+        least = size < least ? size : least;
+        most = size > most ? size : most;
+    }
+    ck_assert_uint_ge(least, 10);
+    ck_assert_uint_lt(least, 700);
+    ck_assert_uint_gt(most, 1400); /* The sizes are gamma like, 1000 with deviation 310. */
     fl_partition_done(&part);
 }
 END_TEST
@@ -308,9 +335,10 @@ static Suite *partition_suite(void)
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, every_method_deals_every_sample_once_and_repeats_itself, 0, 3);
     tcase_add_test(tc, iid_shares_equally_to_within_one);
-    tcase_add_test(tc, iid_gives_exactly_the_size_asked_for);
+    tcase_add_loop_test(tc, iid_gives_exactly_the_size_asked_for, 0, 3);
     tcase_add_test(tc, shards_give_a_client_few_classes);
     tcase_add_test(tc, a_shard_is_a_run_of_the_labels_sorted_stably);
+    tcase_add_loop_test(tc, fifty_clients_by_dirichlet_share_all_of_cifar_unequally, 0, 10);
     tcase_add_loop_test(tc, dirichlet_keeps_the_minimum_whatever_alpha, 0, 4);
     tcase_add_test(tc, smaller_alpha_is_more_skewed);
     tcase_add_loop_test(tc, gamma_draws_have_the_moments_of_their_law, 0, 5);
