@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "libfl/base/clock.h"
 #include "libfl/base/rng.h"
@@ -24,11 +25,16 @@ static const char usage[] =
     "  --help            this text\n"
     "Prints one line:\n"
     "  train: model=… batch=… samples_per_s=… best_samples_per_s=… gflops=… gemm_peak_gflops=…\n"
-    "         share_of_peak=… kernel=…\n"
+    "         share_of_peak=… kernel=… parameter_bytes=… activation_bytes=… evaluation_bytes=…\n"
+    "         peak_rss_bytes=…\n"
     "samples_per_s is the median of 51 slices of the time, best_samples_per_s the best of them\n"
     "(far apart: other programs were running). gflops counts, at the median, 2 operations per\n"
     "weight, place and sample for forward, weight gradient and (above the first layer) input\n"
-    "gradient; the peak is the best of several square products in the same run.\n";
+    "gradient; the peak is the best of several square products in the same run.\n"
+    "activation_bytes are those of one batch with their gradients; evaluation_bytes lie in the "
+    "same\n"
+    "place. The peak of the whole process is taken after steps and an evaluation; about 1000\n"
+    "samples and what OpenBLAS reserves are in it.\n";
 
 struct args {
     const char *model;
@@ -171,8 +177,21 @@ static double measure(struct work *work, size_t batch, double seconds, double *r
     return rates[SLICES / 2];
 }
 
+/* What the process had at most so far, after an evaluation too. */
+static unsigned long long peak_rss(struct work *work)
+{
+    struct rusage used;
+    double loss;
+    size_t correct;
+
+    fl_net_evaluate(work->net, work->x, work->y, work->n_samples, &loss, &correct);
+    return getrusage(RUSAGE_SELF, &used) == 0 ? (unsigned long long)used.ru_maxrss << 10 : 0;
+}
+
 static int run(const struct args *args)
 {
+    struct fl_net_memory memory;
+    unsigned long long rss;
     struct fl_net_spec spec;
     struct fl_err err = {0};
     struct work work = {0};
@@ -186,14 +205,18 @@ static int run(const struct args *args)
         return EXIT_FAILURE;
     }
     set_up(&work, args);
-    peak = gemm_peak(args->seconds / 2.0);
     rate = measure(&work, (size_t)args->batch, args->seconds, &best);
+    rss = peak_rss(&work);
+    memory = fl_net_memory(work.net);
+    peak = gemm_peak(args->seconds / 2.0);
     gflops = rate * fl_net_step_flops(work.net) * 1e-9;
     (void)printf("train: model=%s batch=%llu samples_per_s=%.0f best_samples_per_s=%.0f "
                  "gflops=%.1f gemm_peak_gflops=%.1f "
-                 "share_of_peak=%.3f kernel=%s+%s\n",
+                 "share_of_peak=%.3f kernel=%s+%s parameter_bytes=%zu activation_bytes=%zu "
+                 "evaluation_bytes=%zu peak_rss_bytes=%llu\n",
                  args->model, (unsigned long long)args->batch, rate, best, gflops, peak,
-                 gflops / peak, fl_dense_kernel(), fl_gemm_kernel());
+                 gflops / peak, fl_dense_kernel(), fl_gemm_kernel(), memory.parameters,
+                 memory.training, memory.evaluation, rss);
     free(work.x);
     free(work.y);
     free(work.sgd.velocity);

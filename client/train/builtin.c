@@ -2,7 +2,8 @@
  * The built-in engine: mini-batch training over a data set in memory with the solver that
  * the server named. Which samples a step sees is builtin_walk.c's.
  *
- * Memory: the network, the solver's state, one batch and 4 bytes a sample for the order.
+ * Memory: the network with the activations of one batch, the solver's state, the samples of
+ * one batch or one piece of an evaluation, and 4 bytes a sample for the order.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,9 +11,6 @@
 
 #include "client/train/builtin_impl.h"
 #include "libfl/num/vec.h"
-
-/* Samples evaluated at a time when batches are smaller: enough to keep the products busy. */
-#define EVALUATE_BATCH 64
 
 static struct fl__builtin *builtin_of(struct fl_trainer *trainer)
 {
@@ -79,19 +77,20 @@ static int check_model(const struct fl_train_model *model, struct fl_err *err)
     return FL_OK;
 }
 
+/* Samples of the largest set that steps are made on. */
+static size_t largest(const struct fl__builtin *b)
+{
+    bool test = b->adapt_on_test && b->test != NULL && b->test->n > b->train->n;
+
+    return test ? b->test->n : b->train->n;
+}
+
 static int make_net(struct fl__builtin *b, const struct fl_train_model *model, struct fl_err *err)
 {
     char diff[256];
     int rv;
 
-    b->max_batch = b->train->n;
-    if (b->adapt_on_test && b->test != NULL && b->max_batch < b->test->n) {
-        b->max_batch = b->test->n;
-    }
-    b->max_batch = b->max_batch < b->batch_size ? b->max_batch : b->batch_size;
-    if (b->test != NULL && b->max_batch < EVALUATE_BATCH) {
-        b->max_batch = EVALUATE_BATCH;
-    }
+    b->max_batch = largest(b) < b->batch_size ? largest(b) : b->batch_size;
     rv = fl_net_create(&model->net, b->max_batch, &b->net, err);
     if (rv != FL_OK) {
         return fl_err_wrap(err, rv, "the server's network");
@@ -126,17 +125,15 @@ static void take_description(struct fl__builtin *b, const struct fl_train_model 
 
 static int take_memory(struct fl__builtin *b, struct fl_err *err)
 {
-    size_t most = b->train->n;
+    size_t piece = b->test != NULL ? fl_net_piece(b->net) : 1;
+    size_t held = piece > b->max_batch ? piece : b->max_batch;
 
-    if (b->adapt_on_test && b->test != NULL && most < b->test->n) {
-        most = b->test->n;
-    }
-    b->order = malloc(most * sizeof(*b->order));
-    b->order_test = malloc(b->max_batch * sizeof(*b->order_test));
-    b->x = malloc(b->max_batch * b->train->dim * sizeof(*b->x));
-    b->y = malloc(b->max_batch * sizeof(*b->y));
+    b->order = malloc(largest(b) * sizeof(*b->order));
+    b->order_test = malloc(piece * sizeof(*b->order_test));
+    b->x = malloc(held * b->train->dim * sizeof(*b->x));
+    b->y = malloc(held * sizeof(*b->y));
     if (b->order == NULL || b->order_test == NULL || b->x == NULL || b->y == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "one batch of %zu samples: out of memory", b->max_batch);
+        return fl_err_set(err, FL_ENOMEM, "samples of one batch, %zu: out of memory", held);
     }
     return FL_OK;
 }
@@ -174,13 +171,14 @@ fail:
 static int evaluate_net(struct fl__builtin *b, const struct fl_train_task *task,
                         uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum)
 {
+    size_t piece = fl_net_piece(b->net);
     uint64_t correct = 0;
     double loss_sum = 0;
     size_t at;
     size_t i;
 
-    for (at = 0; at < b->test->n; at += b->max_batch) {
-        size_t n = b->test->n - at < b->max_batch ? b->test->n - at : b->max_batch;
+    for (at = 0; at < b->test->n; at += piece) {
+        size_t n = b->test->n - at < piece ? b->test->n - at : piece;
         size_t right = 0;
         double loss = 0;
 

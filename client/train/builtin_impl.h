@@ -18,11 +18,11 @@ struct fl__builtin {
     /* personal.adapt; `adapts` false: none */
     bool adapts, adapt_on_test;
     uint32_t adapt_epochs, adapt_steps;
-    size_t max_batch;     /* samples of x and y */
-    uint32_t *order;      /* [the larger of train->n and test->n] */
-    uint32_t *order_test; /* [max_batch] */
-    float *x;             /* [max_batch][dim] */
-    int32_t *y;           /* [max_batch] */
+    size_t max_batch;
+    uint32_t *order;      /* of all samples that steps are made on */
+    uint32_t *order_test; /* of one piece of an evaluation */
+    float *x;             /* a batch or a piece, whichever is larger, [..][dim] */
+    int32_t *y;
 };
 
 /* How many steps are made on which samples. */

@@ -51,6 +51,7 @@ struct fl__io {
     float *dy; /* as y; the layer may overwrite it */
     float *dx; /* as x, but with the stride lddx; NULL when nobody needs it */
     size_t lddx;
+    uint8_t *index; /* n_index bytes a sample; forward's are backward's only in training */
 };
 
 struct fl__layer_ops {

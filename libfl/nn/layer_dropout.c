@@ -66,8 +66,8 @@ static void dropout_forward(const struct fl__layer *layer, const struct fl__pass
     size_t b;
 
     for (b = 0; b < pass->batch; b++) {
-        draw_mask(layer->index + b * n, n, layer->is.rate, pass->rng);
-        apply_mask(io->y + b * io->ldy, io->x + b * io->ldx, layer->index + b * n, n, scale);
+        draw_mask(io->index + b * n, n, layer->is.rate, pass->rng);
+        apply_mask(io->y + b * io->ldy, io->x + b * io->ldx, io->index + b * n, n, scale);
     }
 }
 
@@ -81,7 +81,7 @@ static void dropout_backward(const struct fl__layer *layer, const struct fl__pas
     for (b = 0; b < pass->batch && io->dx != NULL; b++) {
         float *dx = io->dx + b * io->lddx;
 
-        apply_mask(dx, io->dy + b * io->ldy, layer->index + b * n, n, scale);
+        apply_mask(dx, io->dy + b * io->ldy, io->index + b * n, n, scale);
         (void)memset(dx + n, 0, (io->lddx - n) * sizeof(*dx));
     }
 }

@@ -4,6 +4,7 @@
 
 #include "libfl/nn/loss.h"
 #include "libfl/nn/net_impl.h"
+#include "libfl/num/dense.h"
 
 const struct fl_layout *fl_net_layout(const struct fl_net *net)
 {
@@ -34,6 +35,16 @@ double fl_net_step_flops(const struct fl_net *net)
 size_t fl_net_block(const struct fl_net *net)
 {
     return net->n_block;
+}
+
+struct fl_net_memory fl_net_memory(const struct fl_net *net)
+{
+    struct fl_net_memory m = {.parameters = net->n_block * sizeof(float)};
+
+    m.scratch = net->n_before * sizeof(float) - m.parameters;
+    m.training = net->n_activations * sizeof(float);
+    m.evaluation = net->n_evaluation * sizeof(float);
+    return m;
 }
 
 float *fl_net_params(struct fl_net *net)
@@ -96,30 +107,81 @@ struct view {
     size_t ld;
 };
 
+/* The batch as the lowest layer reads it. */
+static struct view input_view(const struct fl_net *net, float *image, const float *x, size_t batch)
+{
+    if (image == NULL) {
+        return (struct view){x, net->inputs};
+    }
+    fl_planes_to_pixels(image, net->ld_image, x, net->inputs, batch, net->input.c,
+                        net->input.h * net->input.w);
+    return (struct view){image, net->ld_image};
+}
+
 /* Forward through all layers; views[i] is the input of layer i, the last one the logits. */
 static void forward(const struct fl_net *net, const struct fl__pass *pass, const float *x,
                     struct view views[FL_NET_MAX_LAYERS + 1])
 {
     size_t i;
 
-    views[0] = (struct view){x, net->inputs};
-    if (net->image != NULL) {
-        fl_planes_to_pixels(net->image, net->ld_image, x, net->inputs, pass->batch, net->input.c,
-                            net->input.h * net->input.w);
-        views[0] = (struct view){net->image, net->ld_image};
+    views[0] = input_view(net, net->image, x, pass->batch);
+    for (i = 0; i < net->n_layers; i++) {
+        const struct fl__layer *layer = &net->layers[i];
+        struct fl__io io = {.x = views[i].data,
+                            .ldx = views[i].ld,
+                            .y = layer->y,
+                            .ldy = layer->ldy,
+                            .index = layer->index};
+
+        views[i + 1] = views[i];
+        if (!layer->skip) {
+            layer->ops->forward(layer, pass, &io);
+            views[i + 1] = (struct view){layer->y, layer->ldy};
+        }
+    }
+}
+
+/*
+ * Zero behind the n numbers of each row and behind the last one: what kernels may read there
+ * must be finite, and the buffer had other rows before.
+ */
+static void clear_padding(float *y, size_t ld, size_t n, size_t batch)
+{
+    size_t b;
+
+    for (b = 0; b < batch && n < ld; b++) {
+        (void)memset(y + b * ld + n, 0, (ld - n) * sizeof(*y));
+    }
+    (void)memset(y + batch * ld, 0, FL_DENSE_SLACK * sizeof(*y));
+}
+
+/* As forward() without what a backward pass needs; returns the logits. */
+static struct view forward_only(const struct fl_net *net, const struct fl__pass *pass,
+                                const float *x)
+{
+    bool image = net->image_first;
+    struct view view = input_view(net, image ? net->turn[0] : NULL, x, pass->batch);
+    size_t which = image ? 1 : 0;
+    size_t i;
+
+    if (image) {
+        clear_padding(net->turn[0], net->ld_image, net->inputs, pass->batch);
     }
     for (i = 0; i < net->n_layers; i++) {
         const struct fl__layer *layer = &net->layers[i];
+        float *y = net->turn[which];
         struct fl__io io = {
-            .x = views[i].data, .ldx = views[i].ld, .y = layer->y, .ldy = layer->ldy};
+            .x = view.data, .ldx = view.ld, .y = y, .ldy = layer->ldy, .index = net->index};
 
-        if (layer->skip || (layer->ops->training_only && !pass->training)) {
-            views[i + 1] = views[i];
+        if (layer->skip || layer->ops->training_only) {
             continue;
         }
         layer->ops->forward(layer, pass, &io);
-        views[i + 1] = (struct view){layer->y, layer->ldy};
+        clear_padding(y, layer->ldy, fl__shape_count(&layer->out), pass->batch);
+        view = (struct view){y, layer->ldy};
+        which = 1 - which;
     }
+    return view;
 }
 
 static void backward(struct fl_net *net, const struct fl__pass *pass, const struct view *views)
@@ -136,7 +198,8 @@ static void backward(struct fl_net *net, const struct fl__pass *pass, const stru
                             .ldy = layer->ldy,
                             .dy = net->grads[which],
                             .dx = last ? NULL : net->grads[1 - which],
-                            .lddx = last ? 0 : views[i - 1].ld};
+                            .lddx = last ? 0 : views[i - 1].ld,
+                            .index = layer->index};
 
         if (layer->skip) {
             continue;
@@ -162,6 +225,10 @@ static double step(struct fl_net *net, const float *x, const int32_t *y, size_t 
     double loss;
 
     FL_REQUIRE(batch >= 1 && batch <= net->max_batch);
+    if (net->dirty) {
+        (void)memset(net->activations, 0, net->n_activations * sizeof(float));
+        net->dirty = false;
+    }
     forward(net, &pass, x, views);
     loss = fl__softmax_ce(logits->data, logits->ld, y, batch, net->classes, 1.0f / (float)batch,
                           net->grads[0], NULL);
@@ -175,17 +242,30 @@ double fl_net_step(struct fl_net *net, const float *x, const int32_t *y, size_t 
     return step(net, x, y, batch, /* track= */ true, update, ctx);
 }
 
+size_t fl_net_piece(const struct fl_net *net)
+{
+    return net->piece;
+}
+
 void fl_net_evaluate(struct fl_net *net, const float *x, const int32_t *y, size_t n,
                      double *ret_loss_sum, size_t *ret_correct)
 {
-    const struct fl__pass pass = {.batch = n, .params = net->params, .scratch = net->scratch};
-    struct view views[FL_NET_MAX_LAYERS + 1];
-    const struct view *logits = &views[net->n_layers];
+    struct fl__pass pass = {.params = net->params, .scratch = net->scratch};
+    size_t at;
 
-    FL_REQUIRE(n <= net->max_batch);
-    forward(net, &pass, x, views);
-    *ret_loss_sum = fl__softmax_ce(logits->data, logits->ld, y, n, net->classes, 0.0f,
-                                   /* dz= */ NULL, ret_correct);
+    net->dirty = true;
+    *ret_loss_sum = 0.0;
+    *ret_correct = 0;
+    for (at = 0; at < n; at += pass.batch) {
+        struct view logits;
+        size_t correct = 0;
+
+        pass.batch = n - at < net->piece ? n - at : net->piece;
+        logits = forward_only(net, &pass, x + at * net->inputs);
+        *ret_loss_sum += fl__softmax_ce(logits.data, logits.ld, y + at, pass.batch, net->classes,
+                                        0.0f, /* dz= */ NULL, &correct);
+        *ret_correct += correct;
+    }
 }
 
 /* The update that only remembers. */

@@ -26,7 +26,8 @@
  * convert them once with fl_net_import(); norms and sums are the same in both.
  *
  * Purity: no clock, no I/O, no threads; randomness comes in as a generator or a seed.
- * Memory: all of it is taken by fl_net_create(); nothing is allocated in a step.
+ * Memory: all of it is taken by fl_net_create(), the activations of one batch and no more;
+ * nothing is allocated in a step or an evaluation.
  * Threading: a network belongs to one thread.
  */
 
@@ -53,7 +54,22 @@ struct fl_net;
 /* FL_ECONF names the layer ("layer 3 'dense x': …"). `max_batch` samples at most per call. */
 FL_MUST_CHECK int fl_net_create(const struct fl_net_spec *spec, size_t max_batch,
                                 struct fl_net **ret, struct fl_err *err);
+/*
+ * Only for parameters and evaluation: without memory for a backward pass. Fails like
+ * fl_net_create().
+ */
+FL_MUST_CHECK int fl_net_create_evaluator(const struct fl_net_spec *spec, struct fl_net **ret,
+                                          struct fl_err *err);
 void fl_net_free(struct fl_net *net);
+
+/*
+ * Bytes. Activations and their gradients for a batch of max_batch (0 in an evaluator), and those
+ * of an evaluation, lie in the same place; scratch holds the gradient of one layer.
+ */
+struct fl_net_memory {
+    size_t parameters, scratch, training, evaluation;
+};
+struct fl_net_memory fl_net_memory(const struct fl_net *net);
 
 /* Layout in the exported order; owned by the network. */
 const struct fl_layout *fl_net_layout(const struct fl_net *net);
@@ -102,7 +118,13 @@ typedef void (*fl_net_update_cb)(void *ctx, size_t offset, size_t n, float *para
  */
 double fl_net_step(struct fl_net *net, const float *x, const int32_t *y, size_t batch,
                    fl_net_update_cb update, void *ctx);
-/* Sum of losses and number of correct predictions over `n` samples; n <= max_batch. */
+/*
+ * Samples that an evaluation takes at a time: 64, or fewer where with their activations they have
+ * more than 16 MiB. It depends on the description of the network and on nothing else, max_batch
+ * included; so do the bits of an evaluation that is handed in in multiples of it.
+ */
+size_t fl_net_piece(const struct fl_net *net);
+/* Sum of losses and number of correct predictions over `n` samples, any number. */
 void fl_net_evaluate(struct fl_net *net, const float *x, const int32_t *y, size_t n,
                      double *ret_loss_sum, size_t *ret_correct);
 /*

@@ -15,6 +15,12 @@
 #define MAX_FLOATS ((uint64_t)1 << 29)
 #define MAX_INPUT  ((uint64_t)1 << 24)
 #define MAX_BATCH  ((size_t)1 << 20)
+/*
+ * What an evaluation may take for activations, and its most samples at a time. Part of what
+ * decides the bits of its result: not to be made dependent on anything but the description.
+ */
+#define PIECE_FLOATS ((uint64_t)1 << 22)
+#define PIECE_MAX    64
 /* Characters of a layer's text that are repeated in an error message. */
 #define TEXT_MAX 64
 /* Cache line and widest vector. */
@@ -162,6 +168,8 @@ static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, stru
     net->inputs = fl__shape_count(&shape);
     shape.raw = !shape.flat && net->layers[0].ops == &fl__layer_flatten;
     net->input = shape;
+    /* One channel or one pixel: the order of the caller is the one inside. */
+    net->image_first = !shape.flat && !shape.raw && shape.c > 1 && shape.h * shape.w > 1;
     net->first = net->n_layers;
     for (i = 0; i < net->n_layers; i++) {
         struct fl__layer *layer = &net->layers[i];
@@ -214,34 +222,86 @@ static uint8_t *take_bytes(struct arena *arena, uint64_t n)
     return (uint8_t *)(void *)take(arena, (n + sizeof(float) - 1) / sizeof(float));
 }
 
-static void lay_out(struct fl_net *net, struct arena *arena)
+/* What a batch needs for training. */
+static void lay_out_training(struct fl_net *net, struct arena *arena)
 {
-    const struct fl__shape *in = &net->input;
     uint64_t widest = 16;
-    uint64_t scratch = 16;
     size_t i;
 
-    net->params = take(arena, net->n_block);
     for (i = 0; i < net->n_layers; i++) {
         struct fl__layer *layer = &net->layers[i];
 
-        layer->ldy = fl_dense_stride(fl__shape_count(&layer->out));
         widest = layer->ldy > widest ? layer->ldy : widest;
-        scratch = layer->n_scratch > scratch ? layer->n_scratch : scratch;
         if (!layer->skip) {
             layer->y = take(arena, (uint64_t)net->max_batch * layer->ldy);
             layer->state = take(arena, layer->n_state);
             layer->index = take_bytes(arena, (uint64_t)net->max_batch * layer->n_index);
         }
     }
-    /* One channel or one pixel: both orders are the same. */
-    if (!in->flat && !in->raw && in->c > 1 && in->h * in->w > 1) {
-        net->ld_image = fl_dense_stride(net->inputs);
+    if (net->image_first) {
         net->image = take(arena, (uint64_t)net->max_batch * net->ld_image);
     }
-    net->scratch = take(arena, scratch);
     net->grads[0] = take(arena, (uint64_t)net->max_batch * widest);
     net->grads[1] = take(arena, (uint64_t)net->max_batch * widest);
+}
+
+/* What a piece of an evaluation needs; the image of the caller takes the first turn. */
+static void lay_out_evaluation(struct fl_net *net, struct arena *arena)
+{
+    uint64_t widest[2] = {16, 16};
+    uint64_t n_index = 0;
+    uint64_t each;
+    size_t which = 0;
+    size_t i;
+
+    if (net->image_first) {
+        widest[0] = net->ld_image;
+        which = 1;
+    }
+    for (i = 0; i < net->n_layers; i++) {
+        const struct fl__layer *layer = &net->layers[i];
+
+        if (!layer->skip && !layer->ops->training_only) {
+            widest[which] = layer->ldy > widest[which] ? layer->ldy : widest[which];
+            n_index = layer->n_index > n_index ? layer->n_index : n_index;
+            which = 1 - which;
+        }
+    }
+    /* With the input, which the caller holds. */
+    each = net->inputs + widest[0] + widest[1] + n_index / sizeof(float);
+    net->piece = (size_t)(PIECE_FLOATS / each < PIECE_MAX ? PIECE_FLOATS / each : PIECE_MAX);
+    net->piece = net->piece > 0 ? net->piece : 1;
+    net->turn[0] = take(arena, net->piece * widest[0]);
+    net->turn[1] = take(arena, net->piece * widest[1]);
+    net->index = take_bytes(arena, net->piece * n_index);
+}
+
+/* Parameters and scratch, then activations: those of training and of evaluation in one place. */
+static void lay_out(struct fl_net *net, struct arena *arena)
+{
+    struct arena evaluation;
+    uint64_t scratch = 16;
+    uint64_t before;
+    size_t i;
+
+    net->ld_image = fl_dense_stride(net->inputs);
+    net->params = take(arena, net->n_block);
+    for (i = 0; i < net->n_layers; i++) {
+        net->layers[i].ldy = fl_dense_stride(fl__shape_count(&net->layers[i].out));
+        scratch = net->layers[i].n_scratch > scratch ? net->layers[i].n_scratch : scratch;
+    }
+    net->scratch = take(arena, scratch);
+    before = arena->used;
+    evaluation = *arena;
+    net->activations = arena->base != NULL ? arena->base + before : NULL;
+    if (net->max_batch > 0) {
+        lay_out_training(net, arena);
+    }
+    lay_out_evaluation(net, &evaluation);
+    net->n_before = (size_t)before;
+    net->n_activations = (size_t)(arena->used - before);
+    net->n_evaluation = (size_t)(evaluation.used - before);
+    arena->used = arena->used > evaluation.used ? arena->used : evaluation.used;
 }
 
 static int take_memory(struct fl_net *net, struct fl_err *err)
@@ -258,14 +318,14 @@ static int take_memory(struct fl_net *net, struct fl_err *err)
         return fl_err_set(err, FL_ENOMEM, "the network needs %llu MB",
                           (unsigned long long)(arena.used * sizeof(float) >> 20));
     }
-    /* Zero: padding stays so, and slack is finite. */
-    (void)memset(net->memory, 0, (size_t)arena.used * sizeof(float));
     arena = (struct arena){.base = net->memory};
     lay_out(net, &arena);
+    /* Zero: padding stays so, and slack is finite. Evaluation sees to its own. */
+    (void)memset(net->memory, 0, (net->n_before + net->n_activations) * sizeof(float));
     return FL_OK;
 }
 
-int fl_net_create(const struct fl_net_spec *spec, size_t max_batch, struct fl_net **ret,
+static int create(const struct fl_net_spec *spec, size_t max_batch, struct fl_net **ret,
                   struct fl_err *err)
 {
     struct fl__shape input;
@@ -278,9 +338,6 @@ int fl_net_create(const struct fl_net_spec *spec, size_t max_batch, struct fl_ne
     if (spec->n_layers == 0 || spec->n_layers > FL_NET_MAX_LAYERS) {
         return fl_err_set(err, FL_ECONF, "a network has 1 to %d layers, not %zu", FL_NET_MAX_LAYERS,
                           spec->n_layers);
-    }
-    if (max_batch == 0 || max_batch > MAX_BATCH) {
-        return fl_err_set(err, FL_ECONF, "the batch size is %zu; expected 1 to 2^20", max_batch);
     }
     net = calloc(1, sizeof(*net));
     if (net == NULL) {
@@ -309,6 +366,20 @@ int fl_net_create(const struct fl_net_spec *spec, size_t max_batch, struct fl_ne
     fl_gemm_init();
     *ret = net;
     return FL_OK;
+}
+
+int fl_net_create(const struct fl_net_spec *spec, size_t max_batch, struct fl_net **ret,
+                  struct fl_err *err)
+{
+    if (max_batch == 0 || max_batch > MAX_BATCH) {
+        return fl_err_set(err, FL_ECONF, "the batch size is %zu; expected 1 to 2^20", max_batch);
+    }
+    return create(spec, max_batch, ret, err);
+}
+
+int fl_net_create_evaluator(const struct fl_net_spec *spec, struct fl_net **ret, struct fl_err *err)
+{
+    return create(spec, 0, ret, err);
 }
 
 void fl_net_free(struct fl_net *net)

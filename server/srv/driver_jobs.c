@@ -390,20 +390,21 @@ static void evaluate_work(void *arg)
     struct job *job = arg;
     struct fl_driver *driver = job->driver;
     const struct fl_dataset *test = driver->test;
-    float *x = malloc(256 * test->dim * sizeof(float));
-    int32_t y[256];
-    uint32_t idx[256];
+    size_t piece = fl_net_piece(driver->net);
+    float *x = malloc(piece * test->dim * sizeof(*x));
+    int32_t *y = malloc(piece * sizeof(*y));
+    uint32_t *idx = malloc(piece * sizeof(*idx));
     double loss = 0.0;
     size_t correct = 0;
     size_t at;
 
-    if (x == NULL) {
+    if (x == NULL || y == NULL || idx == NULL) {
         job->code = FL_ENOMEM;
-        return;
+        goto done;
     }
     fl_net_set(driver->net, (const float *)(const void *)fl_blob_data(job->theta));
-    for (at = 0; at < test->n && !atomic_load(&driver->cancel); at += 256) {
-        size_t n = test->n - at < 256 ? test->n - at : 256;
+    for (at = 0; at < test->n && !atomic_load(&driver->cancel); at += piece) {
+        size_t n = test->n - at < piece ? test->n - at : piece;
         double loss_sum = 0.0;
         size_t good = 0;
         size_t i;
@@ -416,9 +417,12 @@ static void evaluate_work(void *arg)
         loss += loss_sum;
         correct += good;
     }
-    free(x);
     job->accuracy = (double)correct / (double)test->n;
     job->loss = loss / (double)test->n;
+done:
+    free(x);
+    free(y);
+    free(idx);
 }
 
 static void evaluate_done(void *arg)

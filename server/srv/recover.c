@@ -145,7 +145,7 @@ static int open_evaluation(struct fl_driver *driver, struct fl_err *err)
     }
     rv = fl_dataset_open(folder, "test", &driver->test, err);
     if (rv == FL_OK) {
-        rv = fl_net_create(&conf->net, 256, &driver->net, err);
+        rv = fl_net_create_evaluator(&conf->net, &driver->net, err);
     }
     if (rv != FL_OK) {
         return fl_err_wrap(err, rv, "evaluation.data");
