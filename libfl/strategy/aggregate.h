@@ -65,6 +65,7 @@ enum fl_agg_scope {
 struct fl_attention {
     size_t n;
     size_t entries;             /* trainable entries of the component */
+    size_t model_entries;       /* … of the whole model, which previous_dot is over */
     const double *gram;         /* [n][n] inner products of what they sent, trainable only */
     const double *samples;      /* [n] n_k */
     const double *previous_dot; /* [n] <Delta_k of its last counted round, Delta_k>; 0: none */
@@ -87,13 +88,19 @@ struct fl_aggregate_ops {
      * buffers are not offered either: they take the mean (15.3.8).
      */
     void (*step)(const struct fl_options *o, const struct fl_agg_block *block);
+    /* The n_k do not count, all senders of a unit weigh the same. NULL: they count. */
+    bool (*equal_weights)(const struct fl_options *o);
     /*
-     * Attention between updates, a pass before the step. attend() writes weights[n], not
-     * negative, with sum 1, in place of the n_k; when `mixes` it writes q[n][n], rows with
-     * sum 1: row i mixes the personal model of sender i out of all (FedMCSA 8.1), and theta
-     * becomes the n_k-weighted mean of what was sent. NULL: neither.
-     * Components without a trainable entry are not offered; buffers take the unit's weights (the
-     * mean over its tensors' is not defined: scope TENSOR leaves buffers to the row's own).
+     * Attention between updates, a pass before the step that decodes every unit once
+     * more. attend() writes weights[n], not negative, with sum 1, in place of the n_k, for
+     * buffers, too; scope TENSOR is for `mixes` only. Both NULL: no attention.
+     *
+     * When it `mixes` it writes q[n][n], rows with sum 1: row i mixes the personal model of
+     * sender i out of all (FedMCSA 8.1). Buffers of a mixture are the sender's own, whatever
+     * the scope. theta becomes the n_k-weighted mean of what was sent, buffers included,
+     * and units that nobody sent stay; there is no step, no state and no part then.
+     *
+     * Components without a trainable entry are not offered: their buffers take the n_k.
      */
     enum fl_agg_scope (*scope)(const struct fl_options *o);
     void (*attend)(const struct fl_options *o, const struct fl_attention *in, double *out);
@@ -105,25 +112,33 @@ struct fl_aggregate_ops {
 extern const struct fl_aggregate_ops fl_aggregate_mean;
 extern const struct fl_aggregate_ops fl_aggregate_momentum; /* "mean + server momentum" */
 extern const struct fl_aggregate_ops fl_aggregate_adam;
+extern const struct fl_aggregate_ops fl_aggregate_igfl_s;
+extern const struct fl_aggregate_ops fl_aggregate_mcsa; /* these mix personal models */
+extern const struct fl_aggregate_ops fl_aggregate_heur_fedamp;
+extern const struct fl_aggregate_ops fl_aggregate_fedamp;
 
 struct fl_agg_client {
     double weight;        /* n_k > 0; normalised per unit over the clients that sent it */
     const uint8_t *units; /* [n_units], 1 when the update holds the unit */
     double factor;        /* of fl_agg_block.scaled; finite */
-    double previous_dot;  /* as reported; 0: none */
+    double previous_dot;  /* as reported; 0: none; finite */
 };
 
 /*
- * The next `n` entries of client `client`'s mixture, exported order from entry 0 on: units in
- * order, of one unit all clients in turn. Units that the client did not send are not mixed
- * and not told (15.3.6). FL_OK, or an error that ends the pass.
+ * Entries offset .. offset + n - 1 (exported order) of the mixture of client `client`. Block
+ * by block in rising order, of each block all senders of its unit in client order; so each
+ * client's own blocks follow one another without a gap inside a unit. Units that the
+ * client did not send are not mixed and not told: it keeps its own (15.3.6). FL_OK, or an error
+ * that ends the pass and is returned by it.
  */
 typedef int (*fl_agg_mixture_cb)(void *ctx, size_t client, size_t offset, const float *values,
                                  size_t n);
 
 /* How concentrated the attention was, for logs (7.2); 0 without attention. */
 struct fl_agg_info {
-    double effective;   /* exp(entropy) of the weights, mean over components by entries */
+    /* Number of clients that count, exp(entropy) of the weights, of each row of q when it
+       mixes: mean over the rows and over the components by their entries. */
+    double effective;
     double self_weight; /* mean of q[i][i] likewise; mixes only */
 };
 
@@ -131,7 +146,8 @@ struct fl_agg_info {
  * Open a decoder for the coded unit of a bundle with fl_codec_open(): bundle 0 is the
  * update, then ops->takes, then extra->takes. Decoders of different clients are used in turn, each
  * from the unit's start to its end; a client's decoder of unit l is done with before
- * its unit l + 1 is opened.
+ * another unit is opened. With attention the update's units are read twice: unit by
+ * unit, or all of them and then all again (scope MODEL).
  */
 typedef int (*fl_agg_open_cb)(void *ctx, size_t client, size_t bundle, size_t unit,
                               struct fl_codec_decoder *d);
@@ -153,22 +169,24 @@ struct fl_agg_job {
     const float *const *state; /* [ops->n_state + extra->n_state] */
     float *const *state_new;
     /*
-     * What is sent is the clients' parameters, not their displacement (personal models):
-     * theta_new is then the mean of what was sent. Needed and allowed when ops->mixes only.
+     * Needed and allowed when ops->mixes only. What is sent is then the clients' parameters,
+     * not their displacement, and theta_new the mean of what was sent. `ctx` as above.
      */
-    fl_agg_mixture_cb mixture; /* ops->mixes only */
-    struct fl_agg_info *info;  /* may be NULL */
-    bool want_distance;        /* fill `distance`; only with complete uploads */
-    double *distance;          /* [n_clients]: ||theta_new - theta_k||, trainable (AdaFL 5.3) */
-    size_t block;              /* floats a block; 0: chosen from n_clients */
+    fl_agg_mixture_cb mixture;
+    struct fl_agg_info *info; /* may be NULL */
+    bool want_distance;       /* fill `distance`; only with complete uploads */
+    double *distance;         /* [n_clients]: ||theta_new - theta_k||, trainable (AdaFL 5.3) */
+    size_t block;             /* floats a block; 0: chosen from n_clients */
 };
 
 /*
- * Run it. Scratch memory: about n_clients * block * 4 bytes with distances, else one
- * block; at most some MiB.
+ * Run it. Scratch memory: about n_clients * block * 4 bytes with distances or attention, else
+ * one block; at most some MiB. With attention also n_clients^2 doubles, twice (TENSOR: once
+ * for each tensor of a unit, and once).
  * FL_EFORMAT / FL_ENUMERIC / FL_EIO from a decoder, FL_ENUMERIC for a weight that is not
- * above 0, FL_EFORMAT for a unit that distances lack: `*ret_client` is the client;
- * FL_ENUMERIC with *ret_client = n_clients: the new model is not finite.
+ * above 0 or another figure that is not finite, FL_EFORMAT for a unit that distances lack:
+ * `*ret_client` is the client. FL_ENUMERIC with *ret_client = n_clients: the new model or a
+ * mixture is not finite; an error of the mixture callback with the same.
  * On error the outputs are undefined and the inputs untouched.
  */
 FL_MUST_CHECK int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client,

@@ -13,12 +13,12 @@
  * Per unit: a unit that nobody sent keeps its m and u (15.3.1). Buffers take the plain
  * mean. The step uses m and u before they are rounded to the floats that are kept.
  *
- * Options: beta1, beta2, tau, server_lr, bias_correction. State: two model-sized
+ * Options: beta1, beta2, tau, server_lr, bias_correction, weights. State: two model-sized
  * vectors. With beta1 = 0, beta2 = 1, server_lr = 2 tau it is the mean (17.2).
  */
 #include <math.h>
 
-#include "libfl/strategy/aggregate.h"
+#include "libfl/strategy/aggregate_impl.h"
 
 enum { FIRST, SECOND, STATES };
 
@@ -90,6 +90,7 @@ static const struct fl_opt_spec options[] = {
      .type = FL_OPT_BOOL,
      .def = "no",
      .help = "Divide both running means by 1 - beta^t, as Adam does on one machine."},
+    FL__AGG_WEIGHTS_OPTION,
     FL_OPT_END,
 };
 
@@ -106,5 +107,6 @@ const struct fl_aggregate_ops fl_aggregate_adam = {
         },
     .n_state = STATES,
     .state_names = names,
+    .equal_weights = fl__agg_equal_weights,
     .step = step,
 };

@@ -3,12 +3,12 @@
  *
  *     theta_l += server_lr * sum_{k in U_l} n_k Delta_{k,l} / sum_{k in U_l} n_k
  *
- * Options: server_lr (1: plain averaging). State: none. Cost: one pass over the
- * updates.
+ * or, with equal weights, n_k = 1 (IGFL). Options: server_lr (1: plain averaging), weights.
+ * State: none. Cost: one pass over the updates.
  */
-#include "libfl/strategy/aggregate.h"
+#include "libfl/strategy/aggregate_impl.h"
 
-static void step(const struct fl_options *o, const struct fl_agg_block *block)
+void fl__agg_mean_step(const struct fl_options *o, const struct fl_agg_block *block)
 {
     double lr = fl_options_float(o, "server_lr");
     size_t i;
@@ -25,6 +25,7 @@ static const struct fl_opt_spec options[] = {
      .min = 0,
      .max = 1000,
      .help = "Factor of the mean update; 1 is plain averaging."},
+    FL__AGG_WEIGHTS_OPTION,
     FL_OPT_END,
 };
 
@@ -32,9 +33,10 @@ const struct fl_aggregate_ops fl_aggregate_mean = {
     .policy =
         {
             .name = "mean",
-            .help = "mean of the updates, weighted by samples",
+            .help = "mean of the updates, weighted by samples or equally",
             .source = "FedAvg",
             .options = options,
         },
-    .step = step,
+    .equal_weights = fl__agg_equal_weights,
+    .step = fl__agg_mean_step,
 };

@@ -5,9 +5,9 @@
  *
  * per unit: a unit that nobody sent keeps its v (15.3.1). Buffers take the plain mean.
  * The step uses v before it is rounded to the float that is kept, so beta = 0 is the
- * mean bit for bit. Options: beta, server_lr. State: v, one model-sized vector.
+ * mean bit for bit. Options: beta, server_lr, weights. State: v, one model-sized vector.
  */
-#include "libfl/strategy/aggregate.h"
+#include "libfl/strategy/aggregate_impl.h"
 
 static void step(const struct fl_options *o, const struct fl_agg_block *block)
 {
@@ -45,6 +45,7 @@ static const struct fl_opt_spec options[] = {
      .min = 0,
      .max = 1000,
      .help = "Factor of the velocity in the step."},
+    FL__AGG_WEIGHTS_OPTION,
     FL_OPT_END,
 };
 
@@ -61,5 +62,6 @@ const struct fl_aggregate_ops fl_aggregate_momentum = {
         },
     .n_state = 1,
     .state_names = names,
+    .equal_weights = fl__agg_equal_weights,
     .step = step,
 };

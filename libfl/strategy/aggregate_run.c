@@ -12,74 +12,21 @@
 #include <string.h>
 
 #include "libfl/num/vec.h"
-#include "libfl/strategy/aggregate.h"
+#include "libfl/strategy/aggregate_impl.h"
 #include "libfl/strategy/codec_impl.h"
 
-/* What the decoded blocks may take together, and how long a block is at most and at
-   least: 64 KiB still sit in a core's own cache beside the sums. */
-#define SCRATCH_BYTES ((size_t)4 << 20)
-#define BLOCK_MAX     16384u
-#define BLOCK_MIN     64u
-
-struct pass {
-    const struct fl_agg_job *job;
-    size_t n_weighted; /* bundles of which weighted means are made: the update, ops->takes */
-    size_t n_bundles;  /* … and extra->takes behind them, with plain means */
-    size_t n_state;    /* the aggregate's and the part's */
-    size_t n_sums;     /* n_bundles, one more when the part wants fl_agg_block.scaled */
-    size_t block;
-    struct fl_codec_decoder *decoders; /* [n_clients][n_bundles] */
-    double *weights;                   /* [n_clients], of the unit at hand; 0: not sent */
-    size_t n_senders;                  /* of the unit at hand */
-    double *sums;                      /* [n_sums][block] */
-    const double **means;              /* [n_bundles]: of bundle 1, 2, … */
-    double *step;                      /* [block] */
-    float *in;                         /* [n_clients][block] with distances, else [block] */
-    double *distance_sq;               /* [n_clients] */
-    size_t *ret_client;
-    struct fl_err *err;
-};
-
-static bool sends(const struct pass *p, size_t k, size_t l)
-{
-    return p->job->clients[k].units[l] != 0;
-}
-
-static int client_error(const struct pass *p, size_t k, size_t l, int code)
-{
-    *p->ret_client = k;
-    return fl_err_set(p->err, code, "update %zu, unit '%s': %s", k,
-                      fl_layout_unit(p->job->layout, l)->name, fl_strerror(code));
-}
-
-static size_t part_states(const struct fl_agg_job *job)
-{
-    return job->extra != NULL ? job->extra->n_state : 0;
-}
-
-static void keep_entries(const struct fl_agg_job *job, size_t offset, size_t n)
-{
-    size_t n_state = job->ops->n_state + part_states(job);
-    size_t s;
-
-    (void)memcpy(job->theta_new + offset, job->theta + offset, n * sizeof(float));
-    for (s = 0; s < n_state; s++) {
-        (void)memcpy(job->state_new[s] + offset, job->state[s] + offset, n * sizeof(float));
-    }
-}
-
-static double *bundle_sum(const struct pass *p, size_t bundle)
+static double *bundle_sum(const struct fl__agg_pass *p, size_t bundle)
 {
     return p->sums + bundle * p->block;
 }
 
 /* NULL when nobody wants it. */
-static double *scaled_sum(const struct pass *p)
+static double *scaled_sum(const struct fl__agg_pass *p)
 {
     return p->n_sums > p->n_bundles ? bundle_sum(p, p->n_bundles) : NULL;
 }
 
-static int read_client(const struct pass *p, size_t k, size_t l, size_t n)
+static int read_client(const struct fl__agg_pass *p, size_t k, size_t l, size_t n)
 {
     const struct fl_agg_job *job = p->job;
     float *in = job->want_distance ? p->in + k * p->block : p->in;
@@ -87,11 +34,10 @@ static int read_client(const struct pass *p, size_t k, size_t l, size_t n)
 
     /* The update last: its block stays behind for the distance. */
     for (b = p->n_bundles; b-- > 0;) {
-        struct fl_codec_decoder *d = &p->decoders[k * p->n_bundles + b];
-        int rv = d->ops->read(d, in, n);
+        int rv = fl__agg_read(p, k, b, l, in, n);
 
         if (rv != FL_OK) {
-            return client_error(p, k, l, rv);
+            return rv;
         }
         fl_acc_add(bundle_sum(p, b), b < p->n_weighted ? p->weights[k] : 1, in, n);
     }
@@ -110,21 +56,19 @@ static void divide(double *sum, size_t n, size_t by)
     }
 }
 
-static int sum_block(const struct pass *p, size_t l, size_t n)
+static int sum_block(const struct fl__agg_pass *p, size_t l, size_t n)
 {
     size_t b;
-    size_t k;
-    int rv;
+    size_t s;
 
     for (b = 0; b < p->n_sums; b++) {
         (void)memset(bundle_sum(p, b), 0, n * sizeof(double));
     }
-    for (k = 0; k < p->job->n_clients; k++) {
-        if (sends(p, k, l)) {
-            rv = read_client(p, k, l, n);
-            if (rv != FL_OK) {
-                return rv;
-            }
+    for (s = 0; s < p->n_senders; s++) {
+        int rv = read_client(p, p->senders[s], l, n);
+
+        if (rv != FL_OK) {
+            return rv;
         }
     }
     for (b = p->n_weighted; b < p->n_sums; b++) {
@@ -134,7 +78,7 @@ static int sum_block(const struct pass *p, size_t l, size_t n)
 }
 
 /* The aggregate's step; behind it the part's, which reads it. */
-static void server_step(const struct pass *p, size_t offset, size_t n)
+static void server_step(const struct fl__agg_pass *p, size_t offset, size_t n)
 {
     const struct fl_agg_job *job = p->job;
     const float *state[FL_AGG_MAX_STATE];
@@ -181,7 +125,7 @@ static void apply(float *theta_new, const float *theta, const double *step, size
     }
 }
 
-static bool block_finite(const struct pass *p, size_t offset, size_t n)
+static bool block_finite(const struct fl__agg_pass *p, size_t offset, size_t n)
 {
     bool finite = fl_vec_finite(p->job->theta_new + offset, n);
     size_t s;
@@ -192,7 +136,7 @@ static bool block_finite(const struct pass *p, size_t offset, size_t n)
     return finite;
 }
 
-static int run_block(const struct pass *p, size_t l, size_t offset, size_t n, bool buffer)
+static int run_block(const struct fl__agg_pass *p, size_t l, size_t offset, size_t n, bool buffer)
 {
     const struct fl_agg_job *job = p->job;
     int rv = sum_block(p, l, n);
@@ -202,7 +146,7 @@ static int run_block(const struct pass *p, size_t l, size_t offset, size_t n, bo
         return rv;
     }
     if (buffer) {
-        keep_entries(job, offset, n);
+        fl__agg_keep(job, offset, n);
         apply(job->theta_new + offset, job->theta + offset, p->sums, n);
     } else {
         server_step(p, offset, n);
@@ -212,72 +156,18 @@ static int run_block(const struct pass *p, size_t l, size_t offset, size_t n, bo
             p->distance_sq[k] += fl_acc_distance_sq(p->step, p->in + k * p->block, n);
         }
     }
-    if (!block_finite(p, offset, n)) {
-        *p->ret_client = job->n_clients;
-        return fl_err_set(p->err, FL_ENUMERIC, "the new model is not finite in unit '%s'",
-                          fl_layout_unit(job->layout, l)->name);
-    }
-    return FL_OK;
+    return block_finite(p, offset, n) ? FL_OK : fl__agg_not_finite(p, l, "the new model");
 }
 
-/* Weights of the unit's senders, summing to 1. False when nobody sent it. */
-static bool weigh(struct pass *p, size_t l)
+static int step_unit(const struct fl__agg_pass *p, size_t l)
 {
-    double total = 0;
-    size_t k;
-
-    p->n_senders = 0;
-    for (k = 0; k < p->job->n_clients; k++) {
-        if (sends(p, k, l)) {
-            total += p->job->clients[k].weight;
-            p->n_senders++;
-        }
-    }
-    for (k = 0; k < p->job->n_clients; k++) {
-        p->weights[k] = sends(p, k, l) ? p->job->clients[k].weight / total : 0;
-    }
-    return p->n_senders > 0;
-}
-
-static int for_senders(const struct pass *p, size_t l, bool closing)
-{
-    const struct fl_agg_job *job = p->job;
-    size_t b;
-    size_t k;
-
-    for (k = 0; k < job->n_clients; k++) {
-        if (!sends(p, k, l)) {
-            continue;
-        }
-        for (b = 0; b < p->n_bundles; b++) {
-            struct fl_codec_decoder *d = &p->decoders[k * p->n_bundles + b];
-            int rv = closing ? d->ops->close(d) : job->open(job->ctx, k, b, l, d);
-
-            if (rv != FL_OK) {
-                return client_error(p, k, l, rv);
-            }
-        }
-    }
-    return FL_OK;
-}
-
-static int run_unit(struct pass *p, size_t l)
-{
-    const struct fl_agg_job *job = p->job;
-    const struct fl_unit *unit = fl_layout_unit(job->layout, l);
-    size_t offset = unit->offset;
+    size_t offset = fl_layout_unit(p->job->layout, l)->offset;
     size_t tensor = 0;
     size_t count;
     bool buffer;
-    int rv;
+    int rv = fl__agg_open(p, l, p->n_bundles);
 
-    if (!weigh(p, l)) {
-        /* Frozen, state included: never fed a zero (15.3.1). */
-        keep_entries(job, unit->offset, unit->count);
-        return FL_OK;
-    }
-    rv = for_senders(p, l, false);
-    while (rv == FL_OK && fl__unit_next_run(job->layout, l, &tensor, &count, &buffer)) {
+    while (rv == FL_OK && fl__unit_next_run(p->job->layout, l, &tensor, &count, &buffer)) {
         while (rv == FL_OK && count > 0) {
             size_t n = count < p->block ? count : p->block;
 
@@ -286,132 +176,66 @@ static int run_unit(struct pass *p, size_t l)
             count -= n;
         }
     }
-    return rv == FL_OK ? for_senders(p, l, true) : rv;
+    return rv == FL_OK ? fl__agg_close(p, l, p->n_bundles) : rv;
 }
 
-static size_t choose_block(const struct fl_agg_job *job)
+static int run_unit(struct fl__agg_pass *p, size_t l)
 {
-    size_t block = job->block;
+    const struct fl_unit *unit = fl_layout_unit(p->job->layout, l);
+    int rv;
 
-    if (block == 0) {
-        size_t held = job->want_distance ? job->n_clients : 1;
-
-        block = SCRATCH_BYTES / sizeof(float) / held;
-        block = block > BLOCK_MAX ? BLOCK_MAX : block;
-        block = block < BLOCK_MIN ? BLOCK_MIN : block;
+    if (!fl__agg_weigh(p, l)) {
+        /* Frozen, state included: never fed a zero (15.3.1). */
+        fl__agg_keep(p->job, unit->offset, unit->count);
+        return FL_OK;
     }
-    return block;
+    rv = fl__agg_attend_unit(p, l);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return p->job->ops->mixes ? fl__agg_mix_unit(p, l) : step_unit(p, l);
 }
 
-static size_t names(const char *const *list)
+/* Means over the components, by their entries. */
+static void tell_info(const struct fl__agg_pass *p, struct fl_agg_info *info)
 {
-    size_t n = 0;
+    const struct fl__agg_attention *a = &p->attention;
 
-    while (list != NULL && list[n] != NULL) {
-        n++;
+    if (a->entries > 0) {
+        info->effective = a->effective / a->entries;
+        info->self_weight = a->self_weight / a->entries;
     }
-    return n;
-}
-
-static int pass_init(struct pass *p)
-{
-    const struct fl_agg_job *job = p->job;
-    const struct fl_agg_part *extra = job->extra;
-    size_t held = job->want_distance ? job->n_clients : 1;
-    size_t b;
-
-    p->n_weighted = 1 + names(job->ops->takes);
-    p->n_bundles =
-        p->n_weighted + (extra != NULL ? names(fl_agg_part_takes(extra, job->extra_options)) : 0);
-    p->n_state = job->ops->n_state + part_states(job);
-    p->n_sums = p->n_bundles + (extra != NULL && extra->wants_scaled != NULL &&
-                                extra->wants_scaled(job->extra_options));
-    p->block = choose_block(job);
-    p->decoders = calloc(job->n_clients * p->n_bundles, sizeof(*p->decoders));
-    p->weights = calloc(job->n_clients, sizeof(*p->weights));
-    p->distance_sq = calloc(job->n_clients, sizeof(*p->distance_sq));
-    p->sums = calloc(p->n_sums * p->block, sizeof(*p->sums));
-    p->means = calloc(p->n_bundles, sizeof(*p->means));
-    p->step = calloc(p->block, sizeof(*p->step));
-    p->in = calloc(held * p->block, sizeof(*p->in));
-    if (p->decoders == NULL || p->weights == NULL || p->distance_sq == NULL || p->sums == NULL ||
-        p->means == NULL || p->step == NULL || p->in == NULL)
-    {
-        return fl_err_set(p->err, FL_ENOMEM, "aggregation of %zu updates: out of memory",
-                          job->n_clients);
-    }
-    for (b = 1; b < p->n_bundles; b++) {
-        p->means[b - 1] = bundle_sum(p, b);
-    }
-    return FL_OK;
-}
-
-static void pass_done(struct pass *p)
-{
-    free(p->decoders);
-    free(p->weights);
-    free(p->distance_sq);
-    free(p->sums);
-    free(p->means);
-    free(p->step);
-    free(p->in);
-}
-
-/*
- * Weights and unit lists come from what peers reported: a bad one is the client's fault,
- * not an assertion's.
- */
-static int check_job(const struct fl_agg_job *job, size_t *ret_client, struct fl_err *err)
-{
-    size_t k;
-    size_t l;
-
-    FL_REQUIRE(job->ops->n_state + part_states(job) <= FL_AGG_MAX_STATE);
-    for (k = 0; k < job->n_clients; k++) {
-        *ret_client = k;
-        if (!(job->clients[k].weight > 0) || !isfinite(job->clients[k].weight)) {
-            return fl_err_set(err, FL_ENUMERIC, "update %zu has the weight %g, expected above 0", k,
-                              job->clients[k].weight);
-        }
-        if (!isfinite(job->clients[k].factor)) {
-            return fl_err_set(err, FL_ENUMERIC, "update %zu has the factor %g, expected a number",
-                              k, job->clients[k].factor);
-        }
-        /* Without some unit of theta_k its distance is not known (15.3.5). */
-        for (l = 0; job->want_distance && l < fl_layout_units(job->layout); l++) {
-            if (job->clients[k].units[l] == 0) {
-                return fl_err_set(err, FL_EFORMAT,
-                                  "update %zu lacks unit '%s', so its distance is not known", k,
-                                  fl_layout_unit(job->layout, l)->name);
-            }
-        }
-    }
-    *ret_client = job->n_clients;
-    return FL_OK;
 }
 
 int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl_err *err)
 {
-    struct pass p = {.job = job, .ret_client = ret_client, .err = err};
+    struct fl__agg_pass p = {.job = job, .ret_client = ret_client, .err = err};
     size_t k;
     size_t l;
     int rv;
 
-    rv = check_job(job, ret_client, err);
+    rv = fl__agg_check(job, ret_client, err);
     if (rv != FL_OK) {
         return rv;
     }
+    if (job->info != NULL) {
+        *job->info = (struct fl_agg_info){0};
+    }
     if (job->n_clients == 0) {
-        keep_entries(job, 0, fl_layout_count(job->layout));
+        fl__agg_keep(job, 0, fl_layout_count(job->layout));
         return FL_OK;
     }
-    rv = pass_init(&p);
+    rv = fl__agg_init(&p);
+    rv = rv == FL_OK ? fl__agg_attend_init(&p) : rv;
     for (l = 0; rv == FL_OK && l < fl_layout_units(job->layout); l++) {
         rv = run_unit(&p, l);
     }
     for (k = 0; rv == FL_OK && job->want_distance && k < job->n_clients; k++) {
         job->distance[k] = sqrt(p.distance_sq[k]);
     }
-    pass_done(&p);
+    if (rv == FL_OK && job->info != NULL) {
+        tell_info(&p, job->info);
+    }
+    fl__agg_done(&p);
     return rv;
 }

@@ -29,7 +29,8 @@ struct fed {
     float *state[FED_STATES], *state_new[FED_STATES];
     float *sent[FED_CLIENTS][FED_BUNDLES]; /* bundle 0 is the update */
     float *mixed[FED_CLIENTS];
-    uint8_t told[FED_CLIENTS][FED_UNITS]; /* mixtures: units that were told */
+    size_t told[FED_CLIENTS][FED_UNITS]; /* mixtures: entries of each unit that were told */
+    int refuse;                          /* the mixture callback returns it */
     uint8_t units[FED_CLIENTS][FED_UNITS];
     struct fl_agg_client clients[FED_CLIENTS];
     struct fl_codec_memory memory[FED_CLIENTS][FED_BUNDLES];
@@ -172,11 +173,14 @@ static inline int fed_mixture(void *ctx, size_t client, size_t offset, const flo
 
     ck_assert_uint_gt(n, 0);
     ck_assert_uint_le(offset + n, f->count);
-    for (i = 0; i < n; i++) {
-        f->told[client][fed_unit_of(f, offset + i)] = 1;
+    /* Each unit without a gap. */
+    for (i = offset; i < offset + n; i++) {
+        size_t l = fed_unit_of(f, i);
+
+        ck_assert_uint_eq(i, fl_layout_unit(f->layout, l)->offset + f->told[client][l]++);
     }
     (void)memcpy(f->mixed[client] + offset, values, n * sizeof(*values));
-    return FL_OK;
+    return f->refuse;
 }
 
 /* Takes the options. */
@@ -239,6 +243,46 @@ static inline double fed_mean(const struct fed *f, size_t bundle, size_t i, bool
         }
     }
     return sum / total;
+}
+
+/* Is the entry in the component: unit l, tensor t, or all when they are negative? */
+static inline bool fed_in(const struct fed *f, int l, int t, size_t i)
+{
+    return !fed_is_buffer(f, i) && (l < 0 || fed_unit_of(f, i) == (size_t)l) &&
+           (t < 0 || fed_tensor_of(f, i) == fl_layout_tensor(f->layout, (size_t)t));
+}
+
+/* Plainly, in double: inner products over a component of the updates of the listed clients. */
+static inline void fed_gram(const struct fed *f, int l, int t, const size_t *who, size_t n,
+                            double *gram)
+{
+    size_t i, j, x;
+
+    for (i = 0; i < n; i++) {
+        for (j = 0; j < n; j++) {
+            gram[i * n + j] = 0;
+            for (x = 0; x < f->count; x++) {
+                if (fed_in(f, l, t, x)) {
+                    gram[i * n + j] +=
+                        (double)f->sent[who[i]][0][x] * (double)f->sent[who[j]][0][x];
+                }
+            }
+        }
+    }
+}
+
+/* Clients that send unit l. */
+static inline size_t fed_senders(const struct fed *f, size_t l, size_t *who)
+{
+    size_t n = 0;
+    size_t k;
+
+    for (k = 0; k < f->n; k++) {
+        if (f->units[k][l]) {
+            who[n++] = k;
+        }
+    }
+    return n;
 }
 
 /* Another order of the clients: client k becomes client to[k]. */

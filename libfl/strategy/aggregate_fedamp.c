@@ -1,0 +1,147 @@
+/*
+ * aggregate: heur_fedamp, fedamp (attentive message passing; ALGORITHMS 9.3)
+ *
+ * Both mix whole personal models, u_i = sum_j xi_ij w_j.
+ *
+ *     heur_fedamp  xi_ij = (1 - xi_ii) exp(sigma cos(w_i, w_j)) / sum_{h != i} exp(sigma cos(w_i,
+ * w_h)) fedamp       xi_ij = alpha exp(-||w_i - w_j||^2 / sigma) / sigma,  xi_ii = 1 - sum
+ *
+ * for j != i. heur_fedamp gives xi_ii = self_weight; the cosine with a zero model is 0. In
+ * fedamp xi_ii must not be below 0: where the others sum to more than 1 they are scaled to 1 and
+ * xi_ii is 0. alpha 0 stands for sigma / S, the largest with which no mixture holds more of
+ * another model than the mean does. A single sender gets its own model back.
+ *
+ * Options: sigma, self_weight; alpha, sigma. State: none.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "libfl/strategy/aggregate_impl.h"
+
+static enum fl_agg_scope scope(const struct fl_options *o)
+{
+    (void)o;
+    return FL_SCOPE_MODEL;
+}
+
+/* xi_ii out of the sum of the others' row. */
+static void close_row(double *row, size_t n, size_t i)
+{
+    double sum = 0;
+    size_t j;
+
+    row[i] = 0;
+    for (j = 0; j < n; j++) {
+        sum += row[j];
+    }
+    for (j = 0; sum > 1 && j < n; j++) {
+        row[j] /= sum;
+    }
+    row[i] = sum < 1 ? 1 - sum : 0;
+}
+
+static void attend_heur(const struct fl_options *o, const struct fl_attention *in, double *out)
+{
+    double sigma = fl_options_float(o, "sigma");
+    double self = fl_options_float(o, "self_weight");
+    size_t n = in->n;
+    size_t i;
+    size_t j;
+
+    /* "0" by its sign: the range has no negative. */
+    self = self > 0 ? self : 1 / (double)n;
+    for (i = 0; i < n; i++) {
+        double *row = out + i * n;
+
+        for (j = 0; j < n; j++) {
+            /* exp() of the least score there is: nothing. */
+            row[j] = j == i ? -HUGE_VAL : sigma * fl__agg_cosine(in, i, j);
+        }
+        fl__softmax(row, n);
+        for (j = 0; j < n; j++) {
+            row[j] *= 1 - self;
+        }
+        close_row(row, n, i);
+    }
+}
+
+static void attend_amp(const struct fl_options *o, const struct fl_attention *in, double *out)
+{
+    double sigma = fl_options_float(o, "sigma");
+    double alpha = fl_options_float(o, "alpha");
+    size_t n = in->n;
+    size_t i;
+    size_t j;
+
+    alpha = alpha > 0 ? alpha : sigma / (double)n;
+    for (i = 0; i < n; i++) {
+        double *row = out + i * n;
+
+        for (j = 0; j < n; j++) {
+            double distance_sq =
+                in->gram[i * n + i] + in->gram[j * n + j] - 2 * in->gram[i * n + j];
+
+            /* Of equal models it can be rounded below 0. */
+            row[j] = alpha / sigma * exp(-fmax(distance_sq, 0) / sigma);
+        }
+        close_row(row, n, i);
+    }
+}
+
+static const struct fl_opt_spec heur_options[] = {
+    {.name = "sigma",
+     .type = FL_OPT_FLOAT,
+     .def = "50",
+     .min = 0,
+     .max = 1e6,
+     .help = "How much more alike models count than others; 0: all the same."},
+    {.name = "self_weight",
+     .type = FL_OPT_FLOAT,
+     .def = "0",
+     .min = 0,
+     .max = 1,
+     .help = "Share of a client's own model in its mixture; 0: one over the senders."},
+    FL_OPT_END,
+};
+
+const struct fl_aggregate_ops fl_aggregate_heur_fedamp = {
+    .policy =
+        {
+            .name = "heur_fedamp",
+            .help = "personal models, mixed with those most alike",
+            .source = "HeurFedAMP",
+            .options = heur_options,
+        },
+    .scope = scope,
+    .attend = attend_heur,
+    .mixes = true,
+};
+
+static const struct fl_opt_spec amp_options[] = {
+    {.name = "sigma",
+     .type = FL_OPT_FLOAT,
+     .def = "1",
+     .min = 1e-9,
+     .max = 1e9,
+     .help = "Squared distance of models at which their pull is down to 1/e."},
+    {.name = "alpha",
+     .type = FL_OPT_FLOAT,
+     .def = "0",
+     .min = 0,
+     .max = 1e9,
+     .help = "Strength of the pull; 0: sigma over the number of senders."},
+    FL_OPT_END,
+};
+
+const struct fl_aggregate_ops fl_aggregate_fedamp = {
+    .policy =
+        {
+            .name = "fedamp",
+            .help = "personal models, mixed with those nearby",
+            .source = "FedAMP",
+            .options = amp_options,
+        },
+    .scope = scope,
+    .attend = attend_amp,
+    .mixes = true,
+};

@@ -1,0 +1,200 @@
+/*
+ * aggregate: igfl_s (IGFL-S, attention-based averaging; ALGORITHMS 7.2)
+ *
+ *     self     alpha_ij = softmax_j(kappa <Delta_i, Delta_j>),  w_j = (1/S) sum_i alpha_ij
+ *     global   w = softmax_j(kappa <Dbar, Delta_j>),  Dbar the plain mean
+ *     time     w = softmax_j(kappa <Delta_j of its last round, Delta_j>)
+ *     theta   += server_lr sum_j w_j Delta_j
+ *
+ * over the whole model, per unit under partial uploads (15.3.6). Buffers take the same
+ * weights. The paper uses raw inner products: their spread grows with the updates' squared
+ * norms, so weights go from near uniform to winner-take-all; `scale` tames it. Under
+ * partial uploads `time` has one inner product for all units of a client, that of whole
+ * updates.
+ *
+ * `time` as printed (option III) divides by a sum that depends on j, so its weights have
+ * another sum than 1, and needs every client's last update on the server; here they are
+ * normalised and clients report one number.
+ *
+ * Options: attention, kappa, scale, weight_samples, server_lr. State: none here; with `time`
+ * each client keeps its last update. A client that has none scores 0. Equal updates,
+ * kappa 0 and the first round of `time` are the plain mean (17.9).
+ */
+#include <math.h>
+#include <string.h>
+
+#include "libfl/strategy/aggregate_impl.h"
+
+static bool is(const struct fl_options *o, const char *name, const char *value)
+{
+    return strcmp(fl_options_str(o, name), value) == 0;
+}
+
+/* One for all scores of a component. */
+static double factor(const struct fl_options *o, size_t entries)
+{
+    double kappa = fl_options_float(o, "kappa");
+
+    return is(o, "scale", "inv_sqrt_d") ? kappa / sqrt((double)entries) : kappa;
+}
+
+static double similarity(const struct fl_attention *in, bool cosine, size_t i, size_t j)
+{
+    return cosine ? fl__agg_cosine(in, i, j) : in->gram[i * in->n + j];
+}
+
+/* Row i of alpha, added to out. */
+static void add_row(const struct fl_attention *in, double kappa, bool cosine, size_t i, double *out)
+{
+    double max = kappa * similarity(in, cosine, i, 0);
+    double sum = 0;
+    size_t j;
+
+    for (j = 1; j < in->n; j++) {
+        max = fmax(max, kappa * similarity(in, cosine, i, j));
+    }
+    for (j = 0; j < in->n; j++) {
+        sum += exp(kappa * similarity(in, cosine, i, j) - max);
+    }
+    for (j = 0; j < in->n; j++) {
+        out[j] += exp(kappa * similarity(in, cosine, i, j) - max) / sum;
+    }
+}
+
+static void attend_self(const struct fl_options *o, const struct fl_attention *in, double *out)
+{
+    double kappa = factor(o, in->entries);
+    bool cosine = is(o, "scale", "cosine");
+    size_t i;
+
+    (void)memset(out, 0, in->n * sizeof(*out));
+    for (i = 0; i < in->n; i++) {
+        add_row(in, kappa, cosine, i, out);
+    }
+    fl__normalise(out, in->n);
+}
+
+static void attend_global(const struct fl_options *o, const struct fl_attention *in, double *out)
+{
+    double kappa = factor(o, in->entries);
+    double mean_sq = 0; /* ||Dbar||^2 */
+    size_t i;
+    size_t j;
+
+    for (j = 0; j < in->n; j++) {
+        out[j] = 0;
+        for (i = 0; i < in->n; i++) {
+            out[j] += in->gram[i * in->n + j] / (double)in->n;
+        }
+        mean_sq += out[j] / (double)in->n;
+    }
+    for (j = 0; j < in->n; j++) {
+        double own_sq = in->gram[j * in->n + j];
+
+        if (is(o, "scale", "cosine")) {
+            out[j] = own_sq > 0 && mean_sq > 0 ? out[j] / (sqrt(own_sq) * sqrt(mean_sq)) : 0;
+        }
+        out[j] *= kappa;
+    }
+    fl__softmax(out, in->n);
+}
+
+static void attend_time(const struct fl_options *o, const struct fl_attention *in, double *out)
+{
+    /* What clients report is over the whole model. */
+    double kappa = factor(o, in->model_entries);
+    size_t j;
+
+    for (j = 0; j < in->n; j++) {
+        out[j] = kappa * in->previous_dot[j];
+    }
+    fl__softmax(out, in->n);
+}
+
+static void attend(const struct fl_options *o, const struct fl_attention *in, double *out)
+{
+    size_t j;
+
+    if (is(o, "attention", "self")) {
+        attend_self(o, in, out);
+    } else if (is(o, "attention", "global")) {
+        attend_global(o, in, out);
+    } else {
+        attend_time(o, in, out);
+    }
+    if (fl_options_bool(o, "weight_samples")) {
+        for (j = 0; j < in->n; j++) {
+            out[j] *= in->samples[j];
+        }
+        fl__normalise(out, in->n);
+    }
+}
+
+static enum fl_agg_scope scope(const struct fl_options *o)
+{
+    (void)o;
+    return FL_SCOPE_MODEL;
+}
+
+static bool wants_previous_dot(const struct fl_options *o)
+{
+    return is(o, "attention", "time");
+}
+
+static int check(const struct fl_options *o, struct fl_err *err)
+{
+    if (is(o, "attention", "time") && is(o, "scale", "cosine")) {
+        return fl_err_set(err, FL_ECONF,
+                          "scale 'cosine' does not go with attention 'time': of a client's last "
+                          "update only the inner product is reported; set scale to 'raw' or "
+                          "'inv_sqrt_d'");
+    }
+    return FL_OK;
+}
+
+static const char *const attentions[] = {"self", "global", "time", NULL};
+static const char *const scales[] = {"raw", "inv_sqrt_d", "cosine", NULL};
+static const struct fl_opt_spec options[] = {
+    {.name = "attention",
+     .type = FL_OPT_ENUM,
+     .def = "global",
+     .choices = attentions,
+     .help = "What an update is compared with: all others, their mean, or the client's last one."},
+    {.name = "kappa",
+     .type = FL_OPT_FLOAT,
+     .def = "1",
+     .min = 0,
+     .max = 1e6,
+     .help = "Factor of the similarities before the softmax; 0 is the plain mean."},
+    {.name = "scale",
+     .type = FL_OPT_ENUM,
+     .def = "raw",
+     .choices = scales,
+     .help = "Similarity: inner product as in the paper, that over sqrt(entries), or cosine."},
+    {.name = "weight_samples",
+     .type = FL_OPT_BOOL,
+     .def = "no",
+     .help = "Multiply the weights by the clients' numbers of samples."},
+    {.name = "server_lr",
+     .type = FL_OPT_FLOAT,
+     .def = "1",
+     .min = 0,
+     .max = 1000,
+     .help = "Factor of the mean update."},
+    FL_OPT_END,
+};
+
+const struct fl_aggregate_ops fl_aggregate_igfl_s = {
+    .policy =
+        {
+            .name = "igfl_s",
+            .help = "mean of the updates, weighted by attention between them",
+            .source = "IGFL-S",
+            .options = options,
+            .check = check,
+        },
+    .step = fl__agg_mean_step,
+    .scope = scope,
+    .attend = attend,
+    .wants_previous_dot = wants_previous_dot,
+};

@@ -1,0 +1,122 @@
+/*
+ * Mixtures of personal models (ALGORITHMS 8.1 step 2, 9.3): one for each sender of a unit,
+ * out of the blocks of all senders, told as soon as a block is mixed, so no mixture is
+ * ever held as a whole. Buffers stay the sender's own. theta becomes the mean of what was
+ * sent.
+ *
+ * Cost: n^2 multiplications an entry, those by 0 left out.
+ */
+#include <string.h>
+
+#include "libfl/num/vec.h"
+#include "libfl/strategy/aggregate_impl.h"
+
+/* q of the component that a tensor is in, NULL for one whose entries stay the sender's own. */
+static const double *rows_of(const struct fl__agg_pass *p, const struct fl_unit *unit, size_t t)
+{
+    const struct fl__agg_attention *a = &p->attention;
+
+    if (fl_layout_tensor(p->job->layout, unit->first_tensor + t)->buffer) {
+        return NULL;
+    }
+    return a->scope == FL_SCOPE_TENSOR ? a->out + t * a->stride : a->out;
+}
+
+/* sums[n] = sum w[s] x_s over the senders. */
+static void sum_senders(const struct fl__agg_pass *p, const double *w, size_t n)
+{
+    const struct fl__agg_attention *a = &p->attention;
+    size_t s;
+
+    (void)memset(p->sums, 0, n * sizeof(double));
+    for (s = 0; s < p->n_senders; s++) {
+        if (w[s] > 0) {
+            fl_acc_add(p->sums, w[s], a->in + s * a->block, n);
+        }
+    }
+}
+
+static void to_floats(float *out, const double *x, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        out[i] = (float)x[i];
+    }
+}
+
+static int mix_block(const struct fl__agg_pass *p, size_t l, const double *q, size_t offset,
+                     size_t n)
+{
+    const struct fl__agg_attention *a = &p->attention;
+    const struct fl_agg_job *job = p->job;
+    size_t s;
+
+    for (s = 0; s < p->n_senders; s++) {
+        const float *values = a->in + s * a->block;
+        int rv;
+
+        if (q != NULL) {
+            sum_senders(p, q + s * p->n_senders, n);
+            to_floats(p->in, p->sums, n);
+            values = p->in;
+        }
+        if (!fl_vec_finite(values, n)) {
+            return fl__agg_not_finite(p, l, "a mixture");
+        }
+        rv = job->mixture(job->ctx, p->senders[s], offset, values, n);
+        if (rv != FL_OK) {
+            *p->ret_client = job->n_clients;
+            return fl_err_set(p->err, rv, "mixture of update %zu: %s", p->senders[s],
+                              fl_strerror(rv));
+        }
+    }
+    return FL_OK;
+}
+
+static int mean_block(const struct fl__agg_pass *p, size_t l, size_t offset, size_t n)
+{
+    const struct fl__agg_attention *a = &p->attention;
+    float *theta_new = p->job->theta_new + offset;
+    size_t s;
+
+    (void)memset(p->sums, 0, n * sizeof(double));
+    for (s = 0; s < p->n_senders; s++) {
+        fl_acc_add(p->sums, p->weights[p->senders[s]], a->in + s * a->block, n);
+    }
+    to_floats(theta_new, p->sums, n);
+    return fl_vec_finite(theta_new, n) ? FL_OK : fl__agg_not_finite(p, l, "the new model");
+}
+
+static int mix_tensor(const struct fl__agg_pass *p, size_t l, size_t t)
+{
+    const struct fl_unit *unit = fl_layout_unit(p->job->layout, l);
+    const struct fl_tensor *tensor = fl_layout_tensor(p->job->layout, unit->first_tensor + t);
+    size_t most = p->block < p->attention.block ? p->block : p->attention.block;
+    size_t done = 0;
+
+    while (done < tensor->count) {
+        size_t n = tensor->count - done < most ? tensor->count - done : most;
+        int rv = fl__agg_read_senders(p, l, n);
+
+        rv = rv == FL_OK ? mean_block(p, l, tensor->offset + done, n) : rv;
+        rv = rv == FL_OK ? mix_block(p, l, rows_of(p, unit, t), tensor->offset + done, n) : rv;
+        if (rv != FL_OK) {
+            return rv;
+        }
+        done += n;
+    }
+    return FL_OK;
+}
+
+int fl__agg_mix_unit(struct fl__agg_pass *p, size_t l)
+{
+    size_t n_tensors = fl_layout_unit(p->job->layout, l)->n_tensors;
+    size_t t;
+    int rv = fl__agg_open(p, l, 1);
+
+    for (t = 0; rv == FL_OK && t < n_tensors; t++) {
+        rv = mix_tensor(p, l, t);
+    }
+    return rv == FL_OK ? fl__agg_close(p, l, 1) : rv;
+}

@@ -1,0 +1,255 @@
+/* What frames the aggregation pass: its checks, its memory, the senders of a unit. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/strategy/aggregate_impl.h"
+
+/* How long a block is at most and at least: 64 KiB still sit in a core's own cache beside the
+   sums. */
+#define BLOCK_MAX 16384u
+#define BLOCK_MIN 64u
+
+const char *const fl__agg_weights[] = {"samples", "equal", NULL};
+
+bool fl__agg_equal_weights(const struct fl_options *o)
+{
+    return strcmp(fl_options_str(o, "weights"), "equal") == 0;
+}
+
+static bool sends(const struct fl__agg_pass *p, size_t k, size_t l)
+{
+    return p->job->clients[k].units[l] != 0;
+}
+
+static int client_error(const struct fl__agg_pass *p, size_t k, size_t l, int code)
+{
+    *p->ret_client = k;
+    return fl_err_set(p->err, code, "update %zu, unit '%s': %s", k,
+                      fl_layout_unit(p->job->layout, l)->name, fl_strerror(code));
+}
+
+int fl__agg_not_finite(const struct fl__agg_pass *p, size_t l, const char *what)
+{
+    *p->ret_client = p->job->n_clients;
+    return fl_err_set(p->err, FL_ENUMERIC, "%s is not finite in unit '%s'", what,
+                      fl_layout_unit(p->job->layout, l)->name);
+}
+
+static size_t states(const struct fl_agg_job *job)
+{
+    return job->ops->n_state + (job->extra != NULL ? job->extra->n_state : 0);
+}
+
+void fl__agg_keep(const struct fl_agg_job *job, size_t offset, size_t n)
+{
+    size_t n_state = states(job);
+    size_t s;
+
+    (void)memcpy(job->theta_new + offset, job->theta + offset, n * sizeof(float));
+    for (s = 0; s < n_state; s++) {
+        (void)memcpy(job->state_new[s] + offset, job->state[s] + offset, n * sizeof(float));
+    }
+}
+
+bool fl__agg_weigh(struct fl__agg_pass *p, size_t l)
+{
+    const struct fl_agg_job *job = p->job;
+    bool equal = job->ops->equal_weights != NULL && job->ops->equal_weights(job->options);
+    double total = 0;
+    size_t k;
+
+    p->n_senders = 0;
+    for (k = 0; k < job->n_clients; k++) {
+        p->weights[k] = 0;
+        if (sends(p, k, l)) {
+            p->weights[k] = equal ? 1 : job->clients[k].weight;
+            p->senders[p->n_senders++] = k;
+        }
+        total += p->weights[k];
+    }
+    for (k = 0; p->n_senders > 0 && k < job->n_clients; k++) {
+        p->weights[k] /= total;
+    }
+    return p->n_senders > 0;
+}
+
+int fl__agg_open(const struct fl__agg_pass *p, size_t l, size_t n_bundles)
+{
+    size_t b;
+    size_t s;
+
+    for (s = 0; s < p->n_senders; s++) {
+        size_t k = p->senders[s];
+
+        for (b = 0; b < n_bundles; b++) {
+            int rv = p->job->open(p->job->ctx, k, b, l, &p->decoders[k * p->n_bundles + b]);
+
+            if (rv != FL_OK) {
+                return client_error(p, k, l, rv);
+            }
+        }
+    }
+    return FL_OK;
+}
+
+int fl__agg_close(const struct fl__agg_pass *p, size_t l, size_t n_bundles)
+{
+    size_t b;
+    size_t s;
+
+    for (s = 0; s < p->n_senders; s++) {
+        size_t k = p->senders[s];
+
+        for (b = 0; b < n_bundles; b++) {
+            struct fl_codec_decoder *d = &p->decoders[k * p->n_bundles + b];
+            int rv = d->ops->close(d);
+
+            if (rv != FL_OK) {
+                return client_error(p, k, l, rv);
+            }
+        }
+    }
+    return FL_OK;
+}
+
+int fl__agg_read(const struct fl__agg_pass *p, size_t k, size_t bundle, size_t l, float *out,
+                 size_t n)
+{
+    struct fl_codec_decoder *d = &p->decoders[k * p->n_bundles + bundle];
+    int rv = d->ops->read(d, out, n);
+
+    return rv == FL_OK ? FL_OK : client_error(p, k, l, rv);
+}
+
+static size_t choose_block(const struct fl_agg_job *job)
+{
+    size_t block = job->block;
+
+    if (block == 0) {
+        size_t held = job->want_distance ? job->n_clients : 1;
+
+        block = FL__AGG_SCRATCH / sizeof(float) / held;
+        block = block > BLOCK_MAX ? BLOCK_MAX : block;
+        block = block < BLOCK_MIN ? BLOCK_MIN : block;
+    }
+    return block;
+}
+
+static size_t names(const char *const *list)
+{
+    size_t n = 0;
+
+    while (list != NULL && list[n] != NULL) {
+        n++;
+    }
+    return n;
+}
+
+int fl__agg_init(struct fl__agg_pass *p)
+{
+    const struct fl_agg_job *job = p->job;
+    const struct fl_agg_part *extra = job->extra;
+    size_t held = job->want_distance ? job->n_clients : 1;
+    size_t b;
+
+    p->n_weighted = 1 + names(job->ops->takes);
+    p->n_bundles =
+        p->n_weighted + (extra != NULL ? names(fl_agg_part_takes(extra, job->extra_options)) : 0);
+    p->n_state = states(job);
+    p->n_sums = p->n_bundles + (extra != NULL && extra->wants_scaled != NULL &&
+                                extra->wants_scaled(job->extra_options));
+    p->block = choose_block(job);
+    p->decoders = calloc(job->n_clients * p->n_bundles, sizeof(*p->decoders));
+    p->weights = calloc(job->n_clients, sizeof(*p->weights));
+    p->senders = calloc(job->n_clients, sizeof(*p->senders));
+    p->distance_sq = calloc(job->n_clients, sizeof(*p->distance_sq));
+    p->sums = calloc(p->n_sums * p->block, sizeof(*p->sums));
+    p->means = calloc(p->n_bundles, sizeof(*p->means));
+    p->step = calloc(p->block, sizeof(*p->step));
+    p->in = calloc(held * p->block, sizeof(*p->in));
+    if (p->decoders == NULL || p->weights == NULL || p->senders == NULL || p->distance_sq == NULL ||
+        p->sums == NULL || p->means == NULL || p->step == NULL || p->in == NULL)
+    {
+        return fl_err_set(p->err, FL_ENOMEM, "aggregation of %zu updates: out of memory",
+                          job->n_clients);
+    }
+    for (b = 1; b < p->n_bundles; b++) {
+        p->means[b - 1] = p->sums + b * p->block;
+    }
+    return FL_OK;
+}
+
+void fl__agg_done(struct fl__agg_pass *p)
+{
+    fl__agg_attend_done(p);
+    free(p->decoders);
+    free(p->weights);
+    free(p->senders);
+    free(p->distance_sq);
+    free(p->sums);
+    free(p->means);
+    free(p->step);
+    free(p->in);
+}
+
+static void check_caller(const struct fl_agg_job *job)
+{
+    FL_REQUIRE(states(job) <= FL_AGG_MAX_STATE);
+    FL_REQUIRE((job->ops->scope == NULL) == (job->ops->attend == NULL));
+    FL_REQUIRE(job->ops->mixes ? job->ops->attend != NULL : job->ops->step != NULL);
+    FL_REQUIRE(job->ops->mixes == (job->mixture != NULL));
+    /* Mixtures have no step that a part could read, and no model to be far from. */
+    FL_REQUIRE(!job->ops->mixes || (states(job) == 0 && job->extra == NULL && !job->want_distance));
+}
+
+/*
+ * Figures and unit lists come from what peers reported: a bad one is the client's fault,
+ * not an assertion's.
+ */
+static int check_client(const struct fl_agg_job *job, size_t k, struct fl_err *err)
+{
+    const struct fl_agg_client *client = &job->clients[k];
+    size_t l;
+
+    if (!(client->weight > 0) || !isfinite(client->weight)) {
+        return fl_err_set(err, FL_ENUMERIC, "update %zu has the weight %g, expected above 0", k,
+                          client->weight);
+    }
+    if (!isfinite(client->factor)) {
+        return fl_err_set(err, FL_ENUMERIC, "update %zu has the factor %g, expected a number", k,
+                          client->factor);
+    }
+    if (!isfinite(client->previous_dot)) {
+        return fl_err_set(err, FL_ENUMERIC,
+                          "update %zu has the inner product %g with the one before, expected a "
+                          "number",
+                          k, client->previous_dot);
+    }
+    /* Without some unit of theta_k its distance is not known (15.3.5). */
+    for (l = 0; job->want_distance && l < fl_layout_units(job->layout); l++) {
+        if (client->units[l] == 0) {
+            return fl_err_set(err, FL_EFORMAT,
+                              "update %zu lacks unit '%s', so its distance is not known", k,
+                              fl_layout_unit(job->layout, l)->name);
+        }
+    }
+    return FL_OK;
+}
+
+int fl__agg_check(const struct fl_agg_job *job, size_t *ret_client, struct fl_err *err)
+{
+    size_t k;
+
+    check_caller(job);
+    for (k = 0; k < job->n_clients; k++) {
+        int rv = check_client(job, k, err);
+
+        if (rv != FL_OK) {
+            *ret_client = k;
+            return rv;
+        }
+    }
+    *ret_client = job->n_clients;
+    return FL_OK;
+}
