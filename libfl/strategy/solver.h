@@ -101,6 +101,9 @@ struct fl_solver_ops {
        dim, classes 0: not known. NULL without offers. */
     int (*offer_check)(const struct fl_options *o, const void *data, size_t len, size_t dim,
                        size_t classes, struct fl_err *err);
+    /* Does it go with this aggregate? FL_ECONF with the reason. NULL: with all. */
+    int (*fits)(const struct fl_options *o, const struct fl_aggregate_ops *aggregate,
+                struct fl_err *err);
     /*
      * What the server's part scales this client's update with in fl_agg_block.scaled, from
      * its step count (SCAFFOLD's 1 / (eta a_k)). NULL: 0.
@@ -136,5 +139,8 @@ const char *const *fl_solver_sends(const struct fl_solver_ops *ops, const struct
 extern const struct fl_solver_ops fl_solver_sgd;
 extern const struct fl_solver_ops fl_solver_prox;
 extern const struct fl_solver_ops fl_solver_scaffold;
+extern const struct fl_solver_ops fl_solver_igfl_c;
+extern const struct fl_solver_ops fl_solver_pfedme;
+extern const struct fl_solver_ops fl_solver_per_fedavg;
 
 #endif

@@ -139,3 +139,89 @@ int fl__solver_copy(struct fl_net *net, float **ret, struct fl_err *err)
     }
     return rv;
 }
+
+/* Runs of what is not 0 in a block; `run` may be NULL. */
+static size_t find_runs(const float *mark, size_t n, struct fl__run *run)
+{
+    size_t n_runs = 0;
+    size_t i = 0;
+
+    while (i < n) {
+        size_t from = i;
+
+        for (; i < n && mark[i] > 0; i++) {
+        }
+        if (i > from) {
+            if (run != NULL) {
+                run[n_runs] = (struct fl__run){from, i - from};
+            }
+            n_runs++;
+        }
+        for (; i < n && !(mark[i] > 0); i++) {
+        }
+    }
+    return n_runs;
+}
+
+int fl__runs_of_buffers(const struct fl_net *net, struct fl__runs *ret, struct fl_err *err)
+{
+    const struct fl_layout *layout = fl_net_layout(net);
+    size_t count = fl_layout_count(layout);
+    size_t block = fl_net_block(net);
+    float *exported;
+    float *mark;
+    size_t t;
+    size_t i;
+
+    *ret = (struct fl__runs){0};
+    if (fl_layout_trainable(layout) == count) {
+        return FL_OK;
+    }
+    exported = calloc(count, sizeof(*exported));
+    mark = calloc(block, sizeof(*mark));
+    if (exported != NULL && mark != NULL) {
+        for (t = 0; t < fl_layout_tensors(layout); t++) {
+            const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
+
+            for (i = 0; tensor->buffer && i < tensor->count; i++) {
+                exported[tensor->offset + i] = 1;
+            }
+        }
+        fl_net_import(net, mark, exported);
+        ret->n = find_runs(mark, block, NULL);
+        ret->run = calloc(ret->n, sizeof(*ret->run));
+        if (ret->run != NULL) {
+            (void)find_runs(mark, block, ret->run);
+        }
+    }
+    free(exported);
+    free(mark);
+    return ret->run != NULL ? FL_OK
+                            : fl_err_set(err, FL_ENOMEM, "places of the buffers: out of memory");
+}
+
+void fl__runs_done(struct fl__runs *runs)
+{
+    free(runs->run);
+    *runs = (struct fl__runs){0};
+}
+
+void fl__runs_copy(const struct fl__runs *runs, float *to, const float *from)
+{
+    size_t i;
+
+    for (i = 0; i < runs->n; i++) {
+        const struct fl__run *run = &runs->run[i];
+
+        (void)memcpy(to + run->offset, from + run->offset, run->n * sizeof(float));
+    }
+}
+
+void fl__runs_clear(const struct fl__runs *runs, float *block)
+{
+    size_t i;
+
+    for (i = 0; i < runs->n; i++) {
+        (void)memset(block + runs->run[i].offset, 0, runs->run[i].n * sizeof(float));
+    }
+}

@@ -58,4 +58,21 @@ FL_MUST_CHECK int fl__solver_put(const struct fl_net *net, const float *block, s
 /* A copy of the network's parameters (owned, free()). */
 FL_MUST_CHECK int fl__solver_copy(struct fl_net *net, float **ret, struct fl_err *err);
 
+/*
+ * The runs of an internal block that hold buffers: training moves them inside the network only,
+ * so that they must be left out when whole blocks are exchanged. All zero: none.
+ */
+struct fl__runs {
+    size_t n;
+    struct fl__run {
+        size_t offset, n;
+    } * run;
+};
+
+FL_MUST_CHECK int fl__runs_of_buffers(const struct fl_net *net, struct fl__runs *ret,
+                                      struct fl_err *err);
+void fl__runs_done(struct fl__runs *runs);
+void fl__runs_copy(const struct fl__runs *runs, float *to, const float *from);
+void fl__runs_clear(const struct fl__runs *runs, float *block);
+
 #endif

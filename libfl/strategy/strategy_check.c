@@ -141,6 +141,9 @@ int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err)
                           strategy->selection->policy.name, strategy->codec->policy.name);
     }
     rv = check_personal(strategy, err);
+    if (rv == FL_OK && strategy->solver->fits != NULL) {
+        rv = strategy->solver->fits(strategy->options[FL_SLOT_SOLVER], strategy->aggregate, err);
+    }
     rv = rv == FL_OK ? check_sent(strategy, err) : rv;
     return rv == FL_OK ? check_bundles(strategy, err) : rv;
 }

@@ -2,9 +2,9 @@
 #define FL_TESTS_SOLVER_FED_H
 
 /*
- * A federation in one process around a solver with a server's part: plain means of
- * displacements per unit, that part behind them, and clients that take over what they keep
- * only for what was counted. Two units, the first with batch-norm buffers.
+ * A federation in one process around a solver with a server's part: the aggregation pass with
+ * that part behind plain means, and clients that take over what they keep only for what was
+ * counted. Two units, the first with batch-norm buffers.
  */
 
 #include <math.h>
@@ -177,77 +177,105 @@ static inline void fed_train(struct fed *f, size_t k)
     }
 }
 
-/* One entry of theta and of the server's state, sent by `n` clients. */
-static inline void fed_entry(struct fed *f, const struct fed_plan *plan, size_t l, size_t i,
-                             bool buffer, size_t n)
+/* Coded bytes of the responders' units: what the pass reads. */
+struct fed_uploads {
+    const struct fed *f;
+    size_t who[FED_CLIENTS];
+    uint8_t units[FED_CLIENTS][FED_UNITS];
+    struct fl_agg_client clients[FED_CLIENTS];
+    size_t n;
+    struct fl_codec_memory memory[FED_CLIENTS][2];
+};
+
+static inline int fed_open(void *ctx, size_t client, size_t bundle, size_t unit,
+                           struct fl_codec_decoder *d)
 {
-    double step = 0;
-    double mean = 0;
-    double scaled = 0;
-    const double *means[1] = {&mean};
-    const float *state[1] = {f->state + i};
-    float fresh = 0;
-    float *state_new[1] = {&fresh};
-    struct fl_agg_block block = {.n = 1,
-                                 .round = f->round,
-                                 .n_senders = n,
-                                 .population = FED_CLIENTS,
-                                 .dbar = &step,
-                                 .means = means,
-                                 .scaled = &scaled,
-                                 .state = state,
-                                 .state_new = state_new,
-                                 .step = &step};
+    struct fed_uploads *up = ctx;
+    const struct fl_unit *u = fl_layout_unit(up->f->layout, unit);
+    const float *block = bundle == 0 ? up->f->delta[up->who[client]] : up->f->sent[up->who[client]];
+    struct fl_codec_memory *memory = &up->memory[client][bundle];
+    struct fl_codec_reader reader;
+
+    ck_assert_uint_lt(bundle, 1 + fl_solver_names(fl_solver_sends(up->f->ops, up->f->o)));
+    *memory = (struct fl_codec_memory){(const void *)(block + u->offset), u->count * sizeof(float)};
+    reader = fl_codec_memory_reader(memory);
+    return fl_codec_open(d, &fl_codec_float32, up->f->layout, unit, &reader);
+}
+
+static inline void fed_collect(struct fed *f, const struct fed_plan *plan, struct fed_uploads *up)
+{
     size_t k;
+    size_t l;
 
+    *up = (struct fed_uploads){.f = f};
     for (k = 0; k < FED_CLIENTS; k++) {
-        if (plan->trains[k] && plan->counted[k][l]) {
-            double factor = f->ops->factor != NULL ? f->ops->factor(f->o, f->how.learning_rate,
-                                                                    f->how.momentum, f->n_steps[k])
-                                                   : 0;
+        bool any = false;
 
-            step += (double)f->delta[k][i] / (double)n;
-            mean += (double)f->sent[k][i] / (double)n;
-            scaled += factor * (double)f->delta[k][i] / (double)n;
+        for (l = 0; l < FED_UNITS; l++) {
+            up->units[up->n][l] = plan->trains[k] && plan->counted[k][l];
+            any = any || up->units[up->n][l];
         }
-    }
-    f->theta[i] = (float)((double)f->theta[i] + step);
-    if (!buffer) {
-        f->ops->server->step(f->o, &block);
-        f->state[i] = fresh;
+        if (any) {
+            up->who[up->n] = k;
+            up->clients[up->n] = (struct fl_agg_client){.weight = 1, .units = up->units[up->n]};
+            if (f->ops->factor != NULL) {
+                up->clients[up->n].factor =
+                    f->ops->factor(f->o, f->how.learning_rate, f->how.momentum, f->n_steps[k]);
+            }
+            up->n++;
+        }
     }
 }
 
-static inline void fed_unit(struct fed *f, const struct fed_plan *plan, size_t l)
+/* The server: the pass over what was sent, then the clients learn what was counted. */
+static inline void fed_commit(struct fed *f, const struct fed_plan *plan)
 {
-    const struct fl_unit *unit = fl_layout_unit(f->layout, l);
-    size_t n = 0;
-    size_t k;
-    size_t t;
+    struct fl_options *o = options_of(&fl_aggregate_mean.policy, NULL);
+    const float *state[1] = {f->state};
+    float *fresh[2] = {calloc(f->count, sizeof(float)), calloc(f->count, sizeof(float))};
+    struct fed_uploads up;
+    struct fl_agg_job job = {.layout = f->layout,
+                             .ops = &fl_aggregate_mean,
+                             .options = o,
+                             .round = f->round,
+                             .population = FED_CLIENTS,
+                             .open = fed_open,
+                             .ctx = &up,
+                             .theta = f->theta,
+                             .theta_new = fresh[0],
+                             .extra = f->ops->server,
+                             .extra_options = f->o,
+                             .state = state,
+                             .state_new = &fresh[1]};
+    struct fl_err err = {0};
+    size_t who = 0;
     size_t i;
+    size_t l;
 
-    for (k = 0; k < FED_CLIENTS; k++) {
-        if (plan->trains[k] && plan->counted[k][l]) {
-            n++;
-            if (f->ops->keeps[0].per_unit) {
-                (void)memcpy(f->own[k] + unit->offset, f->pending[k] + unit->offset,
-                             unit->count * sizeof(float));
+    fed_collect(f, plan, &up);
+    job.n_clients = up.n;
+    job.clients = up.clients;
+    ck_assert_msg(fl_aggregate_run(&job, &who, &err) == FL_OK, "%s", err.msg);
+    (void)memcpy(f->theta, fresh[0], f->count * sizeof(float));
+    (void)memcpy(f->state, fresh[1], f->count * sizeof(float));
+    for (i = 0; i < up.n; i++) {
+        for (l = 0; l < FED_UNITS; l++) {
+            const struct fl_unit *u = fl_layout_unit(f->layout, l);
+
+            if (up.units[i][l] != 0 || !f->ops->keeps[0].per_unit) {
+                (void)memcpy(f->own[up.who[i]] + u->offset, f->pending[up.who[i]] + u->offset,
+                             u->count * sizeof(float));
             }
         }
     }
-    for (t = unit->first_tensor; n > 0 && t < unit->first_tensor + unit->n_tensors; t++) {
-        const struct fl_tensor *tensor = fl_layout_tensor(f->layout, t);
-
-        for (i = tensor->offset; i < tensor->offset + tensor->count; i++) {
-            fed_entry(f, plan, l, i, tensor->buffer, n);
-        }
-    }
+    free(fresh[0]);
+    free(fresh[1]);
+    fl_options_free(o);
 }
 
 static inline void fed_round(struct fed *f, const struct fed_plan *plan)
 {
     size_t k;
-    size_t l;
 
     f->round++;
     (void)memcpy(f->before, f->theta, f->count * sizeof(float));
@@ -256,16 +284,7 @@ static inline void fed_round(struct fed *f, const struct fed_plan *plan)
             fed_train(f, k);
         }
     }
-    for (l = 0; l < FED_UNITS; l++) {
-        fed_unit(f, plan, l);
-    }
-    for (k = 0; k < FED_CLIENTS; k++) {
-        bool counted = plan->trains[k] && (plan->counted[k][0] || plan->counted[k][1]);
-
-        if (counted && !f->ops->keeps[0].per_unit) {
-            (void)memcpy(f->own[k], f->pending[k], f->count * sizeof(float));
-        }
-    }
+    fed_commit(f, plan);
 }
 
 #endif

@@ -22,11 +22,10 @@ struct fixture {
     int32_t y[STEPS][BATCH];
 };
 
-static inline void fixture_init(struct fixture *f)
+static inline void fixture_init_with(struct fixture *f, const char *const *layers, size_t n_layers)
 {
-    /* Wide enough that a range of the model is longer than a solver's chunk. */
-    static const char *const layers[] = {"dense 301", "relu", "dense 4"};
-    struct fl_net_spec spec = {.input = {INPUTS}, .n_input = 1, .layers = layers, .n_layers = 3};
+    struct fl_net_spec spec = {
+        .input = {INPUTS}, .n_input = 1, .layers = layers, .n_layers = n_layers};
     struct fl_err err = {0};
     struct fl_rng rng;
     size_t s;
@@ -47,6 +46,14 @@ static inline void fixture_init(struct fixture *f)
             f->y[s][i] = (int32_t)fl_rng_below(&rng, CLASSES);
         }
     }
+}
+
+static inline void fixture_init(struct fixture *f)
+{
+    /* Wide enough that a range of the model is longer than a solver's chunk. */
+    static const char *const layers[] = {"dense 301", "relu", "dense 4"};
+
+    fixture_init_with(f, layers, sizeof(layers) / sizeof(layers[0]));
 }
 
 static inline void fixture_done(struct fixture *f)

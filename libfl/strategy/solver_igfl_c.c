@@ -1,0 +1,216 @@
+/*
+ * solver: igfl_c (IGFL-C, Algorithm 2 with eq. (9); ALGORITHMS 7.1, 15.3.7)
+ *
+ *     h_k = (delta_ps - delta_k / S) / T                      once, constant over the round
+ *     x <- x + (1 + 1/S) (- learning_rate v) + h_k            T steps, v of sgd
+ *     delta_k <- x - theta^t          server: delta_ps <- theta^{t+1} - theta^t
+ *
+ * delta_k is the client's own displacement in the last round that counted it, whole whatever
+ * was uploaded of it; delta_ps is the server's last step, made by whatever aggregate. In the
+ * first round both are 0 and a round is sgd with (1 + 1/S) learning_rate. With all clients in
+ * every round, delta_ps follows FedAvgM with momentum 1 - 1/S and gain 1 + 1/S. A unit that
+ * nobody sent keeps its part of delta_ps, as momentum would (15.3.1).
+ *
+ * Momentum and weight decay of the client belong to the gradient's half of the step: v is
+ * sgd's, weight decay and proximal term in it; h_k stands outside, it must add up to T h_k.
+ * Aggregate `momentum` on top doubles the momentum and is refused unless asked for (15.1).
+ * Buffers have no displacement.
+ *
+ * Options: mu (proximal term); denominator: S as in Algorithm 2, the clients selected, or P as
+ * in eq. (9), all; server_momentum. State: client: theta^t and h_k, two models, beside sgd's,
+ * and delta_k between rounds. Server: delta_ps.
+ * Cost: sgd's and one more read a step. A model more down.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/num/vec.h"
+#include "libfl/strategy/solver_impl.h"
+
+struct fl_solver {
+    struct fl__sgd sgd; /* its rate is (1 + 1/S) learning_rate */
+    struct fl__prox prox;
+    /* Internal order; both NULL when adapting. */
+    float *start; /* theta^t */
+    float *drift; /* h_k */
+};
+
+static void update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+{
+    const struct fl_solver *solver = ctx;
+    float g[FL__SOLVER_CHUNK];
+    size_t at;
+
+    for (at = 0; at < n; at += FL__SOLVER_CHUNK) {
+        size_t m = n - at < FL__SOLVER_CHUNK ? n - at : FL__SOLVER_CHUNK;
+
+        (void)memcpy(g, grad + at, m * sizeof(float));
+        fl__prox_pull(&solver->prox, offset + at, m, params + at, g);
+        fl__sgd_update(&solver->sgd, offset + at, m, params + at, g);
+        if (solver->drift != NULL) {
+            fl_vec_axpy(params + at, 1.0f, solver->drift + offset + at, m);
+        }
+    }
+}
+
+static void destroy(struct fl_solver *solver)
+{
+    if (solver != NULL) {
+        fl__sgd_done(&solver->sgd);
+        fl__prox_done(&solver->prox);
+        free(solver->start);
+        free(solver->drift);
+        free(solver);
+    }
+}
+
+static int divisor(const struct fl_options *o, const struct fl_solver_setup *setup, double *ret,
+                   struct fl_err *err)
+{
+    bool all = strcmp(fl_options_str(o, "denominator"), "P") == 0;
+    uint32_t n = all ? setup->population : setup->n_selected;
+
+    if (n == 0) {
+        return fl_err_set(err, FL_ESTATE,
+                          "solver 'igfl_c' divides by the number of %s clients, which the server "
+                          "did not tell: it is too old for this solver",
+                          all ? "all" : "selected");
+    }
+    *ret = n;
+    return FL_OK;
+}
+
+static int make_drift(struct fl_solver *solver, const struct fl_solver_setup *setup, double over,
+                      struct fl_err *err)
+{
+    size_t n = fl_net_block(setup->net);
+    float *own = NULL;
+    size_t i;
+    int rv = fl__solver_take(setup->net, setup->inputs, "displacement", &solver->drift, err);
+
+    if (rv == FL_OK) {
+        rv = fl__solver_take(setup->net, setup->kept, "this client's displacement", &own, err);
+    }
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        double h = (double)solver->drift[i] - (double)own[i] / over;
+
+        solver->drift[i] = (float)(h / (double)setup->n_steps);
+    }
+    free(own);
+    return rv == FL_OK ? fl__solver_copy(setup->net, &solver->start, err) : rv;
+}
+
+static int create(const struct fl_options *o, const struct fl_solver_setup *setup,
+                  struct fl_solver **ret, struct fl_err *err)
+{
+    struct fl_solver_setup scaled = *setup;
+    struct fl_solver *solver;
+    double over = 0;
+    int rv = setup->adapting ? FL_OK : divisor(o, setup, &over, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    solver = calloc(1, sizeof(*solver));
+    if (solver == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "solver: out of memory");
+    }
+    if (!setup->adapting) {
+        FL_REQUIRE(setup->n_steps > 0);
+        scaled.learning_rate *= 1 + 1 / over;
+        rv = make_drift(solver, setup, over, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl__prox_init(&solver->prox, fl_options_float(o, "mu"), setup, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl__sgd_init(&solver->sgd, &scaled, err);
+    }
+    if (rv != FL_OK) {
+        destroy(solver);
+        return rv;
+    }
+    *ret = solver;
+    return FL_OK;
+}
+
+static double step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
+{
+    return fl_net_step(solver->sgd.net, x, y, batch, update, solver);
+}
+
+static int finish(struct fl_solver *solver, struct fl_buf *kept, struct fl_buf *sent,
+                  struct fl_err *err)
+{
+    struct fl_net *net = solver->sgd.net;
+
+    (void)sent;
+    /* The start is not needed any more: it makes room. */
+    fl_vec_sub(solver->start, fl_net_params(net), solver->start, fl_net_block(net));
+    return fl__solver_put(net, solver->start, &kept[0], err);
+}
+
+static void server_step(const struct fl_options *o, const struct fl_agg_block *block)
+{
+    size_t i;
+
+    (void)o;
+    for (i = 0; i < block->n; i++) {
+        block->state_new[0][i] = (float)block->step[i];
+    }
+}
+
+static int fits(const struct fl_options *o, const struct fl_aggregate_ops *aggregate,
+                struct fl_err *err)
+{
+    if (aggregate == &fl_aggregate_momentum && !fl_options_bool(o, "server_momentum")) {
+        return fl_err_set(err, FL_ECONF,
+                          "solver 'igfl_c' is a momentum by itself, which aggregate 'momentum' "
+                          "doubles: choose another aggregate, or set server_momentum to yes");
+    }
+    return FL_OK;
+}
+
+static const char *const denominators[] = {"S", "P", NULL};
+
+static const struct fl_opt_spec options[] = {
+    FL__PROX_OPTION("0"),
+    {.name = "denominator",
+     .type = FL_OPT_ENUM,
+     .def = "S",
+     .choices = denominators,
+     .help = "What the client's own share is taken of: S, the clients selected (Algorithm 2), or "
+             "P, all clients (equation 9)."},
+    {.name = "server_momentum",
+     .type = FL_OPT_BOOL,
+     .def = "no",
+     .help = "Allow aggregate 'momentum', whose momentum comes on top of this one."},
+    FL_OPT_END,
+};
+
+static const char *const displacement[] = {"displacement", NULL};
+static const struct fl_keep keeps[] = {{"displacement", false}, {NULL, false}};
+
+static const struct fl_agg_part server = {
+    .n_state = 1,
+    .state_names = displacement,
+    .step = server_step,
+};
+
+const struct fl_solver_ops fl_solver_igfl_c = {
+    .policy =
+        {
+            .name = "igfl_c",
+            .help = "sgd that goes on along the group's last step, without its own share of it",
+            .source = "IGFL-C, Algorithm 2",
+            .options = options,
+        },
+    .inputs = displacement,
+    .keeps = keeps,
+    .server = &server,
+    .fits = fits,
+    .create = create,
+    .destroy = destroy,
+    .step = step,
+    .finish = finish,
+};
