@@ -34,6 +34,7 @@ int fl_call_create(struct fl_rpc_conn *conn, void *stream, bool server, const ch
     call->server = server;
     call->conn = conn;
     call->stream = stream;
+    call->queue_bytes = conn->limits.queue_bytes;
     fl_metadata_init(&call->metadata, conn->limits.header_bytes);
     fl_sm_init(&call->sm, call_states, sizeof(call_states) / sizeof(call_states[0]),
                server ? FL_CALL_HEADERS : FL_CALL_OPEN);
@@ -105,6 +106,14 @@ void *fl_call_ctx(const struct fl_call *call)
     return call->ctx;
 }
 
+void fl_call_set_queue(struct fl_call *call, size_t bytes)
+{
+    FL_REQUIRE(call->magic == FL_CALL_MAGIC);
+    if (bytes < call->queue_bytes) {
+        call->queue_bytes = bytes;
+    }
+}
+
 /* The sum of all pieces, and of those that must be copied. FL_ELIMIT: too much for a message. */
 static int measure(const struct fl_piece *pieces, size_t n, size_t *ret_total, size_t *ret_copied)
 {
@@ -126,7 +135,7 @@ static int measure(const struct fl_piece *pieces, size_t n, size_t *ret_total, s
 
 int fl_call_send(struct fl_call *call, const struct fl_piece *pieces, size_t n)
 {
-    size_t limit = call->conn->limits.queue_bytes;
+    size_t limit = call->queue_bytes;
     struct fl_blob *blob = NULL;
     size_t total;
     size_t copied;
@@ -280,7 +289,7 @@ void fl_call_out_sent(struct fl_call *call, size_t n)
 {
     FL_REQUIRE(n <= call->queued);
     call->queued -= n;
-    if (call->was_full && call->queued < call->conn->limits.queue_bytes / 2) {
+    if (call->was_full && call->queued < call->queue_bytes / 2) {
         call->was_full = false;
         call->writable = true;
         call->conn->ops->due(call->stream);

@@ -81,6 +81,11 @@ struct fl_piece {
 
 /* Queue one message. FL_ELIMIT: queue full; FL_ECLOSED: finished or closed; FL_ENOMEM. */
 FL_MUST_CHECK int fl_call_send(struct fl_call *call, const struct fl_piece *pieces, size_t n);
+/*
+ * A smaller queue than fl_rpc_limits.queue_bytes for this call, before its first message: for
+ * senders whose messages are not in memory anyway.
+ */
+void fl_call_set_queue(struct fl_call *call, size_t bytes);
 /* Bytes queued and not yet handed to the socket. */
 size_t fl_call_queued(const struct fl_call *call);
 /*

@@ -58,6 +58,7 @@ struct fl_call {
     size_t early; /* consumed inside on_message, before it was held */
 
     struct fl_segq out;
+    size_t queue_bytes;         /* limit of `queued` */
     size_t queued;              /* bytes in `out` and in the transport's hands */
     enum fl_grpc_status status; /* given by the handler */
     char *status_message;       /* percent-encoded */

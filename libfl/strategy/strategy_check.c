@@ -38,6 +38,13 @@ static int check_personal(const struct fl_strategy *s, struct fl_err *err)
                           s->codec->sparse ? "codec" : "upload",
                           s->codec->sparse ? s->codec->policy.name : s->upload->policy.name);
     }
+    if (s->aggregate->mixes && s->upload->partial && !s->upload->whole) {
+        return fl_err_set(err, FL_ECONF,
+                          "upload '%s' does not go with aggregate '%s': a client gets back a mixed "
+                          "model only when it uploaded all of its own; choose upload 'hdfl' or "
+                          "'full'",
+                          s->upload->policy.name, s->aggregate->policy.name);
+    }
     if (s->solver->server != NULL) {
         return fl_err_set(err, FL_ECONF,
                           "solver '%s' corrects towards one model for all: it does not go with "

@@ -19,6 +19,8 @@ struct fl_upload_ops {
     bool needs_feedback;
     /* Some plan leaves units out, so a client's whole update is not known to the server. */
     bool partial;
+    /* … but each client sends all units or none. */
+    bool whole;
     /* grant[n_clients][n_units]: 1 when the client uploads the unit, else 0. FL_ENOMEM. */
     int (*plan)(const struct fl_options *o, const struct fl_upload_input *in, struct fl_rng *rng,
                 uint8_t *grant);

@@ -47,5 +47,6 @@ const struct fl_upload_ops fl_upload_hdfl = {
             .options = options,
         },
     .partial = true,
+    .whole = true,
     .plan = plan,
 };

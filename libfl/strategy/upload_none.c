@@ -28,6 +28,7 @@ const struct fl_upload_ops fl_upload_none = {
             .options = options,
         },
     .partial = true,
+    .whole = true,
     .never = true,
     .plan = plan,
 };

@@ -19,29 +19,6 @@
 
 #define HEARTBEATS_OF_SILENCE 3
 
-void fl_attend_command(struct fl_attend *attend, const struct fl_wire_command *command)
-{
-    struct fl_buf buf;
-    int rv;
-
-    if (attend->call == NULL) {
-        return;
-    }
-    fl_buf_init(&buf, FL_WIRE_MAX_CONTROL + 65536);
-    rv = fl_wire_command_encode(command, &buf);
-    if (rv == FL_OK) {
-        rv = fl_front_send(attend->call, &buf);
-    }
-    fl_buf_done(&buf);
-    if (rv != FL_OK && rv != FL_ECLOSED) {
-        /* It does not read its control stream: a session without commands is no session. */
-        fl_log(attend->front->srv->log, FL_LOG_WARNING, "attend",
-               "client '%s' at %s does not take commands (%s), ending its session", attend->name,
-               fl_call_peer(attend->call), fl_strerror(rv));
-        fl_call_cancel(attend->call);
-    }
-}
-
 static void refuse(struct fl_attend *attend, enum fl_wire_reason reason, uint32_t retry_ms,
                    const char *message)
 {
@@ -150,6 +127,10 @@ static void on_event(struct fl_attend *attend, struct fl_wire_event *event)
         heartbeat(attend);
         return;
     }
+    if (event->type == FL_WIRE_OFFER) {
+        fl_attend_offer(attend, &event->u.offer);
+        return;
+    }
     forward(attend, event);
 }
 
@@ -178,7 +159,7 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
 /*
  * The coordinator has, or will have, heard of a newer session of the same client: that this one
  * ended would reach it afterwards, and it would take a client for lost that is there. Should the
- * newer one go before it is answered, on_joined() tells.
+ * newer one go before it is answered, fl_attend_joined() tells.
  */
 static bool comes_back(const struct fl_attend *attend)
 {
@@ -236,6 +217,7 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     if (attend->next != NULL) {
         attend->next->prev = attend->prev;
     }
+    fl_buf_done(&attend->offer);
     free(attend);
 }
 
@@ -257,6 +239,7 @@ void fl_attend_start(struct fl_call *call, void *ctx)
     attend->call = call;
     attend->heard_ms = fl_clock_ms();
     attend->name[0] = '?';
+    fl_buf_init(&attend->offer, fl_options_bytes(front->srv->conf->limits, "offer"));
     attend->next = front->attends;
     if (attend->next != NULL) {
         attend->next->prev = attend;
@@ -277,7 +260,7 @@ static struct fl_attend *by_id(struct fl_front *front, uint64_t id)
     return a;
 }
 
-static void on_joined(struct fl_front *front, const struct fl_down *down)
+void fl_attend_joined(struct fl_front *front, const struct fl_down *down)
 {
     struct fl_attend *attend = by_id(front, down->session);
     struct fl_slot_rec *slot = fl_front_slot(front, down->client);
@@ -303,6 +286,7 @@ static void on_joined(struct fl_front *front, const struct fl_down *down)
     attend->client = down->client;
     attend->joined = true;
     front->n_joining--;
+    attend->wants_offer = down->wants_offer;
     (void)memcpy(attend->token.id, &attend->client, sizeof(attend->client));
     if (older != NULL && older->call != NULL) {
         fl_log(front->srv->log, FL_LOG_WARNING, "attend",
@@ -317,95 +301,21 @@ static void on_joined(struct fl_front *front, const struct fl_down *down)
     fl_attend_welcome(attend);
 }
 
-static void grant(struct fl_front *front, const struct fl_down *down)
+void fl_attend_refused(struct fl_front *front, const struct fl_down *down)
 {
-    struct fl_slot_rec *slot = fl_front_slot(front, down->client);
+    struct fl_attend *attend = by_id(front, down->session);
 
-    if (slot == NULL) {
-        return;
-    }
-    slot->grant = (struct fl_session_key){down->round, down->attempt};
-    free(slot->units);
-    slot->units = malloc(front->n_units);
-    if (slot->units != NULL) {
-        (void)memcpy(slot->units, down->units, front->n_units);
+    if (attend != NULL && attend->call != NULL) {
+        refuse(attend, FL_WIRE_REASON_FULL, 60000, down->text);
     }
 }
 
-static void model_ref(const struct fl_front *front, const char *name, struct fl_wire_bundle *ret)
+void fl_attend_bad_offer(struct fl_front *front, const struct fl_down *down)
 {
-    *ret =
-        (struct fl_wire_bundle){.name = fl_wire_lend(name),
-                                .bytes = fl_layout_count(front->srv->conf->layout) * sizeof(float)};
-}
+    struct fl_attend *attend = by_id(front, down->session);
 
-static void make_command(struct fl_front *front, const struct fl_down *down,
-                         struct fl_wire_bundle *bundle, struct fl_wire_command *c)
-{
-    struct fl_wire_plan plan = {.round = down->round,
-                                .attempt = down->attempt,
-                                .units = down->units,
-                                .n_units = down->units != NULL ? front->n_units : 0};
-
-    switch (down->type) {
-    case FL_DOWN_TASK:
-        model_ref(front, "model", bundle);
-        c->type = FL_WIRE_TASK;
-        c->u.task = (struct fl_wire_task){.round = down->round,
-                                          .attempt = down->attempt,
-                                          .bundles = bundle,
-                                          .n_bundles = 1,
-                                          .learning_rate = down->learning_rate,
-                                          .seed = down->seed,
-                                          .has_plan = down->units != NULL,
-                                          .plan = plan,
-                                          .deadline_ms = down->deadline_ms};
-        break;
-    case FL_DOWN_PLAN:
-        c->type = FL_WIRE_PLAN;
-        c->u.plan = plan;
-        break;
-    case FL_DOWN_EVALUATE:
-        c->type = FL_WIRE_EVALUATE;
-        model_ref(front, "candidate", &c->u.evaluate.bundle);
-        c->u.evaluate.round = down->round;
-        c->u.evaluate.deadline_ms = down->deadline_ms;
-        break;
-    default:
-        c->type = down->type == FL_DOWN_ACCEPTED   ? FL_WIRE_ACCEPTED
-                  : down->type == FL_DOWN_REJECTED ? FL_WIRE_REJECTED
-                                                   : FL_WIRE_DISMISSED;
-        c->u.verdict.round = down->round;
-        c->u.verdict.attempt = down->attempt;
-        c->u.verdict.reason = down->text;
-        break;
-    }
-}
-
-void fl_attend_down(struct fl_front *front, const struct fl_down *down)
-{
-    struct fl_wire_command command = {0};
-    struct fl_wire_bundle bundle;
-    struct fl_attend *attend;
-
-    if (down->type == FL_DOWN_JOINED) {
-        on_joined(front, down);
-        return;
-    }
-    if (down->type == FL_DOWN_REFUSED) {
-        attend = by_id(front, down->session);
-        if (attend != NULL && attend->call != NULL) {
-            refuse(attend, FL_WIRE_REASON_FULL, 60000, down->text);
-        }
-        return;
-    }
-    if (down->units != NULL && (down->type == FL_DOWN_TASK || down->type == FL_DOWN_PLAN)) {
-        grant(front, down);
-    }
-    attend = down->client < front->n_slots ? front->slots[down->client].attend : NULL;
-    if (attend != NULL) {
-        make_command(front, down, &bundle, &command);
-        fl_attend_command(attend, &command);
+    if (attend != NULL && attend->call != NULL) {
+        fl_call_finish(attend->call, fl_grpc_status_from_err(down->code), down->text);
     }
 }
 
@@ -421,21 +331,6 @@ void fl_attend_sweep(struct fl_front *front, uint64_t now_ms)
                    fl_call_peer(a->call), (unsigned long long)(now_ms - a->heard_ms));
             a->heard_ms = now_ms;
             fl_call_cancel(a->call);
-        }
-    }
-}
-
-void fl_attend_drain(struct fl_front *front, const char *reason, uint64_t reconnect_ms)
-{
-    struct fl_wire_command command = {.type = FL_WIRE_DRAIN};
-    struct fl_attend *a;
-
-    command.u.drain.reason = fl_wire_lend(reason);
-    command.u.drain.reconnect_after_ms = reconnect_ms;
-    for (a = front->attends; a != NULL; a = a->next) {
-        if (a->call != NULL && a->joined) {
-            fl_attend_command(a, &command);
-            fl_call_finish(a->call, reconnect_ms == 0 ? FL_GRPC_OK : FL_GRPC_UNAVAILABLE, reason);
         }
     }
 }

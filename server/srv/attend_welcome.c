@@ -85,10 +85,18 @@ void fl_attend_welcome(struct fl_attend *attend)
     w->federation = fl_wire_lend(srv->federation);
     w->session = attend->token;
     w->heartbeat_ms = (uint32_t)fl_options_ms(srv->conf->main, "heartbeat");
+    w->wants_previous_dot = fl_strategy_needs_previous_dot(s);
+    w->wants_offer = attend->wants_offer;
     describe(srv->conf, w, input, layers);
     rv = fill_slot(&s->solver->policy, s->options[FL_SLOT_SOLVER], &w->solver);
     if (rv == FL_OK) {
         rv = fill_slot(&s->codec->policy, s->options[FL_SLOT_CODEC], &w->codec);
+    }
+    if (rv == FL_OK) {
+        rv = fill_slot(&s->upload->policy, s->options[FL_SLOT_UPLOAD], &w->upload);
+    }
+    if (rv == FL_OK) {
+        rv = fill_slot(&s->personal->policy, s->options[FL_SLOT_PERSONAL], &w->personal);
     }
     if (rv == FL_OK) {
         fl_attend_command(attend, &command);
@@ -97,4 +105,6 @@ void fl_attend_welcome(struct fl_attend *attend)
     }
     free_slot(&w->solver);
     free_slot(&w->codec);
+    free_slot(&w->upload);
+    free_slot(&w->personal);
 }

@@ -160,6 +160,8 @@ static int load_model(struct fl_server_conf *conf, struct fl_err *err)
                                : fl_conf_error(node_of(conf, "model", preset ? "preset" : "layers"),
                                                err, "%s", fl_err_text(&inner, rv));
     }
+    conf->inputs = fl_net_inputs(net);
+    conf->classes = fl_net_classes(net);
     rv = copy_layout(fl_net_layout(net), &conf->layout, err);
     fl_net_free(net);
     return rv;

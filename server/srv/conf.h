@@ -26,6 +26,7 @@ struct fl_server_conf {
 
     struct fl_layout *layout;
     struct fl_net_spec net; /* n_layers 0: the model came from a file */
+    size_t inputs, classes; /* of the network; 0: not known */
     const char **layers;    /* memory of net.layers when it is not a preset */
     struct fl_rpc_limits rpc;
     uint32_t chunk_bytes; /* data of one chunk of an upload, told in Welcome */

@@ -268,6 +268,12 @@ const struct fl_opt_spec fl_srv_limit_specs[] = {
      .max = 1099511627776.0,
      .help = "Uploads held in memory when all expected clients (round.population or start_clients) "
              "push at once; sizes chunks and windows"},
+    {.name = "offer",
+     .type = FL_OPT_BYTES,
+     .def = "1M",
+     .min = 1024,
+     .max = 67108864,
+     .help = "What one client may tell of its data before the first round (solver fedmix)"},
     {.name = "connection_window",
      .type = FL_OPT_BYTES,
      .def = "8M",

@@ -17,6 +17,7 @@ void fl_up_free(struct fl_up *up)
     if (up->event.type != 0) {
         fl_wire_event_done(&up->event);
     }
+    fl_buf_done(&up->offer);
     free(up->text);
     free(up);
 }
@@ -26,7 +27,7 @@ void fl_down_free(struct fl_down *down)
     if (down == NULL) {
         return;
     }
-    fl_blob_unref(down->blob);
+    fl_bytes_done(&down->bytes);
     free(down->units);
     free(down->text);
     free(down);
@@ -38,7 +39,7 @@ void fl_model_state_done(struct fl_model_state *model)
 
     fl_blob_unref(model->theta);
     for (i = 0; i < FL_AGG_MAX_STATE; i++) {
-        free(model->state[i]);
+        fl_blob_unref(model->state[i]);
     }
     *model = (struct fl_model_state){0};
 }
@@ -80,6 +81,13 @@ static void command(struct fl_driver *driver, const struct fl_effect *e, enum fl
     down->seed = e->client_seed;
     down->deadline_ms = e->deadline_ms;
     down->text = copy_text(e->text);
+    down->counted_round = e->counted_round;
+    down->counted_attempt = e->counted_attempt;
+    down->n_selected = e->n_selected;
+    down->population = e->population;
+    if (e->mixture) { /* After damage it may be gone. */
+        down->mixture = fl_driver_has_mixture(driver, e->client);
+    }
     if (e->units != NULL) {
         down->units = malloc(n);
         if (down->units != NULL) {
@@ -89,20 +97,18 @@ static void command(struct fl_driver *driver, const struct fl_effect *e, enum fl
     fl_driver_down(driver, down);
 }
 
-static void bundle(struct fl_driver *driver, const char *name, uint64_t round, struct fl_blob *blob)
+/* A client that adapts the model to its data before does so as in the round's training. */
+static void evaluate(struct fl_driver *driver, const struct fl_effect *e)
 {
-    struct fl_down *down = fl_down_new(driver, FL_DOWN_BUNDLE);
+    struct fl_effect with_rate = *e;
 
-    down->text = fl_str_dup(name);
-    down->round = round;
-    down->blob = blob != NULL ? fl_blob_ref(blob) : NULL;
-    fl_driver_down(driver, down);
+    with_rate.learning_rate = fl_driver_learning_rate(driver, e->round);
+    command(driver, &with_rate, FL_DOWN_EVALUATE);
 }
 
 static void round_closed(struct fl_driver *driver, const struct fl_effect *e)
 {
-    bundle(driver, "model", e->round, NULL);
-    bundle(driver, "candidate", e->round, NULL);
+    fl_driver_round_bundles_closed(driver, e->round);
     command(driver, e, FL_DOWN_ROUND_CLOSED);
 }
 
@@ -123,21 +129,26 @@ static void refuse(struct fl_driver *driver, uint64_t session, const char *text)
     fl_driver_down(driver, down);
 }
 
-static void client_id(struct fl_driver *driver, const struct fl_effect *e, uint64_t session)
+static void client_id(struct fl_driver *driver, const struct fl_effect *e)
 {
     struct fl_down *down;
 
+    if (driver->joining == NULL) {
+        return; /* It was here before, and joined with what it has only now. */
+    }
     if (e->text != NULL) {
-        refuse(driver, session, e->text);
+        refuse(driver, driver->joining->session, e->text);
         return;
     }
+    fl_driver_admitted(driver, e->client, &driver->joining->event.u.hello, driver->joining_samples);
     down = fl_down_new(driver, FL_DOWN_JOINED);
-    down->session = session;
+    down->session = driver->joining->session;
     down->client = e->client;
+    down->wants_offer = fl_driver_wants_offers(driver);
     fl_driver_down(driver, down);
 }
 
-static void carry_out(struct fl_driver *driver, const struct fl_effect *e, uint64_t session)
+static void carry_out(struct fl_driver *driver, const struct fl_effect *e)
 {
     switch (e->type) {
     case FL_EFF_TASK:
@@ -156,13 +167,13 @@ static void carry_out(struct fl_driver *driver, const struct fl_effect *e, uint6
         command(driver, e, FL_DOWN_DISMISSED);
         break;
     case FL_EFF_EVALUATE_CLIENT:
-        command(driver, e, FL_DOWN_EVALUATE);
+        evaluate(driver, e);
         break;
     case FL_EFF_DRAIN_CLIENTS:
         command(driver, e, FL_DOWN_DRAIN);
         break;
     case FL_EFF_CLIENT_ID:
-        client_id(driver, e, session);
+        client_id(driver, e);
         break;
     case FL_EFF_PERSIST_CLIENT:
     case FL_EFF_PERSIST_SELECTION:
@@ -180,7 +191,7 @@ static void carry_out(struct fl_driver *driver, const struct fl_effect *e, uint6
         fl_driver_commit(driver, e);
         break;
     case FL_EFF_ROUND_OPEN:
-        bundle(driver, "model", e->round, driver->current.theta);
+        fl_driver_round_open(driver, e->round);
         break;
     case FL_EFF_ROUND_CLOSED:
         round_closed(driver, e);
@@ -194,7 +205,7 @@ static void carry_out(struct fl_driver *driver, const struct fl_effect *e, uint6
     }
 }
 
-static void step(struct fl_driver *driver, struct fl_event *event, uint64_t session)
+void fl_driver_step(struct fl_driver *driver, struct fl_event *event)
 {
     struct fl_effects effects = {0};
     uint64_t deadline;
@@ -214,9 +225,9 @@ static void step(struct fl_driver *driver, struct fl_event *event, uint64_t sess
     }
     for (i = 0; i < effects.n; i++) {
         if (effects.list[i].type == FL_EFF_EVALUATE_CLIENT && driver->next.theta != NULL) {
-            bundle(driver, "candidate", effects.list[i].round, driver->next.theta);
+            fl_driver_bundle(driver, "candidate", effects.list[i].round, driver->next.theta);
         }
-        carry_out(driver, &effects.list[i], session);
+        carry_out(driver, &effects.list[i]);
     }
     deadline = fl_coord_deadline(driver->coord);
     if (deadline == UINT64_MAX) {
@@ -226,11 +237,6 @@ static void step(struct fl_driver *driver, struct fl_event *event, uint64_t sess
 
         fl_timer_start(driver->timer, deadline > now ? deadline - now : 0);
     }
-}
-
-void fl_driver_step(struct fl_driver *driver, struct fl_event *event)
-{
-    step(driver, event, 0);
 }
 
 static void on_timer(void *arg)
@@ -247,9 +253,12 @@ static void on_join(struct fl_driver *driver, const struct fl_up *up)
 
     event.u.joined.name = hello->client;
     event.u.joined.agent = hello->agent != NULL ? hello->agent : "";
-    event.u.joined.samples = hello->samples;
+    event.u.joined.samples = fl_driver_samples(driver, hello);
     event.u.joined.evaluation_samples = hello->evaluation_samples;
-    step(driver, &event, up->session);
+    driver->joining = up;
+    driver->joining_samples = event.u.joined.samples;
+    fl_driver_step(driver, &event);
+    driver->joining = NULL;
 }
 
 static struct fl_eval_rec eval_rec(bool has, const struct fl_wire_evaluation *e)
@@ -339,6 +348,9 @@ static void on_up(void *arg)
     case FL_UP_EVENT:
         on_client_event(driver, up);
         break;
+    case FL_UP_OFFER:
+        fl_driver_offer(driver, up);
+        break;
     case FL_UP_STORED:
     case FL_UP_INVALID:
         on_upload(driver, up);
@@ -383,7 +395,6 @@ int fl_driver_create(struct fl_srv *srv, struct fl_driver **ret, int *ret_exit, 
     }
     driver->srv = srv;
     driver->lock_fd = -1;
-    driver->accuracy = -1.0;
     fl_server_conf_coord(srv->conf, &driver->coord_conf);
     rv = fl_driver_recover(driver, ret_exit, err);
     if (rv == FL_OK) {
@@ -446,6 +457,9 @@ void fl_driver_free(struct fl_driver *driver)
     fl_store_resume_done(&driver->resume);
     fl_model_state_done(&driver->current);
     fl_model_state_done(&driver->next);
+    fl_mixtures_close(driver->mixtures);
+    fl_file_unref(driver->offered);
+    free(driver->waiting);
     fl_dataset_free(driver->test);
     fl_net_free(driver->net);
     if (driver->lock_fd >= 0) {

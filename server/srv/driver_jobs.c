@@ -9,34 +9,9 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
-#include "server/srv/driver_state.h"
+#include "server/srv/driver_jobs.h"
 
-#define NO_CLIENT UINT32_MAX
-
-struct job {
-    struct fl_driver *driver;
-    enum fl_effect_type type;
-    uint64_t seq, round;
-    uint32_t attempt;
-    struct fl_part_rec *parts; /* deep copy */
-    size_t n_parts;
-    struct fl_client_rec *clients; /* of the parts, or all of them (COMMIT) */
-    size_t n_clients;
-    size_t population; /* all known clients */
-    struct fl_round_rec record;
-    bool want_distance;
-    /* Inputs kept alive, and results. */
-    struct fl_blob *theta;
-    struct fl_model_state out;
-    double *distance;
-    struct fl_round_rec totals;
-    double accuracy, loss;
-    uint32_t bad_client;
-    int code;
-    struct fl_err err;
-};
-
-static void job_free(struct job *job)
+void fl_job_free(struct fl_job *job)
 {
     size_t i;
 
@@ -47,6 +22,7 @@ static void job_free(struct job *job)
     free(job->parts);
     free(job->clients);
     free(job->distance);
+    fl_file_unref(job->offered);
     fl_blob_unref(job->theta);
     fl_model_state_done(&job->out);
     free(job);
@@ -62,7 +38,7 @@ static void *copy_of(const void *data, size_t len)
     return copy;
 }
 
-static bool copy_parts(struct job *job, const struct fl_effect *e, size_t n_units)
+static bool copy_parts(struct fl_job *job, const struct fl_effect *e, size_t n_units)
 {
     size_t i;
 
@@ -86,25 +62,9 @@ static bool copy_parts(struct job *job, const struct fl_effect *e, size_t n_unit
     return true;
 }
 
-/* Names and weights of the parts' clients, in the order of the parts. */
-static bool copy_part_clients(struct job *job, const struct fl_driver *driver)
+struct fl_job *fl_job_new(struct fl_driver *driver, const struct fl_effect *e)
 {
-    size_t i;
-
-    job->clients = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->clients));
-    if (job->clients == NULL) {
-        return false;
-    }
-    for (i = 0; i < job->n_parts; i++) {
-        job->clients[i] = *fl_coord_client(driver->coord, job->parts[i].client);
-    }
-    job->n_clients = job->n_parts;
-    return true;
-}
-
-static struct job *job_new(struct fl_driver *driver, const struct fl_effect *e)
-{
-    struct job *job = calloc(1, sizeof(*job));
+    struct fl_job *job = calloc(1, sizeof(*job));
 
     if (job == NULL) {
         return NULL;
@@ -115,19 +75,19 @@ static struct job *job_new(struct fl_driver *driver, const struct fl_effect *e)
     job->round = e->round;
     job->attempt = e->attempt;
     job->want_distance = e->want_distance;
-    job->bad_client = NO_CLIENT;
+    job->bad_client = FL_NO_CLIENT;
     if (e->record != NULL) {
         job->record = *e->record;
     }
     if (!copy_parts(job, e, fl_layout_units(driver->srv->conf->layout))) {
-        job_free(job);
+        fl_job_free(job);
         return NULL;
     }
     if (e->n_clients > 0) {
         job->clients = copy_of(e->clients, e->n_clients * sizeof(*e->clients));
         job->n_clients = e->n_clients;
         if (job->clients == NULL) {
-            job_free(job);
+            fl_job_free(job);
             return NULL;
         }
     }
@@ -157,11 +117,11 @@ static void tell_unsubmitted(void *arg)
 {
     struct unsubmitted *u = arg;
 
-    fl_driver_work_failed(u->driver, u->seq, FL_ENOMEM, "out of memory", NO_CLIENT);
+    fl_driver_work_failed(u->driver, u->seq, FL_ENOMEM, "out of memory", FL_NO_CLIENT);
     free(u);
 }
 
-static void submit(struct fl_driver *driver, struct fl_lane *lane, struct job *job,
+void fl_job_submit(struct fl_driver *driver, struct fl_lane *lane, struct fl_job *job,
                    const struct fl_effect *e, fl_loop_cb work, fl_loop_cb done)
 {
     struct unsubmitted *u;
@@ -170,7 +130,7 @@ static void submit(struct fl_driver *driver, struct fl_lane *lane, struct job *j
         return;
     }
     if (job != NULL) {
-        job_free(job);
+        fl_job_free(job);
     }
     u = malloc(sizeof(*u));
     if (u == NULL) {
@@ -182,7 +142,7 @@ static void submit(struct fl_driver *driver, struct fl_lane *lane, struct job *j
     }
 }
 
-static bool failed(struct job *job)
+bool fl_job_failed(struct fl_job *job)
 {
     if (job->code == FL_OK) {
         return false;
@@ -196,7 +156,7 @@ static bool failed(struct job *job)
 
 static void persist_work(void *arg)
 {
-    struct job *job = arg;
+    struct fl_job *job = arg;
     struct fl_store *store = job->driver->store;
 
     switch (job->type) {
@@ -204,6 +164,13 @@ static void persist_work(void *arg)
         job->code = fl_store_put_client(store, &job->clients[0], &job->err);
         break;
     case FL_EFF_PERSIST_SELECTION:
+        /* Before anybody is asked to train: what is told of the data is fixed for good. */
+        if (job->fix_offers) {
+            job->code = fl_driver_fix_offers(job->driver, &job->offered, job->digest, &job->err);
+        }
+        if (job->code != FL_OK) {
+            break;
+        }
         job->code = fl_store_put_selection(store, job->round, job->attempt, job->parts,
                                            job->n_parts, &job->err);
         break;
@@ -222,172 +189,37 @@ static void persist_work(void *arg)
 
 static void persist_done(void *arg)
 {
-    struct job *job = arg;
+    struct fl_job *job = arg;
     struct fl_event event = {.type = FL_EV_PERSISTED};
 
-    if (!failed(job)) {
+    if (job->offered != NULL && job->driver->offered == NULL) {
+        job->driver->offered = job->offered;
+        job->offered = NULL;
+        (void)memcpy(job->driver->offered_digest, job->digest, sizeof(job->digest));
+    }
+    if (!fl_job_failed(job)) {
         event.u.seq = job->seq;
         fl_driver_step(job->driver, &event);
     }
-    job_free(job);
+    fl_job_free(job);
 }
 
 void fl_driver_persist(struct fl_driver *driver, const struct fl_effect *e)
 {
-    submit(driver, driver->srv->db, job_new(driver, e), e, persist_work, persist_done);
-}
+    struct fl_job *job = fl_job_new(driver, e);
 
-/* --- aggregation --- */
-
-struct aggregation {
-    struct job *job;
-    struct fl_spool_reader **readers;
-};
-
-/* Bundle 0 is the update, the only one that this version takes. */
-static int open_unit(void *ctx, size_t client, size_t bundle, size_t unit,
-                     struct fl_codec_decoder *d)
-{
-    struct aggregation *a = ctx;
-
-    return bundle == 0 ? fl_spool_reader_unit(a->readers[client], unit, d) : FL_ENOENT;
-}
-
-static int open_readers(struct aggregation *a, struct fl_agg_client *clients)
-{
-    struct job *job = a->job;
-    const struct fl_srv *srv = job->driver->srv;
-    size_t i;
-
-    for (i = 0; i < job->n_parts; i++) {
-        int rv =
-            fl_spool_reader_open(srv->state_dir, job->round, job->attempt, job->clients[i].name,
-                                 srv->conf->layout, &a->readers[i], &job->err);
-
-        if (rv != FL_OK) {
-            job->bad_client = job->parts[i].client;
-            return rv;
-        }
-        fl_spool_reader_share(a->readers[i], job->n_parts);
-        clients[i].weight = (double)job->parts[i].samples;
-        clients[i].units = fl_spool_reader_units(a->readers[i]);
-    }
-    return FL_OK;
-}
-
-static int allocate_result(struct job *job)
-{
-    struct fl_driver *driver = job->driver;
-    size_t n = fl_driver_floats(driver);
-    size_t i;
-    int rv = fl_blob_create(n * sizeof(float), &job->out.theta);
-
-    for (i = 0; rv == FL_OK && i < driver->n_state; i++) {
-        job->out.state[i] = malloc(n * sizeof(float));
-        rv = job->out.state[i] != NULL ? FL_OK : FL_ENOMEM;
-    }
-    job->distance = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->distance));
-    return job->distance != NULL ? rv : FL_ENOMEM;
-}
-
-static int run_aggregation(struct aggregation *a, struct fl_agg_client *clients)
-{
-    struct job *job = a->job;
-    struct fl_driver *driver = job->driver;
-    const struct fl_strategy *strategy = driver->srv->conf->strategy;
-    const float *state[FL_AGG_MAX_STATE];
-    struct fl_agg_job run = {
-        .layout = driver->srv->conf->layout,
-        .ops = strategy->aggregate,
-        .options = strategy->options[FL_SLOT_AGGREGATE],
-        .round = job->round,
-        .population = job->population,
-        .n_clients = job->n_parts,
-        .clients = clients,
-        .open = open_unit,
-        .ctx = a,
-        .theta = (const float *)(const void *)fl_blob_data(job->theta),
-        .theta_new = (float *)(void *)fl_blob_fill(job->out.theta),
-        .state = state,
-        .state_new = job->out.state,
-        .want_distance = job->want_distance,
-        .distance = job->distance,
-    };
-    size_t who = job->n_parts;
-    size_t i;
-    int rv;
-
-    for (i = 0; i < FL_AGG_MAX_STATE; i++) {
-        /* Read only here; the coordinator replaces it when this job is done. */
-        state[i] = driver->current.state[i];
-    }
-    rv = fl_aggregate_run(&run, &who, &job->err);
-    if (rv != FL_OK && who < job->n_parts) {
-        job->bad_client = job->parts[who].client;
-    }
-    return rv;
-}
-
-static void aggregate_work(void *arg)
-{
-    struct job *job = arg;
-    struct aggregation a = {.job = job};
-    size_t n = job->n_parts > 0 ? job->n_parts : 1;
-    struct fl_agg_client *clients = calloc(n, sizeof(*clients));
-    size_t i;
-
-    a.readers = calloc(n, sizeof(struct fl_spool_reader *));
-    job->code = clients != NULL && a.readers != NULL ? allocate_result(job) : FL_ENOMEM;
-    if (job->code == FL_OK) {
-        job->code = open_readers(&a, clients);
-    }
-    if (job->code == FL_OK) {
-        job->code = run_aggregation(&a, clients);
-    }
-    for (i = 0; a.readers != NULL && i < job->n_parts; i++) {
-        fl_spool_reader_close(a.readers[i]);
-    }
-    free(a.readers);
-    free(clients);
-}
-
-static void aggregate_done(void *arg)
-{
-    struct job *job = arg;
-    struct fl_driver *driver = job->driver;
-    struct fl_event event = {.type = FL_EV_AGGREGATED};
-
-    if (!failed(job)) {
-        fl_model_state_done(&driver->next);
-        driver->next = job->out;
-        job->out = (struct fl_model_state){0};
-        event.u.aggregated.seq = job->seq;
-        event.u.aggregated.distance = job->want_distance ? job->distance : NULL;
-        fl_driver_step(driver, &event);
-    }
-    job_free(job);
-}
-
-void fl_driver_aggregate(struct fl_driver *driver, const struct fl_effect *e)
-{
-    struct job *job = job_new(driver, e);
-
-    if (job != NULL && !copy_part_clients(job, driver)) {
-        job_free(job);
-        job = NULL;
-    }
     if (job != NULL) {
-        job->theta = fl_blob_ref(driver->current.theta);
-        job->population = fl_coord_clients(driver->coord);
+        job->fix_offers =
+            e->type == FL_EFF_PERSIST_SELECTION && e->n_parts > 0 && fl_driver_wants_offers(driver);
     }
-    submit(driver, driver->srv->work, job, e, aggregate_work, aggregate_done);
+    fl_job_submit(driver, driver->srv->db, job, e, persist_work, persist_done);
 }
 
 /* --- evaluation --- */
 
 static void evaluate_work(void *arg)
 {
-    struct job *job = arg;
+    struct fl_job *job = arg;
     struct fl_driver *driver = job->driver;
     const struct fl_dataset *test = driver->test;
     size_t piece = fl_net_piece(driver->net);
@@ -402,7 +234,7 @@ static void evaluate_work(void *arg)
         job->code = FL_ENOMEM;
         goto done;
     }
-    fl_net_set(driver->net, (const float *)(const void *)fl_blob_data(job->theta));
+    fl_net_set(driver->net, fl_blob_floats(job->theta));
     for (at = 0; at < test->n && !atomic_load(&driver->cancel); at += piece) {
         size_t n = test->n - at < piece ? test->n - at : piece;
         double loss_sum = 0.0;
@@ -427,48 +259,47 @@ done:
 
 static void evaluate_done(void *arg)
 {
-    struct job *job = arg;
+    struct fl_job *job = arg;
     struct fl_event event = {.type = FL_EV_EVALUATED};
 
-    if (!failed(job)) {
+    if (!fl_job_failed(job)) {
         event.u.evaluated.seq = job->seq;
         event.u.evaluated.accuracy = job->accuracy;
         event.u.evaluated.loss = job->loss;
         fl_driver_step(job->driver, &event);
     }
-    job_free(job);
+    fl_job_free(job);
 }
 
 void fl_driver_evaluate(struct fl_driver *driver, const struct fl_effect *e)
 {
-    struct job *job = job_new(driver, e);
+    struct fl_job *job = fl_job_new(driver, e);
     struct fl_blob *theta = driver->next.theta != NULL ? driver->next.theta : driver->current.theta;
 
     if (job != NULL) {
         job->theta = fl_blob_ref(theta);
     }
-    submit(driver, driver->srv->work, job, e, evaluate_work, evaluate_done);
+    fl_job_submit(driver, driver->srv->work, job, e, evaluate_work, evaluate_done);
 }
 
 /* --- commit --- */
 
 static void commit_work(void *arg)
 {
-    struct job *job = arg;
+    struct fl_job *job = arg;
     struct fl_driver *driver = job->driver;
     const struct fl_server_conf *conf = driver->srv->conf;
     const char *dir = driver->srv->state_dir;
     const struct fl_model_state *model =
         driver->next.theta != NULL ? &driver->next : &driver->current;
-    const float *state[FL_AGG_MAX_STATE];
+    const float *state[FL_AGG_MAX_STATE] = {NULL};
     size_t i;
 
-    for (i = 0; i < FL_AGG_MAX_STATE; i++) {
-        state[i] = model->state[i];
+    for (i = 0; i < driver->n_state; i++) {
+        state[i] = fl_blob_floats(model->state[i]);
     }
-    job->code = fl_models_save(dir, job->record.round, conf->layout,
-                               (const float *)(const void *)fl_blob_data(model->theta), state,
-                               driver->state_names, driver->n_state, true, &job->err);
+    job->code = fl_models_save(dir, job->record.round, conf->layout, fl_blob_floats(model->theta),
+                               state, driver->state_names, driver->n_state, true, &job->err);
     if (job->code == FL_OK) {
         job->code =
             fl_store_commit(driver->store, &job->record, job->clients, job->n_clients, &job->err);
@@ -479,6 +310,9 @@ static void commit_work(void *arg)
                                  (uint32_t)fl_options_int(conf->checkpoints, "keep"),
                                  (uint32_t)fl_options_int(conf->checkpoints, "every"), &err);
 
+        if (rv == FL_OK) {
+            rv = fl_mixtures_clean(dir, job->record.round, &err);
+        }
         if (rv != FL_OK) { /* The round is safe; old files only take room. */
             fl_log(driver->srv->log, FL_LOG_WARNING, "server",
                    "old checkpoints cannot be removed, ignoring: %s", fl_err_text(&err, rv));
@@ -486,50 +320,84 @@ static void commit_work(void *arg)
     }
 }
 
+/* " name=0.1234", or nothing when it is not known. */
+static void add_figure(char *out, size_t size, const char *name, double value, bool known)
+{
+    size_t used = strlen(out);
+
+    if (known) {
+        (void)snprintf(out + used, size - used, " %s=%.4f", name, value);
+    }
+}
+
 static void report_round(struct fl_driver *driver, const struct fl_round_rec *r)
 {
     char up[32];
     char full[32];
-    char accuracy[48] = "";
+    char figures[256] = "";
 
-    if (r->accuracy >= 0.0) {
-        (void)snprintf(accuracy, sizeof(accuracy), " accuracy=%.4f loss=%.4f", r->accuracy,
-                       r->loss);
-        driver->accuracy = r->accuracy;
-        driver->loss = r->loss;
-    }
+    add_figure(figures, sizeof(figures), "accuracy", r->accuracy, r->accuracy >= 0.0);
+    add_figure(figures, sizeof(figures), "loss", r->loss, r->accuracy >= 0.0);
+    add_figure(figures, sizeof(figures), "personal", r->personal_accuracy,
+               r->personal_accuracy >= 0.0);
+    add_figure(figures, sizeof(figures), "received", r->received_accuracy,
+               r->received_accuracy >= 0.0);
+    add_figure(figures, sizeof(figures), "effective", r->effective, r->effective > 0.0);
     fl_log(driver->srv->log, FL_LOG_NOTICE, "server",
            "round %llu committed: selected=%u responders=%u%s train_loss=%.4f uplink='%s' of '%s'",
-           (unsigned long long)r->round, r->n_selected, r->n_responders, accuracy, r->train_loss,
+           (unsigned long long)r->round, r->n_selected, r->n_responders, figures, r->train_loss,
            fl_str_bytes(up, sizeof(up), r->uplink_bytes),
            fl_str_bytes(full, sizeof(full), r->uplink_bytes_full));
-    driver->totals.round = r->round;
-    driver->totals.uplink_bytes += r->uplink_bytes;
-    driver->totals.uplink_bytes_full += r->uplink_bytes_full;
-    driver->totals.downlink_bytes += r->downlink_bytes;
-    driver->totals.feedback_bytes += r->feedback_bytes;
+    fl_driver_count_round(&driver->totals, r);
+}
+
+void fl_driver_count_round(struct fl_round_rec *totals, const struct fl_round_rec *r)
+{
+    totals->round = r->round;
+    totals->uplink_bytes += r->uplink_bytes;
+    totals->uplink_bytes_full += r->uplink_bytes_full;
+    totals->downlink_bytes += r->downlink_bytes;
+    totals->feedback_bytes += r->feedback_bytes;
+    if (r->accuracy >= 0.0) {
+        totals->accuracy = r->accuracy;
+        totals->loss = r->loss;
+    }
+    if (r->personal_accuracy >= 0.0) {
+        totals->personal_accuracy = r->personal_accuracy;
+        totals->personal_mean = r->personal_mean;
+        totals->n_personal = r->n_personal;
+    }
+    if (r->received_accuracy >= 0.0) {
+        totals->received_accuracy = r->received_accuracy;
+        totals->received_mean = r->received_mean;
+    }
+    if (r->effective > 0.0) {
+        totals->effective = r->effective;
+        totals->self_weight = r->self_weight;
+    }
 }
 
 static void commit_done(void *arg)
 {
-    struct job *job = arg;
+    struct fl_job *job = arg;
     struct fl_driver *driver = job->driver;
     struct fl_event event = {.type = FL_EV_COMMITTED};
 
-    if (!failed(job)) {
+    if (!fl_job_failed(job)) {
         if (driver->next.theta != NULL) {
             fl_model_state_done(&driver->current);
             driver->current = driver->next;
             driver->next = (struct fl_model_state){0};
         }
         report_round(driver, &job->record);
+        fl_driver_load_mixtures(driver, job->record.round);
         event.u.seq = job->seq;
         fl_driver_step(driver, &event);
     }
-    job_free(job);
+    fl_job_free(job);
 }
 
 void fl_driver_commit(struct fl_driver *driver, const struct fl_effect *e)
 {
-    submit(driver, driver->srv->db, job_new(driver, e), e, commit_work, commit_done);
+    fl_job_submit(driver, driver->srv->db, fl_job_new(driver, e), e, commit_work, commit_done);
 }

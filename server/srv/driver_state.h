@@ -3,15 +3,26 @@
 
 /* What the files of the coordinator thread share. Nobody else includes this. */
 
+#include <math.h>
 #include <stdatomic.h>
 
 #include "libfl/data/dataset.h"
 #include "server/srv/driver.h"
+#include "server/store/files.h"
 
-/* A model in memory with the server optimiser's vectors. */
+/*
+ * A model in memory with the vectors that the strategy keeps beside it. Blobs, because clients
+ * fetch them: thousands of transfers share one copy.
+ */
 struct fl_model_state {
-    struct fl_blob *theta;          /* float32 block, exported order */
-    float *state[FL_AGG_MAX_STATE]; /* owned */
+    struct fl_blob *theta; /* float32 block, exported order */
+    struct fl_blob *state[FL_AGG_MAX_STATE];
+};
+
+/* A client that is here but cannot be selected before its offer is in (solver->offer). */
+struct fl_waiting {
+    bool waits;
+    uint64_t samples, evaluation_samples;
 };
 
 struct fl_driver {
@@ -28,14 +39,21 @@ struct fl_driver {
     struct fl_model_state current; /* of the open round */
     struct fl_model_state next;    /* aggregated, not committed */
     size_t n_state;
-    const char *const *state_names; /* the policy's */
+    const char *state_names[FL_AGG_MAX_STATE]; /* the policies' */
+
+    struct fl_mixtures *mixtures; /* of the last committed round; NULL: it made none */
+    struct fl_file *offered;      /* the bundle of all offers; NULL: not fixed, or none wanted */
+    uint8_t offered_digest[FL_DIGEST_SIZE];
+    struct fl_waiting *waiting; /* [n_waiting], by client number */
+    size_t n_waiting;
+    const struct fl_up *joining; /* what the step is about that runs now, and what the client */
+    uint64_t joining_samples;    /* counts for in it */
 
     struct fl_dataset *test; /* NULL: the server does not evaluate; used by the work lane */
     struct fl_net *net;      /* for evaluation, work lane */
     atomic_bool cancel;      /* ends an evaluation early */
 
-    struct fl_round_rec totals; /* over all committed rounds */
-    double accuracy, loss;      /* newest evaluation; negative accuracy: none */
+    struct fl_round_rec totals; /* over all committed rounds, as fl_store_totals() */
     bool stopped;
     bool finished;
 };
@@ -45,10 +63,55 @@ static inline size_t fl_driver_floats(const struct fl_driver *driver)
     return fl_layout_count(driver->srv->conf->layout);
 }
 
+/* Of a round, as the core tells it in tasks. */
+static inline double fl_driver_learning_rate(const struct fl_driver *driver, uint64_t round)
+{
+    const struct fl_coord_conf *c = &driver->coord_conf;
+
+    return c->learning_rate * pow(c->learning_rate_decay, (double)(round - 1));
+}
+
+static inline const float *fl_blob_floats(const struct fl_blob *blob)
+{
+    return (const float *)(const void *)fl_blob_data(blob);
+}
+
+/* Only before the blob is shared. */
+static inline float *fl_blob_fill_floats(struct fl_blob *blob)
+{
+    return (float *)(void *)fl_blob_fill(blob);
+}
+
 void fl_model_state_done(struct fl_model_state *model);
+/* Memory for a model and its vectors, not set. FL_ENOMEM with what there is, to be freed. */
+FL_MUST_CHECK int fl_model_state_new(struct fl_driver *driver, struct fl_model_state *model);
 
 /* Step the core with an event (time is filled in here) and carry out the effects. */
 void fl_driver_step(struct fl_driver *driver, struct fl_event *event);
+
+/* driver_bundles.c: what clients may fetch in a round. */
+void fl_driver_bundle(struct fl_driver *driver, const char *name, uint64_t round,
+                      struct fl_blob *blob);
+void fl_driver_round_open(struct fl_driver *driver, uint64_t round);
+void fl_driver_round_bundles_closed(struct fl_driver *driver, uint64_t round);
+/* The mixtures of a round that was committed: of them the clients are told from now on. */
+void fl_driver_load_mixtures(struct fl_driver *driver, uint64_t round);
+bool fl_driver_has_mixture(const struct fl_driver *driver, uint32_t client);
+
+/* driver_offers.c: what clients tell of their data before the first round. */
+bool fl_driver_wants_offers(const struct fl_driver *driver);
+/* What the client of a hello counts for now: 0 samples while its offer is missing. */
+uint64_t fl_driver_samples(const struct fl_driver *driver, const struct fl_wire_hello *hello);
+/* Remember what a client really has that was admitted with `samples`. */
+void fl_driver_admitted(struct fl_driver *driver, uint32_t client,
+                        const struct fl_wire_hello *hello, uint64_t samples);
+/* Takes what is in up->offer. */
+void fl_driver_offer(struct fl_driver *driver, struct fl_up *up);
+/* Connected clients that are waited for. */
+size_t fl_driver_waiting(const struct fl_driver *driver);
+/* db lane: fix the offers; FL_OK with the file. */
+FL_MUST_CHECK int fl_driver_fix_offers(struct fl_driver *driver, struct fl_file **ret,
+                                       uint8_t digest[FL_DIGEST_SIZE], struct fl_err *err);
 
 /* Start the work of an effect on its lane; the answer comes back as an event. */
 void fl_driver_persist(struct fl_driver *driver, const struct fl_effect *effect);
@@ -58,6 +121,9 @@ void fl_driver_commit(struct fl_driver *driver, const struct fl_effect *effect);
 /* Tell the core that the work `seq` failed. */
 void fl_driver_work_failed(struct fl_driver *driver, uint64_t seq, int code, const char *reason,
                            uint32_t client);
+
+/* Add a round that was committed to the totals. */
+void fl_driver_count_round(struct fl_round_rec *totals, const struct fl_round_rec *r);
 
 void fl_driver_admin(struct fl_driver *driver, struct fl_admin_request *request);
 

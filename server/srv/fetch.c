@@ -1,6 +1,8 @@
 /*
- * Fetch calls: a bundle from an offset, as chunks that point into the one shared block of
- * the model. Per receiver only the few bytes around each chunk are new.
+ * Fetch calls: a bundle from an offset. Of what is in memory the chunks point into the one
+ * shared block: per receiver only the few bytes around each chunk are new. What lies in a
+ * file is read chunk by chunk as the peer takes it, with a short queue: hundreds of
+ * personal models are never in memory, and a disk that fails ends a call, not the server.
  */
 
 #include <stdlib.h>
@@ -9,33 +11,80 @@
 #include "libfl/base/clock.h"
 #include "server/srv/front_state.h"
 
+/* Read at a time from a file, and queued at most. */
+#define FILE_CHUNK ((size_t)128 << 10)
+#define FILE_QUEUE (4 * FILE_CHUNK)
+
 struct fl_fetch {
     struct fl_front *front;
     struct fl_fetch *next, *prev;
     struct fl_call *call;
-    struct fl_blob *blob;
+    struct fl_bytes bytes;
+    struct fl_blob *ahead; /* read from the file at `offset`, not queued yet */
     uint64_t offset;
     uint64_t progress_ms;
     bool started, finished;
 };
 
+static void drop_ahead(struct fl_fetch *f)
+{
+    fl_blob_unref(f->ahead);
+    f->ahead = NULL;
+}
+
+/* The next n bytes to be sent, in `blob`, which stays ours. */
+static int next_piece(struct fl_fetch *f, size_t n, struct fl_piece *ret)
+{
+    int rv;
+
+    if (f->bytes.blob != NULL) {
+        *ret = (struct fl_piece){fl_blob_data(f->bytes.blob) + f->offset, n, f->bytes.blob};
+        return FL_OK;
+    }
+    if (f->ahead == NULL) {
+        rv = fl_blob_create(n, &f->ahead);
+        if (rv == FL_OK) {
+            rv = fl_file_read(f->bytes.file, f->offset, fl_blob_fill(f->ahead), n);
+        }
+        if (rv != FL_OK) {
+            drop_ahead(f);
+            return rv;
+        }
+    }
+    *ret = (struct fl_piece){fl_blob_data(f->ahead), n, f->ahead};
+    return FL_OK;
+}
+
+static void fail(struct fl_fetch *f, int code)
+{
+    fl_log(f->front->srv->log, FL_LOG_ERROR, "fetch", "cannot serve %s: %s", fl_call_peer(f->call),
+           fl_strerror(code));
+    f->finished = true;
+    fl_call_finish(f->call, FL_GRPC_UNAVAILABLE, "the server cannot read what it serves");
+}
+
 static void send_chunks(struct fl_fetch *f)
 {
-    size_t len = fl_blob_len(f->blob);
+    uint64_t len = fl_bytes_len(&f->bytes);
+    uint64_t most = f->bytes.blob != NULL ? FL_WIRE_CHUNK : FILE_CHUNK;
 
     /* Until the call's queue is full: only then on_writable comes. It holds references. */
     while (!f->finished && f->offset < len) {
         uint8_t head[FL_WIRE_CHUNK_HEAD];
-        size_t n = len - f->offset < FL_WIRE_CHUNK ? (size_t)(len - f->offset) : FL_WIRE_CHUNK;
+        size_t n = (size_t)(len - f->offset < most ? len - f->offset : most);
         struct fl_piece pieces[2];
-        int rv;
+        int rv = next_piece(f, n, &pieces[1]);
 
+        if (rv != FL_OK) {
+            fail(f, rv);
+            return;
+        }
         pieces[0] = (struct fl_piece){head, fl_wire_chunk_head(f->offset, n, head), NULL};
-        pieces[1] = (struct fl_piece){fl_blob_data(f->blob) + f->offset, n, f->blob};
         rv = fl_call_send(f->call, pieces, 2);
         if (rv == FL_ELIMIT) {
             return;
         }
+        drop_ahead(f);
         if (rv != FL_OK) {
             fl_call_cancel(f->call);
             f->finished = true;
@@ -49,44 +98,35 @@ static void send_chunks(struct fl_fetch *f)
     }
 }
 
-static const struct fl_bundle_rec *find(const struct fl_front *front, const char *name,
-                                        uint64_t round)
-{
-    size_t i;
-
-    for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
-        const struct fl_bundle_rec *b = &front->bundles[i];
-
-        if (b->name[0] != '\0' && strcmp(b->name, name) == 0 && b->round == round) {
-            return b;
-        }
-    }
-    return NULL;
-}
-
 static int begin(struct fl_fetch *f, const uint8_t *data, size_t len, struct fl_err *err)
 {
     const struct fl_bundle_rec *bundle;
+    const struct fl_attend *attend;
     struct fl_wire_fetch request;
     int rv = fl_wire_fetch_decode(data, len, &request, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    if (fl_front_session(f->front, &request.session) == NULL) {
+    attend = fl_front_session(f->front, &request.session);
+    if (attend == NULL) {
         return fl_err_set(err, FL_EPERM, "unknown session: attend first, or a newer one took over");
     }
-    bundle = find(f->front, request.bundle, request.round);
+    bundle = fl_front_bundle(f->front, request.bundle, request.round, attend->client);
     if (bundle == NULL) {
         return fl_err_set(err, FL_ENOENT, "no bundle '%s' of round %llu is open", request.bundle,
                           (unsigned long long)request.round);
     }
-    if (request.offset > fl_blob_len(bundle->blob)) {
-        return fl_err_set(err, FL_ERANGE, "offset %llu is past the bundle's %zu bytes",
-                          (unsigned long long)request.offset, fl_blob_len(bundle->blob));
+    if (request.offset > fl_bytes_len(&bundle->bytes)) {
+        return fl_err_set(err, FL_ERANGE, "offset %llu is past the bundle's %llu bytes",
+                          (unsigned long long)request.offset,
+                          (unsigned long long)fl_bytes_len(&bundle->bytes));
     }
-    f->blob = fl_blob_ref(bundle->blob);
+    f->bytes = fl_bytes_ref(&bundle->bytes);
     f->offset = request.offset;
+    if (f->bytes.file != NULL) {
+        fl_call_set_queue(f->call, FILE_QUEUE);
+    }
     return FL_OK;
 }
 
@@ -128,7 +168,7 @@ static void on_writable(struct fl_call *call, void *ctx)
 
     (void)call;
     f->progress_ms = fl_clock_ms();
-    if (f->blob != NULL) {
+    if (fl_bytes_are(&f->bytes)) {
         send_chunks(f);
     }
 }
@@ -149,7 +189,8 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     if (f->next != NULL) {
         f->next->prev = f->prev;
     }
-    fl_blob_unref(f->blob);
+    fl_bytes_done(&f->bytes);
+    drop_ahead(f);
     free(f);
 }
 

@@ -87,31 +87,83 @@ struct fl_attend *fl_front_session(struct fl_front *front, const struct fl_wire_
     return differ == 0 ? attend : NULL;
 }
 
-static void set_bundle(struct fl_front *front, struct fl_down *down)
+static bool is_bundle(const struct fl_bundle_rec *b, const char *name, uint64_t round)
 {
-    struct fl_bundle_rec *place = NULL;
+    return b->name[0] != '\0' && b->round == round && strcmp(b->name, name) == 0;
+}
+
+const struct fl_bundle_rec *fl_front_bundle(const struct fl_front *front, const char *name,
+                                            uint64_t round, uint32_t client)
+{
+    const struct fl_bundle_rec *own = client < front->n_slots ? front->slots[client].mixture : NULL;
     size_t i;
 
+    if (own != NULL && is_bundle(own, name, round)) {
+        return own;
+    }
+    for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
+        if (is_bundle(&front->bundles[i], name, round)) {
+            return &front->bundles[i];
+        }
+    }
+    return NULL;
+}
+
+static void drop_mixture(struct fl_slot_rec *slot)
+{
+    if (slot->mixture != NULL) {
+        fl_bytes_done(&slot->mixture->bytes);
+        free(slot->mixture);
+        slot->mixture = NULL;
+    }
+}
+
+/* Where the bundle is or goes; NULL: nowhere. */
+static struct fl_bundle_rec *bundle_place(struct fl_front *front, const struct fl_down *down)
+{
+    struct fl_bundle_rec *place = NULL;
+    struct fl_slot_rec *slot;
+    size_t i;
+
+    if (down->client != FL_EVERYBODY) {
+        slot = fl_front_slot(front, down->client);
+        if (slot != NULL && slot->mixture == NULL) {
+            slot->mixture = calloc(1, sizeof(*slot->mixture));
+        }
+        return slot != NULL ? slot->mixture : NULL;
+    }
     for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
         struct fl_bundle_rec *b = &front->bundles[i];
 
         if (strcmp(b->name, down->text) == 0) {
-            place = b;
-            break;
+            return b;
         }
         if (b->name[0] == '\0' && place == NULL) {
             place = b;
         }
     }
+    return place;
+}
+
+static void set_bundle(struct fl_front *front, struct fl_down *down)
+{
+    struct fl_bundle_rec *place = down->text != NULL ? bundle_place(front, down) : NULL;
+
     if (place == NULL) {
+        fl_log(front->srv->log, FL_LOG_ERROR, "server", "no room to serve '%s'",
+               down->text != NULL ? down->text : "a bundle");
         return;
     }
-    fl_blob_unref(place->blob);
+    fl_bytes_done(&place->bytes);
     *place = (struct fl_bundle_rec){0};
-    if (down->blob != NULL && fl_str_copy(place->name, sizeof(place->name), down->text) == FL_OK) {
+    if (fl_bytes_are(&down->bytes) &&
+        fl_str_copy(place->name, sizeof(place->name), down->text) == FL_OK)
+    {
         place->round = down->round;
-        place->blob = down->blob;
-        down->blob = NULL;
+        place->bytes = down->bytes;
+        place->has_digest = down->has_digest;
+        (void)memcpy(place->digest, down->digest, sizeof(place->digest));
+        down->bytes = (struct fl_bytes){0};
     }
 }
 
@@ -136,6 +188,9 @@ static void round_closed(struct fl_front *front, const struct fl_down *down)
 
         if (slot->grant.round == down->round && slot->grant.attempt == down->attempt) {
             slot->grant = (struct fl_session_key){0};
+        }
+        if (slot->mixture != NULL && slot->mixture->round == down->round) {
+            drop_mixture(slot);
         }
     }
     fl_push_round_closed(front, down->round, down->attempt);
@@ -189,7 +244,14 @@ static void on_down(void *arg)
         fl_attend_down(front, down);
         break;
     case FL_DOWN_JOINED:
+        fl_attend_joined(front, down);
+        break;
     case FL_DOWN_REFUSED:
+        fl_attend_refused(front, down);
+        break;
+    case FL_DOWN_BAD_OFFER:
+        fl_attend_bad_offer(front, down);
+        break;
     case FL_DOWN_TASK:
     case FL_DOWN_PLAN:
     case FL_DOWN_EVALUATE:
@@ -360,10 +422,11 @@ void fl_front_free(struct fl_front *front)
         return;
     }
     for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
-        fl_blob_unref(front->bundles[i].blob);
+        fl_bytes_done(&front->bundles[i].bytes);
     }
     for (i = 0; i < front->n_slots; i++) {
         free(front->slots[i].units);
+        drop_mixture(&front->slots[i]);
     }
     free(front->slots);
     fl_grpc_builtin_free(front->builtin);

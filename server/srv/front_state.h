@@ -5,7 +5,8 @@
 
 #include "server/srv/front.h"
 
-#define FL_FRONT_MAX_BUNDLES 4
+/* The model, the candidate, and what a solver takes. */
+#define FL_FRONT_MAX_BUNDLES 16
 
 struct fl_session_key {
     uint64_t round; /* 0: none */
@@ -25,6 +26,17 @@ struct fl_attend {
     struct fl_wire_session token;
     uint64_t heard_ms;
     uint64_t heartbeat;
+    bool wants_offer; /* an offer, or the rest of it, may come */
+    uint64_t offer_total;
+    struct fl_buf offer;
+};
+
+struct fl_bundle_rec {
+    char name[FL_NAME_MAX]; /* "": free */
+    uint64_t round;
+    struct fl_bytes bytes;
+    bool has_digest;
+    uint8_t digest[FL_DIGEST_SIZE];
 };
 
 /* What the network side knows of a client, connected or not. */
@@ -33,13 +45,8 @@ struct fl_slot_rec {
     struct fl_session_key grant; /* what it may push */
     uint8_t *units;              /* [n_units] of the grant */
     struct fl_session_key accepted;
-    struct fl_push *push; /* the one transfer that counts */
-};
-
-struct fl_bundle_rec {
-    char name[FL_NAME_MAX]; /* "": free */
-    uint64_t round;
-    struct fl_blob *blob;
+    struct fl_push *push;          /* the one transfer that counts */
+    struct fl_bundle_rec *mixture; /* of this client alone; owned, or NULL */
 };
 
 struct fl_front {
@@ -67,6 +74,9 @@ struct fl_front {
 struct fl_slot_rec *fl_front_slot(struct fl_front *front, uint32_t client);
 /* The client that a session token belongs to, or NULL. */
 struct fl_attend *fl_front_session(struct fl_front *front, const struct fl_wire_session *token);
+/* What `client` may fetch by this name, or NULL. */
+const struct fl_bundle_rec *fl_front_bundle(const struct fl_front *front, const char *name,
+                                            uint64_t round, uint32_t client);
 void fl_front_up(struct fl_front *front, struct fl_up *up);
 struct fl_up *fl_up_new(enum fl_up_type type);
 /* Finish a call with a code of ours and a message. */
@@ -79,12 +89,18 @@ FL_MUST_CHECK int fl_front_send(struct fl_call *call, const struct fl_buf *messa
 
 /* attend.c */
 void fl_attend_start(struct fl_call *call, void *ctx);
+void fl_attend_joined(struct fl_front *front, const struct fl_down *down);
+void fl_attend_refused(struct fl_front *front, const struct fl_down *down);
+void fl_attend_bad_offer(struct fl_front *front, const struct fl_down *down);
+void fl_attend_sweep(struct fl_front *front, uint64_t now_ms);
 /* attend_welcome.c */
 void fl_attend_welcome(struct fl_attend *attend);
+/* attend_command.c */
 void fl_attend_command(struct fl_attend *attend, const struct fl_wire_command *command);
 void fl_attend_down(struct fl_front *front, const struct fl_down *down);
-void fl_attend_sweep(struct fl_front *front, uint64_t now_ms);
 void fl_attend_drain(struct fl_front *front, const char *reason, uint64_t reconnect_ms);
+/* attend_offer.c */
+void fl_attend_offer(struct fl_attend *attend, const struct fl_wire_offer *piece);
 
 /* fetch.c */
 void fl_fetch_start(struct fl_call *call, void *ctx);

@@ -342,11 +342,32 @@ static void open_done(void *arg)
     push_release(p);
 }
 
-/* The parts must be exactly the granted units, each once, in this federation's encoding. */
+/* The place of a bundle in an upload; FL_SPOOL_MAX_BUNDLES: none is called that. */
+static uint32_t bundle_number(const char *const *sends, const char *name)
+{
+    uint32_t i;
+
+    if (strcmp(name, "update") == 0) {
+        return 0;
+    }
+    for (i = 0; sends != NULL && sends[i] != NULL; i++) {
+        if (strcmp(name, sends[i]) == 0) {
+            return i + 1;
+        }
+    }
+    return FL_SPOOL_MAX_BUNDLES;
+}
+
+/* The parts must be exactly the granted units, each once a bundle, in this federation's codec. */
 static int check_parts(struct fl_push *p, const struct fl_wire_push_header *h,
                        const struct fl_slot_rec *slot, struct fl_err *err)
 {
     const struct fl_server_conf *conf = p->front->srv->conf;
+    const struct fl_strategy *s = conf->strategy;
+    const char *const *sends = fl_solver_sends(s->solver, s->options[FL_SLOT_SOLVER]);
+    struct fl_spool_form form = {.codec = (uint32_t)s->codec->id,
+                                 .n_bundles = 1 + fl_solver_names(sends),
+                                 .masked = s->upload->mask != NULL};
     size_t i;
 
     p->parts = calloc(h->n_parts > 0 ? h->n_parts : 1, sizeof(*p->parts));
@@ -356,15 +377,18 @@ static int check_parts(struct fl_push *p, const struct fl_wire_push_header *h,
     for (i = 0; i < h->n_parts; i++) {
         const struct fl_wire_part *part = &h->parts[i];
 
-        if (strcmp(part->bundle, "update") != 0) {
-            return fl_err_set(err, FL_EINVAL, "part %zu: expected bundle 'update'", i);
+        p->parts[i] = (struct fl_spool_part){.unit = part->unit,
+                                             .bundle = bundle_number(sends, part->bundle),
+                                             .codec = part->codec,
+                                             .masked = part->masked,
+                                             .bytes = part->bytes};
+        if (p->parts[i].bundle == FL_SPOOL_MAX_BUNDLES) {
+            return fl_err_set(err, FL_EINVAL, "part %zu: bundle '%s' is none that was asked for", i,
+                              part->bundle);
         }
-        p->parts[i] =
-            (struct fl_spool_part){.unit = part->unit, .codec = part->codec, .bytes = part->bytes};
     }
     p->n_parts = h->n_parts;
-    return fl_spool_check(conf->layout, slot->units, (uint32_t)conf->strategy->codec->id, p->parts,
-                          p->n_parts, err);
+    return fl_spool_check(conf->layout, slot->units, &form, p->parts, p->n_parts, err);
 }
 
 static void take_slot(struct fl_push *p, struct fl_slot_rec *slot)

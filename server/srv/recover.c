@@ -8,29 +8,11 @@
 #include "server/srv/driver_state.h"
 #include "server/srv/exit_codes.h"
 
-static int new_model(struct fl_driver *driver, struct fl_model_state *model)
-{
-    size_t n = fl_driver_floats(driver);
-    size_t i;
-    int rv = fl_blob_create(n * sizeof(float), &model->theta);
-
-    for (i = 0; rv == FL_OK && i < driver->n_state; i++) {
-        model->state[i] = calloc(n, sizeof(float));
-        rv = model->state[i] != NULL ? FL_OK : FL_ENOMEM;
-    }
-    return rv;
-}
-
-static float *floats_of(struct fl_blob *blob)
-{
-    return (float *)(void *)fl_blob_fill(blob);
-}
-
 /* The very first model: from the file of the configuration, or drawn from the seed. */
 static int initial_model(struct fl_driver *driver, struct fl_err *err)
 {
     const struct fl_server_conf *conf = driver->srv->conf;
-    float *theta = floats_of(driver->current.theta);
+    float *theta = fl_blob_fill_floats(driver->current.theta);
     struct fl_net *net = NULL;
     struct fl_rng rng;
     int rv;
@@ -69,10 +51,15 @@ static int load_checkpoint(struct fl_driver *driver, struct fl_err *err)
 {
     const struct fl_log *log = driver->srv->log;
     uint64_t round = driver->resume.committed;
+    float *state[FL_AGG_MAX_STATE] = {NULL};
+    size_t i;
 
+    for (i = 0; i < driver->n_state; i++) {
+        state[i] = fl_blob_fill_floats(driver->current.state[i]);
+    }
     for (;;) {
         int rv = fl_models_load(driver->srv->state_dir, round, driver->srv->conf->layout,
-                                floats_of(driver->current.theta), driver->current.state,
+                                fl_blob_fill_floats(driver->current.theta), state,
                                 driver->state_names, driver->n_state, err);
 
         if (rv == FL_OK) {
@@ -116,7 +103,13 @@ static int open_state(struct fl_driver *driver, struct fl_err *err)
 static int open_model(struct fl_driver *driver, struct fl_err *err)
 {
     struct fl_srv *srv = driver->srv;
-    int rv = new_model(driver, &driver->current);
+    size_t i;
+    int rv = fl_model_state_new(driver, &driver->current);
+
+    for (i = 0; rv == FL_OK && i < driver->n_state; i++) {
+        (void)memset(fl_blob_fill(driver->current.state[i]), 0,
+                     fl_blob_len(driver->current.state[i]));
+    }
 
     if (rv == FL_OK) {
         rv = load_checkpoint(driver, err);
@@ -125,13 +118,33 @@ static int open_model(struct fl_driver *driver, struct fl_err *err)
         rv = initial_model(driver, err);
         if (rv == FL_OK) {
             rv = fl_models_save(srv->state_dir, 0, srv->conf->layout,
-                                floats_of(driver->current.theta), NULL, NULL, 0, true, err);
+                                fl_blob_fill_floats(driver->current.theta), NULL, NULL, 0, true,
+                                err);
         }
     }
     if (rv == FL_OK) {
         rv = fl_models_prune(srv->state_dir, driver->resume.committed, UINT32_MAX, 0, err);
     }
+    /* Those of a round that was aggregated and not committed never were. */
+    if (rv == FL_OK) {
+        rv = fl_mixtures_clean(srv->state_dir, driver->resume.committed, err);
+    }
+    if (rv == FL_OK) {
+        fl_driver_load_mixtures(driver, driver->resume.committed);
+    }
     return rv;
+}
+
+/* What clients told of their data, when a round has begun before. */
+static int open_offers(struct fl_driver *driver, struct fl_err *err)
+{
+    int rv;
+
+    if (!fl_driver_wants_offers(driver)) {
+        return FL_OK;
+    }
+    rv = fl_offers_open(driver->srv->state_dir, &driver->offered, driver->offered_digest, err);
+    return rv == FL_ENOENT ? FL_OK : rv;
 }
 
 static int open_evaluation(struct fl_driver *driver, struct fl_err *err)
@@ -164,12 +177,15 @@ static int open_evaluation(struct fl_driver *driver, struct fl_err *err)
 
 int fl_driver_recover(struct fl_driver *driver, int *ret_exit, struct fl_err *err)
 {
-    const struct fl_aggregate_ops *aggregate = driver->srv->conf->strategy->aggregate;
+    const struct fl_strategy *strategy = driver->srv->conf->strategy;
+    size_t i;
     int rv;
 
-    driver->state_names = aggregate->state_names;
-    driver->n_state = aggregate->n_state;
+    driver->n_state = fl_strategy_states(strategy);
     FL_REQUIRE(driver->n_state <= FL_AGG_MAX_STATE);
+    for (i = 0; i < driver->n_state; i++) {
+        driver->state_names[i] = fl_strategy_state_name(strategy, i);
+    }
     *ret_exit = FL_EXIT_DATA;
     rv = open_evaluation(driver, err);
     if (rv == FL_OK) {
@@ -178,6 +194,9 @@ int fl_driver_recover(struct fl_driver *driver, int *ret_exit, struct fl_err *er
     }
     if (rv == FL_OK) {
         rv = open_model(driver, err);
+    }
+    if (rv == FL_OK) {
+        rv = open_offers(driver, err);
     }
     return rv;
 }

@@ -18,6 +18,7 @@
 #include "libfl/grpc/endpoint.h"
 #include "libfl/wire/admin.h"
 #include "server/srv/conf.h"
+#include "server/store/files.h"
 
 struct fl_front;
 struct fl_driver;
@@ -39,6 +40,7 @@ enum fl_up_type {
     FL_UP_JOIN = 1, /* session, name, agent, samples */
     FL_UP_LOST,     /* client */
     FL_UP_EVENT,    /* client, event: report, failed or evaluation */
+    FL_UP_OFFER,    /* session, client, offer: all of it */
     FL_UP_STORED,   /* client, round, attempt, bytes */
     FL_UP_INVALID,  /* client, round, attempt, text */
     FL_UP_ADMIN     /* request */
@@ -56,14 +58,51 @@ struct fl_up {
     uint64_t bytes;
     char *text;                 /* owned */
     struct fl_wire_event event; /* owned; JOIN: the hello */
+    struct fl_buf offer;        /* owned */
     struct fl_admin_request *request;
 };
 
+/* Bytes that clients fetch: in memory or in a file. Neither: there are none. */
+struct fl_bytes {
+    struct fl_blob *blob;
+    struct fl_file *file;
+};
+
+static inline bool fl_bytes_are(const struct fl_bytes *b)
+{
+    return b->blob != NULL || b->file != NULL;
+}
+
+static inline uint64_t fl_bytes_len(const struct fl_bytes *b)
+{
+    return b->blob != NULL ? fl_blob_len(b->blob) : b->file != NULL ? fl_file_size(b->file) : 0;
+}
+
+static inline struct fl_bytes fl_bytes_ref(const struct fl_bytes *b)
+{
+    return (struct fl_bytes){b->blob != NULL ? fl_blob_ref(b->blob) : NULL,
+                             b->file != NULL ? fl_file_ref(b->file) : NULL};
+}
+
+static inline void fl_bytes_done(struct fl_bytes *b)
+{
+    fl_blob_unref(b->blob);
+    fl_file_unref(b->file);
+    *b = (struct fl_bytes){0};
+}
+
+/* The bundle that only its client may fetch: the personal model that was mixed for it. */
+#define FL_BUNDLE_MIXTURE "mixture"
+/* Not one client: all of them may fetch the bundle. */
+#define FL_EVERYBODY UINT32_MAX
+
 /* What the coordinator tells the network. */
 enum fl_down_type {
-    FL_DOWN_JOINED = 1, /* session -> client */
+    FL_DOWN_JOINED = 1, /* session -> client; wants_offer */
     FL_DOWN_REFUSED,    /* session, text */
-    FL_DOWN_BUNDLE,     /* text = name, round, blob; NULL blob: gone */
+    FL_DOWN_BAD_OFFER,  /* session, text; code: whose fault it is */
+    /* text = name, client or FL_EVERYBODY, round, bytes, digest; no bytes: gone */
+    FL_DOWN_BUNDLE,
     FL_DOWN_TASK,
     FL_DOWN_PLAN,
     FL_DOWN_ACCEPTED,
@@ -88,7 +127,16 @@ struct fl_down {
     uint64_t deadline_ms;
     uint8_t *units; /* owned, [n_units] or NULL */
     char *text;     /* owned */
-    struct fl_blob *blob;
+    int code;
+    struct fl_bytes bytes; /* owned */
+    bool has_digest;
+    uint8_t digest[FL_DIGEST_SIZE];
+    bool wants_offer;
+    /* TASK: as the effect. */
+    uint64_t counted_round;
+    uint32_t counted_attempt;
+    uint32_t n_selected, population;
+    bool mixture;
     struct fl_admin_request *request;
 };
 

@@ -26,15 +26,20 @@
         " VALUES (1, ?, ?, ?)")                                                             \
     X(COUNT_CLIENTS, "SELECT COUNT(*), COALESCE(MAX(id) + 1, 0) FROM client")               \
     X(PUT_CLIENT, "INSERT INTO client (id, name, agent, samples, score, scored, n_selected,"\
-        " n_accepted, n_rejected, n_lost, last_loss, last_seen_ms)"                         \
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"       \
+        " n_accepted, n_rejected, n_lost, last_loss, last_seen_ms, counted_round,"          \
+        " counted_attempt, counted_update)"                                                 \
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"\
         " name = excluded.name, agent = excluded.agent, samples = excluded.samples,"        \
         " score = excluded.score, scored = excluded.scored,"                                \
         " n_selected = excluded.n_selected, n_accepted = excluded.n_accepted,"              \
         " n_rejected = excluded.n_rejected, n_lost = excluded.n_lost,"                      \
-        " last_loss = excluded.last_loss, last_seen_ms = excluded.last_seen_ms")            \
+        " last_loss = excluded.last_loss, last_seen_ms = excluded.last_seen_ms,"            \
+        " counted_round = excluded.counted_round,"                                          \
+        " counted_attempt = excluded.counted_attempt,"                                      \
+        " counted_update = excluded.counted_update")                                        \
     X(GET_CLIENTS, "SELECT id, name, agent, samples, score, scored, n_selected, n_accepted,"\
-        " n_rejected, n_lost, last_loss, last_seen_ms FROM client ORDER BY id")             \
+        " n_rejected, n_lost, last_loss, last_seen_ms, counted_round, counted_attempt,"     \
+        " counted_update FROM client ORDER BY id")                                          \
     X(LAST_ROUND, "SELECT COALESCE(MAX(round), 0) FROM round")                              \
     X(GET_OPEN, "SELECT round, attempt, planned FROM open_round")                           \
     X(PUT_OPEN, "INSERT OR REPLACE INTO open_round (one, round, attempt, planned)"          \
@@ -44,21 +49,33 @@
     X(DROP_PARTS, "DELETE FROM part")                                                       \
     X(COUNT_PARTS, "SELECT COUNT(*) FROM part")                                             \
     X(PUT_PART, "INSERT INTO part (client, state, samples, steps, train_loss, divergence,"  \
-        " units, upload_bytes, place) VALUES (?, ?, ?, ?, ?, ?, ?, ?,"                      \
+        " units, upload_bytes, previous_dot, received_samples, received_correct,"           \
+        " received_loss, trained_samples, trained_correct, trained_loss, place)"            \
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"                             \
         " (SELECT COALESCE(MAX(place) + 1, 0) FROM part)) ON CONFLICT (client) DO UPDATE SET"\
         " state = excluded.state, samples = excluded.samples, steps = excluded.steps,"      \
         " train_loss = excluded.train_loss, divergence = excluded.divergence,"              \
-        " units = excluded.units, upload_bytes = excluded.upload_bytes")                    \
+        " units = excluded.units, upload_bytes = excluded.upload_bytes,"                    \
+        " previous_dot = excluded.previous_dot,"                                            \
+        " received_samples = excluded.received_samples,"                                    \
+        " received_correct = excluded.received_correct,"                                    \
+        " received_loss = excluded.received_loss,"                                          \
+        " trained_samples = excluded.trained_samples,"                                      \
+        " trained_correct = excluded.trained_correct,"                                      \
+        " trained_loss = excluded.trained_loss")                                            \
     X(GET_PARTS, "SELECT client, state, samples, steps, train_loss, divergence, units,"     \
-        " upload_bytes FROM part ORDER BY place")                                           \
-    X(PUT_ROUND, "INSERT INTO round (round, attempt, n_selected, n_responders, accuracy,"   \
-        " loss, train_loss, uplink_bytes, feedback_bytes, uplink_bytes_full,"               \
-        " downlink_bytes, started_ms, ended_ms)"                                            \
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                                  \
+        " upload_bytes, previous_dot, received_samples, received_correct, received_loss,"   \
+        " trained_samples, trained_correct, trained_loss FROM part ORDER BY place")         \
+    X(PUT_ROUND, "INSERT INTO round (round, attempt, n_selected, n_responders,"             \
+        " accuracy, loss, train_loss, uplink_bytes, feedback_bytes, uplink_bytes_full,"     \
+        " downlink_bytes, started_ms, ended_ms, personal_accuracy, personal_mean,"          \
+        " received_accuracy, received_mean, n_personal, effective, self_weight)"            \
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")             \
     X(GET_ROUNDS, "SELECT * FROM (SELECT round, attempt, n_selected, n_responders,"         \
         " accuracy, loss, train_loss, uplink_bytes, feedback_bytes, uplink_bytes_full,"     \
-        " downlink_bytes, started_ms, ended_ms FROM round ORDER BY round DESC LIMIT ?)"     \
-        " ORDER BY round")                                                                  \
+        " downlink_bytes, started_ms, ended_ms, personal_accuracy, personal_mean,"          \
+        " received_accuracy, received_mean, n_personal, effective, self_weight"             \
+        " FROM round ORDER BY round DESC LIMIT ?) ORDER BY round")                          \
     X(TOTALS, "SELECT COALESCE(MAX(round), 0), COUNT(*), COALESCE(SUM(n_selected), 0),"     \
         " COALESCE(SUM(n_responders), 0), COALESCE(SUM(uplink_bytes), 0),"                  \
         " COALESCE(SUM(feedback_bytes), 0), COALESCE(SUM(uplink_bytes_full), 0),"           \
@@ -66,6 +83,14 @@
         " COALESCE(MAX(ended_ms), 0) FROM round")                                           \
     X(LAST_EVALUATION, "SELECT accuracy, loss FROM round WHERE accuracy >= 0"               \
         " ORDER BY round DESC LIMIT 1")                                                     \
+    X(LAST_PERSONAL, "SELECT personal_accuracy, personal_mean, n_personal FROM round"       \
+        " WHERE personal_accuracy >= 0 ORDER BY round DESC LIMIT 1")                        \
+    X(LAST_RECEIVED, "SELECT received_accuracy, received_mean FROM round"                   \
+        " WHERE received_accuracy >= 0 ORDER BY round DESC LIMIT 1")                        \
+    X(LAST_ATTENTION, "SELECT effective, self_weight FROM round"                            \
+        " WHERE effective > 0 ORDER BY round DESC LIMIT 1")                                 \
+    X(UNCOUNT, "UPDATE client SET counted_round = 0, counted_attempt = 0, counted_update = 0"\
+        " WHERE counted_round > ?")                                                         \
     X(DROP_ROUNDS, "DELETE FROM round WHERE round > ?")                                     \
     X(LAST_TRAIN_LOSS, "SELECT train_loss FROM round ORDER BY round DESC LIMIT 1")
 /* clang-format on */

@@ -69,6 +69,24 @@ static const char *const migrations[] = {
     " units BLOB,"      /* one byte a unit */
     " upload_bytes INTEGER NOT NULL"
     ") STRICT;",
+    /* 2: counted rounds, what clients measured of personal models, attention. */
+    "ALTER TABLE client ADD COLUMN counted_round INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE client ADD COLUMN counted_attempt INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE client ADD COLUMN counted_update INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE part ADD COLUMN previous_dot REAL DEFAULT 0;"
+    "ALTER TABLE part ADD COLUMN received_samples INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE part ADD COLUMN received_correct INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE part ADD COLUMN received_loss REAL DEFAULT 0;" /* a sum */
+    "ALTER TABLE part ADD COLUMN trained_samples INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE part ADD COLUMN trained_correct INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE part ADD COLUMN trained_loss REAL DEFAULT 0;"
+    "ALTER TABLE round ADD COLUMN personal_accuracy REAL DEFAULT -1;"
+    "ALTER TABLE round ADD COLUMN personal_mean REAL DEFAULT -1;"
+    "ALTER TABLE round ADD COLUMN received_accuracy REAL DEFAULT -1;"
+    "ALTER TABLE round ADD COLUMN received_mean REAL DEFAULT -1;"
+    "ALTER TABLE round ADD COLUMN n_personal INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE round ADD COLUMN effective REAL DEFAULT 0;"
+    "ALTER TABLE round ADD COLUMN self_weight REAL DEFAULT 0;",
 };
 
 #define NEWEST ((uint64_t)(sizeof(migrations) / sizeof(migrations[0])))

@@ -47,8 +47,11 @@ static bool same_parts(const struct fl__spool_head *a, const struct fl__spool_he
     size_t i;
 
     for (i = 0; a->n_parts == b->n_parts && i < a->n_parts; i++) {
-        if (a->parts[i].unit != b->parts[i].unit || a->parts[i].codec != b->parts[i].codec ||
-            a->parts[i].bytes != b->parts[i].bytes)
+        const struct fl_spool_part *x = &a->parts[i];
+        const struct fl_spool_part *y = &b->parts[i];
+
+        if (x->unit != y->unit || x->bundle != y->bundle || x->codec != y->codec ||
+            x->masked != y->masked || x->bytes != y->bytes)
         {
             return false;
         }
@@ -232,8 +235,9 @@ static int validate_part(const struct fl_spool_part *part, struct fl__spool_unit
     if (rv == FL_OK) {
         return FL_OK;
     }
-    return fl_err_set(err, rv, "unit '%s' of the upload %s",
-                      fl_layout_unit(layout, part->unit)->name, reason(rv));
+    return fl_err_set(err, rv, "unit '%s' of %s %s", fl_layout_unit(layout, part->unit)->name,
+                      part->bundle == 0 ? "the upload" : "what is sent beside the upload",
+                      reason(rv));
 }
 
 /* Decode everything once, block by block; nothing of it is kept. */
@@ -262,6 +266,9 @@ static int validate(struct fl_spool *s, const struct fl_layout *layout, double n
         place.bytes = s->head.parts[i].bytes;
         rv = validate_part(&s->head.parts[i], &place, layout, block, &norm_sq, err);
         place.start += place.bytes;
+        if (s->head.parts[i].bundle != 0) {
+            continue; /* Has a scale of its own: the bound is for what moves the model. */
+        }
         sum += norm_sq;
         if (norm_sq > worst) {
             worst = norm_sq;
@@ -379,41 +386,4 @@ int fl_spool_clean(const char *dir, uint64_t round, uint32_t attempt, struct fl_
     }
     (void)closedir(d);
     return rv;
-}
-
-int fl_spool_check(const struct fl_layout *layout, const uint8_t *grant, uint32_t codec,
-                   const struct fl_spool_part *parts, size_t n_parts, struct fl_err *err)
-{
-    const struct fl_codec_ops *ops = codec <= INT32_MAX ? fl_codec_by_id((int)codec) : NULL;
-    size_t n_units = fl_layout_units(layout);
-    size_t i = 0;
-    size_t l;
-
-    FL_REQUIRE(ops != NULL);
-    for (l = 0; l < n_units; l++) {
-        const char *name = fl_layout_unit(layout, l)->name;
-
-        if (grant[l] == 0) {
-            continue;
-        }
-        if (i >= n_parts || parts[i].unit != l) {
-            return fl_err_set(err, FL_ESHAPE, "unit '%s' was asked for and is not in its place",
-                              name);
-        }
-        if (parts[i].codec != codec) {
-            return fl_err_set(err, FL_ESHAPE, "unit '%s' comes in codec %" PRIu32 ", not %s", name,
-                              parts[i].codec, ops->policy.name);
-        }
-        if (parts[i].bytes > ops->max_size(layout, l)) {
-            return fl_err_set(err, FL_ESHAPE,
-                              "unit '%s' has %" PRIu64 " bytes, at most %" PRIu64 " are possible",
-                              name, parts[i].bytes, ops->max_size(layout, l));
-        }
-        i++;
-    }
-    if (i < n_parts) {
-        return fl_err_set(err, FL_ESHAPE, "%zu units that were not asked for are in the upload",
-                          n_parts - i);
-    }
-    return FL_OK;
 }

@@ -3,18 +3,19 @@
  *
  *   offset  size  what (integers little-endian)
  *   0       8     "FLSPOOL\n"
- *   8       4     version, 1
- *   12      4     n: number of units
+ *   8       4     version, 2
+ *   12      4     n: number of parts, one a unit and bundle
  *   16      8     coded bytes that follow the header when the upload is complete
- *   24      16 n  manifest: unit (4), codec (4), coded bytes (8); units rise
+ *   24      24 n  manifest: unit (4), bundle (4), codec (4), 1 when masked (4), coded bytes
+ *                 (8); units rise, and bundles in a unit
  *   …       8     fl_hash64() of everything before
  *   …             zeros up to a multiple of 4096, so that the bulk lies on page borders
- *   start         the coded units, in manifest order, without gaps
+ *   start         the coded parts, in manifest order, without gaps
  *
  * It survives a kill -9 at any instant because nothing has to be updated: the header is
  * written once, and a file whose header is not complete or does not match its hash
- * counts as not there. From then on the file only grows at its end, so received = length
- * of the file - length of the header, and no byte is written twice.
+ * counts as not there; so does one of another version. From then on the file only grows at its end,
+ * so received = length of the file - length of the header, and no byte is written twice.
  */
 
 #include <inttypes.h>
@@ -28,11 +29,14 @@
 #include "server/store/spool_p.h"
 
 #define MAGIC         "FLSPOOL\n"
-#define SPOOL_VERSION 1
+#define SPOOL_VERSION 2
 #define FIXED_SIZE    24
-#define PART_SIZE     16
+#define PART_SIZE     24
 #define HASH_SIZE     8
 #define PAGE          4096
+#define MAX_PARTS     (FL_SPOOL_MAX_BUNDLES * FL_LAYOUT_MAX_UNITS)
+
+#define FLAG_MASKED 1u
 
 static void put32(uint8_t *p, uint32_t v)
 {
@@ -86,6 +90,11 @@ int fl__spool_path(const char *dir, uint64_t round, uint32_t attempt, const char
     return FL_OK;
 }
 
+static bool rises(const struct fl_spool_part *a, const struct fl_spool_part *b)
+{
+    return a->unit < b->unit || (a->unit == b->unit && a->bundle < b->bundle);
+}
+
 int fl__spool_head_make(const struct fl_spool_part *parts, size_t n, struct fl__spool_head *ret,
                         struct fl_err *err)
 {
@@ -94,15 +103,18 @@ int fl__spool_head_make(const struct fl_spool_part *parts, size_t n, struct fl__
     struct fl__spool_head head = {.n_parts = n};
     size_t i;
 
-    if (n == 0 || n > FL_LAYOUT_MAX_UNITS) {
-        return fl_err_set(err, FL_EINVAL, "an upload holds 1 to %d units, not %zu",
-                          FL_LAYOUT_MAX_UNITS, n);
+    if (n == 0 || n > MAX_PARTS) {
+        return fl_err_set(err, FL_EINVAL, "an upload holds 1 to %d parts, not %zu", MAX_PARTS, n);
     }
     for (i = 0; i < n; i++) {
-        if (i > 0 && parts[i].unit <= parts[i - 1].unit) {
+        if (i > 0 && !rises(&parts[i - 1], &parts[i])) {
             return fl_err_set(err, FL_EINVAL,
                               "the units of an upload must rise: %" PRIu32 " follows %" PRIu32,
                               parts[i].unit, parts[i - 1].unit);
+        }
+        if (parts[i].bundle >= FL_SPOOL_MAX_BUNDLES) {
+            return fl_err_set(err, FL_EINVAL, "an upload holds up to %d bundles, not %" PRIu32,
+                              FL_SPOOL_MAX_BUNDLES, parts[i].bundle);
         }
         if (parts[i].bytes > most - head.bytes) {
             return fl_err_set(err, FL_EINVAL, "unit %" PRIu32 " of %" PRIu64 " bytes is too large",
@@ -144,8 +156,10 @@ int fl__spool_head_write(int fd, const struct fl__spool_head *head)
         uint8_t *p = raw + FIXED_SIZE + PART_SIZE * i;
 
         put32(p, head->parts[i].unit);
-        put32(p + 4, head->parts[i].codec);
-        put64(p + 8, head->parts[i].bytes);
+        put32(p + 4, head->parts[i].bundle);
+        put32(p + 8, head->parts[i].codec);
+        put32(p + 12, head->parts[i].masked ? FLAG_MASKED : 0);
+        put64(p + 16, head->parts[i].bytes);
     }
     put64(raw + used - HASH_SIZE, fl_hash64(raw, used - HASH_SIZE));
     rv = fl_fs_pwrite(fd, raw, head->start, 0);
@@ -166,8 +180,11 @@ static int parse(const uint8_t *raw, size_t n, struct fl__spool_head *ret)
     for (i = 0; i < n; i++) {
         const uint8_t *p = raw + FIXED_SIZE + PART_SIZE * i;
 
-        parts[i] =
-            (struct fl_spool_part){.unit = get32(p), .codec = get32(p + 4), .bytes = get64(p + 8)};
+        parts[i] = (struct fl_spool_part){.unit = get32(p),
+                                          .bundle = get32(p + 4),
+                                          .codec = get32(p + 8),
+                                          .masked = get32(p + 12) == FLAG_MASKED,
+                                          .bytes = get64(p + 16)};
     }
     rv = fl__spool_head_make(parts, n, ret, NULL);
     free(parts);
@@ -191,7 +208,7 @@ int fl__spool_head_read(int fd, struct fl__spool_head *ret)
     }
     n = get32(fixed + 12);
     if (memcmp(fixed, MAGIC, strlen(MAGIC)) != 0 || get32(fixed + 8) != SPOOL_VERSION || n == 0 ||
-        n > FL_LAYOUT_MAX_UNITS)
+        n > MAX_PARTS)
     {
         return FL_EFORMAT;
     }

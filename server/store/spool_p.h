@@ -17,7 +17,7 @@ struct fl__spool_head {
 /* Path of a spool file. FL_EINVAL: not a valid client name. */
 FL_MUST_CHECK int fl__spool_path(const char *dir, uint64_t round, uint32_t attempt,
                                  const char *client, char *out, size_t size, struct fl_err *err);
-/* Copies `parts` and checks them: rising units, at least one, sane sizes. */
+/* Copies `parts` and checks them: rising, at least one, sane sizes. */
 FL_MUST_CHECK int fl__spool_head_make(const struct fl_spool_part *parts, size_t n,
                                       struct fl__spool_head *ret, struct fl_err *err);
 /* Write at the start of `fd`, in one call. */
@@ -48,6 +48,8 @@ struct fl__spool_unit {
     uint64_t bytes;
 };
 
+/* Bytes that a part can have at most; 0 for an unknown codec. */
+uint64_t fl__spool_max_size(const struct fl_layout *layout, const struct fl_spool_part *part);
 /* Open a decoder; `unit` must live as long as it is used. FL_EFORMAT: unknown codec. */
 FL_MUST_CHECK int fl__spool_unit_open(struct fl__spool_unit *unit, const struct fl_layout *layout,
                                       const struct fl_spool_part *part,

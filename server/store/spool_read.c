@@ -15,6 +15,7 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
+#include "libfl/strategy/codec_masked.h"
 #include "server/store/spool_p.h"
 
 #define BUFFER_MIN     ((size_t)4096)
@@ -112,26 +113,58 @@ static int read_unit(void *ctx, uint64_t offset, void *out, size_t len)
     return fl__ahead_read(unit->ahead, unit->start + offset, out, len);
 }
 
+static const struct fl_codec_ops *codec_of(const struct fl_spool_part *part)
+{
+    return part->codec <= INT32_MAX ? fl_codec_by_id((int)part->codec) : NULL;
+}
+
+uint64_t fl__spool_max_size(const struct fl_layout *layout, const struct fl_spool_part *part)
+{
+    const struct fl_codec_ops *ops = codec_of(part);
+
+    if (ops == NULL) {
+        return 0;
+    }
+    return part->masked ? fl_masked_max_size(ops, layout, part->unit)
+                        : ops->max_size(layout, part->unit);
+}
+
 int fl__spool_unit_open(struct fl__spool_unit *unit, const struct fl_layout *layout,
                         const struct fl_spool_part *part, struct fl_codec_decoder *ret)
 {
-    const struct fl_codec_ops *ops =
-        part->codec <= INT32_MAX ? fl_codec_by_id((int)part->codec) : NULL;
+    const struct fl_codec_ops *ops = codec_of(part);
     struct fl_codec_reader reader = {.read = read_unit, .ctx = unit, .size = unit->bytes};
 
-    return ops != NULL ? fl_codec_open(ret, ops, layout, part->unit, &reader) : FL_EFORMAT;
+    if (ops == NULL) {
+        return FL_EFORMAT;
+    }
+    return part->masked ? fl_masked_open(ret, ops, layout, part->unit, &reader)
+                        : fl_codec_open(ret, ops, layout, part->unit, &reader);
 }
 
 /* --- readers --- */
 
+/* One part of the file, where it has one. */
+struct place {
+    bool there;
+    struct fl_spool_part part;
+    struct fl__spool_unit unit;
+};
+
 struct fl_spool_reader {
     char *path;
     const struct fl_layout *layout;
-    struct fl__ahead ahead;
-    uint8_t *units;                /* [n_units] */
-    struct fl_spool_part *parts;   /* [n_units], by unit */
-    struct fl__spool_unit *places; /* [n_units], by unit */
+    /* One a bundle: the bundles of a unit are read in turn, and would throw each other out. */
+    struct fl__ahead ahead[FL_SPOOL_MAX_BUNDLES];
+    size_t n_bundles;
+    uint8_t *units;       /* [n_units] */
+    struct place *places; /* [n_bundles][n_units] */
 };
+
+static struct place *place_of(const struct fl_spool_reader *r, size_t bundle, size_t unit)
+{
+    return &r->places[bundle * fl_layout_units(r->layout) + unit];
+}
 
 static int index_parts(struct fl_spool_reader *r, const struct fl__spool_head *head,
                        struct fl_err *err)
@@ -141,16 +174,28 @@ static int index_parts(struct fl_spool_reader *r, const struct fl__spool_head *h
     size_t i;
 
     for (i = 0; i < head->n_parts; i++) {
+        size_t n = (size_t)head->parts[i].bundle + 1;
+
+        r->n_bundles = n > r->n_bundles ? n : r->n_bundles;
+    }
+    r->places = calloc(r->n_bundles * n_units, sizeof(*r->places));
+    if (r->places == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    for (i = 0; i < head->n_parts; i++) {
         const struct fl_spool_part *part = &head->parts[i];
+        struct place *place;
 
         if (part->unit >= n_units) {
             return fl_err_set(err, FL_ESHAPE, "'%s' holds unit %" PRIu32 " of a model of %zu units",
                               r->path, part->unit, n_units);
         }
-        r->units[part->unit] = 1;
-        r->parts[part->unit] = *part;
-        r->places[part->unit] =
-            (struct fl__spool_unit){.ahead = &r->ahead, .start = start, .bytes = part->bytes};
+        r->units[part->unit] |= part->bundle == 0;
+        place = place_of(r, part->bundle, part->unit);
+        place->there = true;
+        place->part = *part;
+        place->unit = (struct fl__spool_unit){
+            .ahead = &r->ahead[part->bundle], .start = start, .bytes = part->bytes};
         start += part->bytes;
     }
     return FL_OK;
@@ -161,6 +206,7 @@ static int load_head(struct fl_spool_reader *r, struct fl_err *err)
     int fd = open(r->path, O_RDONLY | O_CLOEXEC);
     struct fl__spool_head head = {0};
     struct stat st = {0};
+    size_t b;
     int rv;
 
     if (fd < 0) {
@@ -175,10 +221,11 @@ static int load_head(struct fl_spool_reader *r, struct fl_err *err)
                         r->path, (uint64_t)st.st_size, head.start + head.bytes);
     }
     (void)close(fd);
-    if (rv == FL_OK) {
-        r->ahead.end = head.start + head.bytes;
-        rv = index_parts(r, &head, err);
+    for (b = 0; rv == FL_OK && b < FL_SPOOL_MAX_BUNDLES; b++) {
+        r->ahead[b] = (struct fl__ahead){
+            .path = r->path, .fd = -1, .cap = BUFFER_DEFAULT, .end = head.start + head.bytes};
     }
+    rv = rv == FL_OK ? index_parts(r, &head, err) : rv;
     fl__spool_head_done(&head);
     return rv;
 }
@@ -202,10 +249,7 @@ int fl_spool_reader_open(const char *dir, uint64_t round, uint32_t attempt, cons
     r->layout = layout;
     r->path = fl_str_dup(path);
     r->units = calloc(n_units, sizeof(*r->units));
-    r->parts = calloc(n_units, sizeof(*r->parts));
-    r->places = calloc(n_units, sizeof(*r->places));
-    r->ahead = (struct fl__ahead){.path = r->path, .fd = -1, .cap = BUFFER_DEFAULT};
-    if (r->path == NULL || r->units == NULL || r->parts == NULL || r->places == NULL) {
+    if (r->path == NULL || r->units == NULL) {
         rv = fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
     } else {
         rv = load_head(r, err);
@@ -220,11 +264,15 @@ int fl_spool_reader_open(const char *dir, uint64_t round, uint32_t attempt, cons
 
 void fl_spool_reader_share(struct fl_spool_reader *reader, size_t n_readers)
 {
-    size_t cap = FL_SPOOL_READ_AHEAD / (n_readers > 0 ? n_readers : 1) / BUFFER_MIN * BUFFER_MIN;
+    size_t n = (n_readers > 0 ? n_readers : 1) * reader->n_bundles;
+    size_t cap = FL_SPOOL_READ_AHEAD / n / BUFFER_MIN * BUFFER_MIN;
+    size_t b;
 
     cap = cap < BUFFER_MIN ? BUFFER_MIN : cap > BUFFER_MAX ? BUFFER_MAX : cap;
-    fl__ahead_done(&reader->ahead);
-    reader->ahead.cap = cap;
+    for (b = 0; b < FL_SPOOL_MAX_BUNDLES; b++) {
+        fl__ahead_done(&reader->ahead[b]);
+        reader->ahead[b].cap = cap;
+    }
 }
 
 const uint8_t *fl_spool_reader_units(const struct fl_spool_reader *reader)
@@ -232,24 +280,31 @@ const uint8_t *fl_spool_reader_units(const struct fl_spool_reader *reader)
     return reader->units;
 }
 
-int fl_spool_reader_unit(struct fl_spool_reader *reader, size_t unit, struct fl_codec_decoder *ret)
+int fl_spool_reader_unit(struct fl_spool_reader *reader, size_t bundle, size_t unit,
+                         struct fl_codec_decoder *ret)
 {
+    struct place *place;
+
     FL_REQUIRE(unit < fl_layout_units(reader->layout));
-    if (reader->units[unit] == 0) {
+    place = bundle < reader->n_bundles ? place_of(reader, bundle, unit) : NULL;
+    if (place == NULL || !place->there) {
         return FL_ENOENT;
     }
-    return fl__spool_unit_open(&reader->places[unit], reader->layout, &reader->parts[unit], ret);
+    return fl__spool_unit_open(&place->unit, reader->layout, &place->part, ret);
 }
 
 void fl_spool_reader_close(struct fl_spool_reader *reader)
 {
+    size_t b;
+
     if (reader == NULL) {
         return;
     }
-    fl__ahead_done(&reader->ahead);
+    for (b = 0; b < FL_SPOOL_MAX_BUNDLES; b++) {
+        fl__ahead_done(&reader->ahead[b]);
+    }
     free(reader->path);
     free(reader->units);
-    free(reader->parts);
     free(reader->places);
     free(reader);
 }

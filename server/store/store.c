@@ -66,21 +66,21 @@ static int check_owner(struct fl_store *store, const char *dir, const char *fede
 
 static int make_folders(const char *dir, struct fl_err *err)
 {
-    static const char *const names[] = {"models", "spool"};
+    static const char *const names[] = {"models", "spool", "mixtures", "offers"};
     char path[FL__STORE_PATH_MAX];
     size_t i;
-    int rv = FL_OK;
+    int rv = fl_fs_mkdirs(dir, err);
 
+    /* SQLite's own message would be about a file that is not there. */
+    if (rv == FL_OK && faccessat(AT_FDCWD, dir, R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
+        rv = fl_err_from_errno(errno);
+        (void)fl_err_set(err, rv, "state folder '%s' cannot be used: %s", dir, strerror(errno));
+    }
     for (i = 0; rv == FL_OK && i < sizeof(names) / sizeof(names[0]); i++) {
         if (fl_fs_join(path, sizeof(path), dir, names[i]) != FL_OK) {
             return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
         }
         rv = fl_fs_mkdirs(path, err);
-    }
-    /* SQLite's own message would be about a file that is not there. */
-    if (rv == FL_OK && faccessat(AT_FDCWD, dir, R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
-        rv = fl_err_from_errno(errno);
-        (void)fl_err_set(err, rv, "state folder '%s' cannot be used: %s", dir, strerror(errno));
     }
     return rv;
 }
@@ -165,11 +165,21 @@ static int put_client(struct fl_store *store, const struct fl_client_rec *c, str
     fl__query_u64(&q, c->n_lost);
     fl__query_f64(&q, c->last_loss);
     fl__query_u64(&q, c->last_seen_ms);
+    fl__query_u64(&q, c->counted_round);
+    fl__query_u64(&q, c->counted_attempt);
+    fl__query_u64(&q, c->counted_update ? 1 : 0);
     return fl__query_run(&q, err);
 }
 
 /* Floats lie in the file as on every machine we run on. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "float blobs are written as they lie");
+
+static void put_eval(struct fl__query *q, const struct fl_eval_rec *e)
+{
+    fl__query_u64(q, e->samples);
+    fl__query_u64(q, e->correct);
+    fl__query_f64(q, e->loss_sum);
+}
 
 static int put_part(struct fl_store *store, const struct fl_part_rec *p, struct fl_err *err)
 {
@@ -183,6 +193,9 @@ static int put_part(struct fl_store *store, const struct fl_part_rec *p, struct 
     fl__query_blob(&q, p->divergence, store->n_units * sizeof(*p->divergence));
     fl__query_blob(&q, p->units, store->n_units);
     fl__query_u64(&q, p->upload_bytes);
+    fl__query_f64(&q, p->previous_dot);
+    put_eval(&q, &p->received);
+    put_eval(&q, &p->trained);
     return fl__query_run(&q, err);
 }
 
@@ -325,6 +338,12 @@ int fl_store_rewind(struct fl_store *store, uint64_t round, struct fl_err *err)
     fl__query_u64(&q, round);
     rv = fl__query_run(&q, err);
     if (rv == FL_OK) {
+        /* The same numbers come again: no client may take them for those of before. */
+        q = fl__db_query(&store->db, FL__DB_UNCOUNT);
+        fl__query_u64(&q, round);
+        rv = fl__query_run(&q, err);
+    }
+    if (rv == FL_OK) {
         rv = run(store, FL__DB_DROP_PARTS, err);
     }
     if (rv == FL_OK) {
@@ -350,6 +369,13 @@ static int put_round(struct fl_store *store, const struct fl_round_rec *r, struc
     fl__query_u64(&q, r->downlink_bytes);
     fl__query_u64(&q, r->started_ms);
     fl__query_u64(&q, r->ended_ms);
+    fl__query_f64(&q, r->personal_accuracy);
+    fl__query_f64(&q, r->personal_mean);
+    fl__query_f64(&q, r->received_accuracy);
+    fl__query_f64(&q, r->received_mean);
+    fl__query_u64(&q, r->n_personal);
+    fl__query_f64(&q, r->effective);
+    fl__query_f64(&q, r->self_weight);
     return fl__query_run(&q, err);
 }
 

@@ -68,7 +68,8 @@ FL_MUST_CHECK int fl_store_commit(struct fl_store *store, const struct fl_round_
 
 /*
  * Forget all rounds after `round`, and the open one: their checkpoints turned out to be
- * damaged, so they are run again. Client records stay. One transaction.
+ * damaged, so they are run again. Client records stay, but for what those rounds counted.
+ * One transaction.
  */
 FL_MUST_CHECK int fl_store_rewind(struct fl_store *store, uint64_t round, struct fl_err *err);
 
@@ -79,7 +80,8 @@ FL_MUST_CHECK int fl_store_rounds(struct fl_store *store, uint32_t last, fl_stor
 /*
  * Sums over all committed rounds, in a record whose `round` is the last one, `attempt`
  * the number of rounds, accuracy and loss those of the last evaluation (negative: none),
- * train_loss that of the last round, times the first start and the last end.
+ * personal, received and attention figures likewise the last ones, train_loss that of the
+ * last round, times the first start and the last end.
  */
 FL_MUST_CHECK int fl_store_totals(struct fl_store *store, struct fl_round_rec *ret,
                                   struct fl_err *err);
@@ -126,13 +128,18 @@ struct fl_spool_form {
     bool masked;      /* the update's units */
 };
 
+/* Bundles of an upload at most, the update included. */
+#define FL_SPOOL_MAX_BUNDLES 4
+
 /*
  * What a peer announces, before a byte of it is stored: exactly the granted units
- * (grant[n_units]) in rising order, all in `codec`, none longer than that codec can
- * make it. FL_ESHAPE says what differs.
+ * (grant[n_units]) in rising order, of each the update and then the other bundles, all in
+ * the codec they have to be in, none longer than that codec can make it. FL_ESHAPE says
+ * what differs.
  */
 FL_MUST_CHECK int fl_spool_check(const struct fl_layout *layout, const uint8_t *grant,
-                                 uint32_t codec, const struct fl_spool_part *parts, size_t n_parts,
+                                 const struct fl_spool_form *form,
+                                 const struct fl_spool_part *parts, size_t n_parts,
                                  struct fl_err *err);
 
 struct fl_spool;
@@ -140,7 +147,8 @@ struct fl_spool;
 /*
  * Open for writing: create, or continue one whose manifest is equal (then
  * `*ret_received` says how much is there). A different manifest starts over. FL_EINUSE:
- * somebody has it open for writing; FL_EINVAL: no valid name, or units that do not rise.
+ * somebody has it open for writing; FL_EINVAL: no valid name, or parts that do not rise
+ * (by unit, then by bundle).
  */
 FL_MUST_CHECK int fl_spool_open(const char *dir, uint64_t round, uint32_t attempt,
                                 const char *client, const struct fl_spool_part *parts,
@@ -152,8 +160,8 @@ FL_MUST_CHECK int fl_spool_write(struct fl_spool *spool, uint64_t offset, const 
                                  size_t len, struct fl_err *err);
 /*
  * All bytes are there: decode every unit to its end (shapes, counts, finite), check the
- * norm bound (0: none), sync when `durability` asks. FL_EFORMAT, FL_ENUMERIC, FL_ERANGE
- * (norm) with the unit's name; the file is then removed. FL_ESTATE: bytes are missing.
+ * norm bound of the update (0: none), sync when `durability` asks. FL_EFORMAT, FL_ENUMERIC,
+ * FL_ERANGE (norm) with the unit's name; the file is then removed. FL_ESTATE: bytes are missing.
  */
 FL_MUST_CHECK int fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout,
                                   double norm_bound, enum fl_durability durability,
@@ -168,8 +176,9 @@ FL_MUST_CHECK int fl_spool_clean(const char *dir, uint64_t round, uint32_t attem
                                  struct fl_err *err);
 
 /*
- * A finished spool file for reading; `units[n_units]` says what it holds. No descriptor
- * stays open between calls, and the buffer (64 KiB) is taken at the first read.
+ * A finished spool file for reading; `units[n_units]` says of which units it holds the
+ * update. No descriptor stays open between calls, and the buffers (64 KiB a bundle) are
+ * taken at the first read.
  * Keeps a reference to `layout`. FL_EFORMAT: not complete or damaged; FL_ESHAPE: of
  * another model.
  */
@@ -183,10 +192,10 @@ FL_MUST_CHECK int fl_spool_reader_open(const char *dir, uint64_t round, uint32_t
 void fl_spool_reader_share(struct fl_spool_reader *reader, size_t n_readers);
 const uint8_t *fl_spool_reader_units(const struct fl_spool_reader *reader);
 /*
- * A decoder over one unit, reading ahead into the reader's own buffer. FL_ENOENT when
- * the file does not hold it. The reader must outlive the decoder.
+ * A decoder over one unit of a bundle, reading ahead into the reader's own buffer for that
+ * bundle. FL_ENOENT when the file does not hold it. The reader must outlive the decoder.
  */
-FL_MUST_CHECK int fl_spool_reader_unit(struct fl_spool_reader *reader, size_t unit,
+FL_MUST_CHECK int fl_spool_reader_unit(struct fl_spool_reader *reader, size_t bundle, size_t unit,
                                        struct fl_codec_decoder *ret);
 void fl_spool_reader_close(struct fl_spool_reader *reader);
 

@@ -42,6 +42,9 @@ static int read_client(struct fl_store *store, struct fl__query *q, size_t expec
     c->n_lost = fl__column_u64(q);
     c->last_loss = fl__column_f64(q);
     c->last_seen_ms = fl__column_u64(q);
+    c->counted_round = fl__column_u64(q);
+    c->counted_attempt = (uint32_t)fl__column_u64(q);
+    c->counted_update = fl__column_u64(q) != 0;
     return FL_OK;
 }
 
@@ -105,6 +108,13 @@ static int read_blob(struct fl_store *store, struct fl__query *q, size_t want, v
     return FL_OK;
 }
 
+static void read_eval(struct fl__query *q, struct fl_eval_rec *e)
+{
+    e->samples = fl__column_u64(q);
+    e->correct = fl__column_u64(q);
+    e->loss_sum = fl__column_f64(q);
+}
+
 static int read_part(struct fl_store *store, struct fl__query *q, size_t n_clients,
                      struct fl_part_rec *p, struct fl_err *err)
 {
@@ -130,6 +140,9 @@ static int read_part(struct fl_store *store, struct fl__query *q, size_t n_clien
         p->units = units;
     }
     p->upload_bytes = fl__column_u64(q);
+    p->previous_dot = fl__column_f64(q);
+    read_eval(q, &p->received);
+    read_eval(q, &p->trained);
     return rv;
 }
 
@@ -243,6 +256,13 @@ static void read_round(struct fl__query *q, struct fl_round_rec *r)
     r->downlink_bytes = fl__column_u64(q);
     r->started_ms = fl__column_u64(q);
     r->ended_ms = fl__column_u64(q);
+    r->personal_accuracy = fl__column_f64(q);
+    r->personal_mean = fl__column_f64(q);
+    r->received_accuracy = fl__column_f64(q);
+    r->received_mean = fl__column_f64(q);
+    r->n_personal = (uint32_t)fl__column_u64(q);
+    r->effective = fl__column_f64(q);
+    r->self_weight = fl__column_f64(q);
 }
 
 int fl_store_rounds(struct fl_store *store, uint32_t last, fl_store_round_cb cb, void *ctx,
@@ -265,12 +285,53 @@ int fl_store_rounds(struct fl_store *store, uint32_t last, fl_store_round_cb cb,
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
+/* Columns of a statement's only row, or none: they then stay as they are. */
+static int last_values(struct fl_store *store, enum fl__db_statement which, double *const *columns,
+                       size_t n, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, which);
+    int rv = fl__query_next(&q, err);
+    size_t i;
+
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        *columns[i] = fl__column_f64(&q);
+    }
+    fl__query_reset(&q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
+static int last_measured(struct fl_store *store, struct fl_round_rec *r, struct fl_err *err)
+{
+    double n_personal = 0.0;
+    const struct {
+        enum fl__db_statement which;
+        double *columns[3];
+        size_t n;
+    } last[] = {
+        {FL__DB_LAST_EVALUATION, {&r->accuracy, &r->loss}, 2},
+        {FL__DB_LAST_PERSONAL, {&r->personal_accuracy, &r->personal_mean, &n_personal}, 3},
+        {FL__DB_LAST_RECEIVED, {&r->received_accuracy, &r->received_mean}, 2},
+        {FL__DB_LAST_ATTENTION, {&r->effective, &r->self_weight}, 2},
+        {FL__DB_LAST_TRAIN_LOSS, {&r->train_loss}, 1},
+    };
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < sizeof(last) / sizeof(last[0]); i++) {
+        rv = last_values(store, last[i].which, last[i].columns, last[i].n, err);
+    }
+    r->n_personal = (uint32_t)n_personal;
+    return rv;
+}
+
 int fl_store_totals(struct fl_store *store, struct fl_round_rec *ret, struct fl_err *err)
 {
     struct fl__query q = fl__db_query(&store->db, FL__DB_TOTALS);
-    struct fl__query eval = fl__db_query(&store->db, FL__DB_LAST_EVALUATION);
-    struct fl__query train = fl__db_query(&store->db, FL__DB_LAST_TRAIN_LOSS);
-    struct fl_round_rec r = {.accuracy = -1.0};
+    struct fl_round_rec r = {.accuracy = -1.0,
+                             .personal_accuracy = -1.0,
+                             .personal_mean = -1.0,
+                             .received_accuracy = -1.0,
+                             .received_mean = -1.0};
     int rv = fl__query_next(&q, err);
 
     if (rv == FL_OK) {
@@ -284,22 +345,10 @@ int fl_store_totals(struct fl_store *store, struct fl_round_rec *ret, struct fl_
         r.downlink_bytes = fl__column_u64(&q);
         r.started_ms = fl__column_u64(&q);
         r.ended_ms = fl__column_u64(&q);
-        rv = fl__query_next(&eval, err);
-    }
-    if (rv == FL_OK) {
-        r.accuracy = fl__column_f64(&eval);
-        r.loss = fl__column_f64(&eval);
-    }
-    if (rv == FL_OK || rv == FL_ENOENT) {
-        rv = fl__query_next(&train, err);
-    }
-    if (rv == FL_OK) {
-        r.train_loss = fl__column_f64(&train);
     }
     fl__query_reset(&q);
-    fl__query_reset(&eval);
-    fl__query_reset(&train);
-    if (rv != FL_OK && rv != FL_ENOENT) {
+    rv = rv == FL_OK ? last_measured(store, &r, err) : rv;
+    if (rv != FL_OK) {
         return rv;
     }
     *ret = r;

@@ -89,7 +89,7 @@ costs() { # word, reason
 costs shape "unit 'fc1'"
 costs missing "unit 'fc2' was asked for and is not in its place"
 costs codec "unit 'fc1' comes in codec 7, not float32"
-costs bundle "part 0: expected bundle 'update'"
+costs bundle "part 0: bundle 'model' is none that was asked for"
 costs nan "unit 'fc1' of the upload holds a value that is not finite"
 costs inf "unit 'fc1' of the upload holds a value that is not finite"
 finish

@@ -94,7 +94,7 @@ static void compare_unit(struct fl_spool_reader *r, size_t unit, const float *wa
     size_t i;
 
     ck_assert_ptr_nonnull(got);
-    ck_assert_int_eq(fl_spool_reader_unit(r, unit, &d), FL_OK);
+    ck_assert_int_eq(fl_spool_reader_unit(r, 0, unit, &d), FL_OK);
     for (i = 0; i < count; i += step) {
         ck_assert_int_eq(d.ops->read(&d, got + i, count - i < step ? count - i : step), FL_OK);
     }
@@ -126,7 +126,7 @@ START_TEST(an_upload_comes_back_as_it_was_sent)
     compare_unit(r, 0, update, steps[_i]);
     compare_unit(r, 2, update + RIG_FC1, steps[_i]);
     compare_unit(r, 0, update, steps[_i]);
-    ck_assert_int_eq(fl_spool_reader_unit(r, 1, &d), FL_ENOENT);
+    ck_assert_int_eq(fl_spool_reader_unit(r, 0, 1, &d), FL_ENOENT);
     fl_spool_reader_close(r);
     fl_spool_reader_close(NULL);
     fl_spool_close(NULL);
@@ -145,8 +145,8 @@ START_TEST(decoders_of_two_units_do_not_disturb_each_other)
 
     fl_spool_close(s);
     ck_assert_int_eq(open_reader(&r, NULL), FL_OK);
-    ck_assert_int_eq(fl_spool_reader_unit(r, 0, &a), FL_OK);
-    ck_assert_int_eq(fl_spool_reader_unit(r, 2, &b), FL_OK);
+    ck_assert_int_eq(fl_spool_reader_unit(r, 0, 0, &a), FL_OK);
+    ck_assert_int_eq(fl_spool_reader_unit(r, 0, 2, &b), FL_OK);
     for (i = 0; i < RIG_FC3; i++) {
         ck_assert_int_eq(a.ops->read(&a, &x, 1), FL_OK);
         ck_assert_int_eq(b.ops->read(&b, &y, 1), FL_OK);
@@ -416,21 +416,21 @@ START_TEST(what_a_peer_announces_is_checked_against_its_grant)
     static const uint8_t one[] = {1, 0, 0};
     struct fl_spool_part other[] = {parts[0], parts[1]};
     struct fl_err err = {0};
-    uint32_t f32 = FL_CODEC_FLOAT32;
+    const struct fl_spool_form f32 = {.codec = FL_CODEC_FLOAT32, .n_bundles = 1};
 
-    ck_assert_int_eq(fl_spool_check(layout, grant, f32, parts, 2, NULL), FL_OK);
-    ck_assert_int_eq(fl_spool_check(layout, all, f32, parts, 2, &err), FL_ESHAPE);
+    ck_assert_int_eq(fl_spool_check(layout, grant, &f32, parts, 2, NULL), FL_OK);
+    ck_assert_int_eq(fl_spool_check(layout, all, &f32, parts, 2, &err), FL_ESHAPE);
     ck_assert_str_eq(err.msg, "unit 'fc2' was asked for and is not in its place");
-    ck_assert_int_eq(fl_spool_check(layout, grant, f32, parts, 1, &err), FL_ESHAPE);
+    ck_assert_int_eq(fl_spool_check(layout, grant, &f32, parts, 1, &err), FL_ESHAPE);
     ck_assert_str_eq(err.msg, "unit 'fc3' was asked for and is not in its place");
-    ck_assert_int_eq(fl_spool_check(layout, one, f32, parts, 2, &err), FL_ESHAPE);
+    ck_assert_int_eq(fl_spool_check(layout, one, &f32, parts, 2, &err), FL_ESHAPE);
     ck_assert_str_eq(err.msg, "1 units that were not asked for are in the upload");
     other[1].codec = FL_CODEC_INT8;
-    ck_assert_int_eq(fl_spool_check(layout, grant, f32, other, 2, &err), FL_ESHAPE);
+    ck_assert_int_eq(fl_spool_check(layout, grant, &f32, other, 2, &err), FL_ESHAPE);
     ck_assert_str_eq(err.msg, "unit 'fc3' comes in codec 4, not float32");
     other[1] = parts[1];
     other[0].bytes++;
-    ck_assert_int_eq(fl_spool_check(layout, grant, f32, other, 2, &err), FL_ESHAPE);
+    ck_assert_int_eq(fl_spool_check(layout, grant, &f32, other, 2, &err), FL_ESHAPE);
     ck_assert_str_eq(err.msg, "unit 'fc1' has 33601 bytes, at most 33600 are possible");
 }
 END_TEST
@@ -453,10 +453,10 @@ START_TEST(a_reader_refuses_what_is_not_complete)
     /* Cut while it is being read: an error, not a crash. */
     ck_assert_int_eq(open_reader(&r, NULL), FL_OK);
     rig_cut(rig_path(path, FILE_A), HEADER + 100);
-    ck_assert_int_eq(fl_spool_reader_unit(r, 2, &d), FL_OK);
+    ck_assert_int_eq(fl_spool_reader_unit(r, 0, 2, &d), FL_OK);
     ck_assert_int_eq(d.ops->read(&d, out, 4), FL_EFORMAT);
     (void)unlink(path);
-    ck_assert_int_eq(fl_spool_reader_unit(r, 0, &d), FL_OK);
+    ck_assert_int_eq(fl_spool_reader_unit(r, 0, 0, &d), FL_OK);
     ck_assert_int_eq(d.ops->read(&d, out, 4), FL_ENOENT);
     fl_spool_reader_close(r);
 }
@@ -494,7 +494,7 @@ START_TEST(more_readers_than_descriptors_are_open_at_once)
     for (i = 0; i < 300; i++) {
         ck_assert_int_eq(open_reader(&readers[i], NULL), FL_OK);
         fl_spool_reader_share(readers[i], 300);
-        ck_assert_int_eq(fl_spool_reader_unit(readers[i], 0, &d[i]), FL_OK);
+        ck_assert_int_eq(fl_spool_reader_unit(readers[i], 0, 0, &d[i]), FL_OK);
     }
     for (k = 0; k < 3; k++) {
         for (i = 0; i < 300; i++) {

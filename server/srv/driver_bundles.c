@@ -1,0 +1,125 @@
+/* What clients may fetch in a round: the model, vectors beside it, offers, mixtures. */
+
+#include <string.h>
+
+#include "server/srv/driver_state.h"
+
+static struct fl_down *bundle_down(struct fl_driver *driver, const char *name, uint64_t round)
+{
+    struct fl_down *down = fl_down_new(driver, FL_DOWN_BUNDLE);
+
+    down->text = fl_str_dup(name);
+    down->client = FL_EVERYBODY;
+    down->round = round;
+    return down;
+}
+
+void fl_driver_bundle(struct fl_driver *driver, const char *name, uint64_t round,
+                      struct fl_blob *blob)
+{
+    struct fl_down *down = bundle_down(driver, name, round);
+
+    down->bytes.blob = blob != NULL ? fl_blob_ref(blob) : NULL;
+    fl_driver_down(driver, down);
+}
+
+static struct fl_blob *state_of(struct fl_driver *driver, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < driver->n_state; i++) {
+        if (strcmp(driver->state_names[i], name) == 0) {
+            return driver->current.state[i];
+        }
+    }
+    return NULL;
+}
+
+static void open_offered(struct fl_driver *driver, const char *name, uint64_t round)
+{
+    struct fl_down *down;
+
+    if (driver->offered == NULL) {
+        return;
+    }
+    down = bundle_down(driver, name, round);
+    down->bytes.file = fl_file_ref(driver->offered);
+    down->has_digest = true;
+    (void)memcpy(down->digest, driver->offered_digest, sizeof(down->digest));
+    fl_driver_down(driver, down);
+}
+
+static void open_mixtures(struct fl_driver *driver, uint64_t round)
+{
+    size_t n = driver->mixtures != NULL ? fl_coord_clients(driver->coord) : 0;
+    uint32_t id;
+
+    for (id = 0; id < n; id++) {
+        size_t i = fl_mixtures_find(driver->mixtures, fl_coord_client(driver->coord, id)->name);
+        struct fl_down *down;
+
+        if (i == fl_mixtures_count(driver->mixtures)) {
+            continue;
+        }
+        down = bundle_down(driver, FL_BUNDLE_MIXTURE, round);
+        down->client = id;
+        down->bytes.file = fl_mixtures_file(driver->mixtures, i);
+        fl_driver_down(driver, down);
+    }
+}
+
+void fl_driver_round_open(struct fl_driver *driver, uint64_t round)
+{
+    const struct fl_solver_ops *solver = driver->srv->conf->strategy->solver;
+    const char *const *name;
+
+    fl_driver_bundle(driver, "model", round, driver->current.theta);
+    for (name = solver->inputs; name != NULL && *name != NULL; name++) {
+        struct fl_blob *state = state_of(driver, *name);
+
+        if (state != NULL) {
+            fl_driver_bundle(driver, *name, round, state);
+        } else {
+            open_offered(driver, *name, round);
+        }
+    }
+    open_mixtures(driver, round);
+}
+
+void fl_driver_round_bundles_closed(struct fl_driver *driver, uint64_t round)
+{
+    const struct fl_solver_ops *solver = driver->srv->conf->strategy->solver;
+    const char *const *name;
+
+    fl_driver_bundle(driver, "model", round, NULL);
+    fl_driver_bundle(driver, "candidate", round, NULL);
+    for (name = solver->inputs; name != NULL && *name != NULL; name++) {
+        fl_driver_bundle(driver, *name, round, NULL);
+    }
+}
+
+void fl_driver_load_mixtures(struct fl_driver *driver, uint64_t round)
+{
+    uint64_t bytes = fl_driver_floats(driver) * sizeof(float);
+    struct fl_err err = {0};
+    int rv;
+
+    fl_mixtures_close(driver->mixtures);
+    driver->mixtures = NULL;
+    if (!driver->srv->conf->strategy->aggregate->mixes || round == 0) {
+        return;
+    }
+    rv = fl_mixtures_open(driver->srv->state_dir, round, bytes, &driver->mixtures, &err);
+    if (rv != FL_OK) {
+        fl_log(driver->srv->log, FL_LOG_WARNING, "server",
+               "no mixtures of round %llu, clients go on from their own models: %s",
+               (unsigned long long)round, fl_err_text(&err, rv));
+    }
+}
+
+bool fl_driver_has_mixture(const struct fl_driver *driver, uint32_t client)
+{
+    return driver->mixtures != NULL &&
+           fl_mixtures_find(driver->mixtures, fl_coord_client(driver->coord, client)->name) <
+               fl_mixtures_count(driver->mixtures);
+}

@@ -1,0 +1,86 @@
+#ifndef FL_STORE_FILES_H
+#define FL_STORE_FILES_H
+
+/*
+ * Byte strings for clients that lie in files, not in memory.
+ *
+ *   <dir>/mixtures/NNNNNN.mix    the personal models that round N mixed, of all clients
+ *   <dir>/offers/<client>.offer  what a client told of its data
+ *   <dir>/offers/all             those of all clients, fixed when the first round began
+ *
+ * Everything is written beside, synced and renamed: a file is there as a whole or not at
+ * all, whatever dies when. Which mixtures count is said by the database: those of the last
+ * committed round.
+ *
+ * Threading: fl_file from any thread, reads included; the rest belongs to whoever made it.
+ * Errors: as store.h.
+ */
+
+#include "libfl/model/layout.h"
+#include "server/store/store.h"
+
+/* A part of a file, open for reading, counted. */
+struct fl_file;
+
+/* The whole file. FL_ENOENT when it is not there. */
+FL_MUST_CHECK int fl_file_open(const char *path, struct fl_file **ret, struct fl_err *err);
+struct fl_file *fl_file_ref(struct fl_file *file);
+void fl_file_unref(struct fl_file *file); /* NULL is allowed. */
+uint64_t fl_file_size(const struct fl_file *file);
+/* Exactly `len` bytes at `offset`. FL_EFORMAT: the file is shorter than it was. */
+FL_MUST_CHECK int fl_file_read(const struct fl_file *file, uint64_t offset, void *out, size_t len);
+
+/* --- mixtures --- */
+
+struct fl_mixtures_writer;
+
+/*
+ * Begin the file of `round`: `bytes` for each of n clients, in client order. Removes the
+ * mixtures of this round that may be there from before. Copies the names.
+ */
+FL_MUST_CHECK int fl_mixtures_create(const char *dir, uint64_t round, const char *const *names,
+                                     size_t n, uint64_t bytes, struct fl_mixtures_writer **ret,
+                                     struct fl_err *err);
+/* The bytes of one client come in rising order, without gaps (FL_ERANGE). */
+FL_MUST_CHECK int fl_mixtures_write(struct fl_mixtures_writer *w, size_t client, uint64_t offset,
+                                    const void *data, size_t len, struct fl_err *err);
+/* Sync and put in place. FL_ESTATE: bytes are missing. Takes `w`. */
+FL_MUST_CHECK int fl_mixtures_publish(struct fl_mixtures_writer *w, struct fl_err *err);
+/* Remove what was written. Takes `w`; NULL is allowed. */
+void fl_mixtures_abandon(struct fl_mixtures_writer *w);
+
+struct fl_mixtures;
+
+/* FL_ENOENT: the round made none; FL_EFORMAT: damaged, or of models of another size. */
+FL_MUST_CHECK int fl_mixtures_open(const char *dir, uint64_t round, uint64_t bytes,
+                                   struct fl_mixtures **ret, struct fl_err *err);
+size_t fl_mixtures_count(const struct fl_mixtures *m);
+const char *fl_mixtures_name(const struct fl_mixtures *m, size_t i);
+/* The bytes of the i-th client, to be given back with fl_file_unref(); NULL without memory. */
+struct fl_file *fl_mixtures_file(const struct fl_mixtures *m, size_t i);
+/* By name: its place, or fl_mixtures_count() when it has none. */
+size_t fl_mixtures_find(const struct fl_mixtures *m, const char *name);
+void fl_mixtures_close(struct fl_mixtures *m); /* NULL is allowed. */
+/* Remove all but those of `round`; 0: all. */
+FL_MUST_CHECK int fl_mixtures_clean(const char *dir, uint64_t round, struct fl_err *err);
+
+/* --- offers --- */
+
+/* Replace what `client` offered, durably. */
+FL_MUST_CHECK int fl_offers_put(const char *dir, const char *client, const void *data, size_t len,
+                                struct fl_err *err);
+bool fl_offers_has(const char *dir, const char *client);
+/* Is this an offer? FL_EFORMAT with the reason. */
+typedef int (*fl_offers_check_cb)(void *ctx, const void *data, size_t len, struct fl_err *err);
+/*
+ * Fix the offers of all clients, one after the other in client order; those that `check`
+ * refuses are left out, their number goes to `*ret_bad`. An offer has at most `max` bytes.
+ * Nothing to do when they are fixed already.
+ */
+FL_MUST_CHECK int fl_offers_fix(const char *dir, size_t max, fl_offers_check_cb check, void *ctx,
+                                size_t *ret_bad, struct fl_err *err);
+/* What was fixed, with its SHA-256. FL_ENOENT: it is not yet. */
+FL_MUST_CHECK int fl_offers_open(const char *dir, struct fl_file **ret,
+                                 uint8_t digest[FL_DIGEST_SIZE], struct fl_err *err);
+
+#endif

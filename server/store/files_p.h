@@ -1,0 +1,12 @@
+#ifndef FL_STORE_FILES_P_H
+#define FL_STORE_FILES_P_H
+
+/* Shared between the files of this room only. */
+
+#include "server/store/files.h"
+
+/* A part of a whole file, which lives as long as its parts; NULL without memory. */
+struct fl_file *fl__file_part(struct fl_file *file, uint64_t start, uint64_t size);
+int fl__file_fd(const struct fl_file *file);
+
+#endif

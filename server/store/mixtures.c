@@ -1,0 +1,377 @@
+/*
+ * The personal models that a round mixed, all in one file, so that there is one instant
+ * at which they are all there: the renaming.
+ *
+ *   offset  size   what (integers little-endian)
+ *   0       8      "FLMIXED\n"
+ *   8       4      version, 1
+ *   12      4      n: number of clients
+ *   16      8      round
+ *   24      8      bytes of one model
+ *   32      128 n  names, filled up with zeros, in client order
+ *   …       8      fl_hash64() of everything before
+ *   …              zeros up to a multiple of 4096
+ *   start          the models, float32 in exported order, one after the other
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/rng.h"
+#include "libfl/base/str.h"
+#include "server/store/files_p.h"
+#include "server/store/store_p.h"
+
+#define MAGIC       "FLMIXED\n"
+#define MIX_VERSION 1
+#define FIXED_SIZE  32
+#define HASH_SIZE   8
+#define PAGE        4096
+#define SUFFIX      ".mix"
+/* Clients of one round that upload: far above what anybody mixes (the cost grows with n^2). */
+#define MAX_CLIENTS 100000
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie");
+
+static int path_of(const char *dir, uint64_t round, const char *more, char *out, size_t size,
+                   struct fl_err *err)
+{
+    int n = snprintf(out, size, "%s/mixtures/%06" PRIu64 SUFFIX "%s", dir, round, more);
+
+    return n >= 0 && (size_t)n < size ? FL_OK
+                                      : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+}
+
+static size_t used_size(size_t n)
+{
+    return FIXED_SIZE + n * FL_NAME_MAX + HASH_SIZE;
+}
+
+static size_t head_size(size_t n)
+{
+    return (used_size(n) + PAGE - 1) / PAGE * PAGE;
+}
+
+/* --- writing --- */
+
+struct fl_mixtures_writer {
+    int fd;
+    char path[FL__STORE_PATH_MAX], tmp[FL__STORE_PATH_MAX];
+    size_t n;
+    uint64_t bytes;
+    uint64_t *written; /* [n] */
+};
+
+static int no_memory(struct fl_err *err)
+{
+    return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+}
+
+static int write_head(const struct fl_mixtures_writer *w, uint64_t round, const char *const *names)
+{
+    size_t used = used_size(w->n);
+    uint8_t *raw = calloc(1, head_size(w->n));
+    uint32_t version = MIX_VERSION;
+    uint32_t n = (uint32_t)w->n;
+    uint64_t hash;
+    size_t i;
+    int rv = FL_OK;
+
+    if (raw == NULL) {
+        return FL_ENOMEM;
+    }
+    (void)memcpy(raw, MAGIC, strlen(MAGIC));
+    (void)memcpy(raw + 8, &version, sizeof(version));
+    (void)memcpy(raw + 12, &n, sizeof(n));
+    (void)memcpy(raw + 16, &round, sizeof(round));
+    (void)memcpy(raw + 24, &w->bytes, sizeof(w->bytes));
+    for (i = 0; rv == FL_OK && i < w->n; i++) {
+        rv = fl_str_copy((char *)raw + FIXED_SIZE + i * FL_NAME_MAX, FL_NAME_MAX, names[i]);
+    }
+    hash = fl_hash64(raw, used - HASH_SIZE);
+    (void)memcpy(raw + used - HASH_SIZE, &hash, sizeof(hash));
+    rv = rv == FL_OK ? fl_fs_pwrite(w->fd, raw, head_size(w->n), 0) : rv;
+    free(raw);
+    return rv;
+}
+
+int fl_mixtures_create(const char *dir, uint64_t round, const char *const *names, size_t n,
+                       uint64_t bytes, struct fl_mixtures_writer **ret, struct fl_err *err)
+{
+    struct fl_mixtures_writer *w = calloc(1, sizeof(*w));
+    int rv;
+
+    if (w == NULL) {
+        return no_memory(err);
+    }
+    w->fd = -1;
+    w->n = n;
+    w->bytes = bytes;
+    w->written = calloc(n > 0 ? n : 1, sizeof(*w->written));
+    rv = w->written != NULL ? path_of(dir, round, "", w->path, sizeof(w->path), err)
+                            : no_memory(err);
+    if (rv == FL_OK) {
+        rv = path_of(dir, round, ".tmp", w->tmp, sizeof(w->tmp), err);
+    }
+    if (rv == FL_OK && n > MAX_CLIENTS) {
+        rv = fl_err_set(err, FL_ELIMIT, "%zu personal models are too many", n);
+    }
+    if (rv == FL_OK) {
+        rv = fl_fs_remove(w->path);
+        w->fd = rv == FL_OK ? open(w->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640) : -1;
+        rv = rv == FL_OK && w->fd < 0 ? fl_err_from_errno(errno) : rv;
+        rv = rv == FL_OK ? write_head(w, round, names) : rv;
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "cannot write '%s': %s", w->tmp, fl_strerror(rv));
+        }
+    }
+    if (rv != FL_OK) {
+        fl_mixtures_abandon(w);
+        return rv;
+    }
+    *ret = w;
+    return FL_OK;
+}
+
+int fl_mixtures_write(struct fl_mixtures_writer *w, size_t client, uint64_t offset,
+                      const void *data, size_t len, struct fl_err *err)
+{
+    int rv;
+
+    FL_REQUIRE(client < w->n);
+    if (offset != w->written[client] || len > w->bytes - offset) {
+        return fl_err_set(err, FL_ERANGE,
+                          "mixture %zu goes on at byte %" PRIu64 " of %" PRIu64 ", not at %" PRIu64,
+                          client, w->written[client], w->bytes, offset);
+    }
+    rv = fl_fs_pwrite(w->fd, data, len, head_size(w->n) + client * w->bytes + offset);
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "cannot write '%s': %s", w->tmp, fl_strerror(rv));
+    }
+    w->written[client] += len;
+    return FL_OK;
+}
+
+static void writer_free(struct fl_mixtures_writer *w)
+{
+    if (w->fd >= 0) {
+        (void)close(w->fd);
+    }
+    free(w->written);
+    free(w);
+}
+
+int fl_mixtures_publish(struct fl_mixtures_writer *w, struct fl_err *err)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < w->n; i++) {
+        if (w->written[i] != w->bytes) {
+            rv = fl_err_set(err, FL_ESTATE, "mixture %zu has %" PRIu64 " of %" PRIu64 " bytes", i,
+                            w->written[i], w->bytes);
+        }
+    }
+    if (rv == FL_OK && fdatasync(w->fd) != 0) {
+        rv = fl_err_from_errno(errno);
+        (void)fl_err_set(err, rv, "cannot sync '%s': %s", w->tmp, fl_strerror(rv));
+    }
+    if (rv == FL_OK) {
+        rv = fl_fs_publish(w->tmp, w->path, /* sync= */ true, err);
+    }
+    if (rv != FL_OK) {
+        fl_mixtures_abandon(w);
+        return rv;
+    }
+    writer_free(w);
+    return FL_OK;
+}
+
+void fl_mixtures_abandon(struct fl_mixtures_writer *w)
+{
+    if (w == NULL) {
+        return;
+    }
+    if (w->fd >= 0) {
+        (void)unlink(w->tmp); /* Clean-up takes what stays. */
+    }
+    writer_free(w);
+}
+
+/* --- reading --- */
+
+struct fl_mixtures {
+    struct fl_file *file;
+    char (*names)[FL_NAME_MAX]; /* [n], owned */
+    size_t n;
+    uint64_t bytes;
+};
+
+/* The head after its fixed part; FL_EFORMAT when it is not ours or not whole. */
+static int load_names(struct fl_mixtures *m, const uint8_t *fixed)
+{
+    size_t used = used_size(m->n);
+    uint8_t *raw = malloc(used);
+    uint64_t hash = 0;
+    size_t i;
+    int rv = raw != NULL ? fl_file_read(m->file, 0, raw, used) : FL_ENOMEM;
+
+    if (rv == FL_OK) {
+        (void)memcpy(&hash, raw + used - HASH_SIZE, sizeof(hash));
+        rv = hash == fl_hash64(raw, used - HASH_SIZE) && memcmp(raw, fixed, FIXED_SIZE) == 0
+                 ? FL_OK
+                 : FL_EFORMAT;
+    }
+    m->names = rv == FL_OK ? calloc(m->n > 0 ? m->n : 1, sizeof(*m->names)) : NULL;
+    rv = rv == FL_OK && m->names == NULL ? FL_ENOMEM : rv;
+    for (i = 0; rv == FL_OK && i < m->n; i++) {
+        (void)memcpy(m->names[i], raw + FIXED_SIZE + i * FL_NAME_MAX, FL_NAME_MAX - 1);
+        rv = fl_name_valid(m->names[i]) ? FL_OK : FL_EFORMAT;
+    }
+    free(raw);
+    return rv;
+}
+
+static int load(struct fl_mixtures *m, uint64_t round)
+{
+    uint8_t fixed[FIXED_SIZE];
+    uint64_t of_round;
+    uint32_t version;
+    uint32_t n;
+    uint64_t bytes;
+    int rv = fl_file_read(m->file, 0, fixed, sizeof(fixed));
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    (void)memcpy(&version, fixed + 8, sizeof(version));
+    (void)memcpy(&n, fixed + 12, sizeof(n));
+    (void)memcpy(&of_round, fixed + 16, sizeof(of_round));
+    (void)memcpy(&bytes, fixed + 24, sizeof(bytes));
+    m->n = n;
+    if (memcmp(fixed, MAGIC, strlen(MAGIC)) != 0 || version != MIX_VERSION || of_round != round ||
+        bytes != m->bytes || n > MAX_CLIENTS ||
+        fl_file_size(m->file) != head_size(n) + n * m->bytes)
+    {
+        return FL_EFORMAT;
+    }
+    return load_names(m, fixed);
+}
+
+int fl_mixtures_open(const char *dir, uint64_t round, uint64_t bytes, struct fl_mixtures **ret,
+                     struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    struct fl_mixtures *m;
+    int rv = path_of(dir, round, "", path, sizeof(path), err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    m = calloc(1, sizeof(*m));
+    if (m == NULL) {
+        return no_memory(err);
+    }
+    m->bytes = bytes;
+    rv = fl_file_open(path, &m->file, err);
+    if (rv == FL_OK) {
+        rv = load(m, round);
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "'%s' does not hold the mixtures of round %" PRIu64 ": %s",
+                             path, round, fl_strerror(rv));
+        }
+    }
+    if (rv != FL_OK) {
+        fl_mixtures_close(m);
+        return rv;
+    }
+    *ret = m;
+    return FL_OK;
+}
+
+size_t fl_mixtures_count(const struct fl_mixtures *m)
+{
+    return m->n;
+}
+
+const char *fl_mixtures_name(const struct fl_mixtures *m, size_t i)
+{
+    FL_REQUIRE(i < m->n);
+    return m->names[i];
+}
+
+struct fl_file *fl_mixtures_file(const struct fl_mixtures *m, size_t i)
+{
+    FL_REQUIRE(i < m->n);
+    return fl__file_part(m->file, head_size(m->n) + i * m->bytes, m->bytes);
+}
+
+size_t fl_mixtures_find(const struct fl_mixtures *m, const char *name)
+{
+    size_t low = 0;
+    size_t high = m->n;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (strcmp(m->names[mid], name) < 0) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    return low < m->n && strcmp(m->names[low], name) == 0 ? low : m->n;
+}
+
+void fl_mixtures_close(struct fl_mixtures *m)
+{
+    if (m == NULL) {
+        return;
+    }
+    fl_file_unref(m->file);
+    free(m->names);
+    free(m);
+}
+
+int fl_mixtures_clean(const char *dir, uint64_t round, struct fl_err *err)
+{
+    char folder[FL__STORE_PATH_MAX];
+    char path[FL__STORE_PATH_MAX];
+    char keep[32];
+    struct dirent *entry;
+    DIR *d;
+    int rv = FL_OK;
+
+    if (fl_fs_join(folder, sizeof(folder), dir, "mixtures") != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    }
+    (void)snprintf(keep, sizeof(keep), "%06" PRIu64 SUFFIX, round);
+    d = opendir(folder);
+    if (d == NULL) {
+        rv = fl_err_from_errno(errno);
+        return rv == FL_ENOENT
+                   ? FL_OK
+                   : fl_err_set(err, rv, "cannot open folder '%s': %s", folder, strerror(errno));
+    }
+    while (rv == FL_OK && (entry = readdir(d)) != NULL) {
+        if (strstr(entry->d_name, SUFFIX) == NULL ||
+            (round != 0 && strcmp(entry->d_name, keep) == 0)) {
+            continue;
+        }
+        rv = fl_fs_join(path, sizeof(path), folder, entry->d_name);
+        rv = rv == FL_OK ? fl_fs_remove(path) : rv;
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "cannot remove '%s' in '%s': %s", entry->d_name, folder,
+                             fl_strerror(rv));
+        }
+    }
+    (void)closedir(d);
+    return rv;
+}

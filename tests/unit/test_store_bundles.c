@@ -1,0 +1,276 @@
+/* Uploads that hold more than the update. */
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/fs.h"
+#include "server/store/store.h"
+#include "tests/lib/store_rig.h"
+
+#define FC1    (RIG_FC1 * sizeof(float))
+#define FC3    (RIG_FC3 * sizeof(float))
+#define TOTAL  (2 * FC1 + 2 * FC3)
+#define FILE_A "spool/000007-002-edge-01.upd"
+
+/* fc1 and fc3, of each the update and what a solver sends. */
+static const struct fl_spool_part parts[] = {
+    {.unit = 0, .bundle = 0, .codec = FL_CODEC_FLOAT32, .bytes = FC1},
+    {.unit = 0, .bundle = 1, .codec = FL_CODEC_FLOAT32, .bytes = FC1},
+    {.unit = 2, .bundle = 0, .codec = FL_CODEC_FLOAT32, .bytes = FC3},
+    {.unit = 2, .bundle = 1, .codec = FL_CODEC_FLOAT32, .bytes = FC3},
+};
+static const uint8_t grant[RIG_UNITS] = {1, 0, 1};
+static const struct fl_spool_form form = {.codec = FL_CODEC_FLOAT32, .n_bundles = 2};
+
+static struct fl_layout *layout;
+static const char *dir;
+static float values[TOTAL / sizeof(float)];
+
+static void setup(void)
+{
+    size_t i;
+
+    dir = rig_dir();
+    layout = rig_layout();
+    for (i = 0; i < TOTAL / sizeof(float); i++) {
+        values[i] = (float)i * 0.001f - 3.0f;
+    }
+}
+
+static void teardown(void)
+{
+    fl_layout_free(layout);
+    rig_remove();
+}
+
+static int upload(const struct fl_spool_part *p, size_t n, double norm_bound, struct fl_err *err)
+{
+    struct fl_spool *s = NULL;
+    uint64_t received = 0;
+    int rv = fl_spool_open(dir, 7, 2, "edge-01", p, n, &s, &received, err);
+
+    ck_assert_msg(rv == FL_OK, "%s", err->msg);
+    if (received < TOTAL) {
+        ck_assert_int_eq(fl_spool_write(s, received, (const char *)values + received,
+                                        (size_t)(TOTAL - received), err),
+                         FL_OK);
+    }
+    rv = fl_spool_finish(s, layout, norm_bound, FL_DURABLE_PROCESS, err);
+    fl_spool_close(s);
+    return rv;
+}
+
+static void same(struct fl_codec_decoder *d, const float *want, size_t n)
+{
+    float got[512];
+
+    ck_assert_uint_le(n, 512);
+    ck_assert_int_eq(d->ops->read(d, got, n), FL_OK);
+    ck_assert_mem_eq(got, want, n * sizeof(float));
+}
+
+START_TEST(bundles_of_a_unit_are_read_in_turn)
+{
+    const float *sent = values + RIG_FC1;
+    struct fl_spool_reader *r = NULL;
+    struct fl_codec_decoder a;
+    struct fl_codec_decoder b;
+    struct fl_err err = {0};
+    size_t i;
+
+    ck_assert_int_eq(upload(parts, 4, 0.0, &err), FL_OK);
+    ck_assert_int_eq(fl_spool_reader_open(dir, 7, 2, "edge-01", layout, &r, &err), FL_OK);
+    fl_spool_reader_share(r, _i == 0 ? 1 : 100000);
+    ck_assert_int_eq(fl_spool_reader_unit(r, 0, 0, &a), FL_OK);
+    ck_assert_int_eq(fl_spool_reader_unit(r, 1, 0, &b), FL_OK);
+    for (i = 0; i < RIG_FC1; i += 420) {
+        same(&a, values + i, 420);
+        same(&b, sent + i, 420);
+    }
+    ck_assert_int_eq(a.ops->close(&a), FL_OK);
+    ck_assert_int_eq(b.ops->close(&b), FL_OK);
+    ck_assert_int_eq(fl_spool_reader_unit(r, 1, 2, &b), FL_OK);
+    same(&b, values + 2 * RIG_FC1 + RIG_FC3, RIG_FC3);
+    ck_assert_int_eq(fl_spool_reader_unit(r, 1, 1, &b), FL_ENOENT);
+    ck_assert_int_eq(fl_spool_reader_unit(r, 2, 0, &b), FL_ENOENT);
+    ck_assert_int_eq(fl_spool_reader_unit(r, 99, 0, &b), FL_ENOENT);
+    ck_assert_mem_eq(fl_spool_reader_units(r), grant, RIG_UNITS);
+    fl_spool_reader_close(r);
+}
+END_TEST
+
+START_TEST(an_upload_is_what_was_asked_for_in_its_order)
+{
+    struct fl_spool_part p[5];
+    struct fl_spool_form other = form;
+    struct fl_err err = {0};
+
+    (void)memcpy(p, parts, sizeof(parts));
+    p[4] = parts[3];
+    ck_assert_int_eq(fl_spool_check(layout, grant, &form, p, 4, &err), FL_OK);
+    ck_assert_int_eq(fl_spool_check(layout, grant, &form, p, 3, &err), FL_ESHAPE);
+    ck_assert_str_eq(err.msg,
+                     "unit 'fc3' of what the solver sends was asked for and is not in its place");
+    ck_assert_int_eq(fl_spool_check(layout, grant, &form, p, 5, &err), FL_ESHAPE);
+    ck_assert_str_eq(err.msg, "1 units that were not asked for are in the upload");
+    other.n_bundles = 1;
+    ck_assert_int_eq(fl_spool_check(layout, grant, &other, p, 4, &err), FL_ESHAPE);
+    p[0] = parts[1];
+    p[1] = parts[0];
+    ck_assert_int_eq(fl_spool_check(layout, grant, &form, p, 4, &err), FL_ESHAPE);
+    ck_assert_str_eq(err.msg, "unit 'fc1' was asked for and is not in its place");
+}
+END_TEST
+
+START_TEST(what_comes_beside_the_update_is_always_plain)
+{
+    struct fl_spool_form coded = {.codec = FL_CODEC_FLOAT16, .n_bundles = 2};
+    struct fl_spool_part p[4];
+    struct fl_err err = {0};
+
+    (void)memcpy(p, parts, sizeof(parts));
+    p[0].codec = p[2].codec = FL_CODEC_FLOAT16;
+    p[0].bytes /= 2;
+    p[2].bytes /= 2;
+    ck_assert_int_eq(fl_spool_check(layout, grant, &coded, p, 4, &err), FL_OK);
+    p[1].codec = FL_CODEC_FLOAT16;
+    ck_assert_int_eq(fl_spool_check(layout, grant, &coded, p, 4, &err), FL_ESHAPE);
+    ck_assert_str_eq(err.msg, "unit 'fc1' comes in codec 2, not float32");
+    p[1] = parts[1];
+    p[1].masked = true;
+    ck_assert_int_eq(fl_spool_check(layout, grant, &coded, p, 4, &err), FL_ESHAPE);
+    ck_assert_str_eq(err.msg, "unit 'fc1' comes with a mask of its neurons, it has to be whole");
+}
+END_TEST
+
+START_TEST(masks_are_there_exactly_when_they_are_asked_for)
+{
+    struct fl_spool_form masked = {.codec = FL_CODEC_FLOAT32, .n_bundles = 2, .masked = true};
+    struct fl_spool_part p[4];
+    struct fl_err err = {0};
+
+    (void)memcpy(p, parts, sizeof(parts));
+    ck_assert_int_eq(fl_spool_check(layout, grant, &masked, p, 4, &err), FL_ESHAPE);
+    ck_assert_str_eq(err.msg, "unit 'fc1' comes without a mask of its neurons, it has to have one");
+    p[0].masked = p[2].masked = true;
+    ck_assert_int_eq(fl_spool_check(layout, grant, &masked, p, 4, &err), FL_OK);
+    ck_assert_int_eq(fl_spool_check(layout, grant, &form, p, 4, &err), FL_ESHAPE);
+}
+END_TEST
+
+START_TEST(every_bundle_has_to_be_finite)
+{
+    struct fl_err err = {0};
+    char path[RIG_PATH_MAX];
+
+    values[RIG_FC1 + 77] = INFINITY;
+    ck_assert_int_eq(upload(parts, 4, _i == 0 ? 0.0 : 1e30, &err), FL_ENUMERIC);
+    ck_assert_str_eq(err.msg, "unit 'fc1' of what is sent beside the upload holds a value that is "
+                              "not finite");
+    ck_assert(!fl_fs_exists(rig_path(path, FILE_A)));
+}
+END_TEST
+
+START_TEST(the_norm_bound_is_for_the_update_alone)
+{
+    struct fl_err err = {0};
+    double sum = 0.0;
+    size_t i;
+
+    for (i = 0; i < RIG_FC1; i++) {
+        sum += (double)values[i] * (double)values[i];
+    }
+    for (i = 2 * RIG_FC1; i < 2 * RIG_FC1 + RIG_FC3; i++) {
+        sum += (double)values[i] * (double)values[i];
+    }
+    ck_assert_int_eq(upload(parts, 4, sqrt(sum) * 1.0001, &err), FL_OK);
+    ck_assert_int_eq(upload(parts, 4, sqrt(sum) * 0.9999, &err), FL_ERANGE);
+}
+END_TEST
+
+START_TEST(a_manifest_with_other_bundles_starts_over)
+{
+    struct fl_spool_part p[4];
+    struct fl_spool *s = NULL;
+    struct fl_err err = {0};
+    uint64_t received = 0;
+
+    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", parts, 4, &s, &received, &err), FL_OK);
+    ck_assert_int_eq(fl_spool_write(s, 0, values, 5000, &err), FL_OK);
+    fl_spool_close(s);
+    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", parts, 4, &s, &received, &err), FL_OK);
+    ck_assert_uint_eq(received, 5000);
+    fl_spool_close(s);
+    (void)memcpy(p, parts, sizeof(parts));
+    if (_i == 0) {
+        p[1].bundle = 2;
+    } else {
+        p[1].masked = true;
+    }
+    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", p, 4, &s, &received, &err), FL_OK);
+    ck_assert_uint_eq(received, 0);
+    fl_spool_close(s);
+}
+END_TEST
+
+START_TEST(bundles_of_a_unit_rise_and_are_few)
+{
+    struct fl_spool_part p[4];
+    struct fl_spool *s = NULL;
+    struct fl_err err = {0};
+    uint64_t received = 0;
+
+    (void)memcpy(p, parts, sizeof(parts));
+    p[1].bundle = 0;
+    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", p, 4, &s, &received, &err), FL_EINVAL);
+    p[1].bundle = FL_SPOOL_MAX_BUNDLES;
+    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", p, 4, &s, &received, &err), FL_EINVAL);
+    ck_assert_str_eq(err.msg, "an upload holds up to 4 bundles, not 4");
+}
+END_TEST
+
+/* A header as the first version wrote it, whole and with its hash. */
+START_TEST(a_file_of_the_first_version_is_started_over)
+{
+    struct fl_spool *s = NULL;
+    struct fl_spool_reader *r = NULL;
+    struct fl_err err = {0};
+    uint64_t received = 9;
+    char path[RIG_PATH_MAX];
+    static const uint8_t head[4096] = {'F', 'L', 'S', 'P', 'O', 'O', 'L', '\n', 1, 0, 0, 0, 1};
+
+    ck_assert_int_eq(fl_fs_mkdirs(rig_path(path, "spool"), &err), FL_OK);
+    ck_assert_int_eq(fl_fs_replace(rig_path(path, FILE_A), head, sizeof(head), false, &err), FL_OK);
+    ck_assert_uint_eq(fl_spool_peek(dir, 7, 2, "edge-01"), 0);
+    ck_assert_int_eq(fl_spool_reader_open(dir, 7, 2, "edge-01", layout, &r, &err), FL_EFORMAT);
+    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", parts, 4, &s, &received, &err), FL_OK);
+    ck_assert_uint_eq(received, 0);
+    fl_spool_close(s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("store_bundles");
+    TCase *tc = tcase_create("bundles");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    suite_add_tcase(suite, tc);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, bundles_of_a_unit_are_read_in_turn, 0, 2);
+    tcase_add_test(tc, an_upload_is_what_was_asked_for_in_its_order);
+    tcase_add_test(tc, what_comes_beside_the_update_is_always_plain);
+    tcase_add_test(tc, masks_are_there_exactly_when_they_are_asked_for);
+    tcase_add_loop_test(tc, every_bundle_has_to_be_finite, 0, 2);
+    tcase_add_test(tc, the_norm_bound_is_for_the_update_alone);
+    tcase_add_loop_test(tc, a_manifest_with_other_bundles_starts_over, 0, 2);
+    tcase_add_test(tc, bundles_of_a_unit_rise_and_are_few);
+    tcase_add_test(tc, a_file_of_the_first_version_is_started_over);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,446 @@
+/* Mixtures and offers: files that are there as a whole or not at all. */
+
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/model/digest.h"
+#include "server/store/files.h"
+#include "tests/lib/store_rig.h"
+
+#define MODEL  5000
+#define FILE_3 "mixtures/000003.mix"
+
+static const char *const names[] = {"ant", "bee", "cat"};
+static struct fl_layout *layout;
+static const char *dir;
+static uint8_t model[3][MODEL];
+
+static void setup(void)
+{
+    struct fl_store *s = NULL;
+    struct fl_err err = {0};
+    size_t i;
+
+    dir = rig_dir();
+    layout = rig_layout();
+    for (i = 0; i < sizeof(model); i++) {
+        model[i / MODEL][i % MODEL] = (uint8_t)(i * 7 + i / MODEL);
+    }
+    ck_assert_msg(fl_store_open(dir, "fed", layout, FL_DURABLE_PROCESS, &s, &err) == FL_OK, "%s",
+                  err.msg); /* makes the folders */
+    fl_store_close(s);
+}
+
+static void teardown(void)
+{
+    fl_layout_free(layout);
+    rig_remove();
+}
+
+/* As the aggregation pass does: of each span all clients in turn. */
+static struct fl_mixtures_writer *write_up_to(uint64_t round, size_t n, uint64_t end)
+{
+    struct fl_mixtures_writer *w = NULL;
+    struct fl_err err = {0};
+    uint64_t at;
+    size_t i;
+
+    ck_assert_msg(fl_mixtures_create(dir, round, names, n, MODEL, &w, &err) == FL_OK, "%s",
+                  err.msg);
+    for (at = 0; at < end; at += 500) {
+        for (i = 0; i < n; i++) {
+            ck_assert_int_eq(fl_mixtures_write(w, i, at, model[i] + at, 500, &err), FL_OK);
+        }
+    }
+    return w;
+}
+
+static void publish(uint64_t round, size_t n)
+{
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_mixtures_publish(write_up_to(round, n, MODEL), &err) == FL_OK, "%s", err.msg);
+}
+
+static struct fl_mixtures *open_round(uint64_t round)
+{
+    struct fl_mixtures *m = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_mixtures_open(dir, round, MODEL, &m, &err) == FL_OK, "%s", err.msg);
+    return m;
+}
+
+static int try_open(uint64_t round, uint64_t bytes)
+{
+    struct fl_mixtures *m = NULL;
+    struct fl_err err = {0};
+    int rv = fl_mixtures_open(dir, round, bytes, &m, &err);
+
+    fl_mixtures_close(m);
+    ck_assert(rv == FL_OK || err.msg[0] != '\0');
+    return rv;
+}
+
+static bool exists(const char *name)
+{
+    char path[RIG_PATH_MAX];
+
+    return fl_fs_exists(rig_path(path, name));
+}
+
+START_TEST(each_client_gets_its_own_mixture)
+{
+    struct fl_mixtures *m;
+    uint8_t got[MODEL];
+    size_t i;
+
+    publish(3, 3);
+    m = open_round(3);
+    ck_assert_uint_eq(fl_mixtures_count(m), 3);
+    for (i = 0; i < 3; i++) {
+        struct fl_file *f = fl_mixtures_file(m, fl_mixtures_find(m, names[i]));
+
+        ck_assert_str_eq(fl_mixtures_name(m, i), names[i]);
+        ck_assert_ptr_nonnull(f);
+        ck_assert_uint_eq(fl_file_size(f), MODEL);
+        ck_assert_int_eq(fl_file_read(f, 0, got, MODEL), FL_OK);
+        ck_assert_mem_eq(got, model[i], MODEL);
+        ck_assert_int_eq(fl_file_read(f, MODEL - 10, got, 10), FL_OK);
+        ck_assert_mem_eq(got, model[i] + MODEL - 10, 10);
+        /* Not a byte of the neighbour's. */
+        ck_assert_int_eq(fl_file_read(f, MODEL - 10, got, 11), FL_EFORMAT);
+        ck_assert_int_eq(fl_file_read(f, MODEL + 1, got, 0), FL_EFORMAT);
+        fl_file_unref(f);
+    }
+    ck_assert_uint_eq(fl_mixtures_find(m, "bea"), 3);
+    ck_assert_uint_eq(fl_mixtures_find(m, ""), 3);
+    ck_assert_uint_eq(fl_mixtures_find(m, "dog"), 3);
+    fl_mixtures_close(m);
+}
+END_TEST
+
+START_TEST(a_mixture_outlives_its_removal_while_it_is_read)
+{
+    struct fl_mixtures *m;
+    struct fl_file *f;
+    uint8_t got[MODEL];
+
+    publish(3, 2);
+    m = open_round(3);
+    f = fl_mixtures_file(m, 1);
+    fl_mixtures_close(m);
+    ck_assert_int_eq(fl_mixtures_clean(dir, 0, NULL), FL_OK);
+    ck_assert(!exists(FILE_3));
+    ck_assert_int_eq(fl_file_read(f, 0, got, MODEL), FL_OK);
+    ck_assert_mem_eq(got, model[1], MODEL);
+    fl_file_unref(f);
+    fl_file_unref(NULL);
+    fl_mixtures_close(NULL);
+}
+END_TEST
+
+START_TEST(a_round_without_mixtures_has_none)
+{
+    ck_assert_int_eq(try_open(3, MODEL), FL_ENOENT);
+    publish(3, 0);
+    ck_assert_int_eq(try_open(3, MODEL), FL_OK);
+    ck_assert_int_eq(try_open(2, MODEL), FL_ENOENT);
+}
+END_TEST
+
+START_TEST(what_is_not_whole_is_not_there)
+{
+    struct fl_mixtures_writer *w = write_up_to(3, 2, MODEL - 500);
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_mixtures_publish(w, &err), FL_ESTATE);
+    ck_assert_str_eq(err.msg, "mixture 0 has 4500 of 5000 bytes");
+    ck_assert_int_eq(try_open(3, MODEL), FL_ENOENT);
+    ck_assert(!exists(FILE_3 ".tmp"));
+    fl_mixtures_abandon(write_up_to(3, 2, 1000));
+    fl_mixtures_abandon(NULL);
+    ck_assert_int_eq(try_open(3, MODEL), FL_ENOENT);
+    ck_assert(!exists(FILE_3 ".tmp"));
+}
+END_TEST
+
+START_TEST(bytes_come_once_and_in_order)
+{
+    struct fl_mixtures_writer *w = write_up_to(3, 2, 1000);
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_mixtures_write(w, 1, 1500, model[1], 500, &err), FL_ERANGE);
+    ck_assert_int_eq(fl_mixtures_write(w, 1, 500, model[1], 500, &err), FL_ERANGE);
+    ck_assert_int_eq(fl_mixtures_write(w, 1, 1000, model[1], MODEL, &err), FL_ERANGE);
+    ck_assert_str_eq(err.msg, "mixture 1 goes on at byte 1000 of 5000, not at 1000");
+    fl_mixtures_abandon(w);
+}
+END_TEST
+
+/* The old set stays the valid one until the new one is published; then both are there. */
+START_TEST(a_new_set_does_not_touch_the_old_one)
+{
+    struct fl_mixtures_writer *w;
+    struct fl_mixtures *m;
+
+    publish(3, 3);
+    w = write_up_to(4, 2, 2500);
+    m = open_round(3);
+    ck_assert_uint_eq(fl_mixtures_count(m), 3);
+    fl_mixtures_close(m);
+    ck_assert_int_eq(try_open(4, MODEL), FL_ENOENT);
+    fl_mixtures_abandon(w);
+    publish(4, 2);
+    ck_assert_int_eq(try_open(3, MODEL), FL_OK);
+    /* The commit says which of them counts. */
+    ck_assert_int_eq(fl_mixtures_clean(dir, 4, NULL), FL_OK);
+    ck_assert_int_eq(try_open(3, MODEL), FL_ENOENT);
+    ck_assert_int_eq(try_open(4, MODEL), FL_OK);
+}
+END_TEST
+
+/* An aggregation that is repeated with other clients leaves nothing of its first try. */
+START_TEST(beginning_again_removes_what_the_round_had)
+{
+    struct fl_mixtures *m;
+
+    publish(3, 3);
+    fl_mixtures_abandon(write_up_to(3, 1, 500));
+    ck_assert_int_eq(try_open(3, MODEL), FL_ENOENT);
+    publish(3, 1);
+    m = open_round(3);
+    ck_assert_uint_eq(fl_mixtures_count(m), 1);
+    fl_mixtures_close(m);
+}
+END_TEST
+
+START_TEST(a_writer_that_is_killed_leaves_the_old_set)
+{
+    pid_t pid;
+    int status = 0;
+
+    publish(3, 2);
+    pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        (void)write_up_to(4, 3, (uint64_t)_i * 500);
+        _exit(7); /* without closing or removing anything */
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(WEXITSTATUS(status), 7);
+    ck_assert_int_eq(try_open(3, MODEL), FL_OK);
+    ck_assert_int_eq(try_open(4, MODEL), FL_ENOENT);
+    ck_assert(exists("mixtures/000004.mix.tmp"));
+    ck_assert_int_eq(fl_mixtures_clean(dir, 3, NULL), FL_OK);
+    ck_assert(!exists("mixtures/000004.mix.tmp"));
+    ck_assert_int_eq(try_open(3, MODEL), FL_OK);
+}
+END_TEST
+
+static const struct {
+    uint64_t offset;
+    size_t len;
+} damages[] = {{0, 1}, {8, 1}, {12, 1}, {16, 1}, {24, 1}, {33, 1}, {32 + 128 + 1, 2}};
+
+START_TEST(damage_is_found)
+{
+    char path[RIG_PATH_MAX];
+
+    publish(3, 2);
+    ck_assert_int_eq(try_open(3, MODEL + 4), FL_EFORMAT);
+    rig_damage(rig_path(path, FILE_3), damages[_i].offset, damages[_i].len);
+    ck_assert_int_eq(try_open(3, MODEL), FL_EFORMAT);
+}
+END_TEST
+
+START_TEST(a_short_file_is_found_at_once_and_while_it_is_read)
+{
+    struct fl_mixtures *m;
+    struct fl_file *f;
+    uint8_t got[MODEL];
+    char path[RIG_PATH_MAX];
+
+    publish(3, 2);
+    m = open_round(3);
+    f = fl_mixtures_file(m, 1);
+    (void)rig_path(path, FILE_3);
+    rig_cut(path, rig_size(path) - 1);
+    ck_assert_int_eq(fl_file_read(f, 0, got, MODEL), FL_EFORMAT);
+    ck_assert_int_eq(try_open(3, MODEL), FL_EFORMAT);
+    rig_cut(path, 20);
+    ck_assert_int_eq(try_open(3, MODEL), FL_EFORMAT);
+    fl_file_unref(f);
+    fl_mixtures_close(m);
+}
+END_TEST
+
+START_TEST(a_full_disk_is_told)
+{
+    struct fl_mixtures_writer *w = NULL;
+    struct fl_err err = {0};
+
+    rig_limit_files(6000);
+    ck_assert_int_eq(fl_mixtures_create(dir, 3, names, 2, MODEL, &w, &err), FL_OK);
+    ck_assert_int_ne(fl_mixtures_write(w, 0, 0, model[0], MODEL, &err), FL_OK);
+    ck_assert_ptr_nonnull(strstr(err.msg, "cannot write '"));
+    fl_mixtures_abandon(w);
+    rig_limit_files(0);
+}
+END_TEST
+
+/* --- offers --- */
+
+static void offer(const char *client, const char *text)
+{
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_offers_put(dir, client, text, strlen(text), &err) == FL_OK, "%s", err.msg);
+}
+
+static int no_x(void *ctx, const void *data, size_t len, struct fl_err *err)
+{
+    ++*(int *)ctx;
+    return memchr(data, 'x', len) == NULL ? FL_OK : fl_err_set(err, FL_EFORMAT, "an x");
+}
+
+static void fix(size_t want_bad)
+{
+    struct fl_err err = {0};
+    size_t bad = 99;
+    int checked = 0;
+
+    ck_assert_msg(fl_offers_fix(dir, 100, no_x, &checked, &bad, &err) == FL_OK, "%s", err.msg);
+    ck_assert_uint_eq(bad, want_bad);
+}
+
+static void fixed_are(const char *want)
+{
+    struct fl_file *f = NULL;
+    struct fl_err err = {0};
+    uint8_t digest[FL_DIGEST_SIZE];
+    uint8_t expected[FL_DIGEST_SIZE];
+    char got[256] = "";
+
+    ck_assert_msg(fl_offers_open(dir, &f, digest, &err) == FL_OK, "%s", err.msg);
+    ck_assert_uint_eq(fl_file_size(f), strlen(want));
+    ck_assert_int_eq(fl_file_read(f, 0, got, strlen(want)), FL_OK);
+    ck_assert_str_eq(got, want);
+    ck_assert_int_eq(fl_sha256(want, strlen(want), expected), FL_OK);
+    ck_assert_mem_eq(digest, expected, sizeof(digest));
+    fl_file_unref(f);
+}
+
+START_TEST(offers_are_joined_in_client_order)
+{
+    offer("zoe", "last");
+    offer("a-b", "first");
+    offer("a.b", "second");
+    offer("mia", "");
+    fix(0);
+    fixed_are("firstsecondlast");
+}
+END_TEST
+
+START_TEST(a_newer_offer_replaces_until_they_are_fixed)
+{
+    uint8_t digest[FL_DIGEST_SIZE];
+    struct fl_file *f = NULL;
+    struct fl_err err = {0};
+
+    ck_assert(!fl_offers_has(dir, "ann"));
+    offer("ann", "old");
+    ck_assert(fl_offers_has(dir, "ann"));
+    offer("ann", "new");
+    ck_assert_int_eq(fl_offers_open(dir, &f, digest, &err), FL_ENOENT);
+    fix(0);
+    fixed_are("new");
+    offer("ann", "late");
+    offer("bob", "late");
+    fix(0);
+    fixed_are("new");
+}
+END_TEST
+
+START_TEST(offers_that_do_not_fit_are_left_out)
+{
+    char large[102];
+
+    (void)memset(large, 'a', sizeof(large));
+    large[101] = '\0';
+    offer("ann", "ok");
+    offer("bob", "x");
+    offer("cid", large);
+    fix(2);
+    fixed_are("ok");
+}
+END_TEST
+
+START_TEST(no_offers_at_all_are_fixed_too)
+{
+    fix(0);
+    fixed_are("");
+    offer("ann", "late");
+    fix(0);
+    fixed_are("");
+}
+END_TEST
+
+START_TEST(only_names_of_clients_are_offered)
+{
+    struct fl_err err = {0};
+    char path[RIG_PATH_MAX];
+
+    ck_assert_int_eq(fl_offers_put(dir, "../x", "a", 1, &err), FL_EINVAL);
+    ck_assert_int_eq(fl_fs_replace(rig_path(path, "offers/.hidden.offer"), "h", 1, false, &err),
+                     FL_OK);
+    ck_assert_int_eq(fl_fs_replace(rig_path(path, "offers/ann.offer.tmp"), "t", 1, false, &err),
+                     FL_OK);
+    ck_assert_int_eq(fl_fs_replace(rig_path(path, "offers/.offer"), "n", 1, false, &err), FL_OK);
+    offer("all", "mine"); /* a client may be called as the file is */
+    fix(0);
+    fixed_are("mine");
+}
+END_TEST
+
+static void add_tests(TCase *tc)
+{
+    tcase_add_test(tc, each_client_gets_its_own_mixture);
+    tcase_add_test(tc, a_mixture_outlives_its_removal_while_it_is_read);
+    tcase_add_test(tc, a_round_without_mixtures_has_none);
+    tcase_add_test(tc, what_is_not_whole_is_not_there);
+    tcase_add_test(tc, bytes_come_once_and_in_order);
+    tcase_add_test(tc, a_new_set_does_not_touch_the_old_one);
+    tcase_add_test(tc, beginning_again_removes_what_the_round_had);
+    tcase_add_loop_test(tc, a_writer_that_is_killed_leaves_the_old_set, 0, 11);
+    tcase_add_loop_test(tc, damage_is_found, 0, (int)(sizeof(damages) / sizeof(damages[0])));
+    tcase_add_test(tc, a_short_file_is_found_at_once_and_while_it_is_read);
+    tcase_add_test(tc, a_full_disk_is_told);
+    tcase_add_test(tc, offers_are_joined_in_client_order);
+    tcase_add_test(tc, a_newer_offer_replaces_until_they_are_fixed);
+    tcase_add_test(tc, offers_that_do_not_fit_are_left_out);
+    tcase_add_test(tc, no_offers_at_all_are_fixed_too);
+    tcase_add_test(tc, only_names_of_clients_are_offered);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("store_files");
+    TCase *tc = tcase_create("files");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    suite_add_tcase(suite, tc);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    add_tests(tc);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

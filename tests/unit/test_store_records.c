@@ -1,0 +1,259 @@
+/* What the second schema added, and that a folder of the first one is taken over. */
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/store/store.h"
+#include "tests/lib/store_rig.h"
+
+static struct fl_layout *layout;
+static const char *dir;
+
+static void setup(void)
+{
+    dir = rig_dir();
+    layout = rig_layout();
+}
+
+static void teardown(void)
+{
+    fl_layout_free(layout);
+    rig_remove();
+}
+
+static struct fl_store *open_store(void)
+{
+    struct fl_store *s = NULL;
+    struct fl_err err = {0};
+    int rv = fl_store_open(dir, "fed", layout, FL_DURABLE_PROCESS, &s, &err);
+
+    ck_assert_msg(rv == FL_OK, "%s", err.msg);
+    return s;
+}
+
+static void put_client(struct fl_store *s, uint32_t id, uint64_t counted)
+{
+    struct fl_client_rec c = {.id = id,
+                              .samples = 5,
+                              .counted_round = counted,
+                              .counted_attempt = (uint32_t)counted + 1,
+                              .counted_update = counted % 2 == 1};
+    struct fl_err err = {0};
+
+    (void)snprintf(c.name, sizeof(c.name), "edge-%02u", id);
+    ck_assert_msg(fl_store_put_client(s, &c, &err) == FL_OK, "%s", err.msg);
+}
+
+static struct fl_round_rec round_rec(uint64_t round, double personal)
+{
+    return (struct fl_round_rec){.round = round,
+                                 .attempt = 1,
+                                 .accuracy = -1.0,
+                                 .personal_accuracy = personal,
+                                 .personal_mean = personal - 0.125,
+                                 .received_accuracy = personal - 0.25,
+                                 .received_mean = personal - 0.375,
+                                 .n_personal = 7,
+                                 .effective = personal > 0.0 ? 3.5 : 0.0,
+                                 .self_weight = 0.25};
+}
+
+static void commit(struct fl_store *s, const struct fl_round_rec *r)
+{
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_store_commit(s, r, NULL, 0, &err) == FL_OK, "%s", err.msg);
+}
+
+/* The tables of the first version, written by hand: they never change again. */
+static const char first_schema[] =
+    "PRAGMA application_id = 1718380132;"
+    "CREATE TABLE migration (version INTEGER PRIMARY KEY, applied_ms INTEGER NOT NULL) STRICT;"
+    "INSERT INTO migration VALUES (1, 0);"
+    "CREATE TABLE federation (one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL,"
+    " layout BLOB NOT NULL, model TEXT NOT NULL) STRICT;"
+    "CREATE TABLE client (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, agent TEXT NOT NULL,"
+    " samples INTEGER NOT NULL, score REAL, scored INTEGER NOT NULL, n_selected INTEGER NOT NULL,"
+    " n_accepted INTEGER NOT NULL, n_rejected INTEGER NOT NULL, n_lost INTEGER NOT NULL,"
+    " last_loss REAL, last_seen_ms INTEGER NOT NULL) STRICT;"
+    "CREATE TABLE round (round INTEGER PRIMARY KEY, attempt INTEGER NOT NULL,"
+    " n_selected INTEGER NOT NULL, n_responders INTEGER NOT NULL, accuracy REAL, loss REAL,"
+    " train_loss REAL, uplink_bytes INTEGER NOT NULL, feedback_bytes INTEGER NOT NULL,"
+    " uplink_bytes_full INTEGER NOT NULL, downlink_bytes INTEGER NOT NULL,"
+    " started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL) STRICT;"
+    "CREATE TABLE open_round (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT NULL,"
+    " attempt INTEGER NOT NULL, planned INTEGER NOT NULL) STRICT;"
+    "CREATE TABLE part (client INTEGER PRIMARY KEY REFERENCES client (id),"
+    " place INTEGER NOT NULL, state INTEGER NOT NULL, samples INTEGER NOT NULL,"
+    " steps INTEGER NOT NULL, train_loss REAL, divergence BLOB, units BLOB,"
+    " upload_bytes INTEGER NOT NULL) STRICT;"
+    "INSERT INTO client VALUES (0, 'edge-00', 'old', 600, 0.5, 1, 4, 3, 1, 0, 0.75, 1700);"
+    "INSERT INTO round VALUES (1, 2, 4, 3, 0.5, 1.5, 2.5, 10, 1, 20, 30, 40, 50);"
+    "INSERT INTO open_round VALUES (1, 2, 1, 0);"
+    "INSERT INTO part VALUES (0, 0, 2, 600, 60, 0.25, NULL, NULL, 99);";
+
+static int one_round(void *ctx, const struct fl_round_rec *r)
+{
+    *(struct fl_round_rec *)ctx = *r;
+    return FL_OK;
+}
+
+START_TEST(a_folder_of_the_first_version_goes_on)
+{
+    struct fl_coord_resume r;
+    struct fl_round_rec last = {0};
+    struct fl_store *s;
+
+    rig_sql(first_schema);
+    s = open_store();
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    ck_assert_uint_eq(r.committed, 1);
+    ck_assert_uint_eq(r.n_clients, 1);
+    ck_assert_uint_eq(r.clients[0].samples, 600);
+    ck_assert_uint_eq(r.clients[0].counted_round, 0);
+    ck_assert(!r.clients[0].counted_update);
+    ck_assert_uint_eq(r.n_parts, 1);
+    ck_assert_uint_eq(r.parts[0].steps, 60);
+    ck_assert_uint_eq(r.parts[0].upload_bytes, 99);
+    ck_assert_uint_eq(r.parts[0].trained.samples, 0);
+    ck_assert_double_eq(r.parts[0].previous_dot, 0.0);
+    fl_store_resume_done(&r);
+    ck_assert_int_eq(fl_store_rounds(s, 0, one_round, &last, NULL), FL_OK);
+    ck_assert_double_eq(last.accuracy, 0.5);
+    ck_assert_double_eq(last.personal_accuracy, -1.0); /* not known, as it was not */
+    ck_assert_double_eq(last.received_mean, -1.0);
+    ck_assert_double_eq(last.effective, 0.0);
+    fl_store_close(s);
+    rig_check_db();
+    fl_store_close(open_store()); /* and is now one of the newest */
+}
+END_TEST
+
+START_TEST(what_counted_a_client_comes_back)
+{
+    struct fl_store *s = open_store();
+    struct fl_coord_resume r;
+
+    put_client(s, 0, 6);
+    put_client(s, 1, 3);
+    put_client(s, 1, 7);
+    fl_store_close(s);
+    s = open_store();
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    ck_assert_uint_eq(r.clients[0].counted_round, 6);
+    ck_assert_uint_eq(r.clients[0].counted_attempt, 7);
+    ck_assert(!r.clients[0].counted_update);
+    ck_assert_uint_eq(r.clients[1].counted_round, 7);
+    ck_assert_uint_eq(r.clients[1].counted_attempt, 8);
+    ck_assert(r.clients[1].counted_update);
+    fl_store_resume_done(&r);
+    fl_store_close(s);
+}
+END_TEST
+
+START_TEST(going_back_uncounts_the_rounds_that_are_run_again)
+{
+    struct fl_store *s = open_store();
+    struct fl_round_rec one = round_rec(1, 0.5);
+    struct fl_round_rec two = round_rec(2, 0.5);
+    struct fl_coord_resume r;
+
+    put_client(s, 0, 1);
+    put_client(s, 1, 2);
+    commit(s, &one);
+    commit(s, &two);
+    ck_assert_int_eq(fl_store_rewind(s, 1, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    ck_assert_uint_eq(r.clients[0].counted_round, 1);
+    ck_assert(r.clients[0].counted_update);
+    ck_assert_uint_eq(r.clients[1].counted_round, 0);
+    ck_assert_uint_eq(r.clients[1].counted_attempt, 0);
+    fl_store_resume_done(&r);
+    fl_store_close(s);
+}
+END_TEST
+
+START_TEST(a_part_keeps_what_the_client_measured)
+{
+    struct fl_store *s = open_store();
+    struct fl_part_rec part = {.client = 0,
+                               .state = FL_PART_REPORTED,
+                               .samples = 5,
+                               .previous_dot = -0.625,
+                               .received = {10, 4, 12.5},
+                               .trained = {11, 9, (double)NAN}};
+    struct fl_coord_resume r;
+
+    put_client(s, 0, 0);
+    ck_assert_int_eq(fl_store_put_selection(s, 1, 1, &part, 1, NULL), FL_OK);
+    part.trained.correct = 10;
+    part.state = FL_PART_EMPTY;
+    ck_assert_int_eq(fl_store_put_update(s, 1, 1, &part, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    ck_assert_uint_eq(r.n_parts, 1);
+    ck_assert_double_eq(r.parts[0].previous_dot, -0.625);
+    ck_assert_uint_eq(r.parts[0].received.samples, 10);
+    ck_assert_uint_eq(r.parts[0].received.correct, 4);
+    ck_assert_double_eq(r.parts[0].received.loss_sum, 12.5);
+    ck_assert_uint_eq(r.parts[0].trained.samples, 11);
+    ck_assert_uint_eq(r.parts[0].trained.correct, 10);
+    ck_assert(isnan(r.parts[0].trained.loss_sum));
+    fl_store_resume_done(&r);
+    fl_store_close(s);
+}
+END_TEST
+
+START_TEST(a_round_keeps_the_figures_of_personal_models)
+{
+    struct fl_store *s = open_store();
+    struct fl_round_rec known = round_rec(1, 0.75);
+    struct fl_round_rec unknown = round_rec(2, -1.0);
+    struct fl_round_rec got = {0};
+
+    ck_assert_int_eq(fl_store_totals(s, &got, NULL), FL_OK);
+    ck_assert_double_eq(got.personal_accuracy, -1.0);
+    ck_assert_double_eq(got.received_accuracy, -1.0);
+    commit(s, &known);
+    ck_assert_int_eq(fl_store_rounds(s, 0, one_round, &got, NULL), FL_OK);
+    ck_assert_double_eq(got.personal_accuracy, 0.75);
+    ck_assert_double_eq(got.personal_mean, 0.625);
+    ck_assert_double_eq(got.received_accuracy, 0.5);
+    ck_assert_double_eq(got.received_mean, 0.375);
+    ck_assert_uint_eq(got.n_personal, 7);
+    ck_assert_double_eq(got.effective, 3.5);
+    ck_assert_double_eq(got.self_weight, 0.25);
+    /* The totals keep the newest that is known. */
+    commit(s, &unknown);
+    ck_assert_int_eq(fl_store_totals(s, &got, NULL), FL_OK);
+    ck_assert_uint_eq(got.round, 2);
+    ck_assert_double_eq(got.personal_accuracy, 0.75);
+    ck_assert_double_eq(got.personal_mean, 0.625);
+    ck_assert_double_eq(got.received_mean, 0.375);
+    ck_assert_uint_eq(got.n_personal, 7);
+    ck_assert_double_eq(got.effective, 3.5);
+    fl_store_close(s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("store_records");
+    TCase *tc = tcase_create("records");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    suite_add_tcase(suite, tc);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_folder_of_the_first_version_goes_on);
+    tcase_add_test(tc, what_counted_a_client_comes_back);
+    tcase_add_test(tc, going_back_uncounts_the_rounds_that_are_run_again);
+    tcase_add_test(tc, a_part_keeps_what_the_client_measured);
+    tcase_add_test(tc, a_round_keeps_the_figures_of_personal_models);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
