@@ -41,6 +41,7 @@ int fl__clients_reserve(struct fl__clients *t, size_t n)
     cap = n + n / 2 + FL__CLIENTS_FIRST;
     GROW(recs);
     GROW(live);
+    GROW(written);
     GROW(order);
     GROW(scores);
     GROW(samples);
@@ -55,6 +56,7 @@ void fl__clients_done(struct fl__clients *t)
 {
     free(t->recs);
     free(t->live);
+    free(t->written);
     free(t->order);
     free(t->scores);
     free(t->samples);
@@ -131,7 +133,8 @@ void fl__coord_persist_client(struct fl_coord *c, uint32_t client)
     live->persist_seq = fl__coord_pend(c, FL__PENDING_CLIENT, client);
     e = fl__coord_tell(c, FL_EFF_PERSIST_CLIENT, client);
     e->seq = live->persist_seq;
-    e->clients = &c->clients.recs[client];
+    c->clients.written[client] = c->clients.recs[client];
+    e->clients = &c->clients.written[client];
     e->n_clients = 1;
 }
 

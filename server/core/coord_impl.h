@@ -42,7 +42,9 @@ struct fl__client {
 struct fl__clients {
     struct fl_client_rec *recs;
     struct fl__client *live;
-    uint32_t *order; /* client numbers by ascending name */
+    struct fl_client_rec *written; /* what PERSIST_CLIENT points to: a commit in the same step
+                                      changes the records */
+    uint32_t *order;               /* client numbers by ascending name */
     size_t n;
     size_t cap;
     /*

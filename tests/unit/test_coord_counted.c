@@ -140,6 +140,40 @@ START_TEST(no_record_of_a_client_is_written_while_a_commit_is_on_its_way)
 }
 END_TEST
 
+/* What goes to the disk is the record before the commit that the same step begins. */
+START_TEST(a_record_that_is_written_as_a_commit_begins_does_not_count_its_round)
+{
+    struct script *s = fedavg();
+    struct fl_event ev = {.type = FL_EV_CLIENT_JOINED};
+    struct fl_effects effects;
+    bool written = false;
+    size_t i;
+
+    s->conf.evaluate_every = 1;
+    s->conf.evaluate_clients = true;
+    begin(s, 1);
+    respond(s, "a");
+    ck_assert_uint_eq(fl_coord_phase(s->coord), FL_PHASE_EVALUATING);
+    ev.u.joined.name = "a"; /* It came back, so its evaluation will not come. */
+    ev.u.joined.samples = 100;
+    ck_assert_int_eq(fl_coord_step(s->coord, &ev, &effects), FL_OK);
+    ck_assert_uint_eq(fl_coord_phase(s->coord), FL_PHASE_COMMITTING);
+    for (i = 0; i < effects.n; i++) {
+        const struct fl_effect *e = &effects.list[i];
+
+        if (e->type == FL_EFF_PERSIST_CLIENT) {
+            check_counted(e->clients, 0, 0, false);
+            ck_assert_uint_eq(e->clients->n_selected, 0);
+            written = true;
+        } else if (e->type == FL_EFF_COMMIT) {
+            check_counted(e->clients, 1, 1, true);
+        }
+    }
+    ck_assert(written);
+    script_free(s);
+}
+END_TEST
+
 START_TEST(an_aborted_attempt_never_counts)
 {
     struct script *s = fedavg();
@@ -488,6 +522,7 @@ static void add_counted(TCase *tc)
     tcase_add_test(tc, a_commit_counts_who_sent_an_update_and_of_whom_nothing_was_asked);
     tcase_add_test(tc, an_accepted_update_is_not_counted_before_the_commit);
     tcase_add_test(tc, no_record_of_a_client_is_written_while_a_commit_is_on_its_way);
+    tcase_add_test(tc, a_record_that_is_written_as_a_commit_begins_does_not_count_its_round);
     tcase_add_test(tc, an_aborted_attempt_never_counts);
     tcase_add_test(tc, whom_the_aggregation_blames_is_not_counted);
     tcase_add_test(tc, who_is_lost_keeps_the_round_that_counted_it_last);
