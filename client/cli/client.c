@@ -90,8 +90,6 @@ static void carry_out(struct fl_cli *cli, const struct fl_session_effect *e)
     case FL_CEFF_CANCEL_FETCH:
         fl_fetch_cancel(cli);
         break;
-    case FL_CEFF_COMMIT: /* The solvers of this version keep no state. */
-        break;
     case FL_CEFF_DROP:
         drop_result(cli, e->key);
         break;

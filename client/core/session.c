@@ -364,7 +364,7 @@ static int on_command(struct fl_session *s, const struct fl_session_event *event
     case FL_CEV_PLAN:
         return fl__round_plan(s, event);
     case FL_CEV_ACCEPTED:
-        fl__round_accepted(s, event->u.key);
+        fl__round_over(s, event->u.key, "accepted");
         return FL_OK;
     case FL_CEV_REJECTED:
         fl__round_over(s, event->u.failed.key,

@@ -24,6 +24,11 @@
  * a reconnect the server sends the same task again, and a client that still holds the
  * result of (round, attempt) reports at once instead of training.
  *
+ * What a solver keeps between rounds does not hang on verdicts: accepted is not yet in a
+ * committed round. The glue takes it over, or drops it, when the task of another (round,
+ * attempt) comes (Task.counted of the wire); it has to outlive FL_CEFF_DROP until then, and
+ * the same task that comes again after a reconnect.
+ *
  * Sign of life: a heartbeat every interval of Welcome; a server that says nothing for
  * three intervals is taken for gone.
  *
@@ -153,8 +158,7 @@ enum fl_session_effect_type {
     FL_CEFF_PUSH,   /* key, units: PushStatus, then Push from there */
     FL_CEFF_CANCEL_PUSH,
     FL_CEFF_CANCEL_FETCH,
-    FL_CEFF_COMMIT,   /* key: solver state becomes durable (accepted) */
-    FL_CEFF_DROP,     /* key: forget the held result */
+    FL_CEFF_DROP,     /* key: forget the held result, whatever the verdict */
     FL_CEFF_EVALUATE, /* key.round: fetch the model, evaluate, send the report */
     FL_CEFF_TRACE,    /* text */
     FL_CEFF_EXIT      /* code: enum fl_session_exit; text says why */

@@ -83,8 +83,7 @@ void fl__round_fetch_failed(struct fl_session *s, const struct fl_session_event 
 void fl__round_trained(struct fl_session *s, struct fl_round_key key); /* in any state */
 void fl__round_train_failed(struct fl_session *s, const struct fl_session_event *event);
 void fl__round_push_failed(struct fl_session *s, const struct fl_session_event *event);
-void fl__round_accepted(struct fl_session *s, struct fl_round_key key);
-/* Rejected, or dismissed. */
+/* Accepted, rejected, or dismissed. */
 void fl__round_over(struct fl_session *s, struct fl_round_key key, const char *why);
 void fl__round_evaluate(struct fl_session *s, uint64_t round);
 /* A fetch or a push that waits for its next attempt. */

@@ -325,14 +325,6 @@ void fl__round_tick(struct fl_session *s, uint64_t now_ms)
 
 /* --- verdicts --- */
 
-void fl__round_accepted(struct fl_session *s, struct fl_round_key key)
-{
-    if (key.round != 0 && fl__key_equal(s->held, key)) {
-        fl__session_emit(s, FL_CEFF_COMMIT, key);
-    }
-    fl__round_over(s, key, "accepted");
-}
-
 void fl__round_over(struct fl_session *s, struct fl_round_key key, const char *why)
 {
     if (key.round == 0) {

@@ -32,7 +32,6 @@ static const char *const effect_names[] = {
     [FL_CEFF_PUSH] = "push",
     [FL_CEFF_CANCEL_PUSH] = "cancel push",
     [FL_CEFF_CANCEL_FETCH] = "cancel fetch",
-    [FL_CEFF_COMMIT] = "commit",
     [FL_CEFF_DROP] = "drop",
     [FL_CEFF_EVALUATE] = "evaluate",
     [FL_CEFF_TRACE] = "trace",

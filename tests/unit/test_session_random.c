@@ -149,10 +149,6 @@ static void step(struct shadow *sh, struct fl_session_event *event)
     for (i = 0; i < effects.n; i++) {
         const struct fl_session_effect *effect = &effects.list[i];
 
-        if (effect->type == FL_CEFF_COMMIT) {
-            HOLDS(event->type == FL_CEV_ACCEPTED && same(event->u.key, effect->key));
-            HOLDS(same(sh->held, effect->key));
-        }
         observe_link(sh, effect);
         observe_work(sh, effect);
     }
@@ -283,7 +279,7 @@ static void recover(struct shadow *sh)
     HOLDS(sh->now_ms - began <= UINT64_C(86400000) * 6 / 5);
 }
 
-/* A round from here ends in READY with the result committed. */
+/* A round from here ends in READY with the result accepted. */
 static void whole_round(struct shadow *sh)
 {
     struct fl_session_event event = {.type = FL_CEV_TASK};

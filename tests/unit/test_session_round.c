@@ -42,7 +42,6 @@ START_TEST(a_round_with_feedback)
           "          REPORTED -> PUSHING: plan 1/0\n"
           "        > push 1/0 01\n"
           "[ 1200] < accepted 1/0\n"
-          "        > commit 1/0\n"
           "        > drop 1/0\n"
           "        > cancel push 1/0\n"
           "          PUSHING -> READY: accepted\n");
@@ -76,18 +75,16 @@ START_TEST(an_empty_plan_pushes_nothing_and_is_accepted)
     go(session_event_key(FL_CEV_ACCEPTED, 7, 1));
     TRACE("[    0] < plan 7/1\n"
           "[    0] < accepted 7/1\n"
-          "        > commit 7/1\n"
           "        > drop 7/1\n"
           "          REPORTED -> READY: accepted\n");
 }
 END_TEST
 
-START_TEST(accepted_without_a_plan_commits_too)
+START_TEST(accepted_without_a_plan_ends_the_round_too)
 {
     join_and_report();
     go(session_event_key(FL_CEV_ACCEPTED, 7, 1));
     TRACE("[    0] < accepted 7/1\n"
-          "        > commit 7/1\n"
           "        > drop 7/1\n"
           "          REPORTED -> READY: accepted\n");
 }
@@ -249,7 +246,7 @@ START_TEST(dismissal_ends_a_round_in_every_state)
 }
 END_TEST
 
-START_TEST(a_rejected_update_is_dropped_and_never_committed)
+START_TEST(a_rejected_update_is_dropped)
 {
     join_and_report();
     go(session_event_plan(7, 1, "11"));
@@ -273,7 +270,6 @@ START_TEST(verdicts_after_a_reconnect_reach_what_is_kept)
     go(session_event_key(FL_CEV_ACCEPTED, 7, 1));
     TRACE("[ 1171] < accepted 6/0\n"
           "[ 1171] < accepted 7/1\n"
-          "        > commit 7/1\n"
           "        > drop 7/1\n");
     fetch_and_train(8, 0);
     lose("reset by peer");
@@ -427,7 +423,6 @@ START_TEST(commands_that_come_twice_count_once)
           "[    0] < plan 7/1\n"
           "[    0] < task 7/1\n"
           "[    0] < accepted 7/1\n"
-          "        > commit 7/1\n"
           "        > drop 7/1\n"
           "        > cancel push 7/1\n"
           "          PUSHING -> READY: accepted\n"
@@ -504,7 +499,7 @@ int main(void)
     tcase_add_test(tc, a_round_with_feedback);
     tcase_add_test(tc, a_task_that_carries_its_plan_is_pushed_after_the_report);
     tcase_add_test(tc, an_empty_plan_pushes_nothing_and_is_accepted);
-    tcase_add_test(tc, accepted_without_a_plan_commits_too);
+    tcase_add_test(tc, accepted_without_a_plan_ends_the_round_too);
     tcase_add_test(tc, training_goes_on_without_a_connection_and_is_reported_after_it);
     tcase_add_test(tc, training_that_outlives_a_reconnect_is_not_begun_again);
     tcase_add_test(tc, a_result_on_disk_is_reported_after_a_restart);
@@ -512,7 +507,7 @@ int main(void)
     tcase_add_test(tc, another_attempts_task_drops_the_old_result);
     tcase_add_test(tc, another_rounds_task_cancels_training_that_outlived_a_reconnect);
     tcase_add_test(tc, dismissal_ends_a_round_in_every_state);
-    tcase_add_test(tc, a_rejected_update_is_dropped_and_never_committed);
+    tcase_add_test(tc, a_rejected_update_is_dropped);
     tcase_add_test(tc, verdicts_after_a_reconnect_reach_what_is_kept);
     tcase_add_test(tc, a_push_that_fails_for_a_while_is_tried_again);
     tcase_add_test(tc, a_fetch_that_fails_for_a_while_is_tried_again);
