@@ -153,6 +153,21 @@ static void keep(struct world *w, const struct fl_effect *e)
     k->n_clients = e->n_clients;
 }
 
+/* Shares are shares, or -1: nothing a peer says makes another number of them. */
+static void check_record(const struct fl_round_rec *r)
+{
+    size_t i;
+
+    for (i = 0; r != NULL && i < 4; i++) {
+        const double all[] = {r->personal_accuracy, r->personal_mean, r->received_accuracy,
+                              r->received_mean};
+        bool share = all[i] >= 0 && all[i] <= 1;
+
+        require(share || (all[i] < 0 && all[i] > -1.5), "an accuracy is out of range");
+        require(isfinite(r->effective) && r->feedback_bytes <= r->uplink_bytes, "bad figures");
+    }
+}
+
 static void step(struct world *w, struct fl_event *ev)
 {
     struct fl_effects effects;
@@ -165,6 +180,7 @@ static void step(struct world *w, struct fl_event *ev)
     coord_check_effects(&w->check, w->coord, ev, &effects);
     require(w->check.broken[0] == '\0', w->check.broken);
     for (i = 0; i < effects.n; i++) {
+        check_record(effects.list[i].record);
         keep(w, &effects.list[i]);
     }
 }
@@ -229,6 +245,8 @@ static void answer(struct world *w, uint8_t arg)
         ev.type = FL_EV_AGGREGATED;
         ev.u.aggregated.seq = k->seq;
         ev.u.aggregated.distance = distance;
+        ev.u.aggregated.effective = (arg & 32) != 0 ? (double)NAN : 2;
+        ev.u.aggregated.offered_bytes = arg;
     } else if (k->type == FL_EFF_EVALUATE) {
         ev.type = FL_EV_EVALUATED;
         ev.u.evaluated.seq = k->seq;
@@ -285,6 +303,9 @@ static void report(struct world *w, uint8_t arg)
     ev.u.report.train_loss = 1;
     ev.u.report.divergence = d;
     ev.u.report.n_divergence = arg == 0xff ? 2 : N_UNITS;
+    ev.u.report.previous_dot = (double)d[0];
+    ev.u.report.received = (struct fl_eval_rec){arg & 15, arg & 7, (double)d[0]};
+    ev.u.report.trained = (struct fl_eval_rec){arg >> 4, arg & 7, 1};
     step(w, &ev);
 }
 
@@ -330,6 +351,7 @@ static void evaluated(struct world *w, uint8_t arg)
     ev.u.eval.result.samples = (arg >> 3) & 15;
     ev.u.eval.result.correct = arg >> 5;
     ev.u.eval.result.loss_sum = (arg & 128) != 0 ? (double)NAN : 1;
+    ev.u.eval.adapted = (struct fl_eval_rec){(arg >> 1) & 15, (arg >> 4) & 7, 1};
     step(w, &ev);
 }
 
@@ -469,7 +491,16 @@ static void configure(struct world *w, uint8_t bits)
 {
     static const char *const presets[4] = {"fedavg", "fedldf", "adafl", "adafl+fedldf"};
 
-    require(fl_strategy_create(presets[bits & 3], &w->strategy, NULL) == FL_OK, "no strategy");
+    static const char *const uploads[4] = {"full", "hdfl", "none", "hdfl"};
+    bool own = (bits & 128) != 0;
+
+    require(fl_strategy_create(own ? "fedavg" : presets[bits & 3], &w->strategy, NULL) == FL_OK,
+            "no strategy");
+    if (own) {
+        require(fl_strategy_set(w->strategy, FL_SLOT_PERSONAL, "own", NULL) == FL_OK &&
+                    fl_strategy_set(w->strategy, FL_SLOT_UPLOAD, uploads[bits & 3], NULL) == FL_OK,
+                "no personal models");
+    }
     w->layout = make_layout();
     w->conf = (struct fl_coord_conf){
         .seed = bits,

@@ -298,6 +298,40 @@ static void check_aggregate(struct coord_check *c, const struct fl_coord *coord,
     }
 }
 
+static void check_counted(struct coord_check *c, const struct fl_effect *e)
+{
+    uint32_t n = 0;
+    size_t i;
+
+    for (i = 0; i < e->n_clients; i++) {
+        const struct fl_client_rec *rec = &e->clients[i];
+        bool now = e->type == FL_EFF_COMMIT && rec->counted_round == e->round;
+        bool update;
+
+        if (rec->counted_round > (now ? e->round : c->committed)) {
+            fail(c, "the record of '%s' counts round %" PRIu64 ", committed is %" PRIu64, rec->name,
+                 rec->counted_round, c->committed);
+        }
+        if (!now) {
+            continue;
+        }
+        n++;
+        update = has(c, FACT_UPDATE, e->round, e->attempt, rec->id);
+        if (rec->counted_attempt != e->attempt ||
+            !has(c, FACT_ACCEPTED, e->round, e->attempt, rec->id) ||
+            (update && has(c, FACT_BAD, e->round, e->attempt, rec->id)))
+        {
+            fail(c, "'%s' is counted in round %" PRIu64, rec->name, e->round);
+        }
+        if (rec->counted_update != update) {
+            fail(c, "'%s' is counted with another update", rec->name);
+        }
+    }
+    if (e->type == FL_EFF_COMMIT && n != e->record->n_responders) {
+        fail(c, "%" PRIu32 " responders, %" PRIu32 " are counted", e->record->n_responders, n);
+    }
+}
+
 static void check_effect(struct coord_check *c, const struct fl_coord *coord,
                          const struct fl_effect *e)
 {
@@ -307,6 +341,9 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
     case FL_EFF_TASK:
         if (!has(c, FACT_SELECTED, e->round, e->attempt, e->client)) {
             fail(c, "TASK to %" PRIu32 " before its selection is durable", e->client);
+        }
+        if (e->counted_round > c->committed) {
+            fail(c, "TASK to %" PRIu32 " counts round %" PRIu64, e->client, e->counted_round);
         }
         break;
     case FL_EFF_PLAN:
@@ -333,6 +370,9 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
         note_work(c, e);
         break;
     case FL_EFF_PERSIST_CLIENT:
+        check_counted(c, e);
+        note_work(c, e);
+        break;
     case FL_EFF_PERSIST_SELECTION:
     case FL_EFF_PERSIST_PLAN:
     case FL_EFF_PERSIST_UPDATE:
@@ -343,6 +383,7 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
         if (e->record->round != c->committed + 1) {
             fail(c, "COMMIT of %" PRIu64 " after %" PRIu64, e->record->round, c->committed);
         }
+        check_counted(c, e);
         note_work(c, e);
         break;
     case FL_EFF_EVALUATE_CLIENT:

@@ -12,6 +12,9 @@
  *   - an aggregation lists every accepted update of its (round, attempt) once, in client
  *     order, and nothing else
  *   - within one life, a client that was told ACCEPTED is never told DISMISSED or REJECTED
+ *   - a COMMIT counts exactly the durable parts that were not blamed, with their attempt, and
+ *     those with an update that are in the aggregation; no other record counts a round that
+ *     is not committed
  *   - numbers of work rise; a due TICK leads somewhere
  */
 

@@ -10,6 +10,11 @@
  * The model is one number, theta. An update is a function of theta, the client's name and
  * (round, attempt), and the next theta one of theta and the updates in client order: so a
  * model that is not the aggregate of exactly the accepted updates of its round is found.
+ *
+ * Beside it goes what algorithms keep on both sides (ALGORITHMS 4.3, 8.1), as whole numbers:
+ * a control for each unit, which on the server is always the sum of the clients', and
+ * with `own` a personal model on each client, out of which the server makes mixtures. What a
+ * client keeps of a round stays pending until a task names that round as counted.
  */
 
 #include "client/core/session.h"
@@ -29,6 +34,7 @@ struct fed_plan {
     unsigned n_clients;
     const char *preset;
     const char *upload; /* another policy in the slot, or NULL */
+    bool own;           /* personal models */
     uint64_t rounds;
     uint32_t min_responders;
     double over_selection;
@@ -76,6 +82,12 @@ struct fed_msg {
     uint64_t round;
     uint64_t samples;
     uint64_t theta; /* task, evaluate: the model; push: the update */
+    /* Task: the server's; push: the change of the client's. */
+    uint64_t control[FED_UNITS];
+    uint64_t counted_round; /* task */
+    uint32_t counted_attempt;
+    bool has_mixture;
+    uint64_t mixture;
     uint64_t wait_ms;
     double loss;
     float divergence[FED_UNITS];
@@ -89,7 +101,33 @@ struct fed_upload {
     uint32_t attempt;
     uint32_t client; /* index, not number */
     uint64_t value;
+    uint64_t change[FED_UNITS]; /* of the client's control */
     uint8_t units[FED_UNITS];
+};
+
+/* The server's side of a committed round. */
+struct fed_model {
+    uint64_t theta;
+    uint64_t control[FED_UNITS];
+    bool sent[FED_MAX]; /* by client index: its update is in it, there is a mixture for it */
+    uint64_t mixture[FED_MAX];
+    /* The personal models as they must be by now; no server knows them, but the world does. */
+    bool has_own[FED_MAX];
+    uint64_t own[FED_MAX];
+};
+
+/* What a client keeps between rounds, and what of its last training waits to be taken over. */
+struct fed_keep {
+    uint64_t control[FED_UNITS];
+    bool has_own;
+    uint64_t own;
+    uint64_t taken_round; /* the newest that was taken over */
+    uint32_t taken_attempt;
+    uint64_t round; /* pending; 0: nothing */
+    uint32_t attempt;
+    uint64_t next_own;
+    uint64_t change[FED_UNITS];
+    uint8_t units[FED_UNITS]; /* only these are taken over of `change` */
 };
 
 /* What a server has read back from its disk. */
@@ -97,7 +135,7 @@ struct fed_store {
     struct fl_client_rec clients[FED_MAX];
     size_t n_clients;
     uint64_t committed;
-    uint64_t theta;
+    struct fed_model model;
     uint64_t open_round;
     uint32_t open_attempt;
     bool planned;
@@ -116,8 +154,8 @@ struct fed_server {
     struct fl_coord_conf conf;
     struct fl_strategy *strategy;
     struct fl_layout *layout;
-    uint64_t theta;           /* of the last committed round */
-    uint64_t new_theta;       /* aggregated, not committed */
+    struct fed_model model;   /* of the last committed round */
+    struct fed_model next;    /* aggregated, not committed */
     uint64_t joining;         /* client index + 1 while its JOINED is stepped */
     uint32_t number[FED_MAX]; /* of client index, UINT32_MAX: not connected */
     uint64_t conn[FED_MAX];
@@ -142,10 +180,9 @@ struct fed_client {
     struct fed_upload held;
     bool has_held;
     bool durable;
-    uint64_t committed_round; /* newest (round, attempt) the client committed */
-    uint32_t committed_attempt;
-    uint64_t n_committed;
-    uint64_t conn; /* of its newest connection */
+    struct fed_keep keep;
+    uint64_t granting; /* generation of the grant that is being written down, 0: none */
+    uint64_t conn;     /* of its newest connection */
     bool linked;
     /* With real_sessions: */
     struct fl_session *session;
@@ -184,6 +221,7 @@ void fed_send(struct fed *fed, uint32_t from, uint32_t to, const struct fed_msg 
 void fed_died(struct fed *fed, uint32_t node);
 /* The update that a client makes of theta. */
 uint64_t fed_update(const char *name, uint64_t round, uint32_t attempt, uint64_t theta);
+uint64_t fed_hash(uint64_t a, uint64_t b);
 /* Put one update into the next theta. */
 uint64_t fed_mix(uint64_t theta, const char *name, uint64_t value, const uint8_t *units);
 
@@ -193,10 +231,23 @@ bool fed_client_chance(struct fed_client *c, double rate);
 uint64_t fed_client_train_ms(struct fed_client *c);
 void fed_client_hello(struct fed_client *c);
 void fed_client_report(struct fed_client *c, uint64_t round, uint32_t attempt);
-void fed_client_push(struct fed_client *c, const uint8_t *units);
-void fed_client_commit(struct fed_client *c, uint64_t round, uint32_t attempt);
+void fed_client_push(struct fed_client *c);
 void fed_client_send(struct fed_client *c, struct fed_msg *msg);
-void fed_client_load(struct fed_client *c, const struct fl_sim *sim);
+
+/* --- what clients keep --- */
+
+/* A task came: take over or drop what is pending. */
+void fed_keep_task(struct fed_client *c, const struct fed_msg *task);
+/* The training for `c->task` is done: its result is held, what it keeps of it pending. */
+void fed_keep_trained(struct fed_client *c, uint64_t round, uint32_t attempt);
+/* Write down what is held and kept; on_disk(tag). */
+void fed_keep_write(struct fed_client *c, uint64_t tag);
+/* The held result is to be pushed: when it is on disk with the units, fed_keep_granted() is true
+   for the tag. */
+void fed_keep_grant(struct fed_client *c, const uint8_t *units);
+bool fed_keep_granted(struct fed_client *c, uint64_t tag);
+/* What is on its disk, after a start. */
+void fed_keep_load(struct fed_client *c);
 
 extern const struct fl_sim_node_cbs fed_server_cbs;
 extern const struct fl_sim_node_cbs fed_client_cbs;
@@ -205,12 +256,26 @@ extern const struct fl_sim_node_cbs fed_session_cbs;
 void fed_server_init(struct fed *fed);
 void fed_server_done(struct fed *fed);
 
+/* --- what the server makes of updates --- */
+
+/* Index of the client with this number in the server's table; UINT32_MAX: none. */
+uint32_t fed_index(const struct fed *fed, uint32_t number);
+
+/* The model that client `i` starts from. */
+uint64_t fed_model_start(const struct fed *fed, const struct fed_model *model, uint32_t i);
+/* The next model of exactly these parts; each must be on disk and made of this one. */
+void fed_model_aggregate(struct fed *fed, const struct fl_effect *e);
+/* Whom a COMMIT counts has another personal model. */
+void fed_model_commit(struct fed *fed, const struct fl_effect *e);
+/* A round was committed: both sides agree on what is kept. */
+void fed_model_check(struct fed *fed);
+
 /* --- the server's disk --- */
 
 void fed_store_read(const struct fl_sim *sim, struct fed *fed, struct fed_store *ret);
 struct fl_coord_resume fed_store_resume(const struct fed_store *store);
 /* Write what the effect asks for. */
-void fed_store_write(struct fed *fed, const struct fl_effect *e, uint64_t tag, uint64_t theta);
+void fed_store_write(struct fed *fed, const struct fl_effect *e, uint64_t tag);
 /* The spool files of (round, attempt) are removed. */
 void fed_store_drop(struct fed *fed, uint64_t tag, uint64_t round, uint32_t attempt);
 void fed_store_spool(struct fed *fed, uint64_t tag, const struct fed_upload *upload);

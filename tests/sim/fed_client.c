@@ -54,27 +54,15 @@ void fed_client_report(struct fed_client *c, uint64_t round, uint32_t attempt)
     fed_client_send(c, &msg);
 }
 
-void fed_client_push(struct fed_client *c, const uint8_t *units)
+void fed_client_push(struct fed_client *c)
 {
     struct fed_msg msg = {.type = FED_PUSH, .round = c->held.round, .attempt = c->held.attempt};
 
     msg.theta = c->held.value;
-    (void)memcpy(msg.units, units, FED_UNITS);
+    (void)memcpy(msg.control, c->held.change, sizeof(msg.control));
+    (void)memcpy(msg.units, c->held.units, FED_UNITS);
     msg.bad = fed_client_chance(c, c->fed->plan.bad_upload_rate);
     fed_client_send(c, &msg);
-}
-
-/* ACCEPTED of what is held: solver state becomes durable, once for each update. */
-void fed_client_commit(struct fed_client *c, uint64_t round, uint32_t attempt)
-{
-    if (round < c->committed_round ||
-        (round == c->committed_round && attempt <= c->committed_attempt)) {
-        fed_fail(c->fed, "%s commits %" PRIu64 ".%" PRIu32 " after %" PRIu64 ".%" PRIu32, c->name,
-                 round, attempt, c->committed_round, c->committed_attempt);
-    }
-    c->committed_round = round;
-    c->committed_attempt = attempt;
-    c->n_committed++;
 }
 
 uint64_t fed_client_train_ms(struct fed_client *c)
@@ -95,12 +83,13 @@ static void deliver(struct fed_client *c)
     if (c->has_task && c->task.has_units &&
         (c->task.units[0] | c->task.units[1] | c->task.units[2]) != 0)
     {
-        fed_client_push(c, c->task.units);
+        fed_keep_grant(c, c->task.units);
     }
 }
 
 static void take_task(struct fed_client *c, struct fl_sim *sim, const struct fed_msg *msg)
 {
+    fed_keep_task(c, msg);
     c->task = *msg;
     c->has_task = true;
     if (is_held(c, msg)) {
@@ -114,7 +103,7 @@ static void take_task(struct fed_client *c, struct fl_sim *sim, const struct fed
                  c->training);
 }
 
-static void trained(struct fed_client *c, struct fl_sim *sim)
+static void trained(struct fed_client *c)
 {
     struct fed_msg failed = {
         .type = FED_FAILED, .round = c->task.round, .attempt = c->task.attempt};
@@ -125,24 +114,17 @@ static void trained(struct fed_client *c, struct fl_sim *sim)
         fed_client_send(c, &failed);
         return;
     }
-    c->held = (struct fed_upload){
-        .round = c->task.round,
-        .attempt = c->task.attempt,
-        .client = c->index,
-        .value = fed_update(c->name, c->task.round, c->task.attempt, c->task.theta),
-    };
-    c->has_held = true;
-    fl_sim_write(sim, FED_CLIENT0 + c->index, c->generation, &c->held, sizeof(c->held));
+    fed_keep_trained(c, c->task.round, c->task.attempt);
+    fed_keep_write(c, c->generation);
 }
 
-static void forget(struct fed_client *c, const struct fed_msg *msg, bool commit)
+/* A verdict: the result is of no use any more; what is kept of it waits for the next task. */
+static void forget(struct fed_client *c, const struct fed_msg *msg)
 {
     if (is_held(c, msg)) {
-        if (commit) {
-            fed_client_commit(c, msg->round, msg->attempt);
-        }
         c->has_held = false;
         c->durable = false;
+        c->granting = 0;
     }
     if (c->has_task && c->task.round == msg->round && c->task.attempt == msg->attempt) {
         c->has_task = false;
@@ -168,15 +150,13 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
         break;
     case FED_PLAN:
         if (is_held(c, &msg)) {
-            fed_client_push(c, msg.units);
+            fed_keep_grant(c, msg.units);
         }
         break;
     case FED_ACCEPTED:
-        forget(c, &msg, true);
-        break;
     case FED_REJECTED:
     case FED_DISMISSED:
-        forget(c, &msg, false);
+        forget(c, &msg);
         break;
     case FED_EVALUATE:
         c->task.round = msg.round;
@@ -202,10 +182,11 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
     struct fed_client *c = self(ctx, node);
     struct fed_msg msg = {.type = FED_EVALUATION, .round = tag & ~TAG_EVALUATED};
 
+    (void)sim;
     if ((tag & TAG_EVALUATED) != 0) {
         fed_client_send(c, &msg);
     } else if (tag == c->training) {
-        trained(c, sim);
+        trained(c);
     }
 }
 
@@ -214,7 +195,9 @@ static void on_disk(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
     struct fed_client *c = self(ctx, node);
 
     (void)sim;
-    if (c->has_held && tag == c->generation) {
+    if (fed_keep_granted(c, tag)) {
+        fed_client_push(c);
+    } else if (c->has_held && tag == c->generation) {
         c->durable = true;
         deliver(c);
     }
@@ -229,30 +212,14 @@ static void on_link(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t peer,
     }
 }
 
-/* The newest result that was written, unless it was committed since. */
-void fed_client_load(struct fed_client *c, const struct fl_sim *sim)
-{
-    uint32_t node = FED_CLIENT0 + c->index;
-    size_t n = fl_sim_disk_count(sim, node);
-    size_t len = 0;
-
-    c->has_held = false;
-    c->durable = false;
-    if (n == 0) {
-        return;
-    }
-    (void)memcpy(&c->held, fl_sim_disk_record(sim, node, n - 1, &len), sizeof(c->held));
-    c->has_held = c->held.round != c->committed_round || c->held.attempt != c->committed_attempt;
-    c->durable = c->has_held;
-}
-
 static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
 {
     struct fed_client *c = self(ctx, node);
 
+    (void)sim;
     c->has_task = false;
     c->training = 0;
-    fed_client_load(c, sim);
+    fed_keep_load(c);
 }
 
 static void on_crash(void *ctx, struct fl_sim *sim, uint32_t node)

@@ -46,40 +46,44 @@ static void step(struct fed *fed, struct fl_event *ev)
     }
 }
 
-static uint32_t index_of(const struct fed *fed, uint32_t number)
-{
-    const struct fl_client_rec *rec = fl_coord_client(fed->server.coord, number);
-    unsigned i;
-
-    for (i = 0; i < fed->plan.n_clients; i++) {
-        if (rec != NULL && strcmp(rec->name, fed->clients[i].name) == 0) {
-            return i;
-        }
-    }
-    return UINT32_MAX;
-}
-
 static void answer(struct fed *fed, uint32_t client, struct fed_msg *msg)
 {
     msg->conn = fed->server.conn[client];
     fed_send(fed, FED_SERVER, FED_CLIENT0 + client, msg);
 }
 
+static void fill_task(struct fed *fed, const struct fl_effect *e, uint32_t i, struct fed_msg *msg)
+{
+    const struct fed_model *model = &fed->server.model;
+
+    if (e->mixture != (fed->plan.own && model->sent[i])) {
+        fed_fail(fed, "%s is told of %s mixture", fed->clients[i].name, e->mixture ? "a" : "no");
+    }
+    msg->counted_round = e->counted_round;
+    msg->counted_attempt = e->counted_attempt;
+    msg->has_mixture = e->mixture;
+    msg->mixture = model->mixture[i];
+}
+
 static void tell(struct fed *fed, const struct fl_effect *e, enum fed_msg_type type,
                  const char *what)
 {
     struct fed_msg msg = {.type = type, .round = e->round, .attempt = e->attempt};
-    uint32_t i = index_of(fed, e->client);
+    uint32_t i = fed_index(fed, e->client);
 
     fed_log(fed, "%s to %s %" PRIu64 ".%" PRIu32, what, i < FED_MAX ? fed->clients[i].name : "all",
             e->round, e->attempt);
-    msg.theta = type == FED_EVALUATE ? fed->server.new_theta : fed->server.theta;
+    msg.theta = type == FED_EVALUATE ? fed->server.next.theta : fed->server.model.theta;
+    (void)memcpy(msg.control, fed->server.model.control, sizeof(msg.control));
     msg.wait_ms = e->deadline_ms;
     msg.has_units = e->units != NULL;
     if (msg.has_units) {
         (void)memcpy(msg.units, e->units, FED_UNITS);
     }
     if (i < FED_MAX) {
+        if (type == FED_TASK) {
+            fill_task(fed, e, i, &msg);
+        }
         answer(fed, i, &msg);
         return;
     }
@@ -97,43 +101,15 @@ static void write_record(struct fed *fed, const struct fl_effect *e)
                      TAG_FAILED | e->seq);
         return;
     }
-    fed_store_write(fed, e, e->type == FL_EFF_COMMIT ? TAG_COMMIT | e->seq : e->seq,
-                    fed->server.new_theta);
+    if (e->type == FL_EFF_COMMIT) {
+        fed_model_commit(fed, e);
+    }
+    fed_store_write(fed, e, e->type == FL_EFF_COMMIT ? TAG_COMMIT | e->seq : e->seq);
 }
 
-static const struct fed_upload *find_upload(const struct fed_server *s, uint32_t client,
-                                            uint64_t round, uint32_t attempt)
-{
-    const struct fed_upload *u = &s->uploads[client];
-
-    return u->round == round && u->attempt == attempt ? u : NULL;
-}
-
-/* The next theta of exactly these parts; each must be on disk and made of this theta. */
 static void aggregate(struct fed *fed, const struct fl_effect *e)
 {
-    struct fed_server *s = &fed->server;
-    uint64_t theta = s->theta;
-    size_t i;
-
-    for (i = 0; i < e->n_parts; i++) {
-        uint32_t client = index_of(fed, e->parts[i].client);
-        const char *name = fed->clients[client].name;
-        const struct fed_upload *u = find_upload(s, client, e->round, e->attempt);
-
-        if (u == NULL) {
-            fed_fail(fed, "%s is aggregated without an upload", name);
-            return;
-        }
-        if (u->value != fed_update(name, e->round, e->attempt, s->theta)) {
-            fed_fail(fed, "the update of %s is of another model", name);
-        }
-        if (memcmp(u->units, e->parts[i].units, FED_UNITS) != 0) {
-            fed_fail(fed, "%s sent other units than it was asked for", name);
-        }
-        theta = fed_mix(theta, name, u->value, u->units);
-    }
-    s->new_theta = theta;
+    fed_model_aggregate(fed, e);
     fl_sim_timer(fed->sim, FED_SERVER, fl_sim_now(fed->sim) + FED_WORK_MS, TAG_AGGREGATE | e->seq);
 }
 
@@ -210,7 +186,7 @@ static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
     fed_log(fed, "server starts with round %" PRIu64 " committed, %zu parts open", store.committed,
             store.n_parts);
     coord_check_resume(&fed->check, &resume);
-    s->theta = s->new_theta = store.theta;
+    s->model = s->next = store.model;
     (void)memset(s->number, 0xff, sizeof(s->number));
     (void)memset(s->uploads, 0, sizeof(s->uploads));
     s->n_coming = 0;
@@ -220,6 +196,7 @@ static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
     if (fl_coord_create(&s->conf, &resume, &s->coord, &err) != FL_OK) {
         ck_abort_msg("seed %" PRIu64 ": %s", fed->plan.seed, err.msg);
     }
+    fed_model_check(fed);
     step(fed, &ev);
 }
 
@@ -261,7 +238,7 @@ static void aggregated(struct fed *fed, uint64_t seq)
         return;
     }
     for (i = 0; i < FED_MAX; i++) {
-        distance[i] = 1.0 + (double)((fed->server.new_theta >> (i % 32)) & 7);
+        distance[i] = 1.0 + (double)((fed->server.next.theta >> (i % 32)) & 7);
     }
     ev.u.aggregated.seq = seq;
     ev.u.aggregated.distance = distance;
@@ -332,7 +309,8 @@ static void on_disk(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
     }
     if ((tag & TAG_KIND) == TAG_COMMIT) {
         ev.type = FL_EV_COMMITTED;
-        s->theta = s->new_theta;
+        s->model = s->next;
+        fed_model_check(fed);
     }
     ev.u.seq = tag & ~TAG_KIND;
     step(fed, &ev);
@@ -367,7 +345,9 @@ static void pushed(struct fed *fed, uint32_t client, const struct fed_msg *msg)
     }
     ck_assert_uint_lt(s->n_coming, sizeof(s->coming) / sizeof(s->coming[0]));
     u = &s->coming[s->n_coming];
-    *u = (struct fed_upload){msg->round, msg->attempt, client, msg->theta, {0}};
+    *u = (struct fed_upload){
+        .round = msg->round, .attempt = msg->attempt, .client = client, .value = msg->theta};
+    (void)memcpy(u->change, msg->control, sizeof(u->change));
     (void)memcpy(u->units, msg->units, FED_UNITS);
     fed_store_spool(fed, TAG_SPOOL | s->n_coming++, u);
 }
@@ -491,6 +471,10 @@ void fed_server_init(struct fed *fed)
     if (plan->upload != NULL) {
         ck_assert_msg(fl_strategy_set(s->strategy, FL_SLOT_UPLOAD, plan->upload, &err) == FL_OK,
                       "%s", err.msg);
+    }
+    if (plan->own) {
+        ck_assert_msg(fl_strategy_set(s->strategy, FL_SLOT_PERSONAL, "own", &err) == FL_OK, "%s",
+                      err.msg);
     }
     s->conf = (struct fl_coord_conf){
         .seed = plan->seed,

@@ -106,12 +106,8 @@ static void take_effect(struct fed_client *c, const struct fl_session_effect *e)
     case FL_CEFF_TRAIN:
         c->training = ++c->generation;
         c->has_held = false;
-        c->held = (struct fed_upload){
-            .round = e->key.round,
-            .attempt = e->key.attempt,
-            .client = c->index,
-            .value = fed_update(c->name, e->key.round, e->key.attempt, c->task.theta),
-        };
+        c->held.round = e->key.round;
+        c->held.attempt = e->key.attempt;
         timer_in(c, fed_client_train_ms(c), TAG_TRAINED | c->training);
         break;
     case FL_CEFF_CANCEL_TRAIN:
@@ -124,13 +120,12 @@ static void take_effect(struct fed_client *c, const struct fl_session_effect *e)
         say(c, FED_FAILED, &e->key);
         break;
     case FL_CEFF_PUSH:
-        fed_client_push(c, e->units != NULL ? e->units : all);
+        fed_keep_grant(c, e->units != NULL ? e->units : all);
         break;
     case FL_CEFF_CANCEL_PUSH:
-    case FL_CEFF_CANCEL_FETCH:
+        c->granting = 0;
         break;
-    case FL_CEFF_COMMIT:
-        fed_client_commit(c, e->key.round, e->key.attempt);
+    case FL_CEFF_CANCEL_FETCH:
         break;
     case FL_CEFF_DROP:
         c->has_held = false;
@@ -151,6 +146,7 @@ static void take_task(struct fed_client *c, const struct fed_msg *msg)
 {
     struct fl_session_event ev = {.type = FL_CEV_TASK};
 
+    fed_keep_task(c, msg);
     c->task = *msg;
     ev.u.task.key = (struct fl_round_key){msg->round, msg->attempt};
     ev.u.task.has_plan = msg->has_units;
@@ -231,8 +227,8 @@ static void trained(struct fed_client *c)
         step_failed(c, FL_CEV_TRAIN_FAILED, c->held.round, c->held.attempt, "no power");
         return;
     }
-    c->has_held = true;
-    fl_sim_write(c->fed->sim, FED_CLIENT0 + c->index, c->generation, &c->held, sizeof(c->held));
+    fed_keep_trained(c, c->held.round, c->held.attempt);
+    fed_keep_write(c, c->generation);
 }
 
 static void connected(struct fed_client *c)
@@ -284,7 +280,9 @@ static void on_disk(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
     struct fed_client *c = self(ctx, node);
 
     (void)sim;
-    if (c->has_held && tag == c->generation) {
+    if (fed_keep_granted(c, tag)) {
+        fed_client_push(c);
+    } else if (c->has_held && tag == c->generation) {
         step_key(c, FL_CEV_TRAINED, c->held.round, c->held.attempt);
     }
 }
@@ -316,7 +314,8 @@ static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
     };
     struct fl_session_event ev = {.type = FL_CEV_START};
 
-    fed_client_load(c, sim);
+    (void)sim;
+    fed_keep_load(c);
     c->training = 0;
     c->connected = false;
     c->linked = false;

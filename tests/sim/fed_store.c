@@ -20,7 +20,6 @@ struct head {
     enum record_kind kind;
     uint32_t attempt;
     uint64_t round;
-    uint64_t theta;
     size_t n;
 };
 
@@ -28,7 +27,8 @@ struct part {
     uint32_t client;
     enum fl_part_state state;
     uint64_t samples, steps, upload_bytes;
-    double train_loss;
+    double train_loss, previous_dot;
+    struct fl_eval_rec received, trained;
     bool has_divergence, has_units;
     float divergence[FED_UNITS];
     uint8_t units[FED_UNITS];
@@ -50,6 +50,9 @@ static void put_part(struct fl_buf *buf, const struct fl_part_rec *rec)
     p.steps = rec->steps;
     p.upload_bytes = rec->upload_bytes;
     p.train_loss = rec->train_loss;
+    p.previous_dot = rec->previous_dot;
+    p.received = rec->received;
+    p.trained = rec->trained;
     p.has_divergence = rec->divergence != NULL;
     p.has_units = rec->units != NULL;
     if (p.has_divergence) {
@@ -61,7 +64,7 @@ static void put_part(struct fl_buf *buf, const struct fl_part_rec *rec)
     put(buf, &p, sizeof(p));
 }
 
-void fed_store_write(struct fed *fed, const struct fl_effect *e, uint64_t tag, uint64_t theta)
+void fed_store_write(struct fed *fed, const struct fl_effect *e, uint64_t tag)
 {
     struct head head;
     struct fl_buf buf;
@@ -71,12 +74,14 @@ void fed_store_write(struct fed *fed, const struct fl_effect *e, uint64_t tag, u
     (void)memset(&head, 0, sizeof(head));
     head.round = e->round;
     head.attempt = e->attempt;
-    head.theta = theta;
     head.n = e->n_parts;
     if (e->type == FL_EFF_PERSIST_CLIENT || e->type == FL_EFF_COMMIT) {
         head.kind = e->type == FL_EFF_COMMIT ? RECORD_COMMIT : RECORD_CLIENT;
         head.n = e->n_clients;
         put(&buf, &head, sizeof(head));
+        if (e->type == FL_EFF_COMMIT) {
+            put(&buf, &fed->server.next, sizeof(fed->server.next));
+        }
         put(&buf, e->clients, e->n_clients * sizeof(*e->clients));
     } else {
         head.kind = e->type == FL_EFF_PERSIST_SELECTION ? RECORD_SELECTION
@@ -147,6 +152,9 @@ static void read_part(struct fed *fed, struct fed_store *s, const struct part *p
         .steps = p->steps,
         .train_loss = p->train_loss,
         .upload_bytes = p->upload_bytes,
+        .previous_dot = p->previous_dot,
+        .received = p->received,
+        .trained = p->trained,
     };
     if (p->has_divergence) {
         rec->divergence = s->divergence[i];
@@ -165,7 +173,6 @@ static void read_commit(struct fed *fed, struct fed_store *s, const struct head 
                  s->committed);
     }
     s->committed = head->round;
-    s->theta = head->theta;
     s->n_parts = 0;
     s->n_uploads = 0;
     s->open_round = 0;
@@ -204,6 +211,8 @@ static void read_record(struct fed *fed, struct fed_store *s, const uint8_t *dat
         return;
     case RECORD_COMMIT:
         read_commit(fed, s, &head);
+        (void)memcpy(&s->model, data, sizeof(s->model));
+        data += sizeof(s->model);
         break;
     case RECORD_CLIENT:
         break;
@@ -241,7 +250,7 @@ void fed_store_read(const struct fl_sim *sim, struct fed *fed, struct fed_store 
     size_t i;
 
     (void)memset(ret, 0, sizeof(*ret));
-    ret->theta = fed->plan.seed;
+    ret->model.theta = fed->plan.seed;
     for (i = 0; i < n; i++) {
         size_t len = 0;
         const void *data = fl_sim_disk_record(sim, FED_SERVER, i, &len);

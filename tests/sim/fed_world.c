@@ -58,7 +58,7 @@ void fed_send(struct fed *fed, uint32_t from, uint32_t to, const struct fed_msg 
     fl_sim_send(fed->sim, from, to, msg, sizeof(*msg));
 }
 
-static uint64_t mixed(uint64_t a, uint64_t b)
+uint64_t fed_hash(uint64_t a, uint64_t b)
 {
     uint64_t both[2] = {a, b};
 
@@ -67,13 +67,13 @@ static uint64_t mixed(uint64_t a, uint64_t b)
 
 uint64_t fed_update(const char *name, uint64_t round, uint32_t attempt, uint64_t theta)
 {
-    return mixed(mixed(fl_hash64(name, strlen(name)), theta), mixed(round, attempt));
+    return fed_hash(fed_hash(fl_hash64(name, strlen(name)), theta), fed_hash(round, attempt));
 }
 
 uint64_t fed_mix(uint64_t theta, const char *name, uint64_t value, const uint8_t *units)
 {
-    return mixed(mixed(theta, fl_hash64(name, strlen(name))),
-                 mixed(value, fl_hash64(units, FED_UNITS)));
+    return fed_hash(fed_hash(theta, fl_hash64(name, strlen(name))),
+                    fed_hash(value, fl_hash64(units, FED_UNITS)));
 }
 
 /* --- the hand --- */

@@ -68,13 +68,38 @@ static struct fed_plan trouble(uint64_t seed, bool real_sessions)
     return plan;
 }
 
-static void run_trouble(uint64_t seed, bool real_sessions)
+/* The same trouble with a model on each client, that the server mixes or not. */
+static struct fed_plan personal_trouble(uint64_t seed, bool real_sessions)
 {
+    static const char *const uploads[] = {"hdfl", "none", "full"};
     struct fed_plan plan = trouble(seed, real_sessions);
-    struct fed *fed = fed_new(&plan);
+
+    plan.own = true;
+    plan.preset = "fedavg";
+    plan.upload = uploads[seed % 3];
+    return plan;
+}
+
+static void run_plan(const struct fed_plan *plan)
+{
+    struct fed *fed = fed_new(plan);
 
     fed_finish(fed);
     fed_free(fed);
+}
+
+static void run_trouble(uint64_t seed, bool real_sessions)
+{
+    struct fed_plan plan = trouble(seed, real_sessions);
+
+    run_plan(&plan);
+}
+
+static void run_personal_trouble(uint64_t seed, bool real_sessions)
+{
+    struct fed_plan plan = personal_trouble(seed, real_sessions);
+
+    run_plan(&plan);
 }
 
 static uint64_t env_number(const char *name, uint64_t otherwise)
@@ -104,6 +129,21 @@ START_TEST(whatever_breaks_the_rules_hold_and_it_ends)
          seed++) {
         run_trouble(seed, false);
         run_trouble(seed, true);
+    }
+}
+END_TEST
+
+/* What clients keep is checked in every federation; here the model itself is theirs. */
+START_TEST(whatever_breaks_every_client_goes_on_from_its_own_model)
+{
+    uint64_t first = env_number("FL_SIM_SEED", 0);
+    uint64_t from = first != 0 ? first : 1 + (uint64_t)_i * SEEDS_PER_TEST;
+    uint64_t to = first != 0 ? first : (uint64_t)(_i + 1) * SEEDS_PER_TEST;
+    uint64_t seed;
+
+    for (seed = from; seed <= to; seed++) {
+        run_personal_trouble(seed, false);
+        run_personal_trouble(seed, true);
     }
 }
 END_TEST
@@ -155,6 +195,8 @@ int main(void)
     tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, a_federation_without_trouble_ends, 0, 8);
     tcase_add_loop_test(tc, whatever_breaks_the_rules_hold_and_it_ends, 0, n > 0 ? n : 1);
+    tcase_add_loop_test(tc, whatever_breaks_every_client_goes_on_from_its_own_model, 0,
+                        n > 0 ? n : 1);
     tcase_add_loop_test(tc, what_broke_once_holds, 0,
                         (int)(sizeof(regressions) / sizeof(regressions[0])));
     tcase_add_loop_test(tc, the_same_seed_gives_the_same_trace_byte_for_byte, 0, 6);

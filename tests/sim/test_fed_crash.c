@@ -14,9 +14,12 @@ static const struct {
     const char *preset;
     bool real_sessions;
     bool backfill;
+    const char *own; /* personal models with this upload policy */
 } scenarios[] = {
-    {"fedavg", false, false},      {"fedldf", false, false}, {"adafl+fedldf", false, true},
-    {"adafl+fedldf", true, false}, {"adafl", true, false},
+    {"fedavg", false, false, NULL},      {"fedldf", false, false, NULL},
+    {"adafl+fedldf", false, true, NULL}, {"adafl+fedldf", true, false, NULL},
+    {"adafl", true, false, NULL},        {"fedavg", false, false, "hdfl"},
+    {"fedavg", true, false, "full"},     {"fedavg", true, false, "none"},
 };
 
 #define N_SCENARIOS ((int)(sizeof(scenarios) / sizeof(scenarios[0])))
@@ -28,6 +31,8 @@ static struct fed_plan plan_of(int i)
     plan.rounds = 4;
     plan.real_sessions = scenarios[i].real_sessions;
     plan.backfill = scenarios[i].backfill;
+    plan.own = scenarios[i].own != NULL;
+    plan.upload = scenarios[i].own;
     plan.evaluate = true;
     plan.min_responders = 2;
     plan.restart_ms = 50;
@@ -42,7 +47,7 @@ static uint64_t undisturbed(int i, uint32_t node, size_t *ret_writes)
     uint64_t theta;
 
     fed_finish(fed);
-    theta = fed->server.theta;
+    theta = fed->server.model.theta;
     *ret_writes = fl_sim_disk_count(fed->sim, node);
     fed_free(fed);
     return theta;
@@ -62,7 +67,7 @@ static void crash_everywhere(int i, uint32_t node)
         fl_sim_crash_at_write(fed->sim, node, k / 2 + 1, k % 2 == 1);
         fed_finish(fed);
         ck_assert_uint_eq(fed->n_deaths, 1);
-        if (fed->server.theta != theta) {
+        if (fed->server.model.theta != theta) {
             (void)fprintf(stderr, "%.*s", (int)fed->log.len, (const char *)fed->log.data);
             ck_abort_msg("%s: another model after a crash %s write %zu of node %" PRIu32,
                          plan.preset, k % 2 == 1 ? "after" : "before", k / 2 + 1, node);

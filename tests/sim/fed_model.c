@@ -1,0 +1,142 @@
+/* What the server of a simulated federation makes of updates, and what must come of it. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "tests/sim/fed.h"
+
+uint32_t fed_index(const struct fed *fed, uint32_t number)
+{
+    const struct fl_client_rec *rec = fl_coord_client(fed->server.coord, number);
+    unsigned i;
+
+    for (i = 0; i < fed->plan.n_clients; i++) {
+        if (rec != NULL && strcmp(rec->name, fed->clients[i].name) == 0) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+uint64_t fed_model_start(const struct fed *fed, const struct fed_model *model, uint32_t i)
+{
+    if (!fed->plan.own) {
+        return model->theta;
+    }
+    return model->sent[i] ? model->mixture[i] : model->has_own[i] ? model->own[i] : model->theta;
+}
+
+/* One accepted update goes in. */
+static void add(struct fed *fed, const struct fl_effect *e, const struct fl_part_rec *part)
+{
+    struct fed_server *s = &fed->server;
+    uint32_t i = fed_index(fed, part->client);
+    const char *name = fed->clients[i].name;
+    const struct fed_upload *u = &s->uploads[i];
+    unsigned l;
+
+    if (u->round != e->round || u->attempt != e->attempt) {
+        fed_fail(fed, "%s is aggregated without an upload", name);
+        return;
+    }
+    if (u->value != fed_update(name, e->round, e->attempt, fed_model_start(fed, &s->model, i))) {
+        fed_fail(fed, "the update of %s is of another model", name);
+    }
+    if (memcmp(u->units, part->units, FED_UNITS) != 0) {
+        fed_fail(fed, "%s sent other units than it was asked for", name);
+    }
+    s->next.theta = fed_mix(s->next.theta, name, u->value, u->units);
+    for (l = 0; l < FED_UNITS; l++) {
+        s->next.control[l] += u->units[l] != 0 ? u->change[l] : 0;
+    }
+    s->next.sent[i] = true;
+}
+
+void fed_model_aggregate(struct fed *fed, const struct fl_effect *e)
+{
+    struct fed_server *s = &fed->server;
+    size_t i;
+
+    s->next = s->model;
+    (void)memset(s->next.sent, 0, sizeof(s->next.sent));
+    for (i = 0; i < e->n_parts; i++) {
+        add(fed, e, &e->parts[i]);
+    }
+    for (i = 0; i < fed->plan.n_clients; i++) {
+        s->next.mixture[i] = s->next.sent[i] ? fed_hash(s->next.theta, i) : 0;
+    }
+}
+
+void fed_model_commit(struct fed *fed, const struct fl_effect *e)
+{
+    struct fed_server *s = &fed->server;
+    size_t k;
+
+    for (k = 0; k < e->n_clients; k++) {
+        const struct fl_client_rec *rec = &e->clients[k];
+        uint32_t i = fed_index(fed, rec->id);
+
+        if (rec->counted_round != e->round) {
+            continue;
+        }
+        if (rec->counted_update != s->next.sent[i]) {
+            fed_fail(fed, "%s is counted %s update", rec->name,
+                     rec->counted_update ? "with an" : "without its");
+        }
+        s->next.has_own[i] = true;
+        s->next.own[i] = fed_update(rec->name, rec->counted_round, rec->counted_attempt,
+                                    fed_model_start(fed, &s->model, i));
+    }
+}
+
+/* What client `i` will have kept once it hears which of its rounds was counted last. */
+static void check_client(struct fed *fed, uint32_t i, const struct fl_client_rec *rec,
+                         uint64_t sum[FED_UNITS])
+{
+    struct fed_client c = fed->clients[i];
+    struct fed_keep *keep = &c.keep;
+    bool pending;
+    unsigned l;
+
+    fed_keep_load(&c); /* Whatever it remembers, it may die. */
+    pending = keep->round != 0 && keep->round == rec->counted_round &&
+              keep->attempt == rec->counted_attempt;
+    if (!pending &&
+        (keep->taken_round != rec->counted_round || keep->taken_attempt != rec->counted_attempt))
+    {
+        fed_fail(fed, "%s was counted in %" PRIu64 ".%" PRIu32 ", it knows of %" PRIu64 ".%" PRIu32,
+                 c.name, rec->counted_round, rec->counted_attempt, keep->taken_round,
+                 keep->taken_attempt);
+        return;
+    }
+    for (l = 0; l < FED_UNITS; l++) {
+        sum[l] += keep->control[l] + (pending && keep->units[l] != 0 ? keep->change[l] : 0);
+    }
+    if (rec->counted_round != 0 &&
+        (pending ? keep->next_own : keep->own) != fed->server.model.own[i]) {
+        fed_fail(fed, "%s has another model of its own", c.name);
+    }
+}
+
+void fed_model_check(struct fed *fed)
+{
+    struct fed_store store;
+    uint64_t sum[FED_UNITS] = {0};
+    size_t k;
+    unsigned i;
+    unsigned l;
+
+    fed_store_read(fed->sim, fed, &store);
+    for (k = 0; k < store.n_clients; k++) {
+        for (i = 0; i < fed->plan.n_clients; i++) {
+            if (strcmp(store.clients[k].name, fed->clients[i].name) == 0) {
+                check_client(fed, i, &store.clients[k], sum);
+            }
+        }
+    }
+    for (l = 0; l < FED_UNITS; l++) {
+        if (sum[l] != fed->server.model.control[l]) {
+            fed_fail(fed, "round %" PRIu64 ": the control of unit %u is not the clients' sum",
+                     store.committed, l);
+        }
+    }
+}
