@@ -337,82 +337,6 @@ START_TEST(a_server_that_went_back_to_an_older_model_counts_nobody_after_it)
 }
 END_TEST
 
-/* --- personal models --- */
-
-START_TEST(only_who_uploaded_in_the_last_round_has_a_mixture)
-{
-    struct script *s = fedavg();
-
-    set(s, FL_SLOT_PERSONAL, "own");
-    set(s, FL_SLOT_UPLOAD, "hdfl");
-    script_option(s, FL_SLOT_UPLOAD, "n", "1");
-    begin(s, 2);
-    script_report(s, "a", NULL);
-    script_report(s, "b", NULL);
-    script_stored(s, "a");
-    script_stored(s, "b");
-    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
-    ck_assert(s->clients[0].counted_update != s->clients[1].counted_update);
-    script_join(s, "a", 100);
-    ck_assert_int_eq(s->task.mixture, s->clients[0].counted_update);
-    script_join(s, "b", 100);
-    ck_assert_int_eq(s->task.mixture, s->clients[1].counted_update);
-    script_free(s);
-}
-END_TEST
-
-START_TEST(without_uploads_by_design_a_round_is_whole_without_an_update)
-{
-    struct script *s = fedavg();
-
-    set(s, FL_SLOT_PERSONAL, "own");
-    set(s, FL_SLOT_UPLOAD, "none");
-    s->conf.rounds = 1;
-    s->conf.min_responders = 2;
-    begin(s, 2);
-    script_forget(s);
-    script_report(s, "a", NULL);
-    script_report(s, "b", NULL);
-    script_expect(
-        s, "[    0] #4 persist update 1.1 a:empty:000\n"
-           "[    0] a ACCEPTED 1.1\n"
-           "[    0] #5 persist update 1.1 b:empty:000\n"
-           "[    0] - round 1 attempt 1: TRAINING -> UPLOADING, 2 of 2 reports, 1 accepted\n"
-           "[    0] b ACCEPTED 1.1\n"
-           "[    0] - round 1 attempt 1: UPLOADING -> AGGREGATING, 0 updates of 2 responders\n"
-           "[    0] #6 aggregate 1.1\n"
-           "[    0] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 0 of 112 bytes "
-           "up\n"
-           "[    0] #7 commit 1.1\n"
-           "[    0] closed 1.1\n"
-           "[    0] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 2 clients\n"
-           "[    0] * DRAIN 2.1 (all rounds are done)\n"
-           "[    0] - round 2 attempt 1: IDLE -> DRAINING, all rounds are done\n"
-           "[    0] - round 2 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
-           "[    0] FINISHED\n");
-    check_counted(&s->clients[0], 1, 1, false);
-    ck_assert_uint_eq(s->record.uplink_bytes, 0);
-    ck_assert_uint_eq(s->record.n_responders, 2);
-    script_free(s);
-}
-END_TEST
-
-START_TEST(without_uploads_too_few_reports_abort_nevertheless)
-{
-    struct script *s = fedavg();
-
-    set(s, FL_SLOT_PERSONAL, "own");
-    set(s, FL_SLOT_UPLOAD, "none");
-    s->conf.min_responders = 2;
-    begin(s, 2);
-    script_report(s, "a", NULL);
-    script_failed(s, "b", "no power");
-    ck_assert_uint_eq(fl_coord_committed(s->coord), 0);
-    ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
-    script_free(s);
-}
-END_TEST
-
 /* --- coming and going --- */
 
 START_TEST(a_client_that_is_ready_later_becomes_selectable_without_having_gone)
@@ -530,9 +454,6 @@ static void add_counted(TCase *tc)
     tcase_add_test(tc, after_a_restart_a_task_says_the_same);
     tcase_add_test(tc, after_a_restart_a_counted_client_hears_that_it_was_accepted);
     tcase_add_test(tc, a_server_that_went_back_to_an_older_model_counts_nobody_after_it);
-    tcase_add_test(tc, only_who_uploaded_in_the_last_round_has_a_mixture);
-    tcase_add_test(tc, without_uploads_by_design_a_round_is_whole_without_an_update);
-    tcase_add_test(tc, without_uploads_too_few_reports_abort_nevertheless);
     tcase_add_test(tc, a_client_that_is_ready_later_becomes_selectable_without_having_gone);
     tcase_add_test(tc, a_client_that_is_ready_before_it_is_on_record_is_counted_once);
     tcase_add_test(tc, a_client_of_the_open_round_that_is_ready_later_has_its_task);

@@ -1,4 +1,4 @@
-/* What a round's record says: personal models, attention, bytes; every table hangs on it. */
+/* Rounds of personal models, and what a round's record says: every table hangs on it. */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -61,6 +61,83 @@ static struct fl_event report_of(const struct script *s, const char *name)
     ev.u.report.train_loss = 2.0;
     return ev;
 }
+
+/* --- personal models --- */
+
+START_TEST(only_who_uploaded_in_the_last_round_has_a_mixture)
+{
+    struct script *s = fedavg();
+
+    set(s, FL_SLOT_PERSONAL, "own");
+    set(s, FL_SLOT_UPLOAD, "hdfl");
+    script_option(s, FL_SLOT_UPLOAD, "n", "1");
+    begin(s, 2);
+    script_report(s, "a", NULL);
+    script_report(s, "b", NULL);
+    script_stored(s, "a");
+    script_stored(s, "b");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert(s->clients[0].counted_update != s->clients[1].counted_update);
+    script_join(s, "a", 100);
+    ck_assert_int_eq(s->task.mixture, s->clients[0].counted_update);
+    script_join(s, "b", 100);
+    ck_assert_int_eq(s->task.mixture, s->clients[1].counted_update);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(without_uploads_by_design_a_round_is_whole_without_an_update)
+{
+    struct script *s = fedavg();
+
+    set(s, FL_SLOT_PERSONAL, "own");
+    set(s, FL_SLOT_UPLOAD, "none");
+    s->conf.rounds = 1;
+    s->conf.min_responders = 2;
+    begin(s, 2);
+    script_forget(s);
+    script_report(s, "a", NULL);
+    script_report(s, "b", NULL);
+    script_expect(
+        s, "[    0] #4 persist update 1.1 a:empty:000\n"
+           "[    0] a ACCEPTED 1.1\n"
+           "[    0] #5 persist update 1.1 b:empty:000\n"
+           "[    0] - round 1 attempt 1: TRAINING -> UPLOADING, 2 of 2 reports, 1 accepted\n"
+           "[    0] b ACCEPTED 1.1\n"
+           "[    0] - round 1 attempt 1: UPLOADING -> AGGREGATING, 0 updates of 2 responders\n"
+           "[    0] #6 aggregate 1.1\n"
+           "[    0] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 0 of 112 bytes "
+           "up\n"
+           "[    0] #7 commit 1.1\n"
+           "[    0] closed 1.1\n"
+           "[    0] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 2 clients\n"
+           "[    0] * DRAIN 2.1 (all rounds are done)\n"
+           "[    0] - round 2 attempt 1: IDLE -> DRAINING, all rounds are done\n"
+           "[    0] - round 2 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
+           "[    0] FINISHED\n");
+    ck_assert_uint_eq(s->clients[0].counted_round, 1);
+    ck_assert(!s->clients[0].counted_update);
+    ck_assert_uint_eq(s->record.uplink_bytes, 0);
+    ck_assert_uint_eq(s->record.n_responders, 2);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(without_uploads_too_few_reports_abort_nevertheless)
+{
+    struct script *s = fedavg();
+
+    set(s, FL_SLOT_PERSONAL, "own");
+    set(s, FL_SLOT_UPLOAD, "none");
+    s->conf.min_responders = 2;
+    begin(s, 2);
+    script_report(s, "a", NULL);
+    script_failed(s, "b", "no power");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 0);
+    ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
+    script_free(s);
+}
+END_TEST
 
 /* --- reports --- */
 
@@ -305,6 +382,9 @@ END_TEST
 
 static void add_figures(TCase *tc)
 {
+    tcase_add_test(tc, only_who_uploaded_in_the_last_round_has_a_mixture);
+    tcase_add_test(tc, without_uploads_by_design_a_round_is_whole_without_an_update);
+    tcase_add_test(tc, without_uploads_too_few_reports_abort_nevertheless);
     tcase_add_loop_test(tc, a_missing_inner_product_is_rejected_only_when_it_is_needed, 0, 2);
     tcase_add_test(tc, inner_products_are_kept_and_counted_with_eight_bytes);
     tcase_add_test(tc, reports_give_the_figures_of_personal_models);
