@@ -104,6 +104,10 @@ struct fl_solver_ops {
     /* Does it go with this aggregate? FL_ECONF with the reason. NULL: with all. */
     int (*fits)(const struct fl_options *o, const struct fl_aggregate_ops *aggregate,
                 struct fl_err *err);
+    /* Does it go with these training options? FL_ECONF with the reason; create() refuses what
+       this refuses. NULL: with all. */
+    int (*fits_training)(const struct fl_options *o, double learning_rate, double momentum,
+                         struct fl_err *err);
     /*
      * What the server's part scales this client's update with in fl_agg_block.scaled, from
      * its step count (SCAFFOLD's 1 / (eta a_k)). NULL: 0.

@@ -102,22 +102,21 @@ static void destroy(struct fl_solver *solver)
     }
 }
 
-static int check_training(const struct fl_options *o, const struct fl_solver_setup *setup,
-                          struct fl_err *err)
+static int fits_training(const struct fl_options *o, double learning_rate, double momentum,
+                         struct fl_err *err)
 {
     double lambda = fl_options_float(o, "lambda");
 
-    if (setup->momentum > 0) {
+    if (momentum > 0) {
         return fl_err_set(err, FL_ECONF,
-                          "solver 'pfedme' has no momentum: set the server's training.momentum "
-                          "to 0, it is %g",
-                          setup->momentum);
+                          "solver 'pfedme' has no momentum: set training.momentum to 0, it is %g",
+                          momentum);
     }
-    if (setup->learning_rate * lambda > 1 + ROUNDING) {
+    if (learning_rate * lambda > 1 + ROUNDING) {
         return fl_err_set(err, FL_ECONF,
-                          "solver 'pfedme' needs learning_rate * lambda of at most 1, it is "
-                          "%g * %g = %g: lower one of them",
-                          setup->learning_rate, lambda, setup->learning_rate * lambda);
+                          "solver 'pfedme' needs training.learning_rate * lambda of at most 1, it "
+                          "is %g * %g = %g: lower one of them",
+                          learning_rate, lambda, learning_rate * lambda);
     }
     return FL_OK;
 }
@@ -127,7 +126,7 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
 {
     struct fl_solver_setup inner = *setup;
     struct fl_solver *solver;
-    int rv = check_training(o, setup, err);
+    int rv = fits_training(o, setup->learning_rate, setup->momentum, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -247,6 +246,7 @@ const struct fl_solver_ops fl_solver_pfedme = {
             .options = options,
             .check = check,
         },
+    .fits_training = fits_training,
     .create = create,
     .destroy = destroy,
     .step = step,

@@ -55,6 +55,11 @@ FL_MUST_CHECK int fl_strategy_load(const struct fl_conf_doc *doc,
                                    struct fl_err *err);
 /* FL_ECONF with the reason when the slots do not fit together (ALGORITHMS 15.1, 15.2). */
 FL_MUST_CHECK int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err);
+/* FL_ECONF with the reason when the solver cannot train with these options: clients would
+   refuse every task. The learning rate is that of the first round, the largest one. */
+FL_MUST_CHECK int fl_strategy_check_training(const struct fl_strategy *strategy,
+                                             double learning_rate, double momentum,
+                                             struct fl_err *err);
 
 /* Where the distances of the selection's update() come from. */
 enum fl_distance fl_strategy_distance(const struct fl_strategy *strategy);

@@ -154,3 +154,13 @@ int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err)
     rv = rv == FL_OK ? check_sent(strategy, err) : rv;
     return rv == FL_OK ? check_bundles(strategy, err) : rv;
 }
+
+int fl_strategy_check_training(const struct fl_strategy *strategy, double learning_rate,
+                               double momentum, struct fl_err *err)
+{
+    const struct fl_solver_ops *solver = strategy->solver;
+
+    return solver->fits_training != NULL ? solver->fits_training(strategy->options[FL_SLOT_SOLVER],
+                                                                 learning_rate, momentum, err)
+                                         : FL_OK;
+}

@@ -1,3 +1,4 @@
+#include "libfl/strategy/strategy.h"
 #include "tests/unit/solver_fixture.h"
 
 /* What a run leaves: where theta ended, the upload, the personal model. Exported. */
@@ -259,6 +260,7 @@ START_TEST(training_options_that_it_cannot_have_are_refused)
     struct fl_options *o = options_of(&fl_solver_pfedme.policy, NULL);
     struct fl_solver_setup setup = rows[_i].setup;
     struct fl_solver *solver = NULL;
+    struct fl_strategy *s = NULL;
     struct fl_err err = {0};
     struct fixture f;
 
@@ -267,6 +269,16 @@ START_TEST(training_options_that_it_cannot_have_are_refused)
     ck_assert_int_eq(fl_solver_pfedme.create(o, &setup, &solver, &err), rows[_i].code);
     ck_assert_ptr_nonnull(strstr(err.msg, rows[_i].says));
     fl_solver_pfedme.destroy(solver);
+    /* The server can know before any client does. */
+    err.msg[0] = '\0';
+    ck_assert_int_eq(fl_strategy_create("fedavg", &s, NULL), FL_OK);
+    ck_assert_int_eq(fl_strategy_check_training(s, setup.learning_rate, setup.momentum, &err),
+                     FL_OK);
+    ck_assert_int_eq(fl_strategy_set(s, FL_SLOT_SOLVER, "pfedme", NULL), FL_OK);
+    ck_assert_int_eq(fl_strategy_check_training(s, setup.learning_rate, setup.momentum, &err),
+                     rows[_i].code);
+    ck_assert_ptr_nonnull(strstr(err.msg, rows[_i].says));
+    fl_strategy_free(s);
     fl_options_free(o);
     fixture_done(&f);
 }
