@@ -66,7 +66,6 @@ static int mix_block(const struct fl__agg_pass *p, size_t l, const double *q, si
         }
         rv = job->mixture(job->ctx, p->senders[s], offset, values, n);
         if (rv != FL_OK) {
-            *p->ret_client = job->n_clients;
             return fl_err_set(p->err, rv, "mixture of update %zu: %s", p->senders[s],
                               fl_strerror(rv));
         }

@@ -31,6 +31,7 @@ struct fed {
     float *mixed[FED_CLIENTS];
     size_t told[FED_CLIENTS][FED_UNITS]; /* mixtures: entries of each unit that were told */
     int refuse;                          /* the mixture callback returns it */
+    const struct fl_codec_ops *codec;
     uint8_t units[FED_CLIENTS][FED_UNITS];
     struct fl_agg_client clients[FED_CLIENTS];
     struct fl_codec_memory memory[FED_CLIENTS][FED_BUNDLES];
@@ -62,7 +63,7 @@ static inline void fed_init(struct fed *f, size_t n)
     struct fl_rng rng;
     size_t b, i, k;
 
-    *f = (struct fed){.n = n, .population = n + 2, .round = 1};
+    *f = (struct fed){.n = n, .population = n + 2, .round = 1, .codec = &fl_codec_float32};
     ck_assert_int_eq(fl_layout_create(&f->layout), FL_OK);
     fed_tensor(f->layout, "fc1", "fc1.weight", 31, false);
     fed_tensor(f->layout, "fc1", "fc1.bias", 5, false);
@@ -137,7 +138,7 @@ static inline int fed_open(void *ctx, size_t client, size_t bundle, size_t unit,
     };
     f->opened++;
     reader = fl_codec_memory_reader(&f->memory[client][bundle]);
-    return fl_codec_open(d, &fl_codec_float32, f->layout, unit, &reader);
+    return fl_codec_open(d, f->codec, f->layout, unit, &reader);
 }
 
 static inline size_t fed_unit_of(const struct fed *f, size_t i)

@@ -129,6 +129,29 @@ static void told_what_was_sent(const struct fed *f)
     }
 }
 
+static void info_matches_reference(const struct fed *f, const struct kind *kind)
+{
+    double gram[FED_CLIENTS * FED_CLIENTS];
+    static const size_t who[] = {0, 1, 2, 3, 4};
+    double self = 0, effective = 0;
+    size_t i, k;
+
+    fed_gram(f, -1, -1, who, 5, gram);
+    for (i = 0; i < 5; i++) {
+        double entropy = 0;
+
+        for (k = 0; k < 5; k++) {
+            double q = reference_q(kind, gram, NULL, 5, i, k);
+
+            entropy -= q > 0 ? q * log(q) : 0;
+        }
+        effective += exp(entropy) / 5;
+        self += reference_q(kind, gram, NULL, 5, i, i) / 5;
+    }
+    ck_assert_double_eq_tol(f->info.effective, effective, 1e-9);
+    ck_assert_double_eq_tol(f->info.self_weight, self, 1e-9);
+}
+
 START_TEST(mixtures_match_a_plain_double_reference)
 {
     const struct kind *kind = &kinds[_i % KINDS];
@@ -136,11 +159,19 @@ START_TEST(mixtures_match_a_plain_double_reference)
     size_t x;
 
     fed_init(&f, 5);
-    f.block = _i < KINDS ? 0 : 4;
+    if (_i >= KINDS) { /* Biases that start at 0, and a whole model of zeros. */
+        x = fl_layout_find(f.layout, "fc1.bias")->offset;
+        (void)memset(f.sent[1][0] + x, 0, 5 * sizeof(float));
+        (void)memset(f.sent[3][0], 0, f.count * sizeof(float));
+        f.block = 4;
+    }
     ck_assert_int_eq(fed_run(&f, kind->ops, options_of_kind(kind)), FL_OK);
     told_what_was_sent(&f);
     for (x = 0; x < f.count; x++) {
         matches_reference(&f, kind, false, x);
+    }
+    if (kind->part == OF_MODEL) {
+        info_matches_reference(&f, kind);
     }
     fed_done(&f);
 }
@@ -472,6 +503,85 @@ START_TEST(fedamp_never_takes_more_of_the_others_than_there_is)
 }
 END_TEST
 
+/* What rounding leaves of equal models far from 0 may be below 0. */
+START_TEST(fedamp_takes_models_closer_than_rounding_for_equal)
+{
+    struct fl_options *o = options_of(&fl_aggregate_fedamp.policy, "sigma=1e-9", NULL);
+    double gram[4] = {1e16, 1e16 + 4, 1e16 + 4, 1e16};
+    double q[4];
+    struct fl_attention in = {.n = 2, .entries = 5, .model_entries = 5, .gram = gram};
+    size_t i;
+
+    fl_aggregate_fedamp.attend(o, &in, q);
+    for (i = 0; i < 4; i++) {
+        ck_assert_double_eq_tol(q[i], 0.5, 1e-12);
+    }
+    fl_options_free(o);
+}
+END_TEST
+
+static int read_anything(struct fl_codec_decoder *d, float *out, size_t n)
+{
+    int rv = d->reader.read(d->reader.ctx, d->offset, out, n * sizeof(*out));
+
+    d->offset += n * sizeof(*out);
+    d->next += n;
+    return rv;
+}
+
+/* Codecs refuse such values; whatever they let through ends here. */
+START_TEST(what_is_not_finite_never_gets_through)
+{
+    struct fl_codec_ops codec = fl_codec_float32;
+    struct fed f;
+
+    fed_init(&f, 4);
+    codec.read = read_anything;
+    f.codec = &codec;
+    f.sent[2][0][10] = _i % 2 == 0 ? NAN : INFINITY;
+    ck_assert_int_eq(fed_run(&f, kinds[_i].ops, options_of_kind(&kinds[_i])), FL_ENUMERIC);
+    ck_assert_uint_eq(f.blamed, 4);
+    ck_assert_str_eq(f.err.msg, "the new model is not finite in unit 'fc1'");
+    fed_done(&f);
+}
+END_TEST
+
+static enum fl_agg_scope of_unit(const struct fl_options *o)
+{
+    (void)o;
+    return FL_SCOPE_UNIT;
+}
+
+static void threes(const struct fl_options *o, const struct fl_attention *in, double *out)
+{
+    size_t i;
+
+    (void)o;
+    for (i = 0; i < in->n * in->n; i++) {
+        out[i] = 3;
+    }
+}
+
+START_TEST(a_mixture_that_overflows_is_refused)
+{
+    static const struct fl_opt_spec none[] = {FL_OPT_END};
+    static const struct fl_aggregate_ops ops = {.policy = {.name = "test", .options = none},
+                                                .scope = of_unit,
+                                                .attend = threes,
+                                                .mixes = true};
+    struct fed f;
+
+    fed_init(&f, 2);
+    f.sent[0][0][60] = f.sent[1][0][60] = 3e38f;
+    ck_assert_int_eq(fed_run(&f, &ops, options_of(&ops.policy, NULL)), FL_OK); /* a buffer */
+    f.sent[0][0][65] = f.sent[1][0][65] = 3e38f;
+    ck_assert_int_eq(fed_run(&f, &ops, options_of(&ops.policy, NULL)), FL_ENUMERIC);
+    ck_assert_uint_eq(f.blamed, 2);
+    ck_assert_str_eq(f.err.msg, "a mixture is not finite in unit 'fc2'");
+    fed_done(&f);
+}
+END_TEST
+
 START_TEST(one_nan_upload_is_blamed_and_then_is_that_client_absent_bit_for_bit)
 {
     struct fed f, g;
@@ -548,6 +658,9 @@ int main(void)
     tcase_add_loop_test(tc, permuting_clients_permutes_their_mixtures, 0, KINDS);
     tcase_add_loop_test(tc, rows_are_never_negative_and_sum_to_one, 0, KINDS);
     tcase_add_test(tc, fedamp_never_takes_more_of_the_others_than_there_is);
+    tcase_add_test(tc, fedamp_takes_models_closer_than_rounding_for_equal);
+    tcase_add_loop_test(tc, what_is_not_finite_never_gets_through, 0, KINDS);
+    tcase_add_test(tc, a_mixture_that_overflows_is_refused);
     tcase_add_loop_test(tc, one_nan_upload_is_blamed_and_then_is_that_client_absent_bit_for_bit, 0,
                         KINDS);
     tcase_add_test(tc, an_error_of_whoever_takes_the_mixtures_ends_the_pass);
