@@ -33,11 +33,12 @@ struct fl__agg_pass {
     double *weights;                   /* [n_clients], of the unit at hand; 0: not sent */
     size_t *senders;                   /* of the unit at hand, in client order */
     size_t n_senders;
-    double *sums;         /* [n_sums][block] */
-    const double **means; /* [n_bundles]: of bundle 1, 2, … */
-    double *step;         /* [block] */
-    float *in;            /* [n_clients][block] with distances, else [block] */
-    double *distance_sq;  /* [n_clients] */
+    double *sums;                  /* [n_sums][block] */
+    const double **means;          /* [n_bundles]: of bundle 1, 2, … */
+    double *step;                  /* [block] */
+    float *in;                     /* [n_clients][block] with distances, else [block] */
+    double *distance_sq;           /* [n_clients] */
+    struct fl__presence *presence; /* of entries, in the unit at hand (aggregate_masked.h) */
     struct fl__agg_attention attention;
     size_t *ret_client;
     struct fl_err *err;
@@ -54,7 +55,10 @@ void fl__agg_done(struct fl__agg_pass *p);
 void fl__agg_keep(const struct fl_agg_job *job, size_t offset, size_t n);
 /* List the unit's senders and their weights, which sum to 1. False when nobody sent it. */
 bool fl__agg_weigh(struct fl__agg_pass *p, size_t l);
-/* Open, and close, the decoders of the first n_bundles bundles of the unit's senders. */
+/*
+ * Open, and close, the decoders of the first n_bundles bundles of the unit's senders. Masks are
+ * refused where whole units are needed: distances, attention, a solver's part.
+ */
 FL_MUST_CHECK int fl__agg_open(const struct fl__agg_pass *p, size_t l, size_t n_bundles);
 FL_MUST_CHECK int fl__agg_close(const struct fl__agg_pass *p, size_t l, size_t n_bundles);
 /* The next n entries of client k's bundle. */

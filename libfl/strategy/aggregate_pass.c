@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "libfl/strategy/aggregate_impl.h"
+#include "libfl/strategy/aggregate_masked.h"
+#include "libfl/strategy/codec_masked.h"
 
 /* How long a block is at most and at least: 64 KiB still sit in a core's own cache beside the
    sums. */
@@ -74,17 +76,33 @@ bool fl__agg_weigh(struct fl__agg_pass *p, size_t l)
     return p->n_senders > 0;
 }
 
+/* The configuration refuses such pairs; what is left of an older one is not decoded wrongly. */
+static int take_presence(const struct fl__agg_pass *p, size_t k)
+{
+    const struct fl_agg_job *job = p->job;
+
+    if (!fl_masked_decoder(&p->decoders[k * p->n_bundles])) {
+        return FL_OK;
+    }
+    p->presence->on = true;
+    return job->want_distance || job->ops->scope != NULL || job->extra != NULL ? FL_EFORMAT : FL_OK;
+}
+
 int fl__agg_open(const struct fl__agg_pass *p, size_t l, size_t n_bundles)
 {
     size_t b;
     size_t s;
 
+    p->presence->on = false;
     for (s = 0; s < p->n_senders; s++) {
         size_t k = p->senders[s];
 
         for (b = 0; b < n_bundles; b++) {
             int rv = p->job->open(p->job->ctx, k, b, l, &p->decoders[k * p->n_bundles + b]);
 
+            if (rv == FL_OK && b == 0) {
+                rv = take_presence(p, k);
+            }
             if (rv != FL_OK) {
                 return client_error(p, k, l, rv);
             }
@@ -167,9 +185,11 @@ int fl__agg_init(struct fl__agg_pass *p)
     p->sums = calloc(p->n_sums * p->block, sizeof(*p->sums));
     p->means = calloc(p->n_bundles, sizeof(*p->means));
     p->step = calloc(p->block, sizeof(*p->step));
+    p->presence = fl__presence_create(p->block);
     p->in = calloc(held * p->block, sizeof(*p->in));
     if (p->decoders == NULL || p->weights == NULL || p->senders == NULL || p->distance_sq == NULL ||
-        p->sums == NULL || p->means == NULL || p->step == NULL || p->in == NULL)
+        p->sums == NULL || p->means == NULL || p->step == NULL || p->presence == NULL ||
+        p->in == NULL)
     {
         return fl_err_set(p->err, FL_ENOMEM, "aggregation of %zu updates: out of memory",
                           job->n_clients);
@@ -190,6 +210,7 @@ void fl__agg_done(struct fl__agg_pass *p)
     free(p->sums);
     free(p->means);
     free(p->step);
+    free(p->presence);
     free(p->in);
 }
 

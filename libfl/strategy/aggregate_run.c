@@ -1,8 +1,8 @@
 /*
  * The block pass (ALGORITHMS 4, 15.3): unit by unit, block by block, clients in the
- * order given. Everything is a displacement; denominators are per unit; the weights
- * are made to sum to 1 before they are used, so that a single sender is taken over
- * exactly.
+ * order given. Everything is a displacement; denominators are per unit, or per entry where
+ * clients send parts of units; the weights are made to sum to 1 before they are used, so that a
+ * single sender is taken over exactly.
  *
  * Cost: one read of each coded unit; with distances the decoded blocks of all clients
  * are held until the step of the block is known.
@@ -13,6 +13,7 @@
 
 #include "libfl/num/vec.h"
 #include "libfl/strategy/aggregate_impl.h"
+#include "libfl/strategy/aggregate_masked.h"
 #include "libfl/strategy/codec_impl.h"
 
 static double *bundle_sum(const struct fl__agg_pass *p, size_t bundle)
@@ -39,7 +40,11 @@ static int read_client(const struct fl__agg_pass *p, size_t k, size_t l, size_t 
         if (rv != FL_OK) {
             return rv;
         }
-        fl_acc_add(bundle_sum(p, b), b < p->n_weighted ? p->weights[k] : 1, in, n);
+        if (b == 0 && p->presence->on) {
+            fl__presence_add(p->presence, p->sums, p->weights[k], in, n);
+        } else {
+            fl_acc_add(bundle_sum(p, b), b < p->n_weighted ? p->weights[k] : 1, in, n);
+        }
     }
     if (scaled_sum(p) != NULL) {
         fl_acc_add(scaled_sum(p), job->clients[k].factor, in, n);
@@ -64,12 +69,18 @@ static int sum_block(const struct fl__agg_pass *p, size_t l, size_t n)
     for (b = 0; b < p->n_sums; b++) {
         (void)memset(bundle_sum(p, b), 0, n * sizeof(double));
     }
+    if (p->presence->on) {
+        fl__presence_clear(p->presence, n);
+    }
     for (s = 0; s < p->n_senders; s++) {
         int rv = read_client(p, p->senders[s], l, n);
 
         if (rv != FL_OK) {
             return rv;
         }
+    }
+    if (p->presence->on) {
+        fl__presence_divide(p->presence, p->sums, n);
     }
     for (b = p->n_weighted; b < p->n_sums; b++) {
         divide(bundle_sum(p, b), n, p->n_senders);
@@ -136,6 +147,18 @@ static bool block_finite(const struct fl__agg_pass *p, size_t offset, size_t n)
     return finite;
 }
 
+/* What nobody sent is never fed a zero, whatever the step made of it. */
+static void freeze_absent(const struct fl__agg_pass *p, size_t offset, size_t n)
+{
+    const struct fl_agg_job *job = p->job;
+    size_t s;
+
+    fl__presence_freeze(p->presence, job->theta_new + offset, job->theta + offset, n);
+    for (s = 0; s < p->n_state; s++) {
+        fl__presence_freeze(p->presence, job->state_new[s] + offset, job->state[s] + offset, n);
+    }
+}
+
 static int run_block(const struct fl__agg_pass *p, size_t l, size_t offset, size_t n, bool buffer)
 {
     const struct fl_agg_job *job = p->job;
@@ -155,6 +178,9 @@ static int run_block(const struct fl__agg_pass *p, size_t l, size_t offset, size
             /* theta_new - theta_k = step - Delta_k (ALGORITHMS 5.3). */
             p->distance_sq[k] += fl_acc_distance_sq(p->step, p->in + k * p->block, n);
         }
+    }
+    if (p->presence->on) {
+        freeze_absent(p, offset, n);
     }
     return block_finite(p, offset, n) ? FL_OK : fl__agg_not_finite(p, l, "the new model");
 }
