@@ -86,6 +86,45 @@ START_TEST(only_who_uploaded_in_the_last_round_has_a_mixture)
 }
 END_TEST
 
+START_TEST(a_lost_uploader_is_left_out_of_the_mixing)
+{
+    struct script *s = fedavg();
+    static const char *const names[] = {"a", "b", "c"};
+    bool lost = false;
+    uint32_t i;
+
+    set(s, FL_SLOT_PERSONAL, "own");
+    set(s, FL_SLOT_UPLOAD, "hdfl");
+    script_option(s, FL_SLOT_UPLOAD, "n", "2");
+    begin(s, 3);
+    for (i = 0; i < 3; i++) {
+        script_report(s, names[i], NULL);
+    }
+    for (i = 0; i < 3; i++) {
+        if (fl_coord_part(s->coord, i)->state == FL_PART_EMPTY) {
+            continue;
+        }
+        if (lost) {
+            script_stored(s, names[i]);
+        } else {
+            script_lost(s, names[i]);
+            lost = true;
+        }
+    }
+    script_run_to(s, 200); /* The grace of the lost one is over. */
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 2);
+    ck_assert_uint_eq(s->record.uplink_bytes, MODEL);
+    ck_assert_uint_eq(s->aggregate.n_parts, 1);
+    for (i = 0; i < 3; i++) {
+        lost = s->clients[i].n_lost > 0;
+        ck_assert_uint_eq(s->clients[i].counted_round, lost ? 0 : 1);
+        ck_assert(!lost || !s->clients[i].counted_update);
+    }
+    script_free(s);
+}
+END_TEST
+
 START_TEST(without_uploads_by_design_a_round_is_whole_without_an_update)
 {
     struct script *s = fedavg();
@@ -383,6 +422,7 @@ END_TEST
 static void add_figures(TCase *tc)
 {
     tcase_add_test(tc, only_who_uploaded_in_the_last_round_has_a_mixture);
+    tcase_add_test(tc, a_lost_uploader_is_left_out_of_the_mixing);
     tcase_add_test(tc, without_uploads_by_design_a_round_is_whole_without_an_update);
     tcase_add_test(tc, without_uploads_too_few_reports_abort_nevertheless);
     tcase_add_loop_test(tc, a_missing_inner_product_is_rejected_only_when_it_is_needed, 0, 2);
