@@ -129,7 +129,7 @@ struct fl_agg_client {
  * by block in rising order, of each block all senders of its unit in client order; so each
  * client's own blocks follow one another without a gap inside a unit. Units that the
  * client did not send are not mixed and not told: it keeps its own (15.3.6). FL_OK, or an error
- * that ends the pass and is returned by it.
+ * that ends the pass and is returned by it, with what it wrote to fl_aggregate_run()'s `err`.
  */
 typedef int (*fl_agg_mixture_cb)(void *ctx, size_t client, size_t offset, const float *values,
                                  size_t n);

@@ -66,8 +66,7 @@ static int mix_block(const struct fl__agg_pass *p, size_t l, const double *q, si
         }
         rv = job->mixture(job->ctx, p->senders[s], offset, values, n);
         if (rv != FL_OK) {
-            return fl_err_set(p->err, rv, "mixture of update %zu: %s", p->senders[s],
-                              fl_strerror(rv));
+            return fl_err_wrap(p->err, rv, "mixture of update %zu", p->senders[s]);
         }
     }
     return FL_OK;

@@ -181,7 +181,7 @@ static inline int fed_mixture(void *ctx, size_t client, size_t offset, const flo
         ck_assert_uint_eq(i, fl_layout_unit(f->layout, l)->offset + f->told[client][l]++);
     }
     (void)memcpy(f->mixed[client] + offset, values, n * sizeof(*values));
-    return f->refuse;
+    return f->refuse == FL_OK ? FL_OK : fl_err_set(&f->err, f->refuse, "no room");
 }
 
 /* Takes the options. */

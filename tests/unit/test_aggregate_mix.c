@@ -615,6 +615,7 @@ START_TEST(an_error_of_whoever_takes_the_mixtures_ends_the_pass)
     ck_assert_int_eq(fed_run(&f, &fl_aggregate_mcsa, options_of(&fl_aggregate_mcsa.policy, NULL)),
                      FL_EIO);
     ck_assert_uint_eq(f.blamed, 3);
+    ck_assert_str_eq(f.err.msg, "mixture of update 0: no room");
     ck_assert_uint_eq(f.told[0][0], 31);
     ck_assert_uint_eq(f.told[1][0], 0);
     fed_done(&f);
