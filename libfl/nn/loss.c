@@ -4,6 +4,38 @@
 
 #include "libfl/base/err.h"
 
+/* Where the largest of a row is, the lowest when there are several. */
+static size_t largest(const float *row, size_t n)
+{
+    size_t best = 0;
+    size_t j;
+
+    for (j = 1; j < n; j++) {
+        best = row[j] > row[best] ? j : best;
+    }
+    return best;
+}
+
+/*
+ * exp(row - row[best]) into `e` when that is not NULL; returns their sum. The largest exponent
+ * is 0: no overflow, and the sum is at least 1.
+ */
+static double exponentials(const float *row, size_t best, size_t n, float *e)
+{
+    double sum = 0.0;
+    size_t j;
+
+    for (j = 0; j < n; j++) {
+        float v = expf(row[j] - row[best]);
+
+        sum += (double)v;
+        if (e != NULL) {
+            e[j] = v;
+        }
+    }
+    return sum;
+}
+
 double fl__softmax_ce(const float *z, size_t ld, const int32_t *y, size_t batch, size_t classes,
                       float scale, float *dz, size_t *ret_correct)
 {
@@ -15,23 +47,11 @@ double fl__softmax_ce(const float *z, size_t ld, const int32_t *y, size_t batch,
     for (b = 0; b < batch; b++) {
         const float *row = z + b * ld;
         size_t label = (size_t)y[b];
-        size_t best = 0;
-        double sum = 0.0;
+        size_t best = largest(row, classes);
+        double sum = exponentials(row, best, classes, dz != NULL ? dz + b * ld : NULL);
         double loss;
 
         FL_REQUIRE(y[b] >= 0 && label < classes);
-        for (j = 1; j < classes; j++) {
-            best = row[j] > row[best] ? j : best;
-        }
-        /* The largest exponent is 0: no overflow, and the sum is at least 1. */
-        for (j = 0; j < classes; j++) {
-            float e = expf(row[j] - row[best]);
-
-            sum += (double)e;
-            if (dz != NULL) {
-                dz[b * ld + j] = e;
-            }
-        }
         loss = log(sum) - ((double)row[label] - (double)row[best]);
         total += loss;
         correct += best == label && isfinite(loss);
@@ -49,6 +69,38 @@ double fl__softmax_ce(const float *z, size_t ld, const int32_t *y, size_t batch,
     }
     if (ret_correct != NULL) {
         *ret_correct = correct;
+    }
+    return total;
+}
+
+double fl__softmax_ce_soft(const float *z, size_t ld, const float *target, size_t batch,
+                           size_t classes, float scale, float *dz)
+{
+    double total = 0.0;
+    size_t b;
+    size_t j;
+
+    for (b = 0; b < batch; b++) {
+        const float *row = z + b * ld;
+        const float *t = target + b * classes;
+        float *d = dz + b * ld;
+        size_t best = largest(row, classes);
+        double sum = exponentials(row, best, classes, d);
+        double log_sum = log(sum);
+        double weight = 0.0;
+        float factor;
+
+        for (j = 0; j < classes; j++) {
+            weight += (double)t[j];
+            total += (double)t[j] * (log_sum - ((double)row[j] - (double)row[best]));
+        }
+        factor = (float)((double)scale * weight / sum);
+        for (j = 0; j < classes; j++) {
+            d[j] = d[j] * factor - t[j] * scale;
+        }
+        for (j = classes; j < ld; j++) {
+            d[j] = 0.0f;
+        }
     }
     return total;
 }

@@ -13,5 +13,12 @@
  */
 double fl__softmax_ce(const float *z, size_t ld, const int32_t *y, size_t batch, size_t classes,
                       float scale, float *dz, size_t *ret_correct);
+/*
+ * The same towards a distribution of classes per sample, target[batch][classes]: the loss of a
+ * sample is -sum of t_c log softmax(z)_c, linear in t, dz = (softmax(z) sum(t) - t) * scale. One
+ * 1 in t gives the bits of fl__softmax_ce().
+ */
+double fl__softmax_ce_soft(const float *z, size_t ld, const float *target, size_t batch,
+                           size_t classes, float scale, float *dz);
 
 #endif

@@ -85,9 +85,15 @@ void fl_net_get(const struct fl_net *net, float *exported)
     fl_net_export(net, exported, net->params);
 }
 
+size_t fl_net_max_batch(const struct fl_net *net)
+{
+    return net->max_batch;
+}
+
 void fl_net_seed(struct fl_net *net, uint64_t seed)
 {
     fl_rng_seed(&net->rng, seed);
+    net->rng_before = net->rng;
 }
 
 void fl_net_init(struct fl_net *net, struct fl_rng *rng)
@@ -209,37 +215,49 @@ static void backward(struct fl_net *net, const struct fl__pass *pass, const stru
     }
 }
 
-static double step(struct fl_net *net, const float *x, const int32_t *y, size_t batch, bool track,
-                   fl_net_update_cb update, void *ctx)
+double fl_net_pass(struct fl_net *net, const struct fl_net_pass *how, fl_net_update_cb update,
+                   void *ctx)
 {
-    const struct fl__pass pass = {.batch = batch,
+    const struct fl__pass pass = {.batch = how->batch,
                                   .params = net->params,
                                   .training = true,
-                                  .track = track,
+                                  .track = how->track,
                                   .rng = &net->rng,
                                   .update = update,
                                   .ctx = ctx,
                                   .scratch = net->scratch};
     struct view views[FL_NET_MAX_LAYERS + 1];
     const struct view *logits = &views[net->n_layers];
+    float share = 1.0f / (float)how->batch;
     double loss;
 
-    FL_REQUIRE(batch >= 1 && batch <= net->max_batch);
+    FL_REQUIRE(how->batch >= 1 && how->batch <= net->max_batch);
     if (net->dirty) {
         (void)memset(net->activations, 0, net->n_activations * sizeof(float));
         net->dirty = false;
     }
-    forward(net, &pass, x, views);
-    loss = fl__softmax_ce(logits->data, logits->ld, y, batch, net->classes, 1.0f / (float)batch,
-                          net->grads[0], NULL);
+    if (how->replay) {
+        net->rng = net->rng_before;
+    }
+    net->rng_before = net->rng;
+    forward(net, &pass, how->x, views);
+    if (how->target != NULL) {
+        loss = fl__softmax_ce_soft(logits->data, logits->ld, how->target, how->batch, net->classes,
+                                   share, net->grads[0]);
+    } else {
+        loss = fl__softmax_ce(logits->data, logits->ld, how->y, how->batch, net->classes, share,
+                              net->grads[0], NULL);
+    }
     backward(net, &pass, views);
-    return loss / (double)batch;
+    return loss / (double)how->batch;
 }
 
 double fl_net_step(struct fl_net *net, const float *x, const int32_t *y, size_t batch,
                    fl_net_update_cb update, void *ctx)
 {
-    return step(net, x, y, batch, /* track= */ true, update, ctx);
+    const struct fl_net_pass how = {.x = x, .y = y, .batch = batch, .track = true};
+
+    return fl_net_pass(net, &how, update, ctx);
 }
 
 size_t fl_net_piece(const struct fl_net *net)
@@ -280,6 +298,8 @@ static void copy_gradient(void *ctx, size_t offset, size_t n, float *params, con
 double fl_net_gradient(struct fl_net *net, const float *x, const int32_t *y, size_t batch,
                        float *grad)
 {
+    const struct fl_net_pass how = {.x = x, .y = y, .batch = batch};
+
     (void)memset(grad, 0, net->n_block * sizeof(*grad));
-    return step(net, x, y, batch, /* track= */ false, copy_gradient, grad);
+    return fl_net_pass(net, &how, copy_gradient, grad);
 }

@@ -75,6 +75,7 @@ struct fl_net_memory fl_net_memory(const struct fl_net *net);
 const struct fl_layout *fl_net_layout(const struct fl_net *net);
 size_t fl_net_inputs(const struct fl_net *net); /* floats of one sample */
 size_t fl_net_classes(const struct fl_net *net);
+size_t fl_net_max_batch(const struct fl_net *net); /* 0: an evaluator */
 /*
  * Operations of one step per sample: 2 for each weight and place where it is used, for forward,
  * weight gradient and (above the first layer with weights) input gradient. For benchmarks.
@@ -118,6 +119,23 @@ typedef void (*fl_net_update_cb)(void *ctx, size_t offset, size_t n, float *para
  */
 double fl_net_step(struct fl_net *net, const float *x, const int32_t *y, size_t batch,
                    fl_net_update_cb update, void *ctx);
+
+/* A pass forward and backward, for those who need more than a step. */
+struct fl_net_pass {
+    const float *x;
+    const int32_t *y; /* not looked at with soft targets */
+    /*
+     * [batch][classes], a distribution of classes for each sample: the loss is the cross-entropy
+     * towards it. NULL: y.
+     */
+    const float *target;
+    size_t batch;
+    bool track;  /* move running statistics on; the statistics of the batch count in any case */
+    bool replay; /* dropout draws what it drew in the pass before */
+};
+/* As fl_net_step(), which is such a pass with `track`. */
+double fl_net_pass(struct fl_net *net, const struct fl_net_pass *how, fl_net_update_cb update,
+                   void *ctx);
 /*
  * Samples that an evaluation takes at a time: 64, or fewer where with their activations they have
  * more than 16 MiB. It depends on the description of the network and on nothing else, max_batch

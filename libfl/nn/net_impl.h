@@ -22,8 +22,9 @@ struct fl_net {
     size_t ld_image;
     bool image_first; /* there is such a change of order */
     struct fl__shape input;
-    struct fl_rng rng; /* of dropout */
-    void *memory;      /* all of the above floats in one piece */
+    struct fl_rng rng;        /* of dropout */
+    struct fl_rng rng_before; /* as it was before the last pass */
+    void *memory;             /* all of the above floats in one piece */
     /*
      * Evaluation keeps no activations: two buffers in turn, in the memory where training has its
      * own. `dirty`: what training reads there without having written it (padding) must become

@@ -54,7 +54,10 @@ struct fl_solver_setup {
      * parameters in `net`.
      */
     const float *anchor;
-    /* In the order of ops->inputs and ops->keeps; borrowed by create() for the call. */
+    /*
+     * In the order of ops->inputs and ops->keeps. Inputs are borrowed until destroy() (offers of
+     * all clients are large), what was kept by create() for the call.
+     */
     const struct fl_solver_bytes *inputs;
     const struct fl_solver_bytes *kept;
 };
@@ -146,5 +149,7 @@ extern const struct fl_solver_ops fl_solver_scaffold;
 extern const struct fl_solver_ops fl_solver_igfl_c;
 extern const struct fl_solver_ops fl_solver_pfedme;
 extern const struct fl_solver_ops fl_solver_per_fedavg;
+extern const struct fl_solver_ops fl_solver_fedmix;
+extern const struct fl_solver_ops fl_solver_naivemix;
 
 #endif

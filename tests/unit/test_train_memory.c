@@ -28,9 +28,9 @@ START_TEST(the_step_loop_allocates_nothing)
         double momentum, weight_decay;
         uint32_t epochs, steps;
     } rows[] = {
-        {&fl_solver_sgd, 0, 0, 3, 0},
-        {&fl_solver_sgd, 0.9, 0.01, 0, 20},
-        {&fl_solver_prox, 0.9, 0.01, 3, 0},
+        {&fl_solver_sgd, 0, 0, 3, 0},       {&fl_solver_sgd, 0.9, 0.01, 0, 20},
+        {&fl_solver_prox, 0.9, 0.01, 3, 0}, {&fl_solver_fedmix, 0.9, 0, 3, 0},
+        {&fl_solver_naivemix, 0, 0, 3, 0},
     };
     static const char *const layers[] = {"dense 16", "relu", "dropout 0.1", "dense 3"};
     struct fl_dataset *train = make_data(SAMPLES, INPUTS, CLASSES, 3);
@@ -39,6 +39,8 @@ START_TEST(the_step_loop_allocates_nothing)
     struct fl_train_result r = {0};
     struct fl_options *o = NULL;
     struct counter c = {.n = SIZE_MAX};
+    struct fl_buf means;
+    struct fl_solver_bytes input = {0};
     struct fl_train_task task;
     struct fl_err err = {0};
     struct server s;
@@ -56,6 +58,12 @@ START_TEST(the_step_loop_allocates_nothing)
     s.model.steps = rows[_i].steps;
     ck_assert_msg(fl_trainer_prepare(trainer, &s.model, &err) == FL_OK, "%s", err.msg);
     task = task_of(&s);
+    fl_buf_init(&means, SIZE_MAX);
+    if (rows[_i].solver->offer != NULL) {
+        ck_assert_msg(fl_trainer_offer(trainer, 5, &means, &err) == FL_OK, "%s", err.msg);
+        input = (struct fl_solver_bytes){means.data, means.len};
+        task.inputs = &input;
+    }
     task.evaluate_trained = true;
     task.progress = count;
     task.ctx = &c;
@@ -64,6 +72,7 @@ START_TEST(the_step_loop_allocates_nothing)
     ck_assert_uint_gt(c.last, 1);
     ck_assert_uint_eq(c.n, 0);
     fl_train_result_done(&r);
+    fl_buf_done(&means);
     fl_trainer_free(trainer);
     fl_options_free(o);
     fl_dataset_free(train);
@@ -119,7 +128,7 @@ int main(void)
     int failed;
 
     tcase_set_timeout(tc, 30);
-    tcase_add_loop_test(tc, the_step_loop_allocates_nothing, 0, 3);
+    tcase_add_loop_test(tc, the_step_loop_allocates_nothing, 0, 5);
     tcase_add_test(tc, a_task_without_memory_is_an_error);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);

@@ -1,0 +1,325 @@
+/*
+ * solver: fedmix, naivemix (FedMix; ALGORITHMS 4.6)
+ *
+ * Mix-up with the data of other clients, of which only means are known. Once per client, before
+ * the first round, groups of samples and their one-hot labels are averaged and offered; the
+ * union V of the offers of all clients comes back (bundle "mixup"; its form is in
+ * solver_fedmix.h). Each step draws one pair (xbar, ybar) of V uniformly. fedmix trains on
+ * z_b = (1 - lambda) x_b and
+ *
+ *     L = 1/B sum_b [ (1 - lambda) CE(f(z_b), y_b) + lambda CE(f(z_b), ybar)
+ *                     + lambda q <grad_z CE(f(z_b), y_b), xbar> ]
+ *
+ * The first two terms are one cross-entropy with a soft target. The gradient of the third, for a
+ * fixed xbar, is the derivative of an ordinary gradient in the direction xbar:
+ *
+ *     lambda q (g(z + e xbar) - g(z - e xbar)) / (2 e),   e = 1e-3 ||z|| / ||xbar||
+ *
+ * with g the mean gradient of CE(f(.), y_b) over the batch, every sample moved by the same: this
+ * is the mean of the samples' own terms. (Public code averages it twice, which makes it B times
+ * too small.) naivemix is the control without that term: z_b = (1 - lambda) x_b + lambda xbar.
+ *
+ * Dropout: one mask for the three passes of a step. Batch-norm: each pass has the statistics of
+ * its own batch, so that their derivative is in the third term; the running ones are moved on
+ * once a step, by the pass at z.
+ *
+ * lambda = 0 is sgd, bit for bit, with one pass. So is an empty V, and fitting a copy before an
+ * evaluation (personal.adapt); xbar = 0 needs no third term.
+ *
+ * Options: lambda, q (fedmix), group, mu (proximal term). State beside sgd's: one batch of
+ * inputs and targets; fedmix one model for the third term. Cost: three passes a step, naivemix
+ * one. Bytes: up 16 + ceil(n_k / group) * 4 (dim + classes) once, down V once per client.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/num/vec.h"
+#include "libfl/strategy/solver_fedmix.h"
+#include "libfl/strategy/solver_impl.h"
+
+/* Of ||z||: far above the rounding of float32, far below where the network bends. */
+#define RELATIVE_STEP 1e-3
+
+struct fl_solver {
+    struct fl__sgd sgd;
+    struct fl__prox prox;
+    struct fl__mix_union means; /* empty: plain steps */
+    struct fl_rng rng;
+    double lambda;
+    double taylor;  /* lambda q; 0: no third term */
+    bool naive;     /* inputs are mixed */
+    float *mean;    /* [dim] */
+    float *label;   /* [classes] */
+    float *inputs;  /* [max_batch][dim] */
+    float *targets; /* [max_batch][classes] */
+    float *third;   /* internal order; NULL: no third term */
+    float scale;    /* of `third` in this step; 0: none */
+};
+
+static void update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+{
+    const struct fl_solver *solver = ctx;
+    bool third = solver->scale > 0;
+    float g[FL__SOLVER_CHUNK];
+    size_t at;
+
+    if (!third && !(solver->prox.mu > 0)) {
+        fl__sgd_update(&solver->sgd, offset, n, params, grad);
+        return;
+    }
+    for (at = 0; at < n; at += FL__SOLVER_CHUNK) {
+        size_t m = n - at < FL__SOLVER_CHUNK ? n - at : FL__SOLVER_CHUNK;
+
+        (void)memcpy(g, grad + at, m * sizeof(float));
+        if (third) {
+            fl_vec_axpy(g, solver->scale, solver->third + offset + at, m);
+        }
+        fl__prox_pull(&solver->prox, offset + at, m, params + at, g);
+        fl__sgd_update(&solver->sgd, offset + at, m, params + at, g);
+    }
+}
+
+static void take_gradient(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+{
+    const struct fl_solver *solver = ctx;
+
+    (void)params;
+    (void)memcpy(solver->third + offset, grad, n * sizeof(*grad));
+}
+
+static void subtract_gradient(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+{
+    const struct fl_solver *solver = ctx;
+
+    (void)params;
+    fl_vec_sub(solver->third + offset, solver->third + offset, grad, n);
+}
+
+/* inputs = (1 - lambda) x + share * mean */
+static void mix_inputs(struct fl_solver *solver, const float *x, size_t batch, double share)
+{
+    size_t dim = solver->means.dim;
+    float keep = (float)(1.0 - solver->lambda);
+    size_t b;
+
+    for (b = 0; b < batch; b++) {
+        float *z = solver->inputs + b * dim;
+
+        fl_vec_scale(z, keep, x + b * dim, dim);
+        if (share < 0 || share > 0) {
+            fl_vec_axpy(z, (float)share, solver->mean, dim);
+        }
+    }
+}
+
+/* (1 - lambda) onehot(y) + lambda ybar */
+static void mix_targets(struct fl_solver *solver, const int32_t *y, size_t batch)
+{
+    size_t classes = solver->means.classes;
+    size_t b;
+
+    for (b = 0; b < batch; b++) {
+        float *t = solver->targets + b * classes;
+
+        fl_vec_scale(t, (float)solver->lambda, solver->label, classes);
+        t[(size_t)y[b]] += (float)(1.0 - solver->lambda);
+    }
+}
+
+/*
+ * The third term's gradient, up to `scale`, into `third`; returns the term itself, a quotient of
+ * the losses of the same passes.
+ */
+static double third_term(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
+{
+    size_t dim = solver->means.dim;
+    double across = fl_vec_norm2(solver->mean, dim);
+    struct fl_net_pass pass = {.x = solver->inputs, .y = y, .batch = batch};
+    double size, e, above, below;
+
+    solver->scale = 0;
+    if (!(across > 0)) {
+        return 0;
+    }
+    mix_inputs(solver, x, batch, 0);
+    /* Of a sample on average; a batch of zeros has no size of its own. */
+    size = fl_vec_norm2(solver->inputs, batch * dim) / sqrt((double)batch);
+    e = RELATIVE_STEP * (size > 0 ? size : 1.0) / across;
+    mix_inputs(solver, x, batch, e);
+    above = fl_net_pass(solver->sgd.net, &pass, take_gradient, solver);
+    mix_inputs(solver, x, batch, -e);
+    pass.replay = true;
+    below = fl_net_pass(solver->sgd.net, &pass, subtract_gradient, solver);
+    solver->scale = (float)(solver->taylor / (2 * e));
+    return (above - below) * solver->taylor / (2 * e);
+}
+
+static double step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
+{
+    struct fl_net_pass pass = {.x = solver->inputs, .batch = batch, .track = true};
+    double term = 0;
+
+    if (solver->means.n_pairs == 0) {
+        return fl_net_step(solver->sgd.net, x, y, batch, update, solver);
+    }
+    fl__mix_union_pair(&solver->means, fl_rng_below(&solver->rng, solver->means.n_pairs),
+                       solver->mean, solver->label);
+    if (solver->third != NULL) {
+        term = third_term(solver, x, y, batch);
+        pass.replay = solver->scale > 0;
+    }
+    mix_inputs(solver, x, batch, solver->naive ? solver->lambda : 0);
+    mix_targets(solver, y, batch);
+    pass.target = solver->targets;
+    return fl_net_pass(solver->sgd.net, &pass, update, solver) + term;
+}
+
+static void destroy(struct fl_solver *solver)
+{
+    if (solver != NULL) {
+        fl__sgd_done(&solver->sgd);
+        fl__prox_done(&solver->prox);
+        fl__mix_union_done(&solver->means);
+        free(solver->mean);
+        free(solver->label);
+        free(solver->inputs);
+        free(solver->targets);
+        free(solver->third);
+        free(solver);
+    }
+}
+
+static int take_memory(struct fl_solver *solver, const struct fl_net *net, struct fl_err *err)
+{
+    size_t dim = solver->means.dim;
+    size_t classes = solver->means.classes;
+    size_t batch = fl_net_max_batch(net);
+    bool third = solver->taylor > 0;
+
+    solver->mean = malloc(dim * sizeof(float));
+    solver->label = malloc(classes * sizeof(float));
+    solver->inputs = malloc(batch * dim * sizeof(float));
+    solver->targets = malloc(batch * classes * sizeof(float));
+    /* Entries that no pass visits, buffers and padding, stay 0. */
+    solver->third = third ? calloc(fl_net_block(net), sizeof(float)) : NULL;
+    if (solver->mean == NULL || solver->label == NULL || solver->inputs == NULL ||
+        solver->targets == NULL || (third && solver->third == NULL))
+    {
+        return fl_err_set(err, FL_ENOMEM, "mix-up of batches of %zu: out of memory", batch);
+    }
+    return FL_OK;
+}
+
+static int create_mix(const struct fl_options *o, const struct fl_solver_setup *setup, bool naive,
+                      struct fl_solver **ret, struct fl_err *err)
+{
+    struct fl_solver *solver = calloc(1, sizeof(*solver));
+    int rv;
+
+    if (solver == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "solver: out of memory");
+    }
+    solver->naive = naive;
+    solver->lambda = fl_options_float(o, "lambda");
+    rv = fl__prox_init(&solver->prox, fl_options_float(o, "mu"), setup, err);
+    if (rv == FL_OK) {
+        rv = fl__sgd_init(&solver->sgd, setup, err);
+    }
+    if (rv == FL_OK && !setup->adapting && solver->lambda > 0) {
+        rv = fl__mix_union_open(setup->inputs, fl_net_inputs(setup->net),
+                                fl_net_classes(setup->net), &solver->means, err);
+    }
+    if (rv == FL_OK && solver->means.n_pairs > 0) {
+        if (!naive) {
+            bool one = strcmp(fl_options_str(o, "q"), "one") == 0;
+
+            solver->taylor = solver->lambda * (one ? 1.0 : 1.0 - solver->lambda);
+        }
+        fl_rng_key(&solver->rng, setup->seed, FL_RNG_SOLVER, setup->round, 0);
+        rv = take_memory(solver, setup->net, err);
+    }
+    if (rv != FL_OK) {
+        destroy(solver);
+        return rv;
+    }
+    *ret = solver;
+    return FL_OK;
+}
+
+static int create(const struct fl_options *o, const struct fl_solver_setup *setup,
+                  struct fl_solver **ret, struct fl_err *err)
+{
+    return create_mix(o, setup, /* naive= */ false, ret, err);
+}
+
+static int create_naive(const struct fl_options *o, const struct fl_solver_setup *setup,
+                        struct fl_solver **ret, struct fl_err *err)
+{
+    return create_mix(o, setup, /* naive= */ true, ret, err);
+}
+
+/* clang-format off */
+#define LAMBDA \
+    {.name = "lambda", .type = FL_OPT_FLOAT, .def = "0.05", .min = 0, .max = 1, \
+     .help = "Share of the other clients' means in a sample; 0 is sgd."}
+#define GROUP \
+    {.name = "group", .type = FL_OPT_INT, .def = "0", .min = 0, .max = 1e9, \
+     .help = "Samples that are averaged into one pair, at least 2; 0: all of a client."}
+/* clang-format on */
+
+static const char *const factors[] = {"one", "one_minus_lambda", NULL};
+static const struct fl_opt_spec options[] = {
+    LAMBDA,
+    {.name = "q",
+     .type = FL_OPT_ENUM,
+     .def = "one_minus_lambda",
+     .choices = factors,
+     .help = "Factor of the Taylor term beside lambda: 1, or 1 - lambda as public code has it."},
+    GROUP,
+    FL__PROX_OPTION("0"),
+    FL_OPT_END,
+};
+static const struct fl_opt_spec naive_options[] = {
+    LAMBDA,
+    GROUP,
+    FL__PROX_OPTION("0"),
+    FL_OPT_END,
+};
+static const char *const inputs[] = {"mixup", NULL};
+
+const struct fl_solver_ops fl_solver_fedmix = {
+    .policy =
+        {
+            .name = "fedmix",
+            .help = "sgd on mix-up with means of other clients' data, to first order",
+            .source = "FedMix",
+            .options = options,
+            .check = fl__mix_check_options,
+        },
+    .inputs = inputs,
+    .offered = "mixup",
+    .offer = fl__mix_offer,
+    .offer_check = fl__mix_check,
+    .create = create,
+    .destroy = destroy,
+    .step = step,
+};
+
+const struct fl_solver_ops fl_solver_naivemix = {
+    .policy =
+        {
+            .name = "naivemix",
+            .help = "sgd on mix-up with means of other clients' data, as if they were samples",
+            .source = "FedMix's control",
+            .options = naive_options,
+            .check = fl__mix_check_options,
+        },
+    .inputs = inputs,
+    .offered = "mixup",
+    .offer = fl__mix_offer,
+    .offer_check = fl__mix_check,
+    .create = create_naive,
+    .destroy = destroy,
+    .step = step,
+};

@@ -1,0 +1,49 @@
+#ifndef FL_STRATEGY_SOLVER_FEDMIX_H
+#define FL_STRATEGY_SOLVER_FEDMIX_H
+
+/*
+ * What clients of FedMix and NaiveMix tell of their data (ALGORITHMS 4.6): the means of groups of
+ * samples and of their labels. Private to the solver.
+ *
+ * An offer, all numbers little-endian:
+ *
+ *     4 bytes    "FLMX"
+ *     uint32     dim: values of a sample
+ *     uint32     classes
+ *     uint32     pairs, at least 1
+ *     pairs x    float32[dim]: mean sample, then float32[classes]: mean one-hot label
+ *
+ * and nothing behind it. The union of all offers is one behind the other.
+ */
+
+#include "libfl/strategy/solver.h"
+
+#define FL__MIX_HEADER 16
+
+/* fl_solver_ops.offer and offer_check. */
+FL_MUST_CHECK int fl__mix_offer(const struct fl_options *o, const struct fl_solver_data *data,
+                                uint64_t seed, struct fl_buf *out, struct fl_err *err);
+FL_MUST_CHECK int fl__mix_check(const struct fl_options *o, const void *data, size_t len,
+                                size_t dim, size_t classes, struct fl_err *err);
+/* policy.check of the option `group`. */
+FL_MUST_CHECK int fl__mix_check_options(const struct fl_options *o, struct fl_err *err);
+
+/* All pairs of a union; the bytes are borrowed as long as it is used. All zero: empty. */
+struct fl__mix_union {
+    size_t dim, classes;
+    uint64_t n_pairs;
+    size_t n_offers;
+    struct fl__mix_part {
+        const uint8_t *pairs;
+        uint64_t end; /* pairs up to here, those of the offers before included */
+    } * parts;
+};
+
+/* Checks every offer in it. FL_EFORMAT, FL_ENOMEM. */
+FL_MUST_CHECK int fl__mix_union_open(const struct fl_solver_bytes *bytes, size_t dim,
+                                     size_t classes, struct fl__mix_union *ret, struct fl_err *err);
+void fl__mix_union_done(struct fl__mix_union *all);
+/* Pair number `i`, below n_pairs, to x[dim] and label[classes]. */
+void fl__mix_union_pair(const struct fl__mix_union *all, uint64_t i, float *x, float *label);
+
+#endif

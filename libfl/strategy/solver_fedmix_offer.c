@@ -1,0 +1,314 @@
+/* Offers of FedMix: made, checked, and drawn from. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/num/vec.h"
+#include "libfl/strategy/solver_fedmix.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "offers are written as they lie");
+
+/* How far the sum of a mean label may be from 1: float32 sums of many classes. */
+#define LABEL_TOLERANCE 1e-3
+
+struct header {
+    char magic[4];
+    uint32_t dim, classes, pairs;
+};
+_Static_assert(sizeof(struct header) == FL__MIX_HEADER, "no padding");
+
+static const char magic[4] = {'F', 'L', 'M', 'X'};
+
+static uint64_t pair_bytes(uint64_t dim, uint64_t classes)
+{
+    return (dim + classes) * sizeof(float);
+}
+
+int fl__mix_check_options(const struct fl_options *o, struct fl_err *err)
+{
+    if (fl_options_int(o, "group") == 1) {
+        return fl_err_set(
+            err, FL_ECONF,
+            "group is 1: clients would send their samples, not means; expected 0 (all "
+            "samples of a client) or at least 2");
+    }
+    return FL_OK;
+}
+
+/* --- making one --- */
+
+struct sums {
+    double *x;     /* [dim], then [classes] */
+    float *sample; /* [dim] */
+    float *mean;   /* [dim], then [classes] */
+};
+
+static int add_group(const struct fl_solver_data *data, const uint32_t *order, size_t n,
+                     const struct sums *s, struct fl_buf *out, struct fl_err *err)
+{
+    size_t width = data->dim + data->classes;
+    size_t i, j;
+    int rv;
+
+    (void)memset(s->x, 0, width * sizeof(*s->x));
+    for (i = 0; i < n; i++) {
+        int32_t label = data->sample(data->ctx, order[i], s->sample);
+
+        FL_REQUIRE(label >= 0 && (size_t)label < data->classes);
+        for (j = 0; j < data->dim; j++) {
+            s->x[j] += (double)s->sample[j];
+        }
+        s->x[data->dim + (size_t)label] += 1.0;
+    }
+    for (j = 0; j < width; j++) {
+        s->mean[j] = (float)(s->x[j] / (double)n);
+    }
+    if (!fl_vec_finite(s->mean, width)) {
+        return fl_err_set(
+            err, FL_ENUMERIC,
+            "the mean of a group of samples is not finite: the training data has NaN, "
+            "infinite or far too large values");
+    }
+    rv = fl_buf_add(out, s->mean, width * sizeof(float));
+    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "offer: %s", fl_strerror(rv));
+}
+
+static int add_groups(const struct fl_solver_data *data, size_t group, uint64_t seed,
+                      uint32_t *order, const struct sums *s, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_rng rng;
+    size_t at;
+    int rv = FL_OK;
+
+    for (at = 0; at < data->n; at++) {
+        order[at] = (uint32_t)at;
+    }
+    fl_rng_key(&rng, seed, FL_RNG_SOLVER, 0, 0);
+    fl_rng_shuffle(&rng, order, data->n);
+    for (at = 0; rv == FL_OK && at < data->n; at += group) {
+        /* A short last group keeps its own mean. */
+        rv = add_group(data, order + at, data->n - at < group ? data->n - at : group, s, out, err);
+    }
+    return rv;
+}
+
+int fl__mix_offer(const struct fl_options *o, const struct fl_solver_data *data, uint64_t seed,
+                  struct fl_buf *out, struct fl_err *err)
+{
+    size_t width = data->dim + data->classes;
+    size_t group = (size_t)fl_options_int(o, "group");
+    struct header header = {.dim = (uint32_t)data->dim, .classes = (uint32_t)data->classes};
+    struct sums s = {0};
+    uint32_t *order;
+    uint64_t pairs;
+    int rv;
+
+    FL_REQUIRE(data->n > 0 && data->n <= UINT32_MAX && data->dim <= UINT32_MAX);
+    group = group == 0 || group > data->n ? data->n : group;
+    pairs = (data->n + group - 1) / group;
+    if (pair_bytes(data->dim, data->classes) > (FL_OFFER_MAX - FL__MIX_HEADER) / pairs) {
+        return fl_err_set(err, FL_ELIMIT,
+                          "%" PRIu64 " means of %zu values are more than the %zu MiB that a client "
+                          "may offer: the server's strategy.solver.group must be larger than %zu",
+                          pairs, width, FL_OFFER_MAX >> 20, group);
+    }
+    (void)memcpy(header.magic, magic, sizeof(magic));
+    header.pairs = (uint32_t)pairs;
+    order = malloc(data->n * sizeof(*order));
+    s.x = malloc(width * sizeof(*s.x));
+    s.sample = malloc(data->dim * sizeof(*s.sample));
+    s.mean = malloc(width * sizeof(*s.mean));
+    rv = order == NULL || s.x == NULL || s.sample == NULL || s.mean == NULL
+             ? FL_ENOMEM
+             : fl_buf_add(out, &header, sizeof(header));
+    if (rv != FL_OK) {
+        rv = fl_err_set(err, rv, "means of the data: %s", fl_strerror(rv));
+    } else {
+        rv = add_groups(data, group, seed, order, &s, out, err);
+    }
+    free(order);
+    free(s.x);
+    free(s.sample);
+    free(s.mean);
+    return rv;
+}
+
+/* --- checking one --- */
+
+/* The header of the offer at `data`, which has its pairs within `len`. */
+static int read_header(const void *data, size_t len, struct header *ret, uint64_t *ret_len,
+                       struct fl_err *err)
+{
+    uint64_t bytes;
+
+    if (len < sizeof(*ret)) {
+        return fl_err_set(err, FL_EFORMAT, "an offer of %zu bytes: its header alone has %zu", len,
+                          sizeof(*ret));
+    }
+    (void)memcpy(ret, data, sizeof(*ret));
+    if (memcmp(ret->magic, magic, sizeof(magic)) != 0) {
+        return fl_err_set(err, FL_EFORMAT, "an offer that does not begin with 'FLMX'");
+    }
+    if (ret->dim == 0 || ret->classes == 0 || ret->pairs == 0) {
+        return fl_err_set(err, FL_EFORMAT,
+                          "an offer of %" PRIu32 " pairs of %" PRIu32 " values and %" PRIu32
+                          " classes: none may be 0",
+                          ret->pairs, ret->dim, ret->classes);
+    }
+    bytes = pair_bytes(ret->dim, ret->classes);
+    if (bytes > (len - sizeof(*ret)) / ret->pairs) {
+        return fl_err_set(err, FL_EFORMAT,
+                          "an offer of %zu bytes cannot hold the %" PRIu32 " pairs of %" PRIu32
+                          " values and %" PRIu32 " classes that its header tells of",
+                          len, ret->pairs, ret->dim, ret->classes);
+    }
+    *ret_len = sizeof(*ret) + ret->pairs * bytes;
+    return FL_OK;
+}
+
+static int check_pairs(const struct header *h, const uint8_t *pairs, struct fl_err *err)
+{
+    size_t width = (size_t)h->dim + h->classes;
+    uint32_t i;
+    size_t j;
+
+    for (i = 0; i < h->pairs; i++) {
+        const uint8_t *pair = pairs + i * width * sizeof(float);
+        double sum = 0.0;
+        bool bad = false;
+
+        for (j = 0; j < width; j++) {
+            float v;
+
+            (void)memcpy(&v, pair + j * sizeof(v), sizeof(v));
+            if (!isfinite(v)) {
+                return fl_err_set(err, FL_EFORMAT, "pair %" PRIu32 " of an offer is not finite",
+                                  i + 1);
+            }
+            if (j >= h->dim) {
+                bad = bad || v < 0.0f;
+                sum += (double)v;
+            }
+        }
+        if (bad || fabs(sum - 1.0) > LABEL_TOLERANCE) {
+            return fl_err_set(err, FL_EFORMAT,
+                              "pair %" PRIu32 " of an offer: its mean label is not a distribution "
+                              "(sum %g%s)",
+                              i + 1, sum, bad ? ", a negative share" : "");
+        }
+    }
+    return FL_OK;
+}
+
+/* The offer at the beginning of `data`; `*ret_len` is its length. */
+static int check_one(const void *data, size_t len, size_t dim, size_t classes, struct header *ret,
+                     size_t *ret_len, struct fl_err *err)
+{
+    uint64_t used = 0;
+    int rv = read_header(data, len, ret, &used, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if ((dim != 0 && ret->dim != dim) || (classes != 0 && ret->classes != classes)) {
+        return fl_err_set(err, FL_EFORMAT,
+                          "an offer of means with %" PRIu32 " values and %" PRIu32
+                          " classes; the network takes %zu values and has %zu classes",
+                          ret->dim, ret->classes, dim, classes);
+    }
+    *ret_len = (size_t)used;
+    return check_pairs(ret, (const uint8_t *)data + sizeof(*ret), err);
+}
+
+int fl__mix_check(const struct fl_options *o, const void *data, size_t len, size_t dim,
+                  size_t classes, struct fl_err *err)
+{
+    struct header header;
+    size_t used = 0;
+    int rv = check_one(data, len, dim, classes, &header, &used, err);
+
+    (void)o;
+    if (rv == FL_OK && used != len) {
+        rv = fl_err_set(err, FL_EFORMAT, "an offer of %zu bytes has %zu more behind its pairs",
+                        used, len - used);
+    }
+    return rv;
+}
+
+/* --- the union --- */
+
+static int add_part(struct fl__mix_union *all, const uint8_t *pairs, uint32_t n)
+{
+    struct fl__mix_part *more = all->parts;
+
+    /* Room for a power of two; grown when the number is one. */
+    if ((all->n_offers & (all->n_offers - 1)) == 0) {
+        size_t room = all->n_offers == 0 ? 1 : 2 * all->n_offers;
+
+        more = realloc(all->parts, room * sizeof(*more));
+        if (more == NULL) {
+            return FL_ENOMEM;
+        }
+    }
+    all->parts = more;
+    all->n_pairs += n;
+    all->parts[all->n_offers] = (struct fl__mix_part){.pairs = pairs, .end = all->n_pairs};
+    all->n_offers++;
+    return FL_OK;
+}
+
+int fl__mix_union_open(const struct fl_solver_bytes *bytes, size_t dim, size_t classes,
+                       struct fl__mix_union *ret, struct fl_err *err)
+{
+    const uint8_t *data = bytes != NULL ? bytes->data : NULL;
+    struct fl__mix_union all = {.dim = dim, .classes = classes};
+    size_t len = data != NULL ? bytes->len : 0;
+    size_t at = 0;
+
+    while (at < len) {
+        struct header header;
+        size_t used = 0;
+        int rv = check_one(data + at, len - at, dim, classes, &header, &used, err);
+
+        if (rv == FL_OK && add_part(&all, data + at + sizeof(header), header.pairs) != FL_OK) {
+            rv = fl_err_set(err, FL_ENOMEM, "offers of %zu clients: out of memory", all.n_offers);
+        }
+        if (rv != FL_OK) {
+            fl__mix_union_done(&all);
+            return fl_err_wrap(err, rv, "the means that the server collected, byte %zu", at);
+        }
+        at += used;
+    }
+    *ret = all;
+    return FL_OK;
+}
+
+void fl__mix_union_done(struct fl__mix_union *all)
+{
+    free(all->parts);
+    *all = (struct fl__mix_union){0};
+}
+
+void fl__mix_union_pair(const struct fl__mix_union *all, uint64_t i, float *x, float *label)
+{
+    const uint8_t *pair;
+    size_t low = 0;
+    size_t high = all->n_offers;
+
+    FL_REQUIRE(i < all->n_pairs);
+    /* The first part that ends behind i. */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (all->parts[middle].end > i) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    i -= low > 0 ? all->parts[low - 1].end : 0;
+    pair = all->parts[low].pairs + i * pair_bytes(all->dim, all->classes);
+    (void)memcpy(x, pair, all->dim * sizeof(*x));
+    (void)memcpy(label, pair + all->dim * sizeof(*x), all->classes * sizeof(*label));
+}

@@ -1,0 +1,275 @@
+/* What clients of FedMix offer, and what is refused as an offer. */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/unit/fedmix_fixture.h"
+
+START_TEST(the_union_is_all_pairs_in_the_order_of_the_offers)
+{
+    static const uint32_t sizes[] = {3, 1, 1, 5, 2, 1, 4, 1, 1};
+    struct fl__mix_union all = {0};
+    struct fl_err err = {0};
+    uint64_t total = 0;
+    struct fl_buf means;
+    struct fl_solver_bytes input = {0};
+    size_t o;
+    uint64_t i;
+    size_t at = 0;
+
+    fl_buf_init(&means, SIZE_MAX);
+    for (o = 0; o < N(sizes); o++) {
+        input = put_offer(&means, sizes[o], 1, o);
+    }
+    ck_assert_msg(fl__mix_union_open(&input, INPUTS, CLASSES, &all, &err) == FL_OK, "%s", err.msg);
+    for (o = 0; o < N(sizes); o++) {
+        at += FL__MIX_HEADER;
+        for (i = total; i < total + sizes[o]; i++) {
+            float pair[INPUTS + CLASSES];
+
+            fl__mix_union_pair(&all, i, pair, pair + INPUTS);
+            ck_assert_mem_eq(pair, means.data + at, sizeof(pair));
+            at += sizeof(pair);
+        }
+        total += sizes[o];
+    }
+    ck_assert_uint_eq(all.n_pairs, total);
+    fl__mix_union_done(&all);
+    fl_buf_done(&means);
+}
+END_TEST
+
+/* --- offers --- */
+
+#define ROWS 10
+
+static float value_of(size_t i, size_t j)
+{
+    return (float)(i * 100 + j);
+}
+
+static int32_t sample(void *ctx, size_t i, float *x)
+{
+    size_t *n_seen = ctx;
+    size_t j;
+
+    (*n_seen)++;
+    for (j = 0; j < INPUTS; j++) {
+        x[j] = value_of(i, j);
+    }
+    return (int32_t)(i % 3);
+}
+
+static struct fl_buf offer(const char *group, uint64_t seed, size_t n)
+{
+    struct fl_options *o = options_of(&fl_solver_fedmix.policy, group, NULL);
+    size_t n_seen = 0;
+    struct fl_solver_data data = {
+        .n = n, .dim = INPUTS, .classes = CLASSES, .sample = sample, .ctx = &n_seen};
+    struct fl_err err = {0};
+    struct fl_buf out;
+
+    fl_buf_init(&out, FL_OFFER_MAX);
+    ck_assert_msg(fl_solver_fedmix.offer(o, &data, seed, &out, &err) == FL_OK, "%s", err.msg);
+    ck_assert_uint_eq(n_seen, n);
+    ck_assert_msg(fl_solver_fedmix.offer_check(o, out.data, out.len, INPUTS, CLASSES, &err) ==
+                      FL_OK,
+                  "%s", err.msg);
+    ck_assert_int_eq(fl_solver_fedmix.offer_check(o, out.data, out.len, 0, 0, &err), FL_OK);
+    fl_options_free(o);
+    return out;
+}
+
+/* Bytes as ALGORITHMS 4.6 counts them, behind a header; every sample is in one group. */
+START_TEST(an_offer_is_the_means_of_groups)
+{
+    static const struct {
+        const char *group;
+        size_t n, size, pairs;
+    } rows[] = {
+        {"group=0", ROWS, ROWS, 1},  {"group=4", ROWS, 4, 3}, {"group=5", ROWS, 5, 2},
+        {"group=99", ROWS, ROWS, 1}, {"group=2", 1, 1, 1},
+    };
+    struct fl_buf out = offer(rows[_i].group, 8, rows[_i].n);
+    size_t width = INPUTS + CLASSES;
+    double sum[INPUTS + CLASSES] = {0};
+    uint32_t words[3];
+    size_t i, j;
+
+    ck_assert_uint_eq(out.len, FL__MIX_HEADER + rows[_i].pairs * width * sizeof(float));
+    ck_assert_mem_eq(out.data, "FLMX", 4);
+    (void)memcpy(words, out.data + 4, sizeof(words));
+    ck_assert_uint_eq(words[0], INPUTS);
+    ck_assert_uint_eq(words[1], CLASSES);
+    ck_assert_uint_eq(words[2], rows[_i].pairs);
+    for (i = 0; i < rows[_i].pairs; i++) {
+        size_t left = rows[_i].n - i * rows[_i].size;
+        size_t size = left < rows[_i].size ? left : rows[_i].size;
+
+        for (j = 0; j < width; j++) {
+            float v;
+
+            (void)memcpy(&v, out.data + FL__MIX_HEADER + (i * width + j) * sizeof(v), sizeof(v));
+            sum[j] += (double)v * (double)size;
+        }
+    }
+    for (j = 0; j < INPUTS; j++) {
+        double want = (double)(rows[_i].n * (rows[_i].n - 1) / 2 * 100 + rows[_i].n * j);
+
+        ck_assert_double_eq_tol(sum[j], want, 1e-3);
+    }
+    for (j = 0; j < CLASSES; j++) {
+        double want = 0;
+
+        for (i = 0; i < rows[_i].n; i++) {
+            want += i % 3 == j ? 1 : 0;
+        }
+        ck_assert_double_eq_tol(sum[INPUTS + j], want, 1e-5);
+    }
+    fl_buf_done(&out);
+}
+END_TEST
+
+START_TEST(the_seed_decides_who_is_grouped_with_whom)
+{
+    struct fl_buf a = offer("group=4", 8, ROWS);
+    struct fl_buf b = offer("group=4", 8, ROWS);
+    struct fl_buf c = offer("group=4", 9, ROWS);
+
+    ck_assert_uint_eq(a.len, b.len);
+    ck_assert_mem_eq(a.data, b.data, a.len);
+    ck_assert_mem_ne(a.data, c.data, a.len);
+    fl_buf_done(&a);
+    fl_buf_done(&b);
+    fl_buf_done(&c);
+}
+END_TEST
+
+static int32_t bad_sample(void *ctx, size_t i, float *x)
+{
+    (void)memset(x, 0, INPUTS * sizeof(*x));
+    x[2] = i == 3 ? *(const float *)ctx : 1;
+    return 0;
+}
+
+static int32_t no_sample(void *ctx, size_t i, float *x)
+{
+    (void)ctx;
+    (void)i;
+    (void)x;
+    ck_abort_msg("nothing is read for an offer that would be too large");
+    return 0;
+}
+
+START_TEST(data_that_cannot_be_offered_is_refused)
+{
+    struct fl_options *o = options_of(&fl_solver_fedmix.policy, "group=2", NULL);
+    float bad = NAN;
+    struct fl_solver_data data = {
+        .n = ROWS, .dim = INPUTS, .classes = CLASSES, .sample = bad_sample, .ctx = &bad};
+    struct fl_err err = {0};
+    struct fl_buf out;
+
+    fl_buf_init(&out, FL_OFFER_MAX);
+    ck_assert_int_eq(fl_solver_fedmix.offer(o, &data, 1, &out, &err), FL_ENUMERIC);
+    ck_assert_msg(strstr(err.msg, "not finite") != NULL, "%s", err.msg);
+    bad = INFINITY;
+    ck_assert_int_eq(fl_solver_fedmix.offer(o, &data, 1, &out, &err), FL_ENUMERIC);
+    data.sample = no_sample;
+    data.n = 1000000;
+    data.dim = 3072;
+    ck_assert_int_eq(fl_solver_fedmix.offer(o, &data, 1, &out, &err), FL_ELIMIT);
+    ck_assert_msg(strstr(err.msg, "solver.group") != NULL, "%s", err.msg);
+    /* A group of one would be the sample itself. */
+    ck_assert_int_eq(fl_solver_fedmix.policy.check(o, &err), FL_OK);
+    fl_options_free(o);
+    o = options_of(&fl_solver_naivemix.policy, "group=1", NULL);
+    ck_assert_int_eq(fl_solver_naivemix.policy.check(o, &err), FL_ECONF);
+    ck_assert_msg(strstr(err.msg, "samples, not means") != NULL, "%s", err.msg);
+    fl_options_free(o);
+    fl_buf_done(&out);
+}
+END_TEST
+
+/* An offer of two pairs that is good, and one thing that is not. */
+START_TEST(a_malformed_offer_is_refused)
+{
+    static const struct {
+        size_t at;     /* a word of the offer … */
+        uint32_t word; /* … that becomes this, unless at is SIZE_MAX */
+        int more;      /* bytes at the end */
+        const char *says;
+    } rows[] = {
+        {SIZE_MAX, 0, 1, "1 more behind its pairs"},
+        {SIZE_MAX, 0, 44, "44 more behind its pairs"},
+        {SIZE_MAX, 0, -1, "cannot hold the 2 pairs"},
+        {SIZE_MAX, 0, -88, "cannot hold the 2 pairs"},
+        {SIZE_MAX, 0, -89, "its header alone"},
+        {SIZE_MAX, 0, -104, "its header alone"},
+        {0, 0x58584d46, 0, "does not begin with 'FLMX'"},
+        {1, 0, 0, "none may be 0"},
+        {2, 0, 0, "none may be 0"},
+        {3, 0, 0, "none may be 0"},
+        {3, 3, 0, "cannot hold the 3 pairs"},
+        {3, 1, 0, "44 more behind its pairs"},
+        {3, UINT32_MAX, 0, "cannot hold"},
+        {1, UINT32_MAX, 0, "cannot hold"},
+        {2, UINT32_MAX, 0, "cannot hold"},
+        {1, INPUTS - 1, 0, "the network takes 7 values"},
+        {2, CLASSES - 1, 0, "has 4 classes"},
+        {4, 0x7fc00000, 0, "pair 1 of an offer is not finite"},
+        {15 + 3, 0xff800000, 0, "pair 2 of an offer is not finite"},
+        {4 + 7, 0x7f800000, 0, "pair 1 of an offer is not finite"},
+        {4 + 7, 0x40000000, 0, "pair 1 of an offer: its mean label is not a distribution"},
+        {4 + 7, 0xbf000000, 0, "a negative share"}, /* with the word below: the sum is 1 */
+    };
+    struct fl_options *o = options_of(&fl_solver_fedmix.policy, NULL);
+    struct fl_err err = {0};
+    struct fl_buf means;
+    uint8_t *exact;
+    size_t len;
+
+    fl_buf_init(&means, SIZE_MAX);
+    (void)put_offer(&means, 2, 1, 1);
+    ck_assert_uint_eq(means.len, 104);
+    len = (size_t)((int)means.len + rows[_i].more);
+    ck_assert_int_eq(fl_buf_add(&means, "0123456789012345678901234567890123456789012345678901", 52),
+                     FL_OK);
+    if (rows[_i].at != SIZE_MAX) {
+        (void)memcpy(means.data + 4 * rows[_i].at, &rows[_i].word, 4);
+        if (rows[_i].word == 0xbf000000) {
+            (void)memcpy(means.data + 4 * (rows[_i].at + 1), (const float[]){1.5f}, 4);
+        }
+    }
+    /* Of its own size, so that a sanitizer sees what is read behind it. */
+    exact = malloc(len > 0 ? len : 1);
+    (void)memcpy(exact, means.data, len);
+    ck_assert_int_eq(fl_solver_fedmix.offer_check(o, exact, len, INPUTS, CLASSES, &err),
+                     FL_EFORMAT);
+    ck_assert_msg(strstr(err.msg, rows[_i].says) != NULL, "'%s' does not say '%s'", err.msg,
+                  rows[_i].says);
+    free(exact);
+    fl_options_free(o);
+    fl_buf_done(&means);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("solver_fedmix_offer");
+    TCase *tc = tcase_create("all");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_test(tc, the_union_is_all_pairs_in_the_order_of_the_offers);
+    tcase_add_loop_test(tc, an_offer_is_the_means_of_groups, 0, 5);
+    tcase_add_test(tc, the_seed_decides_who_is_grouped_with_whom);
+    tcase_add_test(tc, data_that_cannot_be_offered_is_refused);
+    tcase_add_loop_test(tc, a_malformed_offer_is_refused, 0, 22);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
