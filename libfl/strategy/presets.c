@@ -1,97 +1,277 @@
 /*
  * Named algorithms: what each puts in which slot. Slots that a preset does not name hold
- * what FedAvg has: uniform, constant 1, sgd, full, float32, mean.
+ * what FedAvg has: uniform, constant 1, sgd, full, float32, mean, none.
+ *
+ * Names join with '+': what the parts put in their slots comes together, and two that want
+ * different things in one slot are refused, except that a fraction of an earlier part
+ * stands (AdaFL's growing fraction with FedLDF's uploads). "-0.1" at the end is that
+ * constant fraction of the clients, as the papers write it (FedAvg-0.1).
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/strategy/registry.h"
 
-#define FILLINGS_MAX 6
-
+/* clang-format off */
 static const struct fl_preset presets[] = {
+    /* Those with a row of fillings, in its order. */
     {"fedavg", "mean of full updates of uniformly drawn clients", "FedAvg"},
     {"fedprox", "fedavg with a pull to the received model", "FedProx"},
     {"fedavgm", "fedavg with momentum on the server", "FedAvgM"},
+    {"fedadam", "fedavg with Adam on the server", "FedAdam"},
+    {"scaffold", "control variates take the drift out of local steps", "SCAFFOLD"},
     {"adafl", "attention draws the clients, their number grows", "AdaFL"},
+    {"attn", "attention draws the clients, a constant fraction of them", "AdaFL's ablation"},
+    {"dyn_fedavg", "fedavg with a growing fraction", "AdaFL's ablation"},
     {"fedldf", "each unit only from the clients where it moved most", "FedLDF"},
-    {"adafl+fedldf", "attention and growing fraction with layer-wise uploads", "AdaFL and FedLDF"},
     {"random_layer", "each unit from clients drawn at random", "FedLDF's baseline"},
     {"hdfl", "some clients drawn at random send their update, the others nothing",
      "FedLDF's baseline"},
-    {"fedadam", "fedavg with Adam on the server", "FedAdam"},
-    {"adafl+fedprox", "adafl with a pull to the received model", "AdaFL, FedProx"},
-    {"adafl+fedavgm", "adafl with momentum on the server", "AdaFL, FedAvgM"},
-    {"adafl+fedadam", "adafl with Adam on the server", "AdaFL, FedAdam"},
-    {"fedldf+fedprox", "fedldf with a pull to the received model", "FedLDF, FedProx"},
-    {"fedldf+fedavgm", "fedldf with momentum on the server", "FedLDF, FedAvgM"},
-    {"fedldf+fedadam", "fedldf with Adam on the server", "FedLDF, FedAdam"},
+    {"fedadp", "each client sends the neurons that moved most", "FedLDF's baseline"},
+    {"igfl_c", "local steps lean on the last moves of client and server", "IGFL"},
+    {"igfl_s", "attention between updates weighs them", "IGFL"},
+    {"igfl", "igfl_c and igfl_s with global attention", "IGFL"},
+    {"igfl_sa", "igfl with self attention", "IGFL"},
+    {"igfl_ta", "igfl with time attention", "IGFL"},
+    {"fedmcsa", "personal models, mixed by attention between their components", "FedMCSA"},
+    {"fedmcsa_fixed", "fedmcsa with the pull to the received model that the paper writes down",
+     "FedMCSA"},
+    {"fedmcsa_mean", "fedmcsa's training with one mean model for all", "FedMCSA's ablation"},
+    {"fedavg+mcsa", "fedmcsa without pull", "FedMCSA's ablation"},
+    {"pfedme+mcsa", "pfedme's training with fedmcsa's mixing", "FedMCSA's ablation"},
+    {"pfedme", "personal models beside a global one they are pulled to", "pFedMe"},
+    {"per_fedavg", "a global model that one step makes personal", "Per-FedAvg"},
+    {"heur_fedamp", "personal models, mixed by attention between whole models", "HeurFedAMP"},
+    {"fedamp", "personal models, mixed by their distances", "FedAMP"},
+    {"local_only", "every client trains by itself", "control"},
+    {"fedavg+ft", "fedavg, judged after each client trained on from it", "control"},
     {"lean", "fewest bytes up: growing fraction, layer-wise uploads, ternary coding",
      "FedLDF with AdaFL's schedule; ours"},
+    /* Joined from the ones above (ALGORITHMS 15.2). */
+    {"adafl+fedldf", "attention and growing fraction with layer-wise uploads", "AdaFL and FedLDF"},
+    {"adafl+fedprox", "adafl with a pull to the received model", "AdaFL, FedProx"},
+    {"adafl+scaffold", "adafl with control variates", "AdaFL, SCAFFOLD"},
+    {"adafl+fedavgm", "adafl with momentum on the server", "AdaFL, FedAvgM"},
+    {"adafl+fedadam", "adafl with Adam on the server", "AdaFL, FedAdam"},
+    {"adafl+igfl_s", "adafl with attention between updates", "AdaFL, IGFL"},
+    {"fedldf+fedprox", "fedldf with a pull to the received model", "FedLDF, FedProx"},
+    {"fedldf+scaffold", "fedldf with control variates", "FedLDF, SCAFFOLD"},
+    {"fedldf+fedavgm", "fedldf with momentum on the server", "FedLDF, FedAvgM"},
+    {"fedldf+fedadam", "fedldf with Adam on the server", "FedLDF, FedAdam"},
+    {"fedldf+igfl_c", "fedldf with local steps that lean on the last moves", "FedLDF, IGFL"},
     {NULL, NULL, NULL},
 };
 
-/* FedLDF: K = 20 of N = 50 clients (ALGORITHMS 6.1). */
-/* clang-format off */
-#define ATTENTION   {.slot = FL_SLOT_SELECTION, .policy = "attention"}
-#define STEPPED     {.slot = FL_SLOT_FRACTION, .policy = "stepped"}
-#define FOUR_TENTHS {.slot = FL_SLOT_FRACTION, .policy = "constant", \
-                     .options = {{"fraction", "0.4"}}}
+#define ATTENTION  {.slot = FL_SLOT_SELECTION, .policy = "attention"}
+#define STEPPED    {.slot = FL_SLOT_FRACTION, .policy = "stepped"}
+#define CONSTANT(text) {.slot = FL_SLOT_FRACTION, .policy = "constant", \
+                        .options = {{"fraction", (text)}}}
 #define UPLOAD(name)    {.slot = FL_SLOT_UPLOAD, .policy = (name)}
 #define SOLVER(name)    {.slot = FL_SLOT_SOLVER, .policy = (name)}
 #define AGGREGATE(name) {.slot = FL_SLOT_AGGREGATE, .policy = (name)}
+#define PERSONAL(name)  {.slot = FL_SLOT_PERSONAL, .policy = (name)}
+#define EQUAL_MEAN      {.slot = FL_SLOT_AGGREGATE, .policy = "mean", \
+                         .options = {{"weights", "equal"}}}
+#define IGFL_S(which)   {.slot = FL_SLOT_AGGREGATE, .policy = "igfl_s", \
+                         .options = {{"attention", (which)}}}
+/* FedMCSA's proximal term: "moving" as its code has it, "fixed" as its text (ALGORITHMS 8.1). */
+#define PULL(which)     {.slot = FL_SLOT_SOLVER, .policy = "prox", \
+                         .options = {{"mu", "5"}, {"anchor", (which)}}}
+/* Everybody trains, a fifth of them uploads: S = 20 of N = 100 (ALGORITHMS 8.1). */
+#define ALL_TRAIN       CONSTANT("1"), {.slot = FL_SLOT_UPLOAD, .policy = "hdfl", \
+                                        .options = {{"share", "0.2"}}}
 #define END             {.policy = NULL}
 
 /*
- * In the order of `presets`. "lean" draws uniformly: with its uploads, attention changed
- * nothing that could be measured, and without it the server keeps no state but the model.
- * Its fraction grows every 20 rounds, as measured; AdaFL's 200 are for other networks.
+ * FedLDF: K = 20 of N = 50 clients (ALGORITHMS 6.1). Dyn. FedAvg: every 300 rounds (3.3).
+ * "lean" draws uniformly: with its uploads, attention changed nothing that could be
+ * measured, and without it the server keeps no state but the model. Its fraction grows
+ * every 20 rounds, as measured; AdaFL's 200 are for other networks.
  */
+#define FILLINGS_MAX 6
 static const struct fl__filling fillings[][FILLINGS_MAX] = {
     {END},
     {SOLVER("prox"), END},
     {AGGREGATE("momentum"), END},
-    {ATTENTION, STEPPED, END},
-    {FOUR_TENTHS, UPLOAD("ldf"), END},
-    {ATTENTION, STEPPED, UPLOAD("ldf"), END},
-    {FOUR_TENTHS, UPLOAD("random_layer"), END},
-    {FOUR_TENTHS, UPLOAD("hdfl"), END},
     {AGGREGATE("fedadam"), END},
-    {ATTENTION, STEPPED, SOLVER("prox"), END},
-    {ATTENTION, STEPPED, AGGREGATE("momentum"), END},
-    {ATTENTION, STEPPED, AGGREGATE("fedadam"), END},
-    {FOUR_TENTHS, UPLOAD("ldf"), SOLVER("prox"), END},
-    {FOUR_TENTHS, UPLOAD("ldf"), AGGREGATE("momentum"), END},
-    {FOUR_TENTHS, UPLOAD("ldf"), AGGREGATE("fedadam"), END},
+    {SOLVER("scaffold"), END},
+    {ATTENTION, STEPPED, END},
+    {ATTENTION, END},
+    {{.slot = FL_SLOT_FRACTION, .policy = "stepped", .options = {{"every", "300"}}}, END},
+    {CONSTANT("0.4"), UPLOAD("ldf"), END},
+    {CONSTANT("0.4"), UPLOAD("random_layer"), END},
+    {CONSTANT("0.4"), UPLOAD("hdfl"), END},
+    {CONSTANT("0.4"), UPLOAD("fedadp"), END},
+    {SOLVER("igfl_c"), EQUAL_MEAN, END},
+    {IGFL_S("global"), END},
+    {SOLVER("igfl_c"), IGFL_S("global"), END},
+    {SOLVER("igfl_c"), IGFL_S("self"), END},
+    {SOLVER("igfl_c"), IGFL_S("time"), END},
+    {ALL_TRAIN, PULL("moving"), AGGREGATE("mcsa"), PERSONAL("own"), END},
+    {ALL_TRAIN, PULL("fixed"), {.slot = FL_SLOT_AGGREGATE, .policy = "mcsa",
+                                .options = {{"component", "unit"}, {"size_weight", "no"}}},
+     PERSONAL("own"), END},
+    {ALL_TRAIN, PULL("moving"), PERSONAL("trained"), END},
+    {ALL_TRAIN, AGGREGATE("mcsa"), PERSONAL("own"), END},
+    {ALL_TRAIN, SOLVER("pfedme"), AGGREGATE("mcsa"), PERSONAL("own"), END},
+    {ALL_TRAIN, SOLVER("pfedme"), PERSONAL("trained"), END},
+    {SOLVER("per_fedavg"), {.slot = FL_SLOT_PERSONAL, .policy = "adapt",
+                            .options = {{"steps", "1"}}}, END},
+    {ALL_TRAIN, PULL("fixed"), AGGREGATE("heur_fedamp"), PERSONAL("own"), END},
+    {ALL_TRAIN, PULL("fixed"), AGGREGATE("fedamp"), PERSONAL("own"), END},
+    {UPLOAD("none"), PERSONAL("own"), END},
+    {PERSONAL("adapt"), END},
     {{.slot = FL_SLOT_FRACTION, .policy = "stepped", .options = {{"every", "20"}}},
      {.slot = FL_SLOT_UPLOAD, .policy = "ldf", .options = {{"share", "0.2"}}},
      {.slot = FL_SLOT_CODEC, .policy = "ternary", .options = {{"share", "0.05"}}}, END},
 };
 /* clang-format on */
 
-_Static_assert(sizeof(fillings) / sizeof(fillings[0]) + 1 == sizeof(presets) / sizeof(presets[0]),
-               "one row of fillings for each preset");
+#define FILLED (sizeof(fillings) / sizeof(fillings[0]))
 
 const struct fl_preset *fl_strategy_presets(void)
 {
     return presets;
 }
 
-int fl__preset_find(const char *name, const struct fl__filling **ret, struct fl_err *err)
+static const struct fl__filling *find_filled(const char *name)
 {
-    const char *names[FL__POLICIES_MAX];
-    const char *nearest;
-    size_t n = 0;
+    size_t i;
 
-    for (; presets[n].name != NULL; n++) {
-        if (strcmp(presets[n].name, name) == 0) {
-            *ret = fillings[n];
-            return FL_OK;
+    for (i = 0; i < FILLED; i++) {
+        if (strcmp(presets[i].name, name) == 0) {
+            return fillings[i];
         }
+    }
+    return NULL;
+}
+
+static int unknown_preset(const char *name, struct fl_err *err)
+{
+    const char *names[sizeof(presets) / sizeof(presets[0])];
+    const char *nearest;
+    size_t n;
+
+    for (n = 0; presets[n].name != NULL; n++) {
         names[n] = presets[n].name;
     }
     nearest = fl_str_nearest(name, names, n);
     if (nearest != NULL) {
         return fl_err_set(err, FL_ECONF, "no algorithm '%.64s'; did you mean '%s'?", name, nearest);
     }
-    return fl__unknown(err, "algorithm", "", name, names, n);
+    return fl_err_set(err, FL_ECONF,
+                      "no algorithm '%.64s': fl-serverd --help lists the %zu that have a name; "
+                      "'+' joins them, '-0.1' behind is the fraction of clients",
+                      name, n);
+}
+
+static bool same_filling(const struct fl__filling *a, const struct fl__filling *b)
+{
+    size_t i;
+
+    if (strcmp(a->policy, b->policy) != 0) {
+        return false;
+    }
+    for (i = 0; a->options[i].name != NULL && b->options[i].name != NULL; i++) {
+        if (strcmp(a->options[i].name, b->options[i].name) != 0 ||
+            strcmp(a->options[i].value, b->options[i].value) != 0)
+        {
+            return false;
+        }
+    }
+    return a->options[i].name == b->options[i].name;
+}
+
+/* What `part` of a name adds to `list`. */
+static int add_part(const char *part, struct fl__filling *list, size_t *n, struct fl_err *err)
+{
+    const struct fl__filling *own = find_filled(part);
+    size_t before = *n;
+
+    if (own == NULL) {
+        return unknown_preset(part, err);
+    }
+    for (; own->policy != NULL; own++) {
+        size_t i = 0;
+
+        while (i < before && list[i].slot != own->slot) {
+            i++;
+        }
+        if (i == before) {
+            list[(*n)++] = *own;
+        } else if (own->slot != FL_SLOT_FRACTION && !same_filling(&list[i], own)) {
+            return fl_err_set(err, FL_ECONF,
+                              "'%.64s' wants %s '%s', and something before it in the name wants "
+                              "'%s': one of them can have the slot",
+                              part, fl_slot_name(own->slot), own->policy, list[i].policy);
+        }
+    }
+    return FL_OK;
+}
+
+/* "…-0.1": cuts it off `name`; NULL when there is none. */
+static const char *cut_fraction(char *name)
+{
+    char *dash = strrchr(name, '-');
+    char *end = NULL;
+    double value;
+
+    if (dash == NULL || dash == name || dash[1] < '0' || dash[1] > '1') {
+        return NULL;
+    }
+    value = strtod(dash + 1, &end);
+    if (*end != '\0' || !(value > 0) || value > 1) {
+        return NULL;
+    }
+    *dash = '\0';
+    return dash + 1;
+}
+
+static int set_fraction(struct fl__preset *ret, struct fl_err *err)
+{
+    struct fl__filling *f = ret->list;
+
+    while (f->policy != NULL && f->slot != FL_SLOT_FRACTION) {
+        f++;
+    }
+    if (f->policy != NULL && strcmp(f->policy, "constant") != 0) {
+        return fl_err_set(err, FL_ECONF,
+                          "the fraction of '%.64s' grows: it has no '-%s'; set "
+                          "strategy.fraction",
+                          ret->name, ret->fraction);
+    }
+    *f = (struct fl__filling){
+        .slot = FL_SLOT_FRACTION, .policy = "constant", .options = {{"fraction", ret->fraction}}};
+    return FL_OK;
+}
+
+int fl__preset_find(const char *name, struct fl__preset *ret, struct fl_err *err)
+{
+    char parts[FL_NAME_MAX];
+    char *part = parts;
+    size_t n = 0;
+    int rv;
+
+    *ret = (struct fl__preset){.fraction = NULL};
+    rv = fl_str_copy(ret->name, sizeof(ret->name), name);
+    if (rv != FL_OK) {
+        return unknown_preset(name, err);
+    }
+    ret->fraction = cut_fraction(ret->name);
+    if (find_filled(ret->name) != NULL) {
+        rv = add_part(ret->name, ret->list, &n, err);
+    } else {
+        (void)memcpy(parts, ret->name, sizeof(parts));
+        while (rv == FL_OK && part != NULL) {
+            char *plus = strchr(part, '+');
+
+            if (plus != NULL) {
+                *plus = '\0';
+            }
+            /* A name without '+' is looked for as a whole, for the nearest one. */
+            rv = add_part(part == parts && plus == NULL ? name : part, ret->list, &n, err);
+            part = plus != NULL ? plus + 1 : NULL;
+        }
+    }
+    return rv == FL_OK && ret->fraction != NULL ? set_fraction(ret, err) : rv;
 }

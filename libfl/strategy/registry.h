@@ -24,8 +24,16 @@ struct fl__filling {
     struct fl_slot_option options[4]; /* ended by a NULL name */
 };
 
-/* Fillings of a preset, ended by policy NULL. FL_ECONF with the nearest known name. */
-FL_MUST_CHECK int fl__preset_find(const char *name, const struct fl__filling **ret,
-                                  struct fl_err *err);
+struct fl__preset {
+    struct fl__filling list[FL_SLOT_COUNT + 1]; /* ended by policy NULL */
+    char name[FL_NAME_MAX];                     /* texts that the list may point to */
+    const char *fraction;
+};
+/*
+ * The fillings of a preset, or of several joined with '+', maybe with a fraction behind.
+ * FL_ECONF with the nearest known name, or with what does not go together. `*ret` must stay
+ * where it is.
+ */
+FL_MUST_CHECK int fl__preset_find(const char *name, struct fl__preset *ret, struct fl_err *err);
 
 #endif

@@ -118,7 +118,7 @@ int fl_strategy_create(const char *preset, struct fl_strategy **ret, struct fl_e
         {.slot = FL_SLOT_PERSONAL, .policy = "none"},
         {.policy = NULL},
     };
-    const struct fl__filling *own = NULL;
+    struct fl__preset own;
     struct fl_strategy *strategy;
     int rv = fl__preset_find(preset, &own, err);
 
@@ -134,7 +134,7 @@ int fl_strategy_create(const char *preset, struct fl_strategy **ret, struct fl_e
         rv = fill(strategy, base, err);
     }
     if (rv == FL_OK) {
-        rv = fill(strategy, own, err);
+        rv = fill(strategy, own.list, err);
     }
     if (rv != FL_OK) {
         fl_strategy_free(strategy);

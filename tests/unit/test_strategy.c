@@ -67,42 +67,136 @@ START_TEST(every_preset_loads_from_yaml_and_fits_together)
         ck_assert_str_ne(p->source, "");
         fl_strategy_free(s);
     }
-    ck_assert_uint_eq(n, 16);
+    ck_assert_uint_eq(n, 40);
 }
 END_TEST
 
 START_TEST(presets_fill_the_slots_as_in_the_table)
 {
     static const struct {
-        const char *name, *selection, *fraction, *solver, *upload, *codec, *aggregate;
+        const char *name, *slots;
     } rows[] = {
-        {"fedavg", "uniform", "constant", "sgd", "full", "float32", "mean"},
-        {"fedprox", "uniform", "constant", "prox", "full", "float32", "mean"},
-        {"fedavgm", "uniform", "constant", "sgd", "full", "float32", "momentum"},
-        {"adafl", "attention", "stepped", "sgd", "full", "float32", "mean"},
-        {"fedldf", "uniform", "constant", "sgd", "ldf", "float32", "mean"},
-        {"adafl+fedldf", "attention", "stepped", "sgd", "ldf", "float32", "mean"},
-        {"random_layer", "uniform", "constant", "sgd", "random_layer", "float32", "mean"},
-        {"hdfl", "uniform", "constant", "sgd", "hdfl", "float32", "mean"},
-        {"fedadam", "uniform", "constant", "sgd", "full", "float32", "fedadam"},
-        {"adafl+fedprox", "attention", "stepped", "prox", "full", "float32", "mean"},
-        {"adafl+fedavgm", "attention", "stepped", "sgd", "full", "float32", "momentum"},
-        {"adafl+fedadam", "attention", "stepped", "sgd", "full", "float32", "fedadam"},
-        {"fedldf+fedprox", "uniform", "constant", "prox", "ldf", "float32", "mean"},
-        {"fedldf+fedavgm", "uniform", "constant", "sgd", "ldf", "float32", "momentum"},
-        {"fedldf+fedadam", "uniform", "constant", "sgd", "ldf", "float32", "fedadam"},
-        {"lean", "uniform", "stepped", "sgd", "ldf", "ternary", "mean"},
+        {"fedavg", "uniform constant sgd full float32 mean none"},
+        {"fedprox", "uniform constant prox full float32 mean none"},
+        {"fedavgm", "uniform constant sgd full float32 momentum none"},
+        {"fedadam", "uniform constant sgd full float32 fedadam none"},
+        {"scaffold", "uniform constant scaffold full float32 mean none"},
+        {"adafl", "attention stepped sgd full float32 mean none"},
+        {"attn", "attention constant sgd full float32 mean none"},
+        {"dyn_fedavg", "uniform stepped sgd full float32 mean none"},
+        {"fedldf", "uniform constant sgd ldf float32 mean none"},
+        {"random_layer", "uniform constant sgd random_layer float32 mean none"},
+        {"hdfl", "uniform constant sgd hdfl float32 mean none"},
+        {"fedadp", "uniform constant sgd fedadp float32 mean none"},
+        {"igfl_c", "uniform constant igfl_c full float32 mean none"},
+        {"igfl_s", "uniform constant sgd full float32 igfl_s none"},
+        {"igfl", "uniform constant igfl_c full float32 igfl_s none"},
+        {"igfl_sa", "uniform constant igfl_c full float32 igfl_s none"},
+        {"igfl_ta", "uniform constant igfl_c full float32 igfl_s none"},
+        {"fedmcsa", "uniform constant prox hdfl float32 mcsa own"},
+        {"fedmcsa_fixed", "uniform constant prox hdfl float32 mcsa own"},
+        {"fedmcsa_mean", "uniform constant prox hdfl float32 mean trained"},
+        {"fedavg+mcsa", "uniform constant sgd hdfl float32 mcsa own"},
+        {"pfedme+mcsa", "uniform constant pfedme hdfl float32 mcsa own"},
+        {"pfedme", "uniform constant pfedme hdfl float32 mean trained"},
+        {"per_fedavg", "uniform constant per_fedavg full float32 mean adapt"},
+        {"heur_fedamp", "uniform constant prox hdfl float32 heur_fedamp own"},
+        {"fedamp", "uniform constant prox hdfl float32 fedamp own"},
+        {"local_only", "uniform constant sgd none float32 mean own"},
+        {"fedavg+ft", "uniform constant sgd full float32 mean adapt"},
+        {"lean", "uniform stepped sgd ldf ternary mean none"},
+        {"adafl+fedldf", "attention stepped sgd ldf float32 mean none"},
+        {"adafl+fedprox", "attention stepped prox full float32 mean none"},
+        {"adafl+scaffold", "attention stepped scaffold full float32 mean none"},
+        {"adafl+fedavgm", "attention stepped sgd full float32 momentum none"},
+        {"adafl+fedadam", "attention stepped sgd full float32 fedadam none"},
+        {"adafl+igfl_s", "attention stepped sgd full float32 igfl_s none"},
+        {"fedldf+fedprox", "uniform constant prox ldf float32 mean none"},
+        {"fedldf+scaffold", "uniform constant scaffold ldf float32 mean none"},
+        {"fedldf+fedavgm", "uniform constant sgd ldf float32 momentum none"},
+        {"fedldf+fedadam", "uniform constant sgd ldf float32 fedadam none"},
+        {"fedldf+igfl_c", "uniform constant igfl_c ldf float32 mean none"},
+        /* Joined by hand, and with a fraction. */
+        {"fedprox+fedldf+adafl", "attention constant prox ldf float32 mean none"},
+        {"fedavg-0.5", "uniform constant sgd full float32 mean none"},
+        {"attn-0.1", "attention constant sgd full float32 mean none"},
+        {"scaffold+fedavgm-1", "uniform constant scaffold full float32 momentum none"},
     };
     struct fl_strategy *s = NULL;
+    struct fl_err err = {0};
+    char slots[200];
 
-    ck_assert_int_eq(fl_strategy_create(rows[_i].name, &s, NULL), FL_OK);
-    ck_assert_str_eq(s->selection->policy.name, rows[_i].selection);
-    ck_assert_str_eq(s->fraction->policy.name, rows[_i].fraction);
-    ck_assert_str_eq(s->solver->policy.name, rows[_i].solver);
-    ck_assert_str_eq(s->upload->policy.name, rows[_i].upload);
-    ck_assert_str_eq(s->codec->policy.name, rows[_i].codec);
-    ck_assert_str_eq(s->aggregate->policy.name, rows[_i].aggregate);
+    ck_assert_msg(fl_strategy_create(rows[_i].name, &s, &err) == FL_OK, "%s", err.msg);
+    (void)snprintf(slots, sizeof(slots), "%s %s %s %s %s %s %s", s->selection->policy.name,
+                   s->fraction->policy.name, s->solver->policy.name, s->upload->policy.name,
+                   s->codec->policy.name, s->aggregate->policy.name, s->personal->policy.name);
+    ck_assert_str_eq(slots, rows[_i].slots);
+    ck_assert_msg(fl_strategy_check(s, &err) == FL_OK, "%s", err.msg);
     fl_strategy_free(s);
+}
+END_TEST
+
+START_TEST(a_fraction_behind_the_name_is_that_of_the_clients)
+{
+    struct fl_strategy *s = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_strategy_create("fedavg-0.1", &s, NULL), FL_OK);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "fraction"), .1);
+    ck_assert_str_eq(s->algorithm, "fedavg-0.1");
+    fl_strategy_free(s);
+    ck_assert_int_eq(fl_strategy_create("fedldf+fedprox-0.25", &s, NULL), FL_OK);
+    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "fraction"), .25);
+    fl_strategy_free(s);
+    ck_assert_int_eq(fl_strategy_create("adafl-0.1", &s, &err), FL_ECONF);
+    ck_assert_ptr_nonnull(strstr(err.msg, "the fraction of 'adafl' grows"));
+    ck_assert_int_eq(fl_strategy_create("fedavg-1.5", &s, &err), FL_ECONF);
+    ck_assert_int_eq(fl_strategy_create("fedavg-0", &s, &err), FL_ECONF);
+    ck_assert_int_eq(fl_strategy_create("-0.1", &s, &err), FL_ECONF);
+    ck_assert_int_eq(fl_strategy_create("fedavg-", &s, &err), FL_ECONF);
+    ck_assert_int_eq(fl_strategy_create("fedavg+", &s, &err), FL_ECONF);
+    ck_assert_int_eq(fl_strategy_create("", &s, &err), FL_ECONF);
+}
+END_TEST
+
+/* ALGORITHMS 15.1 and 15.2: what is not meaningful is refused, and why is said. */
+START_TEST(combinations_without_a_meaning_are_refused_with_the_reason)
+{
+    static const struct {
+        const char *yaml;
+        const char *text[2];
+    } rows[] = {
+        {"algorithm: fedldf+hdfl\n", {"wants upload 'hdfl'", "wants 'ldf'"}},
+        {"algorithm: scaffold+igfl_c\n", {"wants solver 'igfl_c'", "'scaffold'"}},
+        {"algorithm: fedavgm+fedadam\n", {"wants aggregate 'fedadam'", "'momentum'"}},
+        {"algorithm: igfl_s+fedavgm\n", {"wants aggregate 'momentum'", "'igfl_s'"}},
+        {"algorithm: adafl+fedmcsa\n", {"selection 'attention'", "personal 'own'"}},
+        {"algorithm: adafl+heur_fedamp\n", {"selection 'attention'", "personal 'own'"}},
+        {"algorithm: fedldf+fedmcsa\n", {"wants upload 'hdfl'", "'ldf'"}},
+        {"algorithm: fedmcsa\nstrategy: {solver: scaffold}\n", {"solver 'scaffold'", "one model"}},
+        {"algorithm: fedmcsa\nstrategy: {solver: igfl_c}\n", {"solver 'igfl_c'", "one model"}},
+        {"algorithm: fedmcsa\nstrategy: {upload: ldf}\n", {"upload 'ldf'", ""}},
+        {"algorithm: fedmcsa\nstrategy: {upload: random_layer}\n", {"upload 'random_layer'", ""}},
+        {"algorithm: fedmcsa\nstrategy: {upload: fedadp}\n", {"upload 'fedadp'", ""}},
+        {"algorithm: fedmcsa\nstrategy: {codec: ternary}\n", {"codec 'ternary'", "whole models"}},
+        {"algorithm: fedmcsa\nstrategy: {aggregate: mean}\n", {"personal 'own'", "mixes"}},
+        {"algorithm: fedmcsa\nstrategy: {personal: none}\n", {"aggregate 'mcsa'", "'own'"}},
+        {"algorithm: local_only\nstrategy: {personal: none}\n", {"upload 'none'", "'own'"}},
+        {"algorithm: scaffold\nstrategy: {upload: fedadp}\n", {"upload 'fedadp'", "'scaffold'"}},
+        {"algorithm: igfl_s\nstrategy: {upload: fedadp}\n", {"upload 'fedadp'", "'igfl_s'"}},
+        {"algorithm: igfl_c\nstrategy: {aggregate: momentum}\n", {"igfl_c", "momentum"}},
+        {"algorithm: scaffold\nstrategy: {solver: {rebuild_dc: yes}, codec: int8}\n",
+         {"solver 'scaffold'", "codec 'float32'"}},
+    };
+    struct fl_strategy *s = NULL;
+    struct fl_err err = {0};
+    size_t i;
+
+    ck_assert_msg(load(rows[_i].yaml, &s, &err) == FL_ECONF, "%s: %s", rows[_i].yaml, err.msg);
+    for (i = 0; i < 2; i++) {
+        ck_assert_msg(strstr(err.msg, rows[_i].text[i]) != NULL, "'%s' is not in: %s",
+                      rows[_i].text[i], err.msg);
+    }
 }
 END_TEST
 
@@ -202,7 +296,7 @@ START_TEST(mistakes_are_named_with_line_and_way_out)
         const char *text[3];
     } rows[] = {
         {"algorithm: fedldff\n", {"fl.yaml:1", "'fedldff'", "did you mean 'fedldf'"}},
-        {"algorithm: qqqqqqqqqqqqqq\n", {"fl.yaml:1", "known: fedavg, fedprox", "random_layer"}},
+        {"algorithm: qqqqqqqqqqqqqq\n", {"fl.yaml:1", "fl-serverd --help", "'+' joins"}},
         {"algorithm: [a]\n", {"fl.yaml:1", "name of an algorithm", ""}},
         {"a: 1\nstrategy: fast\n", {"fl.yaml:2", "map from slots to policies", ""}},
         {"strategy:\n  uplaod: ldf\n", {"fl.yaml:2", "uplaod", "upload"}},
@@ -369,7 +463,9 @@ int main(void)
 
     tcase_add_loop_test(tc, every_slot_has_policies_with_documented_options, 0, FL_SLOT_COUNT);
     tcase_add_test(tc, every_preset_loads_from_yaml_and_fits_together);
-    tcase_add_loop_test(tc, presets_fill_the_slots_as_in_the_table, 0, 16);
+    tcase_add_loop_test(tc, presets_fill_the_slots_as_in_the_table, 0, 44);
+    tcase_add_test(tc, a_fraction_behind_the_name_is_that_of_the_clients);
+    tcase_add_loop_test(tc, combinations_without_a_meaning_are_refused_with_the_reason, 0, 20);
     tcase_add_test(tc, defaults_are_those_of_the_papers);
     tcase_add_test(tc, lean_keeps_a_twentieth_of_a_fifth_of_a_growing_number_of_clients);
     tcase_add_test(tc, nothing_configured_is_fedavg);
