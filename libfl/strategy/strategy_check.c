@@ -1,6 +1,7 @@
 /* Which policies go together (ALGORITHMS 15.1, 15.2): the others are refused with the reason. */
 #include <string.h>
 
+#include "libfl/strategy/codec_residual.h"
 #include "libfl/strategy/registry.h"
 
 /* Several slots that must agree on whose model is trained (ALGORITHMS 8, 9). */
@@ -50,6 +51,18 @@ static int check_personal(const struct fl_strategy *s, struct fl_err *err)
                           "solver '%s' corrects towards one model for all: it does not go with "
                           "personal 'own'",
                           s->solver->policy.name);
+    }
+    return FL_OK;
+}
+
+/* Under a mask a residual is at home: what is left out keeps its own (codec_residual.h). */
+static int check_residual(const struct fl_strategy *s, struct fl_err *err)
+{
+    if (s->personal->own && fl_codec_keeps_residual(s->codec, s->options[FL_SLOT_CODEC])) {
+        return fl_err_set(err, FL_ECONF,
+                          "codec '%s' with a residual does not go with personal 'own': whole "
+                          "models are uploaded, and what one lacked is not missing from the next",
+                          s->codec->policy.name);
     }
     return FL_OK;
 }
@@ -151,6 +164,7 @@ int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err)
     if (rv == FL_OK && strategy->solver->fits != NULL) {
         rv = strategy->solver->fits(strategy->options[FL_SLOT_SOLVER], strategy->aggregate, err);
     }
+    rv = rv == FL_OK ? check_residual(strategy, err) : rv;
     rv = rv == FL_OK ? check_sent(strategy, err) : rv;
     return rv == FL_OK ? check_bundles(strategy, err) : rv;
 }

@@ -319,6 +319,13 @@ START_TEST(mistakes_are_named_with_line_and_way_out)
          {"fl.yaml:", "does not go with codec 'ternary'", "'old' or 'auto'"}},
         {"strategy:\n  codec: {policy: ternary, share: 1.5}\n", {"fl.yaml:2", "share", "1"}},
         {"strategy:\n  codec: {policy: int8, share: 0.5}\n", {"fl.yaml:2", "share", ""}},
+        {"strategy:\n  codec: {policy: float32, residual: yes}\n", {"fl.yaml:2", "residual", ""}},
+        {"strategy:\n  codec: {policy: int8, decay: 1.5}\n", {"fl.yaml:2", "decay", "1"}},
+        {"strategy: {upload: none, personal: own, codec: {policy: int8, residual: yes}}\n",
+         {"fl.yaml:", "codec 'int8' with a residual does not go with personal 'own'", "whole"}},
+        {"algorithm: adafl\nstrategy: {selection: {reference: new}, upload: fedadp}\n",
+         {"fl.yaml:", "does not go with upload 'fedadp'", "partial uploads"}},
+        {"strategy: {upload: {policy: fedadp, rho: 1.1}}\n", {"fl.yaml:1", "rho", "1"}},
         {"strategy:\n  codec: float64\n", {"fl.yaml:2", "codec policy 'float64'", "float"}},
         {"strategy:\n  aggregate: {policy: fedadam, beta1: 1}\n",
          {"fl.yaml:", "beta1 must be below 1", ""}},
@@ -358,6 +365,7 @@ START_TEST(distances_and_divergences_follow_from_the_slots)
         {"algorithm: lean\n", FL_DISTANCE_NONE, true},
         {"algorithm: lean\nstrategy: {selection: attention}\n", FL_DISTANCE_OLD, true},
         {"algorithm: hdfl\n", FL_DISTANCE_NONE, false},
+        {"algorithm: adafl\nstrategy: {upload: fedadp}\n", FL_DISTANCE_OLD, true},
     };
     struct fl_strategy *s = NULL;
     struct fl_err err = {0};
@@ -470,8 +478,8 @@ int main(void)
     tcase_add_test(tc, lean_keeps_a_twentieth_of_a_fifth_of_a_growing_number_of_clients);
     tcase_add_test(tc, nothing_configured_is_fedavg);
     tcase_add_test(tc, slots_take_a_name_or_a_map);
-    tcase_add_loop_test(tc, mistakes_are_named_with_line_and_way_out, 0, 23);
-    tcase_add_loop_test(tc, distances_and_divergences_follow_from_the_slots, 0, 12);
+    tcase_add_loop_test(tc, mistakes_are_named_with_line_and_way_out, 0, 28);
+    tcase_add_loop_test(tc, distances_and_divergences_follow_from_the_slots, 0, 13);
     tcase_add_test(tc, what_one_slot_needs_another_must_give);
     tcase_add_test(tc, solvers_come_from_their_wire_form);
     tcase_add_test(tc, codecs_come_by_name_and_number);
