@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "libfl/num/vec.h"
 #include "libfl/strategy/codec_impl.h"
 
 /* Floats decoded at a time, on the stack. */
@@ -58,28 +59,25 @@ static void make_input(const struct fl_options *o, const struct fl_layout *layou
     }
 }
 
-/* From what was coded to what was lost of it. */
+/*
+ * From what was coded to what was lost of it: 0 in buffers, which are exact. Finite: a codec
+ * keeps the sign or gives 0, so no difference exceeds both.
+ */
 static int take_decoded(struct fl_codec_decoder *d, float *input)
 {
+    size_t count = fl_layout_unit(d->layout, d->unit)->count;
     float block[BLOCK];
-    size_t tensor = 0;
-    size_t count;
-    size_t i;
-    bool buffer;
     int rv = FL_OK;
 
-    while (rv == FL_OK && fl__unit_next_run(d->layout, d->unit, &tensor, &count, &buffer)) {
-        while (rv == FL_OK && count > 0) {
-            size_t n = count < BLOCK ? count : BLOCK;
+    while (rv == FL_OK && count > 0) {
+        size_t n = count < BLOCK ? count : BLOCK;
 
-            rv = d->ops->read(d, block, n);
-            for (i = 0; rv == FL_OK && i < n; i++) {
-                /* Finite: a codec keeps the sign or gives 0, so neither exceeds the other. */
-                input[i] = buffer ? 0 : input[i] - block[i];
-            }
-            input += n;
-            count -= n;
+        rv = d->ops->read(d, block, n);
+        if (rv == FL_OK) {
+            fl_vec_sub(input, input, block, n);
         }
+        input += n;
+        count -= n;
     }
     return rv == FL_OK ? d->ops->close(d) : rv;
 }

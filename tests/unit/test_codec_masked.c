@@ -263,6 +263,27 @@ START_TEST(a_masked_unit_over_its_limit_is_refused_before_it_is_read)
 }
 END_TEST
 
+/* 19 entries of 38 bits each are fewer bytes than a whole unit may have, and more than the 20
+   entries of four neurons. */
+START_TEST(a_ternary_unit_is_no_longer_than_its_kept_neurons_allow)
+{
+    static const uint8_t head[12] = {0x0f, 0, 0, 19, 0, 0, 0, 0, 0, 0, 0x40, 36};
+    struct fl_layout *layout = masked_layout();
+    uint8_t bytes[12 + 91 + 4 * 8] = {0};
+    float out[70];
+
+    (void)memcpy(bytes, head, sizeof(head));
+    ck_assert_uint_le(sizeof(bytes), fl_masked_max_size(&fl_codec_ternary, layout, SMALL));
+    ck_assert_int_eq(masked_decode(&fl_codec_ternary, layout, SMALL, bytes, sizeof(bytes), 7, out),
+                     FL_EFORMAT);
+    /* Two of them are as good as any. */
+    bytes[3] = 2;
+    ck_assert_int_eq(
+        masked_decode(&fl_codec_ternary, layout, SMALL, bytes, 12 + 10 + 4 * 8, 7, out), FL_OK);
+    fl_layout_free(layout);
+}
+END_TEST
+
 static int validate(struct sample *s, const struct fl_codec_ops *ops, double *norm_sq)
 {
     struct fl_codec_memory memory = {s->coded.data, s->coded.len};
@@ -430,6 +451,7 @@ int main(void)
     tcase_add_test(tc, malformed_masks_are_refused);
     tcase_add_loop_test(tc, a_masked_unit_that_is_cut_short_or_goes_on_is_refused, 0, N_CODECS);
     tcase_add_loop_test(tc, a_masked_unit_over_its_limit_is_refused_before_it_is_read, 0, N_CODECS);
+    tcase_add_test(tc, a_ternary_unit_is_no_longer_than_its_kept_neurons_allow);
     tcase_add_test(tc, validation_takes_absent_entries_and_refuses_non_finite_ones_that_are_there);
     tcase_add_test(tc, neurons_that_are_not_kept_are_not_looked_at);
     tcase_add_loop_test(tc, what_does_not_fit_leaves_the_buffer_as_it_was, 0, N_CODECS);

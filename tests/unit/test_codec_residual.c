@@ -220,11 +220,13 @@ START_TEST(what_is_not_finite_never_enters)
     draw(&f);
     f.delta[3] = 3e38f; /* overflows with its residual, which is given up */
     f.delta[4] = -3e38f;
-    old[WEIGHT] = NAN; /* a buffer has none */
+    old[WEIGHT] = NAN; /* buffers have none */
+    old[WEIGHT + 1] = 5;
     turn(&f, old);
     for (i = 0; i < COUNT; i++) {
         ck_assert(isfinite(f.residual[i]));
         ck_assert(isfinite(f.decoded[i]));
+        ck_assert(!is_buffer(i) || bits_of(f.decoded[i]) == bits_of(f.delta[i]));
     }
     f.delta[7] = NAN;
     ck_assert_int_eq(encode(&f, NULL), FL_ENUMERIC);
