@@ -11,12 +11,33 @@
 #define WHY_MAX_BYTES   (1u << 20)
 #define WHY_MAX_MISSING 4096
 
+/* --- LocalFigures --- */
+
+/* Into `msg`, which is NULL in the message when nothing is known. */
+static Fl__V1__LocalFigures *put_figures(const struct fl_wire_figures *figures,
+                                         Fl__V1__LocalFigures *msg)
+{
+    fl__v1__local_figures__init(msg);
+    msg->accuracy = figures->accuracy;
+    msg->mean = figures->mean;
+    msg->clients = figures->clients;
+    return figures->known ? msg : NULL;
+}
+
+static struct fl_wire_figures take_figures(const Fl__V1__LocalFigures *msg)
+{
+    return msg != NULL ? (struct fl_wire_figures){true, msg->accuracy, msg->mean, msg->clients}
+                       : (struct fl_wire_figures){0};
+}
+
 /* --- StatusReply --- */
 
 int fl_wire_status_encode(const struct fl_wire_status *status, struct fl_buf *out)
 {
     struct fl__arena arena = {NULL};
     Fl__V1__StatusReply msg;
+    Fl__V1__LocalFigures personal;
+    Fl__V1__LocalFigures received;
     int rv = FL_ENOMEM;
 
     fl__v1__status_reply__init(&msg);
@@ -36,6 +57,10 @@ int fl_wire_status_encode(const struct fl_wire_status *status, struct fl_buf *ou
     msg.downlink_bytes = status->downlink_bytes;
     msg.feedback_bytes = status->feedback_bytes;
     msg.uptime_ms = status->uptime_ms;
+    msg.personal = put_figures(&status->personal, &personal);
+    msg.received = put_figures(&status->received, &received);
+    msg.effective_clients = status->effective;
+    msg.self_weight = status->self_weight;
     if (msg.federation != NULL && msg.phase != NULL && msg.algorithm != NULL && msg.version != NULL)
     {
         rv = fl__wire_pack(&msg.base, out);
@@ -61,6 +86,10 @@ static int take_status(const Fl__V1__StatusReply *msg, struct fl_wire_status *re
     ret->downlink_bytes = msg->downlink_bytes;
     ret->feedback_bytes = msg->feedback_bytes;
     ret->uptime_ms = msg->uptime_ms;
+    ret->personal = take_figures(msg->personal);
+    ret->received = take_figures(msg->received);
+    ret->effective = msg->effective_clients;
+    ret->self_weight = msg->self_weight;
     if ((rv = fl__wire_take_text("StatusReply.federation", msg->federation, &ret->federation,
                                  err)) != FL_OK ||
         (rv = fl__wire_take_text("StatusReply.phase", msg->phase, &ret->phase, err)) != FL_OK ||
@@ -186,6 +215,8 @@ void fl_wire_why_done(struct fl_wire_why *why)
 
 int fl_wire_round_encode(const struct fl_wire_round *round, struct fl_buf *out)
 {
+    Fl__V1__LocalFigures personal;
+    Fl__V1__LocalFigures received;
     Fl__V1__RoundInfo msg;
 
     fl__v1__round_info__init(&msg);
@@ -202,6 +233,10 @@ int fl_wire_round_encode(const struct fl_wire_round *round, struct fl_buf *out)
     msg.feedback_bytes = round->feedback_bytes;
     msg.started_ms = round->started_ms;
     msg.ended_ms = round->ended_ms;
+    msg.personal = put_figures(&round->personal, &personal);
+    msg.received = put_figures(&round->received, &received);
+    msg.effective_clients = round->effective;
+    msg.self_weight = round->self_weight;
     return fl__wire_pack(&msg.base, out);
 }
 
@@ -230,6 +265,10 @@ int fl_wire_round_decode(const void *data, size_t len, struct fl_wire_round *ret
         .feedback_bytes = msg->feedback_bytes,
         .started_ms = msg->started_ms,
         .ended_ms = msg->ended_ms,
+        .personal = take_figures(msg->personal),
+        .received = take_figures(msg->received),
+        .effective = msg->effective_clients,
+        .self_weight = msg->self_weight,
     };
     fl__wire_unpacked_done(&u);
     return FL_OK;

@@ -8,12 +8,21 @@
 
 #include "libfl/wire/messages.h"
 
+/* Accuracies on the clients' own test data. */
+struct fl_wire_figures {
+    bool known;
+    double accuracy, mean;
+    uint32_t clients; /* 0: not told */
+};
+
 struct fl_wire_status {
     char *federation, *phase, *algorithm, *version;
     uint64_t round, rounds_committed, rounds_total;
     uint32_t clients_known, clients_connected;
     double accuracy, loss;
     uint64_t uplink_bytes, uplink_bytes_full, downlink_bytes, feedback_bytes, uptime_ms;
+    struct fl_wire_figures personal, received;
+    double effective, self_weight;
 };
 
 struct fl_wire_why {
@@ -28,6 +37,8 @@ struct fl_wire_round {
     double accuracy, loss, train_loss;
     uint64_t uplink_bytes, uplink_bytes_full, downlink_bytes, feedback_bytes;
     uint64_t started_ms, ended_ms;
+    struct fl_wire_figures personal, received;
+    double effective, self_weight; /* effective 0: no attention */
 };
 
 struct fl_wire_client {

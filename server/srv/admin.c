@@ -117,6 +117,11 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     struct fl_up *up;
     int rv = FL_OK;
 
+    if (r->asked) { /* The first one may be on its way on another thread. */
+        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "a second request");
+        return true;
+    }
+    r->asked = true;
     if (r->type == FL_ADMIN_ROUNDS) {
         rv = fl_wire_list_rounds_decode(data, len, &r->last, &r->err);
     }
@@ -143,8 +148,11 @@ static void on_writable(struct fl_call *call, void *ctx)
 
 static void on_end(struct fl_call *call, void *ctx)
 {
-    (void)call;
-    (void)ctx;
+    const struct fl_admin_request *r = ctx;
+
+    if (!r->asked) {
+        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "the request is missing");
+    }
 }
 
 static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
@@ -156,7 +164,7 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     (void)status;
     (void)message;
     r->call = NULL;
-    if (r->answered) {
+    if (r->answered || !r->asked) {
         request_free(r);
     }
 }

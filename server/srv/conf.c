@@ -242,14 +242,19 @@ static void size_uploads(struct fl_server_conf *conf)
     uint64_t start = (uint64_t)fl_options_int(conf->round, "start_clients");
     uint64_t share =
         fl_options_bytes(conf->limits, "upload_memory") / (population > start ? population : start);
-    uint64_t header = fl_layout_units(conf->layout) * PART_BYTES + CHUNK_HEAD;
+    const struct fl_strategy *s = conf->strategy;
+    uint64_t bundles = 1 + fl_solver_names(fl_solver_sends(s->solver, s->options[FL_SLOT_SOLVER]));
+    uint64_t least = fl_layout_units(conf->layout) * bundles * PART_BYTES + CHUNK_HEAD;
     uint64_t chunk;
 
     share = share > WINDOW_MAX ? WINDOW_MAX : share;
     chunk = share / 3 > CHUNK_MIN + CHUNK_HEAD ? share / 3 - CHUNK_HEAD : CHUNK_MIN;
     chunk = (chunk > FL_WIRE_CHUNK ? FL_WIRE_CHUNK : chunk) / 4096 * 4096;
     conf->chunk_bytes = (uint32_t)chunk;
-    conf->rpc.message_bytes = chunk + CHUNK_HEAD > header ? chunk + CHUNK_HEAD : header;
+    if (s->solver->offer != NULL && least < FL_WIRE_OFFER_PIECE + CHUNK_HEAD) {
+        least = FL_WIRE_OFFER_PIECE + CHUNK_HEAD;
+    }
+    conf->rpc.message_bytes = chunk + CHUNK_HEAD > least ? chunk + CHUNK_HEAD : least;
     conf->rpc.stream_window = 2 * (uint32_t)conf->rpc.message_bytes;
 }
 

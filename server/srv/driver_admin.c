@@ -53,6 +53,11 @@ static uint32_t connected_clients(const struct fl_driver *driver)
     return count;
 }
 
+static struct fl_wire_figures figures(double accuracy, double mean, uint32_t clients)
+{
+    return (struct fl_wire_figures){accuracy >= 0.0, accuracy, mean, clients};
+}
+
 static void status(struct fl_driver *driver, struct fl_admin_request *request)
 {
     const struct fl_srv *srv = driver->srv;
@@ -73,10 +78,30 @@ static void status(struct fl_driver *driver, struct fl_admin_request *request)
         .downlink_bytes = driver->totals.downlink_bytes,
         .feedback_bytes = driver->totals.feedback_bytes,
         .uptime_ms = fl_clock_ms() - srv->started_ms,
+        .personal = figures(driver->totals.personal_accuracy, driver->totals.personal_mean,
+                            driver->totals.n_personal),
+        .received = figures(driver->totals.received_accuracy, driver->totals.received_mean,
+                            /* clients= */ 0),
+        .effective = driver->totals.effective,
+        .self_weight = driver->totals.self_weight,
     };
 
     REPLY(request, fl_wire_status_encode, &s);
     answer(driver, request);
+}
+
+/* Of clients that are here and cannot be selected the core knows only that they have no samples. */
+static void add_waiting(const struct fl_driver *driver, char *text, size_t size)
+{
+    size_t waiting = fl_driver_waiting(driver);
+    size_t used = strlen(text);
+
+    if (waiting > 0) {
+        (void)snprintf(text + used, size - used,
+                       "; %zu connected clients have not told of their data yet (solver '%s' needs "
+                       "that before they can be selected)",
+                       waiting, driver->srv->conf->strategy->solver->policy.name);
+    }
 }
 
 static void why(struct fl_driver *driver, struct fl_admin_request *request)
@@ -89,6 +114,7 @@ static void why(struct fl_driver *driver, struct fl_admin_request *request)
     size_t i;
 
     fl_coord_why(driver->coord, fl_clock_ms(), text, sizeof(text), missing, FL_WHY_MAX, &n);
+    add_waiting(driver, text, sizeof(text));
     w.n_missing = n < FL_WHY_MAX ? n : FL_WHY_MAX;
     for (i = 0; i < w.n_missing; i++) {
         names[i] = fl_wire_lend(missing[i]);
@@ -142,6 +168,10 @@ static int add_round(void *ctx, const struct fl_round_rec *r)
         .feedback_bytes = r->feedback_bytes,
         .started_ms = r->started_ms,
         .ended_ms = r->ended_ms,
+        .personal = figures(r->personal_accuracy, r->personal_mean, r->n_personal),
+        .received = figures(r->received_accuracy, r->received_mean, /* clients= */ 0),
+        .effective = r->effective,
+        .self_weight = r->self_weight,
     };
 
     REPLY(request, fl_wire_round_encode, &w);

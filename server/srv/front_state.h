@@ -117,6 +117,15 @@ bool fl_push_written(const struct fl_push *push, uint64_t round, uint32_t attemp
 void fl_push_round_closed(struct fl_front *front, uint64_t round, uint32_t attempt);
 void fl_push_sweep(struct fl_front *front, uint64_t now_ms);
 
+/* push_parts.c */
+/*
+ * The parts as the spool takes them: exactly the granted units, each once a bundle, in this
+ * federation's codec. `*ret` is owned by the caller, also on error.
+ */
+FL_MUST_CHECK int fl_push_parts(const struct fl_server_conf *conf,
+                                const struct fl_wire_push_header *h, const uint8_t *grant,
+                                struct fl_spool_part **ret, struct fl_err *err);
+
 /* push_status.c */
 void fl_push_status_start(struct fl_call *call, void *ctx);
 

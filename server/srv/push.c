@@ -92,11 +92,10 @@ static void give_up_spool(struct fl_push *p)
     }
 }
 
+/* Before it has a client it has no slot; the comparison covers that. */
 static void detach(struct fl_push *p)
 {
-    if (p->state != PUSH_HEADER && p->client < p->front->n_slots &&
-        p->front->slots[p->client].push == p)
-    {
+    if (p->client < p->front->n_slots && p->front->slots[p->client].push == p) {
         p->front->slots[p->client].push = NULL;
     }
 }
@@ -342,55 +341,6 @@ static void open_done(void *arg)
     push_release(p);
 }
 
-/* The place of a bundle in an upload; FL_SPOOL_MAX_BUNDLES: none is called that. */
-static uint32_t bundle_number(const char *const *sends, const char *name)
-{
-    uint32_t i;
-
-    if (strcmp(name, "update") == 0) {
-        return 0;
-    }
-    for (i = 0; sends != NULL && sends[i] != NULL; i++) {
-        if (strcmp(name, sends[i]) == 0) {
-            return i + 1;
-        }
-    }
-    return FL_SPOOL_MAX_BUNDLES;
-}
-
-/* The parts must be exactly the granted units, each once a bundle, in this federation's codec. */
-static int check_parts(struct fl_push *p, const struct fl_wire_push_header *h,
-                       const struct fl_slot_rec *slot, struct fl_err *err)
-{
-    const struct fl_server_conf *conf = p->front->srv->conf;
-    const struct fl_strategy *s = conf->strategy;
-    const char *const *sends = fl_solver_sends(s->solver, s->options[FL_SLOT_SOLVER]);
-    struct fl_spool_form form = {.codec = (uint32_t)s->codec->id,
-                                 .n_bundles = 1 + fl_solver_names(sends),
-                                 .masked = s->upload->mask != NULL};
-    size_t i;
-
-    p->parts = calloc(h->n_parts > 0 ? h->n_parts : 1, sizeof(*p->parts));
-    if (p->parts == NULL) {
-        return FL_ENOMEM;
-    }
-    for (i = 0; i < h->n_parts; i++) {
-        const struct fl_wire_part *part = &h->parts[i];
-
-        p->parts[i] = (struct fl_spool_part){.unit = part->unit,
-                                             .bundle = bundle_number(sends, part->bundle),
-                                             .codec = part->codec,
-                                             .masked = part->masked,
-                                             .bytes = part->bytes};
-        if (p->parts[i].bundle == FL_SPOOL_MAX_BUNDLES) {
-            return fl_err_set(err, FL_EINVAL, "part %zu: bundle '%s' is none that was asked for", i,
-                              part->bundle);
-        }
-    }
-    p->n_parts = h->n_parts;
-    return fl_spool_check(conf->layout, slot->units, &form, p->parts, p->n_parts, err);
-}
-
 static void take_slot(struct fl_push *p, struct fl_slot_rec *slot)
 {
     if (slot->push != NULL) {
@@ -440,7 +390,8 @@ static void on_header(struct fl_push *p, const struct fl_wire_push_header *h)
         fail(p, FL_GRPC_FAILED_PRECONDITION, err.msg);
         return;
     }
-    rv = check_parts(p, h, slot, &err);
+    rv = fl_push_parts(p->front->srv->conf, h, slot->units, &p->parts, &err);
+    p->n_parts = h->n_parts;
     if (rv != FL_OK) {
         /* A wrong shape never becomes right: the client leaves the round. */
         p->err = err;

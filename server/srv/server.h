@@ -153,6 +153,7 @@ struct fl_admin_request {
     enum fl_admin_type type;
     struct fl_srv *srv;
     struct fl_call *call; /* network side only; NULL when the peer went away */
+    bool asked;           /* network side only: the coordinator has it, or had it */
     bool answered;        /* network side only */
     uint32_t last;
     /* The answer: encoded messages, each with its length before it (size_t). */

@@ -405,9 +405,26 @@ static int recode_status_reply(const void *data, size_t len, struct fl_buf *out,
 
 static int status(struct fl_buf *out)
 {
-    struct fl_wire_status msg = {
-        text_federation, text_reason, text_solver, text_agent, 8, 7, 30, 10, 9,
-        0.9375,          -1.0,        1,           2,          3, 4, 5};
+    struct fl_wire_status msg = {text_federation,
+                                 text_reason,
+                                 text_solver,
+                                 text_agent,
+                                 8,
+                                 7,
+                                 30,
+                                 10,
+                                 9,
+                                 0.9375,
+                                 -1.0,
+                                 1,
+                                 2,
+                                 3,
+                                 4,
+                                 5,
+                                 {true, 0.5, 0.25, 3},
+                                 {true, 0.0, 0.125, 0},
+                                 2.5,
+                                 0.75};
 
     return fl_wire_status_encode(&msg, out);
 }
@@ -445,7 +462,9 @@ static int recode_why(const void *data, size_t len, struct fl_buf *out, struct f
 
 static int round_info(struct fl_buf *out)
 {
-    struct fl_wire_round msg = {7, 1, 10, 9, 0.5, 1.5, 1.25, 100, 200, 300, 40, 1000, 2000};
+    struct fl_wire_round msg = {7,   1,   10,  9,  0.5,  1.5,  1.25,
+                                100, 200, 300, 40, 1000, 2000, {true, 0.5, 0.25, 3},
+                                {0}, 0.0, 0.0};
 
     return fl_wire_round_encode(&msg, out);
 }

@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,10 +21,28 @@ static json_t *number(uint64_t value)
     return json_integer((json_int_t)value);
 }
 
-/* Not evaluated: null in JSON. */
+/* Not evaluated: null in JSON, and so is what JSON has no number for. */
 static json_t *measured(double value, bool known)
 {
-    return known ? json_real(value) : json_null();
+    return known && isfinite(value) ? json_real(value) : json_null();
+}
+
+/* What is measured on the clients, and what attention did. */
+static void add_figures(json_t *o, const struct fl_wire_figures *personal,
+                        const struct fl_wire_figures *received, double effective,
+                        double self_weight)
+{
+    bool attention = effective > 0.0;
+
+    (void)json_object_set_new(o, "personal_accuracy",
+                              measured(personal->accuracy, personal->known));
+    (void)json_object_set_new(o, "personal_mean", measured(personal->mean, personal->known));
+    (void)json_object_set_new(o, "personal_clients", number(personal->clients));
+    (void)json_object_set_new(o, "received_accuracy",
+                              measured(received->accuracy, received->known));
+    (void)json_object_set_new(o, "received_mean", measured(received->mean, received->known));
+    (void)json_object_set_new(o, "effective_clients", measured(effective, attention));
+    (void)json_object_set_new(o, "self_weight", measured(self_weight, attention));
 }
 
 static const char *when(char *out, size_t size, uint64_t ms)
@@ -58,7 +77,25 @@ static json_t *status_json(const struct fl_wire_status *s)
     (void)json_object_set_new(o, "downlink_bytes", number(s->downlink_bytes));
     (void)json_object_set_new(o, "feedback_bytes", number(s->feedback_bytes));
     (void)json_object_set_new(o, "uptime_ms", number(s->uptime_ms));
+    add_figures(o, &s->personal, &s->received, s->effective, s->self_weight);
     return o;
+}
+
+/* Only what is known: most algorithms have none of these. */
+static void print_figures(const struct fl_wire_status *s)
+{
+    if (s->personal.known) {
+        (void)printf("personal    %.4f on all samples, %.4f over %u clients\n",
+                     s->personal.accuracy, s->personal.mean, s->personal.clients);
+    }
+    if (s->received.known) {
+        (void)printf("received    %.4f on all samples, %.4f over clients\n", s->received.accuracy,
+                     s->received.mean);
+    }
+    if (s->effective > 0.0) {
+        (void)printf("attention   as over %.2f clients, %.3f on themselves\n", s->effective,
+                     s->self_weight);
+    }
 }
 
 static int on_status(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
@@ -85,6 +122,7 @@ static int on_status(struct fl_ctl_out *out, const uint8_t *data, size_t len, st
         if (s.accuracy >= 0.0) {
             (void)printf("accuracy    %.4f (loss %.4f)\n", s.accuracy, s.loss);
         }
+        print_figures(&s);
         (void)printf("uplink      %s of the %s that full uploads would have been\n",
                      fl_str_bytes(up, sizeof(up), s.uplink_bytes),
                      fl_str_bytes(full, sizeof(full), s.uplink_bytes_full));
@@ -130,20 +168,43 @@ static json_t *round_json(const struct fl_wire_round *r)
     (void)json_object_set_new(o, "responders", number(r->responders));
     (void)json_object_set_new(o, "accuracy", measured(r->accuracy, r->accuracy >= 0.0));
     (void)json_object_set_new(o, "loss", measured(r->loss, r->accuracy >= 0.0));
-    (void)json_object_set_new(o, "train_loss", json_real(r->train_loss));
+    (void)json_object_set_new(o, "train_loss", measured(r->train_loss, true));
     (void)json_object_set_new(o, "uplink_bytes", number(r->uplink_bytes));
     (void)json_object_set_new(o, "uplink_bytes_full", number(r->uplink_bytes_full));
     (void)json_object_set_new(o, "feedback_bytes", number(r->feedback_bytes));
     (void)json_object_set_new(o, "downlink_bytes", number(r->downlink_bytes));
     (void)json_object_set_new(o, "started_ms", number(r->started_ms));
     (void)json_object_set_new(o, "ended_ms", number(r->ended_ms));
+    add_figures(o, &r->personal, &r->received, r->effective, r->self_weight);
     return o;
+}
+
+/* Behind the columns that every algorithm fills. */
+static const char *more_of(char *out, size_t size, const struct fl_wire_round *r)
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    if (r->personal.known) {
+        (void)snprintf(out, size, "  personal=%.4f mean=%.4f", r->personal.accuracy,
+                       r->personal.mean);
+        used = strlen(out);
+    }
+    if (r->received.known) {
+        (void)snprintf(out + used, size - used, "  received=%.4f", r->received.accuracy);
+        used = strlen(out);
+    }
+    if (r->effective > 0.0) {
+        (void)snprintf(out + used, size - used, "  effective=%.2f", r->effective);
+    }
+    return out;
 }
 
 static int on_round(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
 {
     struct fl_wire_round r;
     char accuracy[16] = "-";
+    char figures[160];
     int rv = fl_wire_round_decode(data, len, &r, err);
 
     if (rv != FL_OK) {
@@ -159,10 +220,11 @@ static int on_round(struct fl_ctl_out *out, const uint8_t *data, size_t len, str
         if (r.accuracy >= 0.0) {
             (void)snprintf(accuracy, sizeof(accuracy), "%.4f", r.accuracy);
         }
-        (void)printf("%6" PRIu64 " %8u %10u %9s %10.4f %14" PRIu64 " %14" PRIu64 " %8.2f\n",
+        (void)printf("%6" PRIu64 " %8u %10u %9s %10.4f %14" PRIu64 " %14" PRIu64 " %8.2f%s\n",
                      r.round, r.selected, r.responders, accuracy, r.train_loss, r.uplink_bytes,
                      r.uplink_bytes_full,
-                     r.ended_ms > r.started_ms ? (double)(r.ended_ms - r.started_ms) / 1e3 : 0.0);
+                     r.ended_ms > r.started_ms ? (double)(r.ended_ms - r.started_ms) / 1e3 : 0.0,
+                     more_of(figures, sizeof(figures), &r));
     }
     out->n++;
     return FL_OK;
@@ -176,12 +238,12 @@ static json_t *client_json(const struct fl_wire_client *c)
     (void)json_object_set_new(o, "connected", json_boolean(c->connected));
     (void)json_object_set_new(o, "state", json_string(c->state));
     (void)json_object_set_new(o, "samples", number(c->samples));
-    (void)json_object_set_new(o, "score", json_real(c->score));
+    (void)json_object_set_new(o, "score", measured(c->score, true));
     (void)json_object_set_new(o, "selected", number(c->selected));
     (void)json_object_set_new(o, "accepted", number(c->accepted));
     (void)json_object_set_new(o, "rejected", number(c->rejected));
     (void)json_object_set_new(o, "lost", number(c->lost));
-    (void)json_object_set_new(o, "last_loss", json_real(c->last_loss));
+    (void)json_object_set_new(o, "last_loss", measured(c->last_loss, true));
     (void)json_object_set_new(o, "last_seen_ms", number(c->last_seen_ms));
     (void)json_object_set_new(o, "agent", json_string(c->agent));
     return o;
