@@ -67,7 +67,7 @@ START_TEST(every_preset_loads_from_yaml_and_fits_together)
         ck_assert_str_ne(p->source, "");
         fl_strategy_free(s);
     }
-    ck_assert_uint_eq(n, 40);
+    ck_assert_uint_eq(n, 43);
 }
 END_TEST
 
@@ -81,6 +81,8 @@ START_TEST(presets_fill_the_slots_as_in_the_table)
         {"fedavgm", "uniform constant sgd full float32 momentum none"},
         {"fedadam", "uniform constant sgd full float32 fedadam none"},
         {"scaffold", "uniform constant scaffold full float32 mean none"},
+        {"fedmix", "uniform constant fedmix full float32 mean none"},
+        {"naivemix", "uniform constant naivemix full float32 mean none"},
         {"adafl", "attention stepped sgd full float32 mean none"},
         {"attn", "attention constant sgd full float32 mean none"},
         {"dyn_fedavg", "uniform stepped sgd full float32 mean none"},
@@ -108,6 +110,7 @@ START_TEST(presets_fill_the_slots_as_in_the_table)
         {"adafl+fedldf", "attention stepped sgd ldf float32 mean none"},
         {"adafl+fedprox", "attention stepped prox full float32 mean none"},
         {"adafl+scaffold", "attention stepped scaffold full float32 mean none"},
+        {"adafl+fedmix", "attention stepped fedmix full float32 mean none"},
         {"adafl+fedavgm", "attention stepped sgd full float32 momentum none"},
         {"adafl+fedadam", "attention stepped sgd full float32 fedadam none"},
         {"adafl+igfl_s", "attention stepped sgd full float32 igfl_s none"},
@@ -471,7 +474,7 @@ int main(void)
 
     tcase_add_loop_test(tc, every_slot_has_policies_with_documented_options, 0, FL_SLOT_COUNT);
     tcase_add_test(tc, every_preset_loads_from_yaml_and_fits_together);
-    tcase_add_loop_test(tc, presets_fill_the_slots_as_in_the_table, 0, 44);
+    tcase_add_loop_test(tc, presets_fill_the_slots_as_in_the_table, 0, 47);
     tcase_add_test(tc, a_fraction_behind_the_name_is_that_of_the_clients);
     tcase_add_loop_test(tc, combinations_without_a_meaning_are_refused_with_the_reason, 0, 20);
     tcase_add_test(tc, defaults_are_those_of_the_papers);
