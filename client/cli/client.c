@@ -12,10 +12,23 @@
 #include "libfl/net/notify.h"
 #include "libfl/num/gemm.h"
 
-static bool holds(const struct fl_cli *cli, struct fl_round_key key)
+bool fl_cli_holds(const struct fl_cli *cli, struct fl_round_key key)
 {
-    return cli->has_result && cli->result.key.round == key.round &&
-           cli->result.key.attempt == key.attempt;
+    return cli->result != NULL && cli->result->key.round == key.round &&
+           cli->result->key.attempt == key.attempt;
+}
+
+uint64_t fl_cli_seed(const struct fl_cli *cli)
+{
+    const char *name = fl_options_str(cli->conf->main, "name");
+    int64_t seed = fl_options_int(cli->conf->main, "seed");
+
+    return seed != 0 ? (uint64_t)seed : fl_hash64(name, strlen(name));
+}
+
+const char *fl_cli_state_dir(const struct fl_cli *cli)
+{
+    return fl_options_str(cli->conf->main, "state_dir");
 }
 
 static void drop_result(struct fl_cli *cli, struct fl_round_key key)
@@ -23,14 +36,12 @@ static void drop_result(struct fl_cli *cli, struct fl_round_key key)
     struct fl_err err = {0};
     int rv;
 
-    if (!cli->has_result || cli->result.key.round != key.round ||
-        cli->result.key.attempt != key.attempt)
-    {
+    if (!fl_cli_holds(cli, key)) {
         return;
     }
-    fl_result_done(&cli->result);
-    cli->has_result = false;
-    rv = fl_result_remove(fl_options_str(cli->conf->main, "state_dir"), &err);
+    fl_result_unref(cli->result);
+    cli->result = NULL;
+    rv = fl_result_remove(fl_cli_state_dir(cli), &err);
     if (rv != FL_OK) {
         fl_log(cli->log, FL_LOG_WARNING, "client", "%s, ignoring", fl_err_text(&err, rv));
     }
@@ -72,7 +83,7 @@ static void carry_out(struct fl_cli *cli, const struct fl_session_effect *e)
         fl_work_cancel(cli);
         break;
     case FL_CEFF_REPORT:
-        if (holds(cli, e->key)) {
+        if (fl_cli_holds(cli, e->key)) {
             fl_control_report(cli);
         } else { /* Kept for another model, see fl_work_prepare(). */
             fl_control_failed(cli, e->key, "the kept result is gone");
@@ -125,14 +136,14 @@ static void postpone(struct fl_cli *cli, const struct fl_session_event *event)
 
     FL_REQUIRE(event->type == FL_CEV_DISCONNECTED || event->type == FL_CEV_FETCH_FAILED ||
                event->type == FL_CEV_TRAIN_FAILED || event->type == FL_CEV_PUSH_FAILED ||
-               event->type == FL_CEV_EVALUATED);
+               event->type == FL_CEV_EVALUATED || event->type == FL_CEV_FETCHED);
     if (later == NULL) {
         fl_log(cli->log, FL_LOG_ERROR, "client", "out of memory");
         abort();
     }
     later->cli = cli;
     later->event = *event;
-    if (event->type != FL_CEV_EVALUATED) {
+    if (event->type != FL_CEV_EVALUATED && event->type != FL_CEV_FETCHED) {
         later->event.u.failed.reason = "could not be started"; /* The caller's text goes away. */
     }
     if (fl_loop_post(cli->loop, step_later, later) != FL_OK) {
@@ -212,7 +223,7 @@ static void on_signal(void *arg, int signum)
 
 static int open_state(struct fl_cli *cli, struct fl_err *err)
 {
-    const char *dir = fl_options_str(cli->conf->main, "state_dir");
+    const char *dir = fl_cli_state_dir(cli);
     int rv = fl_fs_mkdirs(dir, err);
 
     if (rv == FL_OK) {
@@ -221,8 +232,11 @@ static int open_state(struct fl_cli *cli, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
+    rv = fl_keeps_open(dir, cli->log, &cli->keeps, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     rv = fl_result_load(dir, &cli->result, err);
-    cli->has_result = rv == FL_OK;
     if (rv == FL_EFORMAT) {
         fl_log(cli->log, FL_LOG_WARNING, "client", "%s, ignoring it", err->msg);
     }
@@ -232,10 +246,8 @@ static int open_state(struct fl_cli *cli, struct fl_err *err)
 static int open_session(struct fl_cli *cli)
 {
     const struct fl_options *r = cli->conf->reconnect;
-    const char *name = fl_options_str(cli->conf->main, "name");
-    int64_t seed = fl_options_int(cli->conf->main, "seed");
     struct fl_session_conf conf = {
-        .seed = seed != 0 ? (uint64_t)seed : fl_hash64(name, strlen(name)),
+        .seed = fl_cli_seed(cli),
         .backoff_ms = fl_options_ms(r, "first"),
         .backoff_max_ms = fl_options_ms(r, "longest"),
         .refused_ms = fl_options_ms(r, "after_refusal"),
@@ -283,9 +295,13 @@ static void finish(struct fl_cli *cli)
     fl_dataset_free(cli->test);
     fl_options_free(cli->solver_options);
     fl_options_free(cli->codec_options);
+    fl_options_free(cli->upload_options);
+    fl_options_free(cli->personal_options);
+    fl_offer_forget(cli);
+    fl_inputs_done(&cli->inputs);
+    fl_keeps_free(cli->keeps);
     fl_control_forget(cli);
-    fl_result_done(&cli->result);
-    free(cli->model);
+    fl_result_unref(cli->result);
     if (cli->lock_fd >= 0) {
         (void)close(cli->lock_fd);
     }
@@ -311,8 +327,8 @@ int fl_client_run(const struct fl_client_conf *conf, const struct fl_log *log)
     if (rv == FL_OK) {
         cli.exit_code = FL_EXIT_OK;
         fl_notify_ready("running");
-        if (cli.has_result) {
-            event.u.held = cli.result.key;
+        if (cli.result != NULL) {
+            event.u.held = cli.result->key;
         }
         fl_cli_step(&cli, &event);
         fl_loop_run(cli.loop);

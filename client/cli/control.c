@@ -8,102 +8,6 @@
 #include <string.h>
 
 #include "client/cli/client.h"
-#include "libfl/base/clock.h"
-
-static void send_event(struct fl_cli *cli, const struct fl_wire_event *event)
-{
-    struct fl_buf buf;
-    struct fl_piece piece;
-    int rv;
-
-    if (cli->attend == NULL) {
-        return;
-    }
-    fl_buf_init(&buf, FL_WIRE_MAX_CONTROL);
-    rv = fl_wire_event_encode(event, &buf);
-    if (rv == FL_OK) {
-        piece = (struct fl_piece){.data = buf.data, .len = buf.len};
-        rv = fl_call_send(cli->attend, &piece, 1);
-    }
-    fl_buf_done(&buf);
-    if (rv != FL_OK && rv != FL_ECLOSED) {
-        fl_log(cli->log, FL_LOG_WARNING, "client", "control stream is stuck (%s), reconnecting",
-               fl_strerror(rv));
-        fl_call_cancel(cli->attend);
-    }
-}
-
-void fl_control_hello(struct fl_cli *cli, struct fl_round_key held)
-{
-    struct fl_wire_event event = {.type = FL_WIRE_HELLO};
-    struct fl_wire_hello *h = &event.u.hello;
-    size_t n = fl_options_count(cli->conf->main, "labels");
-    struct fl_wire_pair labels[FL_WIRE_MAX_PAIRS];
-    size_t i;
-
-    for (i = 0; i < n && i < FL_WIRE_MAX_PAIRS; i++) {
-        labels[i].key = fl_wire_lend(fl_options_key(cli->conf->main, "labels", i));
-        labels[i].value = fl_wire_lend(fl_options_item(cli->conf->main, "labels", i));
-    }
-    h->version_min = FL_WIRE_VERSION;
-    h->version_max = FL_WIRE_VERSION;
-    h->client = fl_wire_lend(fl_options_str(cli->conf->main, "name"));
-    h->samples = cli->samples;
-    h->evaluation_samples = cli->evaluation_samples;
-    h->labels = labels;
-    h->n_labels = i;
-    h->agent = fl_wire_lend("fl-clientd " PACKAGE_VERSION);
-    h->held = held.round != 0;
-    h->held_round = held.round;
-    h->held_attempt = held.attempt;
-    send_event(cli, &event);
-}
-
-void fl_control_heartbeat(struct fl_cli *cli)
-{
-    struct fl_wire_event event = {.type = FL_WIRE_HEARTBEAT_EVENT};
-
-    event.u.heartbeat = ++cli->heartbeat;
-    send_event(cli, &event);
-}
-
-void fl_control_report(struct fl_cli *cli)
-{
-    const struct fl_result *r = &cli->result;
-    struct fl_wire_event event = {.type = FL_WIRE_REPORT};
-    struct fl_wire_report *w = &event.u.report;
-
-    w->round = r->key.round;
-    w->attempt = r->key.attempt;
-    w->samples = r->samples;
-    w->steps = r->steps;
-    w->train_loss = r->train_loss;
-    w->divergence = r->divergence;
-    w->n_divergence = r->n_units;
-    w->has_received = r->has_received;
-    w->received = (struct fl_wire_evaluation){r->eval_samples, r->eval_correct, r->eval_loss_sum};
-    send_event(cli, &event);
-}
-
-void fl_control_failed(struct fl_cli *cli, struct fl_round_key key, const char *reason)
-{
-    struct fl_wire_event event = {.type = FL_WIRE_FAILED};
-
-    event.u.failed.round = key.round;
-    event.u.failed.attempt = key.attempt;
-    event.u.failed.reason = fl_wire_lend(reason != NULL ? reason : "unknown");
-    send_event(cli, &event);
-}
-
-void fl_control_evaluation(struct fl_cli *cli, uint64_t round, uint64_t samples, uint64_t correct,
-                           double loss_sum)
-{
-    struct fl_wire_event event = {.type = FL_WIRE_EVALUATION};
-
-    event.u.evaluation.round = round;
-    event.u.evaluation.result = (struct fl_wire_evaluation){samples, correct, loss_sum};
-    send_event(cli, &event);
-}
 
 /* --- commands --- */
 
@@ -124,7 +28,9 @@ static bool same_slot(const struct fl_wire_slot *a, const struct fl_wire_slot *b
 {
     size_t i;
 
-    if (strcmp(a->name, b->name) != 0 || a->n_options != b->n_options) {
+    if ((a->name == NULL) != (b->name == NULL) || a->n_options != b->n_options ||
+        (a->name != NULL && strcmp(a->name, b->name) != 0))
+    {
         return false;
     }
     for (i = 0; i < a->n_options; i++) {
@@ -162,6 +68,8 @@ static bool same_description(const struct fl_wire_welcome *a, const struct fl_wi
 {
     return strcmp(a->federation, b->federation) == 0 && same_network(a, b) &&
            same_slot(&a->solver, &b->solver) && same_slot(&a->codec, &b->codec) &&
+           same_slot(&a->upload, &b->upload) && same_slot(&a->personal, &b->personal) &&
+           a->wants_previous_dot == b->wants_previous_dot &&
            a->training.epochs == b->training.epochs && a->training.steps == b->training.steps &&
            a->training.batch_size == b->training.batch_size &&
            memcmp(&a->training.momentum, &b->training.momentum, sizeof(double)) == 0 &&
@@ -174,6 +82,7 @@ static bool on_welcome(struct fl_cli *cli, struct fl_wire_command *command)
     struct fl_wire_welcome *w = &command->u.welcome;
     struct fl_session_event event = {.type = FL_CEV_WELCOME};
     struct fl_err err = {0};
+    bool wants_offer = w->wants_offer; /* Asked anew in each session, so no part of what is same. */
     bool took = false;
     int rv = FL_OK;
 
@@ -181,9 +90,10 @@ static bool on_welcome(struct fl_cli *cli, struct fl_wire_command *command)
     cli->chunk_bytes =
         w->limits.chunk_bytes < FL_WIRE_CHUNK ? w->limits.chunk_bytes : FL_WIRE_CHUNK;
     if (!cli->described || !same_description(&cli->welcome, w)) {
-        if (cli->training != NULL) {
+        if (fl_work_busy(cli)) {
             /* Another model while the lane still works on the old one: come again. */
             fl_work_cancel(cli);
+            fl_work_leave_evaluation(cli);
             fl_grpc_channel_close(cli->channel);
             return false;
         }
@@ -207,6 +117,8 @@ static bool on_welcome(struct fl_cli *cli, struct fl_wire_command *command)
     fl_cli_step(cli, &event);
     if (rv != FL_OK) {
         fl_control_forget(cli); /* Never mistaken for prepared. */
+    } else if (wants_offer) {
+        fl_offer_begin(cli);
     }
     return took;
 }
@@ -216,6 +128,10 @@ static void on_task(struct fl_cli *cli, const struct fl_wire_task *task)
     struct fl_session_event event = {.type = FL_CEV_TASK};
 
     cli->task = (struct fl_round_key){task->round, task->attempt};
+    cli->counted = (struct fl_round_key){task->counted_round, task->counted_attempt};
+    cli->n_selected = task->selected;
+    cli->population = task->population;
+    fl_inputs_list(cli, task);
     cli->learning_rate = task->learning_rate;
     cli->seed = task->seed;
     cli->deadline_ms = task->deadline_ms;
@@ -232,7 +148,9 @@ static void on_evaluate(struct fl_cli *cli, const struct fl_wire_command *c)
     struct fl_session_event event = {.type = FL_CEV_EVALUATE};
 
     cli->evaluate_round = c->u.evaluate.round;
-    if (fl_str_copy(cli->evaluate_bundle, sizeof(cli->evaluate_bundle),
+    cli->evaluate_rate = c->u.evaluate.learning_rate;
+    cli->evaluate_bundle = (struct fl_input){.bytes = c->u.evaluate.bundle.bytes};
+    if (fl_str_copy(cli->evaluate_bundle.name, sizeof(cli->evaluate_bundle.name),
                     c->u.evaluate.bundle.name) != FL_OK)
     {
         return;
@@ -335,6 +253,7 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
 
     (void)call;
     cli->attend = NULL;
+    fl_offer_stop(cli);
     if (status == FL_GRPC_ABORTED) {
         on_refused(cli, 0, message != NULL ? message : "another session took over");
     } else if (status == FL_GRPC_INVALID_ARGUMENT || status == FL_GRPC_PERMISSION_DENIED ||
@@ -351,8 +270,14 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     }
 }
 
-static const struct fl_call_handler attend_handler = {.on_message = on_message,
-                                                      .on_closed = on_closed};
+static void on_writable(struct fl_call *call, void *ctx)
+{
+    (void)call;
+    fl_offer_go_on(ctx);
+}
+
+static const struct fl_call_handler attend_handler = {
+    .on_message = on_message, .on_writable = on_writable, .on_closed = on_closed};
 
 /* --- channel --- */
 
@@ -405,6 +330,7 @@ void fl_control_connect(struct fl_cli *cli)
         limits.stream_window = 2 * FL_WIRE_MAX_CONTROL;
     }
     limits.conn_window = 2 * limits.stream_window;
+    cli->queue_bytes = limits.queue_bytes;
     rv = fl_grpc_connect(cli->loop, fl_options_str(cli->conf->main, "server"), &limits,
                          (uint32_t)fl_options_ms(cli->conf->reconnect, "connect_timeout"),
                          &channel_cbs, cli, &cli->channel, &err);

@@ -1,12 +1,15 @@
 /*
- * Fetching bundles: a FetchRequest, then chunks in rising offsets straight into the block.
- * What is there when a stream breaks stays, and the next Fetch of the same round goes on
- * from it.
+ * Fetching bundles. The happy path of a task: the lane settles what is kept between rounds by
+ * what the server counted, and looks for bundles on the disk; then the bundles that are needed
+ * are fetched one after the other: a FetchRequest, then chunks in rising offsets straight
+ * into the block. What is there when a stream breaks stays, and the next Fetch of the same
+ * round goes on from it.
  */
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cli/cache.h"
 #include "client/cli/client.h"
 
 struct fl_fetch {
@@ -14,56 +17,98 @@ struct fl_fetch {
     struct fl_call *call; /* NULL: none runs */
     struct fl_round_key key;
     bool evaluation;
-    uint8_t *block; /* the model, or an owned block of an evaluation */
-    uint64_t have, total;
-    bool cancelled;
+    struct fl_inputs in;
+    size_t at; /* of the list: being fetched */
+    bool settling, cancelled;
     bool ending; /* the session is being told: it may cancel, and on_closed still frees */
 };
 
-static void ended(struct fl_fetch *f, enum fl_grpc_status status, const char *message)
+static int next_bundle(struct fl_fetch *f);
+
+static void fetch_free(struct fl_fetch *f)
+{
+    fl_inputs_done(&f->in);
+    free(f);
+}
+
+static void failed(struct fl_fetch *f, const char *text, bool permanent)
+{
+    fl_log(f->cli->log, FL_LOG_WARNING, "client", "fetching the bundles of round %llu: %s",
+           (unsigned long long)f->key.round, text);
+    fl_cli_step_failed(f->cli, FL_CEV_FETCH_FAILED, f->key, text, permanent);
+}
+
+/* Everything is here. */
+static void finished(struct fl_fetch *f)
 {
     struct fl_cli *cli = f->cli;
-    bool whole = status == FL_GRPC_OK && f->have == f->total;
-    const char *text = message != NULL && message[0] != '\0' ? message
-                       : whole                               ? NULL
-                                                             : fl_grpc_status_name(status);
 
     if (f->evaluation) {
-        if (whole) {
-            float *model = (float *)(void *)f->block;
+        float *model = (float *)(void *)f->in.list[0].data;
 
-            f->block = NULL;
-            fl_work_evaluate(cli, f->key.round, model);
-        } else {
-            fl_cli_step_failed(cli, FL_CEV_EVALUATED, f->key, text, false);
-        }
+        f->in.list[0].data = NULL;
+        fl_work_evaluate(cli, f->key.round, model);
         return;
     }
-    if (whole) {
-        fl_cli_step_key(cli, FL_CEV_FETCHED, f->key);
+    fl_inputs_done(&cli->inputs);
+    cli->inputs = f->in;
+    f->in = (struct fl_inputs){.n = 0};
+    fl_cli_step_key(cli, FL_CEV_FETCHED, f->key);
+}
+
+/* The bundle that was under way is whole. */
+static void go_on(struct fl_fetch *f)
+{
+    struct fl_input *in = &f->in.list[f->at];
+    struct fl_err err = {0};
+    int rv = fl_inputs_check(in, &err);
+
+    if (rv != FL_OK) {
+        in->have = 0;
+    } else {
+        rv = next_bundle(f);
+    }
+    if (rv == FL_OK) {
         return;
     }
-    fl_log(cli->log, FL_LOG_WARNING, "client",
-           "fetching the model of round %llu ended at %llu of "
-           "%llu bytes: %s",
-           (unsigned long long)f->key.round, (unsigned long long)f->have,
-           (unsigned long long)f->total, text);
-    fl_cli_step_failed(cli, FL_CEV_FETCH_FAILED, f->key, text,
+    if (f->evaluation) {
+        fl_cli_step_failed(f->cli, FL_CEV_EVALUATED, f->key, fl_err_text(&err, rv), false);
+    } else {
+        failed(f, fl_err_text(&err, rv), false);
+    }
+}
+
+static void broke_off(struct fl_fetch *f, enum fl_grpc_status status, const char *message)
+{
+    const struct fl_input *in = &f->in.list[f->at];
+    const char *text =
+        message != NULL && message[0] != '\0' ? message : fl_grpc_status_name(status);
+
+    if (f->evaluation) {
+        fl_cli_step_failed(f->cli, FL_CEV_EVALUATED, f->key, text, false);
+        return;
+    }
+    fl_log(f->cli->log, FL_LOG_WARNING, "client",
+           "fetching '%s' of round %llu ended at %llu of %llu bytes: %s", in->name,
+           (unsigned long long)f->key.round, (unsigned long long)in->have,
+           (unsigned long long)in->bytes, text);
+    fl_cli_step_failed(f->cli, FL_CEV_FETCH_FAILED, f->key, text,
                        status == FL_GRPC_NOT_FOUND || status == FL_GRPC_OUT_OF_RANGE);
 }
 
 static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct fl_fetch *f = ctx;
+    struct fl_input *in = &f->in.list[f->at];
     struct fl_wire_chunk chunk;
     struct fl_err err = {0};
     int rv = fl_wire_chunk_decode(data, len, &chunk, &err);
 
-    if (rv == FL_OK && (chunk.offset != f->have || chunk.len > f->total - f->have)) {
+    if (rv == FL_OK && (chunk.offset != in->have || chunk.len > in->bytes - in->have)) {
         rv = fl_err_set(&err, FL_EPROTO,
                         "chunk of %zu bytes at %llu, expected offset %llu of %llu bytes", chunk.len,
-                        (unsigned long long)chunk.offset, (unsigned long long)f->have,
-                        (unsigned long long)f->total);
+                        (unsigned long long)chunk.offset, (unsigned long long)in->have,
+                        (unsigned long long)in->bytes);
     }
     if (rv != FL_OK) {
         fl_log(f->cli->log, FL_LOG_WARNING, "client", "bad chunk from the server: %s",
@@ -71,8 +116,8 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
         fl_call_cancel(call);
         return true;
     }
-    (void)memcpy(f->block + f->have, chunk.data, chunk.len);
-    f->have += chunk.len;
+    (void)memcpy(in->data + in->have, chunk.data, chunk.len);
+    in->have += chunk.len;
     return true;
 }
 
@@ -84,27 +129,35 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     (void)call;
     f->call = NULL;
     if (!f->cancelled) {
+        const struct fl_input *in = &f->in.list[f->at];
+
         f->ending = true;
-        ended(f, status, message);
+        if (status == FL_GRPC_OK && in->have == in->bytes) {
+            go_on(f);
+        } else {
+            broke_off(f, status, message);
+        }
         f->ending = false;
+    }
+    if (f->call != NULL) { /* The next one runs. */
+        return;
     }
     if (f->evaluation) {
         f->cli->evaluate_fetch = f->cli->evaluate_fetch == f ? NULL : f->cli->evaluate_fetch;
-        free(f->block);
-        free(f);
+        fetch_free(f);
     } else if (f->cli->fetch != f) { /* A newer one has replaced it. */
-        free(f);
+        fetch_free(f);
     }
 }
 
 static const struct fl_call_handler fetch_handler = {.on_message = on_message,
                                                      .on_closed = on_closed};
 
-static int begin(struct fl_fetch *f, const char *bundle)
+static int begin(struct fl_fetch *f, const struct fl_input *in)
 {
     struct fl_cli *cli = f->cli;
     struct fl_wire_fetch request = {
-        .session = cli->token, .round = f->key.round, .offset = f->have};
+        .session = cli->token, .round = f->key.round, .offset = in->have};
     struct fl_buf buf;
     struct fl_piece piece;
     int rv;
@@ -112,7 +165,7 @@ static int begin(struct fl_fetch *f, const char *bundle)
     if (cli->channel == NULL) {
         return FL_ECLOSED;
     }
-    rv = fl_str_copy(request.bundle, sizeof(request.bundle), bundle);
+    rv = fl_str_copy(request.bundle, sizeof(request.bundle), in->name);
     fl_buf_init(&buf, 4096);
     if (rv == FL_OK) {
         rv = fl_wire_fetch_encode(&request, &buf);
@@ -133,44 +186,180 @@ static int begin(struct fl_fetch *f, const char *bundle)
     return rv;
 }
 
-static struct fl_fetch *fetch_new(struct fl_cli *cli, struct fl_round_key key)
+static int next_bundle(struct fl_fetch *f)
 {
-    struct fl_fetch *f = calloc(1, sizeof(*f));
+    size_t i;
 
-    if (f != NULL) {
-        f->cli = cli;
-        f->key = key;
-        f->total = fl_layout_count(cli->welcome.layout) * sizeof(float);
+    for (i = 0; i < f->in.n; i++) {
+        struct fl_input *in = &f->in.list[i];
+
+        if (in->data == NULL) {
+            in->data = malloc((size_t)in->bytes + 1);
+            in->have = 0;
+        }
+        if (in->data == NULL) {
+            return FL_ENOMEM;
+        }
+        if (in->have < in->bytes) {
+            f->at = i;
+            return begin(f, in);
+        }
     }
-    return f;
+    finished(f);
+    return FL_OK;
 }
+
+/* --- before the first bundle: what is kept, and what is on the disk --- */
+
+struct settle_job {
+    struct fl_fetch *f;
+    struct fl_cli *cli;
+    struct fl_round_key task, counted;
+    struct fl_input cached; /* the opaque bundle that is listed, or without a name */
+    float *own;
+    int code;
+    struct fl_err err;
+};
+
+/* Of the lane: nothing of the fetch or of the task is touched. */
+static void settle_work(void *arg)
+{
+    struct settle_job *job = arg;
+    struct fl_cli *cli = job->cli;
+
+    job->code = fl_keeps_settle(cli->keeps, job->task, job->counted, &job->err);
+    if (job->code == FL_OK && cli->personal->own) {
+        job->code = fl_keeps_load(cli->keeps, FL_KEEP_PERSONAL, &job->own, &job->err);
+        job->code = job->code == FL_ENOENT ? FL_OK : job->code;
+    }
+    if (job->code == FL_OK && job->cached.name[0] != '\0') {
+        int rv = fl_cache_load(fl_cli_state_dir(cli), job->cached.digest, (size_t)job->cached.bytes,
+                               &job->cached.data);
+
+        job->cached.cached = rv == FL_OK;
+    }
+}
+
+/* What to fetch, with what is here already. */
+static int choose(struct fl_fetch *f, struct settle_job *job, struct fl_err *err)
+{
+    struct fl_inputs chosen;
+    int rv = fl_inputs_choose(f->cli, job != NULL && job->own != NULL, &chosen, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_inputs_reuse(&chosen, &f->in);
+    f->in = chosen;
+    if (job != NULL && job->cached.cached) {
+        struct fl_input *in = fl_inputs_find(&f->in, job->cached.name);
+
+        if (in != NULL && in->data == NULL) {
+            in->data = job->cached.data;
+            in->have = in->bytes;
+            in->cached = true;
+            job->cached.data = NULL;
+        }
+    }
+    if (job != NULL && !fl_inputs_find(&f->in, "mixture") && !fl_inputs_find(&f->in, "model")) {
+        f->in.own = job->own;
+        job->own = NULL;
+    }
+    return FL_OK;
+}
+
+static void start(struct fl_fetch *f, struct settle_job *job)
+{
+    struct fl_err err = {0};
+    int rv = choose(f, job, &err);
+
+    if (rv != FL_OK) {
+        failed(f, fl_err_text(&err, rv), rv == FL_EPROTO);
+        return;
+    }
+    rv = next_bundle(f);
+    if (rv != FL_OK) {
+        failed(f, fl_strerror(rv), false);
+    }
+}
+
+static void settle_done(void *arg)
+{
+    struct settle_job *job = arg;
+    struct fl_fetch *f = job->f;
+
+    f->settling = false;
+    if (f->cancelled) {
+        fetch_free(f);
+    } else if (job->code != FL_OK) {
+        failed(f, fl_err_text(&job->err, job->code), false);
+    } else if (!job->cli->stopping) {
+        start(f, job);
+    }
+    free(job->own);
+    free(job->cached.data);
+    free(job);
+}
+
+static bool wants_settling(struct fl_cli *cli, struct fl_input *ret_cached)
+{
+    const char *name = cli->solver->offered;
+    const struct fl_input *in = name != NULL ? fl_inputs_find(&cli->listed, name) : NULL;
+    bool cached = in != NULL && in->has_digest && in->bytes > 0;
+
+    if (cached) {
+        *ret_cached = *in;
+    }
+    return cached || fl_keeps_wanted(cli->keeps);
+}
+
+static int settle(struct fl_fetch *f, const struct fl_input *cached)
+{
+    struct settle_job *job = calloc(1, sizeof(*job));
+    int rv;
+
+    if (job == NULL) {
+        return FL_ENOMEM;
+    }
+    job->f = f;
+    job->cli = f->cli;
+    job->task = f->key;
+    job->counted = f->cli->counted;
+    job->cached = *cached;
+    rv = fl_lane_submit(f->cli->lane, settle_work, f->cli->loop, settle_done, job);
+    if (rv != FL_OK) {
+        free(job);
+        return rv;
+    }
+    f->settling = true;
+    return FL_OK;
+}
+
+/* --- the two kinds --- */
 
 void fl_fetch_begin(struct fl_cli *cli, struct fl_round_key key)
 {
+    struct fl_input cached = {.name = ""};
     struct fl_fetch *f = cli->fetch;
-    int rv;
 
-    if (f != NULL && (f->call != NULL || f->key.round != key.round)) {
+    if (f != NULL && (f->call != NULL || f->settling || f->key.round != key.round)) {
         fl_fetch_cancel(cli);
         f = NULL;
     }
     if (f == NULL) {
-        f = fetch_new(cli, key);
+        f = calloc(1, sizeof(*f));
         if (f == NULL) {
             fl_cli_step_failed(cli, FL_CEV_FETCH_FAILED, key, "out of memory", false);
             return;
         }
+        f->cli = cli;
         cli->fetch = f;
     }
-    if (cli->model == NULL) { /* Training has taken the last one. */
-        cli->model = malloc((size_t)f->total + 1);
-        f->have = 0;
-    }
     f->key = key;
-    f->block = (uint8_t *)cli->model;
-    rv = f->block != NULL ? begin(f, "model") : FL_ENOMEM;
-    if (rv != FL_OK) {
-        fl_cli_step_failed(cli, FL_CEV_FETCH_FAILED, key, fl_strerror(rv), false);
+    if (!wants_settling(cli, &cached)) {
+        start(f, NULL);
+    } else if (settle(f, &cached) != FL_OK) {
+        failed(f, "out of memory", false);
     }
 }
 
@@ -185,31 +374,44 @@ void fl_fetch_cancel(struct fl_cli *cli)
     if (f->call != NULL) {
         f->cancelled = true; /* on_closed frees it. */
         fl_call_cancel(f->call);
+    } else if (f->settling) {
+        f->cancelled = true; /* settle_done() frees it. */
     } else if (!f->ending) {
-        free(f);
+        fetch_free(f);
     }
 }
 
 void fl_fetch_evaluation(struct fl_cli *cli)
 {
     struct fl_round_key key = {.round = cli->evaluate_round};
-    struct fl_fetch *f = cli->evaluate_fetch == NULL ? fetch_new(cli, key) : NULL;
+    struct fl_fetch *f = cli->evaluate_fetch == NULL ? calloc(1, sizeof(*f)) : NULL;
+    uint64_t bytes = fl_layout_count(cli->welcome.layout) * sizeof(float);
+    struct fl_err err = {0};
     int rv = f != NULL ? FL_OK : FL_ENOMEM;
 
+    if (rv == FL_OK && cli->evaluate_bundle.bytes != bytes) {
+        rv = fl_err_set(&err, FL_EPROTO, "the bundle '%s' has %llu bytes, the model %llu",
+                        cli->evaluate_bundle.name, (unsigned long long)cli->evaluate_bundle.bytes,
+                        (unsigned long long)bytes);
+        fl_log(cli->log, FL_LOG_WARNING, "client", "evaluation of round %llu: %s",
+               (unsigned long long)key.round, err.msg);
+    }
     if (rv == FL_OK) {
+        f->cli = cli;
+        f->key = key;
         f->evaluation = true;
-        f->block = malloc((size_t)f->total + 1);
-        rv = f->block != NULL ? begin(f, cli->evaluate_bundle) : FL_ENOMEM;
+        f->in.n = 1;
+        f->in.list[0] = cli->evaluate_bundle;
+        rv = next_bundle(f);
     }
     if (rv == FL_OK) {
         cli->evaluate_fetch = f;
         return;
     }
     if (f != NULL) {
-        free(f->block);
-        free(f);
+        fetch_free(f);
     }
-    fl_cli_step_failed(cli, FL_CEV_EVALUATED, key, fl_strerror(rv), false);
+    fl_cli_step_failed(cli, FL_CEV_EVALUATED, key, fl_err_text(&err, rv), false);
 }
 
 void fl_fetch_free(struct fl_cli *cli)

@@ -1,10 +1,11 @@
 /*
- * Pushing an update. The happy path: PushStatus says how much the server has; the granted
- * units are coded into one byte string; header and chunks go out from there, a few at a
- * time; the reply, or Accepted on the control stream, ends it.
+ * Pushing an update. The happy path: PushStatus says how much the server has; the lane codes
+ * the granted units into one byte string (code.c); header and chunks go out from there, a few
+ * at a time; the reply, or Accepted on the control stream, ends it.
  * A temporary failure goes back to the session, which tries again from PushStatus.
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,14 +15,14 @@ struct fl_push {
     struct fl_cli *cli;
     struct fl_call *call; /* PushStatus, then Push */
     struct fl_round_key key;
-    uint8_t *units; /* [n_units of the layout] */
-    struct fl_wire_part *parts;
-    size_t n_parts;
-    struct fl_blob *bytes; /* the coded units */
+    struct fl_code code;
     uint64_t offset;
+    bool coding;  /* between the two calls, on the lane */
     bool pushing; /* the second of the two calls */
     bool ended, answered, accepted, cancelled;
     uint64_t received; /* what PushStatus said */
+    int error;         /* of the coding */
+    struct fl_err err;
 };
 
 static void push_free(struct fl_push *p)
@@ -29,9 +30,8 @@ static void push_free(struct fl_push *p)
     if (p->cli->push == p) {
         p->cli->push = NULL;
     }
-    fl_blob_unref(p->bytes);
-    free(p->units);
-    free(p->parts);
+    fl_code_done(&p->code);
+    fl_result_unref(p->code.result);
     free(p);
 }
 
@@ -40,48 +40,9 @@ static bool granted(const uint8_t *units, size_t n_units, size_t l)
     return units == NULL || (l < n_units && units[l] != 0);
 }
 
-/* Code every granted unit, in unit order. */
-static int code_units(struct fl_push *p)
-{
-    struct fl_cli *cli = p->cli;
-    const struct fl_layout *layout = cli->welcome.layout;
-    size_t n = fl_layout_units(layout);
-    struct fl_buf buf;
-    size_t l;
-    int rv = FL_OK;
-
-    p->parts = calloc(n, sizeof(*p->parts));
-    if (p->parts == NULL) {
-        return FL_ENOMEM;
-    }
-    fl_buf_init(&buf, SIZE_MAX / 2);
-    for (l = 0; rv == FL_OK && l < n; l++) {
-        struct fl_wire_part *part = &p->parts[p->n_parts];
-        size_t before = buf.len;
-
-        if (p->units[l] == 0) {
-            continue;
-        }
-        rv = cli->codec->encode(cli->codec_options, layout, l,
-                                cli->result.delta + fl_layout_unit(layout, l)->offset, &buf);
-        if (rv == FL_OK) {
-            rv = fl_str_copy(part->bundle, sizeof(part->bundle), "update");
-        }
-        part->unit = (uint32_t)l;
-        part->codec = (uint32_t)cli->codec->id;
-        part->bytes = buf.len - before;
-        p->n_parts++;
-    }
-    if (rv == FL_OK) {
-        rv = fl_blob_from_buf(&buf, &p->bytes);
-    }
-    fl_buf_done(&buf);
-    return rv;
-}
-
 static void send_chunks(struct fl_push *p)
 {
-    uint64_t total = fl_blob_len(p->bytes);
+    uint64_t total = fl_blob_len(p->code.bytes);
 
     /* Until the call's queue is full: only then on_writable comes. It holds references. */
     while (!p->ended && p->offset < total) {
@@ -92,7 +53,7 @@ static void send_chunks(struct fl_push *p)
         int rv;
 
         pieces[0] = (struct fl_piece){head, fl_wire_push_chunk_head(p->offset, n, head), NULL};
-        pieces[1] = (struct fl_piece){fl_blob_data(p->bytes) + p->offset, n, p->bytes};
+        pieces[1] = (struct fl_piece){fl_blob_data(p->code.bytes) + p->offset, n, p->code.bytes};
         rv = fl_call_send(p->call, pieces, 2);
         if (rv == FL_ELIMIT) {
             return;
@@ -115,9 +76,9 @@ static int send_header(struct fl_push *p)
     struct fl_wire_push_header header = {.session = p->cli->token,
                                          .round = p->key.round,
                                          .attempt = p->key.attempt,
-                                         .parts = p->parts,
-                                         .n_parts = p->n_parts,
-                                         .bytes = fl_blob_len(p->bytes)};
+                                         .parts = p->code.parts,
+                                         .n_parts = p->code.n_parts,
+                                         .bytes = fl_blob_len(p->code.bytes)};
     struct fl_piece piece;
     struct fl_buf buf;
     int rv;
@@ -203,21 +164,28 @@ static void on_push_closed(struct fl_call *call, void *ctx, enum fl_grpc_status 
 static const struct fl_call_handler push_handler = {
     .on_message = on_reply, .on_writable = on_push_writable, .on_closed = on_push_closed};
 
+static void give_up(struct fl_push *p, const char *text, bool permanent)
+{
+    struct fl_cli *cli = p->cli;
+    struct fl_round_key key = p->key;
+    char copy[FL_ERR_BUF_SIZE];
+
+    (void)snprintf(copy, sizeof(copy), "%s", text);
+    push_free(p);
+    fl_cli_step_failed(cli, FL_CEV_PUSH_FAILED, key, copy, permanent);
+}
+
 static void start_push(struct fl_push *p)
 {
-    int rv = p->cli->channel != NULL ? code_units(p) : FL_ECLOSED;
+    int rv = p->cli->channel != NULL ? FL_OK : FL_ECLOSED;
 
     if (rv == FL_OK) {
         /* More than there is, or another coding: the server starts over by itself. */
-        p->offset = p->received <= fl_blob_len(p->bytes) ? p->received : 0;
+        p->offset = p->received <= fl_blob_len(p->code.bytes) ? p->received : 0;
         rv = fl_grpc_call(p->cli->channel, "/fl.v1.Federation/Push", 0, &push_handler, p, &p->call);
     }
     if (rv != FL_OK) {
-        struct fl_cli *cli = p->cli;
-        struct fl_round_key key = p->key;
-
-        push_free(p);
-        fl_cli_step_failed(cli, FL_CEV_PUSH_FAILED, key, fl_strerror(rv), false);
+        give_up(p, fl_strerror(rv), false);
         return;
     }
     p->pushing = true;
@@ -226,6 +194,43 @@ static void start_push(struct fl_push *p)
         return;
     }
     send_chunks(p);
+}
+
+/* --- coding --- */
+
+static void code_work(void *arg)
+{
+    struct fl_push *p = arg;
+
+    p->error = fl_code_run(&p->code, &p->err);
+}
+
+static void code_done(void *arg)
+{
+    struct fl_push *p = arg;
+    const char *text = fl_err_text(&p->err, p->error);
+
+    p->coding = false;
+    if (p->cancelled || p->cli->stopping) {
+        push_free(p);
+    } else if (p->error == FL_OK) {
+        start_push(p);
+    } else {
+        fl_log(p->cli->log, FL_LOG_WARNING, "client", "coding the update of round %llu: %s",
+               (unsigned long long)p->key.round, text);
+        give_up(p, text, p->error == FL_ESTATE || p->error == FL_ENUMERIC);
+    }
+}
+
+static void start_coding(struct fl_push *p)
+{
+    int rv = fl_lane_submit(p->cli->lane, code_work, p->cli->loop, code_done, p);
+
+    if (rv != FL_OK) {
+        give_up(p, fl_strerror(rv), false);
+        return;
+    }
+    p->coding = true;
 }
 
 static bool on_status(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
@@ -255,7 +260,7 @@ static void on_status_closed(struct fl_call *call, void *ctx, enum fl_grpc_statu
         push_free(p);
     } else if (status == FL_GRPC_OK && p->answered && !p->accepted) {
         p->answered = false;
-        start_push(p);
+        start_coding(p);
     } else {
         if (p->cli->push == p) {
             p->cli->push = NULL;
@@ -295,44 +300,66 @@ static int ask_status(struct fl_push *p)
     return rv;
 }
 
+static struct fl_push *push_new(struct fl_cli *cli, struct fl_round_key key, const uint8_t *units,
+                                size_t n_units)
+{
+    size_t n = fl_layout_units(cli->welcome.layout);
+    struct fl_push *p = calloc(1, sizeof(*p));
+    size_t l;
+
+    if (p == NULL) {
+        return NULL;
+    }
+    p->cli = cli;
+    p->key = key;
+    p->code.cli = cli;
+    p->code.units = malloc(n);
+    if (p->code.units == NULL) {
+        free(p);
+        return NULL;
+    }
+    for (l = 0; l < n; l++) {
+        p->code.units[l] = granted(units, n_units, l);
+    }
+    p->code.result = fl_result_ref(cli->result);
+    return p;
+}
+
 void fl_push_begin(struct fl_cli *cli, struct fl_round_key key, const uint8_t *units,
                    size_t n_units)
 {
-    size_t n = fl_layout_units(cli->welcome.layout);
     struct fl_push *p;
-    size_t l;
-    int rv = FL_ENOMEM;
+    int rv;
 
     fl_push_cancel(cli);
-    p = calloc(1, sizeof(*p));
-    if (p != NULL) {
-        p->cli = cli;
-        p->key = key;
-        p->units = malloc(n);
-        if (p->units != NULL) {
-            for (l = 0; l < n; l++) {
-                p->units[l] = granted(units, n_units, l);
-            }
-            rv = ask_status(p);
-        }
-    }
-    if (rv != FL_OK) {
-        if (p != NULL) {
-            push_free(p);
-        }
-        fl_cli_step_failed(cli, FL_CEV_PUSH_FAILED, key, fl_strerror(rv), false);
+    if (!fl_cli_holds(cli, key)) { /* Kept for another model, see fl_work_prepare(). */
+        fl_cli_step_failed(cli, FL_CEV_PUSH_FAILED, key, "the kept result is gone", true);
         return;
     }
-    cli->push = p;
+    p = push_new(cli, key, units, n_units);
+    rv = p != NULL ? ask_status(p) : FL_ENOMEM;
+    if (rv == FL_OK) {
+        cli->push = p;
+        return;
+    }
+    if (p != NULL) {
+        push_free(p);
+    }
+    fl_cli_step_failed(cli, FL_CEV_PUSH_FAILED, key, fl_strerror(rv), false);
 }
 
 void fl_push_cancel(struct fl_cli *cli)
 {
     struct fl_push *p = cli->push;
 
-    if (p != NULL) {
-        cli->push = NULL;
-        p->cancelled = true; /* on_closed frees it. */
+    if (p == NULL) {
+        return;
+    }
+    cli->push = NULL;
+    p->cancelled = true; /* on_closed or code_done() frees it. */
+    if (p->call != NULL) {
         fl_call_cancel(p->call);
+    } else {
+        FL_REQUIRE(p->coding);
     }
 }

@@ -1,28 +1,79 @@
 #include "client/cli/result.h"
 
-#include <stdio.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "client/cli/whole.h"
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
 
-/* "FLRESULT", then a version: the layout below, integers little-endian as on x86 and ARM. */
-#define RESULT_MAGIC   "FLRESULT"
-#define RESULT_VERSION 1
-#define RESULT_PATH    4096
+/*
+ * "FLRESULT", then a version: the layout below, integers little-endian as on x86 and ARM;
+ * behind it divergence, delta, what is sent beside it, and the mask. Version 1 had only the
+ * first two.
+ */
+#define RESULT_MAGIC    "FLRESULT"
+#define RESULT_VERSION  2
+#define RESULT_PATH     4096
+#define RESULT_SENT_MAX 15
+
+enum { HAS_RECEIVED = 1u << 0, HAS_TRAINED = 1u << 1, HAS_PENDING = 1u << 2 };
 
 struct head {
     char magic[8];
     uint32_t version, attempt;
     uint64_t round, samples, steps;
-    double train_loss;
-    uint64_t has_received, eval_samples, eval_correct;
+    double train_loss, previous_dot;
+    uint64_t flags;
+    uint64_t eval_samples, eval_correct;
     double eval_loss_sum;
+    uint64_t trained_samples, trained_correct;
+    double trained_loss_sum;
     uint8_t layout[FL_DIGEST_SIZE];
-    uint64_t n_units, n_floats;
-    uint8_t sha256[32]; /* over everything behind the head */
+    uint64_t n_units, n_floats, n_sent, n_mask;
+    uint8_t sha256[32]; /* over the SHA-256s of all that is behind the head, run by run */
+    uint8_t head[32];   /* over the fields above */
 };
+
+/* The runs behind the head. */
+#define N_RUNS (RESULT_SENT_MAX + 3)
+
+struct fl_result *fl_result_new(void)
+{
+    struct fl_result *r = calloc(1, sizeof(*r));
+
+    if (r != NULL) {
+        r->refs = 1;
+    }
+    return r;
+}
+
+struct fl_result *fl_result_ref(struct fl_result *result)
+{
+    result->refs++;
+    return result;
+}
+
+void fl_result_unref(struct fl_result *result)
+{
+    size_t i;
+
+    if (result == NULL || --result->refs > 0) {
+        return;
+    }
+    free(result->divergence);
+    free(result->delta);
+    for (i = 0; result->sent != NULL && i < result->n_sent; i++) {
+        free(result->sent[i]);
+    }
+    free(result->sent);
+    free(result->mask);
+    free(result);
+}
 
 static int path_of(const char *state_dir, char path[RESULT_PATH], struct fl_err *err)
 {
@@ -31,110 +82,221 @@ static int path_of(const char *state_dir, char path[RESULT_PATH], struct fl_err 
                : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", state_dir);
 }
 
+/* What lies behind the head; empty runs have no memory. */
+static size_t runs_of(const struct fl_result *r, struct fl_run runs[N_RUNS])
+{
+    size_t n = 0;
+    size_t i;
+
+    runs[n++] = (struct fl_run){r->divergence, r->n_units * sizeof(float)};
+    runs[n++] = (struct fl_run){r->delta, r->n_floats * sizeof(float)};
+    for (i = 0; i < r->n_sent; i++) {
+        runs[n++] = (struct fl_run){r->sent[i], r->n_floats * sizeof(float)};
+    }
+    runs[n++] = (struct fl_run){r->mask, r->n_mask};
+    return n;
+}
+
+static int digest_of(const struct fl_run *runs, size_t n, uint8_t sha[32])
+{
+    uint8_t each[N_RUNS][32];
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        rv = fl_sha256(runs[i].len > 0 ? runs[i].data : "", runs[i].len, each[i]);
+    }
+    return rv == FL_OK ? fl_sha256(each, n * sizeof(each[0]), sha) : rv;
+}
+
 int fl_result_save(const char *state_dir, const struct fl_result *r, struct fl_err *err)
 {
-    size_t body = (r->n_units + r->n_floats) * sizeof(float);
     struct head head = {.version = RESULT_VERSION,
                         .attempt = r->key.attempt,
                         .round = r->key.round,
                         .samples = r->samples,
                         .steps = r->steps,
                         .train_loss = r->train_loss,
-                        .has_received = r->has_received,
-                        .eval_samples = r->eval_samples,
-                        .eval_correct = r->eval_correct,
-                        .eval_loss_sum = r->eval_loss_sum,
+                        .previous_dot = r->previous_dot,
+                        .flags = (r->has_received ? HAS_RECEIVED : 0u) |
+                                 (r->has_trained ? HAS_TRAINED : 0u) |
+                                 (r->pending ? HAS_PENDING : 0u),
+                        .eval_samples = r->received.samples,
+                        .eval_correct = r->received.correct,
+                        .eval_loss_sum = r->received.loss_sum,
+                        .trained_samples = r->trained.samples,
+                        .trained_correct = r->trained.correct,
+                        .trained_loss_sum = r->trained.loss_sum,
                         .n_units = r->n_units,
-                        .n_floats = r->n_floats};
+                        .n_floats = r->n_floats,
+                        .n_sent = r->n_sent,
+                        .n_mask = r->n_mask};
+    struct fl_run runs[1 + N_RUNS];
     char path[RESULT_PATH];
-    uint8_t *file;
+    size_t n;
     int rv = path_of(state_dir, path, err);
 
+    FL_REQUIRE(r->n_sent <= RESULT_SENT_MAX);
     if (rv != FL_OK) {
         return rv;
     }
-    file = malloc(sizeof(head) + body);
-    if (file == NULL) {
-        return FL_ENOMEM;
-    }
-    (void)memcpy(file + sizeof(head), r->divergence, r->n_units * sizeof(float));
-    (void)memcpy(file + sizeof(head) + r->n_units * sizeof(float), r->delta,
-                 r->n_floats * sizeof(float));
     (void)memcpy(head.magic, RESULT_MAGIC, sizeof(head.magic));
     (void)memcpy(head.layout, r->digest, sizeof(head.layout));
-    rv = fl_sha256(file + sizeof(head), body, head.sha256);
+    runs[0] = (struct fl_run){&head, sizeof(head)};
+    n = runs_of(r, runs + 1);
+    rv = digest_of(runs + 1, n, head.sha256);
     if (rv == FL_OK) {
-        (void)memcpy(file, &head, sizeof(head));
-        rv = fl_fs_replace(path, file, sizeof(head) + body, /* sync= */ true, err);
+        rv = fl_sha256(&head, offsetof(struct head, head), head.head);
     }
-    free(file);
-    return rv;
+    return rv == FL_OK ? fl_whole_write(path, runs, 1 + n, err) : rv;
 }
 
-static int damaged(const char *path, struct fl_err *err)
-{
-    return fl_err_set(err, FL_EFORMAT, "'%s' is not a whole result file", path);
-}
+/* --- reading --- */
 
-static int unpack(const char *path, const struct fl_buf *file, struct fl_result *ret,
-                  struct fl_err *err)
+static bool check_head(const struct head *head, uint64_t size)
 {
-    struct head head;
     uint8_t sha[32];
-    size_t body;
+    uint64_t body;
 
-    if (file->len < sizeof(head)) {
-        return damaged(path, err);
-    }
-    (void)memcpy(&head, file->data, sizeof(head));
-    body = file->len - sizeof(head);
-    if (memcmp(head.magic, RESULT_MAGIC, sizeof(head.magic)) != 0 ||
-        head.version != RESULT_VERSION || head.n_units > FL_LAYOUT_MAX_UNITS ||
-        head.n_floats > FL_LAYOUT_MAX_FLOATS ||
-        body != (head.n_units + head.n_floats) * sizeof(float) ||
-        fl_sha256(file->data + sizeof(head), body, sha) != FL_OK ||
-        memcmp(sha, head.sha256, sizeof(sha)) != 0)
+    if (fl_sha256(head, offsetof(struct head, head), sha) != FL_OK ||
+        memcmp(sha, head->head, sizeof(sha)) != 0 || head->n_units > FL_LAYOUT_MAX_UNITS ||
+        head->n_floats > FL_LAYOUT_MAX_FLOATS || head->n_sent > RESULT_SENT_MAX ||
+        head->n_mask > FL_LAYOUT_MAX_FLOATS)
     {
-        return damaged(path, err);
+        return false;
     }
-    *ret = (struct fl_result){.key = {head.round, head.attempt},
-                              .samples = head.samples,
-                              .steps = head.steps,
-                              .train_loss = head.train_loss,
-                              .has_received = head.has_received != 0,
-                              .eval_samples = head.eval_samples,
-                              .eval_correct = head.eval_correct,
-                              .eval_loss_sum = head.eval_loss_sum,
-                              .n_units = (size_t)head.n_units,
-                              .n_floats = (size_t)head.n_floats};
-    (void)memcpy(ret->digest, head.layout, sizeof(ret->digest));
-    ret->divergence = malloc(ret->n_units * sizeof(float) + 1);
-    ret->delta = malloc(ret->n_floats * sizeof(float) + 1);
-    if (ret->divergence == NULL || ret->delta == NULL) {
-        fl_result_done(ret);
+    body = (head->n_units + head->n_floats * (1 + head->n_sent)) * sizeof(float) + head->n_mask;
+    return size == sizeof(*head) + body;
+}
+
+static int take_memory(struct fl_result *r)
+{
+    size_t i;
+
+    r->divergence = malloc(r->n_units * sizeof(float) + 1);
+    r->delta = malloc(r->n_floats * sizeof(float) + 1);
+    r->sent = calloc(r->n_sent + 1, sizeof(*r->sent));
+    r->mask = r->n_mask > 0 ? malloc(r->n_mask) : NULL;
+    if (r->divergence == NULL || r->delta == NULL || r->sent == NULL ||
+        (r->n_mask > 0 && r->mask == NULL))
+    {
         return FL_ENOMEM;
     }
-    (void)memcpy(ret->divergence, file->data + sizeof(head), ret->n_units * sizeof(float));
-    (void)memcpy(ret->delta, file->data + sizeof(head) + ret->n_units * sizeof(float),
-                 ret->n_floats * sizeof(float));
+    for (i = 0; i < r->n_sent; i++) {
+        r->sent[i] = malloc(r->n_floats * sizeof(float) + 1);
+        if (r->sent[i] == NULL) {
+            return FL_ENOMEM;
+        }
+    }
     return FL_OK;
 }
 
-int fl_result_load(const char *state_dir, struct fl_result *ret, struct fl_err *err)
+static void take_head(const struct head *head, struct fl_result *r)
 {
-    char path[RESULT_PATH];
-    struct fl_buf file;
-    int rv = path_of(state_dir, path, err);
+    r->key = (struct fl_round_key){head->round, head->attempt};
+    r->samples = head->samples;
+    r->steps = head->steps;
+    r->train_loss = head->train_loss;
+    r->previous_dot = head->previous_dot;
+    r->has_received = (head->flags & HAS_RECEIVED) != 0;
+    r->has_trained = (head->flags & HAS_TRAINED) != 0;
+    r->pending = (head->flags & HAS_PENDING) != 0;
+    r->received =
+        (struct fl_result_evaluation){head->eval_samples, head->eval_correct, head->eval_loss_sum};
+    r->trained = (struct fl_result_evaluation){head->trained_samples, head->trained_correct,
+                                               head->trained_loss_sum};
+    r->n_units = (size_t)head->n_units;
+    r->n_floats = (size_t)head->n_floats;
+    r->n_sent = (size_t)head->n_sent;
+    r->n_mask = (size_t)head->n_mask;
+    (void)memcpy(r->digest, head->layout, sizeof(r->digest));
+}
 
-    if (rv == FL_OK) {
-        rv = fl_fs_read(path, SIZE_MAX / 2, &file, err);
-    }
+static int read_body(int fd, const struct head *head, struct fl_result *r)
+{
+    struct fl_run runs[N_RUNS];
+    uint64_t offset = sizeof(*head);
+    uint8_t sha[32];
+    size_t n;
+    size_t i;
+    int rv = take_memory(r);
+
     if (rv != FL_OK) {
         return rv;
     }
-    rv = unpack(path, &file, ret, err);
-    fl_buf_done(&file);
-    return rv;
+    n = runs_of(r, runs);
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        rv = fl_fs_pread(fd, (void *)(uintptr_t)runs[i].data, runs[i].len, offset);
+        offset += runs[i].len;
+    }
+    if (rv == FL_OK) {
+        rv = digest_of(runs, n, sha);
+    }
+    return rv == FL_OK && memcmp(sha, head->sha256, sizeof(sha)) != 0 ? FL_EFORMAT : rv;
+}
+
+static int read_file(int fd, const char *path, struct fl_result *r, struct fl_err *err)
+{
+    struct head head;
+    struct stat st;
+    int rv = fstat(fd, &st) == 0 ? FL_OK : fl_err_from_errno(errno);
+
+    if (rv == FL_OK) {
+        rv = fl_fs_pread(fd, &head, sizeof(head), 0);
+    }
+    /* An older head may be shorter, with a small model: look at its first bytes alone. */
+    if (rv == FL_EFORMAT) {
+        (void)memset(&head, 0, sizeof(head));
+        rv = fl_fs_pread(fd, &head, offsetof(struct head, attempt), 0);
+    }
+    if (rv == FL_OK && memcmp(head.magic, RESULT_MAGIC, sizeof(head.magic)) == 0 &&
+        head.version != RESULT_VERSION)
+    {
+        return fl_err_set(err, FL_EFORMAT,
+                          "'%s' is a result in version %u of the format, this program has %d", path,
+                          head.version, RESULT_VERSION);
+    }
+    if (rv == FL_OK && (memcmp(head.magic, RESULT_MAGIC, sizeof(head.magic)) != 0 ||
+                        !check_head(&head, (uint64_t)st.st_size)))
+    {
+        rv = FL_EFORMAT;
+    }
+    if (rv == FL_OK) {
+        take_head(&head, r);
+        rv = read_body(fd, &head, r);
+    }
+    if (rv == FL_EFORMAT) {
+        return fl_err_set(err, rv, "'%s' is not a whole result file", path);
+    }
+    return rv == FL_OK ? rv : fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
+}
+
+int fl_result_load(const char *state_dir, struct fl_result **ret, struct fl_err *err)
+{
+    struct fl_result *r;
+    char path[RESULT_PATH];
+    int fd;
+    int rv = path_of(state_dir, path, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        int saved = errno;
+
+        return fl_err_set(err, fl_err_from_errno(saved), "cannot open '%s': %s", path,
+                          strerror(saved));
+    }
+    r = fl_result_new();
+    rv = r != NULL ? read_file(fd, path, r, err) : FL_ENOMEM;
+    (void)close(fd);
+    if (rv != FL_OK) {
+        fl_result_unref(r);
+        return rv;
+    }
+    *ret = r;
+    return FL_OK;
 }
 
 int fl_result_remove(const char *state_dir, struct fl_err *err)
@@ -149,11 +311,4 @@ int fl_result_remove(const char *state_dir, struct fl_err *err)
         }
     }
     return rv;
-}
-
-void fl_result_done(struct fl_result *result)
-{
-    free(result->divergence);
-    free(result->delta);
-    *result = (struct fl_result){0};
 }

@@ -1,26 +1,25 @@
-/* Data, the trainer, and what runs on the training lane. */
+/* Data, the trainer, what Welcome makes of them, and evaluations. */
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/cli/client.h"
 #include "client/cli/exit_codes.h"
 #include "client/train/trainer.h"
-#include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
+#include "libfl/strategy/codec_residual.h"
 
+/* An evaluation. */
 struct fl_work_job {
     struct fl_cli *cli;
-    struct fl_round_key key;
+    uint64_t round;
     struct fl_train_task task;
-    struct fl_train_result result;
-    struct fl_result kept;
-    float *model;       /* owned: a fetch that comes meanwhile has its own */
-    atomic_bool cancel; /* of this job: the next one may be queued already */
-    uint64_t samples, correct;
-    double loss_sum;
-    uint64_t reported_ms;
+    float *model; /* owned */
+    bool adapts;
+    atomic_bool cancel;
+    struct fl_train_evaluation received, adapted;
     int code;
     struct fl_err err;
 };
@@ -110,18 +109,30 @@ int fl_work_open(struct fl_cli *cli, int *ret_exit, struct fl_err *err)
 void fl_work_close(struct fl_cli *cli)
 {
     fl_work_cancel(cli);
+    fl_work_leave_evaluation(cli);
     fl_lane_free(cli->lane);
     cli->lane = NULL;
 }
 
+bool fl_work_busy(const struct fl_cli *cli)
+{
+    return cli->training != NULL || fl_lane_pending(cli->lane) > 0;
+}
+
+/* --- what Welcome describes --- */
+
 static void drop_prepared(struct fl_cli *cli)
 {
-    fl_options_free(cli->solver_options);
-    fl_options_free(cli->codec_options);
-    free(cli->model);
-    cli->solver_options = NULL;
-    cli->codec_options = NULL;
-    cli->model = NULL;
+    struct fl_options **all[] = {&cli->solver_options, &cli->codec_options, &cli->upload_options,
+                                 &cli->personal_options};
+    size_t i;
+
+    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        fl_options_free(*all[i]);
+        *all[i] = NULL;
+    }
+    fl_inputs_done(&cli->inputs);
+    fl_offer_forget(cli);
 }
 
 static int slot_options(const struct fl_wire_slot *slot, struct fl_slot_option **ret)
@@ -140,26 +151,159 @@ static int slot_options(const struct fl_wire_slot *slot, struct fl_slot_option *
     return FL_OK;
 }
 
-static int prepare_slots(struct fl_cli *cli, struct fl_err *err)
+/* Which slot of the server asks for what this client does not have. */
+static int slot_error(const char *slot, const char *name, int rv, struct fl_err *err)
 {
-    const struct fl_wire_welcome *w = &cli->welcome;
+    return rv == FL_OK || rv == FL_ENOMEM
+               ? rv
+               : fl_err_wrap(err, rv, "the server's %s is '%s', which this client cannot do", slot,
+                             name);
+}
+
+static int prepare_solver(struct fl_cli *cli, struct fl_err *err)
+{
+    const struct fl_wire_slot *w = &cli->welcome.solver;
     struct fl_slot_option *o = NULL;
-    int rv = slot_options(&w->solver, &o);
+    int rv = slot_options(w, &o);
 
     if (rv == FL_OK) {
-        rv = fl_solver_by_name(w->solver.name, o, w->solver.n_options, &cli->solver,
-                               &cli->solver_options, err);
-        free(o);
+        rv = fl_solver_by_name(w->name, o, w->n_options, &cli->solver, &cli->solver_options, err);
+    }
+    free(o);
+    return slot_error("solver", w->name, rv, err);
+}
+
+static int prepare_codec(struct fl_cli *cli, struct fl_err *err)
+{
+    const struct fl_wire_slot *w = &cli->welcome.codec;
+    struct fl_slot_option *o = NULL;
+    int rv = slot_options(w, &o);
+
+    if (rv == FL_OK) {
+        rv = fl_codec_by_name(w->name, o, w->n_options, &cli->codec, &cli->codec_options, err);
+    }
+    free(o);
+    return slot_error("codec", w->name, rv, err);
+}
+
+static int prepare_upload(struct fl_cli *cli, struct fl_err *err)
+{
+    const struct fl_wire_slot *w = &cli->welcome.upload;
+    const char *name = w->name != NULL ? w->name : "full";
+    struct fl_slot_option *o = NULL;
+    int rv = slot_options(w, &o);
+
+    if (rv == FL_OK) {
+        rv = fl_upload_by_name(name, o, w->n_options, &cli->upload, &cli->upload_options, err);
+    }
+    free(o);
+    return slot_error("upload", name, rv, err);
+}
+
+static int prepare_personal(struct fl_cli *cli, struct fl_err *err)
+{
+    const struct fl_wire_slot *w = &cli->welcome.personal;
+    const char *name = w->name != NULL ? w->name : "none";
+    struct fl_slot_option *o = NULL;
+    int rv = slot_options(w, &o);
+
+    if (rv == FL_OK) {
+        rv =
+            fl_personal_by_name(name, o, w->n_options, &cli->personal, &cli->personal_options, err);
+    }
+    free(o);
+    return slot_error("personal", name, rv, err);
+}
+
+static int prepare_slots(struct fl_cli *cli, struct fl_err *err)
+{
+    int rv = prepare_solver(cli, err);
+
+    if (rv == FL_OK) {
+        rv = prepare_codec(cli, err);
     }
     if (rv == FL_OK) {
-        rv = slot_options(&w->codec, &o);
+        rv = prepare_upload(cli, err);
     }
-    if (rv == FL_OK) {
-        rv = fl_codec_by_name(w->codec.name, o, w->codec.n_options, &cli->codec,
-                              &cli->codec_options, err);
-        free(o);
+    return rv == FL_OK ? prepare_personal(cli, err) : rv;
+}
+
+static int want(struct fl_keeps_spec *specs, size_t *n, const char *owner, const char *name,
+                bool per_unit)
+{
+    struct fl_keeps_spec *spec = &specs[*n];
+    int len = owner != NULL ? snprintf(spec->name, sizeof(spec->name), "%s.%s", owner, name)
+                            : snprintf(spec->name, sizeof(spec->name), "%s", name);
+
+    spec->per_unit = per_unit;
+    (*n)++;
+    return len > 0 && (size_t)len < sizeof(spec->name) ? FL_OK : FL_ELIMIT;
+}
+
+/* What has to be kept between rounds for all of this. */
+static int prepare_keeps(struct fl_cli *cli, struct fl_err *err)
+{
+    struct fl_keeps_spec specs[FL_KEEPS_MAX];
+    size_t n_solver = fl_solver_keeps(cli->solver->keeps);
+    size_t n = 0;
+    size_t i;
+    int rv = n_solver + 4 <= FL_KEEPS_MAX ? FL_OK : FL_ELIMIT;
+
+    for (i = 0; rv == FL_OK && i < n_solver; i++) {
+        const struct fl_keep *keep = &cli->solver->keeps[i];
+
+        rv = want(specs, &n, cli->solver->policy.name, keep->name, keep->per_unit);
     }
-    return rv;
+    if (rv == FL_OK && cli->welcome.wants_previous_dot) {
+        rv = want(specs, &n, NULL, FL_KEEP_PREVIOUS, false);
+    }
+    if (rv == FL_OK && fl_codec_keeps_residual(cli->codec, cli->codec_options)) {
+        rv = want(specs, &n, NULL, FL_KEEP_RESIDUAL, true);
+    }
+    if (rv == FL_OK && cli->personal->own) {
+        rv = want(specs, &n, NULL, FL_KEEP_PERSONAL, false);
+    }
+    if (rv == FL_OK && cli->personal->own) {
+        rv = want(specs, &n, NULL, FL_KEEP_ANCHOR, false);
+    }
+    return rv == FL_OK ? fl_keeps_bind(cli->keeps, cli->welcome.federation, cli->welcome.layout,
+                                       specs, n, err)
+                       : rv;
+}
+
+/* Why the held result cannot be sent to this federation; NULL: it can. */
+static const char *unfit(const struct fl_cli *cli)
+{
+    const struct fl_result *r = cli->result;
+    const struct fl_layout *layout = cli->welcome.layout;
+    size_t n_mask = cli->upload->mask != NULL ? fl_neurons_total(layout) : 0;
+
+    if (memcmp(r->digest, fl_layout_digest(layout), FL_DIGEST_SIZE) != 0) {
+        return "it is for another model";
+    }
+    if (r->n_sent != fl_solver_names(fl_solver_sends(cli->solver, cli->solver_options)) ||
+        r->n_mask != n_mask)
+    {
+        return "it is for another algorithm";
+    }
+    if (r->pending != fl_keeps_wanted(cli->keeps) ||
+        (r->pending && !fl_keeps_pending(cli->keeps, r->key)))
+    {
+        return "what has to be kept with it is not there";
+    }
+    return NULL;
+}
+
+static void check_held(struct fl_cli *cli)
+{
+    const char *why = cli->result != NULL ? unfit(cli) : NULL;
+
+    if (why != NULL) {
+        fl_log(cli->log, FL_LOG_WARNING, "client", "dropping the kept result of round %llu: %s",
+               (unsigned long long)cli->result->key.round, why);
+        fl_result_unref(cli->result);
+        cli->result = NULL;
+    }
 }
 
 int fl_work_prepare(struct fl_cli *cli, struct fl_err *err)
@@ -193,136 +337,18 @@ int fl_work_prepare(struct fl_cli *cli, struct fl_err *err)
     rv = prepare_slots(cli, err);
     model.solver = cli->solver;
     model.solver_options = cli->solver_options;
+    model.personal = cli->personal;
+    model.personal_options = cli->personal_options;
+    if (rv == FL_OK) {
+        rv = prepare_keeps(cli, err);
+    }
     if (rv == FL_OK) {
         rv = fl_trainer_prepare(cli->trainer, &model, err);
     }
-    if (rv == FL_OK && cli->has_result &&
-        memcmp(cli->result.digest, fl_layout_digest(w->layout), FL_DIGEST_SIZE) != 0)
-    {
-        fl_log(cli->log, FL_LOG_WARNING, "client",
-               "the kept result of round %llu is for another model, dropping it",
-               (unsigned long long)cli->result.key.round);
-        fl_result_done(&cli->result);
-        cli->has_result = false;
+    if (rv == FL_OK) {
+        check_held(cli);
     }
     return rv;
-}
-
-/* --- training --- */
-
-static void progress(void *ctx, uint64_t done, uint64_t total)
-{
-    struct fl_work_job *job = ctx;
-    uint64_t now = fl_clock_ms();
-
-    if (now >= job->reported_ms + 10000) {
-        job->reported_ms = now;
-        fl_log(job->cli->log, FL_LOG_INFO, "client", "training round %llu: step %llu of %llu",
-               (unsigned long long)job->key.round, (unsigned long long)done,
-               (unsigned long long)total);
-    }
-}
-
-static void train_work(void *arg)
-{
-    struct fl_work_job *job = arg;
-    struct fl_cli *cli = job->cli;
-    const struct fl_layout *layout = cli->welcome.layout;
-    struct fl_result *kept = &job->kept;
-
-    job->code = fl_trainer_run(cli->trainer, &job->task, &job->result, &job->err);
-    if (job->code != FL_OK) {
-        return;
-    }
-    *kept = (struct fl_result){.key = job->key,
-                               .samples = job->result.samples,
-                               .steps = job->result.steps,
-                               .train_loss = job->result.train_loss,
-                               .has_received = job->result.has_received,
-                               .eval_samples = job->result.eval_samples,
-                               .eval_correct = job->result.eval_correct,
-                               .eval_loss_sum = job->result.eval_loss_sum,
-                               .n_units = fl_layout_units(layout),
-                               .n_floats = fl_layout_count(layout),
-                               .divergence = job->result.divergence,
-                               .delta = job->result.delta};
-    (void)memcpy(kept->digest, fl_layout_digest(layout), sizeof(kept->digest));
-    job->result = (struct fl_train_result){0};
-    job->code = fl_result_save(fl_options_str(cli->conf->main, "state_dir"), kept, &job->err);
-    if (job->code != FL_OK) {
-        /* Without a disk the result lives as long as the process: better than none. */
-        fl_log(cli->log, FL_LOG_WARNING, "client", "the result is not kept on disk, ignoring: %s",
-               fl_err_text(&job->err, job->code));
-        job->code = FL_OK;
-    }
-}
-
-static void train_done(void *arg)
-{
-    struct fl_work_job *job = arg;
-    struct fl_cli *cli = job->cli;
-
-    if (cli->training == job) {
-        cli->training = NULL;
-    }
-    if (cli->stopping) {
-        fl_result_done(&job->kept);
-    } else if (job->code == FL_OK) {
-        fl_result_done(&cli->result);
-        cli->result = job->kept;
-        cli->has_result = true;
-        fl_log(cli->log, FL_LOG_INFO, "client",
-               "trained round %llu: samples=%llu steps=%llu loss=%.4f",
-               (unsigned long long)job->key.round, (unsigned long long)cli->result.samples,
-               (unsigned long long)cli->result.steps, cli->result.train_loss);
-        fl_cli_step_key(cli, FL_CEV_TRAINED, job->key);
-    } else {
-        if (job->code != FL_ECANCELED) {
-            fl_log(cli->log, FL_LOG_ERROR, "client", "training round %llu failed: %s",
-                   (unsigned long long)job->key.round, fl_err_text(&job->err, job->code));
-        }
-        fl_cli_step_failed(cli, FL_CEV_TRAIN_FAILED, job->key, fl_err_text(&job->err, job->code),
-                           job->code != FL_ECANCELED);
-    }
-    fl_train_result_done(&job->result);
-    free(job->model);
-    free(job);
-}
-
-void fl_work_train(struct fl_cli *cli, struct fl_round_key key)
-{
-    struct fl_work_job *job = calloc(1, sizeof(*job));
-
-    if (job != NULL && cli->model != NULL) {
-        job->cli = cli;
-        job->key = key;
-        job->model = cli->model;
-        cli->model = NULL;
-        job->reported_ms = fl_clock_ms();
-        job->task = (struct fl_train_task){.round = key.round,
-                                           .attempt = key.attempt,
-                                           .model = job->model,
-                                           .learning_rate = cli->learning_rate,
-                                           .seed = cli->seed,
-                                           .deadline_ms = cli->deadline_ms,
-                                           .cancel = &job->cancel,
-                                           .progress = progress,
-                                           .ctx = job};
-        if (fl_lane_submit(cli->lane, train_work, cli->loop, train_done, job) == FL_OK) {
-            cli->training = job;
-            return;
-        }
-        free(job->model);
-    }
-    free(job);
-    fl_cli_step_failed(cli, FL_CEV_TRAIN_FAILED, key, "out of memory", true);
-}
-
-void fl_work_cancel(struct fl_cli *cli)
-{
-    if (cli->training != NULL) {
-        atomic_store(&cli->training->cancel, true);
-    }
 }
 
 /* --- evaluation --- */
@@ -330,9 +356,25 @@ void fl_work_cancel(struct fl_cli *cli)
 static void evaluate_work(void *arg)
 {
     struct fl_work_job *job = arg;
+    struct fl_trainer *trainer = job->cli->trainer;
+    struct fl_train_evaluation *e = &job->received;
 
-    job->code = fl_trainer_evaluate(job->cli->trainer, job->model, &job->samples, &job->correct,
-                                    &job->loss_sum, &job->err);
+    if (job->adapts) {
+        job->code = fl_trainer_adapt(trainer, &job->task, &job->received, &job->adapted, &job->err);
+    } else {
+        job->code = fl_trainer_evaluate(trainer, job->model, &e->samples, &e->correct, &e->loss_sum,
+                                        &job->err);
+    }
+}
+
+static void send_evaluation(const struct fl_work_job *job)
+{
+    const struct fl_train_evaluation *r = &job->received;
+    const struct fl_train_evaluation *a = &job->adapted;
+    struct fl_wire_evaluation result = {r->samples, r->correct, r->loss_sum};
+    struct fl_wire_evaluation adapted = {a->samples, a->correct, a->loss_sum};
+
+    fl_control_evaluation(job->cli, job->round, &result, a->samples > 0 ? &adapted : NULL);
 }
 
 static void evaluate_done(void *arg)
@@ -340,28 +382,50 @@ static void evaluate_done(void *arg)
     struct fl_work_job *job = arg;
     struct fl_cli *cli = job->cli;
 
+    if (cli->evaluating == job) {
+        cli->evaluating = NULL;
+    }
     if (!cli->stopping) {
         if (job->code == FL_OK) {
-            fl_control_evaluation(cli, job->key.round, job->samples, job->correct, job->loss_sum);
+            send_evaluation(job);
         } else {
-            fl_log(cli->log, FL_LOG_WARNING, "client", "evaluation of round %llu failed: %s",
-                   (unsigned long long)job->key.round, fl_err_text(&job->err, job->code));
+            fl_log(cli->log, job->code == FL_ECANCELED ? FL_LOG_INFO : FL_LOG_WARNING, "client",
+                   "evaluation of round %llu failed: %s", (unsigned long long)job->round,
+                   fl_err_text(&job->err, job->code));
         }
-        fl_cli_step_key(cli, FL_CEV_EVALUATED, job->key);
+        fl_cli_step_key(cli, FL_CEV_EVALUATED, (struct fl_round_key){.round = job->round});
     }
     free(job->model);
     free(job);
 }
 
+void fl_work_leave_evaluation(struct fl_cli *cli)
+{
+    if (cli->evaluating != NULL) {
+        atomic_store(&cli->evaluating->cancel, true);
+    }
+}
+
 void fl_work_evaluate(struct fl_cli *cli, uint64_t round, float *model)
 {
     struct fl_work_job *job = calloc(1, sizeof(*job));
+    double rate = cli->evaluate_rate != 0.0 ? cli->evaluate_rate : cli->learning_rate;
 
     if (job != NULL) {
         job->cli = cli;
-        job->key.round = round;
+        job->round = round;
         job->model = model;
+        /* Without a learning rate there is nothing that fitting could do. */
+        job->adapts = cli->personal->adapts && rate != 0.0;
+        job->task = (struct fl_train_task){.round = round > 0 ? round : 1,
+                                           .model = model,
+                                           .learning_rate = rate,
+                                           .seed = fl_cli_seed(cli),
+                                           .n_selected = cli->n_selected,
+                                           .population = cli->population,
+                                           .cancel = &job->cancel};
         if (fl_lane_submit(cli->lane, evaluate_work, cli->loop, evaluate_done, job) == FL_OK) {
+            cli->evaluating = job;
             return;
         }
         free(job);

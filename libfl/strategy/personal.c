@@ -1,9 +1,10 @@
 /*
  * personal: none, trained, own, adapt (ALGORITHMS 8.1, 9, 9.4)
  *
- * Whose model is trained and evaluated; see personal.h. State: `own` keeps two models on
- * each client, its own and the one it received last. Cost: an evaluation on the local test
- * data; `adapt` a few steps before it.
+ * Whose model is trained and evaluated; see personal.h. `own` starts from
+ * (1 - beta) anchor + beta mixture, the anchor being what it started from when it last received
+ * something. State: `own` keeps two models on each client, its own and that anchor. Cost: an
+ * evaluation on the local test data; `adapt` a few steps before it.
  */
 #include "libfl/strategy/personal.h"
 
@@ -30,13 +31,24 @@ const struct fl_personal_ops fl_personal_trained = {
     .trained = true,
 };
 
+static const struct fl_opt_spec own_options[] = {
+    {.name = "beta",
+     .type = FL_OPT_FLOAT,
+     .def = "1",
+     .min = 0,
+     .max = 1,
+     .help = "Share of a mixture in where training starts; the rest is the model received "
+             "before it."},
+    FL_OPT_END,
+};
+
 const struct fl_personal_ops fl_personal_own = {
     .policy =
         {
             .name = "own",
             .help = "each client keeps a model of its own, which the server may mix with others",
             .source = "FedMCSA",
-            .options = no_options,
+            .options = own_options,
         },
     .own = true,
     .trained = true,

@@ -205,7 +205,7 @@ class AllUnits(Good):
 
 
 class FetchBroken(Good):
-    said = ("UNAVAILABLE", "fetching the model of round 7 ended at 1000 of")
+    said = ("UNAVAILABLE", "fetching 'model' of round 7 ended at 1000 of")
 
     def block(self, request, context):
         if self.fetches == 1:
@@ -220,7 +220,7 @@ class FetchBroken(Good):
 
 class FetchShort(FetchBroken):
     """Ends well, but early."""
-    said = ("fetching the model of round 7 ended at 1000 of",)
+    said = ("fetching 'model' of round 7 ended at 1000 of",)
 
     def block(self, request, context):
         if self.fetches == 1:

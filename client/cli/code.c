@@ -1,0 +1,137 @@
+/*
+ * An update on its way to the bytes of a Push, on the lane. The units that are granted, and
+ * what the codec loses by coding them (its residual), join the pending set of the round
+ * before the first byte goes out: when the server counts the round, so does the residual
+ * (keep.h). Until then the kept residual does not change, so a Push that is resumed, even
+ * by another process, has the same bytes.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/client.h"
+#include "libfl/strategy/codec_masked.h"
+
+static int add_part(struct fl_code *code, const char *bundle, size_t unit, enum fl_codec_id codec,
+                    uint64_t bytes)
+{
+    struct fl_wire_part *part = &code->parts[code->n_parts++];
+
+    part->unit = (uint32_t)unit;
+    part->codec = (uint32_t)codec;
+    part->bytes = bytes;
+    return fl_str_copy(part->bundle, sizeof(part->bundle), bundle);
+}
+
+static int code_update(struct fl_code *code, size_t l, const uint8_t *keep, float *residual,
+                       struct fl_buf *buf)
+{
+    const struct fl_cli *cli = code->cli;
+    const struct fl_layout *layout = cli->welcome.layout;
+    size_t at = fl_layout_unit(layout, l)->offset;
+    struct fl_unit_update in = {.delta = code->result->delta + at,
+                                .keep = keep,
+                                .residual = residual != NULL ? residual + at : NULL,
+                                .residual_new = residual != NULL ? residual + at : NULL};
+    size_t before = buf->len;
+    int rv = fl_unit_encode(cli->codec, cli->codec_options, layout, l, &in, buf);
+
+    if (rv == FL_OK) {
+        rv = add_part(code, "update", l, cli->codec->id, buf->len - before);
+        code->parts[code->n_parts - 1].masked = keep != NULL;
+    }
+    return rv;
+}
+
+/* What the solver sends beside the update goes as it is: float32. */
+static int code_sent(struct fl_code *code, size_t l, struct fl_buf *buf)
+{
+    const struct fl_cli *cli = code->cli;
+    const struct fl_layout *layout = cli->welcome.layout;
+    const char *const *names = fl_solver_sends(cli->solver, cli->solver_options);
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < code->result->n_sent; i++) {
+        size_t before = buf->len;
+
+        rv = fl_codec_float32.encode(
+            NULL, layout, l, code->result->sent[i] + fl_layout_unit(layout, l)->offset, buf);
+        if (rv == FL_OK) {
+            rv = add_part(code, names[i], l, FL_CODEC_FLOAT32, buf->len - before);
+        }
+    }
+    return rv;
+}
+
+static int code_units(struct fl_code *code, float *residual)
+{
+    const struct fl_layout *layout = code->cli->welcome.layout;
+    const uint8_t *mask = code->result->mask;
+    size_t n = fl_layout_units(layout);
+    struct fl_buf buf;
+    size_t l;
+    int rv = FL_OK;
+
+    code->parts = calloc(n * (1 + code->result->n_sent), sizeof(*code->parts));
+    if (code->parts == NULL) {
+        return FL_ENOMEM;
+    }
+    fl_buf_init(&buf, SIZE_MAX / 2);
+    for (l = 0; rv == FL_OK && l < n; l++) {
+        if (code->units[l] != 0) {
+            rv = code_update(code, l, mask, residual, &buf);
+        }
+        if (rv == FL_OK && code->units[l] != 0) {
+            rv = code_sent(code, l, &buf);
+        }
+        mask = mask != NULL ? mask + fl_neurons(layout, l) : NULL;
+    }
+    if (rv == FL_OK) {
+        rv = fl_blob_from_buf(&buf, &code->bytes);
+    }
+    fl_buf_done(&buf);
+    return rv;
+}
+
+/* The kept residual, to be replaced in place; zeros when there is none yet. */
+static int load_residual(struct fl_cli *cli, float **ret, struct fl_err *err)
+{
+    int rv = fl_keeps_load(cli->keeps, FL_KEEP_RESIDUAL, ret, err);
+
+    if (rv != FL_ENOENT) {
+        return rv;
+    }
+    *ret = calloc(fl_layout_count(cli->welcome.layout) + 1, sizeof(**ret));
+    return *ret != NULL ? FL_OK : FL_ENOMEM;
+}
+
+int fl_code_run(struct fl_code *code, struct fl_err *err)
+{
+    struct fl_cli *cli = code->cli;
+    struct fl_keeps_value value = {FL_KEEP_RESIDUAL, NULL};
+    float *residual = NULL;
+    int rv = FL_OK;
+
+    if (fl_codec_keeps_residual(cli->codec, cli->codec_options)) {
+        rv = load_residual(cli, &residual, err);
+    }
+    if (rv == FL_OK) {
+        rv = code_units(code, residual);
+    }
+    if (rv == FL_OK && fl_keeps_wanted(cli->keeps)) {
+        value.data = residual;
+        rv = fl_keeps_grant(cli->keeps, code->result->key, code->units,
+                            residual != NULL ? &value : NULL, err);
+    }
+    free(residual);
+    return rv;
+}
+
+void fl_code_done(struct fl_code *code)
+{
+    fl_blob_unref(code->bytes);
+    free(code->units);
+    free(code->parts);
+    *code = (struct fl_code){.result = code->result};
+}

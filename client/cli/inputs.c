@@ -1,0 +1,155 @@
+/* The bundles of a task: which of them this client needs, and what they have to look like. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/client.h"
+#include "libfl/model/digest.h"
+
+/*
+ * What all clients told of their data, together: far above any (a thousand clients with a
+ * pair of means each of the largest data here are 13 MB), and no danger to this machine.
+ */
+#define OPAQUE_MAX (UINT64_C(1) << 30)
+
+void fl_inputs_done(struct fl_inputs *inputs)
+{
+    size_t i;
+
+    for (i = 0; i < inputs->n; i++) {
+        free(inputs->list[i].data);
+    }
+    free(inputs->own);
+    inputs->n = 0;
+    inputs->own = NULL;
+}
+
+struct fl_input *fl_inputs_find(struct fl_inputs *inputs, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < inputs->n; i++) {
+        if (strcmp(inputs->list[i].name, name) == 0) {
+            return &inputs->list[i];
+        }
+    }
+    return NULL;
+}
+
+void fl_inputs_list(struct fl_cli *cli, const struct fl_wire_task *task)
+{
+    size_t i;
+
+    fl_inputs_done(&cli->listed);
+    for (i = 0; i < task->n_bundles && i < FL_WIRE_MAX_BUNDLES; i++) {
+        const struct fl_wire_bundle *b = &task->bundles[i];
+        struct fl_input *in = &cli->listed.list[cli->listed.n];
+
+        *in = (struct fl_input){.bytes = b->bytes, .has_digest = b->has_digest};
+        (void)memcpy(in->digest, b->digest, sizeof(in->digest));
+        /* The wire took it as a name, so it fits. */
+        if (fl_str_copy(in->name, sizeof(in->name), b->name) == FL_OK) {
+            cli->listed.n++;
+        }
+    }
+}
+
+/* --- choosing --- */
+
+static int take(struct fl_cli *cli, const struct fl_input *listed, bool opaque,
+                struct fl_inputs *ret, struct fl_err *err)
+{
+    uint64_t floats = fl_layout_count(cli->welcome.layout);
+
+    if (!opaque && listed->bytes != floats * sizeof(float)) {
+        return fl_err_set(err, FL_EPROTO,
+                          "the bundle '%s' has %llu bytes, but the model has %llu entries, which "
+                          "are %llu bytes",
+                          listed->name, (unsigned long long)listed->bytes,
+                          (unsigned long long)floats, (unsigned long long)(floats * sizeof(float)));
+    }
+    if (opaque && listed->bytes > OPAQUE_MAX) {
+        return fl_err_set(err, FL_EPROTO, "the bundle '%s' has %llu bytes, at most %llu are taken",
+                          listed->name, (unsigned long long)listed->bytes,
+                          (unsigned long long)OPAQUE_MAX);
+    }
+    ret->list[ret->n] = *listed;
+    ret->list[ret->n].opaque = opaque;
+    ret->n++;
+    return FL_OK;
+}
+
+/* Where training starts: one bundle, or none when that is the client's own model. */
+static int choose_start(struct fl_cli *cli, bool has_own, struct fl_inputs *ret, struct fl_err *err)
+{
+    const struct fl_input *in = NULL;
+
+    if (cli->personal->own) {
+        in = fl_inputs_find(&cli->listed, "mixture");
+        if (in == NULL && has_own) {
+            return FL_OK;
+        }
+    }
+    if (in == NULL) {
+        in = fl_inputs_find(&cli->listed, "model");
+    }
+    return in != NULL ? take(cli, in, /* opaque= */ false, ret, err)
+                      : fl_err_set(err, FL_EPROTO, "the task lists no bundle 'model'");
+}
+
+int fl_inputs_choose(struct fl_cli *cli, bool has_own, struct fl_inputs *ret, struct fl_err *err)
+{
+    const char *const *name = cli->solver->inputs;
+    int rv;
+
+    *ret = (struct fl_inputs){.n = 0};
+    rv = choose_start(cli, has_own, ret, err);
+    for (; rv == FL_OK && name != NULL && *name != NULL; name++) {
+        const struct fl_input *in = fl_inputs_find(&cli->listed, *name);
+        bool opaque = cli->solver->offered != NULL && strcmp(*name, cli->solver->offered) == 0;
+
+        /* One that is not listed is none yet, and the solver knows what that means. */
+        if (in != NULL && fl_inputs_find(ret, *name) == NULL) {
+            rv = take(cli, in, opaque, ret, err);
+        }
+    }
+    return rv;
+}
+
+void fl_inputs_reuse(struct fl_inputs *now, struct fl_inputs *old)
+{
+    size_t i;
+
+    for (i = 0; i < now->n; i++) {
+        struct fl_input *in = &now->list[i];
+        struct fl_input *was = fl_inputs_find(old, in->name);
+
+        if (was != NULL && was->data != NULL && was->bytes == in->bytes &&
+            was->has_digest == in->has_digest &&
+            (!in->has_digest || memcmp(was->digest, in->digest, sizeof(in->digest)) == 0))
+        {
+            in->data = was->data;
+            in->have = was->have;
+            in->cached = was->cached;
+            was->data = NULL;
+        }
+    }
+    fl_inputs_done(old);
+}
+
+int fl_inputs_check(const struct fl_input *input, struct fl_err *err)
+{
+    uint8_t sha[FL_DIGEST_SIZE];
+
+    /* The model is checked where it is used; what is cached goes by its digest alone. */
+    if (!input->opaque || !input->has_digest || input->cached) {
+        return FL_OK;
+    }
+    if (fl_sha256(input->data, (size_t)input->bytes, sha) != FL_OK) {
+        return FL_ENOMEM;
+    }
+    return memcmp(sha, input->digest, sizeof(sha)) == 0
+               ? FL_OK
+               : fl_err_set(err, FL_EFORMAT, "the bundle '%s' is not what its SHA-256 says",
+                            input->name);
+}
