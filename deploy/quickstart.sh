@@ -10,7 +10,7 @@ usage: deploy/quickstart.sh [options]
 
   --rounds N         rounds to run (default 30)
   --clients N        client processes (default 10)
-  --algorithm NAME   a preset of fl-serverd --help (default adafl+fedldf)
+  --algorithm NAME   a preset of fl-serverd --help, or some joined with '+' (default adafl+fedldf)
   --keep             leave the state folders (database, checkpoints) behind
   --build DIR        build folder (default ./build-quickstart)
   --dir DIR          where configuration, data and logs go (default ./quickstart)
@@ -65,15 +65,22 @@ make -s -C "$build" -j"$(nproc)" fl-serverd fl-clientd fl-data flctl >"$build/ma
   { tail -n 20 "$build/make.out" >&2; die "the build failed, see $build/make.out"; }
 echo "fl-serverd, fl-clientd, fl-data, flctl"
 
+# Presets that judge each client's own model: clients keep a test part of their own.
+personal=no
+case "$algorithm" in
+  *mcsa*|*fedamp*|pfedme*|local_only*|per_fedavg*|*+ft*) personal=yes ;;
+esac
+
 say "data"
 mkdir -p "$dir"
 if [ -e "$data_dir/mnist/train-images-idx3-ubyte.gz" ] || [ -e "$data_dir/mnist/train-images-idx3-ubyte" ]; then
   source=mnist
-  data=$dir/data-mnist-$clients
+  data=$dir/data-mnist-$clients share=0
+  [ "$personal" = no ] || { data+=-own; share=0.2; }
   model='preset: mlp200' lr=0.1 batch=10 test_data="$data/server"
   if [ ! -d "$data" ]; then
     "$build/fl-data" split --input "$data_dir/mnist" --output "$data" --clients "$clients" \
-      --method dirichlet --alpha 1 --seed 1
+      --method dirichlet --alpha 1 --test-share "$share" --seed 1
   fi
 else
   source=synthetic
@@ -107,11 +114,16 @@ case "$algorithm" in
   upload: {share: 0.3}" ;;
 esac
 evaluation="every: 1"
-if [ -n "$test_data" ]; then
-  evaluation="every: 1, data: \"$test_data\""
-else
-  evaluation="every: 1, clients: yes"
-fi
+# Steps that gain speed need smaller ones; the pulls of the personal models are for their steps too.
+case "$algorithm" in
+  *igfl_c*|igfl|igfl-*|igfl_sa*|igfl_ta*) lr=$(awk "BEGIN{print $lr / 5}") ;;
+  pfedme*) strategy+="
+  # pFedMe: five inner steps a batch, stable for a step this large.
+  solver: {lambda: 5, inner_learning_rate: $lr}" ;;
+esac
+evaluation="every: 1"
+[ -z "$test_data" ] || evaluation+=", data: \"$test_data\""
+[ -n "$test_data" ] && [ "$personal" = no ] || evaluation+=", clients: yes"
 cat >"$dir/server.yaml" <<YAML
 # Written by deploy/quickstart.sh. All keys: fl-serverd --reference
 federation: quickstart
@@ -214,14 +226,18 @@ ctl export --output "$dir/model.safetensors"
 table=$(ctl rounds)
 stop_all
 awk -v wall="$(awk "BEGIN{print $ended - $started}")" -v s="$server_kb" -v c="$client_kb" '
-  $1 ~ /^[0-9]+$/ { n = $1; if ($4 != "-") acc = $4; up += $6; full += $7; units += $2 }
+  $1 ~ /^[0-9]+$/ {
+    n = $1; if ($4 != "-") acc = $4; up += $6; full += $7; units += $2
+    if (match($0, /personal=[0-9.]+/)) own = substr($0, RSTART + 9, RLENGTH - 9)
+  }
   END {
     printf "%-34s %s\n", "accuracy of the last model", acc
+    if (own != "") printf "%-34s %s\n", "accuracy of the clients\047 own models", own
     printf "%-34s %d\n", "client trainings", units
     printf "%-34s %.2f MB\n", "uplink", up / 1e6
     printf "%-34s %.2f MB (%.3g of it were sent)\n", "uplink of full uploads", full / 1e6, full ? up / full : 0
     printf "%-34s %.1f s\n", "wall time", wall
-    printf "\nresult: rounds=%d accuracy=%s uplink_bytes=%d uplink_bytes_full=%d wall_s=%.1f server_peak_rss_mb=%.0f client_peak_rss_mb=%.0f\n",
-      n, acc, up, full, wall, s / 1024, c / 1024
+    printf "\nresult: rounds=%d accuracy=%s%s uplink_bytes=%d uplink_bytes_full=%d wall_s=%.1f server_peak_rss_mb=%.0f client_peak_rss_mb=%.0f\n",
+      n, acc, own != "" ? " personal_accuracy=" own : "", up, full, wall, s / 1024, c / 1024
   }' <<<"$table"
 done=yes

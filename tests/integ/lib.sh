@@ -105,6 +105,34 @@ finish() {
   exit $((failures + errors > 0))
 }
 
+# The presets of fl-serverd --help, one a line.
+presets_of_help() {
+  "$build/fl-serverd" --help | sed -n '/^algorithms:/,/^networks:/s/^  \([^ ]*\) .*/\1/p'
+}
+
+# items…: shares them out among three runs of this script as "--worker ITEMS…", which mostly wait for
+# their federations, and takes over what they found.
+share_out() {
+  local w i mine texts=()
+  worker_pids=()
+  trap 'kill -TERM "${worker_pids[@]}" 2>/dev/null; end_all' EXIT
+  local items=("$@")
+  for w in 0 1 2; do
+    mine=()
+    for i in "${!items[@]}"; do [ $((i % 3)) -ne "$w" ] || mine+=("${items[i]}"); done
+    [ ${#mine[@]} -gt 0 ] || continue
+    texts+=("$dir/worker$w.txt")
+    bash "$0" --worker "${mine[@]}" >"$dir/worker$w.txt" 2>&1 &
+    worker_pids+=($!)
+  done
+  for w in "${!worker_pids[@]}"; do
+    wait "${worker_pids[w]}" || failures=$((failures + 1))
+    grep -v '^[0-9]*%: Checks:' "${texts[w]}"
+    checks=$((checks + $(sed -n 's/.*Checks: \([0-9]*\),.*/\1/p' "${texts[w]}")))
+  done
+  worker_pids=()
+}
+
 # seconds, description, command…: until it succeeds. A deadline that passes ends the test.
 wait_for() {
   local seconds=$1 what=$2

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Layer-wise uploads through the daemons: bytes to the byte, the identity with FedAvg bit for bit,
-# and every preset with a client that dies in the middle.
+# Layer-wise uploads through the daemons: bytes to the byte, the identity with FedAvg bit for bit.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 synthetic "$dir/data" 5 --seed 3
@@ -51,27 +50,4 @@ equal "fedldf with n = K gives the model of fedavg bit for bit" \
 federation allrandom "rounds: 3" "algorithm: random_layer" "strategy: {$fraction, upload: {n: 5}}"
 equal "random_layer with n = K too" \
   "$(tensors "$dir/fedavg.safetensors")" "$(tensors "$dir/allrandom.safetensors")"
-
-### Every preset runs three rounds, one client is killed in the middle
-mapfile -t presets < <("$build/fl-serverd" --help |
-  sed -n '/^algorithms:/,/^networks:/s/^  \([^ ]*\) .*/\1/p')
-check "fl-serverd --help lists the presets" test "${#presets[@]}" -ge 7
-for algorithm in "${presets[@]}"; do
-  name=p-${algorithm//+/-}
-  write_server "$name" "rounds: 3" "model: {preset: dnn60}" "algorithm: $algorithm" \
-    "training: {epochs: 10}" "round: {start_clients: 4, lost_grace: 200ms, retry: 50ms}"
-  start_server "$name"
-  for i in 0 1 2 3 4; do start_client "$name-$i" "$dir/data/client-00$i" "name: c$i"; done
-  wait_for 60 "a round of $algorithm has begun" grep -q -- "-> TRAINING" "$dir/$name.log"
-  wait_for 20 "c4 takes part" grep -q "client 'c4' joined" "$dir/$name.log"
-  kill_hard "$name-4"
-  wait_for 60 "three rounds of $algorithm" at_round "$name" 3
-  check "$algorithm: the model is exported" ctl "$name" export --output "$dir/$name.safetensors"
-  check "$algorithm: the model is finite" finite "$dir/$name.safetensors"
-  equal "$algorithm: each round was committed once" "1 2 3" \
-    "$(ctl "$name" rounds --json | json '" ".join(str(r["round"]) for r in d)')"
-  stop "$name"
-  equal "$algorithm: exit code" 0 "$rc"
-  for i in 0 1 2 3; do wait_end "$name-$i" 10; done
-done
 finish

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# deploy/quickstart.sh --algorithm NAME ends with a result for every preset. On the Synthetic data, with
+# the programs that are built already.
+#   test_quickstart.sh [NAME…]     those presets only
+# shellcheck source=tests/integ/lib.sh
+. "$(dirname "$0")/lib.sh"
+export FL_DATA_DIR=$dir/none
+
+quick() { # folder, arguments…
+  timeout -k 5 $((60 * scale)) bash "$srcdir/deploy/quickstart.sh" --build "$build" --dir "$@"
+}
+preset() { # name
+  local folder=$dir/q-${1//+/-} key=accuracy
+  case "$1" in *mcsa*|*fedamp|pfedme|local_only|per_fedavg|*+ft) key=personal_accuracy ;; esac
+  quick "$folder" --rounds 2 --clients 3 --algorithm "$1" >"$folder.txt" 2>&1
+  equal "$1: quickstart.sh succeeds" 0 $?
+  check "$1: the last line is the result" grep -Eq "^result: rounds=2 .*$key=[01]\.[0-9]+ .*uplink_bytes=" "$folder.txt" ||
+    tail -n 5 "$folder.txt"
+  rm -rf "$folder"
+}
+if [ "${1:-}" = --worker ]; then
+  shift
+  for algorithm in "$@"; do preset "$algorithm"; done
+  finish
+fi
+
+presets=("$@")
+[ $# -gt 0 ] || mapfile -t presets < <(presets_of_help)
+share_out "${presets[@]}"
+says "an unknown algorithm is named with the one that was meant" 1 "did you mean 'fedldf'" \
+  bash "$srcdir/deploy/quickstart.sh" --build "$build" --dir "$dir/q" --rounds 1 --clients 2 --algorithm fedldff
+finish
