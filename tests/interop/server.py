@@ -7,6 +7,7 @@ import grpc
 
 import harness as h
 import scenarios
+import stateful
 from fl.v1 import federation_pb2_grpc as rpc
 from harness import check, contains, until
 
@@ -17,7 +18,7 @@ class Federation(rpc.FederationServicer):
     """Hands each call to the scenario of its client; the session tells which."""
 
     def __init__(self):
-        self.scenarios = {s.__name__: s() for s in scenarios.ALL}
+        self.scenarios = {s.__name__: s() for s in scenarios.ALL + stateful.ALL}
         self.sessions = {}
 
     def Attend(self, requests, context):
