@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/strategy/codec_masked.h"
 #include "server/store/store.h"
 #include "tests/lib/store_rig.h"
 
@@ -251,6 +252,113 @@ START_TEST(a_file_of_the_first_version_is_started_over)
 }
 END_TEST
 
+/* --- masked units (FedADP) --- */
+
+/* fc1 with every third neuron, of 100 entries each, and fc3 whole, as it has to be. */
+static void code_masked(struct fl_buf *out, struct fl_spool_part p[2])
+{
+    uint8_t keep[84];
+    uint8_t all[RIG_FC3];
+    struct fl_unit_update in = {.delta = values, .keep = keep};
+    size_t j;
+
+    for (j = 0; j < 84; j++) {
+        keep[j] = j % 3 == 0;
+    }
+    (void)memset(all, 1, sizeof(all));
+    fl_buf_init(out, 1u << 20);
+    ck_assert_int_eq(fl_unit_encode(&fl_codec_float32, NULL, layout, 0, &in, out), FL_OK);
+    p[0] = (struct fl_spool_part){.unit = 0, .codec = FL_CODEC_FLOAT32, .masked = true};
+    p[0].bytes = out->len;
+    in = (struct fl_unit_update){.delta = values + RIG_FC1, .keep = all};
+    ck_assert_int_eq(fl_unit_encode(&fl_codec_float32, NULL, layout, 2, &in, out), FL_OK);
+    p[1] = p[0];
+    p[1].unit = 2;
+    p[1].bytes = out->len - p[0].bytes;
+}
+
+static int upload_masked(const struct fl_buf *coded, const struct fl_spool_part p[2],
+                         double norm_bound, struct fl_err *err)
+{
+    struct fl_spool *s = NULL;
+    uint64_t received = 0;
+    int rv;
+
+    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", p, 2, &s, &received, err), FL_OK);
+    ck_assert_int_eq(fl_spool_write(s, 0, coded->data, coded->len, err), FL_OK);
+    rv = fl_spool_finish(s, layout, norm_bound, FL_DURABLE_PROCESS, err);
+    fl_spool_close(s);
+    return rv;
+}
+
+START_TEST(absent_neurons_are_no_fault_and_read_as_absent)
+{
+    struct fl_spool_form masked = {.codec = FL_CODEC_FLOAT32, .n_bundles = 1, .masked = true};
+    struct fl_spool_reader *r = NULL;
+    struct fl_codec_decoder d;
+    struct fl_spool_part p[2];
+    struct fl_err err = {0};
+    struct fl_buf coded;
+    float row[100];
+    size_t j;
+
+    code_masked(&coded, p);
+    ck_assert_uint_eq(p[0].bytes, 11 + 28 * 100 * sizeof(float));
+    ck_assert_msg(fl_spool_check(layout, grant, &masked, p, 2, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(upload_masked(&coded, p, _i == 0 ? 0.0 : 1e6, &err) == FL_OK, "%s", err.msg);
+    ck_assert_int_eq(fl_spool_reader_open(dir, 7, 2, "edge-01", layout, &r, &err), FL_OK);
+    ck_assert_int_eq(fl_spool_reader_unit(r, 0, 0, &d), FL_OK);
+    for (j = 0; j < 84; j++) {
+        ck_assert_int_eq(d.ops->read(&d, row, 100), FL_OK);
+        if (j % 3 == 0) {
+            ck_assert_mem_eq(row, values + 100 * j, sizeof(row));
+        } else {
+            ck_assert(isnan(row[0]) && isnan(row[99]));
+        }
+    }
+    ck_assert_int_eq(d.ops->close(&d), FL_OK);
+    fl_spool_reader_close(r);
+    fl_buf_done(&coded);
+}
+END_TEST
+
+START_TEST(what_is_present_has_to_be_finite_and_the_mask_right)
+{
+    struct fl_spool_part p[2];
+    struct fl_err err = {0};
+    struct fl_buf coded;
+
+    code_masked(&coded, p);
+    if (_i < 2) {
+        const float bad = NAN;
+
+        (void)memcpy(coded.data + 11 + 400, &bad, sizeof(bad));
+    } else {
+        coded.data[10] |= 0x80; /* a neuron past the last one */
+    }
+    ck_assert_int_eq(upload_masked(&coded, p, _i == 0 ? 0.0 : 1e6, &err),
+                     _i < 2 ? FL_ENUMERIC : FL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "unit 'fc1' of the upload"));
+    fl_buf_done(&coded);
+}
+END_TEST
+
+START_TEST(a_masked_unit_is_not_longer_than_it_can_be)
+{
+    struct fl_spool_form masked = {.codec = FL_CODEC_FLOAT32, .n_bundles = 1, .masked = true};
+    struct fl_spool_part p[2] = {
+        {.unit = 0, .codec = FL_CODEC_FLOAT32, .masked = true, .bytes = FC1 + 11},
+        {.unit = 2, .codec = FL_CODEC_FLOAT32, .masked = true, .bytes = FC3 + 3},
+    };
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_spool_check(layout, grant, &masked, p, 2, &err), FL_OK);
+    p[0].bytes++;
+    ck_assert_int_eq(fl_spool_check(layout, grant, &masked, p, 2, &err), FL_ESHAPE);
+    ck_assert_str_eq(err.msg, "unit 'fc1' has 33612 bytes, at most 33611 are possible");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("store_bundles");
@@ -269,6 +377,9 @@ int main(void)
     tcase_add_loop_test(tc, a_manifest_with_other_bundles_starts_over, 0, 2);
     tcase_add_test(tc, bundles_of_a_unit_rise_and_are_few);
     tcase_add_test(tc, a_file_of_the_first_version_is_started_over);
+    tcase_add_loop_test(tc, absent_neurons_are_no_fault_and_read_as_absent, 0, 2);
+    tcase_add_loop_test(tc, what_is_present_has_to_be_finite_and_the_mask_right, 0, 3);
+    tcase_add_test(tc, a_masked_unit_is_not_longer_than_it_can_be);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);

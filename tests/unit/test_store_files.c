@@ -247,7 +247,8 @@ END_TEST
 static const struct {
     uint64_t offset;
     size_t len;
-} damages[] = {{0, 1}, {8, 1}, {12, 1}, {16, 1}, {24, 1}, {33, 1}, {32 + 128 + 1, 2}};
+} damages[] = {{0, 1},  {8, 1},  {12, 1},           {16, 1},
+               {24, 1}, {33, 1}, {32 + 128 + 1, 2}, {32 + 2 * 128, 1}};
 
 START_TEST(damage_is_found)
 {
