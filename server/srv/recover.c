@@ -34,8 +34,14 @@ static int initial_model(struct fl_driver *driver, struct fl_err *err)
 /* Read the records again as they are without the rounds after `round`. */
 static int go_back(struct fl_driver *driver, uint64_t round, struct fl_err *err)
 {
+    const struct fl_strategy *s = driver->srv->conf->strategy;
     int rv = fl_store_rewind(driver->store, round, err);
 
+    if (fl_solver_keeps(s->solver->keeps) > 0 || s->personal->own) {
+        fl_log(driver->srv->log, FL_LOG_WARNING, "server",
+               "what clients keep for '%s' is of up to %llu rounds later and stays so",
+               s->algorithm, (unsigned long long)(driver->resume.committed - round));
+    }
     if (rv == FL_OK) {
         fl_store_resume_done(&driver->resume);
         rv = fl_store_load(driver->store, &driver->resume, err);
