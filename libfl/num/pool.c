@@ -1,5 +1,6 @@
 #include "libfl/num/pool.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* The part of a window that lies on the image. */
@@ -87,6 +88,46 @@ void fl_pool_forward(const struct fl_pool *pool, float *y, size_t ldy, uint8_t *
     }
 }
 
+static void put_where(float *restrict dx, const float *restrict dy, const uint8_t *restrict index,
+                      size_t c, uint8_t place)
+{
+    size_t i;
+
+    for (i = 0; i < c; i++) {
+        dx[i] = index[i] == place ? dy[i] : 0.0f;
+    }
+}
+
+/* Windows side by side that cover the image: each pixel belongs to one of them. */
+static bool tiles(const struct fl_pool *pool)
+{
+    return pool->stride == pool->size && pool->top == 0 && pool->left == 0 &&
+           pool->oh * pool->size == pool->h && pool->ow * pool->size == pool->w;
+}
+
+/* backward_one() for these: nothing is added up, so nothing need be zero before. */
+static void backward_tiles(const struct fl_pool *pool, float *dx, const float *dy,
+                           const uint8_t *index)
+{
+    size_t c = pool->c;
+    size_t oy, ox, i, j;
+
+    for (oy = 0; oy < pool->oh; oy++) {
+        for (ox = 0; ox < pool->ow; ox++) {
+            float *corner = dx + (oy * pool->w + ox) * pool->size * c;
+
+            for (i = 0; i < pool->size; i++) {
+                for (j = 0; j < pool->size; j++) {
+                    put_where(corner + (i * pool->w + j) * c, dy, index, c,
+                              (uint8_t)(i * pool->size + j));
+                }
+            }
+            dy += c;
+            index += c;
+        }
+    }
+}
+
 static void backward_one(const struct fl_pool *pool, float *dx, const float *dy,
                          const uint8_t *index)
 {
@@ -114,10 +155,20 @@ static void backward_one(const struct fl_pool *pool, float *dx, const float *dy,
 void fl_pool_backward(const struct fl_pool *pool, float *dx, size_t lddx, const float *dy,
                       size_t lddy, const uint8_t *index, size_t batch)
 {
+    size_t n = pool->oh * pool->ow * pool->c;
+    size_t all = pool->h * pool->w * pool->c;
+    bool apart = tiles(pool);
     size_t b;
 
     for (b = 0; b < batch; b++) {
-        (void)memset(dx + b * lddx, 0, lddx * sizeof(*dx));
-        backward_one(pool, dx + b * lddx, dy + b * lddy, index + b * pool->oh * pool->ow * pool->c);
+        float *to = dx + b * lddx;
+
+        if (apart) {
+            backward_tiles(pool, to, dy + b * lddy, index + b * n);
+            (void)memset(to + all, 0, (lddx - all) * sizeof(*dx));
+        } else {
+            (void)memset(to, 0, lddx * sizeof(*dx));
+            backward_one(pool, to, dy + b * lddy, index + b * n);
+        }
     }
 }
