@@ -109,6 +109,9 @@ case "$algorithm" in
   *fedldf*|lean) strategy+="
   # FedLDF: each layer comes from the 30 % of the clients where it moved most.
   upload: {share: 0.3}" ;;
+  *mcsa*|*fedamp*|pfedme*) strategy+="
+  # Half of the clients upload in a round: with a fifth of a few there is nobody to mix with.
+  upload: {share: 0.5}" ;;
   random_layer|hdfl) strategy+="
   # Its baselines: 30 % of the clients, drawn at random.
   upload: {share: 0.3}" ;;
@@ -117,6 +120,9 @@ evaluation="every: 1"
 # Steps that gain speed need smaller ones; the pulls of the personal models are for their steps too.
 case "$algorithm" in
   *igfl_c*|igfl|igfl-*|igfl_sa*|igfl_ta*) lr=$(awk "BEGIN{print $lr / 5}") ;;
+  fedmcsa_fixed*|*fedamp*) strategy+="
+  # The pull of the paper, 5, is for twenty small steps a round, not for an epoch.
+  solver: {mu: 0.01}" ;;
   pfedme*) strategy+="
   # pFedMe: five inner steps a batch, stable for a step this large.
   solver: {lambda: 5, inner_learning_rate: $lr}" ;;

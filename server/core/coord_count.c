@@ -120,6 +120,9 @@ void fl__coord_count_round(struct fl_coord *c)
     rec->attempt = r->attempt;
     rec->n_selected = (uint32_t)r->n;
     rec->uplink_bytes += rec->feedback_bytes;
+    if (r->round == 1) {
+        rec->uplink_bytes += r->offered_bytes; /* They came up once, before the first round. */
+    }
     rec->uplink_bytes_full = c->full_bytes * rec->n_responders;
     rec->train_loss = samples > 0.0 ? loss / samples : 0.0;
     rec->ended_ms = c->wall_ms;

@@ -74,8 +74,8 @@ struct fl_round_rec {
     uint32_t n_personal; /* clients in it */
     double effective;    /* fl_agg_info; 0: no attention */
     double self_weight;
-    uint64_t uplink_bytes;      /* coded payload accepted, feedback included */
-    uint64_t feedback_bytes;    /* 4 a unit and report, when divergences are asked for */
+    uint64_t uplink_bytes;   /* coded payload accepted, feedback and, in round 1, offers included */
+    uint64_t feedback_bytes; /* 4 a unit and report, when divergences are asked for */
     uint64_t uplink_bytes_full; /* 4 (d + s) a responder */
     /* 4 (d + s) a selected client and model-shaped bundle; personal "own": only a mixture, or the
        model for one that was never counted; offers that a client is told for the first time. */

@@ -366,7 +366,7 @@ END_TEST
 
 /* --- bytes --- */
 
-START_TEST(bundles_of_the_solver_go_down_beside_the_model)
+START_TEST(bundles_of_the_solver_are_counted_and_offers_once)
 {
     static const char *const inputs[] = {"control", "union", NULL};
     struct fl_solver_ops ops = fl_solver_sgd;
@@ -380,9 +380,12 @@ START_TEST(bundles_of_the_solver_go_down_beside_the_model)
     respond(s, "a");
     respond(s, "b");
     ck_assert_uint_eq(s->record.downlink_bytes, 2 * (2 * MODEL + 1000));
+    ck_assert_uint_eq(s->record.uplink_bytes, 2 * MODEL + 1000); /* The union came up once. */
+    ck_assert_uint_eq(s->record.uplink_bytes_full, 2 * MODEL);
     respond(s, "a");
     respond(s, "b");
     ck_assert_uint_eq(s->record.downlink_bytes, 2 * (2 * MODEL));
+    ck_assert_uint_eq(s->record.uplink_bytes, 2 * MODEL);
     script_join(s, "c", 100); /* It has to fetch the union, though it offered nothing. */
     respond(s, "a");
     respond(s, "b");
@@ -434,7 +437,7 @@ static void add_figures(TCase *tc)
     tcase_add_test(tc, without_personal_models_only_the_received_one_is_told);
     tcase_add_test(tc, fitted_models_are_evaluated_by_every_client_whoever_took_part);
     tcase_add_test(tc, the_attention_of_the_aggregation_is_on_record);
-    tcase_add_test(tc, bundles_of_the_solver_go_down_beside_the_model);
+    tcase_add_test(tc, bundles_of_the_solver_are_counted_and_offers_once);
     tcase_add_test(tc, own_models_go_down_as_mixtures_only);
 }
 
