@@ -108,6 +108,11 @@ int fl_inputs_choose(struct fl_cli *cli, bool has_own, struct fl_inputs *ret, st
         const struct fl_input *in = fl_inputs_find(&cli->listed, *name);
         bool opaque = cli->solver->offered != NULL && strcmp(*name, cli->solver->offered) == 0;
 
+        if (opaque && (in == NULL || in->bytes == 0)) {
+            fl_log(cli->log, FL_LOG_NOTICE, "client",
+                   "no client offered anything as '%s': solver '%s' makes plain steps", *name,
+                   cli->solver->policy.name);
+        }
         /* One that is not listed is none yet, and the solver knows what that means. */
         if (in != NULL && fl_inputs_find(ret, *name) == NULL) {
             rv = take(cli, in, opaque, ret, err);

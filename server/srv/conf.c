@@ -203,6 +203,8 @@ static int check_addresses(struct fl_server_conf *conf, struct fl_err *err)
 static int check(struct fl_server_conf *conf, struct fl_err *err)
 {
     const char *name = fl_options_str(conf->main, "federation");
+    struct fl_err why = {0};
+    int rv;
 
     if (!fl_name_valid(name)) {
         return fl_conf_error(node_of(conf, NULL, "federation"), err,
@@ -218,6 +220,12 @@ static int check(struct fl_server_conf *conf, struct fl_err *err)
         return fl_conf_error(node_of(conf, "evaluation", "data"), err,
                              "the server can evaluate only networks given as preset or layers, "
                              "not a model from a file");
+    }
+    rv = fl_strategy_check_training(conf->strategy,
+                                    fl_options_float(conf->training, "learning_rate"),
+                                    fl_options_float(conf->training, "momentum"), &why);
+    if (rv != FL_OK) {
+        return fl_conf_error(node_of(conf, "training", "learning_rate"), err, "%s", why.msg);
     }
     return check_addresses(conf, err);
 }
