@@ -83,10 +83,21 @@ class Daemon:
         self.log_path = os.path.join(folder, name + ".log")
         with open(self.yaml, "w") as f:
             f.write(conf)
-        with open(self.log_path, "wb") as log:
+        self.program = program
+        open(self.log_path, "wb").close()
+        self.start()
+
+    def start(self):
+        with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [os.path.join(BUILD, program), self.yaml], stdout=subprocess.PIPE, stderr=log)
+                [os.path.join(BUILD, self.program), self.yaml], stdout=subprocess.PIPE, stderr=log)
         children.append(self.process)
+
+    def kill(self):
+        """As the power does, then on again."""
+        self.process.kill()
+        self.process.wait()
+        self.start()
 
     def log(self):
         with open(self.log_path, errors="replace") as f:

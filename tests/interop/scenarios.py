@@ -3,6 +3,7 @@
 The name of a client picks its scenario: `Good` is served by class Good. Each keeps what it saw;
 `judge` checks that afterwards, with the log and the exit code of fl-clientd.
 """
+import concurrent.futures
 import hashlib
 import math
 import queue
@@ -49,6 +50,8 @@ class Good:
         self.report = self.header = self.failed = self.evaluation = None
         self.offsets = []
         self.errors = []
+        self.power = concurrent.futures.Future()  # the daemon
+        self.kills = []  # when it is killed and started again
         self.over = 0  # 1: say goodbye after the second heartbeat from now, nothing else will come
 
     # --- the control stream ---

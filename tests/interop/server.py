@@ -100,10 +100,13 @@ def main():
     server, address = serve(federation)
     empty, other = serve(None)
     daemons = [h.clientd(folder, name, address, data, RECONNECT) for name in federation.scenarios]
+    for d in daemons:
+        federation.scenarios[d.name].power.set_result(d)
     stranger = h.clientd(folder, "stranger", other, data, RECONNECT)
     hopeless(folder, data)
     for d in daemons:
         scenario = federation.scenarios[d.name]
+        until("%s was killed: %s" % (d.name, scenario.kills), lambda: not scenario.kills)
         d.ended(scenario.exit_code)
         scenario.judge(d.log())
     stranger.ended(7)

@@ -9,7 +9,7 @@ import struct
 
 import peer
 from fl.v1 import federation_pb2 as pb
-from harness import check, contains, equal
+from harness import DEADLINE, check, contains, equal
 from scenarios import BLOCK, COUNT, MODEL, RANGES, Good
 
 RATE = 0.01
@@ -90,12 +90,16 @@ class Rounds(Good):
         self.between()
         if self.at + 1 < len(self.rounds):
             self.at += 1
+            self.next_round()
             yield pb.ServerCommand(task=self.task())
         else:
             yield from self.after()
 
     def between(self):
-        """Before the next task."""
+        """An update was accepted."""
+
+    def next_round(self):
+        """Before its task is sent."""
 
     def after(self):
         self.over = 1
@@ -154,6 +158,54 @@ class Scaffold(Rounds):
         check("Scaffold: the other unit too", near(self.whole(3)[a:b], self.whole(2)[a:b]))
         contains("Scaffold: the round that was not counted", log, "dropping what round 8/3 left")
         check("Scaffold: nothing is lost", " lost" not in log)
+
+
+class ScaffoldKilled(Scaffold):
+    """The same, killed wherever its state is on the way: after the report, in a push, when an update
+    was accepted, when what is kept was settled for the next task."""
+
+    def __init__(self):
+        super().__init__()
+        self.kills = [("report", 0), ("push", 0), ("task", 1), ("fetch", 1), ("report", 1),
+                      ("task", 2), ("fetch", 2), ("push", 2), ("fetch", 3), ("report", 3)]
+
+    def killed(self, *moment):
+        if moment not in self.kills:
+            return False
+        self.power.result(DEADLINE).kill()
+        self.kills.remove(moment)
+        return True
+
+    def on_report(self, context):
+        self.killed("report", self.at)
+        yield from super().on_report(context)
+
+    def take(self, requests, context, limit=1 << 30):
+        if ("push", self.at) in self.kills:
+            super().take(requests, context, limit=512)
+            self.killed("push", self.at)
+            context.abort(peer.grpc.StatusCode.UNAVAILABLE, "killed")
+        return super().take(requests, context)
+
+    def next_round(self):
+        self.killed("task", self.at)
+
+    def fetch(self, request, context):
+        if self.killed("fetch", self.at):
+            context.abort(peer.grpc.StatusCode.UNAVAILABLE, "killed")
+        yield from super().fetch(request, context)
+
+    def attend(self, hello, requests, context):
+        data = self.data
+        inner = super().attend(hello, requests, context)
+        first = next(inner)
+        self.data = data  # what came of a push stays
+        yield first
+        yield from inner
+
+    def judge(self, log):
+        super().judge(log)
+        check("ScaffoldKilled: sessions", log.count("joined federation") >= 5)
 
 
 class ScaffoldLost(Scaffold):
@@ -375,5 +427,5 @@ class OtherCodec(OtherUpload):
     slot = "codec"
 
 
-ALL = [Scaffold, ScaffoldLost, WrongBundle, Own, OwnBlended, PreviousDot, Residual, Resumed, Masked,
+ALL = [Scaffold, ScaffoldKilled, ScaffoldLost, WrongBundle, Own, OwnBlended, PreviousDot, Residual, Resumed, Masked,
        Adapted, Offered, OtherUpload, OtherPersonal, OtherCodec]
