@@ -165,6 +165,8 @@ FL_MUST_CHECK int fl_inputs_choose(struct fl_cli *cli, bool has_own, struct fl_i
 void fl_inputs_reuse(struct fl_inputs *now, struct fl_inputs *old);
 /* A whole input: is it what its digest says? FL_EFORMAT. */
 FL_MUST_CHECK int fl_inputs_check(const struct fl_input *input, struct fl_err *err);
+/* What is the same in the next round goes to the disk, so that it need not come again. */
+void fl_inputs_save(const struct fl_cli *cli, const struct fl_inputs *inputs);
 
 /* fetch.c */
 void fl_fetch_begin(struct fl_cli *cli, struct fl_round_key key);

@@ -25,7 +25,8 @@ static const struct fl_opt_spec main_specs[] = {
     {.name = "state_dir",
      .type = FL_OPT_STRING,
      .flags = FL_OPT_REQUIRED,
-     .help = "Folder for a finished and unsent result; made when missing"},
+     .help = "Folder for a finished and unsent result, and for what is kept between rounds; made "
+             "when missing"},
     {.name = "insecure",
      .type = FL_OPT_BOOL,
      .def = "no",

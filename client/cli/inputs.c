@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cli/cache.h"
 #include "client/cli/client.h"
 #include "libfl/model/digest.h"
 
@@ -157,4 +158,23 @@ int fl_inputs_check(const struct fl_input *input, struct fl_err *err)
                ? FL_OK
                : fl_err_set(err, FL_EFORMAT, "the bundle '%s' is not what its SHA-256 says",
                             input->name);
+}
+
+void fl_inputs_save(const struct fl_cli *cli, const struct fl_inputs *inputs)
+{
+    size_t i;
+
+    for (i = 0; i < inputs->n; i++) {
+        const struct fl_input *in = &inputs->list[i];
+        struct fl_err err = {0};
+        int rv = FL_OK;
+
+        if (in->opaque && in->has_digest && !in->cached && in->bytes > 0) {
+            rv = fl_cache_save(fl_cli_state_dir(cli), in->data, (size_t)in->bytes, &err);
+        }
+        if (rv != FL_OK) {
+            fl_log(cli->log, FL_LOG_WARNING, "client", "'%s' will be fetched again, ignoring: %s",
+                   in->name, fl_err_text(&err, rv));
+        }
+    }
 }

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/cache.h"
 #include "client/cli/client.h"
 #include "client/train/trainer.h"
 #include "libfl/base/clock.h"
@@ -156,27 +155,6 @@ static void gather_inputs(struct fl_train_job *job)
     }
 }
 
-/* What all clients told is the same in the next round: keep it, so that it need not come again. */
-static void save_offered(struct fl_train_job *job)
-{
-    struct fl_cli *cli = job->cli;
-    struct fl_err err = {0};
-    size_t i;
-
-    for (i = 0; i < job->in.n; i++) {
-        const struct fl_input *in = &job->in.list[i];
-        int rv = FL_OK;
-
-        if (in->opaque && in->has_digest && !in->cached && in->bytes > 0) {
-            rv = fl_cache_save(fl_cli_state_dir(cli), in->data, (size_t)in->bytes, &err);
-        }
-        if (rv != FL_OK) {
-            fl_log(cli->log, FL_LOG_WARNING, "client", "'%s' will be fetched again, ignoring: %s",
-                   in->name, fl_err_text(&err, rv));
-        }
-    }
-}
-
 static int prepare(struct fl_train_job *job)
 {
     const struct fl_cli *cli = job->cli;
@@ -198,7 +176,7 @@ static int prepare(struct fl_train_job *job)
         return rv;
     }
     gather_inputs(job);
-    save_offered(job);
+    fl_inputs_save(cli, &job->in);
     job->task.model = job->start;
     job->task.anchor = job->anchor;
     job->task.raw = cli->personal->own;
@@ -339,6 +317,9 @@ static int write_pending(struct fl_train_job *job)
         rv = fl_keeps_put(cli->keeps, job->key, values, n, &job->err);
     }
     job->made->pending = rv == FL_OK;
+    for (n = 0; n < job->result.n_kept; n++) {
+        fl_buf_done(&job->result.kept[n]);
+    }
     return rv == FL_OK ? rv : fl_err_wrap(&job->err, rv, "cannot keep what the next round needs");
 }
 
@@ -402,8 +383,12 @@ static int keep_result(struct fl_train_job *job)
         return FL_ENOMEM;
     }
     release_inputs(job);
-    if ((rv = take_mask(job)) != FL_OK || (rv = take_previous(job)) != FL_OK ||
-        (rv = write_pending(job)) != FL_OK || (rv = take_sent(job)) != FL_OK)
+    rv = take_mask(job);
+    if (!cli->personal->own || !job->received) { /* Else it becomes the anchor. */
+        fl_inputs_done(&job->in);
+    }
+    if (rv != FL_OK || (rv = take_previous(job)) != FL_OK || (rv = write_pending(job)) != FL_OK ||
+        (rv = take_sent(job)) != FL_OK)
     {
         return rv;
     }

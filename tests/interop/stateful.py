@@ -269,9 +269,40 @@ class Own(Rounds):
         check("Own: a mixture takes its place", near(first, last, 1e-6))
 
 
-class OwnBlended(Own):
-    """beta 0.5: half of the mixture, half of what it received before it, which is the same here."""
+class OwnBlended(Rounds):
+    """beta 0.5: half of the mixture, half of where it started when it last received something:
+    B, then (B + 3 B) / 2, then (2 B + 0) / 2, which is B again."""
+
     slots = {"personal": pb.Slot(name="own", options={"beta": "0.5"})}
+    rounds = ((None, b"", ("model",)), (7, b"", ("model", "mixture")),
+              (8, b"\0", ("model",)), (9, b"", ("model", "mixture")))
+
+    def next_round(self):
+        factor = 3 if self.at == 1 else 0
+        self.bundles["mixture"] = peer.to_bytes(factor * x for x in peer.floats(BLOCK))
+
+    def judge(self, log):
+        super().judge(log)
+        if equal("OwnBlended: updates", len(self.updates), 3):
+            check("OwnBlended: half and half", near(self.whole(2), self.whole(0)))
+            check("OwnBlended: elsewhere in between", not near(self.whole(1), self.whole(0), 0.1))
+
+
+class OwnAnchored(Rounds):
+    """Pulled hard to the model that it received last, its own model goes no further in the second
+    round than in the first."""
+
+    slots = {"personal": pb.Slot(name="own")}
+    solver = pb.Slot(name="prox", options={"mu": "50"})
+    rounds = ((None, b"", ("model",)), (7, b"", ("model",)))
+
+    def judge(self, log):
+        super().judge(log)
+        if not equal("OwnAnchored: updates", len(self.updates), 2):
+            return
+        block = peer.floats(BLOCK)
+        far = [math.dist(self.whole(i), block) for i in (0, 1)]
+        check("OwnAnchored: held back", 0 < far[1] < 1.3 * far[0], far)
 
 
 class PreviousDot(Rounds):
@@ -427,5 +458,5 @@ class OtherCodec(OtherUpload):
     slot = "codec"
 
 
-ALL = [Scaffold, ScaffoldKilled, ScaffoldLost, WrongBundle, Own, OwnBlended, PreviousDot, Residual, Resumed, Masked,
+ALL = [Scaffold, ScaffoldKilled, ScaffoldLost, WrongBundle, Own, OwnBlended, OwnAnchored, PreviousDot, Residual, Resumed, Masked,
        Adapted, Offered, OtherUpload, OtherPersonal, OtherCodec]

@@ -1,0 +1,202 @@
+/* The held result on disk: whole or none, and never mistaken for one of another version. */
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cli/cache.h"
+#include "client/cli/result.h"
+#include "libfl/base/fs.h"
+#include "libfl/model/digest.h"
+
+static char dir[64], path[128];
+
+static void setup(void)
+{
+    (void)snprintf(dir, sizeof(dir), "/tmp/fl-result-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/result.bin", dir);
+}
+
+static void teardown(void)
+{
+    char offered[128];
+
+    (void)snprintf(offered, sizeof(offered), "%s/offered.bin", dir);
+    (void)unlink(offered);
+    (void)unlink(path);
+    ck_assert_int_eq(rmdir(dir), 0);
+}
+
+static float *floats(size_t n, float first)
+{
+    float *data = malloc(n * sizeof(*data));
+    size_t i;
+
+    ck_assert_ptr_nonnull(data);
+    for (i = 0; i < n; i++) {
+        data[i] = first + (float)i;
+    }
+    return data;
+}
+
+static struct fl_result *make(void)
+{
+    struct fl_result *r = fl_result_new();
+
+    ck_assert_ptr_nonnull(r);
+    r->key = (struct fl_round_key){7, 3};
+    r->samples = 600;
+    r->steps = 60;
+    r->train_loss = 0.5;
+    r->has_received = true;
+    r->received = (struct fl_result_evaluation){100, 90, 12.5};
+    r->has_trained = true;
+    r->trained = (struct fl_result_evaluation){100, 95, 6.25};
+    r->previous_dot = -0.75;
+    r->pending = true;
+    (void)memset(r->digest, 9, sizeof(r->digest));
+    r->n_units = 2;
+    r->n_floats = 11;
+    r->n_mask = 5;
+    r->divergence = floats(2, 1.0f);
+    r->delta = floats(11, 10.0f);
+    r->sent = calloc(2, sizeof(*r->sent));
+    r->mask = calloc(5, 1);
+    ck_assert_ptr_nonnull(r->sent);
+    ck_assert_ptr_nonnull(r->mask);
+    r->sent[r->n_sent++] = floats(11, 100.0f);
+    r->sent[r->n_sent++] = floats(11, 200.0f);
+    r->mask[3] = 1;
+    return r;
+}
+
+START_TEST(what_was_saved_is_loaded)
+{
+    struct fl_result *a = make();
+    struct fl_result *b = NULL;
+
+    ck_assert_int_eq(fl_result_save(dir, a, NULL), FL_OK);
+    ck_assert_int_eq(fl_result_load(dir, &b, NULL), FL_OK);
+    ck_assert_uint_eq(b->key.round, 7);
+    ck_assert_uint_eq(b->key.attempt, 3);
+    ck_assert_uint_eq(b->samples, 600);
+    ck_assert_uint_eq(b->steps, 60);
+    ck_assert_double_eq(b->train_loss, 0.5);
+    ck_assert_double_eq(b->previous_dot, -0.75);
+    ck_assert(b->has_received && b->has_trained && b->pending);
+    ck_assert_uint_eq(b->received.correct, 90);
+    ck_assert_uint_eq(b->trained.correct, 95);
+    ck_assert_double_eq(b->trained.loss_sum, 6.25);
+    ck_assert_mem_eq(b->digest, a->digest, sizeof(a->digest));
+    ck_assert_uint_eq(b->n_sent, 2);
+    ck_assert_mem_eq(b->divergence, a->divergence, 2 * sizeof(float));
+    ck_assert_mem_eq(b->delta, a->delta, 11 * sizeof(float));
+    ck_assert_mem_eq(b->sent[0], a->sent[0], 11 * sizeof(float));
+    ck_assert_mem_eq(b->sent[1], a->sent[1], 11 * sizeof(float));
+    ck_assert_mem_eq(b->mask, a->mask, 5);
+    fl_result_unref(a);
+    fl_result_unref(b);
+    ck_assert_int_eq(fl_result_remove(dir, NULL), FL_OK);
+    ck_assert_int_eq(fl_result_load(dir, &b, NULL), FL_ENOENT);
+}
+END_TEST
+
+START_TEST(a_plain_result_has_none_of_the_rest)
+{
+    struct fl_result *a = fl_result_new();
+    struct fl_result *b = NULL;
+
+    a->key.round = 1;
+    a->n_units = 1;
+    a->n_floats = 3;
+    a->divergence = floats(1, 1.0f);
+    a->delta = floats(3, 1.0f);
+    ck_assert_int_eq(fl_result_save(dir, a, NULL), FL_OK);
+    ck_assert_int_eq(fl_result_load(dir, &b, NULL), FL_OK);
+    ck_assert(!b->has_received && !b->has_trained && !b->pending);
+    ck_assert_uint_eq(b->n_sent, 0);
+    ck_assert_ptr_null(b->mask);
+    fl_result_unref(a);
+    fl_result_unref(b);
+}
+END_TEST
+
+START_TEST(a_result_with_any_byte_changed_or_cut_is_none)
+{
+    struct fl_result *a = make();
+    struct fl_result *b = NULL;
+    struct fl_buf file;
+    size_t i;
+
+    ck_assert_int_eq(fl_result_save(dir, a, NULL), FL_OK);
+    ck_assert_int_eq(fl_fs_read(path, SIZE_MAX / 2, &file, NULL), FL_OK);
+    for (i = 0; i < file.len; i++) {
+        struct fl_err err = {0};
+
+        file.data[i] ^= 0x10;
+        ck_assert_int_eq(fl_fs_replace(path, file.data, file.len, false, NULL), FL_OK);
+        file.data[i] ^= 0x10;
+        ck_assert_msg(fl_result_load(dir, &b, &err) == FL_EFORMAT, "byte %zu", i);
+        ck_assert_ptr_nonnull(strstr(err.msg, "result.bin' is "));
+        ck_assert_int_eq(fl_fs_replace(path, file.data, i, false, NULL), FL_OK);
+        ck_assert_msg(fl_result_load(dir, &b, NULL) == FL_EFORMAT, "cut to %zu bytes", i);
+    }
+    fl_buf_done(&file);
+    fl_result_unref(a);
+}
+END_TEST
+
+START_TEST(a_result_of_an_older_version_is_named)
+{
+    static const char old[16] = {'F', 'L', 'R', 'E', 'S', 'U', 'L', 'T', 1};
+    struct fl_result *r = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_fs_replace(path, old, sizeof(old), false, NULL), FL_OK);
+    ck_assert_int_eq(fl_result_load(dir, &r, &err), FL_EFORMAT);
+    ck_assert_ptr_nonnull(
+        strstr(err.msg, "is a result in version 1 of the format, this program has 2"));
+}
+END_TEST
+
+START_TEST(a_cached_bundle_is_what_its_digest_says)
+{
+    static const uint8_t bytes[] = {1, 2, 3, 4, 5};
+    uint8_t digest[FL_DIGEST_SIZE];
+    uint8_t *data = NULL;
+
+    ck_assert_int_eq(fl_sha256(bytes, sizeof(bytes), digest), FL_OK);
+    ck_assert_int_eq(fl_cache_load(dir, digest, sizeof(bytes), &data), FL_ENOENT);
+    ck_assert_int_eq(fl_cache_save(dir, bytes, sizeof(bytes), NULL), FL_OK);
+    ck_assert_int_eq(fl_cache_load(dir, digest, sizeof(bytes), &data), FL_OK);
+    ck_assert_mem_eq(data, bytes, sizeof(bytes));
+    free(data);
+    ck_assert_int_eq(fl_cache_load(dir, digest, 4, &data), FL_ENOENT);
+    digest[0] ^= 1;
+    ck_assert_int_eq(fl_cache_load(dir, digest, sizeof(bytes), &data), FL_ENOENT);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("held result");
+    TCase *tc = tcase_create("files");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, what_was_saved_is_loaded);
+    tcase_add_test(tc, a_plain_result_has_none_of_the_rest);
+    tcase_add_test(tc, a_result_with_any_byte_changed_or_cut_is_none);
+    tcase_add_test(tc, a_result_of_an_older_version_is_named);
+    tcase_add_test(tc, a_cached_bundle_is_what_its_digest_says);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
