@@ -86,11 +86,11 @@ static void carry_out(struct fl_cli *cli, const struct fl_session_effect *e)
         if (fl_cli_holds(cli, e->key)) {
             fl_control_report(cli);
         } else { /* Kept for another model, see fl_work_prepare(). */
-            fl_control_failed(cli, e->key, "the kept result is gone");
+            fl_control_failed(cli, e->key, "the kept result is gone", false);
         }
         break;
     case FL_CEFF_FAILED:
-        fl_control_failed(cli, e->key, e->text);
+        fl_control_failed(cli, e->key, e->text, e->diverged);
         break;
     case FL_CEFF_PUSH:
         fl_push_begin(cli, e->key, e->units, e->n_units);
@@ -202,6 +202,18 @@ void fl_cli_step_failed(struct fl_cli *cli, enum fl_session_event_type type,
     event.u.failed.key = key;
     event.u.failed.reason = reason;
     event.u.failed.permanent = permanent;
+    fl_cli_step(cli, &event);
+}
+
+void fl_cli_step_diverged(struct fl_cli *cli, enum fl_session_event_type type,
+                          struct fl_round_key key, const char *reason)
+{
+    struct fl_session_event event = {.type = type};
+
+    event.u.failed.key = key;
+    event.u.failed.reason = reason;
+    event.u.failed.permanent = true;
+    event.u.failed.diverged = true;
     fl_cli_step(cli, &event);
 }
 

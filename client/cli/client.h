@@ -126,6 +126,9 @@ void fl_cli_step(struct fl_cli *cli, struct fl_session_event *event);
 void fl_cli_step_key(struct fl_cli *cli, enum fl_session_event_type type, struct fl_round_key key);
 void fl_cli_step_failed(struct fl_cli *cli, enum fl_session_event_type type,
                         struct fl_round_key key, const char *reason, bool permanent);
+/* Permanent: what came out is not finite (FL_ENUMERIC), the same task would give it again. */
+void fl_cli_step_diverged(struct fl_cli *cli, enum fl_session_event_type type,
+                          struct fl_round_key key, const char *reason);
 
 /* Of this client, the same in every run: jitter, what is told of the data. */
 uint64_t fl_cli_seed(const struct fl_cli *cli);
@@ -143,7 +146,8 @@ void fl_control_send(struct fl_cli *cli, const struct fl_wire_event *event);
 void fl_control_hello(struct fl_cli *cli, struct fl_round_key held);
 void fl_control_heartbeat(struct fl_cli *cli);
 void fl_control_report(struct fl_cli *cli);
-void fl_control_failed(struct fl_cli *cli, struct fl_round_key key, const char *reason);
+void fl_control_failed(struct fl_cli *cli, struct fl_round_key key, const char *reason,
+                       bool diverged);
 /* `adapted` may be NULL. */
 void fl_control_evaluation(struct fl_cli *cli, uint64_t round,
                            const struct fl_wire_evaluation *result,

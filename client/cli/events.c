@@ -85,13 +85,15 @@ void fl_control_report(struct fl_cli *cli)
     fl_control_send(cli, &event);
 }
 
-void fl_control_failed(struct fl_cli *cli, struct fl_round_key key, const char *reason)
+void fl_control_failed(struct fl_cli *cli, struct fl_round_key key, const char *reason,
+                       bool diverged)
 {
     struct fl_wire_event event = {.type = FL_WIRE_FAILED};
 
     event.u.failed.round = key.round;
     event.u.failed.attempt = key.attempt;
     event.u.failed.reason = fl_wire_lend(reason != NULL ? reason : "unknown");
+    event.u.failed.diverged = diverged;
     fl_control_send(cli, &event);
 }
 

@@ -168,11 +168,16 @@ static void give_up(struct fl_push *p, const char *text, bool permanent)
 {
     struct fl_cli *cli = p->cli;
     struct fl_round_key key = p->key;
+    bool diverged = p->error == FL_ENUMERIC; /* The codec has no such number. */
     char copy[FL_ERR_BUF_SIZE];
 
     (void)snprintf(copy, sizeof(copy), "%s", text);
     push_free(p);
-    fl_cli_step_failed(cli, FL_CEV_PUSH_FAILED, key, copy, permanent);
+    if (diverged) {
+        fl_cli_step_diverged(cli, FL_CEV_PUSH_FAILED, key, copy);
+    } else {
+        fl_cli_step_failed(cli, FL_CEV_PUSH_FAILED, key, copy, permanent);
+    }
 }
 
 static void start_push(struct fl_push *p)
@@ -218,7 +223,7 @@ static void code_done(void *arg)
     } else {
         fl_log(p->cli->log, FL_LOG_WARNING, "client", "coding the update of round %llu: %s",
                (unsigned long long)p->key.round, text);
-        give_up(p, text, p->error == FL_ESTATE || p->error == FL_ENUMERIC);
+        give_up(p, text, p->error == FL_ESTATE);
     }
 }
 

@@ -441,8 +441,13 @@ static void train_done(void *arg)
             fl_log(cli->log, FL_LOG_ERROR, "client", "training round %llu failed: %s",
                    (unsigned long long)job->key.round, fl_err_text(&job->err, job->code));
         }
-        fl_cli_step_failed(cli, FL_CEV_TRAIN_FAILED, job->key, fl_err_text(&job->err, job->code),
-                           job->code != FL_ECANCELED);
+        if (job->code == FL_ENUMERIC) {
+            fl_cli_step_diverged(cli, FL_CEV_TRAIN_FAILED, job->key,
+                                 fl_err_text(&job->err, job->code));
+        } else {
+            fl_cli_step_failed(cli, FL_CEV_TRAIN_FAILED, job->key,
+                               fl_err_text(&job->err, job->code), job->code != FL_ECANCELED);
+        }
     }
     job_free(job);
 }

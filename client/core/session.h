@@ -133,6 +133,7 @@ struct fl_session_event {
             struct fl_round_key key;
             const char *reason;
             bool permanent;
+            bool diverged; /* not finite: the same task would fail again */
         } failed;
         struct {
             uint64_t round;
@@ -154,7 +155,7 @@ enum fl_session_effect_type {
     FL_CEFF_TRAIN, /* key */
     FL_CEFF_CANCEL_TRAIN,
     FL_CEFF_REPORT, /* key: from the held result */
-    FL_CEFF_FAILED, /* key, text: tell the server */
+    FL_CEFF_FAILED, /* key, text, diverged: tell the server */
     FL_CEFF_PUSH,   /* key, units: PushStatus, then Push from there */
     FL_CEFF_CANCEL_PUSH,
     FL_CEFF_CANCEL_FETCH,
@@ -176,6 +177,7 @@ struct fl_session_effect {
     const uint8_t *units; /* NULL: all */
     size_t n_units;
     const char *text;
+    bool diverged;
     int code;
 };
 

@@ -238,8 +238,10 @@ static void give_up(struct fl_session *s, const struct fl_session_event *event, 
 {
     const char *reason = event->u.failed.reason != NULL ? event->u.failed.reason : "";
     const char *text = fl__session_text(s, "%s failed: %s", what, reason);
+    struct fl_session_effect *e = fl__session_emit(s, FL_CEFF_FAILED, event->u.failed.key);
 
-    fl__session_emit(s, FL_CEFF_FAILED, event->u.failed.key)->text = text;
+    e->text = text;
+    e->diverged = event->u.failed.diverged;
     drop_held(s);
     fl__round_end(s, text);
 }

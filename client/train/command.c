@@ -219,20 +219,23 @@ static int read_result(const struct command *c, const struct fl_train_task *task
                           fl_fs_exists(paths->result) ? "result.safetensors" : "result.json",
                           paths->folder);
     }
-    rv = fl__result_read(paths->result, ret, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
     ret->delta = malloc(fl_layout_count(c->layout) * sizeof(*ret->delta));
     if (ret->delta == NULL) {
         return fl_err_set(err, FL_ENOMEM, "result of %zu parameters: out of memory",
                           fl_layout_count(c->layout));
     }
+    /* The model first: what diverged is told as that, even if its loss is a NaN that JSON lacks. */
+    rv = fl_st_load(paths->result_model, c->layout, ret->delta, err);
+    if (rv == FL_OK) {
+        rv = fl__train_finish(c->layout, task, ret, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl__result_read(paths->result, ret, err);
+    }
     if (!task->evaluate_trained) {
         ret->has_trained = false;
     }
-    rv = fl_st_load(paths->result_model, c->layout, ret->delta, err);
-    return rv == FL_OK ? fl__train_finish(c->layout, task, ret, err) : rv;
+    return rv;
 }
 
 static int run(struct fl_trainer *trainer, const struct fl_train_task *task,

@@ -119,6 +119,7 @@ static int encode_failed(struct fl__arena *arena, const struct fl_wire_event *ev
     fl__v1__failed__init(&msg);
     msg.round = event->u.failed.round;
     msg.attempt = event->u.failed.attempt;
+    msg.diverged = event->u.failed.diverged;
     msg.reason = fl__wire_clean(arena, event->u.failed.reason);
     return msg.reason == NULL ? FL_ENOMEM
                               : pack_event(FL__V1__CLIENT_EVENT__EVENT_FAILED, &msg, out);
@@ -353,6 +354,7 @@ static int decode_failed(const Fl__V1__Failed *msg, struct fl_wire_event *ret, s
 
     ret->u.failed.round = msg->round;
     ret->u.failed.attempt = msg->attempt;
+    ret->u.failed.diverged = msg->diverged;
     return rv != FL_OK ? rv
                        : fl__wire_take_text("ClientEvent.failed.reason", msg->reason,
                                             &ret->u.failed.reason, err);

@@ -134,6 +134,7 @@ struct fl_wire_event {
             uint64_t round;
             uint32_t attempt;
             char *reason;
+            bool diverged;
         } failed;
         struct {
             uint64_t round;

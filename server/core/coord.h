@@ -42,7 +42,12 @@
  *   the aggregation blames a client                  its update is left out and counted as
  *                                                    rejected; ACCEPTED is not taken back
  *   the new model is not finite                      attempt aborted, PAUSED with the reason;
- *                                                    RESUME begins attempt + 1 of the round
+ *                                                    RESUME, or a restart, begins attempt + 1
+ *                                                    of the round
+ *   a client's training diverged                     it is LOST, as failed. An attempt that is
+ *                                                    aborted and would not be if such clients
+ *                                                    had answered: PAUSED as above, for the
+ *                                                    same model and rates would do it again
  *   evaluation fails                                 committed without accuracy
  *   server dies                                      resumes at the last record: accepted
  *                                                    updates count, the others are asked again
@@ -170,6 +175,7 @@ struct fl_event {
             uint64_t round;
             uint32_t attempt;
             const char *reason;
+            bool diverged; /* training left the finite numbers */
         } failed;
         struct {
             uint32_t client;

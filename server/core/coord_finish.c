@@ -168,7 +168,7 @@ static void drop_update(struct fl_coord *c, uint32_t client, const char *reason)
     fl__coord_trace(c, "client '%s': its update is left out: %s", fl__coord_name(c, client),
                     fl__coord_clean(clean, sizeof(clean), reason));
     if (fl__coord_too_few(c) || fl__coord_no_update(c)) {
-        fl__coord_abort(c, "too few good updates");
+        fl__coord_abort_few(c, "too few good updates");
         return;
     }
     fl__coord_list_accepted(c);
@@ -194,12 +194,7 @@ void fl__coord_aggregate_failed(struct fl_coord *c, const struct fl_event *ev)
         return;
     }
     /* Going on would only repeat it: a person has to look at rates and data first. */
-    (void)fl__coord_clean(clean, sizeof(clean), reason);
-    (void)snprintf(c->pause_reason, sizeof(c->pause_reason),
-                   "round %" PRIu64 " attempt %" PRIu32 " diverged: %s", c->round.round,
-                   c->round.attempt, clean);
-    c->pausing = true;
-    fl__coord_abort(c, "diverged: %s", clean);
+    fl__coord_pause_diverged(c, "%s", fl__coord_clean(clean, sizeof(clean), reason));
 }
 
 void fl__coord_evaluated(struct fl_coord *c, const struct fl_event *ev)
@@ -273,12 +268,14 @@ bool fl__coord_evaluating(struct fl_coord *c)
 void fl__coord_committed(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
+    char text[64];
 
     fl__coord_work_done(c);
     (void)fl__coord_emit(c, FL_EFF_ROUND_CLOSED);
     r->closing = true;
-    fl__coord_move(c, FL_PHASE_IDLE, "committed with %" PRIu32 " of %" PRIu32 " clients",
-                   r->rec.n_responders, r->rec.n_selected);
+    fl__coord_move(c, FL_PHASE_IDLE, "committed with %" PRIu32 " of %" PRIu32 " clients%s",
+                   r->rec.n_responders, r->rec.n_selected,
+                   fl__diverged_text(c, text, sizeof(text)));
     c->committed = r->round;
     c->attempt = 1;
     c->n_aborts = 0;

@@ -94,6 +94,7 @@ struct fl__round {
     struct fl_part_rec *saved;  /* [n], what PERSIST_UPDATE points to */
     size_t n_listed;
     size_t count[FL_PART_LOST + 1]; /* parts by state */
+    size_t n_diverged;              /* of the lost ones: their training diverged */
     bool has_distance;
     bool planned;
     bool backfilled;
@@ -263,6 +264,8 @@ enum fl_part_state fl__coord_round_wanted(const struct fl_coord *c);
 /* Participation counters of the records, once an attempt is over. */
 void fl__coord_round_account(struct fl_coord *c);
 
+/* ", 2 diverged", or "" */
+const char *fl__diverged_text(const struct fl_coord *c, char *out, size_t size);
 void fl__names_add(struct fl__names *names, const char *name);
 const char *fl__names_text(struct fl__names *names);
 
@@ -278,6 +281,10 @@ FL_PRINTF(2, 3) void fl__coord_abort(struct fl_coord *c, const char *fmt, ...);
 /* Write down that the open attempt is over. */
 void fl__coord_close(struct fl_coord *c);
 void fl__coord_closed(struct fl_coord *c);
+/* Too few are left, say why; a pause follows when it is for want of diverged clients. */
+FL_PRINTF(2, 3) void fl__coord_abort_few(struct fl_coord *c, const char *fmt, ...);
+/* An attempt that would only be repeated: PAUSED once its end is on disk. */
+FL_PRINTF(2, 3) void fl__coord_pause_diverged(struct fl_coord *c, const char *fmt, ...);
 bool fl__coord_too_few(const struct fl_coord *c);
 /* Nobody's update is there, and one is needed. */
 bool fl__coord_no_update(const struct fl_coord *c);

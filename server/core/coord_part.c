@@ -189,6 +189,15 @@ void fl__part_reject(struct fl_coord *c, size_t i, const char *reason)
     }
 }
 
+const char *fl__diverged_text(const struct fl_coord *c, char *out, size_t size)
+{
+    out[0] = '\0';
+    if (c->round.n_diverged > 0) {
+        (void)snprintf(out, size, ", %zu diverged", c->round.n_diverged);
+    }
+    return out;
+}
+
 void fl__names_add(struct fl__names *names, const char *name)
 {
     names->total++;

@@ -236,8 +236,10 @@ void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev)
     if (i == FL__NONE || !in_round(c) || !fl__part_waiting(c, i) || fl__part_stored(c, i)) {
         return;
     }
-    fl__coord_trace(c, "client '%s' failed: %s", fl__coord_name(c, client),
+    fl__coord_trace(c, "client '%s' %s: %s", fl__coord_name(c, client),
+                    ev->u.failed.diverged ? "diverged" : "failed",
                     fl__coord_clean(clean, sizeof(clean), ev->u.failed.reason));
+    c->round.n_diverged += ev->u.failed.diverged;
     fl__part_set(c, i, FL_PART_LOST);
 }
 

@@ -263,7 +263,7 @@ bool fl__coord_training(struct fl_coord *c)
     give_up_lost(c);
     give_up_late(c);
     if (fl__coord_too_few(c)) {
-        fl__coord_abort(c, "fewer than %" PRIu32 " can still answer", c->conf.min_responders);
+        fl__coord_abort_few(c, "fewer than %" PRIu32 " can still answer", c->conf.min_responders);
         return true;
     }
     if (r->count[FL_PART_SELECTED] > 0) {
@@ -304,7 +304,7 @@ bool fl__coord_uploading(struct fl_coord *c)
     give_up_lost(c);
     give_up_late(c);
     if (fl__coord_too_few(c)) {
-        fl__coord_abort(c, "fewer than %" PRIu32 " can still answer", c->conf.min_responders);
+        fl__coord_abort_few(c, "fewer than %" PRIu32 " can still answer", c->conf.min_responders);
         return true;
     }
     if (fl__coord_round_waiting(c) > 0) {
@@ -314,7 +314,7 @@ bool fl__coord_uploading(struct fl_coord *c)
         return false;
     }
     if (fl__coord_no_update(c)) {
-        fl__coord_abort(c, "no update came");
+        fl__coord_abort_few(c, "no update came");
         return true;
     }
     tell_empty(c);
@@ -351,6 +351,46 @@ void fl__coord_abort(struct fl_coord *c, const char *fmt, ...)
     fl__coord_move(c, FL_PHASE_IDLE, "aborted (%s), again in %" PRIu64 " ms", c->abort_reason,
                    span);
     fl__coord_close(c);
+}
+
+void fl__coord_pause_diverged(struct fl_coord *c, const char *fmt, ...)
+{
+    char what[FL__CLEAN_SIZE];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(what, sizeof(what), fmt, ap);
+    va_end(ap);
+    /* The server reads its options when it starts, and goes on with the next attempt then. */
+    (void)snprintf(c->pause_reason, sizeof(c->pause_reason),
+                   "round %" PRIu64 " attempt %" PRIu32 " diverged: %s; lower "
+                   "training.learning_rate of the server and restart it",
+                   c->round.round, c->round.attempt, what);
+    c->pausing = true;
+    fl__coord_abort(c, "diverged: %s", what);
+}
+
+/*
+ * Another attempt begins with the same model, seeds and rates, so whoever diverged in this one will
+ * do so again: it is repeated only when it would be over even if all of those had answered.
+ */
+void fl__coord_abort_few(struct fl_coord *c, const char *fmt, ...)
+{
+    const struct fl__round *r = &c->round;
+    size_t left = r->n - r->count[FL_PART_LOST] - r->count[FL_PART_REJECTED];
+    char why[FL__CLEAN_SIZE];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    if (r->n_diverged > 0 && left + r->n_diverged >= c->conf.min_responders) {
+        fl__coord_pause_diverged(c,
+                                 "%zu of %zu clients report that training left the finite numbers",
+                                 r->n_diverged, r->n);
+        return;
+    }
+    fl__coord_abort(c, "%s", why);
 }
 
 /* It is on disk that the attempt is over; now the clients may hear it. */

@@ -89,6 +89,7 @@ static void why_clients(const struct fl_coord *c, uint64_t now_ms, char *out, si
     bool training = c->sm.state == FL_PHASE_TRAINING;
     size_t out_of = r->n;
     char until[64];
+    char diverged[64];
     size_t in;
     size_t i;
 
@@ -104,8 +105,9 @@ static void why_clients(const struct fl_coord *c, uint64_t now_ms, char *out, si
         in = r->count[FL_PART_ACCEPTED];
         out_of = r->n - r->count[FL_PART_EMPTY];
     }
-    (void)snprintf(out, size, "round %" PRIu64 " is %s: %zu of %zu %s are in, waiting %s for: %s",
+    (void)snprintf(out, size, "round %" PRIu64 " is %s: %zu of %zu %s are in%s, waiting %s for: %s",
                    r->round, fl_sm_name(&c->sm), in, out_of, training ? "reports" : "uploads",
+                   fl__diverged_text(c, diverged, sizeof(diverged)),
                    span(c, now_ms, r->deadline_ms, until, sizeof(until)), fl__names_text(&m->text));
 }
 

@@ -300,6 +300,7 @@ static void on_client_event(struct fl_driver *driver, const struct fl_up *up)
         event.u.failed.round = up->event.u.failed.round;
         event.u.failed.attempt = up->event.u.failed.attempt;
         event.u.failed.reason = up->event.u.failed.reason;
+        event.u.failed.diverged = up->event.u.failed.diverged;
         break;
     case FL_WIRE_EVALUATION:
         event.type = FL_EV_EVAL_REPORT;

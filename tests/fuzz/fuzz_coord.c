@@ -339,6 +339,7 @@ static void failed(struct world *w, uint8_t arg)
     ev.u.failed.round = fl_coord_round(w->coord);
     ev.u.failed.attempt = fl_coord_attempt(w->coord);
     ev.u.failed.reason = "fuzz\n";
+    ev.u.failed.diverged = (arg & 8) != 0;
     step(w, &ev);
 }
 

@@ -413,7 +413,7 @@ void script_invalid(struct script *s, const char *name, const char *reason)
     script_step(s, &ev);
 }
 
-void script_failed(struct script *s, const char *name, const char *reason)
+static void tell_failed(struct script *s, const char *name, const char *reason, bool diverged)
 {
     struct fl_event ev = {.type = FL_EV_CLIENT_FAILED};
 
@@ -421,7 +421,18 @@ void script_failed(struct script *s, const char *name, const char *reason)
     ev.u.failed.round = fl_coord_round(s->coord);
     ev.u.failed.attempt = fl_coord_attempt(s->coord);
     ev.u.failed.reason = reason;
+    ev.u.failed.diverged = diverged;
     script_step(s, &ev);
+}
+
+void script_failed(struct script *s, const char *name, const char *reason)
+{
+    tell_failed(s, name, reason, false);
+}
+
+void script_diverged(struct script *s, const char *name, const char *reason)
+{
+    tell_failed(s, name, reason, true);
 }
 
 void script_run_to(struct script *s, uint64_t now)

@@ -67,6 +67,7 @@ void script_report_of(struct script *s, const char *name, uint64_t round, uint32
 void script_stored(struct script *s, const char *name);
 void script_invalid(struct script *s, const char *name, const char *reason);
 void script_failed(struct script *s, const char *name, const char *reason);
+void script_diverged(struct script *s, const char *name, const char *reason);
 void script_simple(struct script *s, enum fl_event_type type);
 /* Let time pass, with a TICK at every deadline. */
 void script_run_to(struct script *s, uint64_t now);

@@ -120,7 +120,7 @@ static int heartbeat_event(struct fl_buf *out)
 
 static int failed(struct fl_buf *out)
 {
-    struct fl_wire_event event = {.type = FL_WIRE_FAILED, .u.failed = {7, 1, text_reason}};
+    struct fl_wire_event event = {.type = FL_WIRE_FAILED, .u.failed = {7, 1, text_reason, true}};
 
     return fl_wire_event_encode(&event, out);
 }

@@ -337,6 +337,21 @@ START_TEST(a_failed_training_is_told_to_the_server)
 }
 END_TEST
 
+START_TEST(what_diverged_is_told_as_that)
+{
+    struct fl_session_event event = session_event_failed(FL_CEV_TRAIN_FAILED, 7, 1, "NaN", true);
+
+    event.u.failed.diverged = true;
+    join();
+    fetch_and_train(7, 1);
+    session_trace_skip(&world);
+    go(event);
+    TRACE("[    0] < train failed 7/1\n"
+          "        > failed 7/1 diverged: training failed: NaN\n"
+          "          TRAINING -> READY: training failed: NaN\n");
+}
+END_TEST
+
 START_TEST(a_training_that_fails_offline_is_begun_again_with_the_next_task)
 {
     join();
@@ -512,6 +527,7 @@ int main(void)
     tcase_add_test(tc, a_push_that_fails_for_a_while_is_tried_again);
     tcase_add_test(tc, a_fetch_that_fails_for_a_while_is_tried_again);
     tcase_add_test(tc, a_failed_training_is_told_to_the_server);
+    tcase_add_test(tc, what_diverged_is_told_as_that);
     tcase_add_test(tc, a_training_that_fails_offline_is_begun_again_with_the_next_task);
     tcase_add_test(tc, an_evaluation_does_not_disturb_a_round);
     tcase_add_test(tc, commands_that_come_twice_count_once);

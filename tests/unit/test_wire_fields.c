@@ -43,6 +43,16 @@ static struct fl_wire_event event_of(const char *name)
     return event;
 }
 
+START_TEST(a_failure_says_whether_training_diverged)
+{
+    struct fl_wire_event event = event_of("event_failed");
+
+    ck_assert_uint_eq(event.u.failed.round, 7);
+    ck_assert(event.u.failed.diverged);
+    fl_wire_event_done(&event);
+}
+END_TEST
+
 START_TEST(a_task_says_who_takes_part_and_what_was_counted)
 {
     struct fl_wire_command command = command_of("command_task");
@@ -209,6 +219,7 @@ int main(void)
     SRunner *runner;
     int failed;
 
+    tcase_add_test(tc, a_failure_says_whether_training_diverged);
     tcase_add_test(tc, a_task_says_who_takes_part_and_what_was_counted);
     tcase_add_test(tc, a_task_that_never_counted_says_so);
     tcase_add_test(tc, a_welcome_names_the_slots_that_the_client_fills);

@@ -184,6 +184,7 @@ START_TEST(texts_are_cut_and_made_utf8_when_they_are_sent)
     ck_assert_int_eq(fl_wire_event_encode(&event, &out), FL_OK);
     ck_assert_int_eq(fl_wire_event_decode(out.data, out.len, &got, &err), FL_OK);
     ck_assert_str_eq(got.u.failed.reason, "");
+    ck_assert(!got.u.failed.diverged);
     fl_wire_event_done(&got);
     fl_buf_done(&out);
 }

@@ -81,17 +81,24 @@ static json_t *status_json(const struct fl_wire_status *s)
     return o;
 }
 
+static void print_local(const char *name, const struct fl_wire_figures *figures)
+{
+    if (!figures->known) {
+        return;
+    }
+    (void)printf("%-11s %.4f on all samples, %.4f ", name, figures->accuracy, figures->mean);
+    if (figures->clients == 0) { /* Not told. */
+        (void)printf("on average of the clients\n");
+    } else {
+        (void)printf("over %u client%s\n", figures->clients, figures->clients == 1 ? "" : "s");
+    }
+}
+
 /* Only what is known: most algorithms have none of these. */
 static void print_figures(const struct fl_wire_status *s)
 {
-    if (s->personal.known) {
-        (void)printf("personal    %.4f on all samples, %.4f over %u clients\n",
-                     s->personal.accuracy, s->personal.mean, s->personal.clients);
-    }
-    if (s->received.known) {
-        (void)printf("received    %.4f on all samples, %.4f over clients\n", s->received.accuracy,
-                     s->received.mean);
-    }
+    print_local("personal", &s->personal);
+    print_local("received", &s->received);
     if (s->effective > 0.0) {
         (void)printf("attention   as over %.2f clients, %.3f on themselves\n", s->effective,
                      s->self_weight);
