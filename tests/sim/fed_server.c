@@ -15,10 +15,13 @@
 #define TAG_FAILED    (UINT64_C(5) << 60)
 #define TAG_COMMIT    (UINT64_C(6) << 60)
 #define TAG_NOTHING   (UINT64_C(7) << 60)
+#define TAG_RESUME    (UINT64_C(8) << 60)
 #define TAG_KIND      (UINT64_C(15) << 60)
 
 /* How long the server adds up and evaluates. */
 #define FED_WORK_MS 20
+/* How long an operator needs to see that clients diverged. */
+#define FED_RESUME_MS 200
 
 static void take_effect(struct fed *fed, const struct fl_effect *e);
 
@@ -43,6 +46,9 @@ static void step(struct fed *fed, struct fl_event *ev)
     due = fl_coord_deadline(s->coord);
     if (due != UINT64_MAX) {
         fl_sim_timer(fed->sim, FED_SERVER, due, TAG_DEADLINE);
+    }
+    if (fl_coord_phase(s->coord) == FL_PHASE_PAUSED) {
+        fl_sim_timer(fed->sim, FED_SERVER, ev->now_ms + FED_RESUME_MS, TAG_RESUME);
     }
 }
 
@@ -258,6 +264,12 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
             step(fed, &ev);
         }
         break;
+    case TAG_RESUME: /* One timer a step here too. */
+        if (fl_coord_phase(fed->server.coord) == FL_PHASE_PAUSED) {
+            ev.type = FL_EV_RESUME;
+            step(fed, &ev);
+        }
+        break;
     case TAG_AGGREGATE:
         aggregated(fed, seq);
         break;
@@ -418,6 +430,8 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
         ev.u.failed.round = msg.round;
         ev.u.failed.attempt = msg.attempt;
         ev.u.failed.reason = "no power";
+        /* By what is known here: a draw would change every other one. */
+        ev.u.failed.diverged = (msg.round + msg.attempt + client) % 2 == 0;
     } else {
         ev.type = FL_EV_EVAL_REPORT;
         ev.u.eval.client = fed->server.number[client];
