@@ -128,7 +128,7 @@ static int failed(struct fl_buf *out)
 static int evaluation(struct fl_buf *out)
 {
     struct fl_wire_event event = {.type = FL_WIRE_EVALUATION,
-                                  .u.evaluation = {7, {1000, 970, 88.25}}};
+                                  .u.evaluation = {.round = 7, .result = {1000, 970, 88.25}}};
 
     return fl_wire_event_encode(&event, out);
 }
