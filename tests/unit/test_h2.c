@@ -204,13 +204,8 @@ END_TEST
 
 START_TEST(a_status_and_its_text_reach_the_client)
 {
-    static const char *const texts[] = {"",
-                                        "plain",
-                                        "100% of it",
-                                        "zeile\nzwei\r\n",
-                                        "gr\xc3\xbc\xc3\x9f"
-                                        "e \xe2\x82\xac",
-                                        "%41"};
+    static const char *const texts[] = {
+        "", "plain", "100% of it", "zeile\nzwei\r\n", "gr\303\274\303\237e \342\202\254", "%41"};
     enum fl_grpc_status status = (enum fl_grpc_status)(_i % 17);
     const char *text = texts[_i / 17];
     struct call_log *log;

@@ -241,7 +241,7 @@ START_TEST(the_oracle_agrees_with_differences_in_double)
 {
     struct plain p, g, r, up, down, none;
     double z[INPUTS], shifted[INPUTS], v[INPUTS], t[CLASSES] = {0, 0.3, 0.7, 0};
-    double margin = INFINITY, slope = 0, unused = 0;
+    double margin = (double)INFINITY, slope = 0, unused = 0;
     const double *rr = &r.w1[0][0];
     const double *a = &up.w1[0][0];
     const double *b = &down.w1[0][0];
@@ -297,7 +297,7 @@ START_TEST(the_third_term_agrees_with_the_r_operator)
     struct plain p, g, r, none;
     const double *gg = &g.w1[0][0];
     const double *rr = &r.w1[0][0];
-    double margin = INFINITY, unused = INFINITY, slope = 0, loss = 0, have_loss;
+    double margin = (double)INFINITY, unused = (double)INFINITY, slope = 0, loss = 0, have_loss;
     double error = 0, size = 0, z_size = 0, v_size = 0;
     const float *pair;
     float *moved;
