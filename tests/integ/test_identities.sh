@@ -164,6 +164,32 @@ for algorithm in fedavg fedavgm fedadam scaffold igfl igfl_sa igfl_ta fedmcsa he
   esac
 done
 
+### Whole batches make steps of the whole federation
+whole=("training: {batch_size: 65536, epochs: 0, steps: 3}")
+federation steps3 "${whole[@]}" "strategy: {$everybody}"
+federation maml "${whole[0]/steps: 3/steps: 6}" "algorithm: per_fedavg" "strategy: {$everybody, solver: {alpha: 0}}"
+close "per_fedavg with alpha = 0 is fedavg, two steps an iteration" 1e-6 steps3 maml
+order=(1 1 1 1 1)
+federation alike "${whole[@]}" "strategy: {$everybody}"
+federation alike-control "${whole[@]}" "algorithm: scaffold" "strategy: {$everybody}"
+close "scaffold with clients that are alike is fedavg" 1e-6 alike alike-control
+order=(0 1 2 3 4)
+check "the data of one is shared out" "$build/fl-data" split --input "$dir/data/client-001" \
+  --output "$dir/parts" --clients 5 --method dirichlet --alpha 1 --seed 1
+mv "$dir/data" "$dir/wholes"
+mv "$dir/parts" "$dir/data"
+federation parts "training: {batch_size: 65536}" "strategy: {$everybody}"
+mv "$dir/data" "$dir/parts"
+mv "$dir/wholes" "$dir/data"
+write_server joint "${base[@]}" "rounds: 3" "training: {batch_size: 65536}" "round: {start_clients: 1}"
+start_server joint
+start_client joint-0 "$dir/data/client-001" "name: c0"
+wait_for 60 "the rounds of joint" at_round joint 3
+check "joint: the model is exported" ctl joint export --output "$dir/joint.safetensors"
+stop joint
+wait_end joint-0 20
+close "one step a round is gradient descent on the loss of all" 1e-5 joint parts
+
 ### One NaN upload is that client absent
 bad=$build/tests/integ/bad_client
 with_nan() { # name, number of clients to start with
