@@ -145,6 +145,7 @@ equal "and the attention" True "$(of_rounds own 'all(1 <= r["effective_clients"]
 has_line "the operator reads them" "$dir/own.log" " personal=0."
 check "status shows them" ctl own status
 has_line "in words" "$dir/check.out" "over 3 clients"
+has_line "of how many is not told of what they were given" "$dir/check.out" " on average of the clients"
 for word in twice never; do
   odd "unix:$dir/own.state/admin.sock" - "$word"
   has_line "one request a call: $word" "$dir/odd.out" "INVALID_ARGUMENT messages="
