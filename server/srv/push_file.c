@@ -1,0 +1,279 @@
+/*
+ * The file side of a Push: its jobs on the io lane, what follows from them, and its end.
+ * The object lives until the call is closed and no job of it is on the lane.
+ */
+
+#include <stdlib.h>
+
+#include "libfl/base/clock.h"
+#include "server/srv/push_impl.h"
+
+/* --- ending --- */
+
+static void close_spool(void *arg)
+{
+    struct fl_push *p = arg;
+
+    fl_spool_close(p->spool);
+    p->spool = NULL;
+}
+
+static void spool_closed(void *arg)
+{
+    struct fl_push *p = arg;
+
+    p->jobs--;
+    fl__push_release(p);
+}
+
+/*
+ * Give the spool file up, behind the jobs that are on the lane and before any that come
+ * later: a newer Push of the same client can then open it.
+ */
+void fl__push_give_up(struct fl_push *p)
+{
+    if (p->closing || (p->state != PUSH_OPENING && p->state != PUSH_OPEN &&
+                       p->state != PUSH_FINISHING && p->state != PUSH_JUDGED))
+    {
+        return;
+    }
+    p->closing = true;
+    p->jobs++;
+    if (fl_lane_submit(p->front->srv->io, close_spool, p->front->srv->net, spool_closed, p) !=
+        FL_OK) {
+        p->jobs--; /* It stays open as long as the process: no memory is left anyway. */
+    }
+}
+
+/* Before it has a client it has no slot; the comparison covers that. */
+void fl__push_detach(struct fl_push *p)
+{
+    if (p->client < p->front->n_slots && p->front->slots[p->client].push == p) {
+        p->front->slots[p->client].push = NULL;
+    }
+}
+
+void fl__push_release(struct fl_push *p)
+{
+    struct fl__push_chunk *c;
+
+    if (p->call != NULL || p->jobs > 0) {
+        return;
+    }
+    /* A peer may hang up while its upload is judged: the slot must not remember what is gone. */
+    fl__push_detach(p);
+    fl__push_give_up(p);
+    p->state = PUSH_DEAD;
+    if (p->jobs > 0) {
+        return;
+    }
+    while ((c = p->held) != NULL) {
+        p->held = c->next;
+        free(c->memory);
+        free(c);
+    }
+    if (p->prev != NULL) {
+        p->prev->next = p->next;
+    } else {
+        p->front->pushes = p->next;
+    }
+    if (p->next != NULL) {
+        p->next->prev = p->prev;
+    }
+    free(p->parts);
+    free(p);
+}
+
+void fl__push_fail(struct fl_push *p, enum fl_grpc_status status, const char *message)
+{
+    fl__push_detach(p);
+    fl__push_give_up(p);
+    p->state = PUSH_DEAD;
+    if (p->call != NULL) {
+        fl_log(p->front->srv->log, FL_LOG_WARNING, "push",
+               "upload of client '%s' for round %llu ended: %s", p->name,
+               (unsigned long long)p->key.round, message);
+        fl_call_finish(p->call, status, message);
+    }
+}
+
+void fl__push_reply(struct fl_push *p, bool accepted, uint64_t received)
+{
+    struct fl_wire_push_reply r = {.accepted = accepted, .received = received};
+    struct fl_buf buf;
+    int rv;
+
+    fl__push_detach(p);
+    fl__push_give_up(p);
+    p->state = PUSH_DEAD;
+    if (p->call == NULL) {
+        return;
+    }
+    fl_buf_init(&buf, 256);
+    rv = fl_wire_push_reply_encode(&r, &buf);
+    if (rv == FL_OK) {
+        rv = fl_front_send(p->call, &buf);
+    }
+    fl_buf_done(&buf);
+    if (rv == FL_OK) {
+        fl_call_finish(p->call, FL_GRPC_OK, NULL);
+    } else {
+        fl_call_cancel(p->call);
+    }
+}
+
+/* --- finishing --- */
+
+void fl__push_judge(struct fl_push *p, int code)
+{
+    struct fl_up *up = fl_up_new(code == FL_OK ? FL_UP_STORED : FL_UP_INVALID);
+
+    if (up == NULL) {
+        fl__push_fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
+        return;
+    }
+    up->client = p->client;
+    up->round = p->key.round;
+    up->attempt = p->key.attempt;
+    up->bytes = p->bytes;
+    up->text = code != FL_OK ? fl_str_dup(fl_err_text(&p->err, code)) : NULL;
+    p->state = PUSH_JUDGED;
+    fl_front_up(p->front, up);
+}
+
+static void finish_work(void *arg)
+{
+    struct fl_push *p = arg;
+    const struct fl_server_conf *conf = p->front->srv->conf;
+
+    p->code = fl_spool_finish(p->spool, conf->layout, fl_options_float(conf->round, "norm_bound"),
+                              conf->durability, &p->err);
+}
+
+/* Not the peer's fault: it may try again. */
+static bool own_fault(int code)
+{
+    return code == FL_EIO || code == FL_ENOSPC || code == FL_ENOMEM || code == FL_EPERM;
+}
+
+static void finish_done(void *arg)
+{
+    struct fl_push *p = arg;
+
+    p->jobs--;
+    p->progress_ms = fl_clock_ms();
+    if (p->state == PUSH_FINISHING) {
+        if (own_fault(p->code)) {
+            fl__push_fail(p, FL_GRPC_UNAVAILABLE, fl_err_text(&p->err, p->code));
+        } else {
+            fl__push_judge(p, p->code);
+        }
+    }
+    fl__push_release(p);
+}
+
+void fl__push_maybe_finish(struct fl_push *p)
+{
+    if (p->state != PUSH_OPEN || p->jobs > 0) {
+        return;
+    }
+    if (p->written == p->bytes) {
+        p->state = PUSH_FINISHING;
+        p->jobs++;
+        if (fl_lane_submit(p->front->srv->io, finish_work, p->front->srv->net, finish_done, p) !=
+            FL_OK) {
+            p->jobs--;
+            fl__push_fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
+        }
+    } else if (p->ended) {
+        fl__push_reply(p, /* accepted= */ false, p->written);
+    }
+}
+
+/* --- chunks --- */
+
+static void write_work(void *arg)
+{
+    struct fl__push_chunk *c = arg;
+
+    c->code = fl_spool_write(c->push->spool, c->chunk.offset, c->chunk.data, c->chunk.len, &c->err);
+}
+
+static void write_done(void *arg)
+{
+    struct fl__push_chunk *c = arg;
+    struct fl_push *p = c->push;
+
+    p->jobs--;
+    p->progress_ms = fl_clock_ms();
+    if (c->code == FL_OK) {
+        p->written = c->chunk.offset + c->chunk.len;
+        if (p->call != NULL) {
+            fl_call_consume(p->call, c->message_len);
+        }
+    } else if (p->state == PUSH_OPEN) {
+        if (own_fault(c->code)) {
+            fl__push_fail(p, FL_GRPC_UNAVAILABLE, fl_err_text(&c->err, c->code));
+        } else {
+            fl__push_fail(p, fl_grpc_status_from_err(c->code), fl_err_text(&c->err, c->code));
+        }
+    }
+    free(c->memory);
+    free(c);
+    fl__push_maybe_finish(p);
+    fl__push_release(p);
+}
+
+void fl__push_write(struct fl_push *p, struct fl__push_chunk *c)
+{
+    p->jobs++;
+    if (fl_lane_submit(p->front->srv->io, write_work, p->front->srv->net, write_done, c) != FL_OK) {
+        p->jobs--;
+        free(c->memory);
+        free(c);
+        fl__push_fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
+    }
+}
+
+/* --- opening --- */
+
+static void open_work(void *arg)
+{
+    struct fl_push *p = arg;
+
+    p->code = fl_spool_open(p->front->srv->state_dir, p->key.round, p->key.attempt, p->name,
+                            p->parts, p->n_parts, &p->spool, &p->written, &p->err);
+}
+
+static void open_done(void *arg)
+{
+    struct fl_push *p = arg;
+
+    p->jobs--;
+    if (p->state == PUSH_OPENING) {
+        if (p->code != FL_OK) {
+            fl__push_fail(p, FL_GRPC_UNAVAILABLE, fl_err_text(&p->err, p->code));
+        } else {
+            p->state = PUSH_OPEN;
+            while (p->state == PUSH_OPEN && p->held != NULL) {
+                struct fl__push_chunk *c = p->held;
+
+                p->held = c->next;
+                fl__push_write(p, c);
+            }
+            p->held_end = &p->held;
+            fl__push_maybe_finish(p);
+        }
+    }
+    fl__push_release(p);
+}
+
+void fl__push_open(struct fl_push *p)
+{
+    p->state = PUSH_OPENING;
+    p->jobs++;
+    if (fl_lane_submit(p->front->srv->io, open_work, p->front->srv->net, open_done, p) != FL_OK) {
+        p->jobs--;
+        fl__push_fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
+    }
+}
