@@ -26,6 +26,15 @@ formula() {
   case "$1" in igfl_ta) feedback=$((8 * r)) ;; esac
   echo $((sent * model + feedback))
 }
+# preset, selected: the downlink bytes of a late round; nothing where mixtures decide
+down_formula() {
+  case "$1" in
+    fedmcsa_mean) echo $(($2 * model)) ;;
+    *mcsa*|*fedamp|local_only) return ;;
+    *scaffold*|*igfl_c|igfl|igfl_sa|igfl_ta) echo $((2 * $2 * model)) ;;
+    *) echo $(($2 * model)) ;;
+  esac
+}
 personal() {
   case "$1" in *mcsa*|*fedamp|pfedme|local_only|per_fedavg|*+ft) return 0 ;; esac
   return 1
@@ -59,9 +68,11 @@ preset() { # name
   check "$algorithm: $key beats chance ($(json "[r['$key'] for r in d]" <"$dir/$name.json"))" \
     json "max(r['$key'] or 0 for r in d) > 0.3" <"$dir/$name.json"
   # Formulas of rounds where nobody was lost; there is one, for c4 stays away.
-  read -r k r up full <<<"$(json '"%d %d %d %d" % next((r["selected"], r["responders"], r["uplink_bytes"],
-    r["uplink_bytes_full"]) for r in reversed(d) if r["selected"] == r["responders"])' <"$dir/$name.json")"
+  read -r k r up full down <<<"$(json '"%d %d %d %d %d" % next((r["selected"], r["responders"], r["uplink_bytes"],
+    r["uplink_bytes_full"], r["downlink_bytes"]) for r in reversed(d) if r["selected"] == r["responders"])' <"$dir/$name.json")"
   equal "$algorithm: bytes of full uploads" $((r * model)) "$full"
+  want=$(down_formula "$algorithm" "$k")
+  [ -z "$want" ] || equal "$algorithm: downlink bytes of $k" "$want" "$down"
   want=$(formula "$algorithm" "$k" "$r")
   if [ -n "$want" ]; then
     equal "$algorithm: uplink bytes of $r of $k" "$want" "$up"
