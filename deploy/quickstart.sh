@@ -11,13 +11,15 @@ usage: deploy/quickstart.sh [options]
   --rounds N         rounds to run (default 30)
   --clients N        client processes (default 10)
   --algorithm NAME   a preset of fl-serverd --help, or some joined with '+' (default adafl+fedldf)
+  --data WHAT        mnist, digits or synthetic (default: mnist where it is found, else digits)
   --keep             leave the state folders (database, checkpoints) behind
   --build DIR        build folder (default ./build-quickstart)
   --dir DIR          where configuration, data and logs go (default ./quickstart)
   -h, --help         this text
 
-Uses MNIST from $FL_DATA_DIR/mnist (default ../shared/data/mnist) when it is there, otherwise the
-Synthetic(0.5, 0.5) federation that fl-data generates. The YAML files and logs stay for you to read.
+mnist is read from $FL_DATA_DIR/mnist (default ../shared/data/mnist); digits are the 1 797 handwritten
+digits of deploy/data/optdigits; synthetic is the Synthetic(0.5, 0.5) federation that fl-data generates.
+The YAML files and logs stay for you to read.
 TEXT
 }
 
@@ -25,15 +27,18 @@ die() { echo "quickstart: $*" >&2; exit 1; }
 say() { printf '\n== %s\n' "$*"; }
 positive() { [[ "$2" =~ ^[1-9][0-9]{0,5}$ ]] || { echo "quickstart: $1: expected a number above 0, found '$2'" >&2; exit 2; }; }
 
-rounds=30 clients=10 algorithm=adafl+fedldf keep=no build='' dir=''
+rounds=30 clients=10 algorithm=adafl+fedldf source='' keep=no build='' dir=''
 while [ $# -gt 0 ]; do
   case "$1" in
-    --rounds|--clients|--algorithm|--build|--dir)
+    --rounds|--clients|--algorithm|--data|--build|--dir)
       [ $# -ge 2 ] || { echo "quickstart: $1 needs a value" >&2; exit 2; }
       case "$1" in
         --rounds) positive "$1" "$2"; rounds=$2 ;;
         --clients) positive "$1" "$2"; clients=$2 ;;
         --algorithm) algorithm=$2 ;;
+        --data)
+          [[ "$2" =~ ^(mnist|digits|synthetic)$ ]] || { echo "quickstart: --data: expected mnist, digits or synthetic, found '$2'" >&2; exit 2; }
+          source=$2 ;;
         --build) build=$2 ;;
         --dir) dir=$2 ;;
       esac
@@ -73,24 +78,34 @@ esac
 
 say "data"
 mkdir -p "$dir"
-if [ -e "$data_dir/mnist/train-images-idx3-ubyte.gz" ] || [ -e "$data_dir/mnist/train-images-idx3-ubyte" ]; then
+mnist_found() { [ -e "$data_dir/mnist/train-images-idx3-ubyte.gz" ] || [ -e "$data_dir/mnist/train-images-idx3-ubyte" ]; }
+if [ -z "$source" ] && mnist_found; then
   source=mnist
-  data=$dir/data-mnist-$clients share=0
-  [ "$personal" = no ] || { data+=-own; share=0.2; }
-  model='preset: mlp200' lr=0.1 batch=10 test_data="$data/server"
-  if [ ! -d "$data" ]; then
-    "$build/fl-data" split --input "$data_dir/mnist" --output "$data" --clients "$clients" \
-      --method dirichlet --alpha 1 --test-share "$share" --seed 1
-  fi
-else
-  source=synthetic
-  data=$dir/data-synthetic-$clients
-  model='preset: dnn60' lr=0.05 batch=20 test_data=''
-  echo "no MNIST in $data_dir/mnist: generating Synthetic(0.5, 0.5)"
-  if [ ! -d "$data" ]; then
-    "$build/fl-data" synthetic --output "$data" --clients "$clients"
-  fi
+elif [ -z "$source" ]; then
+  source=digits
+  echo "no MNIST in $data_dir/mnist: the digits of deploy/data/optdigits"
 fi
+data=$dir/data-$source-$clients share=0
+[ "$personal" = no ] || [ "$source" = synthetic ] || { data+=-own; share=0.2; }
+split() { # data set, arguments…: shares it out, once
+  local input=$1
+  shift
+  [ -d "$data" ] || "$build/fl-data" split --input "$input" --output "$data" --clients "$clients" \
+    --method dirichlet --alpha 1 --test-share "$share" --seed 1 "$@" || die "the data could not be shared out"
+}
+case "$source" in
+  mnist)
+    mnist_found || die "no MNIST in $data_dir/mnist: set FL_DATA_DIR, or leave --data out"
+    model='preset: mlp200' lr=0.1 batch=10 test_data="$data/server"
+    split "$data_dir/mnist" ;;
+  digits)
+    model='input: [1, 8, 8], layers: ["flatten", "dense 64", "relu", "dense 32", "relu", "dense 10"]'
+    lr=0.1 batch=10 test_data="$data/server"
+    split "$root/deploy/data/optdigits" --min-samples 10 ;;
+  synthetic)
+    model='preset: dnn60' lr=0.05 batch=20 test_data=''
+    [ -d "$data" ] || "$build/fl-data" synthetic --output "$data" --clients "$clients" ;;
+esac
 mapfile -t folders < <(find "$data" -maxdepth 1 -type d -name 'client-*' | sort)
 [ "${#folders[@]}" -eq "$clients" ] || die "$data holds ${#folders[@]} client folders, expected $clients; remove it and run again"
 echo "$source for $clients clients in $data"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# deploy/quickstart.sh --algorithm NAME ends with a result for every preset. On the Synthetic data, with
-# the programs that are built already.
+# deploy/quickstart.sh --algorithm NAME ends with a result for every preset. On the digits that come with the
+# repository, with the programs that are built already.
 #   test_quickstart.sh [NAME…]     those presets only
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 export FL_DATA_DIR=$dir/none
 
 quick() { # folder, arguments…
-  timeout -k 5 $((60 * scale)) bash "$srcdir/deploy/quickstart.sh" --build "$build" --dir "$@"
+  timeout -k 5 "$patience" bash "$srcdir/deploy/quickstart.sh" --build "$build" --dir "$@"
 }
 preset() { # name
   local folder=$dir/q-${1//+/-} key=accuracy
@@ -27,6 +27,14 @@ fi
 presets=("$@")
 [ $# -gt 0 ] || mapfile -t presets < <(presets_of_help)
 share_out "${presets[@]}"
+quick "$dir/q-generated" --data synthetic --rounds 2 --clients 3 >"$dir/generated.txt" 2>&1
+equal "generated data on request" 0 $?
+check "and its result" grep -Eq "^result: rounds=2 " "$dir/generated.txt"
+quick "$dir/q-plain" --rounds 1 --clients 2 >"$dir/plain.txt" 2>&1
+equal "without MNIST and without a wish" 0 $?
+has_line "it is real data, and which" "$dir/plain.txt" "the digits of deploy/data/optdigits"
+says "MNIST that is not there is said" 1 "no MNIST in $dir/none/mnist" \
+  bash "$srcdir/deploy/quickstart.sh" --build "$build" --dir "$dir/q" --data mnist
 says "an unknown algorithm is named with the one that was meant" 1 "did you mean 'fedldf'" \
   bash "$srcdir/deploy/quickstart.sh" --build "$build" --dir "$dir/q" --rounds 1 --clients 2 --algorithm fedldff
 finish
