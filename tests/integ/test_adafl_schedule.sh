@@ -27,11 +27,11 @@ federation() {
     "training: {epochs: 0, steps: 5}" "round: {start_clients: $n}"
   start_server "$name"
   for i in $clients; do start_client "$name-$i" "$(folder "$i")" "name: c$i"; done
-  wait_for 60 "the rounds of $name" at_round "$name" "$4"
+  wait_for "the rounds of $name" at_round "$name" "$4"
   ctl "$name" rounds --json >"$dir/$name.rounds.json"
   ctl "$name" clients --json >"$dir/$name.clients.json"
   stop "$name"
-  for i in $clients; do wait_end "$name-$i" 10; done
+  for i in $clients; do wait_end "$name-$i"; done
 }
 selected() { json '" ".join(str(r["selected"]) for r in d)' <"$dir/$1.rounds.json"; }
 attention_is_a_distribution() { # server
@@ -73,16 +73,16 @@ write_server lossy "rounds: 0" "model: {preset: mlr60}" "algorithm: adafl" \
   "round: {start_clients: $n, lost_grace: 100ms}"
 start_server lossy
 for i in $clients; do start_client "lossy-$i" "$(folder "$i")" "name: c$i"; done
-wait_for 30 "two rounds" at_round lossy 2
+wait_for "two rounds" at_round lossy 2
 kill_hard lossy-4
 kill_hard lossy-7
 before=$(status_of lossy rounds_committed)
-wait_for 30 "rounds without them" at_round lossy $((before + 3))
+wait_for "rounds without them" at_round lossy $((before + 3))
 ctl lossy clients --json >"$dir/lossy.clients.json"
 attention_is_a_distribution lossy
 kill_hard lossy
 start_server lossy
-wait_for 30 "rounds after a kill" at_round lossy $((before + 5))
+wait_for "rounds after a kill" at_round lossy $((before + 5))
 ctl lossy clients --json >"$dir/lossy.clients.json"
 attention_is_a_distribution lossy
 stop lossy

@@ -6,7 +6,7 @@
 doc=$srcdir/docs/adding-an-algorithm.md
 # variables of the build's Makefile…
 of_make() {
-  make -s -C "$build" -f - print <<MK
+  MAKEFLAGS='' make -s --no-print-directory -C "$build" -f - print <<MK
 include Makefile
 print:
 	@for o in $*; do case \$\$o in fl-*|lib*|server/*|client/*) echo \$(abs_builddir)/\$\$o ;; *) echo \$\$o ;; esac; done
@@ -38,10 +38,10 @@ ln -sf "$build/fl-clientd" "$build/flctl" "$build/fl-data" "$dir/"
 synthetic "$dir/data" 2 --seed 3
 "$dir/fl-serverd" "$dir/cooling.yaml" >"$dir/cooling.out" 2>>"$dir/cooling.log" &
 pid_of[cooling]=$!
-wait_for 20 "fl-serverd to listen" listens cooling
+wait_for "fl-serverd to listen" listens cooling
 start_client a "$dir/data/client-000"
 start_client b "$dir/data/client-001"
-wait_for 30 "three rounds" at_round cooling 3
+wait_for "three rounds" at_round cooling 3
 check "the model is exported" ctl cooling export --output "$dir/cooling.safetensors"
 check "the model is finite" finite "$dir/cooling.safetensors"
 stop cooling

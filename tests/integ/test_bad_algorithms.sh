@@ -64,7 +64,7 @@ for i in 0 1 2 3; do printf '%s%s\n' "$(printf '0.5,%.0s' $(seq 60))" $((i * 4))
 write_server fits "model: {preset: mlr}" "rounds: 1" "algorithm: scaffold"
 start_server fits
 start_client short "$dir/data/client-000" "reconnect: {after_refusal: 0s}"
-wait_end short 20
+wait_end short
 equal "data of another width: exit code 7" 7 "$rc"
 has_line "the width of the data" "$dir/short.log" "60 values"
 has_line "and of the network" "$dir/short.log" "784"
@@ -73,7 +73,7 @@ stop fits
 write_server classes "$m" "rounds: 1" "algorithm: fedmcsa"
 start_server classes
 start_client labels "$dir/labels" "reconnect: {after_refusal: 0s}"
-wait_end labels 20
+wait_end labels
 equal "more labels than the network has: exit code 7" 7 "$rc"
 has_line "the classes of the data" "$dir/labels.log" "13"
 has_line "and of the network" "$dir/labels.log" "10"
@@ -100,7 +100,7 @@ start_server program
 start_client good "$dir/data/client-000"
 start_client other "" "trainer: command" \
   "command: {program: [\"$python\", \"$dir/other.py\", \"{task}\"], samples: 100, time_limit: 1m}"
-wait_for 60 "two rounds without it" at_round program 2
+wait_for "two rounds without it" at_round program 2
 equal "another shape is not averaged" 1 "$(ctl program rounds --json | json 'd[0]["responders"]')"
 check "its log has both shapes" grep -Eq "20.*60.*60.*20|60.*20.*20.*60" "$dir/other.log"
 has_line "the operator reads whose it was" "$dir/program.log" "client 'other'"
@@ -113,9 +113,9 @@ lossy() { # name, rounds at first, lines of YAML…: until the rounds are there,
   write_server "$name" "$m" "rounds: $n" "round: {start_clients: 3, min_responders: 3}" "$@"
   start_server "$name"
   for i in 0 1 2; do start_client "$name-$i" "$dir/data/client-00$i"; done
-  wait_for 60 "$n rounds of $name" at_round "$name" "$n"
+  wait_for "$n rounds of $name" at_round "$name" "$n"
   stop "$name"
-  for i in 0 1 2; do wait_end "$name-$i" 20; done
+  for i in 0 1 2; do wait_end "$name-$i"; done
 }
 again() { # name, rounds in all, lines of YAML…
   local name=$1 n=$2 i
@@ -123,12 +123,12 @@ again() { # name, rounds in all, lines of YAML…
   write_server "$name" "$m" "rounds: $n" "round: {start_clients: 3, min_responders: 3}" "$@"
   start_server "$name"
   for i in 0 1 2; do run_client "$name-$i"; done
-  wait_for 60 "$n rounds of $name" at_round "$name" "$n"
+  wait_for "$n rounds of $name" at_round "$name" "$n"
   equal "$name: everybody answers" 3 "$(ctl "$name" rounds --json | json 'd[-1]["responders"]')"
   check "$name: the model is exported" ctl "$name" export --output "$dir/$name.safetensors"
   check "$name: the model is finite" finite "$dir/$name.safetensors"
   stop "$name"
-  for i in 0 1 2; do wait_end "$name-$i" 20; done
+  for i in 0 1 2; do wait_end "$name-$i"; done
 }
 keeps() { (cd "$dir/$1.state/keep" && ls); }
 flip() { # file: one bit of the middle
@@ -175,9 +175,9 @@ write_server nan "$m" "rounds: 3" "training: {learning_rate: 1000, weight_decay:
 start_server nan
 check "the model is exported" ctl nan export --output "$dir/before.safetensors"
 for i in 0 1; do start_client "nan-$i" "$dir/data/client-00$i"; done
-wait_for 60 "a client to diverge" in_log nan-0 "not finite"
-wait_for 60 "the server to hear of it" in_log nan "not finite"
-wait_for 60 "the attempt to be given up" grep -q "round 1 attempt 2" "$dir/nan.log"
+wait_for "a client to diverge" in_log nan-0 "not finite"
+wait_for "the server to hear of it" in_log nan "not finite"
+wait_for "the attempt to be given up" grep -q "round 1 attempt 2" "$dir/nan.log"
 check "the server goes on" running nan
 check "and the clients" running nan-0
 equal "nothing was committed" 0 "$(status_of nan rounds_committed)"

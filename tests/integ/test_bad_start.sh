@@ -63,7 +63,7 @@ write_server first "$small" "rounds: 3" "round: {start_clients: 2}"
 start_server first
 says "server: a state folder in use" 4 "in use" "$serverd" "$dir/first.yaml"
 start_client twin "$one"
-wait_for 20 "twin joins" connected first 1
+wait_for "twin joins" connected first 1
 says "client: a state folder in use" 4 "in use" "$clientd" "$dir/twin.yaml"
 
 ### Addresses. Exit code 6; the running server is not disturbed.
@@ -81,10 +81,10 @@ check "the server whose socket was wanted still answers" connected first 1
 ### A state folder of another federation, or of another model
 address=unix:$dir/first.sock
 start_client b "$dir/data/client-001"
-wait_for 30 "three rounds" at_round first 3
+wait_for "three rounds" at_round first 3
 stop first
-wait_end twin 10
-wait_end b 10
+wait_end twin
+wait_end b
 cp "$dir/first.yaml" "$dir/other.yaml"
 sed -i 's/^federation:.*/federation: other/' "$dir/other.yaml"
 says "a state folder of another federation" 4 "belongs to federation 'integ'" "$serverd" "$dir/other.yaml"
@@ -107,11 +107,11 @@ says "a database that is none" 4 "$database" "$serverd" "$dir/damaged.yaml"
 write_server late "$small" "rounds: 1"
 address=unix:$dir/late.sock
 start_client early "$one"
-wait_for 20 "the client says whom it dials" in_log early "no connection to 'unix:$dir/late.sock'"
+wait_for "the client says whom it dials" in_log early "no connection to 'unix:$dir/late.sock'"
 check "it goes on" running early
 start_server late
-wait_for 20 "it joins when the server is there" at_round late 1
-wait_end early 10
+wait_for "it joins when the server is there" at_round late 1
+wait_end early
 equal "and ends with the federation" 0 "$rc"
 stop late
 
@@ -119,14 +119,14 @@ stop late
 write_server names "$small" "rounds: 0" "training: {epochs: 200}"
 start_server names
 start_client older "$one" "name: same" "reconnect: {after_refusal: 0s}"
-wait_for 20 "the older one works" in_log names "client 'same' joined"
+wait_for "the older one works" in_log names "client 'same' joined"
 start_client newer "$one" "name: same"
-wait_end older 20
+wait_end older
 equal "the older one ends with 7" 7 "$rc"
 has_line "and says why" "$dir/older.log" "a newer session with the same client name took over"
 has_line "the server tells the operator" "$dir/names.log" "is the name used twice?"
 before=$(status_of names rounds_committed)
-wait_for 30 "the newer one serves" at_round names $((before + 2))
+wait_for "the newer one serves" at_round names $((before + 2))
 check "by itself" running newer
 kill_hard newer
 stop names
@@ -135,14 +135,14 @@ stop names
 write_server fits "model: {preset: mlr}" "rounds: 1"
 start_server fits
 start_client short "$one" "reconnect: {after_refusal: 0s}"
-wait_end short 20
+wait_end short
 equal "it ends with 7" 7 "$rc"
 has_line "the client's numbers" "$dir/short.log" "60 values"
 has_line "the model's numbers" "$dir/short.log" "784"
 mkdir "$dir/labels"
 for i in 0 1 2 3; do printf '%s%s\n' "$(printf '0.5,%.0s' $(seq 784))" $((i * 4)); done >"$dir/labels/train.csv"
 start_client labels "$dir/labels" "reconnect: {after_refusal: 0s}"
-wait_end labels 20
+wait_end labels
 equal "a label out of range: 7" 7 "$rc"
 has_line "the client's classes" "$dir/labels.log" "13"
 has_line "the model's classes" "$dir/labels.log" "10"

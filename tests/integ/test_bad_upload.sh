@@ -17,9 +17,9 @@ with_bad() {
   start_server "$name"
   start_client "$name-0" "$dir/data/client-000"
   start_client "$name-1" "$dir/data/client-001"
-  timeout -k 5 $((30 * scale)) "$bad" "$address" bad "$@" >"$dir/$name.bad" 2>&1 || code=$?
+  timeout -k 5 "$patience" "$bad" "$address" bad "$@" >"$dir/$name.bad" 2>&1 || code=$?
   equal "$name: the bad client came through" 0 "$code"
-  wait_for 30 "the federation to go on" at_round "$name" 3
+  wait_for "the federation to go on" at_round "$name" 3
   ctl "$name" clients --json >"$dir/$name.json"
   check "$name: the model is exported" ctl "$name" export --output "$dir/$name.safetensors"
   check "$name: the model is finite" finite "$dir/$name.safetensors"
@@ -37,8 +37,8 @@ of_bad() { json "next(c['$2'] for c in d if c['name'] == 'bad')" <"$dir/$1.json"
 ends() {
   stop "$1"
   equal "$1: the server ends well" 0 "$rc"
-  wait_end "$1-0" 10
-  wait_end "$1-1" 10
+  wait_end "$1-0"
+  wait_end "$1-1"
 }
 
 ### Slips that can be mended, all in one round

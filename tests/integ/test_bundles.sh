@@ -24,7 +24,7 @@ write_server scaffold "rounds: 4" "seed: 4" "model: {preset: dnn60}" "training: 
   "checkpoints: {keep: 100}"
 start_server scaffold
 for i in 0 1 2; do start_client "s$i" "$dir/data/client-00$i"; done
-wait_for 60 "the first round" at_round scaffold 1
+wait_for "the first round" at_round scaffold 1
 freeze s0 # which trains longest
 kill_hard s0
 odd "$address" guest fetch:2:control fetch:2:model fetch:1:control fetch:2:momentum fetch:2:mixture
@@ -36,11 +36,11 @@ has_line "nobody is asked for offers" "$dir/odd.out" "welcome offer=0"
 odd "$address" guest offer:0:5:5 wait
 has_line "nor may tell any" "$dir/odd.out" "attend INVALID_ARGUMENT nothing, or nothing more,"
 run_client s0
-wait_for 60 "the second round" at_round scaffold 2
+wait_for "the second round" at_round scaffold 2
 kill_hard scaffold
 start_server scaffold
-wait_for 120 "the other rounds" at_round scaffold 4
-for i in 0 1 2; do wait_end "s$i" 20; done
+wait_for "the other rounds" at_round scaffold 4
+for i in 0 1 2; do wait_end "s$i"; done
 equal "all of them answered in every round" "[3, 3, 3, 3]" "$(of_rounds scaffold '[r["responders"] for r in d]')"
 equal "uplink: update and change of the control, of each" "[$((2 * 3 * model))]" \
   "$(of_rounds scaffold 'sorted(set(r["uplink_bytes"] for r in d))')"
@@ -88,13 +88,13 @@ own() { # rounds
 own 2
 start_server own
 for i in 0 1 2; do start_client "o$i" "$dir/data/client-00$i"; done
-wait_for 20 "o0 to train" in_log o0 "joined federation"
+wait_for "o0 to train" in_log o0 "joined federation"
 freeze o0 # which trains longest, so that the round waits for it
 # With o2 away the second round cannot begin, and nobody fetches anything.
-wait_for 60 "o2 to have answered" client_is own o2 "accepted empty"
+wait_for "o2 to have answered" client_is own o2 "accepted empty"
 kill_hard o2
 kill -CONT "${pid_of[o0]}"
-wait_for 60 "the first round" at_round own 1
+wait_for "the first round" at_round own 1
 equal "one file with the mixtures" "./000001.mix " "$(files own.state/mixtures)"
 kill_hard own
 cp "$dir/own.state/mixtures/000001.mix" "$dir/made.mix"
@@ -105,14 +105,14 @@ start_server own
 equal "those of the committed round are valid, no others" "./000001.mix " "$(files own.state/mixtures)"
 check "they are untouched" cmp "$dir/made.mix" "$dir/own.state/mixtures/000001.mix"
 run_client o2
-wait_for 20 "o2 to train" grep -q "round 2 attempt 1: SELECTING -> TRAINING" "$dir/own.log"
+wait_for "o2 to train" grep -q "round 2 attempt 1: SELECTING -> TRAINING" "$dir/own.log"
 freeze o0
 odd "$address" guest fetch:2:mixture fetch:2:model
 has_line "a mixture is for its client alone" "$dir/odd.out" "fetch mixture NOT_FOUND bytes=0"
 has_line "the model is for all" "$dir/odd.out" "fetch model OK bytes=$model"
 kill -CONT "${pid_of[o0]}"
-wait_for 60 "the second round" at_round own 2
-for i in 0 1 2; do wait_end "o$i" 20; done
+wait_for "the second round" at_round own 2
+for i in 0 1 2; do wait_end "o$i"; done
 equal "the new ones replace them" "./000002.mix " "$(files own.state/mixtures)"
 check "both uploaders started from what was mixed for them" "$python" - "$dir" <<'PY'
 import glob, re, struct, sys
@@ -133,8 +133,8 @@ stop own
 own 3
 start_server own
 for i in 0 1 2; do run_client "o$i"; done
-wait_for 60 "the third round" at_round own 3
-for i in 0 1 2; do wait_end "o$i" 20; done
+wait_for "the third round" at_round own 3
+for i in 0 1 2; do wait_end "o$i"; done
 equal "two of three send their models" "[$((2 * model))]" "$(of_rounds own 'sorted(set(r["uplink_bytes"] for r in d))')"
 equal "downlink: the model at first, then mixtures" "[$((3 * model)), $((2 * model)), $((2 * model))]" \
   "$(of_rounds own '[r["downlink_bytes"] for r in d]')"
@@ -174,17 +174,17 @@ has_line "that is none" "$dir/odd.out" "attend INVALID_ARGUMENT"
 has_line "the operator reads it" "$dir/mix.log" "what client 'thief' tells of its data"
 "$build/tests/integ/odd_client" "$address" mute samples stay >"$dir/mute.out" 2>&1 &
 pid_of[mute]=$!
-wait_for 20 "mute to be welcome" grep -q "welcome offer=1" "$dir/mute.out"
+wait_for "mute to be welcome" grep -q "welcome offer=1" "$dir/mute.out"
 check "who tells nothing is not selected" ctl mix why
 has_line "and why says so" "$dir/check.out" "; 1 connected clients have not told of their data yet (solver 'fedmix'"
 for i in 0 1; do start_client "m$i" "$dir/data/client-00$i"; done
-wait_for 20 "both offers" test -e "$dir/mix.state/offers/m0.offer" -a -e "$dir/mix.state/offers/m1.offer"
+wait_for "both offers" test -e "$dir/mix.state/offers/m0.offer" -a -e "$dir/mix.state/offers/m1.offer"
 kill_hard mix
 kill_hard mute
 equal "they are on disk, and nothing is fixed" "./guest.offer ./m0.offer ./m1.offer " "$(files mix.state/offers)"
 start_server mix
 start_client m2 "$dir/data/client-002"
-wait_for 60 "the first round" at_round mix 1
+wait_for "the first round" at_round mix 1
 kill_hard mix
 check "all offers in client order" cmp "$dir/mix.state/offers/all" \
   <(cat "$dir/mix.state/offers/guest.offer" "$dir/mix.state/offers/m"[012].offer)
@@ -192,8 +192,8 @@ cp "$dir/mix.state/offers/all" "$dir/all"
 start_server mix
 odd "$address" late samples wait
 has_line "late clients are not asked any more" "$dir/odd.out" "welcome offer=0"
-wait_for 60 "the other rounds" at_round mix 3
-for i in 0 1 2; do wait_end "m$i" 20; done
+wait_for "the other rounds" at_round mix 3
+for i in 0 1 2; do wait_end "m$i"; done
 check "what was fixed stays" cmp "$dir/all" "$dir/mix.state/offers/all"
 equal "downlink: the model, and the offers once to each" \
   "[$((3 * model + 3 * $(stat -c %s "$dir/all"))), $((3 * model)), $((3 * model))]" \

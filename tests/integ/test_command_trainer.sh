@@ -22,7 +22,7 @@ start_server mixed
 start_client py0 "$(data 0)" "trainer: command" "$(program "$python" "$trainer" "{task}")"
 start_client py1 "$(data 1)" "trainer: command" "$(program "$python" "$trainer" "{task}")"
 start_client own "$(data 2)"
-wait_for 90 "five rounds of three kinds of clients" at_round mixed 5
+wait_for "five rounds of three kinds of clients" at_round mixed 5
 ctl mixed rounds --json >"$dir/mixed.json"
 equal "all respond in all rounds" True \
   "$(json 'all(r["selected"] == r["responders"] == 3 for r in d)' <"$dir/mixed.json")"
@@ -33,7 +33,7 @@ has_line "the program's samples count" "$dir/py0.log" "trained round 1: samples=
 check "the model is exported" ctl mixed export --output "$dir/mixed.safetensors"
 check "and finite" finite "$dir/mixed.safetensors"
 for c in py0 py1 own; do
-  wait_end "$c" 20
+  wait_end "$c"
   equal "$c ends with the federation" 0 "$rc"
 done
 stop mixed
@@ -66,7 +66,7 @@ write_client missing "" "trainer: command" "$(program /nonexistent/program "{tas
 says "a program that is not there is told at the start" 5 \
   "cannot run '/nonexistent/program': No such file or directory" "$build/fl-clientd" "$dir/missing.yaml"
 limit=300ms start_client slow "" "trainer: command" "$(limit=300ms program /bin/sh "$dir/slow.sh")"
-wait_for 60 "two rounds with one good client" at_round failing 2
+wait_for "two rounds with one good client" at_round failing 2
 equal "one response of five" "5 1" \
   "$(ctl failing rounds --json | json '"%d %d" % (d[0]["selected"], d[0]["responders"])')"
 has_line "the client's log has the last words" "$dir/fails.log" "cannot find my glasses"

@@ -28,13 +28,13 @@ start_server srv
 start_client a '' "$(client_yaml 0 ', augment: flip_crop')"
 start_client b '' "$(client_yaml 1 ', augment: flip_crop')"
 start_client c '' "$(client_yaml 2 '')"
-wait_for 60 "six rounds" at_round srv 6
+wait_for "six rounds" at_round srv 6
 ctl srv rounds --json >"$dir/rounds.json"
 equal "the model learns, as the server sees it" True "$(json 'd[-1]["accuracy"] > 0.9' <"$dir/rounds.json")"
 # 133 samples each, floor(0.75 x 133) to train on.
 for c in a b c; do
   has_line "$c has both parts" "$dir/$c.log" "samples=99 values=1728 classes=10 test=34"
-  wait_end "$c" 20
+  wait_end "$c"
   equal "$c ends with the federation" 0 "$rc"
 done
 stop srv

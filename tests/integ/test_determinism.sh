@@ -15,12 +15,12 @@ run() {
   for i in "$@"; do
     start_client "$name-$i" "$dir/data/client-00$i" "name: c$i"
     # One after the other, so that the server meets them in this order.
-    wait_for 20 "c$i joins" grep -q "client 'c$i' joined" "$dir/$name.log"
+    wait_for "c$i joins" grep -q "client 'c$i' joined" "$dir/$name.log"
   done
-  wait_for 60 "the rounds of $name" at_round "$name" 4
+  wait_for "the rounds of $name" at_round "$name" 4
   check "$name: the model is exported" ctl "$name" export --output "$dir/$name.safetensors"
   stop "$name"
-  for i in "$@"; do wait_end "$name-$i" 10; done
+  for i in "$@"; do wait_end "$name-$i"; done
 }
 same() { equal "$1" "$(tensors "$dir/$2.safetensors")" "$(tensors "$dir/$3.safetensors")"; }
 differ() { [ "$(tensors "$dir/$1.safetensors")" != "$(tensors "$dir/$2.safetensors")" ]; }

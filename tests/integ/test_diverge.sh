@@ -42,37 +42,37 @@ keeps_its_model() {
 }
 ends_well() { # server
   local i
-  stop "$1" TERM 30
+  stop "$1"
   equal "$1: exit code on SIGTERM" 0 "$rc"
-  for i in 0 1 2; do stop "$1$i" TERM 30; done
+  for i in 0 1 2; do stop "$1$i"; done
 }
 
 ### The first round diverges
 server a 1000 "rounds: 3"
 clients a
-wait_for 20 "the pause" in_phase a PAUSED
+wait_for "the pause" in_phase a PAUSED
 reason_of_a=$(ctl a why)
 shows_the_pause a 1 1
 keeps_its_model a 0
 equal "nobody was asked a second time" 1 "$(grep -c 'SELECTING -> TRAINING' "$dir/a.log")"
-stop a TERM 30
+stop a
 equal "exit code on SIGTERM" 0 "$rc"
 
 # The same rate: the next attempt of the same round, and the same end.
 start_server a
-wait_for 20 "the pause of the second attempt" in_phase a PAUSED
+wait_for "the pause of the second attempt" in_phase a PAUSED
 shows_the_pause a 1 2
 check "the attempt is another" test "$reason_of_a" != "$(ctl a why)"
-stop a TERM 30
+stop a
 
 # A lower one: the same round goes on, to the end.
 server a 0.05 "rounds: 3"
-wait_for 60 "all rounds with a lower rate" at_round a 3
+wait_for "all rounds with a lower rate" at_round a 3
 equal "round 1 was done in its third attempt, then all in their first" "1.3 2.1 3.1" \
   "$(ctl a rounds --json | json '" ".join("%d.%d" % (r["round"], r["attempt"]) for r in d)')"
 keeps_its_model a 3
-for i in 0 1 2; do wait_end "a$i" 20; done
-stop a TERM 30
+for i in 0 1 2; do wait_end "a$i"; done
+stop a
 equal "the server ends well" 0 "$rc"
 
 ### A later round, with what IGFL-C and SCAFFOLD keep beside the model
@@ -80,18 +80,18 @@ for solver in igfl_c scaffold; do
   name=${solver:0:1}
   server "$name" 0.01 "rounds: 2" "strategy: {solver: $solver}"
   clients "$name"
-  wait_for 60 "two rounds of $solver" at_round "$name" 2
-  for i in 0 1 2; do wait_end "$name$i" 20; done
-  stop "$name" TERM 30
+  wait_for "two rounds of $solver" at_round "$name" 2
+  for i in 0 1 2; do wait_end "$name$i"; done
+  stop "$name"
   server "$name" 1000 "rounds: 4" "strategy: {solver: $solver}"
   for i in 0 1 2; do run_client "$name$i"; done
-  wait_for 20 "the pause of $solver" in_phase "$name" PAUSED
+  wait_for "the pause of $solver" in_phase "$name" PAUSED
   shows_the_pause "$name" 3 1
   keeps_its_model "$name" 2
-  stop "$name" TERM 30
+  stop "$name"
   equal "$solver: exit code on SIGTERM" 0 "$rc"
   server "$name" 0.01 "rounds: 4" "strategy: {solver: $solver}"
-  wait_for 60 "the rest of the rounds of $solver" at_round "$name" 4
+  wait_for "the rest of the rounds of $solver" at_round "$name" 4
   equal "$solver: round 3 was done in its second attempt" 2 \
     "$(ctl "$name" rounds --json | json 'd[2]["attempt"]')"
   keeps_its_model "$name" 4
@@ -112,7 +112,7 @@ start_client one0 "$dir/data/client-000"
 start_client one1 "$dir/data/client-001"
 start_client one2 "" "trainer: command" \
   "command: {program: [\"$python\", \"$dir/nan.py\", \"{task}\"], samples: 100, time_limit: 1m}"
-wait_for 60 "two rounds of two clients" at_round one 2
+wait_for "two rounds of two clients" at_round one 2
 has_line "the round tells of the diverged client" "$dir/one.log" "committed with 2 of 3 clients, 1 diverged"
 has_line "and who it is" "$dir/one.log" "client 'one2' diverged: "
 keeps_its_model one 2

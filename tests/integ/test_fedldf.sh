@@ -11,12 +11,12 @@ federation() {
   write_server "$name" "model: {preset: dnn60}" "round: {start_clients: 5}" "$@"
   start_server "$name"
   for i in 0 1 2 3 4; do start_client "$name-$i" "$dir/data/client-00$i" "name: c$i"; done
-  wait_for 60 "the rounds of $name" at_round "$name" 3
+  wait_for "the rounds of $name" at_round "$name" 3
   ctl "$name" rounds --json >"$dir/$name.json"
   check "$name: the model is exported" ctl "$name" export --output "$dir/$name.safetensors"
   check "$name: the model is finite" finite "$dir/$name.safetensors"
   stop "$name"
-  for i in 0 1 2 3 4; do wait_end "$name-$i" 10; done
+  for i in 0 1 2 3 4; do wait_end "$name-$i"; done
 }
 fraction='fraction: {fraction: 1}'
 

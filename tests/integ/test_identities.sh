@@ -16,11 +16,11 @@ federation() {
   write_server "$name" "${base[@]}" "rounds: $rounds" "round: {start_clients: 5, min_responders: 5}" "$@"
   start_server "$name" || { note_failure "$name: fl-serverd does not start"; tail -n 3 "$dir/$name.log"; return 1; }
   for i in 0 1 2 3 4; do start_client "$name-$i" "$dir/data/client-00${order[i]}" "name: c$i"; done
-  wait_for 90 "the rounds of $name" at_round "$name" "$rounds"
+  wait_for "the rounds of $name" at_round "$name" "$rounds"
   check "$name: the model is exported" ctl "$name" export --output "$dir/$name.safetensors"
   check "$name: the model is finite" finite "$dir/$name.safetensors"
   stop "$name"
-  for i in 0 1 2 3 4; do wait_end "$name-$i" 20; done
+  for i in 0 1 2 3 4; do wait_end "$name-$i"; done
 }
 # name: the model that a federation begins with
 beginning() {
@@ -184,10 +184,10 @@ mv "$dir/wholes" "$dir/data"
 write_server joint "${base[@]}" "rounds: 3" "training: {batch_size: 65536}" "round: {start_clients: 1}"
 start_server joint
 start_client joint-0 "$dir/data/client-001" "name: c0"
-wait_for 60 "the rounds of joint" at_round joint 3
+wait_for "the rounds of joint" at_round joint 3
 check "joint: the model is exported" ctl joint export --output "$dir/joint.safetensors"
 stop joint
-wait_end joint-0 20
+wait_end joint-0
 close "one step a round is gradient descent on the loss of all" 1e-5 joint parts
 
 ### One NaN upload is that client absent
@@ -200,11 +200,11 @@ with_nan() { # name, number of clients to start with
     "$bad" "$address" zz nan >"$dir/$1.bad" 2>&1
     has_line "$1: the upload is refused" "$dir/$1.bad" "verdict rejected"
   fi
-  wait_for 60 "the rounds of $1" at_round "$1" 3
+  wait_for "the rounds of $1" at_round "$1" 3
   check "$1: the model is exported" ctl "$1" export --output "$dir/$1.safetensors"
   equal "$1: two responders in the first round" 2 "$(ctl "$1" rounds --json | json 'd[0]["responders"]')"
   stop "$1"
-  for i in 0 1; do wait_end "$1-$i" 20; done
+  for i in 0 1; do wait_end "$1-$i"; done
 }
 with_nan absent 2
 with_nan nan 3

@@ -54,10 +54,10 @@ preset() { # name
   for i in 0 1 2 3 4; do
     start_client "$name-$i" '' "name: c$i" "data: {path: \"$dir/data/client-00$i\", validation: 0.25}"
   done
-  wait_for 60 "a round of $algorithm has begun" grep -q -- "-> TRAINING" "$dir/$name.log"
-  wait_for 20 "c4 takes part" grep -q "client 'c4' joined" "$dir/$name.log"
+  wait_for "a round of $algorithm has begun" grep -q -- "-> TRAINING" "$dir/$name.log"
+  wait_for "c4 takes part" grep -q "client 'c4' joined" "$dir/$name.log"
   kill_hard "$name-4"
-  wait_for 90 "three rounds of $algorithm" at_round "$name" 3
+  wait_for "three rounds of $algorithm" at_round "$name" 3
   ctl "$name" rounds --json >"$dir/$name.json"
   check "$algorithm: the model is exported" ctl "$name" export --output "$dir/$name.safetensors"
   check "$algorithm: the model is finite" finite "$dir/$name.safetensors"
@@ -81,7 +81,7 @@ preset() { # name
   fi
   stop "$name"
   equal "$algorithm: exit code" 0 "$rc"
-  for i in 0 1 2 3; do wait_end "$name-$i" 10; done
+  for i in 0 1 2 3; do wait_end "$name-$i"; done
   rm -rf "${dir:?}/$name".*
 }
 

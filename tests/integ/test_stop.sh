@@ -3,9 +3,6 @@
 # within a round. The federation goes on after the last committed round and ends with a whole model.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
-# On a machine that has more to do than cores everything takes that much longer.
-busy() { awk -v n="$(nproc)" '{f = $1 / n; printf "%.0f", 2000 * (f > 1 ? f : 1)}' /proc/loadavg; }
-limit_ms() { echo $(($(busy) * scale)); }
 
 synthetic "$dir/data" 3 --seed 3
 data() { echo "$dir/data/client-00$1"; }
@@ -13,33 +10,32 @@ data() { echo "$dir/data/client-00$1"; }
 part_state() { # server, client, state
   ctl "$1" clients --json | json "any(c['name'] == '$2' and c['state'] == '$3' for c in d)"
 }
-within() { [ "$1" -lt "$2" ]; }
 stops_cleanly() { # name, when
-  stop "$1" TERM 30
+  stop "$1"
   equal "exit code of $1, stopped $2" 0 "$rc"
-  check "$1 stops in less than 2 s $2 ($took_ms ms)" within "$took_ms" "$(limit_ms)"
 }
 rounds_are() { # server, number: each committed once, in order
   equal "rounds of $1 are 1 to $2, each once" "$(seq -s ' ' "$2")" \
     "$(ctl "$1" rounds --json | json '" ".join(str(r["round"]) for r in d)')"
 }
 
-### SIGTERM without clients, while training, and with clients that wait for a server
-write_server long "rounds: 2" "model: {preset: dnn60}" "training: {epochs: 10000}" \
+### SIGTERM without clients, while training, and with clients that wait for a server. A training of so
+### many steps ends by itself long after the patience of this test.
+write_server long "rounds: 2" "model: {preset: dnn60}" "training: {epochs: 0, steps: 1000000000}" \
   "round: {start_clients: 2}"
 start_server long
 stops_cleanly long "idle"
 start_server long
 start_client a "$(data 0)"
 start_client b "$(data 1)"
-wait_for 20 "a trains" part_state long a selected
-wait_for 20 "b trains" part_state long b selected
+wait_for "a trains" part_state long a selected
+wait_for "b trains" part_state long b selected
 stops_cleanly b "while it trains"
 stops_cleanly long "while clients train"
 has_line "a client is told that the server stops" "$dir/a.log" "the server stops"
 stops_cleanly a "while it trains without a server"
 start_client a "$(data 0)"
-wait_for 20 "a looks for the server" in_log a "no connection to"
+wait_for "a looks for the server" in_log a "no connection to"
 stops_cleanly a "while it looks for a server"
 
 ### SIGTERM and SIGINT while uploads are on their way. Clients that stand still keep the phase.
@@ -58,7 +54,7 @@ strike_on() {
   follower=$!
   # Whoever has been waiting for the follower may start now.
   [ $# -lt 5 ] || "$5"
-  while read -r -t $((30 * scale)) line <&7; do
+  while read -r -t "$patience" line <&7; do
     case $line in
       *"$text"*)
         kill -s "$signal" "${pid_of[$whom]}"
@@ -85,12 +81,12 @@ before=$(grep -c ' committed: ' "$dir/up.log")
 start_server up
 for i in 0 1 2; do stops_cleanly "u$i" "in the middle of a round"; done
 for i in 0 1 2; do run_client "u$i"; done
-wait_for 60 "the rest of the rounds" at_round up 3
+wait_for "the rest of the rounds" at_round up 3
 rounds_are up 3
 check "nothing committed was done again" test "$before" -lt 3
 stop up INT
 equal "SIGINT ends the server too" 0 "$rc"
-for i in 0 1 2; do wait_end "u$i" 10; done
+for i in 0 1 2; do wait_end "u$i"; done
 start_server up
 check "a finished federation stays finished" at_round up 3
 stop up
@@ -107,7 +103,7 @@ go() { for i in 0 1 2; do start_client "h$i" "$(data $i)"; done; }
 strike_on hard "-> ${phases[0]}" KILL hard go
 for k in "${!phases[@]}"; do
   [ "$k" -eq 0 ] || strike_on hard "-> ${phases[k]}"
-  wait_end hard 10 2>/dev/null
+  wait_end hard 2>/dev/null
   equal "the server was killed" 137 "$rc"
   # Where it really was: the signal comes a moment after the line.
   hit+=" $(sed -n 's/.* -> \([A-Z]*\),.*/\1/p' "$dir/hard.log" | tail -n 1)"
@@ -122,7 +118,7 @@ for k in "${!phases[@]}"; do
   fi
 done
 echo "killed in:$hit"
-wait_for 60 "more rounds in spite of ${#phases[@]} kills" at_round hard $((${before:-0} + 3))
+wait_for "more rounds in spite of ${#phases[@]} kills" at_round hard $((${before:-0} + 3))
 # Only what is committed counts: without clients nothing is added while it is looked at.
 stops_cleanly hard "when clients are in a round"
 for i in 0 1 2; do kill_hard "h$i"; done
@@ -143,18 +139,18 @@ write_server clients "rounds: 0" "model: {preset: dnn60}" "training: {epochs: 10
 start_server clients
 go() { for i in 0 1 2; do start_client "k$i" "$(data $i)"; done; }
 strike_on clients "round 1 attempt 1: SELECTING -> TRAINING" KILL k0 go
-wait_end k0 10 2>/dev/null
-wait_for 60 "the round goes on without k0" at_round clients 1
+wait_end k0 2>/dev/null
+wait_for "the round goes on without k0" at_round clients 1
 # All three again, then k1 is away for less and for more than lost_grace.
 run_client k0
 strike_on clients "3 clients have" KILL k1
-wait_end k1 10 2>/dev/null
+wait_end k1 2>/dev/null
 run_client k1
 strike_on clients "3 clients have" KILL k1
 kill_hard k2
-wait_end k1 10 2>/dev/null
+wait_end k1 2>/dev/null
 before=$(status_of clients rounds_committed)
-wait_for 90 "one client carries on" at_round clients $((before + 2))
+wait_for "one client carries on" at_round clients $((before + 2))
 kill_hard k0
 rounds_are clients "$(ctl clients rounds --json | json "len(d)")"
 check "the model is exported" ctl clients export --output "$dir/clients.safetensors"
@@ -171,10 +167,10 @@ write_server kept "rounds: 1" "model: {preset: dnn60}" "training: {epochs: 300}"
 start_server kept
 start_client r0 "$(data 2)"
 start_client r1 "$(data 0)" # has much more to do
-wait_for 30 "r0 has trained" in_log r0 "trained round 1"
+wait_for "r0 has trained" in_log r0 "trained round 1"
 kill_hard r0
 run_client r0
-wait_for 60 "the round" at_round kept 1
+wait_for "the round" at_round kept 1
 equal "both responded" "2 2" \
   "$(ctl kept rounds --json | json '"%d %d" % (d[0]["selected"], d[0]["responders"])')"
 equal "r0 did not train twice" 1 "$(grep -c 'trained round' "$dir/r0.log")"
@@ -184,7 +180,7 @@ stops_cleanly kept "at the end"
 write_server torn "rounds: 3" "model: {preset: dnn60}" "round: {start_clients: 2}"
 start_server torn
 for i in 0 1; do start_client "t$i" "$(data $i)"; done
-wait_for 30 "three rounds" at_round torn 3
+wait_for "three rounds" at_round torn 3
 stop torn
 for i in 0 1; do stop "t$i"; done
 printf 'torn' >"$dir/torn.state/models/round-000003.safetensors"
@@ -192,7 +188,7 @@ write_server torn "rounds: 5" "model: {preset: dnn60}" "round: {start_clients: 2
 start_server torn
 has_line "it says so" "$dir/torn.log" "going back one"
 for i in 0 1; do run_client "t$i"; done
-wait_for 30 "two more rounds" at_round torn 5
+wait_for "two more rounds" at_round torn 5
 rounds_are torn 5
 stops_cleanly torn "at the end"
 finish

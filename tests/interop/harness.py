@@ -11,9 +11,7 @@ import traceback
 import grpc
 
 BUILD = os.environ["FL_BUILDDIR"]
-SCALE = max(1.0, float(os.environ.get("CK_TIMEOUT_MULTIPLIER", "1") or 1))
-DEADLINE = 20 * SCALE  # of anything that must happen
-SLOW = min(SCALE, 4)  # of spans that are waited for, and that a busy machine must not miss
+DEADLINE = 600  # of anything that must happen: only a hang outlasts it, however busy the machine is
 
 checks = 0
 failures = 0

@@ -13,7 +13,7 @@ import grpc
 
 import peer
 from fl.v1 import federation_pb2 as pb
-from harness import DEADLINE, SLOW, check, contains, equal
+from harness import DEADLINE, check, contains, equal
 
 UNITS = (("fc1", ((20, 60), (20,))), ("fc2", ((10, 20), (10,))))
 
@@ -60,7 +60,7 @@ class Good:
         return pb.Welcome(
             version=1, federation="foreign", session=self.session(), model=MODEL,
             solver=pb.Slot(name="sgd"), codec=pb.Slot(name="float32"),
-            heartbeat_interval_ms=int(500 * SLOW),
+            heartbeat_interval_ms=2000,
             limits=pb.Limits(chunk_bytes=512, message_bytes=65536, streams=8, idle_ms=60000),
             training=pb.TrainingOptions(epochs=1, batch_size=50))
 

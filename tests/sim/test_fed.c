@@ -192,7 +192,6 @@ int main(void)
     int failed;
     int n = (int)(env_number("FL_SIM_SEEDS", 60) / SEEDS_PER_TEST);
 
-    tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, a_federation_without_trouble_ends, 0, 8);
     tcase_add_loop_test(tc, whatever_breaks_the_rules_hold_and_it_ends, 0, n > 0 ? n : 1);
     tcase_add_loop_test(tc, whatever_breaks_every_client_goes_on_from_its_own_model, 0,

@@ -119,7 +119,6 @@ int main(void)
     SRunner *sr;
     int failed;
 
-    tcase_set_timeout(tc, 300);
     tcase_add_loop_test(tc, the_server_may_die_at_any_write, 0, N_SCENARIOS);
     tcase_add_loop_test(tc, a_client_may_die_at_any_write, 0, N_SCENARIOS);
     tcase_add_loop_test(tc, a_server_that_dies_again_and_again_gets_on, 0, N_SCENARIOS);

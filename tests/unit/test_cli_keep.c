@@ -711,7 +711,6 @@ int main(void)
     tcase_add_test(rules, what_another_solver_kept_is_removed);
     tcase_add_test(rules, a_name_is_wanted_once_and_fits_a_file);
     tcase_add_checked_fixture(kills, setup, teardown);
-    tcase_set_timeout(kills, 120);
     tcase_add_loop_test(kills, a_kill_before_any_write_is_made_good_by_doing_the_step_again, 0, 6);
     suite_add_tcase(suite, rules);
     suite_add_tcase(suite, kills);

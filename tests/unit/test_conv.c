@@ -249,7 +249,6 @@ int main(void)
     SRunner *runner;
     int failed;
 
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, a_convolution_agrees_with_its_definition, 0, N(shapes));
     tcase_add_loop_test(tc, the_gradients_of_a_convolution_agree_with_their_definition, 0,
                         N(shapes));

@@ -335,7 +335,6 @@ static Suite *suite(void)
     Suite *s = suite_create("coord_counts");
     TCase *tc = tcase_create("counts");
 
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, adafl_asks_exactly_as_often_as_its_schedule_says, 0, 2);
     tcase_add_test(tc, fedldf_sends_its_share_and_the_feedback_to_the_byte);
     tcase_add_test(tc, fedldf_with_all_uploaders_sends_what_fedavg_sends_and_the_feedback);

@@ -140,7 +140,6 @@ int main(void)
     SRunner *sr;
     int failed;
 
-    tcase_set_timeout(tc, 120);
     tcase_add_test(tc, any_failed_allocation_is_survived);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);

@@ -557,7 +557,6 @@ static Suite *data_suite(void)
     TCase *tc = tcase_create("readers");
 
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, idx_is_read_plain_and_packed, 0, 2);
     tcase_add_test(tc, cifar_takes_all_batches_in_order);
     tcase_add_loop_test(tc, npy_of_every_accepted_type_is_read, 0, 4);

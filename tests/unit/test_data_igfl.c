@@ -423,7 +423,6 @@ static Suite *igfl_suite(void)
     Suite *s = suite_create("data_igfl");
     TCase *tc = tcase_create("all");
 
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, silo_gives_ten_clients_two_cifar_shards_of_different_labels, 0, 20);
     tcase_add_test(tc, silo_of_a_hundred_clients_keeps_every_label_in_one_shard);
     tcase_add_test(tc, silo_keeps_in_mind_what_the_last_clients_need);

@@ -331,7 +331,6 @@ static Suite *pairs_suite(void)
     Suite *s = suite_create("data_pairs");
     TCase *tc = tcase_create("all");
 
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, twenty_mnist_clients_have_the_published_counts, 0, 2);
     tcase_add_test(tc, the_samples_of_a_label_come_in_the_order_of_the_file);
     tcase_add_test(tc, the_mnist_files_give_the_published_counts);

@@ -332,7 +332,6 @@ static Suite *partition_suite(void)
     Suite *s = suite_create("data_partition");
     TCase *tc = tcase_create("all");
 
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, every_method_deals_every_sample_once_and_repeats_itself, 0, 3);
     tcase_add_test(tc, iid_shares_equally_to_within_one);
     tcase_add_loop_test(tc, iid_gives_exactly_the_size_asked_for, 0, 3);

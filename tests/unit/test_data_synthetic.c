@@ -157,7 +157,6 @@ static Suite *synthetic_suite(void)
     Suite *s = suite_create("data_synthetic");
     TCase *tc = tcase_create("all");
 
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, the_stream_is_that_of_mt19937);
     tcase_add_test(tc, the_first_numbers_are_those_of_numpy);
     tcase_add_test(tc, the_hundred_sizes_are_the_published_ones);

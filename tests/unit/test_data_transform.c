@@ -525,7 +525,6 @@ static Suite *transform_suite(void)
     Suite *s = suite_create("data_transform");
     TCase *tc = tcase_create("all");
 
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, pixels_are_standardised_over_all_samples);
     tcase_add_test(tc, floats_are_standardised_in_their_own_unit);
     tcase_add_test(tc, cifar_is_standardised_by_the_usual_numbers);

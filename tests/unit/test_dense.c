@@ -282,7 +282,6 @@ int main(void)
     SRunner *runner;
     int failed;
 
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, every_kernel_row_agrees_with_the_reference, 0, N_SHAPES);
     tcase_add_loop_test(tc, the_layer_agrees_with_the_reference_and_its_blocks_cover_the_weights, 0,
                         N_SHAPES);

@@ -318,7 +318,6 @@ int main(void)
     SRunner *runner;
     int failed;
 
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, a_unary_call_carries_a_message_of_any_size_both_ways, 0,
                         N_SIZES * N_STEPS);
     tcase_add_loop_test(tc, a_client_stream_arrives_whole_and_in_order, 0, N_SIZES * N_STEPS);

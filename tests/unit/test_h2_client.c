@@ -343,7 +343,6 @@ int main(void)
     SRunner *runner;
     int failed;
 
-    tcase_set_timeout(tc, 30);
     tcase_add_test(tc, a_request_has_the_headers_that_grpc_asks_for);
     tcase_add_loop_test(tc, a_reply_of_headers_alone_ends_the_call, 0, N_ENDINGS);
     tcase_add_test(tc, interim_responses_are_passed_over);

@@ -423,7 +423,6 @@ int main(void)
     SRunner *runner;
     int failed;
 
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, the_send_queue_is_bounded_and_tells_when_there_is_room);
     tcase_add_test(tc, a_queue_that_was_above_half_tells_when_it_is_below);
     tcase_add_test(tc, windows_too_small_for_a_message_are_raised);

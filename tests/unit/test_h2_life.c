@@ -228,7 +228,6 @@ int main(void)
     SRunner *runner;
     int failed;
 
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, either_side_cancels_in_any_phase, 0, 8);
     tcase_add_test(tc, a_call_may_be_cancelled_inside_on_message);
     tcase_add_test(tc, a_deadline_ends_both_sides);

@@ -93,7 +93,6 @@ int main(void)
     SRunner *runner;
     int failed;
 
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, every_allocation_may_fail, 0, 2);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);

@@ -433,7 +433,6 @@ int main(void)
     SRunner *runner;
     int failed;
 
-    tcase_set_timeout(tc, 30);
     tcase_add_test(tc, a_reply_is_headers_data_trailers_and_nothing_more);
     tcase_add_test(tc, messages_may_be_sent_inside_the_start);
     tcase_add_test(tc, a_status_that_comes_later_needs_no_empty_data_frame);

@@ -585,7 +585,6 @@ int main(void)
     SRunner *runner;
     int failed;
 
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, a_preset_has_the_parameters_of_the_table, 0, N(presets));
     tcase_add_test(tc, vgg9_bn_has_the_unit_sizes_of_the_table);
     tcase_add_test(tc, an_unknown_preset_names_the_nearest);

@@ -689,7 +689,6 @@ int main(void)
     SRunner *runner;
     int failed;
 
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, the_gradient_agrees_with_central_differences_in_double, 0, N(nets));
     tcase_add_loop_test(tc, a_step_moves_the_running_statistics_and_nothing_else_at_rate_zero, 0,
                         N(nets));

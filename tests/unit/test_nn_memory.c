@@ -326,7 +326,6 @@ int main(void)
     SRunner *sr;
     int failed;
 
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, an_evaluation_has_the_same_bits_for_any_batch_of_training, 0, N(nets));
     tcase_add_loop_test(tc, training_does_not_notice_an_evaluation, 0, N(nets));
     tcase_add_loop_test(tc, an_evaluation_does_not_notice_what_was_there_before, 0, N(nets));

@@ -382,7 +382,6 @@ int main(void)
     int failed;
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, what_is_saved_is_loaded_with_layout_and_metadata);
     tcase_add_test(tc, a_header_and_the_parameters_make_the_file);
     tcase_add_test(tc, python_reads_what_we_write);

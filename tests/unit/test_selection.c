@@ -547,7 +547,6 @@ int main(void)
     SRunner *sr;
     int failed;
 
-    tcase_set_timeout(tc, 30);
     tcase_add_loop_test(tc, everybody_is_chosen_when_everybody_is_wanted, 0, 3);
     tcase_add_loop_test(tc, choices_are_distinct_ascending_and_repeatable, 0, 3);
     tcase_add_test(tc, uniform_pairs_are_equally_likely);

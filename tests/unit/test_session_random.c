@@ -414,7 +414,6 @@ int main(void)
     SRunner *runner;
     int failed;
 
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, no_sequence_of_events_breaks_a_rule);
     tcase_add_test(tc, the_same_events_and_seed_give_the_same_waits);
     tcase_add_test(tc, waits_double_up_to_the_longest_within_a_fifth);

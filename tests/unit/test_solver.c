@@ -272,7 +272,6 @@ int main(void)
     SRunner *sr;
     int failed;
 
-    tcase_set_timeout(tc, 30);
     tcase_add_loop_test(tc, sgd_is_the_formula_bit_for_bit, 0, 4);
     tcase_add_loop_test(tc, prox_with_mu_zero_is_sgd_bit_for_bit, 0, 4);
     tcase_add_loop_test(tc, prox_is_the_formula_bit_for_bit, 0, 4);

@@ -375,7 +375,6 @@ int main(void)
     SRunner *sr;
     int failed;
 
-    tcase_set_timeout(tc, 30);
     tcase_add_loop_test(tc, the_first_round_is_fedavg_with_a_longer_step, 0, 4);
     tcase_add_loop_test(tc, one_client_every_round_is_fedavg_with_twice_the_step, 0, 4);
     tcase_add_loop_test(tc, with_everybody_the_displacement_is_a_momentum, 0, 2);

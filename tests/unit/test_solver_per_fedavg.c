@@ -373,7 +373,6 @@ int main(void)
     SRunner *sr;
     int failed;
 
-    tcase_set_timeout(tc, 30);
     tcase_add_loop_test(tc, two_steps_are_an_iteration_bit_for_bit, 0, 4);
     tcase_add_loop_test(tc, with_alpha_zero_it_is_fedavg_bit_for_bit, 0, 8);
     tcase_add_loop_test(tc, with_a_rate_of_zero_the_model_is_constant_bit_for_bit, 0, 8);

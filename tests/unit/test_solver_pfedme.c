@@ -309,7 +309,6 @@ int main(void)
     SRunner *sr;
     int failed;
 
-    tcase_set_timeout(tc, 30);
     tcase_add_loop_test(tc, a_round_is_the_formula, 0, 2);
     tcase_add_test(tc, the_personal_model_is_theta_or_w);
     tcase_add_test(tc, with_eta_lambda_one_and_one_inner_step_it_is_fedavg);

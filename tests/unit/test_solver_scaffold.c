@@ -477,7 +477,6 @@ int main(void)
     SRunner *sr;
     int failed;
 
-    tcase_set_timeout(tc, 30);
     tcase_add_loop_test(tc, control_is_the_mean_of_the_controls_with_drop_outs_and_plans, 0, 8);
     tcase_add_test(tc, a_unit_that_is_not_counted_keeps_its_controls);
     tcase_add_loop_test(tc, a_rebuilt_change_is_the_one_that_would_be_sent, 0, 4);

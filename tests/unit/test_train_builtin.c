@@ -602,7 +602,6 @@ int main(void)
     SRunner *sr;
     int failed;
 
-    tcase_set_timeout(tc, 30);
     tcase_add_test(tc, the_loss_falls_and_the_model_learns);
     tcase_add_loop_test(tc, training_is_the_sgd_loop_bit_for_bit, 0, 2);
     tcase_add_test(tc, the_seed_decides_the_result);

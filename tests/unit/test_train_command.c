@@ -680,7 +680,6 @@ int main(void)
     SRunner *sr;
     int failed;
 
-    tcase_set_timeout(tc, 90);
     tcase_add_test(tc, a_program_that_changes_nothing_is_an_update_of_zero);
     tcase_add_test(tc, the_update_is_trained_minus_received);
     tcase_add_test(tc, the_task_file_says_everything);

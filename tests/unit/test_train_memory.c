@@ -127,7 +127,6 @@ int main(void)
     SRunner *sr;
     int failed;
 
-    tcase_set_timeout(tc, 30);
     tcase_add_loop_test(tc, the_step_loop_allocates_nothing, 0, 5);
     tcase_add_test(tc, a_task_without_memory_is_an_error);
     suite_add_tcase(s, tc);

@@ -438,7 +438,6 @@ int main(void)
     SRunner *sr;
     int failed;
 
-    tcase_set_timeout(tc, 30);
     tcase_add_test(tc, a_raw_result_holds_the_parameters_and_the_norm_of_what_changed);
     tcase_add_test(tc, the_trained_model_is_evaluated_when_asked_for);
     tcase_add_test(tc, the_solver_says_which_model_is_personal_and_it_changes_no_result);

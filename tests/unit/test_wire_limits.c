@@ -248,7 +248,6 @@ int main(void)
     SRunner *runner;
     int failed;
 
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, the_densest_model_is_taken);
     tcase_add_test(tc, the_densest_lists_of_texts_are_taken);
     tcase_add_test(tc, a_message_that_would_swell_in_memory_is_refused);
