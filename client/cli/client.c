@@ -305,14 +305,8 @@ static void finish(struct fl_cli *cli)
     fl_trainer_free(cli->trainer);
     fl_dataset_free(cli->train);
     fl_dataset_free(cli->test);
-    fl_options_free(cli->solver_options);
-    fl_options_free(cli->codec_options);
-    fl_options_free(cli->upload_options);
-    fl_options_free(cli->personal_options);
-    fl_offer_forget(cli);
-    fl_inputs_done(&cli->inputs);
+    fl_work_forget(cli);
     fl_keeps_free(cli->keeps);
-    fl_control_forget(cli);
     fl_result_unref(cli->result);
     if (cli->lock_fd >= 0) {
         (void)close(cli->lock_fd);

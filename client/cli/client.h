@@ -5,18 +5,17 @@
  * The client daemon put together: one loop that carries out the effects of fl_session, one
  * lane that trains, codes and touches what is kept. client.c is the life cycle and the session's
  * effects, control.c the Attend call, events.c what is sent on it, fetch.c and push.c the
- * transfers, inputs.c the bundles of a task, work.c what Welcome describes and evaluations,
- * train.c a training, code.c an update on its way to its bytes, offer.c what is told
- * of the data; result.c, keep.c and cache.c have the files.
+ * transfers, inputs.c the bundles of a task, setup.c what Welcome describes, work.c what is
+ * prepared for it and evaluations, train.c a training, code.c an update on its way to its
+ * bytes, offer.c what is told of the data; result.c, keep.c and cache.c have the files.
  *
  * Threading: everything belongs to the loop but what is handed to the lane: `keeps`, and the
- * jobs of train.c, code.c, offer.c and fetch.c. The description (welcome and what was made
- * of it) changes only while the lane is idle.
+ * jobs of train.c, code.c, offer.c and fetch.c. The trainer and `keeps` are prepared for
+ * another setup only while the lane is idle; each job holds the setup that it began with.
  */
 
+#include "client/cli/code.h"
 #include "client/cli/conf.h"
-#include "client/cli/keep.h"
-#include "client/cli/result.h"
 #include "client/core/session.h"
 #include "libfl/base/log.h"
 #include "libfl/data/dataset.h"
@@ -29,12 +28,6 @@ struct fl_fetch;
 struct fl_push;
 struct fl_train_job;
 struct fl_work_job;
-
-/* Names of what is kept that no solver owns; a solver's are "SOLVER.NAME". */
-#define FL_KEEP_PERSONAL "own.personal"
-#define FL_KEEP_ANCHOR   "own.anchor"
-#define FL_KEEP_PREVIOUS "update.previous"
-#define FL_KEEP_RESIDUAL "codec.residual"
 
 /* A bundle: as a task lists it, then with what of it is here. */
 struct fl_input {
@@ -49,6 +42,7 @@ struct fl_input {
 
 /* What a training starts from. */
 struct fl_inputs {
+    struct fl_setup *setup; /* they were chosen for; a reference, NULL: only listed */
     size_t n;
     struct fl_input list[FL_WIRE_MAX_BUNDLES];
     float *own; /* the client's own model, when that is where it starts; owned */
@@ -73,17 +67,9 @@ struct fl_cli {
     uint32_t chunk_bytes;
     uint64_t heartbeat;
 
-    /* What the server described; NULL layout: nothing yet. */
-    struct fl_wire_welcome welcome;
-    bool described;
-    const struct fl_codec_ops *codec;
-    struct fl_options *codec_options;
-    const struct fl_solver_ops *solver;
-    struct fl_options *solver_options;
-    const struct fl_upload_ops *upload;
-    struct fl_options *upload_options;
-    const struct fl_personal_ops *personal;
-    struct fl_options *personal_options;
+    /* What the server described, and the trainer and `keeps` are prepared for; NULL: nothing. A
+       reference; what is under way holds its own. */
+    struct fl_setup *setup;
 
     /* Data and training; work.c. */
     struct fl_dataset *train, *test;
@@ -139,7 +125,6 @@ bool fl_cli_holds(const struct fl_cli *cli, struct fl_round_key key);
 /* control.c */
 void fl_control_connect(struct fl_cli *cli);
 void fl_control_disconnect(struct fl_cli *cli);
-void fl_control_forget(struct fl_cli *cli);
 
 /* events.c */
 void fl_control_send(struct fl_cli *cli, const struct fl_wire_event *event);
@@ -160,10 +145,11 @@ struct fl_input *fl_inputs_find(struct fl_inputs *inputs, const char *name);
 /* Remember what a task lists. */
 void fl_inputs_list(struct fl_cli *cli, const struct fl_wire_task *task);
 /*
- * The bundles that this client needs of those that are listed, into `ret` (initialised here);
- * `has_own`: it has a model of its own. FL_EPROTO: one that cannot be what it says.
+ * The bundles that a client of `setup` needs of those that are `listed`, into `ret` (initialised
+ * here); `has_own`: it has a model of its own. FL_EPROTO: one that cannot be what it says.
  */
-FL_MUST_CHECK int fl_inputs_choose(struct fl_cli *cli, bool has_own, struct fl_inputs *ret,
+FL_MUST_CHECK int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *listed, bool has_own,
+                                   const struct fl_log *log, struct fl_inputs *ret,
                                    struct fl_err *err);
 /* Keep of `old` what is also in `now`, so that it is not fetched twice; frees the rest. */
 void fl_inputs_reuse(struct fl_inputs *now, struct fl_inputs *old);
@@ -184,22 +170,6 @@ void fl_push_begin(struct fl_cli *cli, struct fl_round_key key, const uint8_t *u
                    size_t n_units);
 void fl_push_cancel(struct fl_cli *cli);
 
-/* code.c */
-struct fl_code {
-    struct fl_cli *cli;
-    struct fl_result *result; /* a reference */
-    uint8_t *units;           /* [units], granted; owned */
-    struct fl_wire_part *parts;
-    size_t n_parts;
-    struct fl_blob *bytes;
-};
-/*
- * The granted units as the bytes of a Push, and what the push leaves behind made pending: on
- * the lane. FL_ESTATE: what belongs to the result is not kept any more.
- */
-FL_MUST_CHECK int fl_code_run(struct fl_code *code, struct fl_err *err);
-void fl_code_done(struct fl_code *code);
-
 /* offer.c */
 /* Welcome wants it: from its first byte. */
 void fl_offer_begin(struct fl_cli *cli);
@@ -219,11 +189,15 @@ FL_MUST_CHECK int fl_work_open(struct fl_cli *cli, int *ret_exit, struct fl_err 
 void fl_work_close(struct fl_cli *cli);
 /* Is anything on the lane that uses the description? */
 bool fl_work_busy(const struct fl_cli *cli);
-/* Prepare the trainer for what Welcome describes. */
-FL_MUST_CHECK int fl_work_prepare(struct fl_cli *cli, struct fl_err *err);
+/* Prepare the trainer and what is kept for another description, while not busy. Takes `setup`. */
+FL_MUST_CHECK int fl_work_prepare(struct fl_cli *cli, struct fl_setup *setup, struct fl_err *err);
+/* Nothing is described any more. */
+void fl_work_forget(struct fl_cli *cli);
+/* Why the held result cannot be sent to what is described now; NULL: it can. */
+const char *fl_work_unfit(const struct fl_cli *cli);
 /* Training comes first: an evaluation ends as soon as it can. */
 void fl_work_leave_evaluation(struct fl_cli *cli);
-/* Takes `model`. */
-void fl_work_evaluate(struct fl_cli *cli, uint64_t round, float *model);
+/* Takes `model`, which was fetched under `setup`. */
+void fl_work_evaluate(struct fl_cli *cli, uint64_t round, struct fl_setup *setup, float *model);
 
 #endif

@@ -6,10 +6,11 @@
  * by another process, has the same bytes.
  */
 
+#include "client/cli/code.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/client.h"
 #include "libfl/strategy/codec_masked.h"
 
 static int add_part(struct fl_code *code, const char *bundle, size_t unit, enum fl_codec_id codec,
@@ -26,18 +27,18 @@ static int add_part(struct fl_code *code, const char *bundle, size_t unit, enum 
 static int code_update(struct fl_code *code, size_t l, const uint8_t *keep, float *residual,
                        struct fl_buf *buf)
 {
-    const struct fl_cli *cli = code->cli;
-    const struct fl_layout *layout = cli->welcome.layout;
+    const struct fl_setup *setup = code->setup;
+    const struct fl_layout *layout = setup->layout;
     size_t at = fl_layout_unit(layout, l)->offset;
     struct fl_unit_update in = {.delta = code->result->delta + at,
                                 .keep = keep,
                                 .residual = residual != NULL ? residual + at : NULL,
                                 .residual_new = residual != NULL ? residual + at : NULL};
     size_t before = buf->len;
-    int rv = fl_unit_encode(cli->codec, cli->codec_options, layout, l, &in, buf);
+    int rv = fl_unit_encode(setup->codec, setup->codec_options, layout, l, &in, buf);
 
     if (rv == FL_OK) {
-        rv = add_part(code, "update", l, cli->codec->id, buf->len - before);
+        rv = add_part(code, "update", l, setup->codec->id, buf->len - before);
         code->parts[code->n_parts - 1].masked = keep != NULL;
     }
     return rv;
@@ -46,9 +47,9 @@ static int code_update(struct fl_code *code, size_t l, const uint8_t *keep, floa
 /* What the solver sends beside the update goes as it is: float32. */
 static int code_sent(struct fl_code *code, size_t l, struct fl_buf *buf)
 {
-    const struct fl_cli *cli = code->cli;
-    const struct fl_layout *layout = cli->welcome.layout;
-    const char *const *names = fl_solver_sends(cli->solver, cli->solver_options);
+    const struct fl_setup *setup = code->setup;
+    const struct fl_layout *layout = setup->layout;
+    const char *const *names = fl_solver_sends(setup->solver, setup->solver_options);
     size_t i;
     int rv = FL_OK;
 
@@ -66,7 +67,7 @@ static int code_sent(struct fl_code *code, size_t l, struct fl_buf *buf)
 
 static int code_units(struct fl_code *code, float *residual)
 {
-    const struct fl_layout *layout = code->cli->welcome.layout;
+    const struct fl_layout *layout = code->setup->layout;
     const uint8_t *mask = code->result->mask;
     size_t n = fl_layout_units(layout);
     struct fl_buf buf;
@@ -95,33 +96,37 @@ static int code_units(struct fl_code *code, float *residual)
 }
 
 /* The kept residual, to be replaced in place; zeros when there is none yet. */
-static int load_residual(struct fl_cli *cli, float **ret, struct fl_err *err)
+static int load_residual(const struct fl_code *code, float **ret, struct fl_err *err)
 {
-    int rv = fl_keeps_load(cli->keeps, FL_KEEP_RESIDUAL, ret, err);
+    int rv = fl_keeps_load(code->keeps, FL_KEEP_RESIDUAL, ret, err);
 
     if (rv != FL_ENOENT) {
         return rv;
     }
-    *ret = calloc(fl_layout_count(cli->welcome.layout) + 1, sizeof(**ret));
+    *ret = calloc(fl_layout_count(code->setup->layout) + 1, sizeof(**ret));
     return *ret != NULL ? FL_OK : FL_ENOMEM;
 }
 
 int fl_code_run(struct fl_code *code, struct fl_err *err)
 {
-    struct fl_cli *cli = code->cli;
+    const struct fl_setup *setup = code->setup;
+    const char *why = fl_setup_unfit(setup, code->result);
     struct fl_keeps_value value = {FL_KEEP_RESIDUAL, NULL};
     float *residual = NULL;
     int rv = FL_OK;
 
-    if (fl_codec_keeps_residual(cli->codec, cli->codec_options)) {
-        rv = load_residual(cli, &residual, err);
+    if (why != NULL) {
+        return fl_err_set(err, FL_ESTATE, "the kept result cannot be sent: %s", why);
+    }
+    if (fl_codec_keeps_residual(setup->codec, setup->codec_options)) {
+        rv = load_residual(code, &residual, err);
     }
     if (rv == FL_OK) {
         rv = code_units(code, residual);
     }
-    if (rv == FL_OK && fl_keeps_wanted(cli->keeps)) {
+    if (rv == FL_OK && fl_keeps_wanted(code->keeps)) {
         value.data = residual;
-        rv = fl_keeps_grant(cli->keeps, code->result->key, code->units,
+        rv = fl_keeps_grant(code->keeps, code->result->key, code->units,
                             residual != NULL ? &value : NULL, err);
     }
     free(residual);
@@ -133,5 +138,7 @@ void fl_code_done(struct fl_code *code)
     fl_blob_unref(code->bytes);
     free(code->units);
     free(code->parts);
-    *code = (struct fl_code){.result = code->result};
+    fl_result_unref(code->result);
+    fl_setup_unref(code->setup);
+    *code = (struct fl_code){.setup = NULL};
 }

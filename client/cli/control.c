@@ -11,116 +11,65 @@
 
 /* --- commands --- */
 
-void fl_control_forget(struct fl_cli *cli)
+/* Another description than the one that is prepared. Takes the contents of `w`. */
+static int take_description(struct fl_cli *cli, struct fl_wire_welcome *w,
+                            struct fl_session_event *event, struct fl_err *err)
 {
-    struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
+    struct fl_setup *setup = NULL;
+    int rv = fl_setup_create(w, &setup, err);
 
-    if (!cli->described) {
-        return;
+    if (rv == FL_OK) {
+        rv = fl_work_prepare(cli, setup, err);
     }
-    command.u.welcome = cli->welcome;
-    fl_wire_command_done(&command);
-    cli->welcome = (struct fl_wire_welcome){0};
-    cli->described = false;
+    if (rv != FL_OK) {
+        event->u.welcome.reason = fl_err_text(err, rv);
+        fl_log(cli->log, FL_LOG_ERROR, "client", "this federation does not fit: %s",
+               event->u.welcome.reason);
+        return rv;
+    }
+    event->u.welcome.held_unfit = cli->result != NULL ? fl_work_unfit(cli) : NULL;
+    if (event->u.welcome.held_unfit != NULL) {
+        fl_log(cli->log, FL_LOG_WARNING, "client", "dropping the kept result of round %llu: %s",
+               (unsigned long long)cli->result->key.round, event->u.welcome.held_unfit);
+    }
+    return FL_OK;
 }
 
-static bool same_slot(const struct fl_wire_slot *a, const struct fl_wire_slot *b)
+static void on_welcome(struct fl_cli *cli, struct fl_wire_welcome *w)
 {
-    size_t i;
-
-    if ((a->name == NULL) != (b->name == NULL) || a->n_options != b->n_options ||
-        (a->name != NULL && strcmp(a->name, b->name) != 0))
-    {
-        return false;
-    }
-    for (i = 0; i < a->n_options; i++) {
-        if (strcmp(a->options[i].key, b->options[i].key) != 0 ||
-            strcmp(a->options[i].value, b->options[i].value) != 0)
-        {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool same_network(const struct fl_wire_welcome *a, const struct fl_wire_welcome *b)
-{
-    size_t i;
-
-    if (a->n_layers != b->n_layers || a->n_input != b->n_input) {
-        return false;
-    }
-    for (i = 0; i < a->n_input; i++) {
-        if (a->input[i] != b->input[i]) {
-            return false;
-        }
-    }
-    for (i = 0; i < a->n_layers; i++) {
-        if (strcmp(a->layers[i], b->layers[i]) != 0) {
-            return false;
-        }
-    }
-    return fl_layout_equal(a->layout, b->layout);
-}
-
-/* After a reconnect the description is nearly always the one that is prepared already. */
-static bool same_description(const struct fl_wire_welcome *a, const struct fl_wire_welcome *b)
-{
-    return strcmp(a->federation, b->federation) == 0 && same_network(a, b) &&
-           same_slot(&a->solver, &b->solver) && same_slot(&a->codec, &b->codec) &&
-           same_slot(&a->upload, &b->upload) && same_slot(&a->personal, &b->personal) &&
-           a->wants_previous_dot == b->wants_previous_dot &&
-           a->training.epochs == b->training.epochs && a->training.steps == b->training.steps &&
-           a->training.batch_size == b->training.batch_size &&
-           memcmp(&a->training.momentum, &b->training.momentum, sizeof(double)) == 0 &&
-           memcmp(&a->training.weight_decay, &b->training.weight_decay, sizeof(double)) == 0;
-}
-
-/* Returns true when it took the command's contents. */
-static bool on_welcome(struct fl_cli *cli, struct fl_wire_command *command)
-{
-    struct fl_wire_welcome *w = &command->u.welcome;
     struct fl_session_event event = {.type = FL_CEV_WELCOME};
     struct fl_err err = {0};
+    /* After a reconnect the description is nearly always the one that is prepared already. */
+    bool same = cli->setup != NULL && fl_setup_is(cli->setup, w);
     bool wants_offer = w->wants_offer; /* Asked anew in each session, so no part of what is same. */
-    bool took = false;
     int rv = FL_OK;
 
+    if (!same && fl_work_busy(cli)) {
+        fl_log(cli->log, FL_LOG_INFO, "client",
+               "the server describes another federation than the one that is still worked for: "
+               "ending that work, then coming again");
+        fl_work_cancel(cli);
+        fl_work_leave_evaluation(cli);
+        fl_grpc_channel_close(cli->channel);
+        return;
+    }
     cli->token = w->session;
     cli->chunk_bytes =
         w->limits.chunk_bytes < FL_WIRE_CHUNK ? w->limits.chunk_bytes : FL_WIRE_CHUNK;
-    if (!cli->described || !same_description(&cli->welcome, w)) {
-        if (fl_work_busy(cli)) {
-            /* Another model while the lane still works on the old one: come again. */
-            fl_work_cancel(cli);
-            fl_work_leave_evaluation(cli);
-            fl_grpc_channel_close(cli->channel);
-            return false;
-        }
-        fl_control_forget(cli);
-        cli->welcome = *w;
-        cli->described = true;
-        took = true;
-        rv = fl_work_prepare(cli, &err);
-    }
     event.u.welcome.heartbeat_ms = w->heartbeat_ms;
+    if (!same) {
+        rv = take_description(cli, w, &event, &err);
+    }
     event.u.welcome.model_fits = rv == FL_OK;
-    event.u.welcome.reason = rv == FL_OK ? NULL : fl_err_text(&err, rv);
-    if (rv != FL_OK) {
-        fl_log(cli->log, FL_LOG_ERROR, "client", "this federation does not fit: %s",
-               event.u.welcome.reason);
-    } else {
+    if (rv == FL_OK) {
         fl_log(cli->log, FL_LOG_NOTICE, "client", "joined federation '%s' units=%zu parameters=%zu",
-               cli->welcome.federation, fl_layout_units(cli->welcome.layout),
-               fl_layout_count(cli->welcome.layout));
+               cli->setup->welcome.federation, fl_layout_units(cli->setup->layout),
+               fl_layout_count(cli->setup->layout));
     }
     fl_cli_step(cli, &event);
-    if (rv != FL_OK) {
-        fl_control_forget(cli); /* Never mistaken for prepared. */
-    } else if (wants_offer) {
+    if (rv == FL_OK && wants_offer) {
         fl_offer_begin(cli);
     }
-    return took;
 }
 
 static void on_task(struct fl_cli *cli, const struct fl_wire_task *task)
@@ -183,14 +132,32 @@ static void on_verdict(struct fl_cli *cli, const struct fl_wire_command *c)
     fl_cli_step_key(cli, c->type == FL_WIRE_ACCEPTED ? FL_CEV_ACCEPTED : FL_CEV_DISMISSED, key);
 }
 
-/* Returns true when the command's contents were taken. */
-static bool on_command(struct fl_cli *cli, struct fl_wire_command *c)
+static enum fl_session_event_type event_of(enum fl_wire_command_type type)
 {
-    struct fl_session_event event = {0};
+    static const enum fl_session_event_type events[] = {
+        [FL_WIRE_WELCOME] = FL_CEV_WELCOME,     [FL_WIRE_REFUSED] = FL_CEV_REFUSED,
+        [FL_WIRE_TASK] = FL_CEV_TASK,           [FL_WIRE_PLAN] = FL_CEV_PLAN,
+        [FL_WIRE_ACCEPTED] = FL_CEV_ACCEPTED,   [FL_WIRE_REJECTED] = FL_CEV_REJECTED,
+        [FL_WIRE_DISMISSED] = FL_CEV_DISMISSED, [FL_WIRE_EVALUATE] = FL_CEV_EVALUATE,
+        [FL_WIRE_DRAIN] = FL_CEV_DRAIN,         [FL_WIRE_HEARTBEAT_COMMAND] = FL_CEV_HEARTBEAT,
+    };
 
+    return events[type];
+}
+
+/* Welcome's contents may be taken. */
+static void on_command(struct fl_cli *cli, struct fl_wire_command *c)
+{
+    struct fl_session_event event = {.type = event_of(c->type)};
+
+    if (fl_session_answer(fl_session_state(cli->session), event.type) != FL_SESSION_TAKES) {
+        fl_cli_step(cli, &event);
+        return;
+    }
     switch (c->type) {
     case FL_WIRE_WELCOME:
-        return on_welcome(cli, c);
+        on_welcome(cli, &c->u.welcome);
+        break;
     case FL_WIRE_REFUSED:
         on_refused(cli, c->u.refused.retry_after_ms, c->u.refused.message);
         break;
@@ -198,7 +165,6 @@ static bool on_command(struct fl_cli *cli, struct fl_wire_command *c)
         on_task(cli, &c->u.task);
         break;
     case FL_WIRE_PLAN:
-        event.type = FL_CEV_PLAN;
         event.u.plan.key = (struct fl_round_key){c->u.plan.round, c->u.plan.attempt};
         event.u.plan.units = c->u.plan.units;
         event.u.plan.n_units = c->u.plan.n_units;
@@ -210,12 +176,10 @@ static bool on_command(struct fl_cli *cli, struct fl_wire_command *c)
         on_verdict(cli, c);
         break;
     case FL_WIRE_HEARTBEAT_COMMAND:
-        event.type = FL_CEV_HEARTBEAT;
         fl_cli_step(cli, &event);
         break;
     case FL_WIRE_DRAIN:
         fl_log(cli->log, FL_LOG_NOTICE, "client", "the server says goodbye: %s", c->u.drain.reason);
-        event.type = FL_CEV_DRAIN;
         event.u.drain.reconnect_after_ms = c->u.drain.reconnect_after_ms;
         event.u.drain.reason = c->u.drain.reason;
         fl_cli_step(cli, &event);
@@ -224,7 +188,6 @@ static bool on_command(struct fl_cli *cli, struct fl_wire_command *c)
         on_evaluate(cli, c);
         break;
     }
-    return false;
 }
 
 static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
@@ -240,9 +203,8 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
         fl_call_cancel(call);
         return true;
     }
-    if (!on_command(cli, &command)) {
-        fl_wire_command_done(&command);
-    }
+    on_command(cli, &command);
+    fl_wire_command_done(&command);
     return true;
 }
 

@@ -14,7 +14,8 @@
 
 struct fl_fetch {
     struct fl_cli *cli;
-    struct fl_call *call; /* NULL: none runs */
+    struct fl_setup *setup; /* a reference */
+    struct fl_call *call;   /* NULL: none runs */
     struct fl_round_key key;
     bool evaluation;
     struct fl_inputs in;
@@ -28,6 +29,7 @@ static int next_bundle(struct fl_fetch *f);
 static void fetch_free(struct fl_fetch *f)
 {
     fl_inputs_done(&f->in);
+    fl_setup_unref(f->setup);
     free(f);
 }
 
@@ -47,7 +49,7 @@ static void finished(struct fl_fetch *f)
         float *model = (float *)(void *)f->in.list[0].data;
 
         f->in.list[0].data = NULL;
-        fl_work_evaluate(cli, f->key.round, model);
+        fl_work_evaluate(cli, f->key.round, f->setup, model);
         return;
     }
     fl_inputs_done(&cli->inputs);
@@ -214,6 +216,7 @@ static int next_bundle(struct fl_fetch *f)
 struct settle_job {
     struct fl_fetch *f;
     struct fl_cli *cli;
+    struct fl_setup *setup; /* a reference */
     struct fl_round_key task, counted;
     struct fl_input cached; /* the opaque bundle that is listed, or without a name */
     float *own;
@@ -228,7 +231,7 @@ static void settle_work(void *arg)
     struct fl_cli *cli = job->cli;
 
     job->code = fl_keeps_settle(cli->keeps, job->task, job->counted, &job->err);
-    if (job->code == FL_OK && cli->personal->own) {
+    if (job->code == FL_OK && job->setup->personal->own) {
         job->code = fl_keeps_load(cli->keeps, FL_KEEP_PERSONAL, &job->own, &job->err);
         job->code = job->code == FL_ENOENT ? FL_OK : job->code;
     }
@@ -244,7 +247,9 @@ static void settle_work(void *arg)
 static int choose(struct fl_fetch *f, struct settle_job *job, struct fl_err *err)
 {
     struct fl_inputs chosen;
-    int rv = fl_inputs_choose(f->cli, job != NULL && job->own != NULL, &chosen, err);
+    struct fl_cli *cli = f->cli;
+    int rv = fl_inputs_choose(f->setup, &cli->listed, job != NULL && job->own != NULL, cli->log,
+                              &chosen, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -296,6 +301,7 @@ static void settle_done(void *arg)
     } else if (!job->cli->stopping) {
         start(f, job);
     }
+    fl_setup_unref(job->setup);
     free(job->own);
     free(job->cached.data);
     free(job);
@@ -303,7 +309,7 @@ static void settle_done(void *arg)
 
 static bool wants_settling(struct fl_cli *cli, struct fl_input *ret_cached)
 {
-    const char *name = cli->solver->offered;
+    const char *name = cli->setup->solver->offered;
     const struct fl_input *in = name != NULL ? fl_inputs_find(&cli->listed, name) : NULL;
     bool cached = in != NULL && in->has_digest && in->bytes > 0;
 
@@ -323,11 +329,13 @@ static int settle(struct fl_fetch *f, const struct fl_input *cached)
     }
     job->f = f;
     job->cli = f->cli;
+    job->setup = fl_setup_ref(f->setup);
     job->task = f->key;
     job->counted = f->cli->counted;
     job->cached = *cached;
     rv = fl_lane_submit(f->cli->lane, settle_work, f->cli->loop, settle_done, job);
     if (rv != FL_OK) {
+        fl_setup_unref(job->setup);
         free(job);
         return rv;
     }
@@ -342,7 +350,9 @@ void fl_fetch_begin(struct fl_cli *cli, struct fl_round_key key)
     struct fl_input cached = {.name = ""};
     struct fl_fetch *f = cli->fetch;
 
-    if (f != NULL && (f->call != NULL || f->settling || f->key.round != key.round)) {
+    if (f != NULL &&
+        (f->call != NULL || f->settling || f->key.round != key.round || f->setup != cli->setup))
+    {
         fl_fetch_cancel(cli);
         f = NULL;
     }
@@ -353,6 +363,7 @@ void fl_fetch_begin(struct fl_cli *cli, struct fl_round_key key)
             return;
         }
         f->cli = cli;
+        f->setup = fl_setup_ref(cli->setup);
         cli->fetch = f;
     }
     f->key = key;
@@ -385,7 +396,7 @@ void fl_fetch_evaluation(struct fl_cli *cli)
 {
     struct fl_round_key key = {.round = cli->evaluate_round};
     struct fl_fetch *f = cli->evaluate_fetch == NULL ? calloc(1, sizeof(*f)) : NULL;
-    uint64_t bytes = fl_layout_count(cli->welcome.layout) * sizeof(float);
+    uint64_t bytes = fl_layout_count(cli->setup->layout) * sizeof(float);
     struct fl_err err = {0};
     int rv = f != NULL ? FL_OK : FL_ENOMEM;
 
@@ -399,6 +410,7 @@ void fl_fetch_evaluation(struct fl_cli *cli)
     if (rv == FL_OK) {
         f->cli = cli;
         f->key = key;
+        f->setup = fl_setup_ref(cli->setup);
         f->evaluation = true;
         f->in.n = 1;
         f->in.list[0] = cli->evaluate_bundle;

@@ -21,8 +21,10 @@ void fl_inputs_done(struct fl_inputs *inputs)
         free(inputs->list[i].data);
     }
     free(inputs->own);
+    fl_setup_unref(inputs->setup);
     inputs->n = 0;
     inputs->own = NULL;
+    inputs->setup = NULL;
 }
 
 struct fl_input *fl_inputs_find(struct fl_inputs *inputs, const char *name)
@@ -57,10 +59,10 @@ void fl_inputs_list(struct fl_cli *cli, const struct fl_wire_task *task)
 
 /* --- choosing --- */
 
-static int take(struct fl_cli *cli, const struct fl_input *listed, bool opaque,
-                struct fl_inputs *ret, struct fl_err *err)
+static int take(const struct fl_input *listed, bool opaque, struct fl_inputs *ret,
+                struct fl_err *err)
 {
-    uint64_t floats = fl_layout_count(cli->welcome.layout);
+    uint64_t floats = fl_layout_count(ret->setup->layout);
 
     if (!opaque && listed->bytes != floats * sizeof(float)) {
         return fl_err_set(err, FL_EPROTO,
@@ -81,43 +83,49 @@ static int take(struct fl_cli *cli, const struct fl_input *listed, bool opaque,
 }
 
 /* Where training starts: one bundle, or none when that is the client's own model. */
-static int choose_start(struct fl_cli *cli, bool has_own, struct fl_inputs *ret, struct fl_err *err)
+static int choose_start(struct fl_inputs *listed, bool has_own, struct fl_inputs *ret,
+                        struct fl_err *err)
 {
     const struct fl_input *in = NULL;
 
-    if (cli->personal->own) {
-        in = fl_inputs_find(&cli->listed, "mixture");
+    if (ret->setup->personal->own) {
+        in = fl_inputs_find(listed, "mixture");
         if (in == NULL && has_own) {
             return FL_OK;
         }
     }
     if (in == NULL) {
-        in = fl_inputs_find(&cli->listed, "model");
+        in = fl_inputs_find(listed, "model");
     }
-    return in != NULL ? take(cli, in, /* opaque= */ false, ret, err)
+    return in != NULL ? take(in, /* opaque= */ false, ret, err)
                       : fl_err_set(err, FL_EPROTO, "the task lists no bundle 'model'");
 }
 
-int fl_inputs_choose(struct fl_cli *cli, bool has_own, struct fl_inputs *ret, struct fl_err *err)
+int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *listed, bool has_own,
+                     const struct fl_log *log, struct fl_inputs *ret, struct fl_err *err)
 {
-    const char *const *name = cli->solver->inputs;
+    const struct fl_solver_ops *solver = setup->solver;
+    const char *const *name = solver->inputs;
     int rv;
 
-    *ret = (struct fl_inputs){.n = 0};
-    rv = choose_start(cli, has_own, ret, err);
+    *ret = (struct fl_inputs){.setup = fl_setup_ref(setup)};
+    rv = choose_start(listed, has_own, ret, err);
     for (; rv == FL_OK && name != NULL && *name != NULL; name++) {
-        const struct fl_input *in = fl_inputs_find(&cli->listed, *name);
-        bool opaque = cli->solver->offered != NULL && strcmp(*name, cli->solver->offered) == 0;
+        const struct fl_input *in = fl_inputs_find(listed, *name);
+        bool opaque = solver->offered != NULL && strcmp(*name, solver->offered) == 0;
 
         if (opaque && (in == NULL || in->bytes == 0)) {
-            fl_log(cli->log, FL_LOG_NOTICE, "client",
+            fl_log(log, FL_LOG_NOTICE, "client",
                    "no client offered anything as '%s': solver '%s' makes plain steps", *name,
-                   cli->solver->policy.name);
+                   solver->policy.name);
         }
         /* One that is not listed is none yet, and the solver knows what that means. */
         if (in != NULL && fl_inputs_find(ret, *name) == NULL) {
-            rv = take(cli, in, opaque, ret, err);
+            rv = take(in, opaque, ret, err);
         }
+    }
+    if (rv != FL_OK) {
+        fl_inputs_done(ret);
     }
     return rv;
 }
@@ -126,7 +134,7 @@ void fl_inputs_reuse(struct fl_inputs *now, struct fl_inputs *old)
 {
     size_t i;
 
-    for (i = 0; i < now->n; i++) {
+    for (i = 0; now->setup == old->setup && i < now->n; i++) {
         struct fl_input *in = &now->list[i];
         struct fl_input *was = fl_inputs_find(old, in->name);
 

@@ -143,6 +143,12 @@ int fl_keeps_bind(struct fl_keeps *k, const char *federation, const struct fl_la
     return start_over(k, federation);
 }
 
+void fl_keeps_unbind(struct fl_keeps *k)
+{
+    k->layout = NULL;
+    k->n_wanted = 0;
+}
+
 bool fl_keeps_wanted(const struct fl_keeps *k)
 {
     return k->n_wanted > 0;

@@ -60,6 +60,8 @@ void fl_keeps_free(struct fl_keeps *keeps);
 FL_MUST_CHECK int fl_keeps_bind(struct fl_keeps *keeps, const char *federation,
                                 const struct fl_layout *layout, const struct fl_keeps_spec *wanted,
                                 size_t n, struct fl_err *err);
+/* Nothing is wanted, and no layout is referenced, until the next bind. */
+void fl_keeps_unbind(struct fl_keeps *keeps);
 bool fl_keeps_wanted(const struct fl_keeps *keeps);
 
 /*

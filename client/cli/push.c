@@ -31,7 +31,6 @@ static void push_free(struct fl_push *p)
         p->cli->push = NULL;
     }
     fl_code_done(&p->code);
-    fl_result_unref(p->code.result);
     free(p);
 }
 
@@ -308,7 +307,7 @@ static int ask_status(struct fl_push *p)
 static struct fl_push *push_new(struct fl_cli *cli, struct fl_round_key key, const uint8_t *units,
                                 size_t n_units)
 {
-    size_t n = fl_layout_units(cli->welcome.layout);
+    size_t n = fl_layout_units(cli->setup->layout);
     struct fl_push *p = calloc(1, sizeof(*p));
     size_t l;
 
@@ -317,7 +316,7 @@ static struct fl_push *push_new(struct fl_cli *cli, struct fl_round_key key, con
     }
     p->cli = cli;
     p->key = key;
-    p->code.cli = cli;
+    p->code.keeps = cli->keeps;
     p->code.units = malloc(n);
     if (p->code.units == NULL) {
         free(p);
@@ -326,6 +325,7 @@ static struct fl_push *push_new(struct fl_cli *cli, struct fl_round_key key, con
     for (l = 0; l < n; l++) {
         p->code.units[l] = granted(units, n_units, l);
     }
+    p->code.setup = fl_setup_ref(cli->setup);
     p->code.result = fl_result_ref(cli->result);
     return p;
 }
@@ -337,7 +337,7 @@ void fl_push_begin(struct fl_cli *cli, struct fl_round_key key, const uint8_t *u
     int rv;
 
     fl_push_cancel(cli);
-    if (!fl_cli_holds(cli, key)) { /* Kept for another model, see fl_work_prepare(). */
+    if (cli->setup == NULL || !fl_cli_holds(cli, key)) {
         fl_cli_step_failed(cli, FL_CEV_PUSH_FAILED, key, "the kept result is gone", true);
         return;
     }

@@ -24,6 +24,7 @@
 
 struct fl_train_job {
     struct fl_cli *cli;
+    struct fl_setup *setup; /* a reference */
     struct fl_round_key key;
     struct fl_train_task task;
     struct fl_train_result result;
@@ -51,6 +52,7 @@ static void job_free(struct fl_train_job *job)
     fl_inputs_done(&job->in);
     fl_train_result_done(&job->result);
     fl_result_unref(job->made);
+    fl_setup_unref(job->setup);
     free(job);
 }
 
@@ -72,9 +74,8 @@ static void progress(void *ctx, uint64_t done, uint64_t total)
 /* start = (1 - beta) anchor + beta mixture (ALGORITHMS 8.1); with beta 1 the mixture itself. */
 static void blend(struct fl_train_job *job, const float *anchor)
 {
-    const struct fl_cli *cli = job->cli;
-    double beta = fl_options_float(cli->personal_options, "beta");
-    size_t n = fl_layout_count(cli->welcome.layout);
+    double beta = fl_options_float(job->setup->personal_options, "beta");
+    size_t n = fl_layout_count(job->setup->layout);
     size_t i;
 
     for (i = 0; beta < 1.0 && i < n; i++) {
@@ -111,32 +112,33 @@ static int start_own(struct fl_train_job *job)
     return FL_OK;
 }
 
-static int name_of(const struct fl_cli *cli, const struct fl_keep *keep, char name[FL_NAME_MAX])
+static int name_of(const struct fl_solver_ops *solver, const struct fl_keep *keep,
+                   char name[FL_NAME_MAX])
 {
-    int n = snprintf(name, FL_NAME_MAX, "%s.%s", cli->solver->policy.name, keep->name);
+    int n = snprintf(name, FL_NAME_MAX, "%s.%s", solver->policy.name, keep->name);
 
     return n > 0 && n < FL_NAME_MAX ? FL_OK : FL_ELIMIT;
 }
 
 static int load_kept(struct fl_train_job *job)
 {
-    struct fl_cli *cli = job->cli;
-    size_t n = fl_solver_keeps(cli->solver->keeps);
+    const struct fl_setup *setup = job->setup;
+    size_t n = fl_solver_keeps(setup->solver->keeps);
     size_t i;
 
     for (i = 0; i < n && i < EXTRAS_MAX; i++) {
         char name[FL_NAME_MAX];
         float *data = NULL;
-        int rv = name_of(cli, &cli->solver->keeps[i], name);
+        int rv = name_of(setup->solver, &setup->solver->keeps[i], name);
 
         if (rv == FL_OK) {
-            rv = fl_keeps_load(cli->keeps, name, &data, &job->err);
+            rv = fl_keeps_load(job->cli->keeps, name, &data, &job->err);
         }
         if (rv != FL_OK && rv != FL_ENOENT) {
             return rv;
         }
         job->kept[i].data = data;
-        job->kept[i].len = data != NULL ? fl_layout_count(cli->welcome.layout) * sizeof(*data) : 0;
+        job->kept[i].len = data != NULL ? fl_layout_count(setup->layout) * sizeof(*data) : 0;
         job->n_kept = i + 1;
     }
     return FL_OK;
@@ -144,7 +146,7 @@ static int load_kept(struct fl_train_job *job)
 
 static void gather_inputs(struct fl_train_job *job)
 {
-    const char *const *name = job->cli->solver->inputs;
+    const char *const *name = job->setup->solver->inputs;
 
     for (; name != NULL && *name != NULL && job->n_inputs < EXTRAS_MAX; name++) {
         const struct fl_input *in = fl_inputs_find(&job->in, *name);
@@ -157,11 +159,11 @@ static void gather_inputs(struct fl_train_job *job)
 
 static int prepare(struct fl_train_job *job)
 {
-    const struct fl_cli *cli = job->cli;
+    const struct fl_personal_ops *personal = job->setup->personal;
     const struct fl_input *in = fl_inputs_find(&job->in, "model");
     int rv = FL_OK;
 
-    if (cli->personal->own) {
+    if (personal->own) {
         rv = start_own(job);
     } else if (in != NULL) {
         job->start = (float *)(void *)in->data;
@@ -176,11 +178,11 @@ static int prepare(struct fl_train_job *job)
         return rv;
     }
     gather_inputs(job);
-    fl_inputs_save(cli, &job->in);
+    fl_inputs_save(job->cli, &job->in);
     job->task.model = job->start;
     job->task.anchor = job->anchor;
-    job->task.raw = cli->personal->own;
-    job->task.evaluate_trained = cli->personal->trained;
+    job->task.raw = personal->own;
+    job->task.evaluate_trained = personal->trained;
     job->task.inputs = job->n_inputs > 0 ? job->inputs : NULL;
     job->task.kept = job->n_kept > 0 ? job->kept : NULL;
     return FL_OK;
@@ -226,16 +228,15 @@ static double inner_product(const struct fl_layout *layout, const float *a, cons
 
 static int take_previous(struct fl_train_job *job)
 {
-    struct fl_cli *cli = job->cli;
     float *previous = NULL;
     int rv;
 
-    if (!cli->welcome.wants_previous_dot) {
+    if (!job->setup->welcome.wants_previous_dot) {
         return FL_OK;
     }
-    rv = fl_keeps_load(cli->keeps, FL_KEEP_PREVIOUS, &previous, &job->err);
+    rv = fl_keeps_load(job->cli->keeps, FL_KEEP_PREVIOUS, &previous, &job->err);
     if (rv == FL_OK) {
-        job->made->previous_dot = inner_product(cli->welcome.layout, previous, job->result.delta);
+        job->made->previous_dot = inner_product(job->setup->layout, previous, job->result.delta);
     }
     free(previous);
     return rv == FL_ENOENT ? FL_OK : rv;
@@ -243,36 +244,36 @@ static int take_previous(struct fl_train_job *job)
 
 static int take_mask(struct fl_train_job *job)
 {
-    struct fl_cli *cli = job->cli;
-    const struct fl_layout *layout = cli->welcome.layout;
+    const struct fl_setup *setup = job->setup;
+    const struct fl_layout *layout = setup->layout;
     struct fl_result *made = job->made;
 
-    if (cli->upload->mask == NULL) {
+    if (setup->upload->mask == NULL) {
         return FL_OK;
     }
     made->n_mask = fl_neurons_total(layout);
     made->mask = malloc(made->n_mask + 1);
     return made->mask == NULL ? FL_ENOMEM
-                              : cli->upload->mask(cli->upload_options, layout, job->start,
-                                                  job->result.delta, made->mask);
+                              : setup->upload->mask(setup->upload_options, layout, job->start,
+                                                    job->result.delta, made->mask);
 }
 
 static int check_block(const struct fl_train_job *job, const struct fl_buf *block, const char *name,
                        struct fl_err *err)
 {
-    size_t want = fl_layout_count(job->cli->welcome.layout) * sizeof(float);
+    size_t want = fl_layout_count(job->setup->layout) * sizeof(float);
 
     return block->len == want
                ? FL_OK
                : fl_err_set(err, FL_ESHAPE, "the solver '%s' made %zu bytes of '%s', expected %zu",
-                            job->cli->solver->policy.name, block->len, name, want);
+                            job->setup->solver->policy.name, block->len, name, want);
 }
 
 /* What the solver keeps from now on; an empty one stays as it was. */
 static int solver_values(struct fl_train_job *job, struct fl_keeps_value *values,
                          char names[][FL_NAME_MAX], size_t *n)
 {
-    struct fl_cli *cli = job->cli;
+    const struct fl_solver_ops *solver = job->setup->solver;
     size_t i;
     int rv = FL_OK;
 
@@ -282,9 +283,9 @@ static int solver_values(struct fl_train_job *job, struct fl_keeps_value *values
         if (block->len == 0) {
             continue;
         }
-        rv = check_block(job, block, cli->solver->keeps[i].name, &job->err);
+        rv = check_block(job, block, solver->keeps[i].name, &job->err);
         if (rv == FL_OK) {
-            rv = name_of(cli, &cli->solver->keeps[i], names[*n]);
+            rv = name_of(solver, &solver->keeps[i], names[*n]);
         }
         values[*n] = (struct fl_keeps_value){names[*n], (const float *)(void *)block->data};
         (*n)++;
@@ -294,27 +295,28 @@ static int solver_values(struct fl_train_job *job, struct fl_keeps_value *values
 
 static int write_pending(struct fl_train_job *job)
 {
-    struct fl_cli *cli = job->cli;
+    const struct fl_setup *setup = job->setup;
+    struct fl_keeps *keeps = job->cli->keeps;
     struct fl_keeps_value values[EXTRAS_MAX + 3];
     char names[EXTRAS_MAX][FL_NAME_MAX];
     size_t n = 0;
     int rv;
 
-    if (!fl_keeps_wanted(cli->keeps)) {
+    if (!fl_keeps_wanted(keeps)) {
         return FL_OK;
     }
     rv = solver_values(job, values, names, &n);
-    if (cli->welcome.wants_previous_dot) {
+    if (setup->welcome.wants_previous_dot) {
         values[n++] = (struct fl_keeps_value){FL_KEEP_PREVIOUS, job->result.delta};
     }
-    if (cli->personal->own) { /* What was trained, not how far it went. */
+    if (setup->personal->own) { /* What was trained, not how far it went. */
         values[n++] = (struct fl_keeps_value){FL_KEEP_PERSONAL, job->result.delta};
     }
-    if (cli->personal->own && job->received) {
+    if (setup->personal->own && job->received) {
         values[n++] = (struct fl_keeps_value){FL_KEEP_ANCHOR, job->start};
     }
     if (rv == FL_OK) {
-        rv = fl_keeps_put(cli->keeps, job->key, values, n, &job->err);
+        rv = fl_keeps_put(keeps, job->key, values, n, &job->err);
     }
     job->made->pending = rv == FL_OK;
     for (n = 0; n < job->result.n_kept; n++) {
@@ -352,7 +354,7 @@ static struct fl_result_evaluation figures(uint64_t samples, uint64_t correct, d
 
 static void take_result(struct fl_train_job *job)
 {
-    const struct fl_layout *layout = job->cli->welcome.layout;
+    const struct fl_layout *layout = job->setup->layout;
     struct fl_train_result *r = &job->result;
     struct fl_result *made = job->made;
 
@@ -384,7 +386,7 @@ static int keep_result(struct fl_train_job *job)
     }
     release_inputs(job);
     rv = take_mask(job);
-    if (!cli->personal->own || !job->received) { /* Else it becomes the anchor. */
+    if (!job->setup->personal->own || !job->received) { /* Else it becomes the anchor. */
         fl_inputs_done(&job->in);
     }
     if (rv != FL_OK || (rv = take_previous(job)) != FL_OK || (rv = write_pending(job)) != FL_OK ||
@@ -452,27 +454,44 @@ static void train_done(void *arg)
     job_free(job);
 }
 
-void fl_work_train(struct fl_cli *cli, struct fl_round_key key)
+static struct fl_train_job *job_new(struct fl_cli *cli, struct fl_round_key key)
 {
     struct fl_train_job *job = calloc(1, sizeof(*job));
 
+    if (job == NULL) {
+        return NULL;
+    }
+    job->cli = cli;
+    job->setup = fl_setup_ref(cli->setup);
+    job->key = key;
+    job->in = cli->inputs;
+    cli->inputs = (struct fl_inputs){.n = 0};
+    job->reported_ms = fl_clock_ms();
+    job->task = (struct fl_train_task){.round = key.round,
+                                       .attempt = key.attempt,
+                                       .learning_rate = cli->learning_rate,
+                                       .seed = cli->seed,
+                                       .deadline_ms = cli->deadline_ms,
+                                       .n_selected = cli->n_selected,
+                                       .population = cli->population,
+                                       .cancel = &job->cancel,
+                                       .progress = progress,
+                                       .ctx = job};
+    return job;
+}
+
+void fl_work_train(struct fl_cli *cli, struct fl_round_key key)
+{
+    struct fl_train_job *job = NULL;
+
     fl_work_leave_evaluation(cli);
+    if (cli->inputs.setup != cli->setup) {
+        fl_cli_step_failed(cli, FL_CEV_TRAIN_FAILED, key, "what was fetched is for another model",
+                           false);
+        return;
+    }
+    job = job_new(cli, key);
     if (job != NULL) {
-        job->cli = cli;
-        job->key = key;
-        job->in = cli->inputs;
-        cli->inputs = (struct fl_inputs){.n = 0};
-        job->reported_ms = fl_clock_ms();
-        job->task = (struct fl_train_task){.round = key.round,
-                                           .attempt = key.attempt,
-                                           .learning_rate = cli->learning_rate,
-                                           .seed = cli->seed,
-                                           .deadline_ms = cli->deadline_ms,
-                                           .n_selected = cli->n_selected,
-                                           .population = cli->population,
-                                           .cancel = &job->cancel,
-                                           .progress = progress,
-                                           .ctx = job};
         if (fl_lane_submit(cli->lane, train_work, cli->loop, train_done, job) == FL_OK) {
             cli->training = job;
             return;

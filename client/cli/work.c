@@ -14,6 +14,7 @@
 /* An evaluation. */
 struct fl_work_job {
     struct fl_cli *cli;
+    struct fl_setup *setup; /* a reference: what `model` was fetched under */
     uint64_t round;
     struct fl_train_task task;
     float *model; /* owned */
@@ -121,113 +122,6 @@ bool fl_work_busy(const struct fl_cli *cli)
 
 /* --- what Welcome describes --- */
 
-static void drop_prepared(struct fl_cli *cli)
-{
-    struct fl_options **all[] = {&cli->solver_options, &cli->codec_options, &cli->upload_options,
-                                 &cli->personal_options};
-    size_t i;
-
-    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        fl_options_free(*all[i]);
-        *all[i] = NULL;
-    }
-    fl_inputs_done(&cli->inputs);
-    fl_offer_forget(cli);
-}
-
-static int slot_options(const struct fl_wire_slot *slot, struct fl_slot_option **ret)
-{
-    struct fl_slot_option *o = calloc(slot->n_options > 0 ? slot->n_options : 1, sizeof(*o));
-    size_t i;
-
-    if (o == NULL) {
-        return FL_ENOMEM;
-    }
-    for (i = 0; i < slot->n_options; i++) {
-        o[i].name = slot->options[i].key;
-        o[i].value = slot->options[i].value;
-    }
-    *ret = o;
-    return FL_OK;
-}
-
-/* Which slot of the server asks for what this client does not have. */
-static int slot_error(const char *slot, const char *name, int rv, struct fl_err *err)
-{
-    return rv == FL_OK || rv == FL_ENOMEM
-               ? rv
-               : fl_err_wrap(err, rv, "the server's %s is '%s', which this client cannot do", slot,
-                             name);
-}
-
-static int prepare_solver(struct fl_cli *cli, struct fl_err *err)
-{
-    const struct fl_wire_slot *w = &cli->welcome.solver;
-    struct fl_slot_option *o = NULL;
-    int rv = slot_options(w, &o);
-
-    if (rv == FL_OK) {
-        rv = fl_solver_by_name(w->name, o, w->n_options, &cli->solver, &cli->solver_options, err);
-    }
-    free(o);
-    return slot_error("solver", w->name, rv, err);
-}
-
-static int prepare_codec(struct fl_cli *cli, struct fl_err *err)
-{
-    const struct fl_wire_slot *w = &cli->welcome.codec;
-    struct fl_slot_option *o = NULL;
-    int rv = slot_options(w, &o);
-
-    if (rv == FL_OK) {
-        rv = fl_codec_by_name(w->name, o, w->n_options, &cli->codec, &cli->codec_options, err);
-    }
-    free(o);
-    return slot_error("codec", w->name, rv, err);
-}
-
-static int prepare_upload(struct fl_cli *cli, struct fl_err *err)
-{
-    const struct fl_wire_slot *w = &cli->welcome.upload;
-    const char *name = w->name != NULL ? w->name : "full";
-    struct fl_slot_option *o = NULL;
-    int rv = slot_options(w, &o);
-
-    if (rv == FL_OK) {
-        rv = fl_upload_by_name(name, o, w->n_options, &cli->upload, &cli->upload_options, err);
-    }
-    free(o);
-    return slot_error("upload", name, rv, err);
-}
-
-static int prepare_personal(struct fl_cli *cli, struct fl_err *err)
-{
-    const struct fl_wire_slot *w = &cli->welcome.personal;
-    const char *name = w->name != NULL ? w->name : "none";
-    struct fl_slot_option *o = NULL;
-    int rv = slot_options(w, &o);
-
-    if (rv == FL_OK) {
-        rv =
-            fl_personal_by_name(name, o, w->n_options, &cli->personal, &cli->personal_options, err);
-    }
-    free(o);
-    return slot_error("personal", name, rv, err);
-}
-
-static int prepare_slots(struct fl_cli *cli, struct fl_err *err)
-{
-    int rv = prepare_solver(cli, err);
-
-    if (rv == FL_OK) {
-        rv = prepare_codec(cli, err);
-    }
-    if (rv == FL_OK) {
-        rv = prepare_upload(cli, err);
-    }
-    return rv == FL_OK ? prepare_personal(cli, err) : rv;
-}
-
 static int want(struct fl_keeps_spec *specs, size_t *n, const char *owner, const char *name,
                 bool per_unit)
 {
@@ -241,90 +135,50 @@ static int want(struct fl_keeps_spec *specs, size_t *n, const char *owner, const
 }
 
 /* What has to be kept between rounds for all of this. */
-static int prepare_keeps(struct fl_cli *cli, struct fl_err *err)
+static int prepare_keeps(struct fl_keeps *keeps, const struct fl_setup *s, struct fl_err *err)
 {
     struct fl_keeps_spec specs[FL_KEEPS_MAX];
-    size_t n_solver = fl_solver_keeps(cli->solver->keeps);
+    size_t n_solver = fl_solver_keeps(s->solver->keeps);
     size_t n = 0;
     size_t i;
     int rv = n_solver + 4 <= FL_KEEPS_MAX ? FL_OK : FL_ELIMIT;
 
     for (i = 0; rv == FL_OK && i < n_solver; i++) {
-        const struct fl_keep *keep = &cli->solver->keeps[i];
+        const struct fl_keep *keep = &s->solver->keeps[i];
 
-        rv = want(specs, &n, cli->solver->policy.name, keep->name, keep->per_unit);
+        rv = want(specs, &n, s->solver->policy.name, keep->name, keep->per_unit);
     }
-    if (rv == FL_OK && cli->welcome.wants_previous_dot) {
+    if (rv == FL_OK && s->welcome.wants_previous_dot) {
         rv = want(specs, &n, NULL, FL_KEEP_PREVIOUS, false);
     }
-    if (rv == FL_OK && fl_codec_keeps_residual(cli->codec, cli->codec_options)) {
+    if (rv == FL_OK && fl_codec_keeps_residual(s->codec, s->codec_options)) {
         rv = want(specs, &n, NULL, FL_KEEP_RESIDUAL, true);
     }
-    if (rv == FL_OK && cli->personal->own) {
+    if (rv == FL_OK && s->personal->own) {
         rv = want(specs, &n, NULL, FL_KEEP_PERSONAL, false);
     }
-    if (rv == FL_OK && cli->personal->own) {
+    if (rv == FL_OK && s->personal->own) {
         rv = want(specs, &n, NULL, FL_KEEP_ANCHOR, false);
     }
-    return rv == FL_OK ? fl_keeps_bind(cli->keeps, cli->welcome.federation, cli->welcome.layout,
-                                       specs, n, err)
-                       : rv;
+    return rv == FL_OK ? fl_keeps_bind(keeps, s->welcome.federation, s->layout, specs, n, err) : rv;
 }
 
-/* Why the held result cannot be sent to this federation; NULL: it can. */
-static const char *unfit(const struct fl_cli *cli)
+static int prepare_trainer(struct fl_trainer *trainer, const struct fl_setup *s, struct fl_err *err)
 {
-    const struct fl_result *r = cli->result;
-    const struct fl_layout *layout = cli->welcome.layout;
-    size_t n_mask = cli->upload->mask != NULL ? fl_neurons_total(layout) : 0;
-
-    if (memcmp(r->digest, fl_layout_digest(layout), FL_DIGEST_SIZE) != 0) {
-        return "it is for another model";
-    }
-    if (r->n_sent != fl_solver_names(fl_solver_sends(cli->solver, cli->solver_options)) ||
-        r->n_mask != n_mask)
-    {
-        return "it is for another algorithm";
-    }
-    if (r->pending != fl_keeps_wanted(cli->keeps) ||
-        (r->pending && !fl_keeps_pending(cli->keeps, r->key)))
-    {
-        return "what has to be kept with it is not there";
-    }
-    return NULL;
-}
-
-static void check_held(struct fl_cli *cli)
-{
-    const char *why = cli->result != NULL ? unfit(cli) : NULL;
-
-    if (why != NULL) {
-        fl_log(cli->log, FL_LOG_WARNING, "client", "dropping the kept result of round %llu: %s",
-               (unsigned long long)cli->result->key.round, why);
-        fl_result_unref(cli->result);
-        cli->result = NULL;
-    }
-}
-
-int fl_work_prepare(struct fl_cli *cli, struct fl_err *err)
-{
-    const struct fl_wire_welcome *w = &cli->welcome;
+    const struct fl_wire_welcome *w = &s->welcome;
     const char *layers[FL_NET_MAX_LAYERS];
-    struct fl_train_model model = {.layout = w->layout,
+    struct fl_train_model model = {.layout = s->layout,
+                                   .solver = s->solver,
+                                   .solver_options = s->solver_options,
                                    .epochs = w->training.epochs,
                                    .steps = w->training.steps,
                                    .batch_size = w->training.batch_size,
                                    .momentum = w->training.momentum,
-                                   .weight_decay = w->training.weight_decay};
+                                   .weight_decay = w->training.weight_decay,
+                                   .personal = s->personal,
+                                   .personal_options = s->personal_options};
     size_t i;
-    int rv;
 
-    fl_fetch_cancel(cli);
-    drop_prepared(cli);
-    if (w->n_layers > FL_NET_MAX_LAYERS || w->n_input > FL_NET_MAX_INPUT_DIMS) {
-        return fl_err_set(err, FL_ELIMIT, "a network of %zu layers and %zu input dimensions",
-                          w->n_layers, w->n_input);
-    }
     for (i = 0; i < w->n_layers; i++) {
         layers[i] = w->layers[i];
     }
@@ -334,21 +188,51 @@ int fl_work_prepare(struct fl_cli *cli, struct fl_err *err)
     model.net.n_input = w->n_input;
     model.net.layers = layers;
     model.net.n_layers = w->n_layers;
-    rv = prepare_slots(cli, err);
-    model.solver = cli->solver;
-    model.solver_options = cli->solver_options;
-    model.personal = cli->personal;
-    model.personal_options = cli->personal_options;
+    return fl_trainer_prepare(trainer, &model, err);
+}
+
+int fl_work_prepare(struct fl_cli *cli, struct fl_setup *setup, struct fl_err *err)
+{
+    int rv;
+
+    FL_REQUIRE(!fl_work_busy(cli));
+    fl_fetch_cancel(cli);
+    fl_work_forget(cli);
+    rv = prepare_keeps(cli->keeps, setup, err);
     if (rv == FL_OK) {
-        rv = prepare_keeps(cli, err);
+        rv = prepare_trainer(cli->trainer, setup, err);
     }
     if (rv == FL_OK) {
-        rv = fl_trainer_prepare(cli->trainer, &model, err);
+        cli->setup = setup;
+        return FL_OK;
     }
-    if (rv == FL_OK) {
-        check_held(cli);
-    }
+    fl_keeps_unbind(cli->keeps);
+    fl_setup_unref(setup);
     return rv;
+}
+
+void fl_work_forget(struct fl_cli *cli)
+{
+    fl_inputs_done(&cli->inputs);
+    fl_offer_forget(cli);
+    if (cli->setup != NULL) {
+        fl_keeps_unbind(cli->keeps);
+        fl_setup_unref(cli->setup);
+        cli->setup = NULL;
+    }
+}
+
+const char *fl_work_unfit(const struct fl_cli *cli)
+{
+    const struct fl_result *r = cli->result;
+    const char *why = fl_setup_unfit(cli->setup, r);
+
+    if (why == NULL && (r->pending != fl_keeps_wanted(cli->keeps) ||
+                        (r->pending && !fl_keeps_pending(cli->keeps, r->key))))
+    {
+        why = "what has to be kept with it is not there";
+    }
+    return why;
 }
 
 /* --- evaluation --- */
@@ -395,6 +279,7 @@ static void evaluate_done(void *arg)
         }
         fl_cli_step_key(cli, FL_CEV_EVALUATED, (struct fl_round_key){.round = job->round});
     }
+    fl_setup_unref(job->setup);
     free(job->model);
     free(job);
 }
@@ -406,28 +291,41 @@ void fl_work_leave_evaluation(struct fl_cli *cli)
     }
 }
 
-void fl_work_evaluate(struct fl_cli *cli, uint64_t round, float *model)
+static struct fl_work_job *evaluation_of(struct fl_cli *cli, uint64_t round, struct fl_setup *setup,
+                                         float *model)
 {
     struct fl_work_job *job = calloc(1, sizeof(*job));
     double rate = cli->evaluate_rate != 0.0 ? cli->evaluate_rate : cli->learning_rate;
 
+    if (job == NULL) {
+        return NULL;
+    }
+    job->cli = cli;
+    job->setup = fl_setup_ref(setup);
+    job->round = round;
+    job->model = model;
+    /* Without a learning rate there is nothing that fitting could do. */
+    job->adapts = setup->personal->adapts && rate != 0.0;
+    job->task = (struct fl_train_task){.round = round > 0 ? round : 1,
+                                       .model = model,
+                                       .learning_rate = rate,
+                                       .seed = fl_cli_seed(cli),
+                                       .n_selected = cli->n_selected,
+                                       .population = cli->population,
+                                       .cancel = &job->cancel};
+    return job;
+}
+
+void fl_work_evaluate(struct fl_cli *cli, uint64_t round, struct fl_setup *setup, float *model)
+{
+    struct fl_work_job *job = setup == cli->setup ? evaluation_of(cli, round, setup, model) : NULL;
+
     if (job != NULL) {
-        job->cli = cli;
-        job->round = round;
-        job->model = model;
-        /* Without a learning rate there is nothing that fitting could do. */
-        job->adapts = cli->personal->adapts && rate != 0.0;
-        job->task = (struct fl_train_task){.round = round > 0 ? round : 1,
-                                           .model = model,
-                                           .learning_rate = rate,
-                                           .seed = fl_cli_seed(cli),
-                                           .n_selected = cli->n_selected,
-                                           .population = cli->population,
-                                           .cancel = &job->cancel};
         if (fl_lane_submit(cli->lane, evaluate_work, cli->loop, evaluate_done, job) == FL_OK) {
             cli->evaluating = job;
             return;
         }
+        fl_setup_unref(job->setup);
         free(job);
     }
     free(model);

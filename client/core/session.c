@@ -241,14 +241,15 @@ static void hopeless(struct fl_session *s, uint64_t now_ms, enum fl_session_exit
 
 static void on_welcome(struct fl_session *s, const struct fl_session_event *event)
 {
-    if (s->sm.state != FL_SESSION_GREETING) {
-        return;
-    }
     if (!event->u.welcome.model_fits) {
         hopeless(s, event->now_ms, FL_SESSION_EXIT_MODEL,
                  fl__session_text(s, "the model does not fit: %s",
                                   reason_or(event->u.welcome.reason, "no reason given")));
         return;
+    }
+    if (s->held.round != 0 && event->u.welcome.held_unfit != NULL) {
+        fl__session_emit(s, FL_CEFF_DROP, s->held);
+        s->held = fl__no_round;
     }
     s->heartbeat_ms = event->u.welcome.heartbeat_ms > 0 ? event->u.welcome.heartbeat_ms : 1;
     s->heartbeat_at = fl__later(event->now_ms, s->heartbeat_ms);
@@ -259,12 +260,9 @@ static void on_welcome(struct fl_session *s, const struct fl_session_event *even
 
 static void on_refused(struct fl_session *s, const struct fl_session_event *event)
 {
-    const char *why;
+    const char *why =
+        fl__session_text(s, "refused: %s", reason_or(event->u.refused.reason, "no reason given"));
 
-    if (s->sm.state != FL_SESSION_GREETING && !fl__session_connected(s)) {
-        return;
-    }
-    why = fl__session_text(s, "refused: %s", reason_or(event->u.refused.reason, "no reason given"));
     if (event->u.refused.retry_after_ms == 0) {
         hopeless(s, event->now_ms, FL_SESSION_EXIT_REFUSED, why);
         return;
@@ -278,9 +276,6 @@ static void on_drain(struct fl_session *s, const struct fl_session_event *event)
     uint64_t wait = event->u.drain.reconnect_after_ms;
     const char *reason = reason_or(event->u.drain.reason, "no reason given");
 
-    if (s->sm.state != FL_SESSION_GREETING && !fl__session_connected(s)) {
-        return;
-    }
     if (wait == 0 && s->conf.exit_when_done) {
         stop(s, FL_SESSION_EXIT_DONE, fl__session_text(s, "the federation is over: %s", reason));
         return;
@@ -354,11 +349,37 @@ void fl_session_free(struct fl_session *session)
     }
 }
 
-/* Commands that only a welcomed session gets; each is a sign of life. */
+static void on_breach(struct fl_session *s, const struct fl_session_event *event)
+{
+    const char *why = fl__session_text(s, "the server broke the protocol: %s in state %s",
+                                       fl_session_command_name(event->type), fl_sm_name(&s->sm));
+
+    fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round)->text = why;
+    lost(s, event->now_ms, why);
+}
+
+/* Of the server; each is a sign of life. */
 static int on_command(struct fl_session *s, const struct fl_session_event *event)
 {
+    enum fl_session_answer answer = fl_session_answer(fl_session_state(s), event->type);
+
+    if (answer != FL_SESSION_TAKES) {
+        if (answer == FL_SESSION_BREACH) {
+            on_breach(s, event);
+        }
+        return FL_OK;
+    }
     s->heard_at = event->now_ms;
     switch (event->type) {
+    case FL_CEV_WELCOME:
+        on_welcome(s, event);
+        return FL_OK;
+    case FL_CEV_REFUSED:
+        on_refused(s, event);
+        return FL_OK;
+    case FL_CEV_DRAIN:
+        on_drain(s, event);
+        return FL_OK;
     case FL_CEV_TASK:
         return fl__round_task(s, event);
     case FL_CEV_PLAN:
@@ -398,14 +419,8 @@ static int on_event(struct fl_session *s, const struct fl_session_event *event)
         on_disconnected(s, event);
         break;
     case FL_CEV_WELCOME:
-        on_welcome(s, event);
-        break;
     case FL_CEV_REFUSED:
-        on_refused(s, event);
-        break;
     case FL_CEV_DRAIN:
-        on_drain(s, event);
-        break;
     case FL_CEV_TASK:
     case FL_CEV_PLAN:
     case FL_CEV_ACCEPTED:
@@ -413,7 +428,7 @@ static int on_event(struct fl_session *s, const struct fl_session_event *event)
     case FL_CEV_DISMISSED:
     case FL_CEV_EVALUATE:
     case FL_CEV_HEARTBEAT:
-        return fl__session_connected(s) ? on_command(s, event) : FL_OK;
+        return on_command(s, event);
     case FL_CEV_FETCHED:
         fl__round_fetched(s, event->u.key);
         break;

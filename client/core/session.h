@@ -32,6 +32,9 @@
  * Sign of life: a heartbeat every interval of Welcome; a server that says nothing for
  * three intervals is taken for gone.
  *
+ * The contract: each command has its places (fl_session_answer()); in any other it ends the
+ * session like a lost connection.
+ *
  * Back-off: `backoff_ms`, doubled with each attempt up to `backoff_max_ms`, each time
  * +-20 %; a session that outlived the wait before it starts the series anew. A wait that
  * the server asks for is never cut short, but up to 20 % longer so that clients do not
@@ -112,6 +115,7 @@ struct fl_session_event {
             uint32_t heartbeat_ms;
             bool model_fits; /* the glue could build or match the model */
             const char *reason;
+            const char *held_unfit; /* why the held result is of no use for it; NULL: it is */
         } welcome;
         struct {
             uint32_t retry_after_ms; /* 0: permanent */
@@ -187,6 +191,21 @@ struct fl_session_effects {
 };
 
 struct fl_session;
+
+/* What a command of the server (FL_CEV_WELCOME to FL_CEV_HEARTBEAT) means in a state. */
+enum fl_session_answer {
+    FL_SESSION_IGNORES,
+    FL_SESSION_TAKES,
+    FL_SESSION_BREACH /* of the contract: ends the session, with back-off */
+};
+/*
+ * Asked before a command is looked at: only one that is taken may change anything of the
+ * caller's. The others are stepped all the same, their contents are not read.
+ */
+enum fl_session_answer fl_session_answer(enum fl_session_state state,
+                                         enum fl_session_event_type command);
+/* "Welcome", as in the contract. */
+const char *fl_session_command_name(enum fl_session_event_type command);
 
 /* FL_EINVAL: backoff_ms is 0 or above backoff_max_ms; FL_ENOMEM. */
 FL_MUST_CHECK int fl_session_create(const struct fl_session_conf *conf, struct fl_session **ret);

@@ -1,0 +1,33 @@
+#ifndef FL_CLI_CODE_H
+#define FL_CLI_CODE_H
+
+/* An update as the bytes of a Push. Threading: of the lane; done on the loop. */
+
+#include "client/cli/keep.h"
+#include "client/cli/result.h"
+#include "client/cli/setup.h"
+
+/* Names of what is kept that no solver owns; a solver's are "SOLVER.NAME". */
+#define FL_KEEP_PERSONAL "own.personal"
+#define FL_KEEP_ANCHOR   "own.anchor"
+#define FL_KEEP_PREVIOUS "update.previous"
+#define FL_KEEP_RESIDUAL "codec.residual"
+
+struct fl_code {
+    struct fl_setup *setup;   /* a reference */
+    struct fl_keeps *keeps;   /* bound to the layout of `setup` */
+    struct fl_result *result; /* a reference, made under `setup` */
+    uint8_t *units;           /* [units], granted; owned */
+    struct fl_wire_part *parts;
+    size_t n_parts;
+    struct fl_blob *bytes;
+};
+/*
+ * The granted units as the bytes of a Push, and what the push leaves behind made pending: on
+ * the lane. FL_ESTATE: the result is not one of this setup, or what belongs to it is not kept
+ * any more.
+ */
+FL_MUST_CHECK int fl_code_run(struct fl_code *code, struct fl_err *err);
+void fl_code_done(struct fl_code *code);
+
+#endif

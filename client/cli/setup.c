@@ -1,0 +1,236 @@
+#include "client/cli/setup.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/nn/net.h"
+
+/* --- policies --- */
+
+static int slot_options(const struct fl_wire_slot *slot, struct fl_slot_option **ret)
+{
+    struct fl_slot_option *o = calloc(slot->n_options > 0 ? slot->n_options : 1, sizeof(*o));
+    size_t i;
+
+    if (o == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < slot->n_options; i++) {
+        o[i].name = slot->options[i].key;
+        o[i].value = slot->options[i].value;
+    }
+    *ret = o;
+    return FL_OK;
+}
+
+/* Which slot of the server asks for what this client does not have. */
+static int slot_error(const char *slot, const char *name, int rv, struct fl_err *err)
+{
+    return rv == FL_OK || rv == FL_ENOMEM
+               ? rv
+               : fl_err_wrap(err, rv, "the server's %s is '%s', which this client cannot do", slot,
+                             name);
+}
+
+static int prepare_solver(struct fl_setup *s, struct fl_err *err)
+{
+    const struct fl_wire_slot *w = &s->welcome.solver;
+    struct fl_slot_option *o = NULL;
+    int rv = slot_options(w, &o);
+
+    if (rv == FL_OK) {
+        rv = fl_solver_by_name(w->name, o, w->n_options, &s->solver, &s->solver_options, err);
+    }
+    free(o);
+    return slot_error("solver", w->name, rv, err);
+}
+
+static int prepare_codec(struct fl_setup *s, struct fl_err *err)
+{
+    const struct fl_wire_slot *w = &s->welcome.codec;
+    struct fl_slot_option *o = NULL;
+    int rv = slot_options(w, &o);
+
+    if (rv == FL_OK) {
+        rv = fl_codec_by_name(w->name, o, w->n_options, &s->codec, &s->codec_options, err);
+    }
+    free(o);
+    return slot_error("codec", w->name, rv, err);
+}
+
+static int prepare_upload(struct fl_setup *s, struct fl_err *err)
+{
+    const struct fl_wire_slot *w = &s->welcome.upload;
+    const char *name = w->name != NULL ? w->name : "full";
+    struct fl_slot_option *o = NULL;
+    int rv = slot_options(w, &o);
+
+    if (rv == FL_OK) {
+        rv = fl_upload_by_name(name, o, w->n_options, &s->upload, &s->upload_options, err);
+    }
+    free(o);
+    return slot_error("upload", name, rv, err);
+}
+
+static int prepare_personal(struct fl_setup *s, struct fl_err *err)
+{
+    const struct fl_wire_slot *w = &s->welcome.personal;
+    const char *name = w->name != NULL ? w->name : "none";
+    struct fl_slot_option *o = NULL;
+    int rv = slot_options(w, &o);
+
+    if (rv == FL_OK) {
+        rv = fl_personal_by_name(name, o, w->n_options, &s->personal, &s->personal_options, err);
+    }
+    free(o);
+    return slot_error("personal", name, rv, err);
+}
+
+static int prepare_slots(struct fl_setup *s, struct fl_err *err)
+{
+    int rv = prepare_solver(s, err);
+
+    if (rv == FL_OK) {
+        rv = prepare_codec(s, err);
+    }
+    if (rv == FL_OK) {
+        rv = prepare_upload(s, err);
+    }
+    return rv == FL_OK ? prepare_personal(s, err) : rv;
+}
+
+static int check_network(const struct fl_wire_welcome *w, struct fl_err *err)
+{
+    return w->n_layers <= FL_NET_MAX_LAYERS && w->n_input <= FL_NET_MAX_INPUT_DIMS
+               ? FL_OK
+               : fl_err_set(err, FL_ELIMIT, "a network of %zu layers and %zu input dimensions",
+                            w->n_layers, w->n_input);
+}
+
+/* --- life --- */
+
+static void welcome_done(struct fl_wire_welcome *welcome)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
+
+    command.u.welcome = *welcome;
+    fl_wire_command_done(&command);
+    *welcome = (struct fl_wire_welcome){0};
+}
+
+int fl_setup_create(struct fl_wire_welcome *welcome, struct fl_setup **ret, struct fl_err *err)
+{
+    struct fl_setup *s = calloc(1, sizeof(*s));
+    int rv;
+
+    if (s == NULL) {
+        welcome_done(welcome);
+        return FL_ENOMEM;
+    }
+    atomic_init(&s->refs, 1);
+    s->welcome = *welcome;
+    s->layout = s->welcome.layout;
+    *welcome = (struct fl_wire_welcome){0};
+    rv = check_network(&s->welcome, err);
+    if (rv == FL_OK) {
+        rv = prepare_slots(s, err);
+    }
+    if (rv != FL_OK) {
+        fl_setup_unref(s);
+        return rv;
+    }
+    *ret = s;
+    return FL_OK;
+}
+
+struct fl_setup *fl_setup_ref(struct fl_setup *setup)
+{
+    (void)atomic_fetch_add(&setup->refs, 1);
+    return setup;
+}
+
+void fl_setup_unref(struct fl_setup *setup)
+{
+    if (setup == NULL || atomic_fetch_sub(&setup->refs, 1) > 1) {
+        return;
+    }
+    fl_options_free(setup->solver_options);
+    fl_options_free(setup->codec_options);
+    fl_options_free(setup->upload_options);
+    fl_options_free(setup->personal_options);
+    welcome_done(&setup->welcome);
+    free(setup);
+}
+
+/* --- comparing --- */
+
+static bool same_slot(const struct fl_wire_slot *a, const struct fl_wire_slot *b)
+{
+    size_t i;
+
+    if ((a->name == NULL) != (b->name == NULL) || a->n_options != b->n_options ||
+        (a->name != NULL && strcmp(a->name, b->name) != 0))
+    {
+        return false;
+    }
+    for (i = 0; i < a->n_options; i++) {
+        if (strcmp(a->options[i].key, b->options[i].key) != 0 ||
+            strcmp(a->options[i].value, b->options[i].value) != 0)
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool same_network(const struct fl_wire_welcome *a, const struct fl_wire_welcome *b)
+{
+    size_t i;
+
+    if (a->n_layers != b->n_layers || a->n_input != b->n_input) {
+        return false;
+    }
+    for (i = 0; i < a->n_input; i++) {
+        if (a->input[i] != b->input[i]) {
+            return false;
+        }
+    }
+    for (i = 0; i < a->n_layers; i++) {
+        if (strcmp(a->layers[i], b->layers[i]) != 0) {
+            return false;
+        }
+    }
+    return fl_layout_equal(a->layout, b->layout);
+}
+
+bool fl_setup_is(const struct fl_setup *setup, const struct fl_wire_welcome *b)
+{
+    const struct fl_wire_welcome *a = &setup->welcome;
+
+    return strcmp(a->federation, b->federation) == 0 && same_network(a, b) &&
+           same_slot(&a->solver, &b->solver) && same_slot(&a->codec, &b->codec) &&
+           same_slot(&a->upload, &b->upload) && same_slot(&a->personal, &b->personal) &&
+           a->wants_previous_dot == b->wants_previous_dot &&
+           a->training.epochs == b->training.epochs && a->training.steps == b->training.steps &&
+           a->training.batch_size == b->training.batch_size &&
+           memcmp(&a->training.momentum, &b->training.momentum, sizeof(double)) == 0 &&
+           memcmp(&a->training.weight_decay, &b->training.weight_decay, sizeof(double)) == 0;
+}
+
+const char *fl_setup_unfit(const struct fl_setup *setup, const struct fl_result *result)
+{
+    size_t n_mask = setup->upload->mask != NULL ? fl_neurons_total(setup->layout) : 0;
+
+    if (memcmp(result->digest, fl_layout_digest(setup->layout), FL_DIGEST_SIZE) != 0 ||
+        result->n_units != fl_layout_units(setup->layout) ||
+        result->n_floats != fl_layout_count(setup->layout))
+    {
+        return "it is for another model";
+    }
+    if (result->n_sent != fl_solver_names(fl_solver_sends(setup->solver, setup->solver_options)) ||
+        result->n_mask != n_mask)
+    {
+        return "it is for another algorithm";
+    }
+    return NULL;
+}

@@ -1,0 +1,491 @@
+/*
+ * A server that says each command in each state of a client: for every cell of the table in
+ * docs/protocol-states.md it brings the client there in a session of its own, says the command,
+ * and then asks something that a standing session answers. One line is printed for each:
+ *
+ *     STATE COMMAND stays|ends
+ *
+ * A Welcome said out of place describes a larger model. An upload of any but the model that the
+ * session began with is printed as "leak".
+ *
+ *     bad_server ADDRESS [STATE COMMAND]
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/grpc/endpoint.h"
+#include "libfl/wire/messages.h"
+
+/* CODING and SENDING are PUSHING too: the lane has the result, the bytes are on their way. */
+enum state { GREETING, READY, FETCHING, TRAINING, REPORTED, PUSHING, CODING, SENDING, N_STATES };
+
+static const char *const state_names[N_STATES] = {"GREETING", "READY",   "FETCHING", "TRAINING",
+                                                  "REPORTED", "PUSHING", "CODING",   "SENDING"};
+
+static const struct {
+    const char *name;
+    enum fl_wire_command_type type;
+} commands[] = {
+    {"Welcome", FL_WIRE_WELCOME},     {"Refused", FL_WIRE_REFUSED},
+    {"Task", FL_WIRE_TASK},           {"Plan", FL_WIRE_PLAN},
+    {"Accepted", FL_WIRE_ACCEPTED},   {"Rejected", FL_WIRE_REJECTED},
+    {"Dismissed", FL_WIRE_DISMISSED}, {"Evaluate", FL_WIRE_EVALUATE},
+    {"Drain", FL_WIRE_DRAIN},         {"Heartbeat", FL_WIRE_HEARTBEAT_COMMAND},
+};
+
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+#define INPUTS     60
+#define SMALL      3
+#define LARGE      4000
+/* No round is ever one of these: a Plan for it is answered with Failed. */
+#define NO_ROUND  1000000
+#define PING      1000001
+#define NEW_ROUND 2000000
+
+struct bad {
+    struct fl_loop *loop;
+    struct fl_grpc_server *server;
+    struct fl_call *attend; /* of the present session */
+    size_t cell, end;
+    bool said; /* the command of the cell */
+    unsigned turn;
+};
+
+/* A call beside Attend. */
+struct side {
+    struct bad *b;
+    bool push, heard;
+};
+
+static enum state state_of(const struct bad *b)
+{
+    return (enum state)(b->cell / N_COMMANDS);
+}
+
+static uint64_t round_of(const struct bad *b)
+{
+    return b->cell + 1;
+}
+
+static size_t floats_of(size_t width)
+{
+    return INPUTS * width + width + 10 * width + 10;
+}
+
+static void send_command(struct bad *b, const struct fl_wire_command *command)
+{
+    struct fl_piece piece;
+    struct fl_buf buf;
+
+    fl_buf_init(&buf, FL_WIRE_MAX_CONTROL);
+    if (b->attend != NULL && fl_wire_command_encode(command, &buf) == FL_OK) {
+        piece = (struct fl_piece){.data = buf.data, .len = buf.len};
+        if (fl_call_send(b->attend, &piece, 1) != FL_OK) {
+            fl_call_cancel(b->attend);
+        }
+    }
+    fl_buf_done(&buf);
+}
+
+static void reply(struct fl_call *call, const struct fl_buf *buf)
+{
+    struct fl_piece piece = {.data = buf->data, .len = buf->len};
+
+    if (fl_call_send(call, &piece, 1) != FL_OK) {
+        (void)printf("a reply could not be sent\n");
+    }
+    fl_call_finish(call, FL_GRPC_OK, NULL);
+}
+
+/* --- what a server says --- */
+
+static int layout_of(size_t width, struct fl_layout **ret)
+{
+    const size_t first[] = {width, INPUTS};
+    const size_t second[] = {10, width};
+    struct fl_layout *l = NULL;
+    int rv = fl_layout_create(&l);
+
+    if (rv != FL_OK ||
+        (rv = fl_layout_add(l, "fc1", "fc1.weight", first, 2, false, NULL)) != FL_OK ||
+        (rv = fl_layout_add(l, "fc1", "fc1.bias", first, 1, false, NULL)) != FL_OK ||
+        (rv = fl_layout_add(l, "fc2", "fc2.weight", second, 2, false, NULL)) != FL_OK ||
+        (rv = fl_layout_add(l, "fc2", "fc2.bias", second, 1, false, NULL)) != FL_OK ||
+        (rv = fl_layout_finish(l, NULL)) != FL_OK)
+    {
+        fl_layout_free(l);
+        return rv;
+    }
+    *ret = l;
+    return FL_OK;
+}
+
+static void say_welcome(struct bad *b, size_t width, uint32_t steps)
+{
+    struct fl_wire_command c = {.type = FL_WIRE_WELCOME};
+    struct fl_wire_welcome *w = &c.u.welcome;
+    char dense[32];
+    char *layers[] = {dense, fl_wire_lend("relu"), fl_wire_lend("dense 10")};
+    uint32_t input[] = {INPUTS};
+
+    if (layout_of(width, &w->layout) != FL_OK) {
+        return;
+    }
+    (void)snprintf(dense, sizeof(dense), "dense %zu", width);
+    w->version = FL_WIRE_VERSION;
+    w->federation = fl_wire_lend("bad");
+    w->input = input;
+    w->n_input = 1;
+    w->layers = layers;
+    w->n_layers = 3;
+    w->classes = 10;
+    w->solver.name = fl_wire_lend("sgd");
+    w->codec.name = fl_wire_lend("float32");
+    w->heartbeat_ms = 600000;
+    w->limits = (struct fl_wire_limits){4096, 1u << 21, 16, 600000};
+    w->training = (struct fl_wire_training){.steps = steps, .batch_size = 10};
+    send_command(b, &c);
+    fl_layout_free(w->layout);
+}
+
+static void say_task(struct bad *b, uint64_t round, bool planned)
+{
+    struct fl_wire_command c = {.type = FL_WIRE_TASK};
+    struct fl_wire_bundle model = {.name = fl_wire_lend("model"),
+                                   .bytes = floats_of(SMALL) * sizeof(float)};
+
+    c.u.task = (struct fl_wire_task){.round = round,
+                                     .attempt = 1,
+                                     .bundles = &model,
+                                     .n_bundles = 1,
+                                     .learning_rate = 0.01,
+                                     .has_plan = planned,
+                                     .plan = {.round = round, .attempt = 1},
+                                     .deadline_ms = 600000};
+    send_command(b, &c);
+}
+
+static void say_plan(struct bad *b, uint64_t round)
+{
+    struct fl_wire_command c = {.type = FL_WIRE_PLAN};
+
+    c.u.plan = (struct fl_wire_plan){.round = round, .attempt = 1};
+    send_command(b, &c);
+}
+
+static void say(struct bad *b, enum fl_wire_command_type type)
+{
+    struct fl_wire_command c = {.type = type};
+
+    switch (type) {
+    case FL_WIRE_WELCOME:
+        say_welcome(b, LARGE, 1);
+        return;
+    case FL_WIRE_TASK:
+        say_task(b, round_of(b) + NEW_ROUND, false);
+        return;
+    case FL_WIRE_PLAN:
+        say_plan(b, round_of(b));
+        return;
+    case FL_WIRE_REFUSED:
+        c.u.refused.reason = FL_WIRE_REASON_FULL;
+        c.u.refused.message = fl_wire_lend("for \x1b[31mnow");
+        c.u.refused.retry_after_ms = 1;
+        break;
+    case FL_WIRE_ACCEPTED:
+    case FL_WIRE_REJECTED:
+    case FL_WIRE_DISMISSED:
+        c.u.verdict.round = round_of(b);
+        c.u.verdict.attempt = 1;
+        c.u.verdict.reason = type == FL_WIRE_REJECTED ? fl_wire_lend("so\nthere") : NULL;
+        break;
+    case FL_WIRE_EVALUATE:
+        c.u.evaluate.round = round_of(b);
+        c.u.evaluate.bundle = (struct fl_wire_bundle){.name = fl_wire_lend("model"),
+                                                      .bytes = floats_of(SMALL) * sizeof(float)};
+        break;
+    case FL_WIRE_DRAIN:
+        c.u.drain.reason = fl_wire_lend("a\tpause");
+        c.u.drain.reconnect_after_ms = 1;
+        break;
+    case FL_WIRE_HEARTBEAT_COMMAND:
+        c.u.heartbeat = 1;
+        break;
+    }
+    send_command(b, &c);
+}
+
+/* The client is in the state of the cell. */
+static void play(struct bad *b)
+{
+    if (b->said || b->attend == NULL) {
+        return;
+    }
+    b->said = true;
+    say(b, commands[b->cell % N_COMMANDS].type);
+    if (state_of(b) == GREETING && commands[b->cell % N_COMMANDS].type != FL_WIRE_WELCOME) {
+        say_welcome(b, SMALL, 1);
+    }
+    say_plan(b, NO_ROUND);
+}
+
+/* --- Attend --- */
+
+static void cell_is_over(struct bad *b, const char *outcome)
+{
+    (void)printf("%s %s %s\n", state_names[state_of(b)], commands[b->cell % N_COMMANDS].name,
+                 outcome);
+    (void)fflush(stdout);
+    b->said = false;
+    b->cell++;
+    if (b->cell == b->end) {
+        fl_loop_stop(b->loop);
+    }
+}
+
+static void on_hello(struct bad *b)
+{
+    enum state state = state_of(b);
+
+    if (state == GREETING) {
+        play(b);
+        return;
+    }
+    say_welcome(b, SMALL, state == TRAINING ? 1u << 30 : 1);
+    if (state == READY) {
+        play(b);
+    } else {
+        say_task(b, round_of(b), state >= PUSHING);
+    }
+}
+
+static bool on_event(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct bad *b = ctx;
+    struct fl_wire_event event;
+
+    if (fl_wire_event_decode(data, len, &event, NULL) != FL_OK) {
+        (void)printf("an event that is none\n");
+        fl_call_cancel(call);
+        return true;
+    }
+    if (event.type == FL_WIRE_HELLO) {
+        on_hello(b);
+    } else if (event.type == FL_WIRE_REPORT && state_of(b) == REPORTED) {
+        play(b);
+    } else if (event.type == FL_WIRE_FAILED && event.u.failed.round == PING) {
+        play(b);
+    } else if (event.type == FL_WIRE_FAILED && event.u.failed.round == NO_ROUND && b->said) {
+        cell_is_over(b, "stays");
+        fl_call_finish(call, FL_GRPC_OK, NULL);
+        b->attend = NULL;
+    }
+    fl_wire_event_done(&event);
+    return true;
+}
+
+/* Before the command was said the client had its reasons, and comes again. */
+static void on_attend_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                             const char *message)
+{
+    struct bad *b = ctx;
+
+    (void)status;
+    (void)message;
+    if (b->attend != call) {
+        return;
+    }
+    b->attend = NULL;
+    if (b->said) {
+        cell_is_over(b, "ends");
+    }
+}
+
+static const struct fl_call_handler attend_handler = {.on_message = on_event,
+                                                      .on_closed = on_attend_closed};
+
+static void on_attend(struct fl_call *call, void *ctx)
+{
+    struct bad *b = ctx;
+
+    b->attend = call;
+    b->said = false;
+    fl_call_set_handler(call, &attend_handler, b);
+}
+
+/* --- the other calls --- */
+
+static void on_side_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                           const char *message)
+{
+    struct side *s = ctx;
+
+    (void)call;
+    (void)message;
+    /* The end of the Fetch is on its way: what follows the answer to this comes behind it. */
+    if (status == FL_GRPC_OK && state_of(s->b) == TRAINING && !s->b->said) {
+        say_plan(s->b, PING);
+    }
+    free(s);
+}
+
+static void begin_side(struct fl_call *call, struct bad *b, const struct fl_call_handler *handler)
+{
+    struct side *s = calloc(1, sizeof(*s));
+
+    if (s == NULL) {
+        fl_call_finish(call, FL_GRPC_UNAVAILABLE, "out of memory");
+        return;
+    }
+    s->b = b;
+    fl_call_set_handler(call, handler, s);
+}
+
+static bool on_fetch_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct side *s = ctx;
+    size_t bytes = floats_of(SMALL) * sizeof(float);
+    uint8_t head[FL_WIRE_CHUNK_HEAD];
+    uint8_t *zeros = calloc(1, bytes);
+    struct fl_buf buf;
+
+    (void)data;
+    (void)len;
+    fl_buf_init(&buf, SIZE_MAX / 2);
+    if (state_of(s->b) == FETCHING || zeros == NULL) {
+        play(s->b); /* and leave it open */
+    } else if (fl_buf_add(&buf, head, fl_wire_chunk_head(0, bytes, head)) == FL_OK &&
+               fl_buf_add(&buf, zeros, bytes) == FL_OK)
+    {
+        reply(call, &buf);
+    }
+    fl_buf_done(&buf);
+    free(zeros);
+    return true;
+}
+
+static const struct fl_call_handler fetch_handler = {.on_message = on_fetch_message,
+                                                     .on_closed = on_side_closed};
+
+static void on_fetch(struct fl_call *call, void *ctx)
+{
+    begin_side(call, ctx, &fetch_handler);
+}
+
+static bool on_status_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct side *s = ctx;
+    struct fl_wire_push_status status = {0};
+    struct fl_buf buf;
+
+    (void)data;
+    (void)len;
+    if (state_of(s->b) == PUSHING) {
+        play(s->b); /* and leave it open */
+        return true;
+    }
+    fl_buf_init(&buf, 4096);
+    if (fl_wire_push_status_reply_encode(&status, &buf) == FL_OK) {
+        reply(call, &buf);
+    }
+    fl_buf_done(&buf);
+    if (state_of(s->b) == CODING) {
+        play(s->b);
+    }
+    return true;
+}
+
+static const struct fl_call_handler status_handler = {.on_message = on_status_message,
+                                                      .on_closed = on_side_closed};
+
+static void on_status(struct fl_call *call, void *ctx)
+{
+    begin_side(call, ctx, &status_handler);
+}
+
+static bool on_push_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct side *s = ctx;
+    struct fl_wire_push_header header = {.n_parts = 0};
+    struct fl_wire_chunk chunk;
+    bool is_header = false;
+
+    (void)call;
+    if (s->heard) {
+        return true;
+    }
+    s->heard = true;
+    if (fl_wire_push_decode(data, len, &is_header, &header, &chunk, NULL) != FL_OK || !is_header ||
+        header.bytes != floats_of(SMALL) * sizeof(float))
+    {
+        (void)printf("leak: an upload of another model\n");
+    }
+    fl_wire_push_header_done(&header);
+    if (state_of(s->b) == SENDING) {
+        play(s->b);
+    }
+    return true;
+}
+
+static const struct fl_call_handler push_handler = {.on_message = on_push_message,
+                                                    .on_closed = on_side_closed};
+
+static void on_push(struct fl_call *call, void *ctx)
+{
+    begin_side(call, ctx, &push_handler);
+}
+
+/* --- the whole --- */
+
+static bool choose(struct bad *b, const char *state, const char *command)
+{
+    size_t i;
+
+    for (i = 0; i < N_STATES * N_COMMANDS; i++) {
+        if (strcmp(state, state_names[i / N_COMMANDS]) == 0 &&
+            strcmp(command, commands[i % N_COMMANDS].name) == 0)
+        {
+            b->cell = i;
+            b->end = i + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    struct bad b = {.end = N_STATES * N_COMMANDS};
+    struct fl_rpc_method methods[] = {{"/fl.v1.Federation/Attend", on_attend, &b},
+                                      {"/fl.v1.Federation/Fetch", on_fetch, &b},
+                                      {"/fl.v1.Federation/PushStatus", on_status, &b},
+                                      {"/fl.v1.Federation/Push", on_push, &b},
+                                      {NULL, NULL, NULL}};
+    struct fl_grpc_server_setup setup = {.max_connections = 8, .methods = methods};
+    struct fl_err err = {0};
+    int rv;
+
+    if ((argc != 2 && argc != 4) || (argc == 4 && !choose(&b, argv[2], argv[3]))) {
+        (void)fputs("usage: bad_server ADDRESS [STATE COMMAND]\n", stderr);
+        return 2;
+    }
+    fl_rpc_limits_default(&setup.limits);
+    rv = fl_loop_create(&b.loop, &err);
+    setup.loop = b.loop;
+    if (rv == FL_OK) {
+        rv = fl_grpc_server_create(&setup, &b.server, &err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_grpc_server_listen(b.server, argv[1], NULL, &err);
+    }
+    if (rv != FL_OK) {
+        (void)fprintf(stderr, "bad_server: %s\n", fl_err_text(&err, rv));
+        return 1;
+    }
+    (void)printf("listening\n");
+    (void)fflush(stdout);
+    fl_loop_run(b.loop);
+    return 0; /* Connections and all go with the process. */
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Every command of a server in every state of a client, against docs/protocol-states.md: what has no
+# place there ends the session, and does nothing else.
+# shellcheck source=tests/integ/lib.sh
+. "$(dirname "$0")/lib.sh"
+bad=$build/tests/integ/bad_server
+[ -x "$bad" ] || skip "no $bad"
+page=$srcdir/docs/protocol-states.md
+synthetic "$dir/data" 1 --seed 3
+
+# table, row, column: what the page says
+cell() {
+  awk -F'|' -v table="$1" -v row="$2" -v column="$3" '
+    { for (i = 1; i <= NF; i++) gsub(/^[ `]+|[ `]+$/, "", $i) }
+    /^## / { at = index($0, table) > 0; head = 0 }
+    at && NF > 2 && !head { for (i = 2; i < NF; i++) name[i] = $i; head = 1; next }
+    at && $2 == row { for (i = 3; i < NF; i++) if (name[i] == column) print $i }
+  ' "$page"
+}
+
+### The client: each cell in a session of its own
+"$bad" "unix:$dir/bad.sock" >"$dir/bad.out" 2>"$dir/bad.log" &
+pid_of[bad]=$!
+wait_for 600 "bad_server to listen" grep -q listening "$dir/bad.out"
+address=unix:$dir/bad.sock
+start_client one "$dir/data/client-000" "reconnect: {first: 10ms, longest: 50ms}" "log_level: debug"
+all_cells() { [ "$(grep -cE ' (stays|ends)$' "$dir/bad.out")" -eq 80 ] || ended bad || ended one; }
+wait_for 600 "all cells" all_cells
+check "the client lives" running one
+stop one
+equal "the client ends well" 0 "$rc"
+lacks_line "nothing of another model was sent" "$dir/bad.out" leak
+n=0
+while read -r state command outcome; do
+  case $outcome in stays | ends) ;; *) continue ;; esac
+  n=$((n + 1))
+  expected=stays
+  case $state in CODING | SENDING) row=PUSHING ;; *) row=$state ;; esac
+  case "$(cell "What a client" "$row" "$command") $command" in
+  breach\ * | takes\ Refused | takes\ Drain) expected=ends ;;
+  takes\ * | ignores\ *) ;;
+  *) expected="a cell in the page" ;;
+  esac
+  equal "$command in state $state" "$expected" "$outcome"
+  if [ "$(cell "What a client" "$row" "$command")" = breach ]; then
+    has_line "$command in state $state is told" "$dir/one.log" "the server broke the protocol: $command in state $row"
+  else
+    lacks_line "$command in state $state is no breach" "$dir/one.log" "the server broke the protocol: $command in state $row"
+  fi
+done <"$dir/bad.out"
+equal "all cells were played" 80 "$n"
+finish

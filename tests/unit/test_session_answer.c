@@ -1,0 +1,200 @@
+/* Every command of the server in every state of the client, against docs/protocol-states.md. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/session_trace.h"
+
+#define N_COMMANDS (FL_CEV_HEARTBEAT - FL_CEV_WELCOME + 1)
+
+/* The page's word for a cell; fails the test when the page lacks it. */
+static void word_of(enum fl_session_state state, enum fl_session_event_type command, char *out,
+                    size_t size)
+{
+    static char page[65536];
+    char row[64];
+    char *line;
+    char *save = NULL;
+    size_t column = (size_t)(command - FL_CEV_WELCOME);
+    size_t n;
+    size_t i;
+    char path[4096];
+    FILE *f;
+
+    ck_assert_ptr_nonnull(getenv("FL_SRCDIR"));
+    (void)snprintf(path, sizeof(path), "%s/docs/protocol-states.md", getenv("FL_SRCDIR"));
+    f = fopen(path, "r");
+    ck_assert_msg(f != NULL, "no %s", path);
+    n = fread(page, 1, sizeof(page) - 1, f);
+    page[n] = '\0';
+    (void)fclose(f);
+    (void)snprintf(row, sizeof(row), "\n| %s | ", fl_session_state_name(state));
+    line = strstr(page, row);
+    ck_assert_msg(line != NULL, "no row of state %s", fl_session_state_name(state));
+    line += strlen(row);
+    *strchr(line, '\n') = '\0';
+    line = strtok_r(line, "| ", &save);
+    for (i = 0; i < column && line != NULL; i++) {
+        line = strtok_r(NULL, "| ", &save);
+    }
+    ck_assert_msg(line != NULL, "no cell of %s in state %s", fl_session_command_name(command),
+                  fl_session_state_name(state));
+    (void)snprintf(out, size, "%s", line);
+}
+
+static void bring_to(enum fl_session_state state)
+{
+    if (state == FL_SESSION_OFFLINE) {
+        return;
+    }
+    if (state == FL_SESSION_STOPPED) {
+        go(session_event(FL_CEV_STOP));
+        return;
+    }
+    go(session_event_key(FL_CEV_START, 0, 0));
+    if (state == FL_SESSION_CONNECTING) {
+        return;
+    }
+    go(session_event(FL_CEV_CONNECTED));
+    if (state == FL_SESSION_GREETING) {
+        return;
+    }
+    go(session_event_welcome(5000));
+    if (state > FL_SESSION_READY) {
+        go(session_event_task(7, 1, state == FL_SESSION_PUSHING, NULL));
+    }
+    if (state > FL_SESSION_FETCHING) {
+        go(session_event_key(FL_CEV_FETCHED, 7, 1));
+    }
+    if (state > FL_SESSION_TRAINING) {
+        go(session_event_key(FL_CEV_TRAINED, 7, 1));
+    }
+}
+
+/* Another task than the one that is going on, a verdict about it, and so on. */
+static struct fl_session_event say(enum fl_session_event_type command)
+{
+    struct fl_session_event event = session_event(command);
+
+    switch (command) {
+    case FL_CEV_WELCOME:
+        return session_event_welcome(5000);
+    case FL_CEV_REFUSED:
+        event.u.refused.retry_after_ms = 1000;
+        return event;
+    case FL_CEV_TASK:
+        return session_event_task(8, 1, false, NULL);
+    case FL_CEV_PLAN:
+        return session_event_plan(7, 1, NULL);
+    case FL_CEV_REJECTED:
+        return session_event_failed(command, 7, 1, "no", true);
+    case FL_CEV_ACCEPTED:
+    case FL_CEV_DISMISSED:
+        return session_event_key(command, 7, 1);
+    case FL_CEV_EVALUATE:
+        event.u.evaluate.round = 6;
+        return event;
+    case FL_CEV_DRAIN:
+        event.u.drain.reconnect_after_ms = 1000;
+        return event;
+    default:
+        return event;
+    }
+}
+
+static bool tells_breach(void)
+{
+    size_t i;
+
+    for (i = 0; i < world.effects.n; i++) {
+        const struct fl_session_effect *e = &world.effects.list[i];
+
+        if (e->type == FL_CEFF_DISCONNECT && e->text != NULL &&
+            strstr(e->text, "broke the protocol")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+START_TEST(each_command_in_each_state_does_what_the_page_says)
+{
+    enum fl_session_state state = (enum fl_session_state)(_i / N_COMMANDS);
+    enum fl_session_event_type command =
+        (enum fl_session_event_type)(FL_CEV_WELCOME + _i % N_COMMANDS);
+    enum fl_session_answer answer = fl_session_answer(state, command);
+    char word[32];
+
+    word_of(state, command, word, sizeof(word));
+    bring_to(state);
+    ck_assert_int_eq(fl_session_state(world.session), state);
+    go(say(command));
+    if (strcmp(word, "breach") == 0) {
+        ck_assert_int_eq(answer, FL_SESSION_BREACH);
+        ck_assert(tells_breach());
+        ck_assert_int_eq(fl_session_state(world.session), FL_SESSION_OFFLINE);
+    } else if (strcmp(word, "ignores") == 0) {
+        ck_assert_int_eq(answer, FL_SESSION_IGNORES);
+        ck_assert_uint_eq(world.effects.n, 0);
+        ck_assert_int_eq(fl_session_state(world.session), state);
+    } else {
+        ck_assert_str_eq(word, "takes");
+        ck_assert_int_eq(answer, FL_SESSION_TAKES);
+        ck_assert(!tells_breach());
+    }
+}
+END_TEST
+
+START_TEST(a_second_welcome_ends_the_session_and_what_is_under_way)
+{
+    join_and_report();
+    go(session_event_plan(7, 1, NULL));
+    session_trace_skip(&world);
+    go(session_event_welcome(5000));
+    TRACE("[    0] < welcome\n"
+          "        > disconnect: the server broke the protocol: Welcome in state PUSHING\n"
+          "        > cancel push 7/1\n"
+          "          PUSHING -> OFFLINE: the server broke the protocol: Welcome in state PUSHING, "
+          "again in 1171 ms\n");
+}
+END_TEST
+
+START_TEST(a_result_of_another_description_is_dropped_and_its_task_trained_anew)
+{
+    struct fl_session_event welcome = session_event_welcome(5000);
+
+    welcome.u.welcome.held_unfit = "it is for another model";
+    go(session_event_key(FL_CEV_START, 7, 1));
+    go(session_event(FL_CEV_CONNECTED));
+    session_trace_skip(&world);
+    go(welcome);
+    go(session_event_task(7, 1, true, NULL));
+    TRACE("[    0] < welcome\n"
+          "        > drop 7/1\n"
+          "          GREETING -> READY: welcome\n"
+          "[    0] < task 7/1\n"
+          "          READY -> FETCHING: task 7/1\n"
+          "        > fetch 7/1\n");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("session_answer");
+    TCase *tc = tcase_create("session_answer");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, session_setup, session_teardown);
+    tcase_add_loop_test(tc, each_command_in_each_state_does_what_the_page_says, 0,
+                        FL_SESSION_COUNT * N_COMMANDS);
+    tcase_add_test(tc, a_second_welcome_ends_the_session_and_what_is_under_way);
+    tcase_add_test(tc, a_result_of_another_description_is_dropped_and_its_task_trained_anew);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
