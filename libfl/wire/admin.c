@@ -61,7 +61,9 @@ int fl_wire_status_encode(const struct fl_wire_status *status, struct fl_buf *ou
     msg.received = put_figures(&status->received, &received);
     msg.effective_clients = status->effective;
     msg.self_weight = status->self_weight;
-    if (msg.federation != NULL && msg.phase != NULL && msg.algorithm != NULL && msg.version != NULL)
+    msg.why = fl__wire_clean(&arena, status->why != NULL ? status->why : "");
+    if (msg.federation != NULL && msg.phase != NULL && msg.algorithm != NULL &&
+        msg.version != NULL && msg.why != NULL)
     {
         rv = fl__wire_pack(&msg.base, out);
     }
@@ -95,7 +97,9 @@ static int take_status(const Fl__V1__StatusReply *msg, struct fl_wire_status *re
         (rv = fl__wire_take_text("StatusReply.phase", msg->phase, &ret->phase, err)) != FL_OK ||
         (rv = fl__wire_take_text("StatusReply.algorithm", msg->algorithm, &ret->algorithm, err)) !=
             FL_OK ||
-        (rv = fl__wire_take_text("StatusReply.version", msg->version, &ret->version, err)) != FL_OK)
+        (rv = fl__wire_take_text("StatusReply.version", msg->version, &ret->version, err)) !=
+            FL_OK ||
+        (rv = fl__wire_take_text("StatusReply.why", msg->why, &ret->why, err)) != FL_OK)
     {
         return rv;
     }
@@ -128,6 +132,7 @@ void fl_wire_status_done(struct fl_wire_status *status)
     free(status->phase);
     free(status->algorithm);
     free(status->version);
+    free(status->why);
     *status = (struct fl_wire_status){0};
 }
 

@@ -23,6 +23,7 @@ struct fl_wire_status {
     uint64_t uplink_bytes, uplink_bytes_full, downlink_bytes, feedback_bytes, uptime_ms;
     struct fl_wire_figures personal, received;
     double effective, self_weight;
+    char *why; /* as fl_wire_why.text */
 };
 
 struct fl_wire_why {

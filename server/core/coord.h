@@ -250,6 +250,7 @@ struct fl_effect {
     uint64_t deadline_ms; /* span from now */
     const uint8_t *units; /* [n_units] or NULL */
     const char *text;     /* reason or trace line */
+    bool warning;         /* TRACE: an operator should know of it */
     const struct fl_part_rec *parts;
     size_t n_parts;
     const struct fl_client_rec *clients;

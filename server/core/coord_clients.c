@@ -227,12 +227,21 @@ void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev)
     rec->samples = ev->u.joined.samples;
     c->clients.n_alive += is_alive(c, id);
     c->clients.live[id].evaluation_samples = ev->u.joined.evaluation_samples;
+    c->clients.live[id].evaluates = ev->u.joined.evaluation_samples > 0;
     if (ev->u.joined.agent != NULL) {
         (void)fl__coord_clean(rec->agent, sizeof(rec->agent), ev->u.joined.agent);
     }
     rec->last_seen_ms = ev->wall_ms;
     fl__coord_trace(c, "client '%s' %s, %" PRIu64 " samples", name, known ? "is back" : "is new",
                     rec->samples);
+    if (c->conf.evaluate_clients && c->conf.evaluate_every != 0 && rec->samples > 0 &&
+        !c->clients.live[id].evaluates)
+    {
+        fl__coord_trace(c,
+                        "client '%s' has told of no test samples: it is not asked to evaluate, "
+                        "what its reports tell is shown as 'received'",
+                        name);
+    }
     fl__coord_persist_client(c, id);
     (void)fl__coord_tell(c, FL_EFF_CLIENT_ID, id);
     fl__coord_welcome(c, id);

@@ -27,7 +27,7 @@ const char *fl__eval_bad(const struct fl_coord *c, uint32_t client, const struct
     if (!isfinite(eval->loss_sum)) {
         return "the loss is not a finite number";
     }
-    /* More than it announced would be more weight than it has. */
+    /* More than it announced, or told of first, would be more weight than it has. */
     return eval->samples > c->clients.live[client].evaluation_samples
                ? "more samples than were announced"
                : NULL;

@@ -120,6 +120,17 @@ void fl__coord_trace(struct fl_coord *c, const char *fmt, ...)
     va_end(ap);
 }
 
+void fl__coord_warn(struct fl_coord *c, const char *fmt, ...)
+{
+    struct fl_effect *e = fl__coord_emit(c, FL_EFF_TRACE);
+    va_list ap;
+
+    va_start(ap, fmt);
+    e->text = vtext(c, fmt, ap);
+    va_end(ap);
+    e->warning = true;
+}
+
 static void trace_move(const struct fl_sm *sm, unsigned previous, void *ctx)
 {
     struct fl_coord *c = ctx;
@@ -127,6 +138,9 @@ static void trace_move(const struct fl_sm *sm, unsigned previous, void *ctx)
 
     e->text = fl__coord_text(c, "round %" PRIu64 " attempt %" PRIu32 ": %s -> %s, %s", e->round,
                              e->attempt, phases[previous].name, fl_sm_name(sm), c->reason);
+    /* Nothing goes on before somebody acts; or an attempt was in vain. */
+    e->warning = sm->state == FL_PHASE_PAUSED ||
+                 (sm->state == FL_PHASE_IDLE && previous < FL_PHASE_COMMITTING);
 }
 
 /* What holds after every move, whatever the events were. */

@@ -115,7 +115,7 @@ static size_t ask_clients(struct fl_coord *c)
         uint32_t client = c->clients.order[i];
         struct fl__client *live = &c->clients.live[client];
 
-        if (live->connected && live->evaluation_samples > 0) {
+        if (live->connected && live->evaluates) {
             live->asked = true;
             fl__coord_tell(c, FL_EFF_EVALUATE_CLIENT, client)->deadline_ms = c->conf.evaluate_ms;
             n++;
@@ -144,6 +144,13 @@ void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
     r->rec.self_weight = finite_or_zero(ev->u.aggregated.self_weight);
     r->offered_bytes = ev->u.aggregated.offered_bytes;
     r->n_asked = due ? ask_clients(c) : 0;
+    if (due && c->conf.evaluate_clients && r->n_asked == 0) {
+        fl__coord_warn(c,
+                       "round %" PRIu64 ": evaluation.clients is on and none of the clients "
+                       "that are here can evaluate the new model (no test samples, or trainer: "
+                       "command)",
+                       r->round);
+    }
     if (!server && r->n_asked == 0) {
         commit(c);
         return;

@@ -34,7 +34,9 @@ struct fl__client {
     uint32_t part;    /* index in the open round, or FL__NONE */
     uint64_t lost_ms; /* when the connection went, FL__NEVER: not seen since the start */
     uint64_t persist_seq;
+    /* Test samples as announced; who announced none is held to what its first report tells. */
     uint64_t evaluation_samples;
+    bool evaluates;          /* it announced some: it can be asked for an evaluation */
     uint64_t accepted_round; /* newest accepted update since the process began */
     uint32_t accepted_attempt;
 };
@@ -189,6 +191,8 @@ struct fl_effect *fl__coord_emit(struct fl_coord *c, enum fl_effect_type type);
 struct fl_effect *fl__coord_tell(struct fl_coord *c, enum fl_effect_type type, uint32_t client);
 FL_PRINTF(2, 3) const char *fl__coord_text(struct fl_coord *c, const char *fmt, ...);
 FL_PRINTF(2, 3) void fl__coord_trace(struct fl_coord *c, const char *fmt, ...);
+/* A line that asks for somebody's attention. */
+FL_PRINTF(2, 3) void fl__coord_warn(struct fl_coord *c, const char *fmt, ...);
 void fl__coord_sm_init(struct fl_coord *c);
 FL_PRINTF(3, 4) void fl__coord_move(struct fl_coord *c, enum fl_phase to, const char *fmt, ...);
 /* Ask for a piece of work; again after a failure. */

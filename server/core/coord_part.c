@@ -181,8 +181,8 @@ void fl__part_reject(struct fl_coord *c, size_t i, const char *reason)
 
     fl__part_set(c, i, FL_PART_REJECTED);
     c->round.live[i].store_retry_ms = 0;
-    fl__coord_trace(c, "client '%s' is rejected: %s", fl__coord_name(c, client),
-                    fl__coord_clean(clean, sizeof(clean), reason));
+    fl__coord_warn(c, "client '%s' is rejected: %s", fl__coord_name(c, client),
+                   fl__coord_clean(clean, sizeof(clean), reason));
     if (c->clients.live[client].connected) {
         e = fl__coord_tell(c, FL_EFF_REJECTED, client);
         e->text = fl__coord_text(c, "%s", clean);

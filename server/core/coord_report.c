@@ -147,8 +147,13 @@ static void persist_update(struct fl_coord *c, size_t i)
 static struct fl_eval_rec take_evaluation(struct fl_coord *c, uint32_t client, const char *what,
                                           const struct fl_eval_rec *eval)
 {
-    const char *bad = fl__eval_bad(c, client, eval);
+    struct fl__client *live = &c->clients.live[client];
+    const char *bad;
 
+    if (!live->evaluates && live->evaluation_samples == 0) {
+        live->evaluation_samples = eval->samples;
+    }
+    bad = fl__eval_bad(c, client, eval);
     if (bad != NULL) {
         fl__coord_trace(c, "client '%s': its evaluation of the %s model is left out: %s",
                         fl__coord_name(c, client), what, bad);
@@ -236,9 +241,9 @@ void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev)
     if (i == FL__NONE || !in_round(c) || !fl__part_waiting(c, i) || fl__part_stored(c, i)) {
         return;
     }
-    fl__coord_trace(c, "client '%s' %s: %s", fl__coord_name(c, client),
-                    ev->u.failed.diverged ? "diverged" : "failed",
-                    fl__coord_clean(clean, sizeof(clean), ev->u.failed.reason));
+    fl__coord_warn(c, "client '%s' %s: %s", fl__coord_name(c, client),
+                   ev->u.failed.diverged ? "diverged" : "failed",
+                   fl__coord_clean(clean, sizeof(clean), ev->u.failed.reason));
     c->round.n_diverged += ev->u.failed.diverged;
     fl__part_set(c, i, FL_PART_LOST);
 }

@@ -34,6 +34,13 @@ static const char *span(const struct fl_coord *c, uint64_t now_ms, uint64_t at, 
     return out;
 }
 
+static void append(char *out, size_t size, const char *text)
+{
+    size_t used = strlen(out);
+
+    (void)snprintf(out + used, size - used, "%s", text);
+}
+
 static void missing_clients(const struct fl_coord *c, struct missing *m)
 {
     size_t i;
@@ -80,6 +87,72 @@ static void why_idle(const struct fl_coord *c, uint64_t now_ms, char *out, size_
     }
 }
 
+/* When a client of the round that is away is given up; FL__NEVER: at the deadline of the phase. */
+static uint64_t given_up_at(const struct fl_coord *c, uint32_t client)
+{
+    const struct fl__client *live = &c->clients.live[client];
+    uint64_t at = FL__NEVER;
+
+    if (live->lost_ms != FL__NEVER && live->lost_ms <= FL__NEVER - c->conf.lost_grace_ms) {
+        at = live->lost_ms + c->conf.lost_grace_ms;
+    }
+    return at < c->round.deadline_ms ? at : FL__NEVER;
+}
+
+/*
+ * Who is here has the deadline, who is away its grace: "waiting 12.3 s more for: a, b; 1 of them
+ * disconnected: b, given up after 7.0 s more".
+ */
+static void add_away(const struct fl_coord *c, uint64_t now_ms, enum fl_part_state wanted,
+                     char *out, size_t size)
+{
+    struct fl__names names = {.used = 0};
+    uint64_t first = FL__NEVER;
+    char until[64];
+    char text[FL__CLEAN_SIZE + 128];
+    size_t i;
+
+    for (i = 0; i < c->round.n; i++) {
+        uint32_t client = c->round.parts[i].client;
+
+        if (c->round.parts[i].state == wanted && !c->clients.live[client].connected) {
+            uint64_t at = given_up_at(c, client);
+
+            first = at < first ? at : first;
+            fl__names_add(&names, fl__coord_name(c, client));
+        }
+    }
+    if (names.total == 0) {
+        return;
+    }
+    (void)snprintf(text, sizeof(text), "; %zu of them disconnected: ", names.total);
+    append(out, size, text);
+    append(out, size, fl__names_text(&names));
+    if (first != FL__NEVER) {
+        (void)snprintf(text, sizeof(text), ", given up after %s",
+                       span(c, now_ms, first, until, sizeof(until)));
+        append(out, size, text);
+    }
+}
+
+/* The time that TRAINING and UPLOADING can still take: only the grace when nobody is here. */
+static uint64_t waits_until(const struct fl_coord *c, enum fl_part_state wanted)
+{
+    uint64_t last = 0;
+    size_t i;
+
+    for (i = 0; i < c->round.n; i++) {
+        uint32_t client = c->round.parts[i].client;
+
+        if (c->round.parts[i].state == wanted) {
+            uint64_t at = c->clients.live[client].connected ? FL__NEVER : given_up_at(c, client);
+
+            last = at > last ? at : last;
+        }
+    }
+    return last != 0 && last < c->round.deadline_ms ? last : c->round.deadline_ms;
+}
+
 /* TRAINING and UPLOADING: who of the selected is still missing. */
 static void why_clients(const struct fl_coord *c, uint64_t now_ms, char *out, size_t size,
                         struct missing *m)
@@ -108,7 +181,9 @@ static void why_clients(const struct fl_coord *c, uint64_t now_ms, char *out, si
     (void)snprintf(out, size, "round %" PRIu64 " is %s: %zu of %zu %s are in%s, waiting %s for: %s",
                    r->round, fl_sm_name(&c->sm), in, out_of, training ? "reports" : "uploads",
                    fl__diverged_text(c, diverged, sizeof(diverged)),
-                   span(c, now_ms, r->deadline_ms, until, sizeof(until)), fl__names_text(&m->text));
+                   span(c, now_ms, waits_until(c, wanted), until, sizeof(until)),
+                   fl__names_text(&m->text));
+    add_away(c, now_ms, wanted, out, size);
 }
 
 static void why_evaluating(const struct fl_coord *c, uint64_t now_ms, char *out, size_t size,
@@ -132,6 +207,18 @@ static void why_evaluating(const struct fl_coord *c, uint64_t now_ms, char *out,
                    fl__names_text(&m->text));
 }
 
+static void why_stopped(const struct fl_coord *c, char *out, size_t size)
+{
+    if (c->finished) {
+        (void)snprintf(out, size, "the federation is %s: all %" PRIu64 " rounds are done",
+                       fl_sm_name(&c->sm), c->committed);
+    } else {
+        (void)snprintf(out, size,
+                       "the federation is %s after round %" PRIu64 ": the server was drained",
+                       fl_sm_name(&c->sm), c->committed);
+    }
+}
+
 static void why_work(const struct fl_coord *c, char *out, size_t size)
 {
     const char *what = "";
@@ -152,12 +239,10 @@ static void why_work(const struct fl_coord *c, char *out, size_t size)
     case FL_PHASE_DRAINING:
         what = "the last records are being written down";
         break;
-    case FL_PHASE_STOPPED:
-        what = c->finished ? "all rounds are done" : "the server was drained";
-        break;
     case FL_PHASE_PAUSED:
         what = c->pause_reason;
         break;
+    case FL_PHASE_STOPPED:
     case FL_PHASE_IDLE:
     case FL_PHASE_TRAINING:
     case FL_PHASE_UPLOADING:
@@ -169,11 +254,25 @@ static void why_work(const struct fl_coord *c, char *out, size_t size)
                    what);
 }
 
-static void append(char *out, size_t size, const char *text)
+/* What does not hold the rounds up, and is still not as it was meant. */
+static void add_notes(const struct fl_coord *c, char *out, size_t size)
 {
-    size_t used = strlen(out);
+    size_t connected = 0;
+    size_t evaluate = 0;
+    char note[FL__CLEAN_SIZE];
+    size_t i;
 
-    (void)snprintf(out + used, size - used, "%s", text);
+    for (i = 0; i < c->clients.n; i++) {
+        connected += c->clients.live[i].connected;
+        evaluate += c->clients.live[i].connected && c->clients.live[i].evaluates;
+    }
+    if (c->conf.evaluate_clients && c->conf.evaluate_every != 0 && connected > 0 && evaluate == 0) {
+        (void)snprintf(note, sizeof(note),
+                       "; evaluation.clients is on, but none of the %zu connected clients can "
+                       "evaluate (no test samples, or trainer: command)",
+                       connected);
+        append(out, size, note);
+    }
 }
 
 void fl_coord_why(const struct fl_coord *c, uint64_t now_ms, char *out, size_t size,
@@ -192,6 +291,8 @@ void fl_coord_why(const struct fl_coord *c, uint64_t now_ms, char *out, size_t s
         why_clients(c, now_ms, out, size, &m);
     } else if (c->sm.state == FL_PHASE_EVALUATING) {
         why_evaluating(c, now_ms, out, size, &m);
+    } else if (c->sm.state == FL_PHASE_STOPPED) {
+        why_stopped(c, out, size);
     } else {
         why_work(c, out, size);
     }
@@ -205,5 +306,6 @@ void fl_coord_why(const struct fl_coord *c, uint64_t now_ms, char *out, size_t s
     } else if (c->pausing && c->sm.state < FL_PHASE_PAUSED) {
         append(out, size, "; then the federation pauses");
     }
+    add_notes(c, out, size);
     *ret_missing = m.n;
 }

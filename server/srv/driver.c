@@ -197,7 +197,7 @@ static void carry_out(struct fl_driver *driver, const struct fl_effect *e)
         round_closed(driver, e);
         break;
     case FL_EFF_TRACE:
-        fl_log(driver->srv->log, FL_LOG_INFO, "round", "%s", e->text);
+        fl_log(driver->srv->log, e->warning ? FL_LOG_WARNING : FL_LOG_INFO, "round", "%s", e->text);
         break;
     case FL_EFF_FINISHED:
         finished(driver);

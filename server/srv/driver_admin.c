@@ -53,6 +53,31 @@ static uint32_t connected_clients(const struct fl_driver *driver)
     return count;
 }
 
+/* Of clients that are here and cannot be selected the core knows only that they have no samples. */
+static void add_waiting(const struct fl_driver *driver, char *text, size_t size)
+{
+    size_t waiting = fl_driver_waiting(driver);
+    size_t used = strlen(text);
+
+    if (waiting > 0) {
+        (void)snprintf(text + used, size - used,
+                       "; %zu connected clients have not told of their data yet (solver '%s' needs "
+                       "that before they can be selected)",
+                       waiting, driver->srv->conf->strategy->solver->policy.name);
+    }
+}
+
+/* The answer of `why`, which `status` shows too. Returns how many are missing. */
+static size_t why_text(const struct fl_driver *driver, char *text, size_t size,
+                       const char **missing, size_t max)
+{
+    size_t n = 0;
+
+    fl_coord_why(driver->coord, fl_clock_ms(), text, size, missing, max, &n);
+    add_waiting(driver, text, size);
+    return n < max ? n : max;
+}
+
 static struct fl_wire_figures figures(double accuracy, double mean, uint32_t clients)
 {
     return (struct fl_wire_figures){accuracy >= 0.0, accuracy, mean, clients};
@@ -61,12 +86,15 @@ static struct fl_wire_figures figures(double accuracy, double mean, uint32_t cli
 static void status(struct fl_driver *driver, struct fl_admin_request *request)
 {
     const struct fl_srv *srv = driver->srv;
+    bool over = driver->coord_conf.rounds != 0 &&
+                fl_coord_committed(driver->coord) >= driver->coord_conf.rounds;
+    char text[FL_WIRE_MAX_TEXT];
     struct fl_wire_status s = {
         .federation = fl_wire_lend(srv->federation),
         .phase = fl_wire_lend(fl_phase_name(fl_coord_phase(driver->coord))),
         .algorithm = fl_wire_lend(srv->conf->strategy->algorithm),
         .version = fl_wire_lend(PACKAGE_VERSION),
-        .round = fl_coord_round(driver->coord),
+        .round = over ? fl_coord_committed(driver->coord) : fl_coord_round(driver->coord),
         .rounds_committed = fl_coord_committed(driver->coord),
         .rounds_total = driver->coord_conf.rounds,
         .clients_known = (uint32_t)fl_coord_clients(driver->coord),
@@ -84,24 +112,12 @@ static void status(struct fl_driver *driver, struct fl_admin_request *request)
                             /* clients= */ 0),
         .effective = driver->totals.effective,
         .self_weight = driver->totals.self_weight,
+        .why = text,
     };
 
+    (void)why_text(driver, text, sizeof(text), NULL, 0);
     REPLY(request, fl_wire_status_encode, &s);
     answer(driver, request);
-}
-
-/* Of clients that are here and cannot be selected the core knows only that they have no samples. */
-static void add_waiting(const struct fl_driver *driver, char *text, size_t size)
-{
-    size_t waiting = fl_driver_waiting(driver);
-    size_t used = strlen(text);
-
-    if (waiting > 0) {
-        (void)snprintf(text + used, size - used,
-                       "; %zu connected clients have not told of their data yet (solver '%s' needs "
-                       "that before they can be selected)",
-                       waiting, driver->srv->conf->strategy->solver->policy.name);
-    }
 }
 
 static void why(struct fl_driver *driver, struct fl_admin_request *request)
@@ -110,12 +126,9 @@ static void why(struct fl_driver *driver, struct fl_admin_request *request)
     char *names[FL_WHY_MAX];
     char text[FL_WIRE_MAX_TEXT];
     struct fl_wire_why w = {.text = text, .missing = names};
-    size_t n = 0;
     size_t i;
 
-    fl_coord_why(driver->coord, fl_clock_ms(), text, sizeof(text), missing, FL_WHY_MAX, &n);
-    add_waiting(driver, text, sizeof(text));
-    w.n_missing = n < FL_WHY_MAX ? n : FL_WHY_MAX;
+    w.n_missing = why_text(driver, text, sizeof(text), missing, FL_WHY_MAX);
     for (i = 0; i < w.n_missing; i++) {
         names[i] = fl_wire_lend(missing[i]);
     }

@@ -38,6 +38,33 @@ for c in py0 py1 own; do
 done
 stop mixed
 
+### The accuracy that programs tell is shown, and what cannot be is said
+cat >"$dir/tells.py" <<'TEXT'
+import json, shutil, sys
+task = json.load(open(sys.argv[1]))
+shutil.copy(task["model"], task["result_model"])
+# More test samples than the first time are more weight than this client has.
+told = [40, 40, 4000][min(task["round"], 3) - 1]
+json.dump({"samples": 10, "steps": 1, "train_loss": 1.0,
+           "received": {"samples": told, "correct": told * 3 // 4, "loss_sum": 4.0}},
+          open(task["result"], "w"))
+TEXT
+write_server told "rounds: 3" "model: {preset: dnn60}" "round: {start_clients: 1}" \
+  "evaluation: {every: 1, clients: yes}" "when_finished: stay"
+start_server told
+start_client tells "" "trainer: command" "$(program "$python" "$dir/tells.py" "{task}")"
+wait_for 600 "three rounds of a program that tells" at_round told 3
+equal "its accuracy is in the rounds" "[0.75, 0.75, None]" \
+  "$(ctl told rounds --json | json '[r["received_accuracy"] for r in d]')"
+ctl told rounds >"$dir/told.rounds"
+has_line "for people too" "$dir/told.rounds" "received=0.7500"
+has_line "more than it told of first is left out" "$dir/told.log" "more samples than were announced"
+has_line "nobody evaluates the new model: when it joins" "$dir/told.log" \
+  "client 'tells' has told of no test samples: it is not asked to evaluate"
+has_line "and in each round, as a warning" "$dir/told.log" \
+  "evaluation.clients is on and none of the clients that are here can evaluate"
+stop told
+
 ### Programs that fail
 cat >"$dir/fails.sh" <<'TEXT'
 echo "nobody reads this"

@@ -36,7 +36,7 @@ c() { # name, exit code, text, arguments…
 c "nobody is here" 0 "clients     0 connected, 0 known" status
 c "status for people" 0 "federation  integ (fl " status
 c "status as JSON" 0 '"rounds_committed": 0' --json status
-equal "status: all keys" "accuracy algorithm clients_connected clients_known downlink_bytes effective_clients federation feedback_bytes loss personal_accuracy personal_clients personal_mean phase received_accuracy received_mean round rounds_committed rounds_total self_weight uplink_bytes uplink_bytes_full uptime_ms version" \
+equal "status: all keys" "accuracy algorithm clients_connected clients_known downlink_bytes effective_clients federation feedback_bytes loss personal_accuracy personal_clients personal_mean phase received_accuracy received_mean round rounds_committed rounds_total self_weight uplink_bytes uplink_bytes_full uptime_ms version why" \
   "$(ctl srv status --json | json '" ".join(sorted(d))')"
 equal "not evaluated is null" "None None" "$(ctl srv status --json | json '"%s %s" % (d["accuracy"], d["loss"])')"
 equal "nor is what only some algorithms measure" "[None, None, None, None, None, None]" \
@@ -62,7 +62,9 @@ equal "clients: all keys" "accepted agent connected last_loss last_seen_ms lost 
   "$(ctl srv clients --json | json '" ".join(sorted(d[0]))')"
 equal "status sums the rounds" \
   "$(ctl srv rounds --json | json 'sum(r["uplink_bytes"] for r in d)')" "$(status_of srv uplink_bytes)"
-c "why: the end" 0 "all rounds are done" why
+c "why: the end" 0 "the federation is STOPPED: all 3 rounds are done" why
+c "status: the end" 0 "phase       STOPPED, all 3 rounds are done" status
+equal "status: the last round, none behind it" 3 "$(status_of srv round)"
 
 ### Export
 c "export" 0 "$dir/m.safetensors: model after round 3, " -o "$dir/m.safetensors" export

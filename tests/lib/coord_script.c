@@ -200,6 +200,9 @@ static void put_effect(struct script *s, const struct fl_effect *e)
         put(s, "closed %" PRIu64 ".%" PRIu32, e->round, e->attempt);
         break;
     case FL_EFF_TRACE:
+        if (e->warning) {
+            (void)snprintf(s->warning, sizeof(s->warning), "%s", e->text);
+        }
         put(s, "- %s", e->text);
         break;
     case FL_EFF_FINISHED:

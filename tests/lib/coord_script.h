@@ -39,6 +39,7 @@ struct script {
     double accuracy, loss;
     struct fl_round_rec record;                   /* of the last COMMIT */
     struct fl_client_rec clients[SCRIPT_CLIENTS]; /* the first ones, of the last COMMIT */
+    char warning[512];                            /* the last TRACE that is one */
     struct fl_effect task;                        /* the last TASK */
     struct fl_effect aggregate;                   /* the last AGGREGATE, without its parts */
     uint64_t offered_bytes;

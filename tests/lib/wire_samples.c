@@ -424,7 +424,8 @@ static int status(struct fl_buf *out)
                                  {true, 0.5, 0.25, 3},
                                  {true, 0.0, 0.125, 0},
                                  2.5,
-                                 0.75};
+                                 0.75,
+                                 text_reason};
 
     return fl_wire_status_encode(&msg, out);
 }

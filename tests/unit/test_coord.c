@@ -595,7 +595,7 @@ START_TEST(drained_it_stops_after_the_open_round)
         "[    0] #8 persist client c\n"
         "[    0] c is client 2\n"
         "[    0] c DRAIN 2.1 within 50 (the server stops)\n");
-    script_why(s, "round 2 is STOPPED: the server was drained");
+    script_why(s, "the federation is STOPPED after round 1: the server was drained");
     script_free(s);
 }
 END_TEST

@@ -277,6 +277,34 @@ START_TEST(only_responders_are_in_the_figures)
 }
 END_TEST
 
+static void respond_with(struct script *s, struct fl_eval_rec received)
+{
+    report_evaluations(s, "a", received, EVAL(0));
+}
+
+START_TEST(who_announced_no_test_samples_is_held_to_its_first_report)
+{
+    struct script *s = fedavg();
+
+    s->conf.evaluate_every = 1;
+    s->conf.evaluate_clients = true;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 5); /* a tenth of it are test samples: none */
+    respond_with(s, EVAL(0));
+    ck_assert_double_eq(s->record.received_accuracy, -1.0);
+    respond_with(s, EVAL(40, 10, 9.0));
+    ck_assert_double_eq(s->record.received_accuracy, 0.25);
+    respond_with(s, EVAL(41, 41, 0.0));
+    ck_assert_double_eq(s->record.received_accuracy, -1.0);
+    respond_with(s, EVAL(20, 10, 9.0));
+    ck_assert_double_eq(s->record.received_accuracy, 0.5);
+    /* It was never asked for an evaluation, which would have held the rounds up. */
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 4);
+    script_free(s);
+}
+END_TEST
+
 static const struct fl_eval_rec nonsense[] = {
     {.samples = 10, .correct = 11},
     {.samples = 11, .correct = 5}, /* 10 were announced */
@@ -434,6 +462,7 @@ static void add_figures(TCase *tc)
     tcase_add_test(tc, only_responders_are_in_the_figures);
     tcase_add_loop_test(tc, an_evaluation_that_cannot_be_true_is_left_out_and_the_update_counts, 0,
                         3);
+    tcase_add_test(tc, who_announced_no_test_samples_is_held_to_its_first_report);
     tcase_add_test(tc, without_personal_models_only_the_received_one_is_told);
     tcase_add_test(tc, fitted_models_are_evaluated_by_every_client_whoever_took_part);
     tcase_add_test(tc, the_attention_of_the_aggregation_is_on_record);

@@ -289,7 +289,7 @@ START_TEST(a_finished_federation_stays_finished)
                      "[    0] #1 persist client a\n"
                      "[    0] a is client 1\n"
                      "[    0] a DRAIN 6.1 (all rounds are done)\n");
-    script_why(s, "round 6 is STOPPED: all rounds are done");
+    script_why(s, "the federation is STOPPED: all 5 rounds are done");
     script_free(s);
 }
 END_TEST

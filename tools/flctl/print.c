@@ -65,6 +65,7 @@ static json_t *status_json(const struct fl_wire_status *s)
     (void)json_object_set_new(o, "version", json_string(s->version));
     (void)json_object_set_new(o, "algorithm", json_string(s->algorithm));
     (void)json_object_set_new(o, "phase", json_string(s->phase));
+    (void)json_object_set_new(o, "why", json_string(s->why));
     (void)json_object_set_new(o, "round", number(s->round));
     (void)json_object_set_new(o, "rounds_committed", number(s->rounds_committed));
     (void)json_object_set_new(o, "rounds_total", number(s->rounds_total));
@@ -105,6 +106,17 @@ static void print_figures(const struct fl_wire_status *s)
     }
 }
 
+static void print_phase(const struct fl_wire_status *s)
+{
+    if (s->rounds_total != 0 && s->rounds_committed >= s->rounds_total) {
+        (void)printf("phase       %s, all %" PRIu64 " rounds are done\n", s->phase,
+                     s->rounds_total);
+    } else {
+        (void)printf("phase       %s, round %" PRIu64 "\n", s->phase, s->round);
+    }
+    (void)printf("why         %s\n", s->why);
+}
+
 static int on_status(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
 {
     struct fl_wire_status s;
@@ -119,7 +131,7 @@ static int on_status(struct fl_ctl_out *out, const uint8_t *data, size_t len, st
         print_json(status_json(&s));
     } else {
         (void)printf("federation  %s (fl %s), %s\n", s.federation, s.version, s.algorithm);
-        (void)printf("phase       %s, round %" PRIu64 "\n", s.phase, s.round);
+        print_phase(&s);
         (void)printf("rounds      %" PRIu64 " done", s.rounds_committed);
         if (s.rounds_total != 0) {
             (void)printf(" of %" PRIu64, s.rounds_total);

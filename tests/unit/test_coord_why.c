@@ -1,0 +1,148 @@
+/* What an operator reads is so: who is waited for and how long, the end, and what was not meant. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "tests/lib/coord_script.h"
+
+/* A round of a, b and c, in which a second has 1000 ms, and a lost client 100. */
+static struct script *three(void)
+{
+    struct script *s = script_new("fedavg");
+
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    s->conf.start_clients = 3;
+    s->conf.rounds = 2;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 100);
+    script_join(s, "b", 100);
+    script_join(s, "c", 100);
+    return s;
+}
+
+static void respond(struct script *s, const char *name)
+{
+    script_report(s, name, NULL);
+    script_stored(s, name);
+}
+
+START_TEST(who_is_away_is_waited_for_only_as_long_as_its_grace)
+{
+    struct script *s = three();
+
+    respond(s, "a");
+    script_run_to(s, 200);
+    script_lost(s, "b");
+    script_run_to(s, 240);
+    script_why(s, "round 1 is TRAINING: 1 of 3 reports are in, waiting 0.8 s more for: b, c; 1 of "
+                  "them disconnected: b, given up after 0.1 s more");
+    respond(s, "c");
+    script_why(s, "round 1 is TRAINING: 2 of 3 reports are in, waiting 0.1 s more for: b; 1 of "
+                  "them disconnected: b, given up after 0.1 s more");
+    script_join(s, "b", 100);
+    script_why(s, "round 1 is TRAINING: 2 of 3 reports are in, waiting 0.8 s more for: b");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_grace_that_ends_after_the_deadline_does_not_count)
+{
+    struct script *s = three();
+
+    respond(s, "a");
+    respond(s, "c");
+    script_run_to(s, 950);
+    script_lost(s, "b");
+    script_why(s, "round 1 is TRAINING: 2 of 3 reports are in, waiting 0.1 s more for: b; 1 of "
+                  "them disconnected: b");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(the_end_has_no_next_round)
+{
+    struct script *s = three();
+    unsigned round;
+
+    for (round = 0; round < 2; round++) {
+        respond(s, "a");
+        respond(s, "b");
+        respond(s, "c");
+    }
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_STOPPED);
+    script_why(s, "the federation is STOPPED: all 2 rounds are done");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(evaluation_that_nobody_can_do_is_told)
+{
+    struct script *s = script_new("fedavg");
+
+    s->conf.evaluate_every = 1;
+    s->conf.evaluate_clients = true;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 5); /* a tenth of it are test samples: none */
+    script_why(s, "round 1 is TRAINING: 0 of 1 reports are in, waiting 1.0 s more for: a; "
+                  "evaluation.clients is on, but none of the 1 connected clients can evaluate (no "
+                  "test samples, or trainer: command)");
+    respond(s, "a");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_str_eq(s->warning, "round 1: evaluation.clients is on and none of the clients that "
+                                 "are here can evaluate the new model (no test samples, or "
+                                 "trainer: command)");
+    script_join(s, "b", 100);
+    script_why(s, "round 2 is TRAINING: 0 of 1 reports are in, waiting 1.0 s more for: a");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(what_asks_for_somebody_is_a_warning)
+{
+    struct script *s = three();
+
+    script_failed(s, "a", "no power");
+    ck_assert_str_eq(s->warning, "client 'a' failed: no power");
+    script_simple(s, FL_EV_PAUSE);
+    respond(s, "b");
+    respond(s, "c");
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_PAUSED);
+    ck_assert_str_eq(s->warning, "round 2 attempt 1: IDLE -> PAUSED, paused by the operator");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(an_attempt_in_vain_is_a_warning)
+{
+    struct script *s = three();
+
+    script_failed(s, "a", "no power");
+    script_failed(s, "b", "no power");
+    script_failed(s, "c", "no power");
+    ck_assert_str_eq(s->warning, "round 1 attempt 1: TRAINING -> IDLE, aborted (fewer than 1 can "
+                                 "still answer), again in 50 ms");
+    script_free(s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("coord_why");
+    TCase *tc = tcase_create("why");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_test(tc, who_is_away_is_waited_for_only_as_long_as_its_grace);
+    tcase_add_test(tc, a_grace_that_ends_after_the_deadline_does_not_count);
+    tcase_add_test(tc, the_end_has_no_next_round);
+    tcase_add_test(tc, evaluation_that_nobody_can_do_is_told);
+    tcase_add_test(tc, what_asks_for_somebody_is_a_warning);
+    tcase_add_test(tc, an_attempt_in_vain_is_a_warning);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
