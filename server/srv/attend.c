@@ -79,11 +79,10 @@ static void on_hello(struct fl_attend *attend, struct fl_wire_event *event)
         return;
     }
     attend->greeted = true;
-    attend->front->n_joining++;
     up->session = attend->id;
     up->event = *event;
     *event = (struct fl_wire_event){0};
-    fl_front_up(attend->front, up);
+    fl_attend_ask(attend, up);
 }
 
 static void heartbeat(struct fl_attend *attend)
@@ -94,7 +93,8 @@ static void heartbeat(struct fl_attend *attend)
     fl_attend_command(attend, &command);
 }
 
-static void forward(struct fl_attend *attend, struct fl_wire_event *event)
+/* Counted in the inbox as posted already. */
+static void post(struct fl_attend *attend, struct fl_wire_event *event)
 {
     struct fl_up *up = fl_up_new(FL_UP_EVENT);
 
@@ -102,13 +102,34 @@ static void forward(struct fl_attend *attend, struct fl_wire_event *event)
         fl_call_cancel(attend->call);
         return;
     }
+    up->session = attend->id;
     up->client = attend->client;
     up->event = *event;
     *event = (struct fl_wire_event){0};
     fl_front_up(attend->front, up);
 }
 
-static void on_event(struct fl_attend *attend, struct fl_wire_event *event)
+/* Returns whether the message was dealt with: one that waits keeps its credit. */
+static bool forward(struct fl_attend *attend, struct fl_wire_event *event, const uint8_t *data,
+                    size_t len)
+{
+    bool now = false;
+    int rv = fl_inbox_put(&attend->inbox, data, len, &now);
+
+    if (rv != FL_OK) {
+        fl_call_finish(attend->call, FL_GRPC_RESOURCE_EXHAUSTED,
+                       "the client tells more than the federation asked for");
+        return true;
+    }
+    if (now) {
+        post(attend, event);
+    }
+    return now;
+}
+
+/* As fl_call_handler.on_message. */
+static bool on_event(struct fl_attend *attend, struct fl_wire_event *event, const uint8_t *data,
+                     size_t len)
 {
     if (event->type == FL_WIRE_HELLO) {
         if (attend->greeted) {
@@ -116,22 +137,22 @@ static void on_event(struct fl_attend *attend, struct fl_wire_event *event)
         } else {
             on_hello(attend, event);
         }
-        return;
+        return true;
     }
     if (!attend->joined) {
         fl_call_finish(attend->call, FL_GRPC_FAILED_PRECONDITION,
                        "expected hello as the first event, and Welcome before others");
-        return;
+        return true;
     }
     if (event->type == FL_WIRE_HEARTBEAT_EVENT) {
         heartbeat(attend);
-        return;
+        return true;
     }
     if (event->type == FL_WIRE_OFFER) {
         fl_attend_offer(attend, &event->u.offer);
-        return;
+        return true;
     }
-    forward(attend, event);
+    return forward(attend, event, data, len);
 }
 
 static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
@@ -139,6 +160,7 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     struct fl_attend *attend = ctx;
     struct fl_wire_event event;
     struct fl_err err = {0};
+    bool dealt;
     int rv = fl_wire_event_decode(data, len, &event, &err);
 
     attend->heard_ms = fl_clock_ms();
@@ -149,26 +171,11 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
                       &err); /* too large is RESOURCE_EXHAUSTED, the rest INVALID_ARGUMENT */
         return true;
     }
-    on_event(attend, &event);
+    dealt = on_event(attend, &event, data, len);
     if (event.type != 0) {
         fl_wire_event_done(&event);
     }
-    return true;
-}
-
-/*
- * The coordinator has, or will have, heard of a newer session of the same client: that this one
- * ended would reach it afterwards, and it would take a client for lost that is there. Should the
- * newer one go before it is answered, fl_attend_joined() tells.
- */
-static bool comes_back(const struct fl_attend *attend)
-{
-    const struct fl_attend *a = attend->front->n_joining > 0 ? attend->front->attends : NULL;
-
-    while (a != NULL && (!a->greeted || a->joined || strcmp(a->name, attend->name) != 0)) {
-        a = a->next;
-    }
-    return a != NULL;
+    return dealt;
 }
 
 static void tell_lost(struct fl_attend *attend)
@@ -180,8 +187,8 @@ static void tell_lost(struct fl_attend *attend)
         return; /* Never joined, or a newer session has the slot. */
     }
     front->slots[attend->client].attend = NULL;
-    if (comes_back(attend)) {
-        return;
+    if (fl_attend_asked(front, attend->name)) {
+        return; /* Should the newer one go before it is answered, fl_attend_joined() tells. */
     }
     up = fl_up_new(FL_UP_LOST);
     if (up != NULL) {
@@ -207,7 +214,7 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
            attend->name, fl_call_peer(call), fl_grpc_status_name(status),
            message != NULL && message[0] != '\0' ? ", " : "", message != NULL ? message : "");
     attend->call = NULL;
-    front->n_joining -= attend->greeted && !attend->joined;
+    fl_attend_ask_no_more(attend);
     tell_lost(attend);
     if (attend->prev != NULL) {
         attend->prev->next = attend->next;
@@ -218,6 +225,7 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
         attend->next->prev = attend->prev;
     }
     fl_buf_done(&attend->offer);
+    fl_inbox_done(&attend->inbox);
     free(attend);
 }
 
@@ -245,6 +253,7 @@ void fl_attend_start(struct fl_call *call, void *ctx)
         attend->next->prev = attend;
     }
     front->attends = attend;
+    fl_inbox_init(&attend->inbox);
     fl_call_set_handler(call, &attend_handler, attend);
 }
 
@@ -262,13 +271,15 @@ static struct fl_attend *by_id(struct fl_front *front, uint64_t id)
 
 void fl_attend_joined(struct fl_front *front, const struct fl_down *down)
 {
-    struct fl_attend *attend = by_id(front, down->session);
+    struct fl_attend *attend = fl_attend_answered(front, down->session);
     struct fl_slot_rec *slot = fl_front_slot(front, down->client);
     struct fl_attend *older;
     struct fl_up *up;
 
     if (attend == NULL || attend->call == NULL) { /* It went away in the meantime. */
-        if (slot == NULL || slot->attend == NULL) {
+        bool again = down->text != NULL && fl_attend_asked(front, down->text);
+
+        if ((slot == NULL || slot->attend == NULL) && !again) {
             up = fl_up_new(FL_UP_LOST);
             if (up != NULL) {
                 up->client = down->client;
@@ -285,7 +296,6 @@ void fl_attend_joined(struct fl_front *front, const struct fl_down *down)
     slot->attend = attend;
     attend->client = down->client;
     attend->joined = true;
-    front->n_joining--;
     attend->wants_offer = down->wants_offer;
     (void)memcpy(attend->token.id, &attend->client, sizeof(attend->client));
     if (older != NULL && older->call != NULL) {
@@ -303,7 +313,7 @@ void fl_attend_joined(struct fl_front *front, const struct fl_down *down)
 
 void fl_attend_refused(struct fl_front *front, const struct fl_down *down)
 {
-    struct fl_attend *attend = by_id(front, down->session);
+    struct fl_attend *attend = fl_attend_answered(front, down->session);
 
     if (attend != NULL && attend->call != NULL) {
         refuse(attend, FL_WIRE_REASON_FULL, 60000, down->text);
@@ -317,6 +327,36 @@ void fl_attend_bad_offer(struct fl_front *front, const struct fl_down *down)
     if (attend != NULL && attend->call != NULL) {
         fl_call_finish(attend->call, fl_grpc_status_from_err(down->code), down->text);
     }
+}
+
+/* The coordinator took an event: the next one may go, and gives back its credit. */
+void fl_attend_taken(struct fl_front *front, const struct fl_down *down)
+{
+    struct fl_attend *attend =
+        down->client < front->n_slots ? front->slots[down->client].attend : NULL;
+    struct fl_wire_event event;
+    struct fl_buf buf;
+    int rv;
+
+    if (attend == NULL || attend->id != down->session || attend->call == NULL) {
+        return; /* That session is over. */
+    }
+    fl_inbox_taken(&attend->inbox);
+    fl_buf_init(&buf, SIZE_MAX);
+    rv = fl_inbox_next(&attend->inbox, &buf);
+    if (rv == FL_OK) {
+        fl_call_consume(attend->call, buf.len);
+        rv = fl_wire_event_decode(buf.data, buf.len, &event, NULL);
+    }
+    if (rv == FL_OK) {
+        post(attend, &event);
+        if (event.type != 0) {
+            fl_wire_event_done(&event);
+        }
+    } else if (rv != FL_ENOENT) {
+        fl_call_cancel(attend->call); /* No memory: it was decoded before. */
+    }
+    fl_buf_done(&buf);
 }
 
 void fl_attend_sweep(struct fl_front *front, uint64_t now_ms)

@@ -144,6 +144,7 @@ static void client_id(struct fl_driver *driver, const struct fl_effect *e)
     down = fl_down_new(driver, FL_DOWN_JOINED);
     down->session = driver->joining->session;
     down->client = e->client;
+    down->text = copy_text(driver->joining->event.u.hello.client);
     down->wants_offer = fl_driver_wants_offers(driver);
     fl_driver_down(driver, down);
 }
@@ -318,6 +319,16 @@ static void on_client_event(struct fl_driver *driver, const struct fl_up *up)
     fl_driver_step(driver, &event);
 }
 
+/* The next event of that session may come. */
+static void taken(struct fl_driver *driver, const struct fl_up *up)
+{
+    struct fl_down *down = fl_down_new(driver, FL_DOWN_TAKEN);
+
+    down->session = up->session;
+    down->client = up->client;
+    fl_driver_down(driver, down);
+}
+
 static void on_upload(struct fl_driver *driver, const struct fl_up *up)
 {
     struct fl_event event = {.type = up->type == FL_UP_STORED ? FL_EV_UPLOAD_STORED
@@ -348,6 +359,7 @@ static void on_up(void *arg)
         break;
     case FL_UP_EVENT:
         on_client_event(driver, up);
+        taken(driver, up);
         break;
     case FL_UP_OFFER:
         fl_driver_offer(driver, up);

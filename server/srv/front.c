@@ -252,6 +252,9 @@ static void on_down(void *arg)
     case FL_DOWN_BAD_OFFER:
         fl_attend_bad_offer(front, down);
         break;
+    case FL_DOWN_TAKEN:
+        fl_attend_taken(front, down);
+        break;
     case FL_DOWN_TASK:
     case FL_DOWN_PLAN:
     case FL_DOWN_EVALUATE:

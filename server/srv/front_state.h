@@ -4,6 +4,7 @@
 /* What the files of the network side share. Nobody else includes this. */
 
 #include "server/srv/front.h"
+#include "server/srv/inbox.h"
 
 /* The model, the candidate, and what a solver takes. */
 #define FL_FRONT_MAX_BUNDLES 16
@@ -16,10 +17,13 @@ struct fl_session_key {
 /* One open Attend call. */
 struct fl_attend {
     struct fl_front *front;
-    struct fl_attend *next, *prev; /* all open ones */
+    struct fl_attend *next, *prev;     /* all open ones */
+    struct fl_attend *earlier, *later; /* of one of the front's two lists of hellos */
     uint64_t id;
     struct fl_call *call; /* NULL after it closed */
-    bool greeted;         /* hello came in, the coordinator was asked */
+    bool greeted;         /* hello came in */
+    bool asked;           /* the coordinator was asked for a number and has not answered */
+    struct fl_up *hello;  /* what it will be asked, while others are before it; owned */
     bool joined;          /* the coordinator gave a number: `client` is valid */
     uint32_t client;
     char name[FL_NAME_MAX];
@@ -29,6 +33,11 @@ struct fl_attend {
     bool wants_offer; /* an offer, or the rest of it, may come */
     uint64_t offer_total;
     struct fl_buf offer;
+    struct fl_inbox inbox; /* events for the coordinator */
+};
+
+struct fl_hellos {
+    struct fl_attend *first, *last;
 };
 
 struct fl_bundle_rec {
@@ -56,7 +65,8 @@ struct fl_front {
     struct fl_grpc_server *server, *admin;
     struct fl_timer *sweep;
     struct fl_attend *attends;
-    size_t n_joining; /* those that the coordinator was asked about and has not answered */
+    size_t n_asked; /* hellos that the coordinator has not answered, of ended calls too */
+    struct fl_hellos asked, waiting;
     struct fl_slot_rec *slots;
     size_t n_slots;
     struct fl_bundle_rec bundles[FL_FRONT_MAX_BUNDLES];
@@ -92,7 +102,20 @@ void fl_attend_start(struct fl_call *call, void *ctx);
 void fl_attend_joined(struct fl_front *front, const struct fl_down *down);
 void fl_attend_refused(struct fl_front *front, const struct fl_down *down);
 void fl_attend_bad_offer(struct fl_front *front, const struct fl_down *down);
+void fl_attend_taken(struct fl_front *front, const struct fl_down *down);
 void fl_attend_sweep(struct fl_front *front, uint64_t now_ms);
+/* attend_hello.c */
+/* Ask the coordinator for a number, after those that came before; takes `up`. */
+void fl_attend_ask(struct fl_attend *attend, struct fl_up *up);
+/* The session has ended: it is not asked about any more, or the answer is for nobody. */
+void fl_attend_ask_no_more(struct fl_attend *attend);
+/* The coordinator has answered a hello: whose it is, or NULL when that session has ended. */
+struct fl_attend *fl_attend_answered(struct fl_front *front, uint64_t session);
+/*
+ * The coordinator has, or will have, heard of a session of this name that it has not answered. That
+ * an older one ended would reach it afterwards, and it would take a client for lost that is there.
+ */
+bool fl_attend_asked(const struct fl_front *front, const char *name);
 /* attend_welcome.c */
 void fl_attend_welcome(struct fl_attend *attend);
 /* attend_command.c */

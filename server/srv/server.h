@@ -39,7 +39,7 @@ struct fl_srv {
 enum fl_up_type {
     FL_UP_JOIN = 1, /* session, name, agent, samples */
     FL_UP_LOST,     /* client */
-    FL_UP_EVENT,    /* client, event: report, failed or evaluation */
+    FL_UP_EVENT,    /* session, client, event: report, failed or evaluation; answered by TAKEN */
     FL_UP_OFFER,    /* session, client, offer: all of it */
     FL_UP_STORED,   /* client, round, attempt, bytes */
     FL_UP_INVALID,  /* client, round, attempt, text */
@@ -98,9 +98,10 @@ static inline void fl_bytes_done(struct fl_bytes *b)
 
 /* What the coordinator tells the network. */
 enum fl_down_type {
-    FL_DOWN_JOINED = 1, /* session -> client; wants_offer */
+    FL_DOWN_JOINED = 1, /* session -> client, text = its name; wants_offer */
     FL_DOWN_REFUSED,    /* session, text */
     FL_DOWN_BAD_OFFER,  /* session, text; code: whose fault it is */
+    FL_DOWN_TAKEN,      /* session, client: an event of it was dealt with */
     /* text = name, client or FL_EVERYBODY, round, bytes, digest; no bytes: gone */
     FL_DOWN_BUNDLE,
     FL_DOWN_TASK,
