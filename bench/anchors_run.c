@@ -35,6 +35,7 @@ struct federation {
     size_t count;
     float *theta, *theta_new;
     float *state[FL_AGG_MAX_STATE], *state_new[FL_AGG_MAX_STATE];
+    float *told[FL_AGG_MAX_STATE]; /* what clients are told of them in this round */
     struct member members[CLIENTS];
     /* Of the open round. */
     uint32_t chosen[CLIENTS];
@@ -120,7 +121,9 @@ static int open_federation(struct federation *f, struct fl_err *err)
     for (i = 0; rv == FL_OK && i < fl_strategy_states(f->strategy); i++) {
         f->state[i] = calloc(f->count, sizeof(float));
         f->state_new[i] = calloc(f->count, sizeof(float));
-        rv = f->state[i] != NULL && f->state_new[i] != NULL ? FL_OK : FL_ENOMEM;
+        f->told[i] = calloc(f->count, sizeof(float));
+        rv = f->state[i] != NULL && f->state_new[i] != NULL && f->told[i] != NULL ? FL_OK
+                                                                                  : FL_ENOMEM;
     }
     if (rv != FL_OK) {
         return rv;
@@ -155,6 +158,7 @@ static void close_federation(struct federation *f)
     for (i = 0; i < FL_AGG_MAX_STATE; i++) {
         free(f->state[i]);
         free(f->state_new[i]);
+        free(f->told[i]);
     }
     free(f->theta);
     free(f->theta_new);
@@ -241,10 +245,9 @@ static int train(struct federation *f, struct member *m, uint32_t k, bool evalua
 
     start_of(f, m, &task);
     for (i = 0; i < fl_solver_names(solver->inputs); i++) {
-        for (j = 0; j < fl_strategy_states(f->strategy); j++) {
-            if (strcmp(fl_strategy_state_name(f->strategy, j), solver->inputs[i]) == 0) {
-                inputs[i] = (struct fl_solver_bytes){f->state[j], f->count * sizeof(float)};
-            }
+        j = fl_strategy_told_from(f->strategy, solver->inputs[i]);
+        if (j < fl_strategy_states(f->strategy)) {
+            inputs[i] = (struct fl_solver_bytes){f->told[j], f->count * sizeof(float)};
         }
     }
     for (i = 0; i < keeps; i++) {
@@ -302,7 +305,7 @@ static int aggregate(struct federation *f, struct fl_err *err)
                              .ops = s->aggregate,
                              .options = s->options[FL_SLOT_AGGREGATE],
                              .round = f->round,
-                             .population = CLIENTS,
+                             .members = CLIENTS,
                              .clients = clients,
                              .open = open_unit,
                              .ctx = f,
@@ -415,6 +418,9 @@ int anchor_run(const struct anchor_row *row, uint64_t rounds, uint64_t seed,
 
         f->round = i;
         rv = pick(f);
+        for (k = 0; rv == FL_OK && k < fl_strategy_states(f->strategy); k++) {
+            fl_strategy_tell(f->strategy, k, f->state[k], CLIENTS, f->told[k], f->count);
+        }
         for (k = 0; rv == FL_OK && k < f->n_chosen; k++) {
             rv = train(f, &f->members[f->chosen[k]], f->chosen[k], shown, err);
         }

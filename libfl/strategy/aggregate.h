@@ -12,6 +12,9 @@
 #include "libfl/strategy/codec.h"
 #include "libfl/strategy/policy.h"
 
+/* What updates count by in their mean; AUTO: as the solver's part has it, else SAMPLES. */
+enum fl_agg_weights { FL_WEIGHTS_AUTO, FL_WEIGHTS_SAMPLES, FL_WEIGHTS_EQUAL };
+
 /* State vectors of an aggregate and a part together. */
 #define FL_AGG_MAX_STATE 8
 
@@ -19,7 +22,7 @@ struct fl_agg_block {
     size_t n;
     uint64_t round;
     size_t n_senders;           /* clients that sent this unit */
-    size_t population;          /* as in the job */
+    size_t members;             /* as in the job */
     const double *dbar;         /* [n] weighted mean displacement */
     const double *const *means; /* [takes][n]: weighted as dbar; a part's are plain means */
     const double *scaled;       /* [n], plain mean of factor_k Delta_k; parts that want it only */
@@ -35,13 +38,28 @@ struct fl_agg_block {
  */
 struct fl_agg_part {
     size_t n_state;
-    const char *const *state_names; /* NULL-terminated: bundles for the clients */
-    const char *const *takes;       /* NULL-terminated, or NULL */
+    const char *const
+        *state_names; /* NULL-terminated: in file names and, without `tells`, bundles */
+    /*
+     * What clients are told is made of the states: tells[i], a bundle, of state i, entry by entry;
+     * `members` as in the job of the round. tell() also makes what the step takes to be told.
+     * Both NULL: clients are told the states.
+     */
+    const char *const *tells;
+    void (*tell)(const float *state, size_t members, float *told, size_t n);
+    const char *const *takes; /* NULL-terminated, or NULL */
     /*
      * The block's means, state and state_new are those of this part; dbar is the
      * aggregate's. Entries of buffers are not offered: a part's state of them stays.
      */
     void (*step)(const struct fl_options *o, const struct fl_agg_block *block);
+    /*
+     * The state is a plain mean over clients that corrects each of their steps: the corrections of
+     * a round cancel only when updates weigh the same, too.
+     */
+    bool weighs_equally;
+    /* Nothing of it is of whole units: masks may leave entries out, which freeze its state. */
+    bool takes_masks;
     /* fl_agg_block.scaled is wanted, in place of `takes`: they are not sent then. NULL: no. */
     bool (*wants_scaled)(const struct fl_options *o);
 };
@@ -88,8 +106,8 @@ struct fl_aggregate_ops {
      * buffers are not offered either: they take the mean (15.3.8).
      */
     void (*step)(const struct fl_options *o, const struct fl_agg_block *block);
-    /* The n_k do not count, all senders of a unit weigh the same. NULL: they count. */
-    bool (*equal_weights)(const struct fl_options *o);
+    /* EQUAL: the n_k do not count, all senders of a unit weigh the same. NULL: SAMPLES. */
+    enum fl_agg_weights (*weights)(const struct fl_options *o);
     /*
      * Attention between updates, a pass before the step that decodes every unit once
      * more. attend() writes weights[n], not negative, with sum 1, in place of the n_k, for
@@ -156,9 +174,9 @@ struct fl_agg_job {
     const struct fl_layout *layout;
     const struct fl_aggregate_ops *ops;
     const struct fl_options *options;
-    uint64_t round;    /* 1-based */
-    size_t population; /* N, all known clients; for control variates */
-    size_t n_clients;  /* responders in client order; 0: theta_new = theta, state_new = state */
+    uint64_t round;   /* 1-based */
+    size_t members;   /* clients whose mean a part keeps; above 0 when there is a part */
+    size_t n_clients; /* responders in client order; 0: theta_new = theta, state_new = state */
     const struct fl_agg_client *clients;
     fl_agg_open_cb open;
     void *ctx;

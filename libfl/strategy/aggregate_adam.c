@@ -107,6 +107,6 @@ const struct fl_aggregate_ops fl_aggregate_adam = {
         },
     .n_state = STATES,
     .state_names = names,
-    .equal_weights = fl__agg_equal_weights,
+    .weights = fl__agg_weights_of,
     .step = step,
 };

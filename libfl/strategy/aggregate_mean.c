@@ -37,6 +37,6 @@ const struct fl_aggregate_ops fl_aggregate_mean = {
             .source = "FedAvg",
             .options = options,
         },
-    .equal_weights = fl__agg_equal_weights,
+    .weights = fl__agg_weights_of,
     .step = fl__agg_mean_step,
 };

@@ -62,6 +62,6 @@ const struct fl_aggregate_ops fl_aggregate_momentum = {
         },
     .n_state = 1,
     .state_names = names,
-    .equal_weights = fl__agg_equal_weights,
+    .weights = fl__agg_weights_of,
     .step = step,
 };

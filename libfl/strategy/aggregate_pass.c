@@ -12,11 +12,18 @@
 #define BLOCK_MAX 16384u
 #define BLOCK_MIN 64u
 
-const char *const fl__agg_weights[] = {"samples", "equal", NULL};
+/* In the order of enum fl_agg_weights. */
+const char *const fl__agg_weights[] = {"auto", "samples", "equal", NULL};
 
-bool fl__agg_equal_weights(const struct fl_options *o)
+enum fl_agg_weights fl__agg_weights_of(const struct fl_options *o)
 {
-    return strcmp(fl_options_str(o, "weights"), "equal") == 0;
+    const char *value = fl_options_str(o, "weights");
+    size_t i = FL_WEIGHTS_AUTO;
+
+    while (strcmp(fl__agg_weights[i], value) != 0) {
+        i++;
+    }
+    return (enum fl_agg_weights)i;
 }
 
 static bool sends(const struct fl__agg_pass *p, size_t k, size_t l)
@@ -54,10 +61,19 @@ void fl__agg_keep(const struct fl_agg_job *job, size_t offset, size_t n)
     }
 }
 
+static bool weigh_equally(const struct fl_agg_job *job)
+{
+    enum fl_agg_weights weights =
+        job->ops->weights != NULL ? job->ops->weights(job->options) : FL_WEIGHTS_SAMPLES;
+
+    return weights == FL_WEIGHTS_EQUAL ||
+           (weights == FL_WEIGHTS_AUTO && job->extra != NULL && job->extra->weighs_equally);
+}
+
 bool fl__agg_weigh(struct fl__agg_pass *p, size_t l)
 {
     const struct fl_agg_job *job = p->job;
-    bool equal = job->ops->equal_weights != NULL && job->ops->equal_weights(job->options);
+    bool equal = weigh_equally(job);
     double total = 0;
     size_t k;
 
@@ -85,7 +101,10 @@ static int take_presence(const struct fl__agg_pass *p, size_t k)
         return FL_OK;
     }
     p->presence->on = true;
-    return job->want_distance || job->ops->scope != NULL || job->extra != NULL ? FL_EFORMAT : FL_OK;
+    return job->want_distance || job->ops->scope != NULL ||
+                   (job->extra != NULL && !job->extra->takes_masks)
+               ? FL_EFORMAT
+               : FL_OK;
 }
 
 int fl__agg_open(const struct fl__agg_pass *p, size_t l, size_t n_bundles)
@@ -222,6 +241,7 @@ static void check_caller(const struct fl_agg_job *job)
     FL_REQUIRE(job->ops->mixes == (job->mixture != NULL));
     /* Mixtures have no step that a part could read, and no model to be far from. */
     FL_REQUIRE(!job->ops->mixes || (states(job) == 0 && job->extra == NULL && !job->want_distance));
+    FL_REQUIRE(job->extra == NULL || job->members > 0);
 }
 
 /*

@@ -98,7 +98,7 @@ static void server_step(const struct fl__agg_pass *p, size_t offset, size_t n)
         .n = n,
         .round = job->round,
         .n_senders = p->n_senders,
-        .population = job->population,
+        .members = job->members,
         .dbar = p->sums,
         .means = p->means,
         .state = state,

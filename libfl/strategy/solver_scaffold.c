@@ -3,7 +3,7 @@
  *
  *     x <- x - learning_rate (g - c_k + c)                                  each step
  *     dc_k = -c + (theta^t - theta_k) / (learning_rate a_k),  c_k <- c_k + dc_k
- *     server: c <- c + (1/N) sum_k dc_k
+ *     server: s <- s + sum_k dc_k,  c = s / N
  *
  * with c_k and c the controls of the client and of the server, 0 at the start, and
  * a_k = sum over q = 1..steps of (1 - m^q) / (1 - m), what a constant gradient of 1 moves x
@@ -11,15 +11,19 @@
  * proximal term count as parts of the gradient: controls hold them too.
  *
  * A client takes c_k over for the units whose upload was counted, and for those only: then
- * c = mean of all c_k, unit by unit, whoever drops out. N is the population of the round; a
- * client that comes later brings c_k = 0.
+ * s = sum of all c_k, unit by unit, whoever drops out. The server keeps the sum, because N may
+ * change between rounds: a client that comes brings c_k = 0, and c is the mean at once. N counts
+ * every client whose c_k is in the sum (docs/algorithms.md, "SCAFFOLD's control").
+ *
+ * Updates weigh the same in their mean unless told otherwise, as in the paper: c is a plain mean,
+ * and sum_k w_k (c - c_k) is 0 over all clients for equal w_k only.
  *
  * A learning rate of 0 says nothing of the gradient: dc_k is 0. (With rebuild_dc the server
  * cannot tell that from a model that stood still: dc_k is -c there, on both sides.)
  *
  * Options: mu (proximal term), rebuild_dc: dc_k is not sent; the server computes it from the
  * update and the steps reported, which must come exactly (codec float32).
- * State: client: theta^t, c and c_k, three models, beside sgd's. Server: c.
+ * State: client: theta^t, c and c_k, three models, beside sgd's. Server: s, and c in a round.
  * Cost: sgd's and two more reads a step. A model more in each direction, down c and up dc_k;
  * only down with rebuild_dc.
  */
@@ -184,18 +188,33 @@ static int finish(struct fl_solver *solver, struct fl_buf *kept, struct fl_buf *
     return rv;
 }
 
+/* c of the sum, rounded as the clients get it. */
+static float mean_of(float sum, size_t members)
+{
+    return (float)((double)sum / (double)members);
+}
+
+static void tell(const float *state, size_t members, float *told, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        told[i] = mean_of(state[i], members);
+    }
+}
+
 static void server_step(const struct fl_options *o, const struct fl_agg_block *block)
 {
     bool rebuild = rebuilds(o);
-    double share = (double)block->n_senders / (double)block->population;
+    double senders = (double)block->n_senders;
     size_t i;
 
-    FL_REQUIRE(block->population >= block->n_senders);
     for (i = 0; i < block->n; i++) {
-        double c = (double)block->state[0][i];
-        double change = rebuild ? -c - block->scaled[i] : block->means[0][i];
+        float sum = block->state[0][i];
+        double change =
+            rebuild ? -(double)mean_of(sum, block->members) - block->scaled[i] : block->means[0][i];
 
-        block->state_new[0][i] = (float)(c + share * change);
+        block->state_new[0][i] = (float)((double)sum + senders * change);
     }
 }
 
@@ -210,13 +229,17 @@ static const struct fl_opt_spec options[] = {
 };
 
 static const char *const control[] = {"control", NULL};
+static const char *const control_sum[] = {"control_sum", NULL};
 static const char *const control_change[] = {"control_change", NULL};
 static const struct fl_keep keeps[] = {{"control", true}, {NULL, false}};
 
 static const struct fl_agg_part server = {
     .n_state = 1,
-    .state_names = control,
+    .state_names = control_sum,
+    .tells = control,
+    .tell = tell,
     .takes = control_change,
+    .weighs_equally = true,
     .step = server_step,
     .wants_scaled = rebuilds,
 };

@@ -192,6 +192,57 @@ const char *fl_strategy_state_name(const struct fl_strategy *strategy, size_t i)
                    : strategy->solver->server->state_names[i - own];
 }
 
+/* The solver's part when the i-th state vector is its own, with its number there; else NULL. */
+static const struct fl_agg_part *part_of(const struct fl_strategy *strategy, size_t *i)
+{
+    FL_REQUIRE(*i < fl_strategy_states(strategy));
+    if (*i < strategy->aggregate->n_state) {
+        return NULL;
+    }
+    *i -= strategy->aggregate->n_state;
+    return strategy->solver->server;
+}
+
+bool fl_strategy_tells_state(const struct fl_strategy *strategy, size_t i)
+{
+    const struct fl_agg_part *part = part_of(strategy, &i);
+
+    return part == NULL || part->tell == NULL;
+}
+
+size_t fl_strategy_told_from(const struct fl_strategy *strategy, const char *name)
+{
+    size_t n = fl_strategy_states(strategy);
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        const char *told = fl_strategy_state_name(strategy, i);
+
+        if (!fl_strategy_tells_state(strategy, i)) {
+            size_t at = i;
+
+            told = part_of(strategy, &at)->tells[at];
+        }
+        if (strcmp(told, name) == 0) {
+            return i;
+        }
+    }
+    return n;
+}
+
+void fl_strategy_tell(const struct fl_strategy *strategy, size_t i, const float *state,
+                      size_t members, float *told, size_t n)
+{
+    const struct fl_agg_part *part = part_of(strategy, &i);
+
+    FL_REQUIRE(members > 0);
+    if (part != NULL && part->tell != NULL) {
+        part->tell(state, members, told, n);
+    } else {
+        (void)memcpy(told, state, n * sizeof(*told));
+    }
+}
+
 static int slot_by_name(enum fl_slot slot, const char *name, const struct fl_slot_option *options,
                         size_t n, const struct fl_policy **ret_policy,
                         struct fl_options **ret_options, struct fl_err *err)

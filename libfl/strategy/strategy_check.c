@@ -71,9 +71,11 @@ static int check_sent(const struct fl_strategy *s, struct fl_err *err)
 {
     const struct fl_agg_part *server = s->solver->server;
 
-    if (s->upload->mask != NULL && server != NULL) {
+    if (s->upload->mask != NULL && server != NULL && !server->takes_masks) {
         return fl_err_set(err, FL_ECONF,
-                          "upload '%s' sends parts of units, solver '%s' accounts for whole ones",
+                          "upload '%s' sends parts of units, solver '%s' accounts for whole ones: "
+                          "what it keeps would be of other neurons on the server than on the "
+                          "clients; choose upload 'ldf'",
                           s->upload->policy.name, s->solver->policy.name);
     }
     if (s->upload->mask != NULL && s->aggregate->scope != NULL) {
@@ -110,8 +112,7 @@ static int check_bundles(const struct fl_strategy *s, struct fl_err *err)
     const char *const *name;
 
     for (name = s->solver->inputs; name != NULL && *name != NULL; name++) {
-        if (!has_name(s->aggregate->state_names, *name) &&
-            !(s->solver->server != NULL && has_name(s->solver->server->state_names, *name)) &&
+        if (fl_strategy_told_from(s, *name) == fl_strategy_states(s) &&
             !(offered != NULL && strcmp(offered, *name) == 0))
         {
             return fl_err_set(err, FL_ECONF,

@@ -71,7 +71,8 @@ enum fl_phase {
 struct fl_coord_conf {
     uint64_t seed;
     uint64_t rounds;        /* 0: without end */
-    uint32_t population;    /* N of the fraction; 0: all known clients with samples */
+    uint32_t population;    /* N of the fraction; 0: all known clients with samples. A solver's
+                               means are over all that took part, and over at least so many. */
     uint32_t max_clients;   /* more names are not admitted; 0: a built-in limit */
     uint32_t start_clients; /* alive before the first round of a run begins */
     uint32_t min_clients;   /* alive before any round begins */
@@ -121,6 +122,7 @@ struct fl_coord_resume {
     uint64_t open_round;
     uint32_t open_attempt;
     bool planned; /* a plan was persisted */
+    struct fl_round_size size;
     const struct fl_part_rec *parts;
     size_t n_parts;
 };
@@ -225,7 +227,7 @@ enum fl_effect_type {
     /* seq; one client. New clients come one after the other, by rising number, and can be
        selected once they are persisted. */
     FL_EFF_PERSIST_CLIENT,
-    /* seq; round, attempt and parts (with units when no feedback is needed). No parts: the
+    /* seq; round, attempt, size and parts (with units when no feedback is needed). No parts: the
        attempts before this one are over and nothing of them counts any more. */
     FL_EFF_PERSIST_SELECTION,
     FL_EFF_PERSIST_PLAN,   /* seq; parts with divergence and units */
@@ -233,7 +235,7 @@ enum fl_effect_type {
     FL_EFF_AGGREGATE,      /* seq; the accepted parts in client order, maybe none */
     FL_EFF_EVALUATE,       /* seq; the server evaluates the new model */
     FL_EFF_COMMIT,         /* seq; round record and all client records */
-    FL_EFF_ROUND_OPEN,     /* pushes for (round, attempt) are welcome from now on */
+    FL_EFF_ROUND_OPEN,     /* pushes for (round, attempt) are welcome from now on; size */
     FL_EFF_ROUND_CLOSED,   /* drop spool files of (round, attempt) */
     FL_EFF_TRACE,          /* one readable line, part of the tested behaviour */
     FL_EFF_FINISHED        /* all rounds done: STOPPED */
@@ -258,10 +260,10 @@ struct fl_effect {
     const struct fl_round_rec *record;
     bool want_distance;
     /* TASK: the client's newest counted round (its record), and, with personal "own", whether
-       the last commit made a mixture for it. TASK and AGGREGATE: K_t and N. */
+       the last commit made a mixture for it. */
     uint64_t counted_round;
     uint32_t counted_attempt;
-    uint32_t n_selected, population;
+    struct fl_round_size size; /* of the open round, in every effect about it */
     bool mixture;
 };
 

@@ -75,6 +75,7 @@ struct fl_effect *fl__coord_emit(struct fl_coord *c, enum fl_effect_type type)
     *e = (struct fl_effect){.type = type, .client = FL__NONE};
     e->round = c->round.round != 0 ? c->round.round : c->committed + 1;
     e->attempt = c->round.round != 0 ? c->round.attempt : c->attempt;
+    e->size = c->round.size;
     return e;
 }
 
@@ -235,8 +236,6 @@ static void emit_work(struct fl_coord *c, enum fl__work_kind kind, uint64_t seq)
         e = fl__coord_emit(c, FL_EFF_AGGREGATE);
         e->parts = r->listed;
         e->n_parts = r->n_listed;
-        e->n_selected = (uint32_t)r->want;
-        e->population = (uint32_t)fl__coord_population(c);
         e->want_distance = fl_strategy_distance(c->conf.strategy) == FL_DISTANCE_NEW;
         break;
     case FL__WORK_EVALUATE:

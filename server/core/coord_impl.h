@@ -83,7 +83,7 @@ struct fl__figures {
 struct fl__round {
     uint64_t round; /* 0: none is open */
     uint32_t attempt;
-    size_t want; /* K_t, what a share of the uploads is taken of */
+    struct fl_round_size size;
     size_t n;
     struct fl_part_rec *parts; /* in client order */
     struct fl__part *live;
@@ -235,8 +235,8 @@ void fl__coord_lost(struct fl_coord *c, uint32_t client);
 
 /* --- coord_select.c --- */
 
-/* Clients that can take part at all: what a fraction is taken of. */
-size_t fl__coord_population(const struct fl_coord *c);
+/* N and the members of a round that begins now with `selected` clients. */
+struct fl_round_size fl__coord_size(const struct fl_coord *c, size_t selected);
 /* K_t of the next round, whoever is alive; never fewer than have to respond. */
 size_t fl__coord_count(const struct fl_coord *c);
 uint32_t fl__coord_need(const struct fl_coord *c);

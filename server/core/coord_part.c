@@ -133,7 +133,8 @@ bool fl__coord_round_plan(struct fl_coord *c, const uint32_t *who, size_t n, boo
 {
     const struct fl_strategy *s = c->conf.strategy;
     struct fl__round *r = &c->round;
-    struct fl_upload_input in = {.n_clients = n, .n_selected = r->want, .n_units = c->n_units};
+    struct fl_upload_input in = {
+        .n_clients = n, .n_selected = r->size.selected, .n_units = c->n_units};
     struct fl_rng rng;
     size_t i;
 

@@ -40,8 +40,6 @@ void fl__coord_task(struct fl_coord *c, size_t i)
     e->counted_round = c->clients.recs[part->client].counted_round;
     e->counted_attempt = c->clients.recs[part->client].counted_attempt;
     e->mixture = fl__coord_has_mixture(c, part->client);
-    e->n_selected = (uint32_t)c->round.want;
-    e->population = (uint32_t)fl__coord_population(c);
 }
 
 /* The selection is on disk: the round exists. */
@@ -204,7 +202,7 @@ static bool shorten_deadline(struct fl_coord *c)
     size_t in = r->n - out - r->count[fl__coord_round_wanted(c)];
     uint64_t grace = fl__coord_after(c, c->conf.lost_grace_ms);
 
-    if (r->late || r->n <= r->want || in < r->want || grace >= r->deadline_ms) {
+    if (r->late || r->n <= r->size.selected || in < r->size.selected || grace >= r->deadline_ms) {
         return false;
     }
     r->late = true;

@@ -6,7 +6,8 @@
 
 #include "server/core/coord_impl.h"
 
-size_t fl__coord_population(const struct fl_coord *c)
+/* Clients that can take part at all: what a fraction is taken of. */
+static size_t population(const struct fl_coord *c)
 {
     size_t n = 0;
     size_t i;
@@ -18,6 +19,31 @@ size_t fl__coord_population(const struct fl_coord *c)
         n += c->clients.recs[i].samples > 0;
     }
     return n;
+}
+
+/*
+ * Clients whose mean a solver's part keeps (SCAFFOLD's control): a fixed N that is larger stands
+ * for clients that have yet to come; a smaller one would make the mean of fewer than are in it.
+ * Who was counted once is in it for good, with or without data.
+ */
+static size_t members(const struct fl_coord *c)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < c->clients.n_recorded; i++) {
+        const struct fl_client_rec *rec = &c->clients.recs[i];
+
+        n += rec->samples > 0 || rec->counted_round != 0;
+    }
+    return n > c->conf.population ? n : c->conf.population;
+}
+
+struct fl_round_size fl__coord_size(const struct fl_coord *c, size_t selected)
+{
+    return (struct fl_round_size){.selected = (uint32_t)selected,
+                                  .population = (uint32_t)population(c),
+                                  .members = (uint32_t)members(c)};
 }
 
 uint32_t fl__coord_need(const struct fl_coord *c)
@@ -168,7 +194,7 @@ size_t fl__coord_count(const struct fl_coord *c)
     const struct fl_strategy *s = c->conf.strategy;
     double gamma = s->fraction->at(s->options[FL_SLOT_FRACTION], c->committed + 1);
 
-    size_t want = fl_fraction_count(gamma, fl__coord_population(c));
+    size_t want = fl_fraction_count(gamma, population(c));
 
     return want > c->conf.min_responders ? want : c->conf.min_responders;
 }
@@ -206,7 +232,7 @@ static bool draw(struct fl_coord *c, size_t want, size_t ask)
         return false;
     }
     fill_parts(c, c->clients.who);
-    c->round.want = want;
+    c->round.size = fl__coord_size(c, want);
     c->round.rec.started_ms = c->wall_ms;
     return plan_all(c);
 }

@@ -58,6 +58,16 @@ struct fl_part_rec {
     struct fl_eval_rec trained;  /* its personal model after training */
 };
 
+/*
+ * How many clients a round is of. Fixed when its clients are drawn and written down with them:
+ * who comes while it is open, and whoever restarts the server, changes nothing of it.
+ */
+struct fl_round_size {
+    uint32_t selected;   /* K_t, what a share of the uploads is taken of; 0: not known */
+    uint32_t population; /* N, what the fraction is taken of */
+    uint32_t members; /* clients whose mean a solver's part keeps; all that are selected and more */
+};
+
 struct fl_round_rec {
     uint64_t round;
     uint32_t attempt;

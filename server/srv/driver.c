@@ -83,8 +83,8 @@ static void command(struct fl_driver *driver, const struct fl_effect *e, enum fl
     down->text = copy_text(e->text);
     down->counted_round = e->counted_round;
     down->counted_attempt = e->counted_attempt;
-    down->n_selected = e->n_selected;
-    down->population = e->population;
+    down->n_selected = e->size.selected;
+    down->population = e->size.population;
     if (e->mixture) { /* After damage it may be gone. */
         down->mixture = fl_driver_has_mixture(driver, e->client);
     }
@@ -192,7 +192,7 @@ static void carry_out(struct fl_driver *driver, const struct fl_effect *e)
         fl_driver_commit(driver, e);
         break;
     case FL_EFF_ROUND_OPEN:
-        fl_driver_round_open(driver, e->round);
+        fl_driver_round_open(driver, e);
         break;
     case FL_EFF_ROUND_CLOSED:
         round_closed(driver, e);

@@ -183,7 +183,7 @@ static int run_aggregation(struct aggregation *a)
         .ops = strategy->aggregate,
         .options = strategy->options[FL_SLOT_AGGREGATE],
         .round = job->round,
-        .population = job->population,
+        .members = job->size.members,
         .n_clients = job->n_parts,
         .clients = a->clients,
         .open = open_unit,
@@ -298,7 +298,6 @@ void fl_driver_aggregate(struct fl_driver *driver, const struct fl_effect *e)
     }
     if (job != NULL) {
         job->theta = fl_blob_ref(driver->current.theta);
-        job->population = e->population;
     }
     fl_job_submit(driver, driver->srv->work, job, e, aggregate_work, aggregate_done);
 }

@@ -1,5 +1,6 @@
 /* What clients may fetch in a round: the model, vectors beside it, offers, mixtures. */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/srv/driver_state.h"
@@ -23,16 +24,23 @@ void fl_driver_bundle(struct fl_driver *driver, const char *name, uint64_t round
     fl_driver_down(driver, down);
 }
 
-static struct fl_blob *state_of(struct fl_driver *driver, const char *name)
+/* What clients are told of the i-th state vector, with a reference of its own. */
+static struct fl_blob *told_of(struct fl_driver *driver, size_t i, size_t members)
 {
-    size_t i;
+    const struct fl_strategy *strategy = driver->srv->conf->strategy;
+    struct fl_blob *state = driver->current.state[i];
+    struct fl_blob *told = NULL;
 
-    for (i = 0; i < driver->n_state; i++) {
-        if (strcmp(driver->state_names[i], name) == 0) {
-            return driver->current.state[i];
-        }
+    if (fl_strategy_tells_state(strategy, i)) {
+        return fl_blob_ref(state);
     }
-    return NULL;
+    if (fl_blob_create(fl_blob_len(state), &told) != FL_OK) {
+        fl_log(driver->srv->log, FL_LOG_ERROR, "server", "out of memory, stopping");
+        abort(); /* The state on disk is whole, systemd starts us again. */
+    }
+    fl_strategy_tell(strategy, i, fl_blob_floats(state), members, fl_blob_fill_floats(told),
+                     fl_driver_floats(driver));
+    return told;
 }
 
 static void open_offered(struct fl_driver *driver, const char *name, uint64_t round)
@@ -68,17 +76,21 @@ static void open_mixtures(struct fl_driver *driver, uint64_t round)
     }
 }
 
-void fl_driver_round_open(struct fl_driver *driver, uint64_t round)
+void fl_driver_round_open(struct fl_driver *driver, const struct fl_effect *e)
 {
-    const struct fl_solver_ops *solver = driver->srv->conf->strategy->solver;
+    const struct fl_strategy *strategy = driver->srv->conf->strategy;
     const char *const *name;
+    uint64_t round = e->round;
 
     fl_driver_bundle(driver, "model", round, driver->current.theta);
-    for (name = solver->inputs; name != NULL && *name != NULL; name++) {
-        struct fl_blob *state = state_of(driver, *name);
+    for (name = strategy->solver->inputs; name != NULL && *name != NULL; name++) {
+        size_t i = fl_strategy_told_from(strategy, *name);
 
-        if (state != NULL) {
-            fl_driver_bundle(driver, *name, round, state);
+        if (i < driver->n_state) {
+            struct fl_blob *told = told_of(driver, i, e->size.members);
+
+            fl_driver_bundle(driver, *name, round, told);
+            fl_blob_unref(told);
         } else {
             open_offered(driver, *name, round);
         }

@@ -74,6 +74,7 @@ struct fl_job *fl_job_new(struct fl_driver *driver, const struct fl_effect *e)
     job->seq = e->seq;
     job->round = e->round;
     job->attempt = e->attempt;
+    job->size = e->size;
     job->want_distance = e->want_distance;
     job->bad_client = FL_NO_CLIENT;
     if (e->record != NULL) {
@@ -171,7 +172,7 @@ static void persist_work(void *arg)
         if (job->code != FL_OK) {
             break;
         }
-        job->code = fl_store_put_selection(store, job->round, job->attempt, job->parts,
+        job->code = fl_store_put_selection(store, job->round, job->attempt, &job->size, job->parts,
                                            job->n_parts, &job->err);
         break;
     case FL_EFF_PERSIST_PLAN:

@@ -19,7 +19,7 @@ struct fl_job {
     size_t n_parts;
     struct fl_client_rec *clients; /* of the parts, or all of them (COMMIT) */
     size_t n_clients;
-    size_t population; /* N */
+    struct fl_round_size size;
     struct fl_round_rec record;
     bool want_distance;
     bool fix_offers; /* PERSIST_SELECTION */

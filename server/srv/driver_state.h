@@ -92,7 +92,7 @@ void fl_driver_step(struct fl_driver *driver, struct fl_event *event);
 /* driver_bundles.c: what clients may fetch in a round. */
 void fl_driver_bundle(struct fl_driver *driver, const char *name, uint64_t round,
                       struct fl_blob *blob);
-void fl_driver_round_open(struct fl_driver *driver, uint64_t round);
+void fl_driver_round_open(struct fl_driver *driver, const struct fl_effect *effect);
 void fl_driver_round_bundles_closed(struct fl_driver *driver, uint64_t round);
 /* The mixtures of a round that was committed: of them the clients are told from now on. */
 void fl_driver_load_mixtures(struct fl_driver *driver, uint64_t round);

@@ -41,9 +41,10 @@
         " n_rejected, n_lost, last_loss, last_seen_ms, counted_round, counted_attempt,"     \
         " counted_update FROM client ORDER BY id")                                          \
     X(LAST_ROUND, "SELECT COALESCE(MAX(round), 0) FROM round")                              \
-    X(GET_OPEN, "SELECT round, attempt, planned FROM open_round")                           \
-    X(PUT_OPEN, "INSERT OR REPLACE INTO open_round (one, round, attempt, planned)"          \
-        " VALUES (1, ?, ?, 0)")                                                             \
+    X(GET_OPEN, "SELECT round, attempt, planned, n_selected, population, members"           \
+        " FROM open_round")                                                                 \
+    X(PUT_OPEN, "INSERT OR REPLACE INTO open_round (one, round, attempt, planned,"          \
+        " n_selected, population, members) VALUES (1, ?, ?, 0, ?, ?, ?)")                   \
     X(SET_PLANNED, "UPDATE open_round SET planned = 1")                                     \
     X(DROP_OPEN, "DELETE FROM open_round")                                                  \
     X(DROP_PARTS, "DELETE FROM part")                                                       \

@@ -87,6 +87,10 @@ static const char *const migrations[] = {
     "ALTER TABLE round ADD COLUMN n_personal INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE round ADD COLUMN effective REAL DEFAULT 0;"
     "ALTER TABLE round ADD COLUMN self_weight REAL DEFAULT 0;",
+    /* 3: how many clients the open round is of; 0: not known. */
+    "ALTER TABLE open_round ADD COLUMN n_selected INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE open_round ADD COLUMN population INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE open_round ADD COLUMN members INTEGER NOT NULL DEFAULT 0;",
 };
 
 #define NEWEST ((uint64_t)(sizeof(migrations) / sizeof(migrations[0])))

@@ -265,7 +265,8 @@ int fl_store_put_client(struct fl_store *store, const struct fl_client_rec *clie
 }
 
 static int write_selection(struct fl_store *store, uint64_t round, uint32_t attempt,
-                           const struct fl_part_rec *parts, size_t n, struct fl_err *err)
+                           const struct fl_round_size *size, const struct fl_part_rec *parts,
+                           size_t n, struct fl_err *err)
 {
     struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_OPEN);
     int rv = check_after_last(store, round, err);
@@ -275,6 +276,9 @@ static int write_selection(struct fl_store *store, uint64_t round, uint32_t atte
     }
     fl__query_u64(&q, round);
     fl__query_u64(&q, attempt);
+    fl__query_u64(&q, size->selected);
+    fl__query_u64(&q, size->population);
+    fl__query_u64(&q, size->members);
     rv = fl__query_run(&q, err);
     if (rv == FL_OK) {
         rv = run(store, FL__DB_DROP_PARTS, err);
@@ -283,14 +287,15 @@ static int write_selection(struct fl_store *store, uint64_t round, uint32_t atte
 }
 
 int fl_store_put_selection(struct fl_store *store, uint64_t round, uint32_t attempt,
-                           const struct fl_part_rec *parts, size_t n, struct fl_err *err)
+                           const struct fl_round_size *size, const struct fl_part_rec *parts,
+                           size_t n, struct fl_err *err)
 {
     int rv = fl__db_begin(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    return fl__db_end(&store->db, write_selection(store, round, attempt, parts, n, err), err);
+    return fl__db_end(&store->db, write_selection(store, round, attempt, size, parts, n, err), err);
 }
 
 int fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,

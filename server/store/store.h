@@ -55,6 +55,7 @@ void fl_store_resume_done(struct fl_coord_resume *resume);
 FL_MUST_CHECK int fl_store_put_client(struct fl_store *store, const struct fl_client_rec *client,
                                       struct fl_err *err);
 FL_MUST_CHECK int fl_store_put_selection(struct fl_store *store, uint64_t round, uint32_t attempt,
+                                         const struct fl_round_size *size,
                                          const struct fl_part_rec *parts, size_t n,
                                          struct fl_err *err);
 FL_MUST_CHECK int fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,

@@ -180,6 +180,9 @@ static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct f
         r->open_round = fl__column_u64(&q);
         r->open_attempt = (uint32_t)fl__column_u64(&q);
         r->planned = fl__column_u64(&q) != 0;
+        r->size.selected = (uint32_t)fl__column_u64(&q);
+        r->size.population = (uint32_t)fl__column_u64(&q);
+        r->size.members = (uint32_t)fl__column_u64(&q);
     }
     fl__query_reset(&q);
     if (rv == FL_ENOENT) {

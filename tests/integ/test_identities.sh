@@ -109,7 +109,7 @@ same "pfedme with beta = 0 too" beginning mebeta
 ### First rounds: controls and last moves are zero
 rounds=1
 federation avg1 "strategy: {$everybody}"
-federation control "algorithm: scaffold" "strategy: {$everybody}"
+federation control "algorithm: scaffold" "strategy: {$everybody, aggregate: {weights: samples}}"
 same "the first round of scaffold is fedavg bit for bit" avg1 control
 federation longer "training: {learning_rate: 0.06}" "strategy: {$everybody, aggregate: {weights: equal}}"
 federation igflc "algorithm: igfl_c" "training: {learning_rate: 0.05}" "strategy: {$everybody}"

@@ -11,6 +11,7 @@ import grpc
 from google.protobuf import descriptor_pb2
 
 import harness as h
+import joining
 import peer
 from fl.v1 import federation_pb2 as pb
 from fl.v1 import federation_pb2_grpc as rpc
@@ -634,6 +635,7 @@ def main():
     data = h.make_data(folder)
     small_limits(folder)
     documented(folder)
+    joining.joining(folder)
     rounds_beside_clientd(folder, data, "fedavg", "")
     rounds_beside_clientd(folder, data, "adafl+fedldf",
                           "strategy: {fraction: {start: 1.0, end: 1.0}, upload: {share: 0.33}}\n")

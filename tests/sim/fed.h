@@ -15,6 +15,10 @@
  * a control for each unit, which on the server is always the sum of the clients', and
  * with `own` a personal model on each client, out of which the server makes mixtures. What a
  * client keeps of a round stays pending until a task names that round as counted.
+ *
+ * SCAFFOLD's control goes along a second time as the floats that it is, one a unit, made on the
+ * server by the solver's own part: its sum, what clients are told of it, and the members that it
+ * is the mean of, however many of them come and go in the course of it.
  */
 
 #include "client/core/session.h"
@@ -35,6 +39,10 @@ struct fed_plan {
     const char *preset;
     const char *upload; /* another policy in the slot, or NULL */
     bool own;           /* personal models */
+    bool rebuild;       /* the changes of the float controls are rebuilt, not sent */
+    uint32_t population;
+    uint32_t start_clients; /* 0: n_clients */
+    uint64_t join_every_ms; /* client i starts after i times this */
     uint64_t rounds;
     uint32_t min_responders;
     double over_selection;
@@ -84,7 +92,10 @@ struct fed_msg {
     uint64_t theta; /* task, evaluate: the model; push: the update */
     /* Task: the server's; push: the change of the client's. */
     uint64_t control[FED_UNITS];
-    uint64_t counted_round; /* task */
+    float told[FED_UNITS];   /* task: c */
+    float pull[FED_UNITS];   /* push: mean gradient of the steps */
+    float change[FED_UNITS]; /* push: dc_k */
+    uint64_t counted_round;  /* task */
     uint32_t counted_attempt;
     bool has_mixture;
     uint64_t mixture;
@@ -102,6 +113,8 @@ struct fed_upload {
     uint32_t client; /* index, not number */
     uint64_t value;
     uint64_t change[FED_UNITS]; /* of the client's control */
+    float pull[FED_UNITS];
+    float float_change[FED_UNITS];
     uint8_t units[FED_UNITS];
 };
 
@@ -109,7 +122,8 @@ struct fed_upload {
 struct fed_model {
     uint64_t theta;
     uint64_t control[FED_UNITS];
-    bool sent[FED_MAX]; /* by client index: its update is in it, there is a mixture for it */
+    float sum[FED_UNITS]; /* of the float controls */
+    bool sent[FED_MAX];   /* by client index: its update is in it, there is a mixture for it */
     uint64_t mixture[FED_MAX];
     /* The personal models as they must be by now; no server knows them, but the world does. */
     bool has_own[FED_MAX];
@@ -119,6 +133,7 @@ struct fed_model {
 /* What a client keeps between rounds, and what of its last training waits to be taken over. */
 struct fed_keep {
     uint64_t control[FED_UNITS];
+    float float_control[FED_UNITS];
     bool has_own;
     uint64_t own;
     uint64_t taken_round; /* the newest that was taken over */
@@ -127,7 +142,8 @@ struct fed_keep {
     uint32_t attempt;
     uint64_t next_own;
     uint64_t change[FED_UNITS];
-    uint8_t units[FED_UNITS]; /* only these are taken over of `change` */
+    float next_control[FED_UNITS];
+    uint8_t units[FED_UNITS]; /* only these are taken over of the controls */
 };
 
 /* What a server has read back from its disk. */
@@ -139,6 +155,7 @@ struct fed_store {
     uint64_t open_round;
     uint32_t open_attempt;
     bool planned;
+    struct fl_round_size size;
     struct fl_part_rec parts[FED_MAX];
     float divergence[FED_MAX][FED_UNITS];
     uint8_t units[FED_MAX][FED_UNITS];
@@ -153,7 +170,12 @@ struct fed_server {
     struct fl_coord *coord;
     struct fl_coord_conf conf;
     struct fl_strategy *strategy;
+    struct fl_options *scaffold; /* of the solver whose part makes the float controls */
     struct fl_layout *layout;
+    /* The attempt whose tasks were sent last, in whatever life, and its size. */
+    uint64_t sized_round;
+    uint32_t sized_attempt;
+    struct fl_round_size size;
     struct fed_model model;   /* of the last committed round */
     struct fed_model next;    /* aggregated, not committed */
     uint64_t joining;         /* client index + 1 while its JOINED is stepped */
@@ -263,6 +285,9 @@ uint32_t fed_index(const struct fed *fed, uint32_t number);
 
 /* The model that client `i` starts from. */
 uint64_t fed_model_start(const struct fed *fed, const struct fed_model *model, uint32_t i);
+/* A task, a selection or an aggregation: of an attempt all have the same size, which counts every
+   client whose control is in the sum. */
+void fed_model_size(struct fed *fed, const struct fl_effect *e);
 /* The next model of exactly these parts; each must be on disk and made of this one. */
 void fed_model_aggregate(struct fed *fed, const struct fl_effect *e);
 /* Whom a COMMIT counts has another personal model. */

@@ -60,6 +60,8 @@ void fed_client_push(struct fed_client *c)
 
     msg.theta = c->held.value;
     (void)memcpy(msg.control, c->held.change, sizeof(msg.control));
+    (void)memcpy(msg.pull, c->held.pull, sizeof(msg.pull));
+    (void)memcpy(msg.change, c->held.float_change, sizeof(msg.change));
     (void)memcpy(msg.units, c->held.units, FED_UNITS);
     msg.bad = fed_client_chance(c, c->fed->plan.bad_upload_rate);
     fed_client_send(c, &msg);

@@ -51,7 +51,10 @@ static void take_over(struct fed_client *c)
     unsigned l;
 
     for (l = 0; l < FED_UNITS; l++) {
-        k->control[l] += k->units[l] != 0 ? k->change[l] : 0;
+        if (k->units[l] != 0) {
+            k->control[l] += k->change[l];
+            k->float_control[l] = k->next_control[l];
+        }
     }
     k->own = k->next_own;
     k->has_own = true;
@@ -82,6 +85,18 @@ void fed_keep_task(struct fed_client *c, const struct fed_msg *task)
     }
 }
 
+/* As solver_scaffold.c ends a round whose mean gradient is `pull`. */
+static void change_control(struct fed_client *c, unsigned l)
+{
+    struct fed_keep *k = &c->keep;
+    float pull = (float)(fed_hash(c->held.value, l) % 2001) / 1000 - 1;
+    double change = -(double)c->task.told[l] + (double)pull;
+
+    c->held.pull[l] = pull;
+    c->held.float_change[l] = (float)change;
+    k->next_control[l] = (float)((double)k->float_control[l] + (double)c->held.float_change[l]);
+}
+
 /* What training makes depends on all that goes into it. */
 void fed_keep_trained(struct fed_client *c, uint64_t round, uint32_t attempt)
 {
@@ -104,6 +119,7 @@ void fed_keep_trained(struct fed_client *c, uint64_t round, uint32_t attempt)
     for (l = 0; l < FED_UNITS; l++) {
         k->change[l] = fed_hash(fed_hash(k->control[l], task->control[l]), c->held.value + l);
         c->held.change[l] = k->change[l];
+        change_control(c, l);
     }
 }
 

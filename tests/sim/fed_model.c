@@ -2,6 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <math.h>
+
 #include "tests/sim/fed.h"
 
 uint32_t fed_index(const struct fed *fed, uint32_t number)
@@ -51,16 +53,83 @@ static void add(struct fed *fed, const struct fl_effect *e, const struct fl_part
     s->next.sent[i] = true;
 }
 
+void fed_model_size(struct fed *fed, const struct fl_effect *e)
+{
+    struct fed_server *s = &fed->server;
+    size_t least = 0;
+    size_t most = fl_coord_clients(s->coord);
+    unsigned i;
+
+    if (s->sized_round == e->round && s->sized_attempt == e->attempt &&
+        memcmp(&s->size, &e->size, sizeof(s->size)) != 0)
+    {
+        fed_fail(fed, "round %" PRIu64 ".%" PRIu32 " had %" PRIu32 " members, now it has %" PRIu32,
+                 e->round, e->attempt, s->size.members, e->size.members);
+    }
+    s->sized_round = e->round;
+    s->sized_attempt = e->attempt;
+    s->size = e->size;
+    for (i = 0; i < fed->plan.n_clients; i++) {
+        least += s->model.has_own[i]; /* It was counted, so it has a control. */
+    }
+    least = least > fed->plan.population ? least : fed->plan.population;
+    most = most > fed->plan.population ? most : fed->plan.population;
+    if (e->size.members < least || e->size.members > most) {
+        fed_fail(fed, "round %" PRIu64 ".%" PRIu32 " has %" PRIu32 " members, not %zu to %zu",
+                 e->round, e->attempt, e->size.members, least, most);
+    }
+}
+
+/* The real part of the solver, on one entry of each unit that somebody sent. */
+static void sum_controls(struct fed *fed, const struct fl_effect *e)
+{
+    struct fed_server *s = &fed->server;
+    unsigned l;
+    size_t i;
+
+    for (l = 0; l < FED_UNITS; l++) {
+        const float *state = &s->model.sum[l];
+        float *state_new = &s->next.sum[l];
+        double change = 0;
+        double scaled = 0;
+        const double *means = &change;
+        struct fl_agg_block block = {.n = 1,
+                                     .round = e->round,
+                                     .members = e->size.members,
+                                     .means = &means,
+                                     .scaled = &scaled,
+                                     .state = &state,
+                                     .state_new = &state_new};
+
+        for (i = 0; i < e->n_parts; i++) {
+            const struct fed_upload *u = &s->uploads[fed_index(fed, e->parts[i].client)];
+
+            if (u->units[l] != 0) {
+                block.n_senders++;
+                change += (double)u->float_change[l];
+                scaled -= (double)u->pull[l];
+            }
+        }
+        if (block.n_senders > 0) {
+            change /= (double)block.n_senders;
+            scaled /= (double)block.n_senders;
+            fl_solver_scaffold.server->step(s->scaffold, &block);
+        }
+    }
+}
+
 void fed_model_aggregate(struct fed *fed, const struct fl_effect *e)
 {
     struct fed_server *s = &fed->server;
     size_t i;
 
+    fed_model_size(fed, e);
     s->next = s->model;
     (void)memset(s->next.sent, 0, sizeof(s->next.sent));
     for (i = 0; i < e->n_parts; i++) {
         add(fed, e, &e->parts[i]);
     }
+    sum_controls(fed, e);
     for (i = 0; i < fed->plan.n_clients; i++) {
         s->next.mixture[i] = s->next.sent[i] ? fed_hash(s->next.theta, i) : 0;
     }
@@ -90,7 +159,7 @@ void fed_model_commit(struct fed *fed, const struct fl_effect *e)
 
 /* What client `i` will have kept once it hears which of its rounds was counted last. */
 static void check_client(struct fed *fed, uint32_t i, const struct fl_client_rec *rec,
-                         uint64_t sum[FED_UNITS])
+                         uint64_t sum[FED_UNITS], double float_sum[FED_UNITS])
 {
     struct fed_client c = fed->clients[i];
     struct fed_keep *keep = &c.keep;
@@ -109,7 +178,10 @@ static void check_client(struct fed *fed, uint32_t i, const struct fl_client_rec
         return;
     }
     for (l = 0; l < FED_UNITS; l++) {
-        sum[l] += keep->control[l] + (pending && keep->units[l] != 0 ? keep->change[l] : 0);
+        bool taken = pending && keep->units[l] != 0;
+
+        sum[l] += keep->control[l] + (taken ? keep->change[l] : 0);
+        float_sum[l] += (double)(taken ? keep->next_control[l] : keep->float_control[l]);
     }
     if (rec->counted_round != 0 &&
         (pending ? keep->next_own : keep->own) != fed->server.model.own[i]) {
@@ -121,6 +193,7 @@ void fed_model_check(struct fed *fed)
 {
     struct fed_store store;
     uint64_t sum[FED_UNITS] = {0};
+    double float_sum[FED_UNITS] = {0};
     size_t k;
     unsigned i;
     unsigned l;
@@ -129,7 +202,7 @@ void fed_model_check(struct fed *fed)
     for (k = 0; k < store.n_clients; k++) {
         for (i = 0; i < fed->plan.n_clients; i++) {
             if (strcmp(store.clients[k].name, fed->clients[i].name) == 0) {
-                check_client(fed, i, &store.clients[k], sum);
+                check_client(fed, i, &store.clients[k], sum, float_sum);
             }
         }
     }
@@ -137,6 +210,11 @@ void fed_model_check(struct fed *fed)
         if (sum[l] != fed->server.model.control[l]) {
             fed_fail(fed, "round %" PRIu64 ": the control of unit %u is not the clients' sum",
                      store.committed, l);
+        }
+        /* One rounding a round on either side, of numbers that a handful of clients make. */
+        if (!(fabs(float_sum[l] - (double)fed->server.model.sum[l]) <= 1e-5)) {
+            fed_fail(fed, "round %" PRIu64 ": the controls of unit %u add up to %g, not %g",
+                     store.committed, l, float_sum[l], (double)fed->server.model.sum[l]);
         }
     }
 }

@@ -62,6 +62,8 @@ static void fill_task(struct fed *fed, const struct fl_effect *e, uint32_t i, st
 {
     const struct fed_model *model = &fed->server.model;
 
+    fed_model_size(fed, e);
+    fl_solver_scaffold.server->tell(model->sum, e->size.members, msg->told, FED_UNITS);
     if (e->mixture != (fed->plan.own && model->sent[i])) {
         fed_fail(fed, "%s is told of %s mixture", fed->clients[i].name, e->mixture ? "a" : "no");
     }
@@ -360,6 +362,8 @@ static void pushed(struct fed *fed, uint32_t client, const struct fed_msg *msg)
     *u = (struct fed_upload){
         .round = msg->round, .attempt = msg->attempt, .client = client, .value = msg->theta};
     (void)memcpy(u->change, msg->control, sizeof(u->change));
+    (void)memcpy(u->pull, msg->pull, sizeof(u->pull));
+    (void)memcpy(u->float_change, msg->change, sizeof(u->float_change));
     (void)memcpy(u->units, msg->units, FED_UNITS);
     fed_store_spool(fed, TAG_SPOOL | s->n_coming++, u);
 }
@@ -490,10 +494,14 @@ void fed_server_init(struct fed *fed)
         ck_assert_msg(fl_strategy_set(s->strategy, FL_SLOT_PERSONAL, "own", &err) == FL_OK, "%s",
                       err.msg);
     }
+    ck_assert_int_eq(fl_options_create(fl_solver_scaffold.policy.options, &s->scaffold), FL_OK);
+    ck_assert_int_eq(fl_options_set(s->scaffold, "rebuild_dc", plan->rebuild ? "yes" : "no", &err),
+                     FL_OK);
     s->conf = (struct fl_coord_conf){
         .seed = plan->seed,
         .rounds = plan->rounds,
-        .start_clients = plan->n_clients,
+        .population = plan->population,
+        .start_clients = plan->start_clients != 0 ? plan->start_clients : plan->n_clients,
         .min_clients = 1,
         .min_responders = plan->min_responders,
         .over_selection = plan->over_selection,
@@ -517,5 +525,6 @@ void fed_server_done(struct fed *fed)
 {
     fl_coord_free(fed->server.coord);
     fl_strategy_free(fed->server.strategy);
+    fl_options_free(fed->server.scaffold);
     fl_layout_free(fed->server.layout);
 }

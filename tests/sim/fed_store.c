@@ -21,6 +21,7 @@ struct head {
     uint32_t attempt;
     uint64_t round;
     size_t n;
+    struct fl_round_size size; /* of a selection */
 };
 
 struct part {
@@ -75,6 +76,7 @@ void fed_store_write(struct fed *fed, const struct fl_effect *e, uint64_t tag)
     head.round = e->round;
     head.attempt = e->attempt;
     head.n = e->n_parts;
+    head.size = e->size;
     if (e->type == FL_EFF_PERSIST_CLIENT || e->type == FL_EFF_COMMIT) {
         head.kind = e->type == FL_EFF_COMMIT ? RECORD_COMMIT : RECORD_CLIENT;
         head.n = e->n_clients;
@@ -219,6 +221,7 @@ static void read_record(struct fed *fed, struct fed_store *s, const uint8_t *dat
     case RECORD_SELECTION:
         s->open_round = head.round;
         s->open_attempt = head.attempt;
+        s->size = head.size;
         s->planned = false;
         s->n_parts = 0;
         s->n_uploads = 0;
@@ -268,6 +271,7 @@ struct fl_coord_resume fed_store_resume(const struct fed_store *s)
         .open_round = s->open_round,
         .open_attempt = s->open_attempt,
         .planned = s->planned,
+        .size = s->size,
         .parts = s->parts,
         .n_parts = s->n_parts,
     };

@@ -227,7 +227,12 @@ struct fed *fed_new(const struct fed_plan *plan)
     fl_sim_start(fed->sim, FED_HAND);
     fl_sim_start(fed->sim, FED_SERVER);
     for (i = 0; i < plan->n_clients; i++) {
-        fl_sim_start(fed->sim, FED_CLIENT0 + i);
+        if (i * plan->join_every_ms > 0) {
+            fl_sim_timer(fed->sim, FED_HAND, i * plan->join_every_ms,
+                         HAND_RESTART + FED_CLIENT0 + i);
+        } else {
+            fl_sim_start(fed->sim, FED_CLIENT0 + i);
+        }
     }
     if (plan->calm_ms > 0) {
         plan_blow(fed, HAND_SERVER, plan->server_crash_every);

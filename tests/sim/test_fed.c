@@ -80,6 +80,20 @@ static struct fed_plan personal_trouble(uint64_t seed, bool real_sessions)
     return plan;
 }
 
+/* Clients that come while it runs, the first of them alone, and an N that is wrong. */
+static struct fed_plan joining_trouble(uint64_t seed, bool real_sessions)
+{
+    struct fed_plan plan = trouble(seed, real_sessions);
+    struct fl_rng rng;
+
+    fl_rng_key(&rng, seed, FL_RNG_TEST, 8, 8);
+    plan.start_clients = 1;
+    plan.join_every_ms = 1 + fl_rng_below(&rng, 2000);
+    plan.population = (uint32_t)(fl_rng_below(&rng, 2) * (1 + fl_rng_below(&rng, 12)));
+    plan.rebuild = fl_rng_below(&rng, 2) == 0;
+    return plan;
+}
+
 static void run_plan(const struct fed_plan *plan)
 {
     struct fed *fed = fed_new(plan);
@@ -98,6 +112,13 @@ static void run_trouble(uint64_t seed, bool real_sessions)
 static void run_personal_trouble(uint64_t seed, bool real_sessions)
 {
     struct fed_plan plan = personal_trouble(seed, real_sessions);
+
+    run_plan(&plan);
+}
+
+static void run_joining_trouble(uint64_t seed, bool real_sessions)
+{
+    struct fed_plan plan = joining_trouble(seed, real_sessions);
 
     run_plan(&plan);
 }
@@ -144,6 +165,21 @@ START_TEST(whatever_breaks_every_client_goes_on_from_its_own_model)
     for (seed = from; seed <= to; seed++) {
         run_personal_trouble(seed, false);
         run_personal_trouble(seed, true);
+    }
+}
+END_TEST
+
+/* c = mean of the c_k at any time: checked in every federation, here N changes while it runs. */
+START_TEST(whoever_joins_the_control_is_the_mean_of_the_controls)
+{
+    uint64_t first = env_number("FL_SIM_SEED", 0);
+    uint64_t from = first != 0 ? first : 1 + (uint64_t)_i * SEEDS_PER_TEST;
+    uint64_t to = first != 0 ? first : (uint64_t)(_i + 1) * SEEDS_PER_TEST;
+    uint64_t seed;
+
+    for (seed = from; seed <= to; seed++) {
+        run_joining_trouble(seed, false);
+        run_joining_trouble(seed, true);
     }
 }
 END_TEST
@@ -195,6 +231,8 @@ int main(void)
     tcase_add_loop_test(tc, a_federation_without_trouble_ends, 0, 8);
     tcase_add_loop_test(tc, whatever_breaks_the_rules_hold_and_it_ends, 0, n > 0 ? n : 1);
     tcase_add_loop_test(tc, whatever_breaks_every_client_goes_on_from_its_own_model, 0,
+                        n > 0 ? n : 1);
+    tcase_add_loop_test(tc, whoever_joins_the_control_is_the_mean_of_the_controls, 0,
                         n > 0 ? n : 1);
     tcase_add_loop_test(tc, what_broke_once_holds, 0,
                         (int)(sizeof(regressions) / sizeof(regressions[0])));

@@ -21,7 +21,7 @@ struct fed {
     struct fl_layout *layout;
     size_t count;
     size_t n; /* clients */
-    size_t population;
+    size_t members;
     uint64_t round;
     size_t block;
     bool distances;
@@ -63,7 +63,7 @@ static inline void fed_init(struct fed *f, size_t n)
     struct fl_rng rng;
     size_t b, i, k;
 
-    *f = (struct fed){.n = n, .population = n + 2, .round = 1, .codec = &fl_codec_float32};
+    *f = (struct fed){.n = n, .members = n + 2, .round = 1, .codec = &fl_codec_float32};
     ck_assert_int_eq(fl_layout_create(&f->layout), FL_OK);
     fed_tensor(f->layout, "fc1", "fc1.weight", 31, false);
     fed_tensor(f->layout, "fc1", "fc1.bias", 5, false);
@@ -192,7 +192,7 @@ static inline int fed_run(struct fed *f, const struct fl_aggregate_ops *ops, str
         .ops = ops,
         .options = o,
         .round = f->round,
-        .population = f->population,
+        .members = f->members,
         .n_clients = f->n,
         .clients = f->clients,
         .open = fed_open,

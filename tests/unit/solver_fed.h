@@ -27,6 +27,8 @@ struct fed {
     const struct fl_layout *layout;
     size_t count;
     float *theta, *state, *before; /* exported; `before`: theta of the last round */
+    float *told;                   /* what the clients get of the state in the round */
+    size_t members;                /* of the round */
     float *own[FED_CLIENTS];       /* what each keeps */
     float *delta[FED_CLIENTS], *sent[FED_CLIENTS], *pending[FED_CLIENTS]; /* of the last round */
     size_t n_steps[FED_CLIENTS];
@@ -65,7 +67,7 @@ static inline void fed_init(struct fed *f, const struct fl_solver_ops *ops, cons
     size_t k;
     size_t b;
 
-    *f = (struct fed){.ops = ops, .how = *how, .n_selected = FED_CLIENTS};
+    *f = (struct fed){.ops = ops, .how = *how, .n_selected = FED_CLIENTS, .members = FED_CLIENTS};
     f->o = options_of(&ops->policy, option, NULL);
     ck_assert_msg(fl_net_create(&spec, FED_BATCH, &f->net, &err) == FL_OK, "%s", err.msg);
     f->layout = fl_net_layout(f->net);
@@ -77,6 +79,7 @@ static inline void fed_init(struct fed *f, const struct fl_solver_ops *ops, cons
     f->theta = calloc(f->count, sizeof(float));
     f->before = calloc(f->count, sizeof(float));
     f->state = calloc(f->count, sizeof(float));
+    f->told = calloc(f->count, sizeof(float));
     f->grad = calloc(fl_net_block(f->net), sizeof(float));
     fl_net_get(f->net, f->theta);
     for (k = 0; k < FED_CLIENTS; k++) {
@@ -111,6 +114,7 @@ static inline void fed_done(struct fed *f)
     free(f->theta);
     free(f->before);
     free(f->state);
+    free(f->told);
     free(f->grad);
     fl_options_free(f->o);
     fl_net_free(f->net);
@@ -140,7 +144,7 @@ static inline void fed_take(const struct fed *f, struct fl_buf *buf, float *to)
 static inline void fed_train(struct fed *f, size_t k)
 {
     size_t bytes = f->count * sizeof(float);
-    struct fl_solver_bytes input = {f->state, bytes};
+    struct fl_solver_bytes input = {f->told, bytes};
     struct fl_solver_bytes kept = {f->own[k], bytes};
     struct fl_solver_setup setup = f->how;
     struct fl_solver *solver = NULL;
@@ -238,7 +242,7 @@ static inline void fed_commit(struct fed *f, const struct fed_plan *plan)
                              .ops = &fl_aggregate_mean,
                              .options = o,
                              .round = f->round,
-                             .population = FED_CLIENTS,
+                             .members = f->members,
                              .open = fed_open,
                              .ctx = &up,
                              .theta = f->theta,
@@ -273,11 +277,24 @@ static inline void fed_commit(struct fed *f, const struct fed_plan *plan)
     fl_options_free(o);
 }
 
+/* What clients are told now. */
+static inline void fed_tell(struct fed *f)
+{
+    const struct fl_agg_part *part = f->ops->server;
+
+    if (part->tell != NULL) {
+        part->tell(f->state, f->members, f->told, f->count);
+    } else {
+        (void)memcpy(f->told, f->state, f->count * sizeof(float));
+    }
+}
+
 static inline void fed_round(struct fed *f, const struct fed_plan *plan)
 {
     size_t k;
 
     f->round++;
+    fed_tell(f);
     (void)memcpy(f->before, f->theta, f->count * sizeof(float));
     for (k = 0; k < FED_CLIENTS; k++) {
         if (plan->trains[k]) {

@@ -142,7 +142,7 @@ static int run(struct fed *f, const struct fl_aggregate_ops *ops, const char *op
         .ops = ops,
         .options = o,
         .round = 1,
-        .population = f->n,
+        .members = f->n,
         .n_clients = f->n,
         .clients = f->clients,
         .open = open_unit,
@@ -614,7 +614,7 @@ static void add_means(const struct fl_options *o, const struct fl_agg_block *blo
     (void)o;
     ck_assert_uint_eq(block->round, 1);
     ck_assert_uint_eq(block->n_senders, 3);
-    ck_assert_uint_eq(block->population, 3);
+    ck_assert_uint_eq(block->members, 3);
     for (i = 0; i < block->n; i++) {
         block->step[i] = block->dbar[i] + block->means[0][i];
     }

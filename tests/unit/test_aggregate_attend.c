@@ -557,6 +557,41 @@ START_TEST(equal_weights_are_the_plain_mean_of_the_units_senders)
 }
 END_TEST
 
+static void no_step(const struct fl_options *o, const struct fl_agg_block *b)
+{
+    (void)o;
+    (void)b;
+}
+
+/* SCAFFOLD: the corrections of a round cancel for equal weights only. */
+START_TEST(beside_a_plain_mean_updates_weigh_the_same_unless_told_otherwise)
+{
+    static const struct fl_agg_part plain = {.weighs_equally = true, .step = no_step};
+    static const struct fl_agg_part other = {.step = no_step};
+    static const struct {
+        const struct fl_agg_part *part;
+        const char *weights;
+        bool samples;
+    } cases[] = {{&plain, "weights=auto", false},  {&plain, "weights=samples", true},
+                 {&plain, "weights=equal", false}, {&other, "weights=auto", true},
+                 {&other, "weights=equal", false}, {NULL, "weights=auto", true}};
+    struct fed f;
+    size_t i;
+
+    fed_init(&f, 5);
+    f.extra = cases[_i].part;
+    ck_assert_int_eq(fed_run(&f, &fl_aggregate_mean,
+                             options_of(&fl_aggregate_mean.policy, cases[_i].weights, NULL)),
+                     FL_OK);
+    for (i = 0; i < f.count; i++) {
+        double mean = fed_mean(&f, 0, i, cases[_i].samples);
+
+        ck_assert_double_eq_tol((double)f.theta_new[i], (double)f.theta[i] + mean, 1e-6);
+    }
+    fed_done(&f);
+}
+END_TEST
+
 START_TEST(equal_weights_are_those_of_clients_with_as_many_samples_bit_for_bit)
 {
     static const struct fl_aggregate_ops *const all[] = {&fl_aggregate_mean, &fl_aggregate_momentum,
@@ -609,6 +644,7 @@ int main(void)
     tcase_add_loop_test(tc, nobody_sending_anything_leaves_theta, 0, MODES);
     tcase_add_test(tc, time_attention_has_no_cosine);
     tcase_add_loop_test(tc, equal_weights_are_the_plain_mean_of_the_units_senders, 0, 2);
+    tcase_add_loop_test(tc, beside_a_plain_mean_updates_weigh_the_same_unless_told_otherwise, 0, 6);
     tcase_add_loop_test(tc, equal_weights_are_those_of_clients_with_as_many_samples_bit_for_bit, 0,
                         3);
     suite_add_tcase(s, tc);

@@ -140,7 +140,7 @@ static int run(struct fed *f, const struct fl_aggregate_ops *ops, struct fl_opti
         .ops = ops,
         .options = o,
         .round = f->round,
-        .population = CLIENTS,
+        .members = CLIENTS,
         .n_clients = CLIENTS,
         .clients = f->clients,
         .open = open_unit,

@@ -9,6 +9,7 @@ struct fed {
     struct fl_layout *layout;
     size_t count, neurons;
     const struct fl_codec_ops *codec;
+    const struct fl_agg_part *extra;
     bool plain; /* coded without masks */
     float *theta, *theta_new, *state[STATES], *state_new[STATES];
     float *delta[CLIENTS];
@@ -136,13 +137,14 @@ static int run(struct fed *f, const struct fl_aggregate_ops *ops, bool distance,
         .ops = ops,
         .options = o,
         .round = 3,
-        .population = CLIENTS,
+        .members = CLIENTS,
         .n_clients = CLIENTS,
         .clients = f->clients,
         .open = open_unit,
         .ctx = f,
         .theta = f->theta,
         .theta_new = f->theta_new,
+        .extra = f->extra,
         .state = (const float *const *)f->state,
         .state_new = f->state_new,
         .want_distance = distance,
@@ -349,6 +351,74 @@ START_TEST(distances_need_whole_updates)
 }
 END_TEST
 
+static bool is_buffer(const struct fed *f, size_t i)
+{
+    size_t t = 0;
+
+    while (i >= fl_layout_tensor(f->layout, t)->offset + fl_layout_tensor(f->layout, t)->count) {
+        t++;
+    }
+    return fl_layout_tensor(f->layout, t)->buffer;
+}
+
+/* As IGFL-C's: what the model moved by. */
+static void take_step(const struct fl_options *o, const struct fl_agg_block *b)
+{
+    size_t i;
+
+    (void)o;
+    for (i = 0; i < b->n; i++) {
+        b->state_new[0][i] = (float)b->step[i];
+    }
+}
+
+START_TEST(a_part_of_steps_goes_with_masks_and_freezes_with_the_neuron)
+{
+    static const char *const names[] = {"displacement", NULL};
+    static const struct fl_agg_part part = {
+        .n_state = 1, .state_names = names, .takes_masks = true, .step = take_step};
+    struct fed f;
+    size_t frozen = 0;
+    size_t i;
+    size_t k;
+
+    fed_init(&f, &fl_codec_float32);
+    choose(&f, "rho=0.1");
+    f.extra = &part;
+    ck_assert_int_eq(run(&f, &fl_aggregate_mean, false, 0), FL_OK);
+    for (i = 0; i < f.count; i++) {
+        bool there = false;
+
+        for (k = 0; k < CLIENTS; k++) {
+            there |= sent(&f, k, i);
+        }
+        if (!there) {
+            frozen++;
+            ck_assert_uint_eq(bits_of(f.state_new[0][i]), bits_of(f.state[0][i]));
+        } else if (!is_buffer(&f, i)) {
+            ck_assert_double_eq_tol((double)f.state_new[0][i],
+                                    (double)f.theta_new[i] - (double)f.theta[i], 1e-6);
+        }
+    }
+    ck_assert_uint_gt(frozen, 100);
+    fed_done(&f);
+}
+END_TEST
+
+START_TEST(a_part_of_whole_units_does_not_go_with_masks)
+{
+    static const char *const names[] = {"control", NULL};
+    static const struct fl_agg_part part = {.n_state = 1, .state_names = names, .step = take_step};
+    struct fed f;
+
+    fed_init(&f, &fl_codec_float32);
+    choose(&f, "rho=0.5");
+    f.extra = &part;
+    ck_assert_int_eq(run(&f, &fl_aggregate_mean, false, 0), FL_EFORMAT);
+    fed_done(&f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("aggregate_masked");
@@ -362,6 +432,8 @@ int main(void)
     tcase_add_test(tc, a_neuron_that_all_sent_is_averaged_as_without_masks_bit_for_bit);
     tcase_add_test(tc, zeros_of_a_codec_count_and_absent_neurons_do_not);
     tcase_add_test(tc, distances_need_whole_updates);
+    tcase_add_test(tc, a_part_of_steps_goes_with_masks_and_freezes_with_the_neuron);
+    tcase_add_test(tc, a_part_of_whole_units_does_not_go_with_masks);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);

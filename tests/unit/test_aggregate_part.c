@@ -6,7 +6,7 @@ static const struct fl_opt_spec no_options[] = {FL_OPT_END};
 /* SCAFFOLD's control (ALGORITHMS 4.3): c += (senders / N) mean(dc). */
 static void control_step(const struct fl_options *o, const struct fl_agg_block *b)
 {
-    double share = (double)b->n_senders / (double)b->population;
+    double share = (double)b->n_senders / (double)b->members;
     size_t i;
 
     (void)o;
@@ -23,7 +23,7 @@ static const struct fl_agg_part control = {
 /* The same without the bundle: dc_k = -c - factor_k Delta_k. */
 static void rebuild_step(const struct fl_options *o, const struct fl_agg_block *b)
 {
-    double share = (double)b->n_senders / (double)b->population;
+    double share = (double)b->n_senders / (double)b->members;
     size_t i;
 
     (void)o;
@@ -200,7 +200,7 @@ START_TEST(the_control_stays_the_mean_of_the_clients_controls)
     int t;
 
     fed_init(&f, FED_CLIENTS);
-    f.population = FED_CLIENTS;
+    f.members = FED_CLIENTS;
     f.extra = &control;
     (void)memset(f.state[0], 0, f.count * sizeof(float));
     fl_rng_seed(&rng, 9);
@@ -328,7 +328,7 @@ START_TEST(a_part_whose_state_overflows_is_refused)
 
     fed_init(&f, 3);
     f.extra = &control;
-    f.population = 3;
+    f.members = 3;
     f.state[0][40] = 3e38f;
     for (k = 0; k < f.n; k++) {
         f.sent[k][1][40] = 3e38f;

@@ -237,8 +237,8 @@ START_TEST(a_task_names_the_round_that_counted_its_client)
     script_option(s, FL_SLOT_FRACTION, "fraction", "0.3");
     begin(s, 3);
     ck_assert_uint_eq(s->task.counted_round, 0);
-    ck_assert_uint_eq(s->task.n_selected, 3);
-    ck_assert_uint_eq(s->task.population, 10);
+    ck_assert_uint_eq(s->task.size.selected, 3);
+    ck_assert_uint_eq(s->task.size.population, 10);
     ck_assert(!s->task.mixture);
     respond(s, "a");
     respond(s, "b");
@@ -246,8 +246,8 @@ START_TEST(a_task_names_the_round_that_counted_its_client)
     ck_assert_uint_eq(s->task.round, 2);
     ck_assert_uint_eq(s->task.counted_round, 1);
     ck_assert_uint_eq(s->task.counted_attempt, 1);
-    ck_assert_uint_eq(s->aggregate.n_selected, 3);
-    ck_assert_uint_eq(s->aggregate.population, 10);
+    ck_assert_uint_eq(s->aggregate.size.selected, 3);
+    ck_assert_uint_eq(s->aggregate.size.population, 10);
     ck_assert(!s->task.mixture); /* There is one model for all. */
     script_free(s);
 }
@@ -275,8 +275,8 @@ START_TEST(after_a_restart_a_task_says_the_same)
     script_join(s, "b", 100);
     ck_assert_uint_eq(s->task.counted_round, before.counted_round);
     ck_assert_uint_eq(s->task.counted_attempt, before.counted_attempt);
-    ck_assert_uint_eq(s->task.n_selected, before.n_selected);
-    ck_assert_uint_eq(s->task.population, before.population);
+    ck_assert_uint_eq(s->task.size.selected, before.size.selected);
+    ck_assert_uint_eq(s->task.size.population, before.size.population);
     ck_assert_uint_eq(s->task.client_seed, before.client_seed);
     ck_assert(s->task.mixture);
     script_free(s);

@@ -23,22 +23,29 @@ static struct fed_plan random_plan(struct fl_rng *rng)
     return plan;
 }
 
-static void check_invariant(const struct fed *f)
+/* What the next round is told is the mean; returns its largest entry. */
+static double check_told(struct fed *f)
 {
     double largest = 0;
     size_t i;
     size_t k;
 
+    fed_tell(f);
     for (i = 0; i < f->count; i++) {
         double mean = 0;
 
         for (k = 0; k < FED_CLIENTS; k++) {
-            mean += (double)f->own[k][i] / FED_CLIENTS;
+            mean += (double)f->own[k][i] / (double)f->members;
         }
-        ck_assert_double_eq_tol((double)f->state[i], mean, 1e-6);
+        ck_assert_double_eq_tol((double)f->told[i], mean, 1e-6);
         largest = fmax(largest, fabs(mean));
     }
-    ck_assert_double_gt(largest, 0.01);
+    return largest;
+}
+
+static void check_invariant(struct fed *f)
+{
+    ck_assert_double_gt(check_told(f), 0.01);
 }
 
 /* Identity 4 of ALGORITHMS 17; 15.3.4. */
@@ -54,6 +61,32 @@ START_TEST(control_is_the_mean_of_the_controls_with_drop_outs_and_plans)
         struct fed_plan plan = random_plan(&rng);
 
         fed_round(&f, &plan);
+    }
+    check_invariant(&f);
+    fed_done(&f);
+}
+END_TEST
+
+/* Clients join while it runs, one every third round: those before it are all members there are. */
+START_TEST(control_is_the_mean_of_the_controls_while_clients_join)
+{
+    struct fl_rng rng;
+    struct fed f;
+    size_t k;
+    int t;
+
+    fl_rng_seed(&rng, 5);
+    fed_init(&f, &fl_solver_scaffold, _i >= 4 ? "rebuild_dc=yes" : NULL, &setups[_i % 4]);
+    for (t = 0; t < ROUNDS; t++) {
+        struct fed_plan plan = random_plan(&rng);
+
+        f.members = 1 + (size_t)t / 3;
+        for (k = f.members; k < FED_CLIENTS; k++) {
+            plan.trains[k] = false;
+        }
+        (void)check_told(&f); /* The newcomer brings nothing, and counts. */
+        fed_round(&f, &plan);
+        (void)check_told(&f);
     }
     check_invariant(&f);
     fed_done(&f);
@@ -478,6 +511,7 @@ int main(void)
     int failed;
 
     tcase_add_loop_test(tc, control_is_the_mean_of_the_controls_with_drop_outs_and_plans, 0, 8);
+    tcase_add_loop_test(tc, control_is_the_mean_of_the_controls_while_clients_join, 0, 8);
     tcase_add_test(tc, a_unit_that_is_not_counted_keeps_its_controls);
     tcase_add_loop_test(tc, a_rebuilt_change_is_the_one_that_would_be_sent, 0, 4);
     tcase_add_loop_test(tc, a_round_is_the_formula, 0, 4);

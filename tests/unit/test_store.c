@@ -133,9 +133,10 @@ static void select_two(struct fl_store *s, uint64_t round, uint32_t attempt)
         {.client = 2, .state = FL_PART_SELECTED},
         {.client = 0, .state = FL_PART_SELECTED},
     };
+    const struct fl_round_size size = {.selected = 2, .population = 40, .members = 41};
     struct fl_err err = {0};
 
-    ck_assert_msg(fl_store_put_selection(s, round, attempt, parts, 2, &err) == FL_OK, "%s",
+    ck_assert_msg(fl_store_put_selection(s, round, attempt, &size, parts, 2, &err) == FL_OK, "%s",
                   err.msg);
 }
 
@@ -326,6 +327,7 @@ START_TEST(what_does_not_fit_the_open_round_changes_nothing)
     struct fl_round_rec done = round_rec(1);
     struct fl_client_rec gap = client(7);
     struct fl_client_rec twin = client(3);
+    struct fl_round_size size = {.selected = 1, .population = 3, .members = 3};
     struct fl_coord_resume r;
     struct fl_err err = {0};
 
@@ -337,7 +339,7 @@ START_TEST(what_does_not_fit_the_open_round_changes_nothing)
     ck_assert_int_eq(fl_store_put_plan(s, 2, 2, &part, 1, &err), FL_ESTATE);
     ck_assert_str_eq(err.msg, "round 2 attempt 2 is not open, 2 attempt 1 is");
     ck_assert_int_eq(fl_store_put_update(s, 3, 1, &part, &err), FL_ESTATE);
-    ck_assert_int_eq(fl_store_put_selection(s, 1, 5, &part, 1, &err), FL_ESTATE);
+    ck_assert_int_eq(fl_store_put_selection(s, 1, 5, &size, &part, 1, &err), FL_ESTATE);
     ck_assert_str_eq(err.msg, "round 1 is committed, the last is 1");
     ck_assert_int_eq(fl_store_commit(s, &done, NULL, 0, &err), FL_ESTATE);
     ck_assert_int_eq(fl_store_put_client(s, &gap, &err), FL_EINVAL);
@@ -492,7 +494,7 @@ START_TEST(a_newer_schema_is_refused)
 {
     fl_store_close(open_store());
     rig_sql("INSERT INTO migration (version, applied_ms) VALUES (99, 0)");
-    refused("fed", layout, FL_EVERSION, "has schema version 99, this program knows up to 2");
+    refused("fed", layout, FL_EVERSION, "has schema version 99, this program knows up to 3");
     rig_check_db();
 }
 END_TEST

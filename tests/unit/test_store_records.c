@@ -116,6 +116,7 @@ START_TEST(a_folder_of_the_first_version_goes_on)
     ck_assert_uint_eq(r.clients[0].counted_round, 0);
     ck_assert(!r.clients[0].counted_update);
     ck_assert_uint_eq(r.n_parts, 1);
+    ck_assert_uint_eq(r.size.selected, 0); /* It was not written down. */
     ck_assert_uint_eq(r.parts[0].steps, 60);
     ck_assert_uint_eq(r.parts[0].upload_bytes, 99);
     ck_assert_uint_eq(r.parts[0].trained.samples, 0);
@@ -185,15 +186,19 @@ START_TEST(a_part_keeps_what_the_client_measured)
                                .previous_dot = -0.625,
                                .received = {10, 4, 12.5},
                                .trained = {11, 9, (double)NAN}};
+    struct fl_round_size size = {.selected = 1, .population = 7, .members = 9};
     struct fl_coord_resume r;
 
     put_client(s, 0, 0);
-    ck_assert_int_eq(fl_store_put_selection(s, 1, 1, &part, 1, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_put_selection(s, 1, 1, &size, &part, 1, NULL), FL_OK);
     part.trained.correct = 10;
     part.state = FL_PART_EMPTY;
     ck_assert_int_eq(fl_store_put_update(s, 1, 1, &part, NULL), FL_OK);
     ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
     ck_assert_uint_eq(r.n_parts, 1);
+    ck_assert_uint_eq(r.size.selected, 1);
+    ck_assert_uint_eq(r.size.population, 7);
+    ck_assert_uint_eq(r.size.members, 9);
     ck_assert_double_eq(r.parts[0].previous_dot, -0.625);
     ck_assert_uint_eq(r.parts[0].received.samples, 10);
     ck_assert_uint_eq(r.parts[0].received.correct, 4);

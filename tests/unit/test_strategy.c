@@ -123,6 +123,7 @@ START_TEST(presets_fill_the_slots_as_in_the_table)
         {"fedprox+fedldf+adafl", "attention constant prox ldf float32 mean none"},
         {"fedavg-0.5", "uniform constant sgd full float32 mean none"},
         {"attn-0.1", "attention constant sgd full float32 mean none"},
+        {"fedadp+igfl_c", "uniform constant igfl_c fedadp float32 mean none"},
         {"scaffold+fedavgm-1", "uniform constant scaffold full float32 momentum none"},
     };
     struct fl_strategy *s = NULL;
@@ -399,6 +400,7 @@ START_TEST(what_one_slot_needs_another_must_give)
                      "solver 'controlled' needs 'control' from the server, which aggregate "
                      "'mean' does not keep: choose another aggregate policy");
     aggregate.policy.name = "controls";
+    aggregate.n_state = 1;
     aggregate.state_names = names;
     aggregate.takes = names;
     s->aggregate = &aggregate;
