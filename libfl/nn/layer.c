@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "libfl/num/vec.h"
+
 int fl__layer_no_args(struct fl__layer *layer, const char *args, struct fl_err *err)
 {
     (void)layer;
@@ -29,6 +31,26 @@ bool fl__layer_word(const char **args, char *word, size_t size)
     word[n] = '\0';
     *args = from + len;
     return len > 0;
+}
+
+void fl__layer_backward_twice(const struct fl__layer *layer, const struct fl__pass *pass,
+                              const struct fl__io *io, const struct fl__along *along)
+{
+    struct fl__io tangents = *io;
+
+    layer->ops->backward(layer, pass, io);
+    tangents.dy = along->sy;
+    tangents.dx = along->sx;
+    layer->ops->backward(layer, pass, &tangents);
+}
+
+void fl__layer_add(float *to, const float *from, size_t ld, size_t n, size_t batch)
+{
+    size_t b;
+
+    for (b = 0; b < batch; b++) {
+        fl_vec_axpy(to + b * ld, 1.0f, from + b * ld, n);
+    }
 }
 
 void fl__layer_draw(struct fl_rng *rng, double bound, float *to, size_t n, size_t step)

@@ -13,7 +13,7 @@
  *
  * Life of a layer: parse (its text) -> shape (input known) -> params (its place in the
  * layout and in the internal block) -> workspace is taken by the network -> forward,
- * backward, import, export. None of the last four allocates.
+ * backward, both along a direction, import, export. None of these allocates.
  */
 
 #include "libfl/nn/net.h"
@@ -54,6 +54,21 @@ struct fl__io {
     uint8_t *index; /* n_index bytes a sample; forward's are backward's only in training */
 };
 
+/*
+ * The same along a direction (net.h, fl_net_pass_along()): rx and ry are the tangents of x and y,
+ * sy and sx the adjoints of those, like dy and dx. What a layer decided in the forward pass, which
+ * side of ReLU, which pixel of a window, which numbers were dropped, is frozen.
+ */
+struct fl__along {
+    const float *params; /* the direction of the network's block; NULL: it stays */
+    const float *rx;     /* stride ldx; NULL: zero */
+    float *ry;           /* stride ldy */
+    float *sy;           /* as dy; the layer may overwrite it */
+    float *sx;           /* as dx, NULL together with it */
+    float *spare;        /* a batch of the widest activation, for the call */
+    const float *zeros;  /* as many as the widest layer has outputs, and slack behind */
+};
+
 struct fl__layer_ops {
     const char *word;   /* first word of the text */
     const char *usage;  /* the whole form, for error messages */
@@ -76,6 +91,14 @@ struct fl__layer_ops {
                     const struct fl__io *io);
     void (*backward)(const struct fl__layer *layer, const struct fl__pass *pass,
                      const struct fl__io *io);
+    /*
+     * As forward and backward, which came before with the same x and y. Without a tangent a layer
+     * that has no params is not asked. `backward_along` does both: dy and dx too.
+     */
+    void (*forward_along)(const struct fl__layer *layer, const struct fl__pass *pass,
+                          const struct fl__io *io, const struct fl__along *along);
+    void (*backward_along)(const struct fl__layer *layer, const struct fl__pass *pass,
+                           const struct fl__io *io, const struct fl__along *along);
     /*
      * Only with params. Blocks of the whole model; the layer knows its offsets in both.
      * init draws in exported order, so that a seed gives the same model for any kernel's layout.
@@ -103,13 +126,15 @@ struct fl__layer {
     size_t offset;    /* in the internal block */
     size_t n_block;   /* floats there, a multiple of 16 */
     size_t n_scratch; /* floats of scratch that a pass needs */
-    size_t n_state;   /* floats that forward leaves to backward */
+    size_t n_along;   /* and one along a direction, when that is more */
+    size_t n_state;   /* floats that forward leaves to backward; along a direction as many more */
     size_t n_index;   /* bytes a sample that forward leaves to backward */
     double macs;      /* products of a weight in one sample's forward pass */
     float *state;
     uint8_t *index;
     float *y; /* NULL when y is x itself */
     size_t ldy;
+    float *ry, *rstate; /* along a direction, beside y and state */
 };
 
 /* Where the exported block has the n-th tensor of the layer. */
@@ -138,6 +163,11 @@ int fl__layer_need_image(const struct fl__layer *layer, struct fl_err *err);
  * end. Words are separated by blanks.
  */
 bool fl__layer_word(const char **args, char *word, size_t size);
+/* backward_along() of a layer that multiplies by what it froze: sx of sy as dx of dy. */
+void fl__layer_backward_twice(const struct fl__layer *layer, const struct fl__pass *pass,
+                              const struct fl__io *io, const struct fl__along *along);
+/* to += from, n numbers in each of `batch` rows of ld; what is behind them stays. */
+void fl__layer_add(float *to, const float *from, size_t ld, size_t n, size_t batch);
 /* n numbers drawn uniformly from +-bound, one every `step` floats (ALGORITHMS 10). */
 void fl__layer_draw(struct fl_rng *rng, double bound, float *to, size_t n, size_t step);
 

@@ -110,6 +110,65 @@ static void bn_backward(const struct fl__layer *layer, const struct fl__pass *pa
     pass->update(pass->ctx, offset_of(layer, BETA), bn->c, beta, dbeta);
 }
 
+static struct fl_bn_along bn_along(const struct fl__layer *layer, const struct fl__pass *pass,
+                                   const struct fl__along *along)
+{
+    size_t padded = fl__layer_padded(layer->is.bn.c);
+    bool moves = along->params != NULL;
+
+    return (struct fl_bn_along){
+        .mean = layer->state,
+        .var = layer->state + padded,
+        .rmean = layer->rstate,
+        .slope = layer->rstate + padded,
+        .gamma = pass->params + offset_of(layer, GAMMA),
+        .rgamma = moves ? along->params + offset_of(layer, GAMMA) : NULL,
+        .rbeta = moves ? along->params + offset_of(layer, BETA) : NULL,
+    };
+}
+
+static void bn_forward_along(const struct fl__layer *layer, const struct fl__pass *pass,
+                             const struct fl__io *io, const struct fl__along *along)
+{
+    const struct fl_bn *bn = &layer->is.bn;
+    const struct fl_bn_along at = bn_along(layer, pass, along);
+
+    fl_bn_moments_along(bn, layer->rstate, layer->rstate + fl__layer_padded(bn->c), along->rx,
+                        io->x, io->ldx, at.mean, at.var, pass->batch);
+    fl_bn_forward_along(bn, along->ry, io->ldy, along->rx, io->x, io->ldx, &at, pass->batch);
+    if (layer->relu) {
+        fl_relu_backward(along->ry, io->ldy, io->y, io->ldy, pass->batch, bn->pixels * bn->c);
+    }
+}
+
+/* There is always a layer with weights below, so that dx and sx are wanted. */
+static void bn_backward_along(const struct fl__layer *layer, const struct fl__pass *pass,
+                              const struct fl__io *io, const struct fl__along *along)
+{
+    const struct fl_bn *bn = &layer->is.bn;
+    const struct fl_bn_along at = bn_along(layer, pass, along);
+    const struct fl_bn_streams streams = {.x = io->x,
+                                          .rx = along->rx,
+                                          .dy = io->dy,
+                                          .sy = along->sy,
+                                          .dx = io->dx,
+                                          .sx = along->sx,
+                                          .ldx = io->ldx,
+                                          .ldy = io->ldy};
+    float *dgamma = pass->scratch;
+    float *dbeta = pass->scratch + fl__layer_padded(bn->c);
+
+    if (layer->relu) {
+        fl_relu_backward(io->dy, io->ldy, io->y, io->ldy, pass->batch, bn->pixels * bn->c);
+        fl_relu_backward(along->sy, io->ldy, io->y, io->ldy, pass->batch, bn->pixels * bn->c);
+    }
+    fl_bn_backward_along(bn, &streams, &at, dgamma, dbeta, pass->batch);
+    pass->update(pass->ctx, offset_of(layer, GAMMA), bn->c, pass->params + offset_of(layer, GAMMA),
+                 dgamma);
+    pass->update(pass->ctx, offset_of(layer, BETA), bn->c, pass->params + offset_of(layer, BETA),
+                 dbeta);
+}
+
 /* gamma 1, beta 0, mean 0, variance 1 (ALGORITHMS 10). */
 static void bn_init(const struct fl__layer *layer, struct fl_rng *rng, float *internal)
 {
@@ -154,6 +213,8 @@ const struct fl__layer_ops fl__layer_bn = {
     .params = bn_params,
     .forward = bn_forward,
     .backward = bn_backward,
+    .forward_along = bn_forward_along,
+    .backward_along = bn_backward_along,
     .init = bn_init,
     .import = bn_import,
     .export = bn_export,

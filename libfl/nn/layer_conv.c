@@ -158,7 +158,68 @@ static void conv_backward(const struct fl__layer *layer, const struct fl__pass *
     if (io->dx != NULL) {
         fl_conv_backward_data(conv, io->dx, io->lddx, io->dy, io->ldy, w, pass->batch, patches);
     }
-    fl_conv_backward_weights(conv, grad, io->x, io->ldx, io->dy, io->ldy, pass->batch, patches);
+    fl_conv_backward_weights(conv, grad, io->x, io->ldx, io->dy, io->ldy, pass->batch,
+                             /* add= */ false, patches);
+    pass->update(pass->ctx, layer->offset, fl_conv_weights(conv), w, grad);
+    fl_conv_backward_bias(conv, grad, io->dy, io->ldy, pass->batch);
+    pass->update(pass->ctx, bias_offset(layer), conv->k, bias, grad);
+}
+
+/* As a dense layer: ry = rx * w + x * v + rb where y is above zero. */
+static void conv_forward_along(const struct fl__layer *layer, const struct fl__pass *pass,
+                               const struct fl__io *io, const struct fl__along *along)
+{
+    const struct fl_conv *conv = &layer->is.conv;
+    bool both = along->rx != NULL && along->params != NULL;
+
+    if (along->params != NULL) {
+        fl_conv_forward(conv, along->ry, io->ldy, io->x, io->ldx, along->params + layer->offset,
+                        along->params + bias_offset(layer), pass->batch, false, pass->scratch);
+    }
+    if (along->rx != NULL) {
+        fl_conv_forward(conv, both ? along->spare : along->ry, io->ldy, along->rx, io->ldx,
+                        pass->params + layer->offset, along->zeros, pass->batch, false,
+                        pass->scratch);
+    }
+    if (both) {
+        fl__layer_add(along->ry, along->spare, io->ldy, fl__shape_count(&layer->out), pass->batch);
+    }
+    if (layer->relu) {
+        fl_relu_backward(along->ry, io->ldy, io->y, io->ldy, pass->batch,
+                         fl__shape_count(&layer->out));
+    }
+}
+
+static void conv_backward_along(const struct fl__layer *layer, const struct fl__pass *pass,
+                                const struct fl__io *io, const struct fl__along *along)
+{
+    const struct fl_conv *conv = &layer->is.conv;
+    size_t count = fl__shape_count(&layer->out);
+    float *w = pass->params + layer->offset;
+    float *bias = pass->params + bias_offset(layer);
+    float *grad = pass->scratch;
+    float *patches = pass->scratch + fl__layer_padded(fl_conv_weights(conv));
+
+    if (layer->relu) {
+        fl_relu_backward(io->dy, io->ldy, io->y, io->ldy, pass->batch, count);
+        fl_relu_backward(along->sy, io->ldy, io->y, io->ldy, pass->batch, count);
+    }
+    if (io->dx != NULL) {
+        fl_conv_backward_data(conv, io->dx, io->lddx, io->dy, io->ldy, w, pass->batch, patches);
+        fl_conv_backward_data(conv, along->sx, io->lddx, along->sy, io->ldy, w, pass->batch,
+                              patches);
+    }
+    if (io->dx != NULL && along->params != NULL) {
+        fl_conv_backward_data(conv, along->spare, io->lddx, along->sy, io->ldy,
+                              along->params + layer->offset, pass->batch, patches);
+        fl__layer_add(io->dx, along->spare, io->lddx, fl__shape_count(&layer->in), pass->batch);
+    }
+    fl_conv_backward_weights(conv, grad, io->x, io->ldx, io->dy, io->ldy, pass->batch,
+                             /* add= */ false, patches);
+    if (along->rx != NULL) {
+        fl_conv_backward_weights(conv, grad, along->rx, io->ldx, along->sy, io->ldy, pass->batch,
+                                 /* add= */ true, patches);
+    }
     pass->update(pass->ctx, layer->offset, fl_conv_weights(conv), w, grad);
     fl_conv_backward_bias(conv, grad, io->dy, io->ldy, pass->batch);
     pass->update(pass->ctx, bias_offset(layer), conv->k, bias, grad);
@@ -222,6 +283,8 @@ const struct fl__layer_ops fl__layer_conv = {
     .params = conv_params,
     .forward = conv_forward,
     .backward = conv_backward,
+    .forward_along = conv_forward_along,
+    .backward_along = conv_backward_along,
     .init = conv_init,
     .import = conv_import,
     .export = conv_export,

@@ -40,6 +40,7 @@ static int dense_shape(struct fl__layer *layer, struct fl__layer *next, struct f
         next->skip = true;
     }
     layer->n_scratch = fl_dense_scratch(layer->is.width);
+    layer->n_along = 2 * fl_dense_stride(layer->n_scratch);
     return FL_OK;
 }
 
@@ -109,6 +110,59 @@ static void dense_backward(const struct fl__layer *layer, const struct fl__pass 
     }
     fl_dense_backward_weights(io->x, io->ldx, io->dy, io->ldy, pass->batch, in, out, pass->scratch,
                               update_weights, &u);
+    fl_dense_backward_bias(pass->scratch, io->dy, io->ldy, pass->batch, out);
+    pass->update(pass->ctx, at, out, pass->params + at, pass->scratch);
+}
+
+/* ry = rx W + x V + rb where y is above zero. */
+static void dense_forward_along(const struct fl__layer *layer, const struct fl__pass *pass,
+                                const struct fl__io *io, const struct fl__along *along)
+{
+    size_t in = layer->in.c;
+    size_t out = layer->is.width;
+    bool both = along->rx != NULL && along->params != NULL;
+
+    if (along->params != NULL) {
+        fl_dense_forward(along->ry, io->ldy, io->x, io->ldx, along->params + layer->offset,
+                         along->params + bias_offset(layer), pass->batch, in, out, false);
+    }
+    if (along->rx != NULL) {
+        fl_dense_forward(both ? along->spare : along->ry, io->ldy, along->rx, io->ldx,
+                         pass->params + layer->offset, along->zeros, pass->batch, in, out, false);
+    }
+    if (both) {
+        fl__layer_add(along->ry, along->spare, io->ldy, out, pass->batch);
+    }
+    if (layer->relu) {
+        fl_relu_backward(along->ry, io->ldy, io->y, io->ldy, pass->batch, out);
+    }
+}
+
+/* dx = dy W^T + sy V^T, sx = sy W^T, dW = x^T dy + rx^T sy; see net.h. */
+static void dense_backward_along(const struct fl__layer *layer, const struct fl__pass *pass,
+                                 const struct fl__io *io, const struct fl__along *along)
+{
+    struct weights_update u = {.pass = pass, .offset = layer->offset};
+    const float *w = pass->params + layer->offset;
+    size_t in = layer->in.c;
+    size_t out = layer->is.width;
+    size_t at = bias_offset(layer);
+
+    if (layer->relu) {
+        fl_relu_backward(io->dy, io->ldy, io->y, io->ldy, pass->batch, out);
+        fl_relu_backward(along->sy, io->ldy, io->y, io->ldy, pass->batch, out);
+    }
+    if (io->dx != NULL) {
+        fl_dense_backward_data(io->dx, io->lddx, io->dy, io->ldy, w, pass->batch, in, out);
+        fl_dense_backward_data(along->sx, io->lddx, along->sy, io->ldy, w, pass->batch, in, out);
+    }
+    if (io->dx != NULL && along->params != NULL) {
+        fl_dense_backward_data(along->spare, io->lddx, along->sy, io->ldy,
+                               along->params + layer->offset, pass->batch, in, out);
+        fl__layer_add(io->dx, along->spare, io->lddx, in, pass->batch);
+    }
+    fl_dense_backward_weights_along(io->x, along->rx, io->ldx, io->dy, along->sy, io->ldy,
+                                    pass->batch, in, out, pass->scratch, update_weights, &u);
     fl_dense_backward_bias(pass->scratch, io->dy, io->ldy, pass->batch, out);
     pass->update(pass->ctx, at, out, pass->params + at, pass->scratch);
 }
@@ -192,6 +246,8 @@ const struct fl__layer_ops fl__layer_dense = {
     .params = dense_params,
     .forward = dense_forward,
     .backward = dense_backward,
+    .forward_along = dense_forward_along,
+    .backward_along = dense_backward_along,
     .init = dense_init,
     .import = dense_import,
     .export = dense_export,

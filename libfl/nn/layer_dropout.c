@@ -86,6 +86,19 @@ static void dropout_backward(const struct fl__layer *layer, const struct fl__pas
     }
 }
 
+/* The mask is that of forward. */
+static void dropout_forward_along(const struct fl__layer *layer, const struct fl__pass *pass,
+                                  const struct fl__io *io, const struct fl__along *along)
+{
+    size_t n = layer->n_index;
+    float scale = (float)(1.0 / (1.0 - layer->is.rate));
+    size_t b;
+
+    for (b = 0; b < pass->batch; b++) {
+        apply_mask(along->ry + b * io->ldy, along->rx + b * io->ldx, io->index + b * n, n, scale);
+    }
+}
+
 const struct fl__layer_ops fl__layer_dropout = {
     .word = "dropout",
     .usage = "dropout RATE",
@@ -94,4 +107,6 @@ const struct fl__layer_ops fl__layer_dropout = {
     .shape = dropout_shape,
     .forward = dropout_forward,
     .backward = dropout_backward,
+    .forward_along = dropout_forward_along,
+    .backward_along = fl__layer_backward_twice,
 };

@@ -94,6 +94,12 @@ static void maxpool_backward(const struct fl__layer *layer, const struct fl__pas
     }
 }
 
+static void maxpool_forward_along(const struct fl__layer *layer, const struct fl__pass *pass,
+                                  const struct fl__io *io, const struct fl__along *along)
+{
+    fl_pool_take(&layer->is.pool, along->ry, io->ldy, io->index, along->rx, io->ldx, pass->batch);
+}
+
 const struct fl__layer_ops fl__layer_maxpool = {
     .word = "maxpool",
     .usage = "maxpool SIZE [stride N] [same]",
@@ -101,4 +107,6 @@ const struct fl__layer_ops fl__layer_maxpool = {
     .shape = maxpool_shape,
     .forward = maxpool_forward,
     .backward = maxpool_backward,
+    .forward_along = maxpool_forward_along,
+    .backward_along = fl__layer_backward_twice,
 };

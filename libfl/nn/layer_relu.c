@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "libfl/nn/layer.h"
 #include "libfl/num/dense.h"
 
@@ -45,6 +47,18 @@ static void relu_backward(const struct fl__layer *layer, const struct fl__pass *
     }
 }
 
+static void relu_forward_along(const struct fl__layer *layer, const struct fl__pass *pass,
+                               const struct fl__io *io, const struct fl__along *along)
+{
+    size_t n = fl__shape_count(&layer->in);
+    size_t b;
+
+    for (b = 0; b < pass->batch; b++) {
+        (void)memcpy(along->ry + b * io->ldy, along->rx + b * io->ldx, n * sizeof(float));
+    }
+    fl_relu_backward(along->ry, io->ldy, io->y, io->ldy, pass->batch, n);
+}
+
 const struct fl__layer_ops fl__layer_relu = {
     .word = "relu",
     .usage = "relu",
@@ -52,4 +66,6 @@ const struct fl__layer_ops fl__layer_relu = {
     .shape = relu_shape,
     .forward = relu_forward,
     .backward = relu_backward,
+    .forward_along = relu_forward_along,
+    .backward_along = fl__layer_backward_twice,
 };

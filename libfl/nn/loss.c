@@ -104,3 +104,42 @@ double fl__softmax_ce_soft(const float *z, size_t ld, const float *target, size_
     }
     return total;
 }
+
+/* With q = softmax(z) and m = <q, rz>: dL_y = m - rz_y, by rz q - onehot(y), by z q (rz - m). */
+double fl__softmax_ce_along(const struct fl__ce_along *in, float *dz, float *sz, double *ret_slope)
+{
+    double total =
+        in->target != NULL
+            ? fl__softmax_ce_soft(in->z, in->ld, in->target, in->batch, in->classes, in->loss, dz)
+            : fl__softmax_ce(in->z, in->ld, in->y, in->batch, in->classes, in->loss, dz, NULL);
+    size_t b;
+    size_t j;
+
+    *ret_slope = 0.0;
+    for (b = 0; b < in->batch; b++) {
+        const float *row = in->z + b * in->ld;
+        const float *along = in->rz + b * in->ld;
+        float *d = dz + b * in->ld;
+        float *s = sz + b * in->ld;
+        size_t label = (size_t)in->y[b];
+        double sum = exponentials(row, largest(row, in->classes), in->classes, s);
+        double mean = 0.0;
+
+        FL_REQUIRE(in->y[b] >= 0 && label < in->classes);
+        for (j = 0; j < in->classes; j++) {
+            mean += (double)s[j] * (double)along[j] / sum;
+        }
+        *ret_slope += mean - (double)along[label];
+        for (j = 0; j < in->classes; j++) {
+            double q = (double)s[j] / sum;
+
+            d[j] += (float)((double)in->slope * q * ((double)along[j] - mean));
+            s[j] = (float)((double)in->slope * q);
+        }
+        s[label] -= in->slope;
+        for (j = in->classes; j < in->ld; j++) {
+            s[j] = 0.0f;
+        }
+    }
+    return total;
+}

@@ -21,4 +21,20 @@ double fl__softmax_ce(const float *z, size_t ld, const int32_t *y, size_t batch,
 double fl__softmax_ce_soft(const float *z, size_t ld, const float *target, size_t batch,
                            size_t classes, float scale, float *dz);
 
+/*
+ * The objective of a pass along a direction, per sample loss * L_target + slope * dL_y, with dL_y
+ * the derivative of the cross-entropy towards y along rz, the tangent of z. `target` NULL: L_y
+ * takes the place of L_target. dz and sz are the objective's derivatives by z and by rz, zero in
+ * the columns classes..ld. Returns the sum of L_target, and of dL_y in *ret_slope.
+ */
+struct fl__ce_along {
+    const float *z, *rz;
+    size_t ld;
+    const int32_t *y;
+    const float *target; /* [batch][classes] */
+    size_t batch, classes;
+    float loss, slope;
+};
+double fl__softmax_ce_along(const struct fl__ce_along *in, float *dz, float *sz, double *ret_slope);
+
 #endif

@@ -4,7 +4,6 @@
 
 #include "libfl/nn/loss.h"
 #include "libfl/nn/net_impl.h"
-#include "libfl/num/dense.h"
 
 const struct fl_layout *fl_net_layout(const struct fl_net *net)
 {
@@ -44,6 +43,7 @@ struct fl_net_memory fl_net_memory(const struct fl_net *net)
     m.scratch = net->n_before * sizeof(float) - m.parameters;
     m.training = net->n_activations * sizeof(float);
     m.evaluation = net->n_evaluation * sizeof(float);
+    m.tangents = net->along.n * sizeof(float);
     return m;
 }
 
@@ -93,7 +93,6 @@ size_t fl_net_max_batch(const struct fl_net *net)
 void fl_net_seed(struct fl_net *net, uint64_t seed)
 {
     fl_rng_seed(&net->rng, seed);
-    net->rng_before = net->rng;
 }
 
 void fl_net_init(struct fl_net *net, struct fl_rng *rng)
@@ -107,30 +106,22 @@ void fl_net_init(struct fl_net *net, struct fl_rng *rng)
     }
 }
 
-/* Where a layer that computes nothing finds its output. */
-struct view {
-    const float *data;
-    size_t ld;
-};
-
-/* The batch as the lowest layer reads it. */
-static struct view input_view(const struct fl_net *net, float *image, const float *x, size_t batch)
+struct fl__view fl__net_input(const struct fl_net *net, float *image, const float *x, size_t batch)
 {
     if (image == NULL) {
-        return (struct view){x, net->inputs};
+        return (struct fl__view){x, net->inputs};
     }
     fl_planes_to_pixels(image, net->ld_image, x, net->inputs, batch, net->input.c,
                         net->input.h * net->input.w);
-    return (struct view){image, net->ld_image};
+    return (struct fl__view){image, net->ld_image};
 }
 
-/* Forward through all layers; views[i] is the input of layer i, the last one the logits. */
-static void forward(const struct fl_net *net, const struct fl__pass *pass, const float *x,
-                    struct view views[FL_NET_MAX_LAYERS + 1])
+void fl__net_forward(const struct fl_net *net, const struct fl__pass *pass, const float *x,
+                     struct fl__view views[FL_NET_MAX_LAYERS + 1])
 {
     size_t i;
 
-    views[0] = input_view(net, net->image, x, pass->batch);
+    views[0] = fl__net_input(net, net->image, x, pass->batch);
     for (i = 0; i < net->n_layers; i++) {
         const struct fl__layer *layer = &net->layers[i];
         struct fl__io io = {.x = views[i].data,
@@ -142,7 +133,7 @@ static void forward(const struct fl_net *net, const struct fl__pass *pass, const
         views[i + 1] = views[i];
         if (!layer->skip) {
             layer->ops->forward(layer, pass, &io);
-            views[i + 1] = (struct view){layer->y, layer->ldy};
+            views[i + 1] = (struct fl__view){layer->y, layer->ldy};
         }
     }
 }
@@ -162,11 +153,11 @@ static void clear_padding(float *y, size_t ld, size_t n, size_t batch)
 }
 
 /* As forward() without what a backward pass needs; returns the logits. */
-static struct view forward_only(const struct fl_net *net, const struct fl__pass *pass,
-                                const float *x)
+static struct fl__view forward_only(const struct fl_net *net, const struct fl__pass *pass,
+                                    const float *x)
 {
     bool image = net->image_first;
-    struct view view = input_view(net, image ? net->turn[0] : NULL, x, pass->batch);
+    struct fl__view view = fl__net_input(net, image ? net->turn[0] : NULL, x, pass->batch);
     size_t which = image ? 1 : 0;
     size_t i;
 
@@ -184,13 +175,13 @@ static struct view forward_only(const struct fl_net *net, const struct fl__pass 
         }
         layer->ops->forward(layer, pass, &io);
         clear_padding(y, layer->ldy, fl__shape_count(&layer->out), pass->batch);
-        view = (struct view){y, layer->ldy};
+        view = (struct fl__view){y, layer->ldy};
         which = 1 - which;
     }
     return view;
 }
 
-static void backward(struct fl_net *net, const struct fl__pass *pass, const struct view *views)
+static void backward(struct fl_net *net, const struct fl__pass *pass, const struct fl__view *views)
 {
     size_t which = 0;
     size_t i;
@@ -215,32 +206,34 @@ static void backward(struct fl_net *net, const struct fl__pass *pass, const stru
     }
 }
 
-double fl_net_pass(struct fl_net *net, const struct fl_net_pass *how, fl_net_update_cb update,
-                   void *ctx)
+struct fl__pass fl__net_begin(struct fl_net *net, const struct fl_net_pass *how,
+                              fl_net_update_cb update, void *ctx)
 {
-    const struct fl__pass pass = {.batch = how->batch,
-                                  .params = net->params,
-                                  .training = true,
-                                  .track = how->track,
-                                  .rng = &net->rng,
-                                  .update = update,
-                                  .ctx = ctx,
-                                  .scratch = net->scratch};
-    struct view views[FL_NET_MAX_LAYERS + 1];
-    const struct view *logits = &views[net->n_layers];
-    float share = 1.0f / (float)how->batch;
-    double loss;
-
     FL_REQUIRE(how->batch >= 1 && how->batch <= net->max_batch);
     if (net->dirty) {
         (void)memset(net->activations, 0, net->n_activations * sizeof(float));
         net->dirty = false;
     }
-    if (how->replay) {
-        net->rng = net->rng_before;
-    }
-    net->rng_before = net->rng;
-    forward(net, &pass, how->x, views);
+    return (struct fl__pass){.batch = how->batch,
+                             .params = net->params,
+                             .training = true,
+                             .track = how->track,
+                             .rng = &net->rng,
+                             .update = update,
+                             .ctx = ctx,
+                             .scratch = net->scratch};
+}
+
+double fl_net_pass(struct fl_net *net, const struct fl_net_pass *how, fl_net_update_cb update,
+                   void *ctx)
+{
+    const struct fl__pass pass = fl__net_begin(net, how, update, ctx);
+    struct fl__view views[FL_NET_MAX_LAYERS + 1];
+    const struct fl__view *logits = &views[net->n_layers];
+    float share = 1.0f / (float)how->batch;
+    double loss;
+
+    fl__net_forward(net, &pass, how->x, views);
     if (how->target != NULL) {
         loss = fl__softmax_ce_soft(logits->data, logits->ld, how->target, how->batch, net->classes,
                                    share, net->grads[0]);
@@ -275,7 +268,7 @@ void fl_net_evaluate(struct fl_net *net, const float *x, const int32_t *y, size_
     *ret_loss_sum = 0.0;
     *ret_correct = 0;
     for (at = 0; at < n; at += pass.batch) {
-        struct view logits;
+        struct fl__view logits;
         size_t correct = 0;
 
         pass.batch = n - at < net->piece ? n - at : net->piece;

@@ -26,8 +26,8 @@
  * convert them once with fl_net_import(); norms and sums are the same in both.
  *
  * Purity: no clock, no I/O, no threads; randomness comes in as a generator or a seed.
- * Memory: all of it is taken by fl_net_create(), the activations of one batch and no more;
- * nothing is allocated in a step or an evaluation.
+ * Memory: all of it is taken by fl_net_create(), the activations of one batch and no more, and
+ * once more by fl_net_take_tangents(); nothing is allocated in a step or an evaluation.
  * Threading: a network belongs to one thread.
  */
 
@@ -64,10 +64,11 @@ void fl_net_free(struct fl_net *net);
 
 /*
  * Bytes. Activations and their gradients for a batch of max_batch (0 in an evaluator), and those
- * of an evaluation, lie in the same place; scratch holds the gradient of one layer.
+ * of an evaluation, lie in the same place; scratch holds the gradient of one layer. Tangents: 0
+ * before fl_net_take_tangents().
  */
 struct fl_net_memory {
-    size_t parameters, scratch, training, evaluation;
+    size_t parameters, scratch, training, evaluation, tangents;
 };
 struct fl_net_memory fl_net_memory(const struct fl_net *net);
 
@@ -130,12 +131,42 @@ struct fl_net_pass {
      */
     const float *target;
     size_t batch;
-    bool track;  /* move running statistics on; the statistics of the batch count in any case */
-    bool replay; /* dropout draws what it drew in the pass before */
+    bool track; /* move running statistics on; the statistics of the batch count in any case */
 };
 /* As fl_net_step(), which is such a pass with `track`. */
 double fl_net_pass(struct fl_net *net, const struct fl_net_pass *how, fl_net_update_cb update,
                    void *ctx);
+
+/*
+ * A direction in which the samples of a batch and the parameters move, and what a pass along it
+ * differentiates:
+ *
+ *     loss * L(x, w) + slope * d/de L_y(x + e direction.x, w + e direction.params) at e = 0
+ *
+ * L is the mean loss of the pass, L_y the one towards the classes y. So loss 0, slope 1 and params
+ * make the product of the Hessian of L_y with params. Derivatives are exact in the sense of
+ * reverse-mode differentiation done twice: what the forward pass at (x, w) decides, the side of
+ * ReLU (0 belongs to the flat one), the place of a maximum, what dropout leaves out, is frozen; the
+ * statistics of batch-norm are not, they are functions of the batch.
+ */
+struct fl_net_direction {
+    const float *x;      /* [batch][inputs]; NULL: samples stay */
+    const float *params; /* internal order; NULL: parameters stay. Not both */
+    double loss, slope;
+};
+/*
+ * The memory that passes along a direction need, about that of another batch, once and until
+ * fl_net_free(). Not in an evaluator. FL_ENOMEM, FL_ECONF.
+ */
+FL_MUST_CHECK int fl_net_take_tangents(struct fl_net *net, struct fl_err *err);
+/*
+ * As fl_net_pass(); the update hook gets the gradient of the above. It costs two passes. Returns L;
+ * *ret_slope is the derivative of L_y. `how->y` is looked at with soft targets too. The hook may
+ * read direction->params and must not write it. After fl_net_take_tangents().
+ */
+double fl_net_pass_along(struct fl_net *net, const struct fl_net_pass *how,
+                         const struct fl_net_direction *direction, fl_net_update_cb update,
+                         void *ctx, double *ret_slope);
 /*
  * Samples that an evaluation takes at a time: 64, or fewer where with their activations they have
  * more than 16 MiB. It depends on the description of the network and on nothing else, max_batch

@@ -8,11 +8,10 @@
 #include "libfl/num/gemm.h"
 
 /*
- * A description may come from a peer: more than 2^28 parameters (1 GiB) or 2 GiB with the
- * activations are refused before memory is taken.
+ * A description may come from a peer: more than 2^28 parameters (1 GiB) are refused before memory
+ * is taken.
  */
 #define MAX_PARAMS ((uint64_t)1 << 28)
-#define MAX_FLOATS ((uint64_t)1 << 29)
 #define MAX_INPUT  ((uint64_t)1 << 24)
 #define MAX_BATCH  ((size_t)1 << 20)
 /*
@@ -202,51 +201,51 @@ static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, stru
     return fl_layout_finish(net->layout, err);
 }
 
-/* Hands out pieces of one aligned block: first counted, then given. */
-struct arena {
-    float *base; /* NULL while counting */
-    uint64_t used;
-};
-
-static float *take(struct arena *arena, uint64_t n)
+static uint8_t *take_bytes(struct fl__arena *arena, uint64_t n)
 {
-    float *p = arena->base != NULL ? arena->base + arena->used : NULL;
-
-    /* Slack behind each piece, for kernels that read full vectors. */
-    arena->used += (n + FL_DENSE_SLACK + 15) / 16 * 16;
-    return p;
+    return (uint8_t *)(void *)fl__arena_take(arena, (n + sizeof(float) - 1) / sizeof(float));
 }
 
-static uint8_t *take_bytes(struct arena *arena, uint64_t n)
-{
-    return (uint8_t *)(void *)take(arena, (n + sizeof(float) - 1) / sizeof(float));
-}
-
-/* What a batch needs for training. */
-static void lay_out_training(struct fl_net *net, struct arena *arena)
+uint64_t fl__net_widest(const struct fl_net *net)
 {
     uint64_t widest = 16;
     size_t i;
 
     for (i = 0; i < net->n_layers; i++) {
+        widest = net->layers[i].ldy > widest ? net->layers[i].ldy : widest;
+    }
+    return widest;
+}
+
+float *fl__net_floats(uint64_t n)
+{
+    return aligned_alloc(ALIGNMENT, (size_t)n * sizeof(float));
+}
+
+/* What a batch needs for training. */
+static void lay_out_training(struct fl_net *net, struct fl__arena *arena)
+{
+    uint64_t widest = fl__net_widest(net);
+    size_t i;
+
+    for (i = 0; i < net->n_layers; i++) {
         struct fl__layer *layer = &net->layers[i];
 
-        widest = layer->ldy > widest ? layer->ldy : widest;
         if (!layer->skip) {
-            layer->y = take(arena, (uint64_t)net->max_batch * layer->ldy);
-            layer->state = take(arena, layer->n_state);
+            layer->y = fl__arena_take(arena, (uint64_t)net->max_batch * layer->ldy);
+            layer->state = fl__arena_take(arena, layer->n_state);
             layer->index = take_bytes(arena, (uint64_t)net->max_batch * layer->n_index);
         }
     }
     if (net->image_first) {
-        net->image = take(arena, (uint64_t)net->max_batch * net->ld_image);
+        net->image = fl__arena_take(arena, (uint64_t)net->max_batch * net->ld_image);
     }
-    net->grads[0] = take(arena, (uint64_t)net->max_batch * widest);
-    net->grads[1] = take(arena, (uint64_t)net->max_batch * widest);
+    net->grads[0] = fl__arena_take(arena, (uint64_t)net->max_batch * widest);
+    net->grads[1] = fl__arena_take(arena, (uint64_t)net->max_batch * widest);
 }
 
 /* What a piece of an evaluation needs; the image of the caller takes the first turn. */
-static void lay_out_evaluation(struct fl_net *net, struct arena *arena)
+static void lay_out_evaluation(struct fl_net *net, struct fl__arena *arena)
 {
     uint64_t widest[2] = {16, 16};
     uint64_t n_index = 0;
@@ -271,26 +270,26 @@ static void lay_out_evaluation(struct fl_net *net, struct arena *arena)
     each = net->inputs + widest[0] + widest[1] + n_index / sizeof(float);
     net->piece = (size_t)(PIECE_FLOATS / each < PIECE_MAX ? PIECE_FLOATS / each : PIECE_MAX);
     net->piece = net->piece > 0 ? net->piece : 1;
-    net->turn[0] = take(arena, net->piece * widest[0]);
-    net->turn[1] = take(arena, net->piece * widest[1]);
+    net->turn[0] = fl__arena_take(arena, net->piece * widest[0]);
+    net->turn[1] = fl__arena_take(arena, net->piece * widest[1]);
     net->index = take_bytes(arena, net->piece * n_index);
 }
 
 /* Parameters and scratch, then activations: those of training and of evaluation in one place. */
-static void lay_out(struct fl_net *net, struct arena *arena)
+static void lay_out(struct fl_net *net, struct fl__arena *arena)
 {
-    struct arena evaluation;
+    struct fl__arena evaluation;
     uint64_t scratch = 16;
     uint64_t before;
     size_t i;
 
     net->ld_image = fl_dense_stride(net->inputs);
-    net->params = take(arena, net->n_block);
+    net->params = fl__arena_take(arena, net->n_block);
     for (i = 0; i < net->n_layers; i++) {
         net->layers[i].ldy = fl_dense_stride(fl__shape_count(&net->layers[i].out));
         scratch = net->layers[i].n_scratch > scratch ? net->layers[i].n_scratch : scratch;
     }
-    net->scratch = take(arena, scratch);
+    net->scratch = fl__arena_take(arena, scratch);
     before = arena->used;
     evaluation = *arena;
     net->activations = arena->base != NULL ? arena->base + before : NULL;
@@ -306,19 +305,19 @@ static void lay_out(struct fl_net *net, struct arena *arena)
 
 static int take_memory(struct fl_net *net, struct fl_err *err)
 {
-    struct arena arena = {0};
+    struct fl__arena arena = {0};
 
     lay_out(net, &arena);
-    if (arena.used > MAX_FLOATS) {
+    if (arena.used > FL__NET_MAX_FLOATS) {
         return fl_err_set(err, FL_ECONF, "the network needs more than 2 GiB for batches of %zu",
                           net->max_batch);
     }
-    net->memory = aligned_alloc(ALIGNMENT, (size_t)arena.used * sizeof(float));
+    net->memory = fl__net_floats(arena.used);
     if (net->memory == NULL) {
         return fl_err_set(err, FL_ENOMEM, "the network needs %llu MB",
                           (unsigned long long)(arena.used * sizeof(float) >> 20));
     }
-    arena = (struct arena){.base = net->memory};
+    arena = (struct fl__arena){.base = net->memory};
     lay_out(net, &arena);
     /* Zero: padding stays so, and slack is finite. Evaluation sees to its own. */
     (void)memset(net->memory, 0, (net->n_before + net->n_activations) * sizeof(float));
@@ -390,5 +389,6 @@ void fl_net_free(struct fl_net *net)
     fl_layout_free(net->layout);
     free(net->layers);
     free(net->memory);
+    free(net->along.memory);
     free(net);
 }

@@ -155,7 +155,7 @@ void fl_conv_backward_data(const struct fl_conv *conv, float *dx, size_t lddx, c
 }
 
 void fl_conv_backward_weights(const struct fl_conv *conv, float *dw, const float *x, size_t ldx,
-                              const float *dy, size_t lddy, size_t batch, float *scratch)
+                              const float *dy, size_t lddy, size_t batch, bool add, float *scratch)
 {
     size_t pixels = conv->oh * conv->ow;
     size_t patch = patch_size(conv);
@@ -169,7 +169,7 @@ void fl_conv_backward_weights(const struct fl_conv *conv, float *dw, const float
             gather(conv, scratch + i * pixels * patch, x + (b + i) * ldx);
         }
         fl_gemm(true, false, patch, conv->k, n * pixels, 1.0f, scratch, patch, dy + b * lddy,
-                conv->k, b == 0 ? 0.0f : 1.0f, dw, conv->k);
+                conv->k, b == 0 && !add ? 0.0f : 1.0f, dw, conv->k);
     }
 }
 

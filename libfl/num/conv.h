@@ -35,9 +35,9 @@ void fl_conv_forward(const struct fl_conv *conv, float *y, size_t ldy, const flo
 /* dx, wholly overwritten. */
 void fl_conv_backward_data(const struct fl_conv *conv, float *dx, size_t lddx, const float *dy,
                            size_t lddy, const float *w, size_t batch, float *scratch);
-/* dw, wholly overwritten. */
+/* dw, wholly overwritten, or what it had plus that when `add`. */
 void fl_conv_backward_weights(const struct fl_conv *conv, float *dw, const float *x, size_t ldx,
-                              const float *dy, size_t lddy, size_t batch, float *scratch);
+                              const float *dy, size_t lddy, size_t batch, bool add, float *scratch);
 /* db[k] = sum over samples and pixels of dy, sample by sample in rising order. */
 void fl_conv_backward_bias(const struct fl_conv *conv, float *db, const float *dy, size_t lddy,
                            size_t batch);

@@ -4,6 +4,7 @@
 
 #include "libfl/num/dense_kern.h"
 #include "libfl/num/gemm.h"
+#include "libfl/num/vec.h"
 
 /* Floats of one block of dW: 24 KB, which leaves room for its parameters in a 32 KB cache. */
 #define BLOCK_FLOATS 6144
@@ -127,21 +128,42 @@ void fl_dense_backward_data(float *dx, size_t lddx, const float *dy, size_t lddy
     }
 }
 
+/* n rows of dW = x^T dy into `g`. */
+static void weights_of(const struct fl__dense_kern *kern, float *g, const float *x, size_t ldx,
+                       const float *dy, size_t lddy, size_t batch, size_t n, size_t out)
+{
+    if (kern != NULL) {
+        kern->weights(g, x, ldx, dy, lddy, batch, n, out);
+    } else {
+        fl_gemm(true, false, n, out, batch, 1.0f, x, ldx, dy, lddy, 0.0f, g, out);
+    }
+}
+
 void fl_dense_backward_weights(const float *x, size_t ldx, const float *dy, size_t lddy,
                                size_t batch, size_t in, size_t out, float *scratch,
                                fl_dense_update_cb update, void *ctx)
 {
+    fl_dense_backward_weights_along(x, NULL, ldx, dy, NULL, lddy, batch, in, out, scratch, update,
+                                    ctx);
+}
+
+void fl_dense_backward_weights_along(const float *x, const float *rx, size_t ldx, const float *dy,
+                                     const float *sy, size_t lddy, size_t batch, size_t in,
+                                     size_t out, float *scratch, fl_dense_update_cb update,
+                                     void *ctx)
+{
     const struct fl__dense_kern *kern = kern_for(batch, out);
     size_t rows = block_rows(out);
+    float *second = scratch + fl_dense_stride(fl_dense_scratch(out));
     size_t i;
 
     for (i = 0; i < in; i += rows) {
         size_t n = in - i < rows ? in - i : rows;
 
-        if (kern != NULL) {
-            kern->weights(scratch, x + i, ldx, dy, lddy, batch, n, out);
-        } else {
-            fl_gemm(true, false, n, out, batch, 1.0f, x + i, ldx, dy, lddy, 0.0f, scratch, out);
+        weights_of(kern, scratch, x + i, ldx, dy, lddy, batch, n, out);
+        if (rx != NULL) {
+            weights_of(kern, second, rx + i, ldx, sy, lddy, batch, n, out);
+            fl_vec_axpy(scratch, 1.0f, second, n * out);
         }
         update(ctx, i * out, n * out, scratch);
     }

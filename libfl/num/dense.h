@@ -51,6 +51,14 @@ typedef void (*fl_dense_update_cb)(void *ctx, size_t offset, size_t n, const flo
 void fl_dense_backward_weights(const float *x, size_t ldx, const float *dy, size_t lddy,
                                size_t batch, size_t in, size_t out, float *scratch,
                                fl_dense_update_cb update, void *ctx);
+/*
+ * dW = x^T dy + rx^T sy, likewise, in twice the scratch (the second half begins at a multiple of 16
+ * floats). rx NULL: without the second product.
+ */
+void fl_dense_backward_weights_along(const float *x, const float *rx, size_t ldx, const float *dy,
+                                     const float *sy, size_t lddy, size_t batch, size_t in,
+                                     size_t out, float *scratch, fl_dense_update_cb update,
+                                     void *ctx);
 /* db[j] = sum over the batch of dy[.][j], rows in rising order. */
 void fl_dense_backward_bias(float *db, const float *dy, size_t lddy, size_t batch, size_t out);
 /* dy = y > 0 ? dy : 0, for the rows that forward with `relu` made. */

@@ -88,6 +88,38 @@ void fl_pool_forward(const struct fl_pool *pool, float *y, size_t ldy, uint8_t *
     }
 }
 
+/* The number of each window's place, for one output pixel: row * size + column of its window. */
+static void take_placed(const struct fl_pool *pool, float *restrict to, const float *restrict x,
+                        const uint8_t *restrict index, size_t oy, size_t ox)
+{
+    size_t i;
+
+    for (i = 0; i < pool->c; i++) {
+        size_t row = oy * pool->stride + index[i] / pool->size - pool->top;
+        size_t column = ox * pool->stride + index[i] % pool->size - pool->left;
+
+        to[i] = x[(row * pool->w + column) * pool->c + i];
+    }
+}
+
+void fl_pool_take(const struct fl_pool *pool, float *y, size_t ldy, const uint8_t *index,
+                  const float *x, size_t ldx, size_t batch)
+{
+    size_t b, oy, ox;
+
+    for (b = 0; b < batch; b++) {
+        float *to = y + b * ldy;
+
+        for (oy = 0; oy < pool->oh; oy++) {
+            for (ox = 0; ox < pool->ow; ox++) {
+                take_placed(pool, to, x + b * ldx, index, oy, ox);
+                to += pool->c;
+                index += pool->c;
+            }
+        }
+    }
+}
+
 static void put_where(float *restrict dx, const float *restrict dy, const uint8_t *restrict index,
                       size_t c, uint8_t place)
 {

@@ -29,6 +29,9 @@ struct fl_pool {
 
 void fl_pool_forward(const struct fl_pool *pool, float *y, size_t ldy, uint8_t *index,
                      const float *x, size_t ldx, size_t batch);
+/* y = the numbers of x at the places of `index`, which a forward pass of another x left. */
+void fl_pool_take(const struct fl_pool *pool, float *y, size_t ldy, const uint8_t *index,
+                  const float *x, size_t ldx, size_t batch);
 /* dx, wholly overwritten, zero behind the samples. */
 void fl_pool_backward(const struct fl_pool *pool, float *dx, size_t lddx, const float *dy,
                       size_t lddy, const uint8_t *index, size_t batch);

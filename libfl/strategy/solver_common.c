@@ -216,12 +216,3 @@ void fl__runs_copy(const struct fl__runs *runs, float *to, const float *from)
         (void)memcpy(to + run->offset, from + run->offset, run->n * sizeof(float));
     }
 }
-
-void fl__runs_clear(const struct fl__runs *runs, float *block)
-{
-    size_t i;
-
-    for (i = 0; i < runs->n; i++) {
-        (void)memset(block + runs->run[i].offset, 0, runs->run[i].n * sizeof(float));
-    }
-}

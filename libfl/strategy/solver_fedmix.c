@@ -10,36 +10,30 @@
  *     L = 1/B sum_b [ (1 - lambda) CE(f(z_b), y_b) + lambda CE(f(z_b), ybar)
  *                     + lambda q <grad_z CE(f(z_b), y_b), xbar> ]
  *
- * The first two terms are one cross-entropy with a soft target. The gradient of the third, for a
- * fixed xbar, is the derivative of an ordinary gradient in the direction xbar:
+ * The first two terms are one cross-entropy with a soft target; the third is lambda q times the
+ * derivative of the mean loss towards y_b when every sample moves along xbar. Its gradient comes
+ * out of the same pass (fl_net_pass_along(), exact: a difference quotient crosses bends of ReLU and
+ * is mostly error). It is the mean of the samples' own terms; public code averages it twice, which
+ * makes it B times too small. naivemix is the control without that term: z_b = (1 - lambda) x_b +
+ * lambda xbar.
  *
- *     lambda q (g(z + e xbar) - g(z - e xbar)) / (2 e),   e = 1e-3 ||z|| / ||xbar||
+ * Batch-norm: the statistics are functions of the batch, so that their derivative is in the third
+ * term.
  *
- * with g the mean gradient of CE(f(.), y_b) over the batch, every sample moved by the same: this
- * is the mean of the samples' own terms. (Public code averages it twice, which makes it B times
- * too small.) naivemix is the control without that term: z_b = (1 - lambda) x_b + lambda xbar.
- *
- * Dropout: one mask for the three passes of a step. Batch-norm: each pass has the statistics of
- * its own batch, so that their derivative is in the third term; the running ones are moved on
- * once a step, by the pass at z.
- *
- * lambda = 0 is sgd, bit for bit, with one pass. So is an empty V, and fitting a copy before an
- * evaluation (personal.adapt); xbar = 0 needs no third term.
+ * lambda = 0 is sgd, bit for bit. So is an empty V, and fitting a copy before an evaluation
+ * (personal.adapt); xbar = 0 needs no third term.
  *
  * Options: lambda, q (fedmix), group, mu (proximal term). State beside sgd's: one batch of
- * inputs and targets; fedmix one model for the third term. Cost: three passes a step, naivemix
- * one. Bytes: up 16 + ceil(n_k / group) * 4 (dim + classes) once, down V once per client.
+ * inputs and targets; fedmix a second of inputs, and another batch of activations. Cost: naivemix
+ * sgd's, fedmix twice that. Bytes: up 16 + ceil(n_k / group) * 4 (dim + classes) once, down V once
+ * per client.
  */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libfl/num/vec.h"
 #include "libfl/strategy/solver_fedmix.h"
 #include "libfl/strategy/solver_impl.h"
-
-/* Of ||z||: far above the rounding of float32, far below where the network bends. */
-#define RELATIVE_STEP 1e-3
 
 struct fl_solver {
     struct fl__sgd sgd;
@@ -53,18 +47,16 @@ struct fl_solver {
     float *label;   /* [classes] */
     float *inputs;  /* [max_batch][dim] */
     float *targets; /* [max_batch][classes] */
-    float *third;   /* internal order; NULL: no third term */
-    float scale;    /* of `third` in this step; 0: none */
+    float *along;   /* [max_batch][dim], the mean for each sample; NULL: no third term */
 };
 
 static void update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
 {
     const struct fl_solver *solver = ctx;
-    bool third = solver->scale > 0;
     float g[FL__SOLVER_CHUNK];
     size_t at;
 
-    if (!third && !(solver->prox.mu > 0)) {
+    if (!(solver->prox.mu > 0)) {
         fl__sgd_update(&solver->sgd, offset, n, params, grad);
         return;
     }
@@ -72,28 +64,9 @@ static void update(void *ctx, size_t offset, size_t n, float *params, const floa
         size_t m = n - at < FL__SOLVER_CHUNK ? n - at : FL__SOLVER_CHUNK;
 
         (void)memcpy(g, grad + at, m * sizeof(float));
-        if (third) {
-            fl_vec_axpy(g, solver->scale, solver->third + offset + at, m);
-        }
         fl__prox_pull(&solver->prox, offset + at, m, params + at, g);
         fl__sgd_update(&solver->sgd, offset + at, m, params + at, g);
     }
-}
-
-static void take_gradient(void *ctx, size_t offset, size_t n, float *params, const float *grad)
-{
-    const struct fl_solver *solver = ctx;
-
-    (void)params;
-    (void)memcpy(solver->third + offset, grad, n * sizeof(*grad));
-}
-
-static void subtract_gradient(void *ctx, size_t offset, size_t n, float *params, const float *grad)
-{
-    const struct fl_solver *solver = ctx;
-
-    (void)params;
-    fl_vec_sub(solver->third + offset, solver->third + offset, grad, n);
 }
 
 /* inputs = (1 - lambda) x + share * mean */
@@ -107,7 +80,7 @@ static void mix_inputs(struct fl_solver *solver, const float *x, size_t batch, d
         float *z = solver->inputs + b * dim;
 
         fl_vec_scale(z, keep, x + b * dim, dim);
-        if (share < 0 || share > 0) {
+        if (share > 0) {
             fl_vec_axpy(z, (float)share, solver->mean, dim);
         }
     }
@@ -127,52 +100,38 @@ static void mix_targets(struct fl_solver *solver, const int32_t *y, size_t batch
     }
 }
 
-/*
- * The third term's gradient, up to `scale`, into `third`; returns the term itself, a quotient of
- * the losses of the same passes.
- */
-static double third_term(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
+/* With the third term: every sample moves along the mean. */
+static double step_along(struct fl_solver *solver, const struct fl_net_pass *pass)
 {
+    const struct fl_net_direction direction = {
+        .x = solver->along, .loss = 1, .slope = solver->taylor};
     size_t dim = solver->means.dim;
-    double across = fl_vec_norm2(solver->mean, dim);
-    struct fl_net_pass pass = {.x = solver->inputs, .y = y, .batch = batch};
-    double size, e, above, below;
+    double slope, loss;
+    size_t b;
 
-    solver->scale = 0;
-    if (!(across > 0)) {
-        return 0;
+    for (b = 0; b < pass->batch; b++) {
+        (void)memcpy(solver->along + b * dim, solver->mean, dim * sizeof(float));
     }
-    mix_inputs(solver, x, batch, 0);
-    /* Of a sample on average; a batch of zeros has no size of its own. */
-    size = fl_vec_norm2(solver->inputs, batch * dim) / sqrt((double)batch);
-    e = RELATIVE_STEP * (size > 0 ? size : 1.0) / across;
-    mix_inputs(solver, x, batch, e);
-    above = fl_net_pass(solver->sgd.net, &pass, take_gradient, solver);
-    mix_inputs(solver, x, batch, -e);
-    pass.replay = true;
-    below = fl_net_pass(solver->sgd.net, &pass, subtract_gradient, solver);
-    solver->scale = (float)(solver->taylor / (2 * e));
-    return (above - below) * solver->taylor / (2 * e);
+    loss = fl_net_pass_along(solver->sgd.net, pass, &direction, update, solver, &slope);
+    return loss + solver->taylor * slope;
 }
 
 static double step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
 {
-    struct fl_net_pass pass = {.x = solver->inputs, .batch = batch, .track = true};
-    double term = 0;
+    struct fl_net_pass pass = {.x = solver->inputs, .y = y, .batch = batch, .track = true};
 
     if (solver->means.n_pairs == 0) {
         return fl_net_step(solver->sgd.net, x, y, batch, update, solver);
     }
     fl__mix_union_pair(&solver->means, fl_rng_below(&solver->rng, solver->means.n_pairs),
                        solver->mean, solver->label);
-    if (solver->third != NULL) {
-        term = third_term(solver, x, y, batch);
-        pass.replay = solver->scale > 0;
-    }
     mix_inputs(solver, x, batch, solver->naive ? solver->lambda : 0);
     mix_targets(solver, y, batch);
     pass.target = solver->targets;
-    return fl_net_pass(solver->sgd.net, &pass, update, solver) + term;
+    if (solver->along != NULL && fl_vec_norm2(solver->mean, solver->means.dim) > 0) {
+        return step_along(solver, &pass);
+    }
+    return fl_net_pass(solver->sgd.net, &pass, update, solver);
 }
 
 static void destroy(struct fl_solver *solver)
@@ -185,12 +144,12 @@ static void destroy(struct fl_solver *solver)
         free(solver->label);
         free(solver->inputs);
         free(solver->targets);
-        free(solver->third);
+        free(solver->along);
         free(solver);
     }
 }
 
-static int take_memory(struct fl_solver *solver, const struct fl_net *net, struct fl_err *err)
+static int take_memory(struct fl_solver *solver, struct fl_net *net, struct fl_err *err)
 {
     size_t dim = solver->means.dim;
     size_t classes = solver->means.classes;
@@ -201,14 +160,13 @@ static int take_memory(struct fl_solver *solver, const struct fl_net *net, struc
     solver->label = malloc(classes * sizeof(float));
     solver->inputs = malloc(batch * dim * sizeof(float));
     solver->targets = malloc(batch * classes * sizeof(float));
-    /* Entries that no pass visits, buffers and padding, stay 0. */
-    solver->third = third ? calloc(fl_net_block(net), sizeof(float)) : NULL;
+    solver->along = third ? malloc(batch * dim * sizeof(float)) : NULL;
     if (solver->mean == NULL || solver->label == NULL || solver->inputs == NULL ||
-        solver->targets == NULL || (third && solver->third == NULL))
+        solver->targets == NULL || (third && solver->along == NULL))
     {
         return fl_err_set(err, FL_ENOMEM, "mix-up of batches of %zu: out of memory", batch);
     }
-    return FL_OK;
+    return third ? fl_net_take_tangents(net, err) : FL_OK;
 }
 
 static int create_mix(const struct fl_options *o, const struct fl_solver_setup *setup, bool naive,

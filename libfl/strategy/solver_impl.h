@@ -73,6 +73,5 @@ FL_MUST_CHECK int fl__runs_of_buffers(const struct fl_net *net, struct fl__runs 
                                       struct fl_err *err);
 void fl__runs_done(struct fl__runs *runs);
 void fl__runs_copy(const struct fl__runs *runs, float *to, const float *from);
-void fl__runs_clear(const struct fl__runs *runs, float *block);
 
 #endif

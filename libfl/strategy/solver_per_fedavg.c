@@ -3,22 +3,22 @@
  *
  *     w' = w - alpha g(w; D1)
  *     fo:  w <- w - learning_rate g(w'; D2)
- *     hf:  w <- w - learning_rate (g' - alpha (g(w + e g'; D3) - g(w - e g'; D3)) / (2 e)),
- *          g' = g(w'; D2)
+ *     hf:  w <- w - learning_rate (g' - alpha H(w; D3) g'),  g' = g(w'; D2)
+ *
+ * The product of the Hessian is exact, from one pass (fl_net_pass_along()).
  *
  * A step sees one batch, so that an iteration takes two steps (hf: three): R iterations are 2 R
  * (3 R) steps, D1, D2 (and D3) the batches in the order they come. An iteration that the round
  * cuts short uses its last batch for what is missing, so that w is what a round ends with.
  *
- * e = difference ||w|| / ||g'||, norms over trainable entries; both sides of the difference
- * see the same dropout. g includes weight decay; momentum is that of w's steps.
+ * g and H include weight decay; momentum is that of w's steps.
  *
  * Adapting a copy before it is evaluated: the first step is w <- w - alpha g, further ones have
  * learning_rate. One step on training data is the definition; two on test data are what the
  * authors' code does (personal adapt, data test).
  *
- * Options: variant, alpha, difference. State, beside momentum: fo: w, one model; hf: w, g' and
- * two gradients, four models. Cost: fo: sgd's; hf: sgd's twice in every third step.
+ * Options: variant, alpha. State, beside momentum: fo: w, one model; hf: w and g', two models, and
+ * another batch of activations. Cost: fo: sgd's; hf: sgd's twice in every third step.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,14 +30,12 @@ struct fl_solver {
     struct fl__sgd outer; /* without weight decay, which is in g */
     float alpha, weight_decay;
     bool hf, adapting;
-    double difference;
     size_t n_steps, made;
     size_t phase; /* of the iteration: 0 before D1, 1 before D2, 2 before D3 */
-    struct fl_rng rng;
     /* Internal order; NULL when adapting, and all but w for fo. */
-    float *w;                         /* while the network holds w' */
-    float *gradient, *ahead, *behind; /* g', at w + e g' and w - e g' */
-    struct fl__runs buffers;          /* hf: of the network's block, which w goes back into */
+    float *w;                /* while the network holds w' */
+    float *gradient;         /* g' */
+    struct fl__runs buffers; /* hf: of the network's block, which w goes back into */
 };
 
 typedef void (*chunk_cb)(const struct fl_solver *solver, size_t offset, size_t n, float *params,
@@ -108,50 +106,35 @@ static void update_adapt(void *ctx, size_t offset, size_t n, float *params, cons
     each_chunk(ctx, offset, n, params, grad, adapt);
 }
 
-/* Gradient at w + e g' into `ret`. */
-static double gradient_at(struct fl_solver *solver, double e, uint64_t dropout, const float *x,
-                          const int32_t *y, size_t batch, float *ret)
+/* `product`: of the loss's Hessian and g'; that of weight decay is its factor. */
+static void bend(void *ctx, size_t offset, size_t n, float *params, const float *product)
 {
-    struct fl_net *net = solver->outer.net;
-    float *params = fl_net_params(net);
-    size_t n = fl_net_block(net);
+    const struct fl_solver *solver = ctx;
+    float keep = 1 - solver->alpha * solver->weight_decay;
+    float g[FL__SOLVER_CHUNK];
+    size_t at;
 
-    (void)memcpy(params, solver->w, n * sizeof(float));
-    fl_vec_axpy(params, (float)e, solver->gradient, n);
-    fl_net_seed(net, dropout);
-    return fl_net_gradient(net, x, y, batch, ret);
+    for (at = 0; at < n; at += FL__SOLVER_CHUNK) {
+        size_t m = n - at < FL__SOLVER_CHUNK ? n - at : FL__SOLVER_CHUNK;
+
+        fl_vec_scale(g, keep, solver->gradient + offset + at, m);
+        fl_vec_axpy(g, -solver->alpha, product + at, m);
+        fl__sgd_update(&solver->outer, offset + at, m, params + at, g);
+    }
 }
 
 /* The last third of an iteration of hf: the network holds w' and is left with the new w. */
 static double curve(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
 {
+    const struct fl_net_pass pass = {.x = x, .y = y, .batch = batch};
+    const struct fl_net_direction direction = {.params = solver->gradient, .slope = 1};
     struct fl_net *net = solver->outer.net;
     float *params = fl_net_params(net);
-    float *g = solver->gradient;
-    size_t n = fl_net_block(net);
-    uint64_t dropout = fl_rng_u64(&solver->rng);
-    double g_norm = fl_vec_norm2(g, n);
-    double w_norm;
-    double e;
-    double loss;
-    size_t i;
+    double slope;
 
-    fl__runs_clear(&solver->buffers, solver->w);
-    w_norm = fl_vec_norm2(solver->w, n);
     fl__runs_copy(&solver->buffers, solver->w, params);
-    e = solver->difference * (w_norm > 0 ? w_norm : 1) / (g_norm > 0 ? g_norm : 1);
-    loss = gradient_at(solver, e, dropout, x, y, batch, solver->ahead);
-    (void)gradient_at(solver, -e, dropout, x, y, batch, solver->behind);
-    for (i = 0; i < n; i++) {
-        double curved = ((double)solver->ahead[i] - (double)solver->behind[i]) / (2 * e) +
-                        (double)solver->weight_decay * (double)g[i];
-
-        g[i] = (float)((double)g[i] - (double)solver->alpha * curved);
-    }
-    (void)memcpy(params, solver->w, n * sizeof(float));
-    fl__sgd_update(&solver->outer, 0, n, params, g);
-    fl_net_seed(net, fl_rng_u64(&solver->rng));
-    return loss;
+    (void)memcpy(params, solver->w, fl_net_block(net) * sizeof(float));
+    return fl_net_pass_along(net, &pass, &direction, bend, solver, &slope);
 }
 
 static double advance(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
@@ -195,15 +178,13 @@ static void destroy(struct fl_solver *solver)
         fl__runs_done(&solver->buffers);
         free(solver->w);
         free(solver->gradient);
-        free(solver->ahead);
-        free(solver->behind);
         free(solver);
     }
 }
 
 static int take_memory(struct fl_solver *solver, struct fl_net *net, struct fl_err *err)
 {
-    float **blocks[] = {&solver->w, &solver->gradient, &solver->ahead, &solver->behind};
+    float **blocks[] = {&solver->w, &solver->gradient};
     size_t n = solver->hf ? sizeof(blocks) / sizeof(blocks[0]) : 1;
     size_t i;
     int rv = FL_OK;
@@ -213,6 +194,9 @@ static int take_memory(struct fl_solver *solver, struct fl_net *net, struct fl_e
     }
     if (rv == FL_OK && solver->hf) {
         rv = fl__runs_of_buffers(net, &solver->buffers, err);
+    }
+    if (rv == FL_OK && solver->hf) {
+        rv = fl_net_take_tangents(net, err);
     }
     return rv;
 }
@@ -227,11 +211,9 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
         return fl_err_set(err, FL_ENOMEM, "solver: out of memory");
     }
     solver->alpha = (float)fl_options_float(o, "alpha");
-    solver->difference = fl_options_float(o, "difference");
     solver->hf = strcmp(fl_options_str(o, "variant"), "hf") == 0;
     solver->adapting = setup->adapting;
     solver->n_steps = setup->n_steps;
-    fl_rng_key(&solver->rng, setup->seed, FL_RNG_SOLVER, setup->round, 0);
     rv = fl__sgd_init(&solver->outer, setup, err);
     solver->weight_decay = solver->outer.weight_decay;
     solver->outer.weight_decay = 0;
@@ -253,19 +235,13 @@ static const struct fl_opt_spec options[] = {
      .type = FL_OPT_ENUM,
      .def = "fo",
      .choices = variants,
-     .help = "fo leaves out second derivatives; hf takes them from a difference of gradients."},
+     .help = "fo leaves out second derivatives; hf has them, exactly, for a third more work."},
     {.name = "alpha",
      .type = FL_OPT_FLOAT,
      .def = "0.02",
      .min = 0,
      .max = 1000,
      .help = "Step size of the adaption that is trained for; 0: sgd on every second batch."},
-    {.name = "difference",
-     .type = FL_OPT_FLOAT,
-     .def = "0.001",
-     .min = 1e-5,
-     .max = 0.1,
-     .help = "hf: how far apart the gradients are taken, as a share of the model's norm."},
     FL_OPT_END,
 };
 

@@ -22,7 +22,7 @@ range() { # preset, slot, option, value, kind and range
 range fedprox solver mu -1 "a number, 0 to 1000000"
 range fedmix solver lambda 1.5 "a number, 0 to 1"
 range pfedme solver inner_steps 0 "a whole number, 1 to 10000"
-range per_fedavg solver difference 1 "a number, 1e-05 to 0.1"
+range per_fedavg solver alpha -1 "a number, 0 to 1000"
 range adafl selection alpha 1.1 "a number, 0 to 1"
 range adafl fraction every 0 "a whole number, 1 to 1000000000"
 range fedldf upload share 2 "a number, 0 to 1"

@@ -142,7 +142,7 @@ START_TEST(the_gradients_of_a_convolution_agree_with_their_definition)
         /* All of it, so that the columns behind a sample are zero. */
         check_close(dx, rig.want, rig.batch * rig.ldx);
         fl_conv_backward_weights(&rig.conv, dw, rig.x, rig.ldx, rig.y, rig.ldy, rig.batch,
-                                 rig.scratch);
+                                 /* add= */ false, rig.scratch);
         fl_conv_backward_weights_ref(&rig.conv, rig.want, rig.x, rig.ldx, rig.y, rig.ldy,
                                      rig.batch);
         check_close(dw, rig.want, rig.n_w);

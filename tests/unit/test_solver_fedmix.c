@@ -277,70 +277,78 @@ START_TEST(the_oracle_agrees_with_differences_in_double)
 END_TEST
 
 /*
- * Identity 18: what one step moves the model by, less what the oracle has for the soft targets,
- * is the third term to 1e-3 of its norm. With more than one sample it also shows that the term
- * is averaged once.
+ * Identity 18: what one step moves the model by, less what the oracle has for the soft targets, is
+ * the third term, up to the rounding of the model. With more than one sample it also shows that the
+ * term is averaged once. Bends of ReLU lie as near as they happen to, with some of the means nearer
+ * than the thousandth of ||z|| / ||xbar|| at which a difference quotient would look.
  */
 START_TEST(the_third_term_agrees_with_the_r_operator)
 {
     static const struct {
         const char *lambda, *q;
         double l, factor;
-        uint64_t seed; /* of means that show no bend nearby */
     } rows[] = {
-        {"lambda=0.05", "q=one_minus_lambda", 0.05, 0.95, 3},
-        {"lambda=0.2", "q=one", 0.2, 1, 5},
-        {"lambda=0.2", "q=one_minus_lambda", 0.2, 0.8, 5},
+        {"lambda=0.05", "q=one_minus_lambda", 0.05, 0.95},
+        {"lambda=0.2", "q=one", 0.2, 1},
+        {"lambda=0.2", "q=one_minus_lambda", 0.2, 0.8},
     };
     struct fl_solver_setup how = {.learning_rate = 1};
     double l = rows[_i].l;
-    struct plain p, g, r, none;
-    const double *gg = &g.w1[0][0];
-    const double *rr = &r.w1[0][0];
-    double margin = (double)INFINITY, unused = (double)INFINITY, slope = 0, loss = 0, have_loss;
-    double error = 0, size = 0, z_size = 0, v_size = 0;
-    const float *pair;
-    float *moved;
-    struct fixture f;
-    size_t b, i;
+    size_t near_bends = 0;
+    uint64_t seed;
 
-    fixture_init(&f, false);
-    add_offer(&f, 1, 0.7, rows[_i].seed);
-    pair = (const float *)(const void *)(f.means.data + FL__MIX_HEADER);
-    moved = run(&f, &fl_solver_fedmix, rows[_i].lambda, rows[_i].q, &how, 1, &have_loss);
-    plain_from(&p, f.start);
-    (void)memset(&g, 0, sizeof(g));
-    r = none = g;
-    for (b = 0; b < BATCH; b++) {
-        double z[INPUTS], v[INPUTS], t[CLASSES], hard[CLASSES] = {0};
+    for (seed = 1; seed <= 100; seed++) {
+        struct plain p, g, r, none;
+        const double *gg = &g.w1[0][0];
+        const double *rr = &r.w1[0][0];
+        double margin = (double)INFINITY, unused = (double)INFINITY, slope = 0, loss = 0, have_loss;
+        double error = 0, size = 0, z_size = 0, v_size = 0;
+        const float *pair;
+        float *moved;
+        struct fixture f;
+        size_t b, i;
 
-        for (i = 0; i < INPUTS; i++) {
-            z[i] = (1 - l) * (double)f.x[0][b * INPUTS + i];
-            v[i] = (double)pair[i];
-            z_size += z[i] * z[i] / BATCH;
-            v_size += b == 0 ? v[i] * v[i] : 0;
+        fixture_init(&f, false);
+        add_offer(&f, 1, 0.7, seed);
+        for (i = 0; i < (size_t)BATCH * INPUTS; i++) {
+            f.x[0][i] *= 1 + 0.01f * (float)seed; /* moves past bends */
         }
-        hard[f.y[0][b]] = 1;
-        for (i = 0; i < CLASSES; i++) {
-            t[i] = (1 - l) * hard[i] + l * (double)pair[INPUTS + i];
-        }
-        loss += plain_sample(&p, z, t, 1.0 / BATCH, &g, v, 0, &none, &unused, &unused) / BATCH;
-        (void)plain_sample(&p, z, hard, 0, &none, v, l * rows[_i].factor / BATCH, &r, &slope,
-                           &margin);
-    }
-    /* No bend of ReLU lies between the two points of the quotient. */
-    ck_assert_double_gt(margin, 1.1e-3 * sqrt(z_size / v_size));
-    for (i = 0; i < PLAIN_COUNT; i++) {
-        double third = (double)f.start[i] - (double)moved[i] - gg[i];
+        pair = (const float *)(const void *)(f.means.data + FL__MIX_HEADER);
+        moved = run(&f, &fl_solver_fedmix, rows[_i].lambda, rows[_i].q, &how, 1, &have_loss);
+        plain_from(&p, f.start);
+        (void)memset(&g, 0, sizeof(g));
+        r = none = g;
+        for (b = 0; b < BATCH; b++) {
+            double z[INPUTS], v[INPUTS], t[CLASSES], hard[CLASSES] = {0};
 
-        error += (third - rr[i]) * (third - rr[i]);
-        size += rr[i] * rr[i];
+            for (i = 0; i < INPUTS; i++) {
+                z[i] = (1 - l) * (double)f.x[0][b * INPUTS + i];
+                v[i] = (double)pair[i];
+                z_size += z[i] * z[i] / BATCH;
+                v_size += b == 0 ? v[i] * v[i] : 0;
+            }
+            hard[f.y[0][b]] = 1;
+            for (i = 0; i < CLASSES; i++) {
+                t[i] = (1 - l) * hard[i] + l * (double)pair[INPUTS + i];
+            }
+            loss += plain_sample(&p, z, t, 1.0 / BATCH, &g, v, 0, &none, &unused, &unused) / BATCH;
+            (void)plain_sample(&p, z, hard, 0, &none, v, l * rows[_i].factor / BATCH, &r, &slope,
+                               &margin);
+        }
+        near_bends += margin < 1e-3 * sqrt(z_size / v_size);
+        for (i = 0; i < PLAIN_COUNT; i++) {
+            double third = (double)f.start[i] - (double)moved[i] - gg[i];
+
+            error += (third - rr[i]) * (third - rr[i]);
+            size += rr[i] * rr[i];
+        }
+        ck_assert_double_gt(sqrt(size), 1e-3);
+        ck_assert_double_lt(sqrt(error), 1e-5 * sqrt(size) + 1e-6);
+        ck_assert_double_eq_tol(have_loss, loss + slope, 1e-6);
+        free(moved);
+        fixture_done(&f);
     }
-    ck_assert_double_gt(sqrt(size), 1e-3);
-    ck_assert_double_lt(sqrt(error), 1e-3 * sqrt(size));
-    ck_assert_double_eq_tol(have_loss, loss + slope, 1e-3 * fabs(slope) + 1e-6);
-    free(moved);
-    fixture_done(&f);
+    ck_assert_uint_gt(near_bends, 0);
 }
 END_TEST
 
@@ -424,35 +432,35 @@ START_TEST(naivemix_trains_on_the_mixture)
 }
 END_TEST
 
-/* Running statistics and the masks are those of one pass at z, though there are three. */
-START_TEST(three_passes_move_statistics_once_and_share_one_mask)
+/* Running statistics and the masks are those of one pass at z. */
+START_TEST(the_third_term_moves_no_statistics_and_draws_no_mask)
 {
     struct fl_solver_setup how = {.learning_rate = 0};
     const struct fl_layout *layout;
     struct fixture f;
-    float *three, *one;
+    float *with, *without;
     size_t buffers = 0;
     size_t i, t;
 
     fixture_init(&f, true);
     add_offer(&f, 1, 0.5, 2);
-    three = run(&f, &fl_solver_fedmix, "lambda=0.25", NULL, &how, STEPS, NULL);
+    with = run(&f, &fl_solver_fedmix, "lambda=0.25", NULL, &how, STEPS, NULL);
     (void)memset(f.means.data + FL__MIX_HEADER, 0, INPUTS * sizeof(float));
-    one = run(&f, &fl_solver_fedmix, "lambda=0.25", NULL, &how, STEPS, NULL);
+    without = run(&f, &fl_solver_fedmix, "lambda=0.25", NULL, &how, STEPS, NULL);
     layout = fl_net_layout(f.net);
     for (t = 0; t < fl_layout_tensors(layout); t++) {
         const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
 
         buffers += tensor->buffer;
         for (i = tensor->offset; i < tensor->offset + tensor->count; i++) {
-            ck_assert(three[i] == one[i]);
-            ck_assert(tensor->buffer || three[i] == f.start[i]);
-            ck_assert(!tensor->buffer || three[i] != f.start[i]);
+            ck_assert(with[i] == without[i]);
+            ck_assert(tensor->buffer || with[i] == f.start[i]);
+            ck_assert(!tensor->buffer || with[i] != f.start[i]);
         }
     }
     ck_assert_uint_eq(buffers, 4);
-    free(three);
-    free(one);
+    free(with);
+    free(without);
     fixture_done(&f);
 }
 END_TEST
@@ -531,7 +539,7 @@ int main(void)
     tcase_add_loop_test(tc, the_third_term_agrees_with_the_r_operator, 0, 3);
     tcase_add_loop_test(tc, a_mean_of_zero_is_label_smoothing_of_smaller_inputs, 0, 2);
     tcase_add_loop_test(tc, naivemix_trains_on_the_mixture, 0, 2);
-    tcase_add_test(tc, three_passes_move_statistics_once_and_share_one_mask);
+    tcase_add_test(tc, the_third_term_moves_no_statistics_and_draws_no_mask);
     tcase_add_test(tc, seed_and_round_decide_which_means_are_drawn);
     tcase_add_test(tc, a_malformed_union_is_refused_before_training);
     suite_add_tcase(s, tc);

@@ -27,10 +27,14 @@ START_TEST(the_step_loop_allocates_nothing)
         const struct fl_solver_ops *solver;
         double momentum, weight_decay;
         uint32_t epochs, steps;
+        const char *option, *value;
     } rows[] = {
-        {&fl_solver_sgd, 0, 0, 3, 0},       {&fl_solver_sgd, 0.9, 0.01, 0, 20},
-        {&fl_solver_prox, 0.9, 0.01, 3, 0}, {&fl_solver_fedmix, 0.9, 0, 3, 0},
-        {&fl_solver_naivemix, 0, 0, 3, 0},
+        {&fl_solver_sgd, 0, 0, 3, 0, NULL, NULL},
+        {&fl_solver_sgd, 0.9, 0.01, 0, 20, NULL, NULL},
+        {&fl_solver_prox, 0.9, 0.01, 3, 0, NULL, NULL},
+        {&fl_solver_fedmix, 0.9, 0, 3, 0, NULL, NULL},
+        {&fl_solver_naivemix, 0, 0, 3, 0, NULL, NULL},
+        {&fl_solver_per_fedavg, 0.9, 0.01, 0, 20, "variant", "hf"},
     };
     static const char *const layers[] = {"dense 16", "relu", "dropout 0.1", "dense 3"};
     struct fl_dataset *train = make_data(SAMPLES, INPUTS, CLASSES, 3);
@@ -47,6 +51,9 @@ START_TEST(the_step_loop_allocates_nothing)
 
     server_init(&s);
     ck_assert_int_eq(fl_options_create(rows[_i].solver->policy.options, &o), FL_OK);
+    if (rows[_i].option != NULL) {
+        ck_assert_int_eq(fl_options_set(o, rows[_i].option, rows[_i].value, NULL), FL_OK);
+    }
     ck_assert_int_eq(fl_trainer_builtin(train, test, &trainer, &err), FL_OK);
     s.model.net.layers = layers;
     s.model.net.n_layers = 4;
@@ -127,7 +134,7 @@ int main(void)
     SRunner *sr;
     int failed;
 
-    tcase_add_loop_test(tc, the_step_loop_allocates_nothing, 0, 5);
+    tcase_add_loop_test(tc, the_step_loop_allocates_nothing, 0, 6);
     tcase_add_test(tc, a_task_without_memory_is_an_error);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);

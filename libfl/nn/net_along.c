@@ -1,0 +1,162 @@
+/*
+ * Derivatives of gradients along a direction (R-operator; Pearlmutter 1994, "Fast exact
+ * multiplication by the Hessian"): tangents forward beside the numbers, then adjoints of both
+ * backward. With z' = f(z), R z' = f'(z) R z the objective is a function of the two, and its
+ * reverse pass carries two streams: s, the adjoint of the tangent, goes the way of an ordinary
+ * gradient; d, the adjoint of the number, gets beside its own what the tangent owes to the number.
+ *
+ *     y = x W + b        R y = (R x) W + x V + v       d_x = d_y W^T + s_y V^T    s_x = s_y W^T
+ *                                                      d_W = x^T d_y + (R x)^T s_y
+ */
+#include <string.h>
+
+#include "libfl/nn/loss.h"
+#include "libfl/nn/net_impl.h"
+
+static void lay_out(struct fl_net *net, struct fl__arena *arena)
+{
+    struct fl__tangents *t = &net->along;
+    uint64_t batch = net->max_batch;
+    uint64_t widest = fl__net_widest(net);
+    uint64_t scratch = 16;
+    size_t i;
+
+    for (i = 0; i < net->n_layers; i++) {
+        struct fl__layer *layer = &net->layers[i];
+
+        scratch = layer->n_scratch > scratch ? layer->n_scratch : scratch;
+        scratch = layer->n_along > scratch ? layer->n_along : scratch;
+        if (!layer->skip) {
+            layer->ry = fl__arena_take(arena, batch * layer->ldy);
+            layer->rstate = fl__arena_take(arena, layer->n_state);
+        }
+    }
+    t->image = net->image_first ? fl__arena_take(arena, batch * net->ld_image) : NULL;
+    t->grads[0] = fl__arena_take(arena, batch * widest);
+    t->grads[1] = fl__arena_take(arena, batch * widest);
+    t->spare = fl__arena_take(arena, batch * widest);
+    t->zeros = fl__arena_take(arena, widest);
+    t->scratch = fl__arena_take(arena, scratch);
+}
+
+int fl_net_take_tangents(struct fl_net *net, struct fl_err *err)
+{
+    struct fl__arena arena = {0};
+    uint64_t all;
+
+    FL_REQUIRE(net->max_batch > 0);
+    if (net->along.memory != NULL) {
+        return FL_OK;
+    }
+    lay_out(net, &arena);
+    all = arena.used + net->n_before + net->n_activations;
+    if (all > FL__NET_MAX_FLOATS) {
+        return fl_err_set(err, FL_ECONF,
+                          "the network needs more than 2 GiB for second derivatives with batches "
+                          "of %zu",
+                          net->max_batch);
+    }
+    net->along.memory = fl__net_floats(arena.used);
+    if (net->along.memory == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "the network needs %llu MB for second derivatives",
+                          (unsigned long long)(arena.used * sizeof(float) >> 20));
+    }
+    net->along.n = (size_t)arena.used;
+    arena = (struct fl__arena){.base = net->along.memory};
+    lay_out(net, &arena);
+    (void)memset(net->along.memory, 0, net->along.n * sizeof(float));
+    return FL_OK;
+}
+
+static struct fl__io io_of(const struct fl__layer *layer, const struct fl__view *x)
+{
+    return (struct fl__io){
+        .x = x->data, .ldx = x->ld, .y = layer->y, .ldy = layer->ldy, .index = layer->index};
+}
+
+/* rviews[i]: the tangent of the input of layer i. */
+static void forward_along(const struct fl_net *net, const struct fl__pass *pass,
+                          const struct fl_net_direction *direction, const struct fl__view *views,
+                          struct fl__view *rviews)
+{
+    size_t i;
+
+    rviews[0] = (struct fl__view){NULL, views[0].ld};
+    if (direction->x != NULL) {
+        rviews[0] = fl__net_input(net, net->along.image, direction->x, pass->batch);
+    }
+    for (i = 0; i < net->n_layers; i++) {
+        const struct fl__layer *layer = &net->layers[i];
+        const struct fl__io io = io_of(layer, &views[i]);
+        const struct fl__along along = {.params = direction->params,
+                                        .rx = rviews[i].data,
+                                        .ry = layer->ry,
+                                        .spare = net->along.spare,
+                                        .zeros = net->along.zeros};
+        bool moves = along.rx != NULL || (along.params != NULL && layer->n_block > 0);
+
+        rviews[i + 1] = layer->skip ? rviews[i] : (struct fl__view){NULL, layer->ldy};
+        if (!layer->skip && moves) {
+            layer->ops->forward_along(layer, pass, &io, &along);
+            rviews[i + 1].data = layer->ry;
+        }
+    }
+}
+
+static void backward_along(const struct fl_net *net, const struct fl__pass *pass,
+                           const float *direction, const struct fl__view *views,
+                           const struct fl__view *rviews)
+{
+    size_t which = 0;
+    size_t i;
+
+    for (i = net->n_layers; i > net->first; i--) {
+        const struct fl__layer *layer = &net->layers[i - 1];
+        bool last = i - 1 == net->first;
+        struct fl__io io = io_of(layer, &views[i - 1]);
+        const struct fl__along along = {.params = direction,
+                                        .rx = rviews[i - 1].data,
+                                        .sy = net->along.grads[which],
+                                        .sx = last ? NULL : net->along.grads[1 - which],
+                                        .spare = net->along.spare,
+                                        .zeros = net->along.zeros};
+
+        if (layer->skip) {
+            continue;
+        }
+        io.dy = net->grads[which];
+        io.dx = last ? NULL : net->grads[1 - which];
+        io.lddx = last ? 0 : views[i - 1].ld;
+        layer->ops->backward_along(layer, pass, &io, &along);
+        which = 1 - which;
+    }
+}
+
+double fl_net_pass_along(struct fl_net *net, const struct fl_net_pass *how,
+                         const struct fl_net_direction *direction, fl_net_update_cb update,
+                         void *ctx, double *ret_slope)
+{
+    struct fl__pass pass = fl__net_begin(net, how, update, ctx);
+    struct fl__view views[FL_NET_MAX_LAYERS + 1];
+    struct fl__view rviews[FL_NET_MAX_LAYERS + 1];
+    double batch = (double)how->batch;
+    struct fl__ce_along ce = {.y = how->y,
+                              .target = how->target,
+                              .batch = how->batch,
+                              .classes = net->classes,
+                              .loss = (float)(direction->loss / batch),
+                              .slope = (float)(direction->slope / batch)};
+    double loss;
+
+    FL_REQUIRE(net->along.memory != NULL && (direction->x != NULL || direction->params != NULL));
+    pass.scratch = net->along.scratch;
+    fl__net_forward(net, &pass, how->x, views);
+    forward_along(net, &pass, direction, views, rviews);
+    ce.z = views[net->n_layers].data;
+    ce.rz = rviews[net->n_layers].data;
+    ce.ld = views[net->n_layers].ld;
+    loss = fl__softmax_ce_along(&ce, net->grads[0], net->along.grads[0], ret_slope);
+    backward_along(net, &pass, direction->params, views, rviews);
+    *ret_slope /= batch;
+    return loss / batch;
+}

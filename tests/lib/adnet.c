@@ -1,0 +1,455 @@
+#include "tests/lib/adnet.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum op { LEAF, MAC, POW, EXP, LOG };
+
+struct node {
+    enum op op;
+    uint32_t a, b, c; /* MAC: a + b c; POW: a to the number c; EXP, LOG: of a */
+    double v, r;      /* value, and its derivative along the direction */
+    double g, rg;     /* adjoint, and its derivative */
+};
+
+struct tape {
+    struct node *nodes;
+    uint32_t n, room;
+    uint32_t zero, one, minus;
+    struct fl_rng *rng;
+    struct ad_result *seen;
+};
+
+/* A batch between two layers: at[batch][c][h][w], places on the tape. */
+struct grid {
+    uint32_t *at;
+    size_t batch, c, h, w;
+};
+
+static uint32_t add_node(struct tape *t, struct node node)
+{
+    if (t->n == t->room) {
+        t->room = t->room == 0 ? 1U << 16 : 2 * t->room;
+        t->nodes = realloc(t->nodes, t->room * sizeof(*t->nodes));
+        ck_assert_ptr_nonnull(t->nodes);
+    }
+    t->nodes[t->n] = node;
+    return t->n++;
+}
+
+static uint32_t leaf(struct tape *t, double v, double r)
+{
+    return add_node(t, (struct node){.op = LEAF, .v = v, .r = r});
+}
+
+static uint32_t mac(struct tape *t, uint32_t a, uint32_t b, uint32_t c)
+{
+    const struct node *n = t->nodes;
+
+    return add_node(t, (struct node){.op = MAC,
+                                     .a = a,
+                                     .b = b,
+                                     .c = c,
+                                     .v = n[a].v + n[b].v * n[c].v,
+                                     .r = n[a].r + n[b].r * n[c].v + n[b].v * n[c].r});
+}
+
+static uint32_t add(struct tape *t, uint32_t a, uint32_t b)
+{
+    return mac(t, a, b, t->one);
+}
+
+static uint32_t subtract(struct tape *t, uint32_t a, uint32_t b)
+{
+    return mac(t, a, b, t->minus);
+}
+
+static uint32_t multiply(struct tape *t, uint32_t a, uint32_t b)
+{
+    return mac(t, t->zero, a, b);
+}
+
+static uint32_t times(struct tape *t, uint32_t a, double number)
+{
+    return multiply(t, a, leaf(t, number, 0));
+}
+
+static uint32_t power(struct tape *t, uint32_t a, double to)
+{
+    uint32_t c = leaf(t, to, 0);
+    double v = t->nodes[a].v;
+
+    return add_node(
+        t,
+        (struct node){
+            .op = POW, .a = a, .c = c, .v = pow(v, to), .r = to * pow(v, to - 1) * t->nodes[a].r});
+}
+
+static uint32_t exponential(struct tape *t, uint32_t a)
+{
+    double v = exp(t->nodes[a].v);
+
+    return add_node(t, (struct node){.op = EXP, .a = a, .v = v, .r = v * t->nodes[a].r});
+}
+
+static uint32_t logarithm(struct tape *t, uint32_t a)
+{
+    double v = t->nodes[a].v;
+
+    return add_node(t, (struct node){.op = LOG, .a = a, .v = log(v), .r = t->nodes[a].r / v});
+}
+
+/* Adds p times the adjoint of `n` to that of `to`, with the derivative; rp is that of p. */
+static void hand_back(struct node *to, const struct node *n, double p, double rp)
+{
+    to->g += p * n->g;
+    to->rg += rp * n->g + p * n->rg;
+}
+
+/* From `top` down to the leaves. */
+static void sweep(struct tape *t, uint32_t top)
+{
+    struct node *all = t->nodes;
+    uint32_t i;
+
+    for (i = 0; i < t->n; i++) {
+        all[i].g = all[i].rg = 0;
+    }
+    all[top].g = 1;
+    for (i = top + 1; i > 0; i--) {
+        const struct node *n = &all[i - 1];
+        struct node *a = &all[n->a];
+        double to;
+
+        switch (n->op) {
+        case MAC:
+            hand_back(a, n, 1, 0);
+            hand_back(&all[n->b], n, all[n->c].v, all[n->c].r);
+            hand_back(&all[n->c], n, all[n->b].v, all[n->b].r);
+            break;
+        case POW:
+            to = all[n->c].v;
+            hand_back(a, n, to * pow(a->v, to - 1), to * (to - 1) * pow(a->v, to - 2) * a->r);
+            break;
+        case EXP:
+            hand_back(a, n, n->v, n->r);
+            break;
+        case LOG:
+            hand_back(a, n, 1 / a->v, -a->r / (a->v * a->v));
+            break;
+        case LEAF:
+        default:
+            break;
+        }
+    }
+}
+
+/* --- layers --- */
+
+static size_t each(const struct grid *g)
+{
+    return g->c * g->h * g->w;
+}
+
+static struct grid make(const struct grid *like, size_t c, size_t h, size_t w)
+{
+    struct grid g = {.batch = like->batch, .c = c, .h = h, .w = w};
+
+    g.at = calloc(g.batch * each(&g), sizeof(*g.at));
+    ck_assert_ptr_nonnull(g.at);
+    return g;
+}
+
+/* The pixel of channel c at (y, x), NULL in the padding. */
+static const uint32_t *pixel(const struct grid *g, size_t b, size_t c, ptrdiff_t y, ptrdiff_t x)
+{
+    if (y < 0 || x < 0 || y >= (ptrdiff_t)g->h || x >= (ptrdiff_t)g->w) {
+        return NULL;
+    }
+    return g->at + ((b * g->c + c) * g->h + (size_t)y) * g->w + (size_t)x;
+}
+
+/* `p`: the first of the layer's parameters on the tape; moved on. */
+static struct grid conv(struct tape *t, const struct ref_layer *l, const struct grid *in,
+                        uint32_t *p)
+{
+    size_t oh = (in->h + 2 * l->pad - l->kh) / l->stride + 1;
+    size_t ow = (in->w + 2 * l->pad - l->kw) / l->stride + 1;
+    struct grid out = make(in, l->out, oh, ow);
+    size_t patch = in->c * l->kh * l->kw;
+    size_t q, i;
+
+    for (q = 0; q < in->batch * each(&out); q++) {
+        size_t k = q / ow / oh % l->out;
+        uint32_t sum = *p + (uint32_t)(patch * l->out + k);
+
+        for (i = 0; i < patch; i++) {
+            ptrdiff_t y =
+                (ptrdiff_t)(q / ow % oh * l->stride + i / l->kw % l->kh) - (ptrdiff_t)l->pad;
+            ptrdiff_t x = (ptrdiff_t)(q % ow * l->stride + i % l->kw) - (ptrdiff_t)l->pad;
+            const uint32_t *v = pixel(in, q / each(&out), i / l->kw / l->kh, y, x);
+
+            sum = v != NULL ? mac(t, sum, *v, *p + (uint32_t)(k * patch + i)) : sum;
+        }
+        out.at[q] = sum;
+    }
+    *p += (uint32_t)(patch * l->out + l->out);
+    return out;
+}
+
+static struct grid dense(struct tape *t, const struct ref_layer *l, const struct grid *in,
+                         uint32_t *p)
+{
+    struct grid out = make(in, l->out, 1, 1);
+    size_t n = each(in);
+    size_t q, i;
+
+    for (q = 0; q < in->batch * l->out; q++) {
+        size_t j = q % l->out;
+        uint32_t sum = *p + (uint32_t)(n * l->out + j);
+
+        for (i = 0; i < n; i++) {
+            sum = mac(t, sum, in->at[q / l->out * n + i], *p + (uint32_t)(j * n + i));
+        }
+        out.at[q] = sum;
+    }
+    *p += (uint32_t)(n * l->out + l->out);
+    return out;
+}
+
+static struct grid maxpool(const struct tape *t, const struct ref_layer *l, const struct grid *in)
+{
+    struct grid out = make(in, in->c, l->oh, l->ow);
+    size_t q, i;
+
+    for (q = 0; q < in->batch * each(&out); q++) {
+        const uint32_t *best = NULL;
+
+        for (i = 0; i < l->kh * l->kw; i++) {
+            ptrdiff_t y =
+                (ptrdiff_t)(q / l->ow % l->oh * l->stride + i / l->kw) - (ptrdiff_t)l->pad;
+            ptrdiff_t x = (ptrdiff_t)(q % l->ow * l->stride + i % l->kw) - (ptrdiff_t)l->pad;
+            const uint32_t *v = pixel(in, q / each(&out), q / l->ow / l->oh % in->c, y, x);
+
+            if (v != NULL && (best == NULL || t->nodes[*v].v > t->nodes[*best].v)) {
+                best = v;
+            }
+        }
+        ck_assert_ptr_nonnull(best);
+        out.at[q] = *best;
+    }
+    return out;
+}
+
+/* Place of number i, counted over batch and pixels, of channel c. */
+static size_t place(const struct grid *g, size_t c, size_t i)
+{
+    size_t area = g->h * g->w;
+
+    return (i / area * g->c + c) * area + i % area;
+}
+
+static struct grid batch_norm(struct tape *t, const struct grid *in, uint32_t *p)
+{
+    struct grid out = make(in, in->c, in->h, in->w);
+    size_t n = in->batch * in->h * in->w;
+    size_t c, i;
+
+    for (c = 0; c < in->c; c++) {
+        uint32_t mean = t->zero;
+        uint32_t var = t->zero;
+        uint32_t inverse;
+
+        for (i = 0; i < n; i++) {
+            mean = add(t, mean, in->at[place(in, c, i)]);
+        }
+        mean = times(t, mean, 1.0 / (double)n);
+        for (i = 0; i < n; i++) {
+            uint32_t d = subtract(t, in->at[place(in, c, i)], mean);
+
+            out.at[place(in, c, i)] = d;
+            var = mac(t, var, d, d);
+        }
+        var = times(t, var, 1.0 / (double)n);
+        inverse = power(t, add(t, var, leaf(t, 1e-5, 0)), -0.5);
+        for (i = 0; i < n; i++) {
+            uint32_t xhat = multiply(t, out.at[place(in, c, i)], inverse);
+
+            out.at[place(in, c, i)] = mac(t, *p + (uint32_t)(in->c + c), xhat, *p + (uint32_t)c);
+        }
+    }
+    *p += (uint32_t)(4 * in->c);
+    return out;
+}
+
+static struct grid response_norm(struct tape *t, const struct grid *in)
+{
+    struct grid out = make(in, in->c, in->h, in->w);
+    size_t n = in->batch * in->h * in->w;
+    size_t c, d, i;
+
+    for (c = 0; c < in->c; c++) {
+        for (i = 0; i < n; i++) {
+            uint32_t sum = t->zero;
+
+            for (d = c < 4 ? 0 : c - 4; d <= c + 4 && d < in->c; d++) {
+                uint32_t v = in->at[place(in, d, i)];
+
+                sum = mac(t, sum, v, v);
+            }
+            sum = add(t, times(t, sum, 0.001 / 9.0), t->one);
+            out.at[place(in, c, i)] = multiply(t, in->at[place(in, c, i)], power(t, sum, -0.75));
+        }
+    }
+    return out;
+}
+
+/* Masks as in refnet.c. */
+static struct grid dropout(struct tape *t, const struct ref_layer *l, const struct grid *in)
+{
+    struct grid out = make(in, in->c, in->h, in->w);
+    size_t area = in->h * in->w;
+    size_t b, i;
+
+    for (b = 0; b < in->batch; b++) {
+        uint64_t word = 0;
+
+        for (i = 0; i < each(in); i++) {
+            size_t at = b * each(in) + i % in->c * area + i / in->c;
+
+            word = i % 2 == 0 ? fl_rng_u64(t->rng) : word >> 32;
+            out.at[at] = (double)(word & UINT32_MAX) >= l->rate * 4294967296.0
+                             ? times(t, in->at[at], 1 / (1 - l->rate))
+                             : t->zero;
+        }
+    }
+    return out;
+}
+
+static struct grid relu(const struct tape *t, const struct grid *in)
+{
+    struct grid out = make(in, in->c, in->h, in->w);
+    size_t i;
+
+    for (i = 0; i < in->batch * each(in); i++) {
+        const struct node *n = &t->nodes[in->at[i]];
+        double far = fabs(n->v) / fabs(n->r);
+
+        out.at[i] = n->v > 0 ? in->at[i] : t->zero;
+        t->seen->n_zeros += n->v == 0;
+        if (n->v != 0 && far < t->seen->nearest_bend) {
+            t->seen->nearest_bend = far;
+        }
+    }
+    return out;
+}
+
+static struct grid apply(struct tape *t, const struct ref_layer *l, const struct grid *in,
+                         uint32_t *p)
+{
+    struct grid out = *in;
+
+    switch (l->kind) {
+    case REF_CONV:
+        return conv(t, l, in, p);
+    case REF_DENSE:
+        return dense(t, l, in, p);
+    case REF_RELU:
+        return relu(t, in);
+    case REF_MAXPOOL:
+        return maxpool(t, l, in);
+    case REF_BN:
+        return batch_norm(t, in, p);
+    case REF_LRN:
+        return response_norm(t, in);
+    case REF_DROPOUT:
+        return dropout(t, l, in);
+    case REF_FLATTEN:
+    default:
+        out.c = each(in);
+        out.h = out.w = 1;
+        return out;
+    }
+}
+
+/* Mean cross-entropy towards `target`, or towards y. */
+static uint32_t mean_loss(struct tape *t, const struct grid *z, const int32_t *y,
+                          const float *target)
+{
+    uint32_t total = t->zero;
+    size_t b, j;
+
+    for (b = 0; b < z->batch; b++) {
+        const uint32_t *row = z->at + b * z->c;
+        uint32_t sum = t->zero;
+        uint32_t log_sum;
+
+        for (j = 0; j < z->c; j++) {
+            sum = add(t, sum, exponential(t, row[j]));
+        }
+        log_sum = logarithm(t, sum);
+        for (j = 0; j < z->c; j++) {
+            double share = target != NULL ? (double)target[b * z->c + j] : (size_t)y[b] == j;
+
+            total = add(t, total, times(t, subtract(t, log_sum, row[j]), share));
+        }
+    }
+    return times(t, total, 1 / (double)z->batch);
+}
+
+static struct grid input(struct tape *t, const struct ad_job *job)
+{
+    const struct ref_net *net = job->net;
+    const struct grid like = {.batch = job->batch};
+    struct grid g = make(&like, net->input[0], net->input[1], net->input[2]);
+    size_t i;
+
+    for (i = 0; i < g.batch * each(&g); i++) {
+        g.at[i] = leaf(t, (double)job->x[i], job->along_x != NULL ? (double)job->along_x[i] : 0);
+    }
+    return g;
+}
+
+struct ad_result ad_gradient(const struct ad_job *job, size_t count, double *grad)
+{
+    struct ad_result seen = {.nearest_bend = (double)INFINITY};
+    struct tape t = {.seen = &seen, .rng = job->rng};
+    const struct ref_layer *l;
+    struct grid now;
+    uint32_t p = 0;
+    uint32_t soft, hard;
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        (void)leaf(&t, job->params[i], job->along != NULL ? job->along[i] : 0);
+    }
+    t.zero = leaf(&t, 0, 0);
+    t.one = leaf(&t, 1, 0);
+    t.minus = leaf(&t, -1, 0);
+    now = input(&t, job);
+    for (l = job->net->layers; l->kind != 0; l++) {
+        struct grid next = apply(&t, l, &now, &p);
+
+        if (next.at != now.at) {
+            free(now.at);
+        }
+        now = next;
+    }
+    ck_assert_uint_eq(p, count);
+    soft = mean_loss(&t, &now, job->y, job->target);
+    hard = mean_loss(&t, &now, job->y, NULL);
+    seen.loss = t.nodes[soft].v;
+    seen.slope = t.nodes[hard].r;
+    sweep(&t, soft);
+    for (i = 0; i < count; i++) {
+        grad[i] = job->loss * t.nodes[i].g;
+    }
+    sweep(&t, hard);
+    for (i = 0; i < count; i++) {
+        grad[i] += job->slope * t.nodes[i].rg;
+    }
+    free(now.at);
+    free(t.nodes);
+    return seen;
+}

@@ -1,0 +1,582 @@
+/* Passes along a direction, against automatic differentiation in double (tests/lib/adnet.h). */
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/adnet.h"
+#include "tests/lib/failmalloc.h"
+#include "tests/lib/refnets.h"
+
+#define N(list) (sizeof(list) / sizeof((list)[0]))
+#define SEED    77
+
+/* A network, its parameters, a batch and a direction, in both precisions and orders. */
+struct rig {
+    const struct ref_net *ref;
+    struct fl_net *net;
+    size_t count, block, batch, inputs, classes;
+    float *x, *target, *along_x;
+    int32_t *y;
+    float *exported, *along;    /* [count] */
+    double *params, *direction; /* the same */
+    float *internal;            /* `along` in internal order */
+};
+
+static void *must(size_t n, size_t size)
+{
+    void *p = calloc(n, size);
+
+    ck_assert_ptr_nonnull(p);
+    return p;
+}
+
+static void normals(struct fl_rng *rng, float *to, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        to[i] = (float)fl_rng_normal(rng);
+    }
+}
+
+/* What `exported` and `along` say now. */
+static void rig_set(struct rig *rig)
+{
+    const struct fl_layout *layout = fl_net_layout(rig->net);
+    size_t t, i;
+
+    for (t = 0; t < fl_layout_tensors(layout); t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
+
+        for (i = tensor->offset; i < tensor->offset + tensor->count; i++) {
+            rig->along[i] = tensor->buffer ? 0 : rig->along[i];
+            rig->params[i] = (double)rig->exported[i];
+            rig->direction[i] = (double)rig->along[i];
+        }
+    }
+    fl_net_set(rig->net, rig->exported);
+    fl_net_import(rig->net, rig->internal, rig->along);
+}
+
+static void rig_up(struct rig *rig, const struct ref_net *ref, size_t batch, uint64_t seed)
+{
+    const char *texts[REF_MAX_LAYERS];
+    const struct fl_net_spec spec = ref_spec(ref, texts);
+    struct fl_err err = {0};
+    struct fl_rng rng;
+    size_t b, j;
+
+    *rig = (struct rig){.ref = ref, .batch = batch};
+    ck_assert_msg(fl_net_create(&spec, batch, &rig->net, &err) == FL_OK, "%s", err.msg);
+    ck_assert_uint_eq(fl_net_memory(rig->net).tangents, 0);
+    ck_assert_int_eq(fl_net_take_tangents(rig->net, &err), FL_OK);
+    rig->count = fl_layout_count(fl_net_layout(rig->net));
+    rig->block = fl_net_block(rig->net);
+    rig->inputs = fl_net_inputs(rig->net);
+    rig->classes = fl_net_classes(rig->net);
+    rig->x = must(batch * rig->inputs, sizeof(float));
+    rig->along_x = must(batch * rig->inputs, sizeof(float));
+    rig->target = must(batch * rig->classes, sizeof(float));
+    rig->y = must(batch, sizeof(*rig->y));
+    rig->exported = must(rig->count, sizeof(float));
+    rig->along = must(rig->count, sizeof(float));
+    rig->params = must(rig->count, sizeof(double));
+    rig->direction = must(rig->count, sizeof(double));
+    rig->internal = must(rig->block, sizeof(float));
+    fl_rng_key(&rng, seed, FL_RNG_TEST, 0, 0);
+    fl_net_init(rig->net, &rng);
+    fl_net_get(rig->net, rig->exported);
+    normals(&rng, rig->x, batch * rig->inputs);
+    normals(&rng, rig->along_x, batch * rig->inputs);
+    normals(&rng, rig->along, rig->count);
+    for (b = 0; b < batch; b++) {
+        rig->y[b] = (int32_t)fl_rng_below(&rng, rig->classes);
+        for (j = 0; j < rig->classes; j++) {
+            rig->target[b * rig->classes + j] = (float)fl_rng_unit(&rng);
+        }
+    }
+    rig_set(rig);
+}
+
+static void rig_down(struct rig *rig)
+{
+    fl_net_free(rig->net);
+    free(rig->x);
+    free(rig->along_x);
+    free(rig->target);
+    free(rig->y);
+    free(rig->exported);
+    free(rig->along);
+    free(rig->params);
+    free(rig->direction);
+    free(rig->internal);
+}
+
+/* The update that only remembers. */
+static void keep(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+{
+    float *all = ctx;
+
+    (void)params;
+    (void)memcpy(all + offset, grad, n * sizeof(*grad));
+}
+
+/* What is differentiated: along which of the two, towards what, with which weights. */
+static const struct {
+    bool x, params, soft;
+    double loss, slope;
+} modes[] = {
+    {true, false, true, 1, 0.3}, /* FedMix */
+    {false, true, false, 0, 1},  /* a Hessian and a vector: Per-FedAvg */
+    {true, true, true, 0.5, -2},
+    {true, true, false, 0, 1},
+};
+
+static struct fl_net_pass pass_of(const struct rig *rig, bool soft)
+{
+    return (struct fl_net_pass){
+        .x = rig->x, .y = rig->y, .target = soft ? rig->target : NULL, .batch = rig->batch};
+}
+
+/* The gradient of one mode, exported, both ways; returns what the oracle saw. */
+static struct ad_result both_ways(struct rig *rig, size_t mode, float *have, double *want)
+{
+    struct fl_rng rng;
+    const struct fl_net_pass pass = pass_of(rig, modes[mode].soft);
+    const struct fl_net_direction direction = {.x = modes[mode].x ? rig->along_x : NULL,
+                                               .params = modes[mode].params ? rig->internal : NULL,
+                                               .loss = modes[mode].loss,
+                                               .slope = modes[mode].slope};
+    const struct ad_job job = {.net = rig->ref,
+                               .params = rig->params,
+                               .x = rig->x,
+                               .y = rig->y,
+                               .target = pass.target,
+                               .batch = rig->batch,
+                               .rng = &rng,
+                               .along_x = direction.x,
+                               .along = modes[mode].params ? rig->direction : NULL,
+                               .loss = modes[mode].loss,
+                               .slope = modes[mode].slope};
+    float *grad = must(rig->block, sizeof(float));
+    struct ad_result seen;
+    double loss, slope;
+
+    fl_rng_seed(&rng, SEED);
+    fl_net_seed(rig->net, SEED);
+    loss = fl_net_pass_along(rig->net, &pass, &direction, keep, grad, &slope);
+    fl_net_export(rig->net, have, grad);
+    seen = ad_gradient(&job, rig->count, want);
+    ck_assert_double_eq_tol(loss, seen.loss, 1e-5 * (1 + fabs(seen.loss)));
+    ck_assert_double_eq_tol(slope, seen.slope, 2e-5 * (1 + fabs(seen.slope)));
+    free(grad);
+    return seen;
+}
+
+static double size_of(const double *a, size_t n)
+{
+    double sum = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        sum += a[i] * a[i];
+    }
+    return sqrt(sum);
+}
+
+/* Tensor by tensor, so that no layer hides behind a larger one. */
+static void assert_close(const struct rig *rig, size_t mode, const float *have, const double *want)
+{
+    const struct fl_layout *layout = fl_net_layout(rig->net);
+    double all = size_of(want, rig->count) / sqrt((double)rig->count);
+    size_t t, i;
+
+    for (t = 0; t < fl_layout_tensors(layout); t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
+        double size = size_of(want + tensor->offset, tensor->count);
+        double error = 0;
+
+        for (i = tensor->offset; i < tensor->offset + tensor->count; i++) {
+            error += pow((double)have[i] - want[i], 2);
+        }
+        error = sqrt(error);
+        ck_assert_msg(error <= 2e-5 * (size + all * sqrt((double)tensor->count)),
+                      "mode %zu, batch %zu, %s: off by %g, size %g", mode, rig->batch, tensor->name,
+                      error, size);
+    }
+}
+
+static bool normalises_responses(const struct ref_net *net)
+{
+    size_t i;
+
+    for (i = 0; net->layers[i].kind != 0 && net->layers[i].kind != REF_LRN; i++) {
+    }
+    return net->layers[i].kind == REF_LRN;
+}
+
+START_TEST(gradients_along_a_direction_agree_with_automatic_differentiation)
+{
+    static const size_t batches[] = {2, 3, 7};
+    size_t b, i, mode;
+
+    for (b = 0; b < N(batches); b++) {
+        for (mode = 0; mode < N(modes); mode++) {
+            struct rig rig;
+            float *have;
+            double *want;
+
+            rig_up(&rig, &nets[_i], batches[b], 31 + b);
+            for (i = 0; normalises_responses(&nets[_i]) && i < rig.batch * rig.inputs; i++) {
+                rig.x[i] *= 50; /* below, it is nearly the identity */
+            }
+            have = must(rig.count, sizeof(float));
+            want = must(rig.count, sizeof(double));
+            (void)both_ways(&rig, mode, have, want);
+            assert_close(&rig, mode, have, want);
+            free(have);
+            free(want);
+            rig_down(&rig);
+        }
+    }
+}
+END_TEST
+
+static const struct ref_net bent[] = {
+    {.input = {784, 1, 1},
+     .flat = true,
+     .layers = {DENSE("dense 200", 200), RELU, DENSE("dense 200", 200), RELU,
+                DENSE("dense 10", 10)}},
+    IMAGE(3, 8, 8, CONV("conv 8 3x3 pad 1", 8, 3, 3, 1, 1), RELU,
+          CONV("conv 16 3x3 pad 1", 16, 3, 3, 1, 1), RELU, POOL("maxpool 2", 2, 2, 0, 4, 4),
+          CONV("conv 16 3x3 pad 1", 16, 3, 3, 1, 1), RELU, POOL("maxpool 2", 2, 2, 0, 2, 2),
+          DROPOUT("dropout 0.1", 0.1), FLATTEN, DENSE("dense 64", 64), RELU, DENSE("dense 10", 10)),
+    IMAGE(3, 6, 6, CONV("conv 8 3x3 pad 1", 8, 3, 3, 1, 1), BN, RELU,
+          POOL("maxpool 2", 2, 2, 0, 3, 3), FLATTEN, DENSE("dense 30", 30), BN, RELU,
+          DENSE("dense 10", 10)),
+};
+
+/*
+ * The networks of the papers in small. A difference quotient with steps of a thousandth of the
+ * samples, or of the model, would cross bends of ReLU here; the exact product does not care.
+ */
+START_TEST(bends_nearby_do_not_matter)
+{
+    double nearest = (double)INFINITY;
+    uint64_t seed;
+    size_t mode;
+
+    for (seed = 1; seed <= 3; seed++) {
+        for (mode = 0; mode < 2; mode++) {
+            struct rig rig;
+            struct ad_result seen;
+            float *have;
+            double *want;
+
+            rig_up(&rig, &bent[_i], 3, seed);
+            have = must(rig.count, sizeof(float));
+            want = must(rig.count, sizeof(double));
+            seen = both_ways(&rig, mode, have, want);
+            assert_close(&rig, mode, have, want);
+            nearest = seen.nearest_bend < nearest ? seen.nearest_bend : nearest;
+            free(have);
+            free(want);
+            rig_down(&rig);
+        }
+    }
+    ck_assert_double_lt(nearest, 1e-3);
+}
+END_TEST
+
+/* Units whose weights and bias are 0, and pixels that are: ReLU's number is 0 exactly. */
+START_TEST(a_number_of_exactly_zero_is_on_the_flat_side)
+{
+    const struct fl_layout *layout;
+    size_t mode, t, i, pixels;
+
+    for (mode = 0; mode < N(modes); mode++) {
+        struct rig rig;
+        float *have;
+        double *want;
+
+        rig_up(&rig, &bent[_i], 3, 9);
+        have = must(rig.count, sizeof(float));
+        want = must(rig.count, sizeof(double));
+        layout = fl_net_layout(rig.net);
+        for (t = 0; t < fl_layout_tensors(layout); t++) {
+            const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
+            bool first = t < 2;
+            size_t third = tensor->count / 3;
+
+            /* The lower units of the first layer, and with batch-norm its gamma and beta. */
+            for (i = 0; (first || strncmp(tensor->name, "bn1", 3) == 0) && i < third; i++) {
+                rig.exported[tensor->offset + i] = tensor->buffer ? 1 : 0;
+            }
+        }
+        pixels = rig.inputs / 2;
+        for (i = 0; i < pixels; i++) {
+            rig.x[i] = 0;
+        }
+        rig_set(&rig);
+        ck_assert_uint_gt(both_ways(&rig, mode, have, want).n_zeros, 50);
+        assert_close(&rig, mode, have, want);
+        free(have);
+        free(want);
+        rig_down(&rig);
+    }
+}
+END_TEST
+
+/* H v for a direction in exported order, exported. */
+static float *hessian_times(struct rig *rig, const float *v)
+{
+    const struct fl_net_pass pass = pass_of(rig, false);
+    float *internal = must(rig->block, sizeof(float));
+    float *grad = must(rig->block, sizeof(float));
+    float *ret = must(rig->count, sizeof(float));
+    const struct fl_net_direction direction = {.params = internal, .slope = 1};
+    double slope;
+
+    fl_net_import(rig->net, internal, v);
+    fl_net_seed(rig->net, SEED);
+    (void)fl_net_pass_along(rig->net, &pass, &direction, keep, grad, &slope);
+    fl_net_export(rig->net, ret, grad);
+    free(internal);
+    free(grad);
+    return ret;
+}
+
+static double dot(const float *a, const float *b, size_t n)
+{
+    double sum = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        sum += (double)a[i] * (double)b[i];
+    }
+    return sum;
+}
+
+START_TEST(the_hessian_is_symmetric_and_linear)
+{
+    struct rig rig;
+    float *u, *v, *w, *hu, *hv, *hw;
+    double error = 0, size = 0, scale;
+    struct fl_rng rng;
+    size_t i;
+
+    rig_up(&rig, &nets[_i], 5, 12);
+    v = rig.along;
+    u = must(rig.count, sizeof(float));
+    w = must(rig.count, sizeof(float));
+    fl_rng_key(&rng, 4, FL_RNG_TEST, 0, 0);
+    for (i = 0; i < rig.count; i++) {
+        /* Buffers, where v is 0, are no parameters. */
+        u[i] = v[i] < 0 || v[i] > 0 ? (float)fl_rng_normal(&rng) : 0;
+        w[i] = 2 * u[i] - 0.5f * v[i];
+    }
+    hu = hessian_times(&rig, u);
+    hv = hessian_times(&rig, v);
+    hw = hessian_times(&rig, w);
+    scale = sqrt(dot(u, u, rig.count) * dot(hv, hv, rig.count));
+    ck_assert_double_eq_tol(dot(u, hv, rig.count), dot(v, hu, rig.count), 1e-5 * scale);
+    for (i = 0; i < rig.count; i++) {
+        double want = 2 * (double)hu[i] - 0.5 * (double)hv[i];
+
+        error += pow((double)hw[i] - want, 2);
+        size += want * want;
+    }
+    ck_assert_double_gt(size, 0);
+    ck_assert_double_lt(sqrt(error), 1e-5 * sqrt(size));
+    free(u);
+    free(w);
+    free(hu);
+    free(hv);
+    free(hw);
+    rig_down(&rig);
+}
+END_TEST
+
+/* With slope 0 the gradient is that of an ordinary pass, and so are the running statistics. */
+START_TEST(without_a_slope_it_is_an_ordinary_pass)
+{
+    struct rig rig;
+    struct fl_net_pass pass;
+    struct fl_net_direction direction;
+    float *a, *b, *after_a, *after_b;
+    double loss, slope;
+    size_t i;
+
+    rig_up(&rig, &nets[_i], 4, 5);
+    pass = pass_of(&rig, _i % 2 == 0);
+    pass.track = true;
+    direction = (struct fl_net_direction){.x = rig.along_x, .params = rig.internal, .loss = 1};
+    a = must(rig.block, sizeof(float));
+    b = must(rig.block, sizeof(float));
+    after_a = must(rig.count, sizeof(float));
+    after_b = must(rig.count, sizeof(float));
+    fl_net_seed(rig.net, SEED);
+    loss = fl_net_pass(rig.net, &pass, keep, a);
+    fl_net_get(rig.net, after_a);
+    fl_net_set(rig.net, rig.exported);
+    fl_net_seed(rig.net, SEED);
+    ck_assert_double_eq(fl_net_pass_along(rig.net, &pass, &direction, keep, b, &slope), loss);
+    fl_net_get(rig.net, after_b);
+    for (i = 0; i < rig.block; i++) {
+        ck_assert_double_eq_tol((double)a[i], (double)b[i], 1e-6);
+    }
+    ck_assert_mem_eq(after_a, after_b, rig.count * sizeof(float));
+    free(a);
+    free(b);
+    free(after_a);
+    free(after_b);
+    rig_down(&rig);
+}
+END_TEST
+
+/* The derivative of the loss along a move of the parameters is its gradient times that move. */
+START_TEST(the_slope_is_the_gradient_times_the_direction)
+{
+    struct rig rig;
+    struct fl_net_pass pass;
+    struct fl_net_direction direction;
+    float *grad;
+    double slope;
+
+    rig_up(&rig, &nets[_i], 6, 8);
+    pass = pass_of(&rig, false);
+    direction = (struct fl_net_direction){.params = rig.internal, .loss = 1};
+    grad = must(rig.block, sizeof(float));
+    fl_net_seed(rig.net, SEED);
+    (void)fl_net_pass_along(rig.net, &pass, &direction, keep, grad, &slope);
+    ck_assert_double_eq_tol(slope, dot(grad, rig.internal, rig.block), 1e-5 * (1 + fabs(slope)));
+    free(grad);
+    rig_down(&rig);
+}
+END_TEST
+
+/* Check's own macros allocate. */
+static void descend(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+{
+    size_t i;
+
+    (void)ctx;
+    (void)offset;
+    for (i = 0; i < n; i++) {
+        params[i] -= 0.1f * grad[i];
+    }
+}
+
+/* Short batches and evaluations in between leave nothing behind. */
+START_TEST(passes_do_not_notice_what_was_there_before)
+{
+    struct rig rig, other;
+    struct fl_net_pass pass;
+    struct fl_net_direction direction;
+    float *a, *b;
+    double loss, slope;
+    size_t correct, s;
+
+    rig_up(&rig, &nets[_i], 6, 3);
+    rig_up(&other, &nets[_i], 6, 3);
+    a = must(rig.count, sizeof(float));
+    b = must(rig.count, sizeof(float));
+    for (s = 0; s < 6; s++) {
+        bool along_x = s % 3 != 1;
+
+        direction = (struct fl_net_direction){.x = along_x ? rig.along_x : NULL,
+                                              .params = s % 3 != 0 ? rig.internal : NULL,
+                                              .loss = 1,
+                                              .slope = 0.1};
+        pass = pass_of(&rig, s % 2 == 0);
+        pass.batch = 6 - s % 3;
+        fl_net_evaluate(rig.net, rig.x, rig.y, 6, &loss, &correct);
+        fl_net_seed(rig.net, s);
+        fl_net_seed(other.net, s);
+        (void)fl_net_pass_along(rig.net, &pass, &direction, descend, NULL, &slope);
+        (void)fl_net_pass_along(other.net, &pass, &direction, descend, NULL, &loss);
+        ck_assert_double_eq(slope, loss);
+        ck_assert(isfinite(slope));
+    }
+    fl_net_get(rig.net, a);
+    fl_net_get(other.net, b);
+    ck_assert_mem_eq(a, b, rig.count * sizeof(float));
+    free(a);
+    free(b);
+    rig_down(&rig);
+    rig_down(&other);
+}
+END_TEST
+
+START_TEST(a_pass_allocates_nothing_and_memory_is_taken_once)
+{
+    struct fl_net_direction direction;
+    struct fl_net_pass pass;
+    struct fl_net_memory memory;
+    struct rig rig;
+    double slope;
+    size_t n;
+
+    rig_up(&rig, &nets[_i], 4, 2);
+    memory = fl_net_memory(rig.net);
+    direction =
+        (struct fl_net_direction){.x = rig.along_x, .params = rig.internal, .loss = 1, .slope = 1};
+    pass = pass_of(&rig, true);
+    failmalloc_start(SIZE_MAX, false);
+    (void)fl_net_pass_along(rig.net, &pass, &direction, descend, NULL, &slope);
+    n = failmalloc_stop();
+    ck_assert_uint_eq(n, 0);
+    ck_assert_int_eq(fl_net_take_tangents(rig.net, NULL), FL_OK);
+    ck_assert_uint_eq(fl_net_memory(rig.net).tangents, memory.tangents);
+    ck_assert_uint_gt(memory.tangents, 0);
+    rig_down(&rig);
+}
+END_TEST
+
+/* Of every preset: about another batch of activations and gradients, and scratch. */
+START_TEST(tangents_take_the_memory_of_another_batch)
+{
+    const char *const *name;
+    struct fl_err err = {0};
+
+    for (name = fl_net_presets(); *name != NULL; name++) {
+        struct fl_net_memory m;
+        struct fl_net_spec spec;
+        struct fl_net *net = NULL;
+
+        ck_assert_int_eq(fl_net_preset(*name, &spec, &err), FL_OK);
+        ck_assert_int_eq(fl_net_create(&spec, 10, &net, &err), FL_OK);
+        ck_assert_int_eq(fl_net_take_tangents(net, &err), FL_OK);
+        m = fl_net_memory(net);
+        ck_assert_msg(m.tangents <= m.training + m.training / 2 + 2 * m.scratch + 65536,
+                      "%s: %zu beside %zu", *name, m.tangents, m.training);
+        fl_net_free(net);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("nn_along");
+    TCase *tc = tcase_create("all");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_loop_test(tc, gradients_along_a_direction_agree_with_automatic_differentiation, 0,
+                        N(nets));
+    tcase_add_loop_test(tc, bends_nearby_do_not_matter, 0, N(bent));
+    tcase_add_loop_test(tc, a_number_of_exactly_zero_is_on_the_flat_side, 0, N(bent));
+    tcase_add_loop_test(tc, the_hessian_is_symmetric_and_linear, 0, N(nets));
+    tcase_add_loop_test(tc, without_a_slope_it_is_an_ordinary_pass, 0, N(nets));
+    tcase_add_loop_test(tc, the_slope_is_the_gradient_times_the_direction, 0, N(nets));
+    tcase_add_loop_test(tc, passes_do_not_notice_what_was_there_before, 0, N(nets));
+    tcase_add_loop_test(tc, a_pass_allocates_nothing_and_memory_is_taken_once, 0, N(nets));
+    tcase_add_test(tc, tangents_take_the_memory_of_another_batch);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
