@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libfl/base/str.h"
+
 #define FL_LOG_LINE_MAX 2048
 
 static const char *const fl_log_names[] = {"error", "warning", "notice", "info", "debug"};
@@ -72,7 +74,7 @@ void fl_log(const struct fl_log *log, enum fl_log_level level, const char *compo
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    log->sink(log->ctx, level, component, text);
+    log->sink(log->ctx, level, component, fl_str_clean(text));
 }
 
 const char *fl_log_quote(char *out, size_t size, const char *text, size_t len)

@@ -162,3 +162,58 @@ const char *fl_str_bytes(char *out, size_t size, uint64_t bytes)
     (void)snprintf(out, size, i == 0 ? "%.0f %s" : "%.1f %s", value, units[i]);
     return out;
 }
+
+size_t fl_str_utf8(const uint8_t *s, size_t len)
+{
+    uint8_t lead = s[0];
+    uint8_t low = 0x80;
+    uint8_t high = 0xbf;
+    size_t n;
+    size_t i;
+
+    if (lead < 0x80) {
+        return 1;
+    }
+    if (lead < 0xc2 || lead > 0xf4) {
+        return 0;
+    }
+    n = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    if (lead == 0xe0) {
+        low = 0xa0; /* no overlong forms */
+    } else if (lead == 0xed) {
+        high = 0x9f; /* no surrogates */
+    } else if (lead == 0xf0) {
+        low = 0x90;
+    } else if (lead == 0xf4) {
+        high = 0x8f; /* up to U+10FFFF */
+    }
+    if (len < n || s[1] < low || s[1] > high) {
+        return 0;
+    }
+    for (i = 2; i < n; i++) {
+        if (s[i] < 0x80 || s[i] > 0xbf) {
+            return 0;
+        }
+    }
+    return n;
+}
+
+char *fl_str_clean(char *text)
+{
+    uint8_t *s = (uint8_t *)text;
+    size_t left = text != NULL ? strlen(text) : 0;
+
+    while (left > 0) {
+        size_t n = fl_str_utf8(s, left);
+        /* C0, DEL, and C1 (U+0080 to U+009F), with which terminals are commanded too. */
+        bool control = n == 1 ? s[0] < 0x20 || s[0] == 0x7f : n == 2 && s[0] == 0xc2 && s[1] < 0xa0;
+
+        if (n == 0 || control) {
+            n = n > 0 ? n : 1;
+            (void)memset(s, '?', n);
+        }
+        s += n;
+        left -= n;
+    }
+    return text;
+}

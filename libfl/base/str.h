@@ -30,6 +30,13 @@ const char *fl_str_nearest(const char *word, const char *const *names, size_t n)
  * characters of [A-Za-z0-9._-], not starting with a dot.
  */
 bool fl_name_valid(const char *name);
+/* Length of the UTF-8 sequence at `s`, 0 when it is none (Unicode 15, table 3-7); len > 0. */
+size_t fl_str_utf8(const uint8_t *s, size_t len);
+/*
+ * Make a text that came from elsewhere fit for a line of a log or a terminal, in place: control
+ * characters and bytes that are no UTF-8 become '?'. Returns `text`; NULL is allowed.
+ */
+char *fl_str_clean(char *text);
 /* "1.5 MB" for people; returns `out`. */
 const char *fl_str_bytes(char *out, size_t size, uint64_t bytes);
 

@@ -62,36 +62,13 @@ static int no_memory(const struct builder *b)
 
 /* --- finding what libyaml would not say clearly --- */
 
-/* Bytes of the UTF-8 character at `p`, 0 when it is none (RFC 3629: no overlong forms, no
-   surrogates, nothing above U+10FFFF). */
-static size_t utf8_len(const uint8_t *p, size_t left)
-{
-    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
-    size_t i;
-
-    if (n == 0 || p[0] > 0xF4 || n > left) {
-        return 0;
-    }
-    for (i = 1; i < n; i++) {
-        if ((p[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-    }
-    if ((p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xED && p[1] > 0x9F) ||
-        (p[0] == 0xF0 && p[1] < 0x90) || (p[0] == 0xF4 && p[1] > 0x8F))
-    {
-        return 0;
-    }
-    return n;
-}
-
 static int check_utf8(const struct builder *b, const uint8_t *data, size_t len)
 {
     size_t line = 1;
     size_t i = 0;
 
     while (i < len) {
-        size_t n = utf8_len(data + i, len - i);
+        size_t n = fl_str_utf8(data + i, len - i);
 
         if (n == 0) {
             return refuse(b, line, "not UTF-8 text");

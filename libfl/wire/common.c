@@ -93,49 +93,13 @@ int fl__wire_pack(const ProtobufCMessage *msg, struct fl_buf *out)
     return FL_OK;
 }
 
-/* Length of the UTF-8 sequence at `s`, 0 when it is none (Unicode 15, table 3-7). */
-static size_t utf8_len(const uint8_t *s, size_t len)
-{
-    uint8_t lead = s[0];
-    uint8_t low = 0x80;
-    uint8_t high = 0xbf;
-    size_t n;
-    size_t i;
-
-    if (lead < 0x80) {
-        return 1;
-    }
-    if (lead < 0xc2 || lead > 0xf4) {
-        return 0;
-    }
-    n = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    if (lead == 0xe0) {
-        low = 0xa0; /* no overlong forms */
-    } else if (lead == 0xed) {
-        high = 0x9f; /* no surrogates */
-    } else if (lead == 0xf0) {
-        low = 0x90;
-    } else if (lead == 0xf4) {
-        high = 0x8f; /* up to U+10FFFF */
-    }
-    if (len < n || s[1] < low || s[1] > high) {
-        return 0;
-    }
-    for (i = 2; i < n; i++) {
-        if (s[i] < 0x80 || s[i] > 0xbf) {
-            return 0;
-        }
-    }
-    return n;
-}
-
 bool fl__utf8_valid(const char *text, size_t len)
 {
     const uint8_t *s = (const uint8_t *)text;
     size_t i = 0;
 
     while (i < len) {
-        size_t n = utf8_len(s + i, len - i);
+        size_t n = fl_str_utf8(s + i, len - i);
 
         if (n == 0) {
             return false;
@@ -373,7 +337,7 @@ char *fl__wire_clean(struct fl__arena *arena, const char *text)
         return NULL;
     }
     while (i < len) {
-        size_t n = utf8_len(s + i, len - i);
+        size_t n = fl_str_utf8(s + i, len - i);
         size_t wide = n > 0 ? n : 1;
 
         if (at + wide > FL_WIRE_MAX_TEXT) {

@@ -290,13 +290,6 @@ void fl__coord_work_failed(struct fl_coord *c, const char *reason)
 
 const char *fl__coord_clean(char *out, size_t size, const char *text)
 {
-    size_t i;
-
-    for (i = 0; text != NULL && text[i] != '\0' && i + 1 < size; i++) {
-        unsigned char ch = (unsigned char)text[i];
-
-        out[i] = ch >= 0x20 && ch < 0x7f ? (char)ch : '?';
-    }
-    out[i] = '\0';
-    return out;
+    (void)snprintf(out, size, "%s", text != NULL ? text : "");
+    return fl_str_clean(out);
 }

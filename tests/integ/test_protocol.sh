@@ -21,15 +21,17 @@ cell() {
 ### The client: each cell in a session of its own
 "$bad" "unix:$dir/bad.sock" >"$dir/bad.out" 2>"$dir/bad.log" &
 pid_of[bad]=$!
-wait_for 600 "bad_server to listen" grep -q listening "$dir/bad.out"
+wait_for "bad_server to listen" grep -q listening "$dir/bad.out"
 address=unix:$dir/bad.sock
 start_client one "$dir/data/client-000" "reconnect: {first: 10ms, longest: 50ms}" "log_level: debug"
 all_cells() { [ "$(grep -cE ' (stays|ends)$' "$dir/bad.out")" -eq 80 ] || ended bad || ended one; }
-wait_for 600 "all cells" all_cells
+wait_for "all cells" all_cells
 check "the client lives" running one
 stop one
 equal "the client ends well" 0 "$rc"
 lacks_line "nothing of another model was sent" "$dir/bad.out" leak
+has_line "the server's words are in the log" "$dir/one.log" "the server rejected us: so?there"
+equal "no control character of its is" 0 "$(LC_ALL=C grep -c '[[:cntrl:]]' "$dir/one.log")"
 n=0
 while read -r state command outcome; do
   case $outcome in stays | ends) ;; *) continue ;; esac

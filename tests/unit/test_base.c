@@ -144,6 +144,33 @@ START_TEST(quoted_text_holds_no_control_character)
 }
 END_TEST
 
+START_TEST(a_cleaned_text_commands_no_terminal_and_stays_utf_8)
+{
+    char text[] = "a\x1b[31mb\nc\x7f \xc3\xa4\xe2\x82\xac \xc2\x9b \xff\xc3";
+
+    ck_assert_ptr_eq(fl_str_clean(text), text);
+    ck_assert_str_eq(text, "a?[31mb?c? \xc3\xa4\xe2\x82\xac ?? ??");
+    ck_assert_ptr_null(fl_str_clean(NULL));
+}
+END_TEST
+
+static void keep_line(void *ctx, enum fl_log_level level, const char *component, const char *text)
+{
+    (void)level;
+    (void)component;
+    (void)snprintf(ctx, 64, "%s", text);
+}
+
+START_TEST(a_line_of_the_log_is_one_line_whatever_is_in_it)
+{
+    char line[64] = "";
+    struct fl_log log = {FL_LOG_INFO, keep_line, line};
+
+    fl_log(&log, FL_LOG_INFO, "test", "said: %s", "go\r\n2026 error: \x1b]0;x\a");
+    ck_assert_str_eq(line, "said: go??2026 error: ?]0;x?");
+}
+END_TEST
+
 START_TEST(a_typing_slip_finds_its_word_and_nonsense_does_not)
 {
     static const char *const names[] = {"deadline", "min_clients", "seed"};
@@ -270,6 +297,8 @@ int main(void)
     tcase_add_test(tc, below_is_uniform);
     tcase_add_test(tc, a_state_machine_moves_only_where_its_table_allows);
     tcase_add_test(tc, quoted_text_holds_no_control_character);
+    tcase_add_test(tc, a_cleaned_text_commands_no_terminal_and_stays_utf_8);
+    tcase_add_test(tc, a_line_of_the_log_is_one_line_whatever_is_in_it);
     tcase_add_test(tc, a_typing_slip_finds_its_word_and_nonsense_does_not);
     tcase_add_test(tc, names_become_file_names_safely);
     tcase_add_test(tc, numbers_are_parsed_whole_or_not_at_all);

@@ -1,6 +1,8 @@
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/str.h"
 #include "libfl/grpc/endpoint.h"
 #include "tools/flctl/flctl.h"
 
@@ -18,6 +20,18 @@ struct call {
     int exit_code;
 };
 
+/* A line on the terminal, whatever the server sent. */
+FL_PRINTF(1, 2) static void complain(const char *fmt, ...)
+{
+    char text[2048];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    (void)fprintf(stderr, "flctl: %s\n", fl_str_clean(text));
+}
+
 static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct call *c = ctx;
@@ -25,7 +39,7 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     int rv = c->command->message(c->out, data, len, &err);
 
     if (rv != FL_OK) {
-        (void)fprintf(stderr, "flctl: %s\n", fl_err_text(&err, rv));
+        complain("%s", fl_err_text(&err, rv));
         c->exit_code = FL_CTL_FAILED;
         fl_call_cancel(call);
     }
@@ -40,8 +54,8 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     (void)call;
     c->ended = true;
     if (status != FL_GRPC_OK && c->exit_code == FL_CTL_OK) {
-        (void)fprintf(stderr, "flctl: %s: %s\n", fl_grpc_status_name(status),
-                      message != NULL && message[0] != '\0' ? message : "the call failed");
+        complain("%s: %s", fl_grpc_status_name(status),
+                 message != NULL && message[0] != '\0' ? message : "the call failed");
         c->exit_code = FL_CTL_FAILED;
     }
     fl_grpc_channel_close(c->channel);

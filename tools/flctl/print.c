@@ -10,7 +10,7 @@
 
 static void print_json(json_t *value)
 {
-    (void)json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+    (void)json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(10));
     (void)putchar('\n');
     json_decref(value);
 }
@@ -109,12 +109,12 @@ static void print_figures(const struct fl_wire_status *s)
 static void print_phase(const struct fl_wire_status *s)
 {
     if (s->rounds_total != 0 && s->rounds_committed >= s->rounds_total) {
-        (void)printf("phase       %s, all %" PRIu64 " rounds are done\n", s->phase,
+        (void)printf("phase       %s, all %" PRIu64 " rounds are done\n", fl_str_clean(s->phase),
                      s->rounds_total);
     } else {
-        (void)printf("phase       %s, round %" PRIu64 "\n", s->phase, s->round);
+        (void)printf("phase       %s, round %" PRIu64 "\n", fl_str_clean(s->phase), s->round);
     }
-    (void)printf("why         %s\n", s->why);
+    (void)printf("why         %s\n", fl_str_clean(s->why));
 }
 
 static int on_status(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
@@ -130,7 +130,8 @@ static int on_status(struct fl_ctl_out *out, const uint8_t *data, size_t len, st
     if (out->json) {
         print_json(status_json(&s));
     } else {
-        (void)printf("federation  %s (fl %s), %s\n", s.federation, s.version, s.algorithm);
+        (void)printf("federation  %s (fl %s), %s\n", fl_str_clean(s.federation),
+                     fl_str_clean(s.version), fl_str_clean(s.algorithm));
         print_phase(&s);
         (void)printf("rounds      %" PRIu64 " done", s.rounds_committed);
         if (s.rounds_total != 0) {
@@ -171,7 +172,7 @@ static int on_why(struct fl_ctl_out *out, const uint8_t *data, size_t len, struc
         (void)json_object_set_new(o, "missing", missing);
         print_json(o);
     } else {
-        (void)printf("%s\n", w.text);
+        (void)printf("%s\n", fl_str_clean(w.text));
     }
     fl_wire_why_done(&w);
     return FL_OK;
@@ -287,8 +288,9 @@ static int on_client(struct fl_ctl_out *out, const uint8_t *data, size_t len, st
         }
         (void)printf("%-20s %-5s %-9s %9" PRIu64 " %9.6f %8" PRIu64 " %8" PRIu64 " %8" PRIu64
                      " %5" PRIu64 "  %s\n",
-                     c.name, c.connected ? "yes" : "no", c.state, c.samples, c.score, c.selected,
-                     c.accepted, c.rejected, c.lost, when(seen, sizeof(seen), c.last_seen_ms));
+                     fl_str_clean(c.name), c.connected ? "yes" : "no", fl_str_clean(c.state),
+                     c.samples, c.score, c.selected, c.accepted, c.rejected, c.lost,
+                     when(seen, sizeof(seen), c.last_seen_ms));
     }
     out->n++;
     fl_wire_client_done(&c);
