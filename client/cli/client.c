@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "client/cli/exit_codes.h"
+#include "client/cli/preflight.h"
 #include "client/train/trainer.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
@@ -273,6 +274,10 @@ static int start(struct fl_cli *cli, struct fl_err *err)
 {
     int rv;
 
+    rv = fl_client_preflight_places(cli->conf, &cli->exit_code, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     cli->exit_code = FL_EXIT_FAILURE;
     rv = fl_loop_create(&cli->loop, err);
     if (rv == FL_OK) {

@@ -128,8 +128,8 @@ static const struct fl_opt_spec reconnect_specs[] = {
 
 static const char *const other_keys[] = {"data", "command", "reconnect", NULL};
 
-static const struct fl_conf_node *at(const struct fl_client_conf *conf, const char *section,
-                                     const char *key)
+const struct fl_conf_node *fl_client_conf_node(const struct fl_client_conf *conf,
+                                               const char *section, const char *key)
 {
     const struct fl_conf_node *root = fl_conf_root(conf->doc);
     const struct fl_conf_node *map = section != NULL ? fl_conf_get(root, section) : root;
@@ -157,46 +157,53 @@ enum fl_data_augment fl_client_conf_augment(const struct fl_client_conf *conf)
                                                              : FL_AUGMENT_NONE;
 }
 
+bool fl_client_conf_command(const struct fl_client_conf *conf)
+{
+    return strcmp(fl_options_str(conf->main, "trainer"), "command") == 0;
+}
+
 static int check(const struct fl_client_conf *conf, struct fl_err *err)
 {
     const char *name = fl_options_str(conf->main, "name");
     const char *server = fl_options_str(conf->main, "server");
-    bool command = strcmp(fl_options_str(conf->main, "trainer"), "command") == 0;
+    bool command = fl_client_conf_command(conf);
     struct fl_address parsed;
     struct fl_err inner = {0};
     int rv;
 
     if (!fl_name_valid(name)) {
-        return fl_conf_error(at(conf, NULL, "name"), err,
+        return fl_conf_error(fl_client_conf_node(conf, NULL, "name"), err,
                              "expected 1 to %d characters of A-Z a-z 0-9 . _ -, found '%s'",
                              FL_NAME_MAX - 1, name);
     }
     if (!fl_options_bool(conf->main, "insecure")) {
-        return fl_conf_error(at(conf, NULL, "insecure"), err,
+        return fl_conf_error(fl_client_conf_node(conf, NULL, "insecure"), err,
                              "this version has no TLS yet: set 'insecure: yes' for plaintext to "
                              "loopback addresses");
     }
     rv = fl_address_parse(server, &parsed, &inner);
     if (rv != FL_OK) {
-        return fl_conf_error(at(conf, NULL, "server"), err, "%s", fl_err_text(&inner, rv));
+        return fl_conf_error(fl_client_conf_node(conf, NULL, "server"), err, "%s",
+                             fl_err_text(&inner, rv));
     }
     if (!fl_address_is_loopback(server) && !fl_options_bool(conf->main, "insecure_remote")) {
-        return fl_conf_error(at(conf, NULL, "server"), err,
+        return fl_conf_error(fl_client_conf_node(conf, NULL, "server"), err,
                              "'%s' is not a loopback address; plaintext there needs "
                              "'insecure_remote: yes' too",
                              server);
     }
     if (command && fl_options_count(conf->command, "program") == 0) {
-        return fl_conf_error(at(conf, "command", "program"), err,
+        return fl_conf_error(fl_client_conf_node(conf, "command", "program"), err,
                              "trainer 'command' needs command.program");
     }
     if (command && fl_client_conf_augment(conf) != FL_AUGMENT_NONE) {
-        return fl_conf_error(at(conf, "data", "augment"), err,
+        return fl_conf_error(fl_client_conf_node(conf, "data", "augment"), err,
                              "data.augment is for the built-in trainer; your program augments by "
                              "itself");
     }
     if (!command && !fl_options_is_set(conf->data, "path")) {
-        return fl_conf_error(at(conf, "data", "path"), err, "trainer 'builtin' needs data.path");
+        return fl_conf_error(fl_client_conf_node(conf, "data", "path"), err,
+                             "trainer 'builtin' needs data.path");
     }
     return FL_OK;
 }

@@ -21,6 +21,11 @@ struct fl_client_conf {
 FL_MUST_CHECK int fl_client_conf_load(const char *path, struct fl_client_conf **ret,
                                       struct fl_err *err);
 void fl_client_conf_free(struct fl_client_conf *conf);
+/* Where a key stands, for messages: the section or the whole file when it is not given. */
+const struct fl_conf_node *fl_client_conf_node(const struct fl_client_conf *conf,
+                                               const char *section, const char *key);
+/* trainer: command */
+bool fl_client_conf_command(const struct fl_client_conf *conf);
 /* What data.augment says. */
 enum fl_data_augment fl_client_conf_augment(const struct fl_client_conf *conf);
 FL_MUST_CHECK int fl_client_conf_reference(struct fl_buf *out);

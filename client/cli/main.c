@@ -7,6 +7,7 @@
 
 #include "client/cli/client.h"
 #include "client/cli/exit_codes.h"
+#include "client/cli/preflight.h"
 
 static void usage(FILE *out)
 {
@@ -17,7 +18,7 @@ static void usage(FILE *out)
         "leaves this machine, and uploads the layers that the server asks for. Comes back by\n"
         "itself after any loss of the connection.\n"
         "\n"
-        "  -c, --check-config  read the file, say what is wrong, start nothing\n"
+        "  -c, --check-config  check the file and all that a start needs, start nothing\n"
         "      --reference     print all configuration keys with defaults (Markdown)\n"
         "  -h, --help          this text\n"
         "  -V, --version       version\n"
@@ -58,7 +59,10 @@ static int run(const char *path, bool check_only)
     if (fl_log_level_parse(fl_options_str(conf->main, "log_level"), &log.level) != FL_OK) {
         log.level = FL_LOG_INFO;
     }
-    if (check_only) {
+    if (check_only && (rv = fl_client_preflight(conf, &exit_code, &err)) != FL_OK) {
+        (void)fprintf(stderr, "fl-clientd: %s\n", fl_err_text(&err, rv));
+    } else if (check_only) {
+        exit_code = FL_EXIT_OK;
         (void)printf("%s: ok: client '%s' of '%s', trainer %s\n", path,
                      fl_options_str(conf->main, "name"), fl_options_str(conf->main, "server"),
                      fl_options_str(conf->main, "trainer"));

@@ -7,6 +7,7 @@
 
 #include "client/cli/client.h"
 #include "client/cli/exit_codes.h"
+#include "client/cli/preflight.h"
 #include "client/train/trainer.h"
 #include "libfl/base/fs.h"
 #include "libfl/strategy/codec_residual.h"
@@ -27,33 +28,17 @@ struct fl_work_job {
 
 static int open_data(struct fl_cli *cli, struct fl_err *err)
 {
-    const char *folder = fl_options_str(cli->conf->data, "path");
-    double share = fl_options_float(cli->conf->data, "validation");
-    int rv = fl_dataset_open(folder, "train", &cli->train, err);
+    int rv = fl_client_open_data(cli->conf, &cli->train, &cli->test, err);
 
     if (rv != FL_OK) {
-        return fl_err_wrap(err, rv, "data.path");
-    }
-    rv = fl_dataset_open(folder, "test", &cli->test, err);
-    if (rv == FL_ENOENT) {
-        cli->test = NULL;
-        rv = FL_OK;
-        if (share > 0.0) {
-            rv = fl_dataset_split(cli->train, share, 1, &cli->test, err);
-        }
-    }
-    if (rv != FL_OK) {
-        return fl_err_wrap(err, rv, "data.path");
-    }
-    rv = fl_dataset_set_augment(cli->train, fl_client_conf_augment(cli->conf), err);
-    if (rv != FL_OK) {
-        return fl_err_wrap(err, rv, "data.augment");
+        return rv;
     }
     cli->samples = cli->train->n;
     cli->evaluation_samples = cli->test != NULL ? cli->test->n : 0;
     fl_log(cli->log, FL_LOG_INFO, "client",
-           "data '%s': samples=%zu values=%zu classes=%zu test=%llu", folder, cli->train->n,
-           cli->train->dim, cli->train->classes, (unsigned long long)cli->evaluation_samples);
+           "data '%s': samples=%zu values=%zu classes=%zu test=%llu",
+           fl_options_str(cli->conf->data, "path"), cli->train->n, cli->train->dim,
+           cli->train->classes, (unsigned long long)cli->evaluation_samples);
     return FL_OK;
 }
 
@@ -96,7 +81,7 @@ int fl_work_open(struct fl_cli *cli, int *ret_exit, struct fl_err *err)
     int rv;
 
     *ret_exit = FL_EXIT_DATA;
-    if (strcmp(fl_options_str(cli->conf->main, "trainer"), "command") == 0) {
+    if (fl_client_conf_command(cli->conf)) {
         rv = open_command(cli, err);
     } else {
         rv = open_data(cli, err);

@@ -319,16 +319,20 @@ static int adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
                       "builtin'");
 }
 
+int fl_trainer_command_find(const char *program, struct fl_err *err)
+{
+    char found[PATH_MAX];
+
+    return program == NULL || program[0] == '\0'
+               ? fl_err_set(err, FL_ECONF, "the command trainer needs a program")
+               : fl__program_find(program, found, sizeof(found), err);
+}
+
 static int copy_conf(struct command *c, const struct fl_command_conf *conf, struct fl_err *err)
 {
-    char program[PATH_MAX];
     size_t i;
-    int rv;
+    int rv = fl_trainer_command_find(conf->argv != NULL ? conf->argv[0] : NULL, err);
 
-    if (conf->argv == NULL || conf->argv[0] == NULL || conf->argv[0][0] == '\0') {
-        return fl_err_set(err, FL_ECONF, "the command trainer needs a program");
-    }
-    rv = fl__program_find(conf->argv[0], program, sizeof(program), err);
     if (rv == FL_OK) {
         rv = fl_fs_mkdirs(conf->work_dir, err);
     }

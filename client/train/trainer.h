@@ -86,6 +86,8 @@ struct fl_command_conf {
 };
 FL_MUST_CHECK int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **ret,
                                      struct fl_err *err);
+/* Is the program there, in PATH when it has no slash, and may it be run? Says what is wrong. */
+FL_MUST_CHECK int fl_trainer_command_find(const char *program, struct fl_err *err);
 void fl_trainer_free(struct fl_trainer *trainer);
 
 /*

@@ -39,6 +39,15 @@ bool fl_fs_exists(const char *path);
  * process that holds it. The descriptor is returned; closing it gives the lock up.
  */
 FL_MUST_CHECK int fl_fs_lock_dir(const char *dir, int *ret_fd, struct fl_err *err);
+/* `path` from the root on, by the current folder. FL_ELIMIT when it does not fit. */
+FL_MUST_CHECK int fl_fs_absolute(const char *path, char *out, size_t size, struct fl_err *err);
+/*
+ * Could this folder be made, and files in it? Changes nothing. The error names the folder that is
+ * in the way.
+ */
+FL_MUST_CHECK int fl_fs_check_folder(const char *path, struct fl_err *err);
+/* Could this file be made in its folder, which has to be there? */
+FL_MUST_CHECK int fl_fs_check_place(const char *path, struct fl_err *err);
 /* "a/b" into `out`; FL_ELIMIT when it does not fit. */
 FL_MUST_CHECK int fl_fs_join(char *out, size_t size, const char *a, const char *b);
 

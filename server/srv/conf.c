@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/fs.h"
 #include "libfl/model/safetensors.h"
 #include "libfl/net/address.h"
 #include "libfl/net/conn.h"
@@ -61,8 +62,8 @@ static int load_sections(struct fl_server_conf *conf, struct fl_err *err)
     return rv;
 }
 
-static const struct fl_conf_node *node_of(const struct fl_server_conf *conf, const char *section,
-                                          const char *key)
+const struct fl_conf_node *fl_server_conf_node(const struct fl_server_conf *conf,
+                                               const char *section, const char *key)
 {
     const struct fl_conf_node *root = fl_conf_root(conf->doc);
     const struct fl_conf_node *map = section != NULL ? fl_conf_get(root, section) : root;
@@ -79,7 +80,7 @@ static int own_network(struct fl_server_conf *conf, struct fl_err *err)
     size_t i;
 
     if (n_input == 0 || n_input > FL_NET_MAX_INPUT_DIMS) {
-        return fl_conf_error(node_of(conf, "model", "input"), err,
+        return fl_conf_error(fl_server_conf_node(conf, "model", "input"), err,
                              "expected 1 to %d numbers beside layers, found %zu",
                              FL_NET_MAX_INPUT_DIMS, n_input);
     }
@@ -124,7 +125,7 @@ static int copy_layout(const struct fl_layout *from, struct fl_layout **ret, str
 
 static int load_model(struct fl_server_conf *conf, struct fl_err *err)
 {
-    const struct fl_conf_node *node = node_of(conf, "model", "");
+    const struct fl_conf_node *node = fl_server_conf_node(conf, "model", "");
     bool preset = fl_options_is_set(conf->model, "preset");
     bool layers = fl_options_is_set(conf->model, "layers");
     struct fl_net *net = NULL;
@@ -138,9 +139,9 @@ static int load_model(struct fl_server_conf *conf, struct fl_err *err)
             return fl_conf_error(node, err, "expected one of preset, layers (with input) or file");
         }
         rv = fl_st_layout(fl_options_str(conf->model, "file"), &conf->layout, err);
-        return rv == FL_OK
-                   ? FL_OK
-                   : fl_conf_error(node_of(conf, "model", "file"), err, "%s", fl_err_text(err, rv));
+        return rv == FL_OK ? FL_OK
+                           : fl_conf_error(fl_server_conf_node(conf, "model", "file"), err, "%s",
+                                           fl_err_text(err, rv));
     }
     if (preset) {
         rv = fl_net_preset(fl_options_str(conf->model, "preset"), &conf->net, err);
@@ -156,9 +157,10 @@ static int load_model(struct fl_server_conf *conf, struct fl_err *err)
     if (rv != FL_OK) {
         struct fl_err inner = *err;
 
-        return rv == FL_ENOMEM ? rv
-                               : fl_conf_error(node_of(conf, "model", preset ? "preset" : "layers"),
-                                               err, "%s", fl_err_text(&inner, rv));
+        return rv == FL_ENOMEM
+                   ? rv
+                   : fl_conf_error(fl_server_conf_node(conf, "model", preset ? "preset" : "layers"),
+                                   err, "%s", fl_err_text(&inner, rv));
     }
     conf->inputs = fl_net_inputs(net);
     conf->classes = fl_net_classes(net);
@@ -174,12 +176,13 @@ static int check_addresses(struct fl_server_conf *conf, struct fl_err *err)
     int rv;
 
     if (!fl_options_bool(conf->main, "insecure")) {
-        return fl_conf_error(node_of(conf, NULL, "insecure"), err,
+        return fl_conf_error(fl_server_conf_node(conf, NULL, "insecure"), err,
                              "this version has no TLS yet: set 'insecure: yes' for plaintext on "
                              "loopback addresses");
     }
     if (n == 0) {
-        return fl_conf_error(node_of(conf, NULL, "listen"), err, "expected at least one address");
+        return fl_conf_error(fl_server_conf_node(conf, NULL, "listen"), err,
+                             "expected at least one address");
     }
     for (i = 0; i < n; i++) {
         const char *address = fl_options_item(conf->main, "listen", i);
@@ -188,16 +191,48 @@ static int check_addresses(struct fl_server_conf *conf, struct fl_err *err)
 
         rv = fl_address_parse(address, &parsed, &inner);
         if (rv != FL_OK) {
-            return fl_conf_error(node_of(conf, NULL, "listen"), err, "%s", fl_err_text(&inner, rv));
+            return fl_conf_error(fl_server_conf_node(conf, NULL, "listen"), err, "%s",
+                                 fl_err_text(&inner, rv));
         }
         if (!fl_address_is_loopback(address) && !fl_options_bool(conf->main, "insecure_remote")) {
-            return fl_conf_error(node_of(conf, NULL, "listen"), err,
+            return fl_conf_error(fl_server_conf_node(conf, NULL, "listen"), err,
                                  "'%s' is not a loopback address; plaintext there needs "
                                  "'insecure_remote: yes' too",
                                  address);
         }
     }
     return FL_OK;
+}
+
+/*
+ * Paths from the root on: the daemon and those who call it may stand in other folders. The admin
+ * socket's address has to be one whoever wrote its path.
+ */
+static int resolve_paths(struct fl_server_conf *conf, struct fl_err *err)
+{
+    const char *state_dir = fl_options_str(conf->main, "state_dir");
+    const char *admin = fl_options_str(conf->main, "admin_socket");
+    bool given = admin[0] != '\0';
+    char path[FL_SERVER_PATH_MAX - sizeof("unix:/admin.sock")];
+    struct fl_address parsed;
+    struct fl_err inner = {0};
+    int rv = fl_fs_absolute(state_dir, path, sizeof(path), &inner);
+
+    if (rv != FL_OK) {
+        return fl_conf_error(fl_server_conf_node(conf, NULL, "state_dir"), err, "%s",
+                             fl_err_text(&inner, rv));
+    }
+    (void)snprintf(conf->state_dir, sizeof(conf->state_dir), "%s", path);
+    rv = given ? fl_fs_absolute(admin, path, sizeof(path), &inner) : FL_OK;
+    (void)snprintf(conf->admin, sizeof(conf->admin), "unix:%s%s", path, given ? "" : "/admin.sock");
+    if (rv == FL_OK) {
+        rv = fl_address_parse(conf->admin, &parsed, &inner);
+    }
+    return rv == FL_OK ? FL_OK
+                       : fl_conf_error(
+                             fl_server_conf_node(conf, NULL, given ? "admin_socket" : "state_dir"),
+                             err, "%s%s", fl_err_text(&inner, rv),
+                             given ? "" : ": this is the socket for flctl, admin_socket moves it");
 }
 
 static int check(struct fl_server_conf *conf, struct fl_err *err)
@@ -207,17 +242,17 @@ static int check(struct fl_server_conf *conf, struct fl_err *err)
     int rv;
 
     if (!fl_name_valid(name)) {
-        return fl_conf_error(node_of(conf, NULL, "federation"), err,
+        return fl_conf_error(fl_server_conf_node(conf, NULL, "federation"), err,
                              "expected 1 to %d characters of A-Z a-z 0-9 . _ -, found '%s'",
                              FL_NAME_MAX - 1, name);
     }
     if (fl_options_int(conf->training, "epochs") == 0 &&
         fl_options_int(conf->training, "steps") == 0) {
-        return fl_conf_error(node_of(conf, "training", "epochs"), err,
+        return fl_conf_error(fl_server_conf_node(conf, "training", "epochs"), err,
                              "expected epochs or steps above 0");
     }
     if (fl_options_is_set(conf->evaluation, "data") && conf->net.n_layers == 0) {
-        return fl_conf_error(node_of(conf, "evaluation", "data"), err,
+        return fl_conf_error(fl_server_conf_node(conf, "evaluation", "data"), err,
                              "the server can evaluate only networks given as preset or layers, "
                              "not a model from a file");
     }
@@ -225,9 +260,11 @@ static int check(struct fl_server_conf *conf, struct fl_err *err)
                                     fl_options_float(conf->training, "learning_rate"),
                                     fl_options_float(conf->training, "momentum"), &why);
     if (rv != FL_OK) {
-        return fl_conf_error(node_of(conf, "training", "learning_rate"), err, "%s", why.msg);
+        return fl_conf_error(fl_server_conf_node(conf, "training", "learning_rate"), err, "%s",
+                             why.msg);
     }
-    return check_addresses(conf, err);
+    rv = check_addresses(conf, err);
+    return rv == FL_OK ? resolve_paths(conf, err) : rv;
 }
 
 /* A chunk so small that its frame and its message cost more than its bytes is none. */

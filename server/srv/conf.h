@@ -13,6 +13,9 @@
 #include "libfl/strategy/strategy.h"
 #include "server/store/store.h"
 
+/* Longest path of a configuration. */
+#define FL_SERVER_PATH_MAX 4096
+
 struct fl_server_conf {
     struct fl_conf_doc *doc;
     struct fl_options *main;
@@ -24,6 +27,8 @@ struct fl_server_conf {
     struct fl_options *limits;
     struct fl_strategy *strategy;
 
+    char state_dir[FL_SERVER_PATH_MAX]; /* from the root on */
+    char admin[FL_SERVER_PATH_MAX];     /* address of the admin socket */
     struct fl_layout *layout;
     struct fl_net_spec net; /* n_layers 0: the model came from a file */
     size_t inputs, classes; /* of the network; 0: not known */
@@ -36,6 +41,9 @@ struct fl_server_conf {
 FL_MUST_CHECK int fl_server_conf_load(const char *path, struct fl_server_conf **ret,
                                       struct fl_err *err);
 void fl_server_conf_free(struct fl_server_conf *conf);
+/* Where a key stands, for messages: the section or the whole file when it is not given. */
+const struct fl_conf_node *fl_server_conf_node(const struct fl_server_conf *conf,
+                                               const char *section, const char *key);
 /* The coordinator's part; strategy and layout are referenced. */
 void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_conf *ret);
 /* All keys as Markdown, for `fl-serverd --reference`. */

@@ -360,23 +360,14 @@ static int listen_one(struct fl_front *front, struct fl_grpc_server *server, con
 int fl_front_listen(struct fl_front *front, struct fl_err *err)
 {
     const struct fl_options *o = front->srv->conf->main;
-    const char *admin = fl_options_str(o, "admin_socket");
-    char path[4096];
     size_t i;
-    int n;
     int rv = FL_OK;
 
-    n = admin[0] != '\0'
-            ? snprintf(path, sizeof(path), "unix:%s", admin)
-            : snprintf(path, sizeof(path), "unix:%s/admin.sock", front->srv->state_dir);
-    if (n < 0 || (size_t)n >= sizeof(path)) {
-        return fl_err_set(err, FL_ELIMIT, "the path of the admin socket is too long");
-    }
     for (i = 0; rv == FL_OK && i < fl_options_count(o, "listen"); i++) {
         rv = listen_one(front, front->server, "listening", fl_options_item(o, "listen", i), err);
     }
     if (rv == FL_OK) {
-        rv = listen_one(front, front->admin, "admin", path, err);
+        rv = listen_one(front, front->admin, "admin", front->srv->conf->admin, err);
     }
     if (rv == FL_OK) {
         fl_grpc_builtin_serving(front->builtin, true);

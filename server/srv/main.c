@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "server/srv/exit_codes.h"
+#include "server/srv/preflight.h"
 #include "server/srv/server.h"
 
 static void usage(FILE *out)
@@ -19,7 +20,7 @@ static void usage(FILE *out)
                 "Coordinates a federation: picks clients, sends them the model, asks for updates,\n"
                 "aggregates, and keeps everything it accepted on disk.\n"
                 "\n"
-                "  -c, --check-config  read the file, say what is wrong, start nothing\n"
+                "  -c, --check-config  check the file and all that a start needs, start nothing\n"
                 "      --reference     print all configuration keys with defaults (Markdown)\n"
                 "  -h, --help          this text\n"
                 "  -V, --version       version\n"
@@ -79,7 +80,9 @@ static int run(const char *path, bool check_only)
     if (fl_log_level_parse(fl_options_str(conf->main, "log_level"), &log.level) != FL_OK) {
         log.level = FL_LOG_INFO;
     }
-    if (check_only) {
+    if (check_only && (rv = fl_preflight(conf, &exit_code, &err)) != FL_OK) {
+        (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
+    } else if (check_only) {
         (void)printf("%s: ok: federation '%s', algorithm %s, %zu units, %zu parameters\n", path,
                      fl_options_str(conf->main, "federation"), conf->strategy->algorithm,
                      fl_layout_units(conf->layout), fl_layout_count(conf->layout));

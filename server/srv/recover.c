@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "libfl/base/fs.h"
-#include "libfl/model/safetensors.h"
 #include "server/srv/driver_state.h"
 #include "server/srv/exit_codes.h"
+#include "server/srv/preflight.h"
 
 /* The very first model: from the file of the configuration, or drawn from the seed. */
 static int initial_model(struct fl_driver *driver, struct fl_err *err)
@@ -18,7 +18,7 @@ static int initial_model(struct fl_driver *driver, struct fl_err *err)
     int rv;
 
     if (fl_options_is_set(conf->model, "file")) {
-        return fl_st_load(fl_options_str(conf->model, "file"), conf->layout, theta, err);
+        return fl_preflight_model(conf, theta, err);
     }
     rv = fl_net_create(&conf->net, 1, &net, err);
     if (rv != FL_OK) {
@@ -106,7 +106,7 @@ static int open_state(struct fl_driver *driver, struct fl_err *err)
     return rv;
 }
 
-static int open_model(struct fl_driver *driver, struct fl_err *err)
+static int open_model(struct fl_driver *driver, int *ret_exit, struct fl_err *err)
 {
     struct fl_srv *srv = driver->srv;
     size_t i;
@@ -121,8 +121,10 @@ static int open_model(struct fl_driver *driver, struct fl_err *err)
         rv = load_checkpoint(driver, err);
     }
     if (rv == FL_ENOENT) {
+        *ret_exit = FL_EXIT_DATA;
         rv = initial_model(driver, err);
         if (rv == FL_OK) {
+            *ret_exit = FL_EXIT_STATE;
             rv = fl_models_save(srv->state_dir, 0, srv->conf->layout,
                                 fl_blob_fill_floats(driver->current.theta), NULL, NULL, 0, true,
                                 err);
@@ -153,34 +155,6 @@ static int open_offers(struct fl_driver *driver, struct fl_err *err)
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
-static int open_evaluation(struct fl_driver *driver, struct fl_err *err)
-{
-    const struct fl_server_conf *conf = driver->srv->conf;
-    const char *folder = fl_options_str(conf->evaluation, "data");
-    int rv;
-
-    if (folder[0] == '\0') {
-        return FL_OK;
-    }
-    rv = fl_dataset_open(folder, "test", &driver->test, err);
-    if (rv == FL_OK) {
-        rv = fl_net_create_evaluator(&conf->net, &driver->net, err);
-    }
-    if (rv != FL_OK) {
-        return fl_err_wrap(err, rv, "evaluation.data");
-    }
-    if (driver->test->dim != fl_net_inputs(driver->net) ||
-        driver->test->classes > fl_net_classes(driver->net))
-    {
-        return fl_err_set(err, FL_ESHAPE,
-                          "evaluation.data: '%s' has %zu values and %zu classes, the network takes "
-                          "%zu values and has %zu classes",
-                          folder, driver->test->dim, driver->test->classes,
-                          fl_net_inputs(driver->net), fl_net_classes(driver->net));
-    }
-    return FL_OK;
-}
-
 int fl_driver_recover(struct fl_driver *driver, int *ret_exit, struct fl_err *err)
 {
     const struct fl_strategy *strategy = driver->srv->conf->strategy;
@@ -193,13 +167,13 @@ int fl_driver_recover(struct fl_driver *driver, int *ret_exit, struct fl_err *er
         driver->state_names[i] = fl_strategy_state_name(strategy, i);
     }
     *ret_exit = FL_EXIT_DATA;
-    rv = open_evaluation(driver, err);
+    rv = fl_preflight_evaluation(driver->srv->conf, &driver->test, &driver->net, err);
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_STATE;
         rv = open_state(driver, err);
     }
     if (rv == FL_OK) {
-        rv = open_model(driver, err);
+        rv = open_model(driver, ret_exit, err);
     }
     if (rv == FL_OK) {
         rv = open_offers(driver, err);

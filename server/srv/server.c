@@ -12,6 +12,7 @@
 #include "server/srv/exit_codes.h"
 #include "server/srv/front.h"
 #include "server/srv/front_state.h"
+#include "server/srv/preflight.h"
 
 /*
  * Calls get this long to end; a peer that reads nothing then costs the link's second for
@@ -60,8 +61,11 @@ static int start(struct fl_srv *srv, int *ret_exit, struct fl_err *err)
 {
     int rv;
 
-    *ret_exit = FL_EXIT_FAILURE;
-    rv = fl_loop_create(&srv->net, err);
+    rv = fl_preflight_places(srv->conf, ret_exit, err);
+    if (rv == FL_OK) {
+        *ret_exit = FL_EXIT_FAILURE;
+        rv = fl_loop_create(&srv->net, err);
+    }
     if (rv == FL_OK) {
         rv = open_lanes(srv, err);
     }
@@ -114,7 +118,7 @@ int fl_server_run(const struct fl_server_conf *conf, const struct fl_log *log)
 {
     struct fl_srv srv = {.conf = conf,
                          .log = log,
-                         .state_dir = fl_options_str(conf->main, "state_dir"),
+                         .state_dir = conf->state_dir,
                          .federation = fl_options_str(conf->main, "federation"),
                          .started_ms = fl_clock_ms()};
     struct fl_signal *term = NULL;

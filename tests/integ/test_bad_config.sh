@@ -39,10 +39,13 @@ client() {
 printf "%s$m" "$server_ok" >good.yaml
 says "a good server" 0 "good.yaml: ok: federation 'x', algorithm fedavg, 3 units, 199210 parameters" \
   "$serverd" --check-config good.yaml
+mkdir d
+printf '1,2,0\n3,4,1\n' >d/train.csv
 printf '%sdata: {path: d}\n' "$client_ok" >goodc.yaml
 says "a good client" 0 "goodc.yaml: ok: client 'a' of 'localhost:7800', trainer builtin" \
   "$clientd" -c goodc.yaml
 check "--check-config makes nothing" test ! -e s
+says "a relative state folder is one of the current folder" 0 ok "$serverd" --check-config good.yaml
 
 ### YAML itself
 server "!empty file" '' ' the file is empty'
@@ -113,7 +116,7 @@ for a in 0.0.0.0:7800 '"*:7800"' 192.0.2.1:7800 example.org:7800 '"[2001:db8::1]
   server "!remote $a" "${plain}insecure: yes\nlisten: [$a]\n" \
     "5: key 'listen': '${a//\"/}' is not a loopback address; plaintext there needs 'insecure_remote: yes' too"
 done
-for a in 127.0.0.1:7800 localhost:7800 '"[::1]:7800"' unix:/tmp/x 127.1.2.3:0; do
+for a in 127.0.0.1:7800 localhost:7800 '"[::1]:7800"' "unix:$dir/x" 127.1.2.3:0; do
   printf "${plain}insecure: yes\nlisten: [%s]\n" "$a" >s.yaml
   says "loopback $a" 0 ok "$serverd" -c s.yaml
 done
@@ -125,6 +128,11 @@ server "!an impossible port" "${plain}insecure: yes\nlisten: [\"127.0.0.1:99999\
   "5: key 'listen': address '127.0.0.1:99999': "
 server "!nothing to listen on" "${plain}insecure: yes\nlisten: []\n" \
   "5: key 'listen': expected at least one address"
+
+server "!an admin socket that is too long" "federation: x\nstate_dir: $(printf 'long%.0s' {1..30})\ninsecure: yes\n$m" \
+  "2: key 'state_dir': address"
+has_line "says what socket that is" says.out "this is the socket for flctl, admin_socket moves it"
+server "an admin socket that is too long" "${m}admin_socket: $(printf 'long%.0s' {1..30})\n" "6: key 'admin_socket': address"
 
 ### The client
 client "no data" '' "1: trainer 'builtin' needs data.path"

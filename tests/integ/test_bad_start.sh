@@ -8,12 +8,17 @@ one=$dir/data/client-000
 serverd=$build/fl-serverd
 clientd=$build/fl-clientd
 small='model: {preset: dnn60}'
+# name, exit code, text, daemon, configuration: a start says so, and so does --check-config
+refuses() {
+  says "$1" "$2" "$3" "$4" "$5"
+  says "$1, when it is only checked" "$2" "$3" "$4" --check-config "$5"
+}
 
 ### Data of a client. Exit code 5, and the file is named.
 address=unix:$dir/nobody.sock
 bad_data() { # name, expected text, folder
   write_client bad "$3"
-  says "data: $1" 5 "$2" "$clientd" "$dir/bad.yaml"
+  refuses "data: $1" 5 "$2" "$clientd" "$dir/bad.yaml"
 }
 bad_data "missing folder" "cannot open folder '$dir/none'" "$dir/none"
 mkdir "$dir/empty"
@@ -43,7 +48,7 @@ bad_evaluation() { # name, expected text, lines of YAML…
   local name=e-$1 text=$2
   shift 2
   write_server "$name" "$@"
-  says "server data: $name" 5 "$text" "$serverd" "$dir/$name.yaml"
+  refuses "server data: $name" 5 "$text" "$serverd" "$dir/$name.yaml"
 }
 bad_evaluation "missing" "cannot open folder" "$small" "evaluation: {data: \"$dir/none\"}"
 bad_evaluation "shape" "has 60 values" "model: {preset: mlr}" \
@@ -54,10 +59,45 @@ bad_evaluation "no test part" "test" "$small" "evaluation: {data: \"$dir/idx\"}"
 : >"$dir/file"
 write_server below "$small" "state_dir: \"$dir/file/state\""
 sed -i '2d' "$dir/below.yaml" # the other state_dir
-says "server: a state folder that cannot be made" 4 "$dir/file" "$serverd" "$dir/below.yaml"
+refuses "server: a state folder that cannot be made" 4 "$dir/file" "$serverd" "$dir/below.yaml"
 write_client below-c "$one"
 sed -i "s|^state_dir:.*|state_dir: \"$dir/file/state\"|" "$dir/below-c.yaml"
-says "client: a state folder that cannot be made" 4 "$dir/file" "$clientd" "$dir/below-c.yaml"
+refuses "client: a state folder that cannot be made" 4 "$dir/file" "$clientd" "$dir/below-c.yaml"
+
+has_line "with its line and key" "$dir/says.out" "below-c.yaml:3: key 'state_dir': cannot make '$dir/file/state'"
+
+### Sockets that cannot be made. Exit code 6.
+write_server nowhere "$small" "listen: [\"unix:$dir/none/s.sock\"]"
+refuses "a socket in a folder that is not there" 6 "key 'listen': cannot use folder '$dir/none'" \
+  "$serverd" "$dir/nowhere.yaml"
+write_server nowhere "$small" "admin_socket: $dir/none/s.sock"
+refuses "an admin socket in a folder that is not there" 6 "key 'admin_socket': cannot use folder '$dir/none'" \
+  "$serverd" "$dir/nowhere.yaml"
+write_server nowhere "$small" "admin_socket: $dir/file"
+refuses "an admin socket in the place of a file" 6 "key 'admin_socket': '$dir/file' is there and is no socket" \
+  "$serverd" "$dir/nowhere.yaml"
+
+### Programs and first models that are not there. Exit code 5.
+write_client program "" "trainer: command" "command: {program: [/nonexistent/program, x]}"
+refuses "a program that is not there" 5 "key 'command.program': cannot run '/nonexistent/program'" \
+  "$clientd" "$dir/program.yaml"
+write_client program "" "trainer: command" "command: {program: [\"$dir/file\"]}"
+refuses "a program that may not be run" 5 "key 'command.program': cannot run '$dir/file': Permission denied" \
+  "$clientd" "$dir/program.yaml"
+write_server model "model: {preset: dnn60, file: \"$dir/none.safetensors\"}"
+refuses "a first model that is not there" 5 "key 'model.file': " "$serverd" "$dir/model.yaml"
+write_server model "model: {preset: dnn60, file: \"$dir/file\"}"
+refuses "a first model that is none" 5 "key 'model.file': " "$serverd" "$dir/model.yaml"
+
+### A relative state folder is one of the current folder
+write_server relative "$small"
+sed -i 's|^state_dir:.*|state_dir: relative.state|' "$dir/relative.yaml"
+cd "$dir" || exit 99
+start_server relative
+check "which is made there" test -s "$dir/relative.state/federation.db"
+check "flctl finds it likewise" "$build/flctl" --state-dir relative.state status
+stop relative
+cd - >/dev/null || exit 99
 
 write_server first "$small" "rounds: 3" "round: {start_clients: 2}"
 start_server first

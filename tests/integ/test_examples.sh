@@ -7,10 +7,16 @@ examples=$srcdir/deploy/examples
 quickstart=$srcdir/deploy/quickstart.sh
 
 ### Examples
+# On a machine of their own: with the operator's folders in ours.
+here() { sed -e "s,/var/lib/,$dir/var/,g" -e "s,/run/,$dir/run/,g" "$examples/$1.yaml" >"$dir/$1.yaml"; }
+mkdir -p "$dir/var/fl-data/client" "$dir/run/fl-serverd"
+printf '1,2,0\n3,4,1\n' >"$dir/var/fl-data/client/train.csv"
+here server
+here client
 says "server.yaml" 0 "server.yaml: ok: federation 'digits', algorithm adafl+fedldf" \
-  "$build/fl-serverd" --check-config "$examples/server.yaml"
+  "$build/fl-serverd" --check-config "$dir/server.yaml"
 says "client.yaml" 0 "client.yaml: ok: client 'edge-001'" \
-  "$build/fl-clientd" --check-config "$examples/client.yaml"
+  "$build/fl-clientd" --check-config "$dir/client.yaml"
 # Also what stands in comments: every "key:" of the examples is a key of the reference.
 for d in server client; do
   "$build/fl-${d}d" --reference >"$dir/$d.md"

@@ -281,6 +281,50 @@ START_TEST(folders_are_made_with_their_parents)
 }
 END_TEST
 
+START_TEST(a_folder_that_could_be_made_is_told_from_one_that_could_not)
+{
+    char dir[] = "/tmp/fl-base-XXXXXX";
+    char path[64];
+    struct fl_err err = {0};
+
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    ck_assert_int_eq(fl_fs_check_folder(dir, &err), FL_OK);
+    (void)snprintf(path, sizeof(path), "%s/a/b//c/", dir);
+    ck_assert_int_eq(fl_fs_check_folder(path, &err), FL_OK);
+    ck_assert(!fl_fs_exists(path));
+    ck_assert_int_eq(fl_fs_check_place(path, &err), FL_ENOENT);
+    (void)snprintf(path, sizeof(path), "%s/file", dir);
+    ck_assert_int_eq(fl_fs_check_place(path, &err), FL_OK);
+    ck_assert_int_eq(fl_fs_replace(path, "", 0, false, &err), FL_OK);
+    ck_assert_int_eq(fl_fs_check_folder(path, &err), FL_EEXIST);
+    (void)snprintf(path, sizeof(path), "%s/file/a/b", dir);
+    ck_assert_int_ne(fl_fs_check_folder(path, &err), FL_OK);
+    ck_assert_ptr_nonnull(strstr(err.msg, "/file"));
+    ck_assert_int_eq(fl_fs_check_folder("somewhere/below", &err), FL_OK);
+    ck_assert_int_eq(fl_fs_check_folder("", &err), FL_ELIMIT);
+    (void)snprintf(path, sizeof(path), "%s/file", dir);
+    (void)unlink(path);
+    (void)rmdir(dir);
+}
+END_TEST
+
+START_TEST(a_relative_path_starts_at_the_current_folder)
+{
+    char here[4096];
+    char want[4200];
+    char out[4200];
+    struct fl_err err = {0};
+
+    ck_assert_ptr_nonnull(getcwd(here, sizeof(here)));
+    (void)snprintf(want, sizeof(want), "%s/a/b", here);
+    ck_assert_int_eq(fl_fs_absolute("a/b", out, sizeof(out), &err), FL_OK);
+    ck_assert_str_eq(out, want);
+    ck_assert_int_eq(fl_fs_absolute("/a/b", out, sizeof(out), &err), FL_OK);
+    ck_assert_str_eq(out, "/a/b");
+    ck_assert_int_eq(fl_fs_absolute("/a/b", out, 4, &err), FL_ELIMIT);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("base");
@@ -305,6 +349,8 @@ int main(void)
     tcase_add_test(tc, a_replaced_file_holds_the_new_bytes_and_leaves_no_temporary);
     tcase_add_test(tc, a_folder_is_locked_once_and_the_holder_is_named);
     tcase_add_test(tc, folders_are_made_with_their_parents);
+    tcase_add_test(tc, a_folder_that_could_be_made_is_told_from_one_that_could_not);
+    tcase_add_test(tc, a_relative_path_starts_at_the_current_folder);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -111,6 +111,8 @@ static int parse(int argc, char **argv, struct arguments *a)
         {"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
     const char *env = getenv("FL_ADMIN_SOCKET");
+    char path[PATH_SIZE];
+    struct fl_err err = {0};
     int opt;
 
     if (fl_str_copy(a->socket, sizeof(a->socket),
@@ -128,6 +130,12 @@ static int parse(int argc, char **argv, struct arguments *a)
     if (argc - optind != 1) {
         (void)fprintf(stderr, "flctl: expected one command, found %d (see flctl --help)\n",
                       argc - optind);
+        return FL_CTL_USAGE;
+    }
+    if (fl_fs_absolute(a->socket, path, sizeof(path), &err) != FL_OK ||
+        fl_str_copy(a->socket, sizeof(a->socket), path) != FL_OK)
+    {
+        (void)fprintf(stderr, "flctl: the path of the socket is too long\n");
         return FL_CTL_USAGE;
     }
     a->command = find(argv[optind]);

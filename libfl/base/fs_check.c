@@ -1,0 +1,98 @@
+/* Whether a path can be used, without changing anything. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+
+int fl_fs_absolute(const char *path, char *out, size_t size, struct fl_err *err)
+{
+    char folder[PATH_MAX];
+    int n;
+
+    if (path[0] == '/') {
+        n = snprintf(out, size, "%s", path);
+    } else if (getcwd(folder, sizeof(folder)) == NULL) {
+        return fl_err_set(err, fl_err_from_errno(errno), "the current folder: %s", strerror(errno));
+    } else {
+        n = snprintf(out, size, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, path);
+    }
+    return n >= 0 && (size_t)n < size
+               ? FL_OK
+               : fl_err_set(err, FL_ELIMIT, "the path '%.100s…' is too long", path);
+}
+
+static int check_existing(const char *path, const char *what, struct fl_err *err)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0) {
+        return fl_err_set(err, fl_err_from_errno(errno), "cannot use folder '%s': %s", path,
+                          strerror(errno));
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        return fl_err_set(err, FL_EEXIST, "'%s' is not a folder", path);
+    }
+    if (access(path, W_OK | X_OK) != 0) {
+        return fl_err_set(err, fl_err_from_errno(errno), "cannot %s in folder '%s': %s", what, path,
+                          strerror(errno));
+    }
+    return FL_OK;
+}
+
+/* The folder that `path` is in, in place; "." and "/" are their own. */
+static void go_up(char *path)
+{
+    size_t n = strlen(path);
+
+    while (n > 1 && path[n - 1] == '/') {
+        n--;
+    }
+    while (n > 0 && path[n - 1] != '/') {
+        n--;
+    }
+    while (n > 1 && path[n - 1] == '/') {
+        n--;
+    }
+    path[n] = '\0';
+    if (n == 0) {
+        (void)memcpy(path, ".", 2);
+    }
+}
+
+int fl_fs_check_folder(const char *path, struct fl_err *err)
+{
+    char at[PATH_MAX];
+    struct stat st;
+    int rv;
+
+    if (path[0] == '\0' || strlen(path) >= sizeof(at)) {
+        return fl_err_set(err, FL_ELIMIT, "the path '%.100s' is empty or too long", path);
+    }
+    (void)memcpy(at, path, strlen(path) + 1);
+    if (stat(at, &st) == 0) {
+        return check_existing(at, "write", err);
+    }
+    while (stat(at, &st) != 0 && (errno == ENOENT || errno == ENOTDIR) && strcmp(at, "/") != 0 &&
+           strcmp(at, ".") != 0)
+    {
+        go_up(at);
+    }
+    rv = check_existing(at, "make a folder", err);
+    return rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "cannot make '%s'", path);
+}
+
+int fl_fs_check_place(const char *path, struct fl_err *err)
+{
+    char folder[PATH_MAX];
+
+    if (strlen(path) >= sizeof(folder)) {
+        return fl_err_set(err, FL_ELIMIT, "the path '%.100s…' is too long", path);
+    }
+    (void)memcpy(folder, path, strlen(path) + 1);
+    go_up(folder);
+    return check_existing(folder, "make a file", err);
+}
