@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "client/train/command_impl.h"
+#include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
 #include "libfl/model/safetensors.h"
 
@@ -25,6 +26,9 @@ struct command {
     char work_dir[PATH_MAX];
     char failed[PATH_MAX]; /* folder of the last failed task; "" when there is none */
     uint64_t time_limit_ms, memory_bytes;
+    double patience;
+    uint64_t patience_least_ms;
+    uint64_t longest_ms; /* of the good runs since the last prepare() */
     /* Of the last prepare(); layout NULL: none. */
     struct fl_layout *layout;
     struct fl__description *description;
@@ -92,6 +96,7 @@ static int prepare(struct fl_trainer *trainer, const struct fl_train_model *mode
     int rv;
 
     forget(c);
+    c->longest_ms = 0; /* Another model, or another amount of work. */
     if (s->offer != NULL || fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) > 0 ||
         fl_solver_sends(s, model->solver_options) != NULL)
     {
@@ -164,15 +169,24 @@ static char *put_task(const char *text, const char *task)
     return out;
 }
 
+static uint64_t shorter(uint64_t a, uint64_t b)
+{
+    return b != 0 && (a == 0 || b < a) ? b : a;
+}
+
+/* The task's, the operator's, and what the runs before say: a program that hangs is ended by these.
+ */
 static uint64_t limit_of(const struct command *c, const struct fl_train_task *task)
 {
-    if (c->time_limit_ms == 0) {
-        return task->deadline_ms;
+    double patience = c->patience * (double)c->longest_ms;
+    uint64_t limit = shorter(task->deadline_ms, c->time_limit_ms);
+
+    if (patience > 0.0) {
+        patience =
+            patience > (double)c->patience_least_ms ? patience : (double)c->patience_least_ms;
+        limit = shorter(limit, patience < 1e15 ? (uint64_t)patience : 0);
     }
-    if (task->deadline_ms == 0 || c->time_limit_ms < task->deadline_ms) {
-        return c->time_limit_ms;
-    }
-    return task->deadline_ms;
+    return limit;
 }
 
 static int run_program(const struct command *c, const struct fl_train_task *task,
@@ -243,6 +257,8 @@ static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
 {
     struct command *c = command_of(trainer);
     struct fl__task_paths paths;
+    uint64_t started_ms;
+    uint64_t took_ms;
     int rv;
 
     if (c->layout == NULL) {
@@ -268,11 +284,16 @@ static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
     if (rv == FL_OK) {
         rv = fl__task_write(c->description, task, &paths, c->data, limit_of(c, task), err);
     }
+    started_ms = fl_clock_ms();
     if (rv == FL_OK) {
         rv = run_program(c, task, &paths, err);
     }
+    took_ms = fl_clock_ms() - started_ms;
     if (rv == FL_OK) {
         rv = read_result(c, task, &paths, ret, err);
+    }
+    if (rv == FL_OK && took_ms > c->longest_ms) {
+        c->longest_ms = took_ms;
     }
     if (rv == FL_OK || rv == FL_ECANCELED) {
         remove_folder(paths.folder);
@@ -357,6 +378,8 @@ static int copy_conf(struct command *c, const struct fl_command_conf *conf, stru
         return fl_err_set(err, FL_ENOMEM, "command trainer: out of memory");
     }
     c->time_limit_ms = conf->time_limit_ms;
+    c->patience = conf->patience;
+    c->patience_least_ms = conf->patience_least_ms;
     c->memory_bytes = conf->memory_bytes;
     return FL_OK;
 }

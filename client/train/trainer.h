@@ -80,9 +80,15 @@ struct fl_command_conf {
     const char *const *argv; /* NULL-terminated; {task} is replaced by the task file's path */
     const char *work_dir;    /* a folder per task is made in it */
     uint64_t time_limit_ms;  /* 0: only the task's deadline */
-    uint64_t memory_bytes;   /* 0: none; RLIMIT_AS */
-    uint64_t samples;        /* told to the server before the program ever ran */
-    const char *data;        /* told to the program in task.json as its data; NULL: none */
+    /*
+     * Ended after so many times its longest good run, patience_least_ms at least; 0: only after the
+     * other two. A run before the first good one has those alone.
+     */
+    double patience;
+    uint64_t patience_least_ms;
+    uint64_t memory_bytes; /* 0: none; RLIMIT_AS */
+    uint64_t samples;      /* told to the server before the program ever ran */
+    const char *data;      /* told to the program in task.json as its data; NULL: none */
 };
 FL_MUST_CHECK int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **ret,
                                      struct fl_err *err);

@@ -30,7 +30,8 @@
 /*
  * What goes wrong, and what follows:
  *
- *   client silent past the deadline, or lost for     it is LOST: leaves the responders,
+ *   client silent past the deadline, or past the
+ *   patience of the round, or lost for               it is LOST: leaves the responders,
  *   longer than the grace, or failed                 DISMISSED when it is connected
  *   bad report or upload                             REJECTED for this round
  *   evaluation that cannot be true in a report       left out; the update counts
@@ -68,6 +69,9 @@ enum fl_phase {
     FL_PHASE_COUNT
 };
 
+/* min_responders: half of the clients that the round wants, rounded up. */
+#define FL_RESPONDERS_HALF UINT32_MAX
+
 struct fl_coord_conf {
     uint64_t seed;
     uint64_t rounds;        /* 0: without end */
@@ -81,7 +85,8 @@ struct fl_coord_conf {
      * update at all: the attempt is aborted and repeated after retry_ms. At least so many
      * are asked, whatever the fraction says, and have to be alive. With 0 a round that
      * nobody answers is committed with the model unchanged (ALGORITHMS 2.4). Without uploads
-     * by design (fl_upload_ops.never) no update is needed.
+     * by design (fl_upload_ops.never) no update is needed. FL_RESPONDERS_HALF depends on what
+     * the round wants: it asks for no more clients and waits for none before a round.
      */
     uint32_t min_responders;
     /*
@@ -89,6 +94,12 @@ struct fl_coord_conf {
      * have lost_grace_ms left.
      */
     double over_selection;
+    /*
+     * Once half of the reports are in, the others have this many times as long as those took, more
+     * by as much as they have more samples, and patience_least_ms at least; 0: the whole deadline.
+     */
+    double patience;
+    uint64_t patience_least_ms;
     uint64_t train_ms;    /* deadline from task to report */
     uint64_t upload_ms;   /* deadline from plan to accepted upload */
     uint64_t evaluate_ms; /* deadline of client evaluation */

@@ -139,9 +139,11 @@ static void trace_move(const struct fl_sm *sm, unsigned previous, void *ctx)
 
     e->text = fl__coord_text(c, "round %" PRIu64 " attempt %" PRIu32 ": %s -> %s, %s", e->round,
                              e->attempt, phases[previous].name, fl_sm_name(sm), c->reason);
-    /* Nothing goes on before somebody acts; or an attempt was in vain. */
-    e->warning = sm->state == FL_PHASE_PAUSED ||
-                 (sm->state == FL_PHASE_IDLE && previous < FL_PHASE_COMMITTING);
+    /* Nothing goes on before somebody acts; an attempt was in vain; or some were left out. */
+    e->warning =
+        sm->state == FL_PHASE_PAUSED ||
+        (sm->state == FL_PHASE_IDLE && previous < FL_PHASE_COMMITTING) ||
+        (previous == FL_PHASE_COMMITTING && c->round.rec.n_responders < c->round.size.selected);
 }
 
 /* What holds after every move, whatever the events were. */

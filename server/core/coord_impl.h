@@ -100,10 +100,12 @@ struct fl__round {
     bool has_distance;
     bool planned;
     bool backfilled;
-    bool late;     /* enough are in, the others have only the grace left */
-    bool expired;  /* the deadline of the phase has passed */
-    bool closing;  /* over; waits until that is on disk */
-    bool unusable; /* what was resumed does not fit the configuration */
+    bool late;          /* enough are in, the others have only the grace left */
+    bool hurried;       /* half are in, the others have the patience of the round left */
+    bool expired;       /* the deadline of the phase has passed */
+    bool closing;       /* over; waits until that is on disk */
+    bool unusable;      /* what was resumed does not fit the configuration */
+    uint64_t opened_ms; /* when the tasks went out */
     uint64_t deadline_ms;
     uint64_t grace_ms;                  /* first time at which a lost client is to be given up */
     uint64_t store_retry_ms;            /* first time at which a record is to be written again */
@@ -240,6 +242,8 @@ struct fl_round_size fl__coord_size(const struct fl_coord *c, size_t selected);
 /* K_t of the next round, whoever is alive; never fewer than have to respond. */
 size_t fl__coord_count(const struct fl_coord *c);
 uint32_t fl__coord_need(const struct fl_coord *c);
+/* min_responders of the open round. */
+uint32_t fl__coord_least(const struct fl_coord *c);
 void fl__coord_ensure_scores(struct fl_coord *c);
 /* Fill index, scores and samples with the scored clients in client order. */
 size_t fl__coord_gather_scores(struct fl_coord *c);

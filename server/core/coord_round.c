@@ -48,6 +48,7 @@ void fl__coord_selected(struct fl_coord *c)
     size_t i;
 
     fl__coord_work_done(c);
+    c->round.opened_ms = c->now_ms;
     c->round.deadline_ms = fl__coord_after(c, c->conf.train_ms);
     fl__coord_move(c, FL_PHASE_TRAINING, "%zu clients have %" PRIu64 " ms", c->round.n,
                    c->conf.train_ms);
@@ -75,6 +76,7 @@ void fl__coord_resume_round(struct fl_coord *c)
         return;
     }
     r->deadline_ms = fl__coord_after(c, r->planned ? c->conf.upload_ms : c->conf.train_ms);
+    r->opened_ms = c->now_ms;
     r->rec.started_ms = c->wall_ms;
     fl__coord_move(c, r->planned ? FL_PHASE_UPLOADING : FL_PHASE_TRAINING,
                    "resumed with %zu of %zu accepted", r->count[FL_PART_ACCEPTED], r->n);
@@ -212,16 +214,67 @@ static bool shorten_deadline(struct fl_coord *c)
     return c->now_ms >= grace;
 }
 
+/* How many times the samples of those that are in the largest of the others has; 1 at least. */
+static double more_samples(const struct fl_coord *c)
+{
+    const struct fl__round *r = &c->round;
+    double most = 0.0;
+    double sum = 0.0;
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < r->n; i++) {
+        double samples = (double)r->parts[i].samples;
+
+        if (r->parts[i].state == FL_PART_SELECTED) {
+            most = samples > most ? samples : most;
+        } else if (r->parts[i].state != FL_PART_LOST && r->parts[i].state != FL_PART_REJECTED) {
+            sum += samples;
+            n++;
+        }
+    }
+    return n > 0 && most * (double)n > sum && sum > 0.0 ? most * (double)n / sum : 1.0;
+}
+
+/*
+ * A program that hangs answers never, and a deadline is set for the slowest training that anybody
+ * can think of. What the others took says more.
+ */
+static bool lose_patience(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+    size_t in =
+        r->n - r->count[FL_PART_LOST] - r->count[FL_PART_REJECTED] - r->count[FL_PART_SELECTED];
+    double span;
+    uint64_t until;
+
+    if (!(c->conf.patience > 0.0) || r->hurried || in == 0 || 2 * in < r->n) {
+        return false;
+    }
+    r->hurried = true;
+    span = c->conf.patience * (double)(c->now_ms - r->opened_ms) * more_samples(c);
+    span = span < 1e15 ? span : 1e15;
+    span = span > (double)c->conf.patience_least_ms ? span : (double)c->conf.patience_least_ms;
+    until = fl__coord_after(c, (uint64_t)span);
+    if (until >= r->deadline_ms) {
+        return false;
+    }
+    r->deadline_ms = until;
+    fl__coord_trace(c, "round %" PRIu64 ": %zu of %zu reports are in, the others have %.0f ms",
+                    r->round, in, r->n, span);
+    return c->now_ms >= until;
+}
+
 bool fl__coord_too_few(const struct fl_coord *c)
 {
     const struct fl__round *r = &c->round;
 
-    return r->n - r->count[FL_PART_LOST] - r->count[FL_PART_REJECTED] < c->conf.min_responders;
+    return r->n - r->count[FL_PART_LOST] - r->count[FL_PART_REJECTED] < fl__coord_least(c);
 }
 
 bool fl__coord_no_update(const struct fl_coord *c)
 {
-    return c->round.count[FL_PART_ACCEPTED] == 0 && c->conf.min_responders > 0 &&
+    return c->round.count[FL_PART_ACCEPTED] == 0 && fl__coord_least(c) > 0 &&
            !c->conf.strategy->upload->never;
 }
 
@@ -261,11 +314,13 @@ bool fl__coord_training(struct fl_coord *c)
     give_up_lost(c);
     give_up_late(c);
     if (fl__coord_too_few(c)) {
-        fl__coord_abort_few(c, "fewer than %" PRIu32 " can still answer", c->conf.min_responders);
+        fl__coord_abort_few(c, "fewer than %" PRIu32 " can still answer", fl__coord_least(c));
         return true;
     }
     if (r->count[FL_PART_SELECTED] > 0) {
-        return shorten_deadline(c);
+        bool over = lose_patience(c);
+
+        return shorten_deadline(c) || over;
     }
     if (fl__coord_has_feedback(c)) {
         make_plan(c);
@@ -302,7 +357,7 @@ bool fl__coord_uploading(struct fl_coord *c)
     give_up_lost(c);
     give_up_late(c);
     if (fl__coord_too_few(c)) {
-        fl__coord_abort_few(c, "fewer than %" PRIu32 " can still answer", c->conf.min_responders);
+        fl__coord_abort_few(c, "fewer than %" PRIu32 " can still answer", fl__coord_least(c));
         return true;
     }
     if (fl__coord_round_waiting(c) > 0) {
@@ -382,7 +437,7 @@ void fl__coord_abort_few(struct fl_coord *c, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(why, sizeof(why), fmt, ap);
     va_end(ap);
-    if (r->n_diverged > 0 && left + r->n_diverged >= c->conf.min_responders) {
+    if (r->n_diverged > 0 && left + r->n_diverged >= fl__coord_least(c)) {
         fl__coord_pause_diverged(c,
                                  "%zu of %zu clients report that training left the finite numbers",
                                  r->n_diverged, r->n);

@@ -46,12 +46,26 @@ struct fl_round_size fl__coord_size(const struct fl_coord *c, size_t selected)
                                   .members = (uint32_t)members(c)};
 }
 
+/* How many responders are asked for whoever is selected; half of them are no number of their own.
+ */
+static uint32_t fixed_least(const struct fl_coord *c)
+{
+    return c->conf.min_responders != FL_RESPONDERS_HALF ? c->conf.min_responders : 0;
+}
+
+uint32_t fl__coord_least(const struct fl_coord *c)
+{
+    return c->conf.min_responders != FL_RESPONDERS_HALF
+               ? c->conf.min_responders
+               : (uint32_t)((c->round.size.selected + 1) / 2);
+}
+
 uint32_t fl__coord_need(const struct fl_coord *c)
 {
     uint32_t need = c->conf.min_clients;
 
     /* With fewer than can be enough the attempt would be aborted as it begins. */
-    need = need > c->conf.min_responders ? need : c->conf.min_responders;
+    need = need > fixed_least(c) ? need : fixed_least(c);
     if (c->committed == 0 && c->conf.start_clients > need) {
         need = c->conf.start_clients;
     }
@@ -196,7 +210,7 @@ size_t fl__coord_count(const struct fl_coord *c)
 
     size_t want = fl_fraction_count(gamma, population(c));
 
-    return want > c->conf.min_responders ? want : c->conf.min_responders;
+    return want > fixed_least(c) ? want : fixed_least(c);
 }
 
 /* How many are asked: the fraction's K_t, and more of them when some are known to fail. */

@@ -381,7 +381,11 @@ void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_con
         .population = (uint32_t)fl_options_int(r, "population"),
         .start_clients = (uint32_t)fl_options_int(r, "start_clients"),
         .min_clients = (uint32_t)fl_options_int(r, "min_clients"),
-        .min_responders = (uint32_t)fl_options_int(r, "min_responders"),
+        .min_responders = fl_options_is_set(r, "min_responders")
+                              ? (uint32_t)fl_options_int(r, "min_responders")
+                              : FL_RESPONDERS_HALF,
+        .patience = fl_options_float(r, "patience"),
+        .patience_least_ms = fl_options_ms(r, "patience_least"),
         .over_selection = fl_options_float(r, "over_selection"),
         .train_ms = fl_options_ms(r, "train_deadline"),
         .upload_ms = fl_options_ms(r, "upload_deadline"),

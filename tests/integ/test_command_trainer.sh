@@ -53,7 +53,7 @@ write_server told "rounds: 3" "model: {preset: dnn60}" "round: {start_clients: 1
   "evaluation: {every: 1, clients: yes}" "when_finished: stay"
 start_server told
 start_client tells "" "trainer: command" "$(program "$python" "$dir/tells.py" "{task}")"
-wait_for 600 "three rounds of a program that tells" at_round told 3
+wait_for "three rounds of a program that tells" at_round told 3
 equal "its accuracy is in the rounds" "[0.75, 0.75, None]" \
   "$(ctl told rounds --json | json '[r["received_accuracy"] for r in d]')"
 ctl told rounds >"$dir/told.rounds"
@@ -83,7 +83,7 @@ open(task["result_model"], "wb").write(raw)
 json.dump({"samples": 10, "steps": 1, "train_loss": 1.0}, open(task["result"], "w"))
 TEXT
 echo 'exec sleep 1000' >"$dir/slow.sh"
-write_server failing "rounds: 2" "model: {preset: dnn60}" "round: {start_clients: 5}"
+write_server failing "rounds: 2" "model: {preset: dnn60}" "round: {start_clients: 5, min_responders: 1}"
 start_server failing
 start_client good "$(data 0)"
 start_client fails "" "trainer: command" "$(program /bin/sh "$dir/fails.sh" "{task}")"

@@ -190,6 +190,35 @@ START_TEST(the_task_file_says_everything)
 }
 END_TEST
 
+START_TEST(a_run_that_takes_many_times_longer_than_the_longest_is_ended)
+{
+    const char *argv[] = {"sh",
+                          "-c",
+                          "d=$(dirname \"$1\")\n"
+                          "[ ! -e \"$d/../hang\" ] || exec sleep 1000\n" RESULT COPY,
+                          "sh",
+                          "{task}",
+                          NULL};
+    struct fl_command_conf conf = {.argv = argv, .patience = 1, .patience_least_ms = 200};
+    struct fl_train_result r = {0};
+    struct fixture f;
+    char path[PATH_MAX];
+
+    fixture_init(&f);
+    conf.work_dir = f.dir;
+    ck_assert_int_eq(fl_trainer_command(&conf, &f.trainer, &f.err), FL_OK);
+    ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_OK);
+    /* However long the first one takes: it has nothing to be compared with. */
+    ck_assert_msg(run(&f, &r) == FL_OK, "%s", f.err.msg);
+    fl_train_result_done(&r);
+    (void)snprintf(path, sizeof(path), "%s/hang", f.dir);
+    ck_assert_int_eq(fl_fs_replace(path, "", 0, false, &f.err), FL_OK);
+    ck_assert_int_eq(run(&f, &r), FL_ETIMEOUT);
+    ck_assert_msg(says(&f, "'sh' was ended after its time limit of "), "%s", f.err.msg);
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(what_goes_wrong_in_the_program_is_told)
 {
     static const struct {
@@ -683,6 +712,7 @@ int main(void)
     tcase_add_test(tc, a_program_that_changes_nothing_is_an_update_of_zero);
     tcase_add_test(tc, the_update_is_trained_minus_received);
     tcase_add_test(tc, the_task_file_says_everything);
+    tcase_add_test(tc, a_run_that_takes_many_times_longer_than_the_longest_is_ended);
     tcase_add_loop_test(tc, what_goes_wrong_in_the_program_is_told, 0, 18);
     tcase_add_test(tc, the_end_of_stderr_is_kept_in_a_file);
     tcase_add_test(tc, a_failed_folder_goes_with_the_next_task);
