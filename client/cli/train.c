@@ -471,6 +471,7 @@ static struct fl_train_job *job_new(struct fl_cli *cli, struct fl_round_key key)
                                        .attempt = key.attempt,
                                        .learning_rate = cli->learning_rate,
                                        .seed = cli->seed,
+                                       .offer_seed = fl_cli_seed(cli),
                                        .deadline_ms = cli->deadline_ms,
                                        .n_selected = cli->n_selected,
                                        .population = cli->population,

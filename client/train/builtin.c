@@ -25,6 +25,7 @@ static void forget(struct fl__builtin *b)
     free(b->order_test);
     free(b->x);
     free(b->y);
+    fl_buf_done(&b->own_offer);
     b->net = NULL;
     b->options = NULL;
     b->order = NULL;
@@ -261,6 +262,7 @@ static int make_solver(const struct fl__walk *w, bool adapting, struct fl_solver
         .anchor = task->anchor,
         .inputs = task->inputs,
         .kept = task->kept,
+        .own_offer = {b->own_offer.data, b->own_offer.len},
     };
 
     return b->solver->create(b->options, &setup, ret, err);
@@ -326,6 +328,7 @@ static int solve(const struct fl__walk *w, struct fl_train_result *ret, struct f
         rv = make_extras(fl_solver_names(fl_solver_sends(b->solver, b->options)), &ret->sent,
                          &ret->n_sent, err);
     }
+    rv = rv == FL_OK ? fl__offer_own(b, w->task->offer_seed, err) : rv;
     if (rv == FL_OK) {
         rv = make_solver(w, /* adapting= */ false, &solver, err);
     }
@@ -447,21 +450,9 @@ static int adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
     return FL_OK;
 }
 
-static int32_t sample(void *ctx, size_t i, float *x)
-{
-    const struct fl__builtin *b = ctx;
-    uint32_t idx = (uint32_t)i;
-    int32_t y = 0;
-
-    fl_dataset_gather(b->train, &idx, 1, x, &y);
-    return y;
-}
-
 static int offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, struct fl_err *err)
 {
     struct fl__builtin *b = builtin_of(trainer);
-    struct fl_solver_data data = {
-        .n = b->train->n, .dim = b->train->dim, .sample = sample, .ctx = b};
 
     if (b->net == NULL) {
         return fl_err_set(err, FL_ESTATE, "an offer before the server described its model");
@@ -469,9 +460,7 @@ static int offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, 
     if (b->solver->offer == NULL) {
         return fl_err_set(err, FL_ESTATE, "the solver '%s' offers nothing", b->solver->policy.name);
     }
-    /* The server's count: the same on all clients, whatever labels theirs have. */
-    data.classes = fl_net_classes(b->net);
-    return b->solver->offer(b->options, &data, seed, out, err);
+    return fl__offer_make(b, seed, out, err);
 }
 
 int fl_trainer_builtin(const struct fl_dataset *train, const struct fl_dataset *test,

@@ -23,6 +23,7 @@ struct fl__builtin {
     uint32_t *order_test; /* of one piece of an evaluation */
     float *x;             /* a batch or a piece, whichever is larger, [..][dim] */
     int32_t *y;
+    struct fl_buf own_offer; /* of the solver, made when it is first needed; len 0: not yet */
 };
 
 /* How many steps are made on which samples. */
@@ -48,5 +49,11 @@ struct fl__walk fl__walk_passes(struct fl__builtin *b, const struct fl_train_tas
 /* All its steps. FL_ECANCELED, FL_ENUMERIC. */
 FL_MUST_CHECK int fl__walk_run(const struct fl__walk *walk, struct fl_solver *solver,
                                struct fl__walk_sums *ret, struct fl_err *err);
+
+/* What solver->offer, which there is, tells of the training data. */
+FL_MUST_CHECK int fl__offer_make(struct fl__builtin *b, uint64_t seed, struct fl_buf *out,
+                                 struct fl_err *err);
+/* b->own_offer, for a solver that makes one. FL_ENOMEM. */
+FL_MUST_CHECK int fl__offer_own(struct fl__builtin *b, uint64_t seed, struct fl_err *err);
 
 #endif

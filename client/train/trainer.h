@@ -37,6 +37,7 @@ struct fl_train_task {
     bool evaluate_trained; /* fill `trained` of the result when there is test data */
     double learning_rate;
     uint64_t seed;
+    uint64_t offer_seed;  /* what fl_trainer_offer() was called with */
     uint64_t deadline_ms; /* span; the command is ended after it */
     uint32_t n_selected;  /* K_t; 0: not told */
     uint32_t population;  /* N; 0: not told */

@@ -60,6 +60,8 @@ struct fl_solver_setup {
      */
     const struct fl_solver_bytes *inputs;
     const struct fl_solver_bytes *kept;
+    /* What this client's offer() told, borrowed for create(); NULL: nothing, or not known. */
+    struct fl_solver_bytes own_offer;
 };
 
 struct fl_solver;

@@ -3,9 +3,9 @@
  *
  * Mix-up with the data of other clients, of which only means are known. Once per client, before
  * the first round, groups of samples and their one-hot labels are averaged and offered; the
- * union V of the offers of all clients comes back (bundle "mixup"; its form is in
- * solver_fedmix.h). Each step draws one pair (xbar, ybar) of V uniformly. fedmix trains on
- * z_b = (1 - lambda) x_b and
+ * union of the offers of all clients comes back (bundle "mixup"; its form is in solver_fedmix.h),
+ * of which V is what the others offered. Each step draws one pair (xbar, ybar) of V uniformly.
+ * fedmix trains on z_b = (1 - lambda) x_b and
  *
  *     L = 1/B sum_b [ (1 - lambda) CE(f(z_b), y_b) + lambda CE(f(z_b), ybar)
  *                     + lambda q <grad_z CE(f(z_b), y_b), xbar> ]
@@ -185,7 +185,7 @@ static int create_mix(const struct fl_options *o, const struct fl_solver_setup *
         rv = fl__sgd_init(&solver->sgd, setup, err);
     }
     if (rv == FL_OK && !setup->adapting && solver->lambda > 0) {
-        rv = fl__mix_union_open(setup->inputs, fl_net_inputs(setup->net),
+        rv = fl__mix_union_open(setup->inputs, &setup->own_offer, fl_net_inputs(setup->net),
                                 fl_net_classes(setup->net), &solver->means, err);
     }
     if (rv == FL_OK && solver->means.n_pairs > 0) {

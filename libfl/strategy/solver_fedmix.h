@@ -39,9 +39,14 @@ struct fl__mix_union {
     } * parts;
 };
 
-/* Checks every offer in it. FL_EFORMAT, FL_ENOMEM. */
-FL_MUST_CHECK int fl__mix_union_open(const struct fl_solver_bytes *bytes, size_t dim,
-                                     size_t classes, struct fl__mix_union *ret, struct fl_err *err);
+/*
+ * Checks every offer in it. The first that has the bytes of `own` is left out: an offer depends on
+ * a client's data, options and seed alone, so it can be known again, and another with the same
+ * bytes mixes the same. FL_EFORMAT, FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl__mix_union_open(const struct fl_solver_bytes *bytes,
+                                     const struct fl_solver_bytes *own, size_t dim, size_t classes,
+                                     struct fl__mix_union *ret, struct fl_err *err);
 void fl__mix_union_done(struct fl__mix_union *all);
 /* Pair number `i`, below n_pairs, to x[dim] and label[classes]. */
 void fl__mix_union_pair(const struct fl__mix_union *all, uint64_t i, float *x, float *label);

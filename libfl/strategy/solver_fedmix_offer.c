@@ -258,12 +258,18 @@ static int add_part(struct fl__mix_union *all, const uint8_t *pairs, uint32_t n)
     return FL_OK;
 }
 
-int fl__mix_union_open(const struct fl_solver_bytes *bytes, size_t dim, size_t classes,
-                       struct fl__mix_union *ret, struct fl_err *err)
+static bool is_own(const struct fl_solver_bytes *own, const uint8_t *offer, size_t len)
+{
+    return own->data != NULL && own->len == len && memcmp(own->data, offer, len) == 0;
+}
+
+int fl__mix_union_open(const struct fl_solver_bytes *bytes, const struct fl_solver_bytes *own,
+                       size_t dim, size_t classes, struct fl__mix_union *ret, struct fl_err *err)
 {
     const uint8_t *data = bytes != NULL ? bytes->data : NULL;
     struct fl__mix_union all = {.dim = dim, .classes = classes};
     size_t len = data != NULL ? bytes->len : 0;
+    bool found = false;
     size_t at = 0;
 
     while (at < len) {
@@ -271,7 +277,10 @@ int fl__mix_union_open(const struct fl_solver_bytes *bytes, size_t dim, size_t c
         size_t used = 0;
         int rv = check_one(data + at, len - at, dim, classes, &header, &used, err);
 
-        if (rv == FL_OK && add_part(&all, data + at + sizeof(header), header.pairs) != FL_OK) {
+        if (rv == FL_OK && !found && is_own(own, data + at, used)) {
+            found = true;
+        } else if (rv == FL_OK && add_part(&all, data + at + sizeof(header), header.pairs) != FL_OK)
+        {
             rv = fl_err_set(err, FL_ENOMEM, "offers of %zu clients: out of memory", all.n_offers);
         }
         if (rv != FL_OK) {

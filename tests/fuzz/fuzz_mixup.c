@@ -20,7 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t i;
     int one = fl__mix_check(NULL, data, size, DIM, CLASSES, &err);
     int any = fl__mix_check(NULL, data, size, 0, 0, &err);
-    int rv = fl__mix_union_open(&bytes, DIM, CLASSES, &all, &err);
+    const struct fl_solver_bytes own = {.data = data, .len = size / 2};
+    int rv = fl__mix_union_open(&bytes, &own, DIM, CLASSES, &all, &err);
 
     FL_REQUIRE(rv == FL_OK || rv == FL_EFORMAT);
     FL_REQUIRE(one == FL_EFORMAT || (any == FL_OK && rv == FL_OK && all.n_offers == 1));

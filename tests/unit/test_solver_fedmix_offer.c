@@ -13,6 +13,7 @@ START_TEST(the_union_is_all_pairs_in_the_order_of_the_offers)
     uint64_t total = 0;
     struct fl_buf means;
     struct fl_solver_bytes input = {0};
+    const struct fl_solver_bytes none = {0};
     size_t o;
     uint64_t i;
     size_t at = 0;
@@ -21,7 +22,8 @@ START_TEST(the_union_is_all_pairs_in_the_order_of_the_offers)
     for (o = 0; o < N(sizes); o++) {
         input = put_offer(&means, sizes[o], 1, o);
     }
-    ck_assert_msg(fl__mix_union_open(&input, INPUTS, CLASSES, &all, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl__mix_union_open(&input, &none, INPUTS, CLASSES, &all, &err) == FL_OK, "%s",
+                  err.msg);
     for (o = 0; o < N(sizes); o++) {
         at += FL__MIX_HEADER;
         for (i = total; i < total + sizes[o]; i++) {
@@ -36,6 +38,39 @@ START_TEST(the_union_is_all_pairs_in_the_order_of_the_offers)
     ck_assert_uint_eq(all.n_pairs, total);
     fl__mix_union_done(&all);
     fl_buf_done(&means);
+}
+END_TEST
+
+/* Samples are mixed with what others told; one of others that tells the same stays. */
+START_TEST(the_clients_own_offer_is_left_out_once)
+{
+    static const uint32_t sizes[] = {2, 3, 1, 3};
+    static const uint64_t seeds[] = {1, 2, 3, 2};
+    struct fl_solver_bytes input = {0}, own = {0};
+    struct fl__mix_union all;
+    struct fl_buf means, told;
+    float pair[INPUTS + CLASSES];
+    size_t o;
+
+    fl_buf_init(&means, SIZE_MAX);
+    fl_buf_init(&told, SIZE_MAX);
+    for (o = 0; o < N(sizes); o++) {
+        input = put_offer(&means, sizes[o], 1, seeds[o]);
+    }
+    own = put_offer(&told, 3, 1, 2);
+    ck_assert_int_eq(fl__mix_union_open(&input, &own, INPUTS, CLASSES, &all, NULL), FL_OK);
+    ck_assert_uint_eq(all.n_pairs, 2 + 1 + 3);
+    ck_assert_uint_eq(all.n_offers, 3);
+    fl__mix_union_pair(&all, 2, pair, pair + INPUTS);
+    /* Behind two offers with their headers: the one of the third client. */
+    ck_assert_mem_eq(pair, means.data + 3 * FL__MIX_HEADER + 5 * sizeof(pair), sizeof(pair));
+    fl__mix_union_done(&all);
+    told.data[FL__MIX_HEADER] ^= 1; /* data that changed since is nobody's */
+    ck_assert_int_eq(fl__mix_union_open(&input, &own, INPUTS, CLASSES, &all, NULL), FL_OK);
+    ck_assert_uint_eq(all.n_pairs, 9);
+    fl__mix_union_done(&all);
+    fl_buf_done(&means);
+    fl_buf_done(&told);
 }
 END_TEST
 
@@ -261,6 +296,7 @@ int main(void)
     SRunner *sr;
     int failed;
 
+    tcase_add_test(tc, the_clients_own_offer_is_left_out_once);
     tcase_add_test(tc, the_union_is_all_pairs_in_the_order_of_the_offers);
     tcase_add_loop_test(tc, an_offer_is_the_means_of_groups, 0, 5);
     tcase_add_test(tc, the_seed_decides_who_is_grouped_with_whom);

@@ -305,6 +305,59 @@ START_TEST(an_offer_sees_every_sample_and_the_seed)
 }
 END_TEST
 
+/* FedMix with everybody's offers is FedMix with those of the others; with its own alone it is sgd.
+ */
+START_TEST(what_a_client_told_itself_is_not_mixed_in)
+{
+    struct fl_options *sgd, *mix = NULL;
+    struct fl_train_result with, without, alone, plain;
+    struct fl_buf all, others;
+    struct fl_solver_bytes input;
+    struct fl_train_task task;
+    struct fixture f;
+    size_t size, one;
+
+    fixture_init(&f, false);
+    size = f.server.count * sizeof(float);
+    sgd = f.server.options;
+    ck_assert_int_eq(fl_options_create(fl_solver_fedmix.policy.options, &mix), FL_OK);
+    ck_assert_int_eq(fl_options_set(mix, "group", "7", NULL), FL_OK);
+    f.server.model.solver = &fl_solver_fedmix;
+    f.server.model.solver_options = mix;
+    prepare(&f);
+    fl_buf_init(&all, SIZE_MAX);
+    fl_buf_init(&others, SIZE_MAX);
+    ck_assert_int_eq(fl_trainer_offer(f.trainer, 9, &all, &f.err), FL_OK);
+    one = all.len;
+    ck_assert_int_eq(fl_trainer_offer(f.trainer, 8, &all, &f.err), FL_OK);
+    ck_assert_int_eq(fl_trainer_offer(f.trainer, 8, &others, &f.err), FL_OK);
+    task = task_of(&f.server);
+    task.offer_seed = 9;
+    task.inputs = &input;
+    input = (struct fl_solver_bytes){all.data, all.len};
+    with = train(&f, &task);
+    input = (struct fl_solver_bytes){others.data, others.len};
+    without = train(&f, &task);
+    input = (struct fl_solver_bytes){all.data, one};
+    alone = train(&f, &task);
+    f.server.model.solver = &fl_solver_sgd;
+    f.server.model.solver_options = sgd;
+    prepare(&f);
+    plain = train(&f, &task);
+    ck_assert_mem_eq(with.delta, without.delta, size);
+    ck_assert_mem_eq(alone.delta, plain.delta, size);
+    ck_assert_mem_ne(with.delta, plain.delta, size);
+    fl_train_result_done(&with);
+    fl_train_result_done(&without);
+    fl_train_result_done(&alone);
+    fl_train_result_done(&plain);
+    fl_buf_done(&all);
+    fl_buf_done(&others);
+    fl_options_free(mix);
+    fixture_done(&f);
+}
+END_TEST
+
 /* --- personal.adapt --- */
 
 static void set(struct fl_options *o, const char *name, const char *value)
@@ -443,6 +496,7 @@ int main(void)
     tcase_add_test(tc, the_solver_says_which_model_is_personal_and_it_changes_no_result);
     tcase_add_test(tc, the_solver_hears_of_anchor_population_and_purpose);
     tcase_add_test(tc, an_offer_sees_every_sample_and_the_seed);
+    tcase_add_test(tc, what_a_client_told_itself_is_not_mixed_in);
     tcase_add_loop_test(
         tc, an_adapted_model_is_the_received_one_after_the_steps_that_were_asked_for, 0, 8);
     tcase_add_test(tc, without_adaption_only_the_received_model_is_evaluated);

@@ -1,0 +1,44 @@
+/* What the built-in engine tells of its data, once, and knows again in what all clients told. */
+#include "client/train/builtin_impl.h"
+
+static int32_t sample(void *ctx, size_t i, float *x)
+{
+    const struct fl__builtin *b = ctx;
+    uint32_t idx = (uint32_t)i;
+    int32_t y = 0;
+
+    fl_dataset_gather(b->train, &idx, 1, x, &y);
+    return y;
+}
+
+int fl__offer_make(struct fl__builtin *b, uint64_t seed, struct fl_buf *out, struct fl_err *err)
+{
+    const struct fl_solver_data data = {
+        .n = b->train->n,
+        .dim = b->train->dim,
+        /* The server's count: the same on all clients, whatever labels theirs have. */
+        .classes = fl_net_classes(b->net),
+        .sample = sample,
+        .ctx = b,
+    };
+
+    return b->solver->offer(b->options, &data, seed, out, err);
+}
+
+int fl__offer_own(struct fl__builtin *b, uint64_t seed, struct fl_err *err)
+{
+    struct fl_err why = {0};
+    int rv;
+
+    if (b->solver->offer == NULL || b->own_offer.len > 0) {
+        return FL_OK;
+    }
+    fl_buf_init(&b->own_offer, FL_OFFER_MAX);
+    rv = fl__offer_make(b, seed, &b->own_offer, &why);
+    if (rv == FL_OK) {
+        return FL_OK;
+    }
+    fl_buf_done(&b->own_offer);
+    /* Data of which no offer can be made was not told of: nothing has to be known again. */
+    return rv == FL_ENOMEM ? fl_err_set(err, rv, "%s", why.msg) : FL_OK;
+}
