@@ -4,9 +4,10 @@
 /*
  * Who takes part in a round, and how many (ALGORITHMS 3 and 5).
  *
- * Every client has one score, a double that the caller keeps and persists: its
- * attention for `attention`, unused elsewhere. All arrays are in client order
- * (ascending name), so a result does not depend on who came first.
+ * Every client has one score, a double that the caller keeps and persists, and of which only
+ * the share of the sum of all means anything: its attention for `attention`. So a client that
+ * comes or goes changes no other one's score, and a round only those of its responders. All
+ * arrays are in client order (ascending name), so a result does not depend on who came first.
  */
 
 #include "libfl/strategy/policy.h"
@@ -18,6 +19,11 @@ struct fl_select_input {
     size_t want;           /* K_t, 1 <= want <= n */
 };
 
+/* Over all clients that have a score. */
+struct fl_score_sums {
+    double scores, samples;
+};
+
 enum fl_distance {
     FL_DISTANCE_NONE,
     FL_DISTANCE_NEW, /* ||theta^{t+1} - theta_i||, from the aggregation pass */
@@ -27,24 +33,20 @@ enum fl_distance {
 struct fl_selection_ops {
     struct fl_policy policy;
     /*
-     * Scores of all `n` known clients at the start, from their sample counts.
+     * The score of a client with `samples` > 0 that is new to those with these sums; those of
+     * nobody are 0. NULL: the policy keeps no scores.
      */
-    void (*init)(const struct fl_options *o, const double *samples, size_t n, double *scores);
-    /*
-     * A client joined later: set scores[i]; may rescale the others.
-     */
-    void (*join)(const struct fl_options *o, const double *samples, size_t n, size_t i,
-                 double *scores);
+    double (*join)(const struct fl_options *o, double samples, const struct fl_score_sums *others);
     /* `want` distinct candidate indices, ascending, into chosen[want]. FL_ENOMEM. */
     int (*pick)(const struct fl_options *o, const struct fl_select_input *in, struct fl_rng *rng,
                 uint32_t *chosen);
     /*
-     * After a committed round: distance[r] of responder index who[r] (into the `n`
-     * known clients, each at most once), d_i of ALGORITHMS 5.3 or 15.3.5. Non-finite
-     * or zero sums leave the scores alone.
+     * After a committed round: the `n` responders' scores and distances, d_i of ALGORITHMS 5.3
+     * or 15.3.5; the sum of the scores stays. `all`: of every client. Non-finite or zero sums
+     * leave the scores alone. NULL: nothing changes.
      */
-    void (*update)(const struct fl_options *o, uint64_t round, double *scores, size_t n,
-                   const uint32_t *who, const double *distance, size_t n_responders);
+    void (*update)(const struct fl_options *o, const struct fl_score_sums *all, double *scores,
+                   const double *distance, size_t n);
     /*
      * Where the d_i of update() come from; `partial`: the server never sees a client's whole
      * update (fl_upload_ops.partial, fl_codec_ops.sparse). NULL: unused.

@@ -13,6 +13,7 @@
  * the only one known under partial uploads (15.3.5).
  *
  * Options: alpha, floor, reference. State: one double a client.
+ * Scores are attentions times a common factor, which nobody needs to know.
  * Cost: O(n log n) a draw, O(responders) an update. Aggregation weights are untouched.
  */
 #include <math.h>
@@ -20,10 +21,6 @@
 
 #include "libfl/strategy/selection.h"
 #include "libfl/strategy/selection_impl.h"
-
-/* Rounds between corrections of what rounding adds to the sum (ALGORITHMS 5.4). */
-#define RENORMALISE_EVERY 100
-#define SUM_TOLERANCE     1e-12
 
 static double sum_of(const double *x, size_t n)
 {
@@ -41,49 +38,18 @@ static bool usable(double sum)
     return sum > 0 && isfinite(sum);
 }
 
-static void scale(double *scores, size_t n, double factor)
-{
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        scores[i] *= factor;
-    }
-}
-
-static void init(const struct fl_options *o, const double *samples, size_t n, double *scores)
-{
-    double total = sum_of(samples, n);
-    size_t i;
-
-    (void)o;
-    for (i = 0; i < n; i++) {
-        scores[i] = usable(total) ? samples[i] / total : 0;
-    }
-}
-
 /*
- * The newcomer gets its share of the samples and the others give way in proportion, so
- * that joining one by one before the first update is the same as init().
+ * The newcomer gets its share of the samples and the others give way in proportion (ALGORITHMS
+ * 5.4): its attention is samples / (samples + others' samples). Attention is a share of the
+ * scores, so the others' scores stay. Who comes first, or after nobody with a score, begins with
+ * its samples as the unit.
  */
-static void join(const struct fl_options *o, const double *samples, size_t n, size_t i,
-                 double *scores)
+static double join(const struct fl_options *o, double samples, const struct fl_score_sums *others)
 {
-    double total = sum_of(samples, n);
-    double others;
-
     (void)o;
-    FL_REQUIRE(i < n);
-    scores[i] = 0;
-    others = sum_of(scores, n);
-    if (!usable(total) || !(samples[i] > 0)) {
-        return;
-    }
-    if (!usable(others)) {
-        scores[i] = 1;
-        return;
-    }
-    scale(scores, n, (1 - samples[i] / total) / others);
-    scores[i] = samples[i] / total;
+    return usable(others->scores) && usable(others->samples)
+               ? samples * (others->scores / others->samples)
+               : samples;
 }
 
 static int pick(const struct fl_options *o, const struct fl_select_input *in, struct fl_rng *rng,
@@ -93,38 +59,64 @@ static int pick(const struct fl_options *o, const struct fl_select_input *in, st
     return fl__draw_weighted(chosen, in->scores, in->n, in->want, rng);
 }
 
-static void update(const struct fl_options *o, uint64_t round, double *scores, size_t n,
-                   const uint32_t *who, const double *distance, size_t n_responders)
+/*
+ * Nobody falls below `lowest`; what that takes, the responders above it give in proportion, so
+ * that the sum `total` stays.
+ */
+static void raise_to(double lowest, double total, double *scores, size_t n)
 {
-    double alpha = fl_options_float(o, "alpha");
-    double lowest = fl_options_float(o, "floor");
-    double attention = 0;
-    double total = 0;
-    bool raised = false;
-    double sum;
-    size_t r;
+    double above;
+    size_t n_low;
+    size_t before = 0;
+    size_t i;
 
-    for (r = 0; r < n_responders; r++) {
-        FL_REQUIRE(who[r] < n);
-        attention += scores[who[r]];
-        total += distance[r];
-    }
-    /* A single responder is the new model: its distance says nothing (5.4). */
-    if (n_responders >= 2 && usable(total)) {
-        for (r = 0; r < n_responders; r++) {
-            double *a = &scores[who[r]];
-
-            *a = alpha * *a + (1 - alpha) * (distance[r] / total) * attention;
-            if (*a < lowest) {
-                *a = lowest;
-                raised = true;
+    for (;;) {
+        n_low = 0;
+        above = 0;
+        for (i = 0; i < n; i++) {
+            n_low += scores[i] <= lowest;
+            above += scores[i] > lowest ? scores[i] : 0;
+        }
+        if (n_low == before && before > 0) {
+            return;
+        }
+        before = n_low;
+        if (n_low == 0) {
+            return;
+        }
+        if (n_low == n || total <= lowest * (double)n) {
+            lowest = total / (double)n;
+            for (i = 0; i < n; i++) {
+                scores[i] = lowest;
             }
+            return;
+        }
+        for (i = 0; i < n; i++) {
+            scores[i] = scores[i] <= lowest
+                            ? lowest
+                            : scores[i] * ((total - lowest * (double)n_low) / above);
         }
     }
-    sum = sum_of(scores, n);
-    if (usable(sum) &&
-        (raised || (round % RENORMALISE_EVERY == 0 && fabs(sum - 1) > SUM_TOLERANCE))) {
-        scale(scores, n, 1 / sum);
+}
+
+static void update(const struct fl_options *o, const struct fl_score_sums *all, double *scores,
+                   const double *distance, size_t n)
+{
+    double alpha = fl_options_float(o, "alpha");
+    double lowest = fl_options_float(o, "floor") * all->scores;
+    double attention = sum_of(scores, n);
+    double total = sum_of(distance, n);
+    size_t r;
+
+    /* A single responder is the new model: its distance says nothing (5.4). */
+    if (n < 2 || !usable(total) || !usable(attention)) {
+        return;
+    }
+    for (r = 0; r < n; r++) {
+        scores[r] = alpha * scores[r] + (1 - alpha) * (distance[r] / total) * attention;
+    }
+    if (lowest > 0 && isfinite(lowest)) {
+        raise_to(lowest, attention, scores, n);
     }
 }
 
@@ -166,7 +158,8 @@ static const struct fl_opt_spec options[] = {
      .def = "0",
      .min = 0,
      .max = 0.5,
-     .help = "Least attention of a client after an update, before the sum is made 1 again."},
+     .help = "Least attention of a responder after an update, as far as what all of them have "
+             "together allows; the others of them give it."},
     {.name = "reference",
      .type = FL_OPT_ENUM,
      .def = "auto",
@@ -184,7 +177,6 @@ const struct fl_selection_ops fl_selection_attention = {
             .source = "AdaFL",
             .options = options,
         },
-    .init = init,
     .join = join,
     .pick = pick,
     .update = update,

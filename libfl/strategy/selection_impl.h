@@ -19,11 +19,4 @@ void fl__draw_uniform(uint32_t *chosen, uint32_t *scratch, size_t n, size_t want
  */
 int fl__draw_weighted(uint32_t *chosen, const double *p, size_t n, size_t want, struct fl_rng *rng);
 
-/* Scores of a policy that has none. */
-void fl__scores_none(const struct fl_options *o, const double *samples, size_t n, double *scores);
-void fl__scores_none_join(const struct fl_options *o, const double *samples, size_t n, size_t i,
-                          double *scores);
-void fl__scores_none_update(const struct fl_options *o, uint64_t round, double *scores, size_t n,
-                            const uint32_t *who, const double *distance, size_t n_responders);
-
 #endif

@@ -38,38 +38,6 @@ void fl__draw_uniform(uint32_t *chosen, uint32_t *scratch, size_t n, size_t want
     qsort(chosen, want, sizeof(*chosen), compare_u32);
 }
 
-void fl__scores_none(const struct fl_options *o, const double *samples, size_t n, double *scores)
-{
-    size_t i;
-
-    (void)o;
-    (void)samples;
-    for (i = 0; i < n; i++) {
-        scores[i] = 0;
-    }
-}
-
-void fl__scores_none_join(const struct fl_options *o, const double *samples, size_t n, size_t i,
-                          double *scores)
-{
-    (void)o;
-    (void)samples;
-    FL_REQUIRE(i < n);
-    scores[i] = 0;
-}
-
-void fl__scores_none_update(const struct fl_options *o, uint64_t round, double *scores, size_t n,
-                            const uint32_t *who, const double *distance, size_t n_responders)
-{
-    (void)o;
-    (void)round;
-    (void)scores;
-    (void)n;
-    (void)who;
-    (void)distance;
-    (void)n_responders;
-}
-
 static int pick(const struct fl_options *o, const struct fl_select_input *in, struct fl_rng *rng,
                 uint32_t *chosen)
 {
@@ -96,8 +64,5 @@ const struct fl_selection_ops fl_selection_uniform = {
             .source = "FedAvg",
             .options = options,
         },
-    .init = fl__scores_none,
-    .join = fl__scores_none_join,
     .pick = pick,
-    .update = fl__scores_none_update,
 };

@@ -98,8 +98,5 @@ const struct fl_selection_ops fl_selection_weighted = {
             .source = "successive draws without replacement, p = n_k / sum n",
             .options = options,
         },
-    .init = fl__scores_none,
-    .join = fl__scores_none_join,
     .pick = pick,
-    .update = fl__scores_none_update,
 };

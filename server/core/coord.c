@@ -35,28 +35,98 @@ static void resume_counted(struct fl_coord *c, uint32_t client, uint64_t committ
     live->accepted_attempt = rec->counted_attempt;
 }
 
+static int bad_client(const struct fl_client_rec *rec, size_t i, struct fl_err *err)
+{
+    return fl_err_set(err, FL_EFORMAT,
+                      "client %zu of the stored state (number %" PRIu32 "): bad "
+                      "or repeated",
+                      i, rec->id);
+}
+
+/* One client of those before the server died. */
+static int resume_client(struct fl_coord *c, const struct fl_client_rec *rec, size_t i,
+                         uint64_t committed, struct fl_err *err)
+{
+    struct fl__clients *t = &c->clients;
+    int rv = fl_order_reserve(&t->names);
+
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "client %zu of the stored state", i);
+    }
+    if (rec->id >= FL_CLIENT_NUMBERS || !fl_name_valid(rec->name) || fl__clients_used(t, rec->id) ||
+        fl__clients_find(t, rec->name) != FL__NONE)
+    {
+        return bad_client(rec, i, err);
+    }
+    (void)fl__clients_add(t, rec->name, rec->id);
+    t->recs[rec->id] = *rec;
+    t->live[rec->id].recorded = true;
+    resume_counted(c, rec->id, committed);
+    fl__clients_count(t, rec->id);
+    return FL_OK;
+}
+
+struct seen {
+    uint64_t seen_ms;
+    uint32_t client;
+};
+
+static int compare_seen(const void *a, const void *b)
+{
+    const struct seen *x = a;
+    const struct seen *y = b;
+
+    if (x->seen_ms != y->seen_ms) {
+        return x->seen_ms < y->seen_ms ? -1 : 1;
+    }
+    return (x->client > y->client) - (x->client < y->client);
+}
+
+/* All are away, since the times that their records tell. */
+static int resume_away(struct fl_coord *c, const struct fl_coord_resume *resume, struct fl_err *err)
+{
+    size_t n = resume->n_clients;
+    struct seen *seen = malloc((n > 0 ? n : 1) * sizeof(*seen));
+    size_t i;
+
+    if (seen == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%zu clients", n);
+    }
+    for (i = 0; i < n; i++) {
+        seen[i] = (struct seen){resume->clients[i].last_seen_ms, resume->clients[i].id};
+    }
+    qsort(seen, n, sizeof(*seen), compare_seen);
+    for (i = 0; i < n; i++) {
+        c->clients.live[seen[i].client].age_from_ms = seen[i].seen_ms;
+        fl__clients_away(c, seen[i].client);
+    }
+    c->newest_seen_ms = n > 0 ? seen[n - 1].seen_ms : 0;
+    free(seen);
+    return FL_OK;
+}
+
 static int resume_clients(struct fl_coord *c, const struct fl_coord_resume *resume,
                           struct fl_err *err)
 {
+    size_t most = 0;
     size_t i;
-    int rv = fl__clients_reserve(&c->clients, resume->n_clients);
+    int rv;
 
+    for (i = 0; i < resume->n_clients; i++) {
+        size_t id = resume->clients[i].id;
+
+        most = id >= most && id < FL_CLIENT_NUMBERS ? id + 1 : most;
+    }
+    rv = fl__clients_reserve_numbers(&c->clients, most);
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "%zu clients", resume->n_clients);
     }
-    for (i = 0; i < resume->n_clients; i++) {
-        const struct fl_client_rec *rec = &resume->clients[i];
-
-        if (rec->id != i || !fl_name_valid(rec->name) ||
-            fl__clients_find(&c->clients, rec->name) != FL__NONE)
-        {
-            return fl_err_set(err, FL_EFORMAT, "client %zu of the stored state: bad or repeated",
-                              i);
-        }
-        c->clients.recs[fl__clients_add(&c->clients, rec->name)] = *rec;
-        resume_counted(c, (uint32_t)i, resume->committed);
+    for (i = 0; rv == FL_OK && i < resume->n_clients; i++) {
+        rv = resume_client(c, &resume->clients[i], i, resume->committed, err);
     }
-    return FL_OK;
+    c->expected = (size_t)resume->expected;
+    c->departed = c->departed_on_disk = resume->departed;
+    return rv == FL_OK ? resume_away(c, resume, err) : rv;
 }
 
 /* A stored part; what was not written down goes back to where its client starts again. */
@@ -103,7 +173,8 @@ static struct fl_round_size resume_size(const struct fl_coord *c,
 
     if (size.selected == 0) {
         /* K_t, not the over-selection. */
-        size = fl__coord_size(c, c->conf.over_selection > 1.0 ? fl__coord_count(c) : n);
+        size = fl__coord_size(
+            c, c->conf.over_selection > 1.0 ? fl__coord_count(c, fl__coord_population(c)) : n);
     }
     size.selected = size.selected < n ? size.selected : n;
     size.members = size.members > n ? size.members : n;
@@ -114,6 +185,8 @@ static int resume_parts(struct fl_coord *c, const struct fl_coord_resume *resume
                         struct fl_err *err)
 {
     struct fl__round *r = &c->round;
+    struct fl_order_at at = {0};
+    uint32_t client;
     size_t n = 0;
     size_t i;
     int rv = fl__coord_round_create(r, resume->n_parts, c->n_units);
@@ -129,15 +202,16 @@ static int resume_parts(struct fl_coord *c, const struct fl_coord_resume *resume
     for (i = 0; i < resume->n_parts; i++) {
         const struct fl_part_rec *part = &resume->parts[i];
 
-        if (part->client >= c->clients.n || part->state < FL_PART_SELECTED ||
+        if (!fl__clients_used(&c->clients, part->client) || part->state < FL_PART_SELECTED ||
             part->state > FL_PART_LOST || c->clients.live[part->client].part != FL__NONE)
         {
             return fl_err_set(err, FL_EFORMAT, "part %zu of the stored round: bad or repeated", i);
         }
         c->clients.live[part->client].part = (uint32_t)i;
     }
-    for (i = 0; i < c->clients.n; i++) { /* In client order, whatever order they are stored in. */
-        uint32_t from = c->clients.live[c->clients.order[i]].part;
+    /* In client order, whatever order they are stored in. */
+    while ((client = fl_order_next(&c->clients.names, &at)) != FL__NONE) {
+        uint32_t from = c->clients.live[client].part;
 
         if (from != FL__NONE) {
             resume_part(c, n++, &resume->parts[from], r->planned);
@@ -153,7 +227,6 @@ static int take_resume(struct fl_coord *c, const struct fl_coord_resume *resume,
     if (rv != FL_OK) {
         return rv;
     }
-    c->clients.n_recorded = resume->n_clients;
     c->restarted = resume->n_clients > 0;
     c->committed = resume->committed;
     if (resume->open_round == 0 || resume->open_round <= resume->committed) {
@@ -193,7 +266,7 @@ int fl_coord_create(const struct fl_coord_conf *conf, const struct fl_coord_resu
     c->n_model_inputs =
         fl_solver_names(conf->strategy->solver->inputs) - (conf->strategy->solver->offered != NULL);
     c->attempt = 1;
-    c->clients.retry_ms = FL__NEVER;
+    c->clients.first_dirty = c->clients.first_grave = FL__NONE;
     fl__coord_sm_init(c);
     fl__coord_round_done(c);
     if (resume != NULL) {
@@ -219,6 +292,18 @@ void fl_coord_free(struct fl_coord *c)
     free(c);
 }
 
+/* While the server was down nobody could be seen. */
+static void skip_downtime(struct fl_coord *c)
+{
+    struct fl__clients *t = &c->clients;
+    uint64_t away = c->wall_ms > c->newest_seen_ms ? c->wall_ms - c->newest_seen_ms : 0;
+    size_t i;
+
+    for (i = 0; i < t->n; i++) {
+        t->live[i].age_from_ms += t->live[i].connected ? 0 : away;
+    }
+}
+
 static void start(struct fl_coord *c)
 {
     if (c->started) {
@@ -227,6 +312,7 @@ static void start(struct fl_coord *c)
     c->started = true;
     if (c->restarted) {
         c->settle_ms = fl__coord_after(c, c->conf.lost_grace_ms);
+        skip_downtime(c);
     }
     if (c->round.round != 0) {
         fl__coord_resume_round(c);
@@ -274,7 +360,7 @@ static void persisted(struct fl_coord *c, uint64_t seq)
             fl__coord_update_persisted(c, p.client, seq);
             return;
         }
-        fl__coord_client_persisted(c, p.client);
+        fl__coord_buried(c);
         return;
     }
     if (!is_work(c, seq)) {
@@ -300,7 +386,7 @@ static void work_failed(struct fl_coord *c, const struct fl_event *ev)
             fl__coord_update_failed(c, p.client, seq, reason);
             return;
         }
-        fl__coord_client_failed_to_persist(c, p.client, reason);
+        fl__coord_failed_to_bury(c, reason);
         return;
     }
     if (!is_work(c, seq)) {
@@ -330,13 +416,11 @@ static void begin_drain(struct fl_coord *c)
  */
 static bool settling(const struct fl_coord *c)
 {
-    size_t known = 0;
-    size_t i;
+    size_t known = c->clients.n_members;
 
-    for (i = 0; c->now_ms < c->settle_ms && i < c->clients.n; i++) {
-        known += c->clients.recs[i].samples > 0;
-    }
-    return c->clients.n_alive < known;
+    /* Who was there before without having been counted has no record. */
+    known = c->expected > known ? c->expected : known;
+    return c->now_ms < c->settle_ms && c->clients.n_alive < known;
 }
 
 /* Between rounds: stop, pause, or begin the next one. */
@@ -362,7 +446,7 @@ static bool idle(struct fl_coord *c)
 
 static bool draining(struct fl_coord *c)
 {
-    if (c->n_pending > 0) {
+    if (c->n_pending > 0 || c->clients.first_grave != FL__NONE) {
         return false;
     }
     fl__coord_move(c, FL_PHASE_STOPPED, "everything is on disk");
@@ -432,6 +516,20 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
     case FL_EV_CLIENT_LOST:
         fl__coord_lost(c, ev->u.client);
         break;
+    case FL_EV_CLIENT_HEARD:
+        if (fl_coord_client(c, ev->u.client) != NULL) {
+            fl__clients_heard(c, ev->u.client);
+        }
+        break;
+    case FL_EV_FORGET:
+        if (fl_coord_client(c, ev->u.client) != NULL) {
+            fl__coord_trace(c, "client '%s' is forgotten", fl__coord_name(c, ev->u.client));
+            fl__coord_forget(c, ev->u.client, "the operator has made the server forget it");
+        }
+        break;
+    case FL_EV_RELEASED:
+        fl__coord_released(c, ev->u.client);
+        break;
     case FL_EV_REPORT:
         fl__coord_report(c, ev);
         break;
@@ -482,11 +580,10 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
 
 int fl_coord_step(struct fl_coord *c, const struct fl_event *ev, struct fl_effects *ret)
 {
-    size_t n = c->clients.n + (ev->type == FL_EV_CLIENT_JOINED);
-    int rv = fl__clients_reserve(&c->clients, n);
+    int rv = fl__clients_reserve(&c->clients, c->round.n);
 
     if (rv == FL_OK) {
-        rv = fl__coord_reserve(c, n);
+        rv = fl__coord_reserve(c);
     }
     if (rv != FL_OK) {
         return rv;
@@ -499,9 +596,8 @@ int fl_coord_step(struct fl_coord *c, const struct fl_event *ev, struct fl_effec
     if (c->work.retry_ms != 0 && c->now_ms >= c->work.retry_ms) {
         fl__coord_work(c, c->work.kind);
     }
-    if (c->now_ms >= c->clients.retry_ms) {
-        fl__coord_persist_dirty(c);
-    }
+    fl__coord_age(c);
+    fl__coord_bury(c);
     advance(c);
     *ret = (struct fl_effects){.list = c->effects, .n = c->n_effects};
     return FL_OK;

@@ -74,10 +74,19 @@ enum fl_phase {
 
 struct fl_coord_conf {
     uint64_t seed;
-    uint64_t rounds;        /* 0: without end */
-    uint32_t population;    /* N of the fraction; 0: all known clients with samples. A solver's
-                               means are over all that took part, and over at least so many. */
-    uint32_t max_clients;   /* more names are not admitted; 0: a built-in limit */
+    uint64_t rounds; /* 0: without end */
+    /*
+     * N of the fraction; 0: the clients with samples that are connected, and those that are not but
+     * were counted in a committed round and are not forgotten. A solver's means are over all that
+     * were ever counted or are connected, and over at least so many.
+     */
+    uint32_t population;
+    /* More names are not admitted; 0: a built-in limit. Names that were never counted and are
+       away make room first. */
+    uint32_t max_clients;
+    /* A client that was away for so long is forgotten, as if by FL_EV_FORGET; 0: never. Time
+       during which the server was down does not count. */
+    uint64_t forget_after_ms;
     uint32_t start_clients; /* alive before the first round of a run begins */
     uint32_t min_clients;   /* alive before any round begins */
     /*
@@ -122,11 +131,17 @@ struct fl_coord_conf {
     const struct fl_layout *layout;     /* keeps a reference to */
 };
 
+/* Numbers of clients are below this. */
+#define FL_CLIENT_NUMBERS (1u << 24)
+
 /* State to continue from after a restart. */
 struct fl_coord_resume {
     uint64_t committed; /* last committed round, 0: none */
+    /* By their ids, which may have gaps: numbers that nobody has now. */
     const struct fl_client_rec *clients;
     size_t n_clients;
+    uint64_t expected; /* as of the last PERSIST_SELECTION */
+    uint64_t departed; /* as of the last FORGET_CLIENTS */
     /* The open round, when a selection was persisted and no commit: parts that are not
        ACCEPTED start over, ACCEPTED ones count as they are. n_parts 0: none is open, the
        next selection is open_attempt of open_round. */
@@ -145,6 +160,9 @@ enum fl_event_type {
        that is ready only now (0 samples before; it is not selected with 0). */
     FL_EV_CLIENT_JOINED,
     FL_EV_CLIENT_LOST,    /* u.client */
+    FL_EV_CLIENT_HEARD,   /* u.client: a sign of life, for its last_seen_ms */
+    FL_EV_FORGET,         /* u.client: see RELEASE; nothing is kept of it */
+    FL_EV_RELEASED,       /* u.client: answer to RELEASE */
     FL_EV_REPORT,         /* u.report */
     FL_EV_CLIENT_FAILED,  /* u.failed */
     FL_EV_UPLOAD_STORED,  /* u.upload: complete, valid, on disk */
@@ -235,17 +253,28 @@ enum fl_effect_type {
     /* Answer to CLIENT_JOINED: the client's number, or UINT32_MAX and the reason in text when
        it is not admitted. */
     FL_EFF_CLIENT_ID,
-    /* seq; one client. New clients come one after the other, by rising number, and can be
-       selected once they are persisted. */
-    FL_EFF_PERSIST_CLIENT,
-    /* seq; round, attempt, size and parts (with units when no feedback is needed). No parts: the
-       attempts before this one are over and nothing of them counts any more. */
+    /*
+     * The client's number means nobody any more: it was forgotten (text says why), or it went
+     * without ever having been selected (text ""). End its session if there is one, drop what is
+     * held under the number, and answer RELEASED when no event of it can come any more: from
+     * then on the number may be another client's. Who comes back under the name is new, and is
+     * told so by a task that names no counted round. The N of the next round's size is without
+     * it; its members are not: what it put into a solver's state stays there, and the client
+     * that it was counts in the mean for good.
+     */
+    FL_EFF_RELEASE,
+    /* seq; clients: their records are to go; departed. */
+    FL_EFF_FORGET_CLIENTS,
+    /* seq; round, attempt, size and parts (with units when no feedback is needed), and the
+       records of those of their clients that have none on disk yet: with their first selection
+       they get one; expected. No parts: the attempts before this one are over and nothing of
+       them counts any more. */
     FL_EFF_PERSIST_SELECTION,
     FL_EFF_PERSIST_PLAN,   /* seq; parts with divergence and units */
     FL_EFF_PERSIST_UPDATE, /* seq; one part that was accepted (or EMPTY: nothing was asked) */
     FL_EFF_AGGREGATE,      /* seq; the accepted parts in client order, maybe none */
     FL_EFF_EVALUATE,       /* seq; the server evaluates the new model */
-    FL_EFF_COMMIT,         /* seq; round record and all client records */
+    FL_EFF_COMMIT,         /* seq; round record and the client records that changed */
     FL_EFF_ROUND_OPEN,     /* pushes for (round, attempt) are welcome from now on; size */
     FL_EFF_ROUND_CLOSED,   /* drop spool files of (round, attempt) */
     FL_EFF_TRACE,          /* one readable line, part of the tested behaviour */
@@ -276,6 +305,8 @@ struct fl_effect {
     uint32_t counted_attempt;
     struct fl_round_size size; /* of the open round, in every effect about it */
     bool mixture;
+    uint64_t expected; /* PERSIST_SELECTION: clients that the next selection can count on */
+    uint64_t departed; /* FORGET_CLIENTS: how many that were counted are forgotten by now */
 };
 
 struct fl_effects {
@@ -307,8 +338,20 @@ const char *fl_phase_name(enum fl_phase phase);
 uint64_t fl_coord_round(const struct fl_coord *coord);
 uint32_t fl_coord_attempt(const struct fl_coord *coord);
 uint64_t fl_coord_committed(const struct fl_coord *coord);
-size_t fl_coord_clients(const struct fl_coord *coord);
+/* Numbers of clients are below this; not each of them is anybody's. */
+size_t fl_coord_numbers(const struct fl_coord *coord);
+/* The number of a name that is known, or UINT32_MAX. */
+uint32_t fl_coord_find(const struct fl_coord *coord, const char *name);
+size_t fl_coord_n_known(const struct fl_coord *coord);
+size_t fl_coord_n_connected(const struct fl_coord *coord);
+/* N of the next round's fraction. */
+size_t fl_coord_population(const struct fl_coord *coord);
+/* The record of a known client, NULL for any other number. */
 const struct fl_client_rec *fl_coord_client(const struct fl_coord *coord, uint32_t client);
+/* The same, also of one that is forgotten and still has a part in the open round. */
+const struct fl_client_rec *fl_coord_part_client(const struct fl_coord *coord, uint32_t client);
+/* Its share of all scores: the attention it has. */
+double fl_coord_score(const struct fl_coord *coord, uint32_t client);
 bool fl_coord_connected(const struct fl_coord *coord, uint32_t client);
 /* The client's part in the open round, or NULL. */
 const struct fl_part_rec *fl_coord_part(const struct fl_coord *coord, uint32_t client);

@@ -138,9 +138,13 @@ void fl__coord_mark_counted(struct fl_coord *c)
         struct fl_client_rec *rec = &c->clients.recs[part->client];
 
         if (is_responder(part)) {
+            fl__clients_uncount(&c->clients, part->client);
+            c->departed += c->clients.live[part->client].gone && rec->counted_round == 0;
             rec->counted_round = c->round.round;
             rec->counted_attempt = c->round.attempt;
             rec->counted_update = part->state == FL_PART_ACCEPTED;
+            fl__clients_count(&c->clients, part->client);
+            fl__clients_settle(c, part->client);
         }
     }
 }

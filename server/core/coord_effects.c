@@ -49,8 +49,10 @@ static int grow(void **array, size_t *cap, size_t want, size_t size)
     return FL_OK;
 }
 
-int fl__coord_reserve(struct fl_coord *c, size_t n_clients)
+int fl__coord_reserve(struct fl_coord *c)
 {
+    /* Effects are about who is connected and who is in the round. */
+    size_t n_clients = c->clients.here.n + c->round.n + 1;
     void *p = c->effects;
     int rv = grow(&p, &c->cap_effects, FL__EFFECTS_BASE + FL__EFFECTS_PER_CLIENT * n_clients,
                   sizeof(*c->effects));
@@ -59,9 +61,9 @@ int fl__coord_reserve(struct fl_coord *c, size_t n_clients)
     if (rv != FL_OK) {
         return rv;
     }
-    /* At most one write of each client's record and of each one's update at a time. */
+    /* At most one write of each one's update at a time, and one that forgets. */
     p = c->pending;
-    rv = grow(&p, &c->cap_pending, 2 * n_clients + 2, sizeof(*c->pending));
+    rv = grow(&p, &c->cap_pending, n_clients + 2, sizeof(*c->pending));
     c->pending = p;
     return rv;
 }
@@ -228,6 +230,9 @@ static void emit_work(struct fl_coord *c, enum fl__work_kind kind, uint64_t seq)
         e = fl__coord_emit(c, FL_EFF_PERSIST_SELECTION);
         e->parts = r->parts;
         e->n_parts = r->n;
+        e->clients = r->records;
+        e->n_clients = r->n_records;
+        e->expected = c->clients.n_members;
         break;
     case FL__WORK_PLAN:
         e = fl__coord_emit(c, FL_EFF_PERSIST_PLAN);
@@ -246,13 +251,14 @@ static void emit_work(struct fl_coord *c, enum fl__work_kind kind, uint64_t seq)
     case FL__WORK_COMMIT:
         e = fl__coord_emit(c, FL_EFF_COMMIT);
         e->record = &r->rec;
-        e->clients = c->clients.recs;
-        e->n_clients = c->clients.n;
+        e->clients = r->records;
+        e->n_clients = r->n_records;
         break;
     case FL__WORK_CLOSE:
         /* No parts: the attempt before this one is over for good. */
         e = fl__coord_emit(c, FL_EFF_PERSIST_SELECTION);
         e->attempt = c->attempt;
+        e->expected = c->clients.n_members;
         break;
     case FL__WORK_NONE:
     default:

@@ -54,36 +54,37 @@ static bool responder_distance(const struct fl_coord *c, size_t i, size_t listed
     return false;
 }
 
+/* Only those of the responders change, and what they have together stays. */
 static void update_scores(struct fl_coord *c)
 {
     const struct fl_selection_ops *ops = c->conf.strategy->selection;
     struct fl__clients *t = &c->clients;
     const struct fl__round *r = &c->round;
-    size_t n = fl__coord_gather_scores(c);
-    size_t n_responders = 0;
+    size_t n = 0;
     size_t listed = 0;
-    size_t at = 0;
     size_t i;
 
-    /* Parts and scores are both in client order: one walk finds every responder's place. */
-    for (i = 0; i < r->n; i++) {
+    for (i = 0; ops->update != NULL && i < r->n; i++) {
         bool accepted = r->parts[i].state == FL_PART_ACCEPTED;
+        uint32_t client = r->parts[i].client;
 
-        while (at < n && t->index[at] != r->parts[i].client) {
-            at++;
-        }
-        if ((accepted || r->parts[i].state == FL_PART_EMPTY) && at < n) {
-            if (!responder_distance(c, i, listed, &t->distance[n_responders])) {
+        if ((accepted || r->parts[i].state == FL_PART_EMPTY) && t->recs[client].scored) {
+            if (!responder_distance(c, i, listed, &t->distance[n])) {
                 fl__coord_trace(c, "round %" PRIu64 ": no distances, the scores stay", r->round);
                 return;
             }
-            t->who[n_responders++] = (uint32_t)at;
+            t->scores[n] = t->recs[client].score;
+            t->who[n++] = client;
         }
         listed += accepted;
     }
-    ops->update(c->conf.strategy->options[FL_SLOT_SELECTION], r->round, t->scores, n, t->who,
-                t->distance, n_responders);
-    fl__coord_scatter_scores(c, n);
+    if (n == 0) {
+        return;
+    }
+    ops->update(c->conf.strategy->options[FL_SLOT_SELECTION], &t->sums, t->scores, t->distance, n);
+    for (i = 0; i < n; i++) {
+        t->recs[t->who[i]].score = t->scores[i];
+    }
 }
 
 static void commit(struct fl_coord *c)
@@ -98,6 +99,7 @@ static void commit(struct fl_coord *c)
     update_scores(c);
     fl__coord_round_account(c);
     fl__coord_mark_counted(c);
+    fl__coord_list_records(c);
     r->deadline_ms = FL__NEVER;
     fl__coord_move(c, FL_PHASE_COMMITTING, "loss %.4f, %" PRIu64 " of %" PRIu64 " bytes up",
                    r->rec.train_loss, r->rec.uplink_bytes, r->rec.uplink_bytes_full);
@@ -108,14 +110,14 @@ static void commit(struct fl_coord *c)
 static size_t ask_clients(struct fl_coord *c)
 {
     bool ask = c->conf.evaluate_clients || c->conf.strategy->personal->adapts;
+    struct fl_order_at at = {0};
+    uint32_t client;
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; ask && i < c->clients.n; i++) {
-        uint32_t client = c->clients.order[i];
+    while (ask && (client = fl_order_next(&c->clients.here, &at)) != FL__NONE) {
         struct fl__client *live = &c->clients.live[client];
 
-        if (live->connected && live->evaluates) {
+        if (live->evaluates) {
             live->asked = true;
             fl__coord_tell(c, FL_EFF_EVALUATE_CLIENT, client)->deadline_ms = c->conf.evaluate_ms;
             n++;
@@ -187,7 +189,7 @@ void fl__coord_aggregate_failed(struct fl_coord *c, const struct fl_event *ev)
     const char *reason = ev->u.failed_work.reason;
     uint32_t client = ev->u.failed_work.client;
     char clean[FL__CLEAN_SIZE];
-    uint32_t i = client < c->clients.n ? c->clients.live[client].part : FL__NONE;
+    uint32_t i = fl__clients_used(&c->clients, client) ? c->clients.live[client].part : FL__NONE;
 
     /* Want of memory is ours, whoever's update was being read. */
     if (i != FL__NONE && c->round.parts[i].state == FL_PART_ACCEPTED &&
@@ -233,8 +235,12 @@ void fl__coord_eval_report(struct fl_coord *c, const struct fl_event *ev)
     uint32_t client = ev->u.eval.client;
     const char *bad;
 
-    if (client >= c->clients.n || !c->clients.live[client].asked ||
-        c->sm.state != FL_PHASE_EVALUATING || ev->u.eval.round != c->round.round)
+    if (fl_coord_client(c, client) == NULL) {
+        return;
+    }
+    fl__clients_heard(c, client);
+    if (!c->clients.live[client].asked || c->sm.state != FL_PHASE_EVALUATING ||
+        ev->u.eval.round != c->round.round)
     {
         return;
     }
@@ -255,13 +261,14 @@ void fl__coord_eval_report(struct fl_coord *c, const struct fl_event *ev)
 bool fl__coord_evaluating(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
-    size_t i;
+    struct fl_order_at at = {0};
+    uint32_t client;
 
     if (c->now_ms >= r->deadline_ms) {
         r->deadline_ms = FL__NEVER;
         fl__coord_trace(c, "round %" PRIu64 ": %zu evaluations did not come", r->round, r->n_asked);
-        for (i = 0; i < c->clients.n; i++) {
-            c->clients.live[i].asked = false;
+        while ((client = fl_order_next(&c->clients.here, &at)) != FL__NONE) {
+            c->clients.live[client].asked = false;
         }
         r->n_asked = 0;
     }
@@ -288,5 +295,4 @@ void fl__coord_committed(struct fl_coord *c)
     c->n_aborts = 0;
     c->not_before_ms = 0;
     fl__coord_round_done(c);
-    fl__coord_persist_dirty(c);
 }

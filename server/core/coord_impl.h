@@ -11,6 +11,7 @@
  */
 
 #include "libfl/base/sm.h"
+#include "server/core/client_order.h"
 #include "server/core/coord.h"
 
 #define FL__NONE      UINT32_MAX
@@ -22,46 +23,78 @@
 #define FL__TEXTS 32
 /* Effects that a step can make for each client and beside them. */
 #define FL__EFFECTS_PER_CLIENT 4
-#define FL__EFFECTS_BASE       64
+#define FL__EFFECTS_BASE       256
+/* Clients that are forgotten for their age in one step: the rest in the next ones. */
+#define FL__AGE_STEP 64
+/* Records that one write removes. */
+#define FL__BURY 128
+/* Records beside those of the round that a commit brings up to date. */
+#define FL__DIRTY_STEP 64
 /* Back-off doubles up to 2^6 = 64 times its first value. */
 #define FL__BACKOFF_SHIFT 6
 
 /* Beside a client's record; not persisted. */
 struct fl__client {
+    bool used; /* somebody's number, if only until it is released */
+    /*
+     * Its name means nobody any more: the client was forgotten, or went without ever having
+     * been selected. The number is free again when its part in the open round is over, its
+     * record is off the disk, and the caller has released it.
+     */
+    bool gone;
+    bool released;
+    bool recorded; /* its record is on disk, or on its way there */
     bool connected;
-    bool dirty;       /* its record has to be written (again) as soon as that may be */
+    bool dirty;       /* in `dirty`: the record on disk is older than what is known */
     bool asked;       /* its evaluation is awaited */
     uint32_t part;    /* index in the open round, or FL__NONE */
     uint64_t lost_ms; /* when the connection went, FL__NEVER: not seen since the start */
-    uint64_t persist_seq;
+    /* Wall clock to age it from: as last_seen_ms, but for the time that the server was down. */
+    uint64_t age_from_ms;
     /* Test samples as announced; who announced none is held to what its first report tells. */
     uint64_t evaluation_samples;
     bool evaluates;          /* it announced some: it can be asked for an evaluation */
     uint64_t accepted_round; /* newest accepted update since the process began */
     uint32_t accepted_attempt;
+    struct fl__list *list; /* the one of `away`, `strangers` or `free` that it is in, or NULL */
+    uint32_t previous, next;
+    uint32_t next_dirty, next_grave;
+};
+
+/* Client numbers in the order in which they were put in. */
+struct fl__list {
+    uint32_t first, last;
+    size_t n;
 };
 
 struct fl__clients {
     struct fl_client_rec *recs;
     struct fl__client *live;
-    struct fl_client_rec *written; /* what PERSIST_CLIENT points to: a commit in the same step
-                                      changes the records */
-    uint32_t *order;               /* client numbers by ascending name */
-    size_t n;
+    size_t n; /* numbers below this have been given out */
     size_t cap;
-    /*
-     * Numbers below this are durable. New records are written one after the other, so that
-     * a crash or a failed write leaves no hole in the numbers; nobody is selected before.
-     */
-    size_t n_recorded;
-    size_t n_alive;    /* connected, recorded and with samples */
-    uint64_t retry_ms; /* a write failed: when to try again, or FL__NEVER */
-    /* Scratch for the policies, [cap] each. */
+    struct fl_order names; /* who is known */
+    struct fl_order here;  /* who is connected */
+    /* Known clients with a record that are not connected, the one that is away longest first. */
+    struct fl__list away;
+    struct fl__list strangers; /* those of them that no committed round has counted */
+    struct fl__list free;
+    uint32_t first_dirty, last_dirty;
+    uint32_t first_grave, last_grave; /* gone, and the record is still on disk */
+    size_t n_alive;                   /* connected and with samples */
+    size_t n_members;                 /* alive, or known from a committed round and with samples */
+    size_t n_counted;                 /* alive, or counted in a committed round */
+    uint64_t bury_ms;                 /* a write failed: when to try again */
+    bool burying;                     /* one is under way */
+    struct fl_client_rec buried[FL__BURY]; /* what FORGET_CLIENTS points to */
+    size_t n_buried;
+    struct fl_score_sums sums; /* over all that have a score */
+    /* Scratch for the policies, [cap_scratch] each. */
     double *scores;
     double *samples;
     double *distance;
-    uint32_t *index; /* position among the scored -> client number */
+    uint32_t *index; /* position among the candidates -> client number */
     uint32_t *who;
+    size_t cap_scratch;
 };
 
 /* Beside a part's record; not persisted. */
@@ -94,6 +127,10 @@ struct fl__round {
     double *distance;           /* [n], by index in `listed` */
     struct fl_part_rec *listed; /* the accepted ones, for the aggregation */
     struct fl_part_rec *saved;  /* [n], what PERSIST_UPDATE points to */
+    /* [n + FL__DIRTY_STEP], what PERSIST_SELECTION (clients that are new on disk) and COMMIT
+       (all whose records changed) point to. */
+    struct fl_client_rec *records;
+    size_t n_records;
     size_t n_listed;
     size_t count[FL_PART_LOST + 1]; /* parts by state */
     size_t n_diverged;              /* of the lost ones: their training diverged */
@@ -134,7 +171,7 @@ struct fl__work {
     char reason[FL_NAME_MAX];
 };
 
-enum fl__pending_kind { FL__PENDING_CLIENT, FL__PENDING_UPDATE };
+enum fl__pending_kind { FL__PENDING_FORGET, FL__PENDING_UPDATE };
 
 struct fl__pending {
     uint64_t seq;
@@ -171,6 +208,10 @@ struct fl_coord {
     uint64_t not_before_ms;
     uint64_t settle_ms; /* restarted: the known clients have until then to come back */
     bool restarted;
+    size_t expected;   /* n_members when the server died */
+    uint64_t departed; /* forgotten clients that were counted */
+    uint64_t departed_on_disk;
+    uint64_t newest_seen_ms; /* wall clock, of all clients then */
     struct fl__clients clients;
     struct fl__round round;
     struct fl__work work;
@@ -187,7 +228,7 @@ struct fl_coord {
 
 /* --- coord_effects.c: effects, traces, moves, work --- */
 
-FL_MUST_CHECK int fl__coord_reserve(struct fl_coord *c, size_t n_clients);
+FL_MUST_CHECK int fl__coord_reserve(struct fl_coord *c);
 struct fl_effect *fl__coord_emit(struct fl_coord *c, enum fl_effect_type type);
 /* An effect about the open round to a client. */
 struct fl_effect *fl__coord_tell(struct fl_coord *c, enum fl_effect_type type, uint32_t client);
@@ -215,39 +256,71 @@ bool fl__coord_unpend(struct fl_coord *c, uint64_t seq, struct fl__pending *ret)
 /* Forget the updates of a round that is over. */
 void fl__coord_unpend_updates(struct fl_coord *c);
 
-/* --- coord_clients.c --- */
+/* --- coord_clients.c: the table of clients --- */
 
-FL_MUST_CHECK int fl__clients_reserve(struct fl__clients *clients, size_t n);
+/* Room for one more client, with `n_parts` parts in the open round. */
+FL_MUST_CHECK int fl__clients_reserve(struct fl__clients *clients, size_t n_parts);
+/* Room for the numbers below `n`. */
+FL_MUST_CHECK int fl__clients_reserve_numbers(struct fl__clients *clients, size_t n);
 void fl__clients_done(struct fl__clients *clients);
 /* The number of a name, or FL__NONE. */
 uint32_t fl__clients_find(const struct fl__clients *clients, const char *name);
-/* Room was reserved, the name is valid and new. */
-uint32_t fl__clients_add(struct fl__clients *clients, const char *name);
+/* Somebody's number, who may be gone. */
+bool fl__clients_used(const struct fl__clients *clients, uint32_t client);
+/* Room was reserved, the name is valid and new. `id` FL__NONE: any free number. */
+uint32_t fl__clients_add(struct fl__clients *clients, const char *name, uint32_t id);
+/* Take it out of what is counted before something about it changes, and put it back after. */
+void fl__clients_uncount(struct fl__clients *clients, uint32_t client);
+void fl__clients_count(struct fl__clients *clients, uint32_t client);
+/* The number is free again if nothing holds it. */
+void fl__clients_recycle(struct fl__clients *clients, uint32_t client);
+void fl__list_add(struct fl__clients *clients, struct fl__list *list, uint32_t client);
+void fl__list_remove(struct fl__clients *clients, uint32_t client);
+/* It is away: into the list that it belongs to, at the end of it. */
+void fl__clients_away(struct fl_coord *c, uint32_t client);
+/* It was counted while it is away. */
+void fl__clients_settle(struct fl_coord *c, uint32_t client);
+/* Something was heard of the client. */
+void fl__clients_heard(struct fl_coord *c, uint32_t client);
+/* Its record is to be brought up to date with a commit. */
+void fl__clients_dirty(struct fl__clients *clients, uint32_t client);
+/* Put the records of the open round's clients, and some that are dirty, into r->records. */
+void fl__coord_list_records(struct fl_coord *c);
 /* Its update of (round, attempt) was accepted, as far as this process knows. */
 bool fl__coord_was_accepted(const struct fl_coord *c, uint32_t client, uint64_t round,
                             uint32_t attempt);
 const char *fl__coord_name(const struct fl_coord *c, uint32_t client);
-void fl__coord_persist_client(struct fl_coord *c, uint32_t client);
-/* All records that wait for it. */
-void fl__coord_persist_dirty(struct fl_coord *c);
-void fl__coord_client_persisted(struct fl_coord *c, uint32_t client);
-void fl__coord_client_failed_to_persist(struct fl_coord *c, uint32_t client, const char *reason);
+
+/* --- coord_join.c: who comes and goes --- */
+
 void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_lost(struct fl_coord *c, uint32_t client);
+/* The name means nobody any more; `why` ends its session. */
+void fl__coord_drop(struct fl_coord *c, uint32_t client, const char *why);
+
+/* --- coord_forget.c: who is not known any more --- */
+
+void fl__coord_forget(struct fl_coord *c, uint32_t client, const char *why);
+void fl__coord_released(struct fl_coord *c, uint32_t client);
+/* Clients that are away for too long, or too many of those that never took part. */
+void fl__coord_age(struct fl_coord *c);
+/* Take records of those that are gone off the disk. */
+void fl__coord_bury(struct fl_coord *c);
+void fl__coord_buried(struct fl_coord *c);
+void fl__coord_failed_to_bury(struct fl_coord *c, const char *reason);
 
 /* --- coord_select.c --- */
 
 /* N and the members of a round that begins now with `selected` clients. */
 struct fl_round_size fl__coord_size(const struct fl_coord *c, size_t selected);
-/* K_t of the next round, whoever is alive; never fewer than have to respond. */
-size_t fl__coord_count(const struct fl_coord *c);
+/* What a fraction is taken of. */
+size_t fl__coord_population(const struct fl_coord *c);
+/* K_t of the next round out of `population`, whoever is alive; never fewer than have to respond. */
+size_t fl__coord_count(const struct fl_coord *c, size_t population);
 uint32_t fl__coord_need(const struct fl_coord *c);
 /* min_responders of the open round. */
 uint32_t fl__coord_least(const struct fl_coord *c);
 void fl__coord_ensure_scores(struct fl_coord *c);
-/* Fill index, scores and samples with the scored clients in client order. */
-size_t fl__coord_gather_scores(struct fl_coord *c);
-void fl__coord_scatter_scores(struct fl_coord *c, size_t n);
 bool fl__coord_select(struct fl_coord *c);
 
 /* --- coord_part.c: the table of the open round --- */

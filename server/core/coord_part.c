@@ -16,6 +16,7 @@ static void free_arrays(struct fl__round *r)
     free(r->distance);
     free(r->listed);
     free(r->saved);
+    free(r->records);
 }
 
 int fl__coord_round_create(struct fl__round *r, size_t n, size_t n_units)
@@ -34,9 +35,11 @@ int fl__coord_round_create(struct fl__round *r, size_t n, size_t n_units)
     fresh.distance = calloc(n, sizeof(*fresh.distance));
     fresh.listed = calloc(n, sizeof(*fresh.listed));
     fresh.saved = calloc(n, sizeof(*fresh.saved));
+    fresh.records = calloc(n + FL__DIRTY_STEP, sizeof(*fresh.records));
     if (fresh.parts == NULL || fresh.live == NULL || fresh.divergence == NULL ||
         fresh.units == NULL || fresh.grant == NULL || fresh.feedback == NULL ||
-        fresh.distance == NULL || fresh.listed == NULL || fresh.saved == NULL)
+        fresh.distance == NULL || fresh.listed == NULL || fresh.saved == NULL ||
+        fresh.records == NULL)
     {
         free_arrays(&fresh);
         return FL_ENOMEM;
@@ -57,9 +60,14 @@ void fl__coord_round_done(struct fl_coord *c)
 {
     size_t i;
 
-    for (i = 0; i < c->clients.n; i++) {
-        c->clients.live[i].part = FL__NONE;
-        c->clients.live[i].asked = false;
+    for (i = 0; i < c->round.n; i++) {
+        uint32_t client = c->round.parts[i].client;
+
+        if (fl__clients_used(&c->clients, client) && c->clients.live[client].part == i)
+        { /* A draw without memory has none. */
+            c->clients.live[client].part = FL__NONE;
+            fl__clients_recycle(&c->clients, client);
+        }
     }
     fl__coord_unpend_updates(c);
     free_arrays(&c->round);
@@ -224,11 +232,16 @@ void fl__coord_round_account(struct fl_coord *c)
     size_t i;
 
     for (i = 0; i < c->round.n; i++) {
-        struct fl_client_rec *rec = &c->clients.recs[c->round.parts[i].client];
+        uint32_t client = c->round.parts[i].client;
+        struct fl_client_rec *rec = &c->clients.recs[client];
 
+        fl__clients_uncount(&c->clients, client);
         rec->n_selected++;
         rec->n_accepted += c->round.parts[i].state == FL_PART_ACCEPTED;
         rec->n_rejected += c->round.parts[i].state == FL_PART_REJECTED;
         rec->n_lost += c->round.parts[i].state == FL_PART_LOST;
+        fl__clients_count(&c->clients, client);
+        fl__clients_settle(c, client);
+        fl__clients_dirty(&c->clients, client);
     }
 }

@@ -18,8 +18,11 @@ static uint64_t to_come(const struct fl_coord *c, uint64_t at)
 uint64_t fl_coord_deadline(const struct fl_coord *c)
 {
     const struct fl__round *r = &c->round;
-    uint64_t at = sooner(c->work.retry_ms != 0 ? c->work.retry_ms : FL__NEVER, c->clients.retry_ms);
+    uint64_t at = c->work.retry_ms != 0 ? c->work.retry_ms : FL__NEVER;
 
+    if (c->clients.first_grave != FL__NONE && c->work.kind != FL__WORK_COMMIT) {
+        at = sooner(at, to_come(c, c->clients.bury_ms));
+    }
     switch ((enum fl_phase)c->sm.state) {
     case FL_PHASE_IDLE:
         if (c->started && !r->closing && c->clients.n_alive >= fl__coord_need(c)) {
@@ -68,24 +71,60 @@ uint64_t fl_coord_committed(const struct fl_coord *c)
     return c->committed;
 }
 
-size_t fl_coord_clients(const struct fl_coord *c)
+size_t fl_coord_numbers(const struct fl_coord *c)
 {
     return c->clients.n;
 }
 
+uint32_t fl_coord_find(const struct fl_coord *c, const char *name)
+{
+    return fl__clients_find(&c->clients, name);
+}
+
+size_t fl_coord_n_known(const struct fl_coord *c)
+{
+    return c->clients.names.n;
+}
+
+size_t fl_coord_n_connected(const struct fl_coord *c)
+{
+    return c->clients.here.n;
+}
+
+size_t fl_coord_population(const struct fl_coord *c)
+{
+    return fl__coord_population(c);
+}
+
+const struct fl_client_rec *fl_coord_part_client(const struct fl_coord *c, uint32_t client)
+{
+    return fl__clients_used(&c->clients, client) ? &c->clients.recs[client] : NULL;
+}
+
 const struct fl_client_rec *fl_coord_client(const struct fl_coord *c, uint32_t client)
 {
-    return client < c->clients.n ? &c->clients.recs[client] : NULL;
+    return fl__clients_used(&c->clients, client) && !c->clients.live[client].gone
+               ? &c->clients.recs[client]
+               : NULL;
+}
+
+double fl_coord_score(const struct fl_coord *c, uint32_t client)
+{
+    const struct fl_client_rec *rec = fl_coord_client(c, client);
+
+    return rec != NULL && rec->scored && c->clients.sums.scores > 0.0
+               ? rec->score / c->clients.sums.scores
+               : 0.0;
 }
 
 bool fl_coord_connected(const struct fl_coord *c, uint32_t client)
 {
-    return client < c->clients.n && c->clients.live[client].connected;
+    return fl__clients_used(&c->clients, client) && c->clients.live[client].connected;
 }
 
 const struct fl_part_rec *fl_coord_part(const struct fl_coord *c, uint32_t client)
 {
-    uint32_t i = client < c->clients.n ? c->clients.live[client].part : FL__NONE;
+    uint32_t i = fl__clients_used(&c->clients, client) ? c->clients.live[client].part : FL__NONE;
 
     return i != FL__NONE && !c->round.closing ? &c->round.parts[i] : NULL;
 }
@@ -126,7 +165,7 @@ int fl_coord_may_push(const struct fl_coord *c, uint32_t client, uint64_t round,
     const struct fl_part_rec *part = fl_coord_part(c, client);
     int rv;
 
-    if (client >= c->clients.n) {
+    if (fl_coord_client(c, client) == NULL) {
         return fl_err_set(err, FL_ESTATE, "the client is not known");
     }
     if (fl__coord_was_accepted(c, client, round, attempt)) {

@@ -32,9 +32,10 @@ static uint32_t part_of(struct fl_coord *c, uint32_t client, uint64_t round, uin
     const struct fl__round *r = &c->round;
     uint32_t i;
 
-    if (client >= c->clients.n) {
+    if (fl_coord_client(c, client) == NULL) {
         return FL__NONE;
     }
+    fl__clients_heard(c, client);
     i = c->clients.live[client].part;
     if (i != FL__NONE && r->round == round && r->attempt == attempt) {
         if (r->closing) {
@@ -186,6 +187,9 @@ static void take_report(struct fl_coord *c, size_t i, const struct fl_event *ev)
         (void)memcpy(part->divergence, ev->u.report.divergence, c->n_units * sizeof(float));
     }
     c->clients.recs[part->client].last_loss = part->train_loss;
+    fl__clients_uncount(&c->clients, part->client); /* Its data may have grown since it joined. */
+    c->clients.recs[part->client].samples = part->samples;
+    fl__clients_count(&c->clients, part->client);
     fl__part_set(c, i, FL_PART_REPORTED);
     if (fl__coord_has_feedback(c)) {
         return;

@@ -64,6 +64,7 @@ void fl__coord_selected(struct fl_coord *c)
 void fl__coord_resume_round(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
+    struct fl_order_at at = {0};
     uint32_t client;
 
     fl__coord_ensure_scores(c);
@@ -81,10 +82,8 @@ void fl__coord_resume_round(struct fl_coord *c)
     fl__coord_move(c, r->planned ? FL_PHASE_UPLOADING : FL_PHASE_TRAINING,
                    "resumed with %zu of %zu accepted", r->count[FL_PART_ACCEPTED], r->n);
     (void)fl__coord_emit(c, FL_EFF_ROUND_OPEN);
-    for (client = 0; client < c->clients.n; client++) {
-        if (c->clients.live[client].connected) {
-            fl__coord_welcome(c, client);
-        }
+    while ((client = fl_order_next(&c->clients.here, &at)) != FL__NONE) {
+        fl__coord_welcome(c, client);
     }
 }
 
@@ -150,12 +149,12 @@ static void give_up_lost(struct fl_coord *c)
         const struct fl__client *live = &c->clients.live[client];
         uint64_t away;
 
-        if (live->connected || live->lost_ms == FL__NEVER || !fl__part_waiting(c, i) ||
-            fl__part_stored(c, i))
+        if (live->connected || !fl__part_waiting(c, i) || fl__part_stored(c, i) ||
+            (live->lost_ms == FL__NEVER && !live->gone))
         {
             continue;
         }
-        away = c->now_ms - live->lost_ms;
+        away = live->gone ? FL__NEVER : c->now_ms - live->lost_ms;
         if (away >= c->conf.lost_grace_ms) {
             fl__names_add(&names, fl__coord_name(c, client));
             fl__part_lose(c, i);

@@ -6,43 +6,28 @@
 
 #include "server/core/coord_impl.h"
 
-/* Clients that can take part at all: what a fraction is taken of. */
-static size_t population(const struct fl_coord *c)
+size_t fl__coord_population(const struct fl_coord *c)
 {
-    size_t n = 0;
-    size_t i;
-
-    if (c->conf.population != 0) {
-        return c->conf.population;
-    }
-    for (i = 0; i < c->clients.n_recorded; i++) {
-        n += c->clients.recs[i].samples > 0;
-    }
-    return n;
+    return c->conf.population != 0 ? c->conf.population : c->clients.n_members;
 }
 
 /*
  * Clients whose mean a solver's part keeps (SCAFFOLD's control): a fixed N that is larger stands
  * for clients that have yet to come; a smaller one would make the mean of fewer than are in it.
- * Who was counted once is in it for good, with or without data.
+ * Who was counted once is in it for good, also when it is forgotten: nobody but the client knows
+ * what its part of the sum was.
  */
 static size_t members(const struct fl_coord *c)
 {
-    size_t n = 0;
-    size_t i;
+    size_t n = c->clients.n_counted + (size_t)c->departed;
 
-    for (i = 0; i < c->clients.n_recorded; i++) {
-        const struct fl_client_rec *rec = &c->clients.recs[i];
-
-        n += rec->samples > 0 || rec->counted_round != 0;
-    }
     return n > c->conf.population ? n : c->conf.population;
 }
 
 struct fl_round_size fl__coord_size(const struct fl_coord *c, size_t selected)
 {
     return (struct fl_round_size){.selected = (uint32_t)selected,
-                                  .population = (uint32_t)population(c),
+                                  .population = (uint32_t)fl__coord_population(c),
                                   .members = (uint32_t)members(c)};
 }
 
@@ -72,83 +57,54 @@ uint32_t fl__coord_need(const struct fl_coord *c)
     return need > 0 ? need : 1;
 }
 
-size_t fl__coord_gather_scores(struct fl_coord *c)
+static struct fl_score_sums add_up(const struct fl_coord *c)
 {
-    struct fl__clients *t = &c->clients;
-    size_t n = 0;
-    size_t i;
+    struct fl_score_sums sums = {0};
+    struct fl_order_at at = {0};
+    uint32_t client;
 
-    for (i = 0; i < t->n; i++) {
-        const struct fl_client_rec *rec = &t->recs[t->order[i]];
+    while ((client = fl_order_next(&c->clients.names, &at)) != FL__NONE) {
+        const struct fl_client_rec *rec = &c->clients.recs[client];
 
         if (rec->scored) {
-            t->index[n] = rec->id;
-            t->scores[n] = rec->score;
-            t->samples[n] = (double)rec->samples;
-            n++;
+            sums.scores += rec->score;
+            sums.samples += (double)rec->samples;
         }
     }
-    return n;
-}
-
-void fl__coord_scatter_scores(struct fl_coord *c, size_t n)
-{
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        c->clients.recs[c->clients.index[i]].score = c->clients.scores[i];
-    }
-}
-
-static size_t mark_scored(struct fl_coord *c)
-{
-    size_t n = 0;
-    size_t i;
-
-    for (i = 0; i < c->clients.n_recorded; i++) {
-        struct fl_client_rec *rec = &c->clients.recs[i];
-
-        rec->scored = rec->scored || rec->samples > 0;
-        n += rec->scored;
-    }
-    return n;
+    return sums;
 }
 
 /*
  * Scores are given out where they are needed, not where a client comes: so they depend on
- * who is known, in client order, and not on who came first.
+ * who is known, in client order, and not on who came first. What the others have stays as it
+ * is: only shares count, so a newcomer changes them all by what it gets.
  */
 void fl__coord_ensure_scores(struct fl_coord *c)
 {
     const struct fl_selection_ops *ops = c->conf.strategy->selection;
     const struct fl_options *o = c->conf.strategy->options[FL_SLOT_SELECTION];
-    size_t n = fl__coord_gather_scores(c);
-    size_t i;
+    struct fl_score_sums *sums = &c->clients.sums;
+    struct fl_order_at at = {0};
+    bool anew;
+    uint32_t client;
 
-    if (n == 0) {
-        n = mark_scored(c);
-        (void)fl__coord_gather_scores(c);
-        if (n > 0) {
-            ops->init(o, c->clients.samples, n, c->clients.scores);
-            fl__coord_scatter_scores(c, n);
-        }
+    if (ops->join == NULL) {
         return;
     }
-    for (i = 0; i < c->clients.n; i++) {
-        struct fl_client_rec *rec = &c->clients.recs[c->clients.order[i]];
-        size_t at = 0;
+    *sums = add_up(c);
+    anew = !(sums->scores > 0.0) || !isfinite(sums->scores);
+    *sums = anew ? (struct fl_score_sums){0} : *sums;
+    while ((client = fl_order_next(&c->clients.names, &at)) != FL__NONE) {
+        struct fl_client_rec *rec = &c->clients.recs[client];
 
-        if (rec->scored || rec->samples == 0 || rec->id >= c->clients.n_recorded) {
+        if (rec->samples == 0 || (rec->scored && !anew)) {
             continue;
         }
+        rec->score = ops->join(o, (double)rec->samples, sums);
         rec->scored = true;
-        rec->score = 0.0;
-        n = fl__coord_gather_scores(c);
-        while (c->clients.index[at] != rec->id) {
-            at++;
-        }
-        ops->join(o, c->clients.samples, n, at, c->clients.scores);
-        fl__coord_scatter_scores(c, n);
+        sums->scores += rec->score;
+        sums->samples += (double)rec->samples;
+        fl__clients_dirty(&c->clients, client);
     }
 }
 
@@ -156,13 +112,14 @@ void fl__coord_ensure_scores(struct fl_coord *c)
 static size_t gather_candidates(struct fl_coord *c)
 {
     struct fl__clients *t = &c->clients;
+    struct fl_order_at at = {0};
+    uint32_t client;
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < t->n; i++) {
-        const struct fl_client_rec *rec = &t->recs[t->order[i]];
+    while ((client = fl_order_next(&t->here, &at)) != FL__NONE) {
+        const struct fl_client_rec *rec = &t->recs[client];
 
-        if (t->live[rec->id].connected && rec->samples > 0 && rec->id < t->n_recorded) {
+        if (rec->samples > 0) {
             t->index[n] = rec->id;
             t->scores[n] = rec->score;
             t->samples[n] = (double)rec->samples;
@@ -203,12 +160,11 @@ static bool plan_all(struct fl_coord *c)
     return fl__coord_round_plan(c, c->clients.who, c->round.n, false);
 }
 
-size_t fl__coord_count(const struct fl_coord *c)
+size_t fl__coord_count(const struct fl_coord *c, size_t population)
 {
     const struct fl_strategy *s = c->conf.strategy;
     double gamma = s->fraction->at(s->options[FL_SLOT_FRACTION], c->committed + 1);
-
-    size_t want = fl_fraction_count(gamma, population(c));
+    size_t want = fl_fraction_count(gamma, population);
 
     return want > fixed_least(c) ? want : fixed_least(c);
 }
@@ -217,7 +173,7 @@ size_t fl__coord_count(const struct fl_coord *c)
 static size_t count_wanted(struct fl_coord *c, size_t *ret_ask)
 {
     size_t alive = c->clients.n_alive;
-    size_t want = fl__coord_count(c);
+    size_t want = fl__coord_count(c, fl__coord_population(c));
     double ask;
 
     if (want > alive) {
@@ -251,6 +207,23 @@ static bool draw(struct fl_coord *c, size_t want, size_t ask)
     return plan_all(c);
 }
 
+/* With its first selection a client gets a record on disk. */
+static void list_new(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+    size_t i;
+
+    r->n_records = 0;
+    for (i = 0; i < r->n; i++) {
+        uint32_t client = r->parts[i].client;
+
+        if (!c->clients.live[client].recorded) {
+            c->clients.live[client].recorded = true;
+            r->records[r->n_records++] = c->clients.recs[client];
+        }
+    }
+}
+
 bool fl__coord_select(struct fl_coord *c)
 {
     size_t ask;
@@ -263,9 +236,9 @@ bool fl__coord_select(struct fl_coord *c)
                         c->committed + 1, ask);
         return false;
     }
+    list_new(c);
     fl__coord_move(c, FL_PHASE_SELECTING, "%zu of %zu clients that are alive", ask,
                    c->clients.n_alive);
-    fl__coord_persist_dirty(c);
     fl__coord_work(c, FL__WORK_SELECTION);
     return false;
 }

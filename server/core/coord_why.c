@@ -43,11 +43,10 @@ static void append(char *out, size_t size, const char *text)
 
 static void missing_clients(const struct fl_coord *c, struct missing *m)
 {
-    size_t i;
+    struct fl_order_at at = {0};
+    uint32_t client;
 
-    for (i = 0; i < c->clients.n; i++) {
-        uint32_t client = c->clients.order[i];
-
+    while ((client = fl_order_next(&c->clients.names, &at)) != FL__NONE) {
         if (!c->clients.live[client].connected && c->clients.recs[client].samples > 0) {
             add(m, fl__coord_name(c, client));
         }
@@ -189,12 +188,13 @@ static void why_clients(const struct fl_coord *c, uint64_t now_ms, char *out, si
 static void why_evaluating(const struct fl_coord *c, uint64_t now_ms, char *out, size_t size,
                            struct missing *m)
 {
+    struct fl_order_at at = {0};
     char until[64];
-    size_t i;
+    uint32_t client;
 
-    for (i = 0; i < c->clients.n; i++) {
-        if (c->clients.live[c->clients.order[i]].asked) {
-            add(m, fl__coord_name(c, c->clients.order[i]));
+    while ((client = fl_order_next(&c->clients.here, &at)) != FL__NONE) {
+        if (c->clients.live[client].asked) {
+            add(m, fl__coord_name(c, client));
         }
     }
     if (m->n == 0) {
@@ -257,14 +257,14 @@ static void why_work(const struct fl_coord *c, char *out, size_t size)
 /* What does not hold the rounds up, and is still not as it was meant. */
 static void add_notes(const struct fl_coord *c, char *out, size_t size)
 {
-    size_t connected = 0;
+    struct fl_order_at at = {0};
+    size_t connected = c->clients.here.n;
     size_t evaluate = 0;
     char note[FL__CLEAN_SIZE];
-    size_t i;
+    uint32_t client;
 
-    for (i = 0; i < c->clients.n; i++) {
-        connected += c->clients.live[i].connected;
-        evaluate += c->clients.live[i].connected && c->clients.live[i].evaluates;
+    while ((client = fl_order_next(&c->clients.here, &at)) != FL__NONE) {
+        evaluate += c->clients.live[client].evaluates;
     }
     if (c->conf.evaluate_clients && c->conf.evaluate_every != 0 && connected > 0 && evaluate == 0) {
         (void)snprintf(note, sizeof(note),

@@ -3,8 +3,8 @@
 
 /*
  * What a federation remembers: plain records that the core fills and the store
- * writes. Client numbers are indices into the client table, given in the order of
- * first contact and never reused; client *order* is ascending name.
+ * writes. Client numbers are places in the client table: a client has the same as long as it is
+ * known, and another one may have it afterwards; client *order* is ascending name.
  */
 
 #include <stdbool.h>
@@ -18,8 +18,8 @@ struct fl_client_rec {
     char name[FL_NAME_MAX];
     char agent[FL_NAME_MAX];
     uint64_t samples;
-    double score;
-    bool scored; /* score was set by the selection policy */
+    double score; /* of the selection policy; only its share of all scores means something */
+    bool scored;  /* it was set */
     uint64_t n_selected, n_accepted, n_rejected, n_lost;
     double last_loss;
     /* The newest committed round with this client in it, ACCEPTED or EMPTY; round 0: none. */

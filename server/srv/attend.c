@@ -18,6 +18,7 @@
 #include "server/srv/front_state.h"
 
 #define HEARTBEATS_OF_SILENCE 3
+#define HEARD_EVERY_MS        1000
 
 static void refuse(struct fl_attend *attend, enum fl_wire_reason reason, uint32_t retry_ms,
                    const char *message)
@@ -85,10 +86,27 @@ static void on_hello(struct fl_attend *attend, struct fl_wire_event *event)
     fl_attend_ask(attend, up);
 }
 
+/* The coordinator keeps when a client was last heard, and need not know it to the millisecond. */
+static void tell_heard(struct fl_attend *attend)
+{
+    struct fl_up *up;
+
+    if (attend->heard_ms < attend->told_ms + HEARD_EVERY_MS) {
+        return;
+    }
+    attend->told_ms = attend->heard_ms;
+    up = fl_up_new(FL_UP_HEARD);
+    if (up != NULL) {
+        up->client = attend->client;
+        fl_front_up(attend->front, up);
+    }
+}
+
 static void heartbeat(struct fl_attend *attend)
 {
     struct fl_wire_command command = {.type = FL_WIRE_HEARTBEAT_COMMAND};
 
+    tell_heard(attend);
     command.u.heartbeat = ++attend->heartbeat;
     fl_attend_command(attend, &command);
 }
@@ -309,6 +327,21 @@ void fl_attend_joined(struct fl_front *front, const struct fl_down *down)
     fl_log(front->srv->log, FL_LOG_INFO, "attend", "client '%s' joined from %s", attend->name,
            fl_call_peer(attend->call));
     fl_attend_welcome(attend);
+}
+
+void fl_attend_release(struct fl_front *front, const struct fl_down *down)
+{
+    struct fl_attend *attend = front->slots[down->client].attend;
+
+    if (attend == NULL) {
+        return;
+    }
+    front->slots[down->client].attend = NULL;
+    attend->joined = false; /* What it still says is nobody's. */
+    if (attend->call != NULL) {
+        fl_call_finish(attend->call, FL_GRPC_UNAVAILABLE,
+                       down->text != NULL ? down->text : "the client is forgotten");
+    }
 }
 
 void fl_attend_refused(struct fl_front *front, const struct fl_down *down)

@@ -395,6 +395,7 @@ void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_con
         .evaluate_every = (uint32_t)fl_options_int(conf->evaluation, "every"),
         .evaluate_server = fl_options_is_set(conf->evaluation, "data"),
         .evaluate_clients = fl_options_bool(conf->evaluation, "clients"),
+        .forget_after_ms = fl_options_ms(r, "forget_after"),
         .max_clients = (uint32_t)fl_options_int(conf->limits, "known_clients"),
         .learning_rate = fl_options_float(conf->training, "learning_rate"),
         .learning_rate_decay = fl_options_float(conf->training, "learning_rate_decay"),

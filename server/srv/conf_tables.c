@@ -138,7 +138,18 @@ const struct fl_opt_spec fl_srv_round_specs[] = {
      .def = "0",
      .min = 0,
      .max = 1e6,
-     .help = "Number of clients that fractions are taken of; 0: all known ones"},
+     .help =
+         "Number of clients that fractions are taken of; 0: those that are connected, and those "
+         "that took part before and are not forgotten (forget_after)"},
+    {.name = "forget_after",
+     .type = FL_OPT_DURATION,
+     .def = "720h",
+     .min = 0,
+     .max = 3.2e11,
+     .help = "A client that is away for so long (720h: 30 days) is forgotten, and new when it "
+             "comes back: longer "
+             "than holidays and repairs, so that who left for good does not count for ever. Time "
+             "during which the server was down does not count. 0: never"},
     {.name = "start_clients",
      .type = FL_OPT_INT,
      .def = "1",
@@ -261,7 +272,9 @@ const struct fl_opt_spec fl_srv_limit_specs[] = {
      .def = "100000",
      .min = 1,
      .max = 1e7,
-     .help = "Client names that are remembered; more are refused"},
+     .help =
+         "Client names that are known at once, connected or having taken part; more are refused, "
+         "but those that never took part and are away go first"},
     {.name = "streams",
      .type = FL_OPT_INT,
      .def = "16",

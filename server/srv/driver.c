@@ -149,6 +149,12 @@ static void client_id(struct fl_driver *driver, const struct fl_effect *e)
     fl_driver_down(driver, down);
 }
 
+static void release(struct fl_driver *driver, const struct fl_effect *e)
+{
+    fl_driver_released(driver, e->client);
+    command(driver, e, FL_DOWN_RELEASE);
+}
+
 static void carry_out(struct fl_driver *driver, const struct fl_effect *e)
 {
     switch (e->type) {
@@ -176,7 +182,10 @@ static void carry_out(struct fl_driver *driver, const struct fl_effect *e)
     case FL_EFF_CLIENT_ID:
         client_id(driver, e);
         break;
-    case FL_EFF_PERSIST_CLIENT:
+    case FL_EFF_RELEASE:
+        release(driver, e);
+        break;
+    case FL_EFF_FORGET_CLIENTS:
     case FL_EFF_PERSIST_SELECTION:
     case FL_EFF_PERSIST_PLAN:
     case FL_EFF_PERSIST_UPDATE:
@@ -354,6 +363,16 @@ static void on_up(void *arg)
         break;
     case FL_UP_LOST:
         event.type = FL_EV_CLIENT_LOST;
+        event.u.client = up->client;
+        fl_driver_step(driver, &event);
+        break;
+    case FL_UP_HEARD:
+        event.type = FL_EV_CLIENT_HEARD;
+        event.u.client = up->client;
+        fl_driver_step(driver, &event);
+        break;
+    case FL_UP_RELEASED:
+        event.type = FL_EV_RELEASED;
         event.u.client = up->client;
         fl_driver_step(driver, &event);
         break;

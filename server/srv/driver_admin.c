@@ -41,18 +41,6 @@ static void answer(struct fl_driver *driver, struct fl_admin_request *request)
     fl_driver_down(driver, down);
 }
 
-static uint32_t connected_clients(const struct fl_driver *driver)
-{
-    size_t n = fl_coord_clients(driver->coord);
-    uint32_t count = 0;
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        count += fl_coord_connected(driver->coord, (uint32_t)i) ? 1 : 0;
-    }
-    return count;
-}
-
 /* Of clients that are here and cannot be selected the core knows only that they have no samples. */
 static void add_waiting(const struct fl_driver *driver, char *text, size_t size)
 {
@@ -97,8 +85,8 @@ static void status(struct fl_driver *driver, struct fl_admin_request *request)
         .round = over ? fl_coord_committed(driver->coord) : fl_coord_round(driver->coord),
         .rounds_committed = fl_coord_committed(driver->coord),
         .rounds_total = driver->coord_conf.rounds,
-        .clients_known = (uint32_t)fl_coord_clients(driver->coord),
-        .clients_connected = connected_clients(driver),
+        .clients_known = (uint32_t)fl_coord_n_known(driver->coord),
+        .clients_connected = (uint32_t)fl_coord_n_connected(driver->coord),
         .accuracy = driver->totals.accuracy,
         .loss = driver->totals.loss,
         .uplink_bytes = driver->totals.uplink_bytes,
@@ -136,30 +124,39 @@ static void why(struct fl_driver *driver, struct fl_admin_request *request)
     answer(driver, request);
 }
 
+static void add_client(struct fl_driver *driver, struct fl_admin_request *request, uint32_t number,
+                       const struct fl_client_rec *c)
+{
+    const struct fl_part_rec *part = fl_coord_part(driver->coord, number);
+    struct fl_wire_client w = {
+        .name = fl_wire_lend(c->name),
+        .agent = fl_wire_lend(c->agent),
+        .state = fl_wire_lend(part != NULL ? fl_part_state_name(part->state) : "idle"),
+        .connected = fl_coord_connected(driver->coord, number),
+        .samples = c->samples,
+        .selected = c->n_selected,
+        .accepted = c->n_accepted,
+        .rejected = c->n_rejected,
+        .lost = c->n_lost,
+        .last_seen_ms = c->last_seen_ms,
+        .score = fl_coord_score(driver->coord, number),
+        .last_loss = c->last_loss,
+    };
+
+    REPLY(request, fl_wire_client_encode, &w);
+}
+
 static void clients(struct fl_driver *driver, struct fl_admin_request *request)
 {
-    size_t n = fl_coord_clients(driver->coord);
-    size_t i;
+    size_t n = fl_coord_numbers(driver->coord);
+    uint32_t i;
 
     for (i = 0; i < n && request->code == FL_OK; i++) {
-        const struct fl_client_rec *c = fl_coord_client(driver->coord, (uint32_t)i);
-        const struct fl_part_rec *part = fl_coord_part(driver->coord, (uint32_t)i);
-        struct fl_wire_client w = {
-            .name = fl_wire_lend(c->name),
-            .agent = fl_wire_lend(c->agent),
-            .state = fl_wire_lend(part != NULL ? fl_part_state_name(part->state) : "idle"),
-            .connected = fl_coord_connected(driver->coord, (uint32_t)i),
-            .samples = c->samples,
-            .selected = c->n_selected,
-            .accepted = c->n_accepted,
-            .rejected = c->n_rejected,
-            .lost = c->n_lost,
-            .last_seen_ms = c->last_seen_ms,
-            .score = c->score,
-            .last_loss = c->last_loss,
-        };
+        const struct fl_client_rec *c = fl_coord_client(driver->coord, i);
 
-        REPLY(request, fl_wire_client_encode, &w);
+        if (c != NULL) {
+            add_client(driver, request, i, c);
+        }
     }
     answer(driver, request);
 }

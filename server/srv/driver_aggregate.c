@@ -32,7 +32,7 @@ static bool copy_part_clients(struct fl_job *job, const struct fl_driver *driver
         return false;
     }
     for (i = 0; i < job->n_parts; i++) {
-        job->clients[i] = *fl_coord_client(driver->coord, job->parts[i].client);
+        job->clients[i] = *fl_coord_part_client(driver->coord, job->parts[i].client);
     }
     job->n_clients = job->n_parts;
     return true;

@@ -59,15 +59,15 @@ static void open_offered(struct fl_driver *driver, const char *name, uint64_t ro
 
 static void open_mixtures(struct fl_driver *driver, uint64_t round)
 {
-    size_t n = driver->mixtures != NULL ? fl_coord_clients(driver->coord) : 0;
-    uint32_t id;
+    size_t n = driver->mixtures != NULL ? fl_mixtures_count(driver->mixtures) : 0;
+    size_t i;
 
-    for (id = 0; id < n; id++) {
-        size_t i = fl_mixtures_find(driver->mixtures, fl_coord_client(driver->coord, id)->name);
+    for (i = 0; i < n; i++) {
+        uint32_t id = fl_coord_find(driver->coord, fl_mixtures_name(driver->mixtures, i));
         struct fl_down *down;
 
-        if (i == fl_mixtures_count(driver->mixtures)) {
-            continue;
+        if (id == UINT32_MAX) {
+            continue; /* It was forgotten since. */
         }
         down = bundle_down(driver, FL_BUNDLE_MIXTURE, round);
         down->client = id;

@@ -75,6 +75,8 @@ struct fl_job *fl_job_new(struct fl_driver *driver, const struct fl_effect *e)
     job->round = e->round;
     job->attempt = e->attempt;
     job->size = e->size;
+    job->expected = e->expected;
+    job->departed = e->departed;
     job->want_distance = e->want_distance;
     job->bad_client = FL_NO_CLIENT;
     if (e->record != NULL) {
@@ -155,14 +157,28 @@ bool fl_job_failed(struct fl_job *job)
 
 /* --- records --- */
 
+static int put_selection(struct fl_job *job)
+{
+    const struct fl_selection selection = {.round = job->round,
+                                           .attempt = job->attempt,
+                                           .parts = job->parts,
+                                           .n_parts = job->n_parts,
+                                           .clients = job->clients,
+                                           .n_clients = job->n_clients,
+                                           .size = job->size,
+                                           .expected = job->expected};
+
+    return fl_store_put_selection(job->driver->store, &selection, &job->err);
+}
+
 static void persist_work(void *arg)
 {
     struct fl_job *job = arg;
     struct fl_store *store = job->driver->store;
 
     switch (job->type) {
-    case FL_EFF_PERSIST_CLIENT:
-        job->code = fl_store_put_client(store, &job->clients[0], &job->err);
+    case FL_EFF_FORGET_CLIENTS:
+        job->code = fl_store_forget(store, job->clients, job->n_clients, job->departed, &job->err);
         break;
     case FL_EFF_PERSIST_SELECTION:
         /* Before anybody is asked to train: what is told of the data is fixed for good. */
@@ -172,8 +188,7 @@ static void persist_work(void *arg)
         if (job->code != FL_OK) {
             break;
         }
-        job->code = fl_store_put_selection(store, job->round, job->attempt, &job->size, job->parts,
-                                           job->n_parts, &job->err);
+        job->code = put_selection(job);
         break;
     case FL_EFF_PERSIST_PLAN:
         job->code =

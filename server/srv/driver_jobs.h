@@ -17,9 +17,10 @@ struct fl_job {
     uint32_t attempt;
     struct fl_part_rec *parts; /* deep copy */
     size_t n_parts;
-    struct fl_client_rec *clients; /* of the parts, or all of them (COMMIT) */
+    struct fl_client_rec *clients; /* of the parts (AGGREGATE), or as the effect */
     size_t n_clients;
     struct fl_round_size size;
+    uint64_t expected, departed; /* as the effect */
     struct fl_round_rec record;
     bool want_distance;
     bool fix_offers; /* PERSIST_SELECTION */

@@ -49,21 +49,30 @@ void fl_driver_admitted(struct fl_driver *driver, uint32_t client,
     }
 }
 
-/* From now on it can be selected. */
-static void join_with_samples(struct fl_driver *driver, uint32_t client)
+void fl_driver_released(struct fl_driver *driver, uint32_t client)
 {
+    if (client < driver->n_waiting) {
+        driver->waiting[client] = (struct fl_waiting){.waits = false};
+    }
+}
+
+/* From now on it can be selected; the number may be another's by now. */
+static void join_with_samples(struct fl_driver *driver, uint32_t client, const char *name)
+{
+    const struct fl_client_rec *known = fl_coord_client(driver->coord, client);
     struct fl_event event = {.type = FL_EV_CLIENT_JOINED};
     struct fl_client_rec rec;
     struct fl_waiting *w;
 
     if (client >= driver->n_waiting || !driver->waiting[client].waits ||
-        !fl_coord_connected(driver->coord, client))
+        !fl_coord_connected(driver->coord, client) || known == NULL ||
+        strcmp(known->name, name) != 0)
     {
         return; /* When it comes back, its offer is there. */
     }
     w = &driver->waiting[client];
     w->waits = false;
-    rec = *fl_coord_client(driver->coord, client); /* Names that outlive the step. */
+    rec = *known; /* Names that outlive the step. */
     event.u.joined.name = rec.name;
     event.u.joined.agent = rec.agent;
     event.u.joined.samples = w->samples;
@@ -127,7 +136,7 @@ static void put_done(void *arg)
     if (job->code != FL_OK) {
         refuse(job->driver, job->session, job->name, job->code, fl_err_text(&job->err, job->code));
     } else {
-        join_with_samples(job->driver, job->client);
+        join_with_samples(job->driver, job->client, job->name);
     }
     fl_buf_done(&job->data);
     free(job);
@@ -135,11 +144,16 @@ static void put_done(void *arg)
 
 void fl_driver_offer(struct fl_driver *driver, struct fl_up *up)
 {
-    const char *name = fl_coord_client(driver->coord, up->client)->name;
+    const struct fl_client_rec *rec = fl_coord_client(driver->coord, up->client);
     struct offer_job *job;
+    const char *name;
 
+    if (rec == NULL) {
+        return; /* It was forgotten in the meantime. */
+    }
+    name = rec->name;
     if (!fl_driver_wants_offers(driver)) { /* Too late to count. */
-        join_with_samples(driver, up->client);
+        join_with_samples(driver, up->client, name);
         return;
     }
     job = calloc(1, sizeof(*job));
@@ -166,7 +180,7 @@ size_t fl_driver_waiting(const struct fl_driver *driver)
     size_t n = 0;
     size_t i;
 
-    for (i = 0; i < driver->n_waiting && i < fl_coord_clients(driver->coord); i++) {
+    for (i = 0; i < driver->n_waiting && i < fl_coord_numbers(driver->coord); i++) {
         n += driver->waiting[i].waits && fl_coord_connected(driver->coord, (uint32_t)i);
     }
     return n;

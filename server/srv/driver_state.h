@@ -105,6 +105,8 @@ uint64_t fl_driver_samples(const struct fl_driver *driver, const struct fl_wire_
 /* Remember what a client really has that was admitted with `samples`. */
 void fl_driver_admitted(struct fl_driver *driver, uint32_t client,
                         const struct fl_wire_hello *hello, uint64_t samples);
+/* Its number means nobody any more. */
+void fl_driver_released(struct fl_driver *driver, uint32_t client);
 /* Takes what is in up->offer. */
 void fl_driver_offer(struct fl_driver *driver, struct fl_up *up);
 /* Connected clients that are waited for. */

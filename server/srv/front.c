@@ -200,6 +200,28 @@ static void round_closed(struct fl_front *front, const struct fl_down *down)
     }
 }
 
+/* All that is held under a number goes, and the coordinator hears that it did. */
+static void release(struct fl_front *front, const struct fl_down *down)
+{
+    struct fl_up *up = fl_up_new(FL_UP_RELEASED);
+
+    if (down->client < front->n_slots) {
+        struct fl_slot_rec *slot = &front->slots[down->client];
+
+        fl_attend_release(front, down);
+        fl_push_release(front, down->client);
+        drop_mixture(slot);
+        free(slot->units);
+        *slot = (struct fl_slot_rec){.attend = NULL};
+    }
+    if (up == NULL) { /* The number is not used again before the next start. */
+        fl_log(front->srv->log, FL_LOG_WARNING, "server", "out of memory for a client's number");
+        return;
+    }
+    up->client = down->client;
+    fl_front_up(front, up);
+}
+
 static void finished(struct fl_front *front)
 {
     const char *then = fl_options_str(front->srv->conf->main, "when_finished");
@@ -251,6 +273,9 @@ static void on_down(void *arg)
         break;
     case FL_DOWN_BAD_OFFER:
         fl_attend_bad_offer(front, down);
+        break;
+    case FL_DOWN_RELEASE:
+        release(front, down);
         break;
     case FL_DOWN_TAKEN:
         fl_attend_taken(front, down);

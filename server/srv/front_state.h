@@ -29,6 +29,7 @@ struct fl_attend {
     char name[FL_NAME_MAX];
     struct fl_wire_session token;
     uint64_t heard_ms;
+    uint64_t told_ms; /* when the coordinator was told of that last */
     uint64_t heartbeat;
     bool wants_offer; /* an offer, or the rest of it, may come */
     uint64_t offer_total;
@@ -103,6 +104,8 @@ void fl_attend_joined(struct fl_front *front, const struct fl_down *down);
 void fl_attend_refused(struct fl_front *front, const struct fl_down *down);
 void fl_attend_bad_offer(struct fl_front *front, const struct fl_down *down);
 void fl_attend_taken(struct fl_front *front, const struct fl_down *down);
+/* The session of a client that is forgotten ends; it may come back as a new one. */
+void fl_attend_release(struct fl_front *front, const struct fl_down *down);
 void fl_attend_sweep(struct fl_front *front, uint64_t now_ms);
 /* attend_hello.c */
 /* Ask the coordinator for a number, after those that came before; takes `up`. */
@@ -138,6 +141,8 @@ bool fl_push_written(const struct fl_push *push, uint64_t round, uint32_t attemp
                      uint64_t *ret_written);
 /* Ends what is still on its way for (round, attempt). */
 void fl_push_round_closed(struct fl_front *front, uint64_t round, uint32_t attempt);
+/* Its client is forgotten. */
+void fl_push_release(struct fl_front *front, uint32_t client);
 void fl_push_sweep(struct fl_front *front, uint64_t now_ms);
 
 /* push_parts.c */

@@ -253,6 +253,16 @@ void fl_push_round_closed(struct fl_front *front, uint64_t round, uint32_t attem
     }
 }
 
+void fl_push_release(struct fl_front *front, uint32_t client)
+{
+    struct fl_push *p = front->slots[client].push;
+
+    if (p != NULL) {
+        front->slots[client].push = NULL;
+        fl__push_fail(p, FL_GRPC_ABORTED, "the client is forgotten");
+    }
+}
+
 void fl_push_sweep(struct fl_front *front, uint64_t now_ms)
 {
     struct fl_push *p;

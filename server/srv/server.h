@@ -39,6 +39,8 @@ struct fl_srv {
 enum fl_up_type {
     FL_UP_JOIN = 1, /* session, name, agent, samples */
     FL_UP_LOST,     /* client */
+    FL_UP_HEARD,    /* client: it is there */
+    FL_UP_RELEASED, /* client: answer to RELEASE, nothing comes under that number any more */
     FL_UP_EVENT,    /* session, client, event: report, failed or evaluation; answered by TAKEN */
     FL_UP_OFFER,    /* session, client, offer: all of it */
     FL_UP_STORED,   /* client, round, attempt, bytes */
@@ -100,6 +102,7 @@ static inline void fl_bytes_done(struct fl_bytes *b)
 enum fl_down_type {
     FL_DOWN_JOINED = 1, /* session -> client, text = its name; wants_offer */
     FL_DOWN_REFUSED,    /* session, text */
+    FL_DOWN_RELEASE,    /* client, text: it is forgotten */
     FL_DOWN_BAD_OFFER,  /* session, text; code: whose fault it is */
     FL_DOWN_TAKEN,      /* session, client: an event of it was dealt with */
     /* text = name, client or FL_EVERYBODY, round, bytes, digest; no bytes: gone */

@@ -24,7 +24,11 @@
     X(GET_FEDERATION, "SELECT name, layout, model FROM federation")                         \
     X(PUT_FEDERATION, "INSERT INTO federation (one, name, layout, model)"                   \
         " VALUES (1, ?, ?, ?)")                                                             \
-    X(COUNT_CLIENTS, "SELECT COUNT(*), COALESCE(MAX(id) + 1, 0) FROM client")               \
+    X(COUNT_CLIENTS, "SELECT COUNT(*) FROM client")                                         \
+    X(DROP_CLIENT, "DELETE FROM client WHERE id = ?")                                       \
+    X(GET_COUNTS, "SELECT expected, departed FROM federation")                              \
+    X(SET_EXPECTED, "UPDATE federation SET expected = ?")                                   \
+    X(SET_DEPARTED, "UPDATE federation SET departed = ?")                                   \
     X(PUT_CLIENT, "INSERT INTO client (id, name, agent, samples, score, scored, n_selected,"\
         " n_accepted, n_rejected, n_lost, last_loss, last_seen_ms, counted_round,"          \
         " counted_attempt, counted_update)"                                                 \

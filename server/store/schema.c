@@ -91,6 +91,12 @@ static const char *const migrations[] = {
     "ALTER TABLE open_round ADD COLUMN n_selected INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE open_round ADD COLUMN population INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE open_round ADD COLUMN members INTEGER NOT NULL DEFAULT 0;",
+    /* 4: numbers of clients may have gaps, and be another's after the record is gone. How many
+       clients there were at the last selection, with those that have no record; how many that
+       were counted are forgotten. */
+    "ALTER TABLE federation ADD COLUMN expected INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE federation ADD COLUMN departed INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE federation SET expected = (SELECT COUNT(*) FROM client WHERE samples > 0);",
 };
 
 #define NEWEST ((uint64_t)(sizeof(migrations) / sizeof(migrations[0])))

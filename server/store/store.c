@@ -139,19 +139,12 @@ static int one_number(struct fl_store *store, enum fl__db_statement which, uint6
     return rv;
 }
 
-/* Client numbers are indices: a gap would make the whole table unreadable. */
 static int put_client(struct fl_store *store, const struct fl_client_rec *c, struct fl_err *err)
 {
     struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_CLIENT);
-    uint64_t known = 0;
-    int rv = one_number(store, FL__DB_COUNT_CLIENTS, &known, err);
 
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (c->id > known) {
-        return fl_err_set(err, FL_EINVAL, "client '%s' has number %" PRIu32 " of %" PRIu64, c->name,
-                          c->id, known);
+    if (c->id >= FL_CLIENT_NUMBERS) {
+        return fl_err_set(err, FL_EINVAL, "client '%s' has number %" PRIu32, c->name, c->id);
     }
     fl__query_u64(&q, c->id);
     fl__query_text(&q, c->name);
@@ -211,6 +204,18 @@ static int put_parts(struct fl_store *store, const struct fl_part_rec *parts, si
     return rv;
 }
 
+static int put_clients(struct fl_store *store, const struct fl_client_rec *clients, size_t n,
+                       struct fl_err *err)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        rv = put_client(store, &clients[i], err);
+    }
+    return rv;
+}
+
 static int run(struct fl_store *store, enum fl__db_statement which, struct fl_err *err)
 {
     struct fl__query q = fl__db_query(&store->db, which);
@@ -253,49 +258,77 @@ static int check_open(struct fl_store *store, uint64_t round, uint32_t attempt, 
     return rv;
 }
 
-int fl_store_put_client(struct fl_store *store, const struct fl_client_rec *client,
-                        struct fl_err *err)
+int fl_store_put_clients(struct fl_store *store, const struct fl_client_rec *clients, size_t n,
+                         struct fl_err *err)
 {
     int rv = fl__db_begin(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    return fl__db_end(&store->db, put_client(store, client, err), err);
+    return fl__db_end(&store->db, put_clients(store, clients, n, err), err);
 }
 
-static int write_selection(struct fl_store *store, uint64_t round, uint32_t attempt,
-                           const struct fl_round_size *size, const struct fl_part_rec *parts,
-                           size_t n, struct fl_err *err)
+int fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients, size_t n,
+                    uint64_t departed, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_OPEN);
-    int rv = check_after_last(store, round, err);
+    struct fl__query q;
+    int rv = fl__db_begin(&store->db, err);
+    size_t i;
 
     if (rv != FL_OK) {
         return rv;
     }
-    fl__query_u64(&q, round);
-    fl__query_u64(&q, attempt);
-    fl__query_u64(&q, size->selected);
-    fl__query_u64(&q, size->population);
-    fl__query_u64(&q, size->members);
+    q = fl__db_query(&store->db, FL__DB_SET_DEPARTED);
+    fl__query_u64(&q, departed);
     rv = fl__query_run(&q, err);
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        q = fl__db_query(&store->db, FL__DB_DROP_CLIENT);
+        fl__query_u64(&q, clients[i].id);
+        rv = fl__query_run(&q, err);
+    }
+    return fl__db_end(&store->db, rv, err);
+}
+
+static int write_selection(struct fl_store *store, const struct fl_selection *sel,
+                           struct fl_err *err)
+{
+    struct fl__query q;
+    int rv = check_after_last(store, sel->round, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    q = fl__db_query(&store->db, FL__DB_PUT_OPEN);
+    fl__query_u64(&q, sel->round);
+    fl__query_u64(&q, sel->attempt);
+    fl__query_u64(&q, sel->size.selected);
+    fl__query_u64(&q, sel->size.population);
+    fl__query_u64(&q, sel->size.members);
+    rv = fl__query_run(&q, err);
+    if (rv == FL_OK) {
+        q = fl__db_query(&store->db, FL__DB_SET_EXPECTED);
+        fl__query_u64(&q, sel->expected);
+        rv = fl__query_run(&q, err);
+    }
+    if (rv == FL_OK) {
+        rv = put_clients(store, sel->clients, sel->n_clients, err);
+    }
     if (rv == FL_OK) {
         rv = run(store, FL__DB_DROP_PARTS, err);
     }
-    return rv == FL_OK ? put_parts(store, parts, n, err) : rv;
+    return rv == FL_OK ? put_parts(store, sel->parts, sel->n_parts, err) : rv;
 }
 
-int fl_store_put_selection(struct fl_store *store, uint64_t round, uint32_t attempt,
-                           const struct fl_round_size *size, const struct fl_part_rec *parts,
-                           size_t n, struct fl_err *err)
+int fl_store_put_selection(struct fl_store *store, const struct fl_selection *selection,
+                           struct fl_err *err)
 {
     int rv = fl__db_begin(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    return fl__db_end(&store->db, write_selection(store, round, attempt, size, parts, n, err), err);
+    return fl__db_end(&store->db, write_selection(store, selection, err), err);
 }
 
 int fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
@@ -387,7 +420,6 @@ static int put_round(struct fl_store *store, const struct fl_round_rec *r, struc
 int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
                     const struct fl_client_rec *clients, size_t n_clients, struct fl_err *err)
 {
-    size_t i;
     int rv = fl__db_begin(&store->db, err);
 
     if (rv != FL_OK) {
@@ -397,8 +429,8 @@ int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
     if (rv == FL_OK) {
         rv = put_round(store, round, err);
     }
-    for (i = 0; rv == FL_OK && i < n_clients; i++) {
-        rv = put_client(store, &clients[i], err);
+    if (rv == FL_OK) {
+        rv = put_clients(store, clients, n_clients, err);
     }
     if (rv == FL_OK) {
         rv = run(store, FL__DB_DROP_PARTS, err);

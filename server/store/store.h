@@ -46,23 +46,37 @@ FL_MUST_CHECK int fl_store_load(struct fl_store *store, struct fl_coord_resume *
 void fl_store_resume_done(struct fl_coord_resume *resume);
 
 /*
- * Each of these is one transaction: on an error nothing of it is there. Clients come
- * in the order of their numbers and before the first round they take part in. A plan or
+ * Each of these is one transaction: on an error nothing of it is there. A client's record comes
+ * with or before the first round that it takes part in; a name may have one number only. A plan or
  * update that is not of the open round, and a round that is committed already, are
  * FL_ESTATE. A selection replaces the open round; a plan or update replaces the records
  * of its parts and leaves the others as they are.
  */
-FL_MUST_CHECK int fl_store_put_client(struct fl_store *store, const struct fl_client_rec *client,
-                                      struct fl_err *err);
-FL_MUST_CHECK int fl_store_put_selection(struct fl_store *store, uint64_t round, uint32_t attempt,
-                                         const struct fl_round_size *size,
-                                         const struct fl_part_rec *parts, size_t n,
-                                         struct fl_err *err);
+FL_MUST_CHECK int fl_store_put_clients(struct fl_store *store, const struct fl_client_rec *clients,
+                                       size_t n, struct fl_err *err);
+
+struct fl_selection {
+    uint64_t round;
+    uint32_t attempt;
+    const struct fl_part_rec *parts;
+    size_t n_parts;
+    const struct fl_client_rec *clients; /* records that are new or newer */
+    size_t n_clients;
+    struct fl_round_size size;
+    uint64_t expected; /* fl_coord_resume.expected */
+};
+
+FL_MUST_CHECK int fl_store_put_selection(struct fl_store *store,
+                                         const struct fl_selection *selection, struct fl_err *err);
+/* Remove the records with the numbers of these clients; `departed` as fl_coord_resume. FL_ESTATE:
+   one is in the open round. */
+FL_MUST_CHECK int fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients,
+                                  size_t n, uint64_t departed, struct fl_err *err);
 FL_MUST_CHECK int fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
                                     const struct fl_part_rec *parts, size_t n, struct fl_err *err);
 FL_MUST_CHECK int fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt,
                                       const struct fl_part_rec *part, struct fl_err *err);
-/* Round record, all clients' records; closes the open round. One transaction. */
+/* Round record, the clients' records that changed; closes the open round. One transaction. */
 FL_MUST_CHECK int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
                                   const struct fl_client_rec *clients, size_t n_clients,
                                   struct fl_err *err);

@@ -19,14 +19,16 @@ static int no_memory(struct fl_err *err)
     return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
 }
 
-static int read_client(struct fl_store *store, struct fl__query *q, size_t expected,
-                       struct fl_client_rec *c, struct fl_err *err)
+static int read_client(struct fl_store *store, struct fl__query *q, struct fl_client_rec *c,
+                       struct fl_err *err)
 {
+    uint64_t id = fl__column_u64(q);
+
     *c = (struct fl_client_rec){0};
-    if (fl__column_u64(q) != expected) {
-        return damaged(store, "client numbers have a gap", err);
+    if (id >= FL_CLIENT_NUMBERS) {
+        return damaged(store, "a client has an impossible number", err);
     }
-    c->id = (uint32_t)expected;
+    c->id = (uint32_t)id;
     if (fl_str_copy(c->name, sizeof(c->name), fl__column_text(q)) != FL_OK ||
         !fl_name_valid(c->name) ||
         fl_str_copy(c->agent, sizeof(c->agent), fl__column_text(q)) != FL_OK)
@@ -79,7 +81,7 @@ static int load_clients(struct fl_store *store, struct fl_coord_resume *r, struc
     for (r->n_clients = 0; rv == FL_OK && r->n_clients < n; r->n_clients++) {
         rv = fl__query_next(&q, err);
         if (rv == FL_OK) {
-            rv = read_client(store, &q, r->n_clients, &clients[r->n_clients], err);
+            rv = read_client(store, &q, &clients[r->n_clients], err);
         }
     }
     fl__query_reset(&q);
@@ -115,8 +117,8 @@ static void read_eval(struct fl__query *q, struct fl_eval_rec *e)
     e->loss_sum = fl__column_f64(q);
 }
 
-static int read_part(struct fl_store *store, struct fl__query *q, size_t n_clients,
-                     struct fl_part_rec *p, struct fl_err *err)
+static int read_part(struct fl_store *store, struct fl__query *q, struct fl_part_rec *p,
+                     struct fl_err *err)
 {
     uint64_t client = fl__column_u64(q);
     uint64_t state = fl__column_u64(q);
@@ -125,7 +127,7 @@ static int read_part(struct fl_store *store, struct fl__query *q, size_t n_clien
     int rv;
 
     *p = (struct fl_part_rec){0};
-    if (client >= n_clients || state < FL_PART_SELECTED || state > FL_PART_LOST) {
+    if (client >= FL_CLIENT_NUMBERS || state < FL_PART_SELECTED || state > FL_PART_LOST) {
         return damaged(store, "a part has no client or state", err);
     }
     p->client = (uint32_t)client;
@@ -164,7 +166,7 @@ static int load_parts(struct fl_store *store, struct fl_coord_resume *r, struct 
     for (r->n_parts = 0; rv == FL_OK && r->n_parts < n; r->n_parts++) {
         rv = fl__query_next(&q, err);
         if (rv == FL_OK) {
-            rv = read_part(store, &q, r->n_clients, &parts[r->n_parts], err);
+            rv = read_part(store, &q, &parts[r->n_parts], err);
         }
     }
     fl__query_reset(&q);
@@ -191,6 +193,19 @@ static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct f
     return rv == FL_OK ? load_parts(store, r, err) : rv;
 }
 
+static int load_counts(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_COUNTS);
+    int rv = fl__query_next(&q, err);
+
+    if (rv == FL_OK) {
+        r->expected = fl__column_u64(&q);
+        r->departed = fl__column_u64(&q);
+    }
+    fl__query_reset(&q);
+    return rv;
+}
+
 int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret, struct fl_err *err)
 {
     struct fl_coord_resume r = {0};
@@ -203,6 +218,9 @@ int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret, struct fl
     fl__query_reset(&q);
     if (rv == FL_OK) {
         rv = load_clients(store, &r, err);
+    }
+    if (rv == FL_OK) {
+        rv = load_counts(store, &r, err);
     }
     if (rv == FL_OK) {
         rv = load_open(store, &r, err);

@@ -27,6 +27,7 @@ struct work {
     uint64_t seq, round;
     uint32_t attempt;
     size_t n_parts, n_clients;
+    uint64_t expected, departed;
     struct fl_part_rec parts[N_CLIENTS];
     float divergence[N_CLIENTS][N_UNITS];
     uint8_t units[N_CLIENTS][N_UNITS];
@@ -97,19 +98,65 @@ static void put_clients(struct disk *d, const struct work *w)
     size_t i;
 
     for (i = 0; i < w->n_clients; i++) {
-        uint32_t id = w->clients[i].id;
+        const struct fl_client_rec *c = &w->clients[i];
+        size_t k;
 
-        require(id <= d->resume.n_clients, "a hole in the numbers of clients");
-        d->clients[id] = w->clients[i];
-        d->resume.n_clients += id == d->resume.n_clients;
+        for (k = 0; k < d->resume.n_clients && d->clients[k].id != c->id; k++) {
+            require(strcmp(d->clients[k].name, c->name) != 0, "a name has two numbers on disk");
+        }
+        require(k < N_CLIENTS, "more clients on disk than names");
+        d->clients[k] = *c;
+        d->resume.n_clients += k == d->resume.n_clients;
     }
+}
+
+static void drop_clients(struct disk *d, const struct work *w)
+{
+    size_t i;
+
+    for (i = 0; i < w->n_clients; i++) {
+        size_t k = 0;
+        size_t p;
+
+        for (p = 0; p < d->resume.n_parts; p++) {
+            require(d->parts[p].client != w->clients[i].id, "removed while in the open round");
+        }
+        while (k < d->resume.n_clients && d->clients[k].id != w->clients[i].id) {
+            k++;
+        }
+        require(k < d->resume.n_clients && strcmp(d->clients[k].name, w->clients[i].name) == 0,
+                "a client is removed that is not there");
+        d->clients[k] = d->clients[--d->resume.n_clients];
+    }
+}
+
+/* As a name that has another number: the real one refuses. */
+static bool refused(const struct disk *d, const struct work *w)
+{
+    size_t i;
+    size_t k;
+
+    for (i = 0; w->type == FL_EFF_PERSIST_SELECTION && i < w->n_clients; i++) {
+        for (k = 0; k < d->resume.n_clients; k++) {
+            if (d->clients[k].id != w->clients[i].id &&
+                strcmp(d->clients[k].name, w->clients[i].name) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 static void write_disk(struct disk *d, const struct work *w)
 {
     struct fl_coord_resume *r = &d->resume;
 
-    put_clients(d, w);
+    if (w->type == FL_EFF_FORGET_CLIENTS) {
+        r->departed = w->departed;
+        drop_clients(d, w);
+    } else {
+        put_clients(d, w);
+    }
     if (w->type == FL_EFF_COMMIT) {
         r->committed = w->round;
         r->open_round = 0;
@@ -118,6 +165,7 @@ static void write_disk(struct disk *d, const struct work *w)
         r->open_round = w->round;
         r->open_attempt = w->attempt;
         r->planned = false;
+        r->expected = w->expected;
         r->n_parts = 0;
         put_parts(d, w);
     } else if (w->type == FL_EFF_PERSIST_PLAN || w->type == FL_EFF_PERSIST_UPDATE) {
@@ -143,6 +191,8 @@ static void keep(struct world *w, const struct fl_effect *e)
     require(w->n_works < N_WORKS, "work without end");
     k = &w->works[w->n_works++];
     *k = (struct work){.type = e->type, .seq = e->seq, .round = e->round, .attempt = e->attempt};
+    k->expected = e->expected;
+    k->departed = e->departed;
     for (i = 0; i < e->n_parts; i++) {
         copy_part(&k->parts[i], k->divergence[i], k->units[i], &e->parts[i]);
     }
@@ -170,7 +220,10 @@ static void check_record(const struct fl_round_rec *r)
 
 static void step(struct world *w, struct fl_event *ev)
 {
+    struct fl_event released = {.type = FL_EV_RELEASED};
+    uint32_t numbers[256];
     struct fl_effects effects;
+    size_t n = 0;
     size_t i;
 
     ev->now_ms = w->now;
@@ -182,6 +235,14 @@ static void step(struct world *w, struct fl_event *ev)
     for (i = 0; i < effects.n; i++) {
         check_record(effects.list[i].record);
         keep(w, &effects.list[i]);
+        if (effects.list[i].type == FL_EFF_RELEASE) {
+            require(n < sizeof(numbers) / sizeof(numbers[0]), "releases without end");
+            numbers[n++] = effects.list[i].client;
+        }
+    }
+    for (i = 0; i < n; i++) {
+        released.u.client = numbers[i];
+        step(w, &released);
     }
 }
 
@@ -231,6 +292,18 @@ static void drop_work(struct world *w, struct work *k)
     (void)memmove(k, k + 1, (w->n_works - i) * sizeof(*k));
 }
 
+static void fail_work(struct world *w, struct work *k, int code, uint32_t client)
+{
+    struct fl_event ev = {.type = FL_EV_WORK_FAILED};
+
+    ev.u.failed_work.seq = k->seq;
+    ev.u.failed_work.code = code;
+    ev.u.failed_work.reason = "fuzz";
+    ev.u.failed_work.client = client;
+    drop_work(w, k);
+    step(w, &ev);
+}
+
 static void answer(struct world *w, uint8_t arg)
 {
     static const double distance[N_CLIENTS] = {1, 0, 3, 1e300, 1e300, 2};
@@ -238,6 +311,10 @@ static void answer(struct world *w, uint8_t arg)
     struct fl_event ev = {.type = FL_EV_PERSISTED};
 
     if (k == NULL) {
+        return;
+    }
+    if (refused(&w->disk, k)) {
+        fail_work(w, k, FL_ESTATE, UINT32_MAX);
         return;
     }
     ev.u.seq = k->seq;
@@ -263,15 +340,10 @@ static void answer(struct world *w, uint8_t arg)
 static void fail(struct world *w, uint8_t arg)
 {
     struct work *k = pick_work(w, arg);
-    struct fl_event ev = {.type = FL_EV_WORK_FAILED};
 
     if (k != NULL) {
-        ev.u.failed_work.seq = k->seq;
-        ev.u.failed_work.code = (arg & 32) != 0 ? FL_ENUMERIC : FL_EIO;
-        ev.u.failed_work.reason = "fuzz";
-        ev.u.failed_work.client = (arg & 64) != 0 ? arg % 8u : UINT32_MAX;
-        drop_work(w, k);
-        step(w, &ev);
+        fail_work(w, k, (arg & 32) != 0 ? FL_ENUMERIC : FL_EIO,
+                  (arg & 64) != 0 ? arg % 8u : UINT32_MAX);
     }
 }
 
@@ -425,6 +497,10 @@ static void event(struct world *w, uint8_t what, uint8_t arg)
     default:
         if (arg > 128) { /* kill -9 */
             start(w);
+        } else {
+            ev.type = FL_EV_FORGET;
+            ev.u.client = arg & 7;
+            step(w, &ev);
         }
         break;
     }
@@ -444,7 +520,7 @@ static void behave(struct world *w)
     uint8_t i;
 
     answer_all(w);
-    for (i = 0; i < fl_coord_clients(w->coord); i++) {
+    for (i = 0; i < fl_coord_numbers(w->coord); i++) {
         const struct fl_part_rec *part = fl_coord_part(w->coord, i);
 
         if (part != NULL && part->state == FL_PART_SELECTED) {
@@ -452,7 +528,7 @@ static void behave(struct world *w)
         }
     }
     answer_all(w);
-    for (i = 0; i < fl_coord_clients(w->coord); i++) {
+    for (i = 0; i < fl_coord_numbers(w->coord); i++) {
         upload(w, FL_EV_UPLOAD_STORED, i);
     }
     answer_all(w);

@@ -160,6 +160,7 @@ void coord_check_resume(struct coord_check *c, const struct fl_coord_resume *res
 
     drop_works(c);
     drop(c, true);
+    (void)memset(c->gone, 0, sizeof(c->gone));
     c->last_seq = 0;
     /* A commit may have become durable without us hearing of it. */
     if (resume->committed < c->committed || resume->committed > c->committed + 1) {
@@ -247,6 +248,9 @@ void coord_check_event(struct coord_check *c, const struct fl_event *ev)
     struct check_fact bad = {.what = FACT_BAD};
     size_t i;
 
+    if (ev->type == FL_EV_RELEASED && ev->u.client < COORD_CHECK_NUMBERS) {
+        c->gone[ev->u.client] = false;
+    }
     if (ev->type == FL_EV_WORK_FAILED) {
         if (take_work(c, ev->u.failed_work.seq, &w)) {
             if (w.type == FL_EFF_AGGREGATE && ev->u.failed_work.code != FL_ENOMEM) {
@@ -278,12 +282,12 @@ static void check_aggregate(struct coord_check *c, const struct fl_coord *coord,
     size_t i;
 
     for (i = 0; i < e->n_parts; i++) {
-        const char *name = fl_coord_client(coord, e->parts[i].client)->name;
+        const char *name = fl_coord_part_client(coord, e->parts[i].client)->name;
 
         if (!has(c, FACT_UPDATE, e->round, e->attempt, e->parts[i].client)) {
             fail(c, "'%s' is aggregated but not durable", name);
         }
-        if (i > 0 && strcmp(fl_coord_client(coord, e->parts[i - 1].client)->name, name) >= 0) {
+        if (i > 0 && strcmp(fl_coord_part_client(coord, e->parts[i - 1].client)->name, name) >= 0) {
             fail(c, "'%s' is not in client order", name);
         }
     }
@@ -332,6 +336,35 @@ static void check_counted(struct coord_check *c, const struct fl_effect *e)
     }
 }
 
+static void check_release(struct coord_check *c, uint32_t client)
+{
+    if (client < COORD_CHECK_NUMBERS) {
+        if (c->gone[client]) {
+            fail(c, "number %" PRIu32 " is released twice", client);
+        }
+        c->gone[client] = true;
+    }
+}
+
+/* Nobody is spoken to under a number that means nobody. */
+static void check_spoken(struct coord_check *c, const struct fl_effect *e)
+{
+    switch (e->type) {
+    case FL_EFF_TASK:
+    case FL_EFF_PLAN:
+    case FL_EFF_ACCEPTED:
+    case FL_EFF_REJECTED:
+    case FL_EFF_DISMISSED:
+    case FL_EFF_EVALUATE_CLIENT:
+        if (e->client < COORD_CHECK_NUMBERS && c->gone[e->client]) {
+            fail(c, "number %" PRIu32 " is spoken to after its release", e->client);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
 static void check_effect(struct coord_check *c, const struct fl_coord *coord,
                          const struct fl_effect *e)
 {
@@ -369,11 +402,14 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
         check_aggregate(c, coord, e);
         note_work(c, e);
         break;
-    case FL_EFF_PERSIST_CLIENT:
+    case FL_EFF_RELEASE:
+        check_release(c, e->client);
+        break;
+    case FL_EFF_PERSIST_SELECTION:
         check_counted(c, e);
         note_work(c, e);
         break;
-    case FL_EFF_PERSIST_SELECTION:
+    case FL_EFF_FORGET_CLIENTS:
     case FL_EFF_PERSIST_PLAN:
     case FL_EFF_PERSIST_UPDATE:
     case FL_EFF_EVALUATE:
@@ -386,9 +422,13 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
         check_counted(c, e);
         note_work(c, e);
         break;
+    case FL_EFF_CLIENT_ID:
+        if (e->client < COORD_CHECK_NUMBERS && c->gone[e->client]) {
+            fail(c, "number %" PRIu32 " is given out before it is released", e->client);
+        }
+        break;
     case FL_EFF_EVALUATE_CLIENT:
     case FL_EFF_DRAIN_CLIENTS:
-    case FL_EFF_CLIENT_ID:
     case FL_EFF_ROUND_OPEN:
     case FL_EFF_ROUND_CLOSED:
     case FL_EFF_FINISHED:
@@ -408,6 +448,7 @@ void coord_check_effects(struct coord_check *c, const struct fl_coord *coord,
     size_t i;
 
     for (i = 0; i < effects->n; i++) {
+        check_spoken(c, &effects->list[i]);
         check_effect(c, coord, &effects->list[i]);
     }
     if (due <= ev->now_ms) {

@@ -15,10 +15,15 @@
  *   - a COMMIT counts exactly the durable parts that were not blamed, with their attempt, and
  *     those with an update that are in the aggregation; no other record counts a round that
  *     is not committed
+ *   - a number that was released is given to nobody, and nobody is spoken to under it, before the
+ *     caller says that it may
  *   - numbers of work rise; a due TICK leads somewhere
  */
 
 #include "server/core/coord.h"
+
+/* Numbers of clients that are looked at. */
+#define COORD_CHECK_NUMBERS 256
 
 struct coord_check {
     uint64_t committed;   /* newest round whose COMMIT became durable */
@@ -30,7 +35,8 @@ struct coord_check {
     struct check_work *works;
     size_t n_works;
     size_t cap_works;
-    char broken[256]; /* the first rule that did not hold; "" when all did */
+    bool gone[COORD_CHECK_NUMBERS]; /* RELEASE was emitted and not answered */
+    char broken[256];               /* the first rule that did not hold; "" when all did */
 };
 
 void coord_check_init(struct coord_check *c);

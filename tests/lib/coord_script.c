@@ -86,7 +86,7 @@ void script_create(struct script *s, const struct fl_coord_resume *resume)
 
 static const char *name_of(const struct script *s, uint32_t client)
 {
-    const struct fl_client_rec *rec = fl_coord_client(s->coord, client);
+    const struct fl_client_rec *rec = fl_coord_part_client(s->coord, client);
 
     return rec != NULL ? rec->name : "*";
 }
@@ -125,7 +125,7 @@ static void put_parts(struct script *s, const struct fl_effect *e)
 
 static void put_work(struct script *s, const struct fl_effect *e, const char *what)
 {
-    put(s, "#%" PRIu64 " %s %" PRIu64 ".%" PRIu32, e->seq, what, e->round, e->attempt);
+    put(s, "%s %" PRIu64 ".%" PRIu32, what, e->round, e->attempt);
     put_parts(s, e);
     if (e->want_distance) {
         put(s, " with distances");
@@ -146,6 +146,8 @@ static void put_tell(struct script *s, const struct fl_effect *e, const char *wh
 
 static void put_effect(struct script *s, const struct fl_effect *e)
 {
+    size_t i;
+
     put(s, "[%5" PRIu64 "] ", s->now);
     switch (e->type) {
     case FL_EFF_TASK:
@@ -172,8 +174,15 @@ static void put_effect(struct script *s, const struct fl_effect *e)
     case FL_EFF_CLIENT_ID:
         put(s, "%s is client %" PRIu32, name_of(s, e->client), e->client);
         break;
-    case FL_EFF_PERSIST_CLIENT:
-        put(s, "#%" PRIu64 " persist client %s", e->seq, name_of(s, e->client));
+    case FL_EFF_RELEASE:
+        put(s, "client %" PRIu32 " is nobody's%s%s", e->client, e->text[0] != '\0' ? ": " : "",
+            e->text);
+        break;
+    case FL_EFF_FORGET_CLIENTS:
+        put(s, "forget");
+        for (i = 0; i < e->n_clients; i++) {
+            put(s, " %s", e->clients[i].name);
+        }
         break;
     case FL_EFF_PERSIST_SELECTION:
         put_work(s, e, "persist selection");
@@ -219,10 +228,17 @@ static void keep_work(struct script *s, const struct fl_effect *e)
         s->works[s->n_works++] = (struct script_work){e->type, e->seq, e->n_parts};
     }
     if (e->type == FL_EFF_COMMIT) {
-        size_t n = e->n_clients < SCRIPT_CLIENTS ? e->n_clients : SCRIPT_CLIENTS;
+        size_t i;
 
         s->record = *e->record;
-        (void)memcpy(s->clients, e->clients, n * sizeof(*e->clients));
+        s->n_written = e->n_clients;
+        for (i = 0; i < e->n_clients; i++) {
+            if (e->clients[i].id < SCRIPT_CLIENTS) {
+                s->clients[e->clients[i].id] = e->clients[i];
+            }
+        }
+    } else if (e->type == FL_EFF_PERSIST_SELECTION) {
+        s->n_selected_records = e->n_clients;
     } else if (e->type == FL_EFF_TASK) {
         s->task = *e;
         s->task.units = NULL;
@@ -234,21 +250,34 @@ static void keep_work(struct script *s, const struct fl_effect *e)
 
 static void step(struct script *s, struct fl_event *ev)
 {
+    struct fl_event released = {.type = FL_EV_RELEASED};
+    uint32_t *numbers;
     struct fl_effects effects;
+    size_t n = 0;
     size_t i;
 
     ev->now_ms = s->now;
-    ev->wall_ms = 1000000 + s->now;
+    ev->wall_ms = 1000000 + s->now + s->wall_ahead;
     coord_check_event(&s->check, ev);
     ck_assert_int_eq((s->take != NULL ? s->take : fl_coord_step)(s->coord, ev, &effects), FL_OK);
+    numbers = calloc(effects.n + 1, sizeof(*numbers));
+    ck_assert_ptr_nonnull(numbers);
     for (i = 0; i < effects.n; i++) {
         if (!s->quiet) {
             put_effect(s, &effects.list[i]);
         }
         keep_work(s, &effects.list[i]);
+        if (effects.list[i].type == FL_EFF_RELEASE) {
+            numbers[n++] = effects.list[i].client;
+        }
     }
     coord_check_effects(&s->check, s->coord, ev, &effects);
     ck_assert_msg(s->check.broken[0] == '\0', "%s", s->check.broken);
+    for (i = 0; i < n; i++) {
+        released.u.client = numbers[i];
+        step(s, &released);
+    }
+    free(numbers);
 }
 
 void script_step(struct script *s, struct fl_event *ev)
@@ -321,14 +350,7 @@ void script_fail(struct script *s, int code, const char *reason, uint32_t client
 
 uint32_t script_id(const struct script *s, const char *name)
 {
-    uint32_t i;
-
-    for (i = 0; i < fl_coord_clients(s->coord); i++) {
-        if (strcmp(fl_coord_client(s->coord, i)->name, name) == 0) {
-            return i;
-        }
-    }
-    return UINT32_MAX;
+    return fl_coord_find(s->coord, name);
 }
 
 void script_start(struct script *s)
@@ -357,6 +379,14 @@ void script_join(struct script *s, const char *name, uint64_t samples)
 void script_lost(struct script *s, const char *name)
 {
     struct fl_event ev = {.type = FL_EV_CLIENT_LOST};
+
+    ev.u.client = script_id(s, name);
+    script_step(s, &ev);
+}
+
+void script_forget_client(struct script *s, const char *name)
+{
+    struct fl_event ev = {.type = FL_EV_FORGET};
 
     ev.u.client = script_id(s, name);
     script_step(s, &ev);

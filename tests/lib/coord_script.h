@@ -29,6 +29,7 @@ struct script {
     struct fl_layout *layout;
     struct fl_coord *coord;
     uint64_t now;
+    uint64_t wall_ahead; /* of the wall clock, which is at 1000000 at the start */
     bool manual;
     bool quiet; /* nothing is written down */
     /* In place of fl_coord_step(); NULL: that. */
@@ -38,7 +39,9 @@ struct script {
     size_t n_works;
     double accuracy, loss;
     struct fl_round_rec record;                   /* of the last COMMIT */
-    struct fl_client_rec clients[SCRIPT_CLIENTS]; /* the first ones, of the last COMMIT */
+    struct fl_client_rec clients[SCRIPT_CLIENTS]; /* by number, of the last COMMIT that had it */
+    size_t n_written;                             /* records in the last COMMIT */
+    size_t n_selected_records;                    /* and in the last PERSIST_SELECTION */
     char warning[512];                            /* the last TRACE that is one */
     struct fl_effect task;                        /* the last TASK */
     struct fl_effect aggregate;                   /* the last AGGREGATE, without its parts */
@@ -60,6 +63,8 @@ void script_step(struct script *s, struct fl_event *ev);
 uint32_t script_id(const struct script *s, const char *name);
 void script_join(struct script *s, const char *name, uint64_t samples);
 void script_lost(struct script *s, const char *name);
+/* By the operator. Numbers that are to be released are so at once. */
+void script_forget_client(struct script *s, const char *name);
 /* A report for the open round; d: [3] or NULL. */
 void script_report(struct script *s, const char *name, const float *d);
 void script_report_of(struct script *s, const char *name, uint64_t round, uint32_t attempt,

@@ -32,6 +32,8 @@
 #define FED_SERVER  1
 #define FED_CLIENT0 2
 #define FED_MAX     64
+/* A timer of the server with a client's index: the operator makes it forget that client. */
+#define FED_TAG_FORGET (UINT64_C(11) << 60)
 
 struct fed_plan {
     uint64_t seed;
@@ -62,7 +64,9 @@ struct fed_plan {
     double failed_training_rate;
     double failed_disk_rate; /* a write of the server fails and says so */
     double failed_aggregate_rate;
-    uint64_t restart_ms; /* every node that dies lives again after so long; 0: see above */
+    uint64_t forget_every;    /* the operator makes the server forget one of the clients */
+    uint64_t forget_after_ms; /* and the server by itself who is away for so long */
+    uint64_t restart_ms;      /* every node that dies lives again after so long; 0: see above */
 };
 
 enum fed_msg_type {
@@ -128,6 +132,13 @@ struct fed_model {
     /* The personal models as they must be by now; no server knows them, but the world does. */
     bool has_own[FED_MAX];
     uint64_t own[FED_MAX];
+    /* What each client has put into `control` since it is known. */
+    uint64_t share[FED_MAX][FED_UNITS];
+    double float_share[FED_MAX][FED_UNITS];
+    /* And what those put into it that are forgotten; how many of them. */
+    uint64_t ghost[FED_UNITS];
+    double float_ghost[FED_UNITS];
+    uint32_t n_ghosts;
 };
 
 /* What a client keeps between rounds, and what of its last training waits to be taken over. */
@@ -150,6 +161,7 @@ struct fed_keep {
 struct fed_store {
     struct fl_client_rec clients[FED_MAX];
     size_t n_clients;
+    uint64_t expected, departed;
     uint64_t committed;
     struct fed_model model;
     uint64_t open_round;
@@ -181,6 +193,9 @@ struct fed_server {
     uint64_t joining;         /* client index + 1 while its JOINED is stepped */
     uint32_t number[FED_MAX]; /* of client index, UINT32_MAX: not connected */
     uint64_t conn[FED_MAX];
+    uint32_t burying[FED_MAX]; /* client indices of the FORGET_CLIENTS under way */
+    size_t n_burying;
+    bool burying_now; /* and it does not fail */
     struct fed_upload uploads[FED_MAX];
     struct fed_upload coming[4096]; /* being written to the spool */
     size_t n_coming;
@@ -220,6 +235,8 @@ struct fed {
     bool calm;
     bool finished;
     unsigned n_deaths;
+    unsigned n_forgotten;
+    bool forgotten[FED_MAX]; /* once or more: what it keeps may be of a life before */
     struct coord_check check;
     struct fl_buf log;
     char broken[256];
@@ -239,6 +256,10 @@ FL_PRINTF(2, 3) void fed_fail(struct fed *fed, const char *fmt, ...);
 FL_PRINTF(2, 3) void fed_log(struct fed *fed, const char *fmt, ...);
 bool fed_chance(struct fed *fed, double rate);
 void fed_send(struct fed *fed, uint32_t from, uint32_t to, const struct fed_msg *msg);
+/* The server ends the connection of client `i`, which may come back at once. */
+void fed_hang_up(struct fed *fed, uint32_t i);
+/* The client of a name; FED_MAX: none. */
+uint32_t fed_named(const struct fed *fed, const char *name);
 /* A node died. */
 void fed_died(struct fed *fed, uint32_t node);
 /* The update that a client makes of theta. */
@@ -292,6 +313,8 @@ void fed_model_size(struct fed *fed, const struct fl_effect *e);
 void fed_model_aggregate(struct fed *fed, const struct fl_effect *e);
 /* Whom a COMMIT counts has another personal model. */
 void fed_model_commit(struct fed *fed, const struct fl_effect *e);
+/* The record of client `i` is off the disk. */
+void fed_model_forget(struct fed_model *model, uint32_t i);
 /* A round was committed: both sides agree on what is kept. */
 void fed_model_check(struct fed *fed);
 
@@ -301,6 +324,8 @@ void fed_store_read(const struct fl_sim *sim, struct fed *fed, struct fed_store 
 struct fl_coord_resume fed_store_resume(const struct fed_store *store);
 /* Write what the effect asks for. */
 void fed_store_write(struct fed *fed, const struct fl_effect *e, uint64_t tag);
+/* A client of the effect has another number on disk: the real one refuses. */
+bool fed_store_conflict(struct fed *fed, const struct fl_effect *e);
 /* The spool files of (round, attempt) are removed. */
 void fed_store_drop(struct fed *fed, uint64_t tag, uint64_t round, uint32_t attempt);
 void fed_store_spool(struct fed *fed, uint64_t tag, const struct fed_upload *upload);

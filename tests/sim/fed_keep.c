@@ -73,6 +73,15 @@ void fed_keep_task(struct fed_client *c, const struct fed_msg *task)
         take_over(c);
         return;
     }
+    if (task->counted_round == 0 && c->fed->forgotten[c->index]) {
+        /* The server does not know it any more: it begins anew (docs/clients.md). */
+        (void)memset(k->control, 0, sizeof(k->control));
+        (void)memset(k->float_control, 0, sizeof(k->float_control));
+        k->has_own = false;
+        k->taken_round = 0;
+        k->taken_attempt = 0;
+        newer = false;
+    }
     if (newer) {
         fed_fail(
             c->fed,

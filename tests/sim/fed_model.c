@@ -6,17 +6,37 @@
 
 #include "tests/sim/fed.h"
 
+uint32_t fed_named(const struct fed *fed, const char *name)
+{
+    uint32_t i = 0;
+
+    while (i < fed->plan.n_clients && strcmp(name, fed->clients[i].name) != 0) {
+        i++;
+    }
+    return i < fed->plan.n_clients ? i : FED_MAX;
+}
+
 uint32_t fed_index(const struct fed *fed, uint32_t number)
 {
-    const struct fl_client_rec *rec = fl_coord_client(fed->server.coord, number);
-    unsigned i;
+    const struct fl_client_rec *rec = fl_coord_part_client(fed->server.coord, number);
+    uint32_t i = rec != NULL ? fed_named(fed, rec->name) : FED_MAX;
 
-    for (i = 0; i < fed->plan.n_clients; i++) {
-        if (rec != NULL && strcmp(rec->name, fed->clients[i].name) == 0) {
-            return i;
-        }
+    return i < FED_MAX ? i : UINT32_MAX;
+}
+
+void fed_model_forget(struct fed_model *model, uint32_t i)
+{
+    unsigned l;
+
+    for (l = 0; l < FED_UNITS; l++) {
+        model->ghost[l] += model->share[i][l];
+        model->float_ghost[l] += model->float_share[i][l];
     }
-    return UINT32_MAX;
+    model->n_ghosts += model->has_own[i];
+    model->sent[i] = false;
+    model->has_own[i] = false;
+    (void)memset(model->share[i], 0, sizeof(model->share[i]));
+    (void)memset(model->float_share[i], 0, sizeof(model->float_share[i]));
 }
 
 uint64_t fed_model_start(const struct fed *fed, const struct fed_model *model, uint32_t i)
@@ -49,6 +69,8 @@ static void add(struct fed *fed, const struct fl_effect *e, const struct fl_part
     s->next.theta = fed_mix(s->next.theta, name, u->value, u->units);
     for (l = 0; l < FED_UNITS; l++) {
         s->next.control[l] += u->units[l] != 0 ? u->change[l] : 0;
+        s->next.share[i][l] += u->units[l] != 0 ? u->change[l] : 0;
+        s->next.float_share[i][l] += u->units[l] != 0 ? (double)u->float_change[l] : 0;
     }
     s->next.sent[i] = true;
 }
@@ -56,8 +78,8 @@ static void add(struct fed *fed, const struct fl_effect *e, const struct fl_part
 void fed_model_size(struct fed *fed, const struct fl_effect *e)
 {
     struct fed_server *s = &fed->server;
-    size_t least = 0;
-    size_t most = fl_coord_clients(s->coord);
+    size_t least = s->model.n_ghosts;
+    size_t most = fed->plan.n_clients + fed->n_forgotten; /* Before a crash more may be known. */
     unsigned i;
 
     if (s->sized_round == e->round && s->sized_attempt == e->attempt &&
@@ -157,7 +179,10 @@ void fed_model_commit(struct fed *fed, const struct fl_effect *e)
     }
 }
 
-/* What client `i` will have kept once it hears which of its rounds was counted last. */
+/*
+ * What client `i` will have kept once it hears which of its rounds was counted last. One that was
+ * forgotten and not counted since will drop what it has with its next task.
+ */
 static void check_client(struct fed *fed, uint32_t i, const struct fl_client_rec *rec,
                          uint64_t sum[FED_UNITS], double float_sum[FED_UNITS])
 {
@@ -169,6 +194,9 @@ static void check_client(struct fed *fed, uint32_t i, const struct fl_client_rec
     fed_keep_load(&c); /* Whatever it remembers, it may die. */
     pending = keep->round != 0 && keep->round == rec->counted_round &&
               keep->attempt == rec->counted_attempt;
+    if (rec->counted_round == 0 && fed->forgotten[i]) {
+        return;
+    }
     if (!pending &&
         (keep->taken_round != rec->counted_round || keep->taken_attempt != rec->counted_attempt))
     {
@@ -195,18 +223,19 @@ void fed_model_check(struct fed *fed)
     uint64_t sum[FED_UNITS] = {0};
     double float_sum[FED_UNITS] = {0};
     size_t k;
-    unsigned i;
+    uint32_t i;
     unsigned l;
 
     fed_store_read(fed->sim, fed, &store);
     for (k = 0; k < store.n_clients; k++) {
-        for (i = 0; i < fed->plan.n_clients; i++) {
-            if (strcmp(store.clients[k].name, fed->clients[i].name) == 0) {
-                check_client(fed, i, &store.clients[k], sum, float_sum);
-            }
+        i = fed_named(fed, store.clients[k].name);
+        if (i < FED_MAX) {
+            check_client(fed, i, &store.clients[k], sum, float_sum);
         }
     }
-    for (l = 0; l < FED_UNITS; l++) {
+    for (l = 0; l < FED_UNITS; l++) { /* Of a forgotten client its control stays in the sum. */
+        sum[l] += fed->server.model.ghost[l];
+        float_sum[l] += fed->server.model.float_ghost[l];
         if (sum[l] != fed->server.model.control[l]) {
             fed_fail(fed, "round %" PRIu64 ": the control of unit %u is not the clients' sum",
                      store.committed, l);

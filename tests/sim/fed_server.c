@@ -16,6 +16,9 @@
 #define TAG_COMMIT    (UINT64_C(6) << 60)
 #define TAG_NOTHING   (UINT64_C(7) << 60)
 #define TAG_RESUME    (UINT64_C(8) << 60)
+#define TAG_RELEASE   (UINT64_C(9) << 60)
+#define TAG_BURIED    (UINT64_C(10) << 60)
+#define TAG_FORGET    (FED_TAG_FORGET)
 #define TAG_KIND      (UINT64_C(15) << 60)
 
 /* How long the server adds up and evaluates. */
@@ -100,10 +103,20 @@ static void tell(struct fed *fed, const struct fl_effect *e, enum fed_msg_type t
     }
 }
 
+static void forget_buried(struct fed *fed, struct fed_model *model)
+{
+    struct fed_server *s = &fed->server;
+    size_t i;
+
+    for (i = 0; s->burying_now && i < s->n_burying; i++) {
+        fed_model_forget(model, s->burying[i]);
+    }
+}
+
 /* A write that fails is reported a moment later, as a real one would be. */
 static void write_record(struct fed *fed, const struct fl_effect *e)
 {
-    if (fed_chance(fed, fed->plan.failed_disk_rate)) {
+    if (fed_chance(fed, fed->plan.failed_disk_rate) || fed_store_conflict(fed, e)) {
         fed_log(fed, "write %" PRIu64 " fails", e->seq);
         fl_sim_timer(fed->sim, FED_SERVER, fl_sim_now(fed->sim) + fed->plan.disk_ms + 1,
                      TAG_FAILED | e->seq);
@@ -111,8 +124,50 @@ static void write_record(struct fed *fed, const struct fl_effect *e)
     }
     if (e->type == FL_EFF_COMMIT) {
         fed_model_commit(fed, e);
+        forget_buried(fed, &fed->server.next); /* What is on its way is on disk before this. */
+    } else if (e->type == FL_EFF_FORGET_CLIENTS) {
+        fed->server.burying_now = true;
     }
-    fed_store_write(fed, e, e->type == FL_EFF_COMMIT ? TAG_COMMIT | e->seq : e->seq);
+    fed_store_write(fed, e,
+                    e->type == FL_EFF_COMMIT           ? TAG_COMMIT | e->seq
+                    : e->type == FL_EFF_FORGET_CLIENTS ? TAG_BURIED | e->seq
+                                                       : e->seq);
+}
+
+static void bury(struct fed *fed, const struct fl_effect *e)
+{
+    struct fed_server *s = &fed->server;
+    size_t i;
+
+    s->n_burying = 0;
+    for (i = 0; i < e->n_clients; i++) {
+        s->burying[s->n_burying++] = fed_named(fed, e->clients[i].name);
+    }
+    write_record(fed, e);
+}
+
+/*
+ * As the real one: the session ends, and a moment later nothing can come under the number any
+ * more.
+ */
+static void release(struct fed *fed, const struct fl_effect *e)
+{
+    struct fed_server *s = &fed->server;
+    uint32_t i;
+
+    fed_log(fed, "number %" PRIu32 " is nobody's: %s", e->client, e->text);
+    for (i = 0; i < fed->plan.n_clients; i++) {
+        if (s->number[i] == e->client) {
+            s->number[i] = UINT32_MAX;
+            fed_hang_up(fed, i);
+        }
+    }
+    i = fed_index(fed, e->client);
+    if (i < FED_MAX && e->text[0] != '\0') {
+        fed->forgotten[i] = true;
+        fed->n_forgotten++;
+    }
+    fl_sim_timer(fed->sim, FED_SERVER, fl_sim_now(fed->sim) + 1, TAG_RELEASE | e->client);
 }
 
 static void aggregate(struct fed *fed, const struct fl_effect *e)
@@ -150,7 +205,12 @@ static void take_effect(struct fed *fed, const struct fl_effect *e)
     case FL_EFF_CLIENT_ID:
         s->number[s->joining - 1] = e->client;
         break;
-    case FL_EFF_PERSIST_CLIENT:
+    case FL_EFF_RELEASE:
+        release(fed, e);
+        break;
+    case FL_EFF_FORGET_CLIENTS:
+        bury(fed, e);
+        break;
     case FL_EFF_PERSIST_SELECTION:
     case FL_EFF_PERSIST_PLAN:
     case FL_EFF_PERSIST_UPDATE:
@@ -198,6 +258,7 @@ static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
     (void)memset(s->number, 0xff, sizeof(s->number));
     (void)memset(s->uploads, 0, sizeof(s->uploads));
     s->n_coming = 0;
+    s->burying_now = false;
     for (i = 0; i < store.n_uploads; i++) {
         s->uploads[store.uploads[i].client] = store.uploads[i];
     }
@@ -272,6 +333,16 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
             step(fed, &ev);
         }
         break;
+    case TAG_RELEASE:
+        ev.type = FL_EV_RELEASED;
+        ev.u.client = (uint32_t)seq;
+        step(fed, &ev);
+        break;
+    case TAG_FORGET:
+        ev.type = FL_EV_FORGET;
+        ev.u.client = fl_coord_find(fed->server.coord, fed->clients[seq].name);
+        step(fed, &ev);
+        break;
     case TAG_AGGREGATE:
         aggregated(fed, seq);
         break;
@@ -320,6 +391,11 @@ static void on_disk(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
     }
     if (tag == TAG_NOTHING) {
         return;
+    }
+    if ((tag & TAG_KIND) == TAG_BURIED) {
+        forget_buried(fed, &s->model);
+        forget_buried(fed, &s->next);
+        s->burying_now = false;
     }
     if ((tag & TAG_KIND) == TAG_COMMIT) {
         ev.type = FL_EV_COMMITTED;
@@ -510,6 +586,7 @@ void fed_server_init(struct fed *fed)
         .evaluate_ms = 500,
         .lost_grace_ms = 300,
         .retry_ms = 50,
+        .forget_after_ms = plan->forget_after_ms,
         .evaluate_every = plan->evaluate ? 2 : 0,
         .evaluate_server = plan->evaluate,
         .evaluate_clients = plan->evaluate,

@@ -7,7 +7,7 @@
 #include "tests/sim/fed.h"
 
 enum record_kind {
-    RECORD_CLIENT,
+    RECORD_FORGET,
     RECORD_SELECTION,
     RECORD_PLAN,
     RECORD_UPDATE,
@@ -22,6 +22,8 @@ struct head {
     uint64_t round;
     size_t n;
     struct fl_round_size size; /* of a selection */
+    size_t n_clients;          /* records before the parts */
+    uint64_t expected, departed;
 };
 
 struct part {
@@ -77,9 +79,11 @@ void fed_store_write(struct fed *fed, const struct fl_effect *e, uint64_t tag)
     head.attempt = e->attempt;
     head.n = e->n_parts;
     head.size = e->size;
-    if (e->type == FL_EFF_PERSIST_CLIENT || e->type == FL_EFF_COMMIT) {
-        head.kind = e->type == FL_EFF_COMMIT ? RECORD_COMMIT : RECORD_CLIENT;
-        head.n = e->n_clients;
+    head.n_clients = e->n_clients;
+    head.expected = e->expected;
+    head.departed = e->departed;
+    if (e->type == FL_EFF_FORGET_CLIENTS || e->type == FL_EFF_COMMIT) {
+        head.kind = e->type == FL_EFF_COMMIT ? RECORD_COMMIT : RECORD_FORGET;
         put(&buf, &head, sizeof(head));
         if (e->type == FL_EFF_COMMIT) {
             put(&buf, &fed->server.next, sizeof(fed->server.next));
@@ -90,6 +94,9 @@ void fed_store_write(struct fed *fed, const struct fl_effect *e, uint64_t tag)
                     : e->type == FL_EFF_PERSIST_PLAN    ? RECORD_PLAN
                                                         : RECORD_UPDATE;
         put(&buf, &head, sizeof(head));
+        if (e->n_clients > 0) {
+            put(&buf, e->clients, e->n_clients * sizeof(*e->clients));
+        }
         for (i = 0; i < e->n_parts; i++) {
             put_part(&buf, &e->parts[i]);
         }
@@ -123,14 +130,61 @@ void fed_store_drop(struct fed *fed, uint64_t tag, uint64_t round, uint32_t atte
     fl_sim_write(fed->sim, FED_SERVER, tag, &head, sizeof(head));
 }
 
+/* As the real one: a name has one number, a number one record. */
 static void read_client(struct fed *fed, struct fed_store *s, const struct fl_client_rec *rec)
 {
-    if (rec->id > s->n_clients || rec->id >= FED_MAX) {
-        fed_fail(fed, "client %" PRIu32 " is on disk before number %zu", rec->id, s->n_clients);
+    size_t i;
+
+    for (i = 0; i < s->n_clients && s->clients[i].id != rec->id; i++) {
+        if (strcmp(s->clients[i].name, rec->name) == 0) {
+            fed_fail(fed, "%s is on disk as %" PRIu32 " and as %" PRIu32, rec->name,
+                     s->clients[i].id, rec->id);
+        }
+    }
+    if (i == FED_MAX) {
+        fed_fail(fed, "too many clients on disk");
         return;
     }
-    s->n_clients += rec->id == s->n_clients;
-    s->clients[rec->id] = *rec;
+    s->n_clients += i == s->n_clients;
+    s->clients[i] = *rec;
+}
+
+static void read_forget(struct fed *fed, struct fed_store *s, const struct fl_client_rec *rec)
+{
+    size_t i = 0;
+
+    for (i = 0; i < s->n_parts; i++) {
+        if (s->parts[i].client == rec->id) {
+            fed_fail(fed, "%s is removed while it is in the open round", rec->name);
+        }
+    }
+    for (i = 0; i < s->n_clients && s->clients[i].id != rec->id; i++) {
+    }
+    if (i == s->n_clients || strcmp(s->clients[i].name, rec->name) != 0) {
+        fed_fail(fed, "%s is removed and not there", rec->name);
+        return;
+    }
+    s->clients[i] = s->clients[--s->n_clients];
+    fed_model_forget(&s->model, fed_named(fed, rec->name));
+}
+
+bool fed_store_conflict(struct fed *fed, const struct fl_effect *e)
+{
+    struct fed_store store;
+    size_t i;
+    size_t k;
+
+    fed_store_read(fed->sim, fed, &store);
+    for (i = 0; i < e->n_clients; i++) {
+        for (k = 0; k < store.n_clients; k++) {
+            if (e->type != FL_EFF_FORGET_CLIENTS && store.clients[k].id != e->clients[i].id &&
+                strcmp(store.clients[k].name, e->clients[i].name) == 0)
+            {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 static void read_part(struct fed *fed, struct fed_store *s, const struct part *p)
@@ -216,9 +270,11 @@ static void read_record(struct fed *fed, struct fed_store *s, const uint8_t *dat
         (void)memcpy(&s->model, data, sizeof(s->model));
         data += sizeof(s->model);
         break;
-    case RECORD_CLIENT:
+    case RECORD_FORGET:
+        s->departed = head.departed;
         break;
     case RECORD_SELECTION:
+        s->expected = head.expected;
         s->open_round = head.round;
         s->open_attempt = head.attempt;
         s->size = head.size;
@@ -232,11 +288,16 @@ static void read_record(struct fed *fed, struct fed_store *s, const uint8_t *dat
     case RECORD_UPDATE:
         break;
     }
-    for (i = 0; i < head.n; i++) {
-        if (head.kind == RECORD_CLIENT || head.kind == RECORD_COMMIT) {
-            (void)memcpy(&client, data + i * sizeof(client), sizeof(client));
+    for (i = 0; i < head.n_clients; i++, data += sizeof(client)) {
+        (void)memcpy(&client, data, sizeof(client));
+        if (head.kind == RECORD_FORGET) {
+            read_forget(fed, s, &client);
+        } else {
             read_client(fed, s, &client);
-        } else if (head.round == s->open_round && head.attempt == s->open_attempt) {
+        }
+    }
+    for (i = 0; i < head.n; i++) {
+        if (head.round == s->open_round && head.attempt == s->open_attempt) {
             (void)memcpy(&part, data + i * sizeof(part), sizeof(part));
             read_part(fed, s, &part);
         } else {
@@ -268,6 +329,8 @@ struct fl_coord_resume fed_store_resume(const struct fed_store *s)
         .committed = s->committed,
         .clients = s->clients,
         .n_clients = s->n_clients,
+        .expected = s->expected,
+        .departed = s->departed,
         .open_round = s->open_round,
         .open_attempt = s->open_attempt,
         .planned = s->planned,

@@ -13,6 +13,7 @@ enum hand_tag {
     HAND_CLIENT,
     HAND_CUT,
     HAND_CALM,
+    HAND_FORGET,
     HAND_RESTART = 1000, /* + node */
     HAND_HEAL = 2000     /* + client index */
 };
@@ -106,6 +107,12 @@ void fed_died(struct fed *fed, uint32_t node)
     }
 }
 
+void fed_hang_up(struct fed *fed, uint32_t i)
+{
+    fl_sim_partition(fed->sim, FED_SERVER, FED_CLIENT0 + i, true);
+    fl_sim_timer(fed->sim, FED_HAND, fl_sim_now(fed->sim) + 1, HAND_HEAL + i);
+}
+
 static void blow(struct fed *fed, enum hand_tag tag)
 {
     uint32_t i = (uint32_t)fl_rng_below(&fed->rng, fed->plan.n_clients);
@@ -125,6 +132,12 @@ static void blow(struct fed *fed, enum hand_tag tag)
                      fl_sim_now(fed->sim) + 1 + fl_rng_below(&fed->rng, FED_DOWN_MS),
                      HAND_HEAL + i);
         plan_blow(fed, tag, fed->plan.cut_every);
+        break;
+    case HAND_FORGET:
+        if (fl_sim_alive(fed->sim, FED_SERVER)) {
+            fl_sim_timer(fed->sim, FED_SERVER, fl_sim_now(fed->sim) + 1, FED_TAG_FORGET | i);
+        }
+        plan_blow(fed, tag, fed->plan.forget_every);
         break;
     case HAND_CALM:
     case HAND_RESTART:
@@ -238,6 +251,7 @@ struct fed *fed_new(const struct fed_plan *plan)
         plan_blow(fed, HAND_SERVER, plan->server_crash_every);
         plan_blow(fed, HAND_CLIENT, plan->client_crash_every);
         plan_blow(fed, HAND_CUT, plan->cut_every);
+        plan_blow(fed, HAND_FORGET, plan->forget_every);
         fl_sim_timer(fed->sim, FED_HAND, plan->calm_ms, HAND_CALM);
     }
     return fed;

@@ -65,6 +65,8 @@ static struct fed_plan trouble(uint64_t seed, bool real_sessions)
     plan.failed_disk_rate = fl_rng_below(&rng, 3) == 0 ? 0.1 : 0;
     plan.failed_aggregate_rate = fl_rng_below(&rng, 3) == 0 ? 0.3 : 0;
     plan.rounds = 4 + fl_rng_below(&rng, 20);
+    plan.forget_every = fl_rng_below(&rng, 3) == 0 ? 500 : 0;
+    plan.forget_after_ms = fl_rng_below(&rng, 4) == 0 ? 200 : 0;
     return plan;
 }
 

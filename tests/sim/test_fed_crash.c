@@ -101,7 +101,7 @@ START_TEST(a_server_that_dies_again_and_again_gets_on)
            fl_sim_step(fed->sim))
     {
         if (!fl_sim_alive(fed->sim, FED_SERVER)) { /* the curse of the next life */
-            fl_sim_crash_at_write(fed->sim, FED_SERVER, 7, true);
+            fl_sim_crash_at_write(fed->sim, FED_SERVER, 5, true);
         }
     }
     ck_assert_msg(fed_broken(fed) == NULL, "%s", fed_broken(fed));

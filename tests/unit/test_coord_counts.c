@@ -32,7 +32,7 @@ static void run_round(struct script *s, float scale)
     size_t n = 0;
     uint32_t i;
 
-    for (i = 0; i < fl_coord_clients(s->coord); i++) {
+    for (i = 0; i < fl_coord_n_known(s->coord); i++) {
         if (selected(s, i)) {
             todo[n++] = i;
         }
@@ -156,7 +156,7 @@ END_TEST
 
 static double score_of(const struct script *s, const char *name)
 {
-    return fl_coord_client(s->coord, script_id(s, name))->score;
+    return fl_coord_score(s->coord, script_id(s, name));
 }
 
 START_TEST(attention_moves_by_the_reported_divergence_under_partial_uploads)
@@ -296,7 +296,7 @@ START_TEST(a_later_client_gets_its_score_at_the_next_selection)
     run_round(s, 1);
     for (i = 0; i < 3; i++) {
         ck_assert(fl_coord_client(s->coord, i)->scored);
-        sum += fl_coord_client(s->coord, i)->score;
+        sum += fl_coord_score(s->coord, i);
     }
     ck_assert_double_eq_tol(sum, 1.0, 1e-12);
     ck_assert_double_eq_tol(score_of(s, "c"), 0.5, 1e-12);

@@ -40,7 +40,7 @@ START_TEST(too_few_for_want_of_diverged_clients_pause_once_that_is_on_disk)
                      "[    0] - client 'c' diverged: NaN\n"
                      "[    0] - round 1 attempt 1: TRAINING -> IDLE, aborted (diverged: 2 of 3 "
                      "clients report that training left the finite numbers), again in 50 ms\n"
-                     "[    0] #5 persist selection 1.2\n"
+                     "[    0] persist selection 1.2\n"
                      "[    0] b DISMISSED 1.1\n"
                      "[    0] closed 1.1\n"
                      "[    0] - round 1 attempt 2: IDLE -> PAUSED, round 1 attempt 1 diverged: 2 "
@@ -116,14 +116,14 @@ START_TEST(the_round_goes_on_when_enough_others_respond_and_says_how_many_diverg
     script_stored(s, "a");
     script_forget(s);
     script_stored(s, "c");
-    script_expect(s, "[    0] #6 persist update 1.1 c:accepted:111\n"
+    script_expect(s, "[    0] persist update 1.1 c:accepted:111\n"
                      "[    0] c ACCEPTED 1.1\n"
                      "[    0] - round 1 attempt 1: UPLOADING -> AGGREGATING, 2 updates of 2 "
                      "responders\n"
-                     "[    0] #7 aggregate 1.1 a:accepted:111 c:accepted:111\n"
+                     "[    0] aggregate 1.1 a:accepted:111 c:accepted:111\n"
                      "[    0] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 112 of "
                      "112 bytes up\n"
-                     "[    0] #8 commit 1.1\n"
+                     "[    0] commit 1.1\n"
                      "[    0] closed 1.1\n"
                      "[    0] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 3 "
                      "clients, 1 diverged\n"
@@ -167,7 +167,7 @@ START_TEST(an_attempt_that_the_diverged_would_not_have_saved_is_repeated)
                      "[ 1050] - round 1: late: b, c\n"
                      "[ 1050] - round 1 attempt 2: TRAINING -> IDLE, aborted (fewer than 2 can "
                      "still answer), again in 100 ms\n"
-                     "[ 1050] #7 persist selection 1.3\n"
+                     "[ 1050] persist selection 1.3\n"
                      "[ 1050] closed 1.2\n");
     script_free(s);
 }

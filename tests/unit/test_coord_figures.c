@@ -138,16 +138,16 @@ START_TEST(without_uploads_by_design_a_round_is_whole_without_an_update)
     script_report(s, "a", NULL);
     script_report(s, "b", NULL);
     script_expect(
-        s, "[    0] #4 persist update 1.1 a:empty:000\n"
+        s, "[    0] persist update 1.1 a:empty:000\n"
            "[    0] a ACCEPTED 1.1\n"
-           "[    0] #5 persist update 1.1 b:empty:000\n"
+           "[    0] persist update 1.1 b:empty:000\n"
            "[    0] - round 1 attempt 1: TRAINING -> UPLOADING, 2 of 2 reports, 1 accepted\n"
            "[    0] b ACCEPTED 1.1\n"
            "[    0] - round 1 attempt 1: UPLOADING -> AGGREGATING, 0 updates of 2 responders\n"
-           "[    0] #6 aggregate 1.1\n"
+           "[    0] aggregate 1.1\n"
            "[    0] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 0 of 112 bytes "
            "up\n"
-           "[    0] #7 commit 1.1\n"
+           "[    0] commit 1.1\n"
            "[    0] closed 1.1\n"
            "[    0] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 2 clients\n"
            "[    0] * DRAIN 2.1 (all rounds are done)\n"

@@ -48,7 +48,7 @@ void *__wrap_realloc(void *p, size_t size)
 static int step(struct fl_coord *coord, const struct fl_event *ev, struct fl_effects *ret)
 {
     enum fl_phase phase = fl_coord_phase(coord);
-    size_t clients = fl_coord_clients(coord);
+    size_t clients = fl_coord_n_known(coord);
     int rv;
 
     armed = true;
@@ -58,7 +58,7 @@ static int step(struct fl_coord *coord, const struct fl_event *ev, struct fl_eff
         return rv;
     }
     ck_assert_int_eq(fl_coord_phase(coord), phase);
-    ck_assert_uint_eq(fl_coord_clients(coord), clients);
+    ck_assert_uint_eq(fl_coord_n_known(coord), clients);
     return fl_coord_step(coord, ev, ret);
 }
 
@@ -79,14 +79,14 @@ static void answer_all(struct script *s)
     static const float d[] = {1, 1, 1};
     uint32_t i;
 
-    for (i = 0; i < fl_coord_clients(s->coord); i++) {
+    for (i = 0; i < fl_coord_n_known(s->coord); i++) {
         const struct fl_part_rec *part = fl_coord_part(s->coord, i);
 
         if (part != NULL && part->state == FL_PART_SELECTED) {
             script_report(s, fl_coord_client(s->coord, i)->name, d);
         }
     }
-    for (i = 0; i < fl_coord_clients(s->coord); i++) {
+    for (i = 0; i < fl_coord_n_known(s->coord); i++) {
         const struct fl_part_rec *part = fl_coord_part(s->coord, i);
 
         if (part != NULL && part->state == FL_PART_PLANNED) {

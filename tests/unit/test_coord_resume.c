@@ -16,9 +16,9 @@ static float divergence_b[] = {1, 1, 1};
 
 /* Clients in order of first contact: b, a, c. */
 static struct fl_client_rec clients[] = {
-    {.id = 0, .name = "b", .samples = 100},
-    {.id = 1, .name = "a", .samples = 300},
-    {.id = 2, .name = "c", .samples = 200},
+    {.id = 0, .name = "b", .samples = 100, .n_accepted = 1},
+    {.id = 1, .name = "a", .samples = 300, .n_accepted = 1},
+    {.id = 2, .name = "c", .samples = 200, .n_accepted = 1},
 };
 
 static struct fl_coord_resume resume_of(const struct fl_part_rec *parts, size_t n, bool planned)
@@ -64,15 +64,13 @@ START_TEST(an_open_selection_waits_for_its_clients)
     script_expect(s, "[    0] - round 5 attempt 2: IDLE -> TRAINING, resumed with 0 of 2 accepted\n"
                      "[    0] open 5.2\n"
                      "[  500] - client 'b' is back, 100 samples\n"
-                     "[  500] #1 persist client b\n"
                      "[  500] b is client 0\n"
                      "[  500] b TASK 5.2 within 500\n"
                      "[  500] - client 'a' is back, 300 samples\n"
-                     "[  500] #2 persist client a\n"
                      "[  500] a is client 1\n"
                      "[  500] a TASK 5.2 within 500\n"
                      "[  500] - round 5 attempt 2: TRAINING -> PLANNING, 2 of 2 reports\n"
-                     "[  500] #3 persist plan 5.2 a:planned:111 b:empty:000\n"
+                     "[  500] persist plan 5.2 a:planned:111 b:empty:000\n"
                      "[  500] - round 5 attempt 2: PLANNING -> UPLOADING, 1 clients have 1000 ms, "
                      "1 send nothing\n"
                      "[  500] a PLAN 5.2 units 111\n"
@@ -105,20 +103,18 @@ START_TEST(accepted_updates_stay_accepted)
         "[    0] - round 5 attempt 2: IDLE -> TRAINING, resumed with 1 of 2 accepted\n"
         "[    0] open 5.2\n"
         "[    0] - client 'b' is back, 100 samples\n"
-        "[    0] #1 persist client b\n"
         "[    0] b is client 0\n"
         "[    0] b ACCEPTED 5.2\n"
         "[    0] - client 'a' is back, 300 samples\n"
-        "[    0] #2 persist client a\n"
         "[    0] a is client 1\n"
         "[    0] a TASK 5.2 units 111 within 1000\n"
         "[    0] - round 5 attempt 2: TRAINING -> UPLOADING, 2 of 2 reports, 1 accepted\n"
-        "[    0] #3 persist update 5.2 a:accepted:111\n"
+        "[    0] persist update 5.2 a:accepted:111\n"
         "[    0] a ACCEPTED 5.2\n"
         "[    0] - round 5 attempt 2: UPLOADING -> AGGREGATING, 2 updates of 2 responders\n"
-        "[    0] #4 aggregate 5.2 a:accepted:111 b:accepted:111\n"
+        "[    0] aggregate 5.2 a:accepted:111 b:accepted:111\n"
         "[    0] - round 5 attempt 2: AGGREGATING -> COMMITTING, loss 1.7500, 112 of 112 bytes up\n"
-        "[    0] #5 commit 5.2\n"
+        "[    0] commit 5.2\n"
         "[    0] closed 5.2\n"
         "[    0] - round 5 attempt 2: COMMITTING -> IDLE, committed with 2 of 2 clients\n"
         "[    0] * DRAIN 6.1 (all rounds are done)\n"
@@ -147,7 +143,7 @@ START_TEST(with_everything_accepted_nobody_is_waited_for)
            "[    0] open 5.2\n"
            "[    0] - round 5 attempt 2: TRAINING -> UPLOADING, 2 of 2 reports, 2 accepted\n"
            "[    0] - round 5 attempt 2: UPLOADING -> AGGREGATING, 2 updates of 2 responders\n"
-           "[    0] #1 aggregate 5.2 a:accepted:111 b:accepted:111\n");
+           "[    0] aggregate 5.2 a:accepted:111 b:accepted:111\n");
     script_free(s);
 }
 END_TEST
@@ -181,24 +177,21 @@ START_TEST(a_plan_on_disk_is_the_plan)
         "[    0] - round 5 attempt 2: IDLE -> UPLOADING, resumed with 0 of 3 accepted\n"
         "[    0] open 5.2\n"
         "[    0] - client 'a' is back, 300 samples\n"
-        "[    0] #1 persist client a\n"
         "[    0] a is client 1\n"
         "[    0] a ACCEPTED 5.2\n"
         "[    0] - client 'b' is back, 100 samples\n"
-        "[    0] #2 persist client b\n"
         "[    0] b is client 0\n"
         "[    0] b TASK 5.2 within 1000\n"
         "[    0] - client 'c' is back, 200 samples\n"
-        "[    0] #3 persist client c\n"
         "[    0] c is client 2\n"
         "[    0] c DISMISSED 5.2\n"
         "[    0] b PLAN 5.2 units 100\n"
-        "[    0] #4 persist update 5.2 b:accepted:100\n"
+        "[    0] persist update 5.2 b:accepted:100\n"
         "[    0] b ACCEPTED 5.2\n"
         "[    0] - round 5 attempt 2: UPLOADING -> AGGREGATING, 1 updates of 2 responders\n"
-        "[    0] #5 aggregate 5.2 b:accepted:100\n"
+        "[    0] aggregate 5.2 b:accepted:100\n"
         "[    0] - round 5 attempt 2: AGGREGATING -> COMMITTING, loss 0.0000, 40 of 112 bytes up\n"
-        "[    0] #6 commit 5.2\n"
+        "[    0] commit 5.2\n"
         "[    0] closed 5.2\n"
         "[    0] - round 5 attempt 2: COMMITTING -> IDLE, committed with 2 of 3 clients\n"
         "[    0] * DRAIN 6.1 (all rounds are done)\n"
@@ -226,11 +219,10 @@ START_TEST(a_closed_attempt_is_not_taken_up_again)
     script_run_to(s, 100); /* The known clients have the grace; then it begins without them. */
     script_expect(s,
                   "[    0] - client 'a' is back, 300 samples\n"
-                  "[    0] #1 persist client a\n"
                   "[    0] a is client 1\n"
                   "[  100] - round 5: 3 clients are wanted, 1 are alive\n"
                   "[  100] - round 5 attempt 2: IDLE -> SELECTING, 1 of 1 clients that are alive\n"
-                  "[  100] #2 persist selection 5.2 a:selected:111\n"
+                  "[  100] persist selection 5.2 a:selected:111\n"
                   "[  100] - round 5 attempt 2: SELECTING -> TRAINING, 1 clients have 1000 ms\n"
                   "[  100] open 5.2\n"
                   "[  100] a TASK 5.2 units 111 within 1000\n");
@@ -254,6 +246,25 @@ START_TEST(known_clients_that_are_back_need_no_grace)
 }
 END_TEST
 
+/* Who was there and never counted has no say in who is known, but was there. */
+START_TEST(clients_without_a_record_have_the_grace_too)
+{
+    struct fl_coord_resume resume = resume_of(NULL, 0, false);
+    struct script *s;
+
+    resume.expected = 4;
+    s = restarted("fedavg", &resume);
+    script_start(s);
+    script_join(s, "a", 300);
+    script_join(s, "b", 100);
+    script_join(s, "c", 200);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE);
+    script_join(s, "d", 200);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
+    script_free(s);
+}
+END_TEST
+
 START_TEST(a_round_of_other_options_is_closed)
 {
     const struct fl_part_rec parts[] = {
@@ -266,7 +277,7 @@ START_TEST(a_round_of_other_options_is_closed)
     s->manual = true;
     script_start(s);
     script_expect(s, "[    0] - round 5 attempt 2: cannot go on with other options\n"
-                     "[    0] #1 persist selection 5.3\n");
+                     "[    0] persist selection 5.3\n");
     script_free(s);
 }
 END_TEST
@@ -286,7 +297,6 @@ START_TEST(a_finished_federation_stays_finished)
                      "[    0] - round 6 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
                      "[    0] FINISHED\n"
                      "[    0] - client 'a' is back, 300 samples\n"
-                     "[    0] #1 persist client a\n"
                      "[    0] a is client 1\n"
                      "[    0] a DRAIN 6.1 (all rounds are done)\n");
     script_why(s, "the federation is STOPPED: all 5 rounds are done");
@@ -339,9 +349,9 @@ START_TEST(the_same_clients_get_the_same_scores_after_a_crash)
     script_create(s, &resume);
     script_start(s);
     /* The script's distances are 1, 2, 3 in client order: a, b, c. */
-    ck_assert_double_eq_tol(fl_coord_client(s->coord, 1)->score, 0.9 * a0 + 0.1 * (1.0 / 6), 1e-12);
+    ck_assert_double_eq_tol(fl_coord_score(s->coord, 1), 0.9 * a0 + 0.1 * (1.0 / 6), 1e-12);
     for (i = 0; i < 3; i++) {
-        sum += fl_coord_client(s->coord, i)->score;
+        sum += fl_coord_score(s->coord, i);
     }
     ck_assert_double_eq_tol(sum, 1.0, 1e-12);
     script_free(s);
@@ -350,7 +360,7 @@ END_TEST
 
 static const struct fl_client_rec unnamed[] = {{.id = 0, .name = ""}};
 static const struct fl_client_rec twice[] = {{.id = 0, .name = "a"}, {.id = 1, .name = "a"}};
-static const struct fl_client_rec misnumbered[] = {{.id = 1, .name = "a"}};
+static const struct fl_client_rec misnumbered[] = {{.id = FL_CLIENT_NUMBERS, .name = "a"}};
 static const struct fl_part_rec of_nobody[] = {{.client = 3, .state = FL_PART_SELECTED}};
 static const struct fl_part_rec in_no_state[] = {{.client = 0}};
 static const struct fl_part_rec doubled[] = {{.client = 0, .state = FL_PART_LOST},
@@ -360,9 +370,12 @@ static const struct {
     struct fl_coord_resume resume;
     const char *message;
 } damaged[] = {
-    {{.clients = unnamed, .n_clients = 1}, "client 0 of the stored state: bad or repeated"},
-    {{.clients = twice, .n_clients = 2}, "client 1 of the stored state: bad or repeated"},
-    {{.clients = misnumbered, .n_clients = 1}, "client 0 of the stored state: bad or repeated"},
+    {{.clients = unnamed, .n_clients = 1},
+     "client 0 of the stored state (number 0): bad or repeated"},
+    {{.clients = twice, .n_clients = 2},
+     "client 1 of the stored state (number 1): bad or repeated"},
+    {{.clients = misnumbered, .n_clients = 1},
+     "client 0 of the stored state (number 16777216): bad or repeated"},
     {{.committed = 4, .open_round = 6, .open_attempt = 1, .parts = of_nobody, .n_parts = 1},
      "round 6 attempt 1 is open after round 4"},
     {{.committed = 4, .open_round = 5, .open_attempt = 0},
@@ -414,6 +427,7 @@ static Suite *suite(void)
     tcase_add_test(tc, a_plan_on_disk_is_the_plan);
     tcase_add_test(tc, a_closed_attempt_is_not_taken_up_again);
     tcase_add_test(tc, known_clients_that_are_back_need_no_grace);
+    tcase_add_test(tc, clients_without_a_record_have_the_grace_too);
     tcase_add_test(tc, a_round_of_other_options_is_closed);
     tcase_add_test(tc, a_finished_federation_stays_finished);
     tcase_add_test(tc, what_is_left_of_a_committed_round_is_ignored);

@@ -197,7 +197,37 @@ END_TEST
 static void update(const struct fl_options *o, uint64_t round, double *a, size_t n,
                    const uint32_t *who, const double *d, size_t k)
 {
-    fl_selection_attention.update(o, round, a, n, who, d, k);
+    struct fl_score_sums total = {0};
+    double scores[32];
+    size_t i;
+
+    (void)round;
+    for (i = 0; i < n; i++) {
+        total.scores += a[i];
+    }
+    for (i = 0; i < k; i++) {
+        scores[i] = a[who[i]];
+    }
+    fl_selection_attention.update(o, &total, scores, d, k);
+    for (i = 0; i < k; i++) {
+        a[who[i]] = scores[i];
+    }
+}
+
+/* Clients with samples join one after the other; then attentions are shares. */
+static void join_all(const struct fl_options *o, const double *samples, size_t n, double *a)
+{
+    struct fl_score_sums sums = {0};
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        a[i] = samples[i] > 0 ? fl_selection_attention.join(o, samples[i], &sums) : 0;
+        sums.scores += a[i];
+        sums.samples += samples[i];
+    }
+    for (i = 0; i < n && sums.scores > 0; i++) {
+        a[i] /= sums.scores;
+    }
 }
 
 static double sum(const double *a, size_t n)
@@ -217,32 +247,32 @@ START_TEST(attention_starts_as_the_share_of_samples)
     double n[4] = {100, 300, 0, 600};
     double a[4];
 
-    fl_selection_attention.init(o, n, 4, a);
+    join_all(o, n, 4, a);
     ck_assert_double_eq_tol(a[0], .1, 1e-15);
     ck_assert_double_eq_tol(a[1], .3, 1e-15);
     ck_assert_double_eq(a[2], 0);
     ck_assert_double_eq_tol(a[3], .6, 1e-15);
-    n[0] = n[1] = n[3] = 0;
-    fl_selection_attention.init(o, n, 4, a);
-    ck_assert_double_eq(sum(a, 4), 0);
     fl_options_free(o);
 }
 END_TEST
 
-START_TEST(joining_one_by_one_is_starting_together)
+START_TEST(a_factor_on_all_scores_changes_no_attention)
 {
     struct fl_options *o = options_of(&fl_selection_attention.policy, NULL);
-    double n[4] = {100, 300, 0, 600};
-    double together[4];
-    double a[4] = {0};
+    struct fl_score_sums sums = {.scores = 1, .samples = 400};
+    double a[4] = {.1, .3, .2, .4};
+    double b[4] = {100, 300, 200, 400};
+    uint32_t who[3] = {0, 2, 3};
+    double d[3] = {3, 1, 2};
+    double share = fl_selection_attention.join(o, 100, &sums);
     size_t i;
 
-    fl_selection_attention.init(o, n, 4, together);
+    sums.scores = 1000;
+    ck_assert_double_eq_tol(fl_selection_attention.join(o, 100, &sums), 1000 * share, 1e-9);
+    update(o, 1, a, 4, who, d, 3);
+    update(o, 1, b, 4, who, d, 3);
     for (i = 0; i < 4; i++) {
-        fl_selection_attention.join(o, n, i + 1, i, a);
-    }
-    for (i = 0; i < 4; i++) {
-        ck_assert_double_eq_tol(a[i], together[i], 1e-15);
+        ck_assert_double_eq_tol(b[i], 1000 * a[i], 1e-9);
     }
     fl_options_free(o);
 }
@@ -251,13 +281,13 @@ END_TEST
 START_TEST(a_late_newcomer_keeps_the_proportions_of_the_others)
 {
     struct fl_options *o = options_of(&fl_selection_attention.policy, NULL);
-    double n[3] = {100, 100, 200};
-    double a[3] = {.8, .2, 99};
+    struct fl_score_sums others = {.scores = .8 + .2, .samples = 100 + 100};
+    double newcomer = fl_selection_attention.join(o, 200, &others);
+    double sum_now = others.scores + newcomer;
 
-    fl_selection_attention.join(o, n, 3, 2, a);
-    ck_assert_double_eq_tol(a[0], .4, 1e-15);
-    ck_assert_double_eq_tol(a[1], .1, 1e-15);
-    ck_assert_double_eq_tol(a[2], .5, 1e-15);
+    ck_assert_double_eq_tol(.8 / sum_now, .4, 1e-15);
+    ck_assert_double_eq_tol(.2 / sum_now, .1, 1e-15);
+    ck_assert_double_eq_tol(newcomer / sum_now, .5, 1e-15);
     fl_options_free(o);
 }
 END_TEST
@@ -370,7 +400,7 @@ START_TEST(attention_sums_to_one_and_keeps_alpha_of_itself)
     for (i = 0; i < 20; i++) {
         n[i] = 1.0 + (double)fl_rng_below(&rng, 1000);
     }
-    fl_selection_attention.init(o, n, 20, a);
+    join_all(o, n, 20, a);
     for (t = 1; t <= 1000; t++) {
         size_t want = 1 + (size_t)fl_rng_below(&rng, 20);
         size_t k = 0;
@@ -441,21 +471,28 @@ START_TEST(the_floor_keeps_a_client_from_vanishing)
     double d[2] = {0, 1};
 
     update(o, 1, a, 2, who, d, 2);
-    ck_assert_double_eq_tol(a[0], .05 / 1.05, 1e-15);
+    ck_assert_double_eq_tol(a[0], .05, 1e-15);
     ck_assert_double_eq_tol(sum(a, 2), 1, 1e-15);
     fl_options_free(o);
 }
 END_TEST
 
-START_TEST(drift_of_the_sum_is_mended_every_hundred_rounds)
+START_TEST(the_floor_takes_from_the_responders_alone_and_no_more_than_they_have)
 {
-    struct fl_options *o = options_of(&fl_selection_attention.policy, NULL);
-    double a[2] = {.5, .5 + 1e-9};
+    struct fl_options *o = options_of(&fl_selection_attention.policy, "alpha=0", "floor=0.1", NULL);
+    double a[5] = {.2, .1, .1, .1, .5};
+    double b[3] = {.04, .06, .9};
+    uint32_t who[4] = {0, 1, 2, 3};
+    double d[4] = {100, 20, 1, 0};
 
-    update(o, 99, a, 2, NULL, NULL, 0);
-    ck_assert_double_gt(sum(a, 2), 1 + 1e-10);
-    update(o, 100, a, 2, NULL, NULL, 0);
-    ck_assert_double_eq_tol(sum(a, 2), 1, 1e-15);
+    update(o, 1, a, 5, who, d, 4);
+    ck_assert_double_eq_tol(sum(a, 5), 1, 1e-15);
+    ck_assert_double_eq(a[4], .5);
+    ck_assert_double_eq_tol(a[1], .1, 1e-15); /* It fell below when it gave to the others. */
+    ck_assert_double_eq_tol(a[0], .2, 1e-15);
+    update(o, 1, b, 3, who, d, 2);
+    ck_assert_double_eq_tol(b[0], .05, 1e-15); /* Together they have less than two floors. */
+    ck_assert_double_eq_tol(b[1], .05, 1e-15);
     fl_options_free(o);
 }
 END_TEST
@@ -555,7 +592,7 @@ int main(void)
     tcase_add_test(tc, a_one_hot_p_always_gives_that_client);
     tcase_add_test(tc, too_few_positive_p_are_filled_uniformly);
     tcase_add_test(tc, attention_starts_as_the_share_of_samples);
-    tcase_add_test(tc, joining_one_by_one_is_starting_together);
+    tcase_add_test(tc, a_factor_on_all_scores_changes_no_attention);
     tcase_add_test(tc, a_late_newcomer_keeps_the_proportions_of_the_others);
     tcase_add_test(tc, attention_moves_as_computed_by_hand);
     tcase_add_test(tc, alpha_one_never_changes_attention);
@@ -566,7 +603,7 @@ int main(void)
     tcase_add_test(tc, equal_distances_contract_to_the_mean_inside_the_responders);
     tcase_add_test(tc, permuting_clients_permutes_attention);
     tcase_add_test(tc, the_floor_keeps_a_client_from_vanishing);
-    tcase_add_test(tc, drift_of_the_sum_is_mended_every_hundred_rounds);
+    tcase_add_test(tc, the_floor_takes_from_the_responders_alone_and_no_more_than_they_have);
     tcase_add_loop_test(tc, distances_come_from_reports_when_uploads_are_partial, 0, 5);
     tcase_add_test(tc, the_distance_is_the_norm_over_the_units);
     tcase_add_loop_test(tc, the_schedule_costs_exactly_what_the_paper_prints, 0, 6);

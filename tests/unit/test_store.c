@@ -17,6 +17,15 @@
 static struct fl_layout *layout;
 static const char *dir;
 
+static int put_selection(struct fl_store *store, uint64_t round, uint32_t attempt,
+                         const struct fl_part_rec *parts, size_t n, struct fl_err *err)
+{
+    const struct fl_selection selection = {
+        .round = round, .attempt = attempt, .parts = parts, .n_parts = n};
+
+    return fl_store_put_selection(store, &selection, err);
+}
+
 static void setup(void)
 {
     dir = rig_dir();
@@ -73,7 +82,7 @@ static void put_clients(struct fl_store *s)
     for (i = 0; i < N_CLIENTS; i++) {
         struct fl_client_rec c = client(i);
 
-        ck_assert_int_eq(fl_store_put_client(s, &c, NULL), FL_OK);
+        ck_assert_int_eq(fl_store_put_clients(s, &c, 1, NULL), FL_OK);
     }
 }
 
@@ -133,11 +142,9 @@ static void select_two(struct fl_store *s, uint64_t round, uint32_t attempt)
         {.client = 2, .state = FL_PART_SELECTED},
         {.client = 0, .state = FL_PART_SELECTED},
     };
-    const struct fl_round_size size = {.selected = 2, .population = 40, .members = 41};
     struct fl_err err = {0};
 
-    ck_assert_msg(fl_store_put_selection(s, round, attempt, &size, parts, 2, &err) == FL_OK, "%s",
-                  err.msg);
+    ck_assert_msg(put_selection(s, round, attempt, parts, 2, &err) == FL_OK, "%s", err.msg);
 }
 
 static float divergence[RIG_UNITS] = {0.5f, 0.25f, 1e-20f};
@@ -206,7 +213,7 @@ START_TEST(clients_come_back_in_the_order_of_their_numbers)
     c.score = -0.125;
     c.last_loss = (double)NAN;
     (void)snprintf(c.agent, sizeof(c.agent), "it's; \"quoted\"");
-    ck_assert_int_eq(fl_store_put_client(s, &c, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_put_clients(s, &c, 1, NULL), FL_OK);
     s = reopen(s);
     ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
     ck_assert_uint_eq(r.n_clients, N_CLIENTS);
@@ -325,9 +332,8 @@ START_TEST(what_does_not_fit_the_open_round_changes_nothing)
     struct fl_store *s = open_store();
     struct fl_part_rec part = {.client = 2, .state = FL_PART_ACCEPTED, .units = grant};
     struct fl_round_rec done = round_rec(1);
-    struct fl_client_rec gap = client(7);
+    struct fl_client_rec far = client(7);
     struct fl_client_rec twin = client(3);
-    struct fl_round_size size = {.selected = 1, .population = 3, .members = 3};
     struct fl_coord_resume r;
     struct fl_err err = {0};
 
@@ -339,13 +345,14 @@ START_TEST(what_does_not_fit_the_open_round_changes_nothing)
     ck_assert_int_eq(fl_store_put_plan(s, 2, 2, &part, 1, &err), FL_ESTATE);
     ck_assert_str_eq(err.msg, "round 2 attempt 2 is not open, 2 attempt 1 is");
     ck_assert_int_eq(fl_store_put_update(s, 3, 1, &part, &err), FL_ESTATE);
-    ck_assert_int_eq(fl_store_put_selection(s, 1, 5, &size, &part, 1, &err), FL_ESTATE);
+    ck_assert_int_eq(put_selection(s, 1, 5, &part, 1, &err), FL_ESTATE);
     ck_assert_str_eq(err.msg, "round 1 is committed, the last is 1");
     ck_assert_int_eq(fl_store_commit(s, &done, NULL, 0, &err), FL_ESTATE);
-    ck_assert_int_eq(fl_store_put_client(s, &gap, &err), FL_EINVAL);
-    ck_assert_str_eq(err.msg, "client 'edge-07' has number 7 of 3");
+    far.id = FL_CLIENT_NUMBERS;
+    ck_assert_int_eq(fl_store_put_clients(s, &far, 1, &err), FL_EINVAL);
+    ck_assert_str_eq(err.msg, "client 'edge-07' has number 16777216");
     (void)snprintf(twin.name, sizeof(twin.name), "edge-01");
-    ck_assert_int_eq(fl_store_put_client(s, &twin, &err), FL_ESTATE);
+    ck_assert_int_eq(fl_store_put_clients(s, &twin, 1, &err), FL_ESTATE);
     part.client = 9;
     ck_assert_int_eq(fl_store_put_plan(s, 2, 1, &part, 1, &err), FL_ESTATE);
     ck_assert_ptr_nonnull(strstr(err.msg, "FOREIGN KEY"));
@@ -490,11 +497,64 @@ START_TEST(the_folder_of_another_model_is_refused)
 }
 END_TEST
 
+START_TEST(a_forgotten_client_leaves_a_number_for_another)
+{
+    struct fl_store *s = open_store();
+    struct fl_client_rec gone = client(1);
+    struct fl_client_rec in_round = client(2);
+    struct fl_client_rec other = client(1);
+    struct fl_coord_resume r;
+    struct fl_err err = {0};
+
+    put_clients(s);
+    select_two(s, 1, 1);
+    ck_assert_int_eq(fl_store_forget(s, &gone, 1, 7, &err), FL_OK);
+    ck_assert_int_eq(fl_store_forget(s, &in_round, 1, 8, &err), FL_ESTATE);
+    s = reopen(s);
+    ck_assert_int_eq(fl_store_load(s, &r, &err), FL_OK);
+    ck_assert_uint_eq(r.n_clients, N_CLIENTS - 1);
+    ck_assert_uint_eq(r.departed, 7);
+    ck_assert_uint_eq(r.clients[1].id, 2);
+    fl_store_resume_done(&r);
+    (void)snprintf(other.name, sizeof(other.name), "edge-77");
+    ck_assert_int_eq(fl_store_put_clients(s, &other, 1, &err), FL_OK);
+    ck_assert_int_eq(fl_store_load(s, &r, &err), FL_OK);
+    ck_assert_uint_eq(r.n_clients, N_CLIENTS);
+    ck_assert_str_eq(r.clients[1].name, "edge-77");
+    fl_store_resume_done(&r);
+    fl_store_close(s);
+}
+END_TEST
+
+START_TEST(a_selection_brings_new_clients_and_how_many_there_are)
+{
+    struct fl_store *s = open_store();
+    const struct fl_part_rec part = {.client = 1, .state = FL_PART_SELECTED};
+    struct fl_client_rec c = client(1);
+    struct fl_selection sel = {
+        .round = 1, .attempt = 1, .parts = &part, .n_parts = 1, .expected = 12345};
+    struct fl_coord_resume r;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_store_put_selection(s, &sel, &err), FL_ESTATE); /* of nobody */
+    sel.clients = &c;
+    sel.n_clients = 1;
+    ck_assert_int_eq(fl_store_put_selection(s, &sel, &err), FL_OK);
+    ck_assert_int_eq(fl_store_load(s, &r, &err), FL_OK);
+    ck_assert_uint_eq(r.expected, 12345);
+    ck_assert_uint_eq(r.n_clients, 1);
+    ck_assert_uint_eq(r.n_parts, 1);
+    same_client(&r.clients[0], &c);
+    fl_store_resume_done(&r);
+    fl_store_close(s);
+}
+END_TEST
+
 START_TEST(a_newer_schema_is_refused)
 {
     fl_store_close(open_store());
     rig_sql("INSERT INTO migration (version, applied_ms) VALUES (99, 0)");
-    refused("fed", layout, FL_EVERSION, "has schema version 99, this program knows up to 3");
+    refused("fed", layout, FL_EVERSION, "has schema version 99, this program knows up to 4");
     rig_check_db();
 }
 END_TEST
@@ -554,9 +614,9 @@ START_TEST(a_record_that_makes_no_sense_is_refused)
     rig_sql("DELETE FROM part; UPDATE client SET name = '../x' WHERE id = 1");
     ck_assert_int_eq(fl_store_load(s, &r, &err), FL_EFORMAT);
     ck_assert_ptr_nonnull(strstr(err.msg, "is damaged: a client has a bad name"));
-    rig_sql("DELETE FROM client WHERE id = 1");
+    rig_sql("UPDATE client SET id = 16777216, name = 'x' WHERE id = 1");
     ck_assert_int_eq(fl_store_load(s, &r, &err), FL_EFORMAT);
-    ck_assert_ptr_nonnull(strstr(err.msg, "is damaged: client numbers have a gap"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "is damaged: a client has an impossible number"));
     fl_store_close(s);
 }
 END_TEST
@@ -707,6 +767,8 @@ int main(void)
     tcase_add_checked_fixture(faults, setup, teardown);
     tcase_add_test(faults, the_folder_of_another_federation_is_refused);
     tcase_add_test(faults, the_folder_of_another_model_is_refused);
+    tcase_add_test(faults, a_forgotten_client_leaves_a_number_for_another);
+    tcase_add_test(faults, a_selection_brings_new_clients_and_how_many_there_are);
     tcase_add_test(faults, a_newer_schema_is_refused);
     tcase_add_test(faults, a_database_of_another_program_is_refused);
     tcase_add_test(faults, a_file_that_is_no_database_is_refused);

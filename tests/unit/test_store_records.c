@@ -12,6 +12,15 @@
 static struct fl_layout *layout;
 static const char *dir;
 
+static int put_selection(struct fl_store *store, uint64_t round, uint32_t attempt,
+                         const struct fl_part_rec *parts, size_t n, struct fl_err *err)
+{
+    const struct fl_selection selection = {
+        .round = round, .attempt = attempt, .parts = parts, .n_parts = n, .size = {1, 7, 9}};
+
+    return fl_store_put_selection(store, &selection, err);
+}
+
 static void setup(void)
 {
     dir = rig_dir();
@@ -44,7 +53,7 @@ static void put_client(struct fl_store *s, uint32_t id, uint64_t counted)
     struct fl_err err = {0};
 
     (void)snprintf(c.name, sizeof(c.name), "edge-%02u", id);
-    ck_assert_msg(fl_store_put_client(s, &c, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_store_put_clients(s, &c, 1, &err) == FL_OK, "%s", err.msg);
 }
 
 static struct fl_round_rec round_rec(uint64_t round, double personal)
@@ -186,11 +195,10 @@ START_TEST(a_part_keeps_what_the_client_measured)
                                .previous_dot = -0.625,
                                .received = {10, 4, 12.5},
                                .trained = {11, 9, (double)NAN}};
-    struct fl_round_size size = {.selected = 1, .population = 7, .members = 9};
     struct fl_coord_resume r;
 
     put_client(s, 0, 0);
-    ck_assert_int_eq(fl_store_put_selection(s, 1, 1, &size, &part, 1, NULL), FL_OK);
+    ck_assert_int_eq(put_selection(s, 1, 1, &part, 1, NULL), FL_OK);
     part.trained.correct = 10;
     part.state = FL_PART_EMPTY;
     ck_assert_int_eq(fl_store_put_update(s, 1, 1, &part, NULL), FL_OK);

@@ -1,0 +1,166 @@
+/* Who comes and goes. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/core/coord_impl.h"
+
+/* Names that nobody asked for cost memory: a limit where the operator set none. */
+#define FL__CLIENTS_LIMIT 100000
+
+/* A client that goes is not waited for with its evaluation. */
+static void forget_evaluation(struct fl_coord *c, uint32_t client)
+{
+    if (c->clients.live[client].asked) {
+        c->clients.live[client].asked = false;
+        c->round.n_asked--;
+    }
+}
+
+static void refuse(struct fl_coord *c, const char *name, const char *reason)
+{
+    char clean[FL_NAME_MAX];
+    struct fl_effect *e;
+
+    fl__coord_trace(c, "client '%s' is not admitted: %s",
+                    fl__coord_clean(clean, sizeof(clean), name), reason);
+    e = fl__coord_emit(c, FL_EFF_CLIENT_ID);
+    e->text = reason;
+}
+
+/* A number for a new name, or FL__NONE with the reason. */
+static uint32_t admit(struct fl_coord *c, const char *name, const char **ret_reason)
+{
+    struct fl__clients *t = &c->clients;
+    size_t limit = c->conf.max_clients != 0 ? c->conf.max_clients : FL__CLIENTS_LIMIT;
+
+    *ret_reason = "bad name";
+    if (!fl_name_valid(name)) {
+        return FL__NONE;
+    }
+    /* Who never took part makes room for who may. */
+    if (t->names.n >= limit && t->strangers.n > 0) {
+        fl__coord_forget(c, t->strangers.first, "it never took part, and there are too many");
+    }
+    *ret_reason = "too many clients";
+    return t->names.n < limit ? fl__clients_add(t, name, FL__NONE) : FL__NONE;
+}
+
+static void take_hello(struct fl_coord *c, uint32_t id, const struct fl_event *ev)
+{
+    struct fl_client_rec *rec = &c->clients.recs[id];
+    struct fl__client *live = &c->clients.live[id];
+    char agent[FL_NAME_MAX];
+
+    fl__clients_uncount(&c->clients, id);
+    if (!live->connected) {
+        live->connected = true;
+        fl_order_insert(&c->clients.here, c->clients.recs, id);
+        fl__list_remove(&c->clients, id);
+    }
+    if (rec->samples != ev->u.joined.samples) {
+        rec->samples = ev->u.joined.samples;
+        fl__clients_dirty(&c->clients, id);
+    }
+    live->evaluation_samples = ev->u.joined.evaluation_samples;
+    live->evaluates = ev->u.joined.evaluation_samples > 0;
+    if (ev->u.joined.agent != NULL) {
+        (void)fl__coord_clean(agent, sizeof(agent), ev->u.joined.agent);
+        if (strcmp(agent, rec->agent) != 0) {
+            (void)memcpy(rec->agent, agent, sizeof(agent));
+            fl__clients_dirty(&c->clients, id);
+        }
+    }
+    fl__clients_heard(c, id);
+    fl__clients_count(&c->clients, id);
+}
+
+void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev)
+{
+    const char *name = ev->u.joined.name;
+    uint32_t id = fl__clients_find(&c->clients, name);
+    bool known = id != FL__NONE;
+    const char *reason = NULL;
+
+    if (!known) {
+        id = admit(c, name, &reason);
+        if (id == FL__NONE) {
+            refuse(c, name, reason);
+            return;
+        }
+    }
+    forget_evaluation(c, id);
+    take_hello(c, id, ev);
+    fl__coord_trace(c, "client '%s' %s, %" PRIu64 " samples", name, known ? "is back" : "is new",
+                    c->clients.recs[id].samples);
+    if (c->conf.evaluate_clients && c->conf.evaluate_every != 0 &&
+        c->clients.recs[id].samples > 0 && !c->clients.live[id].evaluates)
+    {
+        fl__coord_trace(c,
+                        "client '%s' has told of no test samples: it is not asked to evaluate, "
+                        "what its reports tell is shown as 'received'",
+                        name);
+    }
+    (void)fl__coord_tell(c, FL_EFF_CLIENT_ID, id);
+    fl__coord_welcome(c, id);
+}
+
+static void disconnect(struct fl_coord *c, uint32_t client)
+{
+    struct fl__client *live = &c->clients.live[client];
+
+    forget_evaluation(c, client);
+    fl__clients_uncount(&c->clients, client);
+    live->connected = false;
+    fl__clients_count(&c->clients, client);
+    fl_order_remove(&c->clients.here, c->clients.recs, client);
+    live->lost_ms = c->now_ms;
+    live->age_from_ms = c->wall_ms;
+}
+
+void fl__coord_lost(struct fl_coord *c, uint32_t client)
+{
+    struct fl__client *live;
+    uint64_t give_up;
+
+    if (!fl__clients_used(&c->clients, client) || !c->clients.live[client].connected) {
+        return;
+    }
+    live = &c->clients.live[client];
+    fl__clients_heard(c, client);
+    disconnect(c, client);
+    fl__coord_trace(c, "client '%s' disconnected", fl__coord_name(c, client));
+    if (!live->recorded) { /* It was never selected: its name does not stay. */
+        fl__coord_drop(c, client, "");
+        return;
+    }
+    fl__clients_away(c, client);
+    fl__clients_dirty(&c->clients, client);
+    give_up = fl__coord_after(c, c->conf.lost_grace_ms);
+    if (live->part != FL__NONE && give_up < c->round.grace_ms) {
+        c->round.grace_ms = give_up;
+    }
+}
+
+void fl__coord_drop(struct fl_coord *c, uint32_t client, const char *why)
+{
+    struct fl__clients *t = &c->clients;
+    struct fl__client *live = &t->live[client];
+
+    if (live->connected) {
+        disconnect(c, client);
+    }
+    fl__list_remove(t, client);
+    fl__clients_uncount(t, client);
+    fl_order_remove(&t->names, t->recs, client);
+    live->gone = true;
+    fl__clients_count(t, client);
+    if (t->recs[client].scored) {
+        t->sums.scores -= t->recs[client].score;
+        t->sums.samples -= (double)t->recs[client].samples;
+    }
+    if (live->part != FL__NONE) {
+        c->round.grace_ms = c->now_ms; /* Nobody waits for it. */
+    }
+    fl__coord_tell(c, FL_EFF_RELEASE, client)->text = why;
+}

@@ -1,0 +1,430 @@
+/* Who is known, for how long, and what it costs. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/core/client_order.h"
+#include "tests/lib/coord_script.h"
+
+#define DAY UINT64_C(86400000)
+
+static struct script *fedavg(void)
+{
+    struct script *s = script_new("fedavg");
+
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    return s;
+}
+
+static void respond(struct script *s, const char *name)
+{
+    script_report(s, name, NULL);
+    script_stored(s, name);
+}
+
+/* Round 1 with a and b is committed and round 2 open. */
+static void second_round(struct script *s)
+{
+    s->conf.start_clients = 2;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 100);
+    script_join(s, "b", 200);
+    respond(s, "a");
+    respond(s, "b");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
+    script_forget(s);
+}
+
+START_TEST(a_name_that_was_never_selected_does_not_stay)
+{
+    struct script *s = fedavg();
+
+    s->conf.start_clients = 9;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 100);
+    script_lost(s, "a");
+    script_join(s, "b", 100);
+    script_expect(s, "[    0] - client 'a' is new, 100 samples\n"
+                     "[    0] a is client 0\n"
+                     "[    0] - client 'a' disconnected\n"
+                     "[    0] client 0 is nobody's\n"
+                     "[    0] - client 'b' is new, 100 samples\n"
+                     "[    0] b is client 0\n");
+    ck_assert_uint_eq(fl_coord_n_known(s->coord), 1);
+    ck_assert_uint_eq(script_id(s, "a"), UINT32_MAX);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_flood_of_fresh_names_keeps_nobody_out)
+{
+    struct script *s = fedavg();
+    char name[32];
+    unsigned i;
+
+    s->quiet = true;
+    s->conf.start_clients = 9;
+    s->conf.max_clients = 4;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "good", 1);
+    for (i = 0; i < 20000; i++) {
+        (void)snprintf(name, sizeof(name), "n%u", i);
+        script_join(s, name, 1);
+        script_lost(s, name);
+    }
+    ck_assert_uint_eq(fl_coord_n_known(s->coord), 1);
+    ck_assert_uint_le(fl_coord_numbers(s->coord), 2);
+    script_join(s, "newcomer", 1);
+    ck_assert_uint_ne(script_id(s, "newcomer"), UINT32_MAX);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(who_was_never_counted_makes_room)
+{
+    struct script *s = fedavg();
+
+    s->conf.max_clients = 2;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "idle", 1);
+    script_failed(s, "idle", "no");
+    script_lost(s, "idle");
+    ck_assert_uint_ne(script_id(s, "idle"), UINT32_MAX); /* It was selected: it is on record. */
+    script_join(s, "a", 1);
+    script_join(s, "b", 1);
+    ck_assert_uint_ne(script_id(s, "b"), UINT32_MAX);
+    ck_assert_uint_eq(script_id(s, "idle"), UINT32_MAX);
+    script_join(s, "c", 1); /* Those who are here do not. */
+    ck_assert_uint_eq(script_id(s, "c"), UINT32_MAX);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_forgotten_client_that_comes_back_is_new)
+{
+    struct script *s = fedavg();
+
+    second_round(s);
+    ck_assert_uint_eq(s->task.counted_round, 1);
+    script_forget_client(s, "a");
+    script_join(s, "a", 100);
+    ck_assert_uint_ne(script_id(s, "a"), 0); /* Its old number is still in the round. */
+    ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->n_selected, 0);
+    ck_assert_ptr_null(fl_coord_part(s->coord, script_id(s, "a")));
+    respond(s, "b");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 2);
+    script_lost(s, "b");
+    script_lost(s, "a");
+    script_join(s, "a", 100); /* It is told its task again, the last one of all. */
+    ck_assert_uint_eq(s->task.round, 3);
+    ck_assert_uint_eq(s->task.client, script_id(s, "a"));
+    ck_assert_uint_eq(s->task.counted_round, 0);
+    script_join(s, "b", 200);
+    ck_assert_uint_eq(s->task.counted_round, 2);
+    respond(s, "a");
+    respond(s, "b");
+    ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->counted_round, 3);
+    ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->n_selected, 1);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(forgotten_in_the_open_round_it_leaves_it_and_its_record_goes_at_its_end)
+{
+    struct script *s = fedavg();
+
+    second_round(s);
+    script_forget_client(s, "a");
+    script_expect(s, "[    0] - client 'a' is forgotten\n"
+                     "[    0] client 0 is nobody's: the operator has made the server forget it\n"
+                     "[    0] - round 2: did not come back in time: a\n");
+    s->conf.rounds = 2;
+    s->manual = true;
+    respond(s, "b");
+    while (fl_coord_committed(s->coord) < 2) {
+        script_answer(s);
+    }
+    ck_assert_uint_eq(s->record.n_responders, 1);
+    ck_assert_int_eq(s->works[0].type, FL_EFF_FORGET_CLIENTS); /* before the next selection */
+    ck_assert_uint_eq(fl_coord_population(s->coord), 1);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(an_update_that_was_accepted_counts_though_its_client_is_forgotten)
+{
+    struct script *s = fedavg();
+
+    second_round(s);
+    respond(s, "a");
+    script_forget_client(s, "a");
+    respond(s, "b");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 2);
+    ck_assert_uint_eq(s->record.n_responders, 2);
+    ck_assert_uint_eq(fl_coord_n_known(s->coord), 1);
+    ck_assert_ptr_null(fl_coord_client(s->coord, 0));
+    script_join(s, "c", 1); /* Its number is free now. */
+    ck_assert_uint_eq(script_id(s, "c"), 0);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(what_could_not_be_removed_is_removed_later)
+{
+    struct script *s = fedavg();
+
+    second_round(s);
+    script_lost(s, "a");
+    respond(s, "b");
+    script_run_to(s, 100); /* a is given up, round 2 is committed, 3 is b's */
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 2);
+    s->manual = true;
+    script_forget_client(s, "a");
+    script_forget(s);
+    script_fail(s, FL_ENOSPC, "no space left", UINT32_MAX);
+    script_join(s, "x", 1);
+    ck_assert_uint_ne(script_id(s, "x"), 0); /* The old record is still there. */
+    script_run_to(s, 150);
+    script_answer(s);
+    script_join(s, "y", 1);
+    ck_assert_uint_eq(script_id(s, "y"), 0);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(the_population_is_who_is_here_and_who_took_part)
+{
+    struct script *s = fedavg();
+
+    second_round(s);
+    ck_assert_uint_eq(fl_coord_population(s->coord), 2);
+    script_join(s, "c", 1);
+    ck_assert_uint_eq(fl_coord_population(s->coord), 3);
+    script_lost(s, "c");
+    script_lost(s, "a");
+    ck_assert_uint_eq(fl_coord_population(s->coord), 2);
+    script_forget_client(s, "a");
+    ck_assert_uint_eq(fl_coord_population(s->coord), 1);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(who_is_away_for_too_long_is_forgotten)
+{
+    struct script *s = fedavg();
+
+    s->conf.forget_after_ms = 30 * DAY;
+    second_round(s);
+    script_lost(s, "a");
+    s->wall_ahead = 30 * DAY - 1;
+    script_simple(s, FL_EV_TICK);
+    ck_assert_uint_ne(script_id(s, "a"), UINT32_MAX);
+    s->wall_ahead = 30 * DAY;
+    script_simple(s, FL_EV_TICK);
+    ck_assert_uint_eq(script_id(s, "a"), UINT32_MAX);
+    ck_assert_uint_ne(script_id(s, "b"), UINT32_MAX); /* It is here, if silent. */
+    script_free(s);
+}
+END_TEST
+
+START_TEST(while_the_server_is_down_nobody_ages)
+{
+    static const struct fl_client_rec clients[] = {
+        {.id = 4, .name = "a", .samples = 1, .n_accepted = 1, .last_seen_ms = 5 * DAY},
+        {.id = 9, .name = "b", .samples = 1, .n_accepted = 1, .last_seen_ms = 30 * DAY},
+    };
+    const struct fl_coord_resume resume = {.committed = 3, .clients = clients, .n_clients = 2};
+    struct script *s = fedavg();
+
+    s->conf.forget_after_ms = 30 * DAY;
+    s->check.committed = 3;
+    s->wall_ahead = 200 * DAY - 1000000; /* down since day 30 */
+    script_create(s, &resume);
+    script_start(s);
+    ck_assert_uint_eq(fl_coord_n_known(s->coord), 2);
+    s->wall_ahead += 5 * DAY; /* a was away for 25 days before */
+    script_simple(s, FL_EV_TICK);
+    ck_assert_uint_eq(script_id(s, "a"), UINT32_MAX);
+    ck_assert_uint_eq(script_id(s, "b"), 9);
+    s->wall_ahead += 25 * DAY;
+    script_simple(s, FL_EV_TICK);
+    ck_assert_uint_eq(fl_coord_n_known(s->coord), 0);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(gaps_in_the_numbers_are_numbers_for_others)
+{
+    static const struct fl_client_rec clients[] = {{.id = 2, .name = "c", .samples = 1}};
+    const struct fl_coord_resume resume = {.clients = clients, .n_clients = 1};
+    struct script *s = fedavg();
+
+    s->conf.start_clients = 9;
+    script_create(s, &resume);
+    script_start(s);
+    script_join(s, "a", 1);
+    script_join(s, "b", 1);
+    script_join(s, "d", 1);
+    ck_assert_uint_eq(script_id(s, "a") + script_id(s, "b"), 1);
+    ck_assert_uint_eq(script_id(s, "c"), 2);
+    ck_assert_uint_eq(script_id(s, "d"), 3);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(what_is_heard_of_a_client_is_on_its_record)
+{
+    struct script *s = fedavg();
+    struct fl_event ev = {.type = FL_EV_CLIENT_HEARD};
+
+    second_round(s);
+    s->now = 5000;
+    ev.u.client = script_id(s, "a");
+    script_step(s, &ev);
+    ck_assert_uint_eq(fl_coord_client(s->coord, 0)->last_seen_ms, 1005000);
+    s->now = 6000;
+    script_report_of(s, "b", 2, 1, 777, 1.0, NULL, 0); /* late or not, it is there */
+    ck_assert_uint_eq(fl_coord_client(s->coord, 1)->last_seen_ms, 1006000);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_report_tells_how_many_samples_a_client_has_by_now)
+{
+    struct script *s = fedavg();
+
+    second_round(s);
+    script_report_of(s, "b", 2, 1, 777, 1.0, NULL, 0);
+    ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "b"))->samples, 777);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_commit_writes_those_of_its_round_and_a_bounded_number_of_others)
+{
+    struct script *s = script_new("adafl");
+    char name[32];
+    unsigned i;
+    int round;
+
+    script_option(s, FL_SLOT_FRACTION, "start", "0.01");
+    script_option(s, FL_SLOT_FRACTION, "end", "0.01");
+    s->quiet = true;
+    s->conf.start_clients = 2000;
+    script_create(s, NULL);
+    script_start(s);
+    for (i = 0; i < 2000; i++) {
+        (void)snprintf(name, sizeof(name), "n%u", i);
+        script_join(s, name, 1 + i % 7);
+    }
+    for (round = 1; round <= 5; round++) {
+        for (i = 0; i < 2000; i++) {
+            (void)snprintf(name, sizeof(name), "n%u", i);
+            if (fl_coord_round(s->coord) == (uint64_t)round &&
+                fl_coord_part(s->coord, script_id(s, name)) != NULL)
+            {
+                respond(s, name);
+            }
+        }
+        ck_assert_uint_eq(fl_coord_committed(s->coord), round);
+        ck_assert_uint_eq(s->record.n_responders, 20);
+        ck_assert_uint_ge(s->n_written, 20);
+        ck_assert_uint_le(s->n_written, 20 + 64);
+    }
+    script_free(s);
+}
+END_TEST
+
+/* --- the order of names --- */
+
+static void check_order(const struct fl_order *order, const struct fl_client_rec *recs, size_t n)
+{
+    struct fl_order_at at = {0};
+    const char *last = "";
+    size_t found = 0;
+    uint32_t id;
+
+    while ((id = fl_order_next(order, &at)) != FL_ORDER_NONE) {
+        ck_assert_int_lt(strcmp(last, recs[id].name), 0);
+        last = recs[id].name;
+        ck_assert_uint_eq(fl_order_find(order, recs, last), id);
+        found++;
+    }
+    ck_assert_uint_eq(found, n);
+    ck_assert_uint_eq(order->n, n);
+}
+
+START_TEST(names_stay_in_order_whatever_comes_and_goes)
+{
+    static struct fl_client_rec recs[5000];
+    struct fl_order order = {0};
+    size_t n = 0;
+    uint32_t i;
+
+    for (i = 0; i < 5000; i++) {
+        uint32_t k = (uint32_t)((uint64_t)i * 2654435761u % 5000);
+
+        (void)snprintf(recs[i].name, sizeof(recs[i].name), "c%05u", (unsigned)k);
+    }
+    check_order(&order, recs, 0);
+    for (i = 0; i < 5000; i++) {
+        if (fl_order_find(&order, recs, recs[i].name) == FL_ORDER_NONE) {
+            ck_assert_int_eq(fl_order_reserve(&order), FL_OK);
+            fl_order_insert(&order, recs, i);
+            n++;
+        }
+    }
+    check_order(&order, recs, n);
+    for (i = 0; i < 5000; i++) {
+        if (i % 3 != 0) {
+            bool there = fl_order_find(&order, recs, recs[i].name) == i;
+
+            fl_order_remove(&order, recs, i);
+            fl_order_remove(&order, recs, i);
+            n -= there;
+        }
+    }
+    check_order(&order, recs, n);
+    for (i = 0; i < 5000; i++) {
+        fl_order_remove(&order, recs, i);
+    }
+    check_order(&order, recs, 0);
+    fl_order_done(&order);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("coord_forget");
+    TCase *tc = tcase_create("forget");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_test(tc, a_name_that_was_never_selected_does_not_stay);
+    tcase_add_test(tc, a_flood_of_fresh_names_keeps_nobody_out);
+    tcase_add_test(tc, who_was_never_counted_makes_room);
+    tcase_add_test(tc, a_forgotten_client_that_comes_back_is_new);
+    tcase_add_test(tc, forgotten_in_the_open_round_it_leaves_it_and_its_record_goes_at_its_end);
+    tcase_add_test(tc, an_update_that_was_accepted_counts_though_its_client_is_forgotten);
+    tcase_add_test(tc, what_could_not_be_removed_is_removed_later);
+    tcase_add_test(tc, the_population_is_who_is_here_and_who_took_part);
+    tcase_add_test(tc, who_is_away_for_too_long_is_forgotten);
+    tcase_add_test(tc, while_the_server_is_down_nobody_ages);
+    tcase_add_test(tc, gaps_in_the_numbers_are_numbers_for_others);
+    tcase_add_test(tc, what_is_heard_of_a_client_is_on_its_record);
+    tcase_add_test(tc, a_report_tells_how_many_samples_a_client_has_by_now);
+    tcase_add_test(tc, a_commit_writes_those_of_its_round_and_a_bounded_number_of_others);
+    tcase_add_test(tc, names_stay_in_order_whatever_comes_and_goes);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
