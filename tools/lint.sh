@@ -86,6 +86,7 @@ only 'sqlite3\.h' 'server/store/|tests/' SQLite
 only 'cblas\.h|openblas' 'libfl/num/|bench/' BLAS
 only 'yaml\.h' 'libfl/conf/' libyaml
 only 'jansson\.h' 'libfl/model/|client/train/|tools/|tests/' jansson
+only 'xxhash\.h' 'libfl/base/checksum' xxHash
 only 'zlib\.h' 'libfl/data/|tests/' zlib
 only 'systemd/' 'libfl/net/' libsystemd
 

@@ -49,7 +49,7 @@ static int add_pair(struct fl_buf *buf, const char *key, const char *value)
 }
 
 static int add_metadata(struct fl_buf *buf, const struct fl_layout *layout,
-                        const struct fl_st_meta *meta, size_t n_meta)
+                        const struct fl_st_meta *meta, size_t n_meta, bool checksum)
 {
     struct fl_buf text;
     size_t i;
@@ -60,7 +60,8 @@ static int add_metadata(struct fl_buf *buf, const struct fl_layout *layout,
     }
     rv = fl_buf_add(&text, "", 1);
     if (rv == FL_OK) {
-        rv = fl_buf_printf(buf, "{\"__metadata__\":{");
+        rv = checksum ? fl_buf_printf(buf, "%s%s\",", FL_ST_CHECKSUM_HEAD, FL_ST_CHECKSUM_NONE)
+                      : fl_buf_printf(buf, "{\"__metadata__\":{");
     }
     if (rv == FL_OK) {
         rv = add_pair(buf, FL_ST_LAYOUT_KEY, (const char *)text.data);
@@ -91,8 +92,9 @@ static int add_tensor(struct fl_buf *buf, const struct fl_tensor *t)
     return rv;
 }
 
-int fl_st_header(const struct fl_layout *layout, const struct fl_st_meta *meta, size_t n_meta,
-                 struct fl_buf *ret)
+/* `checksum`: with room for one, as FL_ST_CHECKSUM_HEAD says. */
+static int make_header(const struct fl_layout *layout, const struct fl_st_meta *meta, size_t n_meta,
+                       bool checksum, struct fl_buf *ret)
 {
     uint8_t prefix[8] = {0};
     struct fl_buf buf;
@@ -102,7 +104,7 @@ int fl_st_header(const struct fl_layout *layout, const struct fl_st_meta *meta, 
     fl_buf_init(&buf, sizeof(prefix) + FL_ST_MAX_HEADER);
     rv = fl_buf_add(&buf, prefix, sizeof(prefix));
     if (rv == FL_OK) {
-        rv = add_metadata(&buf, layout, meta, n_meta);
+        rv = add_metadata(&buf, layout, meta, n_meta, checksum);
     }
     for (i = 0; i < fl_layout_tensors(layout) && rv == FL_OK; i++) {
         rv = add_tensor(&buf, fl_layout_tensor(layout, i));
@@ -121,6 +123,30 @@ int fl_st_header(const struct fl_layout *layout, const struct fl_st_meta *meta, 
         buf.data[i] = (uint8_t)((uint64_t)(buf.len - sizeof(prefix)) >> (8 * i));
     }
     *ret = buf;
+    return FL_OK;
+}
+
+int fl_st_header(const struct fl_layout *layout, const struct fl_st_meta *meta, size_t n_meta,
+                 struct fl_buf *ret)
+{
+    return make_header(layout, meta, n_meta, /* checksum= */ false, ret);
+}
+
+/* Into the room that the header has for it. */
+static int put_checksum(struct fl_buf *header, const float *params, size_t count)
+{
+    char text[FL_CHECKSUM_TEXT];
+    struct fl_summer *summer = NULL;
+    int rv = fl_summer_new(&summer);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_summer_add(summer, header->data, header->len);
+    fl_summer_add(summer, params, count * sizeof(*params));
+    (void)memcpy(header->data + sizeof(uint64_t) + strlen(FL_ST_CHECKSUM_HEAD),
+                 fl_checksum_text(fl_summer_value(summer), text), FL_CHECKSUM_TEXT - 1);
+    fl_summer_free(summer);
     return FL_OK;
 }
 
@@ -150,7 +176,13 @@ int fl_st_save(const char *path, const struct fl_layout *layout, const float *pa
     if (n < 0 || (size_t)n >= sizeof(tmp)) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
     }
-    rv = fl_st_header(layout, meta, n_meta, &header);
+    rv = make_header(layout, meta, n_meta, /* checksum= */ true, &header);
+    if (rv == FL_OK) {
+        rv = put_checksum(&header, params, fl_layout_count(layout));
+        if (rv != FL_OK) {
+            fl_buf_done(&header);
+        }
+    }
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "cannot make the header of '%s': %s", path, fl_strerror(rv));
     }
@@ -176,20 +208,12 @@ int fl_st_save(const char *path, const struct fl_layout *layout, const float *pa
     return rv;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const struct fl_st_entry *x = a;
-    const struct fl_st_entry *y = b;
-
-    return strcmp(x->name, y->name);
-}
-
 /* The entry of `name` among entries sorted by name. */
 static const struct fl_st_entry *find_entry(const struct fl_st_file *file, const char *name)
 {
     const struct fl_st_entry key = {.name = name};
 
-    return bsearch(&key, file->entries, file->n_entries, sizeof(*file->entries), by_name);
+    return bsearch(&key, file->entries, file->n_entries, sizeof(*file->entries), fl_st_by_name);
 }
 
 static int check_entry(const struct fl_st_file *file, const struct fl_tensor *t, struct fl_err *err)
@@ -217,7 +241,7 @@ static int check_entries(struct fl_st_file *file, const struct fl_layout *layout
     size_t i;
     int rv;
 
-    qsort(file->entries, file->n_entries, sizeof(*file->entries), by_name);
+    qsort(file->entries, file->n_entries, sizeof(*file->entries), fl_st_by_name);
     for (i = 0; i < fl_layout_tensors(layout); i++) {
         rv = check_entry(file, fl_layout_tensor(layout, i), err);
         if (rv != FL_OK) {
@@ -270,51 +294,148 @@ int fl_st_layout(const char *path, struct fl_layout **ret, struct fl_err *err)
     return FL_OK;
 }
 
+/* What lies in the file, into the checksum when it has one. */
+static int read_raw(const struct fl_st_file *file, void *out, size_t len, uint64_t at)
+{
+    int rv = fl_fs_pread(file->fd, out, len, at);
+
+    if (rv == FL_OK && file->summer != NULL) {
+        fl_summer_add(file->summer, out, len);
+    }
+    return rv;
+}
+
+/* `out` is NULL for what nobody wants. */
 static int read_entry(const struct fl_st_file *file, const struct fl_st_entry *e, float *out)
 {
     uint8_t raw[CONVERT_BYTES];
     size_t size = fl_st_dtype_size(e->dtype);
     uint64_t at = file->data_offset + e->begin;
-    uint64_t left = e->count;
+    uint64_t left = e->end - e->begin;
 
-    if (e->dtype == FL_ST_F32) {
-        return fl_fs_pread(file->fd, out, (size_t)(e->end - e->begin), at);
+    if (e->dtype == FL_ST_F32 && out != NULL) {
+        return read_raw(file, out, (size_t)left, at);
     }
     while (left > 0) {
-        size_t n = left < sizeof(raw) / size ? (size_t)left : sizeof(raw) / size;
-        int rv = fl_fs_pread(file->fd, raw, n * size, at);
+        size_t n = left < sizeof(raw) ? (size_t)left : sizeof(raw);
+        int rv = read_raw(file, raw, n, at);
 
         if (rv != FL_OK) {
             return rv;
         }
-        fl_st_convert(e->dtype, out, raw, n);
-        out += n;
-        at += n * size;
+        if (out != NULL) {
+            fl_st_convert(e->dtype, out, raw, n / size);
+            out += n / size;
+        }
+        at += n;
         left -= n;
     }
     return FL_OK;
 }
 
-int fl_st_load(const char *path, const struct fl_layout *layout, float *params, struct fl_err *err)
+static int check_sum(const struct fl_st_file *file, struct fl_err *err)
+{
+    char text[FL_CHECKSUM_TEXT];
+
+    if (file->summer == NULL ||
+        strcmp(fl_checksum_text(fl_summer_value(file->summer), text), file->checksum) == 0)
+    {
+        return FL_OK;
+    }
+    return fl_err_set(err, FL_EFORMAT, "damaged: its checksum is %s, that of its bytes is %s",
+                      file->checksum, text);
+}
+
+/* In the order of the file, so that its checksum comes along. */
+static int read_tensors(struct fl_st_file *file, const struct fl_layout *layout, float *params,
+                        struct fl_err *err)
+{
+    size_t i;
+
+    qsort(file->entries, file->n_entries, sizeof(*file->entries), fl_st_by_begin);
+    for (i = 0; i < file->n_entries; i++) {
+        const struct fl_st_entry *e = &file->entries[i];
+        const struct fl_tensor *t = fl_layout_find(layout, e->name);
+        int rv;
+
+        if (e->dtype == FL_ST_SKIPPED && file->summer == NULL) {
+            continue;
+        }
+        rv = read_entry(file, e, t != NULL ? params + t->offset : NULL);
+        if (rv != FL_OK) {
+            return fl_err_set(err, rv, "cannot read tensor '%.64s': %s", e->name, fl_strerror(rv));
+        }
+    }
+    return check_sum(file, err);
+}
+
+/* A header whose bytes changed may describe another model: then it is damage that is told. */
+static int misfit(struct fl_st_file *file, int rv, struct fl_err *err)
+{
+    size_t i;
+
+    if (rv != FL_ESHAPE || file->summer == NULL) {
+        return rv;
+    }
+    qsort(file->entries, file->n_entries, sizeof(*file->entries), fl_st_by_begin);
+    for (i = 0; i < file->n_entries; i++) {
+        int code = read_entry(file, &file->entries[i], NULL);
+
+        if (code != FL_OK) {
+            return fl_err_set(err, code, "cannot read tensor '%.64s': %s", file->entries[i].name,
+                              fl_strerror(code));
+        }
+    }
+    return check_sum(file, err) == FL_OK ? rv : FL_EFORMAT;
+}
+
+static int take_fields(const struct fl_st_file *file, struct fl_st_field *fields, size_t n,
+                       struct fl_err *err)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        const char *value = fl_st_meta_of(file, fields[i].key);
+
+        fields[i].found = value != NULL;
+        fields[i].out[0] = '\0';
+        if (value != NULL && fl_str_copy(fields[i].out, fields[i].size, value) != FL_OK) {
+            return fl_err_set(err, FL_EFORMAT, "metadata '%s' is longer than %zu bytes",
+                              fields[i].key, fields[i].size);
+        }
+    }
+    return FL_OK;
+}
+
+int fl_st_load_fields(const char *path, const struct fl_layout *layout, float *params,
+                      struct fl_st_field *fields, size_t n_fields, bool *ret_checked,
+                      struct fl_err *err)
 {
     struct fl_st_file file;
-    size_t i;
     int rv = fl_st_open(path, &file, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = check_entries(&file, layout, err);
-    for (i = 0; i < fl_layout_tensors(layout) && rv == FL_OK; i++) {
-        const struct fl_tensor *t = fl_layout_tensor(layout, i);
-
-        rv = read_entry(&file, find_entry(&file, t->name), params + t->offset);
-        if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "cannot read tensor '%s': %s", t->name, fl_strerror(rv));
-        }
+    rv = misfit(&file, check_entries(&file, layout, err), err);
+    if (rv == FL_OK) {
+        rv = read_tensors(&file, layout, params, err);
+    }
+    if (rv == FL_OK) {
+        rv = take_fields(&file, fields, n_fields, err);
+    }
+    if (rv == FL_OK) {
+        *ret_checked = file.summer != NULL;
     }
     fl_st_close(&file);
     return rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "safetensors file '%s'", path);
+}
+
+int fl_st_load(const char *path, const struct fl_layout *layout, float *params, struct fl_err *err)
+{
+    bool checked;
+
+    return fl_st_load_fields(path, layout, params, NULL, 0, &checked, err);
 }
 
 int fl_st_meta(const char *path, const char *key, char *out, size_t size, struct fl_err *err)

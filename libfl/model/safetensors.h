@@ -11,8 +11,13 @@
  * overlaps; header at most 16 MiB. Units of a file without our metadata are the
  * name prefixes before the last dot, in the file's data order; tensors named
  * running_mean or running_var are buffers, num_batches_tracked is skipped.
+ * fl_st_save() puts the first key "fl.checksum" before all others: XXH3 of the whole file, header
+ * and data, with zeros in its own place. Where it is, it is checked; files of other programs
+ * have none. The JSON stays what every reader of the format takes.
  * Errors: FL_EFORMAT, FL_EIO, FL_ESHAPE with the file and what was expected.
  */
+
+#include <stdbool.h>
 
 #include "libfl/base/buf.h"
 #include "libfl/model/layout.h"
@@ -34,6 +39,21 @@ FL_MUST_CHECK int fl_st_layout(const char *path, struct fl_layout **ret, struct 
 /* Read the tensors of `layout` by name into `params`; FL_ESHAPE names the first difference. */
 FL_MUST_CHECK int fl_st_load(const char *path, const struct fl_layout *layout, float *params,
                              struct fl_err *err);
+/* A "__metadata__" key that is wanted along. */
+struct fl_st_field {
+    const char *key;
+    char *out; /* [size]; empty when it is not there */
+    size_t size;
+    bool found;
+};
+/*
+ * The same with metadata, out of one reading: what it says belongs to the bytes. A value that
+ * does not fit is FL_EFORMAT. `*ret_checked`: the file carries a checksum, and it is right.
+ * On an error `params` and `fields` are not set to anything certain.
+ */
+FL_MUST_CHECK int fl_st_load_fields(const char *path, const struct fl_layout *layout, float *params,
+                                    struct fl_st_field *fields, size_t n_fields, bool *ret_checked,
+                                    struct fl_err *err);
 /* Value of a "__metadata__" key into `out`; FL_ENOENT when it is not there. */
 FL_MUST_CHECK int fl_st_meta(const char *path, const char *key, char *out, size_t size,
                              struct fl_err *err);

@@ -180,7 +180,7 @@ static int parse_entry(const char *name, const json_t *value, uint64_t data_len,
     return rv;
 }
 
-static int by_begin(const void *a, const void *b)
+int fl_st_by_begin(const void *a, const void *b)
 {
     const struct fl_st_entry *x = a;
     const struct fl_st_entry *y = b;
@@ -188,6 +188,14 @@ static int by_begin(const void *a, const void *b)
     if (x->begin != y->begin) {
         return x->begin < y->begin ? -1 : 1;
     }
+    return strcmp(x->name, y->name);
+}
+
+int fl_st_by_name(const void *a, const void *b)
+{
+    const struct fl_st_entry *x = a;
+    const struct fl_st_entry *y = b;
+
     return strcmp(x->name, y->name);
 }
 
@@ -241,7 +249,7 @@ static int parse_entries(struct fl_st_file *file, uint64_t data_len, struct fl_e
         }
         file->n_entries++;
     }
-    qsort(file->entries, file->n_entries, sizeof(*file->entries), by_begin);
+    qsort(file->entries, file->n_entries, sizeof(*file->entries), fl_st_by_begin);
     return check_cover(file, data_len, err);
 }
 
@@ -257,24 +265,24 @@ static uint64_t get_le64(const uint8_t b[8])
 }
 
 /* Reads length and text of the header; `*ret_text` is owned by the caller. */
-static int read_header(int fd, uint64_t file_len, char **ret_text, size_t *ret_len,
-                       struct fl_err *err)
+static int read_header(int fd, uint64_t file_len, uint8_t prefix[8], char **ret_text,
+                       size_t *ret_len, struct fl_err *err)
 {
-    uint8_t prefix[8];
+    const size_t prefix_len = 8;
     uint64_t len;
     char *text;
     int rv;
 
-    if (file_len < sizeof(prefix)) {
+    if (file_len < prefix_len) {
         return fl_err_set(err, FL_EFORMAT, "%llu bytes are too few for a safetensors file",
                           (unsigned long long)file_len);
     }
-    rv = fl_fs_pread(fd, prefix, sizeof(prefix), 0);
+    rv = fl_fs_pread(fd, prefix, prefix_len, 0);
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "cannot read: %s", fl_strerror(rv));
     }
     len = get_le64(prefix);
-    if (len > FL_ST_MAX_HEADER || len > file_len - sizeof(prefix) || len < 2) {
+    if (len > FL_ST_MAX_HEADER || len > file_len - prefix_len || len < 2) {
         return fl_err_set(err, FL_EFORMAT,
                           "the header claims %llu bytes; the file has %llu and at most %zu are "
                           "allowed",
@@ -284,7 +292,7 @@ static int read_header(int fd, uint64_t file_len, char **ret_text, size_t *ret_l
     if (text == NULL) {
         return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
     }
-    rv = fl_fs_pread(fd, text, (size_t)len, sizeof(prefix));
+    rv = fl_fs_pread(fd, text, (size_t)len, prefix_len);
     if (rv != FL_OK) {
         free(text);
         return fl_err_set(err, rv, "cannot read the header: %s", fl_strerror(rv));
@@ -294,25 +302,62 @@ static int read_header(int fd, uint64_t file_len, char **ret_text, size_t *ret_l
     return FL_OK;
 }
 
-static int parse_file(struct fl_st_file *file, uint64_t file_len, struct fl_err *err)
+/* The checksum that the header carries, and what of it the header itself makes. */
+static int take_checksum(struct fl_st_file *file, const uint8_t prefix[8], const char *text,
+                         size_t len, struct fl_err *err)
+{
+    const size_t head = strlen(FL_ST_CHECKSUM_HEAD);
+    const size_t digits = FL_CHECKSUM_TEXT - 1;
+
+    if (len < head + digits + 1 || memcmp(text, FL_ST_CHECKSUM_HEAD, head) != 0 ||
+        text[head + digits] != '"')
+    {
+        return FL_OK;
+    }
+    if (fl_summer_new(&file->summer) != FL_OK) {
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    (void)memcpy(file->checksum, text + head, digits);
+    fl_summer_add(file->summer, prefix, 8);
+    fl_summer_add(file->summer, text, head);
+    fl_summer_add(file->summer, FL_ST_CHECKSUM_NONE, digits);
+    fl_summer_add(file->summer, text + head + digits, len - head - digits);
+    return FL_OK;
+}
+
+static int parse_json(struct fl_st_file *file, const char *text, size_t len, struct fl_err *err)
 {
     json_error_t jerr;
+
+    file->root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &jerr);
+    if (file->root == NULL && json_error_code(&jerr) == json_error_out_of_memory) {
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    if (file->root == NULL) {
+        return fl_err_set(err, FL_EFORMAT, "the header is not JSON: %.100s (byte %d)", jerr.text,
+                          jerr.position);
+    }
+    return json_is_object(file->root)
+               ? FL_OK
+               : fl_err_set(err, FL_EFORMAT, "the header is not a JSON object");
+}
+
+static int parse_file(struct fl_st_file *file, uint64_t file_len, struct fl_err *err)
+{
+    uint8_t prefix[8] = {0};
     char *text = NULL;
     size_t len = 0;
-    int rv = read_header(file->fd, file_len, &text, &len, err);
+    int rv = read_header(file->fd, file_len, prefix, &text, &len, err);
 
     if (rv != FL_OK) {
         return rv;
     }
     rv = check_weight(text, len, err);
     if (rv == FL_OK) {
-        file->root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &jerr);
-        if (file->root == NULL) {
-            rv = fl_err_set(err, FL_EFORMAT, "the header is not JSON: %.100s (byte %d)", jerr.text,
-                            jerr.position);
-        } else if (!json_is_object(file->root)) {
-            rv = fl_err_set(err, FL_EFORMAT, "the header is not a JSON object");
-        }
+        rv = parse_json(file, text, len, err);
+    }
+    if (rv == FL_OK) {
+        rv = take_checksum(file, prefix, text, len, err);
     }
     free(text);
     if (rv != FL_OK) {
@@ -357,6 +402,7 @@ void fl_st_close(struct fl_st_file *file)
         json_decref(file->root);
     }
     free(file->entries);
+    fl_summer_free(file->summer);
     *file = (struct fl_st_file){.fd = -1};
 }
 

@@ -10,12 +10,22 @@
  */
 
 #include <jansson.h>
+#include <stdbool.h>
 
+#include "libfl/base/checksum.h"
 #include "libfl/model/layout.h"
 
 #define FL_ST_MAX_HEADER ((size_t)16 << 20)
 /* Key of our metadata that holds fl_layout_text(). */
 #define FL_ST_LAYOUT_KEY "fl.layout"
+/*
+ * How the header of a file begins that carries a checksum: its digits follow, XXH3 of the
+ * whole file with zeros in their place. A program that writes a file anew and keeps our
+ * metadata puts it elsewhere, or as it was: only what is exactly here is ours.
+ */
+#define FL_ST_CHECKSUM_KEY  "fl.checksum"
+#define FL_ST_CHECKSUM_HEAD "{\"__metadata__\":{\"" FL_ST_CHECKSUM_KEY "\":\""
+#define FL_ST_CHECKSUM_NONE "0000000000000000"
 
 enum fl_st_dtype { FL_ST_F32, FL_ST_F16, FL_ST_BF16, FL_ST_F64, FL_ST_SKIPPED };
 
@@ -34,11 +44,16 @@ struct fl_st_file {
     json_t *root;
     struct fl_st_entry *entries; /* in data order */
     size_t n_entries;
+    struct fl_summer *summer; /* over the header; NULL: the file carries no checksum */
+    char checksum[FL_CHECKSUM_TEXT];
 };
 
 /* Open and check everything but the data itself. Close with fl_st_close(). */
 FL_MUST_CHECK int fl_st_open(const char *path, struct fl_st_file *ret, struct fl_err *err);
 void fl_st_close(struct fl_st_file *file);
+/* Entries as they lie in the file, and by name. */
+int fl_st_by_begin(const void *a, const void *b);
+int fl_st_by_name(const void *a, const void *b);
 /*
  * A layout whose units are the name prefixes before the last dot, in data order: for files
  * of other programs. Free with fl_layout_free().

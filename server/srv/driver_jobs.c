@@ -309,20 +309,22 @@ static void commit_work(void *arg)
     const struct fl_model_state *model =
         driver->next.theta != NULL ? &driver->next : &driver->current;
     const float *state[FL_AGG_MAX_STATE] = {NULL};
+    struct fl_models_tag tag = fl_driver_tag(driver);
     size_t i;
 
     for (i = 0; i < driver->n_state; i++) {
         state[i] = fl_blob_floats(model->state[i]);
     }
-    job->code = fl_models_save(dir, job->record.round, conf->layout, fl_blob_floats(model->theta),
-                               state, driver->state_names, driver->n_state, true, &job->err);
+    job->code =
+        fl_models_save(dir, job->record.round, &tag, conf->layout, fl_blob_floats(model->theta),
+                       state, driver->state_names, driver->n_state, true, &job->err);
     if (job->code == FL_OK) {
         job->code =
             fl_store_commit(driver->store, &job->record, job->clients, job->n_clients, &job->err);
     }
     if (job->code == FL_OK) {
         struct fl_err err = {0};
-        int rv = fl_models_prune(dir, job->record.round,
+        int rv = fl_models_prune(dir, &tag, job->record.round,
                                  (uint32_t)fl_options_int(conf->checkpoints, "keep"),
                                  (uint32_t)fl_options_int(conf->checkpoints, "every"), &err);
 

@@ -63,6 +63,12 @@ static inline size_t fl_driver_floats(const struct fl_driver *driver)
     return fl_layout_count(driver->srv->conf->layout);
 }
 
+/* Who writes the checkpoints. */
+static inline struct fl_models_tag fl_driver_tag(const struct fl_driver *driver)
+{
+    return (struct fl_models_tag){.database = fl_store_id(driver->store)};
+}
+
 /* Of a round, as the core tells it in tasks. */
 static inline double fl_driver_learning_rate(const struct fl_driver *driver, uint64_t round)
 {

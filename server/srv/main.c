@@ -15,22 +15,26 @@ static void usage(FILE *out)
     const struct fl_preset *p;
     const char *const *n;
 
-    (void)fputs("usage: fl-serverd [--check-config] CONFIG.yaml\n"
-                "\n"
-                "Coordinates a federation: picks clients, sends them the model, asks for updates,\n"
-                "aggregates, and keeps everything it accepted on disk.\n"
-                "\n"
-                "  -c, --check-config  check the file and all that a start needs, start nothing\n"
-                "      --reference     print all configuration keys with defaults (Markdown)\n"
-                "  -h, --help          this text\n"
-                "  -V, --version       version\n"
-                "\n"
-                "SIGTERM and SIGINT stop it with everything committed; a new start goes on.\n"
-                "exit codes: 0 done, 1 failure while running, 2 usage, 3 configuration,\n"
-                "            4 state folder or database, 5 data set or model file, 6 address\n"
-                "\n"
-                "algorithms:\n",
-                out);
+    (void)fputs(
+        "usage: fl-serverd [--check-config | --recover] CONFIG.yaml\n"
+        "\n"
+        "Coordinates a federation: picks clients, sends them the model, asks for updates,\n"
+        "aggregates, and keeps everything it accepted on disk.\n"
+        "\n"
+        "  -c, --check-config  check the file and all that a start needs, start nothing\n"
+        "      --recover       where the state database is lost or damaged: make the newest\n"
+        "                      good checkpoint the last committed round, say what is lost,\n"
+        "                      start nothing\n"
+        "      --reference     print all configuration keys with defaults (Markdown)\n"
+        "  -h, --help          this text\n"
+        "  -V, --version       version\n"
+        "\n"
+        "SIGTERM and SIGINT stop it with everything committed; a new start goes on.\n"
+        "exit codes: 0 done, 1 failure while running, 2 usage, 3 configuration,\n"
+        "            4 state folder or database, 5 data set or model file, 6 address\n"
+        "\n"
+        "algorithms:\n",
+        out);
     for (p = fl_strategy_presets(); p->name != NULL; p++) {
         (void)fprintf(out, "  %-16s %s\n", p->name, p->help);
     }
@@ -64,7 +68,9 @@ static void share_heap(void)
     (void)mallopt(M_ARENA_MAX, 1);
 }
 
-static int run(const char *path, bool check_only)
+enum task { TASK_RUN, TASK_CHECK, TASK_RECOVER };
+
+static int run(const char *path, enum task task)
 {
     struct fl_server_conf *conf = NULL;
     struct fl_err err = {0};
@@ -80,9 +86,11 @@ static int run(const char *path, bool check_only)
     if (fl_log_level_parse(fl_options_str(conf->main, "log_level"), &log.level) != FL_OK) {
         log.level = FL_LOG_INFO;
     }
-    if (check_only && (rv = fl_preflight(conf, &exit_code, &err)) != FL_OK) {
+    if (task == TASK_RECOVER) {
+        exit_code = fl_server_recover(conf, &log);
+    } else if (task == TASK_CHECK && (rv = fl_preflight(conf, &exit_code, &err)) != FL_OK) {
         (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
-    } else if (check_only) {
+    } else if (task == TASK_CHECK) {
         (void)printf("%s: ok: federation '%s', algorithm %s, %zu units, %zu parameters\n", path,
                      fl_options_str(conf->main, "federation"), conf->strategy->algorithm,
                      fl_layout_units(conf->layout), fl_layout_count(conf->layout));
@@ -97,18 +105,20 @@ static int run(const char *path, bool check_only)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"check-config", no_argument, NULL, 'c'},
-                                            {"reference", no_argument, NULL, 'r'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {"version", no_argument, NULL, 'V'},
-                                            {NULL, 0, NULL, 0}};
-    bool check_only = false;
+    static const struct option options[] = {
+        {"check-config", no_argument, NULL, 'c'}, {"reference", no_argument, NULL, 'r'},
+        {"recover", no_argument, NULL, 'R'},      {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
+    enum task task = TASK_RUN;
     int opt;
 
     while ((opt = getopt_long(argc, argv, "chV", options, NULL)) != -1) {
         switch (opt) {
         case 'c':
-            check_only = true;
+            task = TASK_CHECK;
+            break;
+        case 'R':
+            task = TASK_RECOVER;
             break;
         case 'r':
             return reference();
@@ -128,5 +138,5 @@ int main(int argc, char **argv)
                       argc - optind);
         return FL_EXIT_USAGE;
     }
-    return run(argv[optind], check_only);
+    return run(argv[optind], task);
 }

@@ -7,6 +7,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/model/safetensors.h"
 #include "libfl/net/address.h"
+#include "libfl/num/vec.h"
 #include "server/srv/exit_codes.h"
 
 /* The message of `err` behind the key's file and line; keeps the code. */
@@ -57,6 +58,10 @@ int fl_preflight_model(const struct fl_server_conf *conf, float *theta, struct f
         return FL_OK;
     }
     rv = fl_st_load(fl_options_str(conf->model, "file"), conf->layout, theta, err);
+    if (rv == FL_OK && !fl_vec_finite(theta, fl_layout_count(conf->layout))) {
+        rv = fl_err_set(err, FL_ENUMERIC, "'%s' holds a value that is not finite",
+                        fl_options_str(conf->model, "file"));
+    }
     return rv == FL_OK ? FL_OK : at_key(conf, "model", "file", rv, err);
 }
 

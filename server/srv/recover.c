@@ -49,40 +49,147 @@ static int go_back(struct fl_driver *driver, uint64_t round, struct fl_err *err)
     return rv == FL_OK ? fl_store_totals(driver->store, &driver->totals, err) : rv;
 }
 
-/*
- * The checkpoint of the last committed round; when that is damaged, the newest good one
- * before it: the rounds in between are run again.
- */
-static int load_checkpoint(struct fl_driver *driver, struct fl_err *err)
+/* Where checkpoints are looked for, and what was found on the way. */
+struct search {
+    struct fl_driver *driver;
+    struct fl_models_tag tag;
+    uint64_t *rounds; /* newest first */
+    size_t n;
+};
+
+static int load_round(const struct search *s, uint64_t round, struct fl_err *err)
 {
-    const struct fl_log *log = driver->srv->log;
-    uint64_t round = driver->resume.committed;
+    struct fl_driver *driver = s->driver;
     float *state[FL_AGG_MAX_STATE] = {NULL};
+    bool checked = false;
     size_t i;
+    int rv;
 
     for (i = 0; i < driver->n_state; i++) {
         state[i] = fl_blob_fill_floats(driver->current.state[i]);
     }
-    for (;;) {
-        int rv = fl_models_load(driver->srv->state_dir, round, driver->srv->conf->layout,
-                                fl_blob_fill_floats(driver->current.theta), state,
-                                driver->state_names, driver->n_state, err);
-
-        if (rv == FL_OK) {
-            break;
-        }
-        if (round == 0) {
-            return driver->resume.committed == 0 && rv == FL_ENOENT
-                       ? FL_ENOENT
-                       : fl_err_wrap(err, FL_EFORMAT, "no checkpoint in '%s/models' can be read",
-                                     driver->srv->state_dir);
-        }
-        fl_log(log, FL_LOG_WARNING, "server",
-               "checkpoint of round %llu cannot be used, going back one: %s",
-               (unsigned long long)round, fl_err_text(err, rv));
-        round--;
+    rv = fl_models_load(driver->srv->state_dir, round, &s->tag, driver->srv->conf->layout,
+                        fl_blob_fill_floats(driver->current.theta), state, driver->state_names,
+                        driver->n_state, &checked, err);
+    if (rv == FL_OK && !checked) {
+        fl_log(driver->srv->log, FL_LOG_NOTICE, "server",
+               "the checkpoint of round %llu is of an earlier version and carries no checksum",
+               (unsigned long long)round);
     }
-    return round < driver->resume.committed ? go_back(driver, round, err) : FL_OK;
+    return rv;
+}
+
+/*
+ * The newest round that has both a record and a checkpoint. Passed over is only what is gone
+ * or provably bad; an error of reading says nothing about the file, and ends the start.
+ */
+static int find_pair(const struct search *s, uint64_t *ret, struct fl_err *err)
+{
+    struct fl_driver *driver = s->driver;
+    uint64_t last = driver->resume.committed;
+    size_t i;
+
+    for (i = 0; i < s->n; i++) {
+        bool known = false;
+        int rv = FL_OK;
+
+        if (s->rounds[i] <= last) {
+            rv = fl_store_has_round(driver->store, s->rounds[i], &known, err);
+        }
+        rv = rv == FL_OK && known ? load_round(s, s->rounds[i], err) : rv;
+        if (rv == FL_OK && known) {
+            *ret = s->rounds[i];
+            return FL_OK;
+        }
+        if (rv != FL_OK && rv != FL_ENOENT && !fl_models_is_bad(rv)) {
+            return fl_err_wrap(err, rv,
+                               "the checkpoint of round %llu was not read, and is left alone",
+                               (unsigned long long)s->rounds[i]);
+        }
+        if (rv != FL_OK) {
+            fl_log(driver->srv->log, FL_LOG_WARNING, "server",
+                   "checkpoint of round %llu cannot be used: %s", (unsigned long long)s->rounds[i],
+                   fl_err_text(err, rv));
+        }
+    }
+    return FL_ENOENT;
+}
+
+/* Bad ones would be written over when their rounds are run again. */
+static int set_aside(const struct search *s, uint64_t after, struct fl_err *err)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < s->n; i++) {
+        if (s->rounds[i] > after && s->rounds[i] <= s->driver->resume.committed) {
+            rv = fl_models_set_aside(s->driver->srv->state_dir, s->rounds[i], err);
+        }
+    }
+    return rv;
+}
+
+static int no_pair(const struct search *s, struct fl_err *err)
+{
+    const char *dir = s->driver->srv->state_dir;
+    unsigned long long newest = s->n > 0 ? s->rounds[0] : 0;
+
+    if (s->n == 0) {
+        return fl_err_set(err, FL_ESTATE, "no checkpoint in '%s/models' can be read: it holds none",
+                          dir);
+    }
+    return fl_err_set(
+        err, FL_ESTATE,
+        "no checkpoint in '%s/models' can be read that goes with a round of the state "
+        "database, which ends at round %llu; the newest file is of round %llu. "
+        "'fl-serverd --recover CONFIG' goes on from the newest good one, whatever the "
+        "database says",
+        dir, (unsigned long long)s->driver->resume.committed, newest);
+}
+
+/* FL_ENOENT: there is none yet, and none is needed. */
+static int use_pair(const struct search *s, struct fl_err *err)
+{
+    struct fl_driver *driver = s->driver;
+    uint64_t last = driver->resume.committed;
+    uint64_t round = 0;
+    int rv = find_pair(s, &round, err);
+
+    if (rv == FL_ENOENT && (last > 0 || (s->n > 0 && s->rounds[0] > 1))) {
+        return no_pair(s, err);
+    }
+    if (rv == FL_ENOENT) { /* The first model can be made again; what was begun with it cannot. */
+        int code = s->n > 0 ? fl_models_set_aside(driver->srv->state_dir, 0, err) : FL_OK;
+
+        code = code == FL_OK && s->n > 0 ? go_back(driver, 0, err) : code;
+        return code == FL_OK ? FL_ENOENT : code;
+    }
+    if (rv == FL_OK && s->rounds[0] > last + 1) {
+        fl_log(driver->srv->log, FL_LOG_WARNING, "server",
+               "there are checkpoints up to round %llu, but the state database ends at round %llu: "
+               "was an older one put in its place? The rounds are run again; 'fl-serverd "
+               "--recover CONFIG' goes on from the newest checkpoint instead",
+               (unsigned long long)s->rounds[0], (unsigned long long)last);
+    }
+    if (rv != FL_OK || round == last) {
+        return rv;
+    }
+    fl_log(driver->srv->log, FL_LOG_WARNING, "server",
+           "going back to round %llu, the newest with a record and a good checkpoint: rounds up to "
+           "%llu are run again",
+           (unsigned long long)round, (unsigned long long)last);
+    rv = set_aside(s, round, err);
+    return rv == FL_OK ? go_back(driver, round, err) : rv;
+}
+
+static int load_checkpoint(struct fl_driver *driver, struct fl_err *err)
+{
+    struct search s = {.driver = driver, .tag = fl_driver_tag(driver)};
+    int rv = fl_models_list(driver->srv->state_dir, &s.rounds, &s.n, err);
+
+    rv = rv == FL_OK ? use_pair(&s, err) : rv;
+    free(s.rounds);
+    return rv;
 }
 
 static int open_state(struct fl_driver *driver, struct fl_err *err)
@@ -124,14 +231,18 @@ static int open_model(struct fl_driver *driver, int *ret_exit, struct fl_err *er
         *ret_exit = FL_EXIT_DATA;
         rv = initial_model(driver, err);
         if (rv == FL_OK) {
+            struct fl_models_tag tag = fl_driver_tag(driver);
+
             *ret_exit = FL_EXIT_STATE;
-            rv = fl_models_save(srv->state_dir, 0, srv->conf->layout,
+            rv = fl_models_save(srv->state_dir, 0, &tag, srv->conf->layout,
                                 fl_blob_fill_floats(driver->current.theta), NULL, NULL, 0, true,
                                 err);
         }
     }
     if (rv == FL_OK) {
-        rv = fl_models_prune(srv->state_dir, driver->resume.committed, UINT32_MAX, 0, err);
+        struct fl_models_tag tag = fl_driver_tag(driver);
+
+        rv = fl_models_prune(srv->state_dir, &tag, driver->resume.committed, UINT32_MAX, 0, err);
     }
     /* Those of a round that was aggregated and not committed never were. */
     if (rv == FL_OK) {

@@ -176,5 +176,10 @@ FL_MUST_CHECK int fl_admin_reply(struct fl_admin_request *request, const struct 
 
 /* Run the daemon until it is told to stop; returns the exit code. */
 int fl_server_run(const struct fl_server_conf *conf, const struct fl_log *log);
+/*
+ * --recover: make the newest good checkpoint of the state folder its last committed round
+ * (fl_store_rebuild()), and print what came of it. Starts nothing. Returns the exit code.
+ */
+int fl_server_recover(const struct fl_server_conf *conf, const struct fl_log *log);
 
 #endif

@@ -1,13 +1,19 @@
 #include "server/store/db.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "libfl/base/str.h"
 
 /* Somebody looks at the database with the sqlite3 tool: wait for him this long. */
 #define BUSY_MS 5000
+
+#define FL__DB_PATH_MAX 4200
 
 static const char *const statement_sql[] = {
 #define X(name, sql) [FL__DB_##name] = (sql),
@@ -59,6 +65,31 @@ int fl__db_error(const struct fl__db *db, struct fl_err *err)
                       os != 0 ? ": " : "", os != 0 ? strerror(os) : "");
 }
 
+/*
+ * SQLite makes a file for everybody to read, and the others (-wal, -shm) like it: it is made
+ * here first, and those of earlier versions lose what they gave to others.
+ */
+static void make_private(const char *path)
+{
+    static const char *const more[] = {"", "-wal", "-shm"};
+    char name[FL__DB_PATH_MAX];
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    size_t i;
+
+    if (fd < 0) {
+        return; /* SQLite says why. */
+    }
+    (void)close(fd);
+    for (i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+        struct stat st;
+        int n = snprintf(name, sizeof(name), "%s%s", path, more[i]);
+
+        if (n > 0 && (size_t)n < sizeof(name) && stat(name, &st) == 0 && (st.st_mode & 07) != 0) {
+            (void)chmod(name, st.st_mode & 0770); /* Not ours: then it is not ours to say. */
+        }
+    }
+}
+
 /* "PRAGMA quick_check(1)" answers "ok", or what is broken first. */
 static int check_integrity(struct fl__db *db, struct fl_err *err)
 {
@@ -79,17 +110,23 @@ static int check_integrity(struct fl__db *db, struct fl_err *err)
     return rv;
 }
 
-static int set_up(struct fl__db *db, bool full_sync, struct fl_err *err)
+/* In WAL mode this syncs the log at a commit, and so all that was committed before. */
+static int set_sync(struct fl__db *db, bool full)
+{
+    const char *sql = full ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL";
+
+    return sqlite3_exec(db->handle, sql, NULL, NULL, NULL);
+}
+
+/* FULL: a commit survives the machine; NORMAL: our own death. Neither can damage the database
+   in WAL mode. */
+static int set_up(struct fl__db *db, struct fl_err *err)
 {
     static const char pragmas[] = "PRAGMA journal_mode = WAL;"
                                   "PRAGMA foreign_keys = ON;"
                                   "PRAGMA trusted_schema = OFF;"
                                   "PRAGMA cell_size_check = ON;"
                                   "PRAGMA temp_store = MEMORY;";
-    /* NORMAL: a commit survives our own death; FULL: also the machine's. Neither can damage
-       the database in WAL mode. */
-    const char *sync = full_sync ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL";
-
     (void)sqlite3_extended_result_codes(db->handle, 1);
     (void)sqlite3_busy_timeout(db->handle, BUSY_MS);
     /* SQLite opens a file that it may not write for reading, silently. */
@@ -97,7 +134,7 @@ static int set_up(struct fl__db *db, bool full_sync, struct fl_err *err)
         return fl_err_set(err, FL_EPERM, "state database '%s' is read-only", db->path);
     }
     if (sqlite3_exec(db->handle, pragmas, NULL, NULL, NULL) != SQLITE_OK ||
-        sqlite3_exec(db->handle, sync, NULL, NULL, NULL) != SQLITE_OK)
+        set_sync(db, db->full_sync) != SQLITE_OK)
     {
         return fl__db_error(db, err);
     }
@@ -127,10 +164,12 @@ int fl__db_open(struct fl__db *db, const char *path, bool full_sync, struct fl_e
     if (db->path == NULL) {
         return fl_err_set(err, FL_ENOMEM, "state database '%s': out of memory", path);
     }
+    db->full_sync = full_sync;
+    make_private(path);
     rv = sqlite3_open_v2(path, &db->handle, flags, NULL) == SQLITE_OK ? FL_OK
                                                                       : fl__db_error(db, err);
     if (rv == FL_OK) {
-        rv = set_up(db, full_sync, err);
+        rv = set_up(db, err);
     }
     if (rv == FL_OK) {
         rv = check_integrity(db, err);
@@ -254,6 +293,20 @@ int fl__db_begin(struct fl__db *db, struct fl_err *err)
     return fl__query_run(&q, err);
 }
 
+int fl__db_begin_durable(struct fl__db *db, struct fl_err *err)
+{
+    int rv;
+
+    if (!db->full_sync) {
+        if (set_sync(db, true) != SQLITE_OK) {
+            return fl__db_error(db, err);
+        }
+        db->durable_once = true;
+    }
+    rv = fl__db_begin(db, err);
+    return rv == FL_OK ? FL_OK : fl__db_end(db, rv, err);
+}
+
 int fl__db_end(struct fl__db *db, int rv, struct fl_err *err)
 {
     if (rv == FL_OK) {
@@ -265,6 +318,10 @@ int fl__db_end(struct fl__db *db, int rv, struct fl_err *err)
     if (rv != FL_OK && sqlite3_get_autocommit(db->handle) == 0) {
         /* The first error is the one that counts. */
         (void)sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
+    }
+    if (db->durable_once) {
+        (void)set_sync(db, false); /* Where that fails, later commits are only slower. */
+        db->durable_once = false;
     }
     return rv;
 }

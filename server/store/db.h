@@ -21,9 +21,11 @@
 #define FL__DB_STATEMENTS(X)                                                                \
     X(BEGIN, "BEGIN IMMEDIATE")                                                             \
     X(COMMIT, "COMMIT")                                                                     \
-    X(GET_FEDERATION, "SELECT name, layout, model FROM federation")                         \
-    X(PUT_FEDERATION, "INSERT INTO federation (one, name, layout, model)"                   \
-        " VALUES (1, ?, ?, ?)")                                                             \
+    X(GET_FEDERATION, "SELECT name, layout, model, id FROM federation")                     \
+    X(PUT_FEDERATION, "INSERT INTO federation (one, name, layout, model, id)"               \
+        " VALUES (1, ?, ?, ?, ?)")                                                          \
+    X(SET_ID, "UPDATE federation SET id = ?")                                               \
+    X(HAS_ROUND, "SELECT COUNT(*) FROM round WHERE round = ?")                              \
     X(COUNT_CLIENTS, "SELECT COUNT(*) FROM client")                                         \
     X(DROP_CLIENT, "DELETE FROM client WHERE id = ?")                                       \
     X(GET_COUNTS, "SELECT expected, departed FROM federation")                              \
@@ -110,6 +112,8 @@ enum fl__db_statement {
 struct fl__db {
     sqlite3 *handle;
     char *path;
+    bool full_sync;    /* every commit survives the machine */
+    bool durable_once; /* the transaction that runs does */
     sqlite3_stmt *statements[FL__DB_STATEMENT_COUNT];
 };
 
@@ -122,7 +126,7 @@ struct fl__query {
     int rc;     /* first error of SQLite while binding */
 };
 
-/* Open or create with the newest schema. `full_sync`: a commit survives the machine. */
+/* Open or create (mode 0640) with the newest schema. `full_sync`: a commit survives the machine. */
 FL_MUST_CHECK int fl__db_open(struct fl__db *db, const char *path, bool full_sync,
                               struct fl_err *err);
 /* A half-opened or zeroed one is fine. */
@@ -151,6 +155,8 @@ const char *fl__column_text(struct fl__query *q);
 const void *fl__column_blob(struct fl__query *q, size_t *ret_len);
 
 FL_MUST_CHECK int fl__db_begin(struct fl__db *db, struct fl_err *err);
+/* The same for a transaction that, with all before it, survives the machine in any case. */
+FL_MUST_CHECK int fl__db_begin_durable(struct fl__db *db, struct fl_err *err);
 /* COMMIT when `rv` is FL_OK, else ROLLBACK; returns `rv` or the failure of COMMIT. */
 FL_MUST_CHECK int fl__db_end(struct fl__db *db, int rv, struct fl_err *err);
 

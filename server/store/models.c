@@ -10,13 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/checksum.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
 #include "libfl/model/safetensors.h"
+#include "libfl/num/vec.h"
+#include "server/store/models_p.h"
 #include "server/store/store_p.h"
 
-#define PREFIX "round-"
-#define SUFFIX ".safetensors"
+#define PREFIX FL__MODELS_PREFIX
+#define SUFFIX FL__MODELS_SUFFIX
 
 int fl_models_path(const char *dir, uint64_t round, const char *state_name, char *out, size_t size)
 {
@@ -26,29 +29,56 @@ int fl_models_path(const char *dir, uint64_t round, const char *state_name, char
     return n >= 0 && (size_t)n < size ? FL_OK : FL_ELIMIT;
 }
 
-static int save_one(const char *dir, uint64_t round, const char *state_name,
-                    const struct fl_layout *layout, const float *values, bool sync,
-                    struct fl_err *err)
+/* "name:checksum", one a vector, with blanks between. */
+#define STATES_MAX 1024
+#define STATES_KEY "fl.states"
+
+static int save_one(const char *dir, uint64_t round, const struct fl_models_tag *tag,
+                    const char *state_name, const char *states, const struct fl_layout *layout,
+                    const float *values, bool sync, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
     char number[24];
     const struct fl_st_meta meta[] = {
         {"fl.round", number},
-        {"fl.state", state_name},
+        {FL__MODELS_DATABASE_KEY, tag->database},
+        state_name != NULL ? (struct fl_st_meta){"fl.state", state_name}
+                           : (struct fl_st_meta){STATES_KEY, states},
     };
 
     if (fl_models_path(dir, round, state_name, path, sizeof(path)) != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
     (void)snprintf(number, sizeof(number), "%" PRIu64, round);
-    return fl_st_save(path, layout, values, meta, state_name != NULL ? 2 : 1, sync, err);
+    return fl_st_save(path, layout, values, meta, sizeof(meta) / sizeof(meta[0]), sync, err);
 }
 
-int fl_models_save(const char *dir, uint64_t round, const struct fl_layout *layout,
-                   const float *theta, const float *const *state, const char *const *state_names,
-                   size_t n_state, bool sync, struct fl_err *err)
+/* A vector that was saved, with its checksum. */
+static int add_state(const char *dir, uint64_t round, const char *name, char *states, size_t size,
+                     struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    char checksum[FL_CHECKSUM_TEXT];
+    size_t used = strlen(states);
+    int rv = fl_models_path(dir, round, name, path, sizeof(path));
+    int n;
+
+    rv = rv == FL_OK ? fl_st_meta(path, "fl.checksum", checksum, sizeof(checksum), err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    n = snprintf(states + used, size - used, "%s%s:%s", used > 0 ? " " : "", name, checksum);
+    return n >= 0 && (size_t)n < size - used
+               ? FL_OK
+               : fl_err_set(err, FL_ELIMIT, "too many state vectors for one checkpoint");
+}
+
+int fl_models_save(const char *dir, uint64_t round, const struct fl_models_tag *tag,
+                   const struct fl_layout *layout, const float *theta, const float *const *state,
+                   const char *const *state_names, size_t n_state, bool sync, struct fl_err *err)
 {
     char folder[FL__STORE_PATH_MAX];
+    char states[STATES_MAX] = "";
     size_t i;
     int rv;
 
@@ -57,57 +87,133 @@ int fl_models_save(const char *dir, uint64_t round, const struct fl_layout *layo
     }
     rv = fl_fs_mkdirs(folder, err);
     for (i = 0; rv == FL_OK && i < n_state; i++) {
-        rv = save_one(dir, round, state_names[i], layout, state[i], sync, err);
+        rv = save_one(dir, round, tag, state_names[i], NULL, layout, state[i], sync, err);
+        if (rv == FL_OK) {
+            rv = add_state(dir, round, state_names[i], states, sizeof(states), err);
+        }
     }
-    return rv == FL_OK ? save_one(dir, round, NULL, layout, theta, sync, err) : rv;
+    return rv == FL_OK ? save_one(dir, round, tag, NULL, states, layout, theta, sync, err) : rv;
 }
 
-/* A file that was copied over another round's would pass every other check. */
-static int check_round(const char *path, uint64_t round, struct fl_err *err)
+/* What the metadata of a file says; empty where it says nothing. */
+struct said {
+    char round[24], database[FL_STORE_ID_TEXT], checksum[FL_CHECKSUM_TEXT], states[STATES_MAX];
+    bool has_states;
+    bool checked;
+};
+
+static int check_said(const char *path, uint64_t round, const struct fl_models_tag *tag,
+                      const struct said *said, struct fl_err *err)
 {
-    char text[24] = "";
     uint64_t found = 0;
-    int rv = fl_st_meta(path, "fl.round", text, sizeof(text), err);
 
-    if (rv == FL_ENOENT && fl_fs_exists(path)) {
-        return FL_OK; /* Made by another program: an initial model, say. */
+    /* A file that was copied over another round's would pass every other check. */
+    if (said->round[0] != '\0' && (fl_str_to_u64(said->round, &found) != FL_OK || found != round)) {
+        return fl_err_set(err, FL_EFORMAT, "'%s' is of round '%s'", path, said->round);
     }
-    if (rv == FL_OK && (fl_str_to_u64(text, &found) != FL_OK || found != round)) {
-        rv = fl_err_set(err, FL_EFORMAT, "'%s' is of round '%s'", path, text);
+    /* What has one key of this version has all of them. */
+    if (said->database[0] != '\0' && !said->checked) {
+        return fl_err_set(err, FL_EFORMAT, "'%s' is damaged: its checksum is gone", path);
     }
-    return rv;
+    if (said->database[0] != '\0' && strcmp(said->database, tag->database) != 0) {
+        return fl_err_set(err, FL_ESTATE,
+                          "'%s' was written by another state database (%s, this one is %s)", path,
+                          said->database, tag->database);
+    }
+    return FL_OK;
 }
 
-static int load_one(const char *dir, uint64_t round, const char *state_name,
-                    const struct fl_layout *layout, float *values, struct fl_err *err)
+static int load_one(const char *dir, uint64_t round, const struct fl_models_tag *tag,
+                    const char *state_name, const struct fl_layout *layout, float *values,
+                    struct said *said, struct fl_err *err)
 {
+    struct fl_st_field fields[] = {
+        {.key = "fl.round", .out = said->round, .size = sizeof(said->round)},
+        {.key = FL__MODELS_DATABASE_KEY, .out = said->database, .size = sizeof(said->database)},
+        {.key = "fl.checksum", .out = said->checksum, .size = sizeof(said->checksum)},
+        {.key = STATES_KEY, .out = said->states, .size = sizeof(said->states)},
+    };
     char path[FL__STORE_PATH_MAX];
     int rv;
 
     if (fl_models_path(dir, round, state_name, path, sizeof(path)) != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
-    if (!fl_fs_exists(path)) {
-        return fl_err_set(err, FL_ENOENT, "checkpoint '%s' is missing", path);
+    rv = fl_st_load_fields(path, layout, values, fields, sizeof(fields) / sizeof(fields[0]),
+                           &said->checked, err);
+    if (rv == FL_ENOENT) {
+        return fl_err_set(err, rv, "checkpoint '%s' is missing", path);
     }
-    rv = check_round(path, round, err);
-    return rv == FL_OK ? fl_st_load(path, layout, values, err) : rv;
+    said->has_states = rv == FL_OK && fields[3].found;
+    rv = rv == FL_OK ? check_said(path, round, tag, said, err) : rv;
+    if (rv == FL_OK && !fl_vec_finite(values, fl_layout_count(layout))) {
+        rv = fl_err_set(err, FL_EFORMAT, "'%s' holds a value that is not finite", path);
+    }
+    return rv;
 }
 
-int fl_models_load(const char *dir, uint64_t round, const struct fl_layout *layout, float *theta,
-                   float *const *state, const char *const *state_names, size_t n_state,
+/* The checksum that the model's file gives for a vector; false: it is not part of it. */
+static bool find_state(const char *states, const char *name, char out[FL_CHECKSUM_TEXT])
+{
+    size_t len = strlen(name);
+    const char *at = states;
+
+    while (*at != '\0') {
+        size_t n = strcspn(at, " ");
+
+        if (n == len + FL_CHECKSUM_TEXT && strncmp(at, name, len) == 0 && at[len] == ':') {
+            (void)memcpy(out, at + len + 1, FL_CHECKSUM_TEXT - 1);
+            out[FL_CHECKSUM_TEXT - 1] = '\0';
+            return true;
+        }
+        at += n + strspn(at + n, " ");
+    }
+    return false;
+}
+
+static int load_state(const char *dir, uint64_t round, const struct fl_models_tag *tag,
+                      const struct fl_layout *layout, const char *name, float *values,
+                      const struct said *model, struct fl_err *err)
+{
+    char want[FL_CHECKSUM_TEXT] = "";
+    bool part = find_state(model->states, name, want);
+    struct said said = {.checked = false};
+    int rv = FL_ENOENT;
+
+    if (part || !model->has_states) {
+        rv = load_one(dir, round, tag, name, layout, values, &said, err);
+    }
+    if (part && rv == FL_ENOENT) {
+        return FL_EFORMAT; /* The message names the file. */
+    }
+    if (rv == FL_ENOENT) {
+        /* The policy was changed, or this is the initial model. */
+        (void)memset(values, 0, fl_layout_count(layout) * sizeof(*values));
+        return FL_OK;
+    }
+    if (rv == FL_OK && part && strcmp(want, said.checksum) != 0) {
+        rv =
+            fl_err_set(err, FL_EFORMAT,
+                       "the '%s' of round %" PRIu64 " is not the one that was saved with its model",
+                       name, round);
+    }
+    return rv;
+}
+
+int fl_models_load(const char *dir, uint64_t round, const struct fl_models_tag *tag,
+                   const struct fl_layout *layout, float *theta, float *const *state,
+                   const char *const *state_names, size_t n_state, bool *ret_checked,
                    struct fl_err *err)
 {
+    struct said said = {.checked = false};
     size_t i;
-    int rv = load_one(dir, round, NULL, layout, theta, err);
+    int rv = load_one(dir, round, tag, NULL, layout, theta, &said, err);
 
     for (i = 0; rv == FL_OK && i < n_state; i++) {
-        rv = load_one(dir, round, state_names[i], layout, state[i], err);
-        if (rv == FL_ENOENT) {
-            /* The policy was changed, or this is the initial model. */
-            (void)memset(state[i], 0, fl_layout_count(layout) * sizeof(*state[i]));
-            rv = FL_OK;
-        }
+        rv = load_state(dir, round, tag, layout, state_names[i], state[i], &said, err);
+    }
+    if (rv == FL_OK) {
+        *ret_checked = said.checked;
     }
     return rv;
 }
@@ -120,8 +226,7 @@ struct rounds {
     size_t cap;
 };
 
-/* "round-000012.momentum.safetensors", or with ".tmp" behind it, is of round 12. */
-static bool round_of(const char *name, uint64_t *ret)
+bool fl__models_round_of(const char *name, uint64_t *ret)
 {
     char digits[24];
     size_t n;
@@ -170,9 +275,7 @@ static int newest_first(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-typedef int (*file_cb)(void *ctx, const char *folder, const char *name, uint64_t round);
-
-static int each_file(const char *folder, file_cb cb, void *ctx, struct fl_err *err)
+int fl__models_each(const char *folder, fl__models_cb cb, void *ctx, struct fl_err *err)
 {
     DIR *d = opendir(folder);
     struct dirent *entry;
@@ -186,10 +289,10 @@ static int each_file(const char *folder, file_cb cb, void *ctx, struct fl_err *e
                    : fl_err_set(err, rv, "cannot open folder '%s': %s", folder, strerror(errno));
     }
     while (rv == FL_OK && (entry = readdir(d)) != NULL) {
-        if (round_of(entry->d_name, &round)) {
+        if (fl__models_round_of(entry->d_name, &round)) {
             rv = cb(ctx, folder, entry->d_name, round);
             if (rv != FL_OK) {
-                (void)fl_err_set(err, rv, "cannot remove '%s' in '%s': %s", entry->d_name, folder,
+                (void)fl_err_set(err, rv, "cannot change '%s' in '%s': %s", entry->d_name, folder,
                                  fl_strerror(rv));
             }
         }
@@ -198,7 +301,16 @@ static int each_file(const char *folder, file_cb cb, void *ctx, struct fl_err *e
     return rv;
 }
 
+static bool ends_with(const char *name, const char *suffix)
+{
+    size_t a = strlen(name);
+    size_t b = strlen(suffix);
+
+    return a >= b && strcmp(name + a - b, suffix) == 0;
+}
+
 struct pruning {
+    const struct fl_models_tag *tag;
     struct rounds rounds; /* not newer than committed */
     uint64_t committed;
     uint64_t oldest; /* the first that is kept whatever `every` says */
@@ -210,34 +322,46 @@ static int collect(void *ctx, const char *folder, const char *name, uint64_t rou
     struct pruning *p = ctx;
 
     (void)folder;
-    (void)name;
-    return round <= p->committed ? add_round(&p->rounds, round) : FL_OK;
+    return round <= p->committed && ends_with(name, SUFFIX) ? add_round(&p->rounds, round) : FL_OK;
+}
+
+/* Written by this database, or before there were ids. One that cannot be read stays. */
+static bool is_ours(const char *path, const struct fl_models_tag *tag)
+{
+    char database[FL_STORE_ID_TEXT] = "";
+    int rv = fl_st_meta(path, FL__MODELS_DATABASE_KEY, database, sizeof(database), NULL);
+
+    return rv == FL_OK ? strcmp(database, tag->database) == 0 : rv == FL_ENOENT;
 }
 
 static int drop(void *ctx, const char *folder, const char *name, uint64_t round)
 {
     const struct pruning *p = ctx;
-    bool keep =
-        round <= p->committed && (round >= p->oldest || (p->every != 0 && round % p->every == 0));
+    bool torn = ends_with(name, SUFFIX ".tmp");
+    bool keep = !torn && (!ends_with(name, SUFFIX) || round > p->committed || round >= p->oldest ||
+                          (p->every != 0 && round % p->every == 0));
     char path[FL__STORE_PATH_MAX];
 
     if (keep) {
         return FL_OK;
     }
-    return fl_fs_join(path, sizeof(path), folder, name) == FL_OK ? fl_fs_remove(path) : FL_ELIMIT;
+    if (fl_fs_join(path, sizeof(path), folder, name) != FL_OK) {
+        return FL_ELIMIT;
+    }
+    return torn || is_ours(path, p->tag) ? fl_fs_remove(path) : FL_OK;
 }
 
-int fl_models_prune(const char *dir, uint64_t committed, uint32_t keep, uint32_t every,
-                    struct fl_err *err)
+int fl_models_prune(const char *dir, const struct fl_models_tag *tag, uint64_t committed,
+                    uint32_t keep, uint32_t every, struct fl_err *err)
 {
-    struct pruning p = {.committed = committed, .every = every};
+    struct pruning p = {.tag = tag, .committed = committed, .every = every};
     char folder[FL__STORE_PATH_MAX];
     int rv;
 
     if (fl_fs_join(folder, sizeof(folder), dir, "models") != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
-    rv = each_file(folder, collect, &p, err);
+    rv = fl__models_each(folder, collect, &p, err);
     if (rv == FL_OK && p.rounds.n > 0) {
         /* The newest one stays whatever the rule: without it there is no federation. */
         size_t last = keep < 1 ? 0 : keep - 1;
@@ -245,7 +369,7 @@ int fl_models_prune(const char *dir, uint64_t committed, uint32_t keep, uint32_t
         qsort(p.rounds.list, p.rounds.n, sizeof(*p.rounds.list), newest_first);
         p.oldest = p.rounds.list[last < p.rounds.n ? last : p.rounds.n - 1];
     }
-    rv = rv == FL_OK ? each_file(folder, drop, &p, err) : rv;
+    rv = rv == FL_OK ? fl__models_each(folder, drop, &p, err) : rv;
     free(p.rounds.list);
     return rv;
 }

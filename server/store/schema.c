@@ -97,6 +97,8 @@ static const char *const migrations[] = {
     "ALTER TABLE federation ADD COLUMN expected INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE federation ADD COLUMN departed INTEGER NOT NULL DEFAULT 0;"
     "UPDATE federation SET expected = (SELECT COUNT(*) FROM client WHERE samples > 0);",
+    /* 5: whose checkpoints are whose; 16 random bytes, given at the next opening. */
+    "ALTER TABLE federation ADD COLUMN id BLOB;",
 };
 
 #define NEWEST ((uint64_t)(sizeof(migrations) / sizeof(migrations[0])))

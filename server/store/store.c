@@ -8,10 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
+#include "libfl/model/digest.h"
 #include "server/store/store_p.h"
 
 static void describe_model(const struct fl_layout *layout, char *out, size_t size)
@@ -23,45 +26,106 @@ static void describe_model(const struct fl_layout *layout, char *out, size_t siz
                    d[5]);
 }
 
+/* It has to be as durable as what is written under it. */
+static int in_durable(struct fl_store *store, struct fl__query *q, struct fl_err *err)
+{
+    int rv = fl__db_begin_durable(&store->db, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__db_end(&store->db, fl__query_run(q, err), err);
+}
+
 static int claim(struct fl_store *store, const char *federation, const struct fl_layout *layout,
-                 const char *model, struct fl_err *err)
+                 const char *model, const uint8_t id[FL__STORE_ID_SIZE], struct fl_err *err)
 {
     struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_FEDERATION);
 
     fl__query_text(&q, federation);
     fl__query_blob(&q, fl_layout_digest(layout), FL_DIGEST_SIZE);
     fl__query_text(&q, model);
-    return fl__query_run(&q, err);
+    fl__query_blob(&q, id, FL__STORE_ID_SIZE);
+    return in_durable(store, &q, err);
+}
+
+/* A database of an earlier version gets its id now. */
+static int give_id(struct fl_store *store, const uint8_t id[FL__STORE_ID_SIZE], struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_SET_ID);
+
+    fl__query_blob(&q, id, FL__STORE_ID_SIZE);
+    return in_durable(store, &q, err);
+}
+
+static int check_row(struct fl__query *q, const char *dir, const char *federation,
+                     const struct fl_layout *layout, const char *model, struct fl_err *err)
+{
+    const char *name = fl__column_text(q);
+    size_t len = 0;
+    const void *digest = fl__column_blob(q, &len);
+
+    if (strcmp(name, federation) != 0) {
+        return fl_err_set(err, FL_ESTATE,
+                          "state folder '%s' belongs to federation '%s', not '%s': use another "
+                          "folder, or the name it had",
+                          dir, name, federation);
+    }
+    if (len != FL_DIGEST_SIZE || memcmp(digest, fl_layout_digest(layout), len) != 0) {
+        return fl_err_set(err, FL_ESTATE,
+                          "state folder '%s' belongs to another model (%s), the configuration "
+                          "makes %s: use another folder, or the model it had",
+                          dir, fl__column_text(q), model);
+    }
+    (void)fl__column_text(q);
+    return FL_OK;
 }
 
 /* The folder must be of this federation and model; an empty one becomes so. */
 static int check_owner(struct fl_store *store, const char *dir, const char *federation,
-                       const struct fl_layout *layout, struct fl_err *err)
+                       const struct fl_layout *layout, const uint8_t *rebuild, struct fl_err *err)
 {
     struct fl__query q = fl__db_query(&store->db, FL__DB_GET_FEDERATION);
-    int rv = fl__query_next(&q, err);
+    uint8_t id[FL__STORE_ID_SIZE];
     char model[128];
+    bool has_id = false;
+    int rv = fl_random_bytes(id, sizeof(id));
 
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "no random bytes for the id of a state database");
+    }
+    rv = fl__query_next(&q, err);
     describe_model(layout, model, sizeof(model));
     if (rv == FL_OK) {
-        const char *name = fl__column_text(&q);
-        size_t len = 0;
-        const void *digest = fl__column_blob(&q, &len);
+        rv = check_row(&q, dir, federation, layout, model, err);
+        if (rv == FL_OK) {
+            size_t len = 0;
+            const void *data = fl__column_blob(&q, &len);
 
-        if (strcmp(name, federation) != 0) {
-            rv = fl_err_set(err, FL_ESTATE,
-                            "state folder '%s' belongs to federation '%s', not '%s': use another "
-                            "folder, or the name it had",
-                            dir, name, federation);
-        } else if (len != FL_DIGEST_SIZE || memcmp(digest, fl_layout_digest(layout), len) != 0) {
-            rv = fl_err_set(err, FL_ESTATE,
-                            "state folder '%s' belongs to another model (%s), the configuration "
-                            "makes %s: use another folder, or the model it had",
-                            dir, fl__column_text(&q), model);
+            has_id = len == sizeof(id);
+            if (has_id) {
+                (void)memcpy(id, data, sizeof(id));
+            }
+            rv = has_id ? FL_OK : FL_EAGAIN;
         }
     }
     fl__query_reset(&q);
-    return rv == FL_ENOENT ? claim(store, federation, layout, model, err) : rv;
+    if (rv == FL_ENOENT) {
+        rv = rebuild != NULL ? FL_OK : fl__store_check_new(dir, "holds no federation", err);
+        if (rebuild != NULL) {
+            (void)memcpy(id, rebuild, sizeof(id));
+        }
+        rv = rv == FL_OK ? claim(store, federation, layout, model, id, err) : rv;
+    } else if (rv == FL_EAGAIN) {
+        rv = give_id(store, id, err);
+    }
+    (void)fl_hex(store->id, id, sizeof(id));
+    return rv;
+}
+
+const char *fl_store_id(const struct fl_store *store)
+{
+    return store->id;
 }
 
 static int make_folders(const char *dir, struct fl_err *err)
@@ -82,14 +146,38 @@ static int make_folders(const char *dir, struct fl_err *err)
         }
         rv = fl_fs_mkdirs(path, err);
     }
-    return rv;
+    /* What is synced in them has to be found again. */
+    return rv == FL_OK ? fl_fs_sync_dir(dir, err) : rv;
+}
+
+int fl__store_open_path(const char *dir, const char *path, const char *federation,
+                        const struct fl_layout *layout, enum fl_durability durability,
+                        const uint8_t *rebuild, struct fl_store **ret, struct fl_err *err)
+{
+    struct fl_store *store = calloc(1, sizeof(*store));
+    int rv;
+
+    if (store == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    store->n_units = fl_layout_units(layout);
+    rv = fl__db_open(&store->db, path, durability == FL_DURABLE_POWER, err);
+    if (rv == FL_OK) {
+        rv = check_owner(store, dir, federation, layout, rebuild, err);
+    }
+    if (rv != FL_OK) {
+        fl_store_close(store);
+        return rv;
+    }
+    *ret = store;
+    return FL_OK;
 }
 
 int fl_store_open(const char *dir, const char *federation, const struct fl_layout *layout,
                   enum fl_durability durability, struct fl_store **ret, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
-    struct fl_store *store;
+    struct stat st;
     int rv = make_folders(dir, err);
 
     if (rv != FL_OK) {
@@ -98,21 +186,23 @@ int fl_store_open(const char *dir, const char *federation, const struct fl_layou
     if (fl_fs_join(path, sizeof(path), dir, "federation.db") != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
-    store = calloc(1, sizeof(*store));
-    if (store == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    if (stat(path, &st) != 0) {
+        rv = errno == ENOENT ? fl__store_check_new(dir, "is missing", err) : FL_OK;
+    } else if (st.st_size == 0) {
+        rv = fl__store_check_new(dir, "is empty", err);
     }
-    store->n_units = fl_layout_units(layout);
-    rv = fl__db_open(&store->db, path, durability == FL_DURABLE_POWER, err);
-    if (rv == FL_OK) {
-        rv = check_owner(store, dir, federation, layout, err);
+    rv = rv == FL_OK ? fl__store_open_path(dir, path, federation, layout, durability,
+                                           /* rebuild= */ NULL, ret, err)
+                     : rv;
+    if (rv == FL_EFORMAT && err != NULL) {
+        struct fl_err inner = *err;
+
+        (void)fl_err_set(err, rv,
+                         "%.300s; 'fl-serverd --recover CONFIG' sets it aside and begins again at "
+                         "the newest good checkpoint",
+                         fl_err_text(&inner, rv));
     }
-    if (rv != FL_OK) {
-        fl_store_close(store);
-        return rv;
-    }
-    *ret = store;
-    return FL_OK;
+    return rv;
 }
 
 void fl_store_close(struct fl_store *store)
@@ -364,15 +454,11 @@ int fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt
     return fl__db_end(&store->db, rv, err);
 }
 
-int fl_store_rewind(struct fl_store *store, uint64_t round, struct fl_err *err)
+static int drop_after(struct fl_store *store, uint64_t round, struct fl_err *err)
 {
-    struct fl__query q;
-    int rv = fl__db_begin(&store->db, err);
+    struct fl__query q = fl__db_query(&store->db, FL__DB_DROP_ROUNDS);
+    int rv;
 
-    if (rv != FL_OK) {
-        return rv;
-    }
-    q = fl__db_query(&store->db, FL__DB_DROP_ROUNDS);
     fl__query_u64(&q, round);
     rv = fl__query_run(&q, err);
     if (rv == FL_OK) {
@@ -384,10 +470,14 @@ int fl_store_rewind(struct fl_store *store, uint64_t round, struct fl_err *err)
     if (rv == FL_OK) {
         rv = run(store, FL__DB_DROP_PARTS, err);
     }
-    if (rv == FL_OK) {
-        rv = run(store, FL__DB_DROP_OPEN, err);
-    }
-    return fl__db_end(&store->db, rv, err);
+    return rv == FL_OK ? run(store, FL__DB_DROP_OPEN, err) : rv;
+}
+
+int fl_store_rewind(struct fl_store *store, uint64_t round, struct fl_err *err)
+{
+    int rv = fl__db_begin_durable(&store->db, err);
+
+    return rv == FL_OK ? fl__db_end(&store->db, drop_after(store, round, err), err) : rv;
 }
 
 static int put_round(struct fl_store *store, const struct fl_round_rec *r, struct fl_err *err)
@@ -420,7 +510,8 @@ static int put_round(struct fl_store *store, const struct fl_round_rec *r, struc
 int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
                     const struct fl_client_rec *clients, size_t n_clients, struct fl_err *err)
 {
-    int rv = fl__db_begin(&store->db, err);
+    /* Checkpoints are removed because of this record: it must not be lost before them. */
+    int rv = fl__db_begin_durable(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -438,5 +529,28 @@ int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
     if (rv == FL_OK) {
         rv = run(store, FL__DB_DROP_OPEN, err);
     }
+    return fl__db_end(&store->db, rv, err);
+}
+
+int fl__store_restore(struct fl_store *store, uint64_t round, struct fl_err *err)
+{
+    struct fl_round_rec rec = {.round = round,
+                               .attempt = 1,
+                               .accuracy = -1.0,
+                               .personal_accuracy = -1.0,
+                               .personal_mean = -1.0,
+                               .received_accuracy = -1.0,
+                               .received_mean = -1.0,
+                               .started_ms = fl_clock_wall_ms(),
+                               .ended_ms = fl_clock_wall_ms()};
+    bool known = false;
+    int rv = fl__db_begin_durable(&store->db, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = drop_after(store, round, err);
+    rv = rv == FL_OK ? fl_store_has_round(store, round, &known, err) : rv;
+    rv = rv == FL_OK && !known ? put_round(store, &rec, err) : rv;
     return fl__db_end(&store->db, rv, err);
 }

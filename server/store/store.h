@@ -12,8 +12,12 @@
  * (fl_fs_lock_dir()).
  *
  * A round is committed by: checkpoint (write, fsync, rename, fsync folder), then one
- * transaction. A crash anywhere resumes at the last persisted point; a checkpoint
- * that the database does not know is ignored and removed.
+ * transaction, which is synced whatever the durability; only then older checkpoints go. So the
+ * newest record that any crash or power cut can leave has its checkpoint beside it. A crash
+ * anywhere resumes at the last persisted point; a checkpoint newer than the last record is
+ * left alone until its round is run again.
+ * A database has a random id, which stands in its checkpoints: what another one wrote is
+ * neither taken for its own nor removed.
  *
  * Threading: a store belongs to one thread (the database lane); spool and model
  * functions take only paths and may run on any lane.
@@ -21,6 +25,7 @@
  * version; FL_ESTATE: the folder belongs to another federation or model.
  */
 
+#include "libfl/base/log.h"
 #include "libfl/model/layout.h"
 #include "server/core/coord.h"
 
@@ -33,12 +38,17 @@ struct fl_store;
 
 /*
  * Open or create. `federation` and the layout digest must match what is there
- * (FL_ESTATE). FL_EFORMAT: a damaged database; FL_EPERM: not writable.
+ * (FL_ESTATE). FL_EFORMAT: a damaged database; FL_EPERM: not writable. A folder with
+ * checkpoints or uploads whose database is missing, empty or without a federation is
+ * FL_ESTATE and stays as it is: that is not where a federation begins.
  */
 FL_MUST_CHECK int fl_store_open(const char *dir, const char *federation,
                                 const struct fl_layout *layout, enum fl_durability durability,
                                 struct fl_store **ret, struct fl_err *err);
 void fl_store_close(struct fl_store *store);
+/* 32 hex digits, as long as the store. */
+const char *fl_store_id(const struct fl_store *store);
+#define FL_STORE_ID_TEXT 33
 
 /* Everything to continue from; owned by the caller, free with fl_store_resume_done(). */
 FL_MUST_CHECK int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret,
@@ -88,6 +98,9 @@ FL_MUST_CHECK int fl_store_commit(struct fl_store *store, const struct fl_round_
  */
 FL_MUST_CHECK int fl_store_rewind(struct fl_store *store, uint64_t round, struct fl_err *err);
 
+/* Is there a record of `round`? 0 is the beginning, and always there. */
+FL_MUST_CHECK int fl_store_has_round(struct fl_store *store, uint64_t round, bool *ret,
+                                     struct fl_err *err);
 /* Newest `last` rounds (0: all) in rising order, one call each. */
 typedef int (*fl_store_round_cb)(void *ctx, const struct fl_round_rec *round);
 FL_MUST_CHECK int fl_store_rounds(struct fl_store *store, uint32_t last, fl_store_round_cb cb,
@@ -103,28 +116,81 @@ FL_MUST_CHECK int fl_store_totals(struct fl_store *store, struct fl_round_rec *r
 
 /* --- models --- */
 
+/* Who wrote a checkpoint, in its metadata. */
+struct fl_models_tag {
+    const char *database; /* fl_store_id() */
+};
+
 /*
  * Save theta and `n_state` state vectors (names in state_names) of a round. Theta is
- * published last: where it is, its state is too.
+ * published last, with the names and checksums of its vectors: where it is, they are too.
  */
-FL_MUST_CHECK int fl_models_save(const char *dir, uint64_t round, const struct fl_layout *layout,
-                                 const float *theta, const float *const *state,
-                                 const char *const *state_names, size_t n_state, bool sync,
-                                 struct fl_err *err);
+FL_MUST_CHECK int fl_models_save(const char *dir, uint64_t round, const struct fl_models_tag *tag,
+                                 const struct fl_layout *layout, const float *theta,
+                                 const float *const *state, const char *const *state_names,
+                                 size_t n_state, bool sync, struct fl_err *err);
 /*
- * Load the checkpoint of `round` (0: the initial model). FL_ENOENT when it is missing;
- * a damaged file is FL_EFORMAT. Missing state vectors are zero.
+ * Load the checkpoint of `round` (0: the initial model). A state vector that was not part of it
+ * (the policy was changed, or it is the initial model) is zero.
+ * FL_ENOENT: it is not there. Provably not to be used (fl_models_is_bad()): FL_EFORMAT, damaged:
+ * header, a checksum, a value that is not finite, or a vector that belongs to it is missing or
+ * another; FL_ESHAPE: of another model; FL_ESTATE: written by another database. Anything else
+ * (FL_EPERM, FL_EIO, FL_ENOMEM …) says nothing about the file.
+ * `*ret_checked` is false for one of an earlier version, which carries no checksums.
  */
-FL_MUST_CHECK int fl_models_load(const char *dir, uint64_t round, const struct fl_layout *layout,
-                                 float *theta, float *const *state, const char *const *state_names,
-                                 size_t n_state, struct fl_err *err);
-/* Remove checkpoints older than the newest `keep`, except every `every`-th (0: none),
-   and everything newer than `committed`. Not while a save runs. */
-FL_MUST_CHECK int fl_models_prune(const char *dir, uint64_t committed, uint32_t keep,
-                                  uint32_t every, struct fl_err *err);
+FL_MUST_CHECK int fl_models_load(const char *dir, uint64_t round, const struct fl_models_tag *tag,
+                                 const struct fl_layout *layout, float *theta, float *const *state,
+                                 const char *const *state_names, size_t n_state, bool *ret_checked,
+                                 struct fl_err *err);
+static inline bool fl_models_is_bad(int code)
+{
+    return code == FL_EFORMAT || code == FL_ESHAPE || code == FL_ESTATE;
+}
+/*
+ * Remove checkpoints up to `committed` but for the newest `keep` and every `every`-th (0: none),
+ * and temporary files. What another database wrote stays. Not while a save runs.
+ */
+FL_MUST_CHECK int fl_models_prune(const char *dir, const struct fl_models_tag *tag,
+                                  uint64_t committed, uint32_t keep, uint32_t every,
+                                  struct fl_err *err);
+/* Rounds that have a model, newest first; free() the list. */
+FL_MUST_CHECK int fl_models_list(const char *dir, uint64_t **ret, size_t *ret_n,
+                                 struct fl_err *err);
+/* Files that are set aside, at most; the oldest goes. */
+#define FL_MODELS_ASIDE 16
+/*
+ * Rename the files of `round` to "….bad-N", so that nothing reads or replaces them: for a
+ * person to look at.
+ */
+FL_MUST_CHECK int fl_models_set_aside(const char *dir, uint64_t round, struct fl_err *err);
 /* Path of a checkpoint. */
 FL_MUST_CHECK int fl_models_path(const char *dir, uint64_t round, const char *state_name, char *out,
                                  size_t size);
+
+/* --- rebuilding --- */
+
+/* What there is to rebuild from, and what became of it. */
+struct fl_store_rebuild {
+    const char *dir, *federation;
+    const struct fl_layout *layout;
+    const char *const
+        *state_names; /* vectors that a good checkpoint brings along, if it has them */
+    size_t n_state;
+    const struct fl_log *log;
+    /* out */
+    uint64_t round; /* the last committed one from now on */
+    uint64_t had;   /* the last one that the database knew; 0: it was lost, or at the beginning */
+    bool fresh;     /* the database was lost and has been made anew */
+    bool unchanged; /* the newest record had its good checkpoint: nothing was done */
+};
+/*
+ * Make the newest good checkpoint the last committed round. A database that is missing, empty or
+ * damaged is set aside (federation.db.bad-N) and made anew, under the id that stands in
+ * the checkpoint; one that is whole keeps its clients and the rounds before. Bad checkpoints on
+ * the way are set aside. FL_ENOENT: there is no good one; FL_ESTATE: of another federation or
+ * model. The caller holds the lock of the folder and has no store open.
+ */
+FL_MUST_CHECK int fl_store_rebuild(struct fl_store_rebuild *r, struct fl_err *err);
 
 /* --- spool: one file per (round, attempt, client) --- */
 

@@ -286,6 +286,20 @@ static void read_round(struct fl__query *q, struct fl_round_rec *r)
     r->self_weight = fl__column_f64(q);
 }
 
+int fl_store_has_round(struct fl_store *store, uint64_t round, bool *ret, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_HAS_ROUND);
+    int rv;
+
+    fl__query_u64(&q, round);
+    rv = fl__query_next(&q, err);
+    if (rv == FL_OK) {
+        *ret = round == 0 || fl__column_u64(&q) != 0;
+    }
+    fl__query_reset(&q);
+    return rv;
+}
+
 int fl_store_rounds(struct fl_store *store, uint32_t last, fl_store_round_cb cb, void *ctx,
                     struct fl_err *err)
 {

@@ -8,10 +8,28 @@
 
 /* Longest path that this room makes. */
 #define FL__STORE_PATH_MAX 4096
+#define FL__STORE_ID_SIZE  ((FL_STORE_ID_TEXT - 1) / 2)
 
 struct fl_store {
     struct fl__db db;
     size_t n_units;
+    char id[FL_STORE_ID_TEXT];
 };
+
+/*
+ * store_rebuild.c: FL_ESTATE when a database that `what` ("is missing") would begin a new
+ * federation over what another has left in the folder.
+ */
+FL_MUST_CHECK int fl__store_check_new(const char *dir, const char *what, struct fl_err *err);
+/*
+ * `rebuild` (or NULL): a database without a federation becomes this one, under that id, whatever
+ * lies beside it.
+ */
+FL_MUST_CHECK int fl__store_open_path(const char *dir, const char *path, const char *federation,
+                                      const struct fl_layout *layout, enum fl_durability durability,
+                                      const uint8_t *rebuild, struct fl_store **ret,
+                                      struct fl_err *err);
+/* Make `round` the last one, with an empty record when it has none. */
+FL_MUST_CHECK int fl__store_restore(struct fl_store *store, uint64_t round, struct fl_err *err);
 
 #endif

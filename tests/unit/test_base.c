@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "libfl/base/buf.h"
+#include "libfl/base/checksum.h"
 #include "libfl/base/err.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/log.h"
@@ -325,6 +326,32 @@ START_TEST(a_relative_path_starts_at_the_current_folder)
 }
 END_TEST
 
+/* The published value of no bytes: what lies on a disk is found right by every later build. */
+START_TEST(a_checksum_of_pieces_is_that_of_the_whole)
+{
+    struct fl_summer *summer = NULL;
+    char text[FL_CHECKSUM_TEXT];
+    uint8_t data[3000];
+    size_t i;
+
+    for (i = 0; i < sizeof(data); i++) {
+        data[i] = (uint8_t)(i * 7 + i / 256);
+    }
+    ck_assert_str_eq(fl_checksum_text(fl_checksum(data, 0), text), "2d06800538d394c2");
+    ck_assert_int_eq(fl_summer_new(&summer), FL_OK);
+    ck_assert_uint_eq(fl_summer_value(summer), fl_checksum(data, 0));
+    for (i = 0; i < sizeof(data); i += 300) {
+        fl_summer_add(summer, data + i, 300);
+        ck_assert_uint_eq(fl_summer_value(summer), fl_checksum(data, i + 300));
+    }
+    fl_summer_reset(summer);
+    fl_summer_add(summer, data, 17);
+    ck_assert_uint_eq(fl_summer_value(summer), fl_checksum(data, 17));
+    fl_summer_free(summer);
+    fl_summer_free(NULL);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("base");
@@ -348,6 +375,7 @@ int main(void)
     tcase_add_test(tc, numbers_are_parsed_whole_or_not_at_all);
     tcase_add_test(tc, a_replaced_file_holds_the_new_bytes_and_leaves_no_temporary);
     tcase_add_test(tc, a_folder_is_locked_once_and_the_holder_is_named);
+    tcase_add_test(tc, a_checksum_of_pieces_is_that_of_the_whole);
     tcase_add_test(tc, folders_are_made_with_their_parents);
     tcase_add_test(tc, a_folder_that_could_be_made_is_told_from_one_that_could_not);
     tcase_add_test(tc, a_relative_path_starts_at_the_current_folder);

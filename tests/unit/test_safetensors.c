@@ -82,22 +82,25 @@ START_TEST(what_is_saved_is_loaded_with_layout_and_metadata)
 }
 END_TEST
 
-START_TEST(a_header_and_the_parameters_make_the_file)
+START_TEST(a_header_and_the_parameters_make_a_file_of_the_same_layout)
 {
     struct fl_layout *layout = layout_of(model_text);
+    struct fl_layout *read = NULL;
     float params[19];
+    float loaded[19];
     struct fl_buf header;
-    struct fl_buf file;
 
     save_model(layout, params);
     ck_assert_int_eq(fl_st_header(layout, metas, 2, &header), FL_OK);
-    ck_assert_int_eq(fl_fs_read(path, 1 << 20, &file, NULL), FL_OK);
-    ck_assert_uint_eq(file.len, header.len + sizeof(params));
-    ck_assert_mem_eq(file.data, header.data, header.len);
-    ck_assert_mem_eq(file.data + header.len, params, sizeof(params));
+    ck_assert_int_eq(fl_buf_add(&header, params, sizeof(params)), FL_OK);
+    ck_assert_int_eq(fl_fs_replace(path, header.data, header.len, false, NULL), FL_OK);
+    ck_assert_int_eq(fl_st_layout(path, &read, NULL), FL_OK);
+    ck_assert_mem_eq(fl_layout_digest(read), fl_layout_digest(layout), FL_DIGEST_SIZE);
+    ck_assert_int_eq(fl_st_load(path, read, loaded, NULL), FL_OK);
+    ck_assert_mem_eq(loaded, params, sizeof(params));
     fl_buf_done(&header);
-    fl_buf_done(&file);
     fl_layout_free(layout);
+    fl_layout_free(read);
 }
 END_TEST
 
@@ -308,6 +311,65 @@ START_TEST(every_cut_of_a_good_file_is_refused)
 }
 END_TEST
 
+/* Where a flip hides the checksum itself, the file says that it has none. */
+START_TEST(every_flipped_bit_of_a_saved_file_is_found)
+{
+    struct fl_layout *layout = layout_of(model_text);
+    float params[19];
+    struct fl_buf file;
+    size_t bit;
+
+    save_model(layout, params);
+    ck_assert_int_eq(fl_fs_read(path, 1 << 20, &file, NULL), FL_OK);
+    for (bit = 0; bit < file.len * 8; bit++) {
+        char value[64];
+        struct fl_st_field field = {.key = "round", .out = value, .size = sizeof(value)};
+        bool checked = true;
+        int rv;
+
+        file.data[bit / 8] ^= (uint8_t)(1u << (bit % 8));
+        ck_assert_int_eq(fl_fs_replace(path, file.data, file.len, false, NULL), FL_OK);
+        rv = fl_st_load_fields(path, layout, params, &field, 1, &checked, NULL);
+        ck_assert_msg(rv == FL_EFORMAT || (rv == FL_ESHAPE && bit / 8 < 64) ||
+                          (rv == FL_OK && !checked && bit / 8 < 64),
+                      "bit %zu: %d", bit, rv);
+        file.data[bit / 8] ^= (uint8_t)(1u << (bit % 8));
+    }
+    fl_buf_done(&file);
+    fl_layout_free(layout);
+}
+END_TEST
+
+START_TEST(metadata_comes_with_the_tensors_and_says_whether_they_were_checked)
+{
+    struct fl_layout *layout = layout_of(model_text);
+    float params[19];
+    char round[64];
+    char none[8] = "x";
+    struct fl_st_field fields[] = {{.key = "round", .out = round, .size = sizeof(round)},
+                                   {.key = "nothing", .out = none, .size = sizeof(none)}};
+    struct fl_buf header;
+    bool checked = false;
+
+    save_model(layout, params);
+    ck_assert_int_eq(fl_st_load_fields(path, layout, params, fields, 2, &checked, NULL), FL_OK);
+    ck_assert(checked && fields[0].found && !fields[1].found);
+    ck_assert_str_eq(round, metas[0].value);
+    ck_assert_str_eq(none, "");
+    fields[0].size = 2;
+    ck_assert_int_eq(fl_st_load_fields(path, layout, params, fields, 2, &checked, NULL),
+                     FL_EFORMAT);
+    /* What is exported carries none, and loads as files of other programs do. */
+    ck_assert_int_eq(fl_st_header(layout, metas, 2, &header), FL_OK);
+    ck_assert_int_eq(fl_buf_add(&header, params, sizeof(params)), FL_OK);
+    ck_assert_int_eq(fl_fs_replace(path, header.data, header.len, false, NULL), FL_OK);
+    ck_assert_int_eq(fl_st_load_fields(path, layout, params, NULL, 0, &checked, NULL), FL_OK);
+    ck_assert(!checked);
+    fl_buf_done(&header);
+    fl_layout_free(layout);
+}
+END_TEST
+
 START_TEST(a_header_of_brackets_is_refused_before_it_is_parsed)
 {
     struct fl_layout *layout = NULL;
@@ -383,13 +445,15 @@ int main(void)
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, what_is_saved_is_loaded_with_layout_and_metadata);
-    tcase_add_test(tc, a_header_and_the_parameters_make_the_file);
+    tcase_add_test(tc, a_header_and_the_parameters_make_a_file_of_the_same_layout);
     tcase_add_test(tc, python_reads_what_we_write);
     tcase_add_test(tc, we_read_what_python_writes_in_four_types);
     tcase_add_loop_test(tc, a_malformed_file_is_refused_with_the_reason, 0,
                         sizeof(bad_files) / sizeof(bad_files[0]));
     tcase_add_test(tc, a_lying_length_or_a_short_file_is_refused);
     tcase_add_test(tc, every_cut_of_a_good_file_is_refused);
+    tcase_add_test(tc, every_flipped_bit_of_a_saved_file_is_found);
+    tcase_add_test(tc, metadata_comes_with_the_tensors_and_says_whether_they_were_checked);
     tcase_add_test(tc, a_header_of_brackets_is_refused_before_it_is_parsed);
     tcase_add_loop_test(tc, another_shape_is_named_when_loading, 0,
                         sizeof(misfits) / sizeof(misfits[0]));

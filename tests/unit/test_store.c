@@ -554,7 +554,7 @@ START_TEST(a_newer_schema_is_refused)
 {
     fl_store_close(open_store());
     rig_sql("INSERT INTO migration (version, applied_ms) VALUES (99, 0)");
-    refused("fed", layout, FL_EVERSION, "has schema version 99, this program knows up to 4");
+    refused("fed", layout, FL_EVERSION, "has schema version 99, this program knows up to ");
     rig_check_db();
 }
 END_TEST

@@ -1,11 +1,14 @@
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/model/safetensors.h"
 #include "server/store/store.h"
 #include "tests/lib/store_rig.h"
 
@@ -21,6 +24,9 @@ static struct fl_layout *layout;
 static const char *dir;
 static float *theta;
 static float *state[2];
+static const struct fl_models_tag tag = {.database = "00112233445566778899aabbccddeeff"};
+static const struct fl_models_tag other_tag = {.database = "ffeeddccbbaa99887766554433221100"};
+static bool checked;
 
 static void setup(void)
 {
@@ -62,15 +68,16 @@ static void save(uint64_t round, size_t n_state)
     struct fl_err err = {0};
 
     fill((float)round);
-    ck_assert_msg(fl_models_save(dir, round, layout, theta, vectors, names, n_state, true, &err) ==
-                      FL_OK,
+    ck_assert_msg(fl_models_save(dir, round, &tag, layout, theta, vectors, names, n_state, true,
+                                 &err) == FL_OK,
                   "%s", err.msg);
 }
 
 static int load(uint64_t round, struct fl_err *err)
 {
     fill(-1.0f);
-    return fl_models_load(dir, round, layout, theta, state, names, 2, err);
+    checked = false;
+    return fl_models_load(dir, round, &tag, layout, theta, state, names, 2, &checked, err);
 }
 
 static bool there(uint64_t round, const char *name)
@@ -168,7 +175,8 @@ START_TEST(a_checkpoint_of_another_model_is_refused)
     ck_assert_int_eq(fl_layout_create(&layout), FL_OK);
     ck_assert_int_eq(fl_layout_add(layout, "a", "a.w", dims, 1, false, NULL), FL_OK);
     ck_assert_int_eq(fl_layout_finish(layout, NULL), FL_OK);
-    ck_assert_int_eq(fl_models_save(dir, 1, layout, small, NULL, NULL, 0, false, NULL), FL_OK);
+    ck_assert_int_eq(fl_models_save(dir, 1, &tag, layout, small, NULL, NULL, 0, false, NULL),
+                     FL_OK);
     fl_layout_free(layout);
     layout = mine;
     ck_assert_int_eq(load(1, &err), FL_ESHAPE);
@@ -183,7 +191,8 @@ START_TEST(saving_on_a_full_disk_keeps_the_old_checkpoint)
     save(1, 1);
     fill(50.0f);
     rig_limit_files(20000);
-    ck_assert_int_ne(fl_models_save(dir, 1, layout, theta, vectors, names, 1, true, &err), FL_OK);
+    ck_assert_int_ne(fl_models_save(dir, 1, &tag, layout, theta, vectors, names, 1, true, &err),
+                     FL_OK);
     ck_assert_ptr_nonnull(strstr(err.msg, "round-000001"));
     rig_limit_files(0);
     ck_assert_int_eq(load(1, NULL), FL_OK);
@@ -199,20 +208,20 @@ START_TEST(pruning_keeps_the_newest_and_every_nth)
     for (t = 0; t <= 12; t++) {
         save(t, t % 2);
     }
-    ck_assert_int_eq(fl_models_prune(dir, 12, 3, 5, NULL), FL_OK);
+    ck_assert_int_eq(fl_models_prune(dir, &tag, 12, 3, 5, NULL), FL_OK);
     for (t = 0; t <= 12; t++) {
         ck_assert_msg(there(t, NULL) == (t >= 10 || t % 5 == 0), "round %d", (int)t);
     }
     ck_assert(there(11, "momentum") && !there(9, "momentum") && there(5, "momentum"));
     /* Rank counts, not distance; and the newest stays even with keep 0. */
-    ck_assert_int_eq(fl_models_prune(dir, 12, 4, 0, NULL), FL_OK);
+    ck_assert_int_eq(fl_models_prune(dir, &tag, 12, 4, 0, NULL), FL_OK);
     ck_assert(there(5, NULL) && !there(0, NULL));
-    ck_assert_int_eq(fl_models_prune(dir, 12, 0, 0, NULL), FL_OK);
+    ck_assert_int_eq(fl_models_prune(dir, &tag, 12, 0, 0, NULL), FL_OK);
     ck_assert(there(12, NULL) && !there(11, NULL) && !there(11, "momentum"));
 }
 END_TEST
 
-START_TEST(checkpoints_newer_than_the_last_commit_are_removed)
+START_TEST(checkpoints_newer_than_the_last_commit_are_left_alone)
 {
     char path[RIG_PATH_MAX];
 
@@ -223,18 +232,191 @@ START_TEST(checkpoints_newer_than_the_last_commit_are_removed)
         fl_fs_replace(rig_path(path, "models/round-000003.safetensors.tmp"), "x", 1, false, NULL),
         FL_OK);
     ck_assert_int_eq(fl_fs_replace(rig_path(path, "models/README"), "x", 1, false, NULL), FL_OK);
-    ck_assert_int_eq(fl_models_prune(dir, 2, 10, 0, NULL), FL_OK);
-    ck_assert(there(1, NULL) && there(2, "momentum"));
-    ck_assert(!there(3, NULL) && !there(3, "momentum"));
+    ck_assert_int_eq(fl_models_prune(dir, &tag, 2, 1, 0, NULL), FL_OK);
+    ck_assert(!there(1, NULL) && there(2, "momentum"));
+    ck_assert(there(3, NULL) && there(3, "momentum"));
     ck_assert(!fl_fs_exists(rig_path(path, "models/round-000003.safetensors.tmp")));
     /* What is not ours stays. */
     ck_assert(fl_fs_exists(rig_path(path, "models/README")));
 }
 END_TEST
 
+START_TEST(what_another_database_wrote_is_neither_loaded_nor_removed)
+{
+    struct fl_err err = {0};
+
+    fill(1.0f);
+    ck_assert_int_eq(fl_models_save(dir, 1, &other_tag, layout, theta, NULL, NULL, 0, true, NULL),
+                     FL_OK);
+    save(2, 0);
+    save(3, 0);
+    ck_assert_int_eq(load(1, &err), FL_ESTATE);
+    ck_assert_ptr_nonnull(strstr(err.msg, "written by another state database"));
+    ck_assert(fl_models_is_bad(FL_ESTATE));
+    ck_assert_int_eq(fl_models_prune(dir, &tag, 3, 1, 0, NULL), FL_OK);
+    ck_assert(there(1, NULL) && !there(2, NULL) && there(3, NULL));
+}
+END_TEST
+
+START_TEST(a_state_vector_that_was_saved_and_is_gone_is_damage)
+{
+    struct fl_err err = {0};
+    char path[RIG_PATH_MAX];
+
+    save(4, 2);
+    ck_assert_int_eq(load(4, NULL), FL_OK);
+    ck_assert_int_eq(fl_models_path(dir, 4, "second", path, sizeof(path)), FL_OK);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(load(4, &err), FL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "round-000004.second.safetensors' is missing"));
+}
+END_TEST
+
+START_TEST(a_state_vector_of_another_save_is_damage)
+{
+    const float *const vectors[] = {state[0], state[1]};
+    struct fl_err err = {0};
+    char from[RIG_PATH_MAX];
+    char to[RIG_PATH_MAX];
+
+    save(4, 1);
+    ck_assert_int_eq(fl_models_path(dir, 4, "momentum", from, sizeof(from)), FL_OK);
+    ck_assert_int_eq(rename(from, rig_path(to, "models/kept")), 0);
+    fill(9.0f);
+    ck_assert_int_eq(fl_models_save(dir, 4, &tag, layout, theta, vectors, names, 1, true, NULL),
+                     FL_OK);
+    ck_assert_int_eq(rename(to, from), 0);
+    ck_assert_int_eq(load(4, &err), FL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "not the one that was saved with its model"));
+}
+END_TEST
+
+START_TEST(a_flipped_bit_of_any_file_is_damage)
+{
+    const char *const which[] = {NULL, "momentum", "second"};
+    char path[RIG_PATH_MAX];
+    struct fl_buf file;
+    size_t at;
+
+    save(6, 2);
+    ck_assert_int_eq(fl_models_path(dir, 6, which[_i], path, sizeof(path)), FL_OK);
+    ck_assert_int_eq(fl_fs_read(path, 1 << 20, &file, NULL), FL_OK);
+    /* All of the header, some of the data. */
+    for (at = 0; at < file.len; at += at < 1000 ? 1 : 997) {
+        int rv;
+
+        file.data[at] ^= (uint8_t)(1u << (at % 8));
+        ck_assert_int_eq(fl_fs_replace(path, file.data, file.len, false, NULL), FL_OK);
+        rv = load(6, NULL);
+        ck_assert_msg(fl_models_is_bad(rv), "byte %zu: %d", at, rv);
+        file.data[at] ^= (uint8_t)(1u << (at % 8));
+    }
+    ck_assert_int_eq(fl_fs_replace(path, file.data, file.len, false, NULL), FL_OK);
+    ck_assert_int_eq(load(6, NULL), FL_OK);
+    ck_assert(checked);
+    fl_buf_done(&file);
+}
+END_TEST
+
+START_TEST(a_value_that_is_not_finite_is_damage)
+{
+    const float *const vectors[] = {state[0], state[1]};
+    struct fl_err err = {0};
+
+    fill(1.0f);
+    if (_i == 0) {
+        theta[77] = (float)NAN;
+    } else {
+        state[1][3] = (float)INFINITY;
+    }
+    ck_assert_int_eq(fl_models_save(dir, 2, &tag, layout, theta, vectors, names, 2, true, NULL),
+                     FL_OK);
+    ck_assert_int_eq(load(2, &err), FL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "not finite"));
+}
+END_TEST
+
+/* A reader without checksums wrote it: the tensors, and the round. */
+START_TEST(a_checkpoint_of_an_earlier_version_loads_and_says_so)
+{
+    const struct fl_st_meta meta[] = {{"fl.round", "3"}};
+    char path[RIG_PATH_MAX];
+    struct fl_buf file;
+
+    save(1, 0); /* Makes the folder. */
+    fill(3.0f);
+    ck_assert_int_eq(fl_st_header(layout, meta, 1, &file), FL_OK);
+    file.max = SIZE_MAX;
+    ck_assert_int_eq(fl_buf_add(&file, theta, fl_layout_count(layout) * sizeof(*theta)), FL_OK);
+    ck_assert_int_eq(fl_models_path(dir, 3, NULL, path, sizeof(path)), FL_OK);
+    ck_assert_int_eq(fl_fs_replace(path, file.data, file.len, false, NULL), FL_OK);
+    fl_buf_done(&file);
+    ck_assert_int_eq(load(3, NULL), FL_OK);
+    ck_assert(!checked && same_float(theta[0], 3.0f) && same_float(state[0][0], 0.0f));
+    ck_assert_int_eq(fl_models_prune(dir, &tag, 4, 1, 0, NULL), FL_OK);
+    ck_assert(there(3, NULL) && !there(1, NULL));
+}
+END_TEST
+
+START_TEST(an_error_of_reading_is_not_damage)
+{
+    struct rlimit limit = {0};
+    struct rlimit none;
+    char path[RIG_PATH_MAX];
+    int rv;
+
+    save(5, 2);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    rv = load(5, NULL);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_msg(rv != FL_OK && rv != FL_ENOENT && !fl_models_is_bad(rv), "%d", rv);
+    ck_assert_int_eq(fl_models_path(dir, 5, "momentum", path, sizeof(path)), FL_OK);
+    ck_assert_int_eq(chmod(path, 0), 0);
+    rig_drop_root();
+    rv = load(5, NULL);
+    rig_regain_root();
+    ck_assert_int_eq(rv, FL_EPERM);
+    ck_assert(!fl_models_is_bad(rv));
+}
+END_TEST
+
+START_TEST(bad_files_are_kept_aside_and_their_number_is_bounded)
+{
+    uint64_t *rounds = NULL;
+    char path[RIG_PATH_MAX];
+    char name[64];
+    size_t n = 0;
+    uint64_t t;
+
+    for (t = 1; t <= FL_MODELS_ASIDE / 2 + 1; t++) {
+        save(t, 1);
+        ck_assert_int_eq(fl_models_set_aside(dir, t, NULL), FL_OK);
+        ck_assert(!there(t, NULL) && !there(t, "momentum"));
+    }
+    ck_assert_int_eq(fl_models_prune(dir, &tag, 100, 1, 0, NULL), FL_OK);
+    for (t = 1, n = 0; t <= FL_MODELS_ASIDE + 2; t++) {
+        (void)snprintf(name, sizeof(name), "models/round-%06u.safetensors.bad-%u",
+                       (unsigned)((t + 1) / 2), (unsigned)t);
+        n += fl_fs_exists(rig_path(path, name));
+        (void)snprintf(name, sizeof(name), "models/round-%06u.momentum.safetensors.bad-%u",
+                       (unsigned)((t + 1) / 2), (unsigned)t);
+        n += fl_fs_exists(rig_path(path, name));
+    }
+    ck_assert_uint_eq(n, FL_MODELS_ASIDE);
+    save(3, 0);
+    save(30, 0);
+    ck_assert_int_eq(fl_models_list(dir, &rounds, &n, NULL), FL_OK);
+    ck_assert(n == 2 && rounds[0] == 30 && rounds[1] == 3);
+    free(rounds);
+}
+END_TEST
+
 START_TEST(pruning_a_folder_that_is_not_there_is_fine)
 {
-    ck_assert_int_eq(fl_models_prune(dir, 2, 10, 0, NULL), FL_OK);
+    ck_assert_int_eq(fl_models_prune(dir, &tag, 2, 10, 0, NULL), FL_OK);
 }
 END_TEST
 
@@ -254,7 +436,15 @@ int main(void)
     tcase_add_test(tc, a_checkpoint_of_another_model_is_refused);
     tcase_add_test(tc, saving_on_a_full_disk_keeps_the_old_checkpoint);
     tcase_add_test(tc, pruning_keeps_the_newest_and_every_nth);
-    tcase_add_test(tc, checkpoints_newer_than_the_last_commit_are_removed);
+    tcase_add_test(tc, checkpoints_newer_than_the_last_commit_are_left_alone);
+    tcase_add_test(tc, what_another_database_wrote_is_neither_loaded_nor_removed);
+    tcase_add_test(tc, a_state_vector_that_was_saved_and_is_gone_is_damage);
+    tcase_add_test(tc, a_state_vector_of_another_save_is_damage);
+    tcase_add_loop_test(tc, a_flipped_bit_of_any_file_is_damage, 0, 3);
+    tcase_add_loop_test(tc, a_value_that_is_not_finite_is_damage, 0, 2);
+    tcase_add_test(tc, a_checkpoint_of_an_earlier_version_loads_and_says_so);
+    tcase_add_test(tc, an_error_of_reading_is_not_damage);
+    tcase_add_test(tc, bad_files_are_kept_aside_and_their_number_is_bounded);
     tcase_add_test(tc, pruning_a_folder_that_is_not_there_is_fine);
     suite_add_tcase(s, tc);
     srunner_run_all(sr, CK_ENV);

@@ -1,0 +1,21 @@
+#ifndef FL_STORE_MODELS_P_H
+#define FL_STORE_MODELS_P_H
+
+/* Shared by models.c (saving, loading, pruning) and models_aside.c. */
+
+#include "server/store/store.h"
+
+#define FL__MODELS_PREFIX "round-"
+#define FL__MODELS_SUFFIX ".safetensors"
+/* Metadata: which database a file belongs to. */
+#define FL__MODELS_DATABASE_KEY "fl.database"
+
+/* "round-000012.momentum.safetensors", or with more behind it, is of round 12. */
+bool fl__models_round_of(const char *name, uint64_t *ret);
+
+typedef int (*fl__models_cb)(void *ctx, const char *folder, const char *name, uint64_t round);
+/* Every file of a round. A missing folder has none. */
+FL_MUST_CHECK int fl__models_each(const char *folder, fl__models_cb cb, void *ctx,
+                                  struct fl_err *err);
+
+#endif

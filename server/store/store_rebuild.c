@@ -1,0 +1,394 @@
+/* A state folder whose database is lost, or does not fit the checkpoints beside it. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "libfl/model/digest.h"
+#include "libfl/model/safetensors.h"
+#include "server/store/models_p.h"
+#include "server/store/store_p.h"
+
+/* Databases that were set aside, at most: the last number is used again and again. */
+#define ASIDE_MAX 9
+
+/* --- what must not be begun over --- */
+
+static bool ends_with(const char *name, const char *suffix)
+{
+    size_t a = strlen(name);
+    size_t b = strlen(suffix);
+
+    return a >= b && strcmp(name + a - b, suffix) == 0;
+}
+
+/* Does `dir`/`folder` hold a file of ours? A folder that cannot be read might. */
+static int holds(const char *dir, const char *folder, const char *suffix, bool *ret,
+                 struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    struct dirent *entry;
+    DIR *d;
+    int rv;
+
+    if (fl_fs_join(path, sizeof(path), dir, folder) != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    }
+    *ret = false;
+    d = opendir(path);
+    if (d == NULL) {
+        rv = fl_err_from_errno(errno);
+        return rv == FL_ENOENT
+                   ? FL_OK
+                   : fl_err_set(err, rv, "cannot open folder '%s': %s", path, strerror(errno));
+    }
+    while (!*ret && (entry = readdir(d)) != NULL) {
+        *ret = ends_with(entry->d_name, suffix);
+    }
+    (void)closedir(d);
+    return FL_OK;
+}
+
+int fl__store_check_new(const char *dir, const char *what, struct fl_err *err)
+{
+    static const struct {
+        const char *folder, *suffix, *what;
+    } left[] = {{"spool", ".upd", "uploads"},
+                {"mixtures", ".mix", "personal models"},
+                {"offers", ".offer", "what clients offered"}};
+    uint64_t *rounds = NULL;
+    uint64_t newest = 0;
+    size_t n = 0;
+    size_t i;
+    int rv = fl_models_list(dir, &rounds, &n, err);
+
+    newest = n > 0 ? rounds[0] : 0;
+    free(rounds);
+    if (rv == FL_OK && n > 0) {
+        return fl_err_set(err, FL_ESTATE,
+                          "'%s/federation.db' %s, but '%s/models' holds checkpoints up to round "
+                          "%" PRIu64 "; nothing was touched. 'fl-serverd --recover CONFIG' goes on "
+                          "from the newest good one; to begin anew, move the folder away or choose "
+                          "another state_dir",
+                          dir, what, dir, newest);
+    }
+    for (i = 0; rv == FL_OK && i < sizeof(left) / sizeof(left[0]); i++) {
+        bool there = false;
+
+        rv = holds(dir, left[i].folder, left[i].suffix, &there, err);
+        if (rv == FL_OK && there) {
+            rv = fl_err_set(err, FL_ESTATE,
+                            "'%s/federation.db' %s, but '%s/%s' holds %s of a federation; nothing "
+                            "was touched. To begin anew, move the folder away or choose another "
+                            "state_dir",
+                            dir, what, dir, left[i].folder, left[i].what);
+        }
+    }
+    return rv;
+}
+
+/* --- finding a good checkpoint --- */
+
+struct search {
+    struct fl_store_rebuild *r;
+    float *theta;
+    float **state;
+    uint64_t *rounds; /* newest first */
+    size_t n;
+    char id[FL_STORE_ID_TEXT]; /* of the good one, or of the database */
+    bool any_id;               /* the database is lost: each checkpoint says its own */
+};
+
+static int take_memory(struct search *s, struct fl_err *err)
+{
+    size_t count = fl_layout_count(s->r->layout);
+    size_t i;
+    bool good;
+
+    s->theta = calloc(count + 1, sizeof(*s->theta));
+    s->state = calloc(s->r->n_state + 1, sizeof(*s->state));
+    good = s->theta != NULL && s->state != NULL;
+    for (i = 0; good && i < s->r->n_state; i++) {
+        s->state[i] = calloc(count + 1, sizeof(**s->state));
+        good = s->state[i] != NULL;
+    }
+    return good ? FL_OK : fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+}
+
+static void search_done(struct search *s)
+{
+    size_t i;
+
+    for (i = 0; s->state != NULL && i < s->r->n_state; i++) {
+        free(s->state[i]);
+    }
+    free(s->state);
+    free(s->theta);
+    free(s->rounds);
+}
+
+/* Whose it is stands in the file; loading it tells whether that can be believed. */
+static int read_id(struct search *s, uint64_t round, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    int rv = fl_models_path(s->r->dir, round, NULL, path, sizeof(path));
+
+    s->id[0] = '\0';
+    rv = rv == FL_OK ? fl_st_meta(path, FL__MODELS_DATABASE_KEY, s->id, sizeof(s->id), err) : rv;
+    /* None in one of an earlier version. */
+    return rv == FL_ENOENT && fl_fs_exists(path) ? FL_OK : rv == FL_ELIMIT ? FL_EFORMAT : rv;
+}
+
+static int try_round(struct search *s, uint64_t round, struct fl_err *err)
+{
+    struct fl_models_tag tag = {.database = s->id};
+    bool checked = false;
+    int rv = s->any_id ? read_id(s, round, err) : FL_OK;
+
+    return rv == FL_OK ? fl_models_load(s->r->dir, round, &tag, s->r->layout, s->theta, s->state,
+                                        s->r->state_names, s->r->n_state, &checked, err)
+                       : rv;
+}
+
+/* The newest good one; those before it in the list are bad for certain. */
+static int find_good(struct search *s, size_t *ret_i, struct fl_err *err)
+{
+    size_t i;
+
+    for (i = 0; i < s->n; i++) {
+        int rv = try_round(s, s->rounds[i], err);
+
+        if (rv == FL_OK) {
+            *ret_i = i;
+            return FL_OK;
+        }
+        if (!fl_models_is_bad(rv) && rv != FL_ENOENT) {
+            return rv;
+        }
+        fl_log(s->r->log, FL_LOG_WARNING, "server",
+               "checkpoint of round %" PRIu64 " cannot be used: %s", s->rounds[i],
+               fl_err_text(err, rv));
+    }
+    return fl_err_set(err, FL_ENOENT, "no checkpoint in '%s/models' can be used (%zu were tried)",
+                      s->r->dir, s->n);
+}
+
+/* --- the database --- */
+
+static int move(const char *from, const char *to, struct fl_err *err)
+{
+    if (rename(from, to) == 0 || errno == ENOENT) {
+        return FL_OK;
+    }
+    return fl_err_set(err, fl_err_from_errno(errno), "cannot rename '%s' to '%s': %s", from, to,
+                      strerror(errno));
+}
+
+/* The log and the index of a database belong to its name. */
+static const char *const parts[] = {"", "-wal", "-shm"};
+#define N_PARTS (sizeof(parts) / sizeof(parts[0]))
+
+static int aside_name(const char *path, unsigned number, const char *part, char *out, size_t size)
+{
+    int n = snprintf(out, size, "%s.bad-%u%s", path, number, part);
+
+    return n > 0 && (size_t)n < size ? FL_OK : FL_ELIMIT;
+}
+
+static int set_db_aside(const char *path, struct fl_err *err)
+{
+    char from[FL__STORE_PATH_MAX];
+    char to[FL__STORE_PATH_MAX];
+    unsigned number = 1;
+    size_t i;
+    int rv = aside_name(path, number, "", to, sizeof(to));
+
+    while (rv == FL_OK && number < ASIDE_MAX && fl_fs_exists(to)) {
+        rv = aside_name(path, ++number, "", to, sizeof(to));
+    }
+    for (i = 0; rv == FL_OK && i < N_PARTS; i++) {
+        int n = snprintf(from, sizeof(from), "%s%s", path, parts[i]);
+
+        rv = n > 0 && (size_t)n < sizeof(from) ? aside_name(path, number, parts[i], to, sizeof(to))
+                                               : FL_ELIMIT;
+        if (rv == FL_OK) {
+            rv = move(from, to, err);
+        }
+    }
+    return rv == FL_ELIMIT ? fl_err_set(err, rv, "path '%s' is too long", path) : rv;
+}
+
+static int remove_db(const char *path, struct fl_err *err)
+{
+    char name[FL__STORE_PATH_MAX];
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < N_PARTS; i++) {
+        int n = snprintf(name, sizeof(name), "%s%s", path, parts[i]);
+
+        rv = n > 0 && (size_t)n < sizeof(name) ? fl_fs_remove(name) : FL_ELIMIT;
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "cannot remove '%s': %s", name, fl_strerror(rv));
+        }
+    }
+    return rv;
+}
+
+/* "" becomes a random one. */
+static int id_of(const char *text, uint8_t id[FL__STORE_ID_SIZE])
+{
+    size_t i;
+
+    if (strlen(text) != 2 * (size_t)FL__STORE_ID_SIZE) {
+        return fl_random_bytes(id, FL__STORE_ID_SIZE);
+    }
+    for (i = 0; i < FL__STORE_ID_SIZE; i++) {
+        char digits[3] = {text[2 * i], text[2 * i + 1], '\0'};
+        char *end = NULL;
+
+        id[i] = (uint8_t)strtoul(digits, &end, 16);
+    }
+    return FL_OK;
+}
+
+/* Made whole beside its place, so that a crash leaves the folder as it was or as it will be. */
+static int make_db(const struct fl_store_rebuild *r, const char *path, const char *id_text,
+                   struct fl_err *err)
+{
+    char fresh[FL__STORE_PATH_MAX];
+    uint8_t id[FL__STORE_ID_SIZE];
+    struct fl_store *store = NULL;
+    int n = snprintf(fresh, sizeof(fresh), "%s.new", path);
+    int rv = n > 0 && (size_t)n < sizeof(fresh) ? id_of(id_text, id) : FL_ELIMIT;
+
+    rv = rv == FL_OK ? remove_db(fresh, err) : rv;
+    if (rv == FL_OK) {
+        rv = fl__store_open_path(r->dir, fresh, r->federation, r->layout, FL_DURABLE_POWER, id,
+                                 &store, err);
+    }
+    rv = rv == FL_OK ? fl__store_restore(store, r->round, err) : rv;
+    fl_store_close(store); /* What is in its log goes into the file. */
+    rv = rv == FL_OK ? set_db_aside(path, err) : rv;
+    rv = rv == FL_OK ? move(fresh, path, err) : rv;
+    return rv == FL_OK ? fl_fs_sync_dir(r->dir, err) : rv;
+}
+
+/* FL_EAGAIN: it is lost, `*ret_store` is not set. */
+static int open_db(struct fl_store_rebuild *r, const char *path, struct fl_store **ret,
+                   struct fl_err *err)
+{
+    uint8_t id[FL__STORE_ID_SIZE];
+    struct stat st;
+    int rv;
+
+    if (stat(path, &st) != 0) {
+        rv = fl_err_from_errno(errno);
+        return rv == FL_ENOENT ? FL_EAGAIN : fl_err_set(err, rv, "'%s': %s", path, strerror(errno));
+    }
+    if (st.st_size == 0) {
+        return FL_EAGAIN;
+    }
+    rv = id_of("", id);
+    rv = rv == FL_OK ? fl__store_open_path(r->dir, path, r->federation, r->layout, FL_DURABLE_POWER,
+                                           id, ret, err)
+                     : rv;
+    if (rv == FL_EFORMAT) {
+        fl_log(r->log, FL_LOG_WARNING, "server", "%s", fl_err_text(err, rv));
+        return FL_EAGAIN;
+    }
+    return rv;
+}
+
+static int set_bad_aside(const struct search *s, size_t n, struct fl_err *err)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        rv = fl_models_set_aside(s->r->dir, s->rounds[i], err);
+    }
+    return rv;
+}
+
+static int last_round(struct fl_store *store, uint64_t *ret, struct fl_err *err)
+{
+    struct fl_round_rec totals;
+    int rv = fl_store_totals(store, &totals, err);
+
+    *ret = rv == FL_OK ? totals.round : 0;
+    return rv;
+}
+
+/* The database is whole: does its last record have its checkpoint? */
+static int rebuild_kept(struct search *s, struct fl_store *store, struct fl_err *err)
+{
+    struct fl_store_rebuild *r = s->r;
+    size_t i = 0;
+    int rv = last_round(store, &r->had, err);
+
+    (void)memcpy(s->id, fl_store_id(store), sizeof(s->id));
+    if (rv != FL_OK) {
+        return rv;
+    }
+    /* One newer is that of a round whose commit did not come; more are of a later database. */
+    rv = s->n > 0 && s->rounds[0] > r->had + 1 ? FL_ENOENT : try_round(s, r->had, err);
+    if (rv == FL_OK) {
+        r->round = r->had;
+        r->unchanged = true;
+        return FL_OK;
+    }
+    if (!fl_models_is_bad(rv) && rv != FL_ENOENT) {
+        return rv;
+    }
+    rv = find_good(s, &i, err);
+    if (rv == FL_OK) {
+        r->round = s->rounds[i];
+        rv = fl__store_restore(store, r->round, err);
+    }
+    return rv == FL_OK ? set_bad_aside(s, i, err) : rv;
+}
+
+static int rebuild_fresh(struct search *s, const char *path, struct fl_err *err)
+{
+    size_t i = 0;
+    int rv;
+
+    s->any_id = true;
+    s->r->fresh = true;
+    rv = find_good(s, &i, err);
+    if (rv == FL_OK) {
+        s->r->round = s->rounds[i];
+        rv = make_db(s->r, path, s->id, err);
+    }
+    return rv == FL_OK ? set_bad_aside(s, i, err) : rv;
+}
+
+int fl_store_rebuild(struct fl_store_rebuild *r, struct fl_err *err)
+{
+    struct search s = {.r = r};
+    struct fl_store *store = NULL;
+    char path[FL__STORE_PATH_MAX];
+    int rv = fl_fs_join(path, sizeof(path), r->dir, "federation.db");
+
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "path '%s' is too long", r->dir);
+    }
+    rv = take_memory(&s, err);
+    rv = rv == FL_OK ? fl_models_list(r->dir, &s.rounds, &s.n, err) : rv;
+    rv = rv == FL_OK ? open_db(r, path, &store, err) : rv;
+    if (rv == FL_OK) {
+        rv = rebuild_kept(&s, store, err);
+        fl_store_close(store);
+    } else if (rv == FL_EAGAIN) {
+        rv = rebuild_fresh(&s, path, err);
+    }
+    search_done(&s);
+    return rv;
+}

@@ -1,0 +1,457 @@
+/*
+ * What a power cut leaves: of the database what was synced last, beside checkpoints that are synced
+ * as they are saved. And what is done about a state folder whose database is gone.
+ */
+
+#include <check.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "server/store/store.h"
+#include "tests/lib/store_rig.h"
+
+static const char *const names[] = {"control"};
+
+static struct fl_layout *layout;
+static const char *dir;
+static float *theta;
+static float *control;
+
+static void setup(void)
+{
+    dir = rig_dir();
+    layout = rig_layout();
+    theta = calloc(fl_layout_count(layout), sizeof(*theta));
+    control = calloc(fl_layout_count(layout), sizeof(*control));
+    ck_assert(theta != NULL && control != NULL);
+}
+
+static void teardown(void)
+{
+    free(theta);
+    free(control);
+    fl_layout_free(layout);
+    rig_remove();
+}
+
+static void copy(const char *from, const char *to)
+{
+    struct fl_buf buf;
+
+    if (!fl_fs_exists(from)) {
+        ck_assert_int_eq(fl_fs_remove(to), FL_OK);
+        return;
+    }
+    ck_assert_int_eq(fl_fs_read(from, 1 << 28, &buf, NULL), FL_OK);
+    ck_assert_int_eq(fl_fs_replace(to, buf.data, buf.len, false, NULL), FL_OK);
+    fl_buf_done(&buf);
+}
+
+/* --- the disk: what SQLite syncs is what a power cut leaves --- */
+
+static bool watching;
+
+static void keep_synced(int fd)
+{
+    char link[64];
+    char path[RIG_PATH_MAX] = "";
+    char to[RIG_PATH_MAX];
+
+    (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    if (!watching || readlink(link, path, sizeof(path) - 1) <= 0) {
+        return;
+    }
+    watching = false; /* Copying syncs nothing. */
+    if (strstr(path, "/federation.db-wal") != NULL) {
+        copy(path, rig_path(to, "cut/federation.db-wal"));
+    } else if (strstr(path, "/federation.db") != NULL) {
+        copy(path, rig_path(to, "cut/federation.db"));
+    }
+    watching = true;
+}
+
+int fsync(int fd);
+int fdatasync(int fd);
+
+/* In place of libc's for the whole process, SQLite included. */
+int fsync(int fd)
+{
+    keep_synced(fd);
+    return (int)syscall(SYS_fsync, fd);
+}
+
+int fdatasync(int fd)
+{
+    keep_synced(fd);
+    return (int)syscall(SYS_fdatasync, fd);
+}
+
+/* --- a federation --- */
+
+static struct fl_store *open_store(const char *where, enum fl_durability durability)
+{
+    struct fl_store *s = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_store_open(where, "fed", layout, durability, &s, &err) == FL_OK, "%s",
+                  err.msg);
+    return s;
+}
+
+static void save(struct fl_store *s, uint64_t round)
+{
+    const float *const state[] = {control};
+    struct fl_models_tag tag = {.database = fl_store_id(s)};
+    size_t i;
+
+    for (i = 0; i < fl_layout_count(layout); i++) {
+        theta[i] = (float)round;
+        control[i] = (float)round + 0.5f;
+    }
+    ck_assert_int_eq(fl_models_save(dir, round, &tag, layout, theta, state, names,
+                                    round > 0 ? 1 : 0, true, NULL),
+                     FL_OK);
+}
+
+static void commit(struct fl_store *s, uint64_t round)
+{
+    struct fl_round_rec r = {.round = round, .attempt = 1, .accuracy = -1.0};
+
+    ck_assert_int_eq(fl_store_commit(s, &r, NULL, 0, NULL), FL_OK);
+}
+
+static void prune(struct fl_store *s, uint64_t round, uint32_t keep)
+{
+    struct fl_models_tag tag = {.database = fl_store_id(s)};
+
+    ck_assert_int_eq(fl_models_prune(dir, &tag, round, keep, 0, NULL), FL_OK);
+}
+
+/* A federation of `rounds` rounds with all its checkpoints. */
+static void run(uint64_t rounds)
+{
+    struct fl_store *s = open_store(dir, FL_DURABLE_PROCESS);
+    uint64_t t;
+
+    save(s, 0);
+    for (t = 1; t <= rounds; t++) {
+        save(s, t);
+        commit(s, t);
+    }
+    fl_store_close(s);
+}
+
+static uint64_t committed(struct fl_store *s)
+{
+    struct fl_coord_resume r;
+    uint64_t round;
+
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    round = r.committed;
+    fl_store_resume_done(&r);
+    return round;
+}
+
+static int load(struct fl_store *s, uint64_t round, struct fl_err *err)
+{
+    struct fl_models_tag tag = {.database = fl_store_id(s)};
+    float *const state[] = {control};
+    bool checked = false;
+
+    return fl_models_load(dir, round, &tag, layout, theta, state, names, 1, &checked, err);
+}
+
+static bool there(uint64_t round)
+{
+    char path[RIG_PATH_MAX];
+
+    ck_assert_int_eq(fl_models_path(dir, round, NULL, path, sizeof(path)), FL_OK);
+    return fl_fs_exists(path);
+}
+
+/* --- power cuts --- */
+
+/* The database as it was synced last has the checkpoint of its last round beside it. */
+static void check_cut(uint64_t at_least)
+{
+    char cut[RIG_PATH_MAX];
+    struct fl_store *s;
+    struct fl_err err = {0};
+    uint64_t last;
+
+    watching = false;
+    s = open_store(rig_path(cut, "cut"), FL_DURABLE_PROCESS);
+    last = committed(s);
+    ck_assert_uint_ge(last, at_least);
+    ck_assert_msg(load(s, last, &err) == FL_OK, "%s", err.msg);
+    fl_store_close(s);
+    watching = true;
+}
+
+START_TEST(a_power_cut_leaves_the_newest_record_with_its_checkpoint)
+{
+    enum fl_durability durability = _i == 0 ? FL_DURABLE_PROCESS : FL_DURABLE_POWER;
+    struct fl_store *s;
+    char cut[RIG_PATH_MAX];
+    uint64_t t;
+
+    ck_assert_int_eq(fl_fs_mkdirs(rig_path(cut, "cut"), NULL), FL_OK);
+    watching = true;
+    s = open_store(dir, durability);
+    save(s, 0);
+    check_cut(0);
+    for (t = 1; t <= 25; t++) {
+        save(s, t);
+        check_cut(t - 1);
+        commit(s, t);
+        check_cut(t);
+        prune(s, t, 1 + (uint32_t)(t % 3));
+        check_cut(t);
+    }
+    watching = false;
+    fl_store_close(s);
+}
+END_TEST
+
+/* --- a folder without its database --- */
+
+static void lose_database(int how)
+{
+    static const char *const files[] = {"federation.db", "federation.db-wal", "federation.db-shm"};
+    char path[RIG_PATH_MAX];
+    size_t i;
+
+    for (i = 1; i < 3; i++) {
+        ck_assert_int_eq(fl_fs_remove(rig_path(path, files[i])), FL_OK);
+    }
+    (void)rig_path(path, files[0]);
+    if (how == 0) {
+        ck_assert_int_eq(unlink(path), 0);
+    } else if (how == 1) {
+        rig_cut(path, 0);
+    } else {
+        rig_damage(path, 0, (size_t)rig_size(path));
+    }
+}
+
+START_TEST(a_database_that_is_gone_does_not_begin_a_federation_over_its_checkpoints)
+{
+    struct fl_store *s = NULL;
+    struct fl_err err = {0};
+    char path[RIG_PATH_MAX];
+    int rv;
+
+    run(4);
+    lose_database(_i);
+    rv = fl_store_open(dir, "fed", layout, FL_DURABLE_PROCESS, &s, &err);
+    ck_assert_int_eq(rv, _i < 2 ? FL_ESTATE : FL_EFORMAT);
+    ck_assert_msg(strstr(err.msg, "fl-serverd --recover CONFIG") != NULL, "%s", err.msg);
+    ck_assert(_i != 0 || strstr(err.msg, "is missing") != NULL);
+    ck_assert(_i != 1 || strstr(err.msg, "is empty") != NULL);
+    ck_assert(_i == 2 || strstr(err.msg, "checkpoints up to round 4") != NULL);
+    ck_assert(there(0) && there(4));
+    ck_assert(fl_fs_exists(rig_path(path, "federation.db")) == (_i != 0));
+}
+END_TEST
+
+START_TEST(uploads_without_a_database_are_not_begun_over_either)
+{
+    const struct fl_spool_part part = {
+        .unit = 2, .codec = FL_CODEC_FLOAT32, .bytes = RIG_FC3 * sizeof(float)};
+    struct fl_spool *spool = NULL;
+    struct fl_store *s = NULL;
+    struct fl_err err = {0};
+    uint64_t received = 0;
+
+    ck_assert_int_eq(fl_spool_open(dir, 1, 1, "edge", &part, 1, &spool, &received, NULL), FL_OK);
+    fl_spool_close(spool);
+    ck_assert_int_eq(fl_store_open(dir, "fed", layout, FL_DURABLE_PROCESS, &s, &err), FL_ESTATE);
+    ck_assert_ptr_nonnull(strstr(err.msg, "holds uploads of a federation; nothing was touched"));
+    ck_assert_uint_eq(fl_spool_peek(dir, 1, 1, "edge"), 0);
+}
+END_TEST
+
+static struct fl_log quiet = {.level = FL_LOG_ERROR};
+
+static int rebuild(struct fl_store_rebuild *r, struct fl_err *err)
+{
+    *r = (struct fl_store_rebuild){.dir = dir,
+                                   .federation = "fed",
+                                   .layout = layout,
+                                   .state_names = names,
+                                   .n_state = 1,
+                                   .log = &quiet};
+    return fl_store_rebuild(r, err);
+}
+
+static void check_goes_on(uint64_t round)
+{
+    struct fl_store *s = open_store(dir, FL_DURABLE_PROCESS);
+
+    ck_assert_uint_eq(committed(s), round);
+    ck_assert_int_eq(load(s, round, NULL), FL_OK);
+    save(s, round + 1);
+    commit(s, round + 1);
+    prune(s, round + 1, 1);
+    ck_assert(there(round + 1) && !there(round));
+    fl_store_close(s);
+}
+
+START_TEST(a_lost_database_is_rebuilt_at_the_newest_good_checkpoint)
+{
+    struct fl_store_rebuild r;
+    struct fl_err err = {0};
+    char path[RIG_PATH_MAX];
+
+    run(5);
+    lose_database(_i);
+    rig_damage(rig_path(path, "models/round-000005.safetensors"), 2000, 1);
+    ck_assert_int_eq(unlink(rig_path(path, "models/round-000004.control.safetensors")), 0);
+    ck_assert_msg(rebuild(&r, &err) == FL_OK, "%s", err.msg);
+    ck_assert(r.fresh && !r.unchanged);
+    ck_assert_uint_eq(r.round, 3);
+    ck_assert(!there(5) && !there(4) && there(3));
+    ck_assert(fl_fs_exists(rig_path(path, "models/round-000005.safetensors.bad-1")) ||
+              fl_fs_exists(rig_path(path, "models/round-000005.safetensors.bad-2")));
+    ck_assert(fl_fs_exists(rig_path(path, "federation.db.bad-1")) == (_i != 0));
+    rig_check_db();
+    check_goes_on(3);
+}
+END_TEST
+
+START_TEST(a_database_older_than_all_checkpoints_goes_on_from_the_newest)
+{
+    struct fl_store_rebuild r;
+    struct fl_store *s;
+    char cut[RIG_PATH_MAX];
+    char path[RIG_PATH_MAX];
+    uint64_t t;
+
+    run(2);
+    ck_assert_int_eq(fl_fs_mkdirs(rig_path(cut, "cut"), NULL), FL_OK);
+    copy(rig_path(path, "federation.db"), rig_path(cut, "cut/federation.db"));
+    s = open_store(dir, FL_DURABLE_PROCESS);
+    for (t = 3; t <= 7; t++) {
+        save(s, t);
+        commit(s, t);
+    }
+    prune(s, 7, 2);
+    fl_store_close(s);
+    copy(cut, path);
+    ck_assert_int_eq(rebuild(&r, NULL), FL_OK);
+    ck_assert(!r.fresh && !r.unchanged);
+    ck_assert_uint_eq(r.had, 2);
+    ck_assert_uint_eq(r.round, 7);
+    check_goes_on(7);
+}
+END_TEST
+
+START_TEST(a_folder_that_is_whole_is_left_as_it_is)
+{
+    struct fl_store_rebuild r;
+
+    run(3);
+    ck_assert_int_eq(rebuild(&r, NULL), FL_OK);
+    ck_assert(r.unchanged && !r.fresh);
+    ck_assert_uint_eq(r.round, 3);
+    check_goes_on(3);
+}
+END_TEST
+
+START_TEST(without_a_good_checkpoint_nothing_is_rebuilt)
+{
+    struct fl_store_rebuild r;
+    struct fl_err err = {0};
+    char path[RIG_PATH_MAX];
+
+    run(1);
+    lose_database(0);
+    rig_cut(rig_path(path, "models/round-000000.safetensors"), 10);
+    rig_cut(rig_path(path, "models/round-000001.safetensors"), 10);
+    ck_assert_int_eq(rebuild(&r, &err), FL_ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "can be used (2 were tried)"));
+    ck_assert(there(0) && there(1));
+    ck_assert(!fl_fs_exists(rig_path(path, "federation.db")));
+}
+END_TEST
+
+START_TEST(the_database_is_as_private_as_the_models)
+{
+    static const char *const files[] = {"federation.db", "federation.db-wal", "federation.db-shm"};
+    struct fl_store *s;
+    char path[RIG_PATH_MAX];
+    struct stat st;
+    size_t i;
+
+    (void)umask(0);
+    s = open_store(dir, FL_DURABLE_PROCESS);
+    for (i = 0; i < 3; i++) {
+        ck_assert_int_eq(stat(rig_path(path, files[i]), &st), 0);
+        ck_assert_int_eq((int)(st.st_mode & 0777), 0640);
+    }
+    fl_store_close(s);
+    /* One of an earlier version. */
+    ck_assert_int_eq(chmod(rig_path(path, files[0]), 0644), 0);
+    s = open_store(dir, FL_DURABLE_PROCESS);
+    for (i = 0; i < 3; i++) {
+        ck_assert_int_eq(stat(rig_path(path, files[i]), &st), 0);
+        ck_assert_int_eq((int)(st.st_mode & 0777), 0640);
+    }
+    fl_store_close(s);
+}
+END_TEST
+
+START_TEST(an_id_stays_and_is_given_to_a_database_that_has_none)
+{
+    char id[FL_STORE_ID_TEXT];
+    struct fl_store *s = open_store(dir, FL_DURABLE_PROCESS);
+
+    (void)memcpy(id, fl_store_id(s), sizeof(id));
+    ck_assert_uint_eq(strlen(id), FL_STORE_ID_TEXT - 1);
+    fl_store_close(s);
+    s = open_store(dir, FL_DURABLE_PROCESS);
+    ck_assert_str_eq(fl_store_id(s), id);
+    fl_store_close(s);
+    rig_sql("UPDATE federation SET id = NULL");
+    s = open_store(dir, FL_DURABLE_PROCESS);
+    ck_assert_str_ne(fl_store_id(s), id);
+    (void)memcpy(id, fl_store_id(s), sizeof(id));
+    fl_store_close(s);
+    s = open_store(dir, FL_DURABLE_PROCESS);
+    ck_assert_str_eq(fl_store_id(s), id);
+    fl_store_close(s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("store_power");
+    TCase *tc = tcase_create("power");
+    SRunner *sr = srunner_create(s);
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, a_power_cut_leaves_the_newest_record_with_its_checkpoint, 0, 2);
+    tcase_add_loop_test(
+        tc, a_database_that_is_gone_does_not_begin_a_federation_over_its_checkpoints, 0, 3);
+    tcase_add_test(tc, uploads_without_a_database_are_not_begun_over_either);
+    tcase_add_loop_test(tc, a_lost_database_is_rebuilt_at_the_newest_good_checkpoint, 0, 3);
+    tcase_add_test(tc, a_database_older_than_all_checkpoints_goes_on_from_the_newest);
+    tcase_add_test(tc, a_folder_that_is_whole_is_left_as_it_is);
+    tcase_add_test(tc, without_a_good_checkpoint_nothing_is_rebuilt);
+    tcase_add_test(tc, the_database_is_as_private_as_the_models);
+    tcase_add_test(tc, an_id_stays_and_is_given_to_a_database_that_has_none);
+    tcase_set_timeout(tc, 600);
+    suite_add_tcase(s, tc);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
