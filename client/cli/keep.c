@@ -97,11 +97,11 @@ static bool holds_something(const struct fl__keep_index *index)
 }
 
 /* Begin with nothing, under the next serials so that no file changes that an index names. */
-static int start_over(struct fl_keeps *k, const char *federation)
+static int start_over(struct fl_keeps *k, const struct fl_keeps_home *home)
 {
     struct fl__keep_index fresh = {.serial = k->index.serial,
                                    .n_units = fl_layout_units(k->layout)};
-    int rv = fl_str_copy(fresh.federation, sizeof(fresh.federation), federation);
+    int rv = fl_str_copy(fresh.federation, sizeof(fresh.federation), home->federation);
 
     fresh.granted = calloc(fresh.n_units + 1, 1);
     if (rv != FL_OK || fresh.granted == NULL) {
@@ -109,38 +109,54 @@ static int start_over(struct fl_keeps *k, const char *federation)
         return rv != FL_OK ? rv : FL_ENOMEM;
     }
     (void)memcpy(fresh.layout, fl_layout_digest(k->layout), sizeof(fresh.layout));
+    (void)memcpy(fresh.line, home->kept_line, sizeof(fresh.line));
     fl__keep_index_done(&k->index);
     k->index = fresh;
     return FL_OK;
 }
 
-int fl_keeps_bind(struct fl_keeps *k, const char *federation, const struct fl_layout *layout,
+/* Why what is there does not belong to `home`; NULL: it does. */
+static const char *foreign(const struct fl__keep_index *index, const struct fl_keeps_home *home)
+{
+    if (strcmp(index->federation, home->federation) != 0) {
+        return "of another federation";
+    }
+    if (memcmp(index->layout, fl_layout_digest(home->layout), FL_DIGEST_SIZE) != 0 ||
+        index->n_units != fl_layout_units(home->layout))
+    {
+        return "for another model";
+    }
+    return memcmp(index->line, home->kept_line, FL_DIGEST_SIZE) != 0
+               ? "from before the server began such state anew"
+               : NULL;
+}
+
+int fl_keeps_bind(struct fl_keeps *k, const struct fl_keeps_home *home,
                   const struct fl_keeps_spec *wanted, size_t n, struct fl_err *err)
 {
+    const char *why;
     int rv = check_wanted(wanted, n, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    k->layout = n > 0 ? layout : NULL;
+    k->layout = n > 0 ? home->layout : NULL;
     k->n_wanted = n;
     if (n == 0) {
         return FL_OK;
     }
     (void)memcpy(k->wanted, wanted, n * sizeof(*wanted));
-    if (strcmp(k->index.federation, federation) == 0 &&
-        memcmp(k->index.layout, fl_layout_digest(layout), FL_DIGEST_SIZE) == 0 &&
-        k->index.n_units == fl_layout_units(layout))
-    {
+    why = foreign(&k->index, home);
+    if (why == NULL) {
         return FL_OK;
     }
     if (holds_something(&k->index)) {
         fl_log(k->log, FL_LOG_NOTICE, "keep",
-               "what was kept for %s of federation '%s' does not belong here and is not used",
-               strcmp(k->index.federation, federation) == 0 ? "another model" : "a model",
-               k->index.federation);
+               "what was kept of round %llu/%u in federation '%s' is %s: dropped",
+               (unsigned long long)k->index.kept.round, k->index.kept.attempt, k->index.federation,
+               why);
     }
-    return start_over(k, federation);
+    return start_over(k, home);
 }
 
 void fl_keeps_unbind(struct fl_keeps *k)

@@ -13,8 +13,8 @@
  * Files, all in <state_dir>/keep:
  *   NAME.SERIAL.keep  one block with a checked head, never changed once it is there;
  *   index             which of them are kept and which pending, of which rounds, for which
- *                     federation and model, and the units that the pending round was granted.
- * Each change writes new blocks first, then replaces the index, then removes what no index
+ *                     federation, model and kept_line, and the units that the pending round was
+ * granted. Each change writes new blocks first, then replaces the index, then removes what no index
  * names any more: the index is the one point of commit. A process that is killed anywhere
  * finds the old state or the new one, and doing the step again gives the new one.
  * A damaged block or index counts as none, with a message that says what is lost.
@@ -51,15 +51,21 @@ FL_MUST_CHECK int fl_keeps_open(const char *state_dir, const struct fl_log *log,
                                 struct fl_keeps **ret, struct fl_err *err);
 void fl_keeps_free(struct fl_keeps *keeps);
 
+/* Where what is kept belongs: Welcome's federation, model and kept_line. */
+struct fl_keeps_home {
+    const char *federation;
+    const struct fl_layout *layout; /* keeps a reference to, until the next bind */
+    const uint8_t *kept_line;       /* [FL_DIGEST_SIZE], copied */
+};
+
 /*
- * What is kept in this federation, with this model, from now on. What is there for another
- * federation or model is not used, and removed by the next write. Keeps a reference to
- * `layout` until the next bind. n 0: nothing is wanted.
+ * What is kept from now on. What is there of another federation or model, or of another
+ * kept_line (the server's part of it began anew), is not used, and removed by the next
+ * write. n 0: nothing is wanted.
  * FL_EINVAL: a bad or repeated name, or more than FL_KEEPS_MAX.
  */
-FL_MUST_CHECK int fl_keeps_bind(struct fl_keeps *keeps, const char *federation,
-                                const struct fl_layout *layout, const struct fl_keeps_spec *wanted,
-                                size_t n, struct fl_err *err);
+FL_MUST_CHECK int fl_keeps_bind(struct fl_keeps *keeps, const struct fl_keeps_home *home,
+                                const struct fl_keeps_spec *wanted, size_t n, struct fl_err *err);
 /* Nothing is wanted, and no layout is referenced, until the next bind. */
 void fl_keeps_unbind(struct fl_keeps *keeps);
 bool fl_keeps_wanted(const struct fl_keeps *keeps);

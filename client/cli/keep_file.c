@@ -14,9 +14,10 @@
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
 
-#define INDEX_MAGIC  "FLKEEPIX"
-#define BLOCK_MAGIC  "FLKEEPBL"
-#define KEEP_VERSION 1
+#define INDEX_MAGIC "FLKEEPIX"
+#define BLOCK_MAGIC "FLKEEPBL"
+/* 2: with the line that it belongs to. */
+#define KEEP_VERSION 2
 /* Far above an index of FL_KEEPS_MAX entries and FL_LAYOUT_MAX_UNITS units. */
 #define INDEX_MAX (64u << 10)
 
@@ -27,7 +28,7 @@ struct index_head {
     uint64_t kept_round, pending_round;
     uint32_t kept_attempt, pending_attempt;
     char federation[FL_NAME_MAX];
-    uint8_t layout[FL_DIGEST_SIZE];
+    uint8_t layout[FL_DIGEST_SIZE], line[FL_DIGEST_SIZE];
     uint8_t sha256[32]; /* over the whole file with zeros in this place */
 };
 
@@ -134,6 +135,7 @@ int fl__keep_index_write(const char *dir, const struct fl__keep_index *index, st
     (void)memcpy(head.magic, INDEX_MAGIC, sizeof(head.magic));
     (void)memcpy(head.federation, index->federation, sizeof(head.federation));
     (void)memcpy(head.layout, index->layout, sizeof(head.layout));
+    (void)memcpy(head.line, index->line, sizeof(head.line));
     fl_buf_init(&buf, INDEX_MAX);
     if ((rv = fl_buf_add(&buf, &head, sizeof(head))) == FL_OK &&
         (rv = fl_buf_add(&buf, index->entries, index->n * sizeof(*index->entries))) == FL_OK)
@@ -187,6 +189,7 @@ static int unpack_index(struct fl_buf *file, struct fl__keep_index *ret)
     index.n_units = (size_t)head.n_units;
     (void)memcpy(index.federation, head.federation, sizeof(index.federation));
     (void)memcpy(index.layout, head.layout, sizeof(index.layout));
+    (void)memcpy(index.line, head.line, sizeof(index.line));
     (void)memcpy(index.entries, body, index.n * sizeof(*index.entries));
     for (i = 0; i < index.n; i++) {
         if (!ended(index.entries[i].name) || !fl_name_valid(index.entries[i].name)) {

@@ -15,7 +15,7 @@ struct fl__keep_entry {
 /* The index file in memory. All zero: nothing. */
 struct fl__keep_index {
     char federation[FL_NAME_MAX];
-    uint8_t layout[FL_DIGEST_SIZE];
+    uint8_t layout[FL_DIGEST_SIZE], line[FL_DIGEST_SIZE];
     struct fl_round_key kept, pending; /* of which round; round 0: none */
     uint64_t serial;                   /* the last one that was given to a file */
     size_t n_units;

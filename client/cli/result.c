@@ -14,10 +14,10 @@
 /*
  * "FLRESULT", then a version: the layout below, integers little-endian as on x86 and ARM;
  * behind it divergence, delta, what is sent beside it, and the mask. Version 1 had only the
- * first two.
+ * first two, version 2 not the line.
  */
 #define RESULT_MAGIC    "FLRESULT"
-#define RESULT_VERSION  2
+#define RESULT_VERSION  3
 #define RESULT_PATH     4096
 #define RESULT_SENT_MAX 15
 
@@ -33,7 +33,7 @@ struct head {
     double eval_loss_sum;
     uint64_t trained_samples, trained_correct;
     double trained_loss_sum;
-    uint8_t layout[FL_DIGEST_SIZE];
+    uint8_t layout[FL_DIGEST_SIZE], line[FL_DIGEST_SIZE];
     uint64_t n_units, n_floats, n_sent, n_mask;
     uint8_t sha256[32]; /* over the SHA-256s of all that is behind the head, run by run */
     uint8_t head[32];   /* over the fields above */
@@ -142,6 +142,7 @@ int fl_result_save(const char *state_dir, const struct fl_result *r, struct fl_e
     }
     (void)memcpy(head.magic, RESULT_MAGIC, sizeof(head.magic));
     (void)memcpy(head.layout, r->digest, sizeof(head.layout));
+    (void)memcpy(head.line, r->line, sizeof(head.line));
     runs[0] = (struct fl_run){&head, sizeof(head)};
     n = runs_of(r, runs + 1);
     rv = digest_of(runs + 1, n, head.sha256);
@@ -210,6 +211,7 @@ static void take_head(const struct head *head, struct fl_result *r)
     r->n_sent = (size_t)head->n_sent;
     r->n_mask = (size_t)head->n_mask;
     (void)memcpy(r->digest, head->layout, sizeof(r->digest));
+    (void)memcpy(r->line, head->line, sizeof(r->line));
 }
 
 static int read_body(int fd, const struct head *head, struct fl_result *r)

@@ -30,6 +30,7 @@ struct fl_result {
     /* A pending set was written with it (keep.h): without that it is of no use. */
     bool pending;
     uint8_t digest[FL_DIGEST_SIZE]; /* of the layout */
+    uint8_t line[FL_DIGEST_SIZE];   /* Welcome's */
     size_t n_units, n_floats, n_sent, n_mask;
     float *divergence; /* [n_units], owned */
     float *delta;      /* [n_floats], owned */

@@ -371,6 +371,7 @@ static void take_result(struct fl_train_job *job)
     made->divergence = r->divergence;
     made->delta = r->delta;
     (void)memcpy(made->digest, fl_layout_digest(layout), sizeof(made->digest));
+    (void)memcpy(made->line, job->setup->welcome.line, sizeof(made->line));
     r->divergence = NULL;
     r->delta = NULL;
 }

@@ -125,6 +125,7 @@ static int want(struct fl_keeps_spec *specs, size_t *n, const char *owner, const
 static int prepare_keeps(struct fl_keeps *keeps, const struct fl_setup *s, struct fl_err *err)
 {
     struct fl_keeps_spec specs[FL_KEEPS_MAX];
+    const struct fl_keeps_home home = {s->welcome.federation, s->layout, s->welcome.kept_line};
     size_t n_solver = fl_solver_keeps(s->solver->keeps);
     size_t n = 0;
     size_t i;
@@ -147,7 +148,7 @@ static int prepare_keeps(struct fl_keeps *keeps, const struct fl_setup *s, struc
     if (rv == FL_OK && s->personal->own) {
         rv = want(specs, &n, NULL, FL_KEEP_ANCHOR, false);
     }
-    return rv == FL_OK ? fl_keeps_bind(keeps, s->welcome.federation, s->layout, specs, n, err) : rv;
+    return rv == FL_OK ? fl_keeps_bind(keeps, &home, specs, n, err) : rv;
 }
 
 static int prepare_trainer(struct fl_trainer *trainer, const struct fl_setup *s, struct fl_err *err)

@@ -79,6 +79,23 @@ bool fl_strategy_tells_state(const struct fl_strategy *strategy, size_t i);
 void fl_strategy_tell(const struct fl_strategy *strategy, size_t i, const float *state,
                       size_t members, float *told, size_t n);
 
+/*
+ * What a federation was run under, as text, to be compared when it is started again. Appends.
+ * "prox mu=0.1 anchor=fixed": the policy of a slot and all its options, defaults too.
+ */
+FL_MUST_CHECK int fl_strategy_slot_text(const struct fl_strategy *strategy, enum fl_slot slot,
+                                        struct fl_buf *out);
+/* Does the slot decide what an update is, and what is made of it? Selection and fraction only
+   say who is asked. */
+bool fl_strategy_slot_is_meaning(enum fl_slot slot);
+/* The server's part scales updates by the clients' rates (fl_agg_part.wants_scaled): then these
+   are part of what an update means. */
+bool fl_strategy_scales_updates(const struct fl_strategy *strategy);
+/* All that clients keep between rounds: "scaffold.control codec.residual"; nothing: "". */
+FL_MUST_CHECK int fl_strategy_kept_text(const struct fl_strategy *strategy, struct fl_buf *out);
+/* What clients are asked to tell of their data: the solver's slot; nothing: "". */
+FL_MUST_CHECK int fl_strategy_offer_text(const struct fl_strategy *strategy, struct fl_buf *out);
+
 /* A slot that the client fills (solver, codec, upload, personal) from its wire form: name and
  * option texts. */
 struct fl_slot_option {

@@ -242,7 +242,39 @@ int fl_wire_round_encode(const struct fl_wire_round *round, struct fl_buf *out)
     msg.received = put_figures(&round->received, &received);
     msg.effective_clients = round->effective;
     msg.self_weight = round->self_weight;
+    msg.changes = round->changes;
+    msg.n_changes = round->n_changes < FL_WIRE_MAX_CHANGES ? round->n_changes : FL_WIRE_MAX_CHANGES;
     return fl__wire_pack(&msg.base, out);
+}
+
+void fl_wire_round_done(struct fl_wire_round *round)
+{
+    size_t i;
+
+    for (i = 0; i < round->n_changes; i++) {
+        free(round->changes[i]);
+    }
+    free(round->changes);
+    *round = (struct fl_wire_round){0};
+}
+
+static int take_changes(const Fl__V1__RoundInfo *msg, struct fl_wire_round *ret, struct fl_err *err)
+{
+    size_t i;
+    int rv = fl__wire_check_count("RoundInfo.changes", msg->n_changes, FL_WIRE_MAX_CHANGES, err);
+
+    if (rv != FL_OK || msg->n_changes == 0) {
+        return rv;
+    }
+    ret->changes = calloc(msg->n_changes, sizeof(*ret->changes));
+    if (ret->changes == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; rv == FL_OK && i < msg->n_changes; i++) {
+        rv = fl__wire_take_text("RoundInfo.changes", msg->changes[i], &ret->changes[i], err);
+        ret->n_changes = i + 1;
+    }
+    return rv;
 }
 
 int fl_wire_round_decode(const void *data, size_t len, struct fl_wire_round *ret,
@@ -250,7 +282,7 @@ int fl_wire_round_decode(const void *data, size_t len, struct fl_wire_round *ret
 {
     struct fl__unpacked u;
     const Fl__V1__RoundInfo *msg;
-    int rv = fl__wire_unpack(&fl__v1__round_info__descriptor, data, len, LINE_MAX_BYTES, &u, err);
+    int rv = fl__wire_unpack(&fl__v1__round_info__descriptor, data, len, WHY_MAX_BYTES, &u, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -275,8 +307,12 @@ int fl_wire_round_decode(const void *data, size_t len, struct fl_wire_round *ret
         .effective = msg->effective_clients,
         .self_weight = msg->self_weight,
     };
+    rv = take_changes(msg, ret, err);
     fl__wire_unpacked_done(&u);
-    return FL_OK;
+    if (rv != FL_OK) {
+        fl_wire_round_done(ret);
+    }
+    return rv;
 }
 
 /* --- ClientInfo --- */

@@ -40,7 +40,11 @@ struct fl_wire_round {
     uint64_t started_ms, ended_ms;
     struct fl_wire_figures personal, received;
     double effective, self_weight; /* effective 0: no attention */
+    char **changes;                /* from this round on; at most FL_WIRE_MAX_CHANGES */
+    size_t n_changes;
 };
+
+#define FL_WIRE_MAX_CHANGES 64
 
 struct fl_wire_client {
     char *name, *agent, *state;
@@ -66,6 +70,7 @@ void fl_wire_why_done(struct fl_wire_why *why);
 FL_MUST_CHECK int fl_wire_round_encode(const struct fl_wire_round *round, struct fl_buf *out);
 FL_MUST_CHECK int fl_wire_round_decode(const void *data, size_t len, struct fl_wire_round *ret,
                                        struct fl_err *err);
+void fl_wire_round_done(struct fl_wire_round *round);
 FL_MUST_CHECK int fl_wire_client_encode(const struct fl_wire_client *client, struct fl_buf *out);
 FL_MUST_CHECK int fl_wire_client_decode(const void *data, size_t len, struct fl_wire_client *ret,
                                         struct fl_err *err);

@@ -201,6 +201,9 @@ struct fl_wire_welcome {
     struct fl_wire_slot upload, personal; /* NULL name: "full", "none" */
     bool wants_previous_dot;
     bool wants_offer;
+    /* What is held of another line, or kept of another kept_line, does not count; zeros: not
+       told. */
+    uint8_t line[FL_DIGEST_SIZE], kept_line[FL_DIGEST_SIZE];
     uint32_t heartbeat_ms;
     struct fl_wire_limits limits;
     struct fl_wire_training training;

@@ -156,6 +156,8 @@ int fl__wire_welcome_fill(struct fl__arena *arena, const struct fl_wire_welcome 
     }
     msg->wants_previous_dot = welcome->wants_previous_dot;
     msg->wants_offer = welcome->wants_offer;
+    msg->line = fl__wire_bytes(welcome->line, sizeof(welcome->line));
+    msg->kept_line = fl__wire_bytes(welcome->kept_line, sizeof(welcome->kept_line));
     limits->chunk_bytes = welcome->limits.chunk_bytes;
     limits->message_bytes = welcome->limits.message_bytes;
     limits->streams = welcome->limits.streams;
@@ -413,6 +415,7 @@ int fl__wire_welcome_take(const ProtobufCMessage *base, struct fl_wire_welcome *
                                                 "ServerCommand.welcome.personal.name",
                                                 "ServerCommand.welcome.personal.options"};
     const Fl__V1__Welcome *msg = (const Fl__V1__Welcome *)base;
+    bool has = false; /* A server that does not tell its lines has one for good. */
     int rv;
 
     ret->version = msg->version;
@@ -435,6 +438,10 @@ int fl__wire_welcome_take(const ProtobufCMessage *base, struct fl_wire_welcome *
         (rv = fl__wire_check_range("ServerCommand.welcome.heartbeat_interval_ms",
                                    msg->heartbeat_interval_ms, 1, HEARTBEAT_MAX_MS, err)) !=
             FL_OK ||
+        (rv = fl__wire_copy_digest("ServerCommand.welcome.line", &msg->line, &has, ret->line,
+                                   err)) != FL_OK ||
+        (rv = fl__wire_copy_digest("ServerCommand.welcome.kept_line", &msg->kept_line, &has,
+                                   ret->kept_line, err)) != FL_OK ||
         (rv = take_limits(msg->limits, &ret->limits, err)) != FL_OK ||
         (rv = take_training(msg->training, &ret->training, err)) != FL_OK)
     {

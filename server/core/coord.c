@@ -220,6 +220,11 @@ static int resume_parts(struct fl_coord *c, const struct fl_coord_resume *resume
     return FL_OK;
 }
 
+uint32_t fl__coord_first_attempt(const struct fl_coord *c, uint64_t round)
+{
+    return round <= c->used_round ? c->used_attempt + 1 : 1;
+}
+
 static int take_resume(struct fl_coord *c, const struct fl_coord_resume *resume, struct fl_err *err)
 {
     int rv = resume_clients(c, resume, err);
@@ -229,6 +234,9 @@ static int take_resume(struct fl_coord *c, const struct fl_coord_resume *resume,
     }
     c->restarted = resume->n_clients > 0;
     c->committed = resume->committed;
+    c->used_round = resume->used_round;
+    c->used_attempt = resume->used_attempt;
+    c->attempt = fl__coord_first_attempt(c, c->committed + 1);
     if (resume->open_round == 0 || resume->open_round <= resume->committed) {
         return FL_OK; /* What is left of a committed round is of no use. */
     }
@@ -241,7 +249,11 @@ static int take_resume(struct fl_coord *c, const struct fl_coord_resume *resume,
                           resume->open_round, resume->open_attempt, resume->committed);
     }
     c->attempt = resume->open_attempt;
-    c->n_aborts = resume->open_attempt - 1;
+    if (resume->open_attempt > fl__coord_first_attempt(c, resume->open_round)) {
+        c->n_aborts = resume->open_attempt - fl__coord_first_attempt(c, resume->open_round);
+    } else {
+        c->n_aborts = 0;
+    }
     return resume->n_parts > 0 ? resume_parts(c, resume, err) : FL_OK;
 }
 

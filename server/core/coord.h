@@ -151,6 +151,12 @@ struct fl_coord_resume {
     struct fl_round_size size;
     const struct fl_part_rec *parts;
     size_t n_parts;
+    /*
+     * The owner went back to an older model: attempts of rounds up to used_round begin behind
+     * used_attempt, so that no client takes one for another that had its number. 0: never.
+     */
+    uint64_t used_round;
+    uint32_t used_attempt;
 };
 
 enum fl_event_type {

@@ -291,7 +291,7 @@ void fl__coord_committed(struct fl_coord *c)
                    r->rec.n_responders, r->rec.n_selected,
                    fl__diverged_text(c, text, sizeof(text)));
     c->committed = r->round;
-    c->attempt = 1;
+    c->attempt = fl__coord_first_attempt(c, c->committed + 1);
     c->n_aborts = 0;
     c->not_before_ms = 0;
     fl__coord_round_done(c);

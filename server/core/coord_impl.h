@@ -205,6 +205,8 @@ struct fl_coord {
     uint64_t committed;
     uint32_t attempt; /* of the next selection */
     unsigned n_aborts;
+    uint64_t used_round; /* as the resume */
+    uint32_t used_attempt;
     uint64_t not_before_ms;
     uint64_t settle_ms; /* restarted: the known clients have until then to come back */
     bool restarted;
@@ -225,6 +227,9 @@ struct fl_coord {
     size_t n_texts;
     char texts[FL__TEXTS][FL__TEXT_SIZE];
 };
+
+/* The number that the attempts of a round begin with. */
+uint32_t fl__coord_first_attempt(const struct fl_coord *c, uint64_t round);
 
 /* --- coord_effects.c: effects, traces, moves, work --- */
 

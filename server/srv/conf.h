@@ -11,6 +11,7 @@
 #include "libfl/nn/net.h"
 #include "libfl/rpc/call.h"
 #include "libfl/strategy/strategy.h"
+#include "server/core/settings.h"
 #include "server/store/store.h"
 
 /* Longest path of a configuration. */
@@ -48,5 +49,9 @@ const struct fl_conf_node *fl_server_conf_node(const struct fl_server_conf *conf
 void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_conf *ret);
 /* All keys as Markdown, for `fl-serverd --reference`. */
 FL_MUST_CHECK int fl_server_conf_reference(struct fl_buf *out);
+
+/* What the state folder remembers of it; free with fl_settings_done(). FL_ENOMEM. */
+FL_MUST_CHECK int fl_server_conf_settings(const struct fl_server_conf *conf,
+                                          struct fl_settings *ret);
 
 #endif

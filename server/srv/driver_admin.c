@@ -161,9 +161,29 @@ static void clients(struct fl_driver *driver, struct fl_admin_request *request)
     answer(driver, request);
 }
 
+/* "strategy.solver: 'sgd' -> 'scaffold'", as one line however long the texts are. */
+static int add_change(void *ctx, const struct fl_change_rec *c)
+{
+    struct fl_wire_round *w = ctx;
+    char line[FL_WIRE_MAX_TEXT / 2];
+
+    if (w->n_changes == FL_WIRE_MAX_CHANGES) {
+        return FL_OK;
+    }
+    (void)snprintf(line, sizeof(line), "%.100s '%.180s' -> '%.180s'", c->name, c->before, c->after);
+    w->changes[w->n_changes] = fl_str_dup(line);
+    if (w->changes[w->n_changes] == NULL) {
+        return FL_ENOMEM;
+    }
+    w->n_changes++;
+    return FL_OK;
+}
+
 static int add_round(void *ctx, const struct fl_round_rec *r)
 {
     struct fl_admin_request *request = ctx;
+    char *changes[FL_WIRE_MAX_CHANGES];
+    size_t i;
     struct fl_wire_round w = {
         .round = r->round,
         .attempt = r->attempt,
@@ -182,9 +202,17 @@ static int add_round(void *ctx, const struct fl_round_rec *r)
         .received = figures(r->received_accuracy, r->received_mean, /* clients= */ 0),
         .effective = r->effective,
         .self_weight = r->self_weight,
+        .changes = changes,
     };
 
-    REPLY(request, fl_wire_round_encode, &w);
+    request->code = fl_store_changes(request->srv->driver->store, r->round, r->round, add_change,
+                                     &w, &request->err);
+    if (request->code == FL_OK) {
+        REPLY(request, fl_wire_round_encode, &w);
+    }
+    for (i = 0; i < w.n_changes; i++) {
+        free(changes[i]);
+    }
     return request->code;
 }
 

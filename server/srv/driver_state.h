@@ -66,7 +66,8 @@ static inline size_t fl_driver_floats(const struct fl_driver *driver)
 /* Who writes the checkpoints. */
 static inline struct fl_models_tag fl_driver_tag(const struct fl_driver *driver)
 {
-    return (struct fl_models_tag){.database = fl_store_id(driver->store)};
+    return (struct fl_models_tag){.database = fl_store_id(driver->store),
+                                  .made = driver->srv->line.made};
 }
 
 /* Of a round, as the core tells it in tasks. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
 #include "server/srv/driver_state.h"
 #include "server/srv/exit_codes.h"
@@ -31,16 +32,29 @@ static int initial_model(struct fl_driver *driver, struct fl_err *err)
     return FL_OK;
 }
 
-/* Read the records again as they are without the rounds after `round`. */
+/*
+ * Read the records again as they are without the rounds after `round`. A solver whose part on
+ * the server says something of all clients' parts (SCAFFOLD: c = mean c_k) begins anew on both
+ * sides, for theirs are of rounds that do not count any more. Whatever else a client kept of
+ * such a round it drops by itself, when its next task does not name it as counted.
+ */
 static int go_back(struct fl_driver *driver, uint64_t round, struct fl_err *err)
 {
     const struct fl_strategy *s = driver->srv->conf->strategy;
-    int rv = fl_store_rewind(driver->store, round, err);
+    const struct fl_rewind why = {.reason = "newer checkpoints cannot be used",
+                                  .keep_anew = s->solver->server != NULL &&
+                                               fl_solver_keeps(s->solver->keeps) > 0,
+                                  .wall_ms = fl_clock_wall_ms()};
+    int rv = fl_store_rewind(driver->store, round, &why, err);
 
-    if (fl_solver_keeps(s->solver->keeps) > 0 || s->personal->own) {
+    if (rv == FL_OK && why.keep_anew) {
         fl_log(driver->srv->log, FL_LOG_WARNING, "server",
-               "what clients keep for '%s' is of up to %llu rounds later and stays so",
-               s->algorithm, (unsigned long long)(driver->resume.committed - round));
+               "what solver '%s' keeps on the server and on clients begins anew: theirs is of up "
+               "to %llu rounds later",
+               s->solver->policy.name, (unsigned long long)(driver->resume.committed - round));
+    }
+    if (rv == FL_OK) {
+        rv = fl_store_line(driver->store, &driver->srv->line, err);
     }
     if (rv == FL_OK) {
         fl_store_resume_done(&driver->resume);
@@ -192,6 +206,69 @@ static int load_checkpoint(struct fl_driver *driver, struct fl_err *err)
     return rv;
 }
 
+static void tell_entered(struct fl_driver *driver, const struct fl_store_entered *e)
+{
+    const struct fl_log *log = driver->srv->log;
+    unsigned long long next = e->committed + 1;
+    size_t i;
+
+    for (i = 0; i < e->verdict.n; i++) {
+        const struct fl_settings_difference *d = &e->verdict.list[i];
+
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "configuration changed: %s '%s' -> '%s', from round %llu on", d->name, d->before,
+               d->after, next);
+        if (strcmp(d->name, "model.file") == 0 && d->after[0] != '\0') {
+            fl_log(log, FL_LOG_WARNING, "server",
+                   "model.file '%s' is ignored: the state folder has a model already, of round "
+                   "%llu; use another state_dir to begin from the file",
+                   d->after, (unsigned long long)e->committed);
+        }
+    }
+    if (e->unknown) {
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "the state folder is of an older version, which did not write down under which "
+               "settings it was made");
+    }
+    if (e->dropped_round != 0) {
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "round %llu: attempt %u is dropped with %llu accepted updates, which were made "
+               "under other settings; attempt %u is the next",
+               (unsigned long long)e->dropped_round, e->dropped_attempt,
+               (unsigned long long)e->dropped_updates, e->dropped_attempt + 1);
+    }
+    if (e->held != 0) {
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "the checkpoint of round %llu, from before the change, stays until it is released",
+               (unsigned long long)e->held);
+    }
+    if (e->kept_anew) {
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "what the solver keeps on the server and what clients keep between rounds begins "
+               "anew");
+    }
+    if (e->verdict.offer) {
+        fl_log(log, FL_LOG_NOTICE, "server", "what clients told of their data is removed");
+    }
+}
+
+/* Under what the folder was left, and under what it goes on. */
+static int enter(struct fl_driver *driver, struct fl_err *err)
+{
+    struct fl_settings now = {.n = 0};
+    struct fl_store_entered entered;
+    int rv = fl_server_conf_settings(driver->srv->conf, &now);
+
+    rv = rv == FL_OK ? fl_store_enter(driver->store, &now, fl_clock_wall_ms(), &entered, err) : rv;
+    if (rv == FL_OK) {
+        driver->srv->line = entered.line;
+        tell_entered(driver, &entered);
+        fl_store_entered_done(&entered);
+    }
+    fl_settings_done(&now);
+    return rv;
+}
+
 static int open_state(struct fl_driver *driver, struct fl_err *err)
 {
     struct fl_srv *srv = driver->srv;
@@ -205,12 +282,33 @@ static int open_state(struct fl_driver *driver, struct fl_err *err)
                            srv->conf->durability, &driver->store, err);
     }
     if (rv == FL_OK) {
+        rv = enter(driver, err);
+    }
+    if (rv == FL_OK) {
         rv = fl_store_load(driver->store, &driver->resume, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_store_clean_spool(srv->state_dir, &driver->resume, err);
     }
     if (rv == FL_OK) {
         rv = fl_store_totals(driver->store, &driver->totals, err);
     }
     return rv;
+}
+
+/* What clients kept began anew behind this model: so does the server's part of it. */
+static void begin_state_anew(struct fl_driver *driver)
+{
+    const struct fl_strategy *s = driver->srv->conf->strategy;
+    size_t i;
+
+    if (driver->srv->line.kept_since < driver->resume.committed) {
+        return;
+    }
+    for (i = s->aggregate->n_state; i < driver->n_state; i++) {
+        (void)memset(fl_blob_fill(driver->current.state[i]), 0,
+                     fl_blob_len(driver->current.state[i]));
+    }
 }
 
 static int open_model(struct fl_driver *driver, int *ret_exit, struct fl_err *err)
@@ -242,6 +340,7 @@ static int open_model(struct fl_driver *driver, int *ret_exit, struct fl_err *er
     if (rv == FL_OK) {
         struct fl_models_tag tag = fl_driver_tag(driver);
 
+        begin_state_anew(driver);
         rv = fl_models_prune(srv->state_dir, &tag, driver->resume.committed, UINT32_MAX, 0, err);
     }
     /* Those of a round that was aggregated and not committed never were. */

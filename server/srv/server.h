@@ -19,6 +19,7 @@
 #include "libfl/wire/admin.h"
 #include "server/srv/conf.h"
 #include "server/store/files.h"
+#include "server/store/line.h"
 
 struct fl_front;
 struct fl_driver;
@@ -28,6 +29,7 @@ struct fl_srv {
     const struct fl_log *log;
     const char *state_dir;
     const char *federation;
+    struct fl_line line; /* since the start, never changed */
     struct fl_loop *net;
     struct fl_lane *io, *db, *work;
     struct fl_front *front;

@@ -22,10 +22,33 @@
     X(BEGIN, "BEGIN IMMEDIATE")                                                             \
     X(COMMIT, "COMMIT")                                                                     \
     X(GET_FEDERATION, "SELECT name, layout, model, id FROM federation")                     \
-    X(PUT_FEDERATION, "INSERT INTO federation (one, name, layout, model, id)"               \
-        " VALUES (1, ?, ?, ?, ?)")                                                          \
+    X(PUT_FEDERATION, "INSERT INTO federation (one, name, layout, model, id, identity)"     \
+        " VALUES (1, ?, ?, ?, ?, ?)")                                                       \
     X(SET_ID, "UPDATE federation SET id = ?")                                               \
     X(HAS_ROUND, "SELECT COUNT(*) FROM round WHERE round = ?")                              \
+    X(GET_LINE, "SELECT identity, meaning, line, kept_line, kept_since, used_round,"        \
+        " used_attempt FROM federation")                                                    \
+    X(PUT_LINE, "UPDATE federation SET meaning = ?, line = ?, kept_line = ?,"               \
+        " kept_since = ?, used_round = ?, used_attempt = ?")                                \
+    X(GET_USED, "SELECT used_round, used_attempt FROM federation")                          \
+    X(GET_SETTINGS, "SELECT kind, name, value FROM setting ORDER BY rowid")                 \
+    X(DROP_SETTINGS, "DELETE FROM setting")                                                 \
+    X(PUT_SETTING, "INSERT INTO setting (kind, name, value) VALUES (?, ?, ?)")              \
+    X(PUT_CHANGE, "INSERT INTO change (round, line, at_ms, name, before, after)"            \
+        " VALUES (?, ?, ?, ?, ?, ?)")                                                       \
+    X(GET_CHANGES, "SELECT round, line, at_ms, name, before, after FROM change"             \
+        " WHERE round BETWEEN ? AND ? ORDER BY id")                                         \
+    X(PUT_HOLD, "INSERT OR REPLACE INTO hold (round, reason, at_ms) VALUES (?, ?, ?)")      \
+    X(GET_HOLDS, "SELECT round, reason, at_ms FROM hold ORDER BY round")                    \
+    X(DROP_HOLD, "DELETE FROM hold WHERE round = ?")                                        \
+    X(DROP_SCORES, "UPDATE client SET scored = 0, score = 0")                               \
+    X(GET_ATTEMPT, "SELECT round, attempt, (SELECT COUNT(*) FROM part WHERE state = ?)"     \
+        " FROM open_round WHERE EXISTS (SELECT 1 FROM part)")                               \
+    X(REOPEN, "UPDATE open_round SET attempt = attempt + 1, planned = 0,"                   \
+        " meaning = (SELECT meaning FROM federation)")                                      \
+    X(LAST_ATTEMPT, "SELECT COALESCE(MAX(round), 0), COALESCE(MAX(attempt), 0) FROM"        \
+        " (SELECT round, attempt FROM round UNION ALL"                                      \
+        " SELECT round, attempt FROM open_round) WHERE round > ?")                          \
     X(COUNT_CLIENTS, "SELECT COUNT(*) FROM client")                                         \
     X(DROP_CLIENT, "DELETE FROM client WHERE id = ?")                                       \
     X(GET_COUNTS, "SELECT expected, departed FROM federation")                              \
@@ -47,10 +70,13 @@
         " n_rejected, n_lost, last_loss, last_seen_ms, counted_round, counted_attempt,"     \
         " counted_update FROM client ORDER BY id")                                          \
     X(LAST_ROUND, "SELECT COALESCE(MAX(round), 0) FROM round")                              \
-    X(GET_OPEN, "SELECT round, attempt, planned, n_selected, population, members"           \
-        " FROM open_round")                                                                 \
+    X(COUNT_RECORDS, "SELECT (SELECT COUNT(*) FROM client) + (SELECT COUNT(*) FROM round)"  \
+        " + (SELECT COUNT(*) FROM open_round)")                                             \
+    X(GET_OPEN, "SELECT round, attempt, planned, n_selected, population, members,"          \
+        " meaning IS (SELECT meaning FROM federation) FROM open_round")                     \
     X(PUT_OPEN, "INSERT OR REPLACE INTO open_round (one, round, attempt, planned,"          \
-        " n_selected, population, members) VALUES (1, ?, ?, 0, ?, ?, ?)")                   \
+        " n_selected, population, members, meaning)"                                        \
+        " VALUES (1, ?, ?, 0, ?, ?, ?, (SELECT meaning FROM federation))")                  \
     X(SET_PLANNED, "UPDATE open_round SET planned = 1")                                     \
     X(DROP_OPEN, "DELETE FROM open_round")                                                  \
     X(DROP_PARTS, "DELETE FROM part")                                                       \
@@ -76,8 +102,9 @@
     X(PUT_ROUND, "INSERT INTO round (round, attempt, n_selected, n_responders,"             \
         " accuracy, loss, train_loss, uplink_bytes, feedback_bytes, uplink_bytes_full,"     \
         " downlink_bytes, started_ms, ended_ms, personal_accuracy, personal_mean,"          \
-        " received_accuracy, received_mean, n_personal, effective, self_weight)"            \
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")             \
+        " received_accuracy, received_mean, n_personal, effective, self_weight, line)"      \
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"              \
+        " (SELECT line FROM federation))")                                                  \
     X(GET_ROUNDS, "SELECT * FROM (SELECT round, attempt, n_selected, n_responders,"         \
         " accuracy, loss, train_loss, uplink_bytes, feedback_bytes, uplink_bytes_full,"     \
         " downlink_bytes, started_ms, ended_ms, personal_accuracy, personal_mean,"          \

@@ -70,6 +70,8 @@ FL_MUST_CHECK int fl_mixtures_clean(const char *dir, uint64_t round, struct fl_e
 FL_MUST_CHECK int fl_offers_put(const char *dir, const char *client, const void *data, size_t len,
                                 struct fl_err *err);
 bool fl_offers_has(const char *dir, const char *client);
+/* Forget all of them, fixed or not. */
+FL_MUST_CHECK int fl_offers_clear(const char *dir, struct fl_err *err);
 /* Is this an offer? FL_EFORMAT with the reason. */
 typedef int (*fl_offers_check_cb)(void *ctx, const void *data, size_t len, struct fl_err *err);
 /*

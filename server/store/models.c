@@ -20,6 +20,7 @@
 
 #define PREFIX FL__MODELS_PREFIX
 #define SUFFIX FL__MODELS_SUFFIX
+#define MADE   "fl.made"
 
 int fl_models_path(const char *dir, uint64_t round, const char *state_name, char *out, size_t size)
 {
@@ -44,13 +45,15 @@ static int save_one(const char *dir, uint64_t round, const struct fl_models_tag 
         {FL__MODELS_DATABASE_KEY, tag->database},
         state_name != NULL ? (struct fl_st_meta){"fl.state", state_name}
                            : (struct fl_st_meta){STATES_KEY, states},
+        {MADE, tag->made}, /* The last one: it may be missing. */
     };
+    size_t n = sizeof(meta) / sizeof(meta[0]) - (tag->made == NULL);
 
     if (fl_models_path(dir, round, state_name, path, sizeof(path)) != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
     (void)snprintf(number, sizeof(number), "%" PRIu64, round);
-    return fl_st_save(path, layout, values, meta, sizeof(meta) / sizeof(meta[0]), sync, err);
+    return fl_st_save(path, layout, values, meta, n, sync, err);
 }
 
 /* A vector that was saved, with its checksum. */
@@ -334,12 +337,22 @@ static bool is_ours(const char *path, const struct fl_models_tag *tag)
     return rv == FL_OK ? strcmp(database, tag->database) == 0 : rv == FL_ENOENT;
 }
 
+static bool is_held(const struct fl_models_tag *tag, uint64_t round)
+{
+    size_t i = 0;
+
+    while (i < tag->n_held && tag->held[i] != round) {
+        i++;
+    }
+    return i < tag->n_held;
+}
+
 static int drop(void *ctx, const char *folder, const char *name, uint64_t round)
 {
     const struct pruning *p = ctx;
     bool torn = ends_with(name, SUFFIX ".tmp");
     bool keep = !torn && (!ends_with(name, SUFFIX) || round > p->committed || round >= p->oldest ||
-                          (p->every != 0 && round % p->every == 0));
+                          (p->every != 0 && round % p->every == 0) || is_held(p->tag, round));
     char path[FL__STORE_PATH_MAX];
 
     if (keep) {

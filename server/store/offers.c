@@ -71,6 +71,41 @@ static bool client_of(const char *file, char out[FL_NAME_MAX])
     return fl_name_valid(out);
 }
 
+int fl_offers_clear(const char *dir, struct fl_err *err)
+{
+    char folder[FL__STORE_PATH_MAX];
+    char path[FL__STORE_PATH_MAX];
+    struct dirent *entry;
+    DIR *d;
+    int rv = FL_OK;
+
+    if (fl_fs_join(folder, sizeof(folder), dir, "offers") != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    }
+    d = opendir(folder);
+    if (d == NULL) {
+        rv = fl_err_from_errno(errno);
+        return rv == FL_ENOENT
+                   ? FL_OK
+                   : fl_err_set(err, rv, "cannot open folder '%s': %s", folder, strerror(errno));
+    }
+    while (rv == FL_OK && (entry = readdir(d)) != NULL) {
+        char name[FL_NAME_MAX];
+
+        if (!client_of(entry->d_name, name) && strcmp(entry->d_name, ALL) != 0) {
+            continue;
+        }
+        rv = fl_fs_join(path, sizeof(path), folder, entry->d_name);
+        rv = rv == FL_OK ? fl_fs_remove(path) : rv;
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "cannot remove '%s' in '%s': %s", entry->d_name, folder,
+                             fl_strerror(rv));
+        }
+    }
+    (void)closedir(d);
+    return rv;
+}
+
 static int add_name(struct names *names, const char *name)
 {
     if (names->n == names->cap) {

@@ -99,6 +99,40 @@ static const char *const migrations[] = {
     "UPDATE federation SET expected = (SELECT COUNT(*) FROM client WHERE samples > 0);",
     /* 5: whose checkpoints are whose; 16 random bytes, given at the next opening. */
     "ALTER TABLE federation ADD COLUMN id BLOB;",
+    /*
+     * 6: what all of it was made under (line.h). A folder of before has an identity and no
+     * settings: its open attempt is begun again, for nothing says what its updates are.
+     */
+    "ALTER TABLE federation ADD COLUMN identity BLOB;"
+    "ALTER TABLE federation ADD COLUMN meaning BLOB;" /* digest of the settings */
+    "ALTER TABLE federation ADD COLUMN line INTEGER NOT NULL DEFAULT 1;"
+    "ALTER TABLE federation ADD COLUMN kept_line INTEGER NOT NULL DEFAULT 1;"
+    "ALTER TABLE federation ADD COLUMN kept_since INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE federation ADD COLUMN used_round INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE federation ADD COLUMN used_attempt INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE federation SET identity = randomblob(16);"
+    "ALTER TABLE open_round ADD COLUMN meaning BLOB;"
+    "ALTER TABLE round ADD COLUMN line INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TABLE setting ("
+    " name TEXT PRIMARY KEY,"
+    " value TEXT NOT NULL,"
+    " kind INTEGER NOT NULL" /* enum fl_setting_kind */
+    ") STRICT;"
+    "CREATE TABLE change ("
+    " id INTEGER PRIMARY KEY,"
+    " round INTEGER NOT NULL," /* the first that it holds for */
+    " line INTEGER NOT NULL,"
+    " at_ms INTEGER NOT NULL,"
+    " name TEXT NOT NULL,"
+    " before TEXT NOT NULL,"
+    " after TEXT NOT NULL"
+    ") STRICT;"
+    "CREATE INDEX change_round ON change (round);"
+    "CREATE TABLE hold (" /* checkpoints that stay until they are released */
+    " round INTEGER PRIMARY KEY,"
+    " reason TEXT NOT NULL,"
+    " at_ms INTEGER NOT NULL"
+    ") STRICT;",
 };
 
 #define NEWEST ((uint64_t)(sizeof(migrations) / sizeof(migrations[0])))

@@ -15,6 +15,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
 #include "libfl/model/digest.h"
+#include "server/store/line.h"
 #include "server/store/store_p.h"
 
 static void describe_model(const struct fl_layout *layout, char *out, size_t size)
@@ -41,11 +42,17 @@ static int claim(struct fl_store *store, const char *federation, const struct fl
                  const char *model, const uint8_t id[FL__STORE_ID_SIZE], struct fl_err *err)
 {
     struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_FEDERATION);
+    uint8_t identity[FL__IDENTITY];
+    int rv = fl_random_bytes(identity, sizeof(identity));
 
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "no random bytes for the state folder");
+    }
     fl__query_text(&q, federation);
     fl__query_blob(&q, fl_layout_digest(layout), FL_DIGEST_SIZE);
     fl__query_text(&q, model);
     fl__query_blob(&q, id, FL__STORE_ID_SIZE);
+    fl__query_blob(&q, identity, sizeof(identity));
     return in_durable(store, &q, err);
 }
 
@@ -161,6 +168,11 @@ int fl__store_open_path(const char *dir, const char *path, const char *federatio
         return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
     }
     store->n_units = fl_layout_units(layout);
+    (void)memcpy(store->layout, fl_layout_digest(layout), sizeof(store->layout));
+    if (fl_str_copy(store->dir, sizeof(store->dir), dir) != FL_OK) {
+        free(store);
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    }
     rv = fl__db_open(&store->db, path, durability == FL_DURABLE_POWER, err);
     if (rv == FL_OK) {
         rv = check_owner(store, dir, federation, layout, rebuild, err);
@@ -226,6 +238,20 @@ static int one_number(struct fl_store *store, enum fl__db_statement which, uint6
         *ret = fl__column_u64(&q);
     }
     fl__query_reset(&q);
+    return rv;
+}
+
+int fl__store_last_round(struct fl_store *store, uint64_t *ret, struct fl_err *err)
+{
+    return one_number(store, FL__DB_LAST_ROUND, ret, err);
+}
+
+int fl__store_is_new(struct fl_store *store, bool *ret, struct fl_err *err)
+{
+    uint64_t n = 0;
+    int rv = one_number(store, FL__DB_COUNT_RECORDS, &n, err);
+
+    *ret = n == 0;
     return rv;
 }
 
@@ -454,32 +480,6 @@ int fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt
     return fl__db_end(&store->db, rv, err);
 }
 
-static int drop_after(struct fl_store *store, uint64_t round, struct fl_err *err)
-{
-    struct fl__query q = fl__db_query(&store->db, FL__DB_DROP_ROUNDS);
-    int rv;
-
-    fl__query_u64(&q, round);
-    rv = fl__query_run(&q, err);
-    if (rv == FL_OK) {
-        /* The same numbers come again: no client may take them for those of before. */
-        q = fl__db_query(&store->db, FL__DB_UNCOUNT);
-        fl__query_u64(&q, round);
-        rv = fl__query_run(&q, err);
-    }
-    if (rv == FL_OK) {
-        rv = run(store, FL__DB_DROP_PARTS, err);
-    }
-    return rv == FL_OK ? run(store, FL__DB_DROP_OPEN, err) : rv;
-}
-
-int fl_store_rewind(struct fl_store *store, uint64_t round, struct fl_err *err)
-{
-    int rv = fl__db_begin_durable(&store->db, err);
-
-    return rv == FL_OK ? fl__db_end(&store->db, drop_after(store, round, err), err) : rv;
-}
-
 static int put_round(struct fl_store *store, const struct fl_round_rec *r, struct fl_err *err)
 {
     struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_ROUND);
@@ -543,13 +543,16 @@ int fl__store_restore(struct fl_store *store, uint64_t round, struct fl_err *err
                                .received_mean = -1.0,
                                .started_ms = fl_clock_wall_ms(),
                                .ended_ms = fl_clock_wall_ms()};
+    /* Under which slots clients kept what they keep is not known here. */
+    const struct fl_rewind why = {
+        .reason = "recovered", .keep_anew = true, .wall_ms = fl_clock_wall_ms()};
     bool known = false;
     int rv = fl__db_begin_durable(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = drop_after(store, round, err);
+    rv = fl__store_rewind(store, round, &why, err);
     rv = rv == FL_OK ? fl_store_has_round(store, round, &known, err) : rv;
     rv = rv == FL_OK && !known ? put_round(store, &rec, err) : rv;
     return fl__db_end(&store->db, rv, err);

@@ -91,13 +91,6 @@ FL_MUST_CHECK int fl_store_commit(struct fl_store *store, const struct fl_round_
                                   const struct fl_client_rec *clients, size_t n_clients,
                                   struct fl_err *err);
 
-/*
- * Forget all rounds after `round`, and the open one: their checkpoints turned out to be
- * damaged, so they are run again. Client records stay, but for what those rounds counted.
- * One transaction.
- */
-FL_MUST_CHECK int fl_store_rewind(struct fl_store *store, uint64_t round, struct fl_err *err);
-
 /* Is there a record of `round`? 0 is the beginning, and always there. */
 FL_MUST_CHECK int fl_store_has_round(struct fl_store *store, uint64_t round, bool *ret,
                                      struct fl_err *err);
@@ -119,6 +112,10 @@ FL_MUST_CHECK int fl_store_totals(struct fl_store *store, struct fl_round_rec *r
 /* Who wrote a checkpoint, in its metadata. */
 struct fl_models_tag {
     const char *database; /* fl_store_id() */
+    const char *made;     /* under which line and settings (fl_line.made); NULL: not said */
+    /* Rounds whose checkpoints stay whatever the rules of pruning say. */
+    const uint64_t *held;
+    size_t n_held;
 };
 
 /*

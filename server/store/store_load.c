@@ -176,6 +176,7 @@ static int load_parts(struct fl_store *store, struct fl_coord_resume *r, struct 
 static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
     struct fl__query q = fl__db_query(&store->db, FL__DB_GET_OPEN);
+    bool same = true;
     int rv = fl__query_next(&q, err);
 
     if (rv == FL_OK) {
@@ -185,9 +186,15 @@ static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct f
         r->size.selected = (uint32_t)fl__column_u64(&q);
         r->size.population = (uint32_t)fl__column_u64(&q);
         r->size.members = (uint32_t)fl__column_u64(&q);
+        same = fl__column_u64(&q) != 0;
     }
     fl__query_reset(&q);
     if (rv == FL_ENOENT) {
+        return FL_OK;
+    }
+    if (rv == FL_OK && !same) { /* Not what it was opened under: nothing of it counts. */
+        r->open_attempt++;
+        r->planned = false;
         return FL_OK;
     }
     return rv == FL_OK ? load_parts(store, r, err) : rv;
@@ -201,6 +208,19 @@ static int load_counts(struct fl_store *store, struct fl_coord_resume *r, struct
     if (rv == FL_OK) {
         r->expected = fl__column_u64(&q);
         r->departed = fl__column_u64(&q);
+    }
+    fl__query_reset(&q);
+    return rv;
+}
+
+static int load_used(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_USED);
+    int rv = fl__query_next(&q, err);
+
+    if (rv == FL_OK) {
+        r->used_round = fl__column_u64(&q);
+        r->used_attempt = (uint32_t)fl__column_u64(&q);
     }
     fl__query_reset(&q);
     return rv;
@@ -221,6 +241,9 @@ int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret, struct fl
     }
     if (rv == FL_OK) {
         rv = load_counts(store, &r, err);
+    }
+    if (rv == FL_OK) {
+        rv = load_used(store, &r, err);
     }
     if (rv == FL_OK) {
         rv = load_open(store, &r, err);

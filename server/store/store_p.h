@@ -10,10 +10,15 @@
 #define FL__STORE_PATH_MAX 4096
 #define FL__STORE_ID_SIZE  ((FL_STORE_ID_TEXT - 1) / 2)
 
+/* Bytes that tell this state folder from every other one. */
+#define FL__IDENTITY 16
+
 struct fl_store {
     struct fl__db db;
     size_t n_units;
     char id[FL_STORE_ID_TEXT];
+    uint8_t layout[FL_DIGEST_SIZE];
+    char dir[FL__STORE_PATH_MAX];
 };
 
 /*
@@ -31,5 +36,14 @@ FL_MUST_CHECK int fl__store_open_path(const char *dir, const char *path, const c
                                       struct fl_err *err);
 /* Make `round` the last one, with an empty record when it has none. */
 FL_MUST_CHECK int fl__store_restore(struct fl_store *store, uint64_t round, struct fl_err *err);
+
+/* The last committed round, 0: none. */
+FL_MUST_CHECK int fl__store_last_round(struct fl_store *store, uint64_t *ret, struct fl_err *err);
+/* Is there no client, no round and none open? */
+FL_MUST_CHECK int fl__store_is_new(struct fl_store *store, bool *ret, struct fl_err *err);
+struct fl_rewind;
+/* line.c: as fl_store_rewind(), within a transaction. */
+FL_MUST_CHECK int fl__store_rewind(struct fl_store *store, uint64_t round,
+                                   const struct fl_rewind *why, struct fl_err *err);
 
 #endif

@@ -197,6 +197,8 @@ static int welcome(struct fl_buf *out)
                                                  .personal = {text_own, NULL, 0},
                                                  .wants_previous_dot = true,
                                                  .wants_offer = true,
+                                                 .line = {1, 2, 3},
+                                                 .kept_line = {4, 5, 6},
                                                  .heartbeat_ms = 5000,
                                                  .limits = {1u << 20, (1u << 20) + 64, 16, 30000},
                                                  .training = {1, 0, 10, 0.9, 0.0001}};
@@ -463,9 +465,10 @@ static int recode_why(const void *data, size_t len, struct fl_buf *out, struct f
 
 static int round_info(struct fl_buf *out)
 {
-    struct fl_wire_round msg = {7,   1,   10,  9,  0.5,  1.5,  1.25,
-                                100, 200, 300, 40, 1000, 2000, {true, 0.5, 0.25, 3},
-                                {0}, 0.0, 0.0};
+    char *changes[] = {text_reason, text_value};
+    struct fl_wire_round msg = {7,   1,   10,  9,       0.5,  1.5,  1.25,
+                                100, 200, 300, 40,      1000, 2000, {true, 0.5, 0.25, 3},
+                                {0}, 0.0, 0.0, changes, 2};
 
     return fl_wire_round_encode(&msg, out);
 }
@@ -475,7 +478,12 @@ static int recode_round(const void *data, size_t len, struct fl_buf *out, struct
     struct fl_wire_round msg;
     int rv = fl_wire_round_decode(data, len, &msg, err);
 
-    return rv != FL_OK ? rv : fl_wire_round_encode(&msg, out);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_wire_round_encode(&msg, out);
+    fl_wire_round_done(&msg);
+    return rv;
 }
 
 static int client_info(struct fl_buf *out)

@@ -127,12 +127,20 @@ static const struct fl_keeps_spec specs[] = {
     {"scaffold.control", true}, {"own.personal", false}, {"codec.residual", true}};
 static const uint8_t all[] = {1, 1, 1}, first[] = {1, 0, 0}, last[] = {0, 0, 1};
 
+static const uint8_t one_line[FL_DIGEST_SIZE] = {1}, other_line[FL_DIGEST_SIZE] = {2};
+
+static struct fl_keeps_home home_of(const char *federation, const struct fl_layout *model)
+{
+    return (struct fl_keeps_home){federation, model, one_line};
+}
+
 static struct fl_keeps *bind_to(const char *federation, const struct fl_layout *model, size_t n)
 {
+    struct fl_keeps_home home = home_of(federation, model);
     struct fl_keeps *k = NULL;
 
     ck_assert_int_eq(fl_keeps_open(dir, &log_, &k, NULL), FL_OK);
-    ck_assert_int_eq(fl_keeps_bind(k, federation, model, specs, n, NULL), FL_OK);
+    ck_assert_int_eq(fl_keeps_bind(k, &home, specs, n, NULL), FL_OK);
     return k;
 }
 
@@ -556,7 +564,8 @@ START_TEST(what_is_kept_for_another_federation_or_model_is_not_used)
     fl_keeps_free(k);
     k = _i == 0 ? bind_to("other", layout, 3) : bind_to("fed", other, 3);
     expect_none(k, "scaffold.control");
-    ck_assert_ptr_nonnull(strstr(lines, "does not belong here and is not used"));
+    ck_assert_ptr_nonnull(strstr(lines, _i == 0 ? "is of another federation: dropped"
+                                                : "is for another model: dropped"));
     ck_assert_uint_eq(files(), 4); /* Nothing is removed before something is written. */
     ck_assert_int_eq(fl_keeps_put(k, at(1, 1), NULL, 0, NULL), FL_OK);
     ck_assert_uint_eq(files(), 1);
@@ -565,12 +574,33 @@ START_TEST(what_is_kept_for_another_federation_or_model_is_not_used)
 }
 END_TEST
 
+START_TEST(what_was_kept_before_the_server_began_anew_is_not_used)
+{
+    struct fl_keeps_home home = home_of("fed", layout);
+    struct fl_keeps *k = one_round();
+
+    put(k, 2); /* Pending values were made from kept ones: they go too. */
+    home.kept_line = other_line;
+    ck_assert_int_eq(fl_keeps_bind(k, &home, specs, 3, NULL), FL_OK);
+    expect_none(k, "scaffold.control");
+    ck_assert(!fl_keeps_pending(k, at(2, 1)));
+    ck_assert_ptr_nonnull(strstr(lines, "before the server began such state anew: dropped"));
+    ck_assert_int_eq(fl_keeps_put(k, at(3, 1), NULL, 0, NULL), FL_OK);
+    fl_keeps_free(k);
+    /* The first line never comes again, but if it did nothing would be there. */
+    k = bind_to("fed", layout, 3);
+    expect_none(k, "scaffold.control");
+    fl_keeps_free(k);
+}
+END_TEST
+
 START_TEST(what_another_solver_kept_is_removed)
 {
     struct fl_keeps_spec other = {"igfl_c.previous", false};
+    struct fl_keeps_home home = home_of("fed", layout);
     struct fl_keeps *k = one_round();
 
-    ck_assert_int_eq(fl_keeps_bind(k, "fed", layout, &other, 1, NULL), FL_OK);
+    ck_assert_int_eq(fl_keeps_bind(k, &home, &other, 1, NULL), FL_OK);
     expect_none(k, "igfl_c.previous");
     ck_assert_int_eq(fl_keeps_put(k, at(2, 1), NULL, 0, NULL), FL_OK);
     ck_assert_uint_eq(files(), 1);
@@ -581,12 +611,13 @@ END_TEST
 START_TEST(a_name_is_wanted_once_and_fits_a_file)
 {
     struct fl_keeps_spec bad[] = {{"a/b", false}, {"x", false}, {"x", true}};
+    struct fl_keeps_home home = home_of("fed", layout);
     struct fl_keeps *k = bind_to("fed", layout, 0);
     struct fl_err err = {0};
 
-    ck_assert_int_eq(fl_keeps_bind(k, "fed", layout, bad, 1, &err), FL_EINVAL);
+    ck_assert_int_eq(fl_keeps_bind(k, &home, bad, 1, &err), FL_EINVAL);
     ck_assert_str_eq(err.msg, "'a/b' cannot be the name of something kept");
-    ck_assert_int_eq(fl_keeps_bind(k, "fed", layout, bad + 1, 2, &err), FL_EINVAL);
+    ck_assert_int_eq(fl_keeps_bind(k, &home, bad + 1, 2, &err), FL_EINVAL);
     ck_assert_str_eq(err.msg, "'x' would be kept twice");
     fl_keeps_free(k);
 }
@@ -708,6 +739,7 @@ int main(void)
     tcase_add_test(rules, a_damaged_block_of_an_older_round_leaves_the_new_units);
     tcase_add_loop_test(rules, a_damaged_index_loses_everything_and_says_so, 0, 120);
     tcase_add_loop_test(rules, what_is_kept_for_another_federation_or_model_is_not_used, 0, 2);
+    tcase_add_test(rules, what_was_kept_before_the_server_began_anew_is_not_used);
     tcase_add_test(rules, what_another_solver_kept_is_removed);
     tcase_add_test(rules, a_name_is_wanted_once_and_fits_a_file);
     tcase_add_checked_fixture(kills, setup, teardown);

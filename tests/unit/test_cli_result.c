@@ -58,6 +58,7 @@ static struct fl_result *make(void)
     r->previous_dot = -0.75;
     r->pending = true;
     (void)memset(r->digest, 9, sizeof(r->digest));
+    (void)memset(r->line, 8, sizeof(r->line));
     r->n_units = 2;
     r->n_floats = 11;
     r->n_mask = 5;
@@ -82,6 +83,7 @@ START_TEST(what_was_saved_is_loaded)
     ck_assert_int_eq(fl_result_load(dir, &b, NULL), FL_OK);
     ck_assert_uint_eq(b->key.round, 7);
     ck_assert_uint_eq(b->key.attempt, 3);
+    ck_assert_int_eq(memcmp(b->line, a->line, sizeof(a->line)), 0);
     ck_assert_uint_eq(b->samples, 600);
     ck_assert_uint_eq(b->steps, 60);
     ck_assert_double_eq(b->train_loss, 0.5);
@@ -158,7 +160,7 @@ START_TEST(a_result_of_an_older_version_is_named)
     ck_assert_int_eq(fl_fs_replace(path, old, sizeof(old), false, NULL), FL_OK);
     ck_assert_int_eq(fl_result_load(dir, &r, &err), FL_EFORMAT);
     ck_assert_ptr_nonnull(
-        strstr(err.msg, "is a result in version 1 of the format, this program has 2"));
+        strstr(err.msg, "is a result in version 1 of the format, this program has 3"));
 }
 END_TEST
 

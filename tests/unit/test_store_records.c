@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/store/store.h"
+#include "server/store/line.h"
 #include "tests/lib/store_rig.h"
 
 static struct fl_layout *layout;
@@ -175,7 +175,7 @@ START_TEST(going_back_uncounts_the_rounds_that_are_run_again)
     put_client(s, 1, 2);
     commit(s, &one);
     commit(s, &two);
-    ck_assert_int_eq(fl_store_rewind(s, 1, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_rewind(s, 1, &(struct fl_rewind){.reason = "damage"}, NULL), FL_OK);
     ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
     ck_assert_uint_eq(r.clients[0].counted_round, 1);
     ck_assert(r.clients[0].counted_update);

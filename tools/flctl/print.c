@@ -196,6 +196,15 @@ static json_t *round_json(const struct fl_wire_round *r)
     (void)json_object_set_new(o, "started_ms", number(r->started_ms));
     (void)json_object_set_new(o, "ended_ms", number(r->ended_ms));
     add_figures(o, &r->personal, &r->received, r->effective, r->self_weight);
+    if (r->n_changes > 0) {
+        json_t *changes = json_array();
+        size_t i;
+
+        for (i = 0; i < r->n_changes; i++) {
+            (void)json_array_append_new(changes, json_string(r->changes[i]));
+        }
+        (void)json_object_set_new(o, "changes", changes);
+    }
     return o;
 }
 
@@ -225,6 +234,7 @@ static int on_round(struct fl_ctl_out *out, const uint8_t *data, size_t len, str
     struct fl_wire_round r;
     char accuracy[16] = "-";
     char figures[160];
+    size_t i;
     int rv = fl_wire_round_decode(data, len, &r, err);
 
     if (rv != FL_OK) {
@@ -237,6 +247,9 @@ static int on_round(struct fl_ctl_out *out, const uint8_t *data, size_t len, str
             (void)printf("%6s %8s %10s %9s %10s %14s %14s %8s\n", "round", "selected", "responders",
                          "accuracy", "train_loss", "uplink_bytes", "full_bytes", "seconds");
         }
+        for (i = 0; i < r.n_changes; i++) {
+            (void)printf("%6s from round %" PRIu64 " on: %s\n", "*", r.round, r.changes[i]);
+        }
         if (r.accuracy >= 0.0) {
             (void)snprintf(accuracy, sizeof(accuracy), "%.4f", r.accuracy);
         }
@@ -247,6 +260,7 @@ static int on_round(struct fl_ctl_out *out, const uint8_t *data, size_t len, str
                      more_of(figures, sizeof(figures), &r));
     }
     out->n++;
+    fl_wire_round_done(&r);
     return FL_OK;
 }
 

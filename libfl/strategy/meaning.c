@@ -1,0 +1,75 @@
+/* A strategy as text: what is compared when a federation is started again. */
+#include "libfl/strategy/codec_residual.h"
+#include "libfl/strategy/registry.h"
+
+/* Far above any value of an option of a slot. */
+#define VALUE_MAX 256
+
+int fl_strategy_slot_text(const struct fl_strategy *strategy, enum fl_slot slot, struct fl_buf *out)
+{
+    const struct fl_policy *policy = fl__strategy_policy(strategy, slot);
+    const struct fl_opt_spec *spec;
+    int rv = fl_buf_printf(out, "%s", policy->name);
+
+    for (spec = policy->options; rv == FL_OK && spec != NULL && spec->name != NULL; spec++) {
+        char value[VALUE_MAX];
+
+        rv = fl_buf_printf(
+            out, " %s=%s", spec->name,
+            fl_options_text(strategy->options[slot], spec->name, value, sizeof(value)));
+    }
+    return rv;
+}
+
+bool fl_strategy_slot_is_meaning(enum fl_slot slot)
+{
+    switch (slot) {
+    case FL_SLOT_SOLVER:
+    case FL_SLOT_UPLOAD:
+    case FL_SLOT_CODEC:
+    case FL_SLOT_AGGREGATE:
+    case FL_SLOT_PERSONAL:
+        return true;
+    case FL_SLOT_SELECTION: /* Who is asked, not what comes back. */
+    case FL_SLOT_FRACTION:
+    case FL_SLOT_COUNT:
+        break;
+    }
+    return false;
+}
+
+bool fl_strategy_scales_updates(const struct fl_strategy *strategy)
+{
+    const struct fl_agg_part *server = strategy->solver->server;
+
+    return server != NULL && server->wants_scaled != NULL &&
+           server->wants_scaled(strategy->options[FL_SLOT_SOLVER]);
+}
+
+int fl_strategy_kept_text(const struct fl_strategy *strategy, struct fl_buf *out)
+{
+    const struct fl_solver_ops *solver = strategy->solver;
+    const struct fl_keep *keep = solver->keeps;
+    int rv = FL_OK;
+
+    for (; rv == FL_OK && keep != NULL && keep->name != NULL; keep++) {
+        rv =
+            fl_buf_printf(out, "%s%s.%s", out->len > 0 ? " " : "", solver->policy.name, keep->name);
+    }
+    if (rv == FL_OK && fl_strategy_needs_previous_dot(strategy)) {
+        rv = fl_buf_printf(out, "%supdate.previous", out->len > 0 ? " " : "");
+    }
+    if (rv == FL_OK && fl_codec_keeps_residual(strategy->codec, strategy->options[FL_SLOT_CODEC])) {
+        rv = fl_buf_printf(out, "%scodec.residual", out->len > 0 ? " " : "");
+    }
+    if (rv == FL_OK && strategy->personal->own) {
+        rv = fl_buf_printf(out, "%sown.personal", out->len > 0 ? " " : "");
+    }
+    return rv;
+}
+
+int fl_strategy_offer_text(const struct fl_strategy *strategy, struct fl_buf *out)
+{
+    return strategy->solver->offer != NULL ? fl_strategy_slot_text(strategy, FL_SLOT_SOLVER, out)
+                                           : FL_OK;
+}

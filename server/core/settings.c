@@ -1,0 +1,245 @@
+#include "server/core/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/model/digest.h"
+
+/* All texts of one start together. */
+#define TEXT_MAX ((size_t)4 << 20)
+/* Of one option, lists included. */
+#define VALUE_MAX 4096
+
+int fl_settings_add(struct fl_settings *s, enum fl_setting_kind kind, const char *name,
+                    const char *value)
+{
+    struct fl_setting made = {.kind = kind};
+
+    if (s->n == s->cap) {
+        size_t cap = s->cap == 0 ? 64 : 2 * s->cap;
+        struct fl_setting *list = realloc(s->list, cap * sizeof(*list));
+
+        if (list == NULL) {
+            return FL_ENOMEM;
+        }
+        s->list = list;
+        s->cap = cap;
+    }
+    made.name = fl_str_dup(name);
+    made.value = fl_str_dup(value);
+    if (made.name == NULL || made.value == NULL) {
+        free(made.name);
+        free(made.value);
+        return FL_ENOMEM;
+    }
+    s->list[s->n++] = made;
+    return FL_OK;
+}
+
+/* The text in `buf`, which is freed. */
+static int add_text(struct fl_settings *s, enum fl_setting_kind kind, const char *name,
+                    struct fl_buf *buf, int rv)
+{
+    if (rv == FL_OK) {
+        rv = fl_buf_add(buf, "", 1);
+    }
+    if (rv == FL_OK) {
+        rv = fl_settings_add(s, kind, name, (const char *)buf->data);
+    }
+    fl_buf_done(buf);
+    return rv;
+}
+
+static int add_slot(struct fl_settings *s, const struct fl_strategy *strategy, enum fl_slot slot)
+{
+    char name[FL_NAME_MAX];
+    struct fl_buf buf;
+    int rv;
+
+    (void)snprintf(name, sizeof(name), "strategy.%s", fl_slot_name(slot));
+    fl_buf_init(&buf, TEXT_MAX);
+    rv = fl_strategy_slot_text(strategy, slot, &buf);
+    return add_text(s, fl_strategy_slot_is_meaning(slot) ? FL_SETTING_UPDATE : FL_SETTING_FIGURE,
+                    name, &buf, rv);
+}
+
+int fl_settings_add_strategy(struct fl_settings *s, const struct fl_strategy *strategy)
+{
+    struct fl_buf buf;
+    int slot;
+    int rv = fl_settings_add(s, FL_SETTING_FIGURE, "algorithm", strategy->algorithm);
+
+    for (slot = 0; rv == FL_OK && slot < FL_SLOT_COUNT; slot++) {
+        rv = add_slot(s, strategy, (enum fl_slot)slot);
+    }
+    if (rv == FL_OK) {
+        fl_buf_init(&buf, TEXT_MAX);
+        rv = add_text(s, FL_SETTING_KEPT, "kept", &buf, fl_strategy_kept_text(strategy, &buf));
+    }
+    if (rv == FL_OK) {
+        fl_buf_init(&buf, TEXT_MAX);
+        rv = add_text(s, FL_SETTING_OFFER, "offer", &buf, fl_strategy_offer_text(strategy, &buf));
+    }
+    return rv == FL_OK
+               ? fl_settings_add(s, FL_SETTING_SCORE, "scores", strategy->selection->policy.name)
+               : rv;
+}
+
+static bool listed(const char *const *list, const char *name)
+{
+    for (; list != NULL && *list != NULL; list++) {
+        if (strcmp(*list, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int fl_settings_add_options(struct fl_settings *s, enum fl_setting_kind kind, const char *prefix,
+                            const struct fl_options *options, const char *const *skip)
+{
+    const struct fl_opt_spec *spec = fl_options_specs(options);
+    int rv = FL_OK;
+
+    for (; rv == FL_OK && spec->name != NULL; spec++) {
+        char name[2 * FL_NAME_MAX];
+        char value[VALUE_MAX];
+
+        if (listed(skip, spec->name)) {
+            continue;
+        }
+        (void)snprintf(name, sizeof(name), "%s%s%s", prefix, prefix[0] != '\0' ? "." : "",
+                       spec->name);
+        rv = fl_settings_add(s, kind, name,
+                             fl_options_text(options, spec->name, value, sizeof(value)));
+    }
+    return rv;
+}
+
+void fl_settings_done(struct fl_settings *s)
+{
+    size_t i;
+
+    for (i = 0; i < s->n; i++) {
+        free(s->list[i].name);
+        free(s->list[i].value);
+    }
+    free(s->list);
+    *s = (struct fl_settings){0};
+}
+
+static const struct fl_setting *find(const struct fl_settings *s, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < s->n; i++) {
+        if (strcmp(s->list[i].name, name) == 0) {
+            return &s->list[i];
+        }
+    }
+    return NULL;
+}
+
+const char *fl_settings_find(const struct fl_settings *s, const char *name)
+{
+    const struct fl_setting *found = find(s, name);
+
+    return found != NULL ? found->value : NULL;
+}
+
+int fl_settings_meaning(const struct fl_settings *s, const uint8_t layout[FL_DIGEST_SIZE],
+                        uint8_t out[FL_DIGEST_SIZE])
+{
+    struct fl_buf buf;
+    size_t i;
+    int rv;
+
+    fl_buf_init(&buf, TEXT_MAX);
+    rv = fl_buf_add(&buf, layout, FL_DIGEST_SIZE);
+    for (i = 0; rv == FL_OK && i < s->n; i++) {
+        const struct fl_setting *e = &s->list[i];
+
+        if (e->kind != FL_SETTING_UPDATE) {
+            continue;
+        }
+        /* With their ends, so that no two lists make the same bytes. */
+        rv = fl_buf_add(&buf, e->name, strlen(e->name) + 1);
+        rv = rv == FL_OK ? fl_buf_add(&buf, e->value, strlen(e->value) + 1) : rv;
+    }
+    rv = rv == FL_OK ? fl_sha256(buf.data, buf.len, out) : rv;
+    fl_buf_done(&buf);
+    return rv;
+}
+
+/* --- comparing --- */
+
+static void differ(struct fl_settings_verdict *v, enum fl_setting_kind kind, const char *name,
+                   const char *before, const char *after)
+{
+    v->rewrite = true;
+    switch (kind) {
+    case FL_SETTING_KEPT:
+        v->kept = true;
+        return;
+    case FL_SETTING_OFFER:
+        v->offer = true;
+        return;
+    case FL_SETTING_SCORE:
+        v->score = true;
+        return;
+    case FL_SETTING_UPDATE:
+        v->update = true;
+        break;
+    case FL_SETTING_FIGURE:
+        /* An option that another version of the program did not have changed nothing. */
+        if (before == NULL || after == NULL) {
+            return;
+        }
+        break;
+    }
+    before = before != NULL ? before : "";
+    after = after != NULL ? after : "";
+    v->list[v->n++] =
+        (struct fl_settings_difference){name, before, after, kind == FL_SETTING_UPDATE};
+}
+
+int fl_settings_compare(const struct fl_settings *before, const struct fl_settings *after,
+                        struct fl_settings_verdict *ret)
+{
+    struct fl_settings_verdict v = {.list = NULL};
+    size_t i;
+
+    v.list = calloc(before->n + after->n + 1, sizeof(*v.list));
+    if (v.list == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < after->n; i++) {
+        const struct fl_setting *now = &after->list[i];
+        const struct fl_setting *was = find(before, now->name);
+
+        if (was == NULL) {
+            differ(&v, now->kind, now->name, NULL, now->value);
+        } else if (strcmp(was->value, now->value) != 0) {
+            /* A rate is only a figure until a solver has to divide by it. */
+            differ(&v, was->kind > now->kind ? was->kind : now->kind, now->name, was->value,
+                   now->value);
+        }
+    }
+    for (i = 0; i < before->n; i++) {
+        const struct fl_setting *was = &before->list[i];
+
+        if (find(after, was->name) == NULL) {
+            differ(&v, was->kind, was->name, was->value, NULL);
+        }
+    }
+    *ret = v;
+    return FL_OK;
+}
+
+void fl_settings_verdict_done(struct fl_settings_verdict *verdict)
+{
+    free(verdict->list);
+    *verdict = (struct fl_settings_verdict){0};
+}

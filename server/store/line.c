@@ -1,0 +1,499 @@
+#include "server/store/line.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/model/digest.h"
+#include "server/store/files.h"
+#include "server/store/store_p.h"
+
+/* What the federation row says. */
+struct row {
+    uint8_t identity[FL__IDENTITY];
+    uint8_t meaning[FL_DIGEST_SIZE];
+    bool known; /* a digest is there */
+    uint64_t line, kept_line, kept_since;
+    uint64_t used_round, used_attempt;
+};
+
+static int read_row(struct fl_store *store, struct row *ret, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_LINE);
+    int rv = fl__query_next(&q, err);
+
+    if (rv == FL_OK) {
+        size_t n_identity = 0;
+        const void *identity = fl__column_blob(&q, &n_identity);
+        size_t n_meaning = 0;
+        const void *meaning = NULL;
+
+        *ret = (struct row){.known = false};
+        if (n_identity == sizeof(ret->identity)) {
+            (void)memcpy(ret->identity, identity, sizeof(ret->identity));
+        } else {
+            rv = fl_err_set(err, FL_EFORMAT, "state database '%s' is damaged: no identity",
+                            store->db.path);
+        }
+        meaning = fl__column_blob(&q, &n_meaning);
+        if (n_meaning == sizeof(ret->meaning)) {
+            (void)memcpy(ret->meaning, meaning, sizeof(ret->meaning));
+            ret->known = true;
+        }
+        ret->line = fl__column_u64(&q);
+        ret->kept_line = fl__column_u64(&q);
+        ret->kept_since = fl__column_u64(&q);
+        ret->used_round = fl__column_u64(&q);
+        ret->used_attempt = fl__column_u64(&q);
+    }
+    fl__query_reset(&q);
+    return rv;
+}
+
+static int write_row(struct fl_store *store, const struct row *row, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_LINE);
+
+    fl__query_blob(&q, row->known ? row->meaning : NULL, sizeof(row->meaning));
+    fl__query_u64(&q, row->line);
+    fl__query_u64(&q, row->kept_line);
+    fl__query_u64(&q, row->kept_since);
+    fl__query_u64(&q, row->used_round);
+    fl__query_u64(&q, row->used_attempt);
+    return fl__query_run(&q, err);
+}
+
+/* SHA-256 of what it is, whose, the number, and what an update means (NULL: no part of it). */
+static int make_tag(const char *what, const struct row *row, uint64_t number,
+                    const uint8_t *meaning, uint8_t out[FL_LINE_TAG])
+{
+    char text[2 * FL__IDENTITY + 2 * FL_DIGEST_SIZE + 64];
+    char identity[2 * FL__IDENTITY + 1];
+    char digest[2 * FL_DIGEST_SIZE + 1] = "";
+    int n;
+
+    (void)fl_hex(identity, row->identity, FL__IDENTITY);
+    if (meaning != NULL) {
+        (void)fl_hex(digest, meaning, FL_DIGEST_SIZE);
+    }
+    n = snprintf(text, sizeof(text), "%s %s %" PRIu64 " %s", what, identity, number, digest);
+    return fl_sha256(text, (size_t)n, out);
+}
+
+static int line_of(const struct row *row, struct fl_line *ret)
+{
+    struct fl_line line = {
+        .number = row->line, .kept_number = row->kept_line, .kept_since = row->kept_since};
+    char meaning[2 * FL_DIGEST_SIZE + 1];
+    int rv = make_tag("line", row, row->line, row->meaning, line.tag);
+
+    rv = rv == FL_OK ? make_tag("kept", row, row->kept_line, NULL, line.kept_tag) : rv;
+    (void)snprintf(line.made, sizeof(line.made), "%" PRIu64 " %s", row->line,
+                   fl_hex(meaning, row->meaning, FL_DIGEST_SIZE));
+    *ret = line;
+    return rv;
+}
+
+int fl_store_line(struct fl_store *store, struct fl_line *ret, struct fl_err *err)
+{
+    struct row row;
+    int rv = read_row(store, &row, err);
+
+    return rv == FL_OK ? line_of(&row, ret) : rv;
+}
+
+/* --- settings --- */
+
+static int read_settings(struct fl_store *store, struct fl_settings *ret, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_SETTINGS);
+    int rv;
+
+    while ((rv = fl__query_next(&q, err)) == FL_OK) {
+        uint64_t kind = fl__column_u64(&q);
+        char *name = fl_str_dup(fl__column_text(&q));
+        int added = FL_ENOMEM;
+
+        if (name != NULL) { /* A later version may know more kinds: those are only told. */
+            added = fl_settings_add(ret,
+                                    kind >= FL_SETTING_FIGURE && kind <= FL_SETTING_SCORE
+                                        ? (enum fl_setting_kind)kind
+                                        : FL_SETTING_FIGURE,
+                                    name, fl__column_text(&q));
+        }
+        free(name);
+        if (added != FL_OK) {
+            rv = fl_err_set(err, added, "%s", fl_strerror(added));
+            break;
+        }
+    }
+    fl__query_reset(&q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
+static int write_settings(struct fl_store *store, const struct fl_settings *s, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_DROP_SETTINGS);
+    int rv = fl__query_run(&q, err);
+    size_t i;
+
+    for (i = 0; rv == FL_OK && i < s->n; i++) {
+        q = fl__db_query(&store->db, FL__DB_PUT_SETTING);
+        fl__query_u64(&q, (uint64_t)s->list[i].kind);
+        fl__query_text(&q, s->list[i].name);
+        fl__query_text(&q, s->list[i].value);
+        rv = fl__query_run(&q, err);
+    }
+    return rv;
+}
+
+static int put_change(struct fl_store *store, const struct fl_change_rec *c, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_CHANGE);
+
+    fl__query_u64(&q, c->round);
+    fl__query_u64(&q, c->line);
+    fl__query_u64(&q, c->at_ms);
+    fl__query_text(&q, c->name);
+    fl__query_text(&q, c->before);
+    fl__query_text(&q, c->after);
+    return fl__query_run(&q, err);
+}
+
+/* --- entering --- */
+
+static int run(struct fl_store *store, enum fl__db_statement which, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, which);
+
+    return fl__query_run(&q, err);
+}
+
+static int run_from(struct fl_store *store, enum fl__db_statement which, uint64_t round,
+                    struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, which);
+
+    fl__query_u64(&q, round);
+    return fl__query_run(&q, err);
+}
+
+static int put_hold(struct fl_store *store, uint64_t round, const char *reason, uint64_t wall_ms,
+                    struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_HOLD);
+
+    fl__query_u64(&q, round);
+    fl__query_text(&q, reason);
+    fl__query_u64(&q, wall_ms);
+    return fl__query_run(&q, err);
+}
+
+/* The open attempt is over: the next one of its round begins with nobody in it. */
+static int drop_open(struct fl_store *store, struct fl_store_entered *e, uint64_t wall_ms,
+                     struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_ATTEMPT);
+    char text[96];
+    int rv;
+
+    fl__query_u64(&q, FL_PART_ACCEPTED);
+    rv = fl__query_next(&q, err);
+    if (rv == FL_OK) {
+        e->dropped_round = fl__column_u64(&q);
+        e->dropped_attempt = (uint32_t)fl__column_u64(&q);
+        e->dropped_updates = fl__column_u64(&q);
+    }
+    fl__query_reset(&q);
+    if (rv != FL_OK) {
+        return rv == FL_ENOENT ? FL_OK : rv; /* None is open, or nobody is in it. */
+    }
+    rv = run(store, FL__DB_DROP_PARTS, err);
+    rv = rv == FL_OK ? run(store, FL__DB_REOPEN, err) : rv;
+    if (rv == FL_OK) {
+        const struct fl_change_rec change = {e->dropped_round, e->line.number, wall_ms,
+                                             "attempt",        text,           "dropped"};
+
+        (void)snprintf(text, sizeof(text), "%" PRIu32 " with %" PRIu64 " updates",
+                       e->dropped_attempt, e->dropped_updates);
+        rv = put_change(store, &change, err);
+    }
+    return rv;
+}
+
+static int put_differences(struct fl_store *store, const struct fl_store_entered *e,
+                           uint64_t wall_ms, struct fl_err *err)
+{
+    const struct fl_settings_verdict *v = &e->verdict;
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < v->n; i++) {
+        const struct fl_settings_difference *d = &v->list[i];
+        const struct fl_change_rec change = {e->committed + 1, e->line.number, wall_ms,
+                                             d->name,          d->before,      d->after};
+
+        rv = put_change(store, &change, err);
+    }
+    if (rv == FL_OK && e->kept_anew && !e->first) {
+        const struct fl_change_rec change = {e->committed + 1, e->line.number,
+                                             wall_ms,          "state of solver and clients",
+                                             "kept",           "begun anew"};
+
+        rv = put_change(store, &change, err);
+    }
+    return rv;
+}
+
+/* The model of before the change is worth more than disk space. */
+static int hold_before(struct fl_store *store, struct fl_store_entered *e, uint64_t wall_ms,
+                       struct fl_err *err)
+{
+    char reason[FL_NAME_MAX + 64];
+    size_t i = 0;
+
+    if (e->committed == 0 || !e->verdict.update) {
+        return FL_OK;
+    }
+    while (i < e->verdict.n && !e->verdict.list[i].update) {
+        i++;
+    }
+    (void)snprintf(reason, sizeof(reason), "before %s changed",
+                   i < e->verdict.n ? e->verdict.list[i].name : "the settings");
+    e->held = e->committed;
+    return put_hold(store, e->committed, reason, wall_ms, err);
+}
+
+static int consequences(struct fl_store *store, struct row *row, const struct fl_settings *now,
+                        uint64_t wall_ms, struct fl_store_entered *e, struct fl_err *err)
+{
+    int rv = write_row(store, row, err);
+
+    if (rv != FL_OK || !(e->first || e->unknown || e->verdict.rewrite)) {
+        return rv;
+    }
+    rv = write_settings(store, now, err);
+    /* Before the change is durable: it would not be seen a second time. */
+    if (rv == FL_OK && e->verdict.offer) {
+        rv = fl_offers_clear(store->dir, err);
+    }
+    rv = rv == FL_OK ? put_differences(store, e, wall_ms, err) : rv;
+    /* What clients that are gone left in the server's part is gone with it. */
+    rv = rv == FL_OK && e->kept_anew ? run_from(store, FL__DB_SET_DEPARTED, 0, err) : rv;
+    if (rv == FL_OK && e->new_line) {
+        rv = drop_open(store, e, wall_ms, err);
+        rv = rv == FL_OK ? hold_before(store, e, wall_ms, err) : rv;
+    }
+    return rv == FL_OK && e->verdict.score ? run(store, FL__DB_DROP_SCORES, err) : rv;
+}
+
+static int enter(struct fl_store *store, const struct fl_settings *now, uint64_t wall_ms,
+                 struct fl_store_entered *e, struct fl_err *err)
+{
+    const char *keeps = fl_settings_find(now, "kept");
+    struct row row;
+    int rv = fl__store_last_round(store, &e->committed, err);
+
+    rv = rv == FL_OK ? read_row(store, &row, err) : rv;
+    rv = rv == FL_OK ? read_settings(store, &e->before, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (row.known) {
+        rv = fl_settings_compare(&e->before, now, &e->verdict);
+    } else {
+        rv = fl__store_is_new(store, &e->first, err);
+        e->unknown = !e->first;
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    e->new_line = e->unknown || e->verdict.update;
+    e->kept_anew = e->verdict.kept || (e->unknown && keeps != NULL && keeps[0] != '\0');
+    row.line += e->new_line;
+    if (e->kept_anew) {
+        row.kept_line++;
+        row.kept_since = e->committed;
+    }
+    rv = fl_settings_meaning(now, store->layout, row.meaning);
+    row.known = true;
+    rv = rv == FL_OK ? line_of(&row, &e->line) : rv;
+    return rv == FL_OK ? consequences(store, &row, now, wall_ms, e, err) : rv;
+}
+
+int fl_store_enter(struct fl_store *store, const struct fl_settings *now, uint64_t wall_ms,
+                   struct fl_store_entered *ret, struct fl_err *err)
+{
+    struct fl_store_entered e = {.committed = 0};
+    int rv = fl__db_begin_durable(&store->db, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__db_end(&store->db, enter(store, now, wall_ms, &e, err), err);
+    if (rv != FL_OK) {
+        fl_store_entered_done(&e);
+        return rv;
+    }
+    *ret = e;
+    return FL_OK;
+}
+
+void fl_store_entered_done(struct fl_store_entered *entered)
+{
+    fl_settings_verdict_done(&entered->verdict);
+    fl_settings_done(&entered->before);
+}
+
+int fl_store_clean_spool(const char *dir, const struct fl_coord_resume *resume, struct fl_err *err)
+{
+    return fl_spool_clean(dir, resume->n_parts > 0 ? resume->open_round : 0, resume->open_attempt,
+                          err);
+}
+
+/* --- going back --- */
+
+/* The highest round and attempt behind `round` that clients may have heard of. */
+static int note_used(struct fl_store *store, uint64_t round, struct row *row, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_LAST_ATTEMPT);
+    int rv;
+
+    fl__query_u64(&q, round);
+    rv = fl__query_next(&q, err);
+    if (rv == FL_OK) {
+        uint64_t used_round = fl__column_u64(&q);
+        uint64_t used_attempt = fl__column_u64(&q);
+
+        row->used_round = used_round > row->used_round ? used_round : row->used_round;
+        row->used_attempt = used_attempt > row->used_attempt ? used_attempt : row->used_attempt;
+    }
+    fl__query_reset(&q);
+    return rv;
+}
+
+int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rewind *why,
+                     struct fl_err *err)
+{
+    char before[32];
+    char after[256];
+    uint64_t last = 0;
+    struct row row;
+    struct fl_change_rec change;
+    int rv = fl__store_last_round(store, &last, err);
+
+    rv = rv == FL_OK ? read_row(store, &row, err) : rv;
+    rv = rv == FL_OK ? note_used(store, round, &row, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    row.line++;
+    if (why->keep_anew) {
+        row.kept_line++;
+        row.kept_since = round;
+    }
+    (void)snprintf(before, sizeof(before), "%" PRIu64, last);
+    (void)snprintf(after, sizeof(after), "%" PRIu64 ": %s", round, why->reason);
+    change = (struct fl_change_rec){round + 1, row.line, why->wall_ms, "the model", before, after};
+    rv = write_row(store, &row, err);
+    rv = rv == FL_OK ? put_change(store, &change, err) : rv;
+    rv = rv == FL_OK && why->keep_anew ? run_from(store, FL__DB_SET_DEPARTED, 0, err) : rv;
+    rv = rv == FL_OK ? run_from(store, FL__DB_DROP_ROUNDS, round, err) : rv;
+    /* The same numbers come again: no client may take them for those of before. */
+    rv = rv == FL_OK ? run_from(store, FL__DB_UNCOUNT, round, err) : rv;
+    rv = rv == FL_OK ? run(store, FL__DB_DROP_PARTS, err) : rv;
+    return rv == FL_OK ? run(store, FL__DB_DROP_OPEN, err) : rv;
+}
+
+int fl_store_rewind(struct fl_store *store, uint64_t round, const struct fl_rewind *why,
+                    struct fl_err *err)
+{
+    int rv = fl__db_begin_durable(&store->db, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__db_end(&store->db, fl__store_rewind(store, round, why, err), err);
+}
+
+/* --- reading the record --- */
+
+int fl_store_changes(struct fl_store *store, uint64_t first, uint64_t last, fl_store_change_cb cb,
+                     void *ctx, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_CHANGES);
+    int rv;
+
+    fl__query_u64(&q, first);
+    fl__query_u64(&q, last);
+    while ((rv = fl__query_next(&q, err)) == FL_OK) {
+        struct fl_change_rec c = {.round = fl__column_u64(&q)};
+
+        c.line = fl__column_u64(&q);
+        c.at_ms = fl__column_u64(&q);
+        c.name = fl__column_text(&q);
+        c.before = fl__column_text(&q);
+        c.after = fl__column_text(&q);
+        rv = cb(ctx, &c);
+        if (rv != FL_OK) {
+            fl__query_reset(&q);
+            return rv;
+        }
+    }
+    fl__query_reset(&q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
+int fl_store_hold(struct fl_store *store, uint64_t round, const char *reason, uint64_t wall_ms,
+                  struct fl_err *err)
+{
+    int rv = fl__db_begin_durable(&store->db, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__db_end(&store->db, put_hold(store, round, reason, wall_ms, err), err);
+}
+
+static int find_hold(void *ctx, const struct fl_hold_rec *hold)
+{
+    return hold->round == *(const uint64_t *)ctx ? FL_EEXIST : FL_OK;
+}
+
+int fl_store_release(struct fl_store *store, uint64_t round, struct fl_err *err)
+{
+    int rv = fl__db_begin_durable(&store->db, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_store_holds(store, find_hold, &round, err);
+    if (rv == FL_OK) {
+        rv = fl_err_set(err, FL_ENOENT, "the checkpoint of round %" PRIu64 " is not held", round);
+    } else if (rv == FL_EEXIST) {
+        rv = run_from(store, FL__DB_DROP_HOLD, round, err);
+    }
+    return fl__db_end(&store->db, rv, err);
+}
+
+int fl_store_holds(struct fl_store *store, fl_store_hold_cb cb, void *ctx, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_HOLDS);
+    int rv;
+
+    while ((rv = fl__query_next(&q, err)) == FL_OK) {
+        struct fl_hold_rec h = {.round = fl__column_u64(&q)};
+
+        h.reason = fl__column_text(&q);
+        h.at_ms = fl__column_u64(&q);
+        rv = cb(ctx, &h);
+        if (rv != FL_OK) {
+            fl__query_reset(&q);
+            return rv;
+        }
+    }
+    fl__query_reset(&q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
