@@ -195,6 +195,8 @@ for _ in $(seq 200); do
 done
 [ -n "$address" ] || die "fl-serverd does not listen"
 
+# These send means of samples: each client has to agree.
+case $algorithm in *fedmix* | *naivemix*) offers='offers: yes' ;; *) offers='' ;; esac
 i=0
 for folder in "${folders[@]}"; do
   name=$(printf 'edge-%03d' "$i")
@@ -204,7 +206,9 @@ server: "$address"
 name: $name
 state_dir: "$dir/state/$name"
 insecure: yes
+exit_when_done: yes          # by default a client waits for more rounds
 data: {path: "$folder"}
+$offers
 YAML
   "$build/fl-clientd" "$dir/$name.yaml" 2>"$dir/logs/$name.log" &
   pids+=($!)

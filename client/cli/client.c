@@ -111,6 +111,9 @@ static void carry_out(struct fl_cli *cli, const struct fl_session_effect *e)
     case FL_CEFF_TRACE:
         fl_log(cli->log, FL_LOG_DEBUG, "session", "%s", e->text);
         break;
+    case FL_CEFF_NOTICE:
+        fl_log(cli->log, FL_LOG_NOTICE, "client", "%s", e->text);
+        break;
     case FL_CEFF_EXIT:
         leave(cli, e);
         break;
@@ -264,6 +267,7 @@ static int open_session(struct fl_cli *cli)
         .backoff_ms = fl_options_ms(r, "first"),
         .backoff_max_ms = fl_options_ms(r, "longest"),
         .refused_ms = fl_options_ms(r, "after_refusal"),
+        .done_max_ms = fl_options_ms(r, "when_done"),
         .exit_when_done = fl_options_bool(cli->conf->main, "exit_when_done"),
     };
 

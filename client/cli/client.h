@@ -66,6 +66,7 @@ struct fl_cli {
     struct fl_wire_session token;
     uint32_t chunk_bytes;
     uint64_t heartbeat;
+    char unfit[FL_ERR_BUF_SIZE]; /* why this client leaves, while the server is being told */
 
     /* What the server described, and the trainer and `keeps` are prepared for; NULL: nothing. A
        reference; what is under way holds its own. */

@@ -48,8 +48,16 @@ static const struct fl_opt_spec main_specs[] = {
      .help = "Lines above this level are not written"},
     {.name = "exit_when_done",
      .type = FL_OPT_BOOL,
-     .def = "yes",
-     .help = "End with exit code 0 when the federation is over; otherwise wait for a new one"},
+     .def = "no",
+     .help = "End with exit code 0 when all rounds are done. Otherwise the client stays, and takes "
+             "part again when the server is started with more rounds, within seconds: nobody has "
+             "to go to every machine for it"},
+    {.name = "offers",
+     .type = FL_OPT_BOOL,
+     .def = "no",
+     .help = "Take part in algorithms whose clients tell something of their data itself: means of "
+             "a few samples each, with fedmix and naivemix, which the server gives to all clients. "
+             "Without a yes the client leaves such a federation, and says so"},
     {.name = "seed",
      .type = FL_OPT_INT,
      .def = "0",
@@ -130,6 +138,14 @@ static const struct fl_opt_spec reconnect_specs[] = {
      .min = 0,
      .max = 8.64e7,
      .help = "Wait after the server refused this client for good; 0s: exit with code 7"},
+    {.name = "when_done",
+     .type = FL_OPT_DURATION,
+     .def = "1m",
+     .min = 10,
+     .max = 8.64e7,
+     .help = "All rounds are done, and the server ends the session of a client that stays: the "
+             "waits grow to this. A minute is soon enough for an operator who adds rounds, and "
+             "a thousand clients that ask every minute cost a server nothing"},
     {.name = "connect_timeout",
      .type = FL_OPT_DURATION,
      .def = "10s",

@@ -4,12 +4,44 @@
  * Whatever breaks, on_down of the channel is the one place where the session learns of it.
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/cli/client.h"
 
 /* --- commands --- */
+
+/*
+ * Samples never leave this machine, but what some solvers tell of them does, and goes on to all
+ * other clients: nothing that a server decides alone.
+ */
+static int check_offers(const struct fl_cli *cli, bool wants_offer, struct fl_err *err)
+{
+    const struct fl_solver_ops *solver = cli->setup->solver;
+
+    if ((!wants_offer && solver->offer == NULL) || fl_options_bool(cli->conf->main, "offers")) {
+        return FL_OK;
+    }
+    return fl_err_set(err, FL_EPERM,
+                      "with the solver '%s' means of this client's samples leave the machine, for "
+                      "all other clients, and its configuration does not say 'offers: yes'",
+                      solver->policy.name);
+}
+
+/*
+ * The server's operator is told too. The session hears of it once that is out and the stream has
+ * ended (on_down()); until then it waits for its Welcome, and no longer than for that.
+ */
+static void tell_unfit(struct fl_cli *cli, const char *reason)
+{
+    (void)snprintf(cli->unfit, sizeof(cli->unfit), "%s", reason);
+    fl_log(cli->log, FL_LOG_ERROR, "client", "this federation does not fit: %s", reason);
+    fl_control_failed(cli, (struct fl_round_key){0}, reason, false);
+    if (cli->attend != NULL) {
+        fl_call_end(cli->attend);
+    }
+}
 
 /* Another description than the one that is prepared. Takes the contents of `w`. */
 static int take_description(struct fl_cli *cli, struct fl_wire_welcome *w,
@@ -22,9 +54,6 @@ static int take_description(struct fl_cli *cli, struct fl_wire_welcome *w,
         rv = fl_work_prepare(cli, setup, err);
     }
     if (rv != FL_OK) {
-        event->u.welcome.reason = fl_err_text(err, rv);
-        fl_log(cli->log, FL_LOG_ERROR, "client", "this federation does not fit: %s",
-               event->u.welcome.reason);
         return rv;
     }
     event->u.welcome.held_unfit = cli->result != NULL ? fl_work_unfit(cli) : NULL;
@@ -60,14 +89,19 @@ static void on_welcome(struct fl_cli *cli, struct fl_wire_welcome *w)
     if (!same) {
         rv = take_description(cli, w, &event, &err);
     }
-    event.u.welcome.model_fits = rv == FL_OK;
     if (rv == FL_OK) {
-        fl_log(cli->log, FL_LOG_NOTICE, "client", "joined federation '%s' units=%zu parameters=%zu",
-               cli->setup->welcome.federation, fl_layout_units(cli->setup->layout),
-               fl_layout_count(cli->setup->layout));
+        rv = check_offers(cli, wants_offer, &err);
     }
+    if (rv != FL_OK) {
+        tell_unfit(cli, fl_err_text(&err, rv));
+        return;
+    }
+    event.u.welcome.model_fits = true;
+    fl_log(cli->log, FL_LOG_NOTICE, "client", "joined federation '%s' units=%zu parameters=%zu",
+           cli->setup->welcome.federation, fl_layout_units(cli->setup->layout),
+           fl_layout_count(cli->setup->layout));
     fl_cli_step(cli, &event);
-    if (rv == FL_OK && wants_offer) {
+    if (wants_offer) {
         fl_offer_begin(cli);
     }
 }
@@ -195,8 +229,12 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     struct fl_cli *cli = ctx;
     struct fl_wire_command command;
     struct fl_err err = {0};
-    int rv = fl_wire_command_decode(data, len, &command, &err);
+    int rv;
 
+    if (cli->unfit[0] != '\0') {
+        return true; /* Leaving. */
+    }
+    rv = fl_wire_command_decode(data, len, &command, &err);
     if (rv != FL_OK) {
         fl_log(cli->log, FL_LOG_WARNING, "client", "bad command from the server: %s",
                fl_err_text(&err, rv));
@@ -216,7 +254,9 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     (void)call;
     cli->attend = NULL;
     fl_offer_stop(cli);
-    if (status == FL_GRPC_ABORTED) {
+    if (cli->unfit[0] != '\0') {
+        fl_log(cli->log, FL_LOG_DEBUG, "client", "the server was told");
+    } else if (status == FL_GRPC_ABORTED) {
         on_refused(cli, 0, message != NULL ? message : "another session took over");
     } else if (status == FL_GRPC_INVALID_ARGUMENT || status == FL_GRPC_PERMISSION_DENIED ||
                status == FL_GRPC_UNIMPLEMENTED)
@@ -271,6 +311,13 @@ static void on_down(void *ctx, int code, const char *text)
         fl_log(cli->log, FL_LOG_WARNING, "client", "no connection to '%s': %s", server,
                text != NULL ? text : fl_strerror(code));
     }
+    if (cli->unfit[0] != '\0') {
+        struct fl_session_event event = {.type = FL_CEV_WELCOME};
+
+        event.u.welcome.reason = cli->unfit;
+        fl_cli_step(cli, &event);
+        return;
+    }
     fl_cli_step_failed(cli, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
                        text != NULL ? text : fl_strerror(code), false);
 }
@@ -286,6 +333,7 @@ void fl_control_connect(struct fl_cli *cli)
     if (cli->channel != NULL) {
         return;
     }
+    cli->unfit[0] = '\0';
     fl_rpc_limits_default(&limits);
     limits.message_bytes = FL_WIRE_MAX_CONTROL; /* a Welcome may describe thousands of tensors */
     if (limits.stream_window < 2 * FL_WIRE_MAX_CONTROL) {

@@ -16,17 +16,18 @@
 
 #define TO(state)  FL_SM_TO(FL_SESSION_##state)
 #define AWAY       (TO(OFFLINE) | TO(STOPPED))
-#define IN_SESSION (TO(READY) | AWAY)
+#define IN_SESSION (TO(READY) | TO(DONE) | AWAY)
 
 static const struct fl_sm_state states[FL_SESSION_COUNT] = {
     [FL_SESSION_OFFLINE] = {"OFFLINE", TO(CONNECTING) | TO(STOPPED)},
     [FL_SESSION_CONNECTING] = {"CONNECTING", TO(GREETING) | AWAY},
     [FL_SESSION_GREETING] = {"GREETING", TO(READY) | AWAY},
-    [FL_SESSION_READY] = {"READY", TO(FETCHING) | TO(TRAINING) | TO(REPORTED) | AWAY},
+    [FL_SESSION_READY] = {"READY", TO(FETCHING) | TO(TRAINING) | TO(REPORTED) | TO(DONE) | AWAY},
     [FL_SESSION_FETCHING] = {"FETCHING", TO(TRAINING) | IN_SESSION},
     [FL_SESSION_TRAINING] = {"TRAINING", TO(REPORTED) | IN_SESSION},
     [FL_SESSION_REPORTED] = {"REPORTED", TO(PUSHING) | IN_SESSION},
     [FL_SESSION_PUSHING] = {"PUSHING", TO(REPORTED) | IN_SESSION},
+    [FL_SESSION_DONE] = {"DONE", TO(READY) | AWAY},
     [FL_SESSION_STOPPED] = {"STOPPED", 0},
 };
 
@@ -42,7 +43,7 @@ uint64_t fl__later(uint64_t now_ms, uint64_t span_ms)
 
 bool fl__session_connected(const struct fl_session *s)
 {
-    return s->sm.state >= FL_SESSION_READY && s->sm.state <= FL_SESSION_PUSHING;
+    return s->sm.state >= FL_SESSION_READY && s->sm.state <= FL_SESSION_DONE;
 }
 
 /* --- effects --- */
@@ -105,6 +106,7 @@ static bool invariant(const struct fl_sm *sm, unsigned previous)
     case FL_SESSION_CONNECTING:
     case FL_SESSION_GREETING:
     case FL_SESSION_READY:
+    case FL_SESSION_DONE:
     case FL_SESSION_COUNT:
         break;
     }
@@ -120,16 +122,16 @@ void fl__session_move(struct fl_session *s, enum fl_session_state state, const c
 
 /* --- waits --- */
 
-uint64_t fl__backoff_next(struct fl_session *s, struct fl__backoff *backoff)
+uint64_t fl__backoff_next(struct fl_session *s, struct fl__backoff *backoff, uint64_t max_ms)
 {
     uint64_t wait = s->conf.backoff_ms;
     uint64_t fifth;
     unsigned i;
 
-    for (i = 0; i < backoff->n && wait < s->conf.backoff_max_ms; i++) {
-        wait = wait > s->conf.backoff_max_ms / 2 ? s->conf.backoff_max_ms : wait * 2;
+    for (i = 0; i < backoff->n && wait < max_ms; i++) {
+        wait = wait > max_ms / 2 ? max_ms : wait * 2;
     }
-    if (wait < s->conf.backoff_max_ms) {
+    if (wait < max_ms) {
         backoff->n++;
     }
     fifth = wait / 5;
@@ -155,13 +157,44 @@ static void go_offline(struct fl_session *s, uint64_t now_ms, uint64_t wait, con
                      fl__session_text(s, "%s, again in %" PRIu64 " ms", why, wait));
 }
 
+/* "13 s", "150 ms": how long until it asks again. */
+static const char *span_text(struct fl_session *s, uint64_t ms)
+{
+    return ms < 10000 ? fl__session_text(s, "%" PRIu64 " ms", ms)
+                      : fl__session_text(s, "%" PRIu64 " s", ms / 1000);
+}
+
+/* Away for longer than a broken connection takes: the operator is told when it asks again. */
+static void stay_away(struct fl_session *s, uint64_t now_ms, uint64_t wait, const char *why)
+{
+    fl__session_emit(s, FL_CEFF_NOTICE, fl__no_round)->text =
+        fl__session_text(s, "%s; asking again in %s", why, span_text(s, wait));
+    go_offline(s, now_ms, wait, why);
+}
+
+/* A finished server is gone, or does not keep us. */
+static void lost_when_done(struct fl_session *s, uint64_t now_ms, const char *why)
+{
+    uint64_t max = s->conf.done_max_ms != 0 ? s->conf.done_max_ms : s->conf.backoff_max_ms;
+
+    if (now_ms - s->done_at >= max) {
+        s->done.n = 0;
+    }
+    s->lost.n = 0;
+    stay_away(s, now_ms, fl__backoff_next(s, &s->done, max), why);
+}
+
 /* The connection broke or never stood. */
 static void lost(struct fl_session *s, uint64_t now_ms, const char *why)
 {
+    if (s->sm.state == FL_SESSION_DONE) {
+        lost_when_done(s, now_ms, why);
+        return;
+    }
     if (fl__session_connected(s) && now_ms - s->welcomed_at >= s->last_wait_ms) {
         s->lost.n = 0;
     }
-    go_offline(s, now_ms, fl__backoff_next(s, &s->lost), why);
+    go_offline(s, now_ms, fl__backoff_next(s, &s->lost, s->conf.backoff_max_ms), why);
 }
 
 static void stop(struct fl_session *s, enum fl_session_exit code, const char *why)
@@ -236,7 +269,7 @@ static void hopeless(struct fl_session *s, uint64_t now_ms, enum fl_session_exit
         return;
     }
     fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
-    go_offline(s, now_ms, at_least(s, s->conf.refused_ms), why);
+    stay_away(s, now_ms, at_least(s, s->conf.refused_ms), why);
 }
 
 static void on_welcome(struct fl_session *s, const struct fl_session_event *event)
@@ -268,7 +301,30 @@ static void on_refused(struct fl_session *s, const struct fl_session_event *even
         return;
     }
     fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
-    go_offline(s, event->now_ms, at_least(s, event->u.refused.retry_after_ms), why);
+    stay_away(s, event->now_ms, at_least(s, event->u.refused.retry_after_ms), why);
+}
+
+/* All rounds are done. A server that still waits for hello has no session to stay in. */
+static void on_done(struct fl_session *s, uint64_t now_ms, const char *reason)
+{
+    if (s->conf.exit_when_done) {
+        stop(s, FL_SESSION_EXIT_DONE, fl__session_text(s, "the federation is over: %s", reason));
+        return;
+    }
+    s->done_at = now_ms;
+    if (!fl__session_connected(s)) {
+        fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
+        lost_when_done(s, now_ms, fl__session_text(s, "done: %s", reason));
+        return;
+    }
+    if (s->sm.state == FL_SESSION_DONE) {
+        return;
+    }
+    fl__round_leave(s);
+    fl__round_cancel_training(s);
+    fl__session_emit(s, FL_CEFF_NOTICE, fl__no_round)->text = fl__session_text(
+        s, "%s; staying connected, for more rounds or until the server is gone", reason);
+    fl__session_move(s, FL_SESSION_DONE, reason);
 }
 
 static void on_drain(struct fl_session *s, const struct fl_session_event *event)
@@ -276,17 +332,13 @@ static void on_drain(struct fl_session *s, const struct fl_session_event *event)
     uint64_t wait = event->u.drain.reconnect_after_ms;
     const char *reason = reason_or(event->u.drain.reason, "no reason given");
 
-    if (wait == 0 && s->conf.exit_when_done) {
-        stop(s, FL_SESSION_EXIT_DONE, fl__session_text(s, "the federation is over: %s", reason));
+    if (wait == 0) {
+        on_done(s, event->now_ms, reason);
         return;
-    }
-    if (wait == 0) { /* Over; but somebody may begin another one at the same address. */
-        wait = s->conf.refused_ms > s->conf.backoff_max_ms ? s->conf.refused_ms
-                                                           : s->conf.backoff_max_ms;
     }
     s->lost.n = 0;
     fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
-    go_offline(s, event->now_ms, at_least(s, wait), fl__session_text(s, "drained: %s", reason));
+    stay_away(s, event->now_ms, at_least(s, wait), fl__session_text(s, "drained: %s", reason));
 }
 
 static uint64_t silent_at(const struct fl_session *s)

@@ -13,7 +13,9 @@
  *      |          |             |        +------ verdict, failure, other round -+---------+
  *      +----------+-------------+------- any of them: connection lost, server silent,
  *                                        refused, drained (back-off with jitter)
- *   STOPPED beside them: SIGTERM, refused for good, or the federation is over.
+ *   DONE beside READY: all rounds are done (a Drain without a time), the session stands; a
+ *   task begins the next round as from READY.
+ *   STOPPED beside them: SIGTERM, refused for good, or done and told to exit then.
  *
  * The state is that of the conversation with the server; three things go on beside it:
  * a training run (not stopped by a lost connection; it is when another round's task
@@ -31,6 +33,11 @@
  *
  * Sign of life: a heartbeat every interval of Welcome; a server that says nothing for
  * three intervals is taken for gone.
+ *
+ * A finished federation is no refusal. A session that stands costs next to nothing, and its loss is
+ * the surest sign that the server was restarted, perhaps with more rounds: the client asks again
+ * after the first waits of the usual series. Only while such a server ends our sessions over and
+ * over do these waits go on growing, up to `done_max_ms`.
  *
  * The contract: each command has its places (fl_session_answer()); in any other it ends the
  * session like a lost connection.
@@ -64,6 +71,7 @@ enum fl_session_state {
     FL_SESSION_TRAINING,
     FL_SESSION_REPORTED,
     FL_SESSION_PUSHING,
+    FL_SESSION_DONE,
     FL_SESSION_STOPPED,
     FL_SESSION_COUNT
 };
@@ -74,6 +82,8 @@ struct fl_session_conf {
     uint64_t backoff_max_ms; /* doubled up to this, each time +-20 % */
     uint64_t refused_ms;     /* wait after a permanent refusal, 0: give up */
     bool exit_when_done;     /* a Drain without reconnect ends the process */
+    /* Longest wait while a server whose rounds are done ends our sessions; 0: backoff_max_ms. */
+    uint64_t done_max_ms;
 };
 
 struct fl_round_key {
@@ -166,6 +176,7 @@ enum fl_session_effect_type {
     FL_CEFF_DROP,     /* key: forget the held result, whatever the verdict */
     FL_CEFF_EVALUATE, /* key.round: fetch the model, evaluate, send the report */
     FL_CEFF_TRACE,    /* text */
+    FL_CEFF_NOTICE,   /* text: what the operator should know, such as when it asks again */
     FL_CEFF_EXIT      /* code: enum fl_session_exit; text says why */
 };
 

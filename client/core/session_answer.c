@@ -36,7 +36,7 @@ static const unsigned char answers[FL_SESSION_COUNT][N_COMMANDS] = {
     [FL_SESSION_GREETING] = GREETING, [FL_SESSION_READY] = WELCOMED,
     [FL_SESSION_FETCHING] = WELCOMED, [FL_SESSION_TRAINING] = WELCOMED,
     [FL_SESSION_REPORTED] = WELCOMED, [FL_SESSION_PUSHING] = WELCOMED,
-    [FL_SESSION_STOPPED] = AWAY,
+    [FL_SESSION_DONE] = WELCOMED,     [FL_SESSION_STOPPED] = AWAY,
 };
 
 enum fl_session_answer fl_session_answer(enum fl_session_state state,

@@ -26,10 +26,12 @@ struct fl_session {
 
     /* The connection. */
     struct fl__backoff lost;
-    uint64_t last_wait_ms; /* before the session that stands */
-    uint64_t wake_at;      /* OFFLINE: connect again */
-    uint64_t greet_until;  /* GREETING: Welcome is due */
+    struct fl__backoff done; /* sessions that a finished server ended */
+    uint64_t last_wait_ms;   /* before the session that stands */
+    uint64_t wake_at;        /* OFFLINE: connect again */
+    uint64_t greet_until;    /* GREETING: Welcome is due */
     uint64_t welcomed_at;
+    uint64_t done_at; /* DONE since */
     uint64_t heartbeat_ms;
     uint64_t heartbeat_at;
     uint64_t heard_at;
@@ -65,8 +67,8 @@ struct fl_session_effect *fl__session_emit(struct fl_session *s, enum fl_session
 FL_PRINTF(2, 3) const char *fl__session_text(struct fl_session *s, const char *fmt, ...);
 /* Move to another state; `why` goes into the trace line. */
 void fl__session_move(struct fl_session *s, enum fl_session_state state, const char *why);
-/* The next wait of a series, with jitter. */
-uint64_t fl__backoff_next(struct fl_session *s, struct fl__backoff *backoff);
+/* The next wait of a series that grows to `max_ms`, with jitter. */
+uint64_t fl__backoff_next(struct fl_session *s, struct fl__backoff *backoff, uint64_t max_ms);
 uint64_t fl__later(uint64_t now_ms, uint64_t span_ms);
 
 /* Forget the round of the conversation: what is under way for it is cancelled, all but training. */

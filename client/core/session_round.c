@@ -160,6 +160,7 @@ int fl__round_task(struct fl_session *s, const struct fl_session_event *event)
         return FL_ENOMEM;
     }
     make_room(s, key);
+    s->done.n = 0;
     s->task = key;
     s->has_plan = event->u.task.has_plan;
     s->units = units;
@@ -225,7 +226,7 @@ int fl__round_plan(struct fl_session *s, const struct fl_session_event *event)
 /* Try a fetch or a push again after a wait. */
 static void try_later(struct fl_session *s, const struct fl_session_event *event, const char *what)
 {
-    uint64_t wait = fl__backoff_next(s, &s->transfer);
+    uint64_t wait = fl__backoff_next(s, &s->transfer, s->conf.backoff_max_ms);
 
     s->transfer_at = fl__later(event->now_ms, wait);
     fl__session_emit(s, FL_CEFF_TRACE, fl__no_round)->text = fl__session_text(

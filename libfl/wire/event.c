@@ -350,14 +350,10 @@ static int decode_offer(const Fl__V1__Offer *msg, struct fl_wire_offer *ret, str
 
 static int decode_failed(const Fl__V1__Failed *msg, struct fl_wire_event *ret, struct fl_err *err)
 {
-    int rv = fl__wire_check_range("ClientEvent.failed.round", msg->round, 1, UINT64_MAX, err);
-
-    ret->u.failed.round = msg->round;
+    ret->u.failed.round = msg->round; /* 0: of no round, the client leaves */
     ret->u.failed.attempt = msg->attempt;
     ret->u.failed.diverged = msg->diverged;
-    return rv != FL_OK ? rv
-                       : fl__wire_take_text("ClientEvent.failed.reason", msg->reason,
-                                            &ret->u.failed.reason, err);
+    return fl__wire_take_text("ClientEvent.failed.reason", msg->reason, &ret->u.failed.reason, err);
 }
 
 static int decode_evaluation(const Fl__V1__EvaluationReport *msg, struct fl_wire_event *ret,

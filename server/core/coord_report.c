@@ -239,8 +239,17 @@ void fl__coord_report(struct fl_coord *c, const struct fl_event *ev)
 void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev)
 {
     uint32_t client = ev->u.failed.client;
-    uint32_t i = part_of(c, client, ev->u.failed.round, ev->u.failed.attempt);
-    char clean[FL__CLEAN_SIZE];
+    char clean[2 * FL__CLEAN_SIZE];
+    uint32_t i;
+
+    if (ev->u.failed.round == 0) {
+        if (client < c->clients.n) {
+            fl__coord_trace(c, "client '%s' does not take part: %s", fl__coord_name(c, client),
+                            fl__coord_clean(clean, sizeof(clean), ev->u.failed.reason));
+        }
+        return;
+    }
+    i = part_of(c, client, ev->u.failed.round, ev->u.failed.attempt);
 
     if (i == FL__NONE || !in_round(c) || !fl__part_waiting(c, i) || fl__part_stored(c, i)) {
         return;

@@ -154,7 +154,16 @@ void fl_attend_down(struct fl_front *front, const struct fl_down *down)
     }
 }
 
-void fl_attend_drain(struct fl_front *front, const char *reason, uint64_t reconnect_ms)
+/* A server that stays keeps the sessions of those who stay too: it may be extended. */
+static bool keeps_sessions(const struct fl_front *front, uint64_t reconnect_ms)
+{
+    const char *then = fl_options_str(front->srv->conf->main, "when_finished");
+
+    return reconnect_ms == 0 && strcmp(then, "stay") == 0;
+}
+
+void fl_attend_drain(struct fl_front *front, uint32_t client, const char *reason,
+                     uint64_t reconnect_ms)
 {
     struct fl_wire_command command = {.type = FL_WIRE_DRAIN};
     struct fl_attend *a;
@@ -162,8 +171,11 @@ void fl_attend_drain(struct fl_front *front, const char *reason, uint64_t reconn
     command.u.drain.reason = fl_wire_lend(reason);
     command.u.drain.reconnect_after_ms = reconnect_ms;
     for (a = front->attends; a != NULL; a = a->next) {
-        if (a->call != NULL && a->joined) {
-            fl_attend_command(a, &command);
+        if (a->call == NULL || !a->joined || (client != FL_EVERYBODY && a->client != client)) {
+            continue;
+        }
+        fl_attend_command(a, &command);
+        if (!keeps_sessions(front, reconnect_ms)) {
             fl_call_finish(a->call, reconnect_ms == 0 ? FL_GRPC_OK : FL_GRPC_UNAVAILABLE, reason);
         }
     }

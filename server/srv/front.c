@@ -226,8 +226,8 @@ static void finished(struct fl_front *front)
 {
     const char *then = fl_options_str(front->srv->conf->main, "when_finished");
 
-    fl_attend_drain(front, "all rounds are done", 0);
     if (strcmp(then, "exit") == 0) {
+        fl_attend_drain(front, FL_EVERYBODY, "all rounds are done", 0);
         fl_loop_stop(front->srv->net);
     }
 }
@@ -245,7 +245,8 @@ static void on_down(void *arg)
         round_closed(front, down);
         break;
     case FL_DOWN_DRAIN:
-        fl_attend_drain(front, down->text != NULL ? down->text : "the server drains", 0);
+        fl_attend_drain(front, down->client, down->text != NULL ? down->text : "the server drains",
+                        down->deadline_ms);
         break;
     case FL_DOWN_FINISHED:
         finished(front);

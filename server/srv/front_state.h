@@ -124,7 +124,12 @@ void fl_attend_welcome(struct fl_attend *attend);
 /* attend_command.c */
 void fl_attend_command(struct fl_attend *attend, const struct fl_wire_command *command);
 void fl_attend_down(struct fl_front *front, const struct fl_down *down);
-void fl_attend_drain(struct fl_front *front, const char *reason, uint64_t reconnect_ms);
+/*
+ * Tell `client`, or FL_EVERYBODY, to come back after that time, and end the session. 0: all rounds
+ * are done; a server that stays keeps the session, for clients that stay as well.
+ */
+void fl_attend_drain(struct fl_front *front, uint32_t client, const char *reason,
+                     uint64_t reconnect_ms);
 /* attend_offer.c */
 void fl_attend_offer(struct fl_attend *attend, const struct fl_wire_offer *piece);
 

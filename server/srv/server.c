@@ -32,7 +32,7 @@ static void on_signal(void *arg, int signum)
     struct fl_srv *srv = arg;
 
     fl_log(srv->log, FL_LOG_NOTICE, "server", "stopping on signal %d", signum);
-    fl_attend_drain(srv->front, "the server stops", RESTART_MS);
+    fl_attend_drain(srv->front, FL_EVERYBODY, "the server stops", RESTART_MS);
     fl_loop_stop(srv->net);
 }
 

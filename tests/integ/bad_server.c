@@ -19,10 +19,22 @@
 #include "libfl/wire/messages.h"
 
 /* CODING and SENDING are PUSHING too: the lane has the result, the bytes are on their way. */
-enum state { GREETING, READY, FETCHING, TRAINING, REPORTED, PUSHING, CODING, SENDING, N_STATES };
+enum state {
+    GREETING,
+    READY,
+    FETCHING,
+    TRAINING,
+    REPORTED,
+    PUSHING,
+    CODING,
+    SENDING,
+    DONE,
+    N_STATES
+};
 
-static const char *const state_names[N_STATES] = {"GREETING", "READY",   "FETCHING", "TRAINING",
-                                                  "REPORTED", "PUSHING", "CODING",   "SENDING"};
+static const char *const state_names[N_STATES] = {"GREETING", "READY",    "FETCHING",
+                                                  "TRAINING", "REPORTED", "PUSHING",
+                                                  "CODING",   "SENDING",  "DONE"};
 
 static const struct {
     const char *name;
@@ -254,7 +266,13 @@ static void on_hello(struct bad *b)
         return;
     }
     say_welcome(b, SMALL, state == TRAINING ? 1u << 30 : 1);
-    if (state == READY) {
+    if (state == DONE) {
+        struct fl_wire_command c = {.type = FL_WIRE_DRAIN};
+
+        c.u.drain.reason = fl_wire_lend("that was all");
+        send_command(b, &c);
+    }
+    if (state == READY || state == DONE) {
         play(b);
     } else {
         say_task(b, round_of(b), state >= PUSHING);

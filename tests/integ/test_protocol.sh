@@ -23,8 +23,9 @@ cell() {
 pid_of[bad]=$!
 wait_for "bad_server to listen" grep -q listening "$dir/bad.out"
 address=unix:$dir/bad.sock
-start_client one "$dir/data/client-000" "reconnect: {first: 10ms, longest: 50ms}" "log_level: debug"
-all_cells() { [ "$(grep -cE ' (stays|ends)$' "$dir/bad.out")" -eq 80 ] || ended bad || ended one; }
+start_client one "$dir/data/client-000" \
+  "reconnect: {first: 10ms, longest: 50ms}" "log_level: debug" "exit_when_done: no"
+all_cells() { [ "$(grep -cE ' (stays|ends)$' "$dir/bad.out")" -eq 90 ] || ended bad || ended one; }
 wait_for "all cells" all_cells
 check "the client lives" running one
 stop one
@@ -50,5 +51,5 @@ while read -r state command outcome; do
     lacks_line "$command in state $state is no breach" "$dir/one.log" "the server broke the protocol: $command in state $row"
   fi
 done <"$dir/bad.out"
-equal "all cells were played" 80 "$n"
+equal "all cells were played" 90 "$n"
 finish

@@ -35,6 +35,7 @@ static const char *const effect_names[] = {
     [FL_CEFF_DROP] = "drop",
     [FL_CEFF_EVALUATE] = "evaluate",
     [FL_CEFF_TRACE] = "trace",
+    [FL_CEFF_NOTICE] = "notice",
     [FL_CEFF_EXIT] = "exit",
 };
 
@@ -216,6 +217,14 @@ void session_setup(void)
 {
     static const struct fl_session_conf conf = {
         .seed = 7, .backoff_ms = 1000, .backoff_max_ms = 8000, .exit_when_done = true};
+
+    session_trace_init(&world, &conf);
+}
+
+void session_setup_staying(void)
+{
+    static const struct fl_session_conf conf = {
+        .seed = 7, .backoff_ms = 1000, .backoff_max_ms = 8000, .done_max_ms = 60000};
 
     session_trace_init(&world, &conf);
 }

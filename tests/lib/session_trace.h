@@ -49,6 +49,8 @@ struct fl_session_event session_event_welcome(uint32_t heartbeat_ms);
 extern struct session_trace world;
 /* Back-off 1 to 8 s, no way back from a refusal, ends with the federation. */
 void session_setup(void);
+/* The same, but stays when all rounds are done, asking every minute at the latest. */
+void session_setup_staying(void);
 void session_teardown(void);
 void go(struct fl_session_event event);
 void at(uint64_t now_ms);

@@ -134,6 +134,7 @@ static void take_effect(struct fed_client *c, const struct fl_session_effect *e)
         timer_in(c, EVALUATE_MS, TAG_EVALUATED | e->key.round);
         break;
     case FL_CEFF_TRACE:
+    case FL_CEFF_NOTICE:
         fed_log(c->fed, "%s: %s", c->name, e->text);
         break;
     case FL_CEFF_EXIT:

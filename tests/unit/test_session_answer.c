@@ -61,6 +61,10 @@ static void bring_to(enum fl_session_state state)
         return;
     }
     go(session_event_welcome(5000));
+    if (state == FL_SESSION_DONE) {
+        go(session_event(FL_CEV_DRAIN));
+        return;
+    }
     if (state > FL_SESSION_READY) {
         go(session_event_task(7, 1, state == FL_SESSION_PUSHING, NULL));
     }
@@ -186,7 +190,7 @@ int main(void)
     SRunner *runner;
     int failed;
 
-    tcase_add_checked_fixture(tc, session_setup, session_teardown);
+    tcase_add_checked_fixture(tc, session_setup_staying, session_teardown);
     tcase_add_loop_test(tc, each_command_in_each_state_does_what_the_page_says, 0,
                         FL_SESSION_COUNT * N_COMMANDS);
     tcase_add_test(tc, a_second_welcome_ends_the_session_and_what_is_under_way);

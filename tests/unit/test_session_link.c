@@ -77,6 +77,7 @@ START_TEST(a_refusal_with_a_time_is_waited_out)
     lose("closed");
     TRACE("[    0] < refused\n"
           "        > disconnect\n"
+          "        > notice: refused: full; asking again in 11 s\n"
           "          GREETING -> OFFLINE: refused: full, again in 11311 ms\n"
           "[    0] < disconnected\n");
 }
@@ -143,6 +144,7 @@ START_TEST(a_draining_server_is_left_for_the_time_it_names)
     go(event);
     TRACE("[    0] < drain\n"
           "        > disconnect\n"
+          "        > notice: drained: restart; asking again in 5562 ms\n"
           "          REPORTED -> OFFLINE: drained: restart, again in 5562 ms\n");
     rejoin();
     go(session_event_task(7, 1, false, NULL));
@@ -209,10 +211,88 @@ START_TEST(events_before_their_time_are_ignored)
 }
 END_TEST
 
+static struct fl_session_event all_done(void)
+{
+    struct fl_session_event event = session_event(FL_CEV_DRAIN);
+
+    event.u.drain.reason = "all rounds are done";
+    return event;
+}
+
+START_TEST(a_client_stays_when_all_rounds_are_done_and_takes_part_in_more)
+{
+    join();
+    go(all_done());
+    go(all_done());
+    session_trace_tick(&world);
+    go(session_event_task(8, 1, false, NULL));
+    TRACE("[    0] < drain\n"
+          "        > notice: all rounds are done; staying connected, for more rounds or until the "
+          "server is gone\n"
+          "          READY -> DONE: all rounds are done\n"
+          "[    0] < drain\n"
+          "[ 5000] < tick\n"
+          "        > heartbeat\n"
+          "[ 5000] < task 8/1\n"
+          "          DONE -> READY: the server goes on with 8/1\n"
+          "          READY -> FETCHING: task 8/1\n"
+          "        > fetch 8/1\n");
+}
+END_TEST
+
+START_TEST(the_loss_of_a_finished_server_is_a_reason_to_ask_soon)
+{
+    join();
+    go(all_done());
+    at(3600000);
+    session_trace_skip(&world);
+    lose("reset by peer");
+    TRACE("[3600000] < disconnected\n"
+          "        > notice: connection lost: reset by peer; asking again in 1171 ms\n"
+          "          DONE -> OFFLINE: connection lost: reset by peer, again in 1171 ms\n");
+}
+END_TEST
+
+/* Such as one of another make: each Drain ends the session. */
+START_TEST(a_finished_server_that_keeps_nobody_is_asked_ever_more_rarely)
+{
+    uint64_t longest = 0;
+    int i;
+
+    join();
+    for (i = 0; i < 12; i++) {
+        uint64_t from;
+
+        go(all_done());
+        lose("ended");
+        from = world.now_ms;
+        rejoin();
+        longest = world.now_ms - from;
+    }
+    ck_assert_uint_ge(longest, 48000);
+    ck_assert_uint_le(longest, 72000);
+}
+END_TEST
+
+START_TEST(what_is_under_way_ends_with_the_federation)
+{
+    join();
+    fetch_and_train(7, 1);
+    session_trace_skip(&world);
+    go(all_done());
+    TRACE("[    0] < drain\n"
+          "        > cancel train 7/1\n"
+          "        > notice: all rounds are done; staying connected, for more rounds or until the "
+          "server is gone\n"
+          "          TRAINING -> DONE: all rounds are done\n");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("session_link");
     TCase *tc = tcase_create("session_link");
+    TCase *staying = tcase_create("staying");
     SRunner *runner;
     int failed;
 
@@ -229,6 +309,12 @@ int main(void)
     tcase_add_test(tc, stopping_while_offline_stops_training);
     tcase_add_test(tc, events_before_their_time_are_ignored);
     suite_add_tcase(suite, tc);
+    tcase_add_checked_fixture(staying, session_setup_staying, session_teardown);
+    tcase_add_test(staying, a_client_stays_when_all_rounds_are_done_and_takes_part_in_more);
+    tcase_add_test(staying, the_loss_of_a_finished_server_is_a_reason_to_ask_soon);
+    tcase_add_test(staying, a_finished_server_that_keeps_nobody_is_asked_ever_more_rarely);
+    tcase_add_test(staying, what_is_under_way_ends_with_the_federation);
+    suite_add_tcase(suite, staying);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
