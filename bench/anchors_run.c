@@ -2,6 +2,7 @@
  * The rounds of bench/anchors: what server and clients do, in one thread, every update
  * arriving. Models are small, so everything stays in memory.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,10 +11,6 @@
 #include "libfl/data/synthetic.h"
 
 #define CLIENTS        100
-#define SELECTED       "0.2" /* S = 20 */
-#define BATCH          20
-#define LEARNING_RATE  0.02
-#define TEST_SHARE     0.25
 #define EVALUATE_EVERY 5
 
 struct member {
@@ -27,7 +24,9 @@ struct member {
 };
 
 struct federation {
+    const struct anchor_file *file;
     const struct anchor_row *row;
+    double learning_rate; /* of this round */
     uint64_t seed, round;
     struct fl_strategy *strategy;
     struct fl_net *net;
@@ -46,45 +45,32 @@ struct federation {
     struct fl_codec_memory memory[CLIENTS][4];
 };
 
-static int settings(struct federation *f, struct fl_err *err)
-{
-    int rv = FL_OK;
-    size_t i;
-
-    if (!f->strategy->personal->own && !f->strategy->upload->partial) {
-        rv = fl_options_set(f->strategy->options[FL_SLOT_FRACTION], "fraction", SELECTED, err);
-    }
-    for (i = 0; rv == FL_OK && i < ANCHOR_SETTINGS && f->row->settings[i].option != NULL; i++) {
-        rv = fl_options_set(f->strategy->options[f->row->settings[i].slot],
-                            f->row->settings[i].option, f->row->settings[i].value, err);
-    }
-    return rv == FL_OK ? fl_strategy_check(f->strategy, err) : rv;
-}
-
 static int open_members(struct federation *f, const struct fl_net_spec *spec, struct fl_err *err)
 {
-    const struct fl_synthetic_conf conf = {
-        .n_clients = CLIENTS, .alpha = 0.5, .beta = 0.5, .seed = 0};
+    const struct fl_options *training = f->row->training;
     const struct fl_strategy *s = f->strategy;
     struct fl_train_model model = {.layout = f->layout,
                                    .net = *spec,
                                    .solver = s->solver,
                                    .solver_options = s->options[FL_SLOT_SOLVER],
-                                   .steps = f->row->steps,
-                                   .batch_size = BATCH,
-                                   .weight_decay = f->row->weight_decay,
+                                   .epochs = (uint32_t)fl_options_int(training, "epochs"),
+                                   .steps = (uint32_t)fl_options_int(training, "steps"),
+                                   .batch_size = (uint32_t)fl_options_int(training, "batch_size"),
+                                   .momentum = fl_options_float(training, "momentum"),
+                                   .weight_decay = fl_options_float(training, "weight_decay"),
                                    .personal = s->personal,
                                    .personal_options = s->options[FL_SLOT_PERSONAL]};
     struct fl_synthetic *gen = NULL;
     size_t k;
-    int rv = fl_synthetic_create(&conf, &gen, err);
+    int rv = fl_synthetic_create(&f->file->data, &gen, err);
 
     for (k = 0; rv == FL_OK && k < CLIENTS; k++) {
         struct member *m = &f->members[k];
 
         rv = fl_synthetic_next(gen, &m->train, err);
         if (rv == FL_OK) {
-            rv = fl_dataset_split(m->train, TEST_SHARE, f->seed * CLIENTS + k, &m->test, err);
+            rv = fl_dataset_split(m->train, f->file->test_share, f->seed * CLIENTS + k, &m->test,
+                                  err);
         }
         if (rv == FL_OK) {
             rv = fl_trainer_builtin(m->train, m->test, &m->trainer, err);
@@ -104,10 +90,9 @@ static int open_federation(struct federation *f, struct fl_err *err)
     struct fl_net_spec spec;
     struct fl_rng rng;
     size_t i;
-    int rv = fl_strategy_create(f->row->preset, &f->strategy, err);
+    int rv = fl_strategy_load(f->file->doc, f->row->algorithm, f->row->strategy, &f->strategy, err);
 
-    rv = rv == FL_OK ? settings(f, err) : rv;
-    rv = rv == FL_OK ? fl_net_preset("mlr60", &spec, err) : rv;
+    rv = rv == FL_OK ? fl_net_preset(f->file->preset, &spec, err) : rv;
     rv = rv == FL_OK ? fl_net_create(&spec, 1, &f->net, err) : rv;
     if (rv != FL_OK) {
         return rv;
@@ -232,7 +217,7 @@ static int train(struct federation *f, struct member *m, uint32_t k, bool evalua
     struct fl_solver_bytes kept[FL_AGG_MAX_STATE] = {{0}};
     struct fl_train_task task = {.round = f->round,
                                  .attempt = 1,
-                                 .learning_rate = LEARNING_RATE,
+                                 .learning_rate = f->learning_rate,
                                  .seed = f->seed * 1000003 + f->round * CLIENTS + k,
                                  .n_selected = (uint32_t)f->n_chosen,
                                  .population = CLIENTS,
@@ -371,7 +356,7 @@ static int evaluate(struct federation *f, struct anchor_result *ret, struct fl_e
     for (k = 0; k < CLIENTS; k++) {
         struct member *m = &f->members[k];
         struct fl_train_task task = {
-            .round = f->round, .model = f->theta, .learning_rate = LEARNING_RATE};
+            .round = f->round, .model = f->theta, .learning_rate = f->learning_rate};
         struct fl_train_evaluation received = {0};
         struct fl_train_evaluation found = {0};
         int rv = FL_OK;
@@ -399,15 +384,18 @@ static int evaluate(struct federation *f, struct anchor_result *ret, struct fl_e
     return FL_OK;
 }
 
-int anchor_run(const struct anchor_row *row, uint64_t rounds, uint64_t seed,
-               struct anchor_result *ret, struct fl_err *err)
+int anchor_run(const struct anchor_file *file, const struct anchor_row *row, uint64_t rounds,
+               uint64_t seed, struct anchor_result *ret, struct fl_err *err)
 {
+    double rate = fl_options_float(row->training, "learning_rate");
+    double decay = fl_options_float(row->training, "learning_rate_decay");
     struct federation *f = calloc(1, sizeof(*f));
     int rv = f != NULL ? FL_OK : FL_ENOMEM;
     size_t i;
 
     *ret = (struct anchor_result){0};
     if (rv == FL_OK) {
+        f->file = file;
         f->row = row;
         f->seed = seed;
         rv = open_federation(f, err);
@@ -417,6 +405,7 @@ int anchor_run(const struct anchor_row *row, uint64_t rounds, uint64_t seed,
         size_t k;
 
         f->round = i;
+        f->learning_rate = rate * pow(decay, (double)(i - 1));
         rv = pick(f);
         for (k = 0; rv == FL_OK && k < fl_strategy_states(f->strategy); k++) {
             fl_strategy_tell(f->strategy, k, f->state[k], CLIENTS, f->told[k], f->count);
