@@ -53,6 +53,17 @@ struct fl_wire_client {
     double score, last_loss;
 };
 
+struct fl_wire_checkpoint {
+    uint64_t round, made_ms;
+    double accuracy;
+    char *why;
+};
+
+struct fl_wire_hold {
+    uint64_t round;
+    bool release;
+};
+
 struct fl_wire_export_chunk {
     uint64_t round;
     const uint8_t *data; /* points into the decoded message */
@@ -79,6 +90,19 @@ FL_MUST_CHECK int fl_wire_export_encode(const struct fl_wire_export_chunk *chunk
                                         struct fl_buf *out);
 FL_MUST_CHECK int fl_wire_export_decode(const void *data, size_t len,
                                         struct fl_wire_export_chunk *ret, struct fl_err *err);
+FL_MUST_CHECK int fl_wire_checkpoint_encode(const struct fl_wire_checkpoint *checkpoint,
+                                            struct fl_buf *out);
+FL_MUST_CHECK int fl_wire_checkpoint_decode(const void *data, size_t len,
+                                            struct fl_wire_checkpoint *ret, struct fl_err *err);
+void fl_wire_checkpoint_done(struct fl_wire_checkpoint *checkpoint);
+/* HoldCheckpointRequest; its reply is an empty message. */
+FL_MUST_CHECK int fl_wire_hold_encode(const struct fl_wire_hold *hold, struct fl_buf *out);
+FL_MUST_CHECK int fl_wire_hold_decode(const void *data, size_t len, struct fl_wire_hold *ret,
+                                      struct fl_err *err);
+/* ExportModelRequest. */
+FL_MUST_CHECK int fl_wire_export_request_encode(uint64_t round, struct fl_buf *out);
+FL_MUST_CHECK int fl_wire_export_request_decode(const void *data, size_t len, uint64_t *ret_round,
+                                                struct fl_err *err);
 /* ListRoundsRequest. The other requests of Admin are empty messages. */
 FL_MUST_CHECK int fl_wire_list_rounds_encode(uint32_t last, struct fl_buf *out);
 FL_MUST_CHECK int fl_wire_list_rounds_decode(const void *data, size_t len, uint32_t *ret_last,

@@ -124,6 +124,14 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     r->asked = true;
     if (r->type == FL_ADMIN_ROUNDS) {
         rv = fl_wire_list_rounds_decode(data, len, &r->last, &r->err);
+    } else if (r->type == FL_ADMIN_EXPORT) {
+        rv = fl_wire_export_request_decode(data, len, &r->round, &r->err);
+    } else if (r->type == FL_ADMIN_HOLD) {
+        struct fl_wire_hold hold;
+
+        rv = fl_wire_hold_decode(data, len, &hold, &r->err);
+        r->round = rv == FL_OK ? hold.round : 0;
+        r->release = rv == FL_OK && hold.release;
     }
     up = rv == FL_OK ? fl_up_new(FL_UP_ADMIN) : NULL;
     if (up == NULL) {
@@ -213,6 +221,16 @@ static void start_export(struct fl_call *call, void *ctx)
     start(call, ctx, FL_ADMIN_EXPORT);
 }
 
+static void start_checkpoints(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_CHECKPOINTS);
+}
+
+static void start_hold(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_HOLD);
+}
+
 size_t fl_admin_methods(struct fl_front *front, struct fl_rpc_method *methods)
 {
     struct fl_rpc_method *m = methods;
@@ -222,5 +240,7 @@ size_t fl_admin_methods(struct fl_front *front, struct fl_rpc_method *methods)
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListRounds", start_rounds, front};
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListClients", start_clients, front};
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ExportModel", start_export, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListCheckpoints", start_checkpoints, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/HoldCheckpoint", start_hold, front};
     return (size_t)(m - methods);
 }

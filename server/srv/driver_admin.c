@@ -7,7 +7,7 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/model/safetensors.h"
-#include "server/srv/driver_state.h"
+#include "server/srv/checkpoints.h"
 
 /* Names that `why` lists; the rest is counted. */
 #define FL_WHY_MAX 64
@@ -224,26 +224,91 @@ static void rounds_work(void *arg)
                                     &request->err);
 }
 
-static void rounds_done(void *arg)
+static void lane_done(void *arg)
 {
     struct fl_admin_request *request = arg;
 
     answer(request->srv->driver, request);
 }
 
-static void export_model(struct fl_driver *driver, struct fl_admin_request *request)
+static int export_header(const struct fl_driver *driver, struct fl_admin_request *request)
 {
-    const struct fl_server_conf *conf = driver->srv->conf;
     char round[24];
     struct fl_st_meta meta[] = {{"federation", driver->srv->federation}, {"round", round}};
 
-    request->model_round = fl_coord_committed(driver->coord);
     (void)snprintf(round, sizeof(round), "%llu", (unsigned long long)request->model_round);
-    request->code = fl_st_header(conf->layout, meta, 2, &request->header);
+    return fl_st_header(driver->srv->conf->layout, meta, 2, &request->header);
+}
+
+static void export_current(struct fl_driver *driver, struct fl_admin_request *request)
+{
+    request->model_round = fl_coord_committed(driver->coord);
+    request->code = export_header(driver, request);
     if (request->code == FL_OK) {
         request->model = fl_blob_ref(driver->current.theta);
     }
     answer(driver, request);
+}
+
+/* --- on the database lane --- */
+
+static void export_work(void *arg)
+{
+    struct fl_admin_request *request = arg;
+    struct fl_driver *driver = request->srv->driver;
+
+    request->model_round = request->round;
+    request->code = fl_checkpoints_read(driver, request->round, &request->model, &request->err);
+    if (request->code == FL_OK) {
+        request->code = export_header(driver, request);
+    }
+}
+
+static int add_checkpoint(void *ctx, const struct fl_checkpoint *c, const char *why)
+{
+    struct fl_admin_request *request = ctx;
+    struct fl_wire_checkpoint w = {.round = c->round,
+                                   .made_ms = c->made_ms,
+                                   .accuracy = c->accuracy,
+                                   .why = fl_wire_lend(why)};
+
+    REPLY(request, fl_wire_checkpoint_encode, &w);
+    return request->code;
+}
+
+static void checkpoints_work(void *arg)
+{
+    struct fl_admin_request *request = arg;
+
+    request->code =
+        fl_checkpoints_each(request->srv->driver, add_checkpoint, request, &request->err);
+}
+
+static void hold_work(void *arg)
+{
+    struct fl_admin_request *request = arg;
+    struct fl_driver *driver = request->srv->driver;
+    struct fl_buf empty;
+
+    request->code = request->release
+                        ? fl_store_release(driver->store, request->round, &request->err)
+                        : fl_checkpoints_hold(driver, request->round, &request->err);
+    if (request->code == FL_OK) {
+        fl_log(driver->srv->log, FL_LOG_NOTICE, "server",
+               "the checkpoint of round %llu is %s by the operator",
+               (unsigned long long)request->round,
+               request->release ? "released" : "held until it is released");
+        fl_buf_init(&empty, 1);
+        request->code = fl_admin_reply(request, &empty);
+    }
+}
+
+static void on_db_lane(struct fl_driver *driver, struct fl_admin_request *request, fl_loop_cb work)
+{
+    if (fl_lane_submit(driver->srv->db, work, driver->loop, lane_done, request) != FL_OK) {
+        request->code = FL_ENOMEM;
+        answer(driver, request);
+    }
 }
 
 void fl_driver_admin(struct fl_driver *driver, struct fl_admin_request *request)
@@ -259,14 +324,20 @@ void fl_driver_admin(struct fl_driver *driver, struct fl_admin_request *request)
         clients(driver, request);
         break;
     case FL_ADMIN_EXPORT:
-        export_model(driver, request);
+        if (request->round == 0) {
+            export_current(driver, request);
+        } else {
+            on_db_lane(driver, request, export_work);
+        }
         break;
     case FL_ADMIN_ROUNDS:
-        if (fl_lane_submit(driver->srv->db, rounds_work, driver->loop, rounds_done, request) !=
-            FL_OK) {
-            request->code = FL_ENOMEM;
-            answer(driver, request);
-        }
+        on_db_lane(driver, request, rounds_work);
+        break;
+    case FL_ADMIN_CHECKPOINTS:
+        on_db_lane(driver, request, checkpoints_work);
+        break;
+    case FL_ADMIN_HOLD:
+        on_db_lane(driver, request, hold_work);
         break;
     }
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
+#include "server/srv/checkpoints.h"
 #include "server/srv/driver_jobs.h"
 
 void fl_job_free(struct fl_job *job)
@@ -300,47 +301,6 @@ void fl_driver_evaluate(struct fl_driver *driver, const struct fl_effect *e)
 
 /* --- commit --- */
 
-struct held {
-    uint64_t *list;
-    size_t n, cap;
-};
-
-static int add_held(void *ctx, const struct fl_hold_rec *hold)
-{
-    struct held *held = ctx;
-
-    if (held->n == held->cap) {
-        size_t cap = held->cap == 0 ? 16 : 2 * held->cap;
-        uint64_t *list = realloc(held->list, cap * sizeof(*list));
-
-        if (list == NULL) {
-            return FL_ENOMEM;
-        }
-        held->list = list;
-        held->cap = cap;
-    }
-    held->list[held->n++] = hold->round;
-    return FL_OK;
-}
-
-static int prune(struct fl_driver *driver, uint64_t committed, struct fl_err *err)
-{
-    const struct fl_options *o = driver->srv->conf->checkpoints;
-    struct fl_models_tag tag = fl_driver_tag(driver);
-    struct held held = {.n = 0};
-    int rv = fl_store_holds(driver->store, add_held, &held, err);
-
-    if (rv == FL_OK) {
-        tag.held = held.list;
-        tag.n_held = held.n;
-        rv = fl_models_prune(driver->srv->state_dir, &tag, committed,
-                             (uint32_t)fl_options_int(o, "keep"),
-                             (uint32_t)fl_options_int(o, "every"), err);
-    }
-    free(held.list);
-    return rv;
-}
-
 static void commit_work(void *arg)
 {
     struct fl_job *job = arg;
@@ -365,7 +325,7 @@ static void commit_work(void *arg)
     }
     if (job->code == FL_OK) {
         struct fl_err err = {0};
-        int rv = prune(driver, job->record.round, &err);
+        int rv = fl_checkpoints_prune(driver, job->record.round, &err);
 
         if (rv == FL_OK) {
             rv = fl_mixtures_clean(dir, job->record.round, &err);

@@ -239,8 +239,9 @@ static void tell_entered(struct fl_driver *driver, const struct fl_store_entered
     }
     if (e->held != 0) {
         fl_log(log, FL_LOG_NOTICE, "server",
-               "the checkpoint of round %llu, from before the change, stays until it is released",
-               (unsigned long long)e->held);
+               "the checkpoint of round %llu, from before the change, stays until 'flctl release "
+               "--round %llu'",
+               (unsigned long long)e->held, (unsigned long long)e->held);
     }
     if (e->kept_anew) {
         fl_log(log, FL_LOG_NOTICE, "server",

@@ -152,7 +152,9 @@ enum fl_admin_type {
     FL_ADMIN_WHY,
     FL_ADMIN_ROUNDS,
     FL_ADMIN_CLIENTS,
-    FL_ADMIN_EXPORT
+    FL_ADMIN_EXPORT,
+    FL_ADMIN_CHECKPOINTS,
+    FL_ADMIN_HOLD
 };
 
 struct fl_admin_request {
@@ -162,6 +164,8 @@ struct fl_admin_request {
     bool asked;           /* network side only: the coordinator has it, or had it */
     bool answered;        /* network side only */
     uint32_t last;
+    uint64_t round; /* EXPORT, HOLD */
+    bool release;   /* HOLD */
     /* The answer: encoded messages, each with its length before it (size_t). */
     struct fl_buf replies;
     size_t next;           /* offset of the next reply to send */

@@ -110,6 +110,11 @@
         " downlink_bytes, started_ms, ended_ms, personal_accuracy, personal_mean,"          \
         " received_accuracy, received_mean, n_personal, effective, self_weight"             \
         " FROM round ORDER BY round DESC LIMIT ?) ORDER BY round")                          \
+    X(GET_ROUND, "SELECT round, attempt, n_selected, n_responders,"                         \
+        " accuracy, loss, train_loss, uplink_bytes, feedback_bytes, uplink_bytes_full,"     \
+        " downlink_bytes, started_ms, ended_ms, personal_accuracy, personal_mean,"          \
+        " received_accuracy, received_mean, n_personal, effective, self_weight"             \
+        " FROM round WHERE round = ?")                                                      \
     X(TOTALS, "SELECT COALESCE(MAX(round), 0), COUNT(*), COALESCE(SUM(n_selected), 0),"     \
         " COALESCE(SUM(n_responders), 0), COALESCE(SUM(uplink_bytes), 0),"                  \
         " COALESCE(SUM(feedback_bytes), 0), COALESCE(SUM(uplink_bytes_full), 0),"           \

@@ -94,6 +94,9 @@ FL_MUST_CHECK int fl_store_commit(struct fl_store *store, const struct fl_round_
 /* Is there a record of `round`? 0 is the beginning, and always there. */
 FL_MUST_CHECK int fl_store_has_round(struct fl_store *store, uint64_t round, bool *ret,
                                      struct fl_err *err);
+/* The record of one round. FL_ENOENT: there is none. */
+FL_MUST_CHECK int fl_store_round(struct fl_store *store, uint64_t round, struct fl_round_rec *ret,
+                                 struct fl_err *err);
 /* Newest `last` rounds (0: all) in rising order, one call each. */
 typedef int (*fl_store_round_cb)(void *ctx, const struct fl_round_rec *round);
 FL_MUST_CHECK int fl_store_rounds(struct fl_store *store, uint32_t last, fl_store_round_cb cb,

@@ -323,6 +323,21 @@ int fl_store_has_round(struct fl_store *store, uint64_t round, bool *ret, struct
     return rv;
 }
 
+int fl_store_round(struct fl_store *store, uint64_t round, struct fl_round_rec *ret,
+                   struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_ROUND);
+    int rv;
+
+    fl__query_u64(&q, round);
+    rv = fl__query_next(&q, err);
+    if (rv == FL_OK) {
+        read_round(&q, ret);
+    }
+    fl__query_reset(&q);
+    return rv;
+}
+
 int fl_store_rounds(struct fl_store *store, uint32_t last, fl_store_round_cb cb, void *ctx,
                     struct fl_err *err)
 {

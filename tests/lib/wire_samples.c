@@ -519,6 +519,51 @@ static int recode_export(const void *data, size_t len, struct fl_buf *out, struc
     return rv != FL_OK ? rv : fl_wire_export_encode(&msg, out);
 }
 
+static int checkpoint(struct fl_buf *out)
+{
+    return fl_wire_checkpoint_encode(&(struct fl_wire_checkpoint){7, 1000, 0.5, text_reason}, out);
+}
+
+static int recode_checkpoint(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_checkpoint msg;
+    int rv = fl_wire_checkpoint_decode(data, len, &msg, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_wire_checkpoint_encode(&msg, out);
+    fl_wire_checkpoint_done(&msg);
+    return rv;
+}
+
+static int hold(struct fl_buf *out)
+{
+    return fl_wire_hold_encode(&(struct fl_wire_hold){7, true}, out);
+}
+
+static int recode_hold(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_hold msg;
+    int rv = fl_wire_hold_decode(data, len, &msg, err);
+
+    return rv != FL_OK ? rv : fl_wire_hold_encode(&msg, out);
+}
+
+static int export_request(struct fl_buf *out)
+{
+    return fl_wire_export_request_encode(7, out);
+}
+
+static int recode_export_request(const void *data, size_t len, struct fl_buf *out,
+                                 struct fl_err *err)
+{
+    uint64_t round = 0;
+    int rv = fl_wire_export_request_decode(data, len, &round, err);
+
+    return rv != FL_OK ? rv : fl_wire_export_request_encode(round, out);
+}
+
 static int list_rounds(struct fl_buf *out)
 {
     return fl_wire_list_rounds_encode(5, out);
@@ -565,5 +610,8 @@ const struct wire_sample wire_samples[] = {
     {"admin_client", client_info, recode_client},
     {"admin_export", export_chunk, recode_export},
     {"admin_list_rounds", list_rounds, recode_list_rounds},
+    {"admin_checkpoint", checkpoint, recode_checkpoint},
+    {"admin_hold", hold, recode_hold},
+    {"admin_export_request", export_request, recode_export_request},
     {NULL, NULL, NULL},
 };

@@ -19,7 +19,7 @@ static void usage(FILE *out)
 
     (void)fputs("usage: flctl [options] COMMAND\n\ncommands:\n", out);
     for (c = fl_ctl_commands; c->name != NULL; c++) {
-        (void)fprintf(out, "  %-8s %s\n", c->name, c->help);
+        (void)fprintf(out, "  %-12s %s\n", c->name, c->help);
     }
     (void)fputs(
         "\noptions:\n"
@@ -28,6 +28,7 @@ static void usage(FILE *out)
         "  -d, --state-dir DIR   the same as --socket DIR/admin.sock\n"
         "  -j, --json            print JSON\n"
         "  -l, --last N          rounds: only the newest N\n"
+        "  -r, --round N         export, hold, release: of which round; export without: the last\n"
         "  -o, --output FILE     export: where to write; default model.safetensors\n"
         "  -h, --help            this text\n"
         "  -V, --version         version\n"
@@ -39,6 +40,8 @@ struct arguments {
     char socket[PATH_SIZE];
     struct fl_ctl_out out;
     uint64_t last;
+    uint64_t round;
+    bool has_round;
     const struct fl_ctl_command *command;
 };
 
@@ -88,6 +91,13 @@ static int parse_option(struct arguments *a, int opt, const char *arg)
         }
         (void)fprintf(stderr, "flctl: --last: expected a number, found '%s'\n", arg);
         return FL_CTL_USAGE;
+    case 'r':
+        a->has_round = true;
+        if (fl_str_to_u64(arg, &a->round) == FL_OK) {
+            return -1;
+        }
+        (void)fprintf(stderr, "flctl: --round: expected a number, found '%s'\n", arg);
+        return FL_CTL_USAGE;
     case 'o':
         a->out.file = arg;
         return -1;
@@ -105,11 +115,15 @@ static int parse_option(struct arguments *a, int opt, const char *arg)
 
 static int parse(int argc, char **argv, struct arguments *a)
 {
-    static const struct option options[] = {
-        {"socket", required_argument, NULL, 's'}, {"state-dir", required_argument, NULL, 'd'},
-        {"json", no_argument, NULL, 'j'},         {"last", required_argument, NULL, 'l'},
-        {"output", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"socket", required_argument, NULL, 's'},
+                                            {"state-dir", required_argument, NULL, 'd'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"last", required_argument, NULL, 'l'},
+                                            {"round", required_argument, NULL, 'r'},
+                                            {"output", required_argument, NULL, 'o'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {NULL, 0, NULL, 0}};
     const char *env = getenv("FL_ADMIN_SOCKET");
     char path[PATH_SIZE];
     struct fl_err err = {0};
@@ -120,7 +134,7 @@ static int parse(int argc, char **argv, struct arguments *a)
     {
         return FL_CTL_USAGE;
     }
-    while ((opt = getopt_long(argc, argv, "s:d:jl:o:hV", options, NULL)) != -1) {
+    while ((opt = getopt_long(argc, argv, "s:d:jl:r:o:hV", options, NULL)) != -1) {
         int code = parse_option(a, opt, optarg);
 
         if (code >= 0) {
@@ -182,16 +196,37 @@ static int export_model(struct arguments *a, const struct fl_buf *request)
     return code;
 }
 
+/* What the command asks for; a command without words of its own sends an empty message. */
+static int fill_request(const struct arguments *a, struct fl_buf *request)
+{
+    const char *name = a->command->name;
+    struct fl_wire_hold hold = {a->round, strcmp(name, "release") == 0};
+    int rv = FL_OK;
+
+    if (strcmp(name, "rounds") == 0) {
+        rv = fl_wire_list_rounds_encode((uint32_t)a->last, request);
+    } else if (strcmp(name, "export") == 0) {
+        rv = fl_wire_export_request_encode(a->round, request);
+    } else if (strcmp(name, "hold") == 0 || hold.release) {
+        if (!a->has_round) {
+            (void)fprintf(stderr, "flctl: %s: --round N says which checkpoint\n", name);
+            return FL_CTL_USAGE;
+        }
+        rv = fl_wire_hold_encode(&hold, request);
+    }
+    return rv == FL_OK ? FL_CTL_OK : FL_CTL_FAILED;
+}
+
 static int run(struct arguments *a)
 {
     struct fl_buf request;
     int code;
 
     fl_buf_init(&request, 4096);
-    if (strcmp(a->command->name, "rounds") == 0 &&
-        fl_wire_list_rounds_encode((uint32_t)a->last, &request) != FL_OK)
-    {
-        return FL_CTL_FAILED;
+    code = fill_request(a, &request);
+    if (code != FL_CTL_OK) {
+        fl_buf_done(&request);
+        return code;
     }
     a->out.array = a->out.json ? json_array() : NULL;
     code = strcmp(a->command->name, "export") == 0

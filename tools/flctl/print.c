@@ -319,6 +319,50 @@ static void finish_list(struct fl_ctl_out *out)
     }
 }
 
+static int on_checkpoint(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                         struct fl_err *err)
+{
+    struct fl_wire_checkpoint c;
+    char accuracy[16] = "-";
+    char made[32];
+    int rv = fl_wire_checkpoint_decode(data, len, &c, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (out->json) {
+        json_t *o = json_object();
+
+        (void)json_object_set_new(o, "round", number(c.round));
+        (void)json_object_set_new(o, "made_ms", number(c.made_ms));
+        (void)json_object_set_new(o, "accuracy", measured(c.accuracy, c.accuracy >= 0.0));
+        (void)json_object_set_new(o, "why", json_string(c.why));
+        (void)json_array_append_new(out->array, o);
+    } else {
+        if (out->n == 0) {
+            (void)printf("%6s %9s %-20s  %s\n", "round", "accuracy", "made", "kept as");
+        }
+        if (c.accuracy >= 0.0) {
+            (void)snprintf(accuracy, sizeof(accuracy), "%.4f", c.accuracy);
+        }
+        (void)printf("%6" PRIu64 " %9s %-20s  %s\n", c.round, accuracy,
+                     when(made, sizeof(made), c.made_ms), c.why);
+    }
+    out->n++;
+    fl_wire_checkpoint_done(&c);
+    return FL_OK;
+}
+
+/* An empty message: it is done. */
+static int on_done(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+{
+    (void)data;
+    (void)len;
+    (void)err;
+    out->n++;
+    return FL_OK;
+}
+
 static int on_export(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
 {
     struct fl_wire_export_chunk chunk;
@@ -356,6 +400,13 @@ const struct fl_ctl_command fl_ctl_commands[] = {
     {"rounds", "/fl.v1.Admin/ListRounds", "committed rounds (--last N)", on_round, finish_list},
     {"clients", "/fl.v1.Admin/ListClients", "known clients with their counters", on_client,
      finish_list},
-    {"export", "/fl.v1.Admin/ExportModel", "the current model as safetensors (--output FILE)",
-     on_export, finish_export},
+    {"export", "/fl.v1.Admin/ExportModel",
+     "the current model, or a kept one (--round N), as safetensors (--output FILE)", on_export,
+     finish_export},
+    {"checkpoints", "/fl.v1.Admin/ListCheckpoints", "kept checkpoints, and why they are kept",
+     on_checkpoint, finish_list},
+    {"hold", "/fl.v1.Admin/HoldCheckpoint", "keep a checkpoint (--round N) until it is released",
+     on_done, NULL},
+    {"release", "/fl.v1.Admin/HoldCheckpoint", "keep it (--round N) no longer than the rules say",
+     on_done, NULL},
     {NULL, NULL, NULL, NULL, NULL}};

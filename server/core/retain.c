@@ -1,0 +1,79 @@
+#include "server/core/retain.h"
+
+#include <math.h>
+
+static void keep_newest(const struct fl_retention *rule, struct fl_checkpoint *list, size_t n)
+{
+    size_t keep = rule->keep > 0 ? rule->keep : 1;
+    size_t i;
+
+    for (i = n > keep ? n - keep : 0; i < n; i++) {
+        list[i].reasons |= FL_RETAIN_NEWEST;
+    }
+}
+
+/*
+ * Parts of the clock, not of the distance from now: their borders stand still, so that the last
+ * one of a part stays the last one when time goes on.
+ */
+static void keep_span(const struct fl_retention *rule, uint64_t now_ms, struct fl_checkpoint *list,
+                      size_t n)
+{
+    uint64_t part = rule->parts > 0 ? rule->span_ms / rule->parts : 0;
+    uint64_t last = UINT64_MAX;
+    size_t i;
+
+    for (i = n; part > 0 && i-- > 0;) {
+        uint64_t made = list[i].made_ms;
+
+        if (made == 0 || made / part == last || (now_ms > made && now_ms - made > rule->span_ms)) {
+            continue;
+        }
+        last = made / part;
+        list[i].reasons |= FL_RETAIN_SPAN;
+    }
+}
+
+/* Of two equal ones the older: it stays the best while others come. */
+static bool better(const struct fl_checkpoint *a, const struct fl_checkpoint *b)
+{
+    return b == NULL || a->accuracy > b->accuracy;
+}
+
+static void keep_best(const struct fl_retention *rule, struct fl_checkpoint *list, size_t n)
+{
+    uint32_t k;
+    size_t i;
+
+    for (k = 0; k < rule->best && k < n; k++) {
+        struct fl_checkpoint *best = NULL;
+
+        for (i = 0; i < n; i++) {
+            if ((list[i].reasons & FL_RETAIN_BEST) == 0 && isfinite(list[i].accuracy) &&
+                list[i].accuracy >= 0.0 && better(&list[i], best))
+            {
+                best = &list[i];
+            }
+        }
+        if (best == NULL) {
+            return;
+        }
+        best->reasons |= FL_RETAIN_BEST;
+    }
+}
+
+void fl_retain(const struct fl_retention *rule, uint64_t now_ms, struct fl_checkpoint *list,
+               size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        list[i].reasons = list[i].held ? (unsigned)FL_RETAIN_HELD : 0u;
+        if (rule->every != 0 && list[i].round % rule->every == 0) {
+            list[i].reasons |= FL_RETAIN_EVERY;
+        }
+    }
+    keep_newest(rule, list, n);
+    keep_span(rule, now_ms, list, n);
+    keep_best(rule, list, n);
+}
