@@ -84,6 +84,7 @@ struct fl_cli {
     struct fl_round_key task, counted;
     double learning_rate;
     uint64_t seed;
+    uint64_t order_seed;
     uint64_t deadline_ms;
     uint32_t n_selected, population;
     struct fl_inputs listed;  /* without data */

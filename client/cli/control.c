@@ -117,6 +117,7 @@ static void on_task(struct fl_cli *cli, const struct fl_wire_task *task)
     fl_inputs_list(cli, task);
     cli->learning_rate = task->learning_rate;
     cli->seed = task->seed;
+    cli->order_seed = task->order_seed;
     cli->deadline_ms = task->deadline_ms;
     event.u.task.key = cli->task;
     event.u.task.has_plan = task->has_plan;

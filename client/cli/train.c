@@ -473,6 +473,7 @@ static struct fl_train_job *job_new(struct fl_cli *cli, struct fl_round_key key)
                                        .learning_rate = cli->learning_rate,
                                        .seed = cli->seed,
                                        .offer_seed = fl_cli_seed(cli),
+                                       .order_seed = cli->order_seed,
                                        .deadline_ms = cli->deadline_ms,
                                        .n_selected = cli->n_selected,
                                        .population = cli->population,

@@ -298,6 +298,7 @@ static struct fl_work_job *evaluation_of(struct fl_cli *cli, uint64_t round, str
                                        .model = model,
                                        .learning_rate = rate,
                                        .seed = fl_cli_seed(cli),
+                                       .order_seed = cli->order_seed,
                                        .n_selected = cli->n_selected,
                                        .population = cli->population,
                                        .cancel = &job->cancel};

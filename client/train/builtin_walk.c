@@ -3,9 +3,9 @@
  * (ALGORITHMS 2.2).
  *
  * Epochs: each visits the data once in a fresh order drawn from (task seed, epoch); the
- * last short batch is used. Steps (epochs 0): R batches that walk through one fixed order
- * cyclically across rounds; where a round begins follows from its number, so that nothing
- * has to survive a restart.
+ * last short batch is used. Steps (epochs 0): R batches that walk through one fixed order, drawn
+ * from the order seed, cyclically across rounds; where a round begins follows from its number,
+ * so that nothing has to survive a restart.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -39,7 +39,7 @@ static void shuffle(const struct fl__walk *w, uint64_t pass)
         fl_rng_key(&rng, w->task->seed, FL_RNG_BATCH, pass, 0);
     } else {
         /* The same in every round and pass: files are often sorted by label. */
-        fl_rng_key(&rng, 0, FL_RNG_BATCH, 0, n);
+        fl_rng_key(&rng, w->task->order_seed, FL_RNG_BATCH, 0, n);
     }
     fl_rng_shuffle(&rng, order, n);
 }

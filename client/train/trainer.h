@@ -38,6 +38,8 @@ struct fl_train_task {
     double learning_rate;
     uint64_t seed;
     uint64_t offer_seed;  /* what fl_trainer_offer() was called with */
+    /* Of the one order that `steps` walk through, the same in every round; 0: not told. */
+    uint64_t order_seed;
     uint64_t deadline_ms; /* span; the command is ended after it */
     uint32_t n_selected;  /* K_t; 0: not told */
     uint32_t population;  /* N; 0: not told */

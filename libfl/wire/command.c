@@ -104,6 +104,7 @@ static int encode_task(struct fl__arena *arena, const struct fl_wire_task *task,
     msg.attempt = task->attempt;
     msg.learning_rate = task->learning_rate;
     msg.seed = task->seed;
+    msg.order_seed = task->order_seed;
     msg.plan = task->has_plan ? &plan : NULL;
     msg.deadline_ms = task->deadline_ms;
     msg.selected = task->selected;
@@ -329,6 +330,7 @@ static int decode_task(const Fl__V1__Task *msg, struct fl_wire_task *ret, struct
     ret->attempt = msg->attempt;
     ret->learning_rate = msg->learning_rate;
     ret->seed = msg->seed;
+    ret->order_seed = msg->order_seed;
     ret->deadline_ms = msg->deadline_ms;
     ret->selected = msg->selected;
     ret->population = msg->population;

@@ -232,6 +232,7 @@ struct fl_wire_task {
     size_t n_bundles;
     double learning_rate;
     uint64_t seed;
+    uint64_t order_seed; /* 0: not told */
     bool has_plan;
     struct fl_wire_plan plan;
     uint64_t deadline_ms;

@@ -295,6 +295,7 @@ struct fl_effect {
     uint32_t attempt;
     double learning_rate;
     uint64_t client_seed;
+    uint64_t order_seed;  /* the client's, the same in every round */
     uint64_t deadline_ms; /* span from now */
     const uint8_t *units; /* [n_units] or NULL */
     const char *text;     /* reason or trace line */

@@ -31,6 +31,8 @@ void fl__coord_task(struct fl_coord *c, size_t i)
     /* By name, not by number: what a client draws does not depend on who came before it. */
     fl_rng_key(&rng, c->conf.seed, FL_RNG_BATCH, e->round, fl_hash64(name, strlen(name)));
     e->client_seed = fl_rng_u64(&rng);
+    fl_rng_key(&rng, c->conf.seed, FL_RNG_BATCH, 0, fl_hash64(name, strlen(name)));
+    e->order_seed = fl_rng_u64(&rng);
     e->learning_rate =
         c->conf.learning_rate * pow(c->conf.learning_rate_decay, (double)(e->round - 1));
     e->deadline_ms = c->round.deadline_ms == FL__NEVER || c->round.deadline_ms < c->now_ms

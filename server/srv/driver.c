@@ -79,6 +79,7 @@ static void command(struct fl_driver *driver, const struct fl_effect *e, enum fl
     down->attempt = e->attempt;
     down->learning_rate = e->learning_rate;
     down->seed = e->client_seed;
+    down->order_seed = e->order_seed;
     down->deadline_ms = e->deadline_ms;
     down->text = copy_text(e->text);
     down->counted_round = e->counted_round;

@@ -130,6 +130,7 @@ struct fl_down {
     uint32_t attempt;
     double learning_rate;
     uint64_t seed;
+    uint64_t order_seed;
     uint64_t deadline_ms;
     uint8_t *units; /* owned, [n_units] or NULL */
     char *text;     /* owned */

@@ -228,6 +228,7 @@ static int task(struct fl_buf *out)
                                            .n_bundles = 2,
                                            .learning_rate = 0.05,
                                            .seed = UINT64_MAX - 1,
+                                           .order_seed = UINT64_MAX - 2,
                                            .has_plan = true,
                                            .plan = {7, 1, units, 10},
                                            .deadline_ms = 60000,

@@ -319,6 +319,35 @@ START_TEST(steps_walk_through_the_data_across_rounds)
 }
 END_TEST
 
+/* The federation's seed decides that order, the same in every round. */
+START_TEST(the_order_that_steps_walk_through_follows_the_order_seed)
+{
+    struct fl_train_task task;
+    struct fl_train_result first;
+    struct fl_train_result same;
+    struct fl_train_result other;
+    struct fixture f;
+
+    fixture_init(&f, false);
+    f.server.model.epochs = 0;
+    f.server.model.steps = 3;
+    prepare(&f);
+    task = task_of(&f.server);
+    task.order_seed = 5;
+    first = train(&f, &task);
+    task.seed++; /* another round's */
+    same = train(&f, &task);
+    task.order_seed = 6;
+    other = train(&f, &task);
+    ck_assert_mem_eq(first.delta, same.delta, f.server.count * sizeof(float));
+    ck_assert_mem_ne(first.delta, other.delta, f.server.count * sizeof(float));
+    fl_train_result_done(&first);
+    fl_train_result_done(&same);
+    fl_train_result_done(&other);
+    fixture_done(&f);
+}
+END_TEST
+
 struct canceller {
     atomic_bool cancel;
     uint64_t at, last, total;
@@ -610,6 +639,7 @@ int main(void)
     tcase_add_test(tc, the_received_model_is_evaluated_before_training);
     tcase_add_test(tc, a_rate_of_zero_is_an_update_of_zero);
     tcase_add_test(tc, steps_walk_through_the_data_across_rounds);
+    tcase_add_test(tc, the_order_that_steps_walk_through_follows_the_order_seed);
     tcase_add_test(tc, training_is_cancelled_between_steps);
     tcase_add_test(tc, divergence_to_nan_is_an_error_that_says_so);
     tcase_add_loop_test(tc, a_network_that_does_not_fit_the_data_is_refused_with_both_numbers, 0,

@@ -60,6 +60,7 @@ START_TEST(a_task_says_who_takes_part_and_what_was_counted)
 
     ck_assert_uint_eq(task->selected, 10);
     ck_assert_uint_eq(task->population, 1000000);
+    ck_assert_uint_eq(task->order_seed, UINT64_MAX - 2);
     ck_assert_uint_eq(task->counted_round, 5);
     ck_assert_uint_eq(task->counted_attempt, 3);
     ck_assert_uint_eq(task->n_bundles, 2);
