@@ -37,7 +37,7 @@ struct fl_train_task {
     bool evaluate_trained; /* fill `trained` of the result when there is test data */
     double learning_rate;
     uint64_t seed;
-    uint64_t offer_seed;  /* what fl_trainer_offer() was called with */
+    uint64_t offer_seed; /* what fl_trainer_offer() was called with */
     /* Of the one order that `steps` walk through, the same in every round; 0: not told. */
     uint64_t order_seed;
     uint64_t deadline_ms; /* span; the command is ended after it */
