@@ -165,16 +165,44 @@ void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
     }
 }
 
+enum verdict { UPDATE_GOOD, UPDATE_BAD, UPDATE_GONE };
+
 /*
- * One update is bad after all: the round goes on as if that client were absent. The client
- * was told ACCEPTED, and that is not taken back: what it made durable stays its own.
+ * What failing to use an accepted update says about it. Its client answers for what it sent and
+ * reported; a file that is gone, or does not hold what was accepted, is our disk's fault. All else
+ * (no memory, no descriptors, an error of reading) says nothing: the same may work later.
  */
-static void drop_update(struct fl_coord *c, uint32_t client, const char *reason)
+static enum verdict judge(int code)
 {
+    switch (code) {
+    case FL_ENUMERIC:
+    case FL_EINVAL:
+    case FL_ERANGE:
+        return UPDATE_BAD;
+    case FL_EFORMAT:
+    case FL_ESHAPE:
+    case FL_ENOENT:
+        return UPDATE_GONE;
+    default:
+        return UPDATE_GOOD;
+    }
+}
+
+/*
+ * The round goes on as if that client were absent: it has forgotten the result, so it cannot send
+ * it again, and is asked in the next round. It was told ACCEPTED, and that is not taken back: what
+ * it made durable stays its own. Only an update that is bad counts against it.
+ */
+static void drop_update(struct fl_coord *c, uint32_t client, bool gone, const char *reason)
+{
+    uint32_t i = c->clients.live[client].part;
     char clean[FL__CLEAN_SIZE];
 
-    fl__part_set(c, c->clients.live[client].part, FL_PART_REJECTED);
-    fl__coord_trace(c, "client '%s': its update is left out: %s", fl__coord_name(c, client),
+    fl__part_set(c, i, gone ? FL_PART_LOST : FL_PART_REJECTED);
+    c->round.live[i].damaged = gone;
+    fl__coord_trace(c, "client '%s': its update is %s: %s", fl__coord_name(c, client),
+                    gone ? "lost on this server, and left out without counting against it"
+                         : "left out",
                     fl__coord_clean(clean, sizeof(clean), reason));
     if (fl__coord_too_few(c) || fl__coord_no_update(c)) {
         fl__coord_abort_few(c, "too few good updates");
@@ -188,14 +216,12 @@ void fl__coord_aggregate_failed(struct fl_coord *c, const struct fl_event *ev)
 {
     const char *reason = ev->u.failed_work.reason;
     uint32_t client = ev->u.failed_work.client;
+    enum verdict verdict = judge(ev->u.failed_work.code);
     char clean[FL__CLEAN_SIZE];
     uint32_t i = fl__clients_used(&c->clients, client) ? c->clients.live[client].part : FL__NONE;
 
-    /* Want of memory is ours, whoever's update was being read. */
-    if (i != FL__NONE && c->round.parts[i].state == FL_PART_ACCEPTED &&
-        ev->u.failed_work.code != FL_ENOMEM)
-    {
-        drop_update(c, client, reason);
+    if (i != FL__NONE && c->round.parts[i].state == FL_PART_ACCEPTED && verdict != UPDATE_GOOD) {
+        drop_update(c, client, verdict == UPDATE_GONE, reason);
         return;
     }
     if (ev->u.failed_work.code != FL_ENUMERIC) {

@@ -101,6 +101,7 @@ struct fl__clients {
 struct fl__part {
     bool reported; /* its report is in */
     bool stored;   /* a valid upload is on disk, not yet recorded */
+    bool damaged;  /* it is lost because what we stored of it went bad: not counted against it */
     uint64_t stored_bytes;
     uint64_t store_seq;      /* its record is being written */
     uint64_t store_retry_ms; /* writing failed: when to try again, 0: not */

@@ -239,7 +239,7 @@ void fl__coord_round_account(struct fl_coord *c)
         rec->n_selected++;
         rec->n_accepted += c->round.parts[i].state == FL_PART_ACCEPTED;
         rec->n_rejected += c->round.parts[i].state == FL_PART_REJECTED;
-        rec->n_lost += c->round.parts[i].state == FL_PART_LOST;
+        rec->n_lost += c->round.parts[i].state == FL_PART_LOST && !c->round.live[i].damaged;
         fl__clients_count(&c->clients, client);
         fl__clients_settle(c, client);
         fl__clients_dirty(&c->clients, client);

@@ -491,6 +491,7 @@ void fl_driver_free(struct fl_driver *driver)
     fl_model_state_done(&driver->current);
     fl_model_state_done(&driver->next);
     fl_mixtures_close(driver->mixtures);
+    fl_mixtures_close(driver->next_mixtures);
     fl_file_unref(driver->offered);
     free(driver->waiting);
     fl_dataset_free(driver->test);

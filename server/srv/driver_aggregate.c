@@ -78,6 +78,15 @@ static int open_unit(void *ctx, size_t client, size_t bundle, size_t unit,
                : FL_ENOENT;
 }
 
+static void note_unchecked(const struct fl_job *job, size_t i, const struct fl_spool_reader *reader)
+{
+    if (!fl_spool_reader_checked(reader)) {
+        fl_log(job->driver->srv->log, FL_LOG_NOTICE, "round",
+               "the update of client '%s' was stored by an earlier version and carries no checksum",
+               job->clients[i].name);
+    }
+}
+
 static int open_readers(struct aggregation *a)
 {
     struct fl_job *job = a->job;
@@ -94,9 +103,10 @@ static int open_readers(struct aggregation *a)
                                  srv->conf->layout, &a->readers[i], &job->err);
 
         if (rv != FL_OK) {
-            job->bad_client = part->client;
+            job->bad_client = part->client; /* The core judges by the code whose fault it is. */
             return rv;
         }
+        note_unchecked(job, i, a->readers[i]);
         fl_spool_reader_share(a->readers[i], job->n_parts);
         c->weight = (double)part->samples;
         c->units = fl_spool_reader_units(a->readers[i]);
@@ -239,6 +249,11 @@ static int aggregate(struct aggregation *a)
         a->mixtures = NULL;
         rv = fl_mixtures_publish(w, &job->err);
     }
+    if (rv == FL_OK && mixes) { /* Here, where a want of descriptors is only tried again. */
+        rv = fl_mixtures_open(job->driver->srv->state_dir, job->round,
+                              fl_driver_floats(job->driver) * sizeof(float), &job->mixtures,
+                              &job->err);
+    }
     return rv;
 }
 
@@ -271,6 +286,9 @@ static void aggregate_done(void *arg)
         fl_model_state_done(&driver->next);
         driver->next = job->out;
         job->out = (struct fl_model_state){0};
+        fl_mixtures_close(driver->next_mixtures);
+        driver->next_mixtures = job->mixtures;
+        job->mixtures = NULL;
         if (job->info.effective > 0.0) {
             fl_log(driver->srv->log, FL_LOG_INFO, "round",
                    "round %llu: attention as over %.2f of %zu clients, %.3f on themselves",

@@ -26,6 +26,7 @@ void fl_job_free(struct fl_job *job)
     fl_file_unref(job->offered);
     fl_blob_unref(job->theta);
     fl_model_state_done(&job->out);
+    fl_mixtures_close(job->mixtures);
     free(job);
 }
 
@@ -407,7 +408,9 @@ static void commit_done(void *arg)
             driver->next = (struct fl_model_state){0};
         }
         report_round(driver, &job->record);
-        fl_driver_load_mixtures(driver, job->record.round);
+        fl_mixtures_close(driver->mixtures);
+        driver->mixtures = driver->next_mixtures;
+        driver->next_mixtures = NULL;
         event.u.seq = job->seq;
         fl_driver_step(driver, &event);
     }

@@ -27,6 +27,7 @@ struct fl_job {
     /* Inputs kept alive, and results. */
     struct fl_blob *theta;
     struct fl_model_state out;
+    struct fl_mixtures *mixtures;
     double *distance;
     struct fl_agg_info info;
     struct fl_file *offered;

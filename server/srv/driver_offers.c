@@ -134,7 +134,12 @@ static void put_done(void *arg)
     struct offer_job *job = arg;
 
     if (job->code != FL_OK) {
-        refuse(job->driver, job->session, job->name, job->code, fl_err_text(&job->err, job->code));
+        bool theirs = job->code == FL_EFORMAT || job->code == FL_ENUMERIC ||
+                      job->code == FL_ESHAPE || job->code == FL_ELIMIT || job->code == FL_EINVAL;
+
+        /* What failed here is ours: it may try again. */
+        refuse(job->driver, job->session, job->name, theirs ? job->code : FL_EUNAVAIL,
+               fl_err_text(&job->err, job->code));
     } else {
         join_with_samples(job->driver, job->client, job->name);
     }

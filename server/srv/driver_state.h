@@ -41,8 +41,9 @@ struct fl_driver {
     size_t n_state;
     const char *state_names[FL_AGG_MAX_STATE]; /* the policies' */
 
-    struct fl_mixtures *mixtures; /* of the last committed round; NULL: it made none */
-    struct fl_file *offered;      /* the bundle of all offers; NULL: not fixed, or none wanted */
+    struct fl_mixtures *next_mixtures; /* aggregated, not committed */
+    struct fl_mixtures *mixtures;      /* of the last committed round; NULL: it made none */
+    struct fl_file *offered; /* the bundle of all offers; NULL: not fixed, or none wanted */
     uint8_t offered_digest[FL_DIGEST_SIZE];
     struct fl_waiting *waiting; /* [n_waiting], by client number */
     size_t n_waiting;
@@ -101,8 +102,12 @@ void fl_driver_bundle(struct fl_driver *driver, const char *name, uint64_t round
                       struct fl_blob *blob);
 void fl_driver_round_open(struct fl_driver *driver, const struct fl_effect *effect);
 void fl_driver_round_bundles_closed(struct fl_driver *driver, uint64_t round);
-/* The mixtures of a round that was committed: of them the clients are told from now on. */
-void fl_driver_load_mixtures(struct fl_driver *driver, uint64_t round);
+/*
+ * At the start, the mixtures of the last round. Without them, or with damaged ones, clients go on
+ * from their own models; any other error is told.
+ */
+FL_MUST_CHECK int fl_driver_load_mixtures(struct fl_driver *driver, uint64_t round,
+                                          struct fl_err *err);
 bool fl_driver_has_mixture(const struct fl_driver *driver, uint32_t client);
 
 /* driver_offers.c: what clients tell of their data before the first round. */

@@ -150,12 +150,6 @@ static void finish_work(void *arg)
                               conf->durability, &p->err);
 }
 
-/* Not the peer's fault: it may try again. */
-static bool own_fault(int code)
-{
-    return code == FL_EIO || code == FL_ENOSPC || code == FL_ENOMEM || code == FL_EPERM;
-}
-
 static void finish_done(void *arg)
 {
     struct fl_push *p = arg;
@@ -163,10 +157,10 @@ static void finish_done(void *arg)
     p->jobs--;
     p->progress_ms = fl_clock_ms();
     if (p->state == PUSH_FINISHING) {
-        if (own_fault(p->code)) {
-            fl__push_fail(p, FL_GRPC_UNAVAILABLE, fl_err_text(&p->err, p->code));
-        } else {
+        if (p->code == FL_OK || fl_spool_is_bad(p->code)) {
             fl__push_judge(p, p->code);
+        } else { /* Ours: it may try again. */
+            fl__push_fail(p, FL_GRPC_UNAVAILABLE, fl_err_text(&p->err, p->code));
         }
     }
     fl__push_release(p);
@@ -212,11 +206,11 @@ static void write_done(void *arg)
             fl_call_consume(p->call, c->message_len);
         }
     } else if (p->state == PUSH_OPEN) {
-        if (own_fault(c->code)) {
-            fl__push_fail(p, FL_GRPC_UNAVAILABLE, fl_err_text(&c->err, c->code));
-        } else {
-            fl__push_fail(p, fl_grpc_status_from_err(c->code), fl_err_text(&c->err, c->code));
-        }
+        /* An offset or a length is the peer's; all else is ours, and it may try again. */
+        bool theirs = c->code == FL_ERANGE || c->code == FL_ELIMIT;
+
+        fl__push_fail(p, theirs ? fl_grpc_status_from_err(c->code) : FL_GRPC_UNAVAILABLE,
+                      fl_err_text(&c->err, c->code));
     }
     free(c->memory);
     free(c);

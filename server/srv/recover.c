@@ -349,7 +349,7 @@ static int open_model(struct fl_driver *driver, int *ret_exit, struct fl_err *er
         rv = fl_mixtures_clean(srv->state_dir, driver->resume.committed, err);
     }
     if (rv == FL_OK) {
-        fl_driver_load_mixtures(driver, driver->resume.committed);
+        rv = fl_driver_load_mixtures(driver, driver->resume.committed, err);
     }
     return rv;
 }
@@ -363,6 +363,12 @@ static int open_offers(struct fl_driver *driver, struct fl_err *err)
         return FL_OK;
     }
     rv = fl_offers_open(driver->srv->state_dir, &driver->offered, driver->offered_digest, err);
+    if (rv == FL_EFORMAT) {
+        fl_log(driver->srv->log, FL_LOG_WARNING, "server",
+               "what clients offered is put together again before the next round: %s",
+               fl_err_text(err, rv));
+        rv = fl_offers_set_aside(driver->srv->state_dir, err);
+    }
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 

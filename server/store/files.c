@@ -12,6 +12,9 @@
 
 #include "libfl/base/fs.h"
 #include "server/store/files_p.h"
+#include "server/store/sums.h"
+
+#define VERIFY_PIECE ((size_t)16 * FL__SUM_BLOCK)
 
 struct fl_file {
     atomic_uint refs;
@@ -19,6 +22,7 @@ struct fl_file {
     struct fl_file *whole; /* counted; NULL when this is the whole file */
     uint64_t start;
     uint64_t size;
+    uint64_t *sums; /* owned; of the bytes from start on, NULL: none */
 };
 
 int fl_file_open(const char *path, struct fl_file **ret, struct fl_err *err)
@@ -43,14 +47,16 @@ int fl_file_open(const char *path, struct fl_file **ret, struct fl_err *err)
     return FL_OK;
 }
 
-struct fl_file *fl__file_part(struct fl_file *file, uint64_t start, uint64_t size)
+struct fl_file *fl__file_part(struct fl_file *file, uint64_t start, uint64_t size, uint64_t *sums)
 {
     struct fl_file *f = calloc(1, sizeof(*f));
 
     FL_REQUIRE(file->whole == NULL && start <= file->size && size <= file->size - start);
     if (f == NULL) {
+        free(sums);
         return NULL;
     }
+    f->sums = sums;
     atomic_init(&f->refs, 1);
     f->fd = -1;
     f->whole = fl_file_ref(file);
@@ -74,6 +80,7 @@ void fl_file_unref(struct fl_file *file)
         (void)close(file->fd);
     }
     fl_file_unref(file->whole);
+    free(file->sums);
     free(file);
 }
 
@@ -82,15 +89,78 @@ uint64_t fl_file_size(const struct fl_file *file)
     return file->size;
 }
 
+uint64_t fl__file_start(const struct fl_file *file)
+{
+    return file->start;
+}
+
 int fl__file_fd(const struct fl_file *file)
 {
     return file->whole != NULL ? file->whole->fd : file->fd;
 }
 
+/* Whole blocks go straight to the caller; of a block that is wanted in part all is read. */
+static int read_block(const struct fl_file *file, uint64_t offset, uint8_t *out, size_t len,
+                      size_t *ret_len)
+{
+    uint8_t block[FL__SUM_BLOCK];
+    size_t skip = (size_t)(offset % FL__SUM_BLOCK);
+    uint64_t left = file->size - (offset - skip);
+    size_t n = left < FL__SUM_BLOCK ? (size_t)left : FL__SUM_BLOCK;
+    uint8_t *to = block;
+    int rv;
+
+    if (skip == 0 && len >= n) {
+        n = len >= left ? (size_t)left : len - len % FL__SUM_BLOCK;
+        to = out;
+    }
+    rv = fl_fs_pread(fl__file_fd(file), to, n, file->start + offset - skip);
+    if (rv == FL_OK && !fl__sums_match(file->sums, offset - skip, to, n)) {
+        rv = FL_EFORMAT;
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    *ret_len = n - skip < len ? n - skip : len;
+    if (to == block) {
+        (void)memcpy(out, block + skip, *ret_len);
+    }
+    return FL_OK;
+}
+
 int fl_file_read(const struct fl_file *file, uint64_t offset, void *out, size_t len)
 {
+    uint8_t *to = out;
+    int rv = FL_OK;
+
     if (offset > file->size || len > file->size - offset) {
         return FL_EFORMAT;
     }
-    return fl_fs_pread(fl__file_fd(file), out, len, file->start + offset);
+    if (file->sums == NULL) {
+        return fl_fs_pread(fl__file_fd(file), out, len, file->start + offset);
+    }
+    while (rv == FL_OK && len > 0) {
+        size_t n = 0;
+
+        rv = read_block(file, offset, to, len, &n);
+        to += n;
+        offset += n;
+        len -= n;
+    }
+    return rv;
+}
+
+int fl_file_verify(const struct fl_file *file)
+{
+    uint8_t *piece = malloc(VERIFY_PIECE);
+    uint64_t at;
+    int rv = piece != NULL ? FL_OK : FL_ENOMEM;
+
+    for (at = 0; rv == FL_OK && at < file->size; at += VERIFY_PIECE) {
+        uint64_t left = file->size - at;
+
+        rv = fl_file_read(file, at, piece, left < VERIFY_PIECE ? (size_t)left : VERIFY_PIECE);
+    }
+    free(piece);
+    return rv;
 }

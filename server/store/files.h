@@ -6,11 +6,13 @@
  *
  *   <dir>/mixtures/NNNNNN.mix    the personal models that round N mixed, of all clients
  *   <dir>/offers/<client>.offer  what a client told of its data
- *   <dir>/offers/all             those of all clients, fixed when the first round began
+ *   <dir>/offers/fixed           those of all clients, fixed when the first round began
+ *   <dir>/offers/all             the same of an earlier version, without checksums
  *
  * Everything is written beside, synced and renamed: a file is there as a whole or not at
  * all, whatever dies when. Which mixtures count is said by the database: those of the last
- * committed round.
+ * committed round. What is read of them is checked against checksums that they carry; files of
+ * earlier versions have none.
  *
  * Threading: fl_file from any thread, reads included; the rest belongs to whoever made it.
  * Errors: as store.h.
@@ -27,8 +29,10 @@ FL_MUST_CHECK int fl_file_open(const char *path, struct fl_file **ret, struct fl
 struct fl_file *fl_file_ref(struct fl_file *file);
 void fl_file_unref(struct fl_file *file); /* NULL is allowed. */
 uint64_t fl_file_size(const struct fl_file *file);
-/* Exactly `len` bytes at `offset`. FL_EFORMAT: the file is shorter than it was. */
+/* Exactly `len` bytes at `offset`. FL_EFORMAT: the file is shorter than it was, or damaged. */
 FL_MUST_CHECK int fl_file_read(const struct fl_file *file, uint64_t offset, void *out, size_t len);
+/* Read all of it once, for its checksums. */
+FL_MUST_CHECK int fl_file_verify(const struct fl_file *file);
 
 /* --- mixtures --- */
 
@@ -58,6 +62,10 @@ size_t fl_mixtures_count(const struct fl_mixtures *m);
 const char *fl_mixtures_name(const struct fl_mixtures *m, size_t i);
 /* The bytes of the i-th client, to be given back with fl_file_unref(); NULL without memory. */
 struct fl_file *fl_mixtures_file(const struct fl_mixtures *m, size_t i);
+/* false: a file of an earlier version, without checksums of the models. */
+bool fl_mixtures_checked(const struct fl_mixtures *m);
+/* Read all models once, for their checksums. FL_EFORMAT: damaged. */
+FL_MUST_CHECK int fl_mixtures_verify(const struct fl_mixtures *m, struct fl_err *err);
 /* By name: its place, or fl_mixtures_count() when it has none. */
 size_t fl_mixtures_find(const struct fl_mixtures *m, const char *name);
 void fl_mixtures_close(struct fl_mixtures *m); /* NULL is allowed. */
@@ -69,6 +77,7 @@ FL_MUST_CHECK int fl_mixtures_clean(const char *dir, uint64_t round, struct fl_e
 /* Replace what `client` offered, durably. */
 FL_MUST_CHECK int fl_offers_put(const char *dir, const char *client, const void *data, size_t len,
                                 struct fl_err *err);
+/* false: none, or one that is not whole. */
 bool fl_offers_has(const char *dir, const char *client);
 /* Forget all of them, fixed or not. */
 FL_MUST_CHECK int fl_offers_clear(const char *dir, struct fl_err *err);
@@ -81,7 +90,12 @@ typedef int (*fl_offers_check_cb)(void *ctx, const void *data, size_t len, struc
  */
 FL_MUST_CHECK int fl_offers_fix(const char *dir, size_t max, fl_offers_check_cb check, void *ctx,
                                 size_t *ret_bad, struct fl_err *err);
-/* What was fixed, with its SHA-256. FL_ENOENT: it is not yet. */
+/*
+ * What was fixed is damaged: rename it, so that it is fixed anew. As nothing is put once it
+ * is fixed, the same comes out of it.
+ */
+FL_MUST_CHECK int fl_offers_set_aside(const char *dir, struct fl_err *err);
+/* What was fixed, with its SHA-256. FL_ENOENT: it is not yet; FL_EFORMAT: damaged. */
 FL_MUST_CHECK int fl_offers_open(const char *dir, struct fl_file **ret,
                                  uint8_t digest[FL_DIGEST_SIZE], struct fl_err *err);
 

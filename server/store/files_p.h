@@ -5,8 +5,12 @@
 
 #include "server/store/files.h"
 
-/* A part of a whole file, which lives as long as its parts; NULL without memory. */
-struct fl_file *fl__file_part(struct fl_file *file, uint64_t start, uint64_t size);
+/*
+ * A part of a whole file, which lives as long as its parts; NULL without memory. Takes `sums`
+ * (sums.h, of the part's bytes) in any case; NULL: what is read of it is not checked.
+ */
+struct fl_file *fl__file_part(struct fl_file *file, uint64_t start, uint64_t size, uint64_t *sums);
+uint64_t fl__file_start(const struct fl_file *file);
 int fl__file_fd(const struct fl_file *file);
 
 #endif

@@ -4,14 +4,17 @@
  *
  *   offset  size   what (integers little-endian)
  *   0       8      "FLMIXED\n"
- *   8       4      version, 1
+ *   8       4      version, 2
  *   12      4      n: number of clients
  *   16      8      round
  *   24      8      bytes of one model
  *   32      128 n  names, filled up with zeros, in client order
- *   …       8      fl_hash64() of everything before
+ *   …       8 n b  of each model the XXH3 of its blocks of 16 KiB, the last one shorter
+ *   …       8      XXH3 of everything before
  *   …              zeros up to a multiple of 4096
  *   start          the models, float32 in exported order, one after the other
+ *
+ * Version 1 has no checksums of models, and fl_hash64() of its head.
  */
 
 #include <dirent.h>
@@ -28,9 +31,11 @@
 #include "libfl/base/str.h"
 #include "server/store/files_p.h"
 #include "server/store/store_p.h"
+#include "server/store/sums.h"
 
 #define MAGIC       "FLMIXED\n"
-#define MIX_VERSION 1
+#define MIX_VERSION 2
+#define MIX_OLD     1
 #define FIXED_SIZE  32
 #define HASH_SIZE   8
 #define PAGE        4096
@@ -49,14 +54,24 @@ static int path_of(const char *dir, uint64_t round, const char *more, char *out,
                                       : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
 }
 
-static size_t used_size(size_t n)
+static size_t sums_size(uint32_t version, uint64_t bytes)
 {
-    return FIXED_SIZE + n * FL_NAME_MAX + HASH_SIZE;
+    return version == MIX_OLD ? 0 : fl__sums_blocks(bytes) * sizeof(uint64_t);
 }
 
-static size_t head_size(size_t n)
+static size_t used_size(uint32_t version, size_t n, uint64_t bytes)
 {
-    return (used_size(n) + PAGE - 1) / PAGE * PAGE;
+    return FIXED_SIZE + n * (FL_NAME_MAX + sums_size(version, bytes)) + HASH_SIZE;
+}
+
+static size_t head_size(uint32_t version, size_t n, uint64_t bytes)
+{
+    return (used_size(version, n, bytes) + PAGE - 1) / PAGE * PAGE;
+}
+
+static uint64_t head_hash(uint32_t version, const void *data, size_t len)
+{
+    return version == MIX_OLD ? fl_hash64(data, len) : fl_checksum(data, len);
 }
 
 /* --- writing --- */
@@ -64,9 +79,11 @@ static size_t head_size(size_t n)
 struct fl_mixtures_writer {
     int fd;
     char path[FL__STORE_PATH_MAX], tmp[FL__STORE_PATH_MAX];
+    uint64_t round;
     size_t n;
     uint64_t bytes;
-    uint64_t *written; /* [n] */
+    char (*names)[FL_NAME_MAX]; /* [n] */
+    struct fl__sums *sums;      /* [n], of what was written */
 };
 
 static int no_memory(struct fl_err *err)
@@ -74,15 +91,19 @@ static int no_memory(struct fl_err *err)
     return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
 }
 
-static int write_head(const struct fl_mixtures_writer *w, uint64_t round, const char *const *names)
+/* When all is written: only then its checksums are known. */
+static int write_head(const struct fl_mixtures_writer *w)
 {
-    size_t used = used_size(w->n);
-    uint8_t *raw = calloc(1, head_size(w->n));
+    size_t used = used_size(MIX_VERSION, w->n, w->bytes);
+    size_t size = head_size(MIX_VERSION, w->n, w->bytes);
+    size_t sums = sums_size(MIX_VERSION, w->bytes);
+    uint8_t *raw = calloc(1, size);
     uint32_t version = MIX_VERSION;
     uint32_t n = (uint32_t)w->n;
+    uint8_t *at;
     uint64_t hash;
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
     if (raw == NULL) {
         return FL_ENOMEM;
@@ -90,44 +111,65 @@ static int write_head(const struct fl_mixtures_writer *w, uint64_t round, const 
     (void)memcpy(raw, MAGIC, strlen(MAGIC));
     (void)memcpy(raw + 8, &version, sizeof(version));
     (void)memcpy(raw + 12, &n, sizeof(n));
-    (void)memcpy(raw + 16, &round, sizeof(round));
+    (void)memcpy(raw + 16, &w->round, sizeof(w->round));
     (void)memcpy(raw + 24, &w->bytes, sizeof(w->bytes));
-    for (i = 0; rv == FL_OK && i < w->n; i++) {
-        rv = fl_str_copy((char *)raw + FIXED_SIZE + i * FL_NAME_MAX, FL_NAME_MAX, names[i]);
+    at = raw + FIXED_SIZE;
+    for (i = 0; i < w->n; i++) {
+        (void)memcpy(at + i * FL_NAME_MAX, w->names[i], FL_NAME_MAX);
     }
-    hash = fl_hash64(raw, used - HASH_SIZE);
+    at += w->n * FL_NAME_MAX;
+    for (i = 0; sums > 0 && i < w->n; i++) {
+        (void)memcpy(at + i * sums, w->sums[i].list, sums);
+    }
+    hash = head_hash(MIX_VERSION, raw, used - HASH_SIZE);
     (void)memcpy(raw + used - HASH_SIZE, &hash, sizeof(hash));
-    rv = rv == FL_OK ? fl_fs_pwrite(w->fd, raw, head_size(w->n), 0) : rv;
+    rv = fl_fs_pwrite(w->fd, raw, size, 0);
     free(raw);
+    return rv;
+}
+
+static int take_names(struct fl_mixtures_writer *w, const char *const *names)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    w->names = calloc(w->n > 0 ? w->n : 1, sizeof(*w->names));
+    w->sums = calloc(w->n > 0 ? w->n : 1, sizeof(*w->sums));
+    if (w->names == NULL || w->sums == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; rv == FL_OK && i < w->n; i++) {
+        rv = fl_str_copy(w->names[i], FL_NAME_MAX, names[i]);
+    }
     return rv;
 }
 
 int fl_mixtures_create(const char *dir, uint64_t round, const char *const *names, size_t n,
                        uint64_t bytes, struct fl_mixtures_writer **ret, struct fl_err *err)
 {
-    struct fl_mixtures_writer *w = calloc(1, sizeof(*w));
+    struct fl_mixtures_writer *w;
     int rv;
 
+    if (n > MAX_CLIENTS) {
+        return fl_err_set(err, FL_ELIMIT, "%zu personal models are too many", n);
+    }
+    w = calloc(1, sizeof(*w));
     if (w == NULL) {
         return no_memory(err);
     }
     w->fd = -1;
+    w->round = round;
     w->n = n;
     w->bytes = bytes;
-    w->written = calloc(n > 0 ? n : 1, sizeof(*w->written));
-    rv = w->written != NULL ? path_of(dir, round, "", w->path, sizeof(w->path), err)
-                            : no_memory(err);
+    rv = take_names(w, names) == FL_OK ? path_of(dir, round, "", w->path, sizeof(w->path), err)
+                                       : no_memory(err);
     if (rv == FL_OK) {
         rv = path_of(dir, round, ".tmp", w->tmp, sizeof(w->tmp), err);
-    }
-    if (rv == FL_OK && n > MAX_CLIENTS) {
-        rv = fl_err_set(err, FL_ELIMIT, "%zu personal models are too many", n);
     }
     if (rv == FL_OK) {
         rv = fl_fs_remove(w->path);
         w->fd = rv == FL_OK ? open(w->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640) : -1;
         rv = rv == FL_OK && w->fd < 0 ? fl_err_from_errno(errno) : rv;
-        rv = rv == FL_OK ? write_head(w, round, names) : rv;
         if (rv != FL_OK) {
             (void)fl_err_set(err, rv, "cannot write '%s': %s", w->tmp, fl_strerror(rv));
         }
@@ -143,28 +185,40 @@ int fl_mixtures_create(const char *dir, uint64_t round, const char *const *names
 int fl_mixtures_write(struct fl_mixtures_writer *w, size_t client, uint64_t offset,
                       const void *data, size_t len, struct fl_err *err)
 {
+    struct fl__sums *sums;
     int rv;
 
     FL_REQUIRE(client < w->n);
-    if (offset != w->written[client] || len > w->bytes - offset) {
+    sums = &w->sums[client];
+    if (offset != sums->bytes || len > w->bytes - offset) {
         return fl_err_set(err, FL_ERANGE,
                           "mixture %zu goes on at byte %" PRIu64 " of %" PRIu64 ", not at %" PRIu64,
-                          client, w->written[client], w->bytes, offset);
+                          client, sums->bytes, w->bytes, offset);
     }
-    rv = fl_fs_pwrite(w->fd, data, len, head_size(w->n) + client * w->bytes + offset);
+    rv = fl__sums_reserve(sums, len);
+    if (rv == FL_OK) {
+        rv = fl_fs_pwrite(w->fd, data, len,
+                          head_size(MIX_VERSION, w->n, w->bytes) + client * w->bytes + offset);
+    }
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "cannot write '%s': %s", w->tmp, fl_strerror(rv));
     }
-    w->written[client] += len;
+    fl__sums_add(sums, data, len);
     return FL_OK;
 }
 
 static void writer_free(struct fl_mixtures_writer *w)
 {
+    size_t i;
+
     if (w->fd >= 0) {
         (void)close(w->fd);
     }
-    free(w->written);
+    for (i = 0; w->sums != NULL && i < w->n; i++) {
+        fl__sums_done(&w->sums[i]);
+    }
+    free(w->sums);
+    free(w->names);
     free(w);
 }
 
@@ -174,9 +228,16 @@ int fl_mixtures_publish(struct fl_mixtures_writer *w, struct fl_err *err)
     int rv = FL_OK;
 
     for (i = 0; rv == FL_OK && i < w->n; i++) {
-        if (w->written[i] != w->bytes) {
+        fl__sums_end(&w->sums[i]);
+        if (w->sums[i].bytes != w->bytes) {
             rv = fl_err_set(err, FL_ESTATE, "mixture %zu has %" PRIu64 " of %" PRIu64 " bytes", i,
-                            w->written[i], w->bytes);
+                            w->sums[i].bytes, w->bytes);
+        }
+    }
+    if (rv == FL_OK) {
+        rv = write_head(w);
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "cannot write '%s': %s", w->tmp, fl_strerror(rv));
         }
     }
     if (rv == FL_OK && fdatasync(w->fd) != 0) {
@@ -212,12 +273,15 @@ struct fl_mixtures {
     char (*names)[FL_NAME_MAX]; /* [n], owned */
     size_t n;
     uint64_t bytes;
+    uint32_t version;
+    uint64_t *sums; /* [n][blocks]; NULL: the first version */
 };
 
 /* The head after its fixed part; FL_EFORMAT when it is not ours or not whole. */
-static int load_names(struct fl_mixtures *m, const uint8_t *fixed)
+static int load_head(struct fl_mixtures *m, const uint8_t *fixed)
 {
-    size_t used = used_size(m->n);
+    size_t used = used_size(m->version, m->n, m->bytes);
+    size_t sums = m->n * sums_size(m->version, m->bytes);
     uint8_t *raw = malloc(used);
     uint64_t hash = 0;
     size_t i;
@@ -225,15 +289,20 @@ static int load_names(struct fl_mixtures *m, const uint8_t *fixed)
 
     if (rv == FL_OK) {
         (void)memcpy(&hash, raw + used - HASH_SIZE, sizeof(hash));
-        rv = hash == fl_hash64(raw, used - HASH_SIZE) && memcmp(raw, fixed, FIXED_SIZE) == 0
+        rv = hash == head_hash(m->version, raw, used - HASH_SIZE) &&
+                     memcmp(raw, fixed, FIXED_SIZE) == 0
                  ? FL_OK
                  : FL_EFORMAT;
     }
     m->names = rv == FL_OK ? calloc(m->n > 0 ? m->n : 1, sizeof(*m->names)) : NULL;
-    rv = rv == FL_OK && m->names == NULL ? FL_ENOMEM : rv;
+    m->sums = rv == FL_OK && sums > 0 ? malloc(sums) : NULL;
+    rv = rv == FL_OK && (m->names == NULL || (sums > 0 && m->sums == NULL)) ? FL_ENOMEM : rv;
     for (i = 0; rv == FL_OK && i < m->n; i++) {
         (void)memcpy(m->names[i], raw + FIXED_SIZE + i * FL_NAME_MAX, FL_NAME_MAX - 1);
         rv = fl_name_valid(m->names[i]) ? FL_OK : FL_EFORMAT;
+    }
+    if (rv == FL_OK && sums > 0) {
+        (void)memcpy(m->sums, raw + FIXED_SIZE + m->n * FL_NAME_MAX, sums);
     }
     free(raw);
     return rv;
@@ -243,7 +312,6 @@ static int load(struct fl_mixtures *m, uint64_t round)
 {
     uint8_t fixed[FIXED_SIZE];
     uint64_t of_round;
-    uint32_t version;
     uint32_t n;
     uint64_t bytes;
     int rv = fl_file_read(m->file, 0, fixed, sizeof(fixed));
@@ -251,18 +319,19 @@ static int load(struct fl_mixtures *m, uint64_t round)
     if (rv != FL_OK) {
         return rv;
     }
-    (void)memcpy(&version, fixed + 8, sizeof(version));
+    (void)memcpy(&m->version, fixed + 8, sizeof(m->version));
     (void)memcpy(&n, fixed + 12, sizeof(n));
     (void)memcpy(&of_round, fixed + 16, sizeof(of_round));
     (void)memcpy(&bytes, fixed + 24, sizeof(bytes));
     m->n = n;
-    if (memcmp(fixed, MAGIC, strlen(MAGIC)) != 0 || version != MIX_VERSION || of_round != round ||
+    if (memcmp(fixed, MAGIC, strlen(MAGIC)) != 0 ||
+        (m->version != MIX_VERSION && m->version != MIX_OLD) || of_round != round ||
         bytes != m->bytes || n > MAX_CLIENTS ||
-        fl_file_size(m->file) != head_size(n) + n * m->bytes)
+        fl_file_size(m->file) != head_size(m->version, n, bytes) + n * m->bytes)
     {
         return FL_EFORMAT;
     }
-    return load_names(m, fixed);
+    return load_head(m, fixed);
 }
 
 int fl_mixtures_open(const char *dir, uint64_t round, uint64_t bytes, struct fl_mixtures **ret,
@@ -309,8 +378,42 @@ const char *fl_mixtures_name(const struct fl_mixtures *m, size_t i)
 
 struct fl_file *fl_mixtures_file(const struct fl_mixtures *m, size_t i)
 {
+    size_t size = sums_size(m->version, m->bytes);
+    uint64_t *sums = NULL;
+
     FL_REQUIRE(i < m->n);
-    return fl__file_part(m->file, head_size(m->n) + i * m->bytes, m->bytes);
+    if (size > 0) {
+        sums = malloc(size);
+        if (sums == NULL) {
+            return NULL;
+        }
+        (void)memcpy(sums, m->sums + i * (size / sizeof(*sums)), size);
+    }
+    return fl__file_part(m->file, head_size(m->version, m->n, m->bytes) + i * m->bytes, m->bytes,
+                         sums);
+}
+
+bool fl_mixtures_checked(const struct fl_mixtures *m)
+{
+    return m->version != MIX_OLD;
+}
+
+int fl_mixtures_verify(const struct fl_mixtures *m, struct fl_err *err)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < m->n; i++) {
+        struct fl_file *file = fl_mixtures_file(m, i);
+
+        rv = file != NULL ? fl_file_verify(file) : FL_ENOMEM;
+        fl_file_unref(file);
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "the mixture of '%s' cannot be used: %s", m->names[i],
+                             rv == FL_EFORMAT ? "it is damaged" : fl_strerror(rv));
+        }
+    }
+    return rv;
 }
 
 size_t fl_mixtures_find(const struct fl_mixtures *m, const char *name)
@@ -336,6 +439,7 @@ void fl_mixtures_close(struct fl_mixtures *m)
         return;
     }
     fl_file_unref(m->file);
+    free(m->sums);
     free(m->names);
     free(m);
 }

@@ -33,6 +33,7 @@ struct fl_spool {
     char *folder;
     struct fl__spool_head head;
     uint64_t received;
+    struct fl__sums sums; /* of what was received, as it came */
 };
 
 static int fail(struct fl_err *err, const char *what, const char *path)
@@ -59,7 +60,10 @@ static bool same_parts(const struct fl__spool_head *a, const struct fl__spool_he
     return a->n_parts == b->n_parts;
 }
 
-/* Coded bytes in the file behind `head`; UINT64_MAX when it is longer than it may be. */
+/*
+ * Coded bytes in the file behind `head`, checksums behind them or not; UINT64_MAX when it is longer
+ * than it may be.
+ */
 static uint64_t coded_bytes(int fd, const struct fl__spool_head *head)
 {
     struct stat st;
@@ -69,7 +73,44 @@ static uint64_t coded_bytes(int fd, const struct fl__spool_head *head)
         return UINT64_MAX;
     }
     size = (uint64_t)st.st_size;
-    return size < head->start || size - head->start > head->bytes ? UINT64_MAX : size - head->start;
+    if (size < head->start || size - head->start > head->bytes + fl__spool_tail_size(head) ||
+        head->version != FL__SPOOL_VERSION)
+    {
+        return UINT64_MAX;
+    }
+    return size - head->start < head->bytes ? size - head->start : head->bytes;
+}
+
+/*
+ * What is there was received before this process, or by an earlier Push: its checksums are
+ * taken from the disk. Where the file was finished they have to be those of then.
+ */
+static int sum_received(struct fl_spool *s, uint64_t there)
+{
+    uint8_t *piece = malloc(VALIDATE_BUFFER);
+    uint64_t *before = NULL;
+    uint64_t at;
+    int rv = piece != NULL ? fl__sums_reserve(&s->sums, (size_t)there) : FL_ENOMEM;
+
+    for (at = 0; rv == FL_OK && at < there;) {
+        size_t n = there - at < VALIDATE_BUFFER ? (size_t)(there - at) : VALIDATE_BUFFER;
+
+        rv = fl_fs_pread(s->fd, piece, n, s->head.start + at);
+        if (rv == FL_OK) {
+            fl__sums_add(&s->sums, piece, n);
+        }
+        at += n;
+    }
+    free(piece);
+    if (rv == FL_OK && there == s->head.bytes &&
+        fl__spool_tail_read(s->fd, &s->head, &before) == FL_OK) {
+        fl__sums_end(&s->sums);
+        rv = s->sums.n == 0 || memcmp(before, s->sums.list, s->sums.n * sizeof(*before)) == 0
+                 ? FL_OK
+                 : FL_EFORMAT;
+        free(before);
+    }
+    return rv;
 }
 
 /* Continue what is there when it is the same upload, else begin anew. */
@@ -82,11 +123,14 @@ static int adopt(struct fl_spool *s, struct fl_err *err)
         uint64_t there = same_parts(&old, &s->head) ? coded_bytes(s->fd, &old) : UINT64_MAX;
 
         fl__spool_head_done(&old);
-        if (there != UINT64_MAX) {
+        rv = there != UINT64_MAX ? sum_received(s, there) : FL_EFORMAT;
+        if (rv == FL_OK) {
             s->received = there;
             return FL_OK;
         }
-    } else if (rv != FL_EFORMAT) {
+        fl__sums_done(&s->sums);
+    }
+    if (rv != FL_EFORMAT) {
         return fl_err_set(err, rv, "cannot read '%s': %s", s->path, fl_strerror(rv));
     }
     s->received = 0;
@@ -176,6 +220,10 @@ int fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, si
                           "upload has more than the %" PRIu64 " bytes of its manifest",
                           spool->head.bytes);
     }
+    rv = fl__sums_reserve(&spool->sums, len);
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%s", fl_strerror(rv));
+    }
     rv = fl_fs_pwrite(spool->fd, data, len, spool->head.start + offset);
     if (rv != FL_OK) {
         /* Half of a chunk is as good as its whole for resuming, but what is told to the
@@ -185,6 +233,7 @@ int fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, si
         }
         return fl_err_set(err, rv, "cannot write '%s': %s", spool->path, fl_strerror(rv));
     }
+    fl__sums_add(&spool->sums, data, len);
     spool->received += len;
     return FL_OK;
 }
@@ -244,8 +293,11 @@ static int validate_part(const struct fl_spool_part *part, struct fl__spool_unit
 static int validate(struct fl_spool *s, const struct fl_layout *layout, double norm_bound,
                     struct fl_err *err)
 {
-    struct fl__ahead ahead = {
-        .fd = s->fd, .end = s->head.start + s->head.bytes, .cap = VALIDATE_BUFFER};
+    struct fl__ahead ahead = {.fd = s->fd,
+                              .base = s->head.start,
+                              .end = s->head.start + s->head.bytes,
+                              .sums = s->sums.list,
+                              .cap = VALIDATE_BUFFER};
     struct fl__spool_unit place = {.ahead = &ahead, .start = s->head.start};
     float *block = NULL;
     double sum = 0.0;
@@ -277,6 +329,10 @@ static int validate(struct fl_spool *s, const struct fl_layout *layout, double n
     }
     fl__ahead_done(&ahead);
     free(block);
+    if (ahead.damaged) { /* They came otherwise: the disk's fault. Begun anew they may be right. */
+        (void)unlink(s->path);
+        return fl_err_set(err, FL_EIO, "'%s' does not hold the bytes that were received", s->path);
+    }
     /* The sum may be infinite with finite entries: that is over any bound. */
     if (rv == FL_OK && norm_bound > 0.0 && !(sqrt(sum) <= norm_bound)) {
         rv = fl_err_set(err, FL_ERANGE,
@@ -297,10 +353,17 @@ int fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, doub
                           "upload is not complete: %" PRIu64 " of %" PRIu64 " bytes",
                           spool->received, spool->head.bytes);
     }
+    fl__sums_end(&spool->sums);
     rv = validate(spool, layout, norm_bound, err);
-    if (rv == FL_EFORMAT || rv == FL_ENUMERIC || rv == FL_ERANGE) {
+    if (fl_spool_is_bad(rv)) {
         (void)unlink(spool->path); /* It will never be right; clean-up takes what is left. */
         return rv;
+    }
+    if (rv == FL_OK) {
+        rv = fl__spool_tail_write(spool->fd, &spool->head, &spool->sums);
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "cannot write '%s': %s", spool->path, fl_strerror(rv));
+        }
     }
     if (rv == FL_OK && durability == FL_DURABLE_POWER) {
         if (fdatasync(spool->fd) != 0) {
@@ -325,6 +388,7 @@ void fl_spool_close(struct fl_spool *spool)
         (void)close(spool->fd); /* What matters was reported by write and sync. */
     }
     fl__spool_head_done(&spool->head);
+    fl__sums_done(&spool->sums);
     free(spool->path);
     free(spool->folder);
     free(spool);

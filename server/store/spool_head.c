@@ -3,7 +3,7 @@
  *
  *   offset  size  what (integers little-endian)
  *   0       8     "FLSPOOL\n"
- *   8       4     version, 2
+ *   8       4     version, 3
  *   12      4     n: number of parts, one a unit and bundle
  *   16      8     coded bytes that follow the header when the upload is complete
  *   24      24 n  manifest: unit (4), bundle (4), codec (4), 1 when masked (4), coded bytes
@@ -11,11 +11,17 @@
  *   …       8     fl_hash64() of everything before
  *   …             zeros up to a multiple of 4096, so that the bulk lies on page borders
  *   start         the coded parts, in manifest order, without gaps
+ *   …       8 b   XXH3 of each block of 16 KiB of them, the last one shorter
+ *   …       8     XXH3 of these
+ *
+ * What is behind the coded parts is written when the upload is found good. Version 2 had
+ * none of it; its finished files are still read.
  *
  * It survives a kill -9 at any instant because nothing has to be updated: the header is
  * written once, and a file whose header is not complete or does not match its hash
  * counts as not there; so does one of another version. From then on the file only grows at its end,
- * so received = length of the file - length of the header, and no byte is written twice.
+ * so received = length of the file - length of the header, at most all coded bytes, and none of
+ * them is written twice.
  */
 
 #include <inttypes.h>
@@ -28,13 +34,12 @@
 #include "libfl/base/str.h"
 #include "server/store/spool_p.h"
 
-#define MAGIC         "FLSPOOL\n"
-#define SPOOL_VERSION 2
-#define FIXED_SIZE    24
-#define PART_SIZE     24
-#define HASH_SIZE     8
-#define PAGE          4096
-#define MAX_PARTS     (FL_SPOOL_MAX_BUNDLES * FL_LAYOUT_MAX_UNITS)
+#define MAGIC      "FLSPOOL\n"
+#define FIXED_SIZE 24
+#define PART_SIZE  24
+#define HASH_SIZE  8
+#define PAGE       4096
+#define MAX_PARTS  (FL_SPOOL_MAX_BUNDLES * FL_LAYOUT_MAX_UNITS)
 
 #define FLAG_MASKED 1u
 
@@ -123,6 +128,7 @@ int fl__spool_head_make(const struct fl_spool_part *parts, size_t n, struct fl__
         head.bytes += parts[i].bytes;
     }
     head.start = padded_size(n);
+    head.version = FL__SPOOL_VERSION;
     head.parts = calloc(n, sizeof(*head.parts));
     if (head.parts == NULL) {
         return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
@@ -149,7 +155,7 @@ int fl__spool_head_write(int fd, const struct fl__spool_head *head)
         return FL_ENOMEM;
     }
     (void)memcpy(raw, MAGIC, strlen(MAGIC));
-    put32(raw + 8, SPOOL_VERSION);
+    put32(raw + 8, FL__SPOOL_VERSION);
     put32(raw + 12, (uint32_t)head->n_parts);
     put64(raw + 16, head->bytes);
     for (i = 0; i < head->n_parts; i++) {
@@ -199,6 +205,7 @@ int fl__spool_head_read(int fd, struct fl__spool_head *ret)
 {
     uint8_t fixed[FIXED_SIZE];
     uint8_t *raw;
+    uint32_t version;
     size_t used;
     size_t n;
     int rv = fl_fs_pread(fd, fixed, sizeof(fixed), 0);
@@ -207,7 +214,9 @@ int fl__spool_head_read(int fd, struct fl__spool_head *ret)
         return rv;
     }
     n = get32(fixed + 12);
-    if (memcmp(fixed, MAGIC, strlen(MAGIC)) != 0 || get32(fixed + 8) != SPOOL_VERSION || n == 0 ||
+    version = get32(fixed + 8);
+    if (memcmp(fixed, MAGIC, strlen(MAGIC)) != 0 ||
+        (version != FL__SPOOL_VERSION && version != FL__SPOOL_WITHOUT_SUMS) || n == 0 ||
         n > MAX_PARTS)
     {
         return FL_EFORMAT;
@@ -222,6 +231,60 @@ int fl__spool_head_read(int fd, struct fl__spool_head *ret)
         rv = FL_EFORMAT;
     }
     rv = rv == FL_OK ? parse(raw, n, ret) : rv;
+    if (rv == FL_OK) {
+        ret->version = version;
+    }
     free(raw);
     return rv;
+}
+
+uint64_t fl__spool_tail_size(const struct fl__spool_head *head)
+{
+    return head->version == FL__SPOOL_WITHOUT_SUMS
+               ? 0
+               : (fl__sums_blocks(head->bytes) + 1) * sizeof(uint64_t);
+}
+
+int fl__spool_tail_write(int fd, const struct fl__spool_head *head, const struct fl__sums *sums)
+{
+    size_t len = (size_t)fl__spool_tail_size(head);
+    uint8_t *raw = malloc(len);
+    size_t i;
+    int rv;
+
+    if (raw == NULL) {
+        return FL_ENOMEM;
+    }
+    FL_REQUIRE(sums->bytes == head->bytes);
+    for (i = 0; i < sums->n; i++) {
+        put64(raw + 8 * i, sums->list[i]);
+    }
+    put64(raw + len - 8, fl_checksum(raw, len - 8));
+    rv = fl_fs_pwrite(fd, raw, len, head->start + head->bytes);
+    free(raw);
+    return rv;
+}
+
+int fl__spool_tail_read(int fd, const struct fl__spool_head *head, uint64_t **ret)
+{
+    size_t len = (size_t)fl__spool_tail_size(head);
+    uint8_t *raw = malloc(len);
+    uint64_t *list = malloc(len);
+    size_t i;
+    int rv = raw != NULL && list != NULL ? fl_fs_pread(fd, raw, len, head->start + head->bytes)
+                                         : FL_ENOMEM;
+
+    if (rv == FL_OK && get64(raw + len - 8) != fl_checksum(raw, len - 8)) {
+        rv = FL_EFORMAT;
+    }
+    for (i = 0; rv == FL_OK && i < len / 8; i++) {
+        list[i] = get64(raw + 8 * i);
+    }
+    free(raw);
+    if (rv != FL_OK) {
+        free(list);
+        return rv;
+    }
+    *ret = list;
+    return FL_OK;
 }

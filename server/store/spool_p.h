@@ -6,13 +6,19 @@
 
 #include "server/store/store.h"
 #include "server/store/store_p.h"
+#include "server/store/sums.h"
 
 struct fl__spool_head {
     struct fl_spool_part *parts; /* owned */
     size_t n_parts;
     uint64_t start; /* first coded byte: length of the header */
     uint64_t bytes; /* all coded bytes */
+    uint32_t version;
 };
+
+/* The version that is written; of the one before, finished files are read. */
+#define FL__SPOOL_VERSION      3
+#define FL__SPOOL_WITHOUT_SUMS 2
 
 /* Path of a spool file. FL_EINVAL: not a valid client name. */
 FL_MUST_CHECK int fl__spool_path(const char *dir, uint64_t round, uint32_t attempt,
@@ -25,19 +31,32 @@ FL_MUST_CHECK int fl__spool_head_write(int fd, const struct fl__spool_head *head
 /* FL_EFORMAT when it is not complete or not ours. */
 FL_MUST_CHECK int fl__spool_head_read(int fd, struct fl__spool_head *ret);
 void fl__spool_head_done(struct fl__spool_head *head);
+/* Length of what follows the coded bytes of a finished file. */
+uint64_t fl__spool_tail_size(const struct fl__spool_head *head);
+/* The checksums of all coded bytes. */
+FL_MUST_CHECK int fl__spool_tail_write(int fd, const struct fl__spool_head *head,
+                                       const struct fl__sums *sums);
+/* Into `*ret`, owned by the caller. FL_EFORMAT when they are not there, or damaged. */
+FL_MUST_CHECK int fl__spool_tail_read(int fd, const struct fl__spool_head *head, uint64_t **ret);
 
 /* Bytes of a file from one descriptor or path, read ahead into a buffer. */
 struct fl__ahead {
     const char *path; /* opened for each filling when fd < 0 */
     int fd;
-    uint64_t end;  /* nothing is read at or behind it */
-    uint8_t *data; /* owned; taken at the first use */
+    uint64_t end;         /* nothing is read at or behind it */
+    uint64_t base;        /* of the checksums; a block begins there */
+    const uint64_t *sums; /* of all from base to end; NULL: not checked */
+    bool damaged;         /* bytes were found that are not those that were written */
+    uint8_t *data;        /* owned; taken at the first use */
     size_t cap;
     uint64_t from; /* offset of data[0] in the file */
     size_t len;
 };
 
-/* Exactly `len` bytes at `offset` of the file. */
+/*
+ * Exactly `len` bytes at `offset` of the file. FL_EFORMAT with `damaged`: they are not what their
+ * checksum says, or gone.
+ */
 FL_MUST_CHECK int fl__ahead_read(struct fl__ahead *a, uint64_t offset, void *out, size_t len);
 void fl__ahead_done(struct fl__ahead *a);
 

@@ -18,7 +18,7 @@
 #include "libfl/strategy/codec_masked.h"
 #include "server/store/spool_p.h"
 
-#define BUFFER_MIN     ((size_t)4096)
+#define BUFFER_MIN     FL__SUM_BLOCK /* what can be checked */
 #define BUFFER_MAX     ((size_t)262144)
 #define BUFFER_DEFAULT ((size_t)65536)
 /* From here on a read goes straight to the caller's block: what the block pass asks for. */
@@ -26,7 +26,8 @@
 
 /* --- reading ahead --- */
 
-static int read_at(const struct fl__ahead *a, void *out, size_t len, uint64_t offset)
+/* With checksums: from a border of blocks to one, or to the end. */
+static int read_at(struct fl__ahead *a, void *out, size_t len, uint64_t offset)
 {
     int fd = a->fd;
     int rv;
@@ -41,12 +42,18 @@ static int read_at(const struct fl__ahead *a, void *out, size_t len, uint64_t of
     if (a->fd < 0) {
         (void)close(fd);
     }
+    if (rv == FL_OK && a->sums != NULL && !fl__sums_match(a->sums, offset - a->base, out, len)) {
+        rv = FL_EFORMAT;
+    }
+    a->damaged = a->damaged || rv == FL_EFORMAT;
     return rv;
 }
 
+/* So that the buffer holds what is at `offset`. */
 static int fill(struct fl__ahead *a, uint64_t offset)
 {
-    uint64_t left = a->end - offset;
+    uint64_t from = a->sums != NULL ? offset - (offset - a->base) % FL__SUM_BLOCK : offset;
+    uint64_t left = a->end - from;
     size_t len = left < a->cap ? (size_t)left : a->cap;
     int rv;
 
@@ -57,12 +64,25 @@ static int fill(struct fl__ahead *a, uint64_t offset)
         }
     }
     a->len = 0;
-    rv = read_at(a, a->data, len, offset);
+    rv = read_at(a, a->data, len, from);
     if (rv == FL_OK) {
-        a->from = offset;
+        a->from = from;
         a->len = len;
     }
     return rv;
+}
+
+/* How much of a large piece can go straight to the caller; through the buffer it is copied twice.
+ */
+static size_t direct(const struct fl__ahead *a, uint64_t offset, size_t len)
+{
+    if (len < a->cap && len < DIRECT_MIN) {
+        return 0;
+    }
+    if (a->sums == NULL || ((offset - a->base) % FL__SUM_BLOCK == 0 && offset + len == a->end)) {
+        return len;
+    }
+    return (offset - a->base) % FL__SUM_BLOCK == 0 ? len - len % FL__SUM_BLOCK : 0;
 }
 
 int fl__ahead_read(struct fl__ahead *a, uint64_t offset, void *out, size_t len)
@@ -74,21 +94,22 @@ int fl__ahead_read(struct fl__ahead *a, uint64_t offset, void *out, size_t len)
     }
     while (len > 0) {
         size_t part;
-        int rv;
+        int rv = FL_OK;
 
         if (offset < a->from || offset - a->from >= a->len) {
-            /* A large piece would only be copied twice. */
-            if (len >= a->cap || len >= DIRECT_MIN) {
-                return read_at(a, to, len, offset);
-            }
-            rv = fill(a, offset);
-            if (rv != FL_OK) {
-                return rv;
-            }
+            part = direct(a, offset, len);
+            rv = part > 0 ? read_at(a, to, part, offset) : fill(a, offset);
+        } else {
+            part = 0;
         }
-        part = a->len - (size_t)(offset - a->from);
-        part = part < len ? part : len;
-        (void)memcpy(to, a->data + (offset - a->from), part);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (part == 0) {
+            part = a->len - (size_t)(offset - a->from);
+            part = part < len ? part : len;
+            (void)memcpy(to, a->data + (offset - a->from), part);
+        }
         to += part;
         offset += part;
         len -= part;
@@ -157,6 +178,7 @@ struct fl_spool_reader {
     /* One a bundle: the bundles of a unit are read in turn, and would throw each other out. */
     struct fl__ahead ahead[FL_SPOOL_MAX_BUNDLES];
     size_t n_bundles;
+    uint64_t *sums;       /* of the coded bytes; NULL: a file of an earlier version */
     uint8_t *units;       /* [n_units] */
     struct place *places; /* [n_bundles][n_units] */
 };
@@ -216,14 +238,28 @@ static int load_head(struct fl_spool_reader *r, struct fl_err *err)
     rv = fl__spool_head_read(fd, &head);
     if (rv != FL_OK) {
         (void)fl_err_set(err, rv, "'%s' has no complete header: %s", r->path, fl_strerror(rv));
-    } else if (fstat(fd, &st) != 0 || (uint64_t)st.st_size != head.start + head.bytes) {
+    } else if (fstat(fd, &st) != 0) {
+        rv = fl_err_from_errno(errno);
+        (void)fl_err_set(err, rv, "cannot read '%s': %s", r->path, strerror(errno));
+    } else if ((uint64_t)st.st_size != head.start + head.bytes + fl__spool_tail_size(&head)) {
         rv = fl_err_set(err, FL_EFORMAT, "'%s' has %" PRIu64 " bytes, its header says %" PRIu64,
-                        r->path, (uint64_t)st.st_size, head.start + head.bytes);
+                        r->path, (uint64_t)st.st_size,
+                        head.start + head.bytes + fl__spool_tail_size(&head));
+    }
+    if (rv == FL_OK && head.version != FL__SPOOL_WITHOUT_SUMS) {
+        rv = fl__spool_tail_read(fd, &head, &r->sums);
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "'%s' has no whole checksums: %s", r->path, fl_strerror(rv));
+        }
     }
     (void)close(fd);
     for (b = 0; rv == FL_OK && b < FL_SPOOL_MAX_BUNDLES; b++) {
-        r->ahead[b] = (struct fl__ahead){
-            .path = r->path, .fd = -1, .cap = BUFFER_DEFAULT, .end = head.start + head.bytes};
+        r->ahead[b] = (struct fl__ahead){.path = r->path,
+                                         .fd = -1,
+                                         .cap = BUFFER_DEFAULT,
+                                         .base = head.start,
+                                         .sums = r->sums,
+                                         .end = head.start + head.bytes};
     }
     rv = rv == FL_OK ? index_parts(r, &head, err) : rv;
     fl__spool_head_done(&head);
@@ -280,6 +316,11 @@ const uint8_t *fl_spool_reader_units(const struct fl_spool_reader *reader)
     return reader->units;
 }
 
+bool fl_spool_reader_checked(const struct fl_spool_reader *reader)
+{
+    return reader->sums != NULL;
+}
+
 int fl_spool_reader_unit(struct fl_spool_reader *reader, size_t bundle, size_t unit,
                          struct fl_codec_decoder *ret)
 {
@@ -304,6 +345,7 @@ void fl_spool_reader_close(struct fl_spool_reader *reader)
         fl__ahead_done(&reader->ahead[b]);
     }
     free(reader->path);
+    free(reader->sums);
     free(reader->units);
     free(reader->places);
     free(reader);

@@ -242,11 +242,18 @@ FL_MUST_CHECK int fl_spool_write(struct fl_spool *spool, uint64_t offset, const 
 /*
  * All bytes are there: decode every unit to its end (shapes, counts, finite), check the
  * norm bound of the update (0: none), sync when `durability` asks. FL_EFORMAT, FL_ENUMERIC,
- * FL_ERANGE (norm) with the unit's name; the file is then removed. FL_ESTATE: bytes are missing.
+ * FL_ERANGE (norm) with the unit's name: the upload is bad (fl_spool_is_bad()), and the file
+ * removed. FL_ESTATE: bytes are missing. Anything else is ours and says nothing about the upload;
+ * FL_EIO also when the disk does not hold what was received, which is then begun anew.
+ * From then on the file carries checksums of its coded bytes.
  */
 FL_MUST_CHECK int fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout,
                                   double norm_bound, enum fl_durability durability,
                                   struct fl_err *err);
+static inline bool fl_spool_is_bad(int code)
+{
+    return code == FL_EFORMAT || code == FL_ENUMERIC || code == FL_ERANGE;
+}
 uint64_t fl_spool_received(const struct fl_spool *spool);
 /* Close without removing. */
 void fl_spool_close(struct fl_spool *spool);
@@ -261,7 +268,9 @@ FL_MUST_CHECK int fl_spool_clean(const char *dir, uint64_t round, uint32_t attem
  * update. No descriptor stays open between calls, and the buffers (64 KiB a bundle) are
  * taken at the first read.
  * Keeps a reference to `layout`. FL_EFORMAT: not complete or damaged; FL_ESHAPE: of
- * another model.
+ * another model. What is read is checked against its checksum first: what a decoder then
+ * reads is FL_EFORMAT when it changed, FL_ENOENT when the file is gone (fl_spool_is_lost()); other
+ * errors of reading may pass.
  */
 struct fl_spool_reader;
 FL_MUST_CHECK int fl_spool_reader_open(const char *dir, uint64_t round, uint32_t attempt,
@@ -269,8 +278,15 @@ FL_MUST_CHECK int fl_spool_reader_open(const char *dir, uint64_t round, uint32_t
                                        struct fl_spool_reader **ret, struct fl_err *err);
 /* All buffers of readers that are open at once, when each was told how many they are. */
 #define FL_SPOOL_READ_AHEAD ((size_t)4 << 20)
-/* Before the first decoder: this reader is one of `n_readers`. 4 KiB to 256 KiB each. */
+/* An update that was accepted cannot be had any more. */
+static inline bool fl_spool_is_lost(int code)
+{
+    return code == FL_EFORMAT || code == FL_ESHAPE || code == FL_ENOENT;
+}
+/* Before the first decoder: this reader is one of `n_readers`. 16 KiB to 256 KiB each. */
 void fl_spool_reader_share(struct fl_spool_reader *reader, size_t n_readers);
+/* false: a file of an earlier version, without checksums. */
+bool fl_spool_reader_checked(const struct fl_spool_reader *reader);
 const uint8_t *fl_spool_reader_units(const struct fl_spool_reader *reader);
 /*
  * A decoder over one unit of a bundle, reading ahead into the reader's own buffer for that

@@ -253,7 +253,11 @@ void coord_check_event(struct coord_check *c, const struct fl_event *ev)
     }
     if (ev->type == FL_EV_WORK_FAILED) {
         if (take_work(c, ev->u.failed_work.seq, &w)) {
-            if (w.type == FL_EFF_AGGREGATE && ev->u.failed_work.code != FL_ENOMEM) {
+            int code = ev->u.failed_work.code;
+
+            if (w.type == FL_EFF_AGGREGATE && (code == FL_EFORMAT || code == FL_EINVAL ||
+                                               code == FL_ENUMERIC || code == FL_ENOENT))
+            {
                 bad.round = w.round;
                 bad.attempt = w.attempt;
                 bad.client = ev->u.failed_work.client;

@@ -290,7 +290,9 @@ static void aggregated(struct fed *fed, uint64_t seq)
     if (fed_chance(fed, fed->plan.failed_aggregate_rate)) {
         ev.type = FL_EV_WORK_FAILED;
         ev.u.failed_work.seq = seq;
-        ev.u.failed_work.code = FL_EFORMAT;
+        ev.u.failed_work.code = fed_chance(fed, 0.3)   ? FL_EFORMAT
+                                : fed_chance(fed, 0.5) ? FL_EINVAL
+                                                       : FL_EIO;
         ev.u.failed_work.reason = "a file went bad";
         ev.u.failed_work.client = UINT32_MAX;
         for (i = 0; i < fed->plan.n_clients; i++) { /* Sometimes one client's, sometimes our own. */

@@ -176,12 +176,54 @@ START_TEST(want_of_memory_is_nobodys_fault)
 }
 END_TEST
 
+START_TEST(trouble_of_our_own_while_reading_is_tried_again)
+{
+    static const int codes[] = {FL_EIO, FL_EPERM, FL_ENOMEM, FL_ENOSPC, FL_EINUSE};
+    struct script *s = aggregating();
+    size_t i;
+
+    for (i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        script_forget(s);
+        script_fail(s, codes[i], "too many open files", script_id(s, "a"));
+        ck_assert_uint_eq(fl_coord_part(s->coord, script_id(s, "a"))->state, FL_PART_ACCEPTED);
+        script_run_to(s, (i + 1) * 100000);
+    }
+    script_answer(s);
+    ck_assert_uint_eq(s->record.n_responders, 2);
+    ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->n_rejected, 0);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(an_update_that_went_bad_on_our_disk_does_not_count_against_its_client)
+{
+    struct script *s = aggregating();
+    const struct fl_client_rec *a;
+
+    script_fail(s, _i == 0 ? FL_EFORMAT : FL_ENOENT, "a block is damaged", script_id(s, "a"));
+    script_answer(s);
+    script_expect(
+        s,
+        "[    0] - client 'a': its update is lost on this server, and left out without counting "
+        "against it: a block is damaged\n"
+        "[    0] aggregate 1.1 b:accepted:111\n"
+        "[    0] - round 1 attempt 1: AGGREGATING -> COMMITTING, loss 2.0000, 56 of 56 bytes up\n"
+        "[    0] commit 1.1\n");
+    ck_assert_uint_eq(s->record.n_responders, 1);
+    a = fl_coord_client(s->coord, script_id(s, "a"));
+    ck_assert_uint_eq(a->n_rejected + a->n_lost + a->n_accepted, 0);
+    ck_assert_uint_eq(a->n_selected, 1);
+    ck_assert_uint_eq(a->counted_round, 0);
+    script_free(s);
+}
+END_TEST
+
 START_TEST(when_all_updates_are_bad_the_attempt_is_aborted)
 {
     struct script *s = aggregating();
 
-    script_fail(s, FL_EFORMAT, "unit b: too long", script_id(s, "a"));
-    script_fail(s, FL_EFORMAT, "unit b: too long", script_id(s, "b"));
+    script_fail(s, FL_ENUMERIC, "unit b: too long", script_id(s, "a"));
+    script_fail(s, FL_ENUMERIC, "unit b: too long", script_id(s, "b"));
     script_expect(s, "[    0] - client 'a': its update is left out: unit b: too long\n"
                      "[    0] aggregate 1.1 b:accepted:111\n"
                      "[    0] - client 'b': its update is left out: unit b: too long\n"
@@ -340,6 +382,9 @@ static Suite *suite(void)
     tcase_add_test(tc, the_deadline_waits_for_a_record_that_is_being_written);
     tcase_add_test(tc, a_bad_update_is_left_out_and_the_rest_aggregated_again);
     tcase_add_test(tc, want_of_memory_is_nobodys_fault);
+    tcase_add_test(tc, trouble_of_our_own_while_reading_is_tried_again);
+    tcase_add_loop_test(tc, an_update_that_went_bad_on_our_disk_does_not_count_against_its_client,
+                        0, 2);
     tcase_add_test(tc, when_all_updates_are_bad_the_attempt_is_aborted);
     tcase_add_test(tc, a_model_that_is_not_finite_pauses_the_federation);
     tcase_add_test(tc, a_failed_evaluation_commits_without_accuracy);

@@ -282,6 +282,29 @@ START_TEST(a_short_file_is_found_at_once_and_while_it_is_read)
 }
 END_TEST
 
+START_TEST(a_flipped_bit_of_a_mixture_is_found_when_it_is_read)
+{
+    struct fl_mixtures *m;
+    struct fl_file *f;
+    uint8_t got[MODEL];
+    char path[RIG_PATH_MAX];
+
+    publish(3, 2);
+    (void)rig_path(path, FILE_3);
+    rig_damage(path, rig_size(path) - MODEL + 17, 1); /* in the second one's */
+    m = open_round(3);
+    ck_assert(fl_mixtures_checked(m));
+    ck_assert_int_eq(fl_mixtures_verify(m, NULL), FL_EFORMAT);
+    f = fl_mixtures_file(m, 0);
+    ck_assert_int_eq(fl_file_read(f, 0, got, MODEL), FL_OK);
+    fl_file_unref(f);
+    f = fl_mixtures_file(m, 1);
+    ck_assert_int_eq(fl_file_read(f, 100, got, 10), FL_EFORMAT);
+    fl_file_unref(f);
+    fl_mixtures_close(m);
+}
+END_TEST
+
 START_TEST(a_full_disk_is_told)
 {
     struct fl_mixtures_writer *w = NULL;
@@ -422,6 +445,7 @@ static void add_tests(TCase *tc)
     tcase_add_loop_test(tc, a_writer_that_is_killed_leaves_the_old_set, 0, 11);
     tcase_add_loop_test(tc, damage_is_found, 0, (int)(sizeof(damages) / sizeof(damages[0])));
     tcase_add_test(tc, a_short_file_is_found_at_once_and_while_it_is_read);
+    tcase_add_test(tc, a_flipped_bit_of_a_mixture_is_found_when_it_is_read);
     tcase_add_test(tc, a_full_disk_is_told);
     tcase_add_test(tc, offers_are_joined_in_client_order);
     tcase_add_test(tc, a_newer_offer_replaces_until_they_are_fixed);

@@ -14,7 +14,9 @@
 
 #define HEADER 4096
 /* fc1 and fc3, as plain floats. */
-#define TOTAL  ((RIG_FC1 + RIG_FC3) * sizeof(float))
+#define TOTAL ((RIG_FC1 + RIG_FC3) * sizeof(float))
+/* Behind them: three checksums of blocks, and that of these. */
+#define TAIL   32
 #define FILE_A "spool/000007-002-edge-01.upd"
 
 static const struct fl_spool_part parts[] = {
@@ -79,6 +81,15 @@ static struct fl_spool *whole_spool(void)
     return s;
 }
 
+/* With its checksums, as an accepted one. */
+static void finished_spool(void)
+{
+    struct fl_spool *s = whole_spool();
+
+    ck_assert_int_eq(fl_spool_finish(s, layout, 0.0, FL_DURABLE_PROCESS, NULL), FL_OK);
+    fl_spool_close(s);
+}
+
 static int open_reader(struct fl_spool_reader **ret, struct fl_err *err)
 {
     *ret = NULL;
@@ -135,7 +146,6 @@ END_TEST
 
 START_TEST(decoders_of_two_units_do_not_disturb_each_other)
 {
-    struct fl_spool *s = whole_spool();
     struct fl_spool_reader *r = NULL;
     struct fl_codec_decoder a;
     struct fl_codec_decoder b;
@@ -143,7 +153,7 @@ START_TEST(decoders_of_two_units_do_not_disturb_each_other)
     float y = 0.0f;
     size_t i;
 
-    fl_spool_close(s);
+    finished_spool();
     ck_assert_int_eq(open_reader(&r, NULL), FL_OK);
     ck_assert_int_eq(fl_spool_reader_unit(r, 0, 0, &a), FL_OK);
     ck_assert_int_eq(fl_spool_reader_unit(r, 0, 2, &b), FL_OK);
@@ -250,7 +260,7 @@ START_TEST(a_file_longer_than_its_manifest_starts_over)
     char path[RIG_PATH_MAX];
 
     fl_spool_close(s);
-    rig_cut(rig_path(path, FILE_A), HEADER + TOTAL + 1);
+    rig_cut(rig_path(path, FILE_A), HEADER + TOTAL + TAIL + 1);
     ck_assert_uint_eq(fl_spool_peek(dir, 7, 2, "edge-01"), 0);
     fl_spool_close(open_spool(0));
 }
@@ -447,8 +457,10 @@ START_TEST(a_reader_refuses_what_is_not_complete)
     ck_assert_int_eq(fl_spool_reader_open(dir, 8, 1, "edge-01", layout, &r, &err), FL_ENOENT);
     write_span(s, 0, TOTAL - 1);
     ck_assert_int_eq(open_reader(&r, &err), FL_EFORMAT);
-    ck_assert_ptr_nonnull(strstr(err.msg, "has 37783 bytes, its header says 37784"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "has 37783 bytes, its header says 37816"));
     write_span(s, TOTAL - 1, TOTAL);
+    ck_assert_int_eq(open_reader(&r, NULL), FL_EFORMAT); /* Its checksums are missing. */
+    ck_assert_int_eq(fl_spool_finish(s, layout, 0.0, FL_DURABLE_PROCESS, NULL), FL_OK);
     fl_spool_close(s);
     /* Cut while it is being read: an error, not a crash. */
     ck_assert_int_eq(open_reader(&r, NULL), FL_OK);
@@ -462,15 +474,74 @@ START_TEST(a_reader_refuses_what_is_not_complete)
 }
 END_TEST
 
+static void flip(uint64_t offset)
+{
+    char path[RIG_PATH_MAX];
+    struct fl_buf file;
+
+    ck_assert_int_eq(fl_fs_read(rig_path(path, FILE_A), 1 << 20, &file, NULL), FL_OK);
+    file.data[offset] ^= 1u;
+    ck_assert_int_eq(fl_fs_replace(path, file.data, file.len, false, NULL), FL_OK);
+    fl_buf_done(&file);
+}
+
+static int read_all(void)
+{
+    struct fl_spool_reader *r = NULL;
+    struct fl_codec_decoder d;
+    float out[RIG_FC1];
+    int rv = open_reader(&r, NULL);
+
+    if (rv == FL_OK && (rv = fl_spool_reader_unit(r, 0, 0, &d)) == FL_OK &&
+        (rv = d.ops->read(&d, out, RIG_FC1)) == FL_OK &&
+        (rv = fl_spool_reader_unit(r, 0, 2, &d)) == FL_OK)
+    {
+        rv = d.ops->read(&d, out, RIG_FC3);
+    }
+    fl_spool_reader_close(r);
+    return rv;
+}
+
+static const uint64_t flips[] = {
+    40, HEADER, HEADER + 20000, HEADER + TOTAL - 1, HEADER + TOTAL, HEADER + TOTAL + TAIL - 1};
+
+START_TEST(a_flipped_bit_of_an_accepted_upload_is_found_before_it_is_used)
+{
+    finished_spool();
+    ck_assert_int_eq(read_all(), FL_OK);
+    flip(flips[_i]);
+    ck_assert_int_eq(read_all(), FL_EFORMAT);
+    ck_assert(fl_spool_is_lost(FL_EFORMAT));
+    flip(flips[_i]);
+    ck_assert_int_eq(read_all(), FL_OK);
+}
+END_TEST
+
+START_TEST(bytes_that_change_before_the_upload_is_judged_are_not_its_fault)
+{
+    struct fl_spool *s = whole_spool();
+    char path[RIG_PATH_MAX];
+    struct fl_err err = {0};
+    int rv;
+
+    rig_damage(rig_path(path, FILE_A), HEADER + 9000, 1);
+    rv = fl_spool_finish(s, layout, 0.0, FL_DURABLE_PROCESS, &err);
+    fl_spool_close(s);
+    ck_assert_int_eq(rv, FL_EIO);
+    ck_assert(!fl_spool_is_bad(rv));
+    ck_assert_ptr_nonnull(strstr(err.msg, "does not hold the bytes that were received"));
+    ck_assert_uint_eq(fl_spool_peek(dir, 7, 2, "edge-01"), 0);
+}
+END_TEST
+
 START_TEST(a_reader_refuses_the_units_of_another_model)
 {
     struct fl_layout *other = NULL;
     const size_t dims[] = {RIG_FC1};
-    struct fl_spool *s = whole_spool();
     struct fl_spool_reader *r = NULL;
     struct fl_err err = {0};
 
-    fl_spool_close(s);
+    finished_spool();
     ck_assert_int_eq(fl_layout_create(&other), FL_OK);
     ck_assert_int_eq(fl_layout_add(other, "a", "a.w", dims, 1, false, NULL), FL_OK);
     ck_assert_int_eq(fl_layout_finish(other, NULL), FL_OK);
@@ -489,7 +560,7 @@ START_TEST(more_readers_than_descriptors_are_open_at_once)
     size_t i;
     size_t k;
 
-    fl_spool_close(whole_spool());
+    finished_spool();
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     for (i = 0; i < 300; i++) {
         ck_assert_int_eq(open_reader(&readers[i], NULL), FL_OK);
@@ -626,6 +697,9 @@ static void add_tests(TCase *tc)
     tcase_add_test(tc, a_manifest_out_of_order_or_too_large_is_refused_at_once);
     tcase_add_test(tc, what_a_peer_announces_is_checked_against_its_grant);
     tcase_add_test(tc, a_reader_refuses_what_is_not_complete);
+    tcase_add_loop_test(tc, a_flipped_bit_of_an_accepted_upload_is_found_before_it_is_used, 0,
+                        (int)(sizeof(flips) / sizeof(flips[0])));
+    tcase_add_test(tc, bytes_that_change_before_the_upload_is_judged_are_not_its_fault);
     tcase_add_test(tc, a_reader_refuses_the_units_of_another_model);
     tcase_add_test(tc, more_readers_than_descriptors_are_open_at_once);
     tcase_add_test(tc, cleaning_keeps_only_the_open_attempt);
