@@ -55,8 +55,10 @@ static void push_chunks(struct client *c)
         size_t n = total - c->offset < c->chunk ? (size_t)(total - c->offset) : c->chunk;
         struct fl_piece pieces[2];
 
-        pieces[0] = (struct fl_piece){head, fl_wire_push_chunk_head(c->offset, n, head), NULL};
-        pieces[1] = (struct fl_piece){fl_blob_data(update) + c->offset, n, update};
+        pieces[0] =
+            (struct fl_piece){.data = head, .len = fl_wire_push_chunk_head(c->offset, n, head)};
+        pieces[1] =
+            (struct fl_piece){.data = fl_blob_data(update) + c->offset, .len = n, .blob = update};
         if (fl_call_send(c->push, pieces, 2) != FL_OK) {
             return;
         }

@@ -51,8 +51,10 @@ static void send_chunks(struct fl_push *p)
         struct fl_piece pieces[2];
         int rv;
 
-        pieces[0] = (struct fl_piece){head, fl_wire_push_chunk_head(p->offset, n, head), NULL};
-        pieces[1] = (struct fl_piece){fl_blob_data(p->code.bytes) + p->offset, n, p->code.bytes};
+        pieces[0] =
+            (struct fl_piece){.data = head, .len = fl_wire_push_chunk_head(p->offset, n, head)};
+        pieces[1] = (struct fl_piece){
+            .data = fl_blob_data(p->code.bytes) + p->offset, .len = n, .blob = p->code.bytes};
         rv = fl_call_send(p->call, pieces, 2);
         if (rv == FL_ELIMIT) {
             return;

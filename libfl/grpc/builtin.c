@@ -13,6 +13,9 @@
 #include "libfl/wire/admin.h"
 
 #define REPLY_MAX (1u << 20)
+/* Watches that have asked may stay for ever: more of them than any set of load balancers needs are
+   not let in. */
+#define WATCHERS_MAX 64
 
 static const char health_service[] = "grpc.health.v1.Health";
 static const char reflection_service[] = "grpc.reflection.v1alpha.ServerReflection";
@@ -31,12 +34,13 @@ struct fl_grpc_builtin {
     const char **services; /* ours and the caller's, ended by NULL */
     bool serving;
     struct watcher *watchers;
+    unsigned n_watching; /* those that have asked */
 };
 
 /* Send what was encoded with `rv`, or end the call with the reason why not. */
 static void reply(struct fl_call *call, int rv, const struct fl_buf *out, const char *reason)
 {
-    struct fl_piece piece = {out->data, out->len, NULL};
+    struct fl_piece piece = {.data = out->data, .len = out->len};
 
     if (rv == FL_OK) {
         rv = fl_call_send(call, &piece, 1);
@@ -135,11 +139,17 @@ static bool watch_message(struct fl_call *call, void *ctx, const uint8_t *data, 
         fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "a second request on the same call");
         return true;
     }
-    watcher->asked = true;
     if (rv != FL_OK) {
         fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, fl_err_text(&err, rv));
         return true;
     }
+    if (watcher->builtin->n_watching >= WATCHERS_MAX) {
+        fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "too many watch already");
+        return true;
+    }
+    watcher->asked = true;
+    watcher->builtin->n_watching++;
+    fl_call_set_patient(call, true); /* From now on it is our turn, each time health changes. */
     /* An unknown service may come later, so the protocol keeps this call open. */
     watcher->known = offered(watcher->builtin, service);
     send_health(call, watcher->known ? health_of(watcher->builtin) : FL_WIRE_SERVICE_UNKNOWN);
@@ -163,6 +173,7 @@ static void watch_closed(struct fl_call *call, void *ctx, enum fl_grpc_status st
     (void)call;
     (void)status;
     (void)message;
+    watcher->builtin->n_watching -= watcher->asked ? 1 : 0;
     *watcher->back = watcher->next;
     if (watcher->next != NULL) {
         watcher->next->back = watcher->back;

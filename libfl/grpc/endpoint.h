@@ -17,7 +17,16 @@ struct fl_grpc_server;
 struct fl_grpc_server_setup {
     struct fl_loop *loop;
     struct fl_rpc_limits limits;
-    uint32_t max_connections;            /* more are closed at once */
+    /* More make room at the cost of the oldest of which nobody has vouched for a call, those
+       without any call first; with none such the new one is closed. */
+    uint32_t max_connections;
+    /* What all connections together make us hold (libfl/base/budget.h), beside
+       limits.memory of each; 0: no limit. */
+    size_t memory;
+    /* A peer lost a call or its connection because of what it does or fails to do, or was
+       turned away: for logs. Both are borrowed. May be NULL. */
+    void (*notice)(void *ctx, const char *peer, const char *text);
+    void *notice_ctx;
     const struct fl_rpc_method *methods; /* kept; ended by a NULL path */
 };
 
@@ -27,6 +36,8 @@ FL_MUST_CHECK int fl_grpc_server_create(const struct fl_grpc_server_setup *setup
 FL_MUST_CHECK int fl_grpc_server_listen(struct fl_grpc_server *server, const char *address,
                                         unsigned *ret_port, struct fl_err *err);
 size_t fl_grpc_server_connections(const struct fl_grpc_server *server);
+/* What is held for all of its peers, now and at most. */
+const struct fl_budget *fl_grpc_server_budget(const struct fl_grpc_server *server);
 /*
  * Stop listening, send GOAWAY, close each connection when its calls are over or after
  * `grace_ms`; then `closed(ctx)` and the server is freed.

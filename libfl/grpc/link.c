@@ -48,6 +48,13 @@ static void look(struct fl__link *link)
     if (link->mute) {
         return; /* It was closed by what we called. */
     }
+    if (link->unread_at != UINT64_MAX) {
+        at = earlier(at, link->unread_at + link->idle_ms);
+        if (now_ms >= link->unread_at + link->idle_ms) {
+            fl__link_abort(link, FL_ETIMEOUT, "it takes nothing of what is sent");
+            return;
+        }
+    }
     if (link->grace_at <= now_ms) {
         fl__link_close(link, FL_OK, NULL);
         return;
@@ -121,8 +128,14 @@ static int output(void *ctx, struct iovec *iov, int max)
     n = fl_h2_output(link->h2, iov, max);
     if (n > 0) {
         fl__pace_busy(&link->pace, fl_loop_now(link->loop));
+        if (link->unread_at == UINT64_MAX) {
+            link->unread_at = fl_loop_now(link->loop);
+            set_timer(link, earlier(link->timer_at, link->unread_at + link->idle_ms),
+                      link->unread_at);
+        }
         return n;
     }
+    link->unread_at = UINT64_MAX;
     fl__pace_idle(&link->pace, fl_loop_now(link->loop));
     if (n < 0 && link->code == FL_OK) {
         link->code = n;
@@ -138,6 +151,7 @@ static void sent(void *ctx, size_t n)
 {
     struct fl__link *link = ctx;
 
+    link->unread_at = fl_loop_now(link->loop);
     fl_h2_sent(link->h2, n);
     fl_h2_set_pace(link->h2, fl__pace_sent(&link->pace, fl_loop_now(link->loop), n));
 }
@@ -174,8 +188,11 @@ const struct fl_conn_cbs fl__link_cbs = {
 
 int fl__link_init(struct fl__link *link, struct fl_loop *loop, const struct fl__link_ops *ops)
 {
-    *link =
-        (struct fl__link){.loop = loop, .ops = ops, .timer_at = UINT64_MAX, .grace_at = UINT64_MAX};
+    *link = (struct fl__link){.loop = loop,
+                              .ops = ops,
+                              .timer_at = UINT64_MAX,
+                              .grace_at = UINT64_MAX,
+                              .unread_at = UINT64_MAX};
     return fl_timer_create(loop, on_timer, link, &link->timer);
 }
 
@@ -189,6 +206,7 @@ int fl__link_start(struct fl__link *link, struct fl_h2_setup *setup, bool server
 {
     int rv;
 
+    link->idle_ms = setup->limits.idle_ms;
     setup->peer = fl_conn_peer(link->conn);
     setup->wake = on_session_wake;
     setup->ctx = link;
@@ -223,4 +241,17 @@ void fl__link_close(struct fl__link *link, int code, const char *why)
         link->why = why;
     }
     fl_conn_close_flushed(link->conn, LAST_WORDS_MS);
+}
+
+void fl__link_abort(struct fl__link *link, int code, const char *why)
+{
+    if (link->conn == NULL) {
+        return;
+    }
+    link->mute = true;
+    if (link->code == FL_OK) {
+        link->code = code;
+        link->why = why;
+    }
+    fl_conn_close(link->conn);
 }

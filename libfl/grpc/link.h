@@ -34,10 +34,12 @@ struct fl__link {
     struct fl_timer *timer;
     const struct fl__link_ops *ops;
     struct fl__pace pace;
-    uint64_t timer_at; /* When `timer` fires; UINT64_MAX: it does not run. */
-    uint64_t grace_at; /* A draining connection is closed then. */
-    int code;          /* Why we close it; FL_OK: nobody's fault. */
-    const char *why;   /* The same in words, kept; NULL: the text of the code. */
+    uint64_t timer_at;  /* When `timer` fires; UINT64_MAX: it does not run. */
+    uint64_t grace_at;  /* A draining connection is closed then. */
+    uint64_t unread_at; /* Since then the peer has taken nothing of what waits; UINT64_MAX: none. */
+    uint32_t idle_ms;   /* How long it may do so. */
+    int code;           /* Why we close it; FL_OK: nobody's fault. */
+    const char *why;    /* The same in words, kept; NULL: the text of the code. */
     bool ready;
     bool mute; /* Nothing is sent any more. */
 };
@@ -53,6 +55,8 @@ void fl__link_done(struct fl__link *link);
 FL_MUST_CHECK int fl__link_start(struct fl__link *link, struct fl_h2_setup *setup, bool server);
 /* Say GOAWAY; close when the calls are over or `grace_ms` later. */
 void fl__link_drain(struct fl__link *link, uint32_t grace_ms);
+/* Close now for a reason of ours, without last words. Keeps `why`. May be called any time. */
+void fl__link_abort(struct fl__link *link, int code, const char *why);
 /* Close for a reason of ours (FL_OK: none), orderly but without sending anything more. Keeps
    `why`, which may be NULL. */
 void fl__link_close(struct fl__link *link, int code, const char *why);

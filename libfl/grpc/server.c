@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "libfl/grpc/endpoint.h"
@@ -19,6 +20,8 @@ struct session {
     uint64_t accepted_at;
     uint64_t idle_since; /* UINT64_MAX while it has calls. */
     bool idle_drain;     /* Asked to go because it was idle. */
+    char peer[64];
+    bool leaving; /* Its descriptor is closed, a newer connection has its place. */
 };
 
 /*
@@ -28,8 +31,11 @@ struct session {
 struct fl_grpc_server {
     struct fl_grpc_server_setup setup;
     struct listener *listeners;
-    struct session *sessions;
+    struct session *sessions; /* the newest first */
+    struct session *oldest;
     size_t n_sessions;
+    size_t n_leaving;
+    struct fl_budget budget;
     struct fl_timer *closer; /* Made beforehand: closing must not fail. */
     bool closing;
     fl_loop_cb closed;
@@ -42,6 +48,8 @@ static void session_free(struct session *session)
 
     if (session->next != NULL) {
         session->next->prev = session->prev;
+    } else {
+        server->oldest = session->prev;
     }
     if (session->prev != NULL) {
         session->prev->next = session->next;
@@ -49,17 +57,57 @@ static void session_free(struct session *session)
         server->sessions = session->next;
     }
     server->n_sessions--;
+    server->n_leaving -= session->leaving ? 1 : 0;
     free(session);
     if (server->closing && server->n_sessions == 0) {
         fl_timer_start(server->closer, 0);
     }
 }
 
+static void tell(const struct fl_grpc_server *server, const char *peer, const char *text)
+{
+    if (server->setup.notice != NULL) {
+        server->setup.notice(server->setup.notice_ctx, peer, text);
+    }
+}
+
 static void on_gone(struct fl__link *link, int code, const char *text)
 {
-    (void)code;
+    struct session *session = (struct session *)link;
+
     (void)text;
-    session_free((struct session *)link);
+    /* Other errors are the network's: the calls that were open tell of them. Who had to make room
+       was named then. */
+    if (code == FL_EPROTO || (code == FL_ETIMEOUT && link->why != NULL) ||
+        (code == FL_ELIMIT && link->why == NULL))
+    {
+        tell(session->server, session->peer, link->why != NULL ? link->why : fl_strerror(code));
+    }
+    session_free(session);
+}
+
+static void on_call_notice(void *ctx, const struct fl_call *call, const char *text)
+{
+    const struct session *session = ctx;
+    char line[512];
+
+    (void)snprintf(line, sizeof(line), "%.200s: %s", fl_call_path(call), text);
+    tell(session->server, fl_call_peer(call), line);
+}
+
+/* The account whose connection has to go; it lies in the session of its link. */
+static void on_evict(void *ctx, struct fl_account *account)
+{
+    const struct fl_grpc_server *server = ctx;
+    struct fl__link *link = account->owner;
+    char line[256];
+
+    (void)snprintf(line, sizeof(line),
+                   "it is closed: %zu bytes are unfinished or unread there, of %zu that all "
+                   "together may have",
+                   account->used, server->budget.limit);
+    tell(server, fl_conn_peer(link->conn), line);
+    fl__link_abort(link, FL_ELIMIT, "it makes room for others");
 }
 
 static uint64_t check(struct fl__link *link, uint64_t now_ms)
@@ -103,7 +151,10 @@ static const struct fl__link_ops ops = {.check = check, .gone = on_gone};
 
 static int start_session(struct fl_grpc_server *server, struct fl_conn *conn)
 {
-    struct fl_h2_setup setup = {.limits = server->setup.limits, .methods = server->setup.methods};
+    struct fl_h2_setup setup = {.limits = server->setup.limits,
+                                .methods = server->setup.methods,
+                                .budget = &server->budget,
+                                .notice = on_call_notice};
     struct session *session = calloc(1, sizeof(*session));
     int rv;
 
@@ -123,11 +174,14 @@ static int start_session(struct fl_grpc_server *server, struct fl_conn *conn)
         return rv;
     }
     session->server = server;
+    (void)snprintf(session->peer, sizeof(session->peer), "%s", fl_conn_peer(conn));
     session->accepted_at = fl_loop_now(server->setup.loop);
     session->idle_since = UINT64_MAX;
     session->next = server->sessions;
     if (server->sessions != NULL) {
         server->sessions->prev = session;
+    } else {
+        server->oldest = session;
     }
     server->sessions = session;
     server->n_sessions++;
@@ -135,12 +189,53 @@ static int start_session(struct fl_grpc_server *server, struct fl_conn *conn)
     return FL_OK;
 }
 
+/* The oldest connection that nobody has vouched for; one without any call if there is one. */
+static struct session *stranger(const struct fl_grpc_server *server)
+{
+    struct session *found = NULL;
+    struct session *session;
+
+    for (session = server->oldest; session != NULL; session = session->prev) {
+        if (session->leaving || session->link.mute || fl_h2_account(session->link.h2)->vouched > 0)
+        {
+            continue;
+        }
+        if (fl_h2_calls(session->link.h2) == 0) {
+            return session;
+        }
+        found = found != NULL ? found : session;
+    }
+    return found;
+}
+
+static bool make_room(struct fl_grpc_server *server)
+{
+    struct session *session = stranger(server);
+
+    if (session == NULL) {
+        return false;
+    }
+    tell(server, fl_conn_peer(session->link.conn),
+         "it is closed: another connection needs its place");
+    session->leaving = true;
+    server->n_leaving++;
+    fl__link_abort(&session->link, FL_ELIMIT, "it makes room for others");
+    return true;
+}
+
 static void on_accept(void *ctx, struct fl_conn *conn)
 {
     struct fl_grpc_server *server = ctx;
 
-    if (server->n_sessions >= server->setup.max_connections || start_session(server, conn) != FL_OK)
-    {
+    if (server->n_sessions - server->n_leaving >= server->setup.max_connections &&
+        !make_room(server)) {
+        tell(server, fl_conn_peer(conn),
+             "it is turned away: there are as many connections as may be");
+        fl_conn_close(conn);
+        return;
+    }
+    if (start_session(server, conn) != FL_OK) {
+        tell(server, fl_conn_peer(conn), "it is turned away: out of memory");
         fl_conn_close(conn);
     }
 }
@@ -168,6 +263,8 @@ int fl_grpc_server_create(const struct fl_grpc_server_setup *setup, struct fl_gr
         return fl_err_set(err, FL_ENOMEM, "gRPC server: out of memory");
     }
     server->setup = *setup;
+    fl_budget_init(&server->budget, setup->memory > 0 ? setup->memory : SIZE_MAX,
+                   2 * setup->limits.message_bytes, on_evict, server);
     if (fl_timer_create(setup->loop, on_closer, server, &server->closer) != FL_OK) {
         free(server);
         return fl_err_set(err, FL_ENOMEM, "gRPC server: out of memory");
@@ -203,6 +300,11 @@ int fl_grpc_server_listen(struct fl_grpc_server *server, const char *address, un
 size_t fl_grpc_server_connections(const struct fl_grpc_server *server)
 {
     return server->n_sessions;
+}
+
+const struct fl_budget *fl_grpc_server_budget(const struct fl_grpc_server *server)
+{
+    return &server->budget;
 }
 
 void fl_grpc_server_close(struct fl_grpc_server *server, uint32_t grace_ms, fl_loop_cb closed,

@@ -19,6 +19,7 @@
 
 #include <sys/uio.h>
 
+#include "libfl/base/budget.h"
 #include "libfl/rpc/call.h"
 
 struct fl_h2;
@@ -30,7 +31,11 @@ struct fl_h2_setup {
     struct fl_rpc_limits limits;
     const char *peer; /* copied; for fl_call_peer() */
     fl_h2_wake_cb wake;
+    /* A call ended because of what its peer does or fails to do; for logs. May be NULL. */
+    void (*notice)(void *ctx, const struct fl_call *call, const char *text);
     void *ctx;
+    /* Where the session's account belongs, with `ctx` as its owner; NULL: nowhere. */
+    struct fl_budget *budget;
     const struct fl_rpc_method *methods; /* server; kept, ended by a NULL path */
     const char *authority;               /* client */
 };
@@ -76,6 +81,8 @@ bool fl_h2_finished(const struct fl_h2 *h2);
 bool fl_h2_ready(const struct fl_h2 *h2);
 /* Calls whose request has been read (server) or begun (client), and that are not closed. */
 size_t fl_h2_calls(const struct fl_h2 *h2);
+/* What the session holds for its peer. */
+const struct fl_account *fl_h2_account(const struct fl_h2 *h2);
 /* GOAWAY: no new calls, open ones end by themselves. */
 void fl_h2_drain(struct fl_h2 *h2);
 

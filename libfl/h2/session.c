@@ -126,6 +126,10 @@ static void set_limits(struct fl_rpc_limits *to, const struct fl_rpc_limits *fro
     window = clamp(window, FL_H2_WINDOW_MIN, FL_H2_WINDOW_MAX);
     to->stream_window = clamp(to->stream_window, window, FL_H2_WINDOW_MAX);
     to->conn_window = clamp(to->conn_window, to->stream_window, FL_H2_WINDOW_MAX);
+    /* A message that is being received behind a window of them that the user holds. */
+    if (to->memory < (size_t)to->stream_window + to->message_bytes) {
+        to->memory = (size_t)to->stream_window + to->message_bytes;
+    }
     to->frame_bytes = clamp(to->frame_bytes, FL_H2_FRAME_MIN, FL_H2_FRAME_MAX);
 }
 
@@ -163,6 +167,9 @@ int fl__h2_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **r
     h2->methods = setup->methods;
     h2->conn.ops = &fl__h2_transport;
     set_limits(&h2->conn.limits, &setup->limits);
+    fl_account_open(&h2->conn.account, setup->budget, h2->conn.limits.memory, setup->ctx);
+    h2->conn.notice = setup->notice;
+    h2->conn.notice_ctx = setup->ctx;
     fl_h2_set_pace(h2, SIZE_MAX);
     fl_link_init(&h2->all);
     fl_link_init(&h2->ready);
@@ -206,6 +213,7 @@ void fl_h2_free(struct fl_h2 *h2)
     FL_REQUIRE(fl_link_alone(&h2->all));
     nghttp2_session_del(h2->session);
     fl__h2_output_done(h2);
+    fl_account_close(&h2->conn.account);
     free(h2->peer);
     free(h2->authority);
     free(h2);
@@ -326,6 +334,11 @@ bool fl_h2_finished(const struct fl_h2 *h2)
 bool fl_h2_ready(const struct fl_h2 *h2)
 {
     return h2->greeted;
+}
+
+const struct fl_account *fl_h2_account(const struct fl_h2 *h2)
+{
+    return &h2->conn.account;
 }
 
 size_t fl_h2_calls(const struct fl_h2 *h2)

@@ -50,7 +50,11 @@ void fl_call_free(struct fl_call *call)
     }
     FL_REQUIRE(call->magic == FL_CALL_MAGIC);
     call->magic = 0;
-    call->conn->assembling -= call->reserved;
+    fl_account_give(&call->conn->account,
+                    call->msg_cap + call->held + call->queue_cost + call->extra);
+    if (call->vouched) {
+        fl_account_vouch(&call->conn->account, false);
+    }
     fl_metadata_done(&call->metadata);
     fl_segq_done(&call->out);
     free(call->msg);
@@ -95,6 +99,49 @@ void fl__call_fail(struct fl_call *call, enum fl_grpc_status status, const char 
     fl__call_close(call, status, text);
 }
 
+void fl__call_over(struct fl_call *call, int code, const char *what)
+{
+    char text[160];
+
+    (void)snprintf(text, sizeof(text), "%s: %s", what,
+                   code == FL_ELIMIT
+                       ? "too much is unfinished or unread on this connection"
+                       : "no memory is left for what peers leave unfinished or unread");
+    if (call->conn->notice != NULL) {
+        call->conn->notice(call->conn->notice_ctx, call, text);
+    }
+    fl__call_fail(call, FL_GRPC_RESOURCE_EXHAUSTED, "%s", text);
+}
+
+int fl_call_charge(struct fl_call *call, size_t n)
+{
+    int rv = fl_account_take(&call->conn->account, n);
+
+    call->extra += rv == FL_OK ? n : 0;
+    return rv;
+}
+
+void fl_call_discharge(struct fl_call *call, size_t n)
+{
+    FL_REQUIRE(n <= call->extra);
+    call->extra -= n;
+    fl_account_give(&call->conn->account, n);
+}
+
+void fl_call_vouch(struct fl_call *call)
+{
+    if (!call->vouched) {
+        call->vouched = true;
+        fl_account_vouch(&call->conn->account, true);
+    }
+}
+
+void fl_call_set_patient(struct fl_call *call, bool patient)
+{
+    call->patient = patient;
+    call->stirred = true;
+}
+
 void fl_call_set_handler(struct fl_call *call, const struct fl_call_handler *handler, void *ctx)
 {
     call->handler = handler;
@@ -112,75 +159,6 @@ void fl_call_set_queue(struct fl_call *call, size_t bytes)
     if (bytes < call->queue_bytes) {
         call->queue_bytes = bytes;
     }
-}
-
-/* The sum of all pieces, and of those that must be copied. FL_ELIMIT: too much for a message. */
-static int measure(const struct fl_piece *pieces, size_t n, size_t *ret_total, size_t *ret_copied)
-{
-    size_t total = 0;
-    size_t copied = 0;
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        if (pieces[i].len > UINT32_MAX - total) {
-            return FL_ELIMIT;
-        }
-        total += pieces[i].len;
-        copied += pieces[i].blob == NULL ? pieces[i].len : 0;
-    }
-    *ret_total = total;
-    *ret_copied = copied;
-    return FL_OK;
-}
-
-int fl_call_send(struct fl_call *call, const struct fl_piece *pieces, size_t n)
-{
-    size_t limit = call->queue_bytes;
-    struct fl_blob *blob = NULL;
-    size_t total;
-    size_t copied;
-    uint8_t *fill;
-    size_t i;
-    int rv;
-
-    FL_REQUIRE(call->magic == FL_CALL_MAGIC);
-    if (call->sm.state != FL_CALL_OPEN || call->local_end) {
-        return FL_ECLOSED;
-    }
-    rv = measure(pieces, n, &total, &copied);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    total += FL_FRAME_PREFIX;
-    if (total > limit || call->queued > limit - total) {
-        call->was_full = true;
-        return FL_ELIMIT;
-    }
-    rv = fl_segq_reserve(&call->out, n + 1);
-    if (rv == FL_OK) {
-        rv = fl_blob_create(FL_FRAME_PREFIX + copied, &blob);
-    }
-    if (rv != FL_OK) {
-        return rv;
-    }
-    fill = fl_blob_fill(blob);
-    fl_frame_prefix(fill, (uint32_t)(total - FL_FRAME_PREFIX));
-    fl_segq_push(&call->out, fill, FL_FRAME_PREFIX, blob, 0);
-    fill += FL_FRAME_PREFIX;
-    for (i = 0; i < n; i++) {
-        if (pieces[i].blob != NULL) {
-            fl_segq_push(&call->out, pieces[i].data, pieces[i].len, pieces[i].blob, 0);
-        } else if (pieces[i].len > 0) {
-            (void)memcpy(fill, pieces[i].data, pieces[i].len);
-            fl_segq_push(&call->out, fill, pieces[i].len, blob, 0);
-            fill += pieces[i].len;
-        }
-    }
-    fl_blob_unref(blob);
-    call->queued += total;
-    call->was_full = call->was_full || call->queued > limit / 2;
-    call->conn->ops->output(call->stream);
-    return FL_OK;
 }
 
 size_t fl_call_queued(const struct fl_call *call)
@@ -201,6 +179,7 @@ uint8_t *fl_call_take(struct fl_call *call)
         return data;
     }
     data = call->msg;
+    fl_account_give(&call->conn->account, call->msg_cap);
     call->msg = NULL;
     call->msg_cap = 0;
     return data;
@@ -216,6 +195,8 @@ void fl_call_consume(struct fl_call *call, size_t n)
     }
     if (give > 0) {
         call->held -= give;
+        call->stirred = true;
+        fl_account_give(&call->conn->account, give);
         call->conn->ops->release(call->stream, give);
     }
 }
@@ -231,6 +212,7 @@ void fl_call_finish(struct fl_call *call, enum fl_grpc_status status, const char
         /* Without memory the status travels alone. */
         call->status_message = fl_grpc_message_encode(message);
     }
+    call->stirred = call->stirred || call->queued == 0;
     fl_sm_move(&call->sm, FL_CALL_ENDING);
     call->conn->ops->output(call->stream);
 }
@@ -268,43 +250,6 @@ const char *fl_call_path(const struct fl_call *call)
 const char *fl_call_metadata(const struct fl_call *call, const char *name)
 {
     return fl_metadata_get(&call->metadata, name);
-}
-
-size_t fl_call_out_bytes(const struct fl_call *call)
-{
-    return call->out.bytes;
-}
-
-bool fl_call_out_end(const struct fl_call *call)
-{
-    return call->server ? call->sm.state == FL_CALL_ENDING : call->local_end;
-}
-
-int fl_call_out_take(struct fl_call *call, struct fl_segq *to, size_t n, uint32_t tag)
-{
-    return fl_segq_move(to, &call->out, n, tag);
-}
-
-void fl_call_out_sent(struct fl_call *call, size_t n)
-{
-    FL_REQUIRE(n <= call->queued);
-    call->queued -= n;
-    if (call->was_full && call->queued < call->queue_bytes / 2) {
-        call->was_full = false;
-        call->writable = true;
-        call->conn->ops->due(call->stream);
-    }
-}
-
-enum fl_grpc_status fl_call_out_status(const struct fl_call *call, const char **ret_message)
-{
-    *ret_message = call->status_message;
-    return call->status;
-}
-
-void fl_call_out_status_sent(struct fl_call *call)
-{
-    fl__call_close(call, FL_GRPC_OK, "");
 }
 
 bool fl_call_dispatch(struct fl_call *call)

@@ -71,15 +71,20 @@ void *fl_call_ctx(const struct fl_call *call);
 
 /*
  * Part of a message: copied when `blob` is NULL, otherwise data[0..len) lies in `blob`
- * and a reference is kept until it was sent.
+ * and a reference is kept until it was sent. `own`: nobody else keeps that blob, so its bytes
+ * count as held for this peer, as copied ones do.
  */
 struct fl_piece {
     const void *data;
     size_t len;
     struct fl_blob *blob;
+    bool own;
 };
 
-/* Queue one message. FL_ELIMIT: queue full; FL_ECLOSED: finished or closed; FL_ENOMEM. */
+/*
+ * Queue one message. FL_ELIMIT: queue full; FL_ECLOSED: finished or closed, also when the
+ * connection's account took no more and the call has ended for it; FL_ENOMEM.
+ */
 FL_MUST_CHECK int fl_call_send(struct fl_call *call, const struct fl_piece *pieces, size_t n);
 /*
  * A smaller queue than fl_rpc_limits.queue_bytes for this call, before its first message: for
@@ -103,6 +108,23 @@ void fl_call_end(struct fl_call *call);
 /* Either side: reset now, drop what is queued; on_closed follows. */
 void fl_call_cancel(struct fl_call *call);
 
+/*
+ * The connection's account (libfl/base/budget.h), which the call's messages, queue and headers
+ * are charged to: what else its handler holds for the peer. What is not given back goes with
+ * the call. fl_call_charge() fails as fl_account_take() does, and leaves ending to the caller.
+ */
+FL_MUST_CHECK int fl_call_charge(struct fl_call *call, size_t n);
+void fl_call_discharge(struct fl_call *call, size_t n);
+/* We know who this is: as long as the call lives, its connection goes after unknown ones. */
+void fl_call_vouch(struct fl_call *call);
+/*
+ * Server: a call that waits for its peer ends after one to two times fl_rpc_limits.idle_ms: with
+ * DEADLINE_EXCEEDED when it has to send something, with a reset when it takes no byte of what is
+ * queued. Patient: it may be silent for as long as it likes, because it is our turn or because
+ * something else watches over it; it still has to read.
+ */
+void fl_call_set_patient(struct fl_call *call, bool patient);
+
 /* "127.0.0.1:50312" or "unix"; for logs. */
 const char *fl_call_peer(const struct fl_call *call);
 const char *fl_call_path(const struct fl_call *call);
@@ -125,9 +147,10 @@ struct fl_rpc_limits {
     size_t queue_bytes;     /* queued for sending, per call */
     uint32_t stream_window; /* bytes in flight per call; raised to 2 * message_bytes */
     uint32_t conn_window;   /* bytes in flight per connection */
+    size_t memory;          /* held for a connection: unfinished, unread, see budget.h */
     uint32_t frame_bytes;   /* largest DATA frame either way */
     uint32_t handshake_ms;  /* from accept to HTTP/2 settings */
-    uint32_t idle_ms;       /* connection without any call */
+    uint32_t idle_ms;       /* connection without any call, call that waits for its peer */
     uint32_t resets;        /* streams a peer may reset per second (rapid reset) */
 };
 

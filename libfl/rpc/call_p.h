@@ -47,12 +47,15 @@ struct fl_call {
     struct fl_call_peer_headers peer;
     uint64_t timeout_ms;
     uint64_t deadline;
+    uint64_t idle_at; /* the peer's patience is over; 0: not anchored */
+    bool stirred;     /* something moved since the tick before */
+    bool patient;     /* the peer may be silent */
+    bool vouched;
 
     struct fl_frame frame;
-    uint8_t *msg; /* memory for messages that come in parts; kept from one to the next */
-    size_t msg_cap;
+    uint8_t *msg;   /* memory for messages that come in parts; kept from one to the next */
+    size_t msg_cap; /* charged, as are held, queue_cost and extra */
     size_t msg_len;
-    size_t reserved;       /* our share of conn->assembling */
     const uint8_t *direct; /* a message that lies whole in the transport's input */
     size_t held;
     size_t early; /* consumed inside on_message, before it was held */
@@ -60,6 +63,8 @@ struct fl_call {
     struct fl_segq out;
     size_t queue_bytes;         /* limit of `queued` */
     size_t queued;              /* bytes in `out` and in the transport's hands */
+    size_t queue_cost;          /* memory that keeps them */
+    size_t extra;               /* headers, and what the handler holds */
     enum fl_grpc_status status; /* given by the handler */
     char *status_message;       /* percent-encoded */
 
@@ -72,5 +77,8 @@ void fl__call_close(struct fl_call *call, enum fl_grpc_status status, const char
 /* End the call from this side because of what the peer did (or did not do in time). */
 FL_PRINTF(3, 4)
 void fl__call_fail(struct fl_call *call, enum fl_grpc_status status, const char *fmt, ...);
+
+/* The account took no more (`code`, with which it failed) for `what`: end the call for it. */
+void fl__call_over(struct fl_call *call, int code, const char *what);
 
 #endif

@@ -1,4 +1,4 @@
-/* The receiving half of a call: header blocks, messages, ends, deadlines. */
+/* The receiving half of a call: header blocks, messages, ends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +62,10 @@ static int request_header(struct fl_call *call, struct text name, struct text va
         call->has_timeout = true;
         call->peer.bad_timeout =
             fl_grpc_timeout_parse(value.p, value.len, &call->timeout_ms) != FL_OK;
+    }
+    rv = fl_call_charge(call, name.len + value.len + FL_HEADER_OVERHEAD);
+    if (rv != FL_OK) {
+        return rv;
     }
     rv = fl_metadata_add(&call->metadata, name.p, name.len, value.p, value.len);
     /* NULs are no valid header text and are left out; the limit was checked before. */
@@ -206,25 +210,29 @@ static bool begin_message(struct fl_call *call)
 /* Exactly the memory of the message whose first part has come. */
 static bool reserve_message(struct fl_call *call)
 {
+    struct fl_account *account = &call->conn->account;
     size_t want = call->frame.len;
+    int rv;
 
-    if (call->conn->assembling + want > call->conn->limits.conn_window) {
-        fl__call_fail(call, FL_GRPC_RESOURCE_EXHAUSTED,
-                      "too many unfinished messages on this connection");
+    if (call->msg_cap >= want && (call->msg_cap <= FL_MSG_KEEP || call->msg_cap / 4 <= want)) {
+        return true;
+    }
+    free(call->msg);
+    fl_account_give(account, call->msg_cap);
+    call->msg = NULL;
+    call->msg_cap = 0;
+    rv = fl_account_take(account, want);
+    if (rv != FL_OK) {
+        fl__call_over(call, rv, "an unfinished message");
         return false;
     }
-    if (call->msg_cap < want || (call->msg_cap > FL_MSG_KEEP && call->msg_cap / 4 > want)) {
-        free(call->msg);
-        call->msg_cap = 0;
-        call->msg = malloc(want);
-        if (call->msg == NULL) {
-            fl__call_fail(call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory for a message");
-            return false;
-        }
-        call->msg_cap = want;
+    call->msg = malloc(want);
+    if (call->msg == NULL) {
+        fl_account_give(account, want);
+        fl__call_fail(call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory for a message");
+        return false;
     }
-    call->reserved = want;
-    call->conn->assembling += want;
+    call->msg_cap = want;
     return true;
 }
 
@@ -255,8 +263,6 @@ static size_t deliver(struct fl_call *call)
     if (len == 0) {
         call->direct = nothing;
     }
-    call->conn->assembling -= call->reserved;
-    call->reserved = 0;
     call->early = 0;
     call->in_message = true;
     dealt = call->handler == NULL ||
@@ -269,6 +275,7 @@ static size_t deliver(struct fl_call *call)
     }
     keep = len - call->early;
     call->held += keep;
+    fl_account_add(&call->conn->account, keep);
     call->conn->ops->hold(call->stream, keep);
     return len - keep;
 }
@@ -279,6 +286,8 @@ void fl_call_recv_data(struct fl_call *call, const uint8_t *data, size_t len)
     size_t off = 0;
     bool more = true;
 
+    /* To send is no answer to not reading. */
+    call->stirred = call->stirred || (len > 0 && call->queued == 0);
     while (more && call->sm.state == FL_CALL_OPEN) {
         size_t used = 0;
 
@@ -337,6 +346,7 @@ void fl_call_recv_end(struct fl_call *call)
         return;
     }
     call->remote_end = true;
+    call->stirred = true;
     if (!call->server) {
         client_end(call);
         return;
@@ -353,36 +363,6 @@ void fl_call_recv_end(struct fl_call *call)
 void fl_call_closed(struct fl_call *call, enum fl_grpc_status status, const char *text)
 {
     fl__call_close(call, status, text);
-}
-
-void fl_call_set_timeout(struct fl_call *call, uint64_t now_ms, uint64_t timeout_ms)
-{
-    call->has_timeout = true;
-    call->anchored = true;
-    call->deadline = timeout_ms > UINT64_MAX - 1 - now_ms ? UINT64_MAX - 1 : now_ms + timeout_ms;
-}
-
-uint64_t fl_call_deadline(const struct fl_call *call)
-{
-    if (!call->has_timeout || call->sm.state == FL_CALL_HEADERS || call->sm.state >= FL_CALL_CLOSED)
-    {
-        return UINT64_MAX;
-    }
-    return call->anchored ? call->deadline : 0;
-}
-
-void fl_call_tick(struct fl_call *call, uint64_t now_ms)
-{
-    if (!call->has_timeout || call->sm.state == FL_CALL_HEADERS || call->sm.state >= FL_CALL_CLOSED)
-    {
-        return;
-    }
-    if (!call->anchored) {
-        fl_call_set_timeout(call, now_ms, call->timeout_ms);
-    }
-    if (now_ms >= call->deadline) {
-        fl__call_fail(call, FL_GRPC_DEADLINE_EXCEEDED, "deadline exceeded");
-    }
 }
 
 size_t fl_call_held(const struct fl_call *call)

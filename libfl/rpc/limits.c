@@ -19,6 +19,8 @@ void fl_rpc_limits_default(struct fl_rpc_limits *limits)
         /* Three transfers that stand still must not stop the control stream. It also
            bounds what one connection makes us hold. */
         .conn_window = 16u * 1024 * 1024,
+        /* What is in flight, as much again that is queued for the peer. */
+        .memory = 32u * 1024 * 1024,
         /* Above 256 KiB throughput hardly grows any more, while everything else on the
            connection waits for a frame that has begun. */
         .frame_bytes = 256 * 1024,

@@ -21,12 +21,13 @@
  * Credit: connection credit goes back as bytes arrive, or unfinished messages of several
  * streams could fill the connection's window and none would ever become complete. A
  * stream's credit goes back when its message was dealt with. What users hold is debited
- * from the connection too (hold, release), and unfinished messages are bounded by
- * `assembling`, so that a connection never makes us keep more than about two windows.
+ * from the connection too (hold, release). All memory that a peer makes us keep is charged to its
+ * connection's account: unfinished messages, queued ones with what keeping them costs, headers.
  *
  * Threading: one loop.
  */
 
+#include "libfl/base/budget.h"
 #include "libfl/rpc/call.h"
 #include "libfl/rpc/segq.h"
 
@@ -52,7 +53,10 @@ struct fl_rpc_conn {
     const struct fl_rpc_transport *ops;
     struct fl_rpc_limits limits;
     const char *peer;
-    size_t assembling; /* memory of unfinished messages */
+    struct fl_account account;
+    /* A call ended because of what its peer does or fails to do; `text` says why. May be NULL. */
+    void (*notice)(void *ctx, const struct fl_call *call, const char *text);
+    void *notice_ctx;
 };
 
 /* Keeps references to `conn` and `stream`. FL_ENOMEM. */
@@ -97,6 +101,7 @@ enum fl_grpc_status fl_call_out_status(const struct fl_call *call, const char **
 /* Server: the status is on its way. */
 void fl_call_out_status_sent(struct fl_call *call);
 
+/* Deadlines: of the client's timeout, and server: of waiting for the peer. */
 /* Client: give up `timeout_ms` after `now_ms`. */
 void fl_call_set_timeout(struct fl_call *call, uint64_t now_ms, uint64_t timeout_ms);
 /* UINT64_MAX: none. 0: at once; the timeout starts to count at the next tick. */

@@ -122,6 +122,7 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
         return true;
     }
     r->asked = true;
+    fl_call_set_patient(call, true);
     if (r->type == FL_ADMIN_ROUNDS) {
         rv = fl_wire_list_rounds_decode(data, len, &r->last, &r->err);
     } else if (r->type == FL_ADMIN_EXPORT) {

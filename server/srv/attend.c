@@ -80,6 +80,7 @@ static void on_hello(struct fl_attend *attend, struct fl_wire_event *event)
         return;
     }
     attend->greeted = true;
+    fl_call_set_patient(attend->call, true); /* Heartbeats tell whether it lives. */
     up->session = attend->id;
     up->event = *event;
     *event = (struct fl_wire_event){0};
@@ -314,6 +315,7 @@ void fl_attend_joined(struct fl_front *front, const struct fl_down *down)
     slot->attend = attend;
     attend->client = down->client;
     attend->joined = true;
+    fl_call_vouch(attend->call);
     attend->wants_offer = down->wants_offer;
     (void)memcpy(attend->token.id, &attend->client, sizeof(attend->client));
     if (older != NULL && older->call != NULL) {

@@ -42,6 +42,7 @@ static void tell_coordinator(struct fl_attend *attend)
     up->session = attend->id;
     up->client = attend->client;
     up->offer = attend->offer;
+    fl_call_discharge(attend->call, attend->offer.len);
     fl_buf_init(&attend->offer, 0);
     attend->wants_offer = false;
     fl_front_up(attend->front, up);
@@ -64,7 +65,10 @@ void fl_attend_offer(struct fl_attend *attend, const struct fl_wire_offer *piece
         return;
     }
     attend->offer_total = piece->total;
-    rv = fl_buf_add(&attend->offer, piece->data, piece->len);
+    rv = fl_call_charge(attend->call, piece->len);
+    if (rv == FL_OK) {
+        rv = fl_buf_add(&attend->offer, piece->data, piece->len);
+    }
     if (rv != FL_OK) {
         refuse(attend, fl_grpc_status_from_err(rv), fl_strerror(rv));
         return;

@@ -235,6 +235,29 @@ static int resolve_paths(struct fl_server_conf *conf, struct fl_err *err)
                              given ? "" : ": this is the socket for flctl, admin_socket moves it");
 }
 
+/* Uploads at full speed must fit beside everything else, one connection in the whole. */
+static int check_memory(struct fl_server_conf *conf, struct fl_err *err)
+{
+    uint64_t uploads = fl_options_bytes(conf->limits, "upload_memory");
+    uint64_t peer = fl_options_bytes(conf->limits, "peer_memory");
+
+    conf->memory = fl_options_bytes(conf->limits, "memory");
+    if (conf->memory == 0) {
+        conf->memory = 4 * uploads > peer ? 4 * uploads : peer;
+    }
+    if (conf->memory / 2 < uploads) {
+        return fl_conf_error(fl_server_conf_node(conf, "limits", "memory"), err,
+                             "expected at least twice upload_memory (%llu bytes), found %llu",
+                             (unsigned long long)uploads, (unsigned long long)conf->memory);
+    }
+    if (peer > conf->memory) {
+        return fl_conf_error(fl_server_conf_node(conf, "limits", "peer_memory"), err,
+                             "expected at most memory (%llu bytes), found %llu",
+                             (unsigned long long)conf->memory, (unsigned long long)peer);
+    }
+    return FL_OK;
+}
+
 static int check(struct fl_server_conf *conf, struct fl_err *err)
 {
     const char *name = fl_options_str(conf->main, "federation");
@@ -255,6 +278,10 @@ static int check(struct fl_server_conf *conf, struct fl_err *err)
         return fl_conf_error(fl_server_conf_node(conf, "evaluation", "data"), err,
                              "the server can evaluate only networks given as preset or layers, "
                              "not a model from a file");
+    }
+    rv = check_memory(conf, err);
+    if (rv != FL_OK) {
+        return rv;
     }
     rv = fl_strategy_check_training(conf->strategy,
                                     fl_options_float(conf->training, "learning_rate"),
@@ -312,6 +339,7 @@ static void fill_limits(struct fl_server_conf *conf)
     conf->rpc.header_bytes = (uint32_t)fl_options_bytes(o, "header_bytes");
     size_uploads(conf);
     conf->rpc.conn_window = (uint32_t)fl_options_bytes(o, "connection_window");
+    conf->rpc.memory = fl_options_bytes(o, "peer_memory");
     conf->rpc.handshake_ms = (uint32_t)fl_options_ms(o, "handshake");
     conf->rpc.idle_ms = (uint32_t)fl_options_ms(o, "idle");
     conf->rpc.resets = (uint32_t)fl_options_int(o, "resets");

@@ -35,6 +35,7 @@ struct fl_server_conf {
     size_t inputs, classes; /* of the network; 0: not known */
     const char **layers;    /* memory of net.layers when it is not a preset */
     struct fl_rpc_limits rpc;
+    uint64_t memory;      /* of all connections together */
     uint32_t chunk_bytes; /* data of one chunk of an upload, told in Welcome */
     enum fl_durability durability;
 };

@@ -312,6 +312,21 @@ const struct fl_opt_spec fl_srv_limit_specs[] = {
      .max = 1099511627776.0,
      .help = "Uploads held in memory when all expected clients (round.population or start_clients) "
              "push at once; sizes chunks and windows"},
+    {.name = "memory",
+     .type = FL_OPT_BYTES,
+     .def = "0",
+     .min = 0,
+     .max = 1099511627776.0,
+     .help = "Held for all connections together: unfinished messages, replies that are not read, "
+             "old models that a transfer keeps. Past it connections without a client go first, "
+             "those that hold most before others. 0: four times upload_memory"},
+    {.name = "peer_memory",
+     .type = FL_OPT_BYTES,
+     .def = "16M",
+     .min = 65536,
+     .max = 1099511627776.0,
+     .help = "The same for one connection: what is in flight (connection_window), as much again "
+             "that waits for it"},
     {.name = "offer",
      .type = FL_OPT_BYTES,
      .def = "1M",
@@ -335,7 +350,9 @@ const struct fl_opt_spec fl_srv_limit_specs[] = {
      .def = "60s",
      .min = 100,
      .max = 3.6e6,
-     .help = "A connection without calls, or a transfer without progress"},
+     .help = "A connection without calls, a call that waits for its client, a client that takes "
+             "nothing "
+             "of what is sent to it: ended after once to twice this"},
     {.name = "resets",
      .type = FL_OPT_INT,
      .def = "100",

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/base/clock.h"
 #include "server/srv/front_state.h"
 
 /* Read at a time from a file, and queued at most. */
@@ -22,7 +21,6 @@ struct fl_fetch {
     struct fl_bytes bytes;
     struct fl_blob *ahead; /* read from the file at `offset`, not queued yet */
     uint64_t offset;
-    uint64_t progress_ms;
     bool started, finished;
 };
 
@@ -38,7 +36,8 @@ static int next_piece(struct fl_fetch *f, size_t n, struct fl_piece *ret)
     int rv;
 
     if (f->bytes.blob != NULL) {
-        *ret = (struct fl_piece){fl_blob_data(f->bytes.blob) + f->offset, n, f->bytes.blob};
+        *ret = (struct fl_piece){
+            .data = fl_blob_data(f->bytes.blob) + f->offset, .len = n, .blob = f->bytes.blob};
         return FL_OK;
     }
     if (f->ahead == NULL) {
@@ -51,7 +50,8 @@ static int next_piece(struct fl_fetch *f, size_t n, struct fl_piece *ret)
             return rv;
         }
     }
-    *ret = (struct fl_piece){fl_blob_data(f->ahead), n, f->ahead};
+    *ret =
+        (struct fl_piece){.data = fl_blob_data(f->ahead), .len = n, .blob = f->ahead, .own = true};
     return FL_OK;
 }
 
@@ -79,7 +79,7 @@ static void send_chunks(struct fl_fetch *f)
             fail(f, rv);
             return;
         }
-        pieces[0] = (struct fl_piece){head, fl_wire_chunk_head(f->offset, n, head), NULL};
+        pieces[0] = (struct fl_piece){.data = head, .len = fl_wire_chunk_head(f->offset, n, head)};
         rv = fl_call_send(f->call, pieces, 2);
         if (rv == FL_ELIMIT) {
             return;
@@ -122,6 +122,7 @@ static int begin(struct fl_fetch *f, const uint8_t *data, size_t len, struct fl_
                           (unsigned long long)request.offset,
                           (unsigned long long)fl_bytes_len(&bundle->bytes));
     }
+    fl_call_vouch(f->call);
     f->bytes = fl_bytes_ref(&bundle->bytes);
     f->offset = request.offset;
     if (f->bytes.file != NULL) {
@@ -142,7 +143,6 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
         return true;
     }
     f->started = true;
-    f->progress_ms = fl_clock_ms();
     rv = begin(f, data, len, &err);
     if (rv != FL_OK) {
         f->finished = true;
@@ -167,7 +167,6 @@ static void on_writable(struct fl_call *call, void *ctx)
     struct fl_fetch *f = ctx;
 
     (void)call;
-    f->progress_ms = fl_clock_ms();
     if (fl_bytes_are(&f->bytes)) {
         send_chunks(f);
     }
@@ -208,7 +207,6 @@ void fl_fetch_start(struct fl_call *call, void *ctx)
     }
     f->front = front;
     f->call = call;
-    f->progress_ms = fl_clock_ms();
     f->next = front->fetches;
     if (f->next != NULL) {
         f->next->prev = f;
@@ -217,16 +215,17 @@ void fl_fetch_start(struct fl_call *call, void *ctx)
     fl_call_set_handler(call, &fetch_handler, f);
 }
 
-void fl_fetch_sweep(struct fl_front *front, uint64_t now_ms)
+void fl_fetch_superseded(struct fl_front *front, const struct fl_blob *blob)
 {
     struct fl_fetch *f;
 
     for (f = front->fetches; f != NULL; f = f->next) {
-        if (now_ms > f->progress_ms + front->srv->conf->rpc.idle_ms) {
-            fl_log(front->srv->log, FL_LOG_WARNING, "fetch",
-                   "%s takes nothing for %u ms, ending its transfer", fl_call_peer(f->call),
-                   front->srv->conf->rpc.idle_ms);
-            f->progress_ms = now_ms;
+        /* The one who is being sent the last of it keeps it as much as the one who began. */
+        if (f->bytes.blob == blob && blob != NULL &&
+            fl_call_charge(f->call, fl_blob_len(blob)) != FL_OK) {
+            fl_front_notice(front, fl_call_peer(f->call),
+                            "its transfer of a model that is no longer served is ended");
+            f->finished = true;
             fl_call_cancel(f->call);
         }
     }

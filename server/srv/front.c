@@ -145,16 +145,31 @@ static struct fl_bundle_rec *bundle_place(struct fl_front *front, const struct f
     return place;
 }
 
+/* Nobody may fetch these bytes under their old name any more; another name may have them too. */
+static void supersede(struct fl_front *front, struct fl_bytes *bytes)
+{
+    size_t i = 0;
+
+    while (i < FL_FRONT_MAX_BUNDLES && front->bundles[i].bytes.blob != bytes->blob) {
+        i++;
+    }
+    if (i == FL_FRONT_MAX_BUNDLES) {
+        fl_fetch_superseded(front, bytes->blob);
+    }
+    fl_bytes_done(bytes);
+}
+
 static void set_bundle(struct fl_front *front, struct fl_down *down)
 {
     struct fl_bundle_rec *place = down->text != NULL ? bundle_place(front, down) : NULL;
+    struct fl_bytes old;
 
     if (place == NULL) {
         fl_log(front->srv->log, FL_LOG_ERROR, "server", "no room to serve '%s'",
                down->text != NULL ? down->text : "a bundle");
         return;
     }
-    fl_bytes_done(&place->bytes);
+    old = place->bytes;
     *place = (struct fl_bundle_rec){0};
     if (fl_bytes_are(&down->bytes) &&
         fl_str_copy(place->name, sizeof(place->name), down->text) == FL_OK)
@@ -165,6 +180,17 @@ static void set_bundle(struct fl_front *front, struct fl_down *down)
         (void)memcpy(place->digest, down->digest, sizeof(place->digest));
         down->bytes = (struct fl_bytes){0};
     }
+    supersede(front, &old);
+}
+
+void fl_front_notice(struct fl_front *front, const char *peer, const char *text)
+{
+    fl_log(front->srv->log, FL_LOG_WARNING, "net", "%s: %s", peer, text);
+}
+
+static void on_notice(void *ctx, const char *peer, const char *text)
+{
+    fl_front_notice(ctx, peer, text);
 }
 
 static void clean_spool(void *arg)
@@ -310,8 +336,6 @@ static void on_sweep(void *arg)
     uint64_t now = fl_clock_ms();
 
     fl_attend_sweep(front, now);
-    fl_fetch_sweep(front, now);
-    fl_push_sweep(front, now);
     fl_timer_start(front->sweep, sweep_interval(front));
 }
 
@@ -334,6 +358,9 @@ int fl_front_create(struct fl_srv *srv, struct fl_front **ret, struct fl_err *er
         .loop = srv->net,
         .limits = srv->conf->rpc,
         .max_connections = (uint32_t)fl_options_int(srv->conf->limits, "clients"),
+        .memory = srv->conf->memory,
+        .notice = on_notice,
+        .notice_ctx = front,
     };
     int rv;
 
@@ -352,6 +379,7 @@ int fl_front_create(struct fl_srv *srv, struct fl_front **ret, struct fl_err *er
         front->n_open_servers++;
         setup.methods = front->admin_methods;
         setup.max_connections = 64; /* flctl and scripts, not clients */
+        setup.memory = 0;
         rv = fl_grpc_server_create(&setup, &front->admin, err);
     }
     if (rv == FL_OK) {
@@ -413,6 +441,12 @@ static void one_closed(void *arg)
 
 void fl_front_close(struct fl_front *front, uint32_t grace_ms, fl_loop_cb closed, void *ctx)
 {
+    if (front->server != NULL) {
+        const struct fl_budget *held = fl_grpc_server_budget(front->server);
+
+        fl_log(front->srv->log, FL_LOG_INFO, "net", "held for clients at most bytes=%zu limit=%zu",
+               held->peak, held->limit);
+    }
     front->closing = true;
     front->closed = closed;
     front->closed_ctx = ctx;

@@ -98,6 +98,9 @@ enum fl_grpc_status fl_front_request_status(int code);
 /* Queue one encoded message. */
 FL_MUST_CHECK int fl_front_send(struct fl_call *call, const struct fl_buf *message);
 
+/* A peer lost something, or was turned away, because of what it did: one line in the log. */
+void fl_front_notice(struct fl_front *front, const char *peer, const char *text);
+
 /* attend.c */
 void fl_attend_start(struct fl_call *call, void *ctx);
 void fl_attend_joined(struct fl_front *front, const struct fl_down *down);
@@ -135,7 +138,8 @@ void fl_attend_offer(struct fl_attend *attend, const struct fl_wire_offer *piece
 
 /* fetch.c */
 void fl_fetch_start(struct fl_call *call, void *ctx);
-void fl_fetch_sweep(struct fl_front *front, uint64_t now_ms);
+/* `blob` is no longer served: transfers that keep it are charged with all of it from now on. */
+void fl_fetch_superseded(struct fl_front *front, const struct fl_blob *blob);
 
 /* push.c */
 void fl_push_start(struct fl_call *call, void *ctx);
@@ -148,7 +152,6 @@ bool fl_push_written(const struct fl_push *push, uint64_t round, uint32_t attemp
 void fl_push_round_closed(struct fl_front *front, uint64_t round, uint32_t attempt);
 /* Its client is forgotten. */
 void fl_push_release(struct fl_front *front, uint32_t client);
-void fl_push_sweep(struct fl_front *front, uint64_t now_ms);
 
 /* push_parts.c */
 /*

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/base/clock.h"
 #include "server/srv/push_impl.h"
 
 static void take_chunk(struct fl_push *p, struct fl__push_chunk *c)
@@ -73,6 +72,7 @@ static void on_header(struct fl_push *p, const struct fl_wire_push_header *h)
         return;
     }
     slot = &p->front->slots[attend->client];
+    fl_call_vouch(p->call);
     p->client = attend->client;
     (void)memcpy(p->name, attend->name, sizeof(p->name));
     p->key = (struct fl_session_key){h->round, h->attempt};
@@ -111,7 +111,6 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     size_t at;
     int rv;
 
-    p->progress_ms = fl_clock_ms();
     if (p->state == PUSH_DEAD || p->state == PUSH_JUDGED) {
         return true; /* The answer is on its way; what still comes is dropped. */
     }
@@ -197,7 +196,6 @@ void fl_push_start(struct fl_call *call, void *ctx)
     p->front = front;
     p->call = call;
     p->held_end = &p->held;
-    p->progress_ms = fl_clock_ms();
     p->name[0] = '?';
     p->next = front->pushes;
     if (p->next != NULL) {
@@ -260,20 +258,5 @@ void fl_push_release(struct fl_front *front, uint32_t client)
     if (p != NULL) {
         front->slots[client].push = NULL;
         fl__push_fail(p, FL_GRPC_ABORTED, "the client is forgotten");
-    }
-}
-
-void fl_push_sweep(struct fl_front *front, uint64_t now_ms)
-{
-    struct fl_push *p;
-
-    for (p = front->pushes; p != NULL; p = p->next) {
-        bool waits_for_peer = p->state == PUSH_HEADER || (p->state == PUSH_OPEN && p->jobs == 0);
-
-        if (p->call != NULL && waits_for_peer &&
-            now_ms > p->progress_ms + front->srv->conf->rpc.idle_ms) {
-            p->progress_ms = now_ms;
-            fl__push_fail(p, FL_GRPC_DEADLINE_EXCEEDED, "no bytes for limits.idle");
-        }
     }
 }

@@ -5,8 +5,15 @@
 
 #include <stdlib.h>
 
-#include "libfl/base/clock.h"
 #include "server/srv/push_impl.h"
+
+/* Whose turn it is: a client that waits for the disk or the verdict is not idle. */
+static void our_turn(struct fl_push *p, bool ours)
+{
+    if (p->call != NULL) {
+        fl_call_set_patient(p->call, ours);
+    }
+}
 
 /* --- ending --- */
 
@@ -138,6 +145,7 @@ void fl__push_judge(struct fl_push *p, int code)
     up->bytes = p->bytes;
     up->text = code != FL_OK ? fl_str_dup(fl_err_text(&p->err, code)) : NULL;
     p->state = PUSH_JUDGED;
+    our_turn(p, true);
     fl_front_up(p->front, up);
 }
 
@@ -155,7 +163,6 @@ static void finish_done(void *arg)
     struct fl_push *p = arg;
 
     p->jobs--;
-    p->progress_ms = fl_clock_ms();
     if (p->state == PUSH_FINISHING) {
         if (p->code == FL_OK || fl_spool_is_bad(p->code)) {
             fl__push_judge(p, p->code);
@@ -173,6 +180,7 @@ void fl__push_maybe_finish(struct fl_push *p)
     }
     if (p->written == p->bytes) {
         p->state = PUSH_FINISHING;
+        our_turn(p, true);
         p->jobs++;
         if (fl_lane_submit(p->front->srv->io, finish_work, p->front->srv->net, finish_done, p) !=
             FL_OK) {
@@ -199,7 +207,6 @@ static void write_done(void *arg)
     struct fl_push *p = c->push;
 
     p->jobs--;
-    p->progress_ms = fl_clock_ms();
     if (c->code == FL_OK) {
         p->written = c->chunk.offset + c->chunk.len;
         if (p->call != NULL) {
@@ -249,6 +256,7 @@ static void open_done(void *arg)
             fl__push_fail(p, FL_GRPC_UNAVAILABLE, fl_err_text(&p->err, p->code));
         } else {
             p->state = PUSH_OPEN;
+            our_turn(p, false);
             while (p->state == PUSH_OPEN && p->held != NULL) {
                 struct fl__push_chunk *c = p->held;
 
@@ -265,6 +273,7 @@ static void open_done(void *arg)
 void fl__push_open(struct fl_push *p)
 {
     p->state = PUSH_OPENING;
+    our_turn(p, true);
     p->jobs++;
     if (fl_lane_submit(p->front->srv->io, open_work, p->front->srv->net, open_done, p) != FL_OK) {
         p->jobs--;

@@ -31,7 +31,6 @@ struct fl_push {
     bool closing;                            /* the spool is given up */
     struct fl_spool *spool;                  /* touched on the lane only, after opening */
     struct fl__push_chunk *held, **held_end; /* chunks that came while the file was being opened */
-    uint64_t progress_ms;
     int code;
     struct fl_err err;
 };

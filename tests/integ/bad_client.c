@@ -113,8 +113,8 @@ static void send_chunk(struct bad *b, uint64_t offset, const uint8_t *data, size
     uint8_t head[FL_WIRE_CHUNK_HEAD];
     struct fl_piece pieces[2];
 
-    pieces[0] = (struct fl_piece){head, fl_wire_push_chunk_head(offset, len, head), NULL};
-    pieces[1] = (struct fl_piece){data, len, NULL};
+    pieces[0] = (struct fl_piece){.data = head, .len = fl_wire_push_chunk_head(offset, len, head)};
+    pieces[1] = (struct fl_piece){.data = data, .len = len};
     send_pieces(b->push, pieces, 2);
 }
 
@@ -160,9 +160,9 @@ static void send_zeros(struct bad *b)
         uint8_t head[FL_WIRE_CHUNK_HEAD];
         struct fl_piece pieces[2];
 
-        pieces[0] =
-            (struct fl_piece){head, fl_wire_push_chunk_head(bytes - b->unsent, n, head), NULL};
-        pieces[1] = (struct fl_piece){zeros, n, NULL};
+        pieces[0] = (struct fl_piece){.data = head,
+                                      .len = fl_wire_push_chunk_head(bytes - b->unsent, n, head)};
+        pieces[1] = (struct fl_piece){.data = zeros, .len = n};
         if (fl_call_send(b->push, pieces, 2) != FL_OK) {
             return; /* on_writable comes, or the end */
         }

@@ -123,6 +123,22 @@ static void start_echo(struct fl_call *call, void *ctx)
 static void start_hold(struct fl_call *call, void *ctx)
 {
     start(call, ctx, &hold_handler);
+    fl_call_set_patient(call, true);
+}
+
+static void start_known(struct fl_call *call, void *ctx)
+{
+    fl_call_vouch(call);
+    start_hold(call, ctx);
+}
+
+static void on_notice(void *ctx, const char *peer, const char *text)
+{
+    struct world *world = ctx;
+
+    ck_assert_uint_gt(strlen(peer), 0);
+    world->notices++;
+    (void)snprintf(world->notice, sizeof(world->notice), "%s", text);
 }
 
 /* The client's side. */
@@ -225,13 +241,15 @@ const struct fl_grpc_channel_cbs gworld_channel_cbs = {on_up, on_down};
 void gworld_begin(struct world *world, const char *listen_on)
 {
     static struct fl_rpc_method methods[4];
-    struct fl_grpc_server_setup setup = {.methods = methods};
+    struct fl_grpc_server_setup setup = {
+        .methods = methods, .notice = on_notice, .notice_ctx = world};
     struct fl_err err = {0};
     unsigned port = 0;
 
     methods[0] = (struct fl_rpc_method){"/t.T/Echo", start_echo, world};
     methods[1] = (struct fl_rpc_method){"/t.T/Hold", start_hold, world};
-    methods[2] = (struct fl_rpc_method){NULL, NULL, NULL};
+    methods[2] = (struct fl_rpc_method){"/t.T/Known", start_known, world};
+    methods[3] = (struct fl_rpc_method){NULL, NULL, NULL};
     if (world->limits.streams == 0) {
         fl_rpc_limits_default(&world->limits);
     }

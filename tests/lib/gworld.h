@@ -3,8 +3,8 @@
 
 /*
  * A gRPC server and its clients on one loop, for tests. Methods: Echo sends each message back and
- * ends with the client; Hold never ends. Everything that happens is recorded, and the loop stops
- * when a test's condition holds.
+ * ends with the client; Hold never ends; Known neither, and the server knows who it is. Everything
+ * that happens is recorded, and the loop stops when a test's condition holds.
  */
 
 #include <check.h>
@@ -62,6 +62,8 @@ struct world {
     unsigned server_closed_calls;
     enum fl_grpc_status server_status;
     unsigned server_closed;
+    unsigned notices;
+    char notice[300]; /* the last */
     bool inside;
     bool (*done)(struct world *world);
 };

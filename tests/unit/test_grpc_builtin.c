@@ -14,6 +14,7 @@ struct fl_call {
     unsigned n_sent;
     int send_result;
     bool finished;
+    bool patient;
     enum fl_grpc_status status;
     char message[FL_ERR_BUF_SIZE];
 };
@@ -47,6 +48,11 @@ void fl_call_finish(struct fl_call *call, enum fl_grpc_status status, const char
     call->status = status;
     ck_assert_int_eq(
         fl_str_copy(call->message, sizeof(call->message), message != NULL ? message : ""), FL_OK);
+}
+
+void fl_call_set_patient(struct fl_call *call, bool patient)
+{
+    call->patient = patient;
 }
 
 static const char *const offered[] = {"fl.v1.Federation", NULL};

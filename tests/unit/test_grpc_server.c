@@ -278,18 +278,56 @@ static bool third_down(struct world *world)
     return world->client[2].down > 0;
 }
 
-START_TEST(more_connections_than_allowed_are_closed_at_once)
+static bool two_are_there(struct world *world)
 {
-    struct world world = {.done = third_down, .max_connections = 2};
+    return world->client[1].up > 0 && world->server_calls == (world->client[1].call_on_up ? 2 : 1);
+}
+
+static bool second_down_third_up(struct world *world)
+{
+    return world->client[1].down > 0 && world->client[2].up > 0;
+}
+
+START_TEST(a_new_connection_takes_the_place_of_the_oldest_that_nobody_knows)
+{
+    struct world world = {.done = two_are_there, .max_connections = 2};
 
     gworld_begin(&world, "127.0.0.1:0");
+    world.client[0].call_on_up = true;
+    world.client[0].path = "/t.T/Known";
     (void)gworld_connect(&world, world.address, 5000);
     (void)gworld_connect(&world, world.address, 5000);
+    fl_loop_run(world.loop);
     (void)gworld_connect(&world, world.address, 5000);
+    world.done = second_down_third_up;
+    fl_loop_run(world.loop);
+    ck_assert_uint_eq(world.client[0].down, 0);
+    ck_assert_uint_eq(fl_grpc_server_connections(world.server), 2);
+    ck_assert_uint_eq(world.notices, 1);
+    ck_assert_str_eq(world.notice, "it is closed: another connection needs its place");
+    gworld_end(&world);
+}
+END_TEST
+
+START_TEST(a_connection_beyond_those_that_are_known_is_turned_away)
+{
+    struct world world = {.done = two_are_there, .max_connections = 2};
+    unsigned i;
+
+    gworld_begin(&world, "127.0.0.1:0");
+    for (i = 0; i < 2; i++) {
+        world.client[i].call_on_up = true;
+        world.client[i].path = "/t.T/Known";
+        (void)gworld_connect(&world, world.address, 5000);
+    }
+    fl_loop_run(world.loop);
+    (void)gworld_connect(&world, world.address, 5000);
+    world.done = third_down;
     fl_loop_run(world.loop);
     ck_assert_uint_eq(world.client[2].up, 0);
     ck_assert_uint_eq(world.client[0].down + world.client[1].down, 0);
     ck_assert_uint_eq(fl_grpc_server_connections(world.server), 2);
+    ck_assert_uint_eq(world.notices, 1);
     gworld_end(&world);
 }
 END_TEST
@@ -337,7 +375,8 @@ int main(void)
     tcase_add_test(tc, an_idle_connection_is_closed_and_one_with_a_call_is_not);
     tcase_add_test(tc, a_call_that_crosses_the_goaway_for_idleness_is_served);
     tcase_add_test(tc, a_connection_is_idle_from_the_end_of_its_last_call_on);
-    tcase_add_test(tc, more_connections_than_allowed_are_closed_at_once);
+    tcase_add_test(tc, a_new_connection_takes_the_place_of_the_oldest_that_nobody_knows);
+    tcase_add_test(tc, a_connection_beyond_those_that_are_known_is_turned_away);
     tcase_add_test(tc, an_idle_connection_costs_less_than_64_kib_for_both_sides_together);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);

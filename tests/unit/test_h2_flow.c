@@ -226,7 +226,7 @@ START_TEST(unfinished_messages_of_many_streams_do_not_lock_the_connection)
 }
 END_TEST
 
-START_TEST(more_unfinished_messages_than_a_window_are_refused)
+START_TEST(more_unfinished_messages_than_the_account_takes_are_refused)
 {
     unsigned refused = 0;
     unsigned i;
@@ -235,6 +235,7 @@ START_TEST(more_unfinished_messages_than_a_window_are_refused)
     pair.limits.message_bytes = 256 * KIB;
     pair.limits.stream_window = 512 * KIB;
     pair.limits.conn_window = 512 * KIB;
+    pair.limits.memory = 800 * KIB;
     pair.client_limits.frame_bytes = 16384;
     callpair_open(&pair);
     for (i = 0; i < 10; i++) {
@@ -246,13 +247,16 @@ START_TEST(more_unfinished_messages_than_a_window_are_refused)
         ck_assert_uint_eq(pair.calls[i].closes, 1);
         if (pair.calls[i].status == FL_GRPC_RESOURCE_EXHAUSTED) {
             refused++;
-            ck_assert_str_eq(pair.calls[i].text, "too many unfinished messages on this connection");
+            ck_assert_str_eq(pair.calls[i].text, "an unfinished message: too much is unfinished or "
+                                                 "unread on this connection");
         } else {
             ck_assert_int_eq(pair.calls[i].status, FL_GRPC_OK);
         }
     }
     ck_assert_uint_gt(refused, 0);
     ck_assert_uint_lt(refused, 10);
+    ck_assert_uint_le(fl_h2_account(pair.server)->peak, 800 * KIB);
+    ck_assert_uint_eq(fl_h2_account(pair.server)->used, 0); /* nothing of what is over */
     callpair_close(&pair);
 }
 END_TEST
@@ -431,7 +435,7 @@ int main(void)
     tcase_add_test(tc, held_bulk_does_not_stop_a_control_stream);
     tcase_add_test(tc, what_one_connection_makes_us_hold_is_bounded);
     tcase_add_test(tc, unfinished_messages_of_many_streams_do_not_lock_the_connection);
-    tcase_add_test(tc, more_unfinished_messages_than_a_window_are_refused);
+    tcase_add_test(tc, more_unfinished_messages_than_the_account_takes_are_refused);
     tcase_add_test(tc, control_overtakes_bulk_that_was_queued_before_it);
     tcase_add_test(tc, a_slow_pace_leaves_little_before_a_control_message);
     tcase_add_test(tc, bulk_goes_on_beside_busy_control_streams);

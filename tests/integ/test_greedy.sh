@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Peers that ask for much and give little (greedy.py) beside honest clients: what the server holds for
+# all of them stays within its budget, no call is open for good, and the rounds go on.
+# shellcheck source=tests/integ/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+synthetic "$dir/data" 2 --seed 3
+
+# name, arguments: runs in the background until its input ends
+start_greedy() {
+  local name=$1
+  shift
+  mkfifo "$dir/$name.in"
+  "$python" "$srcdir/tests/integ/greedy.py" "$address" "$@" <"$dir/$name.in" >"$dir/$name.out" 2>"$dir/$name.err" &
+  pid_of[$name]=$!
+  exec {input}>"$dir/$name.in" # with nobody who writes it would not begin
+  wait_for 600 "$name to have done it" grep -q ready "$dir/$name.out"
+}
+end_greedy() { # name
+  exec {input}>&-
+  wait_end "$1" 600
+}
+rounds_go_on() { # what
+  local from
+  from=$(status_of srv rounds_committed)
+  wait_for 600 "rounds during $1" at_round srv $((from + 3))
+}
+held() { sed -n "s/.*held for clients at most bytes=\([0-9]*\) limit=\([0-9]*\)$/\\$1/p" "$dir/srv.log" | tail -n 1; }
+
+write_server srv "model: {preset: dnn60}" "round: {start_clients: 2}" "heartbeat: 500ms" \
+  "limits: {idle: 1s, upload_memory: 1M, memory: 4M, peer_memory: 2M}"
+start_server srv
+start_client c0 "$dir/data/client-000"
+start_client c1 "$dir/data/client-001"
+wait_for 600 "the first rounds" at_round srv 2
+
+### A hundred connections with eight unfinished messages each: 80 MB if it were all kept
+start_greedy unfinished unfinished 100
+rounds_go_on "unfinished messages"
+wait_for 600 "a line about it" in_log srv "an unfinished message: no memory is left"
+wait_for 600 "one that had to go" in_log srv "it is closed: "
+end_greedy unfinished
+
+### Replies that nobody reads
+start_greedy unread unread 10
+rounds_go_on "replies that nobody reads"
+wait_for 600 "the end of those who do not read" in_log srv "the client has taken nothing of what is sent"
+end_greedy unread
+
+### No call of any service stays open without its request
+calls=0
+for proto in federation.proto admin.proto; do
+  to=$address
+  [ "$proto" != admin.proto ] || to="unix:$dir/srv.state/admin.sock"
+  for method in $(sed -n 's/^ *rpc \([A-Za-z]*\)(.*/\1/p' "$srcdir/proto/fl/v1/$proto"); do
+    service=$(sed -n 's/^service \([A-Za-z]*\) .*/\1/p' "$srcdir/proto/fl/v1/$proto")
+    check "$service/$method ends when its client is silent" timeout -k 5 600 "$python" \
+      "$srcdir/tests/integ/greedy.py" "$to" silent "/fl.v1.$service/$method"
+    equal "$service/$method: the call ended" "ended" "$(tail -n 1 "$dir/check.out")"
+    calls=$((calls + 1))
+  done
+done
+for path in grpc.health.v1.Health/Check grpc.health.v1.Health/Watch \
+  grpc.reflection.v1.ServerReflection/ServerReflectionInfo \
+  grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo; do
+  check "$path ends when its client is silent" timeout -k 5 600 "$python" \
+    "$srcdir/tests/integ/greedy.py" "$address" silent "/$path"
+  equal "$path: the call ended" "ended" "$(tail -n 1 "$dir/check.out")"
+done
+equal "all methods of the contract were tried" "$(grep -c '^ *rpc ' "$srcdir"/proto/fl/v1/*.proto | awk -F: '{n += $2} END {print n}')" "$calls"
+has_line "who they were is in the log" "$dir/srv.log" "/fl.v1.Federation/PushStatus: the client has sent nothing for 1000 ms"
+
+equal "the honest ones were never rejected" "0 0" \
+  "$(ctl srv clients --json | json '" ".join(str(c["rejected"]) for c in d)')"
+lacks_line "no honest session ended" "$dir/c0.log" "lost"
+stop srv
+equal "the server ends well" 0 "$rc"
+checks=$((checks + 1))
+[ "$(held 1)" -le "$(held 2)" ] || note_failure "held $(held 1) bytes, more than the limit of $(held 2)"
+checks=$((checks + 1))
+[ "$(held 1)" -gt $((3 << 20)) ] || note_failure "held only $(held 1) bytes: it was not tried"
+finish

@@ -1,0 +1,211 @@
+/* Who goes, and who does not, when the memory for peers is used up. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "libfl/base/budget.h"
+
+#define N 8
+
+struct world {
+    struct fl_budget budget;
+    struct fl_account account[N];
+    unsigned n_evicted;
+    struct fl_account *evicted[N];
+};
+
+static struct world w;
+
+static void evict(void *ctx, struct fl_account *account)
+{
+    struct world *world = ctx;
+
+    ck_assert_uint_lt(world->n_evicted, N);
+    world->evicted[world->n_evicted++] = account;
+}
+
+/* Accounts 0 … N-1, each of at most `own` bytes; those below `known` are known. */
+static void begin(size_t limit, size_t share, size_t own, unsigned known)
+{
+    unsigned i;
+
+    w = (struct world){0};
+    fl_budget_init(&w.budget, limit, share, evict, &w);
+    for (i = 0; i < N; i++) {
+        fl_account_open(&w.account[i], &w.budget, own, NULL);
+        if (i < known) {
+            fl_account_vouch(&w.account[i], true);
+        }
+    }
+}
+
+static void end(void)
+{
+    unsigned i;
+
+    for (i = 0; i < N; i++) {
+        fl_account_close(&w.account[i]);
+    }
+    ck_assert_uint_eq(w.budget.used, 0);
+    ck_assert_uint_eq(w.budget.leaving, 0);
+    ck_assert_uint_eq(w.budget.n_known, 0);
+    ck_assert_ptr_null(w.budget.accounts);
+}
+
+static void gone(struct fl_account *account)
+{
+    fl_account_close(account);
+    fl_account_open(account, &w.budget, 1000, NULL);
+}
+
+START_TEST(an_account_has_a_limit_of_its_own)
+{
+    begin(1000, 0, 100, 0);
+    ck_assert_int_eq(fl_account_take(&w.account[0], 60), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[0], 41), FL_ELIMIT);
+    ck_assert_int_eq(fl_account_take(&w.account[0], SIZE_MAX), FL_ELIMIT);
+    ck_assert_int_eq(fl_account_take(&w.account[0], 40), FL_OK);
+    ck_assert_uint_eq(w.budget.used, 100);
+    fl_account_give(&w.account[0], 30);
+    ck_assert_int_eq(fl_account_take(&w.account[0], 30), FL_OK);
+    ck_assert_uint_eq(w.budget.peak, 100);
+    ck_assert_uint_eq(w.n_evicted, 0);
+    end();
+}
+END_TEST
+
+START_TEST(unknown_peers_never_pass_the_budget_and_the_largest_goes)
+{
+    begin(300, 0, 1000, 0);
+    ck_assert_int_eq(fl_account_take(&w.account[0], 100), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[1], 150), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[2], 51), FL_ENOMEM);
+    ck_assert_uint_eq(w.budget.used, 250);
+    ck_assert_uint_eq(w.n_evicted, 1);
+    ck_assert_ptr_eq(w.evicted[0], &w.account[1]);
+    /* Until it is gone its bytes are used, but nobody else has to go for them. */
+    ck_assert_int_eq(fl_account_take(&w.account[2], 51), FL_ENOMEM);
+    ck_assert_uint_eq(w.n_evicted, 1);
+    gone(&w.account[1]);
+    ck_assert_int_eq(fl_account_take(&w.account[2], 51), FL_OK);
+    ck_assert_uint_eq(w.budget.peak, 250);
+    end();
+}
+END_TEST
+
+START_TEST(who_asks_for_more_than_all_others_hold_goes_itself)
+{
+    begin(300, 0, 1000, 0);
+    ck_assert_int_eq(fl_account_take(&w.account[0], 100), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[1], 150), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[1], 60), FL_ENOMEM);
+    ck_assert_uint_eq(w.n_evicted, 1);
+    ck_assert_ptr_eq(w.evicted[0], &w.account[1]);
+    ck_assert_int_eq(fl_account_take(&w.account[1], 1), FL_OK); /* it fits */
+    ck_assert_int_eq(fl_account_take(&w.account[1], 60), FL_ENOMEM);
+    ck_assert_uint_eq(w.n_evicted, 1); /* told once */
+    end();
+}
+END_TEST
+
+START_TEST(known_peers_go_on_at_the_cost_of_unknown_ones)
+{
+    begin(300, 0, 1000, 2);
+    ck_assert_int_eq(fl_account_take(&w.account[0], 200), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[5], 40), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[6], 50), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[1], 40), FL_OK);
+    ck_assert_uint_eq(w.n_evicted, 1);
+    ck_assert_ptr_eq(w.evicted[0], &w.account[6]);
+    ck_assert_int_eq(fl_account_take(&w.account[1], 40), FL_OK);
+    ck_assert_uint_eq(w.n_evicted, 2);
+    ck_assert_ptr_eq(w.evicted[1], &w.account[5]);
+    end();
+}
+END_TEST
+
+START_TEST(among_known_peers_only_a_hog_goes)
+{
+    begin(400, 0, 1000, 4);
+    ck_assert_int_eq(fl_account_take(&w.account[0], 250), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[1], 100), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[2], 90), FL_OK);
+    ck_assert_uint_eq(w.n_evicted, 1);
+    ck_assert_ptr_eq(w.evicted[0], &w.account[0]);
+    gone(&w.account[0]);
+    fl_account_vouch(&w.account[0], true);
+    /* All within their fair share of 100, or of what is always allowed: nobody goes. */
+    ck_assert_int_eq(fl_account_take(&w.account[0], 100), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[3], 100), FL_OK);
+    fl_account_add(&w.account[2], 10);
+    ck_assert_uint_eq(w.n_evicted, 1);
+    fl_account_add(&w.account[2], 1);
+    ck_assert_uint_eq(w.n_evicted, 2);
+    ck_assert_ptr_eq(w.evicted[1], &w.account[2]);
+    end();
+}
+END_TEST
+
+START_TEST(what_is_always_allowed_is_no_reason_to_go)
+{
+    begin(100, 60, 1000, 3);
+    ck_assert_int_eq(fl_account_take(&w.account[0], 60), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[1], 60), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[2], 60), FL_OK);
+    ck_assert_uint_eq(w.n_evicted, 0);
+    /* And an unknown one gets nothing now. */
+    ck_assert_int_eq(fl_account_take(&w.account[7], 1), FL_ENOMEM);
+    end();
+}
+END_TEST
+
+START_TEST(who_is_no_longer_vouched_for_is_unknown_again)
+{
+    begin(100, 0, 1000, 1);
+    fl_account_vouch(&w.account[0], true);
+    fl_account_vouch(&w.account[0], false);
+    ck_assert_int_eq(fl_account_take(&w.account[0], 90), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[1], 20), FL_ENOMEM);
+    ck_assert_ptr_eq(w.evicted[0], &w.account[1]);
+    fl_account_vouch(&w.account[0], false);
+    ck_assert_int_eq(fl_account_take(&w.account[2], 20), FL_ENOMEM);
+    ck_assert_ptr_eq(w.evicted[1], &w.account[0]);
+    end();
+}
+END_TEST
+
+START_TEST(without_a_budget_only_the_own_limit_counts)
+{
+    struct fl_account alone = {0};
+
+    fl_account_open(&alone, NULL, 10, NULL);
+    ck_assert_int_eq(fl_account_take(&alone, 11), FL_ELIMIT);
+    ck_assert_int_eq(fl_account_take(&alone, 10), FL_OK);
+    fl_account_add(&alone, 5);
+    fl_account_vouch(&alone, true);
+    ck_assert_uint_eq(alone.used, 15);
+    fl_account_close(&alone);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("budget");
+    TCase *tc = tcase_create("budget");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_test(tc, an_account_has_a_limit_of_its_own);
+    tcase_add_test(tc, unknown_peers_never_pass_the_budget_and_the_largest_goes);
+    tcase_add_test(tc, who_asks_for_more_than_all_others_hold_goes_itself);
+    tcase_add_test(tc, known_peers_go_on_at_the_cost_of_unknown_ones);
+    tcase_add_test(tc, among_known_peers_only_a_hog_goes);
+    tcase_add_test(tc, what_is_always_allowed_is_no_reason_to_go);
+    tcase_add_test(tc, who_is_no_longer_vouched_for_is_unknown_again);
+    tcase_add_test(tc, without_a_budget_only_the_own_limit_counts);
+    suite_add_tcase(s, tc);
+    runner = srunner_create(s);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
