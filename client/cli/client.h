@@ -23,6 +23,9 @@
 #include "libfl/strategy/strategy.h"
 #include "libfl/wire/messages.h"
 
+/* The peer of lines that the server can cause (fl_log_peer()). */
+#define FL_CLI_SERVER "the server"
+
 struct fl_trainer;
 struct fl_fetch;
 struct fl_push;

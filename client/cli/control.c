@@ -58,8 +58,9 @@ static int take_description(struct fl_cli *cli, struct fl_wire_welcome *w,
     }
     event->u.welcome.held_unfit = cli->result != NULL ? fl_work_unfit(cli) : NULL;
     if (event->u.welcome.held_unfit != NULL) {
-        fl_log(cli->log, FL_LOG_WARNING, "client", "dropping the kept result of round %llu: %s",
-               (unsigned long long)cli->result->key.round, event->u.welcome.held_unfit);
+        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+                    "dropping the kept result of round %llu: %s",
+                    (unsigned long long)cli->result->key.round, event->u.welcome.held_unfit);
     }
     return FL_OK;
 }
@@ -74,9 +75,10 @@ static void on_welcome(struct fl_cli *cli, struct fl_wire_welcome *w)
     int rv = FL_OK;
 
     if (!same && fl_work_busy(cli)) {
-        fl_log(cli->log, FL_LOG_INFO, "client",
-               "the server describes another federation than the one that is still worked for: "
-               "ending that work, then coming again");
+        fl_log_peer(
+            cli->log, FL_LOG_INFO, "client", FL_CLI_SERVER,
+            "the server describes another federation than the one that is still worked for: "
+            "ending that work, then coming again");
         fl_work_cancel(cli);
         fl_work_leave_evaluation(cli);
         fl_grpc_channel_close(cli->channel);
@@ -97,9 +99,9 @@ static void on_welcome(struct fl_cli *cli, struct fl_wire_welcome *w)
         return;
     }
     event.u.welcome.model_fits = true;
-    fl_log(cli->log, FL_LOG_NOTICE, "client", "joined federation '%s' units=%zu parameters=%zu",
-           cli->setup->welcome.federation, fl_layout_units(cli->setup->layout),
-           fl_layout_count(cli->setup->layout));
+    fl_log_peer(cli->log, FL_LOG_NOTICE, "client", FL_CLI_SERVER,
+                "joined federation '%s' units=%zu parameters=%zu", cli->setup->welcome.federation,
+                fl_layout_units(cli->setup->layout), fl_layout_count(cli->setup->layout));
     fl_cli_step(cli, &event);
     if (wants_offer) {
         fl_offer_begin(cli);
@@ -148,7 +150,8 @@ static void on_refused(struct fl_cli *cli, uint32_t retry_ms, const char *reason
 {
     struct fl_session_event event = {.type = FL_CEV_REFUSED};
 
-    fl_log(cli->log, FL_LOG_ERROR, "client", "the server refused this client: %s", reason);
+    fl_log_peer(cli->log, FL_LOG_ERROR, "client", FL_CLI_SERVER,
+                "the server refused this client: %s", reason);
     event.u.refused.retry_after_ms = retry_ms;
     event.u.refused.reason = reason;
     fl_cli_step(cli, &event);
@@ -159,8 +162,9 @@ static void on_verdict(struct fl_cli *cli, const struct fl_wire_command *c)
     struct fl_round_key key = {c->u.verdict.round, c->u.verdict.attempt};
 
     if (c->type == FL_WIRE_REJECTED) {
-        fl_log(cli->log, FL_LOG_WARNING, "client", "round %llu: the server rejected us: %s",
-               (unsigned long long)key.round, c->u.verdict.reason);
+        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+                    "round %llu: the server rejected us: %s", (unsigned long long)key.round,
+                    c->u.verdict.reason);
         fl_cli_step_failed(cli, FL_CEV_REJECTED, key, c->u.verdict.reason, true);
         return;
     }
@@ -214,7 +218,8 @@ static void on_command(struct fl_cli *cli, struct fl_wire_command *c)
         fl_cli_step(cli, &event);
         break;
     case FL_WIRE_DRAIN:
-        fl_log(cli->log, FL_LOG_NOTICE, "client", "the server says goodbye: %s", c->u.drain.reason);
+        fl_log_peer(cli->log, FL_LOG_NOTICE, "client", FL_CLI_SERVER, "the server says goodbye: %s",
+                    c->u.drain.reason);
         event.u.drain.reconnect_after_ms = c->u.drain.reconnect_after_ms;
         event.u.drain.reason = c->u.drain.reason;
         fl_cli_step(cli, &event);
@@ -237,8 +242,8 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     }
     rv = fl_wire_command_decode(data, len, &command, &err);
     if (rv != FL_OK) {
-        fl_log(cli->log, FL_LOG_WARNING, "client", "bad command from the server: %s",
-               fl_err_text(&err, rv));
+        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+                    "bad command from the server: %s", fl_err_text(&err, rv));
         fl_call_cancel(call);
         return true;
     }
@@ -264,9 +269,9 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     {
         on_refused(cli, 0, message != NULL ? message : fl_grpc_status_name(status));
     } else if (status != FL_GRPC_OK && !cli->stopping) {
-        fl_log(cli->log, FL_LOG_INFO, "client", "control stream ended: %s%s%s",
-               fl_grpc_status_name(status), message != NULL && message[0] != '\0' ? ", " : "",
-               message != NULL ? message : "");
+        fl_log_peer(cli->log, FL_LOG_INFO, "client", FL_CLI_SERVER, "control stream ended: %s%s%s",
+                    fl_grpc_status_name(status), message != NULL && message[0] != '\0' ? ", " : "",
+                    message != NULL ? message : "");
     }
     if (cli->channel != NULL) {
         fl_grpc_channel_close(cli->channel);
@@ -309,8 +314,8 @@ static void on_down(void *ctx, int code, const char *text)
         return;
     }
     if (code != FL_OK) {
-        fl_log(cli->log, FL_LOG_WARNING, "client", "no connection to '%s': %s", server,
-               text != NULL ? text : fl_strerror(code));
+        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER, "no connection to '%s': %s",
+                    server, text != NULL ? text : fl_strerror(code));
     }
     if (cli->unfit[0] != '\0') {
         struct fl_session_event event = {.type = FL_CEV_WELCOME};
@@ -346,8 +351,8 @@ void fl_control_connect(struct fl_cli *cli)
                          (uint32_t)fl_options_ms(cli->conf->reconnect, "connect_timeout"),
                          &channel_cbs, cli, &cli->channel, &err);
     if (rv != FL_OK) {
-        fl_log(cli->log, FL_LOG_WARNING, "client", "no connection to '%s': %s",
-               fl_options_str(cli->conf->main, "server"), fl_err_text(&err, rv));
+        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER, "no connection to '%s': %s",
+                    fl_options_str(cli->conf->main, "server"), fl_err_text(&err, rv));
         fl_cli_step_failed(cli, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
                            fl_err_text(&err, rv), false);
     }

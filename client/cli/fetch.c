@@ -35,8 +35,8 @@ static void fetch_free(struct fl_fetch *f)
 
 static void failed(struct fl_fetch *f, const char *text, bool permanent)
 {
-    fl_log(f->cli->log, FL_LOG_WARNING, "client", "fetching the bundles of round %llu: %s",
-           (unsigned long long)f->key.round, text);
+    fl_log_peer(f->cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+                "fetching the bundles of round %llu: %s", (unsigned long long)f->key.round, text);
     fl_cli_step_failed(f->cli, FL_CEV_FETCH_FAILED, f->key, text, permanent);
 }
 
@@ -90,10 +90,10 @@ static void broke_off(struct fl_fetch *f, enum fl_grpc_status status, const char
         fl_cli_step_failed(f->cli, FL_CEV_EVALUATED, f->key, text, false);
         return;
     }
-    fl_log(f->cli->log, FL_LOG_WARNING, "client",
-           "fetching '%s' of round %llu ended at %llu of %llu bytes: %s", in->name,
-           (unsigned long long)f->key.round, (unsigned long long)in->have,
-           (unsigned long long)in->bytes, text);
+    fl_log_peer(f->cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+                "fetching '%s' of round %llu ended at %llu of %llu bytes: %s", in->name,
+                (unsigned long long)f->key.round, (unsigned long long)in->have,
+                (unsigned long long)in->bytes, text);
     fl_cli_step_failed(f->cli, FL_CEV_FETCH_FAILED, f->key, text,
                        status == FL_GRPC_NOT_FOUND || status == FL_GRPC_OUT_OF_RANGE);
 }
@@ -113,8 +113,8 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
                         (unsigned long long)in->bytes);
     }
     if (rv != FL_OK) {
-        fl_log(f->cli->log, FL_LOG_WARNING, "client", "bad chunk from the server: %s",
-               fl_err_text(&err, rv));
+        fl_log_peer(f->cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+                    "bad chunk from the server: %s", fl_err_text(&err, rv));
         fl_call_cancel(call);
         return true;
     }
@@ -404,8 +404,8 @@ void fl_fetch_evaluation(struct fl_cli *cli)
         rv = fl_err_set(&err, FL_EPROTO, "the bundle '%s' has %llu bytes, the model %llu",
                         cli->evaluate_bundle.name, (unsigned long long)cli->evaluate_bundle.bytes,
                         (unsigned long long)bytes);
-        fl_log(cli->log, FL_LOG_WARNING, "client", "evaluation of round %llu: %s",
-               (unsigned long long)key.round, err.msg);
+        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+                    "evaluation of round %llu: %s", (unsigned long long)key.round, err.msg);
     }
     if (rv == FL_OK) {
         f->cli = cli;

@@ -115,9 +115,9 @@ int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *listed, bool has_
         bool opaque = solver->offered != NULL && strcmp(*name, solver->offered) == 0;
 
         if (opaque && (in == NULL || in->bytes == 0)) {
-            fl_log(log, FL_LOG_NOTICE, "client",
-                   "no client offered anything as '%s': solver '%s' makes plain steps", *name,
-                   solver->policy.name);
+            fl_log_peer(log, FL_LOG_NOTICE, "client", FL_CLI_SERVER,
+                        "no client offered anything as '%s': solver '%s' makes plain steps", *name,
+                        solver->policy.name);
         }
         /* One that is not listed is none yet, and the solver knows what that means. */
         if (in != NULL && fl_inputs_find(ret, *name) == NULL) {
@@ -181,8 +181,9 @@ void fl_inputs_save(const struct fl_cli *cli, const struct fl_inputs *inputs)
             rv = fl_cache_save(fl_cli_state_dir(cli), in->data, (size_t)in->bytes, &err);
         }
         if (rv != FL_OK) {
-            fl_log(cli->log, FL_LOG_WARNING, "client", "'%s' will be fetched again, ignoring: %s",
-                   in->name, fl_err_text(&err, rv));
+            fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+                        "'%s' will be fetched again, ignoring: %s", in->name,
+                        fl_err_text(&err, rv));
         }
     }
 }

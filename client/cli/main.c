@@ -46,9 +46,10 @@ static int reference(void)
 static int run(const char *path, bool check_only)
 {
     struct fl_client_conf *conf = NULL;
+    static struct fl_log_limit limit = FL_LOG_LIMIT_INIT;
     struct fl_err err = {0};
     int fd = STDERR_FILENO;
-    struct fl_log log = {.level = FL_LOG_INFO, .sink = fl_log_sink_fd, .ctx = &fd};
+    struct fl_log log = {.level = FL_LOG_INFO, .sink = fl_log_sink_fd, .ctx = &fd, .limit = &limit};
     int exit_code = FL_EXIT_OK;
     int rv = fl_client_conf_load(path, &conf, &err);
 
@@ -68,6 +69,7 @@ static int run(const char *path, bool check_only)
                      fl_options_str(conf->main, "trainer"));
     } else {
         exit_code = fl_client_run(conf, &log);
+        fl_log_left_out(&log, /* all= */ true);
     }
     fl_client_conf_free(conf);
     return exit_code;

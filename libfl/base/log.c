@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libfl/base/clock.h"
 #include "libfl/base/str.h"
 
 #define FL_LOG_LINE_MAX 2048
@@ -75,6 +76,57 @@ void fl_log(const struct fl_log *log, enum fl_log_level level, const char *compo
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
     log->sink(log->ctx, level, component, fl_str_clean(text));
+}
+
+/* With the lock. A clock that stands at its end makes every span be over. */
+static void tell_left_out(const struct fl_log *log, uint64_t now_ms)
+{
+    struct fl_log_gate_place left;
+    char text[256];
+
+    while (fl_log_gate_due(&log->limit->gate, now_ms, &left)) {
+        (void)snprintf(text, sizeof(text), "%llu more lines like this one from %s in %u s: %s...",
+                       (unsigned long long)left.left_out, left.peer, FL_LOG_GATE_SPAN_MS / 1000,
+                       left.sample);
+        log->sink(log->ctx, FL_LOG_WARNING, "log", fl_str_clean(text));
+    }
+}
+
+void fl_log_peer(const struct fl_log *log, enum fl_log_level level, const char *component,
+                 const char *peer, const char *fmt, ...)
+{
+    char text[FL_LOG_LINE_MAX - 128];
+    bool pass = true;
+    va_list ap;
+
+    if (log == NULL || log->sink == NULL || level > log->level) {
+        return;
+    }
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    (void)fl_str_clean(text);
+    if (log->limit != NULL) {
+        uint64_t now_ms = fl_clock_ms();
+
+        (void)pthread_mutex_lock(&log->limit->lock);
+        tell_left_out(log, now_ms);
+        pass = fl_log_gate_pass(&log->limit->gate, now_ms, peer, fmt, text);
+        (void)pthread_mutex_unlock(&log->limit->lock);
+    }
+    if (pass) {
+        log->sink(log->ctx, level, component, text);
+    }
+}
+
+void fl_log_left_out(const struct fl_log *log, bool all)
+{
+    if (log == NULL || log->sink == NULL || log->limit == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&log->limit->lock);
+    tell_left_out(log, all ? UINT64_MAX : fl_clock_ms());
+    (void)pthread_mutex_unlock(&log->limit->lock);
 }
 
 const char *fl_log_quote(char *out, size_t size, const char *text, size_t len)

@@ -13,19 +13,33 @@
  * data, keys and tokens are never logged.
  */
 
+#include <pthread.h>
 #include <stddef.h>
 
 #include "libfl/base/err.h"
+#include "libfl/base/log_gate.h"
 
 enum fl_log_level { FL_LOG_ERROR, FL_LOG_WARNING, FL_LOG_NOTICE, FL_LOG_INFO, FL_LOG_DEBUG };
 
 typedef void (*fl_log_sink_cb)(void *ctx, enum fl_log_level level, const char *component,
                                const char *text);
 
+/* What fl_log_peer() remembers; FL_LOG_LIMIT_INIT begins one. */
+struct fl_log_limit {
+    pthread_mutex_t lock;
+    struct fl_log_gate gate;
+};
+
+#define FL_LOG_LIMIT_INIT                 \
+    {                                     \
+        .lock = PTHREAD_MUTEX_INITIALIZER \
+    }
+
 struct fl_log {
     enum fl_log_level level; /* Lines above this level are dropped. */
     fl_log_sink_cb sink;
     void *ctx;
+    struct fl_log_limit *limit; /* Of lines that peers can cause; NULL: none. */
 };
 
 /*
@@ -39,6 +53,16 @@ void fl_log_sink_fd(void *ctx, enum fl_log_level level, const char *component, c
 FL_PRINTF(4, 5)
 void fl_log(const struct fl_log *log, enum fl_log_level level, const char *component,
             const char *fmt, ...);
+
+/*
+ * A line that `peer` (an address or a name) can cause at will: only so many of each `fmt` (a
+ * literal) are written, then how many more there were; see log_gate.h.
+ */
+FL_PRINTF(5, 6)
+void fl_log_peer(const struct fl_log *log, enum fl_log_level level, const char *component,
+                 const char *peer, const char *fmt, ...);
+/* Say what was left out in spans that are over, `all`: in those that are not, too. */
+void fl_log_left_out(const struct fl_log *log, bool all);
 
 /* "error", "warning", "notice", "info", "debug" to a level; FL_EINVAL when it is none. */
 FL_MUST_CHECK int fl_log_level_parse(const char *name, enum fl_log_level *ret_level);

@@ -20,6 +20,11 @@
 #define HEARTBEATS_OF_SILENCE 3
 #define HEARD_EVERY_MS        1000
 
+const char *fl_attend_who(const struct fl_attend *attend)
+{
+    return attend->joined ? attend->name : fl_call_peer(attend->call);
+}
+
 static void refuse(struct fl_attend *attend, enum fl_wire_reason reason, uint32_t retry_ms,
                    const char *message)
 {
@@ -28,8 +33,8 @@ static void refuse(struct fl_attend *attend, enum fl_wire_reason reason, uint32_
     command.u.refused.reason = reason;
     command.u.refused.message = fl_wire_lend(message);
     command.u.refused.retry_after_ms = retry_ms;
-    fl_log(attend->front->srv->log, FL_LOG_WARNING, "attend", "client '%s' at %s refused: %s",
-           attend->name, fl_call_peer(attend->call), message);
+    fl_log_peer(attend->front->srv->log, FL_LOG_WARNING, "attend", fl_call_peer(attend->call),
+                "client '%s' at %s refused: %s", attend->name, fl_call_peer(attend->call), message);
     fl_attend_command(attend, &command);
     fl_call_finish(attend->call,
                    reason == FL_WIRE_REASON_FULL     ? FL_GRPC_RESOURCE_EXHAUSTED
@@ -184,8 +189,8 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
 
     attend->heard_ms = fl_clock_ms();
     if (rv != FL_OK) {
-        fl_log(attend->front->srv->log, FL_LOG_WARNING, "attend", "bad event from %s: %s",
-               fl_call_peer(call), fl_err_text(&err, rv));
+        fl_log_peer(attend->front->srv->log, FL_LOG_WARNING, "attend", fl_attend_who(attend),
+                    "bad event from %s: %s", fl_call_peer(call), fl_err_text(&err, rv));
         fl_front_fail(call, rv,
                       &err); /* too large is RESOURCE_EXHAUSTED, the rest INVALID_ARGUMENT */
         return true;
@@ -229,9 +234,10 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     struct fl_attend *attend = ctx;
     struct fl_front *front = attend->front;
 
-    fl_log(front->srv->log, FL_LOG_INFO, "attend", "session of '%s' at %s ended: %s%s%s",
-           attend->name, fl_call_peer(call), fl_grpc_status_name(status),
-           message != NULL && message[0] != '\0' ? ", " : "", message != NULL ? message : "");
+    fl_log_peer(front->srv->log, FL_LOG_INFO, "attend", fl_attend_who(attend),
+                "session of '%s' at %s ended: %s%s%s", attend->name, fl_call_peer(call),
+                fl_grpc_status_name(status), message != NULL && message[0] != '\0' ? ", " : "",
+                message != NULL ? message : "");
     attend->call = NULL;
     fl_attend_ask_no_more(attend);
     tell_lost(attend);
@@ -319,15 +325,15 @@ void fl_attend_joined(struct fl_front *front, const struct fl_down *down)
     attend->wants_offer = down->wants_offer;
     (void)memcpy(attend->token.id, &attend->client, sizeof(attend->client));
     if (older != NULL && older->call != NULL) {
-        fl_log(front->srv->log, FL_LOG_WARNING, "attend",
-               "a second session of client '%s' from %s takes over from %s: is the name used "
-               "twice?",
-               attend->name, fl_call_peer(attend->call), fl_call_peer(older->call));
+        fl_log_peer(front->srv->log, FL_LOG_WARNING, "attend", fl_attend_who(attend),
+                    "a second session of client '%s' from %s takes over from %s: is the name used "
+                    "twice?",
+                    attend->name, fl_call_peer(attend->call), fl_call_peer(older->call));
         fl_call_finish(older->call, FL_GRPC_ABORTED,
                        "a newer session with the same client name took over");
     }
-    fl_log(front->srv->log, FL_LOG_INFO, "attend", "client '%s' joined from %s", attend->name,
-           fl_call_peer(attend->call));
+    fl_log_peer(front->srv->log, FL_LOG_INFO, "attend", fl_attend_who(attend),
+                "client '%s' joined from %s", attend->name, fl_call_peer(attend->call));
     fl_attend_welcome(attend);
 }
 
@@ -401,9 +407,9 @@ void fl_attend_sweep(struct fl_front *front, uint64_t now_ms)
 
     for (a = front->attends; a != NULL; a = a->next) {
         if (a->call != NULL && now_ms > a->heard_ms + limit) {
-            fl_log(front->srv->log, FL_LOG_WARNING, "attend",
-                   "client '%s' at %s is silent for %llu ms, ending its session", a->name,
-                   fl_call_peer(a->call), (unsigned long long)(now_ms - a->heard_ms));
+            fl_log_peer(front->srv->log, FL_LOG_WARNING, "attend", fl_attend_who(a),
+                        "client '%s' at %s is silent for %llu ms, ending its session", a->name,
+                        fl_call_peer(a->call), (unsigned long long)(now_ms - a->heard_ms));
             a->heard_ms = now_ms;
             fl_call_cancel(a->call);
         }

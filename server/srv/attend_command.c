@@ -21,9 +21,9 @@ void fl_attend_command(struct fl_attend *attend, const struct fl_wire_command *c
     fl_buf_done(&buf);
     if (rv != FL_OK && rv != FL_ECLOSED) {
         /* It does not read its control stream: a session without commands is no session. */
-        fl_log(attend->front->srv->log, FL_LOG_WARNING, "attend",
-               "client '%s' at %s does not take commands (%s), ending its session", attend->name,
-               fl_call_peer(attend->call), fl_strerror(rv));
+        fl_log_peer(attend->front->srv->log, FL_LOG_WARNING, "attend", fl_attend_who(attend),
+                    "client '%s' at %s does not take commands (%s), ending its session",
+                    attend->name, fl_call_peer(attend->call), fl_strerror(rv));
         fl_call_cancel(attend->call);
     }
 }

@@ -9,8 +9,8 @@
 
 static void refuse(struct fl_attend *attend, enum fl_grpc_status status, const char *text)
 {
-    fl_log(attend->front->srv->log, FL_LOG_WARNING, "attend", "offer of client '%s' at %s: %s",
-           attend->name, fl_call_peer(attend->call), text);
+    fl_log_peer(attend->front->srv->log, FL_LOG_WARNING, "attend", fl_attend_who(attend),
+                "offer of client '%s' at %s: %s", attend->name, fl_call_peer(attend->call), text);
     fl_buf_done(&attend->offer);
     attend->wants_offer = false;
     fl_call_finish(attend->call, status, text);

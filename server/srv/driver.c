@@ -1,6 +1,7 @@
 #include "server/srv/driver.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -156,6 +157,22 @@ static void release(struct fl_driver *driver, const struct fl_effect *e)
     command(driver, e, FL_DOWN_RELEASE);
 }
 
+/* Lines about one client are those that it can cause at will, by coming and going, say. */
+static void trace(const struct fl_driver *driver, enum fl_log_level level, const char *text)
+{
+    static const char about[] = "client '";
+    const char *name = text + sizeof(about) - 1;
+    const char *end;
+    char who[FL_NAME_MAX];
+
+    if (strncmp(text, about, sizeof(about) - 1) != 0 || (end = strchr(name, '\'')) == NULL) {
+        fl_log(driver->srv->log, level, "round", "%s", text);
+        return;
+    }
+    (void)snprintf(who, sizeof(who), "%.*s", (int)(end - name), name);
+    fl_log_peer(driver->srv->log, level, "round", who, "%s", text);
+}
+
 static void carry_out(struct fl_driver *driver, const struct fl_effect *e)
 {
     switch (e->type) {
@@ -208,7 +225,7 @@ static void carry_out(struct fl_driver *driver, const struct fl_effect *e)
         round_closed(driver, e);
         break;
     case FL_EFF_TRACE:
-        fl_log(driver->srv->log, e->warning ? FL_LOG_WARNING : FL_LOG_INFO, "round", "%s", e->text);
+        trace(driver, e->warning ? FL_LOG_WARNING : FL_LOG_INFO, e->text);
         break;
     case FL_EFF_FINISHED:
         finished(driver);

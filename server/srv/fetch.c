@@ -57,8 +57,8 @@ static int next_piece(struct fl_fetch *f, size_t n, struct fl_piece *ret)
 
 static void fail(struct fl_fetch *f, int code)
 {
-    fl_log(f->front->srv->log, FL_LOG_ERROR, "fetch", "cannot serve %s: %s", fl_call_peer(f->call),
-           fl_strerror(code));
+    fl_log_peer(f->front->srv->log, FL_LOG_ERROR, "fetch", fl_call_peer(f->call),
+                "cannot serve %s: %s", fl_call_peer(f->call), fl_strerror(code));
     f->finished = true;
     fl_call_finish(f->call, FL_GRPC_UNAVAILABLE, "the server cannot read what it serves");
 }

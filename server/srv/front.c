@@ -185,7 +185,7 @@ static void set_bundle(struct fl_front *front, struct fl_down *down)
 
 void fl_front_notice(struct fl_front *front, const char *peer, const char *text)
 {
-    fl_log(front->srv->log, FL_LOG_WARNING, "net", "%s: %s", peer, text);
+    fl_log_peer(front->srv->log, FL_LOG_WARNING, "net", peer, "%s: %s", peer, text);
 }
 
 static void on_notice(void *ctx, const char *peer, const char *text)
@@ -336,6 +336,7 @@ static void on_sweep(void *arg)
     uint64_t now = fl_clock_ms();
 
     fl_attend_sweep(front, now);
+    fl_log_left_out(front->srv->log, /* all= */ false);
     fl_timer_start(front->sweep, sweep_interval(front));
 }
 

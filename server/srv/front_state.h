@@ -103,6 +103,8 @@ void fl_front_notice(struct fl_front *front, const char *peer, const char *text)
 
 /* attend.c */
 void fl_attend_start(struct fl_call *call, void *ctx);
+/* For fl_log_peer(): many clients may come from one address, but strangers choose their names. */
+const char *fl_attend_who(const struct fl_attend *attend);
 void fl_attend_joined(struct fl_front *front, const struct fl_down *down);
 void fl_attend_refused(struct fl_front *front, const struct fl_down *down);
 void fl_attend_bad_offer(struct fl_front *front, const struct fl_down *down);

@@ -73,9 +73,10 @@ enum task { TASK_RUN, TASK_CHECK, TASK_RECOVER };
 static int run(const char *path, enum task task)
 {
     struct fl_server_conf *conf = NULL;
+    static struct fl_log_limit limit = FL_LOG_LIMIT_INIT;
     struct fl_err err = {0};
     int fd = STDERR_FILENO;
-    struct fl_log log = {.level = FL_LOG_INFO, .sink = fl_log_sink_fd, .ctx = &fd};
+    struct fl_log log = {.level = FL_LOG_INFO, .sink = fl_log_sink_fd, .ctx = &fd, .limit = &limit};
     int exit_code;
     int rv = fl_server_conf_load(path, &conf, &err);
 
@@ -98,6 +99,7 @@ static int run(const char *path, enum task task)
     } else {
         share_heap();
         exit_code = fl_server_run(conf, &log);
+        fl_log_left_out(&log, /* all= */ true);
     }
     fl_server_conf_free(conf);
     return exit_code;

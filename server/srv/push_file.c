@@ -97,9 +97,10 @@ void fl__push_fail(struct fl_push *p, enum fl_grpc_status status, const char *me
     fl__push_give_up(p);
     p->state = PUSH_DEAD;
     if (p->call != NULL) {
-        fl_log(p->front->srv->log, FL_LOG_WARNING, "push",
-               "upload of client '%s' for round %llu ended: %s", p->name,
-               (unsigned long long)p->key.round, message);
+        fl_log_peer(p->front->srv->log, FL_LOG_WARNING, "push",
+                    p->name[0] != '?' ? p->name : fl_call_peer(p->call),
+                    "upload of client '%s' for round %llu ended: %s", p->name,
+                    (unsigned long long)p->key.round, message);
         fl_call_finish(p->call, status, message);
     }
 }

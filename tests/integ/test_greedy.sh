@@ -14,16 +14,16 @@ start_greedy() {
   "$python" "$srcdir/tests/integ/greedy.py" "$address" "$@" <"$dir/$name.in" >"$dir/$name.out" 2>"$dir/$name.err" &
   pid_of[$name]=$!
   exec {input}>"$dir/$name.in" # with nobody who writes it would not begin
-  wait_for 600 "$name to have done it" grep -q ready "$dir/$name.out"
+  wait_for "$name to have done it" grep -q ready "$dir/$name.out"
 }
 end_greedy() { # name
   exec {input}>&-
-  wait_end "$1" 600
+  wait_end "$1"
 }
 rounds_go_on() { # what
   local from
   from=$(status_of srv rounds_committed)
-  wait_for 600 "rounds during $1" at_round srv $((from + 3))
+  wait_for "rounds during $1" at_round srv $((from + 3))
 }
 held() { sed -n "s/.*held for clients at most bytes=\([0-9]*\) limit=\([0-9]*\)$/\\$1/p" "$dir/srv.log" | tail -n 1; }
 
@@ -32,19 +32,19 @@ write_server srv "model: {preset: dnn60}" "round: {start_clients: 2}" "heartbeat
 start_server srv
 start_client c0 "$dir/data/client-000"
 start_client c1 "$dir/data/client-001"
-wait_for 600 "the first rounds" at_round srv 2
+wait_for "the first rounds" at_round srv 2
 
 ### A hundred connections with eight unfinished messages each: 80 MB if it were all kept
 start_greedy unfinished unfinished 100
 rounds_go_on "unfinished messages"
-wait_for 600 "a line about it" in_log srv "an unfinished message: no memory is left"
-wait_for 600 "one that had to go" in_log srv "it is closed: "
+wait_for "a line about it" in_log srv "an unfinished message: no memory is left"
+wait_for "one that had to go" in_log srv "it is closed: "
 end_greedy unfinished
 
 ### Replies that nobody reads
 start_greedy unread unread 10
 rounds_go_on "replies that nobody reads"
-wait_for 600 "the end of those who do not read" in_log srv "the client has taken nothing of what is sent"
+wait_for "the end of those who do not read" in_log srv "the client has taken nothing of what is sent"
 end_greedy unread
 
 ### No call of any service stays open without its request
@@ -69,6 +69,14 @@ for path in grpc.health.v1.Health/Check grpc.health.v1.Health/Watch \
 done
 equal "all methods of the contract were tried" "$(grep -c '^ *rpc ' "$srcdir"/proto/fl/v1/*.proto | awk -F: '{n += $2} END {print n}')" "$calls"
 has_line "who they were is in the log" "$dir/srv.log" "/fl.v1.Federation/PushStatus: the client has sent nothing for 1000 ms"
+
+### Ten thousand bad calls: a few lines in the log, and how many more there were
+before=$(wc -c <"$dir/srv.log")
+check "they are all answered" timeout -k 5 600 "$python" "$srcdir/tests/integ/greedy.py" "$address" bad 10000 </dev/null
+wait_for "the line that counts the others" in_log srv "more lines like this one from unix in 10 s: "
+checks=$((checks + 1))
+written=$(tail -c "+$((before + 1))" "$dir/srv.log" | grep -v " round: \| server: " | wc -c)
+[ "$written" -lt 40000 ] || note_failure "$written bytes of log for 10000 bad calls"
 
 equal "the honest ones were never rejected" "0 0" \
   "$(ctl srv clients --json | json '" ".join(str(c["rejected"]) for c in d)')"
