@@ -79,7 +79,8 @@ FL_NORETURN static void child_main(const struct fl__child *child, const char *pr
 {
     struct sigaction plain = {.sa_handler = SIG_DFL};
     struct rlimit limit = {.rlim_cur = child->memory_bytes, .rlim_max = child->memory_bytes};
-    static const int signals[] = {SIGPIPE, SIGTERM, SIGINT, SIGHUP, SIGCHLD, SIGUSR1, SIGUSR2};
+    static const int signals[] = {SIGPIPE, SIGXFSZ, SIGTERM, SIGINT,
+                                  SIGHUP,  SIGCHLD, SIGUSR1, SIGUSR2};
     sigset_t none;
     size_t i;
     int null_fd;

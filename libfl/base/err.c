@@ -80,6 +80,7 @@ int fl_err_from_errno(int errnum)
     case EROFS:
         return FL_EPERM;
     case ENOSPC:
+    case EFBIG: /* of a process whose file sizes are limited */
     case EDQUOT:
         return FL_ENOSPC;
     case EADDRINUSE:

@@ -92,31 +92,48 @@ static void tell_left_out(const struct fl_log *log, uint64_t now_ms)
     }
 }
 
-void fl_log_peer(const struct fl_log *log, enum fl_log_level level, const char *component,
-                 const char *peer, const char *fmt, ...)
+static void log_reason(const struct fl_log *log, enum fl_log_level level, const char *component,
+                       const char *peer, const char *reason, const char *fmt, va_list ap)
 {
     char text[FL_LOG_LINE_MAX - 128];
     bool pass = true;
-    va_list ap;
 
     if (log == NULL || log->sink == NULL || level > log->level) {
         return;
     }
-    va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
     (void)fl_str_clean(text);
     if (log->limit != NULL) {
         uint64_t now_ms = fl_clock_ms();
 
         (void)pthread_mutex_lock(&log->limit->lock);
         tell_left_out(log, now_ms);
-        pass = fl_log_gate_pass(&log->limit->gate, now_ms, peer, fmt, text);
+        pass = fl_log_gate_pass(&log->limit->gate, now_ms, peer, reason, text);
         (void)pthread_mutex_unlock(&log->limit->lock);
     }
     if (pass) {
         log->sink(log->ctx, level, component, text);
     }
+}
+
+void fl_log_peer(const struct fl_log *log, enum fl_log_level level, const char *component,
+                 const char *peer, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    log_reason(log, level, component, peer, fmt, fmt, ap);
+    va_end(ap);
+}
+
+void fl_log_reason(const struct fl_log *log, enum fl_log_level level, const char *component,
+                   const char *peer, const char *reason, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    log_reason(log, level, component, peer, reason, fmt, ap);
+    va_end(ap);
 }
 
 void fl_log_left_out(const struct fl_log *log, bool all)

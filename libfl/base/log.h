@@ -61,6 +61,10 @@ void fl_log(const struct fl_log *log, enum fl_log_level level, const char *compo
 FL_PRINTF(5, 6)
 void fl_log_peer(const struct fl_log *log, enum fl_log_level level, const char *component,
                  const char *peer, const char *fmt, ...);
+/* The same where one `fmt` serves several reasons: `reason` is a literal too. */
+FL_PRINTF(6, 7)
+void fl_log_reason(const struct fl_log *log, enum fl_log_level level, const char *component,
+                   const char *peer, const char *reason, const char *fmt, ...);
 /* Say what was left out in spans that are over, `all`: in those that are not, too. */
 void fl_log_left_out(const struct fl_log *log, bool all);
 

@@ -24,8 +24,9 @@ struct fl_grpc_server_setup {
        limits.memory of each; 0: no limit. */
     size_t memory;
     /* A peer lost a call or its connection because of what it does or fails to do, or was
-       turned away: for logs. Both are borrowed. May be NULL. */
-    void (*notice)(void *ctx, const char *peer, const char *text);
+       turned away: for logs. `reason` is a literal that is the same for what is alike. The
+       others are borrowed. May be NULL. */
+    void (*notice)(void *ctx, const char *peer, const char *reason, const char *text);
     void *notice_ctx;
     const struct fl_rpc_method *methods; /* kept; ended by a NULL path */
 };

@@ -64,10 +64,11 @@ static void session_free(struct session *session)
     }
 }
 
-static void tell(const struct fl_grpc_server *server, const char *peer, const char *text)
+static void tell(const struct fl_grpc_server *server, const char *peer, const char *reason,
+                 const char *text)
 {
     if (server->setup.notice != NULL) {
-        server->setup.notice(server->setup.notice_ctx, peer, text);
+        server->setup.notice(server->setup.notice_ctx, peer, reason, text);
     }
 }
 
@@ -81,18 +82,20 @@ static void on_gone(struct fl__link *link, int code, const char *text)
     if (code == FL_EPROTO || (code == FL_ETIMEOUT && link->why != NULL) ||
         (code == FL_ELIMIT && link->why == NULL))
     {
-        tell(session->server, session->peer, link->why != NULL ? link->why : fl_strerror(code));
+        tell(session->server, session->peer, "broken",
+             link->why != NULL ? link->why : fl_strerror(code));
     }
     session_free(session);
 }
 
-static void on_call_notice(void *ctx, const struct fl_call *call, const char *text)
+static void on_call_notice(void *ctx, const struct fl_call *call, const char *reason,
+                           const char *text)
 {
     const struct session *session = ctx;
     char line[512];
 
     (void)snprintf(line, sizeof(line), "%.200s: %s", fl_call_path(call), text);
-    tell(session->server, fl_call_peer(call), line);
+    tell(session->server, fl_call_peer(call), reason, line);
 }
 
 /* The account whose connection has to go; it lies in the session of its link. */
@@ -106,7 +109,7 @@ static void on_evict(void *ctx, struct fl_account *account)
                    "it is closed: %zu bytes are unfinished or unread there, of %zu that all "
                    "together may have",
                    account->used, server->budget.limit);
-    tell(server, fl_conn_peer(link->conn), line);
+    tell(server, fl_conn_peer(link->conn), "evicted", line);
     fl__link_abort(link, FL_ELIMIT, "it makes room for others");
 }
 
@@ -215,7 +218,7 @@ static bool make_room(struct fl_grpc_server *server)
     if (session == NULL) {
         return false;
     }
-    tell(server, fl_conn_peer(session->link.conn),
+    tell(server, fl_conn_peer(session->link.conn), "replaced",
          "it is closed: another connection needs its place");
     session->leaving = true;
     server->n_leaving++;
@@ -229,13 +232,13 @@ static void on_accept(void *ctx, struct fl_conn *conn)
 
     if (server->n_sessions - server->n_leaving >= server->setup.max_connections &&
         !make_room(server)) {
-        tell(server, fl_conn_peer(conn),
+        tell(server, fl_conn_peer(conn), "turned away",
              "it is turned away: there are as many connections as may be");
         fl_conn_close(conn);
         return;
     }
     if (start_session(server, conn) != FL_OK) {
-        tell(server, fl_conn_peer(conn), "it is turned away: out of memory");
+        tell(server, fl_conn_peer(conn), "no memory", "it is turned away: out of memory");
         fl_conn_close(conn);
     }
 }

@@ -32,7 +32,7 @@ struct fl_h2_setup {
     const char *peer; /* copied; for fl_call_peer() */
     fl_h2_wake_cb wake;
     /* A call ended because of what its peer does or fails to do; for logs. May be NULL. */
-    void (*notice)(void *ctx, const struct fl_call *call, const char *text);
+    void (*notice)(void *ctx, const struct fl_call *call, const char *reason, const char *text);
     void *ctx;
     /* Where the session's account belongs, with `ctx` as its owner; NULL: nowhere. */
     struct fl_budget *budget;

@@ -77,12 +77,14 @@ static void on_idle(uv_idle_t *idle)
     (void)idle;
 }
 
-static void ignore_sigpipe(void)
+static void ignore_signals(void)
 {
     struct sigaction action = {.sa_handler = SIG_IGN};
 
     /* libuv writes with sendmsg() and no MSG_NOSIGNAL: a peer that went away would end us. */
     (void)sigaction(SIGPIPE, &action, NULL);
+    /* A write past the limit of file sizes fails with EFBIG then, as one on a full disk does. */
+    (void)sigaction(SIGXFSZ, &action, NULL);
 }
 
 int fl_loop_create(struct fl_loop **ret, struct fl_err *err)
@@ -107,7 +109,7 @@ int fl_loop_create(struct fl_loop **ret, struct fl_err *err)
         (void)uv_loop_close(&loop->uv);
         goto fail_free;
     }
-    ignore_sigpipe();
+    ignore_signals();
     (void)pthread_mutex_init(&loop->lock, NULL);
     loop->posts_tail = &loop->posts_head;
     atomic_init(&loop->stop, false);

@@ -108,7 +108,7 @@ void fl__call_over(struct fl_call *call, int code, const char *what)
                        ? "too much is unfinished or unread on this connection"
                        : "no memory is left for what peers leave unfinished or unread");
     if (call->conn->notice != NULL) {
-        call->conn->notice(call->conn->notice_ctx, call, text);
+        call->conn->notice(call->conn->notice_ctx, call, what, text);
     }
     fl__call_fail(call, FL_GRPC_RESOURCE_EXHAUSTED, "%s", text);
 }

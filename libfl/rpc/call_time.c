@@ -54,7 +54,7 @@ static void end_idle(struct fl_call *call)
                    silent ? "has sent nothing" : "has taken nothing of what is sent",
                    (unsigned)call->conn->limits.idle_ms);
     if (call->conn->notice != NULL) {
-        call->conn->notice(call->conn->notice_ctx, call, text);
+        call->conn->notice(call->conn->notice_ctx, call, silent ? "silent" : "unread", text);
     }
     if (silent) {
         fl__call_fail(call, FL_GRPC_DEADLINE_EXCEEDED, "%s", text);

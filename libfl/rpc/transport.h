@@ -54,8 +54,9 @@ struct fl_rpc_conn {
     struct fl_rpc_limits limits;
     const char *peer;
     struct fl_account account;
-    /* A call ended because of what its peer does or fails to do; `text` says why. May be NULL. */
-    void (*notice)(void *ctx, const struct fl_call *call, const char *text);
+    /* A call ended because of what its peer does or fails to do; `text` says why, `reason` is a
+       literal, the same for what is alike. May be NULL. */
+    void (*notice)(void *ctx, const struct fl_call *call, const char *reason, const char *text);
     void *notice_ctx;
 };
 

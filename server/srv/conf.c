@@ -258,6 +258,25 @@ static int check_memory(struct fl_server_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
+/* A round must be able to begin with the connections that are allowed. */
+static int check_clients(struct fl_server_conf *conf, struct fl_err *err)
+{
+    static const char *const keys[] = {"start_clients", "min_clients"};
+    long long clients = (long long)fl_options_int(conf->limits, "clients");
+    size_t i;
+
+    for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        long long needs = (long long)fl_options_int(conf->round, keys[i]);
+
+        if (needs > clients) {
+            return fl_conf_error(fl_server_conf_node(conf, "limits", "clients"), err,
+                                 "expected at least round.%s, %lld, found %lld", keys[i], needs,
+                                 clients);
+        }
+    }
+    return FL_OK;
+}
+
 static int check(struct fl_server_conf *conf, struct fl_err *err)
 {
     const char *name = fl_options_str(conf->main, "federation");
@@ -279,7 +298,10 @@ static int check(struct fl_server_conf *conf, struct fl_err *err)
                              "the server can evaluate only networks given as preset or layers, "
                              "not a model from a file");
     }
-    rv = check_memory(conf, err);
+    rv = check_clients(conf, err);
+    if (rv == FL_OK) {
+        rv = check_memory(conf, err);
+    }
     if (rv != FL_OK) {
         return rv;
     }

@@ -284,7 +284,8 @@ const struct fl_opt_spec fl_srv_limit_specs[] = {
      .def = "10000",
      .min = 1,
      .max = 1e6,
-     .help = "Connections at once; more are closed"},
+     .help = "Connections at once, as far as descriptors allow (two for each); one more takes the "
+             "place of the oldest that is no client's, or is closed"},
     {.name = "known_clients",
      .type = FL_OPT_INT,
      .def = "100000",

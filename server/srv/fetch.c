@@ -223,7 +223,7 @@ void fl_fetch_superseded(struct fl_front *front, const struct fl_blob *blob)
         /* The one who is being sent the last of it keeps it as much as the one who began. */
         if (f->bytes.blob == blob && blob != NULL &&
             fl_call_charge(f->call, fl_blob_len(blob)) != FL_OK) {
-            fl_front_notice(front, fl_call_peer(f->call),
+            fl_front_notice(front, fl_call_peer(f->call), "superseded",
                             "its transfer of a model that is no longer served is ended");
             f->finished = true;
             fl_call_cancel(f->call);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
+#include "server/srv/descriptors.h"
 #include "server/srv/driver.h"
 #include "server/srv/front_state.h"
 
@@ -183,14 +184,14 @@ static void set_bundle(struct fl_front *front, struct fl_down *down)
     supersede(front, &old);
 }
 
-void fl_front_notice(struct fl_front *front, const char *peer, const char *text)
+void fl_front_notice(struct fl_front *front, const char *peer, const char *reason, const char *text)
 {
-    fl_log_peer(front->srv->log, FL_LOG_WARNING, "net", peer, "%s: %s", peer, text);
+    fl_log_reason(front->srv->log, FL_LOG_WARNING, "net", peer, reason, "%s: %s", peer, text);
 }
 
-static void on_notice(void *ctx, const char *peer, const char *text)
+static void on_notice(void *ctx, const char *peer, const char *reason, const char *text)
 {
-    fl_front_notice(ctx, peer, text);
+    fl_front_notice(ctx, peer, reason, text);
 }
 
 static void clean_spool(void *arg)
@@ -358,7 +359,7 @@ int fl_front_create(struct fl_srv *srv, struct fl_front **ret, struct fl_err *er
     struct fl_grpc_server_setup setup = {
         .loop = srv->net,
         .limits = srv->conf->rpc,
-        .max_connections = (uint32_t)fl_options_int(srv->conf->limits, "clients"),
+        .max_connections = (uint32_t)srv->max_connections,
         .memory = srv->conf->memory,
         .notice = on_notice,
         .notice_ctx = front,
@@ -379,7 +380,7 @@ int fl_front_create(struct fl_srv *srv, struct fl_front **ret, struct fl_err *er
     if (rv == FL_OK) {
         front->n_open_servers++;
         setup.methods = front->admin_methods;
-        setup.max_connections = 64; /* flctl and scripts, not clients */
+        setup.max_connections = FL_SRV_ADMIN_CONNECTIONS;
         setup.memory = 0;
         rv = fl_grpc_server_create(&setup, &front->admin, err);
     }

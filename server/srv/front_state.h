@@ -99,7 +99,8 @@ enum fl_grpc_status fl_front_request_status(int code);
 FL_MUST_CHECK int fl_front_send(struct fl_call *call, const struct fl_buf *message);
 
 /* A peer lost something, or was turned away, because of what it did: one line in the log. */
-void fl_front_notice(struct fl_front *front, const char *peer, const char *text);
+void fl_front_notice(struct fl_front *front, const char *peer, const char *reason,
+                     const char *text);
 
 /* attend.c */
 void fl_attend_start(struct fl_call *call, void *ctx);

@@ -8,6 +8,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/net/notify.h"
 #include "libfl/num/gemm.h"
+#include "server/srv/descriptors.h"
 #include "server/srv/driver.h"
 #include "server/srv/exit_codes.h"
 #include "server/srv/front.h"
@@ -44,6 +45,27 @@ static void on_front_closed(void *arg)
     fl_loop_stop(stop->srv->net);
 }
 
+/* Connections that the descriptors allow; fewer than a round needs is no way to start. */
+static int limit_connections(struct fl_srv *srv, struct fl_err *err)
+{
+    const struct fl_options *round = srv->conf->round;
+    uint64_t wanted = (uint64_t)fl_options_int(srv->conf->limits, "clients");
+    uint64_t start = (uint64_t)fl_options_int(round, "start_clients");
+    uint64_t least = (uint64_t)fl_options_int(round, "min_clients");
+    uint64_t descriptors = fl_srv_raise_descriptors();
+    int rv = fl_srv_connections(descriptors, wanted, start > least ? start : least,
+                                &srv->max_connections, err);
+
+    if (rv == FL_OK && srv->max_connections < wanted) {
+        fl_log(srv->log, FL_LOG_NOTICE, "server",
+               "%llu descriptors are room for %llu connections, limits.clients allows %llu: raise "
+               "the hard limit of open files for more",
+               (unsigned long long)descriptors, (unsigned long long)srv->max_connections,
+               (unsigned long long)wanted);
+    }
+    return rv;
+}
+
 static int open_lanes(struct fl_srv *srv, struct fl_err *err)
 {
     int rv = fl_lane_create("fl-io", &srv->io, err);
@@ -64,6 +86,9 @@ static int start(struct fl_srv *srv, int *ret_exit, struct fl_err *err)
     rv = fl_preflight_places(srv->conf, ret_exit, err);
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_FAILURE;
+        rv = limit_connections(srv, err);
+    }
+    if (rv == FL_OK) {
         rv = fl_loop_create(&srv->net, err);
     }
     if (rv == FL_OK) {

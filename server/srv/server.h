@@ -35,6 +35,7 @@ struct fl_srv {
     struct fl_front *front;
     struct fl_driver *driver;
     uint64_t started_ms;
+    uint64_t max_connections; /* limits.clients, or what descriptors allow */
 };
 
 /* What the network tells the coordinator. */

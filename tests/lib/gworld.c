@@ -132,11 +132,12 @@ static void start_known(struct fl_call *call, void *ctx)
     start_hold(call, ctx);
 }
 
-static void on_notice(void *ctx, const char *peer, const char *text)
+static void on_notice(void *ctx, const char *peer, const char *reason, const char *text)
 {
     struct world *world = ctx;
 
     ck_assert_uint_gt(strlen(peer), 0);
+    ck_assert_ptr_nonnull(reason);
     world->notices++;
     (void)snprintf(world->notice, sizeof(world->notice), "%s", text);
 }

@@ -94,8 +94,9 @@ static const struct fl_rpc_method methods[] = {{"/t.T/Ignore", start_ignore, NUL
                                                {"/t.T/Hold", start_hold, NULL},
                                                {NULL, NULL, NULL}};
 
-static void on_notice(void *ctx, const struct fl_call *call, const char *text)
+static void on_notice(void *ctx, const struct fl_call *call, const char *reason, const char *text)
 {
+    ck_assert_ptr_nonnull(reason);
     (void)ctx;
     (void)call;
     n_notices++;

@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "libfl/base/clock.h"
+#include "libfl/base/fs.h"
 #include "libfl/net/address.h"
 #include "libfl/net/conn.h"
 
@@ -300,6 +302,25 @@ static void raise_usr1(void *arg)
     (void)kill(getpid(), SIGUSR1);
 }
 
+START_TEST(a_write_past_the_limit_of_file_sizes_is_an_error_and_no_end)
+{
+    struct rlimit limit = {.rlim_cur = 4096, .rlim_max = 4096};
+    static const char bytes[8192];
+    struct fl_loop *loop = NULL;
+    struct fl_err err = {0};
+    char path[] = "/tmp/fl-net-XXXXXX";
+    int fd = mkstemp(path);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fl_loop_create(&loop, &err), FL_OK);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ck_assert_int_eq(fl_fs_pwrite(fd, bytes, sizeof(bytes), 0), FL_ENOSPC);
+    (void)close(fd);
+    (void)unlink(path);
+    fl_loop_free(loop);
+}
+END_TEST
+
 START_TEST(a_signal_reaches_the_loop)
 {
     struct fl_loop *loop = new_loop();
@@ -444,6 +465,7 @@ int main(void)
     tcase_add_test(tc, a_stop_before_the_run_ends_it_once);
     tcase_add_test(tc, a_timer_fires_once_and_not_early);
     tcase_add_test_raise_signal(tc, freeing_a_loop_with_an_open_timer_is_a_bug_that_shows, SIGABRT);
+    tcase_add_test(tc, a_write_past_the_limit_of_file_sizes_is_an_error_and_no_end);
     tcase_add_test(tc, a_signal_reaches_the_loop);
     tcase_add_test(tc, a_lane_does_its_jobs_in_order_and_tells_the_loop);
     tcase_add_test(tc, freeing_a_lane_finishes_what_is_queued);

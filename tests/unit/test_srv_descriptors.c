@@ -1,0 +1,66 @@
+/* How many connections fit into a limit of descriptors, and when that is too few to start. */
+#include <check.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "server/srv/descriptors.h"
+
+#define RESERVE (FL_SRV_ADMIN_CONNECTIONS + FL_SRV_OWN_DESCRIPTORS)
+
+START_TEST(what_serves_all_comes_before_connections)
+{
+    uint64_t n = 0;
+
+    ck_assert_int_eq(fl_srv_connections(RESERVE + 20, 10000, 2, &n, NULL), FL_OK);
+    ck_assert_uint_eq(n, 10);
+    ck_assert_int_eq(fl_srv_connections(1024, 10000, 2, &n, NULL), FL_OK);
+    ck_assert_uint_eq(n, (1024 - RESERVE) / 2);
+    ck_assert_int_eq(fl_srv_connections(UINT64_MAX, 10000, 2, &n, NULL), FL_OK);
+    ck_assert_uint_eq(n, 10000);
+}
+END_TEST
+
+START_TEST(fewer_than_a_round_needs_are_refused_with_the_way_out)
+{
+    struct fl_err err = {0};
+    uint64_t n = 7;
+
+    ck_assert_int_eq(fl_srv_connections(RESERVE + 19, 10000, 10, &n, &err), FL_ELIMIT);
+    ck_assert_uint_eq(n, 7);
+    ck_assert_str_eq(err.msg,
+                     "83 descriptors are room for 9 connections, but a round begins with 10 "
+                     "clients: raise the hard limit of open files (ulimit -Hn, "
+                     "LimitNOFILE= of the unit) to 84 or more");
+    ck_assert_int_eq(fl_srv_connections(20, 10000, 0, &n, &err), FL_ELIMIT);
+    ck_assert_int_eq(fl_srv_connections(0, 10000, 1, &n, &err), FL_ELIMIT);
+}
+END_TEST
+
+START_TEST(the_soft_limit_is_raised_to_the_hard_one)
+{
+    struct rlimit limit = {.rlim_cur = 100, .rlim_max = 200};
+
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_uint_eq(fl_srv_raise_descriptors(), 200);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_uint_eq(limit.rlim_cur, 200);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("descriptors");
+    TCase *tc = tcase_create("descriptors");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_test(tc, what_serves_all_comes_before_connections);
+    tcase_add_test(tc, fewer_than_a_round_needs_are_refused_with_the_way_out);
+    tcase_add_test(tc, the_soft_limit_is_raised_to_the_hard_one);
+    suite_add_tcase(s, tc);
+    runner = srunner_create(s);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
