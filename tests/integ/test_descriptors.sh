@@ -30,14 +30,14 @@ has_line "it says what it has" "$dir/srv.log" "120 descriptors are room for 28 c
 mkfifo "$dir/idle.in"
 "$python" "$srcdir/tests/integ/greedy.py" "$address" idle 200 <"$dir/idle.in" >"$dir/idle.out" 2>&1 &
 pid_of[idle]=$!
-exec {input}>"$dir/idle.in"
+exec 9>"$dir/idle.in"
 wait_for "two hundred idle connections" grep -q ready "$dir/idle.out"
-start_client c0 "$dir/data/client-000"
-start_client c1 "$dir/data/client-001"
+start_client c0 "$dir/data/client-000" 9>&- # or the strangers would never see their end
+start_client c1 "$dir/data/client-001" 9>&-
 wait_for "rounds beside them" at_round srv 5
 has_line "strangers made room" "$dir/srv.log" "it is closed: another connection needs its place"
 equal "nobody was rejected" "0 0" "$(ctl srv clients --json | json '" ".join(str(c["rejected"]) for c in d)')"
-exec {input}>&-
+exec 9>&-
 wait_end idle
 checks=$((checks + 1))
 gone=$(sed -n 's/^closed \([0-9]*\) of 200$/\1/p' "$dir/idle.out")
