@@ -1,23 +1,30 @@
 # Sourced by quickstart.sh and test.sh: which Debian 12 packages are needed, and how they get here.
 # shellcheck shell=bash
 
+# A/B: either will do, A is installed when both are missing. The engine uses one thread: the OpenBLAS
+# without threads is as fast, starts none before main() and needs no address space for them (the other one
+# spins for ever under a small limit). With both installed Debian's alternatives pick the threaded one.
 # shellcheck disable=SC2034
 FL_BUILD_PACKAGES=(
   gcc make autoconf automake libtool pkg-config
   protobuf-c-compiler protobuf-compiler libprotobuf-c-dev
-  libuv1-dev libnghttp2-dev libssl-dev libopenblas-pthread-dev libyaml-dev libsqlite3-dev
+  libuv1-dev libnghttp2-dev libssl-dev libopenblas-serial-dev/libopenblas-pthread-dev libyaml-dev libsqlite3-dev
   zlib1g-dev libjansson-dev libxxhash-dev check)
 # shellcheck disable=SC2034
 FL_TEST_PACKAGES=(
   git clang-format-14 shellcheck python3 python3-numpy python3-grpcio python3-protobuf protobuf-compiler-grpc
   systemd libsystemd-dev)
 
+fl_has_package() {
+  dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'
+}
+
 # Install those of "$@" that are missing, with sudo when not root. Touches no network when all are
 # there.
 fl_install_packages() {
   local missing=() p
   for p in "$@"; do
-    dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
+    fl_has_package "${p%%/*}" || fl_has_package "${p##*/}" || missing+=("${p%%/*}")
   done
   [ ${#missing[@]} -eq 0 ] && return 0
   echo "installing: ${missing[*]}"
