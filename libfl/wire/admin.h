@@ -108,6 +108,25 @@ FL_MUST_CHECK int fl_wire_list_rounds_encode(uint32_t last, struct fl_buf *out);
 FL_MUST_CHECK int fl_wire_list_rounds_decode(const void *data, size_t len, uint32_t *ret_last,
                                              struct fl_err *err);
 
+/* ForgetClientsRequest: a name, or "" and an age. */
+struct fl_wire_forget {
+    char name[FL_NAME_MAX];
+    uint64_t unseen_for_ms;
+};
+
+struct fl_wire_forgotten {
+    uint64_t forgotten, in_round;
+};
+
+FL_MUST_CHECK int fl_wire_forget_encode(const struct fl_wire_forget *forget, struct fl_buf *out);
+/* Neither a name nor an age is FL_EPROTO. */
+FL_MUST_CHECK int fl_wire_forget_decode(const void *data, size_t len, struct fl_wire_forget *ret,
+                                        struct fl_err *err);
+FL_MUST_CHECK int fl_wire_forgotten_encode(const struct fl_wire_forgotten *reply,
+                                           struct fl_buf *out);
+FL_MUST_CHECK int fl_wire_forgotten_decode(const void *data, size_t len,
+                                           struct fl_wire_forgotten *ret, struct fl_err *err);
+
 /* grpc.health.v1: numbers as in HealthCheckResponse.ServingStatus. */
 enum fl_wire_health {
     FL_WIRE_HEALTH_UNKNOWN,

@@ -133,6 +133,8 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
         rv = fl_wire_hold_decode(data, len, &hold, &r->err);
         r->round = rv == FL_OK ? hold.round : 0;
         r->release = rv == FL_OK && hold.release;
+    } else if (r->type == FL_ADMIN_FORGET) {
+        rv = fl_wire_forget_decode(data, len, &r->forget, &r->err);
     }
     up = rv == FL_OK ? fl_up_new(FL_UP_ADMIN) : NULL;
     if (up == NULL) {
@@ -217,6 +219,11 @@ static void start_clients(struct fl_call *call, void *ctx)
     start(call, ctx, FL_ADMIN_CLIENTS);
 }
 
+static void start_forget(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_FORGET);
+}
+
 static void start_export(struct fl_call *call, void *ctx)
 {
     start(call, ctx, FL_ADMIN_EXPORT);
@@ -240,6 +247,7 @@ size_t fl_admin_methods(struct fl_front *front, struct fl_rpc_method *methods)
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Why", start_why, front};
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListRounds", start_rounds, front};
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListClients", start_clients, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ForgetClients", start_forget, front};
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ExportModel", start_export, front};
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListCheckpoints", start_checkpoints, front};
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/HoldCheckpoint", start_hold, front};

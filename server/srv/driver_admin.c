@@ -161,6 +161,54 @@ static void clients(struct fl_driver *driver, struct fl_admin_request *request)
     answer(driver, request);
 }
 
+/* Who is connected is seen now, whatever its record says. */
+static bool unseen(const struct fl_driver *driver, uint32_t number, const struct fl_client_rec *c,
+                   uint64_t span_ms)
+{
+    uint64_t now = fl_clock_wall_ms();
+
+    return !fl_coord_connected(driver->coord, number) && now > c->last_seen_ms &&
+           now - c->last_seen_ms >= span_ms;
+}
+
+static void forget_one(struct fl_driver *driver, uint32_t number, struct fl_wire_forgotten *reply)
+{
+    struct fl_event event = {.type = FL_EV_FORGET};
+
+    reply->forgotten++;
+    reply->in_round += fl_coord_part(driver->coord, number) != NULL;
+    event.u.client = number;
+    fl_driver_step(driver, &event);
+}
+
+static void forget(struct fl_driver *driver, struct fl_admin_request *request)
+{
+    const struct fl_wire_forget *f = &request->forget;
+    struct fl_wire_forgotten reply = {.forgotten = 0};
+    size_t n = fl_coord_numbers(driver->coord);
+    uint32_t i = f->name[0] != '\0' ? fl_coord_find(driver->coord, f->name) : 0;
+
+    if (i == UINT32_MAX) {
+        request->code = fl_err_set(&request->err, FL_ENOENT, "no client '%s' is known", f->name);
+        answer(driver, request);
+        return;
+    }
+    if (f->name[0] != '\0') {
+        forget_one(driver, i, &reply);
+    }
+    for (; f->name[0] == '\0' && i < n; i++) {
+        const struct fl_client_rec *c = fl_coord_client(driver->coord, i);
+
+        if (c != NULL && unseen(driver, i, c, f->unseen_for_ms)) {
+            forget_one(driver, i, &reply);
+        }
+    }
+    fl_log(driver->srv->log, FL_LOG_NOTICE, "server", "the operator forgets %llu clients",
+           (unsigned long long)reply.forgotten);
+    REPLY(request, fl_wire_forgotten_encode, &reply);
+    answer(driver, request);
+}
+
 /* "strategy.solver: 'sgd' -> 'scaffold'", as one line however long the texts are. */
 static int add_change(void *ctx, const struct fl_change_rec *c)
 {
@@ -322,6 +370,9 @@ void fl_driver_admin(struct fl_driver *driver, struct fl_admin_request *request)
         break;
     case FL_ADMIN_CLIENTS:
         clients(driver, request);
+        break;
+    case FL_ADMIN_FORGET:
+        forget(driver, request);
         break;
     case FL_ADMIN_EXPORT:
         if (request->round == 0) {

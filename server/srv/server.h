@@ -154,6 +154,7 @@ enum fl_admin_type {
     FL_ADMIN_WHY,
     FL_ADMIN_ROUNDS,
     FL_ADMIN_CLIENTS,
+    FL_ADMIN_FORGET,
     FL_ADMIN_EXPORT,
     FL_ADMIN_CHECKPOINTS,
     FL_ADMIN_HOLD
@@ -168,6 +169,7 @@ struct fl_admin_request {
     uint32_t last;
     uint64_t round; /* EXPORT, HOLD */
     bool release;   /* HOLD */
+    struct fl_wire_forget forget;
     /* The answer: encoded messages, each with its length before it (size_t). */
     struct fl_buf replies;
     size_t next;           /* offset of the next reply to send */

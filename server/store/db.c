@@ -126,6 +126,7 @@ static int set_up(struct fl__db *db, struct fl_err *err)
                                   "PRAGMA foreign_keys = ON;"
                                   "PRAGMA trusted_schema = OFF;"
                                   "PRAGMA cell_size_check = ON;"
+                                  "PRAGMA cache_size = -32768;" /* the records of 100 000 clients */
                                   "PRAGMA temp_store = MEMORY;";
     (void)sqlite3_extended_result_codes(db->handle, 1);
     (void)sqlite3_busy_timeout(db->handle, BUSY_MS);

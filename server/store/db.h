@@ -54,18 +54,14 @@
     X(GET_COUNTS, "SELECT expected, departed FROM federation")                              \
     X(SET_EXPECTED, "UPDATE federation SET expected = ?")                                   \
     X(SET_DEPARTED, "UPDATE federation SET departed = ?")                                   \
-    X(PUT_CLIENT, "INSERT INTO client (id, name, agent, samples, score, scored, n_selected,"\
+    X(PUT_CLIENT, "INSERT INTO client (agent, samples, score, scored, n_selected,"          \
         " n_accepted, n_rejected, n_lost, last_loss, last_seen_ms, counted_round,"          \
-        " counted_attempt, counted_update)"                                                 \
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"\
-        " name = excluded.name, agent = excluded.agent, samples = excluded.samples,"        \
-        " score = excluded.score, scored = excluded.scored,"                                \
-        " n_selected = excluded.n_selected, n_accepted = excluded.n_accepted,"              \
-        " n_rejected = excluded.n_rejected, n_lost = excluded.n_lost,"                      \
-        " last_loss = excluded.last_loss, last_seen_ms = excluded.last_seen_ms,"            \
-        " counted_round = excluded.counted_round,"                                          \
-        " counted_attempt = excluded.counted_attempt,"                                      \
-        " counted_update = excluded.counted_update")                                        \
+        " counted_attempt, counted_update, id, name)"                                       \
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                            \
+    X(SET_CLIENT, "UPDATE client SET agent = ?, samples = ?, score = ?, scored = ?,"        \
+        " n_selected = ?, n_accepted = ?, n_rejected = ?, n_lost = ?, last_loss = ?,"       \
+        " last_seen_ms = ?, counted_round = ?, counted_attempt = ?, counted_update = ?"     \
+        " WHERE id = ? AND name = ?")                                                       \
     X(GET_CLIENTS, "SELECT id, name, agent, samples, score, scored, n_selected, n_accepted,"\
         " n_rejected, n_lost, last_loss, last_seen_ms, counted_round, counted_attempt,"     \
         " counted_update FROM client ORDER BY id")                                          \

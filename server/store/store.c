@@ -255,15 +255,11 @@ int fl__store_is_new(struct fl_store *store, bool *ret, struct fl_err *err)
     return rv;
 }
 
-static int put_client(struct fl_store *store, const struct fl_client_rec *c, struct fl_err *err)
+static int write_client(struct fl_store *store, enum fl__db_statement which,
+                        const struct fl_client_rec *c, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_CLIENT);
+    struct fl__query q = fl__db_query(&store->db, which);
 
-    if (c->id >= FL_CLIENT_NUMBERS) {
-        return fl_err_set(err, FL_EINVAL, "client '%s' has number %" PRIu32, c->name, c->id);
-    }
-    fl__query_u64(&q, c->id);
-    fl__query_text(&q, c->name);
     fl__query_text(&q, c->agent);
     fl__query_u64(&q, c->samples);
     fl__query_f64(&q, c->score);
@@ -277,7 +273,24 @@ static int put_client(struct fl_store *store, const struct fl_client_rec *c, str
     fl__query_u64(&q, c->counted_round);
     fl__query_u64(&q, c->counted_attempt);
     fl__query_u64(&q, c->counted_update ? 1 : 0);
+    fl__query_u64(&q, c->id);
+    fl__query_text(&q, c->name);
     return fl__query_run(&q, err);
+}
+
+/* A known one is updated without its name: that would rewrite a page of the index as well. */
+static int put_client(struct fl_store *store, const struct fl_client_rec *c, struct fl_err *err)
+{
+    int rv;
+
+    if (c->id >= FL_CLIENT_NUMBERS) {
+        return fl_err_set(err, FL_EINVAL, "client '%s' has number %" PRIu32, c->name, c->id);
+    }
+    rv = write_client(store, FL__DB_SET_CLIENT, c, err);
+    if (rv == FL_OK && sqlite3_changes(store->db.handle) == 0) {
+        rv = write_client(store, FL__DB_PUT_CLIENT, c, err);
+    }
+    return rv;
 }
 
 /* Floats lie in the file as on every machine we run on. */

@@ -66,6 +66,15 @@ c "why: the end" 0 "the federation is STOPPED: all 3 rounds are done" why
 c "status: the end" 0 "phase       STOPPED, all 3 rounds are done" status
 equal "status: the last round, none behind it" 3 "$(status_of srv round)"
 
+### Forgetting
+c "forget whom?" 2 "expected the name of a client, or --unseen-for" clients forget
+c "no such client" 1 "no client 'nobody' is known" clients forget nobody
+c "no span" 2 "expected a span such as 720h, found 'long'" --unseen-for long clients forget
+c "nobody is away for so long" 0 "0 clients forgotten" --unseen-for 30d clients forget
+c "forget one" 0 "1 client forgotten" clients forget c1
+equal "it is not known any more" "c0 c2" "$(ctl srv clients --json | json '" ".join(sorted(x["name"] for x in d))')"
+c "as JSON" 0 '"forgotten": 0' --json --unseen-for 30d clients forget
+
 ### Export
 c "export" 0 "$dir/m.safetensors: model after round 3, " -o "$dir/m.safetensors" export
 c "export as JSON" 0 '"round": 3' -j -o "$dir/n.safetensors" export

@@ -565,6 +565,36 @@ static int recode_export_request(const void *data, size_t len, struct fl_buf *ou
     return rv != FL_OK ? rv : fl_wire_export_request_encode(round, out);
 }
 
+static int forget(struct fl_buf *out)
+{
+    const struct fl_wire_forget f = {.name = "edge-1"};
+
+    return fl_wire_forget_encode(&f, out);
+}
+
+static int recode_forget(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_forget f;
+    int rv = fl_wire_forget_decode(data, len, &f, err);
+
+    return rv != FL_OK ? rv : fl_wire_forget_encode(&f, out);
+}
+
+static int forgotten(struct fl_buf *out)
+{
+    const struct fl_wire_forgotten r = {.forgotten = 7, .in_round = 2};
+
+    return fl_wire_forgotten_encode(&r, out);
+}
+
+static int recode_forgotten(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_forgotten r;
+    int rv = fl_wire_forgotten_decode(data, len, &r, err);
+
+    return rv != FL_OK ? rv : fl_wire_forgotten_encode(&r, out);
+}
+
 static int list_rounds(struct fl_buf *out)
 {
     return fl_wire_list_rounds_encode(5, out);
@@ -614,5 +644,7 @@ const struct wire_sample wire_samples[] = {
     {"admin_checkpoint", checkpoint, recode_checkpoint},
     {"admin_hold", hold, recode_hold},
     {"admin_export_request", export_request, recode_export_request},
+    {"admin_forget", forget, recode_forget},
+    {"admin_forgotten", forgotten, recode_forgotten},
     {NULL, NULL, NULL},
 };

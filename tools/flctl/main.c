@@ -19,7 +19,7 @@ static void usage(FILE *out)
 
     (void)fputs("usage: flctl [options] COMMAND\n\ncommands:\n", out);
     for (c = fl_ctl_commands; c->name != NULL; c++) {
-        (void)fprintf(out, "  %-12s %s\n", c->name, c->help);
+        (void)fprintf(out, "  %-14s %s\n", c->name, c->help);
     }
     (void)fputs(
         "\noptions:\n"
@@ -29,6 +29,7 @@ static void usage(FILE *out)
         "  -j, --json            print JSON\n"
         "  -l, --last N          rounds: only the newest N\n"
         "  -r, --round N         export, hold, release: of which round; export without: the last\n"
+        "  -u, --unseen-for SPAN clients forget: all that are away for so long, such as 720h\n"
         "  -o, --output FILE     export: where to write; default model.safetensors\n"
         "  -h, --help            this text\n"
         "  -V, --version         version\n"
@@ -42,6 +43,7 @@ struct arguments {
     uint64_t last;
     uint64_t round;
     bool has_round;
+    struct fl_wire_forget forget;
     const struct fl_ctl_command *command;
 };
 
@@ -73,6 +75,33 @@ static int unknown_command(const char *name)
     return FL_CTL_USAGE;
 }
 
+/* "90m", "720h", "30d" */
+static bool parse_span(const char *text, uint64_t *ret_ms)
+{
+    static const struct {
+        char unit;
+        uint64_t ms;
+    } units[] = {{'s', 1000}, {'m', 60000}, {'h', 3600000}, {'d', 86400000}};
+    char digits[16] = "";
+    size_t len = strlen(text);
+    uint64_t n;
+    size_t i;
+
+    if (len < 2 || len >= sizeof(digits)) {
+        return false;
+    }
+    (void)memcpy(digits, text, len - 1);
+    for (i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (text[len - 1] == units[i].unit && fl_str_to_u64(digits, &n) == FL_OK &&
+            n <= UINT64_MAX / 2 / units[i].ms)
+        {
+            *ret_ms = n * units[i].ms;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* An exit code to end with, or -1 to go on. */
 static int parse_option(struct arguments *a, int opt, const char *arg)
 {
@@ -98,6 +127,13 @@ static int parse_option(struct arguments *a, int opt, const char *arg)
         }
         (void)fprintf(stderr, "flctl: --round: expected a number, found '%s'\n", arg);
         return FL_CTL_USAGE;
+    case 'u':
+        if (parse_span(arg, &a->forget.unseen_for_ms) && a->forget.unseen_for_ms > 0) {
+            return -1;
+        }
+        (void)fprintf(stderr, "flctl: --unseen-for: expected a span such as 720h, found '%s'\n",
+                      arg);
+        return FL_CTL_USAGE;
     case 'o':
         a->out.file = arg;
         return -1;
@@ -113,6 +149,20 @@ static int parse_option(struct arguments *a, int opt, const char *arg)
     }
 }
 
+/* What follows "clients forget". */
+static int parse_forget(int n, char **args, struct arguments *a)
+{
+    a->command = find("clients forget");
+    if (n == (a->forget.unseen_for_ms == 0 ? 1 : 0) &&
+        (n == 0 || (fl_name_valid(args[0]) &&
+                    fl_str_copy(a->forget.name, sizeof(a->forget.name), args[0]) == FL_OK)))
+    {
+        return -1;
+    }
+    (void)fputs("flctl: clients forget: expected the name of a client, or --unseen-for\n", stderr);
+    return FL_CTL_USAGE;
+}
+
 static int parse(int argc, char **argv, struct arguments *a)
 {
     static const struct option options[] = {{"socket", required_argument, NULL, 's'},
@@ -121,6 +171,7 @@ static int parse(int argc, char **argv, struct arguments *a)
                                             {"last", required_argument, NULL, 'l'},
                                             {"round", required_argument, NULL, 'r'},
                                             {"output", required_argument, NULL, 'o'},
+                                            {"unseen-for", required_argument, NULL, 'u'},
                                             {"help", no_argument, NULL, 'h'},
                                             {"version", no_argument, NULL, 'V'},
                                             {NULL, 0, NULL, 0}};
@@ -134,12 +185,17 @@ static int parse(int argc, char **argv, struct arguments *a)
     {
         return FL_CTL_USAGE;
     }
-    while ((opt = getopt_long(argc, argv, "s:d:jl:r:o:hV", options, NULL)) != -1) {
+    while ((opt = getopt_long(argc, argv, "s:d:jl:r:o:u:hV", options, NULL)) != -1) {
         int code = parse_option(a, opt, optarg);
 
         if (code >= 0) {
             return code;
         }
+    }
+    if (argc - optind >= 2 && strcmp(argv[optind], "clients") == 0 &&
+        strcmp(argv[optind + 1], "forget") == 0)
+    {
+        return parse_forget(argc - optind - 2, argv + optind + 2, a);
     }
     if (argc - optind != 1) {
         (void)fprintf(stderr, "flctl: expected one command, found %d (see flctl --help)\n",
@@ -227,6 +283,11 @@ static int run(struct arguments *a)
     if (code != FL_CTL_OK) {
         fl_buf_done(&request);
         return code;
+    }
+    if (strcmp(a->command->name, "clients forget") == 0 &&
+        fl_wire_forget_encode(&a->forget, &request) != FL_OK)
+    {
+        return FL_CTL_FAILED;
     }
     a->out.array = a->out.json ? json_array() : NULL;
     code = strcmp(a->command->name, "export") == 0

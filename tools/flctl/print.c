@@ -363,6 +363,32 @@ static int on_done(struct fl_ctl_out *out, const uint8_t *data, size_t len, stru
     return FL_OK;
 }
 
+static int on_forgotten(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+{
+    struct fl_wire_forgotten r;
+    int rv = fl_wire_forgotten_decode(data, len, &r, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (out->json) {
+        json_t *o = json_object();
+
+        (void)json_object_set_new(o, "forgotten", number(r.forgotten));
+        (void)json_object_set_new(o, "in_round", number(r.in_round));
+        print_json(o);
+        return FL_OK;
+    }
+    (void)printf("%" PRIu64 " client%s forgotten\n", r.forgotten, r.forgotten == 1 ? "" : "s");
+    if (r.in_round > 0) {
+        (void)printf("%" PRIu64
+                     " of them had a part in the open round: an update that was accepted "
+                     "counts, the record goes when the round is over\n",
+                     r.in_round);
+    }
+    return FL_OK;
+}
+
 static int on_export(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
 {
     struct fl_wire_export_chunk chunk;
@@ -400,6 +426,8 @@ const struct fl_ctl_command fl_ctl_commands[] = {
     {"rounds", "/fl.v1.Admin/ListRounds", "committed rounds (--last N)", on_round, finish_list},
     {"clients", "/fl.v1.Admin/ListClients", "known clients with their counters", on_client,
      finish_list},
+    {"clients forget", "/fl.v1.Admin/ForgetClients",
+     "NAME, or --unseen-for SPAN: forget clients; who comes back is new", on_forgotten, NULL},
     {"export", "/fl.v1.Admin/ExportModel",
      "the current model, or a kept one (--round N), as safetensors (--output FILE)", on_export,
      finish_export},
