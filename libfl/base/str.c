@@ -217,3 +217,32 @@ char *fl_str_clean(char *text)
     }
     return text;
 }
+
+static bool continues(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+char *fl_str_ends(char *out, size_t size, const char *text)
+{
+    static const char gap[] = " ... ";
+    size_t len = text != NULL ? strlen(text) : 0;
+    size_t head;
+    const char *tail;
+
+    FL_REQUIRE(size > sizeof(gap) + 2);
+    if (len < size) {
+        (void)snprintf(out, size, "%s", text != NULL ? text : "");
+        return out;
+    }
+    head = (size - sizeof(gap)) / 3;
+    tail = text + len - (size - sizeof(gap) - head);
+    while (head > 0 && continues(text[head])) {
+        head--;
+    }
+    while (continues(*tail)) {
+        tail++;
+    }
+    (void)snprintf(out, size, "%.*s%s%s", (int)head, text, gap, tail);
+    return out;
+}

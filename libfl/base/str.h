@@ -37,6 +37,12 @@ size_t fl_str_utf8(const uint8_t *s, size_t len);
  * characters and bytes that are no UTF-8 become '?'. Returns `text`; NULL is allowed.
  */
 char *fl_str_clean(char *text);
+/*
+ * A text that may be too long: whole when it fits `out`, else its beginning (what happened) and, as
+ * the larger part, its end (the last words of a program). Not in the middle of a UTF-8 sequence.
+ * Returns `out`; NULL is the empty text. size > 8.
+ */
+char *fl_str_ends(char *out, size_t size, const char *text);
 /* "1.5 MB" for people; returns `out`. */
 const char *fl_str_bytes(char *out, size_t size, uint64_t bytes);
 

@@ -327,6 +327,8 @@ int fl_wire_client_encode(const struct fl_wire_client *client, struct fl_buf *ou
     msg.name = client->name;
     msg.agent = fl__wire_clean(&arena, client->agent);
     msg.state = fl__wire_clean(&arena, client->state);
+    msg.last_error = fl__wire_clean(&arena, client->last_error != NULL ? client->last_error : "");
+    msg.last_error_ms = client->last_error_ms;
     msg.connected = client->connected;
     msg.samples = client->samples;
     msg.score = client->score;
@@ -336,7 +338,7 @@ int fl_wire_client_encode(const struct fl_wire_client *client, struct fl_buf *ou
     msg.lost = client->lost;
     msg.last_loss = client->last_loss;
     msg.last_seen_ms = client->last_seen_ms;
-    if (msg.agent != NULL && msg.state != NULL) {
+    if (msg.agent != NULL && msg.state != NULL && msg.last_error != NULL) {
         rv = fl__wire_pack(&msg.base, out);
     }
     fl__arena_done(&arena);
@@ -357,9 +359,12 @@ static int take_client(const Fl__V1__ClientInfo *msg, struct fl_wire_client *ret
     ret->lost = msg->lost;
     ret->last_loss = msg->last_loss;
     ret->last_seen_ms = msg->last_seen_ms;
+    ret->last_error_ms = msg->last_error_ms;
     if ((rv = fl__wire_take_name("ClientInfo.name", msg->name, &ret->name, err)) != FL_OK ||
         (rv = fl__wire_take_text("ClientInfo.agent", msg->agent, &ret->agent, err)) != FL_OK ||
-        (rv = fl__wire_take_text("ClientInfo.state", msg->state, &ret->state, err)) != FL_OK)
+        (rv = fl__wire_take_text("ClientInfo.state", msg->state, &ret->state, err)) != FL_OK ||
+        (rv = fl__wire_take_text("ClientInfo.last_error", msg->last_error, &ret->last_error,
+                                 err)) != FL_OK)
     {
         return rv;
     }
@@ -391,6 +396,7 @@ void fl_wire_client_done(struct fl_wire_client *client)
     free(client->name);
     free(client->agent);
     free(client->state);
+    free(client->last_error);
     *client = (struct fl_wire_client){0};
 }
 

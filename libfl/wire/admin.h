@@ -51,6 +51,8 @@ struct fl_wire_client {
     bool connected;
     uint64_t samples, selected, accepted, rejected, lost, last_seen_ms;
     double score, last_loss;
+    char *last_error; /* "": none */
+    uint64_t last_error_ms;
 };
 
 struct fl_wire_checkpoint {

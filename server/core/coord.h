@@ -283,8 +283,11 @@ enum fl_effect_type {
     FL_EFF_COMMIT,         /* seq; round record and the client records that changed */
     FL_EFF_ROUND_OPEN,     /* pushes for (round, attempt) are welcome from now on; size */
     FL_EFF_ROUND_CLOSED,   /* drop spool files of (round, attempt) */
-    FL_EFF_TRACE,          /* one readable line, part of the tested behaviour */
-    FL_EFF_FINISHED        /* all rounds done: STOPPED */
+    /* Of a client, text: what went wrong with it, for whoever looks for the reason. Clean, and at
+       most FL_CLIENT_ERROR_SIZE with its end. */
+    FL_EFF_CLIENT_ERROR,
+    FL_EFF_TRACE,   /* one readable line, part of the tested behaviour */
+    FL_EFF_FINISHED /* all rounds done: STOPPED */
 };
 
 struct fl_effect {

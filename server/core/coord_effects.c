@@ -298,6 +298,5 @@ void fl__coord_work_failed(struct fl_coord *c, const char *reason)
 
 const char *fl__coord_clean(char *out, size_t size, const char *text)
 {
-    (void)snprintf(out, size, "%s", text != NULL ? text : "");
-    return fl_str_clean(out);
+    return fl_str_clean(fl_str_ends(out, size, text));
 }

@@ -204,6 +204,7 @@ static void drop_update(struct fl_coord *c, uint32_t client, bool gone, const ch
                     gone ? "lost on this server, and left out without counting against it"
                          : "left out",
                     fl__coord_clean(clean, sizeof(clean), reason));
+    fl__coord_client_error(c, client, fl__coord_text(c, "its update is left out: %s", clean));
     if (fl__coord_too_few(c) || fl__coord_no_update(c)) {
         fl__coord_abort_few(c, "too few good updates");
         return;

@@ -16,13 +16,13 @@
 
 #define FL__NONE      UINT32_MAX
 #define FL__NEVER     UINT64_MAX
-#define FL__TEXT_SIZE 448
+#define FL__TEXT_SIZE 576
 /* As much of a reason from outside as we repeat. */
-#define FL__CLEAN_SIZE 200
+#define FL__CLEAN_SIZE FL_CLIENT_ERROR_SIZE
 /* Trace lines and reasons of one step: a handful of moves and one line for the event. */
 #define FL__TEXTS 32
 /* Effects that a step can make for each client and beside them. */
-#define FL__EFFECTS_PER_CLIENT 4
+#define FL__EFFECTS_PER_CLIENT 5
 #define FL__EFFECTS_BASE       256
 /* Clients that are forgotten for their age in one step: the rest in the next ones. */
 #define FL__AGE_STEP 64
@@ -53,6 +53,7 @@ struct fl__client {
     uint64_t age_from_ms;
     /* Test samples as announced; who announced none is held to what its first report tells. */
     uint64_t evaluation_samples;
+    bool unfit;              /* it has said that it does not fit, in this session */
     bool evaluates;          /* it announced some: it can be asked for an evaluation */
     uint64_t accepted_round; /* newest accepted update since the process began */
     uint32_t accepted_attempt;
@@ -344,6 +345,8 @@ bool fl__coord_round_plan(struct fl_coord *c, const uint32_t *who, size_t n, boo
 /* The client leaves the round; DISMISSED when it is connected. */
 void fl__part_lose(struct fl_coord *c, size_t i);
 void fl__part_reject(struct fl_coord *c, size_t i, const char *reason);
+/* Tell what went wrong with a client. `text` lives until the next step. */
+void fl__coord_client_error(struct fl_coord *c, uint32_t client, const char *text);
 /* Nothing more is needed of the client: its upload is on disk and only its record is not. */
 bool fl__part_stored(const struct fl_coord *c, size_t i);
 /* The state of the parts that TRAINING or UPLOADING waits for. */

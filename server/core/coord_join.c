@@ -64,6 +64,7 @@ static void take_hello(struct fl_coord *c, uint32_t id, const struct fl_event *e
     }
     live->evaluation_samples = ev->u.joined.evaluation_samples;
     live->evaluates = ev->u.joined.evaluation_samples > 0;
+    live->unfit = false;
     if (ev->u.joined.agent != NULL) {
         (void)fl__coord_clean(agent, sizeof(agent), ev->u.joined.agent);
         if (strcmp(agent, rec->agent) != 0) {

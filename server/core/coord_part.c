@@ -192,10 +192,17 @@ void fl__part_reject(struct fl_coord *c, size_t i, const char *reason)
     c->round.live[i].store_retry_ms = 0;
     fl__coord_warn(c, "client '%s' is rejected: %s", fl__coord_name(c, client),
                    fl__coord_clean(clean, sizeof(clean), reason));
+    reason = fl__coord_text(c, "%s", clean);
+    fl__coord_client_error(c, client, reason);
     if (c->clients.live[client].connected) {
         e = fl__coord_tell(c, FL_EFF_REJECTED, client);
-        e->text = fl__coord_text(c, "%s", clean);
+        e->text = reason;
     }
+}
+
+void fl__coord_client_error(struct fl_coord *c, uint32_t client, const char *text)
+{
+    fl__coord_tell(c, FL_EFF_CLIENT_ERROR, client)->text = text;
 }
 
 const char *fl__diverged_text(const struct fl_coord *c, char *out, size_t size)

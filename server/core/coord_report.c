@@ -236,27 +236,40 @@ void fl__coord_report(struct fl_coord *c, const struct fl_event *ev)
     }
 }
 
+static void client_does_not_fit(struct fl_coord *c, const struct fl_event *ev)
+{
+    uint32_t client = ev->u.failed.client;
+    char clean[FL__CLEAN_SIZE];
+
+    if (!fl__clients_used(&c->clients, client) || !c->clients.live[client].connected ||
+        c->clients.live[client].unfit)
+    {
+        return;
+    }
+    c->clients.live[client].unfit = true;
+    (void)fl__coord_clean(clean, sizeof(clean), ev->u.failed.reason);
+    fl__coord_warn(c, "client '%s' does not take part: %s", fl__coord_name(c, client), clean);
+    fl__coord_client_error(c, client, fl__coord_text(c, "%s", clean));
+}
+
 void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev)
 {
     uint32_t client = ev->u.failed.client;
-    char clean[2 * FL__CLEAN_SIZE];
+    char clean[FL__CLEAN_SIZE];
     uint32_t i;
 
     if (ev->u.failed.round == 0) {
-        if (client < c->clients.n) {
-            fl__coord_trace(c, "client '%s' does not take part: %s", fl__coord_name(c, client),
-                            fl__coord_clean(clean, sizeof(clean), ev->u.failed.reason));
-        }
+        client_does_not_fit(c, ev);
         return;
     }
     i = part_of(c, client, ev->u.failed.round, ev->u.failed.attempt);
-
     if (i == FL__NONE || !in_round(c) || !fl__part_waiting(c, i) || fl__part_stored(c, i)) {
         return;
     }
     fl__coord_warn(c, "client '%s' %s: %s", fl__coord_name(c, client),
                    ev->u.failed.diverged ? "diverged" : "failed",
                    fl__coord_clean(clean, sizeof(clean), ev->u.failed.reason));
+    fl__coord_client_error(c, client, fl__coord_text(c, "%s", clean));
     c->round.n_diverged += ev->u.failed.diverged;
     fl__part_set(c, i, FL_PART_LOST);
 }

@@ -159,6 +159,8 @@ static void give_up_lost(struct fl_coord *c)
         away = live->gone ? FL__NEVER : c->now_ms - live->lost_ms;
         if (away >= c->conf.lost_grace_ms) {
             fl__names_add(&names, fl__coord_name(c, client));
+            fl__coord_client_error(c, client,
+                                   "disconnected in a round, and did not come back in time");
             fl__part_lose(c, i);
         } else if (c->now_ms + (c->conf.lost_grace_ms - away) < next) {
             next = c->now_ms + (c->conf.lost_grace_ms - away);
@@ -185,7 +187,13 @@ static void give_up_late(struct fl_coord *c)
     c->round.expired = true;
     for (i = 0; i < c->round.n; i++) {
         if (c->round.parts[i].state == wanted && c->round.live[i].store_seq == 0) {
-            fl__names_add(&names, fl__coord_name(c, c->round.parts[i].client));
+            uint32_t client = c->round.parts[i].client;
+
+            fl__names_add(&names, fl__coord_name(c, client));
+            fl__coord_client_error(c, client,
+                                   c->sm.state == FL_PHASE_TRAINING
+                                       ? "late: its report did not come before the deadline"
+                                       : "late: its update did not come before the deadline");
             fl__part_lose(c, i);
         }
     }

@@ -29,6 +29,17 @@ struct fl_client_rec {
     uint64_t last_seen_ms; /* wall clock */
 };
 
+/* Longest text of an error of a client; longer ones keep their beginning and their end. */
+#define FL_CLIENT_ERROR_SIZE 320
+/* The newest ones that are remembered, of so many clients. */
+#define FL_ERRORS_MAX 4096
+
+struct fl_client_error {
+    char name[FL_NAME_MAX];
+    uint64_t at_ms; /* wall clock */
+    char text[FL_CLIENT_ERROR_SIZE];
+};
+
 /* How far a selected client has come in a round. */
 enum fl_part_state {
     FL_PART_SELECTED = 1, /* task sent or to be sent */

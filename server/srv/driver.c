@@ -216,6 +216,7 @@ static void carry_out(struct fl_driver *driver, const struct fl_effect *e)
         fl_driver_evaluate(driver, e);
         break;
     case FL_EFF_COMMIT:
+        driver->newest_error[0] = '\0';
         fl_driver_commit(driver, e);
         break;
     case FL_EFF_ROUND_OPEN:
@@ -223,6 +224,9 @@ static void carry_out(struct fl_driver *driver, const struct fl_effect *e)
         break;
     case FL_EFF_ROUND_CLOSED:
         round_closed(driver, e);
+        break;
+    case FL_EFF_CLIENT_ERROR:
+        fl_driver_client_error(driver, e);
         break;
     case FL_EFF_TRACE:
         trace(driver, e->warning ? FL_LOG_WARNING : FL_LOG_INFO, e->text);
@@ -510,6 +514,7 @@ void fl_driver_free(struct fl_driver *driver)
     fl_mixtures_close(driver->mixtures);
     fl_mixtures_close(driver->next_mixtures);
     fl_file_unref(driver->offered);
+    fl_errors_done(&driver->errors);
     free(driver->waiting);
     fl_dataset_free(driver->test);
     fl_net_free(driver->net);

@@ -63,6 +63,7 @@ static size_t why_text(const struct fl_driver *driver, char *text, size_t size,
 
     fl_coord_why(driver->coord, fl_clock_ms(), text, size, missing, max, &n);
     add_waiting(driver, text, size);
+    fl_driver_add_error(driver, text, size);
     return n < max ? n : max;
 }
 
@@ -128,6 +129,7 @@ static void add_client(struct fl_driver *driver, struct fl_admin_request *reques
                        const struct fl_client_rec *c)
 {
     const struct fl_part_rec *part = fl_coord_part(driver->coord, number);
+    const struct fl_client_error *error = fl_errors_find(&driver->errors, c->name);
     struct fl_wire_client w = {
         .name = fl_wire_lend(c->name),
         .agent = fl_wire_lend(c->agent),
@@ -141,23 +143,51 @@ static void add_client(struct fl_driver *driver, struct fl_admin_request *reques
         .last_seen_ms = c->last_seen_ms,
         .score = fl_coord_score(driver->coord, number),
         .last_loss = c->last_loss,
+        .last_error = fl_wire_lend(error != NULL ? error->text : ""),
+        .last_error_ms = error != NULL ? error->at_ms : 0,
     };
+
+    REPLY(request, fl_wire_client_encode, &w);
+}
+
+/* Whoever never took part is forgotten when it goes; what was wrong with it is worth a line. */
+static void add_error(struct fl_admin_request *request, const struct fl_client_error *error)
+{
+    struct fl_wire_client w = {.name = fl_wire_lend(error->name),
+                               .agent = fl_wire_lend(""),
+                               .state = fl_wire_lend("gone"),
+                               .last_seen_ms = error->at_ms,
+                               .last_error = fl_wire_lend(error->text),
+                               .last_error_ms = error->at_ms};
 
     REPLY(request, fl_wire_client_encode, &w);
 }
 
 static void clients(struct fl_driver *driver, struct fl_admin_request *request)
 {
+    const struct fl_errors *errors = &driver->errors;
     size_t n = fl_coord_numbers(driver->coord);
+    bool *known = calloc(errors->n + 1, sizeof(*known));
     uint32_t i;
 
+    request->code = known != NULL ? FL_OK : FL_ENOMEM;
     for (i = 0; i < n && request->code == FL_OK; i++) {
         const struct fl_client_rec *c = fl_coord_client(driver->coord, i);
+        const struct fl_client_error *error = c != NULL ? fl_errors_find(errors, c->name) : NULL;
 
+        if (error != NULL) {
+            known[error - errors->list] = true;
+        }
         if (c != NULL) {
             add_client(driver, request, i, c);
         }
     }
+    for (i = 0; i < errors->n && request->code == FL_OK; i++) {
+        if (!known[i]) {
+            add_error(request, &errors->list[i]);
+        }
+    }
+    free(known);
     answer(driver, request);
 }
 

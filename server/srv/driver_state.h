@@ -8,6 +8,7 @@
 
 #include "libfl/data/dataset.h"
 #include "server/srv/driver.h"
+#include "server/srv/errors.h"
 #include "server/store/files.h"
 
 /*
@@ -55,9 +56,18 @@ struct fl_driver {
     atomic_bool cancel;      /* ends an evaluation early */
 
     struct fl_round_rec totals; /* over all committed rounds, as fl_store_totals() */
+    struct fl_errors errors;
+    char newest_error[FL_NAME_MAX]; /* whose it is; "": none since the last commit */
+    size_t n_error_jobs;
     bool stopped;
     bool finished;
 };
+
+/* driver_errors.c */
+void fl_driver_client_error(struct fl_driver *driver, const struct fl_effect *e);
+/* The newest error of this round, behind the line that says what it waits for. */
+void fl_driver_add_error(const struct fl_driver *driver, char *text, size_t size);
+FL_MUST_CHECK int fl_driver_load_errors(struct fl_driver *driver, struct fl_err *err);
 
 static inline size_t fl_driver_floats(const struct fl_driver *driver)
 {

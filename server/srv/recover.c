@@ -294,7 +294,7 @@ static int open_state(struct fl_driver *driver, struct fl_err *err)
     if (rv == FL_OK) {
         rv = fl_store_totals(driver->store, &driver->totals, err);
     }
-    return rv;
+    return rv == FL_OK ? fl_driver_load_errors(driver, err) : rv;
 }
 
 /* What clients kept began anew behind this model: so does the server's part of it. */

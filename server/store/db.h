@@ -65,6 +65,10 @@
     X(GET_CLIENTS, "SELECT id, name, agent, samples, score, scored, n_selected, n_accepted,"\
         " n_rejected, n_lost, last_loss, last_seen_ms, counted_round, counted_attempt,"     \
         " counted_update FROM client ORDER BY id")                                          \
+    X(PUT_ERROR, "INSERT OR REPLACE INTO client_error (name, at_ms, text) VALUES (?, ?, ?)") \
+    X(DROP_ERRORS, "DELETE FROM client_error WHERE at_ms < (SELECT at_ms FROM client_error" \
+        " ORDER BY at_ms DESC LIMIT 1 OFFSET ?)")                                           \
+    X(GET_ERRORS, "SELECT name, at_ms, text FROM client_error ORDER BY at_ms")              \
     X(LAST_ROUND, "SELECT COALESCE(MAX(round), 0) FROM round")                              \
     X(COUNT_RECORDS, "SELECT (SELECT COUNT(*) FROM client) + (SELECT COUNT(*) FROM round)"  \
         " + (SELECT COUNT(*) FROM open_round)")                                             \

@@ -133,6 +133,13 @@ static const char *const migrations[] = {
     " reason TEXT NOT NULL,"
     " at_ms INTEGER NOT NULL"
     ") STRICT;",
+    /* 7: the last thing that went wrong with each client. */
+    "CREATE TABLE client_error ("
+    " name TEXT PRIMARY KEY,"
+    " at_ms INTEGER NOT NULL,"
+    " text TEXT NOT NULL"
+    ") STRICT;"
+    "CREATE INDEX client_error_at ON client_error (at_ms);",
 };
 
 #define NEWEST ((uint64_t)(sizeof(migrations) / sizeof(migrations[0])))

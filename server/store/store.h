@@ -110,6 +110,16 @@ FL_MUST_CHECK int fl_store_rounds(struct fl_store *store, uint32_t last, fl_stor
 FL_MUST_CHECK int fl_store_totals(struct fl_store *store, struct fl_round_rec *ret,
                                   struct fl_err *err);
 
+/* --- what went wrong with clients --- */
+
+/* Replaces the one that the client had; the oldest of more than FL_ERRORS_MAX goes. */
+FL_MUST_CHECK int fl_store_put_error(struct fl_store *store, const struct fl_client_error *error,
+                                     struct fl_err *err);
+/* By rising time; an error of `cb` ends it. The record is borrowed for the call. */
+typedef int (*fl_store_error_cb)(void *ctx, const struct fl_client_error *error);
+FL_MUST_CHECK int fl_store_errors(struct fl_store *store, fl_store_error_cb cb, void *ctx,
+                                  struct fl_err *err);
+
 /* --- models --- */
 
 /* Who wrote a checkpoint, in its metadata. */

@@ -187,5 +187,19 @@ equal "a label out of range: 7" 7 "$rc"
 has_line "the client's classes" "$dir/labels.log" "13"
 has_line "the model's classes" "$dir/labels.log" "10"
 check "the server waits for others" running fits
+# The operator of the server hears it too, also after a restart.
+check_told() { # when
+  equal "$1: what was wrong is among the clients" True "$(ctl fits clients --json | json \
+    'all("network " in c["last_error"] and c["last_error_ms"] > 1.6e12 for c in d if c["name"] in ("short", "labels")) and len(d) == 2')"
+  ctl fits clients >"$dir/fits.clients"
+  has_line "$1: for people" "$dir/fits.clients" "the server's network takes 784 inputs"
+}
+check_told "at once"
+ctl fits why >"$dir/fits.why"
+has_line "why has the newest" "$dir/fits.why" "; newest error, of 'labels' "
+has_line "and so has the log, as a warning" "$dir/fits.log" "warning round: client 'short' does not take part: the server's network takes 784 inputs"
+stop fits
+start_server fits
+check_told "after a restart"
 stop fits
 finish

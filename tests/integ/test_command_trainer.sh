@@ -98,6 +98,8 @@ equal "one response of five" "5 1" \
   "$(ctl failing rounds --json | json '"%d %d" % (d[0]["selected"], d[0]["responders"])')"
 has_line "the client's log has the last words" "$dir/fails.log" "cannot find my glasses"
 has_line "the server hears them too" "$dir/failing.log" "cannot find my glasses"
+equal "and it is the last error of the client" True \
+  "$(field failing fails last_error | grep -q 'exit code 3; its stderr ends: cannot find my glasses$' && echo True)"
 has_line "and the exit code" "$dir/failing.log" "3"
 lacks_line "what it says on stdout is not mixed in" "$dir/failing.log" "nobody reads this"
 has_line "a program without result" "$dir/failing.log" "client 'silent'"

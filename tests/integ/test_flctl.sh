@@ -58,7 +58,7 @@ equal "rounds: all keys" "accuracy attempt downlink_bytes effective_clients ende
 equal "rounds: sound values" True "$(ctl srv rounds --json | json \
   'all(0 < r["accuracy"] <= 1 and r["loss"] > 0 and r["ended_ms"] >= r["started_ms"] > 1.6e12 for r in d)')"
 c "clients for people" 0 "c2 " clients
-equal "clients: all keys" "accepted agent connected last_loss last_seen_ms lost name rejected samples score selected state" \
+equal "clients: all keys" "accepted agent connected last_error last_error_ms last_loss last_seen_ms lost name rejected samples score selected state" \
   "$(ctl srv clients --json | json '" ".join(sorted(d[0]))')"
 equal "status sums the rounds" \
   "$(ctl srv rounds --json | json 'sum(r["uplink_bytes"] for r in d)')" "$(status_of srv uplink_bytes)"

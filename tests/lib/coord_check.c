@@ -437,6 +437,7 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
     case FL_EFF_ROUND_CLOSED:
     case FL_EFF_FINISHED:
         break;
+    case FL_EFF_CLIENT_ERROR:
     case FL_EFF_TRACE:
         if (e->text == NULL || strstr(e->text, "no room") != NULL) {
             fail(c, "a trace line has no text");

@@ -148,6 +148,10 @@ static void put_effect(struct script *s, const struct fl_effect *e)
 {
     size_t i;
 
+    if (e->type == FL_EFF_CLIENT_ERROR) { /* Beside the story, which a trace line tells. */
+        (void)snprintf(s->error, sizeof(s->error), "%s: %s", name_of(s, e->client), e->text);
+        return;
+    }
     put(s, "[%5" PRIu64 "] ", s->now);
     switch (e->type) {
     case FL_EFF_TASK:
@@ -213,6 +217,8 @@ static void put_effect(struct script *s, const struct fl_effect *e)
             (void)snprintf(s->warning, sizeof(s->warning), "%s", e->text);
         }
         put(s, "- %s", e->text);
+        break;
+    case FL_EFF_CLIENT_ERROR:
         break;
     case FL_EFF_FINISHED:
         put(s, "FINISHED");

@@ -43,6 +43,7 @@ struct script {
     size_t n_written;                             /* records in the last COMMIT */
     size_t n_selected_records;                    /* and in the last PERSIST_SELECTION */
     char warning[512];                            /* the last TRACE that is one */
+    char error[512];                              /* the last CLIENT_ERROR: "name: text" */
     struct fl_effect task;                        /* the last TASK */
     struct fl_effect aggregate;                   /* the last AGGREGATE, without its parts */
     uint64_t offered_bytes;

@@ -225,6 +225,7 @@ static void take_effect(struct fed *fed, const struct fl_effect *e)
                      TAG_EVALUATE | e->seq);
         break;
     case FL_EFF_ROUND_OPEN:
+    case FL_EFF_CLIENT_ERROR:
         break;
     case FL_EFF_ROUND_CLOSED:
         fed_store_drop(fed, TAG_NOTHING, e->round, e->attempt);

@@ -352,6 +352,24 @@ START_TEST(a_checksum_of_pieces_is_that_of_the_whole)
 }
 END_TEST
 
+START_TEST(a_text_that_is_too_long_keeps_its_beginning_and_most_of_its_end)
+{
+    char out[32];
+
+    ck_assert_str_eq(fl_str_ends(out, sizeof(out), NULL), "");
+    ck_assert_str_eq(fl_str_ends(out, sizeof(out), "exactly thirty-one characters.."),
+                     "exactly thirty-one characters..");
+    ck_assert_str_eq(
+        fl_str_ends(out, sizeof(out), "training failed: a long story; KeyError: 'age'"),
+        "training ... y; KeyError: 'age'");
+    /* Sequences of UTF-8 stay whole, and so may the text become shorter. */
+    ck_assert_str_eq(fl_str_ends(out, sizeof(out),
+                                 "1234567\xc3\xa4 and so on and on and on: \xc3\xa4"
+                                 "23456789012345678"),
+                     "1234567 ... 23456789012345678");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("base");
@@ -378,6 +396,7 @@ int main(void)
     tcase_add_test(tc, a_checksum_of_pieces_is_that_of_the_whole);
     tcase_add_test(tc, folders_are_made_with_their_parents);
     tcase_add_test(tc, a_folder_that_could_be_made_is_told_from_one_that_could_not);
+    tcase_add_test(tc, a_text_that_is_too_long_keeps_its_beginning_and_most_of_its_end);
     tcase_add_test(tc, a_relative_path_starts_at_the_current_folder);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);

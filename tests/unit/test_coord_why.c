@@ -1,6 +1,8 @@
 /* What an operator reads is so: who is waited for and how long, the end, and what was not meant. */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/lib/coord_script.h"
 
@@ -126,6 +128,36 @@ START_TEST(an_attempt_in_vain_is_a_warning)
 }
 END_TEST
 
+START_TEST(what_goes_wrong_with_a_client_is_told_with_its_end)
+{
+    struct script *s = three();
+    char text[900];
+    struct fl_event ev = {.type = FL_EV_CLIENT_FAILED};
+
+    (void)memset(text, 'x', sizeof(text));
+    (void)memcpy(text, "training failed: ", 17);
+    (void)snprintf(text + 850, 50, "KeyError: 'age'\n");
+    script_failed(s, "a", text);
+    ck_assert_ptr_nonnull(strstr(s->error, "a: training failed: xxx"));
+    ck_assert_str_eq(s->error + strlen(s->error) - 20, "xxxxKeyError: 'age'?");
+    ck_assert_ptr_nonnull(strstr(s->warning, "xxxxKeyError: 'age'?"));
+    script_lost(s, "b");
+    script_run_to(s, 100);
+    ck_assert_str_eq(s->error, "b: disconnected in a round, and did not come back in time");
+    script_run_to(s, 1000);
+    ck_assert_str_eq(s->error, "c: late: its report did not come before the deadline");
+    ev.u.failed.client = script_id(s, "c");
+    ev.u.failed.reason = "no such solver";
+    script_step(s, &ev);
+    ck_assert_str_eq(s->error, "c: no such solver");
+    ck_assert_str_eq(s->warning, "client 'c' does not take part: no such solver");
+    ev.u.failed.reason = "again"; /* Once a session. */
+    script_step(s, &ev);
+    ck_assert_str_eq(s->error, "c: no such solver");
+    script_free(s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("coord_why");
@@ -138,6 +170,7 @@ int main(void)
     tcase_add_test(tc, the_end_has_no_next_round);
     tcase_add_test(tc, evaluation_that_nobody_can_do_is_told);
     tcase_add_test(tc, what_asks_for_somebody_is_a_warning);
+    tcase_add_test(tc, what_goes_wrong_with_a_client_is_told_with_its_end);
     tcase_add_test(tc, an_attempt_in_vain_is_a_warning);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);

@@ -251,6 +251,58 @@ START_TEST(a_round_keeps_the_figures_of_personal_models)
 }
 END_TEST
 
+struct seen {
+    char text[512];
+    unsigned n;
+    uint64_t first_ms;
+};
+
+static int see(void *ctx, const struct fl_client_error *error)
+{
+    struct seen *seen = ctx;
+
+    seen->first_ms = seen->n == 0 ? error->at_ms : seen->first_ms;
+    seen->n++;
+    (void)snprintf(seen->text, sizeof(seen->text), "%s %llu %s", error->name,
+                   (unsigned long long)error->at_ms, error->text);
+    return FL_OK;
+}
+
+static void put_error(struct fl_store *s, unsigned client, uint64_t at_ms, const char *text)
+{
+    struct fl_client_error e = {.at_ms = at_ms};
+    struct fl_err err = {0};
+
+    (void)snprintf(e.name, sizeof(e.name), "edge-%u", client);
+    (void)snprintf(e.text, sizeof(e.text), "%s", text);
+    ck_assert_msg(fl_store_put_error(s, &e, &err) == FL_OK, "%s", err.msg);
+}
+
+START_TEST(the_last_errors_of_clients_come_back_and_the_oldest_go)
+{
+    struct fl_store *s = open_store();
+    struct seen seen = {.n = 0};
+    struct fl_err err = {0};
+    unsigned i;
+
+    put_error(s, 1, 1, "no power");
+    put_error(s, 1, 2, "no data");
+    fl_store_close(s);
+    s = open_store();
+    ck_assert_int_eq(fl_store_errors(s, see, &seen, &err), FL_OK);
+    ck_assert_uint_eq(seen.n, 1);
+    ck_assert_str_eq(seen.text, "edge-1 2 no data");
+    for (i = 2; i < FL_ERRORS_MAX + 12; i++) {
+        put_error(s, i, i + 1, "late");
+    }
+    seen.n = 0;
+    ck_assert_int_eq(fl_store_errors(s, see, &seen, &err), FL_OK);
+    ck_assert_uint_eq(seen.n, FL_ERRORS_MAX);
+    ck_assert_uint_eq(seen.first_ms, 13);
+    fl_store_close(s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("store_records");
@@ -264,6 +316,7 @@ int main(void)
     tcase_add_test(tc, what_counted_a_client_comes_back);
     tcase_add_test(tc, going_back_uncounts_the_rounds_that_are_run_again);
     tcase_add_test(tc, a_part_keeps_what_the_client_measured);
+    tcase_add_test(tc, the_last_errors_of_clients_come_back_and_the_oldest_go);
     tcase_add_test(tc, a_round_keeps_the_figures_of_personal_models);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

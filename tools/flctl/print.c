@@ -280,6 +280,9 @@ static json_t *client_json(const struct fl_wire_client *c)
     (void)json_object_set_new(o, "last_loss", measured(c->last_loss, true));
     (void)json_object_set_new(o, "last_seen_ms", number(c->last_seen_ms));
     (void)json_object_set_new(o, "agent", json_string(c->agent));
+    (void)json_object_set_new(o, "last_error",
+                              c->last_error[0] != '\0' ? json_string(c->last_error) : json_null());
+    (void)json_object_set_new(o, "last_error_ms", number(c->last_error_ms));
     return o;
 }
 
@@ -305,6 +308,10 @@ static int on_client(struct fl_ctl_out *out, const uint8_t *data, size_t len, st
                      fl_str_clean(c.name), c.connected ? "yes" : "no", fl_str_clean(c.state),
                      c.samples, c.score, c.selected, c.accepted, c.rejected, c.lost,
                      when(seen, sizeof(seen), c.last_seen_ms));
+        if (c.last_error[0] != '\0') {
+            (void)printf("  last error %s: %s\n", when(seen, sizeof(seen), c.last_error_ms),
+                         fl_str_clean(c.last_error));
+        }
     }
     out->n++;
     fl_wire_client_done(&c);

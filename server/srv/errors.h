@@ -1,0 +1,23 @@
+#ifndef FL_SRV_ERRORS_H
+#define FL_SRV_ERRORS_H
+
+/*
+ * The last thing that went wrong with each client, for people who look for the reason: the newest
+ * FL_ERRORS_MAX of them, by name.
+ * Threading: one thread.
+ */
+
+#include "server/store/store.h"
+
+struct fl_errors {
+    struct fl_client_error *list; /* [n] by rising name; owned */
+    size_t n, cap;
+};
+
+/* Replaces the one that the client had; without room the oldest one goes. FL_ENOMEM. */
+FL_MUST_CHECK int fl_errors_set(struct fl_errors *errors, const struct fl_client_error *error);
+/* NULL: nothing is known. Valid until the next set. */
+const struct fl_client_error *fl_errors_find(const struct fl_errors *errors, const char *name);
+void fl_errors_done(struct fl_errors *errors);
+
+#endif

@@ -1,0 +1,53 @@
+/* The last thing that went wrong with each client: kept for people, the newest FL_ERRORS_MAX. */
+#include <stdio.h>
+
+#include "libfl/base/str.h"
+#include "server/store/store_p.h"
+
+static int put(struct fl_store *store, const struct fl_client_error *error, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_ERROR);
+    int rv;
+
+    fl__query_text(&q, error->name);
+    fl__query_u64(&q, error->at_ms);
+    fl__query_text(&q, error->text);
+    rv = fl__query_run(&q, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    q = fl__db_query(&store->db, FL__DB_DROP_ERRORS);
+    fl__query_u64(&q, FL_ERRORS_MAX - 1);
+    return fl__query_run(&q, err);
+}
+
+int fl_store_put_error(struct fl_store *store, const struct fl_client_error *error,
+                       struct fl_err *err)
+{
+    int rv = fl__db_begin(&store->db, err);
+
+    return rv == FL_OK ? fl__db_end(&store->db, put(store, error, err), err) : rv;
+}
+
+int fl_store_errors(struct fl_store *store, fl_store_error_cb cb, void *ctx, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_ERRORS);
+    int rv;
+
+    while ((rv = fl__query_next(&q, err)) == FL_OK) {
+        struct fl_client_error error = {.at_ms = 0};
+        const char *name = fl__column_text(&q);
+        const char *text;
+
+        (void)snprintf(error.name, sizeof(error.name), "%s", name != NULL ? name : "");
+        error.at_ms = fl__column_u64(&q);
+        text = fl__column_text(&q);
+        (void)fl_str_ends(error.text, sizeof(error.text), text);
+        rv = cb(ctx, &error);
+        if (rv != FL_OK) {
+            break;
+        }
+    }
+    fl__query_reset(&q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
