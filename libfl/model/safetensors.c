@@ -164,8 +164,9 @@ static int write_file(int fd, const struct fl_buf *header, const float *params, 
     return rv;
 }
 
-int fl_st_save(const char *path, const struct fl_layout *layout, const float *params,
-               const struct fl_st_meta *meta, size_t n_meta, bool sync, struct fl_err *err)
+static int save(const char *path, const struct fl_layout *layout, const float *params,
+                const struct fl_st_meta *meta, size_t n_meta, bool checksum, bool sync,
+                struct fl_err *err)
 {
     char tmp[PATH_MAX];
     int n = snprintf(tmp, sizeof(tmp), "%s.tmp", path);
@@ -176,8 +177,8 @@ int fl_st_save(const char *path, const struct fl_layout *layout, const float *pa
     if (n < 0 || (size_t)n >= sizeof(tmp)) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
     }
-    rv = make_header(layout, meta, n_meta, /* checksum= */ true, &header);
-    if (rv == FL_OK) {
+    rv = make_header(layout, meta, n_meta, checksum, &header);
+    if (rv == FL_OK && checksum) {
         rv = put_checksum(&header, params, fl_layout_count(layout));
         if (rv != FL_OK) {
             fl_buf_done(&header);
@@ -206,6 +207,18 @@ int fl_st_save(const char *path, const struct fl_layout *layout, const float *pa
         (void)unlink(tmp); /* The first error is the one that counts. */
     }
     return rv;
+}
+
+int fl_st_save(const char *path, const struct fl_layout *layout, const float *params,
+               const struct fl_st_meta *meta, size_t n_meta, bool sync, struct fl_err *err)
+{
+    return save(path, layout, params, meta, n_meta, /* checksum= */ false, sync, err);
+}
+
+int fl_st_save_sealed(const char *path, const struct fl_layout *layout, const float *params,
+                      const struct fl_st_meta *meta, size_t n_meta, bool sync, struct fl_err *err)
+{
+    return save(path, layout, params, meta, n_meta, /* checksum= */ true, sync, err);
 }
 
 /* The entry of `name` among entries sorted by name. */

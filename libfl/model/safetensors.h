@@ -11,7 +11,7 @@
  * overlaps; header at most 16 MiB. Units of a file without our metadata are the
  * name prefixes before the last dot, in the file's data order; tensors named
  * running_mean or running_var are buffers, num_batches_tracked is skipped.
- * fl_st_save() puts the first key "fl.checksum" before all others: XXH3 of the whole file, header
+ * fl_st_save_sealed() puts the key "fl.checksum" before all others: XXH3 of the whole file, header
  * and data, with zeros in its own place. Where it is, it is checked; files of other programs
  * have none. The JSON stays what every reader of the format takes.
  * Errors: FL_EFORMAT, FL_EIO, FL_ESHAPE with the file and what was expected.
@@ -34,6 +34,13 @@ FL_MUST_CHECK int fl_st_header(const struct fl_layout *layout, const struct fl_s
 FL_MUST_CHECK int fl_st_save(const char *path, const struct fl_layout *layout, const float *params,
                              const struct fl_st_meta *meta, size_t n_meta, bool sync,
                              struct fl_err *err);
+/*
+ * The same with a checksum: for what nobody but us reads again. Whoever gets a file to work with
+ * may well write other values under the metadata that he found.
+ */
+FL_MUST_CHECK int fl_st_save_sealed(const char *path, const struct fl_layout *layout,
+                                    const float *params, const struct fl_st_meta *meta,
+                                    size_t n_meta, bool sync, struct fl_err *err);
 /* Read the layout of a file. Free with fl_layout_free(). */
 FL_MUST_CHECK int fl_st_layout(const char *path, struct fl_layout **ret, struct fl_err *err);
 /* Read the tensors of `layout` by name into `params`; FL_ESHAPE names the first difference. */

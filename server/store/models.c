@@ -53,7 +53,7 @@ static int save_one(const char *dir, uint64_t round, const struct fl_models_tag 
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
     (void)snprintf(number, sizeof(number), "%" PRIu64, round);
-    return fl_st_save(path, layout, values, meta, n, sync, err);
+    return fl_st_save_sealed(path, layout, values, meta, n, sync, err);
 }
 
 /* A vector that was saved, with its checksum. */

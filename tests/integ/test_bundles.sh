@@ -121,8 +121,8 @@ d = sys.argv[1]
 raw = open(f"{d}/made.mix", "rb").read()
 assert raw[:8] == b"FLMIXED\n", raw[:8]
 version, n, rnd, size = struct.unpack("<IIQQ", raw[8:32])
-assert (version, n, rnd, size) == (1, 2, 1, 5720), (version, n, rnd, size)
-start = (32 + 128 * n + 8 + 4095) // 4096 * 4096
+assert (version, n, rnd, size) == (2, 2, 1, 5720), (version, n, rnd, size)
+start = (32 + 128 * n + 8 * n + 8 + 4095) // 4096 * 4096  # a block of checksums for each
 for i in range(n):
     name = raw[32 + 128 * i : 160 + 128 * i].rstrip(b"\0").decode()
     files = glob.glob(f"{d}/{name}.state/keep/own.anchor.*.keep")
@@ -187,15 +187,18 @@ start_server mix
 start_client m2 "$dir/data/client-002"
 wait_for "the first round" at_round mix 1
 kill_hard mix
-check "all offers in client order" cmp "$dir/mix.state/offers/all" \
-  <(cat "$dir/mix.state/offers/guest.offer" "$dir/mix.state/offers/m"[012].offer)
-cp "$dir/mix.state/offers/all" "$dir/all"
+# Behind a head of 24 bytes lies what was offered; behind all offers, a checksum of each 16 KiB.
+offered() { tail -q -c +25 "$@"; }
+offered "$dir/mix.state/offers/guest.offer" "$dir/mix.state/offers/m"[012].offer >"$dir/all"
+check "all offers in client order" cmp "$dir/all" \
+  <(offered "$dir/mix.state/offers/fixed" | head -c "$(stat -c %s "$dir/all")")
+cp "$dir/mix.state/offers/fixed" "$dir/fixed"
 start_server mix
 odd "$address" late samples wait
 has_line "late clients are not asked any more" "$dir/odd.out" "welcome offer=0"
 wait_for "the other rounds" at_round mix 3
 for i in 0 1 2; do wait_end "m$i"; done
-check "what was fixed stays" cmp "$dir/all" "$dir/mix.state/offers/all"
+check "what was fixed stays" cmp "$dir/fixed" "$dir/mix.state/offers/fixed"
 equal "downlink: the model, and the offers once to each" \
   "[$((3 * model + 3 * $(stat -c %s "$dir/all"))), $((3 * model)), $((3 * model))]" \
   "$(of_rounds mix '[r["downlink_bytes"] for r in d]')"

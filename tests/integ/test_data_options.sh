@@ -42,6 +42,6 @@ stop srv
 ### Vectors have no left and right
 synthetic "$dir/syn" 1
 write_client flat '' "data: {path: \"$dir/syn/client-000\", augment: flip_crop}"
-says "vectors cannot be flipped" 5 "data.augment: '" "$build/fl-clientd" "$dir/flat.yaml"
+says "vectors cannot be flipped" 5 "key 'data.augment': " "$build/fl-clientd" "$dir/flat.yaml"
 has_line "which the message says" "$dir/says.out" "expected pictures to flip and crop, found samples of 60 x 1 x 1"
 finish

@@ -571,7 +571,7 @@ def small_limits(folder):
         check("full may come back", answer.retry_after_ms > 0)
         gone("full (status)", full, "RESOURCE_EXHAUSTED")
         ends("a push that stands still", "DEADLINE_EXCEEDED",
-             lambda: stalls(rpc.FederationStub(channel).Push), "idle")
+             lambda: stalls(rpc.FederationStub(channel).Push), "sent nothing for")
         gone("silence for three heartbeats", quiet, "CANCELLED")
         until("heartbeats are answered", lambda: p.heartbeats > 2)
         p.leave()

@@ -51,7 +51,8 @@ static void save_model(const struct fl_layout *layout, float *params)
     for (i = 0; i < fl_layout_count(layout); i++) {
         params[i] = (float)i * 0.5f - 3.0f;
     }
-    ck_assert_msg(fl_st_save(path, layout, params, metas, 2, true, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_st_save_sealed(path, layout, params, metas, 2, true, &err) == FL_OK, "%s",
+                  err.msg);
 }
 
 START_TEST(what_is_saved_is_loaded_with_layout_and_metadata)
