@@ -66,6 +66,11 @@ struct fl_wire_hold {
     bool release;
 };
 
+struct fl_wire_rollback {
+    uint64_t round;
+    bool force;
+};
+
 struct fl_wire_export_chunk {
     uint64_t round;
     const uint8_t *data; /* points into the decoded message */
@@ -101,6 +106,11 @@ void fl_wire_checkpoint_done(struct fl_wire_checkpoint *checkpoint);
 FL_MUST_CHECK int fl_wire_hold_encode(const struct fl_wire_hold *hold, struct fl_buf *out);
 FL_MUST_CHECK int fl_wire_hold_decode(const void *data, size_t len, struct fl_wire_hold *ret,
                                       struct fl_err *err);
+/* RollbackRequest; its reply is an empty message. */
+FL_MUST_CHECK int fl_wire_rollback_encode(const struct fl_wire_rollback *rollback,
+                                          struct fl_buf *out);
+FL_MUST_CHECK int fl_wire_rollback_decode(const void *data, size_t len,
+                                          struct fl_wire_rollback *ret, struct fl_err *err);
 /* ExportModelRequest. */
 FL_MUST_CHECK int fl_wire_export_request_encode(uint64_t round, struct fl_buf *out);
 FL_MUST_CHECK int fl_wire_export_request_decode(const void *data, size_t len, uint64_t *ret_round,

@@ -1,4 +1,5 @@
-/* Messages of fl.v1.Admin about models: checkpoints, holding them, exporting one. */
+/* Messages of fl.v1.Admin about models: checkpoints, holding them, going back to one, exporting
+ * one. */
 
 #include <stdlib.h>
 
@@ -73,6 +74,33 @@ int fl_wire_hold_decode(const void *data, size_t len, struct fl_wire_hold *ret, 
     }
     msg = (const Fl__V1__HoldCheckpointRequest *)u.msg;
     *ret = (struct fl_wire_hold){msg->round, msg->release != 0};
+    fl__wire_unpacked_done(&u);
+    return FL_OK;
+}
+
+int fl_wire_rollback_encode(const struct fl_wire_rollback *rollback, struct fl_buf *out)
+{
+    Fl__V1__RollbackRequest msg;
+
+    fl__v1__rollback_request__init(&msg);
+    msg.round = rollback->round;
+    msg.force = rollback->force;
+    return fl__wire_pack(&msg.base, out);
+}
+
+int fl_wire_rollback_decode(const void *data, size_t len, struct fl_wire_rollback *ret,
+                            struct fl_err *err)
+{
+    const Fl__V1__RollbackRequest *msg;
+    struct fl__unpacked u;
+    int rv =
+        fl__wire_unpack(&fl__v1__rollback_request__descriptor, data, len, LINE_MAX_BYTES, &u, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    msg = (const Fl__V1__RollbackRequest *)u.msg;
+    *ret = (struct fl_wire_rollback){msg->round, msg->force != 0};
     fl__wire_unpacked_done(&u);
     return FL_OK;
 }

@@ -103,12 +103,19 @@ static void send_answer(struct fl_admin_request *r)
 
 void fl_admin_answered(struct fl_admin_request *r)
 {
+    struct fl_srv *srv = r->srv;
+    /* Whether the peer is still there or not. */
+    bool again = r->type == FL_ADMIN_ROLLBACK && r->code == FL_OK;
+
     r->answered = true;
     if (r->call == NULL) {
         request_free(r);
-        return;
+    } else {
+        send_answer(r);
     }
-    send_answer(r);
+    if (again) {
+        fl_server_again(srv, "the server goes back to an older model");
+    }
 }
 
 static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
@@ -133,6 +140,12 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
         rv = fl_wire_hold_decode(data, len, &hold, &r->err);
         r->round = rv == FL_OK ? hold.round : 0;
         r->release = rv == FL_OK && hold.release;
+    } else if (r->type == FL_ADMIN_ROLLBACK) {
+        struct fl_wire_rollback rollback;
+
+        rv = fl_wire_rollback_decode(data, len, &rollback, &r->err);
+        r->round = rv == FL_OK ? rollback.round : 0;
+        r->force = rv == FL_OK && rollback.force;
     } else if (r->type == FL_ADMIN_FORGET) {
         rv = fl_wire_forget_decode(data, len, &r->forget, &r->err);
     }
@@ -239,6 +252,11 @@ static void start_hold(struct fl_call *call, void *ctx)
     start(call, ctx, FL_ADMIN_HOLD);
 }
 
+static void start_rollback(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_ROLLBACK);
+}
+
 size_t fl_admin_methods(struct fl_front *front, struct fl_rpc_method *methods)
 {
     struct fl_rpc_method *m = methods;
@@ -251,5 +269,6 @@ size_t fl_admin_methods(struct fl_front *front, struct fl_rpc_method *methods)
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ExportModel", start_export, front};
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListCheckpoints", start_checkpoints, front};
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/HoldCheckpoint", start_hold, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Rollback", start_rollback, front};
     return (size_t)(m - methods);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
+#include "server/store/rollback.h"
 
 struct list {
     struct fl_checkpoint *list; /* oldest first */
@@ -130,6 +131,28 @@ static int add_reason(void *ctx, const struct fl_hold_rec *hold)
     return FL_OK;
 }
 
+/* Their files have the number of the line behind their name. */
+static int each_abandoned(struct fl_driver *driver, fl_checkpoints_cb cb, void *ctx,
+                          struct fl_err *err)
+{
+    struct fl_abandoned *list = NULL;
+    size_t n = 0;
+    size_t i;
+    int rv = fl_models_abandoned(driver->srv->state_dir, &list, &n, err);
+
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        const struct fl_checkpoint c = {.round = list[i].round, .accuracy = -1.0};
+        char why[160];
+
+        (void)snprintf(why, sizeof(why),
+                       "abandoned: models/round-%06llu.safetensors.line-%llu, until released",
+                       (unsigned long long)list[i].round, (unsigned long long)list[i].line);
+        rv = cb(ctx, &c, why);
+    }
+    free(list);
+    return rv;
+}
+
 int fl_checkpoints_each(struct fl_driver *driver, fl_checkpoints_cb cb, void *ctx,
                         struct fl_err *err)
 {
@@ -151,7 +174,7 @@ int fl_checkpoints_each(struct fl_driver *driver, fl_checkpoints_cb cb, void *ct
         rv = rv == FL_OK ? cb(ctx, &l.list[i], text) : rv;
     }
     free(l.list);
-    return rv;
+    return rv == FL_OK ? each_abandoned(driver, cb, ctx, err) : rv;
 }
 
 int fl_checkpoints_hold(struct fl_driver *driver, uint64_t round, struct fl_err *err)
@@ -173,6 +196,22 @@ int fl_checkpoints_hold(struct fl_driver *driver, uint64_t round, struct fl_err 
                : fl_err_set(err, FL_ENOENT,
                             "no checkpoint of round %llu is kept ('flctl checkpoints' lists them)",
                             (unsigned long long)round);
+}
+
+int fl_checkpoints_release(struct fl_driver *driver, uint64_t round, struct fl_err *err)
+{
+    struct fl_err other = {0};
+    int rv = fl_store_release(driver->store, round, err);
+    int code;
+
+    if (rv != FL_ENOENT) {
+        return rv;
+    }
+    code = fl_models_release_abandoned(driver->srv->state_dir, round, &other);
+    if (code == FL_OK || code == FL_ENOENT) {
+        return code; /* Neither: it is not held. */
+    }
+    return fl_err_set(err, code, "%s", fl_err_text(&other, code));
 }
 
 int fl_checkpoints_read(struct fl_driver *driver, uint64_t round, struct fl_blob **ret,

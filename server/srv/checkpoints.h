@@ -14,11 +14,15 @@ FL_MUST_CHECK int fl_checkpoints_prune(struct fl_driver *driver, uint64_t commit
                                        struct fl_err *err);
 typedef int (*fl_checkpoints_cb)(void *ctx, const struct fl_checkpoint *checkpoint,
                                  const char *why);
-/* Oldest first, with why each one is kept. */
+/* Oldest first, with why each one is kept; then the abandoned ones. */
 FL_MUST_CHECK int fl_checkpoints_each(struct fl_driver *driver, fl_checkpoints_cb cb, void *ctx,
                                       struct fl_err *err);
 /* Until it is released. FL_ENOENT: there is no such checkpoint. */
 FL_MUST_CHECK int fl_checkpoints_hold(struct fl_driver *driver, uint64_t round, struct fl_err *err);
+/* No longer; one that is not held: the abandoned one (rollback.h of the store) is removed.
+   FL_ENOENT: neither. */
+FL_MUST_CHECK int fl_checkpoints_release(struct fl_driver *driver, uint64_t round,
+                                         struct fl_err *err);
 /* The model of a kept checkpoint. FL_ENOENT: there is none. */
 FL_MUST_CHECK int fl_checkpoints_read(struct fl_driver *driver, uint64_t round,
                                       struct fl_blob **ret, struct fl_err *err);

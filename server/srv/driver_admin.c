@@ -8,6 +8,7 @@
 #include "libfl/base/clock.h"
 #include "libfl/model/safetensors.h"
 #include "server/srv/checkpoints.h"
+#include "server/srv/rollback.h"
 
 /* Names that `why` lists; the rest is counted. */
 #define FL_WHY_MAX 64
@@ -368,14 +369,26 @@ static void hold_work(void *arg)
     struct fl_driver *driver = request->srv->driver;
     struct fl_buf empty;
 
-    request->code = request->release
-                        ? fl_store_release(driver->store, request->round, &request->err)
-                        : fl_checkpoints_hold(driver, request->round, &request->err);
+    request->code = request->release ? fl_checkpoints_release(driver, request->round, &request->err)
+                                     : fl_checkpoints_hold(driver, request->round, &request->err);
     if (request->code == FL_OK) {
         fl_log(driver->srv->log, FL_LOG_NOTICE, "server",
                "the checkpoint of round %llu is %s by the operator",
                (unsigned long long)request->round,
                request->release ? "released" : "held until it is released");
+        fl_buf_init(&empty, 1);
+        request->code = fl_admin_reply(request, &empty);
+    }
+}
+
+static void rollback_work(void *arg)
+{
+    struct fl_admin_request *request = arg;
+    struct fl_buf empty;
+
+    request->code =
+        fl_rollback_ask(request->srv->driver, request->round, request->force, &request->err);
+    if (request->code == FL_OK) {
         fl_buf_init(&empty, 1);
         request->code = fl_admin_reply(request, &empty);
     }
@@ -419,6 +432,9 @@ void fl_driver_admin(struct fl_driver *driver, struct fl_admin_request *request)
         break;
     case FL_ADMIN_HOLD:
         on_db_lane(driver, request, hold_work);
+        break;
+    case FL_ADMIN_ROLLBACK:
+        on_db_lane(driver, request, rollback_work);
         break;
     }
 }

@@ -8,6 +8,7 @@
 #include "server/srv/driver_state.h"
 #include "server/srv/exit_codes.h"
 #include "server/srv/preflight.h"
+#include "server/srv/rollback.h"
 
 /* The very first model: from the file of the configuration, or drawn from the seed. */
 static int initial_model(struct fl_driver *driver, struct fl_err *err)
@@ -281,6 +282,9 @@ static int open_state(struct fl_driver *driver, struct fl_err *err)
     if (rv == FL_OK) {
         rv = fl_store_open(srv->state_dir, srv->federation, srv->conf->layout,
                            srv->conf->durability, &driver->store, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_rollback_carry_out(driver, err);
     }
     if (rv == FL_OK) {
         rv = enter(driver, err);

@@ -32,8 +32,21 @@ static void on_signal(void *arg, int signum)
 {
     struct fl_srv *srv = arg;
 
+    srv->again = false;
+    srv->stopping = true;
     fl_log(srv->log, FL_LOG_NOTICE, "server", "stopping on signal %d", signum);
     fl_attend_drain(srv->front, FL_EVERYBODY, "the server stops", RESTART_MS);
+    fl_loop_stop(srv->net);
+}
+
+void fl_server_again(struct fl_srv *srv, const char *why)
+{
+    if (srv->stopping) {
+        return; /* The next start does what this one was for. */
+    }
+    srv->again = true;
+    fl_log(srv->log, FL_LOG_NOTICE, "server", "starting again: %s", why);
+    fl_attend_drain(srv->front, FL_EVERYBODY, why, RESTART_MS);
     fl_loop_stop(srv->net);
 }
 
@@ -139,7 +152,7 @@ static void stop_all(struct fl_srv *srv)
     fl_front_free(srv->front);
 }
 
-int fl_server_run(const struct fl_server_conf *conf, const struct fl_log *log)
+static int run_once(const struct fl_server_conf *conf, const struct fl_log *log, bool *ret_again)
 {
     struct fl_srv srv = {.conf = conf,
                          .log = log,
@@ -168,15 +181,31 @@ int fl_server_run(const struct fl_server_conf *conf, const struct fl_log *log)
                fl_layout_count(conf->layout), fl_gemm_kernel());
         fl_notify_ready("serving");
         fl_loop_run(srv.net);
-        fl_notify_stopping();
+        srv.stopping = true;
+        if (!srv.again) {
+            fl_notify_stopping();
+        }
     } else {
         fl_log(log, FL_LOG_ERROR, "server", "cannot start: %s", fl_err_text(&err, rv));
     }
     fl_signal_close(term);
     fl_signal_close(interrupt);
     stop_all(&srv);
-    if (exit_code == FL_EXIT_OK) {
+    *ret_again = srv.again;
+    if (exit_code == FL_EXIT_OK && !srv.again) {
         fl_log(log, FL_LOG_NOTICE, "server", "stopped");
     }
+    return exit_code;
+}
+
+int fl_server_run(const struct fl_server_conf *conf, const struct fl_log *log)
+{
+    bool again;
+    int exit_code;
+
+    do {
+        again = false;
+        exit_code = run_once(conf, log, &again);
+    } while (again && exit_code == FL_EXIT_OK);
     return exit_code;
 }

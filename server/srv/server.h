@@ -36,6 +36,7 @@ struct fl_srv {
     struct fl_driver *driver;
     uint64_t started_ms;
     uint64_t max_connections; /* limits.clients, or what descriptors allow */
+    bool again, stopping;     /* start anew after the stop; network loop only */
 };
 
 /* What the network tells the coordinator. */
@@ -157,7 +158,8 @@ enum fl_admin_type {
     FL_ADMIN_FORGET,
     FL_ADMIN_EXPORT,
     FL_ADMIN_CHECKPOINTS,
-    FL_ADMIN_HOLD
+    FL_ADMIN_HOLD,
+    FL_ADMIN_ROLLBACK
 };
 
 struct fl_admin_request {
@@ -167,8 +169,9 @@ struct fl_admin_request {
     bool asked;           /* network side only: the coordinator has it, or had it */
     bool answered;        /* network side only */
     uint32_t last;
-    uint64_t round; /* EXPORT, HOLD */
+    uint64_t round; /* EXPORT, HOLD, ROLLBACK */
     bool release;   /* HOLD */
+    bool force;     /* ROLLBACK */
     struct fl_wire_forget forget;
     /* The answer: encoded messages, each with its length before it (size_t). */
     struct fl_buf replies;
@@ -184,6 +187,8 @@ struct fl_admin_request {
 /* Append one encoded message to `replies`. */
 FL_MUST_CHECK int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *message);
 
+/* Network loop: stop as on a signal, tell clients to come back soon, and start anew. */
+void fl_server_again(struct fl_srv *srv, const char *why);
 /* Run the daemon until it is told to stop; returns the exit code. */
 int fl_server_run(const struct fl_server_conf *conf, const struct fl_log *log);
 /*

@@ -130,6 +130,16 @@
         " WHERE effective > 0 ORDER BY round DESC LIMIT 1")                                 \
     X(UNCOUNT, "UPDATE client SET counted_round = 0, counted_attempt = 0, counted_update = 0"\
         " WHERE counted_round > ?")                                                         \
+    X(ABANDON_ROUNDS, "INSERT OR REPLACE INTO abandoned SELECT line, round, attempt,"       \
+        " n_selected, n_responders, accuracy, loss, train_loss, uplink_bytes,"              \
+        " feedback_bytes, uplink_bytes_full, downlink_bytes, started_ms, ended_ms,"         \
+        " personal_accuracy, personal_mean, received_accuracy, received_mean, n_personal,"  \
+        " effective, self_weight FROM round WHERE round > ?")                               \
+    X(GET_ROLLBACK, "SELECT round, last, line FROM rollback")                               \
+    X(PUT_ROLLBACK, "INSERT OR REPLACE INTO rollback (one, round, at_ms) VALUES (1, ?, ?)") \
+    X(NOTE_ROLLBACK, "UPDATE rollback SET last = ?, line = ?")                              \
+    X(DROP_ROLLBACK, "DELETE FROM rollback")                                                \
+    X(DROP_HOLDS_AFTER, "DELETE FROM hold WHERE round > ?")                                 \
     X(DROP_ROUNDS, "DELETE FROM round WHERE round > ?")                                     \
     X(LAST_TRAIN_LOSS, "SELECT train_loss FROM round ORDER BY round DESC LIMIT 1")
 /* clang-format on */

@@ -400,6 +400,7 @@ int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rew
     rv = write_row(store, &row, err);
     rv = rv == FL_OK ? put_change(store, &change, err) : rv;
     rv = rv == FL_OK && why->keep_anew ? run_from(store, FL__DB_SET_DEPARTED, 0, err) : rv;
+    rv = rv == FL_OK ? run_from(store, FL__DB_ABANDON_ROUNDS, round, err) : rv;
     rv = rv == FL_OK ? run_from(store, FL__DB_DROP_ROUNDS, round, err) : rv;
     /* The same numbers come again: no client may take them for those of before. */
     rv = rv == FL_OK ? run_from(store, FL__DB_UNCOUNT, round, err) : rv;

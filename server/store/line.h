@@ -69,8 +69,9 @@ struct fl_rewind {
 };
 
 /*
- * Forget all rounds after `round`, and the open one, and begin another line: attempts of the
- * rounds that come again go on behind the highest that was ever used for them.
+ * Go back behind all rounds after `round`, whose records go to table `abandoned`, and drop the
+ * open one; begin another line: attempts of the rounds that come again go on behind the highest
+ * that was ever used for them.
  */
 FL_MUST_CHECK int fl_store_rewind(struct fl_store *store, uint64_t round,
                                   const struct fl_rewind *why, struct fl_err *err);

@@ -3,7 +3,7 @@
 
 /* Shared by models.c (saving, loading, pruning) and models_aside.c. */
 
-#include "server/store/store.h"
+#include "server/store/rollback.h"
 
 #define FL__MODELS_PREFIX "round-"
 #define FL__MODELS_SUFFIX ".safetensors"
@@ -14,6 +14,13 @@
 bool fl__models_round_of(const char *name, uint64_t *ret);
 
 typedef int (*fl__models_cb)(void *ctx, const char *folder, const char *name, uint64_t round);
+/*
+ * models_abandon.c: checkpoints of rounds behind `after` are taken out of the way, those of the
+ * rounds in `kept` as "….line-N", the others for good. Can be done again.
+ */
+FL_MUST_CHECK int fl__models_abandon(const char *dir, uint64_t after, uint64_t line,
+                                     const uint64_t *kept, size_t n_kept, struct fl_err *err);
+
 /* Every file of a round. A missing folder has none. */
 FL_MUST_CHECK int fl__models_each(const char *folder, fl__models_cb cb, void *ctx,
                                   struct fl_err *err);

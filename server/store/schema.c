@@ -140,6 +140,39 @@ static const char *const migrations[] = {
     " text TEXT NOT NULL"
     ") STRICT;"
     "CREATE INDEX client_error_at ON client_error (at_ms);",
+    /* 8: rounds that the federation went back behind, and an operator's wish that it goes back
+       (rollback.h). */
+    "CREATE TABLE abandoned ("
+    " line INTEGER NOT NULL," /* that it was of; the rest as in round */
+    " round INTEGER NOT NULL,"
+    " attempt INTEGER NOT NULL,"
+    " n_selected INTEGER NOT NULL,"
+    " n_responders INTEGER NOT NULL,"
+    " accuracy REAL,"
+    " loss REAL,"
+    " train_loss REAL,"
+    " uplink_bytes INTEGER NOT NULL,"
+    " feedback_bytes INTEGER NOT NULL,"
+    " uplink_bytes_full INTEGER NOT NULL,"
+    " downlink_bytes INTEGER NOT NULL,"
+    " started_ms INTEGER NOT NULL,"
+    " ended_ms INTEGER NOT NULL,"
+    " personal_accuracy REAL,"
+    " personal_mean REAL,"
+    " received_accuracy REAL,"
+    " received_mean REAL,"
+    " n_personal INTEGER NOT NULL,"
+    " effective REAL,"
+    " self_weight REAL,"
+    " PRIMARY KEY (line, round)"
+    ") STRICT;"
+    "CREATE TABLE rollback ("
+    " one INTEGER PRIMARY KEY CHECK (one = 1),"
+    " round INTEGER NOT NULL,"
+    " at_ms INTEGER NOT NULL,"
+    " last INTEGER NOT NULL DEFAULT 0," /* the last round that was abandoned */
+    " line INTEGER NOT NULL DEFAULT 0"  /* that was left; 0: not carried out yet */
+    ") STRICT;",
 };
 
 #define NEWEST ((uint64_t)(sizeof(migrations) / sizeof(migrations[0])))

@@ -595,6 +595,21 @@ static int recode_forgotten(const void *data, size_t len, struct fl_buf *out, st
     return rv != FL_OK ? rv : fl_wire_forgotten_encode(&r, out);
 }
 
+static int rollback(struct fl_buf *out)
+{
+    const struct fl_wire_rollback r = {.round = 4, .force = true};
+
+    return fl_wire_rollback_encode(&r, out);
+}
+
+static int recode_rollback(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_rollback r;
+    int rv = fl_wire_rollback_decode(data, len, &r, err);
+
+    return rv != FL_OK ? rv : fl_wire_rollback_encode(&r, out);
+}
+
 static int list_rounds(struct fl_buf *out)
 {
     return fl_wire_list_rounds_encode(5, out);
@@ -646,5 +661,6 @@ const struct wire_sample wire_samples[] = {
     {"admin_export_request", export_request, recode_export_request},
     {"admin_forget", forget, recode_forget},
     {"admin_forgotten", forgotten, recode_forgotten},
+    {"admin_rollback", rollback, recode_rollback},
     {NULL, NULL, NULL},
 };

@@ -6,7 +6,7 @@
 
 #include "tests/lib/wire_samples.h"
 
-#define N_SAMPLES 37
+#define N_SAMPLES 38
 
 static void encode_sample(int i, struct fl_buf *out)
 {

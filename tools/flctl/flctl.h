@@ -20,8 +20,9 @@ struct fl_ctl_out {
     bool json;
     const char *file; /* export */
     FILE *export;
-    size_t n;    /* messages so far */
-    void *array; /* json_t *, for lists */
+    size_t n;       /* messages so far */
+    void *array;    /* json_t *, for lists */
+    uint64_t round; /* rollback: that was asked for */
     uint64_t export_bytes, export_round;
 };
 

@@ -28,6 +28,7 @@ static void usage(FILE *out)
         "  -d, --state-dir DIR   the same as --socket DIR/admin.sock\n"
         "  -j, --json            print JSON\n"
         "  -l, --last N          rounds: only the newest N\n"
+        "  -f, --force           rollback: although clients and server keep state between rounds\n"
         "  -r, --round N         export, hold, release: of which round; export without: the last\n"
         "  -u, --unseen-for SPAN clients forget: all that are away for so long, such as 720h\n"
         "  -o, --output FILE     export: where to write; default model.safetensors\n"
@@ -43,6 +44,7 @@ struct arguments {
     uint64_t last;
     uint64_t round;
     bool has_round;
+    bool force;
     struct fl_wire_forget forget;
     const struct fl_ctl_command *command;
 };
@@ -134,6 +136,9 @@ static int parse_option(struct arguments *a, int opt, const char *arg)
         (void)fprintf(stderr, "flctl: --unseen-for: expected a span such as 720h, found '%s'\n",
                       arg);
         return FL_CTL_USAGE;
+    case 'f':
+        a->force = true;
+        return -1;
     case 'o':
         a->out.file = arg;
         return -1;
@@ -171,6 +176,7 @@ static int parse(int argc, char **argv, struct arguments *a)
                                             {"last", required_argument, NULL, 'l'},
                                             {"round", required_argument, NULL, 'r'},
                                             {"output", required_argument, NULL, 'o'},
+                                            {"force", no_argument, NULL, 'f'},
                                             {"unseen-for", required_argument, NULL, 'u'},
                                             {"help", no_argument, NULL, 'h'},
                                             {"version", no_argument, NULL, 'V'},
@@ -185,7 +191,7 @@ static int parse(int argc, char **argv, struct arguments *a)
     {
         return FL_CTL_USAGE;
     }
-    while ((opt = getopt_long(argc, argv, "s:d:jl:r:o:u:hV", options, NULL)) != -1) {
+    while ((opt = getopt_long(argc, argv, "s:d:jl:r:o:u:fhV", options, NULL)) != -1) {
         int code = parse_option(a, opt, optarg);
 
         if (code >= 0) {
@@ -196,6 +202,13 @@ static int parse(int argc, char **argv, struct arguments *a)
         strcmp(argv[optind + 1], "forget") == 0)
     {
         return parse_forget(argc - optind - 2, argv + optind + 2, a);
+    }
+    if (argc - optind == 2 && strcmp(argv[optind], "rollback") == 0) {
+        int code = parse_option(a, 'r', argv[--argc]);
+
+        if (code >= 0) {
+            return code;
+        }
     }
     if (argc - optind != 1) {
         (void)fprintf(stderr, "flctl: expected one command, found %d (see flctl --help)\n",
@@ -269,6 +282,14 @@ static int fill_request(const struct arguments *a, struct fl_buf *request)
             return FL_CTL_USAGE;
         }
         rv = fl_wire_hold_encode(&hold, request);
+    } else if (strcmp(name, "rollback") == 0) {
+        const struct fl_wire_rollback rollback = {a->round, a->force};
+
+        if (!a->has_round) {
+            (void)fprintf(stderr, "flctl: rollback: expected the round to go back to\n");
+            return FL_CTL_USAGE;
+        }
+        rv = fl_wire_rollback_encode(&rollback, request);
     }
     return rv == FL_OK ? FL_CTL_OK : FL_CTL_FAILED;
 }
@@ -290,6 +311,7 @@ static int run(struct arguments *a)
         return FL_CTL_FAILED;
     }
     a->out.array = a->out.json ? json_array() : NULL;
+    a->out.round = a->round;
     code = strcmp(a->command->name, "export") == 0
                ? export_model(a, &request)
                : fl_ctl_call(a->socket, a->command, &request, &a->out);

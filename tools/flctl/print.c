@@ -427,6 +427,20 @@ static void finish_export(struct fl_ctl_out *out)
     }
 }
 
+static void finish_rollback(struct fl_ctl_out *out)
+{
+    if (out->json) {
+        json_t *o = json_object();
+
+        (void)json_object_set_new(o, "round", number(out->round));
+        print_json(o);
+    } else {
+        (void)printf("the server starts again and goes on behind round %" PRIu64
+                     "; the rounds after it are abandoned\n",
+                     out->round);
+    }
+}
+
 const struct fl_ctl_command fl_ctl_commands[] = {
     {"status", "/fl.v1.Admin/Status", "phase, round, clients, accuracy, bytes", on_status, NULL},
     {"why", "/fl.v1.Admin/Why", "what the round waits for, and for whom", on_why, NULL},
@@ -444,4 +458,7 @@ const struct fl_ctl_command fl_ctl_commands[] = {
      on_done, NULL},
     {"release", "/fl.v1.Admin/HoldCheckpoint", "keep it (--round N) no longer than the rules say",
      on_done, NULL},
+    {"rollback", "/fl.v1.Admin/Rollback",
+     "N: go back to the kept checkpoint of round N; the rounds after it are abandoned", on_done,
+     finish_rollback},
     {NULL, NULL, NULL, NULL, NULL}};

@@ -1,0 +1,174 @@
+/* Checkpoints of rounds that were abandoned: "round-000004.safetensors.line-1". */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "server/store/models_p.h"
+#include "server/store/store_p.h"
+
+#define ABANDONED FL__MODELS_SUFFIX ".line-"
+
+/* Its line; false: the file is none of an abandoned checkpoint. */
+static bool line_of(const char *name, uint64_t *ret)
+{
+    const char *at = strstr(name, ABANDONED);
+
+    return at != NULL && fl_str_to_u64(at + strlen(ABANDONED), ret) == FL_OK;
+}
+
+static bool ends_with_suffix(const char *name)
+{
+    size_t len = strlen(name);
+    size_t tail = strlen(FL__MODELS_SUFFIX);
+
+    return len >= tail && strcmp(name + len - tail, FL__MODELS_SUFFIX) == 0;
+}
+
+static int folder_of(const char *dir, char *out, size_t size, struct fl_err *err)
+{
+    return fl_fs_join(out, size, dir, "models") == FL_OK
+               ? FL_OK
+               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+}
+
+/* --- out of the way --- */
+
+struct abandoning {
+    uint64_t after, line;
+    const uint64_t *kept;
+    size_t n_kept;
+};
+
+static int abandon_one(void *ctx, const char *folder, const char *name, uint64_t round)
+{
+    const struct abandoning *a = ctx;
+    char from[FL__STORE_PATH_MAX];
+    char to[FL__STORE_PATH_MAX];
+    size_t i = 0;
+    int n;
+
+    if (round <= a->after || !ends_with_suffix(name)) {
+        return FL_OK;
+    }
+    while (i < a->n_kept && a->kept[i] != round) {
+        i++;
+    }
+    if (fl_fs_join(from, sizeof(from), folder, name) != FL_OK) {
+        return FL_ELIMIT;
+    }
+    if (i == a->n_kept) {
+        return fl_fs_remove(from);
+    }
+    n = snprintf(to, sizeof(to), "%s.line-%" PRIu64, from, a->line);
+    if (n < 0 || (size_t)n >= sizeof(to)) {
+        return FL_ELIMIT;
+    }
+    return rename(from, to) == 0 ? FL_OK : fl_err_from_errno(errno);
+}
+
+int fl__models_abandon(const char *dir, uint64_t after, uint64_t line, const uint64_t *kept,
+                       size_t n_kept, struct fl_err *err)
+{
+    struct abandoning a = {after, line, kept, n_kept};
+    char folder[FL__STORE_PATH_MAX];
+    int rv = folder_of(dir, folder, sizeof(folder), err);
+
+    rv = rv == FL_OK ? fl__models_each(folder, abandon_one, &a, err) : rv;
+    return rv == FL_OK && fl_fs_exists(folder) ? fl_fs_sync_dir(folder, err) : rv;
+}
+
+/* --- what is kept of them --- */
+
+struct list {
+    struct fl_abandoned *list;
+    size_t n, cap;
+};
+
+static int add(void *ctx, const char *folder, const char *name, uint64_t round)
+{
+    struct list *l = ctx;
+    uint64_t line = 0;
+
+    (void)folder;
+    /* The model itself, without the vectors beside it. */
+    if (!line_of(name, &line) || strstr(name, ABANDONED) != strchr(name, '.')) {
+        return FL_OK;
+    }
+    if (l->n == l->cap) {
+        size_t cap = l->cap == 0 ? 16 : l->cap * 2;
+        struct fl_abandoned *grown = realloc(l->list, cap * sizeof(*grown));
+
+        if (grown == NULL) {
+            return FL_ENOMEM;
+        }
+        l->list = grown;
+        l->cap = cap;
+    }
+    l->list[l->n++] = (struct fl_abandoned){round, line};
+    return FL_OK;
+}
+
+static int rising(const void *a, const void *b)
+{
+    const struct fl_abandoned *x = a;
+    const struct fl_abandoned *y = b;
+
+    return x->round != y->round ? (x->round < y->round ? -1 : 1)
+                                : (x->line > y->line) - (x->line < y->line);
+}
+
+int fl_models_abandoned(const char *dir, struct fl_abandoned **ret, size_t *ret_n,
+                        struct fl_err *err)
+{
+    char folder[FL__STORE_PATH_MAX];
+    struct list l = {.n = 0};
+    int rv = folder_of(dir, folder, sizeof(folder), err);
+
+    rv = rv == FL_OK ? fl__models_each(folder, add, &l, err) : rv;
+    if (rv != FL_OK) {
+        free(l.list);
+        return rv;
+    }
+    if (l.n > 0) {
+        qsort(l.list, l.n, sizeof(*l.list), rising);
+    }
+    *ret = l.list;
+    *ret_n = l.n;
+    return FL_OK;
+}
+
+struct releasing {
+    uint64_t round;
+    size_t n;
+};
+
+static int release_one(void *ctx, const char *folder, const char *name, uint64_t round)
+{
+    struct releasing *r = ctx;
+    char path[FL__STORE_PATH_MAX];
+    uint64_t line = 0;
+
+    if (round != r->round || !line_of(name, &line)) {
+        return FL_OK;
+    }
+    r->n++;
+    return fl_fs_join(path, sizeof(path), folder, name) == FL_OK ? fl_fs_remove(path) : FL_ELIMIT;
+}
+
+int fl_models_release_abandoned(const char *dir, uint64_t round, struct fl_err *err)
+{
+    char folder[FL__STORE_PATH_MAX];
+    struct releasing r = {.round = round};
+    int rv = folder_of(dir, folder, sizeof(folder), err);
+
+    rv = rv == FL_OK ? fl__models_each(folder, release_one, &r, err) : rv;
+    return rv == FL_OK && r.n == 0
+               ? fl_err_set(err, FL_ENOENT, "no abandoned checkpoint of round %" PRIu64 " is kept",
+                            round)
+               : rv;
+}
