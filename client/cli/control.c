@@ -108,11 +108,48 @@ static void on_welcome(struct fl_cli *cli, struct fl_wire_welcome *w)
     }
 }
 
+/* False: it grants what the model does not have, and the control stream is given up. */
+static bool check_plan(struct fl_cli *cli, const uint8_t *units, size_t n_units)
+{
+    size_t model_units = fl_layout_units(cli->setup->layout);
+
+    if (fl_session_plan_fits(units, n_units, model_units)) {
+        return true;
+    }
+    fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+                "bad command from the server: a plan grants units past the %zu of the model",
+                model_units);
+    fl_call_cancel(cli->attend);
+    return false;
+}
+
+static void on_plan(struct fl_cli *cli, const struct fl_wire_plan *plan)
+{
+    struct fl_session_event event = {.type = FL_CEV_PLAN};
+
+    if (!check_plan(cli, plan->units, plan->n_units)) {
+        return;
+    }
+    event.u.plan.key = (struct fl_round_key){plan->round, plan->attempt};
+    event.u.plan.units = plan->units;
+    event.u.plan.n_units = plan->n_units;
+    fl_cli_step(cli, &event);
+}
+
 static void on_task(struct fl_cli *cli, const struct fl_wire_task *task)
 {
     struct fl_session_event event = {.type = FL_CEV_TASK};
+    struct fl_round_key key = {task->round, task->attempt};
 
-    cli->task = (struct fl_round_key){task->round, task->attempt};
+    event.u.task.key = key;
+    if (!fl_session_task_is_new(cli->session, key)) {
+        fl_cli_step(cli, &event); /* A sign of life, and nothing else. */
+        return;
+    }
+    if (task->has_plan && !check_plan(cli, task->plan.units, task->plan.n_units)) {
+        return;
+    }
+    cli->task = key;
     cli->counted = (struct fl_round_key){task->counted_round, task->counted_attempt};
     cli->n_selected = task->selected;
     cli->population = task->population;
@@ -121,7 +158,6 @@ static void on_task(struct fl_cli *cli, const struct fl_wire_task *task)
     cli->seed = task->seed;
     cli->order_seed = task->order_seed;
     cli->deadline_ms = task->deadline_ms;
-    event.u.task.key = cli->task;
     event.u.task.has_plan = task->has_plan;
     event.u.task.units = task->plan.units;
     event.u.task.n_units = task->plan.n_units;
@@ -204,10 +240,7 @@ static void on_command(struct fl_cli *cli, struct fl_wire_command *c)
         on_task(cli, &c->u.task);
         break;
     case FL_WIRE_PLAN:
-        event.u.plan.key = (struct fl_round_key){c->u.plan.round, c->u.plan.attempt};
-        event.u.plan.units = c->u.plan.units;
-        event.u.plan.n_units = c->u.plan.n_units;
-        fl_cli_step(cli, &event);
+        on_plan(cli, &c->u.plan);
         break;
     case FL_WIRE_ACCEPTED:
     case FL_WIRE_REJECTED:

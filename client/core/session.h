@@ -215,6 +215,13 @@ enum fl_session_answer {
  */
 enum fl_session_answer fl_session_answer(enum fl_session_state state,
                                          enum fl_session_event_type command);
+/*
+ * A Task of the round that the session is in already, or of none, is ignored: nothing of it is to
+ * replace what the session works with.
+ */
+bool fl_session_task_is_new(const struct fl_session *session, struct fl_round_key key);
+/* Whether a plan grants units of a model with `model_units` only; `units` NULL: all of them. */
+bool fl_session_plan_fits(const uint8_t *units, size_t n_units, size_t model_units);
 /* "Welcome", as in the contract. */
 const char *fl_session_command_name(enum fl_session_event_type command);
 

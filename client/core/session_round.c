@@ -146,12 +146,27 @@ static void begin(struct fl_session *s)
     }
 }
 
+bool fl_session_task_is_new(const struct fl_session *session, struct fl_round_key key)
+{
+    return key.round != 0 && !current(session, key);
+}
+
+bool fl_session_plan_fits(const uint8_t *units, size_t n_units, size_t model_units)
+{
+    size_t i = model_units;
+
+    while (units != NULL && i < n_units && units[i] == 0) {
+        i++;
+    }
+    return units == NULL || i >= n_units;
+}
+
 int fl__round_task(struct fl_session *s, const struct fl_session_event *event)
 {
     struct fl_round_key key = event->u.task.key;
     uint8_t *units = NULL;
 
-    if (key.round == 0 || current(s, key)) {
+    if (!fl_session_task_is_new(s, key)) {
         return FL_OK; /* A task that comes twice in a session is one task. */
     }
     if (event->u.task.has_plan &&

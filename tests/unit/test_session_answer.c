@@ -183,6 +183,31 @@ START_TEST(a_result_of_another_description_is_dropped_and_its_task_trained_anew)
 }
 END_TEST
 
+START_TEST(a_task_is_new_unless_it_is_of_the_round_that_the_session_is_in_or_of_none)
+{
+    join_and_report();
+    ck_assert(!fl_session_task_is_new(world.session, (struct fl_round_key){7, 1}));
+    ck_assert(!fl_session_task_is_new(world.session, (struct fl_round_key){0, 0}));
+    ck_assert(fl_session_task_is_new(world.session, (struct fl_round_key){7, 2}));
+    ck_assert(fl_session_task_is_new(world.session, (struct fl_round_key){8, 1}));
+    go(session_event_key(FL_CEV_DISMISSED, 7, 1));
+    ck_assert(fl_session_task_is_new(world.session, (struct fl_round_key){7, 1}));
+}
+END_TEST
+
+START_TEST(a_plan_that_grants_units_past_the_model_does_not_fit)
+{
+    static const uint8_t units[16] = {[0] = 1, [9] = 1};
+
+    ck_assert(fl_session_plan_fits(NULL, 0, 9));
+    ck_assert(fl_session_plan_fits(units, 8, 9));
+    ck_assert(fl_session_plan_fits(units, 9, 9)); /* whole bytes: the rest is padding */
+    ck_assert(fl_session_plan_fits(units, 16, 10));
+    ck_assert(!fl_session_plan_fits(units, 16, 9));
+    ck_assert(!fl_session_plan_fits(units, 10, 0));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("session_answer");
@@ -195,6 +220,8 @@ int main(void)
                         FL_SESSION_COUNT * N_COMMANDS);
     tcase_add_test(tc, a_second_welcome_ends_the_session_and_what_is_under_way);
     tcase_add_test(tc, a_result_of_another_description_is_dropped_and_its_task_trained_anew);
+    tcase_add_test(tc, a_task_is_new_unless_it_is_of_the_round_that_the_session_is_in_or_of_none);
+    tcase_add_test(tc, a_plan_that_grants_units_past_the_model_does_not_fit);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
