@@ -317,6 +317,47 @@ int fl_wire_round_decode(const void *data, size_t len, struct fl_wire_round *ret
 
 /* --- ClientInfo --- */
 
+static int put_labels(struct fl__arena *arena, const struct fl_wire_client *client,
+                      Fl__V1__ClientInfo *msg)
+{
+    size_t n = client->n_labels < FL_WIRE_MAX_PAIRS ? client->n_labels : FL_WIRE_MAX_PAIRS;
+    Fl__V1__ClientInfo__LabelsEntry *entries = fl__arena_array(arena, n, sizeof(*entries));
+    size_t i;
+
+    msg->labels = fl__arena_array(arena, n, sizeof(*msg->labels));
+    if (entries == NULL || msg->labels == NULL) {
+        return FL_ENOMEM;
+    }
+    msg->n_labels = n;
+    for (i = 0; i < n; i++) {
+        fl__v1__client_info__labels_entry__init(&entries[i]);
+        entries[i].key = fl__wire_clean(arena, client->labels[i].key);
+        entries[i].value = fl__wire_clean(arena, client->labels[i].value);
+        if (entries[i].key == NULL || entries[i].value == NULL) {
+            return FL_ENOMEM;
+        }
+        msg->labels[i] = &entries[i];
+    }
+    return FL_OK;
+}
+
+static int take_client_labels(const Fl__V1__ClientInfo *msg, struct fl_wire_client *ret,
+                              struct fl_err *err)
+{
+    static const char field[] = "ClientInfo.labels";
+    struct fl__pair_ref refs[FL_WIRE_MAX_PAIRS];
+    size_t i;
+    int rv = fl__wire_check_count(field, msg->n_labels, FL_WIRE_MAX_PAIRS, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < msg->n_labels; i++) {
+        refs[i] = (struct fl__pair_ref){msg->labels[i]->key, msg->labels[i]->value};
+    }
+    return fl__wire_take_pairs(field, refs, msg->n_labels, &ret->labels, &ret->n_labels, err);
+}
+
 int fl_wire_client_encode(const struct fl_wire_client *client, struct fl_buf *out)
 {
     struct fl__arena arena = {NULL};
@@ -338,7 +379,9 @@ int fl_wire_client_encode(const struct fl_wire_client *client, struct fl_buf *ou
     msg.lost = client->lost;
     msg.last_loss = client->last_loss;
     msg.last_seen_ms = client->last_seen_ms;
-    if (msg.agent != NULL && msg.state != NULL && msg.last_error != NULL) {
+    if (msg.agent != NULL && msg.state != NULL && msg.last_error != NULL &&
+        put_labels(&arena, client, &msg) == FL_OK)
+    {
         rv = fl__wire_pack(&msg.base, out);
     }
     fl__arena_done(&arena);
@@ -368,7 +411,7 @@ static int take_client(const Fl__V1__ClientInfo *msg, struct fl_wire_client *ret
     {
         return rv;
     }
-    return FL_OK;
+    return take_client_labels(msg, ret, err);
 }
 
 int fl_wire_client_decode(const void *data, size_t len, struct fl_wire_client *ret,
@@ -397,6 +440,7 @@ void fl_wire_client_done(struct fl_wire_client *client)
     free(client->agent);
     free(client->state);
     free(client->last_error);
+    fl__wire_pairs_done(client->labels, client->n_labels);
     *client = (struct fl_wire_client){0};
 }
 

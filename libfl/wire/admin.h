@@ -53,6 +53,8 @@ struct fl_wire_client {
     double score, last_loss;
     char *last_error; /* "": none */
     uint64_t last_error_ms;
+    struct fl_wire_pair *labels;
+    size_t n_labels; /* at most FL_WIRE_MAX_PAIRS */
 };
 
 struct fl_wire_checkpoint {

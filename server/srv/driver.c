@@ -131,6 +131,15 @@ static void refuse(struct fl_driver *driver, uint64_t session, const char *text)
     fl_driver_down(driver, down);
 }
 
+static void keep_labels(struct fl_driver *driver, uint32_t client,
+                        const struct fl_wire_hello *hello)
+{
+    if (fl_labels_set(&driver->labels, client, hello->labels, hello->n_labels) != FL_OK) {
+        fl_log_peer(driver->srv->log, FL_LOG_WARNING, "server", hello->client,
+                    "no memory for the labels of client '%s', they are not shown", hello->client);
+    }
+}
+
 static void client_id(struct fl_driver *driver, const struct fl_effect *e)
 {
     struct fl_down *down;
@@ -143,6 +152,7 @@ static void client_id(struct fl_driver *driver, const struct fl_effect *e)
         return;
     }
     fl_driver_admitted(driver, e->client, &driver->joining->event.u.hello, driver->joining_samples);
+    keep_labels(driver, e->client, &driver->joining->event.u.hello);
     down = fl_down_new(driver, FL_DOWN_JOINED);
     down->session = driver->joining->session;
     down->client = e->client;
@@ -154,6 +164,7 @@ static void client_id(struct fl_driver *driver, const struct fl_effect *e)
 static void release(struct fl_driver *driver, const struct fl_effect *e)
 {
     fl_driver_released(driver, e->client);
+    fl_labels_drop(&driver->labels, e->client);
     command(driver, e, FL_DOWN_RELEASE);
 }
 
@@ -515,6 +526,7 @@ void fl_driver_free(struct fl_driver *driver)
     fl_mixtures_close(driver->next_mixtures);
     fl_file_unref(driver->offered);
     fl_errors_done(&driver->errors);
+    fl_labels_done(&driver->labels);
     free(driver->waiting);
     fl_dataset_free(driver->test);
     fl_net_free(driver->net);

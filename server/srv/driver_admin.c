@@ -131,6 +131,7 @@ static void add_client(struct fl_driver *driver, struct fl_admin_request *reques
 {
     const struct fl_part_rec *part = fl_coord_part(driver->coord, number);
     const struct fl_client_error *error = fl_errors_find(&driver->errors, c->name);
+    const struct fl_label_set *labels = fl_labels_find(&driver->labels, number);
     struct fl_wire_client w = {
         .name = fl_wire_lend(c->name),
         .agent = fl_wire_lend(c->agent),
@@ -148,6 +149,10 @@ static void add_client(struct fl_driver *driver, struct fl_admin_request *reques
         .last_error_ms = error != NULL ? error->at_ms : 0,
     };
 
+    if (labels != NULL) {
+        w.labels = (struct fl_wire_pair *)(uintptr_t)labels->pairs;
+        w.n_labels = labels->n;
+    }
     REPLY(request, fl_wire_client_encode, &w);
 }
 

@@ -9,6 +9,7 @@
 #include "libfl/data/dataset.h"
 #include "server/srv/driver.h"
 #include "server/srv/errors.h"
+#include "server/srv/labels.h"
 #include "server/store/files.h"
 
 /*
@@ -57,6 +58,7 @@ struct fl_driver {
 
     struct fl_round_rec totals; /* over all committed rounds, as fl_store_totals() */
     struct fl_errors errors;
+    struct fl_labels labels;
     char newest_error[FL_NAME_MAX]; /* whose it is; "": none since the last commit */
     size_t n_error_jobs;
     bool stopped;

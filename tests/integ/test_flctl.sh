@@ -48,7 +48,9 @@ equal "why as JSON" "missing why" "$(ctl srv why --json | json '" ".join(sorted(
 c "the first model can be exported" 0 "model after round 0" -o "$dir/zero.safetensors" export
 
 ### A server that has worked
-for i in 0 1 2; do start_client "c$i" "$dir/data/client-00$i"; done
+start_client c0 "$dir/data/client-000"
+start_client c1 "$dir/data/client-001" 'labels: {site: north, rack: "7"}'
+start_client c2 "$dir/data/client-002" 'labels: {site: "south\tend"}'
 wait_for "three rounds" at_round srv 3
 for i in 0 1 2; do wait_end "c$i"; done
 c "rounds for people" 0 "     3        3          3" rounds
@@ -58,8 +60,12 @@ equal "rounds: all keys" "accuracy attempt downlink_bytes effective_clients ende
 equal "rounds: sound values" True "$(ctl srv rounds --json | json \
   'all(0 < r["accuracy"] <= 1 and r["loss"] > 0 and r["ended_ms"] >= r["started_ms"] > 1.6e12 for r in d)')"
 c "clients for people" 0 "c2 " clients
-equal "clients: all keys" "accepted agent connected last_error last_error_ms last_loss last_seen_ms lost name rejected samples score selected state" \
+equal "clients: all keys" "accepted agent connected labels last_error last_error_ms last_loss last_seen_ms lost name rejected samples score selected state" \
   "$(ctl srv clients --json | json '" ".join(sorted(d[0]))')"
+c "labels for people" 0 "labels site=north rack=7" clients
+c "without control characters" 0 "labels site=south?end" clients
+equal "labels as JSON" "{} {'site': 'north', 'rack': '7'} {'site': 'south\\tend'}" \
+  "$(ctl srv clients --json | json '" ".join(str(c["labels"]) for c in sorted(d, key=lambda c: c["name"]))')"
 equal "status sums the rounds" \
   "$(ctl srv rounds --json | json 'sum(r["uplink_bytes"] for r in d)')" "$(status_of srv uplink_bytes)"
 c "why: the end" 0 "the federation is STOPPED: all 3 rounds are done" why

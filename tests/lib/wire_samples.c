@@ -489,8 +489,9 @@ static int recode_round(const void *data, size_t len, struct fl_buf *out, struct
 
 static int client_info(struct fl_buf *out)
 {
-    struct fl_wire_client msg = {text_client, text_agent,  text_lab,    true, 6000, 1, 2, 3, 4, 5,
-                                 0.75,        (double)NAN, text_reason, 6};
+    struct fl_wire_pair labels[] = {{text_site, text_lab}, {text_agent, text_empty}};
+    struct fl_wire_client msg = {text_client, text_agent,  text_lab,    true, 6000,   1, 2, 3, 4, 5,
+                                 0.75,        (double)NAN, text_reason, 6,    labels, 2};
 
     return fl_wire_client_encode(&msg, out);
 }

@@ -264,6 +264,17 @@ static int on_round(struct fl_ctl_out *out, const uint8_t *data, size_t len, str
     return FL_OK;
 }
 
+static json_t *labels_json(const struct fl_wire_client *c)
+{
+    json_t *o = json_object();
+    size_t i;
+
+    for (i = 0; i < c->n_labels; i++) {
+        (void)json_object_set_new(o, c->labels[i].key, json_string(c->labels[i].value));
+    }
+    return o;
+}
+
 static json_t *client_json(const struct fl_wire_client *c)
 {
     json_t *o = json_object();
@@ -283,7 +294,24 @@ static json_t *client_json(const struct fl_wire_client *c)
     (void)json_object_set_new(o, "last_error",
                               c->last_error[0] != '\0' ? json_string(c->last_error) : json_null());
     (void)json_object_set_new(o, "last_error_ms", number(c->last_error_ms));
+    (void)json_object_set_new(o, "labels", labels_json(c));
     return o;
+}
+
+static void print_labels(const struct fl_wire_client *c)
+{
+    size_t i;
+
+    if (c->n_labels > 0) {
+        (void)printf("  labels");
+    }
+    for (i = 0; i < c->n_labels; i++) {
+        (void)printf(" %s", fl_str_clean(c->labels[i].key));
+        (void)printf("=%s", fl_str_clean(c->labels[i].value));
+    }
+    if (c->n_labels > 0) {
+        (void)printf("\n");
+    }
 }
 
 static int on_client(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
@@ -308,6 +336,7 @@ static int on_client(struct fl_ctl_out *out, const uint8_t *data, size_t len, st
                      fl_str_clean(c.name), c.connected ? "yes" : "no", fl_str_clean(c.state),
                      c.samples, c.score, c.selected, c.accepted, c.rejected, c.lost,
                      when(seen, sizeof(seen), c.last_seen_ms));
+        print_labels(&c);
         if (c.last_error[0] != '\0') {
             (void)printf("  last error %s: %s\n", when(seen, sizeof(seen), c.last_error_ms),
                          fl_str_clean(c.last_error));
