@@ -210,11 +210,14 @@ static bool unseen(const struct fl_driver *driver, uint32_t number, const struct
 static void forget_one(struct fl_driver *driver, uint32_t number, struct fl_wire_forgotten *reply)
 {
     struct fl_event event = {.type = FL_EV_FORGET};
+    char name[FL_NAME_MAX];
 
     reply->forgotten++;
     reply->in_round += fl_coord_part(driver->coord, number) != NULL;
+    (void)snprintf(name, sizeof(name), "%s", fl_coord_client(driver->coord, number)->name);
     event.u.client = number;
     fl_driver_step(driver, &event);
+    fl_driver_drop_error(driver, name);
 }
 
 static void forget(struct fl_driver *driver, struct fl_admin_request *request)

@@ -13,6 +13,7 @@
 struct error_job {
     struct fl_driver *driver;
     struct fl_client_error error;
+    bool drop; /* the one of this name, instead of writing it */
     int code;
     struct fl_err err;
 };
@@ -21,7 +22,8 @@ static void put_work(void *arg)
 {
     struct error_job *job = arg;
 
-    job->code = fl_store_put_error(job->driver->store, &job->error, &job->err);
+    job->code = job->drop ? fl_store_drop_error(job->driver->store, job->error.name, &job->err)
+                          : fl_store_put_error(job->driver->store, &job->error, &job->err);
 }
 
 static void put_done(void *arg)
@@ -31,21 +33,24 @@ static void put_done(void *arg)
     job->driver->n_error_jobs--;
     if (job->code != FL_OK) {
         fl_log(job->driver->srv->log, FL_LOG_WARNING, "server",
-               "the error of client '%s' is not recorded: %s", job->error.name,
-               fl_err_text(&job->err, job->code));
+               "the error of client '%s' is not %s: %s", job->error.name,
+               job->drop ? "removed from the disk" : "recorded", fl_err_text(&job->err, job->code));
     }
     free(job);
 }
 
-static void write_down(struct fl_driver *driver, const struct fl_client_error *error)
+static void write_down(struct fl_driver *driver, const struct fl_client_error *error, bool drop)
 {
-    struct error_job *job = driver->n_error_jobs < PENDING_MAX ? calloc(1, sizeof(*job)) : NULL;
+    /* Only operators drop: nothing that a client could do often. */
+    bool room = drop || driver->n_error_jobs < PENDING_MAX;
+    struct error_job *job = room ? calloc(1, sizeof(*job)) : NULL;
 
     if (job == NULL) {
         return;
     }
     job->driver = driver;
     job->error = *error;
+    job->drop = drop;
     driver->n_error_jobs++;
     if (fl_lane_submit(driver->srv->db, put_work, driver->loop, put_done, job) != FL_OK) {
         driver->n_error_jobs--;
@@ -67,7 +72,22 @@ void fl_driver_client_error(struct fl_driver *driver, const struct fl_effect *e)
         return; /* It stands in the log. */
     }
     (void)snprintf(driver->newest_error, sizeof(driver->newest_error), "%s", error.name);
-    write_down(driver, &error);
+    write_down(driver, &error, /* drop= */ false);
+}
+
+void fl_driver_drop_error(struct fl_driver *driver, const char *name)
+{
+    struct fl_client_error error = {.at_ms = 0};
+
+    if (fl_errors_find(&driver->errors, name) == NULL) {
+        return;
+    }
+    (void)snprintf(error.name, sizeof(error.name), "%s", name);
+    fl_errors_drop(&driver->errors, error.name);
+    if (strcmp(driver->newest_error, error.name) == 0) {
+        driver->newest_error[0] = '\0';
+    }
+    write_down(driver, &error, /* drop= */ true);
 }
 
 void fl_driver_add_error(const struct fl_driver *driver, char *text, size_t size)

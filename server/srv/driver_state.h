@@ -67,6 +67,8 @@ struct fl_driver {
 
 /* driver_errors.c */
 void fl_driver_client_error(struct fl_driver *driver, const struct fl_effect *e);
+/* The operator does not want to see it any more. */
+void fl_driver_drop_error(struct fl_driver *driver, const char *name);
 /* The newest error of this round, behind the line that says what it waits for. */
 void fl_driver_add_error(const struct fl_driver *driver, char *text, size_t size);
 FL_MUST_CHECK int fl_driver_load_errors(struct fl_driver *driver, struct fl_err *err);

@@ -28,6 +28,12 @@ const struct fl_client_error *fl_errors_find(const struct fl_errors *e, const ch
     return at < e->n && strcmp(e->list[at].name, name) == 0 ? &e->list[at] : NULL;
 }
 
+static void drop_at(struct fl_errors *e, size_t at)
+{
+    e->n--;
+    (void)memmove(&e->list[at], &e->list[at + 1], (e->n - at) * sizeof(*e->list));
+}
+
 static void drop_oldest(struct fl_errors *e)
 {
     size_t oldest = 0;
@@ -36,8 +42,7 @@ static void drop_oldest(struct fl_errors *e)
     for (i = 1; i < e->n; i++) {
         oldest = e->list[i].at_ms < e->list[oldest].at_ms ? i : oldest;
     }
-    e->n--;
-    (void)memmove(&e->list[oldest], &e->list[oldest + 1], (e->n - oldest) * sizeof(*e->list));
+    drop_at(e, oldest);
 }
 
 static int reserve(struct fl_errors *e)
@@ -78,6 +83,15 @@ int fl_errors_set(struct fl_errors *e, const struct fl_client_error *error)
     e->list[at] = *error;
     e->n++;
     return FL_OK;
+}
+
+void fl_errors_drop(struct fl_errors *e, const char *name)
+{
+    size_t at = position(e, name);
+
+    if (at < e->n && strcmp(e->list[at].name, name) == 0) {
+        drop_at(e, at);
+    }
 }
 
 void fl_errors_done(struct fl_errors *e)

@@ -16,8 +16,9 @@ struct fl_errors {
 
 /* Replaces the one that the client had; without room the oldest one goes. FL_ENOMEM. */
 FL_MUST_CHECK int fl_errors_set(struct fl_errors *errors, const struct fl_client_error *error);
-/* NULL: nothing is known. Valid until the next set. */
+/* NULL: nothing is known. Valid until the next set or drop. */
 const struct fl_client_error *fl_errors_find(const struct fl_errors *errors, const char *name);
+void fl_errors_drop(struct fl_errors *errors, const char *name);
 void fl_errors_done(struct fl_errors *errors);
 
 #endif

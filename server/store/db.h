@@ -66,6 +66,7 @@
         " n_rejected, n_lost, last_loss, last_seen_ms, counted_round, counted_attempt,"     \
         " counted_update FROM client ORDER BY id")                                          \
     X(PUT_ERROR, "INSERT OR REPLACE INTO client_error (name, at_ms, text) VALUES (?, ?, ?)") \
+    X(DROP_ERROR, "DELETE FROM client_error WHERE name = ?")                                \
     X(DROP_ERRORS, "DELETE FROM client_error WHERE at_ms < (SELECT at_ms FROM client_error" \
         " ORDER BY at_ms DESC LIMIT 1 OFFSET ?)")                                           \
     X(GET_ERRORS, "SELECT name, at_ms, text FROM client_error ORDER BY at_ms")              \

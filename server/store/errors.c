@@ -29,6 +29,14 @@ int fl_store_put_error(struct fl_store *store, const struct fl_client_error *err
     return rv == FL_OK ? fl__db_end(&store->db, put(store, error, err), err) : rv;
 }
 
+int fl_store_drop_error(struct fl_store *store, const char *name, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_DROP_ERROR);
+
+    fl__query_text(&q, name);
+    return fl__query_run(&q, err);
+}
+
 int fl_store_errors(struct fl_store *store, fl_store_error_cb cb, void *ctx, struct fl_err *err)
 {
     struct fl__query q = fl__db_query(&store->db, FL__DB_GET_ERRORS);

@@ -115,6 +115,8 @@ FL_MUST_CHECK int fl_store_totals(struct fl_store *store, struct fl_round_rec *r
 /* Replaces the one that the client had; the oldest of more than FL_ERRORS_MAX goes. */
 FL_MUST_CHECK int fl_store_put_error(struct fl_store *store, const struct fl_client_error *error,
                                      struct fl_err *err);
+/* Nothing is known of what went wrong with `name` any more. */
+FL_MUST_CHECK int fl_store_drop_error(struct fl_store *store, const char *name, struct fl_err *err);
 /* By rising time; an error of `cb` ends it. The record is borrowed for the call. */
 typedef int (*fl_store_error_cb)(void *ctx, const struct fl_client_error *error);
 FL_MUST_CHECK int fl_store_errors(struct fl_store *store, fl_store_error_cb cb, void *ctx,

@@ -54,6 +54,27 @@ START_TEST(without_room_the_oldest_goes)
 }
 END_TEST
 
+START_TEST(a_dropped_error_is_gone_and_the_others_stay)
+{
+    struct fl_errors errors = {.n = 0};
+    unsigned i;
+
+    fl_errors_drop(&errors, "client-1");
+    for (i = 0; i < 3; i++) {
+        struct fl_client_error e = error_of(i, i, "late");
+
+        ck_assert_int_eq(fl_errors_set(&errors, &e), FL_OK);
+    }
+    fl_errors_drop(&errors, "client-1");
+    fl_errors_drop(&errors, "client-10");
+    ck_assert_uint_eq(errors.n, 2);
+    ck_assert_ptr_nonnull(fl_errors_find(&errors, "client-0"));
+    ck_assert_ptr_null(fl_errors_find(&errors, "client-1"));
+    ck_assert_ptr_nonnull(fl_errors_find(&errors, "client-2"));
+    fl_errors_done(&errors);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("srv_errors");
@@ -63,6 +84,7 @@ int main(void)
 
     tcase_add_test(tc, the_last_error_of_a_client_replaces_the_one_before);
     tcase_add_test(tc, without_room_the_oldest_goes);
+    tcase_add_test(tc, a_dropped_error_is_gone_and_the_others_stay);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);

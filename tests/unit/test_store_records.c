@@ -292,6 +292,13 @@ START_TEST(the_last_errors_of_clients_come_back_and_the_oldest_go)
     ck_assert_int_eq(fl_store_errors(s, see, &seen, &err), FL_OK);
     ck_assert_uint_eq(seen.n, 1);
     ck_assert_str_eq(seen.text, "edge-1 2 no data");
+    put_error(s, 2, 3, "late");
+    ck_assert_int_eq(fl_store_drop_error(s, "edge-1", &err), FL_OK);
+    ck_assert_int_eq(fl_store_drop_error(s, "nobody", &err), FL_OK);
+    seen.n = 0;
+    ck_assert_int_eq(fl_store_errors(s, see, &seen, &err), FL_OK);
+    ck_assert_uint_eq(seen.n, 1);
+    ck_assert_str_eq(seen.text, "edge-2 3 late");
     for (i = 2; i < FL_ERRORS_MAX + 12; i++) {
         put_error(s, i, i + 1, "late");
     }
