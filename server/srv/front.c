@@ -213,9 +213,7 @@ static void round_closed(struct fl_front *front, const struct fl_down *down)
     for (i = 0; i < front->n_slots; i++) {
         struct fl_slot_rec *slot = &front->slots[i];
 
-        if (slot->grant.round == down->round && slot->grant.attempt == down->attempt) {
-            slot->grant = (struct fl_session_key){0};
-        }
+        fl_push_withdraw(slot, down->round, down->attempt);
         if (slot->mixture != NULL && slot->mixture->round == down->round) {
             drop_mixture(slot);
         }

@@ -54,6 +54,9 @@ struct fl_slot_rec {
     struct fl_attend *attend;    /* newest session, or NULL */
     struct fl_session_key grant; /* what it may push */
     uint8_t *units;              /* [n_units] of the grant */
+    /* Its upload is complete and with the coordinator, which has not answered: the file is not the
+       client's any more. */
+    struct fl_session_key stored;
     struct fl_session_key accepted;
     struct fl_push *push;          /* the one transfer that counts */
     struct fl_bundle_rec *mixture; /* of this client alone; owned, or NULL */
@@ -148,6 +151,10 @@ void fl_fetch_superseded(struct fl_front *front, const struct fl_blob *blob);
 void fl_push_start(struct fl_call *call, void *ctx);
 /* The coordinator's verdict on (client, round, attempt): FL_OK, or why not. */
 void fl_push_verdict(struct fl_front *front, const struct fl_down *down, int code);
+/* It is that one; round 0 is none. */
+bool fl_session_is(const struct fl_session_key *key, uint64_t round, uint32_t attempt);
+/* Nothing more of (round, attempt) is taken from the client. */
+void fl_push_withdraw(struct fl_slot_rec *slot, uint64_t round, uint32_t attempt);
 /* True, and the bytes on disk, when `push` (may be NULL) is for (round, attempt). */
 bool fl_push_written(const struct fl_push *push, uint64_t round, uint32_t attempt,
                      uint64_t *ret_written);

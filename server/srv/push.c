@@ -59,6 +59,11 @@ static void open_push(struct fl_push *p, const struct fl_wire_push_header *h,
     fl__push_open(p);
 }
 
+bool fl_session_is(const struct fl_session_key *key, uint64_t round, uint32_t attempt)
+{
+    return key->round != 0 && key->round == round && key->attempt == attempt;
+}
+
 static void on_header(struct fl_push *p, const struct fl_wire_push_header *h)
 {
     struct fl_attend *attend = fl_front_session(p->front, &h->session);
@@ -76,17 +81,25 @@ static void on_header(struct fl_push *p, const struct fl_wire_push_header *h)
     p->client = attend->client;
     (void)memcpy(p->name, attend->name, sizeof(p->name));
     p->key = (struct fl_session_key){h->round, h->attempt};
-    if (slot->accepted.round == h->round && slot->accepted.attempt == h->attempt) {
+    if (fl_session_is(&slot->accepted, h->round, h->attempt)) {
         fl__push_reply(p, /* accepted= */ true, h->bytes);
         return;
     }
-    if (slot->grant.round != h->round || slot->grant.attempt != h->attempt || slot->units == NULL) {
+    if (!fl_session_is(&slot->grant, h->round, h->attempt) || slot->units == NULL) {
         (void)fl_err_set(&err, FL_ESTATE,
                          "no upload was asked for round %llu attempt %u (asked: round %llu "
                          "attempt %u)",
                          (unsigned long long)h->round, h->attempt,
                          (unsigned long long)slot->grant.round, slot->grant.attempt);
         fl__push_fail(p, FL_GRPC_FAILED_PRECONDITION, err.msg);
+        return;
+    }
+    if (fl_session_is(&slot->stored, h->round, h->attempt)) {
+        /* What was judged once stays as it is; the answer to that is the answer to this. */
+        take_slot(p, slot);
+        p->bytes = h->bytes;
+        p->written = h->bytes;
+        fl__push_await(p);
         return;
     }
     rv = fl_push_parts(p->front->srv->conf, h, slot->units, &p->parts, &err);
@@ -205,6 +218,16 @@ void fl_push_start(struct fl_call *call, void *ctx)
     fl_call_set_handler(call, &push_handler, p);
 }
 
+void fl_push_withdraw(struct fl_slot_rec *slot, uint64_t round, uint32_t attempt)
+{
+    if (fl_session_is(&slot->grant, round, attempt)) {
+        slot->grant = (struct fl_session_key){0};
+    }
+    if (fl_session_is(&slot->stored, round, attempt)) {
+        slot->stored = (struct fl_session_key){0};
+    }
+}
+
 void fl_push_verdict(struct fl_front *front, const struct fl_down *down, int code)
 {
     struct fl_slot_rec *slot = fl_front_slot(front, down->client);
@@ -215,8 +238,10 @@ void fl_push_verdict(struct fl_front *front, const struct fl_down *down, int cod
     }
     if (code == FL_OK) {
         slot->accepted = (struct fl_session_key){down->round, down->attempt};
+    } else {
+        fl_push_withdraw(slot, down->round, down->attempt); /* It is out of the round. */
     }
-    if (p == NULL || p->key.round != down->round || p->key.attempt != down->attempt) {
+    if (p == NULL || !fl_session_is(&p->key, down->round, down->attempt)) {
         return;
     }
     if (code == FL_OK) {

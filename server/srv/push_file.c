@@ -132,6 +132,12 @@ void fl__push_reply(struct fl_push *p, bool accepted, uint64_t received)
 
 /* --- finishing --- */
 
+void fl__push_await(struct fl_push *p)
+{
+    p->state = PUSH_JUDGED;
+    our_turn(p, true);
+}
+
 void fl__push_judge(struct fl_push *p, int code)
 {
     struct fl_up *up = fl_up_new(code == FL_OK ? FL_UP_STORED : FL_UP_INVALID);
@@ -145,8 +151,10 @@ void fl__push_judge(struct fl_push *p, int code)
     up->attempt = p->key.attempt;
     up->bytes = p->bytes;
     up->text = code != FL_OK ? fl_str_dup(fl_err_text(&p->err, code)) : NULL;
-    p->state = PUSH_JUDGED;
-    our_turn(p, true);
+    if (code == FL_OK) {
+        p->front->slots[p->client].stored = p->key;
+    }
+    fl__push_await(p);
     fl_front_up(p->front, up);
 }
 

@@ -56,6 +56,8 @@ void fl__push_fail(struct fl_push *p, enum fl_grpc_status status, const char *me
 void fl__push_reply(struct fl_push *p, bool accepted, uint64_t received);
 /* Tell the coordinator that the update is there, or why it is none (p->err). */
 void fl__push_judge(struct fl_push *p, int code);
+/* The coordinator's verdict on (round, attempt) is its answer. */
+void fl__push_await(struct fl_push *p);
 /* Open the spool file on the lane, behind which held chunks are written. */
 void fl__push_open(struct fl_push *p);
 /* Write a chunk on the lane; takes it. */

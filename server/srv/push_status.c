@@ -22,8 +22,7 @@ static bool on_status_message(struct fl_call *call, void *ctx, const uint8_t *da
         return true;
     }
     slot = &front->slots[attend->client];
-    status.accepted =
-        slot->accepted.round == status.round && slot->accepted.attempt == status.attempt;
+    status.accepted = fl_session_is(&slot->accepted, status.round, status.attempt);
     if (!fl_push_written(slot->push, status.round, status.attempt, &status.received) &&
         !status.accepted)
     {

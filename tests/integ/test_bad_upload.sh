@@ -7,13 +7,13 @@ bad=$build/tests/integ/bad_client
 [ -x "$bad" ] || skip "no $bad"
 synthetic "$dir/data" 2 --seed 3
 full=5720
-model='{preset: dnn60}' steps='{epochs: 1}'
+model='{preset: dnn60}' steps='{epochs: 1}' codec=
 
 # server, words…: two honest clients and a bad one that does what the words say
 with_bad() {
   local name=$1 code=0
   shift
-  write_server "$name" "rounds: 3" "model: $model" "training: $steps" "round: {start_clients: 3}"
+  write_server "$name" "rounds: 3" "model: $model" "training: $steps" "round: {start_clients: 3}" ${codec:+"$codec"}
   start_server "$name"
   start_client "$name-0" "$dir/data/client-000"
   start_client "$name-1" "$dir/data/client-001"
@@ -42,10 +42,11 @@ ends() {
 }
 
 ### Slips that can be mended, all in one round
-with_bad slips session round attempt chunk junk nothing twice gap many huge early restart good
+with_bad slips session round attempt zero chunk junk nothing twice gap many huge early restart good
 answer slips session UNAUTHENTICATED "unknown session"
 answer slips round FAILED_PRECONDITION "no upload was asked for round 8 attempt 1 (asked: round 1 attempt 1)"
 answer slips attempt FAILED_PRECONDITION "no upload was asked for round 1 attempt 2"
+answer slips zero INVALID_ARGUMENT "out of range"
 answer slips chunk INVALID_ARGUMENT "expected one header first, then chunks"
 answer slips junk INVALID_ARGUMENT
 answer slips nothing INVALID_ARGUMENT "expected a header"
@@ -74,10 +75,21 @@ equal "it counts once" "1 0" "$(of_bad leaves accepted) $(of_bad leaves rejected
 ends leaves
 model='{preset: dnn60}' steps='{epochs: 1}'
 
+### Beginning anew what the server has judged and not recorded yet: that upload is the one that counts
+codec='strategy: {codec: ternary}'
+with_bad over stored over mended
+codec=
+answer over over OK "accepted=1"
+has_line "the upload counts" "$dir/over.bad" "verdict accepted"
+equal "as it was judged" "1 0" "$(of_bad over accepted) $(of_bad over rejected)"
+equal "all three are in that round" 3 "$(ctl over rounds --json | json 'd[0]["responders"]')"
+ends over
+
 ### What never becomes right: the client is out of the round and told why
 costs() { # word, reason
-  with_bad "$1" "$1"
+  with_bad "$1" "$1" good
   answer "$1" "$1" INVALID_ARGUMENT "$2"
+  answer "$1" good FAILED_PRECONDITION "no upload was asked for round 1 attempt 1"
   has_line "$1: rejected" "$dir/$1.bad" "verdict rejected"
   has_line "$1: the reason comes with it" "$dir/$1.bad" "reason $2"
   equal "$1: counted" "0 1" "$(of_bad "$1" accepted) $(of_bad "$1" rejected)"
