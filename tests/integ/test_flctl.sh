@@ -78,7 +78,8 @@ c "no such client" 1 "no client 'nobody' is known" clients forget nobody
 c "no span" 2 "expected a span such as 720h, found 'long'" --unseen-for long clients forget
 c "nobody is away for so long" 0 "0 clients forgotten" --unseen-for 30d clients forget
 c "forget one" 0 "1 client forgotten" clients forget c1
-equal "it is not known any more" "c0 c2" "$(ctl srv clients --json | json '" ".join(sorted(x["name"] for x in d))')"
+c "what a kill does before it is on disk" 0 "killed before that knows the clients again" clients forget c2
+equal "they are not known any more" "c0" "$(ctl srv clients --json | json '" ".join(sorted(x["name"] for x in d))')"
 c "as JSON" 0 '"forgotten": 0' --json --unseen-for 30d clients forget
 
 ### Export

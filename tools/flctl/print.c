@@ -422,6 +422,10 @@ static int on_forgotten(struct fl_ctl_out *out, const uint8_t *data, size_t len,
                      "counts, the record goes when the round is over\n",
                      r.in_round);
     }
+    if (r.forgotten > 0) {
+        (void)printf("records go off the disk next: a server that is killed before that knows "
+                     "the clients again\n");
+    }
     return FL_OK;
 }
 
