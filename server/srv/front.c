@@ -24,6 +24,10 @@ struct fl_up *fl_up_new(enum fl_up_type type)
 
 void fl_front_up(struct fl_front *front, struct fl_up *up)
 {
+    if (front->srv->driver == NULL) { /* While all ends, what it still had to say is heard here. */
+        fl_up_free(up);
+        return;
+    }
     fl_driver_post(front->srv->driver, up);
 }
 

@@ -146,6 +146,7 @@ static void stop_all(struct fl_srv *srv)
     fl_lane_free(srv->work);
     fl_lane_free(srv->db);
     fl_driver_free(srv->driver);
+    srv->driver = NULL;
     if (srv->net != NULL) {
         fl_loop_free(srv->net);
     }
