@@ -13,6 +13,7 @@ from google.protobuf import descriptor_pb2
 import harness as h
 import joining
 import peer
+import states
 from fl.v1 import federation_pb2 as pb
 from fl.v1 import federation_pb2_grpc as rpc
 from flgrpc import health_pb2, health_pb2_grpc, reflection_pb2, reflection_pb2_grpc
@@ -636,6 +637,7 @@ def main():
     small_limits(folder)
     documented(folder)
     joining.joining(folder)
+    states.states(folder)
     rounds_beside_clientd(folder, data, "fedavg", "")
     rounds_beside_clientd(folder, data, "adafl+fedldf",
                           "strategy: {fraction: {start: 1.0, end: 1.0}, upload: {share: 0.33}}\n")
