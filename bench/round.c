@@ -83,15 +83,15 @@ static int write_config(const struct arguments *a, const char *path, const char 
     int rv;
 
     fl_buf_init(&buf, 1u << 16);
-    rv = fl_buf_printf(
-        &buf,
-        "federation: bench\nstate_dir: \"%s/state\"\nlisten: \"127.0.0.1:0\"\n"
-        "insecure: yes\nlog_level: warning\nheartbeat: 1h\nrounds: %llu\nalgorithm: fedavg\n"
-        "strategy: {fraction: {fraction: 1.0}}\nmodel: {file: \"%s\"}\n"
-        "round: {start_clients: %llu, min_responders: %llu}\n"
-        "evaluation: {every: 0}\ncheckpoints: {keep: 1}\n",
-        a->dir, (unsigned long long)a->rounds, model, (unsigned long long)a->clients,
-        (unsigned long long)a->clients);
+    rv = fl_buf_printf(&buf,
+                       "federation: bench\nstate_dir: \"%s/state\"\nlisten: \"127.0.0.1:0\"\n"
+                       "insecure: yes\nlog_level: warning\nheartbeat: 1h\nwhen_finished: "
+                       "exit\nrounds: %llu\nalgorithm: fedavg\n"
+                       "strategy: {fraction: {fraction: 1.0}}\nmodel: {file: \"%s\"}\n"
+                       "round: {start_clients: %llu, min_responders: %llu}\n"
+                       "evaluation: {every: 0}\ncheckpoints: {keep: 1}\n",
+                       a->dir, (unsigned long long)a->rounds, model, (unsigned long long)a->clients,
+                       (unsigned long long)a->clients);
     if (rv == FL_OK) {
         rv = fl_fs_replace(path, buf.data, buf.len, false, NULL);
     }
