@@ -26,7 +26,7 @@ static const char usage[] =
     "usage: bench/commit [options]\n"
     "  --known N,N,…     known clients, all of them connected (default 100,1000,10000,100000)\n"
     "  --responders N    clients of a round (default 100; at most the fewest known)\n"
-    "  --rounds N        rounds that are measured (default 21)\n"
+    "  --rounds N        rounds that are measured (default 101)\n"
     "  --algorithm NAME  preset (default adafl, whose attention every commit moves)\n"
     "  --dir FOLDER      where the databases are made and removed (default /tmp)\n"
     "  --help            this text\n"
@@ -414,7 +414,7 @@ int main(int argc, char **argv)
                                             {"algorithm", required_argument, NULL, 'a'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    static struct bench b = {.algorithm = "adafl", .responders = 100, .rounds = 21};
+    static struct bench b = {.algorithm = "adafl", .responders = 100, .rounds = 101};
     char text[256] = "100,1000,10000,100000";
     const char *parent = "/tmp";
     double first = 0;

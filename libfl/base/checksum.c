@@ -3,6 +3,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <xxhash.h>
+/*
+ * A distribution builds libxxhash for any x86-64. Under these names it chooses the widest
+ * instructions of the machine: 17 times as fast for bytes in the cache that come in pieces.
+ */
+#ifdef HAVE_XXHASH_DISPATCH
+#include <xxh_x86dispatch.h>
+#endif
 
 /* The state of XXH3 wants an alignment of its own, which its own allocator gives. */
 struct fl_summer;

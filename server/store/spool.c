@@ -113,6 +113,24 @@ static int sum_received(struct fl_spool *s, uint64_t there)
     return rv;
 }
 
+/*
+ * A file that was just made is left alone: ext4 takes a file that was cut to nothing for one that
+ * replaces another, and sends all of it to the disk when it is closed (auto_da_alloc in ext4(5)).
+ * Most uploads are aggregated and gone before a disk need hear of them.
+ */
+static int empty(struct fl_spool *s, struct fl_err *err)
+{
+    struct stat st;
+
+    if (fstat(s->fd, &st) != 0) {
+        return fail(err, "cannot read", s->path);
+    }
+    if (st.st_size > 0 && ftruncate(s->fd, 0) != 0) {
+        return fail(err, "cannot empty", s->path);
+    }
+    return FL_OK;
+}
+
 /* Continue what is there when it is the same upload, else begin anew. */
 static int adopt(struct fl_spool *s, struct fl_err *err)
 {
@@ -134,13 +152,15 @@ static int adopt(struct fl_spool *s, struct fl_err *err)
         return fl_err_set(err, rv, "cannot read '%s': %s", s->path, fl_strerror(rv));
     }
     s->received = 0;
-    if (ftruncate(s->fd, 0) != 0) {
-        return fail(err, "cannot empty", s->path);
+    rv = empty(s, err);
+    if (rv != FL_OK) {
+        return rv;
     }
     rv = fl__spool_head_write(s->fd, &s->head);
     /* One extent instead of many small ones; where it cannot be had, writing says why. */
     if (rv == FL_OK && s->head.bytes >= SPOOL_RESERVE_MIN) {
-        (void)fallocate(s->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)(s->head.start + s->head.bytes));
+        (void)fallocate(s->fd, FALLOC_FL_KEEP_SIZE, 0,
+                        (off_t)(s->head.start + s->head.bytes + fl__spool_tail_size(&s->head)));
     }
     return rv == FL_OK ? FL_OK
                        : fl_err_set(err, rv, "cannot write '%s': %s", s->path, fl_strerror(rv));
