@@ -3,9 +3,9 @@
 
 /* An update as the bytes of a Push. Threading: of the lane; done on the loop. */
 
-#include "client/cli/keep.h"
-#include "client/cli/result.h"
 #include "client/cli/setup.h"
+#include "client/store/keep.h"
+#include "client/store/result.h"
 
 /* Names of what is kept that no solver owns; a solver's are "SOLVER.NAME". */
 #define FL_KEEP_PERSONAL "own.personal"

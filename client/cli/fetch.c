@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/cache.h"
 #include "client/cli/client.h"
+#include "client/store/cache.h"
 
 struct fl_fetch {
     struct fl_cli *cli;

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/cache.h"
 #include "client/cli/client.h"
+#include "client/store/cache.h"
 #include "libfl/model/digest.h"
 
 /*

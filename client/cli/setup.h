@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "client/cli/result.h"
+#include "client/store/result.h"
 #include "libfl/strategy/strategy.h"
 #include "libfl/wire/messages.h"
 

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/cli/keep_impl.h"
-#include "client/cli/whole.h"
+#include "client/store/keep_p.h"
+#include "client/store/whole.h"
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
 

@@ -1,9 +1,9 @@
-#ifndef FL_CLI_KEEP_IMPL_H
-#define FL_CLI_KEEP_IMPL_H
+#ifndef FL_CLIENT_KEEP_P_H
+#define FL_CLIENT_KEEP_P_H
 
 /* Shared by keep.c (what is kept and when) and keep_file.c (how it lies on disk). */
 
-#include "client/cli/keep.h"
+#include "client/store/keep.h"
 
 #define FL__KEEP_PATH 4096
 

@@ -1,4 +1,4 @@
-#include "client/cli/result.h"
+#include "client/store/result.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/cli/whole.h"
+#include "client/store/whole.h"
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
 

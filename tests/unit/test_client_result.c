@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/cli/cache.h"
-#include "client/cli/result.h"
+#include "client/store/cache.h"
+#include "client/store/result.h"
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
 

@@ -1,10 +1,10 @@
-#include "client/cli/keep.h"
+#include "client/store/keep.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/keep_impl.h"
+#include "client/store/keep_p.h"
 #include "libfl/base/fs.h"
 
 struct fl_keeps {

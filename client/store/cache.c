@@ -1,4 +1,4 @@
-#include "client/cli/cache.h"
+#include "client/store/cache.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/cli/whole.h"
+#include "client/store/whole.h"
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
 

@@ -1,4 +1,4 @@
-#include "client/cli/whole.h"
+#include "client/store/whole.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-#ifndef FL_CLI_CACHE_H
-#define FL_CLI_CACHE_H
+#ifndef FL_CLIENT_CACHE_H
+#define FL_CLIENT_CACHE_H
 
 /*
  * The bundle that is the same in every round (what all clients told of their data), kept as

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/cli/keep.h"
+#include "client/store/keep.h"
 #include "libfl/base/fs.h"
 
 #define N_FLOATS 11

@@ -1,5 +1,5 @@
-#ifndef FL_CLI_KEEP_H
-#define FL_CLI_KEEP_H
+#ifndef FL_CLIENT_KEEP_H
+#define FL_CLIENT_KEEP_H
 
 /*
  * What a client keeps between rounds: named model-shaped float32 blocks, such as the control

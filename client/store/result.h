@@ -1,5 +1,5 @@
-#ifndef FL_CLI_RESULT_H
-#define FL_CLI_RESULT_H
+#ifndef FL_CLIENT_RESULT_H
+#define FL_CLIENT_RESULT_H
 
 /*
  * A finished result, in memory and on disk: <state_dir>/result.bin, written whole. A file

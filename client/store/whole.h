@@ -1,5 +1,5 @@
-#ifndef FL_CLI_WHOLE_H
-#define FL_CLI_WHOLE_H
+#ifndef FL_CLIENT_WHOLE_H
+#define FL_CLIENT_WHOLE_H
 
 /*
  * Files of the state folder that are too large to be copied together first: written from
