@@ -7,6 +7,7 @@
 #include "libfl/base/str.h"
 #include "libfl/net/address.h"
 #include "libfl/net/conn.h"
+#include "libfl/wire/messages.h"
 
 static const char *const log_levels[] = {"error", "warning", "notice", "info", "debug", NULL};
 static const char *const trainers[] = {"builtin", "command", NULL};
@@ -192,6 +193,38 @@ bool fl_client_conf_command(const struct fl_client_conf *conf)
     return strcmp(fl_options_str(conf->main, "trainer"), "command") == 0;
 }
 
+/* What a Hello and the server have room for: nothing is left out that the operator wrote. */
+static int check_labels(const struct fl_client_conf *conf, struct fl_err *err)
+{
+    const struct fl_conf_node *node = fl_client_conf_node(conf, NULL, "labels");
+    size_t n = fl_options_count(conf->main, "labels");
+    size_t bytes = 0;
+    size_t i;
+
+    if (n > FL_WIRE_MAX_PAIRS) {
+        return fl_conf_error(node, err, "expected at most %d labels, found %zu", FL_WIRE_MAX_PAIRS,
+                             n);
+    }
+    for (i = 0; i < n; i++) {
+        size_t key = strlen(fl_options_key(conf->main, "labels", i));
+        size_t value = strlen(fl_options_item(conf->main, "labels", i));
+        size_t longest = key > value ? key : value;
+
+        if (longest > FL_WIRE_MAX_TEXT) {
+            return fl_conf_error(node, err, "expected at most %d bytes of a label, found %zu",
+                                 FL_WIRE_MAX_TEXT, longest);
+        }
+        bytes += key + value + 2;
+    }
+    if (bytes > FL_WIRE_LABELS_BYTES) {
+        return fl_conf_error(node, err,
+                             "expected at most %d bytes of labels, each key and value counted with "
+                             "one byte more, found %zu",
+                             FL_WIRE_LABELS_BYTES, bytes);
+    }
+    return FL_OK;
+}
+
 static int check(const struct fl_client_conf *conf, struct fl_err *err)
 {
     const char *name = fl_options_str(conf->main, "name");
@@ -235,7 +268,7 @@ static int check(const struct fl_client_conf *conf, struct fl_err *err)
         return fl_conf_error(fl_client_conf_node(conf, "data", "path"), err,
                              "trainer 'builtin' needs data.path");
     }
-    return FL_OK;
+    return check_labels(conf, err);
 }
 
 int fl_client_conf_load(const char *path, struct fl_client_conf **ret, struct fl_err *err)

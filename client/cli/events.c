@@ -33,7 +33,7 @@ void fl_control_hello(struct fl_cli *cli, struct fl_round_key held)
     struct fl_wire_pair labels[FL_WIRE_MAX_PAIRS];
     size_t i;
 
-    for (i = 0; i < n && i < FL_WIRE_MAX_PAIRS; i++) {
+    for (i = 0; i < n && i < FL_WIRE_MAX_PAIRS; i++) { /* More are no configuration. */
         labels[i].key = fl_wire_lend(fl_options_key(cli->conf->main, "labels", i));
         labels[i].value = fl_wire_lend(fl_options_item(cli->conf->main, "labels", i));
     }

@@ -28,11 +28,13 @@
 /* Control messages: a Welcome that describes FL_LAYOUT_MAX_TENSORS tensors still fits. */
 #define FL_WIRE_MAX_CONTROL (8u << 20)
 /* Events: a Hello with FL_WIRE_MAX_PAIRS longest labels, or a Report of every unit. */
-#define FL_WIRE_MAX_EVENT   (256u << 10)
-#define FL_WIRE_MAX_TEXT    1024
-#define FL_WIRE_MAX_PAIRS   64
-#define FL_WIRE_MAX_BUNDLES 16
-#define FL_WIRE_MAX_LAYERS  4096
+#define FL_WIRE_MAX_EVENT (256u << 10)
+#define FL_WIRE_MAX_TEXT  1024
+#define FL_WIRE_MAX_PAIRS 64
+/* Of the labels of one client, in keys and values with their ends: more a server does not keep. */
+#define FL_WIRE_LABELS_BYTES 2048
+#define FL_WIRE_MAX_BUNDLES  16
+#define FL_WIRE_MAX_LAYERS   4096
 /* Four bundles of every unit. */
 #define FL_WIRE_MAX_PARTS 16384
 /* Counts of samples and steps: far above any, and a sum over a million clients fits 64 bits. */

@@ -10,7 +10,7 @@
 #include "libfl/wire/messages.h"
 
 /* Of one client, in keys and values with their ends: the memory that a client can take. */
-#define FL_LABELS_BYTES 2048
+#define FL_LABELS_BYTES FL_WIRE_LABELS_BYTES
 
 struct fl_label_set {
     size_t n;

@@ -149,6 +149,17 @@ client "augment" 'data: {path: d, augment: flip}\n' \
   "5: key 'data.augment': expected one of none, flip_crop, found 'flip'"
 client "augment of a program" 'trainer: command\ncommand: {program: [x]}\ndata: {augment: flip_crop}\n' \
   "7: key 'data.augment': data.augment is for the built-in trainer"
+labels() { # number, value: a section of so many lines
+  printf 'data: {path: d}\\nlabels:\\n'
+  printf "  label%s: $2\\\\n" $(seq "$1")
+}
+client "65 labels" "$(labels 65 x)" "6: key 'labels': expected at most 64 labels, found 65"
+client "long labels" "$(labels 64 "$(printf 'x%.0s' {1..30})")" \
+  "6: key 'labels': expected at most 2048 bytes of labels, each key and value counted with one byte more, found 2487"
+client "a long label" "$(labels 1 "$(printf 'x%.0s' {1..1025})")" \
+  "6: key 'labels': expected at most 1024 bytes of a label, found 1025"
+printf "$client_ok$(labels 64 x)" >c.yaml
+says "64 labels" 0 "c.yaml: ok" "$clientd" -c c.yaml
 client "!name" 'server: localhost:1\nname: a/b\nstate_dir: s\ninsecure: yes\ndata: {path: x}\n' \
   "2: key 'name': expected 1 to 127 characters of A-Z a-z 0-9 . _ -, found 'a/b'"
 client "!no server" 'name: a\nstate_dir: s\n' "1: the required key 'server' is missing (a text)"
