@@ -124,14 +124,16 @@ int fl__task_write(const struct fl__description *description, const struct fl_tr
                    struct fl_err *err)
 {
     /* JSON readers of other languages take numbers up to 2^53 exactly. */
-    json_int_t seed = (json_int_t)(task->seed & ((UINT64_C(1) << 53) - 1));
-    json_t *json = json_pack("{s:i, s:I, s:I, s:I, s:f, s:I, s:b, s:s?, s:s, s:s?, s:s, s:s}",
-                             "version", FILE_VERSION, "round", (json_int_t)task->round, "attempt",
-                             (json_int_t)task->attempt, "seed", seed, "learning_rate",
-                             task->learning_rate, "time_limit_ms", (json_int_t)deadline_ms,
-                             "evaluate_trained", task->evaluate_trained, "data", data, "model",
-                             paths->model, "anchor", task->anchor != NULL ? paths->anchor : NULL,
-                             "result_model", paths->result_model, "result", paths->result);
+    const uint64_t exact = (UINT64_C(1) << 53) - 1;
+    json_int_t seed = (json_int_t)(task->seed & exact);
+    json_int_t order_seed = (json_int_t)(task->order_seed & exact);
+    json_t *json = json_pack(
+        "{s:i, s:I, s:I, s:I, s:I, s:f, s:I, s:b, s:s?, s:s, s:s?, s:s, s:s}", "version",
+        FILE_VERSION, "round", (json_int_t)task->round, "attempt", (json_int_t)task->attempt,
+        "seed", seed, "order_seed", order_seed, "learning_rate", task->learning_rate,
+        "time_limit_ms", (json_int_t)deadline_ms, "evaluate_trained", task->evaluate_trained,
+        "data", data, "model", paths->model, "anchor", task->anchor != NULL ? paths->anchor : NULL,
+        "result_model", paths->result_model, "result", paths->result);
     char *text = NULL;
     int rv = FL_ENOMEM;
 

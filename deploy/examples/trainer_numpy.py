@@ -152,17 +152,21 @@ class Net:
 
 
 def batches(task, n):
-    """Index arrays of all steps: whole epochs in fresh orders, or a number of steps."""
+    """Index arrays of all steps: whole epochs in fresh orders, or steps through one order.
+
+    That order is the same in every round, and each round goes on where the one before ended."""
+    size = task["batch_size"]
     rng = np.random.default_rng(task["seed"])
-    epoch, steps = 0, 0
-    while epoch < task["epochs"] or (task["epochs"] == 0 and steps < task["steps"]):
+    for _ in range(task["epochs"]):
         order = rng.permutation(n)
-        for at in range(0, n, task["batch_size"]):
-            if task["epochs"] == 0 and steps == task["steps"]:
-                return
-            steps += 1
-            yield order[at:at + task["batch_size"]]
-        epoch += 1
+        for at in range(0, n, size):
+            yield order[at:at + size]
+    if task["epochs"] == 0:
+        order = np.random.default_rng(task["order_seed"]).permutation(n)
+        first = (task["round"] - 1) * task["steps"]
+        for step in range(first, first + task["steps"]):
+            at = step % -(-n // size) * size
+            yield order[at:at + size]
 
 
 def main():

@@ -158,6 +158,7 @@ START_TEST(the_task_file_says_everything)
     task.attempt = 2;
     task.deadline_ms = 90000;
     task.seed = UINT64_MAX;
+    task.order_seed = (UINT64_C(5) << 53) + 17;
     ck_assert_msg(fl_trainer_run(f.trainer, &task, &r, &f.err) == FL_OK, "%s", f.err.msg);
     fl_train_result_done(&r);
     (void)snprintf(path, sizeof(path), "%s/seen.json", f.dir);
@@ -167,6 +168,7 @@ START_TEST(the_task_file_says_everything)
     ck_assert_int_eq(json_integer_value(json_object_get(json, "round")), 7);
     ck_assert_int_eq(json_integer_value(json_object_get(json, "attempt")), 2);
     ck_assert_int_eq(json_integer_value(json_object_get(json, "seed")), (1LL << 53) - 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "order_seed")), 17);
     ck_assert_int_eq(json_integer_value(json_object_get(json, "time_limit_ms")), 5000);
     ck_assert_int_eq(json_integer_value(json_object_get(json, "epochs")), 2);
     ck_assert_int_eq(json_integer_value(json_object_get(json, "batch_size")), 10);
@@ -702,6 +704,61 @@ START_TEST(the_numpy_example_learns_as_the_engine_does)
 }
 END_TEST
 
+/* What the numpy example makes of some steps under these seeds; owned by the caller. */
+static float *example_steps(struct fixture *f, uint64_t seed, uint64_t order_seed)
+{
+    struct fl_train_result r = {0};
+    struct fl_train_task task = task_of(&f->server);
+
+    task.seed = seed;
+    task.order_seed = order_seed;
+    ck_assert_msg(fl_trainer_run(f->trainer, &task, &r, &f->err) == FL_OK, "%s", f->err.msg);
+    ck_assert_uint_eq(r.steps, 3);
+    free(r.divergence);
+    return r.delta;
+}
+
+START_TEST(the_numpy_example_walks_through_the_order_of_the_order_seed)
+{
+    const char *python = getenv("FL_PYTHON") != NULL ? getenv("FL_PYTHON") : "python3";
+    const char *top = getenv("FL_SRCDIR") != NULL ? getenv("FL_SRCDIR") : "..";
+    char program[PATH_MAX];
+    const char *argv[] = {python, program, "{task}", NULL};
+    struct fl_dataset *ds;
+    struct fixture f;
+    float *steps[3];
+    size_t bytes;
+    size_t i;
+    struct fl_command_conf conf = {
+        .argv = argv, .work_dir = f.dir, .data = f.dir, .time_limit_ms = 60000};
+
+    if (!have_numpy(python)) {
+        (void)printf("skipped: %s has no numpy\n", python);
+        return;
+    }
+    fixture_init(&f);
+    ds = make_data(SAMPLES, INPUTS, CLASSES, 3);
+    write_npy(&f, "train-x.npy", FL_NPY_F32, ds->x, INPUTS);
+    write_npy(&f, "train-y.npy", FL_NPY_I32, ds->y, 0);
+    (void)snprintf(program, sizeof(program), "%s/deploy/examples/trainer_numpy.py", top);
+    f.server.model.epochs = 0;
+    f.server.model.steps = 3;
+    ck_assert_msg(fl_trainer_command(&conf, &f.trainer, &f.err) == FL_OK, "%s", f.err.msg);
+    ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_OK);
+    steps[0] = example_steps(&f, 1, 5);
+    steps[1] = example_steps(&f, 2, 5);
+    steps[2] = example_steps(&f, 1, 6);
+    bytes = f.server.count * sizeof(float);
+    ck_assert_mem_eq(steps[0], steps[1], bytes);
+    ck_assert_int_ne(memcmp(steps[0], steps[2], bytes), 0);
+    for (i = 0; i < 3; i++) {
+        free(steps[i]);
+    }
+    fl_dataset_free(ds);
+    fixture_done(&f);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("train_command");
@@ -726,6 +783,7 @@ int main(void)
     tcase_add_test(tc, a_program_trains_a_model_of_its_own);
     tcase_add_test(tc, what_a_program_cannot_do_is_said);
     tcase_add_test(tc, the_numpy_example_learns_as_the_engine_does);
+    tcase_add_test(tc, the_numpy_example_walks_through_the_order_of_the_order_seed);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);
