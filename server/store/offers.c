@@ -153,7 +153,9 @@ int fl_offers_clear(const char *dir, struct fl_err *err)
     while (rv == FL_OK && (entry = readdir(d)) != NULL) {
         char name[FL_NAME_MAX];
 
-        if (!client_of(entry->d_name, name) && strcmp(entry->d_name, ALL) != 0) {
+        if (!client_of(entry->d_name, name) && strcmp(entry->d_name, ALL) != 0 &&
+            strncmp(entry->d_name, FIXED, strlen(FIXED)) != 0) /* or set aside, or not done */
+        {
             continue;
         }
         rv = fl_fs_join(path, sizeof(path), folder, entry->d_name);
