@@ -31,6 +31,16 @@ void fl_front_up(struct fl_front *front, struct fl_up *up)
     fl_driver_post(front->srv->driver, up);
 }
 
+int fl_front_on_disk(struct fl_front *front, fl_loop_cb work, fl_loop_cb done, void *arg)
+{
+    struct fl_srv *srv = front->srv;
+
+    if (srv->io == NULL) {
+        return FL_ECLOSED;
+    }
+    return fl_lane_submit(srv->io, work, done != NULL ? srv->net : NULL, done, arg);
+}
+
 void fl_front_fail(struct fl_call *call, int code, const struct fl_err *err)
 {
     fl_call_finish(call, fl_grpc_status_from_err(code), fl_err_text(err, code));
@@ -213,6 +223,7 @@ static void clean_spool(void *arg)
 static void round_closed(struct fl_front *front, const struct fl_down *down)
 {
     size_t i;
+    int rv;
 
     for (i = 0; i < front->n_slots; i++) {
         struct fl_slot_rec *slot = &front->slots[i];
@@ -223,9 +234,10 @@ static void round_closed(struct fl_front *front, const struct fl_down *down)
         }
     }
     fl_push_round_closed(front, down->round, down->attempt);
-    if (fl_lane_submit(front->srv->io, clean_spool, NULL, NULL, front->srv) != FL_OK) {
+    rv = fl_front_on_disk(front, clean_spool, NULL, front->srv);
+    if (rv != FL_OK && rv != FL_ECLOSED) { /* While all ends: the next start removes them. */
         fl_log(front->srv->log, FL_LOG_WARNING, "server", "spool files stay behind: %s",
-               fl_strerror(FL_ENOMEM));
+               fl_strerror(rv));
     }
 }
 

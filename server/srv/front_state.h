@@ -92,6 +92,12 @@ struct fl_attend *fl_front_session(struct fl_front *front, const struct fl_wire_
 const struct fl_bundle_rec *fl_front_bundle(const struct fl_front *front, const char *name,
                                             uint64_t round, uint32_t client);
 void fl_front_up(struct fl_front *front, struct fl_up *up);
+/*
+ * Run work(arg) on the io lane, then done(arg) (may be NULL) here. FL_ENOMEM; FL_ECLOSED: all ends,
+ * and the lane has done what it had.
+ */
+FL_MUST_CHECK int fl_front_on_disk(struct fl_front *front, fl_loop_cb work, fl_loop_cb done,
+                                   void *arg);
 struct fl_up *fl_up_new(enum fl_up_type type);
 /* Finish a call with a code of ours and a message. */
 void fl_front_fail(struct fl_call *call, int code, const struct fl_err *err);

@@ -39,6 +39,8 @@ static void spool_closed(void *arg)
  */
 void fl__push_give_up(struct fl_push *p)
 {
+    int rv;
+
     if (p->closing || (p->state != PUSH_OPENING && p->state != PUSH_OPEN &&
                        p->state != PUSH_FINISHING && p->state != PUSH_JUDGED))
     {
@@ -46,9 +48,12 @@ void fl__push_give_up(struct fl_push *p)
     }
     p->closing = true;
     p->jobs++;
-    if (fl_lane_submit(p->front->srv->io, close_spool, p->front->srv->net, spool_closed, p) !=
-        FL_OK) {
+    rv = fl_front_on_disk(p->front, close_spool, spool_closed, p);
+    if (rv != FL_OK) {
         p->jobs--; /* It stays open as long as the process: no memory is left anyway. */
+    }
+    if (rv == FL_ECLOSED) { /* But while all ends, nothing is before it any more. */
+        close_spool(p);
     }
 }
 
@@ -191,8 +196,7 @@ void fl__push_maybe_finish(struct fl_push *p)
         p->state = PUSH_FINISHING;
         our_turn(p, true);
         p->jobs++;
-        if (fl_lane_submit(p->front->srv->io, finish_work, p->front->srv->net, finish_done, p) !=
-            FL_OK) {
+        if (fl_front_on_disk(p->front, finish_work, finish_done, p) != FL_OK) {
             p->jobs--;
             fl__push_fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
         }
@@ -237,7 +241,7 @@ static void write_done(void *arg)
 void fl__push_write(struct fl_push *p, struct fl__push_chunk *c)
 {
     p->jobs++;
-    if (fl_lane_submit(p->front->srv->io, write_work, p->front->srv->net, write_done, c) != FL_OK) {
+    if (fl_front_on_disk(p->front, write_work, write_done, c) != FL_OK) {
         p->jobs--;
         free(c->memory);
         free(c);
@@ -284,7 +288,7 @@ void fl__push_open(struct fl_push *p)
     p->state = PUSH_OPENING;
     our_turn(p, true);
     p->jobs++;
-    if (fl_lane_submit(p->front->srv->io, open_work, p->front->srv->net, open_done, p) != FL_OK) {
+    if (fl_front_on_disk(p->front, open_work, open_done, p) != FL_OK) {
         p->jobs--;
         fl__push_fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
     }

@@ -143,6 +143,7 @@ static void stop_all(struct fl_srv *srv)
         fl_driver_stop(srv->driver);
     }
     fl_lane_free(srv->io);
+    srv->io = NULL; /* What comes back from it, or from the coordinator, may ask for more. */
     fl_lane_free(srv->work);
     fl_lane_free(srv->db);
     fl_driver_free(srv->driver);
