@@ -54,7 +54,7 @@ for f in $files; do
         case "$inc" in
           "$side"/*) to=${inc#*/}; to=${to%%/*}
             case "$side/$room:$to" in
-              */core:core|server/store:store|server/store:core|server/srv:*|client/store:store|client/store:core|client/train:train|client/cli:*) ;;
+              */core:core|server/store:store|server/store:core|server/srv:*|client/store:store|client/store:core|client/train:train|client/work:core|client/work:store|client/work:train|client/work:work|client/cli:*) ;;
               *) say "$f: room $side/$room must not include $inc" ;;
             esac ;;
           server/*|client/*|tools/*|tests/*|bench/*) say "$f: $side must not include $inc" ;;
@@ -66,6 +66,8 @@ for f in $files; do
               store:*) say "$f: the store must not include $inc" ;;
               train:base|train:conf|train:num|train:model|train:nn|train:strategy|train:data) ;;
               train:*) say "$f: the trainer must not include $inc" ;;
+              work:base|work:conf|work:num|work:model|work:nn|work:strategy|work:data|work:wire) ;;
+              work:*) say "$f: the work room must not include $inc" ;;
             esac ;;
           fl/v1/*|grpc/*) say "$f: generated messages belong to libfl/wire" ;;
         esac

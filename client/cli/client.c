@@ -86,7 +86,7 @@ static void carry_out(struct fl_cli *cli, const struct fl_session_effect *e)
     case FL_CEFF_REPORT:
         if (fl_cli_holds(cli, e->key)) {
             fl_control_report(cli);
-        } else { /* Kept for another model, see fl_work_prepare(). */
+        } else { /* Kept for another model, see fl_worker_unfit(). */
             fl_control_failed(cli, e->key, "the kept result is gone", false);
         }
         break;
@@ -248,7 +248,10 @@ static int open_state(struct fl_cli *cli, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_keeps_open(dir, cli->log, &cli->keeps, err);
+    cli->worker.state_dir = dir;
+    cli->worker.log = cli->log;
+    cli->worker.seed = fl_cli_seed(cli);
+    rv = fl_keeps_open(dir, cli->log, &cli->worker.keeps, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -311,11 +314,10 @@ static void finish(struct fl_cli *cli)
     }
     fl_fetch_free(cli);
     fl_session_free(cli->session);
-    fl_trainer_free(cli->trainer);
+    fl_work_forget(cli);
+    fl_worker_done(&cli->worker);
     fl_dataset_free(cli->train);
     fl_dataset_free(cli->test);
-    fl_work_forget(cli);
-    fl_keeps_free(cli->keeps);
     fl_result_unref(cli->result);
     if (cli->lock_fd >= 0) {
         (void)close(cli->lock_fd);

@@ -5,51 +5,28 @@
  * The client daemon put together: one loop that carries out the effects of fl_session, one
  * lane that trains, codes and touches what is kept. client.c is the life cycle and the session's
  * effects, control.c the Attend call, events.c what is sent on it, fetch.c and push.c the
- * transfers, inputs.c the bundles of a task, setup.c what Welcome describes, work.c what is
- * prepared for it and evaluations, train.c a training, code.c an update on its way to its
- * bytes, offer.c what is told of the data; result.c, keep.c and cache.c have the files.
+ * transfers, offer.c what is told of the data, train.c and work.c what the lane does of
+ * client/work. What a task means is not decided here.
  *
- * Threading: everything belongs to the loop but what is handed to the lane: `keeps`, and the
- * jobs of train.c, code.c, offer.c and fetch.c. The trainer and `keeps` are prepared for
- * another setup only while the lane is idle; each job holds the setup that it began with.
+ * Threading: everything belongs to the loop but what is handed to the lane: the worker, and the
+ * jobs of train.c, work.c, push.c, offer.c and fetch.c. The worker is prepared for another setup
+ * only while the lane is idle; each job holds the setup that it began with.
  */
 
-#include "client/cli/code.h"
 #include "client/cli/conf.h"
 #include "client/core/session.h"
+#include "client/work/code.h"
+#include "client/work/training.h"
 #include "libfl/base/log.h"
 #include "libfl/data/dataset.h"
 #include "libfl/grpc/endpoint.h"
 #include "libfl/strategy/strategy.h"
 #include "libfl/wire/messages.h"
 
-/* The peer of lines that the server can cause (fl_log_peer()). */
-#define FL_CLI_SERVER "the server"
-
-struct fl_trainer;
 struct fl_fetch;
 struct fl_push;
 struct fl_train_job;
 struct fl_work_job;
-
-/* A bundle: as a task lists it, then with what of it is here. */
-struct fl_input {
-    char name[FL_NAME_MAX];
-    uint64_t bytes, have;
-    bool has_digest;
-    uint8_t digest[FL_DIGEST_SIZE];
-    bool opaque;   /* not a block of floats in the model's shape */
-    bool cached;   /* found on the disk */
-    uint8_t *data; /* [bytes], owned, or NULL */
-};
-
-/* What a training starts from. */
-struct fl_inputs {
-    struct fl_setup *setup; /* they were chosen for; a reference, NULL: only listed */
-    size_t n;
-    struct fl_input list[FL_WIRE_MAX_BUNDLES];
-    float *own; /* the client's own model, when that is where it starts; owned */
-};
 
 struct fl_cli {
     const struct fl_client_conf *conf;
@@ -71,25 +48,19 @@ struct fl_cli {
     uint64_t heartbeat;
     char unfit[FL_ERR_BUF_SIZE]; /* why this client leaves, while the server is being told */
 
-    /* What the server described, and the trainer and `keeps` are prepared for; NULL: nothing. A
-       reference; what is under way holds its own. */
+    /* What the server described, and the worker is prepared for; NULL: nothing. A reference;
+       what is under way holds its own. */
     struct fl_setup *setup;
 
     /* Data and training; work.c. */
     struct fl_dataset *train, *test;
-    struct fl_trainer *trainer;
+    struct fl_worker worker;
     uint64_t samples, evaluation_samples;
-    struct fl_keeps *keeps;
     struct fl_train_job *training;  /* the newest, NULL: none */
     struct fl_work_job *evaluating; /* the newest, NULL: none */
 
     /* The newest task and what belongs to it. */
-    struct fl_round_key task, counted;
-    double learning_rate;
-    uint64_t seed;
-    uint64_t order_seed;
-    uint64_t deadline_ms;
-    uint32_t n_selected, population;
+    struct fl_task task;
     struct fl_inputs listed;  /* without data */
     struct fl_inputs inputs;  /* whole; filled by fetch.c, taken by training */
     struct fl_result *result; /* held, or NULL */
@@ -143,26 +114,6 @@ void fl_control_evaluation(struct fl_cli *cli, uint64_t round,
                            const struct fl_wire_evaluation *result,
                            const struct fl_wire_evaluation *adapted);
 
-/* inputs.c */
-void fl_inputs_done(struct fl_inputs *inputs);
-/* NULL: not there. */
-struct fl_input *fl_inputs_find(struct fl_inputs *inputs, const char *name);
-/* Remember what a task lists. */
-void fl_inputs_list(struct fl_cli *cli, const struct fl_wire_task *task);
-/*
- * The bundles that a client of `setup` needs of those that are `listed`, into `ret` (initialised
- * here); `has_own`: it has a model of its own. FL_EPROTO: one that cannot be what it says.
- */
-FL_MUST_CHECK int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *listed, bool has_own,
-                                   const struct fl_log *log, struct fl_inputs *ret,
-                                   struct fl_err *err);
-/* Keep of `old` what is also in `now`, so that it is not fetched twice; frees the rest. */
-void fl_inputs_reuse(struct fl_inputs *now, struct fl_inputs *old);
-/* A whole input: is it what its digest says? FL_EFORMAT. */
-FL_MUST_CHECK int fl_inputs_check(const struct fl_input *input, struct fl_err *err);
-/* What is the same in the next round goes to the disk, so that it need not come again. */
-void fl_inputs_save(const struct fl_cli *cli, const struct fl_inputs *inputs);
-
 /* fetch.c */
 void fl_fetch_begin(struct fl_cli *cli, struct fl_round_key key);
 void fl_fetch_cancel(struct fl_cli *cli);
@@ -194,12 +145,10 @@ FL_MUST_CHECK int fl_work_open(struct fl_cli *cli, int *ret_exit, struct fl_err 
 void fl_work_close(struct fl_cli *cli);
 /* Is anything on the lane that uses the description? */
 bool fl_work_busy(const struct fl_cli *cli);
-/* Prepare the trainer and what is kept for another description, while not busy. Takes `setup`. */
+/* Prepare the worker for another description, while not busy. Takes `setup`. */
 FL_MUST_CHECK int fl_work_prepare(struct fl_cli *cli, struct fl_setup *setup, struct fl_err *err);
 /* Nothing is described any more. */
 void fl_work_forget(struct fl_cli *cli);
-/* Why the held result cannot be sent to what is described now; NULL: it can. */
-const char *fl_work_unfit(const struct fl_cli *cli);
 /* Training comes first: an evaluation ends as soon as it can. */
 void fl_work_leave_evaluation(struct fl_cli *cli);
 /* Takes `model`, which was fetched under `setup`. */

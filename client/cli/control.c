@@ -56,9 +56,10 @@ static int take_description(struct fl_cli *cli, struct fl_wire_welcome *w,
     if (rv != FL_OK) {
         return rv;
     }
-    event->u.welcome.held_unfit = cli->result != NULL ? fl_work_unfit(cli) : NULL;
+    event->u.welcome.held_unfit =
+        cli->result != NULL ? fl_worker_unfit(&cli->worker, cli->setup, cli->result) : NULL;
     if (event->u.welcome.held_unfit != NULL) {
-        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                     "dropping the kept result of round %llu: %s",
                     (unsigned long long)cli->result->key.round, event->u.welcome.held_unfit);
     }
@@ -76,7 +77,7 @@ static void on_welcome(struct fl_cli *cli, struct fl_wire_welcome *w)
 
     if (!same && fl_work_busy(cli)) {
         fl_log_peer(
-            cli->log, FL_LOG_INFO, "client", FL_CLI_SERVER,
+            cli->log, FL_LOG_INFO, "client", FL_WORK_SERVER,
             "the server describes another federation than the one that is still worked for: "
             "ending that work, then coming again");
         fl_work_cancel(cli);
@@ -99,7 +100,7 @@ static void on_welcome(struct fl_cli *cli, struct fl_wire_welcome *w)
         return;
     }
     event.u.welcome.model_fits = true;
-    fl_log_peer(cli->log, FL_LOG_NOTICE, "client", FL_CLI_SERVER,
+    fl_log_peer(cli->log, FL_LOG_NOTICE, "client", FL_WORK_SERVER,
                 "joined federation '%s' units=%zu parameters=%zu", cli->setup->welcome.federation,
                 fl_layout_units(cli->setup->layout), fl_layout_count(cli->setup->layout));
     fl_cli_step(cli, &event);
@@ -116,7 +117,7 @@ static bool check_plan(struct fl_cli *cli, const uint8_t *units, size_t n_units)
     if (fl_session_plan_fits(units, n_units, model_units)) {
         return true;
     }
-    fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+    fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                 "bad command from the server: a plan grants units past the %zu of the model",
                 model_units);
     fl_call_cancel(cli->attend);
@@ -149,15 +150,15 @@ static void on_task(struct fl_cli *cli, const struct fl_wire_task *task)
     if (task->has_plan && !check_plan(cli, task->plan.units, task->plan.n_units)) {
         return;
     }
-    cli->task = key;
-    cli->counted = (struct fl_round_key){task->counted_round, task->counted_attempt};
-    cli->n_selected = task->selected;
-    cli->population = task->population;
-    fl_inputs_list(cli, task);
-    cli->learning_rate = task->learning_rate;
-    cli->seed = task->seed;
-    cli->order_seed = task->order_seed;
-    cli->deadline_ms = task->deadline_ms;
+    cli->task = (struct fl_task){.key = key,
+                                 .counted = {task->counted_round, task->counted_attempt},
+                                 .learning_rate = task->learning_rate,
+                                 .seed = task->seed,
+                                 .order_seed = task->order_seed,
+                                 .deadline_ms = task->deadline_ms,
+                                 .n_selected = task->selected,
+                                 .population = task->population};
+    fl_inputs_list(&cli->listed, task);
     event.u.task.has_plan = task->has_plan;
     event.u.task.units = task->plan.units;
     event.u.task.n_units = task->plan.n_units;
@@ -186,7 +187,7 @@ static void on_refused(struct fl_cli *cli, uint32_t retry_ms, const char *reason
 {
     struct fl_session_event event = {.type = FL_CEV_REFUSED};
 
-    fl_log_peer(cli->log, FL_LOG_ERROR, "client", FL_CLI_SERVER,
+    fl_log_peer(cli->log, FL_LOG_ERROR, "client", FL_WORK_SERVER,
                 "the server refused this client: %s", reason);
     event.u.refused.retry_after_ms = retry_ms;
     event.u.refused.reason = reason;
@@ -198,7 +199,7 @@ static void on_verdict(struct fl_cli *cli, const struct fl_wire_command *c)
     struct fl_round_key key = {c->u.verdict.round, c->u.verdict.attempt};
 
     if (c->type == FL_WIRE_REJECTED) {
-        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                     "round %llu: the server rejected us: %s", (unsigned long long)key.round,
                     c->u.verdict.reason);
         fl_cli_step_failed(cli, FL_CEV_REJECTED, key, c->u.verdict.reason, true);
@@ -251,8 +252,8 @@ static void on_command(struct fl_cli *cli, struct fl_wire_command *c)
         fl_cli_step(cli, &event);
         break;
     case FL_WIRE_DRAIN:
-        fl_log_peer(cli->log, FL_LOG_NOTICE, "client", FL_CLI_SERVER, "the server says goodbye: %s",
-                    c->u.drain.reason);
+        fl_log_peer(cli->log, FL_LOG_NOTICE, "client", FL_WORK_SERVER,
+                    "the server says goodbye: %s", c->u.drain.reason);
         event.u.drain.reconnect_after_ms = c->u.drain.reconnect_after_ms;
         event.u.drain.reason = c->u.drain.reason;
         fl_cli_step(cli, &event);
@@ -275,7 +276,7 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     }
     rv = fl_wire_command_decode(data, len, &command, &err);
     if (rv != FL_OK) {
-        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                     "bad command from the server: %s", fl_err_text(&err, rv));
         fl_call_cancel(call);
         return true;
@@ -302,7 +303,7 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     {
         on_refused(cli, 0, message != NULL ? message : fl_grpc_status_name(status));
     } else if (status != FL_GRPC_OK && !cli->stopping) {
-        fl_log_peer(cli->log, FL_LOG_INFO, "client", FL_CLI_SERVER, "control stream ended: %s%s%s",
+        fl_log_peer(cli->log, FL_LOG_INFO, "client", FL_WORK_SERVER, "control stream ended: %s%s%s",
                     fl_grpc_status_name(status), message != NULL && message[0] != '\0' ? ", " : "",
                     message != NULL ? message : "");
     }
@@ -347,7 +348,7 @@ static void on_down(void *ctx, int code, const char *text)
         return;
     }
     if (code != FL_OK) {
-        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER, "no connection to '%s': %s",
+        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER, "no connection to '%s': %s",
                     server, text != NULL ? text : fl_strerror(code));
     }
     if (cli->unfit[0] != '\0') {
@@ -384,7 +385,7 @@ void fl_control_connect(struct fl_cli *cli)
                          (uint32_t)fl_options_ms(cli->conf->reconnect, "connect_timeout"),
                          &channel_cbs, cli, &cli->channel, &err);
     if (rv != FL_OK) {
-        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER, "no connection to '%s': %s",
+        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER, "no connection to '%s': %s",
                     fl_options_str(cli->conf->main, "server"), fl_err_text(&err, rv));
         fl_cli_step_failed(cli, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
                            fl_err_text(&err, rv), false);

@@ -19,7 +19,7 @@ void fl_control_send(struct fl_cli *cli, const struct fl_wire_event *event)
     }
     fl_buf_done(&buf);
     if (rv != FL_OK && rv != FL_ECLOSED) {
-        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                     "control stream is stuck (%s), reconnecting", fl_strerror(rv));
         fl_call_cancel(cli->attend);
     }

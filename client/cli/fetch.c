@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "client/cli/client.h"
-#include "client/store/cache.h"
+#include "client/work/settle.h"
 
 struct fl_fetch {
     struct fl_cli *cli;
@@ -35,7 +35,7 @@ static void fetch_free(struct fl_fetch *f)
 
 static void failed(struct fl_fetch *f, const char *text, bool permanent)
 {
-    fl_log_peer(f->cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+    fl_log_peer(f->cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                 "fetching the bundles of round %llu: %s", (unsigned long long)f->key.round, text);
     fl_cli_step_failed(f->cli, FL_CEV_FETCH_FAILED, f->key, text, permanent);
 }
@@ -90,7 +90,7 @@ static void broke_off(struct fl_fetch *f, enum fl_grpc_status status, const char
         fl_cli_step_failed(f->cli, FL_CEV_EVALUATED, f->key, text, false);
         return;
     }
-    fl_log_peer(f->cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+    fl_log_peer(f->cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                 "fetching '%s' of round %llu ended at %llu of %llu bytes: %s", in->name,
                 (unsigned long long)f->key.round, (unsigned long long)in->have,
                 (unsigned long long)in->bytes, text);
@@ -113,7 +113,7 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
                         (unsigned long long)in->bytes);
     }
     if (rv != FL_OK) {
-        fl_log_peer(f->cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+        fl_log_peer(f->cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                     "bad chunk from the server: %s", fl_err_text(&err, rv));
         fl_call_cancel(call);
         return true;
@@ -216,10 +216,7 @@ static int next_bundle(struct fl_fetch *f)
 struct settle_job {
     struct fl_fetch *f;
     struct fl_cli *cli;
-    struct fl_setup *setup; /* a reference */
-    struct fl_round_key task, counted;
-    struct fl_input cached; /* the opaque bundle that is listed, or without a name */
-    float *own;
+    struct fl_settling settling;
     int code;
     struct fl_err err;
 };
@@ -228,55 +225,14 @@ struct settle_job {
 static void settle_work(void *arg)
 {
     struct settle_job *job = arg;
-    struct fl_cli *cli = job->cli;
 
-    job->code = fl_keeps_settle(cli->keeps, job->task, job->counted, &job->err);
-    if (job->code == FL_OK && job->setup->personal->own) {
-        job->code = fl_keeps_load(cli->keeps, FL_KEEP_PERSONAL, &job->own, &job->err);
-        job->code = job->code == FL_ENOENT ? FL_OK : job->code;
-    }
-    if (job->code == FL_OK && job->cached.name[0] != '\0') {
-        int rv = fl_cache_load(fl_cli_state_dir(cli), job->cached.digest, (size_t)job->cached.bytes,
-                               &job->cached.data);
-
-        job->cached.cached = rv == FL_OK;
-    }
+    job->code = fl_settling_run(&job->settling, &job->cli->worker, &job->err);
 }
 
-/* What to fetch, with what is here already. */
-static int choose(struct fl_fetch *f, struct settle_job *job, struct fl_err *err)
-{
-    struct fl_inputs chosen;
-    struct fl_cli *cli = f->cli;
-    int rv = fl_inputs_choose(f->setup, &cli->listed, job != NULL && job->own != NULL, cli->log,
-                              &chosen, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    fl_inputs_reuse(&chosen, &f->in);
-    f->in = chosen;
-    if (job != NULL && job->cached.cached) {
-        struct fl_input *in = fl_inputs_find(&f->in, job->cached.name);
-
-        if (in != NULL && in->data == NULL) {
-            in->data = job->cached.data;
-            in->have = in->bytes;
-            in->cached = true;
-            job->cached.data = NULL;
-        }
-    }
-    if (job != NULL && !fl_inputs_find(&f->in, "mixture") && !fl_inputs_find(&f->in, "model")) {
-        f->in.own = job->own;
-        job->own = NULL;
-    }
-    return FL_OK;
-}
-
-static void start(struct fl_fetch *f, struct settle_job *job)
+static void start(struct fl_fetch *f, struct fl_settling *settling)
 {
     struct fl_err err = {0};
-    int rv = choose(f, job, &err);
+    int rv = fl_settling_choose(settling, &f->cli->listed, f->cli->log, &f->in, &err);
 
     if (rv != FL_OK) {
         failed(f, fl_err_text(&err, rv), rv == FL_EPROTO);
@@ -299,43 +255,24 @@ static void settle_done(void *arg)
     } else if (job->code != FL_OK) {
         failed(f, fl_err_text(&job->err, job->code), false);
     } else if (!job->cli->stopping) {
-        start(f, job);
+        start(f, &job->settling);
     }
-    fl_setup_unref(job->setup);
-    free(job->own);
-    free(job->cached.data);
+    fl_settling_done(&job->settling);
     free(job);
 }
 
-static bool wants_settling(struct fl_cli *cli, struct fl_input *ret_cached)
-{
-    const char *name = cli->setup->solver->offered;
-    const struct fl_input *in = name != NULL ? fl_inputs_find(&cli->listed, name) : NULL;
-    bool cached = in != NULL && in->has_digest && in->bytes > 0;
-
-    if (cached) {
-        *ret_cached = *in;
-    }
-    return cached || fl_keeps_wanted(cli->keeps);
-}
-
-static int settle(struct fl_fetch *f, const struct fl_input *cached)
+/* Takes `settling`, on error too. */
+static int settle(struct fl_fetch *f, struct fl_settling *settling)
 {
     struct settle_job *job = calloc(1, sizeof(*job));
-    int rv;
+    int rv = FL_ENOMEM;
 
-    if (job == NULL) {
-        return FL_ENOMEM;
+    if (job != NULL) {
+        *job = (struct settle_job){.f = f, .cli = f->cli, .settling = *settling};
+        rv = fl_lane_submit(f->cli->lane, settle_work, f->cli->loop, settle_done, job);
     }
-    job->f = f;
-    job->cli = f->cli;
-    job->setup = fl_setup_ref(f->setup);
-    job->task = f->key;
-    job->counted = f->cli->counted;
-    job->cached = *cached;
-    rv = fl_lane_submit(f->cli->lane, settle_work, f->cli->loop, settle_done, job);
     if (rv != FL_OK) {
-        fl_setup_unref(job->setup);
+        fl_settling_done(settling);
         free(job);
         return rv;
     }
@@ -347,7 +284,7 @@ static int settle(struct fl_fetch *f, const struct fl_input *cached)
 
 void fl_fetch_begin(struct fl_cli *cli, struct fl_round_key key)
 {
-    struct fl_input cached = {.name = ""};
+    struct fl_settling settling;
     struct fl_fetch *f = cli->fetch;
 
     if (f != NULL &&
@@ -367,9 +304,11 @@ void fl_fetch_begin(struct fl_cli *cli, struct fl_round_key key)
         cli->fetch = f;
     }
     f->key = key;
-    if (!wants_settling(cli, &cached)) {
-        start(f, NULL);
-    } else if (settle(f, &cached) != FL_OK) {
+    if (!fl_settling_begin(&cli->worker, f->setup, &cli->listed, key, cli->task.counted, &settling))
+    {
+        start(f, &settling);
+        fl_settling_done(&settling);
+    } else if (settle(f, &settling) != FL_OK) {
         failed(f, "out of memory", false);
     }
 }
@@ -404,7 +343,7 @@ void fl_fetch_evaluation(struct fl_cli *cli)
         rv = fl_err_set(&err, FL_EPROTO, "the bundle '%s' has %llu bytes, the model %llu",
                         cli->evaluate_bundle.name, (unsigned long long)cli->evaluate_bundle.bytes,
                         (unsigned long long)bytes);
-        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                     "evaluation of round %llu: %s", (unsigned long long)key.round, err.msg);
     }
     if (rv == FL_OK) {

@@ -53,7 +53,8 @@ static void offer_work(void *arg)
 {
     struct offer_job *job = arg;
 
-    job->code = fl_trainer_offer(job->cli->trainer, fl_cli_seed(job->cli), &job->data, &job->err);
+    job->code =
+        fl_trainer_offer(job->cli->worker.trainer, job->cli->worker.seed, &job->data, &job->err);
 }
 
 static void offer_done(void *arg)

@@ -108,17 +108,17 @@ static void report_end(struct fl_push *p, enum fl_grpc_status status, const char
     }
     switch (status) {
     case FL_GRPC_INVALID_ARGUMENT:
-        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                     "round %llu: update rejected: %s", (unsigned long long)p->key.round, text);
         fl_cli_step_failed(cli, FL_CEV_REJECTED, p->key, text, true);
         break;
     case FL_GRPC_FAILED_PRECONDITION:
-        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                     "round %llu: update not wanted: %s", (unsigned long long)p->key.round, text);
         fl_cli_step_key(cli, FL_CEV_DISMISSED, p->key);
         break;
     default:
-        fl_log_peer(cli->log, FL_LOG_INFO, "client", FL_CLI_SERVER,
+        fl_log_peer(cli->log, FL_LOG_INFO, "client", FL_WORK_SERVER,
                     "upload for round %llu interrupted: %s", (unsigned long long)p->key.round,
                     status == FL_GRPC_OK ? "incomplete" : text);
         fl_cli_step_failed(cli, FL_CEV_PUSH_FAILED, p->key, text, false);
@@ -223,7 +223,7 @@ static void code_done(void *arg)
     } else if (p->error == FL_OK) {
         start_push(p);
     } else {
-        fl_log_peer(p->cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+        fl_log_peer(p->cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                     "coding the update of round %llu: %s", (unsigned long long)p->key.round, text);
         give_up(p, text, p->error == FL_ESTATE);
     }
@@ -319,7 +319,7 @@ static struct fl_push *push_new(struct fl_cli *cli, struct fl_round_key key, con
     }
     p->cli = cli;
     p->key = key;
-    p->code.keeps = cli->keeps;
+    p->code.keeps = cli->worker.keeps;
     p->code.units = malloc(n);
     if (p->code.units == NULL) {
         free(p);

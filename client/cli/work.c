@@ -1,27 +1,24 @@
-/* Data, the trainer, what Welcome makes of them, and evaluations. */
+/* Data and the trainer, what they are prepared for, and evaluations on the lane. */
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "client/cli/client.h"
 #include "client/cli/exit_codes.h"
 #include "client/cli/preflight.h"
-#include "client/train/trainer.h"
+#include "client/work/evaluation.h"
 #include "libfl/base/fs.h"
-#include "libfl/strategy/codec_residual.h"
 
 /* An evaluation. */
 struct fl_work_job {
     struct fl_cli *cli;
     struct fl_setup *setup; /* a reference: what `model` was fetched under */
     uint64_t round;
-    struct fl_train_task task;
+    struct fl_task task;
     float *model; /* owned */
-    bool adapts;
+    double rate;
     atomic_bool cancel;
-    struct fl_train_evaluation received, adapted;
+    struct fl_evaluation measured;
     int code;
     struct fl_err err;
 };
@@ -71,7 +68,7 @@ static int open_command(struct fl_cli *cli, struct fl_err *err)
         rv = fl_fs_mkdirs(work, err);
     }
     if (rv == FL_OK) {
-        rv = fl_trainer_command(&conf, &cli->trainer, err);
+        rv = fl_trainer_command(&conf, &cli->worker.trainer, err);
     }
     cli->samples = conf.samples;
     free(argv);
@@ -88,7 +85,7 @@ int fl_work_open(struct fl_cli *cli, int *ret_exit, struct fl_err *err)
     } else {
         rv = open_data(cli, err);
         if (rv == FL_OK) {
-            rv = fl_trainer_builtin(cli->train, cli->test, &cli->trainer, err);
+            rv = fl_trainer_builtin(cli->train, cli->test, &cli->worker.trainer, err);
         }
     }
     return rv == FL_OK ? fl_lane_create("fl-train", &cli->lane, err) : rv;
@@ -109,76 +106,6 @@ bool fl_work_busy(const struct fl_cli *cli)
 
 /* --- what Welcome describes --- */
 
-static int want(struct fl_keeps_spec *specs, size_t *n, const char *owner, const char *name,
-                bool per_unit)
-{
-    struct fl_keeps_spec *spec = &specs[*n];
-    int len = owner != NULL ? snprintf(spec->name, sizeof(spec->name), "%s.%s", owner, name)
-                            : snprintf(spec->name, sizeof(spec->name), "%s", name);
-
-    spec->per_unit = per_unit;
-    (*n)++;
-    return len > 0 && (size_t)len < sizeof(spec->name) ? FL_OK : FL_ELIMIT;
-}
-
-/* What has to be kept between rounds for all of this. */
-static int prepare_keeps(struct fl_keeps *keeps, const struct fl_setup *s, struct fl_err *err)
-{
-    struct fl_keeps_spec specs[FL_KEEPS_MAX];
-    const struct fl_keeps_home home = {s->welcome.federation, s->layout, s->welcome.kept_line};
-    size_t n_solver = fl_solver_keeps(s->solver->keeps);
-    size_t n = 0;
-    size_t i;
-    int rv = n_solver + 4 <= FL_KEEPS_MAX ? FL_OK : FL_ELIMIT;
-
-    for (i = 0; rv == FL_OK && i < n_solver; i++) {
-        const struct fl_keep *keep = &s->solver->keeps[i];
-
-        rv = want(specs, &n, s->solver->policy.name, keep->name, keep->per_unit);
-    }
-    if (rv == FL_OK && s->welcome.wants_previous_dot) {
-        rv = want(specs, &n, NULL, FL_KEEP_PREVIOUS, false);
-    }
-    if (rv == FL_OK && fl_codec_keeps_residual(s->codec, s->codec_options)) {
-        rv = want(specs, &n, NULL, FL_KEEP_RESIDUAL, true);
-    }
-    if (rv == FL_OK && s->personal->own) {
-        rv = want(specs, &n, NULL, FL_KEEP_PERSONAL, false);
-    }
-    if (rv == FL_OK && s->personal->own) {
-        rv = want(specs, &n, NULL, FL_KEEP_ANCHOR, false);
-    }
-    return rv == FL_OK ? fl_keeps_bind(keeps, &home, specs, n, err) : rv;
-}
-
-static int prepare_trainer(struct fl_trainer *trainer, const struct fl_setup *s, struct fl_err *err)
-{
-    const struct fl_wire_welcome *w = &s->welcome;
-    const char *layers[FL_NET_MAX_LAYERS];
-    struct fl_train_model model = {.layout = s->layout,
-                                   .solver = s->solver,
-                                   .solver_options = s->solver_options,
-                                   .epochs = w->training.epochs,
-                                   .steps = w->training.steps,
-                                   .batch_size = w->training.batch_size,
-                                   .momentum = w->training.momentum,
-                                   .weight_decay = w->training.weight_decay,
-                                   .personal = s->personal,
-                                   .personal_options = s->personal_options};
-    size_t i;
-
-    for (i = 0; i < w->n_layers; i++) {
-        layers[i] = w->layers[i];
-    }
-    for (i = 0; i < w->n_input; i++) {
-        model.net.input[i] = w->input[i];
-    }
-    model.net.n_input = w->n_input;
-    model.net.layers = layers;
-    model.net.n_layers = w->n_layers;
-    return fl_trainer_prepare(trainer, &model, err);
-}
-
 int fl_work_prepare(struct fl_cli *cli, struct fl_setup *setup, struct fl_err *err)
 {
     int rv;
@@ -186,15 +113,11 @@ int fl_work_prepare(struct fl_cli *cli, struct fl_setup *setup, struct fl_err *e
     FL_REQUIRE(!fl_work_busy(cli));
     fl_fetch_cancel(cli);
     fl_work_forget(cli);
-    rv = prepare_keeps(cli->keeps, setup, err);
-    if (rv == FL_OK) {
-        rv = prepare_trainer(cli->trainer, setup, err);
-    }
+    rv = fl_worker_prepare(&cli->worker, setup, err);
     if (rv == FL_OK) {
         cli->setup = setup;
         return FL_OK;
     }
-    fl_keeps_unbind(cli->keeps);
     fl_setup_unref(setup);
     return rv;
 }
@@ -204,23 +127,10 @@ void fl_work_forget(struct fl_cli *cli)
     fl_inputs_done(&cli->inputs);
     fl_offer_forget(cli);
     if (cli->setup != NULL) {
-        fl_keeps_unbind(cli->keeps);
+        fl_worker_forget(&cli->worker);
         fl_setup_unref(cli->setup);
         cli->setup = NULL;
     }
-}
-
-const char *fl_work_unfit(const struct fl_cli *cli)
-{
-    const struct fl_result *r = cli->result;
-    const char *why = fl_setup_unfit(cli->setup, r);
-
-    if (why == NULL && (r->pending != fl_keeps_wanted(cli->keeps) ||
-                        (r->pending && !fl_keeps_pending(cli->keeps, r->key))))
-    {
-        why = "what has to be kept with it is not there";
-    }
-    return why;
 }
 
 /* --- evaluation --- */
@@ -228,21 +138,15 @@ const char *fl_work_unfit(const struct fl_cli *cli)
 static void evaluate_work(void *arg)
 {
     struct fl_work_job *job = arg;
-    struct fl_trainer *trainer = job->cli->trainer;
-    struct fl_train_evaluation *e = &job->received;
 
-    if (job->adapts) {
-        job->code = fl_trainer_adapt(trainer, &job->task, &job->received, &job->adapted, &job->err);
-    } else {
-        job->code = fl_trainer_evaluate(trainer, job->model, &e->samples, &e->correct, &e->loss_sum,
-                                        &job->err);
-    }
+    job->code = fl_evaluation_run(&job->cli->worker, job->setup, &job->task, job->model, job->rate,
+                                  &job->cancel, &job->measured, &job->err);
 }
 
 static void send_evaluation(const struct fl_work_job *job)
 {
-    const struct fl_train_evaluation *r = &job->received;
-    const struct fl_train_evaluation *a = &job->adapted;
+    const struct fl_train_evaluation *r = &job->measured.received;
+    const struct fl_train_evaluation *a = &job->measured.adapted;
     struct fl_wire_evaluation result = {r->samples, r->correct, r->loss_sum};
     struct fl_wire_evaluation adapted = {a->samples, a->correct, a->loss_sum};
 
@@ -283,7 +187,6 @@ static struct fl_work_job *evaluation_of(struct fl_cli *cli, uint64_t round, str
                                          float *model)
 {
     struct fl_work_job *job = calloc(1, sizeof(*job));
-    double rate = cli->evaluate_rate != 0.0 ? cli->evaluate_rate : cli->learning_rate;
 
     if (job == NULL) {
         return NULL;
@@ -292,16 +195,10 @@ static struct fl_work_job *evaluation_of(struct fl_cli *cli, uint64_t round, str
     job->setup = fl_setup_ref(setup);
     job->round = round;
     job->model = model;
-    /* Without a learning rate there is nothing that fitting could do. */
-    job->adapts = setup->personal->adapts && rate != 0.0;
-    job->task = (struct fl_train_task){.round = round > 0 ? round : 1,
-                                       .model = model,
-                                       .learning_rate = rate,
-                                       .seed = fl_cli_seed(cli),
-                                       .order_seed = cli->order_seed,
-                                       .n_selected = cli->n_selected,
-                                       .population = cli->population,
-                                       .cancel = &job->cancel};
+    job->rate = cli->evaluate_rate;
+    job->task = cli->task;
+    job->task.key = (struct fl_round_key){.round = round};
+    atomic_init(&job->cancel, false);
     return job;
 }
 

@@ -1,17 +1,9 @@
-#ifndef FL_CLI_CODE_H
-#define FL_CLI_CODE_H
+#ifndef FL_CLIENT_WORK_CODE_H
+#define FL_CLIENT_WORK_CODE_H
 
 /* An update as the bytes of a Push. Threading: of the lane; done on the loop. */
 
-#include "client/cli/setup.h"
-#include "client/store/keep.h"
-#include "client/store/result.h"
-
-/* Names of what is kept that no solver owns; a solver's are "SOLVER.NAME". */
-#define FL_KEEP_PERSONAL "own.personal"
-#define FL_KEEP_ANCHOR   "own.anchor"
-#define FL_KEEP_PREVIOUS "update.previous"
-#define FL_KEEP_RESIDUAL "codec.residual"
+#include "client/work/worker.h"
 
 struct fl_code {
     struct fl_setup *setup;   /* a reference */

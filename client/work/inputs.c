@@ -1,10 +1,10 @@
-/* The bundles of a task: which of them this client needs, and what they have to look like. */
+#include "client/work/inputs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/client.h"
 #include "client/store/cache.h"
+#include "client/work/worker.h"
 #include "libfl/model/digest.h"
 
 /*
@@ -39,20 +39,20 @@ struct fl_input *fl_inputs_find(struct fl_inputs *inputs, const char *name)
     return NULL;
 }
 
-void fl_inputs_list(struct fl_cli *cli, const struct fl_wire_task *task)
+void fl_inputs_list(struct fl_inputs *listed, const struct fl_wire_task *task)
 {
     size_t i;
 
-    fl_inputs_done(&cli->listed);
+    fl_inputs_done(listed);
     for (i = 0; i < task->n_bundles && i < FL_WIRE_MAX_BUNDLES; i++) {
         const struct fl_wire_bundle *b = &task->bundles[i];
-        struct fl_input *in = &cli->listed.list[cli->listed.n];
+        struct fl_input *in = &listed->list[listed->n];
 
         *in = (struct fl_input){.bytes = b->bytes, .has_digest = b->has_digest};
         (void)memcpy(in->digest, b->digest, sizeof(in->digest));
         /* The wire took it as a name, so it fits. */
         if (fl_str_copy(in->name, sizeof(in->name), b->name) == FL_OK) {
-            cli->listed.n++;
+            listed->n++;
         }
     }
 }
@@ -115,7 +115,7 @@ int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *listed, bool has_
         bool opaque = solver->offered != NULL && strcmp(*name, solver->offered) == 0;
 
         if (opaque && (in == NULL || in->bytes == 0)) {
-            fl_log_peer(log, FL_LOG_NOTICE, "client", FL_CLI_SERVER,
+            fl_log_peer(log, FL_LOG_NOTICE, "client", FL_WORK_SERVER,
                         "no client offered anything as '%s': solver '%s' makes plain steps", *name,
                         solver->policy.name);
         }
@@ -168,7 +168,7 @@ int fl_inputs_check(const struct fl_input *input, struct fl_err *err)
                             input->name);
 }
 
-void fl_inputs_save(const struct fl_cli *cli, const struct fl_inputs *inputs)
+void fl_inputs_save(const struct fl_inputs *inputs, const char *state_dir, const struct fl_log *log)
 {
     size_t i;
 
@@ -178,10 +178,10 @@ void fl_inputs_save(const struct fl_cli *cli, const struct fl_inputs *inputs)
         int rv = FL_OK;
 
         if (in->opaque && in->has_digest && !in->cached && in->bytes > 0) {
-            rv = fl_cache_save(fl_cli_state_dir(cli), in->data, (size_t)in->bytes, &err);
+            rv = fl_cache_save(state_dir, in->data, (size_t)in->bytes, &err);
         }
         if (rv != FL_OK) {
-            fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_CLI_SERVER,
+            fl_log_peer(log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                         "'%s' will be fetched again, ignoring: %s", in->name,
                         fl_err_text(&err, rv));
         }

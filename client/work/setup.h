@@ -1,5 +1,5 @@
-#ifndef FL_CLI_SETUP_H
-#define FL_CLI_SETUP_H
+#ifndef FL_CLIENT_WORK_SETUP_H
+#define FL_CLIENT_WORK_SETUP_H
 
 /*
  * What a server described in Welcome, made usable: the layout, and the policies of this

@@ -6,7 +6,7 @@
  * by another process, has the same bytes.
  */
 
-#include "client/cli/code.h"
+#include "client/work/code.h"
 
 #include <stdlib.h>
 #include <string.h>

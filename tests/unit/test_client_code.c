@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/cli/code.h"
+#include "client/work/code.h"
 
 static char dir[64];
 static struct fl_keeps *keeps;

@@ -1,4 +1,4 @@
-#include "client/cli/setup.h"
+#include "client/work/setup.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,0 +1,23 @@
+#include "client/work/evaluation.h"
+
+int fl_evaluation_run(const struct fl_worker *worker, const struct fl_setup *setup,
+                      const struct fl_task *task, const float *model, double rate,
+                      atomic_bool *cancel, struct fl_evaluation *ret, struct fl_err *err)
+{
+    struct fl_train_evaluation *r = &ret->received;
+    struct fl_train_task fit = {.round = task->key.round > 0 ? task->key.round : 1,
+                                .model = model,
+                                .learning_rate = rate != 0.0 ? rate : task->learning_rate,
+                                .seed = worker->seed,
+                                .order_seed = task->order_seed,
+                                .n_selected = task->n_selected,
+                                .population = task->population,
+                                .cancel = cancel};
+
+    *ret = (struct fl_evaluation){.received = {0}};
+    /* Without a learning rate there is nothing that fitting could do. */
+    if (setup->personal->adapts && fit.learning_rate != 0.0) {
+        return fl_trainer_adapt(worker->trainer, &fit, r, &ret->adapted, err);
+    }
+    return fl_trainer_evaluate(worker->trainer, model, &r->samples, &r->correct, &r->loss_sum, err);
+}

@@ -1,0 +1,48 @@
+#ifndef FL_CLIENT_WORK_INPUTS_H
+#define FL_CLIENT_WORK_INPUTS_H
+
+/* The bundles of a task: which of them this client needs, and what they have to look like. */
+
+#include "client/work/setup.h"
+#include "libfl/base/log.h"
+
+/* A bundle: as a task lists it, then with what of it is here. */
+struct fl_input {
+    char name[FL_NAME_MAX];
+    uint64_t bytes, have;
+    bool has_digest;
+    uint8_t digest[FL_DIGEST_SIZE];
+    bool opaque;   /* not a block of floats in the model's shape */
+    bool cached;   /* found on the disk */
+    uint8_t *data; /* [bytes], owned, or NULL */
+};
+
+/* What a training starts from. */
+struct fl_inputs {
+    struct fl_setup *setup; /* they were chosen for; a reference, NULL: only listed */
+    size_t n;
+    struct fl_input list[FL_WIRE_MAX_BUNDLES];
+    float *own; /* the client's own model, when that is where it starts; owned */
+};
+
+void fl_inputs_done(struct fl_inputs *inputs);
+/* NULL: not there. */
+struct fl_input *fl_inputs_find(struct fl_inputs *inputs, const char *name);
+/* Remember what a task lists, in place of what `listed` has. */
+void fl_inputs_list(struct fl_inputs *listed, const struct fl_wire_task *task);
+/*
+ * The bundles that a client of `setup` needs of those that are `listed`, into `ret` (initialised
+ * here); `has_own`: it has a model of its own. FL_EPROTO: one that cannot be what it says.
+ */
+FL_MUST_CHECK int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *listed, bool has_own,
+                                   const struct fl_log *log, struct fl_inputs *ret,
+                                   struct fl_err *err);
+/* Keep of `old` what is also in `now`, so that it is not fetched twice; frees the rest. */
+void fl_inputs_reuse(struct fl_inputs *now, struct fl_inputs *old);
+/* A whole input: is it what its digest says? FL_EFORMAT. */
+FL_MUST_CHECK int fl_inputs_check(const struct fl_input *input, struct fl_err *err);
+/* What is the same in the next round goes to the disk, so that it need not come again. */
+void fl_inputs_save(const struct fl_inputs *inputs, const char *state_dir,
+                    const struct fl_log *log);
+
+#endif

@@ -1,0 +1,433 @@
+#include "client/work/training.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Solvers have two inputs and a keep at most; far above it, and checked. */
+#define EXTRAS_MAX FL_WIRE_MAX_BUNDLES
+
+struct fl_training {
+    const struct fl_worker *worker;
+    struct fl_setup *setup; /* a reference */
+    struct fl_round_key key;
+    struct fl_train_task task;
+    struct fl_train_result result;
+    struct fl_inputs in;
+    struct fl_solver_bytes inputs[EXTRAS_MAX], kept[EXTRAS_MAX];
+    size_t n_inputs, n_kept;
+    float *start; /* the block where training starts, inside `in` */
+    float *anchor;
+    bool received; /* `start` came with the task, and is the anchor from now on */
+    struct fl_result *made;
+    atomic_bool cancel;
+    struct fl_err err; /* of the run, copied out at its end */
+};
+
+void fl_training_free(struct fl_training *t)
+{
+    size_t i;
+
+    if (t == NULL) {
+        return;
+    }
+    for (i = 0; i < t->n_kept; i++) {
+        free((void *)(uintptr_t)t->kept[i].data);
+    }
+    free(t->anchor);
+    fl_inputs_done(&t->in);
+    fl_train_result_done(&t->result);
+    fl_result_unref(t->made);
+    fl_setup_unref(t->setup);
+    free(t);
+}
+
+/* --- before --- */
+
+/* start = (1 - beta) anchor + beta mixture (ALGORITHMS 8.1); with beta 1 the mixture itself. */
+static void blend(struct fl_training *t, const float *anchor)
+{
+    double beta = fl_options_float(t->setup->personal_options, "beta");
+    size_t n = fl_layout_count(t->setup->layout);
+    size_t i;
+
+    for (i = 0; beta < 1.0 && i < n; i++) {
+        t->start[i] = (float)((1.0 - beta) * (double)anchor[i] + beta * (double)t->start[i]);
+    }
+}
+
+/* The client has a model of its own: where it starts, and what it is pulled to. */
+static int start_own(struct fl_training *t)
+{
+    struct fl_input *in = fl_inputs_find(&t->in, "mixture");
+    float *anchor = NULL;
+    int rv = fl_keeps_load(t->worker->keeps, FL_KEEP_ANCHOR, &anchor, &t->err);
+
+    if (rv != FL_OK && rv != FL_ENOENT) {
+        return rv;
+    }
+    if (t->in.own != NULL) {
+        t->start = t->in.own;
+        t->anchor = anchor; /* NULL: its own model is the anchor */
+        return FL_OK;
+    }
+    if (in != NULL) {
+        t->start = (float *)(void *)in->data;
+        if (anchor != NULL) {
+            blend(t, anchor);
+        }
+    } else if ((in = fl_inputs_find(&t->in, "model")) != NULL) {
+        t->start = (float *)(void *)in->data;
+    }
+    t->received = true;
+    free(anchor);
+    return FL_OK;
+}
+
+static int load_kept(struct fl_training *t)
+{
+    const struct fl_setup *setup = t->setup;
+    size_t n = fl_solver_keeps(setup->solver->keeps);
+    size_t i;
+
+    for (i = 0; i < n && i < EXTRAS_MAX; i++) {
+        char name[FL_NAME_MAX];
+        float *data = NULL;
+        int rv = fl_kept_name(setup->solver, setup->solver->keeps[i].name, name);
+
+        if (rv == FL_OK) {
+            rv = fl_keeps_load(t->worker->keeps, name, &data, &t->err);
+        }
+        if (rv != FL_OK && rv != FL_ENOENT) {
+            return rv;
+        }
+        t->kept[i].data = data;
+        t->kept[i].len = data != NULL ? fl_layout_count(setup->layout) * sizeof(*data) : 0;
+        t->n_kept = i + 1;
+    }
+    return FL_OK;
+}
+
+static void gather_inputs(struct fl_training *t)
+{
+    const char *const *name = t->setup->solver->inputs;
+
+    for (; name != NULL && *name != NULL && t->n_inputs < EXTRAS_MAX; name++) {
+        const struct fl_input *in = fl_inputs_find(&t->in, *name);
+
+        t->inputs[t->n_inputs] = (struct fl_solver_bytes){in != NULL ? in->data : NULL,
+                                                          in != NULL ? (size_t)in->bytes : 0};
+        t->n_inputs++;
+    }
+}
+
+static int prepare(struct fl_training *t)
+{
+    const struct fl_personal_ops *personal = t->setup->personal;
+    const struct fl_input *in = fl_inputs_find(&t->in, "model");
+    int rv = FL_OK;
+
+    if (personal->own) {
+        rv = start_own(t);
+    } else if (in != NULL) {
+        t->start = (float *)(void *)in->data;
+    }
+    if (rv == FL_OK && t->start == NULL) {
+        rv = fl_err_set(&t->err, FL_ESTATE, "no model was fetched");
+    }
+    if (rv == FL_OK) {
+        rv = load_kept(t);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    gather_inputs(t);
+    fl_inputs_save(&t->in, t->worker->state_dir, t->worker->log);
+    t->task.model = t->start;
+    t->task.anchor = t->anchor;
+    t->task.raw = personal->own;
+    t->task.evaluate_trained = personal->trained;
+    t->task.inputs = t->n_inputs > 0 ? t->inputs : NULL;
+    t->task.kept = t->n_kept > 0 ? t->kept : NULL;
+    return FL_OK;
+}
+
+/* What only the training needed goes before more is taken. */
+static void release_inputs(struct fl_training *t)
+{
+    size_t i;
+
+    for (i = 0; i < t->n_kept; i++) {
+        free((void *)(uintptr_t)t->kept[i].data);
+    }
+    t->n_kept = 0;
+    free(t->anchor);
+    t->anchor = NULL;
+    for (i = 0; i < t->in.n; i++) {
+        if ((float *)(void *)t->in.list[i].data != t->start) {
+            free(t->in.list[i].data);
+            t->in.list[i].data = NULL;
+        }
+    }
+}
+
+/* --- after --- */
+
+/* Over trainable entries (ALGORITHMS 7.2). */
+static double inner_product(const struct fl_layout *layout, const float *a, const float *b)
+{
+    double sum = 0.0;
+    size_t t;
+    size_t i;
+
+    for (t = 0; t < fl_layout_tensors(layout); t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
+
+        for (i = tensor->offset; !tensor->buffer && i < tensor->offset + tensor->count; i++) {
+            sum += (double)a[i] * (double)b[i];
+        }
+    }
+    return sum;
+}
+
+static int take_previous(struct fl_training *t)
+{
+    float *previous = NULL;
+    int rv;
+
+    if (!t->setup->welcome.wants_previous_dot) {
+        return FL_OK;
+    }
+    rv = fl_keeps_load(t->worker->keeps, FL_KEEP_PREVIOUS, &previous, &t->err);
+    if (rv == FL_OK) {
+        t->made->previous_dot = inner_product(t->setup->layout, previous, t->result.delta);
+    }
+    free(previous);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
+static int take_mask(struct fl_training *t)
+{
+    const struct fl_setup *setup = t->setup;
+    const struct fl_layout *layout = setup->layout;
+    struct fl_result *made = t->made;
+
+    if (setup->upload->mask == NULL) {
+        return FL_OK;
+    }
+    made->n_mask = fl_neurons_total(layout);
+    made->mask = malloc(made->n_mask + 1);
+    return made->mask == NULL ? FL_ENOMEM
+                              : setup->upload->mask(setup->upload_options, layout, t->start,
+                                                    t->result.delta, made->mask);
+}
+
+static int check_block(const struct fl_training *t, const struct fl_buf *block, const char *name,
+                       struct fl_err *err)
+{
+    size_t want = fl_layout_count(t->setup->layout) * sizeof(float);
+
+    return block->len == want
+               ? FL_OK
+               : fl_err_set(err, FL_ESHAPE, "the solver '%s' made %zu bytes of '%s', expected %zu",
+                            t->setup->solver->policy.name, block->len, name, want);
+}
+
+/* What the solver keeps from now on; an empty one stays as it was. */
+static int solver_values(struct fl_training *t, struct fl_keeps_value *values,
+                         char names[][FL_NAME_MAX], size_t *n)
+{
+    const struct fl_solver_ops *solver = t->setup->solver;
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < t->result.n_kept && i < EXTRAS_MAX; i++) {
+        const struct fl_buf *block = &t->result.kept[i];
+
+        if (block->len == 0) {
+            continue;
+        }
+        rv = check_block(t, block, solver->keeps[i].name, &t->err);
+        if (rv == FL_OK) {
+            rv = fl_kept_name(solver, solver->keeps[i].name, names[*n]);
+        }
+        values[*n] = (struct fl_keeps_value){names[*n], (const float *)(void *)block->data};
+        (*n)++;
+    }
+    return rv;
+}
+
+static int write_pending(struct fl_training *t)
+{
+    const struct fl_setup *setup = t->setup;
+    struct fl_keeps *keeps = t->worker->keeps;
+    struct fl_keeps_value values[EXTRAS_MAX + 3];
+    char names[EXTRAS_MAX][FL_NAME_MAX];
+    size_t n = 0;
+    int rv;
+
+    if (!fl_keeps_wanted(keeps)) {
+        return FL_OK;
+    }
+    rv = solver_values(t, values, names, &n);
+    if (setup->welcome.wants_previous_dot) {
+        values[n++] = (struct fl_keeps_value){FL_KEEP_PREVIOUS, t->result.delta};
+    }
+    if (setup->personal->own) { /* What was trained, not how far it went. */
+        values[n++] = (struct fl_keeps_value){FL_KEEP_PERSONAL, t->result.delta};
+    }
+    if (setup->personal->own && t->received) {
+        values[n++] = (struct fl_keeps_value){FL_KEEP_ANCHOR, t->start};
+    }
+    if (rv == FL_OK) {
+        rv = fl_keeps_put(keeps, t->key, values, n, &t->err);
+    }
+    t->made->pending = rv == FL_OK;
+    for (n = 0; n < t->result.n_kept; n++) {
+        fl_buf_done(&t->result.kept[n]);
+    }
+    return rv == FL_OK ? rv : fl_err_wrap(&t->err, rv, "cannot keep what the next round needs");
+}
+
+static int take_sent(struct fl_training *t)
+{
+    struct fl_train_result *r = &t->result;
+    struct fl_result *made = t->made;
+    size_t i;
+
+    made->sent = calloc(r->n_sent + 1, sizeof(*made->sent));
+    if (made->sent == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < r->n_sent; i++) {
+        int rv = check_block(t, &r->sent[i], "what it sends", &t->err);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+        made->sent[made->n_sent++] = (float *)(void *)r->sent[i].data;
+        r->sent[i] = (struct fl_buf){0};
+    }
+    return FL_OK;
+}
+
+static struct fl_result_evaluation figures(uint64_t samples, uint64_t correct, double loss_sum)
+{
+    return (struct fl_result_evaluation){samples, correct, loss_sum};
+}
+
+static void take_result(struct fl_training *t)
+{
+    const struct fl_layout *layout = t->setup->layout;
+    struct fl_train_result *r = &t->result;
+    struct fl_result *made = t->made;
+
+    made->key = t->key;
+    made->samples = r->samples;
+    made->steps = r->steps;
+    made->train_loss = r->train_loss;
+    made->has_received = r->has_received;
+    made->received = figures(r->eval_samples, r->eval_correct, r->eval_loss_sum);
+    made->has_trained = r->has_trained;
+    made->trained = figures(r->trained.samples, r->trained.correct, r->trained.loss_sum);
+    made->n_units = fl_layout_units(layout);
+    made->n_floats = fl_layout_count(layout);
+    made->divergence = r->divergence;
+    made->delta = r->delta;
+    (void)memcpy(made->digest, fl_layout_digest(layout), sizeof(made->digest));
+    (void)memcpy(made->line, t->setup->welcome.line, sizeof(made->line));
+    r->divergence = NULL;
+    r->delta = NULL;
+}
+
+static int keep_result(struct fl_training *t)
+{
+    const struct fl_worker *worker = t->worker;
+    int rv;
+
+    t->made = fl_result_new();
+    if (t->made == NULL) {
+        return FL_ENOMEM;
+    }
+    release_inputs(t);
+    rv = take_mask(t);
+    if (!t->setup->personal->own || !t->received) { /* Else it becomes the anchor. */
+        fl_inputs_done(&t->in);
+    }
+    if (rv != FL_OK || (rv = take_previous(t)) != FL_OK || (rv = write_pending(t)) != FL_OK ||
+        (rv = take_sent(t)) != FL_OK)
+    {
+        return rv;
+    }
+    take_result(t);
+    rv = fl_result_save(worker->state_dir, t->made, &t->err);
+    if (rv != FL_OK) {
+        /* Without a disk the result lives as long as the process: better than none. */
+        fl_log(worker->log, FL_LOG_WARNING, "client",
+               "the result is not kept on disk, ignoring: %s", fl_err_text(&t->err, rv));
+    }
+    return FL_OK;
+}
+
+/* --- the whole --- */
+
+int fl_training_new(const struct fl_worker *worker, const struct fl_task *task,
+                    struct fl_inputs *inputs, fl_training_progress_fn *progress, void *ctx,
+                    struct fl_training **ret)
+{
+    struct fl_training *t = calloc(1, sizeof(*t));
+
+    FL_REQUIRE(inputs->setup != NULL);
+    if (t == NULL) {
+        fl_inputs_done(inputs);
+        return FL_ENOMEM;
+    }
+    t->worker = worker;
+    t->setup = fl_setup_ref(inputs->setup);
+    t->key = task->key;
+    t->in = *inputs;
+    *inputs = (struct fl_inputs){.n = 0};
+    atomic_init(&t->cancel, false);
+    t->task = (struct fl_train_task){.round = task->key.round,
+                                     .attempt = task->key.attempt,
+                                     .learning_rate = task->learning_rate,
+                                     .seed = task->seed,
+                                     .offer_seed = worker->seed,
+                                     .order_seed = task->order_seed,
+                                     .deadline_ms = task->deadline_ms,
+                                     .n_selected = task->n_selected,
+                                     .population = task->population,
+                                     .cancel = &t->cancel,
+                                     .progress = progress,
+                                     .ctx = ctx};
+    *ret = t;
+    return FL_OK;
+}
+
+int fl_training_run(struct fl_training *t, struct fl_err *err)
+{
+    int rv = prepare(t);
+
+    if (rv == FL_OK) {
+        rv = fl_trainer_run(t->worker->trainer, &t->task, &t->result, &t->err);
+    }
+    if (rv == FL_OK) {
+        rv = keep_result(t);
+    }
+    if (rv != FL_OK && err != NULL) {
+        *err = t->err;
+    }
+    return rv;
+}
+
+void fl_training_cancel(struct fl_training *training)
+{
+    atomic_store(&training->cancel, true);
+}
+
+struct fl_result *fl_training_take(struct fl_training *training)
+{
+    struct fl_result *made = training->made;
+
+    training->made = NULL;
+    return made;
+}

@@ -1,0 +1,115 @@
+#include "client/work/worker.h"
+
+#include <stdio.h>
+
+#include "libfl/strategy/codec_residual.h"
+
+void fl_worker_done(struct fl_worker *worker)
+{
+    fl_trainer_free(worker->trainer);
+    fl_keeps_free(worker->keeps);
+    *worker = (struct fl_worker){.seed = 0};
+}
+
+int fl_kept_name(const struct fl_solver_ops *solver, const char *name, char ret[FL_NAME_MAX])
+{
+    int n = snprintf(ret, FL_NAME_MAX, "%s.%s", solver->policy.name, name);
+
+    return n > 0 && n < FL_NAME_MAX ? FL_OK : FL_ELIMIT;
+}
+
+static int want_own(struct fl_keeps_spec *specs, size_t *n, const char *name, bool per_unit)
+{
+    specs[*n].per_unit = per_unit;
+    return fl_str_copy(specs[(*n)++].name, FL_NAME_MAX, name);
+}
+
+/* What has to be kept between rounds for all of this. */
+static int prepare_keeps(struct fl_keeps *keeps, const struct fl_setup *s, struct fl_err *err)
+{
+    struct fl_keeps_spec specs[FL_KEEPS_MAX];
+    const struct fl_keeps_home home = {s->welcome.federation, s->layout, s->welcome.kept_line};
+    size_t n_solver = fl_solver_keeps(s->solver->keeps);
+    size_t n = 0;
+    size_t i;
+    int rv = n_solver + 4 <= FL_KEEPS_MAX ? FL_OK : FL_ELIMIT;
+
+    for (i = 0; rv == FL_OK && i < n_solver; i++) {
+        const struct fl_keep *keep = &s->solver->keeps[i];
+
+        specs[n].per_unit = keep->per_unit;
+        rv = fl_kept_name(s->solver, keep->name, specs[n++].name);
+    }
+    if (rv == FL_OK && s->welcome.wants_previous_dot) {
+        rv = want_own(specs, &n, FL_KEEP_PREVIOUS, false);
+    }
+    if (rv == FL_OK && fl_codec_keeps_residual(s->codec, s->codec_options)) {
+        rv = want_own(specs, &n, FL_KEEP_RESIDUAL, true);
+    }
+    if (rv == FL_OK && s->personal->own) {
+        rv = want_own(specs, &n, FL_KEEP_PERSONAL, false);
+    }
+    if (rv == FL_OK && s->personal->own) {
+        rv = want_own(specs, &n, FL_KEEP_ANCHOR, false);
+    }
+    return rv == FL_OK ? fl_keeps_bind(keeps, &home, specs, n, err) : rv;
+}
+
+static int prepare_trainer(struct fl_trainer *trainer, const struct fl_setup *s, struct fl_err *err)
+{
+    const struct fl_wire_welcome *w = &s->welcome;
+    const char *layers[FL_NET_MAX_LAYERS];
+    struct fl_train_model model = {.layout = s->layout,
+                                   .solver = s->solver,
+                                   .solver_options = s->solver_options,
+                                   .epochs = w->training.epochs,
+                                   .steps = w->training.steps,
+                                   .batch_size = w->training.batch_size,
+                                   .momentum = w->training.momentum,
+                                   .weight_decay = w->training.weight_decay,
+                                   .personal = s->personal,
+                                   .personal_options = s->personal_options};
+    size_t i;
+
+    for (i = 0; i < w->n_layers; i++) {
+        layers[i] = w->layers[i];
+    }
+    for (i = 0; i < w->n_input; i++) {
+        model.net.input[i] = w->input[i];
+    }
+    model.net.n_input = w->n_input;
+    model.net.layers = layers;
+    model.net.n_layers = w->n_layers;
+    return fl_trainer_prepare(trainer, &model, err);
+}
+
+int fl_worker_prepare(struct fl_worker *worker, const struct fl_setup *setup, struct fl_err *err)
+{
+    int rv = prepare_keeps(worker->keeps, setup, err);
+
+    if (rv == FL_OK) {
+        rv = prepare_trainer(worker->trainer, setup, err);
+    }
+    if (rv != FL_OK) {
+        fl_worker_forget(worker);
+    }
+    return rv;
+}
+
+void fl_worker_forget(struct fl_worker *worker)
+{
+    fl_keeps_unbind(worker->keeps);
+}
+
+const char *fl_worker_unfit(const struct fl_worker *worker, const struct fl_setup *setup,
+                            const struct fl_result *result)
+{
+    const char *why = fl_setup_unfit(setup, result);
+
+    if (why == NULL && (result->pending != fl_keeps_wanted(worker->keeps) ||
+                        (result->pending && !fl_keeps_pending(worker->keeps, result->key))))
+    {
+        why = "what has to be kept with it is not there";
+    }
+    return why;
+}

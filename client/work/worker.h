@@ -1,0 +1,62 @@
+#ifndef FL_CLIENT_WORK_WORKER_H
+#define FL_CLIENT_WORK_WORKER_H
+
+/*
+ * The room: what a client does with a task, as plain functions that return when it is done. They
+ * know no connection, loop, lane or clock, so that a daemon, a test and a simulator run the same.
+ * setup.h is what a server described, settle.h what comes before the bundles of a task are
+ * fetched, inputs.h those bundles, training.h a training, evaluation.h an evaluation, code.h an
+ * update on its way to its bytes.
+ *
+ * A worker is who does it: a trainer and what is kept between rounds, both prepared for one
+ * setup at a time.
+ *
+ * Threading: one call at a time; fl_worker_prepare() and fl_worker_forget() while none is under
+ * way. The rest of a worker does not change.
+ */
+
+#include "client/store/keep.h"
+#include "client/train/trainer.h"
+#include "client/work/setup.h"
+
+/* The peer of lines that the server can cause (fl_log_peer()). */
+#define FL_WORK_SERVER "the server"
+
+/* Names of what is kept that no solver owns; a solver's are "SOLVER.NAME". */
+#define FL_KEEP_PERSONAL "own.personal"
+#define FL_KEEP_ANCHOR   "own.anchor"
+#define FL_KEEP_PREVIOUS "update.previous"
+#define FL_KEEP_RESIDUAL "codec.residual"
+
+struct fl_worker {
+    struct fl_trainer *trainer; /* owned */
+    struct fl_keeps *keeps;     /* owned */
+    const char *state_dir;      /* borrowed */
+    const struct fl_log *log;   /* borrowed; may be NULL */
+    uint64_t seed;              /* of this client, the same in every run */
+};
+
+/* Frees the trainer and what is kept in memory. All zero is allowed. */
+void fl_worker_done(struct fl_worker *worker);
+
+/*
+ * From now on for `setup`, which is not kept. On error nothing is prepared: a network that does
+ * not fit the data (FL_ESHAPE), FL_ELIMIT, FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl_worker_prepare(struct fl_worker *worker, const struct fl_setup *setup,
+                                    struct fl_err *err);
+/* Nothing is described any more. */
+void fl_worker_forget(struct fl_worker *worker);
+
+/*
+ * Why `result`, made by an earlier run or before another Welcome, cannot be reported and sent
+ * under `setup`, which the worker is prepared for; NULL: it can.
+ */
+const char *fl_worker_unfit(const struct fl_worker *worker, const struct fl_setup *setup,
+                            const struct fl_result *result);
+
+/* What a solver keeps under `name`: "SOLVER.NAME". FL_ELIMIT: too long. */
+FL_MUST_CHECK int fl_kept_name(const struct fl_solver_ops *solver, const char *name,
+                               char ret[FL_NAME_MAX]);
+
+#endif
