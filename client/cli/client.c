@@ -108,6 +108,10 @@ static void carry_out(struct fl_cli *cli, const struct fl_session_effect *e)
     case FL_CEFF_EVALUATE:
         fl_fetch_evaluation(cli);
         break;
+    case FL_CEFF_NO_EVALUATION:
+        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER, "%s", e->text);
+        fl_control_evaluation(cli, e->key.round, &(struct fl_wire_evaluation){0}, NULL);
+        break;
     case FL_CEFF_TRACE:
         fl_log(cli->log, FL_LOG_DEBUG, "session", "%s", e->text);
         break;
@@ -140,14 +144,14 @@ static void postpone(struct fl_cli *cli, const struct fl_session_event *event)
 
     FL_REQUIRE(event->type == FL_CEV_DISCONNECTED || event->type == FL_CEV_FETCH_FAILED ||
                event->type == FL_CEV_TRAIN_FAILED || event->type == FL_CEV_PUSH_FAILED ||
-               event->type == FL_CEV_EVALUATED || event->type == FL_CEV_FETCHED);
+               event->type == FL_CEV_EVALUATE_FAILED || event->type == FL_CEV_FETCHED);
     if (later == NULL) {
         fl_log(cli->log, FL_LOG_ERROR, "client", "out of memory");
         abort();
     }
     later->cli = cli;
     later->event = *event;
-    if (event->type != FL_CEV_EVALUATED && event->type != FL_CEV_FETCHED) {
+    if (event->type != FL_CEV_FETCHED) {
         later->event.u.failed.reason = "could not be started"; /* The caller's text goes away. */
     }
     if (fl_loop_post(cli->loop, step_later, later) != FL_OK) {

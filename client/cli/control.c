@@ -176,6 +176,8 @@ static void on_evaluate(struct fl_cli *cli, const struct fl_wire_command *c)
     if (fl_str_copy(cli->evaluate_bundle.name, sizeof(cli->evaluate_bundle.name),
                     c->u.evaluate.bundle.name) != FL_OK)
     {
+        /* No bundle of this server's has such a name: there is nothing to fetch. */
+        fl_control_evaluation(cli, cli->evaluate_round, &(struct fl_wire_evaluation){0}, NULL);
         return;
     }
     event.u.evaluate.round = c->u.evaluate.round;

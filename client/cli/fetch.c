@@ -74,7 +74,7 @@ static void go_on(struct fl_fetch *f)
         return;
     }
     if (f->evaluation) {
-        fl_cli_step_failed(f->cli, FL_CEV_EVALUATED, f->key, fl_err_text(&err, rv), false);
+        fl_cli_step_failed(f->cli, FL_CEV_EVALUATE_FAILED, f->key, fl_err_text(&err, rv), false);
     } else {
         failed(f, fl_err_text(&err, rv), false);
     }
@@ -87,7 +87,7 @@ static void broke_off(struct fl_fetch *f, enum fl_grpc_status status, const char
         message != NULL && message[0] != '\0' ? message : fl_grpc_status_name(status);
 
     if (f->evaluation) {
-        fl_cli_step_failed(f->cli, FL_CEV_EVALUATED, f->key, text, false);
+        fl_cli_step_failed(f->cli, FL_CEV_EVALUATE_FAILED, f->key, text, false);
         return;
     }
     fl_log_peer(f->cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
@@ -337,14 +337,15 @@ void fl_fetch_evaluation(struct fl_cli *cli)
     struct fl_fetch *f = cli->evaluate_fetch == NULL ? calloc(1, sizeof(*f)) : NULL;
     uint64_t bytes = fl_layout_count(cli->setup->layout) * sizeof(float);
     struct fl_err err = {0};
-    int rv = f != NULL ? FL_OK : FL_ENOMEM;
+    int rv = f != NULL ? FL_OK
+             : cli->evaluate_fetch == NULL
+                 ? FL_ENOMEM
+                 : fl_err_set(&err, FL_ESTATE, "the model of the one before is still fetched");
 
     if (rv == FL_OK && cli->evaluate_bundle.bytes != bytes) {
         rv = fl_err_set(&err, FL_EPROTO, "the bundle '%s' has %llu bytes, the model %llu",
                         cli->evaluate_bundle.name, (unsigned long long)cli->evaluate_bundle.bytes,
                         (unsigned long long)bytes);
-        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                    "evaluation of round %llu: %s", (unsigned long long)key.round, err.msg);
     }
     if (rv == FL_OK) {
         f->cli = cli;
@@ -362,7 +363,7 @@ void fl_fetch_evaluation(struct fl_cli *cli)
     if (f != NULL) {
         fetch_free(f);
     }
-    fl_cli_step_failed(cli, FL_CEV_EVALUATED, key, fl_err_text(&err, rv), false);
+    fl_cli_step_failed(cli, FL_CEV_EVALUATE_FAILED, key, fl_err_text(&err, rv), false);
 }
 
 void fl_fetch_free(struct fl_cli *cli)

@@ -162,14 +162,15 @@ static void evaluate_done(void *arg)
         cli->evaluating = NULL;
     }
     if (!cli->stopping) {
+        struct fl_round_key key = {.round = job->round};
+
         if (job->code == FL_OK) {
             send_evaluation(job);
+            fl_cli_step_key(cli, FL_CEV_EVALUATED, key);
         } else {
-            fl_log(cli->log, job->code == FL_ECANCELED ? FL_LOG_INFO : FL_LOG_WARNING, "client",
-                   "evaluation of round %llu failed: %s", (unsigned long long)job->round,
-                   fl_err_text(&job->err, job->code));
+            fl_cli_step_failed(cli, FL_CEV_EVALUATE_FAILED, key, fl_err_text(&job->err, job->code),
+                               false);
         }
-        fl_cli_step_key(cli, FL_CEV_EVALUATED, (struct fl_round_key){.round = job->round});
     }
     fl_setup_unref(job->setup);
     free(job->model);
@@ -215,5 +216,7 @@ void fl_work_evaluate(struct fl_cli *cli, uint64_t round, struct fl_setup *setup
         free(job);
     }
     free(model);
-    fl_cli_step_key(cli, FL_CEV_EVALUATED, (struct fl_round_key){.round = round});
+    fl_cli_step_failed(cli, FL_CEV_EVALUATE_FAILED, (struct fl_round_key){.round = round},
+                       setup == cli->setup ? "out of memory" : "the model is another one now",
+                       false);
 }

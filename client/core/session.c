@@ -496,6 +496,9 @@ static int on_event(struct fl_session *s, const struct fl_session_event *event)
     case FL_CEV_EVALUATED:
         s->evaluating = s->evaluating == event->u.key.round ? 0 : s->evaluating;
         break;
+    case FL_CEV_EVALUATE_FAILED:
+        fl__round_evaluate_failed(s, event);
+        break;
     case FL_CEV_PUSH_FAILED:
         fl__round_push_failed(s, event);
         break;

@@ -94,25 +94,26 @@ struct fl_round_key {
 enum fl_session_event_type {
     FL_CEV_START = 1, /* u.held: result found on disk */
     FL_CEV_TICK,
-    FL_CEV_CONNECTED,    /* channel is up, Attend is open: say hello */
-    FL_CEV_DISCONNECTED, /* u.failed: connecting failed, or lost at any time */
-    FL_CEV_WELCOME,      /* u.welcome */
-    FL_CEV_REFUSED,      /* u.refused */
-    FL_CEV_TASK,         /* u.task */
-    FL_CEV_PLAN,         /* u.plan */
-    FL_CEV_ACCEPTED,     /* u.key: verdict on the push, on either stream */
-    FL_CEV_REJECTED,     /* u.failed */
-    FL_CEV_DISMISSED,    /* u.key */
-    FL_CEV_EVALUATE,     /* u.evaluate */
-    FL_CEV_DRAIN,        /* u.drain */
-    FL_CEV_HEARTBEAT,    /* the server's */
-    FL_CEV_FETCHED,      /* u.key: all bundles are here */
-    FL_CEV_FETCH_FAILED, /* u.failed; the session itself stands */
-    FL_CEV_TRAINED,      /* u.key: result is in memory and on disk */
-    FL_CEV_TRAIN_FAILED, /* u.failed */
-    FL_CEV_EVALUATED,    /* u.key: the report went out, or it failed */
-    FL_CEV_PUSH_FAILED,  /* u.failed; temporary: push goes on from PushStatus */
-    FL_CEV_STOP          /* SIGTERM */
+    FL_CEV_CONNECTED,       /* channel is up, Attend is open: say hello */
+    FL_CEV_DISCONNECTED,    /* u.failed: connecting failed, or lost at any time */
+    FL_CEV_WELCOME,         /* u.welcome */
+    FL_CEV_REFUSED,         /* u.refused */
+    FL_CEV_TASK,            /* u.task */
+    FL_CEV_PLAN,            /* u.plan */
+    FL_CEV_ACCEPTED,        /* u.key: verdict on the push, on either stream */
+    FL_CEV_REJECTED,        /* u.failed */
+    FL_CEV_DISMISSED,       /* u.key */
+    FL_CEV_EVALUATE,        /* u.evaluate */
+    FL_CEV_DRAIN,           /* u.drain */
+    FL_CEV_HEARTBEAT,       /* the server's */
+    FL_CEV_FETCHED,         /* u.key: all bundles are here */
+    FL_CEV_FETCH_FAILED,    /* u.failed; the session itself stands */
+    FL_CEV_TRAINED,         /* u.key: result is in memory and on disk */
+    FL_CEV_TRAIN_FAILED,    /* u.failed */
+    FL_CEV_EVALUATED,       /* u.key: the report went out */
+    FL_CEV_EVALUATE_FAILED, /* u.failed: the server is told, so that it does not wait */
+    FL_CEV_PUSH_FAILED,     /* u.failed; temporary: push goes on from PushStatus */
+    FL_CEV_STOP             /* SIGTERM */
 };
 
 struct fl_session_event {
@@ -173,11 +174,12 @@ enum fl_session_effect_type {
     FL_CEFF_PUSH,   /* key, units: PushStatus, then Push from there */
     FL_CEFF_CANCEL_PUSH,
     FL_CEFF_CANCEL_FETCH,
-    FL_CEFF_DROP,     /* key: forget the held result, whatever the verdict */
-    FL_CEFF_EVALUATE, /* key.round: fetch the model, evaluate, send the report */
-    FL_CEFF_TRACE,    /* text */
-    FL_CEFF_NOTICE,   /* text: what the operator should know, such as when it asks again */
-    FL_CEFF_EXIT      /* code: enum fl_session_exit; text says why */
+    FL_CEFF_DROP,          /* key: forget the held result, whatever the verdict */
+    FL_CEFF_EVALUATE,      /* key.round: fetch the model, evaluate, send the report */
+    FL_CEFF_NO_EVALUATION, /* key.round, text: tell the server that none comes */
+    FL_CEFF_TRACE,         /* text */
+    FL_CEFF_NOTICE,        /* text: what the operator should know, such as when it asks again */
+    FL_CEFF_EXIT           /* code: enum fl_session_exit; text says why */
 };
 
 enum fl_session_exit {

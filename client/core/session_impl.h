@@ -88,6 +88,7 @@ void fl__round_push_failed(struct fl_session *s, const struct fl_session_event *
 /* Accepted, rejected, or dismissed. */
 void fl__round_over(struct fl_session *s, struct fl_round_key key, const char *why);
 void fl__round_evaluate(struct fl_session *s, uint64_t round);
+void fl__round_evaluate_failed(struct fl_session *s, const struct fl_session_event *event);
 /* A fetch or a push that waits for its next attempt. */
 void fl__round_tick(struct fl_session *s, uint64_t now_ms);
 

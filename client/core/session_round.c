@@ -362,6 +362,24 @@ void fl__round_over(struct fl_session *s, struct fl_round_key key, const char *w
     }
 }
 
+/* A round of the server waits for all that it asked: it has to hear from this client too. */
+static void no_evaluation(struct fl_session *s, uint64_t round, const char *why)
+{
+    fl__session_emit(s, FL_CEFF_NO_EVALUATION, (struct fl_round_key){round, 0})->text =
+        fl__session_text(s, "no evaluation of round %" PRIu64 ": %s", round, why);
+}
+
+void fl__round_evaluate_failed(struct fl_session *s, const struct fl_session_event *event)
+{
+    const char *reason = event->u.failed.reason;
+
+    /* In another session than the one that asked nobody waits for it. */
+    if (s->evaluating != 0 && s->evaluating == event->u.failed.key.round) {
+        s->evaluating = 0;
+        no_evaluation(s, event->u.failed.key.round, reason != NULL ? reason : "no reason given");
+    }
+}
+
 void fl__round_evaluate(struct fl_session *s, uint64_t round)
 {
     if (round == 0 || s->evaluating == round) {
@@ -369,8 +387,7 @@ void fl__round_evaluate(struct fl_session *s, uint64_t round)
     }
     if (s->sm.state == FL_SESSION_FETCHING || s->training.round != 0) {
         /* One at a time on the training thread, and the round comes first. */
-        fl__session_emit(s, FL_CEFF_TRACE, fl__no_round)->text =
-            fl__session_text(s, "no evaluation of round %" PRIu64 " beside training", round);
+        no_evaluation(s, round, "this client is training");
         return;
     }
     s->evaluating = round;

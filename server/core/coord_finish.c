@@ -273,8 +273,13 @@ void fl__coord_eval_report(struct fl_coord *c, const struct fl_event *ev)
     }
     c->clients.live[client].asked = false;
     c->round.n_asked--;
-    bad =
-        ev->u.eval.result.samples == 0 ? "no samples" : fl__eval_bad(c, client, &ev->u.eval.result);
+    if (ev->u.eval.result.samples == 0) {
+        fl__coord_warn(c, "round %" PRIu64 ": client '%s' could not evaluate the new model",
+                       c->round.round, fl__coord_name(c, client));
+        fl__coord_client_error(c, client, "it could not evaluate the new model, its log says why");
+        return;
+    }
+    bad = fl__eval_bad(c, client, &ev->u.eval.result);
     bad = bad == NULL ? fl__eval_bad(c, client, &ev->u.eval.adapted) : bad;
     if (bad != NULL) {
         fl__coord_trace(c, "client '%s': its evaluation makes no sense: %s",

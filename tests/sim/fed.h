@@ -62,6 +62,7 @@ struct fed_plan {
     double bad_report_rate; /* NaN in a divergence or the loss */
     double bad_upload_rate;
     double failed_training_rate;
+    double failed_evaluation_rate;
     double failed_disk_rate; /* a write of the server fails and says so */
     double failed_aggregate_rate;
     uint64_t forget_every;    /* the operator makes the server forget one of the clients */

@@ -186,6 +186,7 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
 
     (void)sim;
     if ((tag & TAG_EVALUATED) != 0) {
+        msg.bad = fed_client_chance(c, c->fed->plan.failed_evaluation_rate);
         fed_client_send(c, &msg);
     } else if (tag == c->training) {
         trained(c);

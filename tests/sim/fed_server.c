@@ -519,9 +519,9 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
         ev.type = FL_EV_EVAL_REPORT;
         ev.u.eval.client = fed->server.number[client];
         ev.u.eval.round = msg.round;
-        ev.u.eval.result.samples = 10;
-        ev.u.eval.result.correct = 5;
-        ev.u.eval.result.loss_sum = 10;
+        if (!msg.bad) {
+            ev.u.eval.result = (struct fl_eval_rec){.samples = 10, .correct = 5, .loss_sum = 10};
+        }
     }
     step(fed, &ev);
 }

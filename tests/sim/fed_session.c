@@ -85,6 +85,7 @@ static void say(struct fed_client *c, enum fed_msg_type type, const struct fl_ro
 static void take_effect(struct fed_client *c, const struct fl_session_effect *e)
 {
     static const uint8_t all[FED_UNITS] = {1, 1, 1};
+    struct fed_msg none = {.type = FED_EVALUATION, .bad = true};
 
     switch (e->type) {
     case FL_CEFF_CONNECT:
@@ -132,6 +133,10 @@ static void take_effect(struct fed_client *c, const struct fl_session_effect *e)
         break;
     case FL_CEFF_EVALUATE:
         timer_in(c, EVALUATE_MS, TAG_EVALUATED | e->key.round);
+        break;
+    case FL_CEFF_NO_EVALUATION:
+        none.round = e->key.round;
+        fed_client_send(c, &none);
         break;
     case FL_CEFF_TRACE:
     case FL_CEFF_NOTICE:
@@ -268,6 +273,10 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
         }
         break;
     case TAG_EVALUATED:
+        if (fed_client_chance(c, c->fed->plan.failed_evaluation_rate)) {
+            step_failed(c, FL_CEV_EVALUATE_FAILED, key.round, 0, "no power");
+            break;
+        }
         say(c, FED_EVALUATION, &key);
         step_key(c, FL_CEV_EVALUATED, key.round, 0);
         break;

@@ -36,6 +36,22 @@ START_TEST(a_federation_without_trouble_ends)
 }
 END_TEST
 
+START_TEST(no_round_waits_for_an_evaluation_that_failed)
+{
+    struct fed_plan plan = fed_plan_of(1, "fedavg", 4);
+    struct fed *fed;
+
+    plan.evaluate = true;
+    plan.real_sessions = _i == 1;
+    plan.failed_evaluation_rate = 0.5;
+    fed = fed_new(&plan);
+    fed_finish(fed);
+    ck_assert_ptr_nonnull(strstr((const char *)fed->log.data, "could not evaluate the new model"));
+    ck_assert_ptr_null(strstr((const char *)fed->log.data, "evaluations did not come"));
+    fed_free(fed);
+}
+END_TEST
+
 /* A mix of trouble that depends on the seed alone. */
 static struct fed_plan trouble(uint64_t seed, bool real_sessions)
 {
@@ -231,6 +247,7 @@ int main(void)
     int n = (int)(env_number("FL_SIM_SEEDS", 60) / SEEDS_PER_TEST);
 
     tcase_add_loop_test(tc, a_federation_without_trouble_ends, 0, 8);
+    tcase_add_loop_test(tc, no_round_waits_for_an_evaluation_that_failed, 0, 2);
     tcase_add_loop_test(tc, whatever_breaks_the_rules_hold_and_it_ends, 0, n > 0 ? n : 1);
     tcase_add_loop_test(tc, whatever_breaks_every_client_goes_on_from_its_own_model, 0,
                         n > 0 ? n : 1);

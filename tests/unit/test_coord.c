@@ -521,6 +521,33 @@ START_TEST(clients_evaluate_and_are_not_waited_for_without_end)
 }
 END_TEST
 
+START_TEST(a_client_that_could_not_evaluate_holds_no_round_up)
+{
+    struct script *s = fedavg();
+    struct fl_event ev = {.type = FL_EV_EVAL_REPORT};
+
+    s->conf.evaluate_every = 1;
+    s->conf.evaluate_clients = true;
+    two(s);
+    script_report(s, "a", NULL);
+    script_stored(s, "a");
+    script_report(s, "b", NULL);
+    script_stored(s, "b");
+    ev.u.eval.client = script_id(s, "a");
+    ev.u.eval.round = 1;
+    script_step(s, &ev);
+    script_step(s, &ev); /* twice: counts once */
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_EVALUATING);
+    ck_assert_str_eq(s->warning, "round 1: client 'a' could not evaluate the new model");
+    ev.u.eval.client = script_id(s, "b");
+    ev.u.eval.result = (struct fl_eval_rec){.samples = 10, .correct = 5, .loss_sum = 20};
+    script_step(s, &ev);
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_double_eq(s->record.accuracy, 0.5);
+    script_free(s);
+}
+END_TEST
+
 START_TEST(a_pause_waits_for_the_open_round)
 {
     struct script *s = fedavg();
@@ -636,6 +663,7 @@ static Suite *suite(void)
     tcase_add_test(tc, over_selection_waits_for_the_rest_no_longer_than_the_grace);
     tcase_add_test(tc, backfill_asks_the_next_ranked_once);
     tcase_add_test(tc, clients_evaluate_and_are_not_waited_for_without_end);
+    tcase_add_test(tc, a_client_that_could_not_evaluate_holds_no_round_up);
     tcase_add_test(tc, a_pause_waits_for_the_open_round);
     tcase_add_test(tc, drained_it_stops_after_the_open_round);
     tcase_add_test(tc, drained_between_rounds_it_stops_once_all_is_on_disk);

@@ -113,6 +113,7 @@ static void observe_link(struct shadow *sh, const struct fl_session_effect *effe
     case FL_CEFF_FAILED:
     case FL_CEFF_PUSH:
     case FL_CEFF_EVALUATE:
+    case FL_CEFF_NO_EVALUATION:
         HOLDS(sh->linked); /* nothing is sent into the void */
         break;
     case FL_CEFF_EXIT:
@@ -206,6 +207,7 @@ static void fill(struct shadow *sh, struct fl_session_event *event)
     case FL_CEV_FETCH_FAILED:
     case FL_CEV_TRAIN_FAILED:
     case FL_CEV_PUSH_FAILED:
+    case FL_CEV_EVALUATE_FAILED:
         event->u.failed.reason = flag ? "because" : NULL;
         event->u.failed.permanent = at == 0;
         break;

@@ -394,7 +394,7 @@ START_TEST(an_evaluation_does_not_disturb_a_round)
           "          FETCHING -> TRAINING: fetched 7/1\n"
           "        > train 7/1\n"
           "[    0] < evaluate\n"
-          "          no evaluation of round 6 beside training\n"
+          "        > no evaluation 6/0: no evaluation of round 6: this client is training\n"
           "[    0] < trained 7/1\n"
           "          TRAINING -> REPORTED: trained 7/1\n"
           "        > report 7/1\n"
@@ -403,6 +403,32 @@ START_TEST(an_evaluation_does_not_disturb_a_round)
           "[    0] < plan 7/1\n"
           "          REPORTED -> PUSHING: plan 7/1\n"
           "        > push 7/1\n");
+}
+END_TEST
+
+START_TEST(an_evaluation_that_fails_is_told_in_the_session_that_asked_for_it)
+{
+    struct fl_session_event event = session_event(FL_CEV_EVALUATE);
+
+    event.u.evaluate.round = 6;
+    join();
+    go(event);
+    session_trace_skip(&world);
+    go(session_event_failed(FL_CEV_EVALUATE_FAILED, 5, 0, "of another one", false));
+    go(session_event_failed(FL_CEV_EVALUATE_FAILED, 6, 0, "no test data", false));
+    go(session_event_failed(FL_CEV_EVALUATE_FAILED, 6, 0, "twice", false));
+    go(event);
+    go(session_event_failed(FL_CEV_DISCONNECTED, 0, 0, "gone", false));
+    go(session_event_failed(FL_CEV_EVALUATE_FAILED, 6, 0, "too late", false));
+    TRACE("[    0] < evaluate failed 5/0\n"
+          "[    0] < evaluate failed 6/0\n"
+          "        > no evaluation 6/0: no evaluation of round 6: no test data\n"
+          "[    0] < evaluate failed 6/0\n"
+          "[    0] < evaluate\n"
+          "        > evaluate 6/0\n"
+          "[    0] < disconnected\n"
+          "          READY -> OFFLINE: connection lost: gone, again in 1171 ms\n"
+          "[    0] < evaluate failed 6/0\n");
 }
 END_TEST
 
@@ -530,6 +556,7 @@ int main(void)
     tcase_add_test(tc, what_diverged_is_told_as_that);
     tcase_add_test(tc, a_training_that_fails_offline_is_begun_again_with_the_next_task);
     tcase_add_test(tc, an_evaluation_does_not_disturb_a_round);
+    tcase_add_test(tc, an_evaluation_that_fails_is_told_in_the_session_that_asked_for_it);
     tcase_add_test(tc, commands_that_come_twice_count_once);
     tcase_add_test(tc, another_plan_for_the_same_round_replaces_the_first);
     tcase_add_test(tc, a_plan_for_what_is_not_kept_is_answered);
