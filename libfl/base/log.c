@@ -92,6 +92,7 @@ static void tell_left_out(const struct fl_log *log, uint64_t now_ms)
     }
 }
 
+FL_PRINTF(6, 0)
 static void log_reason(const struct fl_log *log, enum fl_log_level level, const char *component,
                        const char *peer, const char *reason, const char *fmt, va_list ap)
 {
