@@ -108,8 +108,9 @@ static void print_table(const struct anchor_file *file)
         anchor_settings(row, settings, sizeof(settings));
         printf("| %s | `%s` | ", row->name, settings);
         if (paper > 0) {
-            printf("%.2f (%s) | %.2f | %s%+.2f |\n", paper, fl_options_str(row->figures, "where"),
-                   ours, fabs(ours - paper) <= TOLERANCE ? "" : "not reproduced: ", ours - paper);
+            printf("%.2f (%s) | %.2f | %s: %+.2f |\n", paper, fl_options_str(row->figures, "where"),
+                   ours, fabs(ours - paper) <= TOLERANCE ? "reproduced" : "not reproduced",
+                   ours - paper);
         } else {
             printf("not in it | %.2f | |\n", ours);
         }
