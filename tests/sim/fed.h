@@ -51,6 +51,7 @@ struct fed_plan {
     bool backfill;
     bool evaluate;
     bool real_sessions; /* fl_session instead of the scripted client */
+    bool stay;          /* which stays when all rounds are done */
     struct fl_sim_link link;
     uint64_t disk_ms;
     uint64_t train_ms_max; /* how long a client trains at most; the deadline is 1000 */
@@ -251,6 +252,8 @@ void fed_run(struct fed *fed, uint64_t until_ms);
 void fed_free(struct fed *fed);
 /* The same until it is finished: it must be in time, with nothing broken; else the test fails. */
 void fed_finish(struct fed *fed);
+/* The operator starts the server again, with so many rounds in all; clients are left alone. */
+void fed_restart(struct fed *fed, uint64_t rounds);
 /* What is wrong, or NULL. */
 const char *fed_broken(const struct fed *fed);
 FL_PRINTF(2, 3) void fed_fail(struct fed *fed, const char *fmt, ...);

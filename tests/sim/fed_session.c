@@ -320,7 +320,7 @@ static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
         .backoff_ms = 50,
         .backoff_max_ms = 400,
         .refused_ms = 1000,
-        .exit_when_done = true,
+        .exit_when_done = !c->fed->plan.stay,
     };
     struct fl_session_event ev = {.type = FL_CEV_START};
 

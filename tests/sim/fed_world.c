@@ -289,6 +289,15 @@ void fed_finish(struct fed *fed)
     }
 }
 
+void fed_restart(struct fed *fed, uint64_t rounds)
+{
+    fed->plan.rounds = rounds;
+    fed->server.conf.rounds = rounds;
+    fed->finished = false;
+    fl_sim_crash(fed->sim, FED_SERVER);
+    fl_sim_start(fed->sim, FED_SERVER);
+}
+
 const char *fed_broken(const struct fed *fed)
 {
     return fed->broken[0] != '\0' ? fed->broken : NULL;

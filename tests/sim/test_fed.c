@@ -52,6 +52,69 @@ START_TEST(no_round_waits_for_an_evaluation_that_failed)
 }
 END_TEST
 
+/* Until everything under way has arrived. */
+static void settle(struct fed *fed)
+{
+    uint64_t until = fl_sim_now(fed->sim) + 2000;
+
+    while (fl_sim_now(fed->sim) < until && fed_broken(fed) == NULL && fl_sim_step(fed->sim)) {
+    }
+    ck_assert_msg(fed_broken(fed) == NULL, "%s", fed_broken(fed));
+}
+
+/* Every client is connected, under its first number, and was counted in `round`. */
+static void check_counted(const struct fed *fed, uint64_t round, const uint32_t *numbers)
+{
+    unsigned i;
+
+    for (i = 0; i < fed->plan.n_clients; i++) {
+        uint32_t number = fl_coord_find(fed->server.coord, fed->clients[i].name);
+
+        ck_assert_uint_eq(number, numbers[i]);
+        ck_assert(fl_coord_connected(fed->server.coord, number));
+        ck_assert_uint_eq(fl_coord_client(fed->server.coord, number)->counted_round, round);
+        ck_assert(!fed->plan.real_sessions ||
+                  fl_session_state(fed->clients[i].session) == FL_SESSION_DONE);
+    }
+}
+
+/* docs/changing.md, `rounds`: more of them. */
+START_TEST(a_finished_federation_that_gets_more_rounds_goes_on_with_the_same_clients)
+{
+    struct fed_plan plan = fed_plan_of(1, presets[_i % 4], 4);
+    uint32_t numbers[4];
+    struct fed *fed;
+    unsigned i;
+
+    plan.min_responders = 4;
+    plan.real_sessions = _i >= 4;
+    plan.stay = true;
+    fed = fed_new(&plan);
+    fed_finish(fed);
+    settle(fed);
+    for (i = 0; i < 4; i++) {
+        numbers[i] = fl_coord_find(fed->server.coord, fed->clients[i].name);
+    }
+    check_counted(fed, 5, numbers);
+    fed_restart(fed, 5); /* There is nothing to do, and nothing is done. */
+    fed_finish(fed);
+    settle(fed);
+    check_counted(fed, 5, numbers);
+    fed_restart(fed, 9);
+    fed_finish(fed);
+    settle(fed);
+    check_counted(fed, 9, numbers);
+    fed_restart(fed, 3); /* Fewer than are done. */
+    fed_run(fed, fl_sim_now(fed->sim) + 10000);
+    ck_assert(fed->finished);
+    settle(fed);
+    check_counted(fed, 9, numbers);
+    ck_assert_uint_eq(fed->check.n_committed, 9);
+    ck_assert_uint_eq(fed->n_deaths, 3); /* The server's. */
+    fed_free(fed);
+}
+END_TEST
+
 /* A mix of trouble that depends on the seed alone. */
 static struct fed_plan trouble(uint64_t seed, bool real_sessions)
 {
@@ -141,6 +204,21 @@ static void run_joining_trouble(uint64_t seed, bool real_sessions)
     run_plan(&plan);
 }
 
+/* The end comes in the middle of the trouble, and is not for good. */
+static void run_extended_trouble(uint64_t seed, bool real_sessions)
+{
+    struct fed_plan plan = trouble(seed, real_sessions);
+    struct fed *fed;
+
+    plan.stay = true;
+    fed = fed_new(&plan);
+    fed_finish(fed);
+    settle(fed); /* Clients hear of it, or lose the connection before. */
+    fed_restart(fed, plan.rounds + 1 + seed % 5);
+    fed_finish(fed);
+    fed_free(fed);
+}
+
 static uint64_t env_number(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
@@ -202,6 +280,20 @@ START_TEST(whoever_joins_the_control_is_the_mean_of_the_controls)
 }
 END_TEST
 
+START_TEST(whatever_breaks_a_finished_federation_goes_on_when_it_gets_more_rounds)
+{
+    uint64_t first = env_number("FL_SIM_SEED", 0);
+    uint64_t from = first != 0 ? first : 1 + (uint64_t)_i * SEEDS_PER_TEST;
+    uint64_t to = first != 0 ? first : (uint64_t)(_i + 1) * SEEDS_PER_TEST;
+    uint64_t seed;
+
+    for (seed = from; seed <= to; seed++) {
+        run_extended_trouble(seed, false);
+        run_extended_trouble(seed, true);
+    }
+}
+END_TEST
+
 /* Seeds that once broke a rule; what it was stands beside them. They mean what trouble()
    makes of them: it may grow at its end, not change. */
 static const struct {
@@ -253,6 +345,10 @@ int main(void)
                         n > 0 ? n : 1);
     tcase_add_loop_test(tc, whoever_joins_the_control_is_the_mean_of_the_controls, 0,
                         n > 0 ? n : 1);
+    tcase_add_loop_test(
+        tc, a_finished_federation_that_gets_more_rounds_goes_on_with_the_same_clients, 0, 8);
+    tcase_add_loop_test(tc, whatever_breaks_a_finished_federation_goes_on_when_it_gets_more_rounds,
+                        0, n > 0 ? n : 1);
     tcase_add_loop_test(tc, what_broke_once_holds, 0,
                         (int)(sizeof(regressions) / sizeof(regressions[0])));
     tcase_add_loop_test(tc, the_same_seed_gives_the_same_trace_byte_for_byte, 0, 6);
