@@ -97,6 +97,20 @@ static void drop(struct coord_check *c, bool life)
     c->n_facts = kept;
 }
 
+/* The number is nobody's: who has it next was promised nothing. */
+static void drop_told(struct coord_check *c, uint32_t client)
+{
+    size_t kept = 0;
+    size_t i;
+
+    for (i = 0; i < c->n_facts; i++) {
+        if (c->facts[i].what != FACT_TOLD || c->facts[i].client != client) {
+            c->facts[kept++] = c->facts[i];
+        }
+    }
+    c->n_facts = kept;
+}
+
 static void drop_works(struct coord_check *c)
 {
     size_t i;
@@ -250,6 +264,7 @@ void coord_check_event(struct coord_check *c, const struct fl_event *ev)
 
     if (ev->type == FL_EV_RELEASED && ev->u.client < COORD_CHECK_NUMBERS) {
         c->gone[ev->u.client] = false;
+        drop_told(c, ev->u.client);
     }
     if (ev->type == FL_EV_WORK_FAILED) {
         if (take_work(c, ev->u.failed_work.seq, &w)) {

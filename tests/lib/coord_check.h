@@ -11,7 +11,8 @@
  *   - ACCEPTED only after the update (or the plan that asks for nothing) is durable
  *   - an aggregation lists every accepted update of its (round, attempt) once, in client
  *     order, and nothing else
- *   - within one life, a client that was told ACCEPTED is never told DISMISSED or REJECTED
+ *   - within one life, a client that was told ACCEPTED is never told DISMISSED or REJECTED, as long
+ *     as it has its number
  *   - a COMMIT counts exactly the durable parts that were not blamed, with their attempt, and
  *     those with an update that are in the aggregation; no other record counts a round that
  *     is not committed

@@ -52,6 +52,9 @@ struct fed_plan {
     bool evaluate;
     bool real_sessions; /* fl_session instead of the scripted client */
     bool stay;          /* which stays when all rounds are done */
+    /* NULL, or all that the coordinator is told, but for its layout; borrowed. What is here beside
+       it (rounds, population, own) has to be the same. */
+    const struct fl_coord_conf *conf;
     struct fl_sim_link link;
     uint64_t disk_ms;
     uint64_t train_ms_max; /* how long a client trains at most; the deadline is 1000 */
@@ -236,12 +239,13 @@ struct fed {
     struct fed_client clients[FED_MAX];
     bool calm;
     bool finished;
-    unsigned n_deaths;
+    unsigned n_deaths, n_server_deaths;
     unsigned n_forgotten;
     bool forgotten[FED_MAX]; /* once or more: what it keeps may be of a life before */
     struct coord_check check;
     struct fl_buf log;
     char broken[256];
+    char why[512];
 };
 
 /* A plan of five rounds without trouble. */
@@ -254,6 +258,8 @@ void fed_free(struct fed *fed);
 void fed_finish(struct fed *fed);
 /* The operator starts the server again, with so many rounds in all; clients are left alone. */
 void fed_restart(struct fed *fed, uint64_t rounds);
+/* What the coordinator says it waits for; of a server that lives, until the next call. */
+const char *fed_why(struct fed *fed);
 /* What is wrong, or NULL. */
 const char *fed_broken(const struct fed *fed);
 FL_PRINTF(2, 3) void fed_fail(struct fed *fed, const char *fmt, ...);

@@ -557,25 +557,35 @@ static struct fl_layout *make_layout(void)
     return layout;
 }
 
+static void make_strategy(const struct fed_plan *plan, struct fl_strategy **ret)
+{
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_strategy_create(plan->preset, ret, &err) == FL_OK, "%s", err.msg);
+    if (plan->upload != NULL) {
+        ck_assert_msg(fl_strategy_set(*ret, FL_SLOT_UPLOAD, plan->upload, &err) == FL_OK, "%s",
+                      err.msg);
+    }
+    if (plan->own) {
+        ck_assert_msg(fl_strategy_set(*ret, FL_SLOT_PERSONAL, "own", &err) == FL_OK, "%s", err.msg);
+    }
+}
+
 void fed_server_init(struct fed *fed)
 {
     struct fed_server *s = &fed->server;
     const struct fed_plan *plan = &fed->plan;
-    struct fl_err err = {0};
 
     s->layout = make_layout();
-    ck_assert_msg(fl_strategy_create(plan->preset, &s->strategy, &err) == FL_OK, "%s", err.msg);
-    if (plan->upload != NULL) {
-        ck_assert_msg(fl_strategy_set(s->strategy, FL_SLOT_UPLOAD, plan->upload, &err) == FL_OK,
-                      "%s", err.msg);
-    }
-    if (plan->own) {
-        ck_assert_msg(fl_strategy_set(s->strategy, FL_SLOT_PERSONAL, "own", &err) == FL_OK, "%s",
-                      err.msg);
-    }
     ck_assert_int_eq(fl_options_create(fl_solver_scaffold.policy.options, &s->scaffold), FL_OK);
-    ck_assert_int_eq(fl_options_set(s->scaffold, "rebuild_dc", plan->rebuild ? "yes" : "no", &err),
+    ck_assert_int_eq(fl_options_set(s->scaffold, "rebuild_dc", plan->rebuild ? "yes" : "no", NULL),
                      FL_OK);
+    if (plan->conf != NULL) {
+        s->conf = *plan->conf;
+        s->conf.layout = s->layout;
+        return;
+    }
+    make_strategy(plan, &s->strategy);
     s->conf = (struct fl_coord_conf){
         .seed = plan->seed,
         .rounds = plan->rounds,
@@ -599,6 +609,16 @@ void fed_server_init(struct fed *fed)
         .strategy = s->strategy,
         .layout = s->layout,
     };
+}
+
+const char *fed_why(struct fed *fed)
+{
+    const char *missing[4];
+    size_t n = 0;
+
+    fl_coord_why(fed->server.coord, fl_sim_now(fed->sim), fed->why, sizeof(fed->why), missing, 4,
+                 &n);
+    return fed->why;
 }
 
 void fed_server_done(struct fed *fed)

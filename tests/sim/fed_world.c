@@ -101,6 +101,7 @@ static void kill_for_a_while(struct fed *fed, uint32_t node)
 void fed_died(struct fed *fed, uint32_t node)
 {
     fed->n_deaths++;
+    fed->n_server_deaths += node == FED_SERVER;
     if (fed->plan.restart_ms > 0) {
         fl_sim_timer(fed->sim, FED_HAND, fl_sim_now(fed->sim) + fed->plan.restart_ms,
                      HAND_RESTART + node);

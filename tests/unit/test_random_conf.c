@@ -2,6 +2,8 @@
  * Configurations drawn at random, at the ends of what their options take: each is refused when it
  * is read, with its line, or runs: a few rounds of clients that answer, through the parser, the
  * core, the codecs and the aggregation. Nothing that an operator writes trips an assertion.
+ * Whole federations with late, forgotten and dying clients, and restarts:
+ * tests/sim/test_fed_conf.c.
  *
  *     FL_CONF_SEED=<seed> tests/unit/test_random_conf      one of them, and it is printed
  *     FL_CONF_SEEDS=100000 tests/unit/test_random_conf     more of them
@@ -12,22 +14,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "libfl/base/buf.h"
 #include "libfl/base/rng.h"
 #include "libfl/strategy/codec_masked.h"
-#include "server/srv/conf.h"
 #include "server/srv/conf_tables.h"
+#include "tests/lib/conf_drawn.h"
 
 enum { CLIENTS = 7, ROUNDS = 3, STEPS = 2000, PER_TEST = 100, UNITS_MAX = 16, BUNDLES = 3 };
 
 /* --- the configuration --- */
-
-static void add(struct fl_buf *yaml, const char *text)
-{
-    ck_assert_int_eq(fl_buf_add(yaml, text, strlen(text)), FL_OK);
-}
 
 static void add_number(struct fl_buf *yaml, double x, bool whole)
 {
@@ -43,12 +39,12 @@ static void add_value(struct fl_buf *yaml, struct fl_rng *rng, const struct fl_o
 
     switch (spec->type) {
     case FL_OPT_BOOL:
-        add(yaml, fl_rng_below(rng, 2) == 0 ? "no" : "yes");
+        conf_drawn_add(yaml, fl_rng_below(rng, 2) == 0 ? "no" : "yes");
         return;
     case FL_OPT_ENUM:
         for (n = 0; spec->choices[n] != NULL; n++) {
         }
-        add(yaml, spec->choices[fl_rng_below(rng, n)]);
+        conf_drawn_add(yaml, spec->choices[fl_rng_below(rng, n)]);
         return;
     case FL_OPT_INT:
     case FL_OPT_FLOAT:
@@ -59,7 +55,7 @@ static void add_value(struct fl_buf *yaml, struct fl_rng *rng, const struct fl_o
     case FL_OPT_STRING_LIST:
     case FL_OPT_INT_LIST:
     case FL_OPT_MAP:
-        add(yaml, spec->def != NULL ? spec->def : "x");
+        conf_drawn_add(yaml, spec->def != NULL ? spec->def : "x");
         return;
     }
     switch (fl_rng_below(rng, 64) == 0 ? 6 + fl_rng_below(rng, 2) : fl_rng_below(rng, 6) + 8) {
@@ -89,7 +85,7 @@ static void add_value(struct fl_buf *yaml, struct fl_rng *rng, const struct fl_o
         break;
     }
     if (spec->type == FL_OPT_DURATION) {
-        add(yaml, "ms");
+        conf_drawn_add(yaml, "ms");
     }
 }
 
@@ -99,9 +95,9 @@ static void add_options(struct fl_buf *yaml, struct fl_rng *rng, const struct fl
 {
     for (; specs != NULL && specs->name != NULL; specs++) {
         if (strcmp(specs->name, but) != 0 && fl_rng_below(rng, 4) == 0) {
-            add(yaml, before);
-            add(yaml, specs->name);
-            add(yaml, ": ");
+            conf_drawn_add(yaml, before);
+            conf_drawn_add(yaml, specs->name);
+            conf_drawn_add(yaml, ": ");
             add_value(yaml, rng, specs);
             before = ", ";
         }
@@ -111,10 +107,10 @@ static void add_options(struct fl_buf *yaml, struct fl_rng *rng, const struct fl
 static void add_section(struct fl_buf *yaml, struct fl_rng *rng, const char *name,
                         const struct fl_opt_spec *specs, const char *but)
 {
-    add(yaml, name);
-    add(yaml, ": {");
+    conf_drawn_add(yaml, name);
+    conf_drawn_add(yaml, ": {");
     add_options(yaml, rng, specs, but, "");
-    add(yaml, "}\n");
+    conf_drawn_add(yaml, "}\n");
 }
 
 /* Mostly numbers about as large as the federation: there they meet. */
@@ -127,7 +123,7 @@ static void add_round(struct fl_buf *yaml, struct fl_rng *rng)
         add_section(yaml, rng, "round", fl_srv_round_specs, "start_clients");
         return;
     }
-    add(yaml, "round: {over_selection: ");
+    conf_drawn_add(yaml, "round: {over_selection: ");
     add_number(yaml, fl_rng_below(rng, 2) == 0 ? 1 : 1 + 9 * fl_rng_unit(rng), false);
     for (i = 0; i < sizeof(few) / sizeof(few[0]); i++) {
         if (fl_rng_below(rng, 2) == 0) {
@@ -135,18 +131,7 @@ static void add_round(struct fl_buf *yaml, struct fl_rng *rng)
                 fl_buf_printf(yaml, ", %s: %d", few[i], (int)fl_rng_below(rng, CLIENTS)), FL_OK);
         }
     }
-    add(yaml, fl_rng_below(rng, 2) == 0 ? ", backfill: yes}\n" : "}\n");
-}
-
-static const char *any_preset(struct fl_rng *rng)
-{
-    const struct fl_preset *presets = fl_strategy_presets();
-    size_t n = 0;
-
-    while (presets[n].name != NULL) {
-        n++;
-    }
-    return presets[fl_rng_below(rng, n)].name;
+    conf_drawn_add(yaml, fl_rng_below(rng, 2) == 0 ? ", backfill: yes}\n" : "}\n");
 }
 
 static void add_slot(struct fl_buf *yaml, struct fl_rng *rng, enum fl_slot slot)
@@ -162,7 +147,7 @@ static void add_slot(struct fl_buf *yaml, struct fl_rng *rng, enum fl_slot slot)
     ck_assert_int_eq(fl_buf_printf(yaml, "  %s: {policy: %s", fl_slot_name(slot), policy->name),
                      FL_OK);
     add_options(yaml, rng, policy->options, "", ", ");
-    add(yaml, "}\n");
+    conf_drawn_add(yaml, "}\n");
 }
 
 static void draw_conf(struct fl_buf *yaml, struct fl_rng *rng)
@@ -174,24 +159,24 @@ static void draw_conf(struct fl_buf *yaml, struct fl_rng *rng)
     unsigned slots = fl_rng_below(rng, 2) == 0 ? (unsigned)fl_rng_below(rng, 4) : 0;
     unsigned slot;
 
-    add(yaml, "federation: f\nstate_dir: /nowhere/state\ninsecure: yes\n");
+    conf_drawn_add(yaml, "federation: f\nstate_dir: /nowhere/state\ninsecure: yes\n");
     ck_assert_int_eq(fl_buf_printf(yaml, "seed: %" PRIu64 "\nrounds: %d\nmodel: %s\n",
                                    1 + fl_rng_below(rng, 9), ROUNDS,
                                    models[fl_rng_below(rng, sizeof(models) / sizeof(models[0]))]),
                      FL_OK);
     if (fl_rng_below(rng, 4) > 0) {
-        add(yaml, "algorithm: ");
-        add(yaml, any_preset(rng));
+        conf_drawn_add(yaml, "algorithm: ");
+        conf_drawn_add(yaml, conf_drawn_preset(rng));
         if (fl_rng_below(rng, 6) == 0) {
-            add(yaml, "+");
-            add(yaml, any_preset(rng));
+            conf_drawn_add(yaml, "+");
+            conf_drawn_add(yaml, conf_drawn_preset(rng));
         }
-        add(yaml, "\n");
+        conf_drawn_add(yaml, "\n");
     }
     add_section(yaml, rng, "training", fl_srv_training_specs, "");
     add_round(yaml, rng);
     add_section(yaml, rng, "evaluation", fl_srv_evaluation_specs, "data");
-    add(yaml, slots > 0 ? "strategy:\n" : "");
+    conf_drawn_add(yaml, slots > 0 ? "strategy:\n" : "");
     for (slot = 0; slots > 0 && slot < FL_SLOT_COUNT; slot++) {
         if (fl_rng_below(rng, FL_SLOT_COUNT) < slots) {
             add_slot(yaml, rng, (enum fl_slot)slot);
@@ -611,25 +596,12 @@ static struct {
     unsigned refused, ran, finished;
 } totals;
 
-/* "conf.yaml:12: …" */
-static bool has_line(const char *text, const char *path)
-{
-    const char *at = strstr(text, path);
-
-    return at != NULL && at[strlen(path)] == ':' && at[strlen(path) + 1] >= '1' &&
-           at[strlen(path) + 1] <= '9';
-}
-
 static void run_seed(uint64_t seed, bool show)
 {
-    char path[] = "/tmp/fl-conf.XXXXXX";
-    struct fl_server_conf *conf = NULL;
-    struct fl_err err = {0};
+    struct fl_server_conf *conf;
     struct fl_rng rng;
     struct fl_buf yaml;
     struct rig *r;
-    int fd = mkstemp(path);
-    int rv;
 
     fl_rng_key(&rng, seed, FL_RNG_TEST, 1, 1);
     fl_buf_init(&yaml, 1u << 20);
@@ -637,15 +609,9 @@ static void run_seed(uint64_t seed, bool show)
     if (show) {
         (void)fprintf(stderr, "%.*s\n", (int)yaml.len, (const char *)yaml.data);
     }
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq((int)write(fd, yaml.data, yaml.len), (int)yaml.len);
-    (void)close(fd);
-    rv = fl_server_conf_load(path, &conf, &err);
-    (void)unlink(path);
+    conf = conf_drawn_load(&yaml, seed);
     fl_buf_done(&yaml);
-    if (rv != FL_OK) {
-        ck_assert_msg(rv == FL_ECONF && has_line(err.msg, path), "seed %" PRIu64 ": %s: %s", seed,
-                      fl_strerror(rv), err.msg);
+    if (conf == NULL) {
         totals.refused++;
         return;
     }
@@ -659,18 +625,10 @@ static void run_seed(uint64_t seed, bool show)
     fl_server_conf_free(conf);
 }
 
-static uint64_t env_number(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    uint64_t value = otherwise;
-
-    return text != NULL && fl_str_to_u64(text, &value) == FL_OK ? value : otherwise;
-}
-
 /* An assertion ends the process: _i says in which hundred, FL_CONF_SEED finds it. */
 START_TEST(a_configuration_is_refused_with_its_line_or_runs)
 {
-    uint64_t only = env_number("FL_CONF_SEED", 0);
+    uint64_t only = conf_drawn_env("FL_CONF_SEED", 0);
     uint64_t seed;
 
     if (only != 0) {
@@ -698,7 +656,7 @@ int main(void)
 
     tcase_set_timeout(tc, 600);
     tcase_add_loop_test(tc, a_configuration_is_refused_with_its_line_or_runs, 0,
-                        (int)(env_number("FL_CONF_SEEDS", 1000) / PER_TEST));
+                        (int)(conf_drawn_env("FL_CONF_SEEDS", 1000) / PER_TEST));
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);

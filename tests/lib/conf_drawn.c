@@ -1,0 +1,58 @@
+#include "tests/lib/conf_drawn.h"
+
+#include <check.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void conf_drawn_add(struct fl_buf *yaml, const char *text)
+{
+    ck_assert_int_eq(fl_buf_add(yaml, text, strlen(text)), FL_OK);
+}
+
+const char *conf_drawn_preset(struct fl_rng *rng)
+{
+    const struct fl_preset *presets = fl_strategy_presets();
+    size_t n = 0;
+
+    while (presets[n].name != NULL) {
+        n++;
+    }
+    return presets[fl_rng_below(rng, n)].name;
+}
+
+/* "conf.yaml:12: …" */
+static bool has_line(const char *text, const char *path)
+{
+    const char *at = strstr(text, path);
+
+    return at != NULL && at[strlen(path)] == ':' && at[strlen(path) + 1] >= '1' &&
+           at[strlen(path) + 1] <= '9';
+}
+
+struct fl_server_conf *conf_drawn_load(const struct fl_buf *yaml, uint64_t seed)
+{
+    char path[] = "/tmp/fl-conf.XXXXXX";
+    struct fl_server_conf *conf = NULL;
+    struct fl_err err = {0};
+    int fd = mkstemp(path);
+    int rv;
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq((int)write(fd, yaml->data, yaml->len), (int)yaml->len);
+    (void)close(fd);
+    rv = fl_server_conf_load(path, &conf, &err);
+    (void)unlink(path);
+    ck_assert_msg(rv == FL_OK || (rv == FL_ECONF && has_line(err.msg, path)),
+                  "seed %" PRIu64 ": %s: %s", seed, fl_strerror(rv), err.msg);
+    return rv == FL_OK ? conf : NULL;
+}
+
+uint64_t conf_drawn_env(const char *name, uint64_t otherwise)
+{
+    const char *text = getenv(name);
+    uint64_t value = otherwise;
+
+    return text != NULL && fl_str_to_u64(text, &value) == FL_OK ? value : otherwise;
+}
