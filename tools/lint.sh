@@ -138,5 +138,28 @@ if command -v shellcheck >/dev/null 2>&1; then
 $out"
 fi
 
+# 9 Citations: the page and the heading in docs/ that a comment, a test or a document names are there.
+# A heading is cited as GitHub links it: docs/formulas.md#partial-uploads.
+texts=$(git ls-files -co --exclude-standard '*.c' '*.h' '*.sh' '*.py' '*.inc' '*.md' '*.proto' '*.yaml' '*.am' '*.ac' \
+  'tools/*' | sort -u | while read -r f; do [ -f "$f" ] && echo "$f"; done)
+pages=$(printf '%s\n' $texts | grep '\.md$')
+headings=$(LC_ALL=C awk '
+  FNR == 1 { fenced = 0; print FILENAME }
+  /^ *```/ { fenced = !fenced }
+  !fenced && /^#+ / {
+    name = tolower($0); sub(/^#+ +/, "", name); gsub(/[^a-z0-9 _-]/, "", name); gsub(/ /, "-", name)
+    print FILENAME "#" name
+  }' $pages)
+cited() { # one "file:line:target" for each citation; links of pages are relative to their folder
+  grep -noE '\bdocs/[a-z-]+\.md(#[A-Za-z0-9_-]*)?' $texts /dev/null
+  grep -noE '\]\(([A-Za-z-]+\.md)?(#[A-Za-z0-9_-]*)?\)' $pages /dev/null | sed -nE \
+    -e 's|^((([a-z]+/)*)[^/:]+\.md):([0-9]+):\]\(([^#)]+\.md[^)]*)\)$|\1:\4:\2\5|p' \
+    -e 's|^([^:]+):([0-9]+):\]\((#[^)]*)\)$|\1:\2:\1\3|p'
+}
+out=$(cited | awk -F: 'NR == FNR { known[$0] = 1; next } !($3 in known) { print $1 ":" $2 ": " $3 " is not there" }' \
+  <(printf '%s\n' "$headings") - | head -20)
+[ -n "$out" ] && say "citation of a page or heading that is not there:
+$out"
+
 [ "$fail" -eq 0 ] && echo "lint: clean"
 exit "$fail"
