@@ -34,17 +34,6 @@ void fl_down_free(struct fl_down *down)
     free(down);
 }
 
-void fl_model_state_done(struct fl_model_state *model)
-{
-    size_t i;
-
-    fl_blob_unref(model->theta);
-    for (i = 0; i < FL_AGG_MAX_STATE; i++) {
-        fl_blob_unref(model->state[i]);
-    }
-    *model = (struct fl_model_state){0};
-}
-
 struct fl_down *fl_down_new(struct fl_driver *driver, enum fl_down_type type)
 {
     struct fl_down *down = calloc(1, sizeof(*down));

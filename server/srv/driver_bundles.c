@@ -86,7 +86,7 @@ void fl_driver_round_open(struct fl_driver *driver, const struct fl_effect *e)
     for (name = strategy->solver->inputs; name != NULL && *name != NULL; name++) {
         size_t i = fl_strategy_told_from(strategy, *name);
 
-        if (i < driver->n_state) {
+        if (i < driver->federation.n_state) {
             struct fl_blob *told = told_of(driver, i, e->size.members);
 
             fl_driver_bundle(driver, *name, round, told);

@@ -11,6 +11,7 @@
 #include "libfl/base/clock.h"
 #include "server/srv/checkpoints.h"
 #include "server/srv/driver_jobs.h"
+#include "server/work/measure.h"
 
 void fl_job_free(struct fl_job *job)
 {
@@ -22,11 +23,9 @@ void fl_job_free(struct fl_job *job)
     }
     free(job->parts);
     free(job->clients);
-    free(job->distance);
     fl_file_unref(job->offered);
     fl_blob_unref(job->theta);
-    fl_model_state_done(&job->out);
-    fl_mixtures_close(job->mixtures);
+    fl_aggregation_done(&job->aggregation);
     free(job);
 }
 
@@ -79,8 +78,8 @@ struct fl_job *fl_job_new(struct fl_driver *driver, const struct fl_effect *e)
     job->size = e->size;
     job->expected = e->expected;
     job->departed = e->departed;
-    job->want_distance = e->want_distance;
-    job->bad_client = FL_NO_CLIENT;
+    job->aggregation.want_distance = e->want_distance;
+    job->aggregation.bad_client = FL_NO_CLIENT;
     if (e->record != NULL) {
         job->record = *e->record;
     }
@@ -153,7 +152,7 @@ bool fl_job_failed(struct fl_job *job)
         return false;
     }
     fl_driver_work_failed(job->driver, job->seq, job->code, fl_err_text(&job->err, job->code),
-                          job->bad_client);
+                          job->aggregation.bad_client);
     return true;
 }
 
@@ -239,40 +238,9 @@ static void evaluate_work(void *arg)
 {
     struct fl_job *job = arg;
     struct fl_driver *driver = job->driver;
-    const struct fl_dataset *test = driver->test;
-    size_t piece = fl_net_piece(driver->net);
-    float *x = malloc(piece * test->dim * sizeof(*x));
-    int32_t *y = malloc(piece * sizeof(*y));
-    uint32_t *idx = malloc(piece * sizeof(*idx));
-    double loss = 0.0;
-    size_t correct = 0;
-    size_t at;
 
-    if (x == NULL || y == NULL || idx == NULL) {
-        job->code = FL_ENOMEM;
-        goto done;
-    }
-    fl_net_set(driver->net, fl_blob_floats(job->theta));
-    for (at = 0; at < test->n && !atomic_load(&driver->cancel); at += piece) {
-        size_t n = test->n - at < piece ? test->n - at : piece;
-        double loss_sum = 0.0;
-        size_t good = 0;
-        size_t i;
-
-        for (i = 0; i < n; i++) {
-            idx[i] = (uint32_t)(at + i);
-        }
-        fl_dataset_gather(test, idx, n, x, y);
-        fl_net_evaluate(driver->net, x, y, n, &loss_sum, &good);
-        loss += loss_sum;
-        correct += good;
-    }
-    job->accuracy = (double)correct / (double)test->n;
-    job->loss = loss / (double)test->n;
-done:
-    free(x);
-    free(y);
-    free(idx);
+    job->code = fl_measure(driver->net, driver->test, fl_blob_floats(job->theta), &driver->cancel,
+                           &job->accuracy, &job->loss);
 }
 
 static void evaluate_done(void *arg)
@@ -314,12 +282,12 @@ static void commit_work(void *arg)
     struct fl_models_tag tag = fl_driver_tag(driver);
     size_t i;
 
-    for (i = 0; i < driver->n_state; i++) {
+    for (i = 0; i < driver->federation.n_state; i++) {
         state[i] = fl_blob_floats(model->state[i]);
     }
-    job->code =
-        fl_models_save(dir, job->record.round, &tag, conf->layout, fl_blob_floats(model->theta),
-                       state, driver->state_names, driver->n_state, true, &job->err);
+    job->code = fl_models_save(dir, job->record.round, &tag, conf->layout,
+                               fl_blob_floats(model->theta), state, driver->federation.state_names,
+                               driver->federation.n_state, true, &job->err);
     if (job->code == FL_OK) {
         job->code =
             fl_store_commit(driver->store, &job->record, job->clients, job->n_clients, &job->err);

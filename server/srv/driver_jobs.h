@@ -7,8 +7,7 @@
  */
 
 #include "server/srv/driver_state.h"
-
-#define FL_NO_CLIENT UINT32_MAX
+#include "server/work/aggregation.h"
 
 struct fl_job {
     struct fl_driver *driver;
@@ -22,18 +21,13 @@ struct fl_job {
     struct fl_round_size size;
     uint64_t expected, departed; /* as the effect */
     struct fl_round_rec record;
-    bool want_distance;
     bool fix_offers; /* PERSIST_SELECTION */
     /* Inputs kept alive, and results. */
     struct fl_blob *theta;
-    struct fl_model_state out;
-    struct fl_mixtures *mixtures;
-    double *distance;
-    struct fl_agg_info info;
+    struct fl_aggregation aggregation;
     struct fl_file *offered;
     uint8_t digest[FL_DIGEST_SIZE];
     double accuracy, loss;
-    uint32_t bad_client;
     int code;
     struct fl_err err;
 };

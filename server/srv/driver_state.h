@@ -11,15 +11,7 @@
 #include "server/srv/errors.h"
 #include "server/srv/labels.h"
 #include "server/store/files.h"
-
-/*
- * A model in memory with the vectors that the strategy keeps beside it. Blobs, because clients
- * fetch them: thousands of transfers share one copy.
- */
-struct fl_model_state {
-    struct fl_blob *theta; /* float32 block, exported order */
-    struct fl_blob *state[FL_AGG_MAX_STATE];
-};
+#include "server/work/federation.h"
 
 /* A client that is here but cannot be selected before its offer is in (solver->offer). */
 struct fl_waiting {
@@ -38,10 +30,9 @@ struct fl_driver {
     struct fl_coord_conf coord_conf;
     struct fl_coord_resume resume;
 
+    struct fl_federation federation;
     struct fl_model_state current; /* of the open round */
     struct fl_model_state next;    /* aggregated, not committed */
-    size_t n_state;
-    const char *state_names[FL_AGG_MAX_STATE]; /* the policies' */
 
     struct fl_mixtures *next_mixtures; /* aggregated, not committed */
     struct fl_mixtures *mixtures;      /* of the last committed round; NULL: it made none */
@@ -75,7 +66,7 @@ FL_MUST_CHECK int fl_driver_load_errors(struct fl_driver *driver, struct fl_err 
 
 static inline size_t fl_driver_floats(const struct fl_driver *driver)
 {
-    return fl_layout_count(driver->srv->conf->layout);
+    return fl_federation_floats(&driver->federation);
 }
 
 /* Who writes the checkpoints. */
@@ -92,21 +83,6 @@ static inline double fl_driver_learning_rate(const struct fl_driver *driver, uin
 
     return c->learning_rate * pow(c->learning_rate_decay, (double)(round - 1));
 }
-
-static inline const float *fl_blob_floats(const struct fl_blob *blob)
-{
-    return (const float *)(const void *)fl_blob_data(blob);
-}
-
-/* Only before the blob is shared. */
-static inline float *fl_blob_fill_floats(struct fl_blob *blob)
-{
-    return (float *)(void *)fl_blob_fill(blob);
-}
-
-void fl_model_state_done(struct fl_model_state *model);
-/* Memory for a model and its vectors, not set. FL_ENOMEM with what there is, to be freed. */
-FL_MUST_CHECK int fl_model_state_new(struct fl_driver *driver, struct fl_model_state *model);
 
 /* Step the core with an event (time is filled in here) and carry out the effects. */
 void fl_driver_step(struct fl_driver *driver, struct fl_event *event);

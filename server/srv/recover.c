@@ -80,12 +80,12 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
     size_t i;
     int rv;
 
-    for (i = 0; i < driver->n_state; i++) {
+    for (i = 0; i < driver->federation.n_state; i++) {
         state[i] = fl_blob_fill_floats(driver->current.state[i]);
     }
     rv = fl_models_load(driver->srv->state_dir, round, &s->tag, driver->srv->conf->layout,
-                        fl_blob_fill_floats(driver->current.theta), state, driver->state_names,
-                        driver->n_state, &checked, err);
+                        fl_blob_fill_floats(driver->current.theta), state,
+                        driver->federation.state_names, driver->federation.n_state, &checked, err);
     if (rv == FL_OK && !checked) {
         fl_log(driver->srv->log, FL_LOG_NOTICE, "server",
                "the checkpoint of round %llu is of an earlier version and carries no checksum",
@@ -310,7 +310,7 @@ static void begin_state_anew(struct fl_driver *driver)
     if (driver->srv->line.kept_since < driver->resume.committed) {
         return;
     }
-    for (i = s->aggregate->n_state; i < driver->n_state; i++) {
+    for (i = s->aggregate->n_state; i < driver->federation.n_state; i++) {
         (void)memset(fl_blob_fill(driver->current.state[i]), 0,
                      fl_blob_len(driver->current.state[i]));
     }
@@ -320,9 +320,9 @@ static int open_model(struct fl_driver *driver, int *ret_exit, struct fl_err *er
 {
     struct fl_srv *srv = driver->srv;
     size_t i;
-    int rv = fl_model_state_new(driver, &driver->current);
+    int rv = fl_model_state_new(&driver->federation, &driver->current);
 
-    for (i = 0; rv == FL_OK && i < driver->n_state; i++) {
+    for (i = 0; rv == FL_OK && i < driver->federation.n_state; i++) {
         (void)memset(fl_blob_fill(driver->current.state[i]), 0,
                      fl_blob_len(driver->current.state[i]));
     }
@@ -378,17 +378,19 @@ static int open_offers(struct fl_driver *driver, struct fl_err *err)
 
 int fl_driver_recover(struct fl_driver *driver, int *ret_exit, struct fl_err *err)
 {
-    const struct fl_strategy *strategy = driver->srv->conf->strategy;
-    size_t i;
+    const struct fl_srv *srv = driver->srv;
     int rv;
 
-    driver->n_state = fl_strategy_states(strategy);
-    FL_REQUIRE(driver->n_state <= FL_AGG_MAX_STATE);
-    for (i = 0; i < driver->n_state; i++) {
-        driver->state_names[i] = fl_strategy_state_name(strategy, i);
-    }
+    driver->federation = (struct fl_federation){
+        .layout = srv->conf->layout,
+        .strategy = srv->conf->strategy,
+        .state_dir = srv->state_dir,
+        .log = srv->log,
+        .momentum = fl_options_float(srv->conf->training, "momentum"),
+    };
+    fl_federation_name_states(&driver->federation);
     *ret_exit = FL_EXIT_DATA;
-    rv = fl_preflight_evaluation(driver->srv->conf, &driver->test, &driver->net, err);
+    rv = fl_preflight_evaluation(srv->conf, &driver->test, &driver->net, err);
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_STATE;
         rv = open_state(driver, err);

@@ -52,16 +52,16 @@ static int check(struct fl_driver *driver, uint64_t round, struct fl_err *err)
     size_t i;
     int rv = FL_OK;
 
-    for (i = 0; i <= driver->n_state && rv == FL_OK; i++) {
+    for (i = 0; i <= driver->federation.n_state && rv == FL_OK; i++) {
         vectors[i] = calloc(fl_driver_floats(driver) + 1, sizeof(*vectors[i]));
         rv = vectors[i] != NULL ? FL_OK : fl_err_set(err, FL_ENOMEM, "out of memory");
     }
     if (rv == FL_OK) {
         rv = fl_models_load(driver->srv->state_dir, round, &tag, driver->srv->conf->layout,
-                            vectors[0], vectors + 1, driver->state_names, driver->n_state, &checked,
-                            err);
+                            vectors[0], vectors + 1, driver->federation.state_names,
+                            driver->federation.n_state, &checked, err);
     }
-    for (i = 0; i <= driver->n_state; i++) {
+    for (i = 0; i <= driver->federation.n_state; i++) {
         free(vectors[i]);
     }
     return rv;

@@ -1,0 +1,251 @@
+#include "server/work/aggregation.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What a pass reads beside the update, at most. */
+#define TAKES_MAX (FL_SPOOL_MAX_BUNDLES * 2)
+
+struct pass {
+    const struct fl_federation *f;
+    struct fl_aggregation *job;
+    struct fl_err *err;
+    struct fl_spool_reader **readers;
+    struct fl_agg_client *clients;
+    size_t spool_bundle[TAKES_MAX]; /* by bundle of the pass: where it stands in the upload */
+    size_t n_bundles;
+    struct fl_mixtures_writer *mixtures; /* NULL: nobody gets one */
+    size_t *place;                       /* [n_parts] in the mixtures; SIZE_MAX: none */
+};
+
+/* Where a bundle that the aggregation takes stands in an upload. */
+static size_t sent_as(const char *const *sends, const char *name)
+{
+    size_t i = 0;
+
+    while (sends != NULL && sends[i] != NULL && strcmp(sends[i], name) != 0) {
+        i++;
+    }
+    return 1 + i; /* One that is not sent is in no file: reading says so. */
+}
+
+static void map_takes(struct pass *a, const char *const *takes, const char *const *sends)
+{
+    for (; takes != NULL && *takes != NULL; takes++) {
+        FL_REQUIRE(a->n_bundles < TAKES_MAX);
+        a->spool_bundle[a->n_bundles++] = sent_as(sends, *takes);
+    }
+}
+
+static void map_bundles(struct pass *a)
+{
+    const struct fl_strategy *s = a->f->strategy;
+    const char *const *sends = fl_solver_sends(s->solver, s->options[FL_SLOT_SOLVER]);
+
+    a->spool_bundle[0] = 0;
+    a->n_bundles = 1;
+    map_takes(a, s->aggregate->takes, sends);
+    map_takes(a, s->solver->server != NULL ? s->solver->server->takes : NULL, sends);
+}
+
+static int open_unit(void *ctx, size_t client, size_t bundle, size_t unit,
+                     struct fl_codec_decoder *d)
+{
+    struct pass *a = ctx;
+
+    return bundle < a->n_bundles
+               ? fl_spool_reader_unit(a->readers[client], a->spool_bundle[bundle], unit, d)
+               : FL_ENOENT;
+}
+
+static void note_unchecked(const struct pass *a, size_t i)
+{
+    if (!fl_spool_reader_checked(a->readers[i])) {
+        fl_log(a->f->log, FL_LOG_NOTICE, "round",
+               "the update of client '%s' was stored by an earlier version and carries no checksum",
+               a->job->clients[i].name);
+    }
+}
+
+static int open_readers(struct pass *a)
+{
+    struct fl_aggregation *job = a->job;
+    const struct fl_federation *f = a->f;
+    const struct fl_strategy *s = f->strategy;
+    size_t i;
+
+    for (i = 0; i < job->n_parts; i++) {
+        const struct fl_part_rec *part = &job->parts[i];
+        struct fl_agg_client *c = &a->clients[i];
+        int rv = fl_spool_reader_open(f->state_dir, job->round, job->attempt, job->clients[i].name,
+                                      f->layout, &a->readers[i], a->err);
+
+        if (rv != FL_OK) {
+            job->bad_client = part->client; /* The core judges by the code whose fault it is. */
+            return rv;
+        }
+        note_unchecked(a, i);
+        fl_spool_reader_share(a->readers[i], job->n_parts);
+        c->weight = (double)part->samples;
+        c->units = fl_spool_reader_units(a->readers[i]);
+        c->previous_dot = part->previous_dot;
+        if (s->solver->factor != NULL) {
+            c->factor = s->solver->factor(s->options[FL_SLOT_SOLVER], job->learning_rate,
+                                          f->momentum, part->steps);
+        }
+    }
+    return FL_OK;
+}
+
+/* --- mixtures --- */
+
+static int take_mixture(void *ctx, size_t client, size_t offset, const float *values, size_t n)
+{
+    struct pass *a = ctx;
+
+    return a->place[client] != SIZE_MAX
+               ? fl_mixtures_write(a->mixtures, a->place[client], offset * sizeof(float), values,
+                                   n * sizeof(float), a->err)
+               : FL_OK;
+}
+
+/* A mixture is a whole model: of clients that sent one. */
+static bool sent_all(const struct fl_agg_client *c, size_t n_units)
+{
+    return memchr(c->units, 0, n_units) == NULL;
+}
+
+static int open_mixtures(struct pass *a)
+{
+    struct fl_aggregation *job = a->job;
+    size_t n_units = fl_layout_units(a->f->layout);
+    const char **names = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*names));
+    size_t n = 0;
+    size_t i;
+    int rv;
+
+    a->place = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*a->place));
+    if (names == NULL || a->place == NULL) {
+        free(names);
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < job->n_parts; i++) {
+        bool whole = sent_all(&a->clients[i], n_units);
+
+        a->place[i] = whole ? n : SIZE_MAX;
+        if (whole) {
+            names[n++] = job->clients[i].name;
+        }
+    }
+    rv = fl_mixtures_create(a->f->state_dir, job->round, names, n,
+                            fl_federation_floats(a->f) * sizeof(float), &a->mixtures, a->err);
+    free(names);
+    return rv;
+}
+
+/* --- the pass --- */
+
+static int run_aggregation(struct pass *a)
+{
+    struct fl_aggregation *job = a->job;
+    const struct fl_federation *f = a->f;
+    const struct fl_strategy *strategy = f->strategy;
+    const float *state[FL_AGG_MAX_STATE] = {NULL};
+    float *state_new[FL_AGG_MAX_STATE] = {NULL};
+    struct fl_agg_job run = {
+        .layout = f->layout,
+        .ops = strategy->aggregate,
+        .options = strategy->options[FL_SLOT_AGGREGATE],
+        .round = job->round,
+        .members = job->members,
+        .n_clients = job->n_parts,
+        .clients = a->clients,
+        .open = open_unit,
+        .ctx = a,
+        .theta = fl_blob_floats(job->model->theta),
+        .theta_new = fl_blob_fill_floats(job->next.theta),
+        .extra = strategy->solver->server,
+        .extra_options = strategy->options[FL_SLOT_SOLVER],
+        .state = state,
+        .state_new = state_new,
+        .mixture = strategy->aggregate->mixes ? take_mixture : NULL,
+        .info = &job->info,
+        .want_distance = job->want_distance,
+        .distance = job->distance,
+    };
+    size_t who = job->n_parts;
+    size_t i;
+    int rv;
+
+    for (i = 0; i < f->n_state; i++) {
+        state[i] = fl_blob_floats(job->model->state[i]);
+        state_new[i] = fl_blob_fill_floats(job->next.state[i]);
+    }
+    rv = fl_aggregate_run(&run, &who, a->err);
+    if (rv != FL_OK && who < job->n_parts) {
+        job->bad_client = job->parts[who].client;
+    }
+    return rv;
+}
+
+static int aggregate(struct pass *a)
+{
+    struct fl_aggregation *job = a->job;
+    bool mixes = a->f->strategy->aggregate->mixes;
+    int rv = fl_model_state_new(a->f, &job->next);
+
+    job->distance = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->distance));
+    rv = rv == FL_OK && job->distance == NULL ? FL_ENOMEM : rv;
+    if (rv == FL_OK) {
+        map_bundles(a);
+        rv = open_readers(a);
+    }
+    if (rv == FL_OK && mixes) {
+        rv = open_mixtures(a);
+    }
+    if (rv == FL_OK) {
+        rv = run_aggregation(a);
+    }
+    if (rv == FL_OK && mixes) {
+        struct fl_mixtures_writer *w = a->mixtures;
+
+        a->mixtures = NULL;
+        rv = fl_mixtures_publish(w, a->err);
+    }
+    if (rv == FL_OK && mixes) { /* Here, where a want of descriptors is only tried again. */
+        rv = fl_mixtures_open(a->f->state_dir, job->round,
+                              fl_federation_floats(a->f) * sizeof(float), &job->mixtures, a->err);
+    }
+    return rv;
+}
+
+int fl_aggregation_run(const struct fl_federation *federation, struct fl_aggregation *aggregation,
+                       struct fl_err *err)
+{
+    struct pass a = {.f = federation, .job = aggregation, .err = err};
+    size_t n = aggregation->n_parts > 0 ? aggregation->n_parts : 1;
+    size_t i;
+    int rv;
+
+    aggregation->bad_client = FL_NO_CLIENT;
+    a.clients = calloc(n, sizeof(*a.clients));
+    a.readers = calloc(n, sizeof(struct fl_spool_reader *));
+    rv = a.clients != NULL && a.readers != NULL ? aggregate(&a) : FL_ENOMEM;
+    for (i = 0; a.readers != NULL && i < aggregation->n_parts; i++) {
+        fl_spool_reader_close(a.readers[i]);
+    }
+    fl_mixtures_abandon(a.mixtures);
+    free(a.readers);
+    free(a.clients);
+    free(a.place);
+    return rv;
+}
+
+void fl_aggregation_done(struct fl_aggregation *aggregation)
+{
+    fl_model_state_done(&aggregation->next);
+    fl_mixtures_close(aggregation->mixtures);
+    free(aggregation->distance);
+    aggregation->mixtures = NULL;
+    aggregation->distance = NULL;
+}

@@ -1,0 +1,342 @@
+/* What a server does for its federation, from real spool files and without a daemon. */
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libfl/strategy/codec.h"
+#include "server/store/store.h"
+#include "server/work/aggregation.h"
+#include "server/work/measure.h"
+#include "tests/lib/store_rig.h"
+
+enum { CLIENTS = 3, ROUND = 7, ATTEMPT = 2 };
+
+static struct fl_layout *layout;
+static struct fl_strategy *strategy;
+static struct fl_federation fed;
+static struct fl_model_state model;
+static float *update;
+static size_t n_floats;
+static struct fl_part_rec parts[CLIENTS];
+static struct fl_client_rec clients[CLIENTS];
+
+static void setup(void)
+{
+    size_t i;
+
+    layout = rig_layout();
+    n_floats = fl_layout_count(layout);
+    update = calloc(n_floats, sizeof(*update));
+    ck_assert_ptr_nonnull(update);
+    fed = (struct fl_federation){.layout = layout, .state_dir = rig_dir()};
+    (void)memset(parts, 0, sizeof(parts));
+    (void)memset(clients, 0, sizeof(clients));
+    for (i = 0; i < CLIENTS; i++) {
+        parts[i] = (struct fl_part_rec){.client = (uint32_t)(10 + i), .samples = 100 * (i + 1)};
+        clients[i].id = parts[i].client;
+        (void)snprintf(clients[i].name, sizeof(clients[i].name), "edge-%zu", i);
+    }
+}
+
+static void teardown(void)
+{
+    fl_model_state_done(&model);
+    fl_strategy_free(strategy);
+    strategy = NULL;
+    fl_layout_free(layout);
+    free(update);
+    rig_remove();
+}
+
+/* A model of ones and vectors beside it of twos. */
+static void begin(const char *algorithm)
+{
+    struct fl_err err = {0};
+    size_t s;
+    size_t i;
+
+    ck_assert_msg(fl_strategy_create(algorithm, &strategy, &err) == FL_OK, "%s", err.msg);
+    fed.strategy = strategy;
+    fl_federation_name_states(&fed);
+    ck_assert_int_eq(fl_model_state_new(&fed, &model), FL_OK);
+    for (i = 0; i < n_floats; i++) {
+        fl_blob_fill_floats(model.theta)[i] = 1.0f;
+        for (s = 0; s < fed.n_state; s++) {
+            fl_blob_fill_floats(model.state[s])[i] = 2.0f;
+        }
+    }
+}
+
+/* The first `n_units` units of client k, every entry `value`; then `extra` bundles of it. */
+static void upload(size_t k, size_t n_units, float value, size_t extra)
+{
+    struct fl_spool_part list[RIG_UNITS * 2];
+    struct fl_spool *s = NULL;
+    struct fl_err err = {0};
+    uint64_t received = 0;
+    uint64_t at = 0;
+    size_t n = 0;
+    size_t b;
+    size_t l;
+    size_t i;
+
+    for (l = 0; l < n_units; l++) {
+        for (b = 0; b <= extra; b++) {
+            list[n++] =
+                (struct fl_spool_part){.unit = (uint32_t)l,
+                                       .bundle = (uint32_t)b,
+                                       .codec = FL_CODEC_FLOAT32,
+                                       .bytes = fl_layout_unit(layout, l)->count * sizeof(float)};
+        }
+    }
+    for (i = 0; i < n_floats; i++) {
+        update[i] = value;
+    }
+    ck_assert_msg(fl_spool_open(fed.state_dir, ROUND, ATTEMPT, clients[k].name, list, n, &s,
+                                &received, &err) == FL_OK,
+                  "%s", err.msg);
+    for (i = 0; i < n; i++) {
+        ck_assert_int_eq(fl_spool_write(s, at, update, (size_t)list[i].bytes, &err), FL_OK);
+        at += list[i].bytes;
+    }
+    ck_assert_int_eq(fl_spool_finish(s, layout, 0.0, FL_DURABLE_PROCESS, &err), FL_OK);
+    fl_spool_close(s);
+}
+
+static struct fl_aggregation aggregation_of(size_t n)
+{
+    return (struct fl_aggregation){.round = ROUND,
+                                   .attempt = ATTEMPT,
+                                   .members = n,
+                                   .learning_rate = 0.1,
+                                   .parts = parts,
+                                   .clients = clients,
+                                   .n_parts = n,
+                                   .model = &model};
+}
+
+static void expect_unit(const struct fl_model_state *m, size_t l, double want)
+{
+    const struct fl_unit *unit = fl_layout_unit(layout, l);
+    const float *theta = fl_blob_floats(m->theta) + unit->offset;
+    size_t i;
+
+    for (i = 0; i < unit->count; i++) {
+        ck_assert_msg(fabs((double)theta[i] - want) < 1e-6, "unit %zu entry %zu: %g, want %g", l, i,
+                      (double)theta[i], want);
+    }
+}
+
+START_TEST(the_next_model_is_the_weighted_mean_of_the_uploads)
+{
+    struct fl_aggregation a = aggregation_of(2);
+    struct fl_err err = {0};
+
+    begin("fedavg");
+    upload(0, RIG_UNITS, 0.3f, 0);
+    upload(1, RIG_UNITS, 0.6f, 0);
+    ck_assert_msg(fl_aggregation_run(&fed, &a, &err) == FL_OK, "%s", err.msg);
+    expect_unit(&a.next, 0, 1.0 + (100 * 0.3 + 200 * 0.6) / 300);
+    expect_unit(&a.next, 2, 1.0 + (100 * 0.3 + 200 * 0.6) / 300);
+    expect_unit(&model, 0, 1.0);
+    ck_assert_ptr_null(a.mixtures);
+    fl_aggregation_done(&a);
+}
+END_TEST
+
+START_TEST(a_unit_that_nobody_sent_stays_as_it_was)
+{
+    struct fl_aggregation a = aggregation_of(2);
+    struct fl_err err = {0};
+
+    begin("fedavg");
+    upload(0, 1, 0.5f, 0);
+    upload(1, 2, 0.25f, 0);
+    ck_assert_msg(fl_aggregation_run(&fed, &a, &err) == FL_OK, "%s", err.msg);
+    expect_unit(&a.next, 0, 1.0 + (100 * 0.5 + 200 * 0.25) / 300);
+    expect_unit(&a.next, 1, 1.25);
+    expect_unit(&a.next, 2, 1.0);
+    fl_aggregation_done(&a);
+}
+END_TEST
+
+START_TEST(distances_are_told_when_they_are_wanted)
+{
+    struct fl_aggregation a = aggregation_of(2);
+    struct fl_err err = {0};
+
+    begin("adafl");
+    a.want_distance = true;
+    upload(0, RIG_UNITS, 0.1f, 0);
+    upload(1, RIG_UNITS, 0.4f, 0);
+    ck_assert_msg(fl_aggregation_run(&fed, &a, &err) == FL_OK, "%s", err.msg);
+    /* The mean is 0.3: the first is twice as far from it as the second. */
+    ck_assert_double_eq_tol(a.distance[0] / a.distance[1], 2.0, 1e-5);
+    fl_aggregation_done(&a);
+}
+END_TEST
+
+START_TEST(what_the_solver_sends_beside_moves_the_vector_beside_the_model)
+{
+    struct fl_aggregation a = aggregation_of(1);
+    struct fl_err err = {0};
+    size_t last;
+
+    begin("scaffold");
+    ck_assert_uint_gt(fed.n_state, 0);
+    last = fed.n_state - 1;
+    upload(0, RIG_UNITS, 0.5f, 1);
+    ck_assert_msg(fl_aggregation_run(&fed, &a, &err) == FL_OK, "%s", err.msg);
+    ck_assert_double_eq_tol((double)fl_blob_floats(a.next.state[last])[0], 2.5, 1e-6);
+    ck_assert_double_eq_tol((double)fl_blob_floats(model.state[last])[0], 2.0, 1e-9);
+    fl_aggregation_done(&a);
+}
+END_TEST
+
+START_TEST(mixtures_are_made_for_those_that_sent_a_whole_model)
+{
+    struct fl_aggregation a = aggregation_of(3);
+    struct fl_err err = {0};
+    char path[RIG_PATH_MAX];
+
+    begin("fedmcsa");
+    upload(0, RIG_UNITS, 0.5f, 0);
+    ck_assert_int_eq(mkdir(rig_path(path, "mixtures"), 0700), 0);
+    upload(1, RIG_UNITS, 0.6f, 0);
+    upload(2, 1, 0.7f, 0);
+    ck_assert_msg(fl_aggregation_run(&fed, &a, &err) == FL_OK, "%s", err.msg);
+    ck_assert_ptr_nonnull(a.mixtures);
+    ck_assert_uint_eq(fl_mixtures_count(a.mixtures), 2);
+    ck_assert_str_eq(fl_mixtures_name(a.mixtures, 0), "edge-0");
+    ck_assert_str_eq(fl_mixtures_name(a.mixtures, 1), "edge-1");
+    fl_aggregation_done(&a);
+}
+END_TEST
+
+START_TEST(an_upload_that_is_damaged_on_the_disk_names_its_client)
+{
+    struct fl_aggregation a = aggregation_of(2);
+    struct fl_err err = {0};
+    char path[RIG_PATH_MAX];
+
+    begin("fedavg");
+    upload(0, RIG_UNITS, 0.5f, 0);
+    upload(1, RIG_UNITS, 0.6f, 0);
+    rig_damage(rig_path(path, "spool/000007-002-edge-1.upd"), 20000, 4);
+    ck_assert_int_eq(fl_aggregation_run(&fed, &a, &err), FL_EFORMAT);
+    ck_assert_uint_eq(a.bad_client, 11);
+    fl_aggregation_done(&a);
+}
+END_TEST
+
+START_TEST(an_upload_that_is_gone_names_its_client_and_the_file)
+{
+    struct fl_aggregation a = aggregation_of(2);
+    struct fl_err err = {0};
+    char path[RIG_PATH_MAX];
+
+    begin("fedavg");
+    upload(0, RIG_UNITS, 0.5f, 0);
+    upload(1, RIG_UNITS, 0.6f, 0);
+    ck_assert_int_eq(unlink(rig_path(path, "spool/000007-002-edge-0.upd")), 0);
+    ck_assert_int_eq(fl_aggregation_run(&fed, &a, &err), FL_ENOENT);
+    ck_assert_uint_eq(a.bad_client, 10);
+    ck_assert_ptr_nonnull(strstr(err.msg, "edge-0"));
+    fl_aggregation_done(&a);
+}
+END_TEST
+
+START_TEST(what_fails_without_a_client_blames_nobody)
+{
+    struct fl_aggregation a = aggregation_of(1);
+    struct fl_err err = {0};
+    char path[RIG_PATH_MAX];
+    int rv;
+
+    begin("fedmcsa");
+    upload(0, RIG_UNITS, 0.5f, 0);
+    ck_assert_int_eq(mkdir(rig_path(path, "mixtures"), 0700), 0);
+    rig_limit_files(1000); /* A full disk: the mixtures cannot be written. */
+    rv = fl_aggregation_run(&fed, &a, &err);
+    rig_limit_files(0);
+    ck_assert_int_ne(rv, FL_OK);
+    ck_assert_uint_eq(a.bad_client, FL_NO_CLIENT);
+    fl_aggregation_done(&a);
+}
+END_TEST
+
+/* --- evaluation --- */
+
+static struct fl_dataset *two_points(void)
+{
+    const size_t dims[] = {2};
+    struct fl_dataset *ds = NULL;
+    struct fl_err err = {0};
+    float *x;
+
+    ck_assert_int_eq(fl_dataset_create(FL_DATA_F32, 2, dims, 1, &ds, &err), FL_OK);
+    x = ds->x;
+    x[0] = 1.0f; /* (1, 0) is of class 0, (0, 1) of class 1 */
+    x[3] = 1.0f;
+    ds->y[0] = 0;
+    ds->y[1] = 1;
+    ds->classes = 2;
+    return ds;
+}
+
+START_TEST(a_model_is_measured_on_all_samples)
+{
+    const char *layers[] = {"dense 2"};
+    struct fl_net_spec spec = {.input = {2}, .n_input = 1, .layers = layers, .n_layers = 1};
+    struct fl_dataset *ds = two_points();
+    struct fl_net *net = NULL;
+    struct fl_err err = {0};
+    const float right[6] = {5, 0, 0, 5, 0, 0};
+    const float half[6] = {5, 5, 0, 0, 0, 0}; /* always class 0 */
+    atomic_bool cancel;
+    double accuracy = -1.0;
+    double loss = -1.0;
+
+    atomic_init(&cancel, false);
+    ck_assert_msg(fl_net_create_evaluator(&spec, &net, &err) == FL_OK, "%s", err.msg);
+    ck_assert_int_eq(fl_measure(net, ds, right, &cancel, &accuracy, &loss), FL_OK);
+    ck_assert_double_eq_tol(accuracy, 1.0, 1e-9);
+    ck_assert_double_eq_tol(loss, log(1.0 + exp(-5.0)), 1e-6);
+    ck_assert_int_eq(fl_measure(net, ds, half, &cancel, &accuracy, &loss), FL_OK);
+    ck_assert_double_eq_tol(accuracy, 0.5, 1e-9);
+    fl_net_free(net);
+    fl_dataset_free(ds);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("server_work");
+    TCase *tc = tcase_create("aggregation");
+    TCase *measure = tcase_create("measure");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, the_next_model_is_the_weighted_mean_of_the_uploads);
+    tcase_add_test(tc, a_unit_that_nobody_sent_stays_as_it_was);
+    tcase_add_test(tc, distances_are_told_when_they_are_wanted);
+    tcase_add_test(tc, what_the_solver_sends_beside_moves_the_vector_beside_the_model);
+    tcase_add_test(tc, mixtures_are_made_for_those_that_sent_a_whole_model);
+    tcase_add_test(tc, an_upload_that_is_damaged_on_the_disk_names_its_client);
+    tcase_add_test(tc, an_upload_that_is_gone_names_its_client_and_the_file);
+    tcase_add_test(tc, what_fails_without_a_client_blames_nobody);
+    suite_add_tcase(suite, tc);
+    tcase_add_test(measure, a_model_is_measured_on_all_samples);
+    suite_add_tcase(suite, measure);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
