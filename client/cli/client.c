@@ -9,6 +9,7 @@
 #include "client/cli/preflight.h"
 #include "client/train/trainer.h"
 #include "libfl/base/clock.h"
+#include "libfl/base/descriptors.h"
 #include "libfl/base/fs.h"
 #include "libfl/net/notify.h"
 #include "libfl/num/gemm.h"
@@ -338,6 +339,7 @@ int fl_client_run(const struct fl_client_conf *conf, const struct fl_log *log)
     int rv;
 
     fl_gemm_init();
+    (void)fl_descriptors_raise(&cli.descriptors);
     rv = start(&cli, &err);
     if (rv == FL_OK) {
         rv = fl_signal_create(cli.loop, SIGTERM, on_signal, &cli, &term);

@@ -37,6 +37,7 @@ struct fl_cli {
     struct fl_session *session;
     int lock_fd;
     int exit_code;
+    uint64_t descriptors; /* the soft limit of them that we were started with */
     bool stopping;
     bool stepping;
 

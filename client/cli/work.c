@@ -51,6 +51,7 @@ static int open_command(struct fl_cli *cli, struct fl_err *err)
                                    .patience = fl_options_float(o, "patience"),
                                    .patience_least_ms = fl_options_ms(o, "patience_least"),
                                    .memory_bytes = fl_options_bytes(o, "memory_limit"),
+                                   .descriptors = cli->descriptors,
                                    .samples = (uint64_t)fl_options_int(o, "samples"),
                                    .data = fl_options_is_set(cli->conf->data, "path")
                                                ? fl_options_str(cli->conf->data, "path")

@@ -25,7 +25,7 @@ struct command {
     char *data;
     char work_dir[PATH_MAX];
     char failed[PATH_MAX]; /* folder of the last failed task; "" when there is none */
-    uint64_t time_limit_ms, memory_bytes;
+    uint64_t time_limit_ms, memory_bytes, descriptors;
     double patience;
     uint64_t patience_least_ms;
     uint64_t longest_ms; /* of the good runs since the last prepare() */
@@ -198,6 +198,7 @@ static int run_program(const struct command *c, const struct fl_train_task *task
         .stderr_file = paths->stderr_tail,
         .time_limit_ms = limit_of(c, task),
         .memory_bytes = c->memory_bytes,
+        .descriptors = c->descriptors,
         .cancel = task->cancel,
     };
     int rv = FL_OK;
@@ -381,6 +382,7 @@ static int copy_conf(struct command *c, const struct fl_command_conf *conf, stru
     c->patience = conf->patience;
     c->patience_least_ms = conf->patience_least_ms;
     c->memory_bytes = conf->memory_bytes;
+    c->descriptors = conf->descriptors;
     return FL_OK;
 }
 

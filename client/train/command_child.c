@@ -107,6 +107,12 @@ FL_NORETURN static void child_main(const struct fl__child *child, const char *pr
     if (child->memory_bytes > 0 && setrlimit(RLIMIT_AS, &limit) != 0) {
         goto fail;
     }
+    if (child->descriptors > 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+        child->descriptors < limit.rlim_max)
+    {
+        limit.rlim_cur = child->descriptors;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
     (void)execve(program, argv, envp);
 fail:
     code = errno;

@@ -90,6 +90,7 @@ struct fl_command_conf {
     double patience;
     uint64_t patience_least_ms;
     uint64_t memory_bytes; /* 0: none; RLIMIT_AS */
+    uint64_t descriptors;  /* soft limit of open ones; 0: that of this process */
     uint64_t samples;      /* told to the server before the program ever ran */
     const char *data;      /* told to the program in task.json as its data; NULL: none */
 };

@@ -3,7 +3,8 @@
 
 /*
  * How many connections the descriptors of the process allow. What serves them all comes first: the
- * database, checkpoints, mixtures, sockets that listen, loops, flctl. Pure but for raising.
+ * database, checkpoints, mixtures, sockets that listen, loops, flctl. Pure; fl_descriptors_raise()
+ * says how many there are.
  */
 
 #include <stdint.h>
@@ -19,8 +20,6 @@
 /* Its socket, and the spool file of its update: being written, or being read with all others. */
 #define FL_SRV_CLIENT_DESCRIPTORS 2
 
-/* Raise the soft limit of open descriptors to the hard one; returns what it then is. */
-uint64_t fl_srv_raise_descriptors(void);
 /*
  * Connections that fit into `descriptors`, at most `wanted`. FL_ELIMIT: fewer than `least`; the
  * text has the numbers and the way out.

@@ -77,6 +77,7 @@ static int run(const char *path, enum task task)
     struct fl_err err = {0};
     int fd = STDERR_FILENO;
     struct fl_log log = {.level = FL_LOG_INFO, .sink = fl_log_sink_fd, .ctx = &fd, .limit = &limit};
+    char fewer[FL_ERR_BUF_SIZE] = "";
     int exit_code;
     int rv = fl_server_conf_load(path, &conf, &err);
 
@@ -89,12 +90,17 @@ static int run(const char *path, enum task task)
     }
     if (task == TASK_RECOVER) {
         exit_code = fl_server_recover(conf, &log);
-    } else if (task == TASK_CHECK && (rv = fl_preflight(conf, &exit_code, &err)) != FL_OK) {
+    } else if (task == TASK_CHECK &&
+               (rv = fl_preflight(conf, &exit_code, fewer, sizeof(fewer), &err)) != FL_OK)
+    {
         (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
     } else if (task == TASK_CHECK) {
         (void)printf("%s: ok: federation '%s', algorithm %s, %zu units, %zu parameters\n", path,
                      fl_options_str(conf->main, "federation"), conf->strategy->algorithm,
                      fl_layout_units(conf->layout), fl_layout_count(conf->layout));
+        if (fewer[0] != '\0') {
+            (void)printf("%s: %s\n", path, fewer);
+        }
         exit_code = FL_EXIT_OK;
     } else {
         share_heap();

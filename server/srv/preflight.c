@@ -1,13 +1,16 @@
 #include "server/srv/preflight.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "libfl/base/descriptors.h"
 #include "libfl/base/fs.h"
 #include "libfl/model/safetensors.h"
 #include "libfl/net/address.h"
 #include "libfl/num/vec.h"
+#include "server/srv/descriptors.h"
 #include "server/srv/exit_codes.h"
 
 /* The message of `err` behind the key's file and line; keeps the code. */
@@ -150,12 +153,42 @@ int fl_preflight_evaluation(const struct fl_server_conf *conf, struct fl_dataset
     return FL_OK;
 }
 
-int fl_preflight(const struct fl_server_conf *conf, int *ret_exit, struct fl_err *err)
+int fl_preflight_connections(const struct fl_server_conf *conf, uint64_t descriptors, uint64_t *ret,
+                             char *fewer, size_t size, struct fl_err *err)
+{
+    uint64_t wanted = (uint64_t)fl_options_int(conf->limits, "clients");
+    uint64_t start = (uint64_t)fl_options_int(conf->round, "start_clients");
+    uint64_t least = (uint64_t)fl_options_int(conf->round, "min_clients");
+    const char *key = start > least ? "start_clients" : "min_clients";
+    int rv = fl_srv_connections(descriptors, wanted, start > least ? start : least, ret, err);
+
+    fewer[0] = '\0';
+    if (rv != FL_OK) {
+        return at_key(conf, "round", key, rv, err);
+    }
+    if (*ret < wanted) {
+        (void)snprintf(fewer, size,
+                       "%llu descriptors are room for %llu connections, limits.clients allows "
+                       "%llu: raise the hard limit of open files for more",
+                       (unsigned long long)descriptors, (unsigned long long)*ret,
+                       (unsigned long long)wanted);
+    }
+    return FL_OK;
+}
+
+int fl_preflight(const struct fl_server_conf *conf, int *ret_exit, char *fewer, size_t size,
+                 struct fl_err *err)
 {
     struct fl_dataset *test = NULL;
     struct fl_net *net = NULL;
+    uint64_t connections;
     int rv = fl_preflight_places(conf, ret_exit, err);
 
+    fewer[0] = '\0';
+    if (rv == FL_OK) {
+        *ret_exit = FL_EXIT_FAILURE;
+        rv = fl_preflight_connections(conf, fl_descriptors_most(), &connections, fewer, size, err);
+    }
     if (rv != FL_OK) {
         return rv;
     }

@@ -25,8 +25,15 @@ FL_MUST_CHECK int fl_preflight_evaluation(const struct fl_server_conf *conf,
 /* The first model of model.file into theta [layout], when it is set. */
 FL_MUST_CHECK int fl_preflight_model(const struct fl_server_conf *conf, float *theta,
                                      struct fl_err *err);
-/* All of them. */
-FL_MUST_CHECK int fl_preflight(const struct fl_server_conf *conf, int *ret_exit,
-                               struct fl_err *err);
+/*
+ * Connections for which there is room in `descriptors`, limits.clients at most. FL_ELIMIT: fewer
+ * than a round begins with. `fewer` says so when they are fewer than limits.clients, else "".
+ */
+FL_MUST_CHECK int fl_preflight_connections(const struct fl_server_conf *conf, uint64_t descriptors,
+                                           uint64_t *ret, char *fewer, size_t size,
+                                           struct fl_err *err);
+/* All of them; `fewer` as above. */
+FL_MUST_CHECK int fl_preflight(const struct fl_server_conf *conf, int *ret_exit, char *fewer,
+                               size_t size, struct fl_err *err);
 
 #endif

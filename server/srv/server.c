@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #include "libfl/base/clock.h"
+#include "libfl/base/descriptors.h"
 #include "libfl/base/fs.h"
 #include "libfl/net/notify.h"
 #include "libfl/num/gemm.h"
-#include "server/srv/descriptors.h"
 #include "server/srv/driver.h"
 #include "server/srv/exit_codes.h"
 #include "server/srv/front.h"
@@ -58,23 +58,15 @@ static void on_front_closed(void *arg)
     fl_loop_stop(stop->srv->net);
 }
 
-/* Connections that the descriptors allow; fewer than a round needs is no way to start. */
+/* Connections that the descriptors allow. */
 static int limit_connections(struct fl_srv *srv, struct fl_err *err)
 {
-    const struct fl_options *round = srv->conf->round;
-    uint64_t wanted = (uint64_t)fl_options_int(srv->conf->limits, "clients");
-    uint64_t start = (uint64_t)fl_options_int(round, "start_clients");
-    uint64_t least = (uint64_t)fl_options_int(round, "min_clients");
-    uint64_t descriptors = fl_srv_raise_descriptors();
-    int rv = fl_srv_connections(descriptors, wanted, start > least ? start : least,
-                                &srv->max_connections, err);
+    char fewer[FL_ERR_BUF_SIZE] = "";
+    int rv = fl_preflight_connections(srv->conf, fl_descriptors_raise(NULL), &srv->max_connections,
+                                      fewer, sizeof(fewer), err);
 
-    if (rv == FL_OK && srv->max_connections < wanted) {
-        fl_log(srv->log, FL_LOG_NOTICE, "server",
-               "%llu descriptors are room for %llu connections, limits.clients allows %llu: raise "
-               "the hard limit of open files for more",
-               (unsigned long long)descriptors, (unsigned long long)srv->max_connections,
-               (unsigned long long)wanted);
+    if (fewer[0] != '\0') {
+        fl_log(srv->log, FL_LOG_NOTICE, "server", "%s", fewer);
     }
     return rv;
 }

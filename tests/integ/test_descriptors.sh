@@ -15,14 +15,20 @@ write_server srv "model: {preset: dnn60}" "round: {start_clients: 2}" "heartbeat
 
 ### Too few
 few 60
-says "60 are too few" 1 "60 descriptors are room for 0 connections, but a round begins with 2 clients" \
-  "$dir/few/fl-serverd" "$dir/srv.yaml"
+for how in "" --check-config; do
+  # shellcheck disable=SC2086 # nothing is no argument
+  says "60 are too few $how" 1 \
+    "key 'round.start_clients': 60 descriptors are room for 0 connections, but a round begins with 2 clients" \
+    "$dir/few/fl-serverd" $how "$dir/srv.yaml"
+done
 write_server both "model: {preset: dnn60}" "round: {start_clients: 20}" "limits: {clients: 10}"
 says "limits that exclude each other" 3 "expected at least round.start_clients, 20, found 10" \
   "$build/fl-serverd" --check-config "$dir/both.yaml"
 
 ### Just enough: room for 28 connections
 few 120
+room="120 descriptors are room for 28 connections, limits.clients allows"
+says "fewer than the file allows is said" 0 "srv.yaml: $room" "$dir/few/fl-serverd" --check-config "$dir/srv.yaml"
 build=$dir/few
 start_server srv
 build=$real
@@ -32,9 +38,15 @@ mkfifo "$dir/idle.in"
 pid_of[idle]=$!
 exec 9>"$dir/idle.in"
 wait_for "two hundred idle connections" grep -q ready "$dir/idle.out"
+printf '#!/bin/sh\nulimit -Sn 256\nexec "%s/fl-clientd" "$@"\n' "$real" >"$dir/few/fl-clientd"
+chmod +x "$dir/few/fl-clientd"
+build=$dir/few
 start_client c0 "$dir/data/client-000" 9>&- # or the strangers would never see their end
+build=$real
 start_client c1 "$dir/data/client-001" 9>&-
 wait_for "rounds beside them" at_round srv 5
+equal "a client raises its own limit too" "$(ulimit -Hn)" \
+  "$(awk '/^Max open files/ { print $4 }' "/proc/${pid_of[c0]}/limits")"
 has_line "strangers made room" "$dir/srv.log" "it is closed: another connection needs its place"
 equal "nobody was rejected" "0 0" "$(ctl srv clients --json | json '" ".join(str(c["rejected"]) for c in d)')"
 exec 9>&-

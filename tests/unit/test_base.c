@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "libfl/base/buf.h"
 #include "libfl/base/checksum.h"
+#include "libfl/base/descriptors.h"
 #include "libfl/base/err.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/log.h"
@@ -370,6 +372,23 @@ START_TEST(a_text_that_is_too_long_keeps_its_beginning_and_most_of_its_end)
 }
 END_TEST
 
+START_TEST(the_soft_limit_of_descriptors_is_raised_to_the_hard_one)
+{
+    struct rlimit limit = {.rlim_cur = 100, .rlim_max = 200};
+    uint64_t before = 0;
+
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_uint_eq(fl_descriptors_most(), 200);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_uint_eq(limit.rlim_cur, 100);
+    ck_assert_uint_eq(fl_descriptors_raise(&before), 200);
+    ck_assert_uint_eq(before, 100);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert_uint_eq(limit.rlim_cur, 200);
+    ck_assert_uint_eq(fl_descriptors_raise(NULL), 200);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("base");
@@ -377,6 +396,7 @@ int main(void)
     SRunner *runner;
     int failed;
 
+    tcase_add_test(tc, the_soft_limit_of_descriptors_is_raised_to_the_hard_one);
     tcase_add_test(tc, every_error_code_has_its_own_text);
     tcase_add_test(tc, wrapping_puts_the_outer_words_first);
     tcase_add_test(tc, a_buffer_never_grows_past_its_limit);

@@ -1,7 +1,6 @@
 /* How many connections fit into a limit of descriptors, and when that is too few to start. */
 #include <check.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
 #include "server/srv/descriptors.h"
 
@@ -36,17 +35,6 @@ START_TEST(fewer_than_a_round_needs_are_refused_with_the_way_out)
 }
 END_TEST
 
-START_TEST(the_soft_limit_is_raised_to_the_hard_one)
-{
-    struct rlimit limit = {.rlim_cur = 100, .rlim_max = 200};
-
-    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    ck_assert_uint_eq(fl_srv_raise_descriptors(), 200);
-    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    ck_assert_uint_eq(limit.rlim_cur, 200);
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("descriptors");
@@ -56,7 +44,6 @@ int main(void)
 
     tcase_add_test(tc, what_serves_all_comes_before_connections);
     tcase_add_test(tc, fewer_than_a_round_needs_are_refused_with_the_way_out);
-    tcase_add_test(tc, the_soft_limit_is_raised_to_the_hard_one);
     suite_add_tcase(s, tc);
     runner = srunner_create(s);
     srunner_run_all(runner, CK_ENV);

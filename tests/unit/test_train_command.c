@@ -4,12 +4,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
-#include "libfl/data/npy.h"
 #include "libfl/model/safetensors.h"
 #include "libfl/strategy/personal.h"
 #include "tests/unit/train_fixture.h"
@@ -217,6 +217,38 @@ START_TEST(a_run_that_takes_many_times_longer_than_the_longest_is_ended)
     ck_assert_int_eq(fl_fs_replace(path, "", 0, false, &f.err), FL_OK);
     ck_assert_int_eq(run(&f, &r), FL_ETIMEOUT);
     ck_assert_msg(says(&f, "'sh' was ended after its time limit of "), "%s", f.err.msg);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_program_has_the_soft_limit_of_descriptors_that_we_were_started_with)
+{
+    const char *argv[] = {"sh",
+                          "-c",
+                          "d=$(dirname \"$1\")\n"
+                          "ulimit -Sn >\"$d/../soft\"; ulimit -Hn >>\"$d/../soft\"\n" RESULT COPY,
+                          "sh",
+                          "{task}",
+                          NULL};
+    struct fl_command_conf conf = {.argv = argv, .descriptors = 100};
+    struct rlimit limit = {.rlim_cur = 300, .rlim_max = 300};
+    struct fl_train_result r = {0};
+    struct fl_buf text = {0};
+    struct fixture f;
+    char path[PATH_MAX];
+
+    fixture_init(&f);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    conf.work_dir = f.dir;
+    ck_assert_int_eq(fl_trainer_command(&conf, &f.trainer, &f.err), FL_OK);
+    ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_OK);
+    ck_assert_msg(run(&f, &r) == FL_OK, "%s", f.err.msg);
+    fl_train_result_done(&r);
+    (void)snprintf(path, sizeof(path), "%s/soft", f.dir);
+    ck_assert_int_eq(fl_fs_read(path, 100, &text, &f.err), FL_OK);
+    ck_assert_uint_eq(text.len, 8);
+    ck_assert_mem_eq(text.data, "100\n300\n", 8);
+    fl_buf_done(&text);
     fixture_done(&f);
 }
 END_TEST
@@ -630,135 +662,6 @@ START_TEST(what_a_program_cannot_do_is_said)
 }
 END_TEST
 
-/* --- deploy/examples/trainer_numpy.py --- */
-
-static bool have_numpy(const char *python)
-{
-    char line[256];
-    FILE *p;
-
-    (void)snprintf(line, sizeof(line), "%s -c 'import numpy' 2>&1", python);
-    p = popen(line, "r");
-    return p != NULL && pclose(p) == 0;
-}
-
-static void write_npy(const struct fixture *f, const char *name, enum fl_npy_type type,
-                      const void *values, size_t width)
-{
-    uint64_t shape[2] = {SAMPLES, width};
-    struct fl_npy_writer *w = NULL;
-    char path[128];
-
-    (void)snprintf(path, sizeof(path), "%s/%s", f->dir, name);
-    ck_assert_int_eq(fl_npy_create(path, type, shape, width > 0 ? 2 : 1, &w, NULL), FL_OK);
-    ck_assert_int_eq(fl_npy_add(w, values, SAMPLES * (width > 0 ? width : 1), NULL), FL_OK);
-    ck_assert_int_eq(fl_npy_finish(w, NULL), FL_OK);
-}
-
-START_TEST(the_numpy_example_learns_as_the_engine_does)
-{
-    const char *python = getenv("FL_PYTHON") != NULL ? getenv("FL_PYTHON") : "python3";
-    const char *top = getenv("FL_SRCDIR") != NULL ? getenv("FL_SRCDIR") : "..";
-    char program[PATH_MAX];
-    const char *argv[] = {python, program, "{task}", NULL};
-    struct fl_train_result theirs = {0};
-    struct fl_train_result ours = {0};
-    struct fl_trainer *builtin = NULL;
-    struct fl_train_task task;
-    struct fl_dataset *ds;
-    struct fixture f;
-    double dot = 0;
-    size_t i;
-    struct fl_command_conf conf = {
-        .argv = argv, .work_dir = f.dir, .data = f.dir, .time_limit_ms = 60000};
-
-    if (!have_numpy(python)) {
-        (void)printf("skipped: %s has no numpy\n", python);
-        return;
-    }
-    fixture_init(&f);
-    ds = make_data(SAMPLES, INPUTS, CLASSES, 3);
-    write_npy(&f, "train-x.npy", FL_NPY_F32, ds->x, INPUTS);
-    write_npy(&f, "train-y.npy", FL_NPY_I32, ds->y, 0);
-    (void)snprintf(program, sizeof(program), "%s/deploy/examples/trainer_numpy.py", top);
-    ck_assert_msg(fl_trainer_command(&conf, &f.trainer, &f.err) == FL_OK, "%s", f.err.msg);
-    ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_OK);
-    task = task_of(&f.server);
-    ck_assert_msg(fl_trainer_run(f.trainer, &task, &theirs, &f.err) == FL_OK, "%s", f.err.msg);
-    ck_assert_int_eq(fl_trainer_builtin(ds, NULL, &builtin, &f.err), FL_OK);
-    ck_assert_int_eq(fl_trainer_prepare(builtin, &f.server.model, &f.err), FL_OK);
-    ck_assert_int_eq(fl_trainer_run(builtin, &task, &ours, &f.err), FL_OK);
-    ck_assert_uint_eq(theirs.samples, SAMPLES);
-    ck_assert_uint_eq(theirs.steps, ours.steps);
-    /* Another order of samples, the same problem: nearly the same loss and direction. */
-    ck_assert_double_eq_tol(theirs.train_loss, ours.train_loss, 0.2 * ours.train_loss);
-    for (i = 0; i < f.server.count; i++) {
-        dot += (double)theirs.delta[i] * (double)ours.delta[i];
-    }
-    ck_assert_double_gt(dot, 0.8 * (double)theirs.divergence[0] * (double)ours.divergence[0]);
-    fl_train_result_done(&theirs);
-    fl_train_result_done(&ours);
-    fl_trainer_free(builtin);
-    fl_dataset_free(ds);
-    fixture_done(&f);
-}
-END_TEST
-
-/* What the numpy example makes of some steps under these seeds; owned by the caller. */
-static float *example_steps(struct fixture *f, uint64_t seed, uint64_t order_seed)
-{
-    struct fl_train_result r = {0};
-    struct fl_train_task task = task_of(&f->server);
-
-    task.seed = seed;
-    task.order_seed = order_seed;
-    ck_assert_msg(fl_trainer_run(f->trainer, &task, &r, &f->err) == FL_OK, "%s", f->err.msg);
-    ck_assert_uint_eq(r.steps, 3);
-    free(r.divergence);
-    return r.delta;
-}
-
-START_TEST(the_numpy_example_walks_through_the_order_of_the_order_seed)
-{
-    const char *python = getenv("FL_PYTHON") != NULL ? getenv("FL_PYTHON") : "python3";
-    const char *top = getenv("FL_SRCDIR") != NULL ? getenv("FL_SRCDIR") : "..";
-    char program[PATH_MAX];
-    const char *argv[] = {python, program, "{task}", NULL};
-    struct fl_dataset *ds;
-    struct fixture f;
-    float *steps[3];
-    size_t bytes;
-    size_t i;
-    struct fl_command_conf conf = {
-        .argv = argv, .work_dir = f.dir, .data = f.dir, .time_limit_ms = 60000};
-
-    if (!have_numpy(python)) {
-        (void)printf("skipped: %s has no numpy\n", python);
-        return;
-    }
-    fixture_init(&f);
-    ds = make_data(SAMPLES, INPUTS, CLASSES, 3);
-    write_npy(&f, "train-x.npy", FL_NPY_F32, ds->x, INPUTS);
-    write_npy(&f, "train-y.npy", FL_NPY_I32, ds->y, 0);
-    (void)snprintf(program, sizeof(program), "%s/deploy/examples/trainer_numpy.py", top);
-    f.server.model.epochs = 0;
-    f.server.model.steps = 3;
-    ck_assert_msg(fl_trainer_command(&conf, &f.trainer, &f.err) == FL_OK, "%s", f.err.msg);
-    ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_OK);
-    steps[0] = example_steps(&f, 1, 5);
-    steps[1] = example_steps(&f, 2, 5);
-    steps[2] = example_steps(&f, 1, 6);
-    bytes = f.server.count * sizeof(float);
-    ck_assert_mem_eq(steps[0], steps[1], bytes);
-    ck_assert_int_ne(memcmp(steps[0], steps[2], bytes), 0);
-    for (i = 0; i < 3; i++) {
-        free(steps[i]);
-    }
-    fl_dataset_free(ds);
-    fixture_done(&f);
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("train_command");
@@ -769,6 +672,7 @@ int main(void)
     tcase_add_test(tc, a_program_that_changes_nothing_is_an_update_of_zero);
     tcase_add_test(tc, the_update_is_trained_minus_received);
     tcase_add_test(tc, the_task_file_says_everything);
+    tcase_add_test(tc, a_program_has_the_soft_limit_of_descriptors_that_we_were_started_with);
     tcase_add_test(tc, a_run_that_takes_many_times_longer_than_the_longest_is_ended);
     tcase_add_loop_test(tc, what_goes_wrong_in_the_program_is_told, 0, 18);
     tcase_add_test(tc, the_end_of_stderr_is_kept_in_a_file);
@@ -782,8 +686,6 @@ int main(void)
     tcase_add_test(tc, solvers_with_bundles_are_refused);
     tcase_add_test(tc, a_program_trains_a_model_of_its_own);
     tcase_add_test(tc, what_a_program_cannot_do_is_said);
-    tcase_add_test(tc, the_numpy_example_learns_as_the_engine_does);
-    tcase_add_test(tc, the_numpy_example_walks_through_the_order_of_the_order_seed);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);
