@@ -114,10 +114,10 @@ FL_MUST_CHECK int fl_dataset_set_norm(struct fl_dataset *ds, const float *mean, 
                                       size_t n, struct fl_err *err);
 /*
  * (raw - mean) / (deviation + 0.001) for each value of a sample, by mean and deviation over the
- * samples of this set: the standardisation of FedMCSA's image sets (ALGORITHMS 11.G).
+ * samples of this set: the standardisation of FedMCSA's image sets.
  */
 FL_MUST_CHECK int fl_dataset_norm_pixels(struct fl_dataset *ds, struct fl_err *err);
-/* The usual numbers for CIFAR-10 (ALGORITHMS 11.H). FL_ESHAPE unless there are three channels. */
+/* The usual numbers for CIFAR-10. FL_ESHAPE unless there are three channels. */
 FL_MUST_CHECK int fl_dataset_norm_cifar(struct fl_dataset *ds, struct fl_err *err);
 /* Copy the standardisation of a set of the same shape. */
 FL_MUST_CHECK int fl_dataset_copy_norm(struct fl_dataset *to, const struct fl_dataset *from,

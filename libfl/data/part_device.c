@@ -78,7 +78,7 @@ static void deal(struct pools *pools, double concentration, size_t samples,
 }
 
 /*
- * Cross-device federation of IGFL (ALGORITHMS 11.C, after Hsu et al. 2019): per client draw
+ * Cross-device federation of IGFL (section 5.1, after Hsu et al. 2019): per client draw
  * label shares from Dir(rho q) with the prior q_c = 1/C, then as many samples for every client,
  * class by class without replacement.
  */

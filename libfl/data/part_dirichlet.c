@@ -66,7 +66,7 @@ static void deal_cuts(const uint32_t *sorted, const size_t *first, size_t classe
 }
 
 /*
- * Class-wise Dirichlet split (ALGORITHMS 11.D): for each class draw Dirichlet_N(alpha) over
+ * Class-wise Dirichlet split (FedLDF, non-IID): for each class draw Dirichlet_N(alpha) over
  * the clients and cut the shuffled class accordingly; draw all anew until every client has
  * the minimum.
  */

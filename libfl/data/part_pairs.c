@@ -1,9 +1,9 @@
 /*
  * Clients with two labels each and very unequal sizes, the image federations of FedMCSA
- * (ALGORITHMS 11.G and H). The sizes are those of the program that its authors released: each
- * class is cut by a chain of draws from numpy's legacy generator, and so depends on nothing but
- * the numbers of samples of the classes and the generator's seed. The samples come in the order
- * of the file.
+ * (docs/data.md#the-splits-of-the-papers). The sizes are those of the program that its authors
+ * released: each class is cut by a chain of draws from numpy's legacy generator, and so depends on
+ * nothing but the numbers of samples of the classes and the generator's seed. The samples come in
+ * the order of the file.
  */
 #include "libfl/data/partition_impl.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /*
- * Shards (ALGORITHMS 11.A, McMahan et al. 2017 section 3): sort stably by label, cut into
+ * Shards (McMahan et al. 2017 section 3): sort stably by label, cut into
  * clients * s shards of equal size (to within one sample), deal a random permutation of them.
  */
 int fl__partition_shards(const struct fl_partition_conf *conf, const int32_t *y, size_t n,

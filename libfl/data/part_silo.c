@@ -1,5 +1,5 @@
 /*
- * Cross-silo federation of IGFL (ALGORITHMS 11.B): sort by label, cut into shards, and deal
+ * Cross-silo federation of IGFL (section 5.1): sort by label, cut into shards, and deal
  * them so that no client has a label in two of its shards.
  *
  * A shard holds the labels lo … hi (hi > lo where it straddles classes); shards of equal lo and

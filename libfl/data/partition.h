@@ -2,8 +2,9 @@
 #define FL_DATA_PARTITION_H
 
 /*
- * Splitting a data set among clients (ALGORITHMS 11): from labels to a list of samples
- * per client. Pure functions of labels, options and seed; the same on every machine.
+ * Splitting a data set among clients: from labels to a list of samples
+ * per client (docs/data.md#the-splits-of-the-papers). Pure functions of labels, options and seed;
+ * the same on every machine.
  *
  * A method is a row of one table, with its options, so that the command line, its help
  * and the checks follow by themselves when a method is added.
@@ -41,10 +42,10 @@ struct fl_partition_conf {
     uint64_t variant;     /* enum fl_partition_variant */
 };
 
-/* What rho means for each of C labels (ALGORITHMS 11.C). */
+/* What rho means for each of C labels (docs/data.md#the-splits-of-the-papers). */
 enum fl_partition_prior { FL_PARTITION_RHO_OVER_C, FL_PARTITION_RHO };
 
-/* Whose rule clients with two labels follow (ALGORITHMS 11.G and H). */
+/* Whose rule clients with two labels follow. */
 enum fl_partition_variant {
     FL_PARTITION_PAPER,  /* the rule that the paper states for every data set */
     FL_PARTITION_FMNIST, /* what the released program for Fashion-MNIST does */

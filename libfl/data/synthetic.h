@@ -2,7 +2,7 @@
 #define FL_DATA_SYNTHETIC_H
 
 /*
- * The federation Synthetic(alpha, beta) of FedProx, pFedMe and FedMCSA (ALGORITHMS 11.F): 60
+ * The federation Synthetic(alpha, beta) of FedProx, pFedMe and FedMCSA: 60
  * features, 10 classes, one linear model per client, sizes from a log-normal law. Bit for bit
  * the samples that numpy's legacy generator gives for the same seed, so that results can
  * be compared with the published ones. Seed 0 with alpha = beta = 0.5 is the published set.

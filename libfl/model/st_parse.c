@@ -119,7 +119,7 @@ static int parse_dtype(const json_t *value, struct fl_st_entry *e, struct fl_err
     if (name == NULL) {
         return fl_err_set(err, FL_EFORMAT, "'dtype' is missing or no text");
     }
-    /* A 64-bit counter of batch-norm; it is never averaged (ALGORITHMS 1). */
+    /* A 64-bit counter of batch-norm; it is never averaged. */
     if (name_ends_with(e->name, "num_batches_tracked")) {
         e->dtype = FL_ST_SKIPPED;
         return FL_OK;

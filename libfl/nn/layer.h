@@ -168,7 +168,7 @@ void fl__layer_backward_twice(const struct fl__layer *layer, const struct fl__pa
                               const struct fl__io *io, const struct fl__along *along);
 /* to += from, n numbers in each of `batch` rows of ld; what is behind them stays. */
 void fl__layer_add(float *to, const float *from, size_t ld, size_t n, size_t batch);
-/* n numbers drawn uniformly from +-bound, one every `step` floats (ALGORITHMS 10). */
+/* n numbers drawn uniformly from +-bound, one every `step` floats. */
 void fl__layer_draw(struct fl_rng *rng, double bound, float *to, size_t n, size_t step);
 
 extern const struct fl__layer_ops fl__layer_bn;

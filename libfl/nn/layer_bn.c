@@ -169,7 +169,7 @@ static void bn_backward_along(const struct fl__layer *layer, const struct fl__pa
                  dbeta);
 }
 
-/* gamma 1, beta 0, mean 0, variance 1 (ALGORITHMS 10). */
+/* gamma 1, beta 0, mean 0, variance 1: the identity. */
 static void bn_init(const struct fl__layer *layer, struct fl_rng *rng, float *internal)
 {
     size_t i;

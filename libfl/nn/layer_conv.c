@@ -8,8 +8,8 @@
 /*
  * "conv CHANNELS HxW [pad N] [stride N]": exported as PyTorch has it, weight[out][in][h][w]
  * and bias[out]; inside w[h][w][in][out], padded to 16 floats, then b (libfl/num/conv.h). No
- * one outside this file and its kernels knows that order: panels for Winograd (KERNELS 7) need
- * another import and export, nothing else.
+ * one outside this file and its kernels knows that order: panels for Winograd would need
+ * another import and export, nothing else (docs/kernels.md#layouts).
  */
 
 #define CHANNELS_MAX 65536

@@ -8,7 +8,8 @@
 /*
  * "dense WIDTH": y = x W + b. Exported as PyTorch has it, weight[out][in] and bias[out];
  * inside W[in][out], padded to 16 floats, then b, so that the update of a row block is one
- * contiguous range and the kernels run along the outputs (KERNELS 2).
+ * contiguous range and the kernels run along the outputs
+ * (docs/kernels.md#dense-layers).
  */
 
 /* Wider layers than any model here, small enough that products stay far from overflow. */
@@ -178,7 +179,7 @@ static size_t row_of(const struct fl__layer *layer, size_t i)
     return i % pixels * (layer->in.c / pixels) + i / pixels;
 }
 
-/* PyTorch's default for linear layers (ALGORITHMS 10), in exported order. */
+/* PyTorch's default for linear layers, in exported order. */
 static void dense_init(const struct fl__layer *layer, struct fl_rng *rng, float *internal)
 {
     float *w = internal + layer->offset;

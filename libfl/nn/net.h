@@ -44,7 +44,7 @@ struct fl_net_spec {
     size_t n_layers;
 };
 
-/* A named network of ALGORITHMS 10; FL_ENOENT with the known names. Static memory. */
+/* A named network (docs/networks.md#presets); FL_ENOENT with the known names. Static memory. */
 FL_MUST_CHECK int fl_net_preset(const char *name, struct fl_net_spec *ret, struct fl_err *err);
 /* Names of the presets, NULL-terminated. */
 const char *const *fl_net_presets(void);
@@ -86,7 +86,7 @@ double fl_net_step_flops(const struct fl_net *net);
 size_t fl_net_block(const struct fl_net *net);
 
 /*
- * uniform(+-1/sqrt(fan_in)) for weights and biases, batch-norm as the identity (ALGORITHMS 10),
+ * uniform(+-1/sqrt(fan_in)) for weights and biases, batch-norm as the identity,
  * into the network.
  */
 void fl_net_init(struct fl_net *net, struct fl_rng *rng);

@@ -3,7 +3,7 @@
 
 #include "libfl/nn/net.h"
 
-/* The networks of ALGORITHMS 10. */
+/* The networks of the papers (docs/networks.md#presets). */
 
 static const char *const linear_10[] = {"dense 10"};
 static const char *const mlp_200[] = {"dense 200", "relu", "dense 200", "relu", "dense 10"};

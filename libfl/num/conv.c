@@ -7,7 +7,7 @@
 
 /*
  * Rows of one product: a map of 8x8 alone is too few for BLAS to reach its speed, whole
- * batches of patches fall out of the second-level cache (KERNELS 3).
+ * batches of patches fall out of the second-level cache (docs/kernels.md#convolutions).
  */
 #define MIN_ROWS 256
 /* Channels whose sums are held at once. */

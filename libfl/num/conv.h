@@ -3,7 +3,7 @@
 
 /*
  * Two-dimensional convolution (cross-correlation, as PyTorch has it) on NHWC images:
- * patches are gathered into a matrix, OpenBLAS multiplies (KERNELS 3, im2col NHWC).
+ * patches are gathered into a matrix, OpenBLAS multiplies (docs/kernels.md#convolutions).
  *
  *     x[batch][h][w][c]    row stride ldx floats a sample
  *     y[batch][oh][ow][k]  row stride ldy; dy as y, dx as x

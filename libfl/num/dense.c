@@ -53,7 +53,7 @@ static const struct fl__dense_kern *best_kern(void)
     return kern;
 }
 
-/* The kernel for these sizes, or NULL for BLAS (KERNELS 7, "algorithm by shape"). */
+/* The kernel for these sizes, or NULL for BLAS (docs/kernels.md#dense-layers). */
 static const struct fl__dense_kern *kern_for(size_t batch, size_t out)
 {
     const struct fl__dense_kern *kern = best_kern();

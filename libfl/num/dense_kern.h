@@ -3,7 +3,7 @@
 
 /*
  * Own dense kernels, one row per instruction set; private to libfl/num and its tests. They
- * win where BLAS has little to work with: few rows of x (KERNELS 2).
+ * win where BLAS has little to work with: few rows of x (docs/kernels.md#dense-layers).
  *
  * All need out > FL__DENSE_MIN_OUT and the layout rules of dense.h.
  */

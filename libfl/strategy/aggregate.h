@@ -3,7 +3,7 @@
 
 /*
  * From updates to the next model, block by block, clients in client order, sums in
- * double (ALGORITHMS 4, 15.3): the result does not depend on arrival order, bit for
+ * double (docs/formulas.md#partial-uploads): the result does not depend on arrival order, bit for
  * bit, and memory is two models plus one block a client.
  *
  * The pass is pure: it reads coded units through callbacks.
@@ -34,7 +34,7 @@ struct fl_agg_block {
 /*
  * What goes along with the pass beside the aggregate: the server's part of a solver. Its
  * state and takes come behind the aggregate's. It runs after the step is known, in the same
- * blocks, and freezes with them (15.3.1).
+ * blocks, and freezes with them.
  */
 struct fl_agg_part {
     size_t n_state;
@@ -74,7 +74,7 @@ static inline const char *const *fl_agg_part_takes(const struct fl_agg_part *par
 /* Over what inner products go in an attention. */
 enum fl_agg_scope {
     FL_SCOPE_NONE,
-    FL_SCOPE_MODEL, /* with partial uploads: each unit by itself (15.3.6) */
+    FL_SCOPE_MODEL, /* with partial uploads: each unit by itself */
     FL_SCOPE_UNIT,
     FL_SCOPE_TENSOR
 };
@@ -102,8 +102,8 @@ struct fl_aggregate_ops {
     const char *const *takes;
     /*
      * The server step of one block of trainable entries. Blocks of units that nobody
-     * sent are not offered: they stay frozen, state included (15.3.1). Entries of
-     * buffers are not offered either: they take the mean (15.3.8).
+     * sent are not offered: they stay frozen, state included. Entries of
+     * buffers are not offered either: they take the mean.
      */
     void (*step)(const struct fl_options *o, const struct fl_agg_block *block);
     /* EQUAL: the n_k do not count, all senders of a unit weigh the same. NULL: SAMPLES. */
@@ -114,7 +114,7 @@ struct fl_aggregate_ops {
      * buffers, too; scope TENSOR is for `mixes` only. Both NULL: no attention.
      *
      * When it `mixes` it writes q[n][n], rows with sum 1: row i mixes the personal model of
-     * sender i out of all (FedMCSA 8.1). Buffers of a mixture are the sender's own, whatever
+     * sender i out of all (FedMCSA, eq. 7). Buffers of a mixture are the sender's own, whatever
      * the scope. theta becomes the n_k-weighted mean of what was sent, buffers included,
      * and units that nobody sent stay; there is no step, no state and no part then.
      *
@@ -146,13 +146,13 @@ struct fl_agg_client {
  * Entries offset .. offset + n - 1 (exported order) of the mixture of client `client`. Block
  * by block in rising order, of each block all senders of its unit in client order; so each
  * client's own blocks follow one another without a gap inside a unit. Units that the
- * client did not send are not mixed and not told: it keeps its own (15.3.6). FL_OK, or an error
+ * client did not send are not mixed and not told: it keeps its own. FL_OK, or an error
  * that ends the pass and is returned by it, with what it wrote to fl_aggregate_run()'s `err`.
  */
 typedef int (*fl_agg_mixture_cb)(void *ctx, size_t client, size_t offset, const float *values,
                                  size_t n);
 
-/* How concentrated the attention was, for logs (7.2); 0 without attention. */
+/* How concentrated the attention was, for logs; 0 without attention. */
 struct fl_agg_info {
     /* Number of clients that count, exp(entropy) of the weights, of each row of q when it
        mixes: mean over the rows and over the components by their entries. */
@@ -193,7 +193,7 @@ struct fl_agg_job {
     fl_agg_mixture_cb mixture;
     struct fl_agg_info *info; /* may be NULL */
     bool want_distance;       /* fill `distance`; only with complete uploads */
-    double *distance;         /* [n_clients]: ||theta_new - theta_k||, trainable (AdaFL 5.3) */
+    double *distance;         /* [n_clients]: ||theta_new - theta_k||, trainable (AdaFL, eq. 1) */
     size_t block;             /* floats a block; 0: chosen from n_clients */
 };
 

@@ -1,5 +1,5 @@
 /*
- * aggregate: fedadam (FedAdam; ALGORITHMS 4.5)
+ * aggregate: fedadam (FedAdam: Reddi et al. 2021, Algorithm 2)
  *
  *     m <- beta1 m + (1 - beta1) Dbar
  *     u <- beta2 u + (1 - beta2) Dbar^2              (per entry)
@@ -10,11 +10,11 @@
  * and both are divided by 1 - beta^t, t the round: a unit that was frozen in some rounds
  * is then corrected less than it should be.
  *
- * Per unit: a unit that nobody sent keeps its m and u (15.3.1). Buffers take the plain
+ * Per unit: a unit that nobody sent keeps its m and u. Buffers take the plain
  * mean. The step uses m and u before they are rounded to the floats that are kept.
  *
  * Options: beta1, beta2, tau, server_lr, bias_correction, weights. State: two model-sized
- * vectors. With beta1 = 0, beta2 = 1, server_lr = 2 tau it is the mean (17.2).
+ * vectors. With beta1 = 0, beta2 = 1, server_lr = 2 tau it is the mean.
  */
 #include <math.h>
 

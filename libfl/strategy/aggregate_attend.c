@@ -1,6 +1,6 @@
 /*
- * Attention between updates, a pass before the step (ALGORITHMS 7.2, 8.1, 9.3; per unit
- * under partial uploads, 15.3.6): inner products of what was sent, out of the coded
+ * Attention between updates, a pass before the step, per unit under partial uploads
+ * (docs/formulas.md#partial-uploads): inner products of what was sent, out of the coded
  * units, block by block.
  *
  * The dot products have the fixed order of libfl/num/vec.h, blocks depend on the number of
@@ -136,7 +136,7 @@ static void clear(const struct fl__agg_pass *p)
     (void)memset(p->attention.gram, 0, p->n_senders * p->n_senders * sizeof(double));
 }
 
-/* exp(entropy) of a row of weights (7.2). */
+/* exp(entropy) of a row of weights. */
 static double effective(const double *w, size_t n)
 {
     double entropy = 0;

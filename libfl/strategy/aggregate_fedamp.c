@@ -1,5 +1,5 @@
 /*
- * aggregate: heur_fedamp, fedamp (attentive message passing; ALGORITHMS 9.3)
+ * aggregate: heur_fedamp, fedamp (attentive message passing: Yutao Huang et al. 2021)
  *
  * Both mix whole personal models, u_i = sum_j xi_ij w_j.
  *

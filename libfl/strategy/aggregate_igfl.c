@@ -1,12 +1,12 @@
 /*
- * aggregate: igfl_s (IGFL-S, attention-based averaging; ALGORITHMS 7.2)
+ * aggregate: igfl_s (IGFL-S, attention-based averaging: IGFL, eq. 11, Algorithm 3)
  *
  *     self     alpha_ij = softmax_j(kappa <Delta_i, Delta_j>),  w_j = (1/S) sum_i alpha_ij
  *     global   w = softmax_j(kappa <Dbar, Delta_j>),  Dbar the plain mean
  *     time     w = softmax_j(kappa <Delta_j of its last round, Delta_j>)
  *     theta   += server_lr sum_j w_j Delta_j
  *
- * over the whole model, per unit under partial uploads (15.3.6). Buffers take the same
+ * over the whole model, per unit under partial uploads. Buffers take the same
  * weights. The paper uses raw inner products: their spread grows with the updates' squared
  * norms, so weights go from near uniform to winner-take-all; `scale` tames it. Under
  * partial uploads `time` has one inner product for all units of a client, that of whole
@@ -18,7 +18,7 @@
  *
  * Options: attention, kappa, scale, weight_samples, server_lr. State: none here; with `time`
  * each client keeps its last update. A client that has none scores 0. Equal updates,
- * kappa 0 and the first round of `time` are the plain mean (17.9).
+ * kappa 0 and the first round of `time` are the plain mean.
  */
 #include <math.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #define FL_STRATEGY_AGGREGATE_MASKED_H
 
 /*
- * The block pass where masks leave entries out (ALGORITHMS 6.4): the denominator is that of
- * each entry, and an entry that nobody sent is frozen with its state, as units are (15.3.1).
+ * The block pass where masks leave entries out (FedADP): the denominator is that of
+ * each entry, and an entry that nobody sent is frozen with its state, as units are.
  * An entry that all senders of the unit sent is averaged as without masks, bit for bit.
  */
 

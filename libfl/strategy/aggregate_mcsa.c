@@ -1,5 +1,5 @@
 /*
- * aggregate: mcsa (FedMCSA, self-attention per component; ALGORITHMS 8.1)
+ * aggregate: mcsa (FedMCSA, self-attention per component: eq. 7)
  *
  * For each component c (tensor or unit) and sender i
  *
@@ -12,7 +12,7 @@
  * made to sum to 1.
  *
  * The cosine of a zero component with another is 0, with itself 1 (the released code gives
- * NaN). sigma 0: the mean for everybody; sigma very large: everybody its own (17.10).
+ * NaN). sigma 0: the mean for everybody; sigma very large: everybody its own.
  *
  * Options: sigma, component, size_weight, softmax. State: none.
  */

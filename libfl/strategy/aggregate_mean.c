@@ -1,5 +1,5 @@
 /*
- * aggregate: mean (FedAvg; ALGORITHMS 4.1, 15.3.1)
+ * aggregate: mean (FedAvg: McMahan et al. 2017, Algorithm 1)
  *
  *     theta_l += server_lr * sum_{k in U_l} n_k Delta_{k,l} / sum_{k in U_l} n_k
  *

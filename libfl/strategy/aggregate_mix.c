@@ -1,8 +1,7 @@
 /*
- * Mixtures of personal models (ALGORITHMS 8.1 step 2, 9.3): one for each sender of a unit,
- * out of the blocks of all senders, told as soon as a block is mixed, so no mixture is
- * ever held as a whole. Buffers stay the sender's own. theta becomes the mean of what was
- * sent.
+ * Mixtures of personal models (docs/formulas.md#mixtures-by-component): one for each sender of a
+ * unit, out of the blocks of all senders, told as soon as a block is mixed, so no mixture is ever
+ * held as a whole. Buffers stay the sender's own. theta becomes the mean of what was sent.
  *
  * Cost: n^2 multiplications an entry, those by 0 left out.
  */

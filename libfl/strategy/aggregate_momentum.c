@@ -1,9 +1,9 @@
 /*
- * aggregate: momentum (FedAvgM; ALGORITHMS 4.4)
+ * aggregate: momentum (FedAvgM: Hsu et al. 2019)
  *
  *     v <- beta v + Dbar,  theta += server_lr * v        (no factor 1 - beta)
  *
- * per unit: a unit that nobody sent keeps its v (15.3.1). Buffers take the plain mean.
+ * per unit: a unit that nobody sent keeps its v. Buffers take the plain mean.
  * The step uses v before it is rounded to the float that is kept, so beta = 0 is the
  * mean bit for bit. Options: beta, server_lr, weights. State: v, one model-sized vector.
  */

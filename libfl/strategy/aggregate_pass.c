@@ -267,7 +267,7 @@ static int check_client(const struct fl_agg_job *job, size_t k, struct fl_err *e
                           "number",
                           k, client->previous_dot);
     }
-    /* Without some unit of theta_k its distance is not known (15.3.5). */
+    /* Without some unit of theta_k its distance is not known. */
     for (l = 0; job->want_distance && l < fl_layout_units(job->layout); l++) {
         if (client->units[l] == 0) {
             return fl_err_set(err, FL_EFORMAT,

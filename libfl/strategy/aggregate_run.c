@@ -1,5 +1,5 @@
 /*
- * The block pass (ALGORITHMS 4, 15.3): unit by unit, block by block, clients in the
+ * The block pass (docs/formulas.md#partial-uploads): unit by unit, block by block, clients in the
  * order given. Everything is a displacement; denominators are per unit, or per entry where
  * clients send parts of units; the weights are made to sum to 1 before they are used, so that a
  * single sender is taken over exactly.
@@ -175,7 +175,7 @@ static int run_block(const struct fl__agg_pass *p, size_t l, size_t offset, size
         server_step(p, offset, n);
         apply(job->theta_new + offset, job->theta + offset, p->step, n);
         for (k = 0; job->want_distance && k < job->n_clients; k++) {
-            /* theta_new - theta_k = step - Delta_k (ALGORITHMS 5.3). */
+            /* theta_new - theta_k = step - Delta_k (AdaFL, eq. 1). */
             p->distance_sq[k] += fl_acc_distance_sq(p->step, p->in + k * p->block, n);
         }
     }
@@ -211,7 +211,7 @@ static int run_unit(struct fl__agg_pass *p, size_t l)
     int rv;
 
     if (!fl__agg_weigh(p, l)) {
-        /* Frozen, state included: never fed a zero (15.3.1). */
+        /* Frozen, state included: never fed a zero. */
         fl__agg_keep(p->job, unit->offset, unit->count);
         return FL_OK;
     }

@@ -78,7 +78,7 @@ FL_MUST_CHECK int fl__codec_close(struct fl_codec_decoder *d);
 /*
  * The rows `residual` and `decay` of a lossy codec's option table (codec_residual.h). Off
  * is the default: under FedLDF none did better than a residual, with full uploads it pays, and
- * what was measured there had no decay (BYTES 2, 4).
+ * what was measured there had no decay (docs/codecs.md#residuals).
  */
 /* clang-format off */
 #define FL__CODEC_RESIDUAL_OPTIONS                                                    \

@@ -2,7 +2,7 @@
 #define FL_STRATEGY_CODEC_MASKED_H
 
 /*
- * Units of which only some neurons are sent (FedADP, ALGORITHMS 6.4), over any codec.
+ * Units of which only some neurons are sent (FedADP), over any codec.
  *
  *     ceil(n / 8) bytes   mask: bit j, lowest first, is set when neuron j of n is there;
  *                         bits past n are 0

@@ -2,7 +2,7 @@
 #define FL_STRATEGY_CODEC_RESIDUAL_H
 
 /*
- * What a lossy codec lost is sent later (BYTES 2, 4): the client keeps, per unit,
+ * What a lossy codec lost is sent later (docs/codecs.md#residuals): the client keeps, per unit,
  *
  *     input  = Delta + decay * residual       what is coded
  *     residual_new = input - decoded          what the server did not get
@@ -10,7 +10,7 @@
  * With decay 1 nothing is ever lost: the sum of what was decoded plus the last residual is
  * the sum of all Deltas. Rules: buffers are coded exactly and have no residual (0); a unit
  * that is not sent keeps its residual, untouched by decay, and does not grow by
- * its Delta (BYTES 4 (3): carrying whole ungranted displacements hurts); the neurons that a
+ * its Delta, for carrying whole ungranted displacements hurts; the neurons that a
  * mask leaves out likewise. What divergence a client reports is ||Delta||, before any
  * of this. The new residual counts when the upload counted, as all that clients keep.
  */

@@ -1,5 +1,5 @@
 /*
- * codec: ternary, sparse (BYTES 5.4)
+ * codec: ternary, sparse (docs/codecs.md#sparse-ternary)
  *
  * Of the unit's d_l trainable entries the largest in magnitude are kept, each as its
  * sign; all of them share one magnitude. The rest is 0 - a value, unlike a unit that was

@@ -1,7 +1,7 @@
 /*
  * fraction: constant
  *
- * gamma_t = gamma (ALGORITHMS 3.3). Options: fraction. State: none. Cost: none.
+ * gamma_t = gamma. Options: fraction. State: none. Cost: none.
  */
 #include <math.h>
 
@@ -9,7 +9,7 @@
 
 size_t fl_fraction_count(double gamma, size_t n_clients)
 {
-    /* Rounded, not cut off: 0.29 * 100 is a little below 29 (ALGORITHMS 2.4). */
+    /* Rounded, not cut off: 0.29 * 100 is a little below 29. */
     long long k = llround(gamma * (double)n_clients);
 
     return k < 1 ? 1 : (size_t)k;

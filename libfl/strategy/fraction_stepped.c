@@ -1,5 +1,5 @@
 /*
- * fraction: stepped (AdaFL; ALGORITHMS 3.3)
+ * fraction: stepped (AdaFL, section 2.3; docs/formulas.md#fractions)
  *
  *     gamma_t = min(end, start + step * floor((t - 1) / every))
  *

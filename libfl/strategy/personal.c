@@ -1,5 +1,5 @@
 /*
- * personal: none, trained, own, adapt (ALGORITHMS 8.1, 9, 9.4)
+ * personal: none, trained, own, adapt (docs/formulas.md#personal-models)
  *
  * Whose model is trained and evaluated; see personal.h. `own` starts from
  * (1 - beta) anchor + beta mixture, the anchor being what it started from when it last received

@@ -2,8 +2,8 @@
 #define FL_STRATEGY_PERSONAL_H
 
 /*
- * Whose model a client trains and evaluates (ALGORITHMS 9, 15.1). A policy says only what
- * is to be done; the client does it.
+ * Whose model a client trains and evaluates (docs/formulas.md#personal-models). A policy says
+ * only what is to be done; the client does it.
  */
 
 #include "libfl/strategy/policy.h"

@@ -50,7 +50,7 @@ static const struct fl_preset presets[] = {
     {"fedavg+ft", "fedavg, judged after each client trained on from it", "control"},
     {"lean", "fewest bytes up: growing fraction, layer-wise uploads, ternary coding",
      "FedLDF with AdaFL's schedule; ours"},
-    /* Joined from the ones above (ALGORITHMS 15.2). */
+    /* Joined from the ones above (docs/algorithms.md#combinations). */
     {"adafl+fedldf", "attention and growing fraction with layer-wise uploads", "AdaFL and FedLDF"},
     {"adafl+fedprox", "adafl with a pull to the received model", "AdaFL, FedProx"},
     {"adafl+scaffold", "adafl with control variates", "AdaFL, SCAFFOLD"},
@@ -78,18 +78,18 @@ static const struct fl_preset presets[] = {
                          .options = {{"weights", "equal"}}}
 #define IGFL_S(which)   {.slot = FL_SLOT_AGGREGATE, .policy = "igfl_s", \
                          .options = {{"attention", (which)}}}
-/* FedMCSA's proximal term: "moving" as its code has it, "fixed" as its text (ALGORITHMS 8.1). */
+/* FedMCSA's proximal term: "moving" as its code has it, "fixed" as its text (eq. 9). */
 #define PULL(which)     {.slot = FL_SLOT_SOLVER, .policy = "prox", \
                          .options = {{"mu", "5"}, {"anchor", (which)}}}
-/* Everybody trains, a fifth of them uploads: S = 20 of N = 100 (ALGORITHMS 8.1). */
+/* Everybody trains, a fifth of them uploads: S = 20 of N = 100, as on Synthetic. */
 #define ALL_TRAIN       CONSTANT("1"), {.slot = FL_SLOT_UPLOAD, .policy = "hdfl", \
                                         .options = {{"share", "0.2"}}}
 #define END             {.policy = NULL}
 
 /*
- * FedLDF: K = 20 of N = 50 clients (ALGORITHMS 6.1). Dyn. FedAvg: every 300 rounds (3.3).
- * "lean" draws uniformly: with its uploads, attention changed nothing that could be
- * measured, and without it the server keeps no state but the model. Its fraction grows
+ * FedLDF: K = 20 of N = 50 clients. Dyn. FedAvg: every 300 rounds (docs/formulas.md#fractions).
+ * "lean" (docs/codecs.md#lean) draws uniformly: with its uploads, attention changed nothing that
+ * could be measured, and without it the server keeps no state but the model. Its fraction grows
  * every 20 rounds, as measured; AdaFL's 200 are for other networks.
  */
 #define FILLINGS_MAX 6

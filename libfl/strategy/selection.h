@@ -2,7 +2,7 @@
 #define FL_STRATEGY_SELECTION_H
 
 /*
- * Who takes part in a round, and how many (ALGORITHMS 3 and 5).
+ * Who takes part in a round, and how many.
  *
  * Every client has one score, a double that the caller keeps and persists, and of which only
  * the share of the sum of all means anything: its attention for `attention`. So a client that
@@ -41,9 +41,9 @@ struct fl_selection_ops {
     int (*pick)(const struct fl_options *o, const struct fl_select_input *in, struct fl_rng *rng,
                 uint32_t *chosen);
     /*
-     * After a committed round: the `n` responders' scores and distances, d_i of ALGORITHMS 5.3
-     * or 15.3.5; the sum of the scores stays. `all`: of every client. Non-finite or zero sums
-     * leave the scores alone. NULL: nothing changes.
+     * After a committed round: the `n` responders' scores and distances, those that
+     * distance() names; the sum of the scores stays. `all`: of every client. Non-finite or zero
+     * sums leave the scores alone. NULL: nothing changes.
      */
     void (*update)(const struct fl_options *o, const struct fl_score_sums *all, double *scores,
                    const double *distance, size_t n);
@@ -56,7 +56,7 @@ struct fl_selection_ops {
 
 /*
  * d_i = sqrt(sum_l D[i][l]^2) = ||theta_i - theta^t||, exactly, from one client's
- * reported divergences (15.3.5).
+ * reported divergences.
  */
 double fl_distance_from_divergence(const float *divergence, size_t n_units);
 
@@ -66,7 +66,7 @@ struct fl_fraction_ops {
     double (*at)(const struct fl_options *o, uint64_t round);
 };
 
-/* K_t = llround(gamma * n_clients), at least 1 (ALGORITHMS 2.4). */
+/* K_t = llround(gamma * n_clients), at least 1. */
 size_t fl_fraction_count(double gamma, size_t n_clients);
 
 extern const struct fl_selection_ops fl_selection_uniform;

@@ -1,5 +1,5 @@
 /*
- * selection: attention (AdaFL; ALGORITHMS 5)
+ * selection: attention (AdaFL, eq. 1 and 2; docs/formulas.md#selection-by-attention)
  *
  * The server keeps one attention per client and draws in proportion to it, without
  * replacement. After a round the attention inside the responders R_t moves towards
@@ -10,7 +10,7 @@
  * Clients outside R_t keep theirs, so a silent client is simply unselected. d_i is the
  * distance of the client's model to the new global model ("new"), or to the broadcast
  * one ("old"), which the reported divergences give without extra bytes and which is
- * the only one known under partial uploads (15.3.5).
+ * the only one known under partial uploads.
  *
  * Options: alpha, floor, reference. State: one double a client.
  * Scores are attentions times a common factor, which nobody needs to know.
@@ -39,8 +39,8 @@ static bool usable(double sum)
 }
 
 /*
- * The newcomer gets its share of the samples and the others give way in proportion (ALGORITHMS
- * 5.4): its attention is samples / (samples + others' samples). Attention is a share of the
+ * The newcomer gets its share of the samples and the others give way in
+ * proportion: its attention is samples / (samples + others' samples). Attention is a share of the
  * scores, so the others' scores stay. Who comes first, or after nobody with a score, begins with
  * its samples as the unit.
  */
@@ -108,7 +108,7 @@ static void update(const struct fl_options *o, const struct fl_score_sums *all, 
     double total = sum_of(distance, n);
     size_t r;
 
-    /* A single responder is the new model: its distance says nothing (5.4). */
+    /* A single responder is the new model: its distance says nothing. */
     if (n < 2 || !usable(total) || !usable(attention)) {
         return;
     }

@@ -2,7 +2,7 @@
  * selection: uniform
  *
  * Every candidate with the same probability, without replacement: partial
- * Fisher-Yates (ALGORITHMS 3.1). Used by FedAvg, FedLDF, IGFL and FedMCSA.
+ * Fisher-Yates. Used by FedAvg, FedLDF, IGFL and FedMCSA.
  * Options: none. State: none. Cost: O(n) time and 4 n bytes for the draw.
  */
 #include <stdlib.h>

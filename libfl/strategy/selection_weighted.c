@@ -2,8 +2,8 @@
  * selection: weighted
  *
  * Clients in proportion to their sample counts, without replacement: successive
- * draws, each in proportion to what is left (ALGORITHMS 3.2). Done in one pass with
- * the exponential keys of Efraimidis and Spirakis, "Weighted random sampling with a
+ * draws, each in proportion to what is left (docs/formulas.md#draws-without-replacement). Done in
+ * one pass with the exponential keys of Efraimidis and Spirakis, "Weighted random sampling with a
  * reservoir", 2006: key -ln(u)/p, the smallest keys win; the order of the keys is
  * distributed as successive draws are. Inclusion is not proportional to p.
  * Options: none. State: none. Cost: O(n log n) time and 16 n bytes for the draw.

@@ -2,7 +2,7 @@
 #define FL_STRATEGY_SOLVER_H
 
 /*
- * Local training on a client (ALGORITHMS 2.2, 4): what one step does. The order of
+ * Local training on a client (docs/formulas.md#local-steps): what one step does. The order of
  * samples, the number of steps and cancelling belong to the caller.
  *
  * A solver instance lives for one task. It hooks into the backward pass through
@@ -23,12 +23,12 @@ struct fl_solver_bytes {
 /*
  * What stays on a client between rounds: one model-shaped float32 block in the exported
  * order. It becomes durable when the round that made it was committed with this client's
- * part in it, and not before (commit on acknowledgement, ALGORITHMS 4.3): see
+ * part in it, and not before (commit on acknowledgement): see
  * Task.counted of the wire.
  */
 struct fl_keep {
     const char *name;
-    /* Only the units that were uploaded are taken over, the others stay as they were (15.3.4). */
+    /* Only the units that were uploaded are taken over, the others stay as they were. */
     bool per_unit;
 };
 
@@ -44,13 +44,13 @@ struct fl_solver_setup {
     uint32_t population; /* N; 0: not told */
     /*
      * The steps only fit a copy of the received model to this client's data before it is
-     * evaluated (ALGORITHMS 9): nothing is uploaded, inputs and kept may be empty, finish()
+     * evaluated: nothing is uploaded, inputs and kept may be empty, finish()
      * is not called.
      */
     bool adapting;
     /*
      * Where a proximal term pulls to, exported order, borrowed for create(): the model this
-     * client received last, when it trains on from its own (ALGORITHMS 8.1). NULL: the
+     * client received last, when it trains on from its own (FedMCSA). NULL: the
      * parameters in `net`.
      */
     const float *anchor;
@@ -94,7 +94,7 @@ struct fl_solver_ops {
     const struct fl_agg_part *server;
     /*
      * Once per client, before it can be selected: append what it tells of its data (means,
-     * never samples; FedMix 4.6). The offers of all clients that are there when the first
+     * never samples; FedMix). The offers of all clients that are there when the first
      * round begins come back as the bundle `offered` (one of `inputs`): client by client
      * in client order, byte strings as they were offered. Both NULL: nothing is offered.
      * The options are the solver's; `seed` is the client's.
@@ -133,7 +133,7 @@ struct fl_solver_ops {
                   struct fl_err *err);
     /*
      * After finish(), when the result was taken from the network: leave the personal model in
-     * it (pFedMe 9.1). NULL: it is what the training left, or the solver makes none.
+     * it (pFedMe). NULL: it is what the training left, or the solver makes none.
      */
     void (*personal)(struct fl_solver *solver);
 };

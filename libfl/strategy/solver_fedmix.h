@@ -2,8 +2,8 @@
 #define FL_STRATEGY_SOLVER_FEDMIX_H
 
 /*
- * What clients of FedMix and NaiveMix tell of their data (ALGORITHMS 4.6): the means of groups of
- * samples and of their labels. Private to the solver.
+ * What clients of FedMix and NaiveMix tell of their data (docs/formulas.md#mix-up-from-means): the
+ * means of groups of samples and of their labels. Private to the solver.
  *
  * An offer, all numbers little-endian:
  *

@@ -1,5 +1,5 @@
 /*
- * solver: igfl_c (IGFL-C, Algorithm 2 with eq. (9); ALGORITHMS 7.1, 15.3.7)
+ * solver: igfl_c (IGFL-C, Algorithm 2; eq. 9; docs/formulas.md#leaning-on-the-last-moves)
  *
  *     h_k = (delta_ps - delta_k / S) / T                      once, constant over the round
  *     x <- x + (1 + 1/S) (- learning_rate v) + h_k            T steps, v of sgd
@@ -9,11 +9,11 @@
  * was uploaded of it; delta_ps is the server's last step, made by whatever aggregate. In the
  * first round both are 0 and a round is sgd with (1 + 1/S) learning_rate. With all clients in
  * every round, delta_ps follows FedAvgM with momentum 1 - 1/S and gain 1 + 1/S. A unit that
- * nobody sent keeps its part of delta_ps, as momentum would (15.3.1), and so does a neuron.
+ * nobody sent keeps its part of delta_ps, as momentum would, and so does a neuron.
  *
  * Momentum and weight decay of the client belong to the gradient's half of the step: v is
  * sgd's, weight decay and proximal term in it; h_k stands outside, it must add up to T h_k.
- * Aggregate `momentum` on top doubles the momentum and is refused unless asked for (15.1).
+ * Aggregate `momentum` on top doubles the momentum and is refused unless asked for.
  * Buffers have no displacement.
  *
  * Options: mu (proximal term); denominator: S as in Algorithm 2, the clients selected, or P as

@@ -24,7 +24,7 @@ void fl__sgd_update(const struct fl__sgd *sgd, size_t offset, size_t n, float *p
 
 /*
  * The proximal term (mu/2) ||x - anchor||^2, which goes with other corrections of the gradient
- * (ALGORITHMS 4.2, 15.1). All zero: none.
+ * (docs/formulas.md#proximal-term). All zero: none.
  */
 struct fl__prox {
     float mu;

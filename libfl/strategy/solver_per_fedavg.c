@@ -1,5 +1,5 @@
 /*
- * solver: per_fedavg (Per-FedAvg; ALGORITHMS 9.2)
+ * solver: per_fedavg (Per-FedAvg: Fallah et al. 2020, Algorithm 1)
  *
  *     w' = w - alpha g(w; D1)
  *     fo:  w <- w - learning_rate g(w'; D2)

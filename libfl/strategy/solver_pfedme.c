@@ -1,5 +1,5 @@
 /*
- * solver: pfedme (pFedMe; ALGORITHMS 9.1)
+ * solver: pfedme (pFedMe: Dinh et al. 2020, Algorithm 1)
  *
  *     w, theta <- received model
  *     each step, on its batch:

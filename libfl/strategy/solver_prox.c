@@ -1,5 +1,5 @@
 /*
- * solver: prox (FedProx, ALGORITHMS 4.2; the client of FedMCSA and FedAMP, 8.1, 9.3)
+ * solver: prox (FedProx: Li et al. 2020; the client of FedMCSA, eq. 9, and of FedAMP)
  *
  * SGD on f_k(x) + (mu/2) ||x - anchor||^2: the step uses g + mu (x - anchor). Needs
  * learning_rate * mu < 2 to be stable.

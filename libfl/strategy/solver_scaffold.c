@@ -1,5 +1,5 @@
 /*
- * solver: scaffold (SCAFFOLD, option II; ALGORITHMS 4.3, 15.3.4)
+ * solver: scaffold (SCAFFOLD, option II: Karimireddy et al. 2020, eq. 4)
  *
  *     x <- x - learning_rate (g - c_k + c)                                  each step
  *     dc_k = -c + (theta^t - theta_k) / (learning_rate a_k),  c_k <- c_k + dc_k
@@ -13,7 +13,7 @@
  * A client takes c_k over for the units whose upload was counted, and for those only: then
  * s = sum of all c_k, unit by unit, whoever drops out. The server keeps the sum, because N may
  * change between rounds: a client that comes brings c_k = 0, and c is the mean at once. N counts
- * every client whose c_k is in the sum (docs/algorithms.md, "SCAFFOLD's control").
+ * every client whose c_k is in the sum (docs/algorithms.md#scaffolds-control).
  *
  * Updates weigh the same in their mean unless told otherwise, as in the paper: c is a plain mean,
  * and sum_k w_k (c - c_k) is 0 over all clients for equal w_k only.

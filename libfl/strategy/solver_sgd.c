@@ -1,5 +1,5 @@
 /*
- * solver: sgd (ALGORITHMS 2.2)
+ * solver: sgd (docs/formulas.md#local-steps)
  *
  *     g <- g + weight_decay x,  v <- momentum v + g,  x <- x - learning_rate v
  *

@@ -2,7 +2,7 @@
 #define FL_STRATEGY_STRATEGY_H
 
 /*
- * A whole algorithm: one policy with its options for each slot (ALGORITHMS 15).
+ * A whole algorithm: one policy with its options for each slot.
  * A preset ("adafl+fedldf") is only a filling of the slots; each slot can then be set
  * by itself. Combinations that make no sense are refused with the reason.
  */
@@ -53,7 +53,7 @@ FL_MUST_CHECK int fl_strategy_load(const struct fl_conf_doc *doc,
                                    const struct fl_conf_node *algorithm,
                                    const struct fl_conf_node *strategy, struct fl_strategy **ret,
                                    struct fl_err *err);
-/* FL_ECONF with the reason when the slots do not fit together (ALGORITHMS 15.1, 15.2). */
+/* FL_ECONF with the reason when the slots do not fit together. */
 FL_MUST_CHECK int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err);
 /* FL_ECONF with the reason when the solver cannot train with these options: clients would
    refuse every task. The learning rate is that of the first round, the largest one. */

@@ -1,10 +1,10 @@
-/* Which policies go together (ALGORITHMS 15.1, 15.2): the others are refused with the reason. */
+/* docs/formulas.md#slots-that-go-together: the others are refused with the reason. */
 #include <string.h>
 
 #include "libfl/strategy/codec_residual.h"
 #include "libfl/strategy/registry.h"
 
-/* Several slots that must agree on whose model is trained (ALGORITHMS 8, 9). */
+/* Several slots that must agree on whose model is trained. */
 static int check_personal(const struct fl_strategy *s, struct fl_err *err)
 {
     if (s->aggregate->mixes && !s->personal->own) {

@@ -1,7 +1,7 @@
 #ifndef FL_STRATEGY_UPLOAD_H
 #define FL_STRATEGY_UPLOAD_H
 
-/* Which units each client uploads (ALGORITHMS 6). */
+/* Which units each client uploads (docs/formulas.md#uploads-by-divergence). */
 
 #include "libfl/strategy/policy.h"
 
@@ -27,7 +27,7 @@ struct fl_upload_ops {
     /* Nobody uploads anything, ever (local training): a round without an update is whole. */
     bool never;
     /*
-     * On the client: which neurons of each granted unit are sent (FedADP 6.4). A neuron is one
+     * On the client: which neurons of each granted unit are sent (FedADP). A neuron is one
      * index of the first dimension of the unit's tensors. `keep` has one byte a neuron, units
      * one after the other, fl_neurons_total() of them: at least one of each unit, all of the
      * last unit. Coded units then begin with their mask (codec_masked.h). `theta` is the

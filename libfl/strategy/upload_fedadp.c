@@ -1,5 +1,5 @@
 /*
- * upload: fedadp (FedADP as used in the FedLDF paper; ALGORITHMS 6.4)
+ * upload: fedadp (FedADP as used in the FedLDF paper)
  *
  * Every client sends, of each unit, the neurons that moved most; how many is decided unit by
  * unit from how far the unit moved. A neuron j of unit l is one index of the first dimension

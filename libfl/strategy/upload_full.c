@@ -1,7 +1,7 @@
 /*
  * upload: full
  *
- * Every client sends every unit (FedAvg; ALGORITHMS 4.1). Options: none.
+ * Every client sends every unit (FedAvg). Options: none.
  * Cost: 4 (d + s) bytes a client.
  */
 #include <string.h>

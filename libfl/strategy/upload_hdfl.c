@@ -1,5 +1,5 @@
 /*
- * upload: hdfl (HDFL as used in the FedLDF paper; ALGORITHMS 6.3)
+ * upload: hdfl (HDFL as used in the FedLDF paper)
  *
  * Of the clients that train, n drawn uniformly without replacement send the whole
  * update, the others nothing: random client dropout, the baseline of FedLDF at equal

@@ -14,7 +14,7 @@
      .help = "Part of the selected clients that uploads each unit, at least one."}
 /* clang-format on */
 
-/* n_t = n, or max(1, llround(share K_t)) (ALGORITHMS 15.3.5); at most n_clients. */
+/* n_t = n, or max(1, llround(share K_t)) (docs/formulas.md#partial-uploads); at most n_clients. */
 size_t fl__upload_count(const struct fl_options *o, const struct fl_upload_input *in);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * upload: none (local-only training; ALGORITHMS 9.4)
+ * upload: none (local-only training)
  *
  * Nobody uploads anything: a control that shows what clients reach by themselves.
  * Options, state: none. Cost: 0 bytes.

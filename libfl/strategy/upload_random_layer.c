@@ -1,5 +1,5 @@
 /*
- * upload: random_layer (baseline of FedLDF; ALGORITHMS 6.2)
+ * upload: random_layer (baseline of FedLDF)
  *
  * Each unit is sent by n clients drawn uniformly without replacement, each unit by
  * itself. The plan needs no report, so it goes out with the task.
