@@ -1,6 +1,6 @@
 /*
  * What this client tells of its data before it can be selected (Welcome.wants_offer; the means
- * of FedMix, ALGORITHMS 4.6). The happy path: the lane makes it once, then it goes out
+ * of FedMix). The happy path: the lane makes it once, then it goes out
  * in pieces on the control stream, never more than half of what that stream queues, so
  * that heartbeats and reports still find room. A reconnect sends the same bytes again.
  */

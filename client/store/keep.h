@@ -3,7 +3,7 @@
 
 /*
  * What a client keeps between rounds: named model-shaped float32 blocks, such as the control
- * variate of SCAFFOLD, a codec's residual or a personal model (ALGORITHMS 4.3, 7.1, 8.1).
+ * variate of SCAFFOLD, a codec's residual or a personal model (solver.h).
  *
  * Commit on acknowledgement: training makes *pending* values for its (round, attempt); they
  * take the place of the *kept* ones only when a later Task says that the server counted
@@ -35,7 +35,7 @@
 
 struct fl_keeps_spec {
     char name[FL_NAME_MAX]; /* fl_name_valid() */
-    /* Only the granted units are taken over, the others stay (ALGORITHMS 15.3.4). */
+    /* Only the granted units are taken over, the others stay (docs/formulas.md#partial-uploads). */
     bool per_unit;
 };
 

@@ -43,7 +43,7 @@ void fl_training_free(struct fl_training *t)
 
 /* --- before --- */
 
-/* start = (1 - beta) anchor + beta mixture (ALGORITHMS 8.1); with beta 1 the mixture itself. */
+/* start = (1 - beta) anchor + beta mixture (personal.c); with beta 1 the mixture itself. */
 static void blend(struct fl_training *t, const float *anchor)
 {
     double beta = fl_options_float(t->setup->personal_options, "beta");
@@ -172,7 +172,7 @@ static void release_inputs(struct fl_training *t)
 
 /* --- after --- */
 
-/* Over trainable entries (ALGORITHMS 7.2). */
+/* Over trainable entries, as all inner products. */
 static double inner_product(const struct fl_layout *layout, const float *a, const float *b)
 {
     double sum = 0.0;

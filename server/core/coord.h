@@ -93,7 +93,7 @@ struct fl_coord_conf {
      * Fewer responders (accepted updates, and clients of whom the plan asks nothing), or no
      * update at all: the attempt is aborted and repeated after retry_ms. At least so many
      * are asked, whatever the fraction says, and have to be alive. With 0 a round that
-     * nobody answers is committed with the model unchanged (ALGORITHMS 2.4). Without uploads
+     * nobody answers is committed with the model unchanged. Without uploads
      * by design (fl_upload_ops.never) no update is needed. FL_RESPONDERS_HALF depends on what
      * the round wants: it asks for no more clients and waits for none before a round.
      */

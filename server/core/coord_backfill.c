@@ -1,5 +1,5 @@
 /*
- * FedLDF's option `ldf_backfill` (ALGORITHMS 6.1): an uploader went silent, so the
+ * `round.backfill` (docs/formulas.md#uploads-by-divergence): an uploader went silent, so the
  * next-ranked responder of each of its units is asked, once in a round. Only clients whose
  * part is still empty can be asked: the others have sent what they were asked for, and
  * forgotten the rest.

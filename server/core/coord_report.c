@@ -96,7 +96,7 @@ void fl__coord_welcome(struct fl_coord *c, uint32_t client)
 }
 
 /*
- * ALGORITHMS 2.4: no number that is not finite gets further than this. What only describes a
+ * No number that is not finite gets further than this. What only describes a
  * model (evaluations) is left out instead, see take_evaluation().
  */
 static const char *check_report(struct fl_coord *c, const struct fl_event *ev)

@@ -1,4 +1,4 @@
-/* Who takes part: the count, the scores, the draw (ALGORITHMS 2.4, 3, 5). */
+/* Who takes part (docs/formulas.md#what-can-go-wrong-in-a-round): the count, scores and draw. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
