@@ -160,6 +160,10 @@ out=$(cited | awk -F: 'NR == FNR { known[$0] = 1; next } !($3 in known) { print 
   <(printf '%s\n' "$headings") - | head -20)
 [ -n "$out" ] && say "citation of a page or heading that is not there:
 $out"
+out=$(grep -nE '\b(ALGORITHMS|KERNELS|BYTES|DOWNLINK|DESIGN|PEERS|HOSTS|STYLE)(\.md)?,? §?[0-9]|[Ii]dentity [0-9]+ of|design page' \
+  $(printf '%s\n' $texts | grep -vx tools/lint.sh) /dev/null | grep -vE '#define' | head -20)
+[ -n "$out" ] && say "citation of a page outside the repository (docs/formulas.md has what was needed of them):
+$out"
 
 [ "$fail" -eq 0 ] && echo "lint: clean"
 exit "$fail"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # AdaFL through the daemons: the clients of each round follow the growing fraction exactly
-# (gamma_t = min(end, start + step * floor((t - 1) / every)), ALGORITHMS 3.3), attention is a
+# (gamma_t = min(end, start + step * floor((t - 1) / every))), attention is a
 # distribution whatever happens, and the bytes are those of the schedule.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -39,7 +39,7 @@ attention_is_a_distribution() { # server
     "$(json 'abs(sum(c["score"] for c in d) - 1) < 1e-9 and all(c["score"] > 0 for c in d)' <"$dir/$1.clients.json")"
 }
 
-### The steps of ALGORITHMS 3.3, shortened: three rounds each instead of 200
+### The steps of AdaFL, shortened: three rounds each instead of 200
 federation steps "fraction: {start: 0.1, end: 0.5, step: 0.1, every: 3}" adafl 17
 equal "clients per round follow the schedule" "$(schedule 1/10 1/2 1/10 3 17)" "$(selected steps)"
 equal "the cumulative units too" "$((3 * (1 + 2 + 3 + 4) + 5 * 5))" \

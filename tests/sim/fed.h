@@ -11,7 +11,7 @@
  * (round, attempt), and the next theta one of theta and the updates in client order: so a
  * model that is not the aggregate of exactly the accepted updates of its round is found.
  *
- * Beside it goes what algorithms keep on both sides (ALGORITHMS 4.3, 8.1), as whole numbers:
+ * Beside it goes what algorithms keep on both sides (SCAFFOLD, FedMCSA), as whole numbers:
  * a control for each unit, which on the server is always the sum of the clients', and
  * with `own` a personal model on each client, out of which the server makes mixtures. What a
  * client keeps of a round stays pending until a task names that round as counted.

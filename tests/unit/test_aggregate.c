@@ -259,7 +259,7 @@ START_TEST(the_mean_of_two_clients_by_hand)
 }
 END_TEST
 
-/* ALGORITHMS 15.3.1 and 15.3.2. */
+/* docs/formulas.md#partial-uploads, 1 and 2. */
 START_TEST(denominators_are_per_unit_and_missing_is_not_zero)
 {
     struct fed f;
@@ -342,7 +342,6 @@ START_TEST(momentum_as_computed_by_hand)
 }
 END_TEST
 
-/* Identity 1 of ALGORITHMS 17. */
 START_TEST(momentum_with_beta_zero_is_the_mean_bit_for_bit)
 {
     float *mean;
@@ -481,7 +480,7 @@ START_TEST(the_block_size_does_not_change_the_model)
 }
 END_TEST
 
-/* ALGORITHMS 5.3: ||theta_new - theta_k|| over trainable entries, whatever the server step. */
+/* AdaFL, eq. 1: ||theta_new - theta_k|| over trainable entries, whatever the server step. */
 START_TEST(distances_are_to_the_actual_new_model)
 {
     const struct fl_aggregate_ops *ops = _i == 0 ? &fl_aggregate_mean : &fl_aggregate_momentum;
@@ -606,7 +605,7 @@ START_TEST(a_model_that_overflows_is_refused)
 }
 END_TEST
 
-/* A server step that reads a second bundle, as control variates will (ALGORITHMS 4.3). */
+/* A server step that reads a second bundle, as control variates do. */
 static void add_means(const struct fl_options *o, const struct fl_agg_block *block)
 {
     size_t i;

@@ -1,4 +1,4 @@
-/* igfl_s (ALGORITHMS 7.2), the pass of attention, and equal weights. */
+/* igfl_s (docs/formulas.md#attention-between-updates), the pass of attention, and equal weights. */
 #include "tests/unit/aggregate_fixture.h"
 
 static const struct fl_aggregate_ops *const igfl = &fl_aggregate_igfl_s;
@@ -31,7 +31,7 @@ static bool is(const char *a, const char *b)
     return strcmp(a, b) == 0;
 }
 
-/* The weights of a component as 7.2 has them, from scratch. */
+/* The weights of a component as IGFL, Algorithm 3, has them, from scratch. */
 static void reference(const struct mode *m, double kappa, const struct fl_attention *in, double *w)
 {
     size_t n = in->n;
@@ -133,7 +133,7 @@ START_TEST(the_three_attentions_match_a_plain_reference)
 }
 END_TEST
 
-/* 15.3.6. A client that sent nothing does not make the others' uploads partial. */
+/* docs/formulas.md#partial-uploads, 6; who sent nothing does not make others' uploads partial. */
 START_TEST(under_partial_uploads_attention_is_over_the_units_senders)
 {
     const struct mode *m = &modes[_i % MODES];
@@ -163,7 +163,7 @@ START_TEST(under_partial_uploads_attention_is_over_the_units_senders)
 }
 END_TEST
 
-/* Identity 9 of ALGORITHMS 17, three ways to be the plain mean. */
+/* Three ways to be the plain mean. */
 static void is_plain_mean(struct fed *f, struct fl_options *o)
 {
     float *mean = fed_model(f, &fl_aggregate_mean, equal(&fl_aggregate_mean));
@@ -436,7 +436,7 @@ START_TEST(block_and_distances_do_not_change_the_weights)
 }
 END_TEST
 
-/* 7.3: the displacement that IGFL-C is told is the attention-weighted one. */
+/* IGFL is both: the displacement that IGFL-C is told is the attention-weighted one. */
 static void keep_step(const struct fl_options *o, const struct fl_agg_block *b)
 {
     size_t i;

@@ -216,7 +216,7 @@ START_TEST(coded_units_are_averaged_as_what_they_decode_to_bit_for_bit)
 }
 END_TEST
 
-/* Unlike a missing unit, which is never 0 (15.3.2): the denominator has all senders. */
+/* Unlike a missing unit, which is never 0: the denominator has all senders. */
 START_TEST(a_missing_entry_inside_a_sent_unit_is_zero)
 {
     const struct fl_unit *fc1;
@@ -245,7 +245,7 @@ START_TEST(a_missing_entry_inside_a_sent_unit_is_zero)
 }
 END_TEST
 
-/* Identity 1 of ALGORITHMS 17: hdfl with n = K, buffers included. */
+/* hdfl with n = K, buffers included. */
 START_TEST(hdfl_of_all_is_fedavg_bit_for_bit)
 {
     struct fl_options *o = options_of(&fl_upload_hdfl.policy, "n=6", NULL);
@@ -294,7 +294,7 @@ static bool is_buffer(const struct fed *f, size_t i)
     return fl_layout_tensor(f->layout, t)->buffer;
 }
 
-/* Identity 2 of ALGORITHMS 17, for any tau and over rounds. */
+/* For any tau and over rounds. */
 START_TEST(fedadam_that_does_not_adapt_is_fedavg)
 {
     static const char *const tau[] = {"tau=0.01", "tau=0.1", "tau=1"};
@@ -338,7 +338,7 @@ START_TEST(fedadam_with_rate_zero_freezes_the_model_bit_for_bit)
 }
 END_TEST
 
-/* ALGORITHMS 4.5, two rounds of a displacement of 2; buffers take the mean and no state. */
+/* Two rounds of a displacement of 2; buffers take the mean and no state. */
 START_TEST(fedadam_as_computed_by_hand)
 {
     bool correct = _i == 1;

@@ -1,7 +1,7 @@
 #include "libfl/strategy/aggregate.h"
 #include "tests/unit/masked_fixture.h"
 
-/* Aggregation of updates from which neurons are left out (ALGORITHMS 6.4, 15.3). */
+/* Aggregation of updates from which neurons are left out (docs/formulas.md#partial-uploads). */
 
 enum { CLIENTS = 5, STATES = 2 };
 
@@ -162,7 +162,7 @@ static int run(struct fed *f, const struct fl_aggregate_ops *ops, bool distance,
 static const struct fl_aggregate_ops *const aggregates[] = {
     &fl_aggregate_mean, &fl_aggregate_momentum, &fl_aggregate_adam};
 
-/* Identity 1 of ALGORITHMS 17, buffers and the server's state included. */
+/* Buffers and the server's state included. */
 START_TEST(fedadp_with_rho_one_is_fedavg_bit_for_bit)
 {
     static const struct fl_codec_ops *const codecs[] = {&fl_codec_float32, &fl_codec_ternary};

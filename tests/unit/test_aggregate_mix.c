@@ -1,4 +1,4 @@
-/* Aggregates that mix personal models: mcsa (ALGORITHMS 8.1), heur_fedamp and fedamp (9.3). */
+/* Aggregates that mix personal models: mcsa, heur_fedamp and fedamp. */
 #include "tests/unit/aggregate_fixture.h"
 
 /* What is compared by itself. */

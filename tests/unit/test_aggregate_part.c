@@ -3,7 +3,7 @@
 
 static const struct fl_opt_spec no_options[] = {FL_OPT_END};
 
-/* SCAFFOLD's control (ALGORITHMS 4.3): c += (senders / N) mean(dc). */
+/* SCAFFOLD's control (Karimireddy et al. 2020, Algorithm 1): c += (senders / N) mean(dc). */
 static void control_step(const struct fl_options *o, const struct fl_agg_block *b)
 {
     double share = (double)b->n_senders / (double)b->members;
@@ -190,7 +190,7 @@ START_TEST(scaled_updates_rebuild_the_bundle_that_is_not_sent)
 }
 END_TEST
 
-/* Identity 4 of ALGORITHMS 17: every c_k commits its dc_k for the units it sent. */
+/* Every c_k commits its dc_k for the units it sent. */
 START_TEST(the_control_stays_the_mean_of_the_clients_controls)
 {
     float *own[FED_CLIENTS];

@@ -127,7 +127,7 @@ START_TEST(kept_neurons_are_coded_as_a_unit_of_their_own_and_others_come_back_as
 }
 END_TEST
 
-/* ALGORITHMS 6.4: 4 kept f + ceil(O / 8). */
+/* docs/formulas.md#uploads-by-divergence: 4 kept f + ceil(O / 8). */
 START_TEST(a_masked_unit_in_float32_has_the_bytes_of_the_formula)
 {
     struct sample s;

@@ -1,4 +1,4 @@
-/* Numbers that the papers and the formulas fix exactly (ALGORITHMS 3.3, 5, 6.1, 17). */
+/* Numbers that the papers and the formulas fix exactly (docs/algorithms.md#what-is-checked). */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>

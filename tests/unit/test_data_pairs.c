@@ -1,5 +1,4 @@
-/* The image federations of FedMCSA: two labels a client, the published sizes (ALGORITHMS 11.G, H).
- */
+/* The image federations of FedMCSA: two labels a client, the published sizes. */
 #include <stdio.h>
 
 #include "libfl/base/fs.h"
@@ -12,7 +11,7 @@
 static const size_t mnist_classes[10] = {6903, 7877, 6990, 7141, 6824,
                                          6313, 6876, 7293, 6825, 6958};
 
-/* ALGORITHMS 11.G: samples of the first and the second label of each client. */
+/* MNIST: samples of the first and the second label of each client. */
 static const size_t mnist_sizes[20][2] = {{2441, 2671}, {2358, 2630}, {1721, 2169}, {2043, 2211},
                                           {1506, 1710}, {1127, 1946}, {1070, 2202}, {1934, 1080},
                                           {1364, 2518}, {2480, 1878}, {1575, 1367}, {841, 715},

@@ -49,7 +49,7 @@ END_TEST
 
 START_TEST(iid_gives_exactly_the_size_asked_for)
 {
-    /* AdaFL and FedLDF on CIFAR-10, ALGORITHMS 11.E and D. */
+    /* AdaFL and FedLDF on CIFAR-10. */
     static const size_t counts[][2] = {{100, 500}, {50, 1000}, {50, 500}};
     size_t n = make_labels(50000, 10);
     size_t n_clients = counts[_i][0];
@@ -109,7 +109,7 @@ START_TEST(a_shard_is_a_run_of_the_labels_sorted_stably)
 }
 END_TEST
 
-/* FedLDF on CIFAR-10, ALGORITHMS 11.D: 50 clients, alpha 1, nobody below 10 samples. */
+/* FedLDF on CIFAR-10: 50 clients, alpha 1, nobody below 10 samples. */
 START_TEST(fifty_clients_by_dirichlet_share_all_of_cifar_unequally)
 {
     size_t n = make_labels(50000, 10);

@@ -7,7 +7,7 @@
 #include "libfl/data/numpy_rng.h"
 #include "libfl/data/synthetic.h"
 
-/* ALGORITHMS 11.F: the published sizes. */
+/* The published sizes. */
 static const size_t published[100] = {
     9545, 855,  2180, 24380, 11685, 285,  2075, 450,  470, 870,   610,   5250, 1500, 595,   910,
     780,  5665, 430,  760,   295,   250,  1255, 1785, 310, 25810, 260,   545,  435,  6100,  5405,
@@ -80,7 +80,7 @@ END_TEST
 
 /*
  * The first feature, the last feature and the label histogram of two clients, from numpy 1.24:
- *   rng = numpy.random.RandomState(0), the draws of ALGORITHMS 11.F in their order, with
+ *   rng = numpy.random.RandomState(0), the draws of synthetic.c in their order, with
  *   multivariate_normal(mu, diag(j ** -1.2), n) for the features.
  */
 START_TEST(features_and_labels_are_those_of_numpy)

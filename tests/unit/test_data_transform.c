@@ -46,7 +46,7 @@ static float *gather(const struct fl_dataset *ds, uint32_t i)
 
 /* --- standardisation --- */
 
-/* ALGORITHMS 11.G: (x - mean) / (std + 0.001), x from 0 to 255, over all samples. */
+/* FedMCSA: (x - mean) / (std + 0.001), x from 0 to 255, over all samples. */
 START_TEST(pixels_are_standardised_over_all_samples)
 {
     struct fl_dataset *ds = pictures(53, 1, 5, 7);
@@ -96,7 +96,7 @@ START_TEST(floats_are_standardised_in_their_own_unit)
 }
 END_TEST
 
-/* ALGORITHMS 11.H: mean (.4914, .4822, .4465), std (.2023, .1994, .2010) of values from 0 to 1. */
+/* CIFAR-10: mean (.4914, .4822, .4465), std (.2023, .1994, .2010) of values from 0 to 1. */
 START_TEST(cifar_is_standardised_by_the_usual_numbers)
 {
     static const double mean[3] = {.4914, .4822, .4465};

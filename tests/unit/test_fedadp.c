@@ -1,6 +1,6 @@
 #include "tests/unit/masked_fixture.h"
 
-/* Which neurons a client sends (ALGORITHMS 6.4). */
+/* Which neurons a client sends (docs/formulas.md#uploads-by-divergence). */
 
 enum { A_ROWS = 100, B_ROWS = 40, C_ROWS = 4, ROWS = A_ROWS + B_ROWS + C_ROWS };
 /* Floats of a neuron: 3 of a; 4 of b, one of them a buffer; 3 of the output layer. */
@@ -211,7 +211,7 @@ START_TEST(buffers_travel_and_do_not_count_as_movement)
 }
 END_TEST
 
-/* Bytes of ALGORITHMS 6.4: sum_l [4 ceil(r_l O_l) f_l + ceil(O_l / 8)], where the budget
+/* Bytes of a client: sum_l [4 ceil(r_l O_l) f_l + ceil(O_l / 8)], where the budget
    4 rho (d + s) is met up to one neuron a unit. */
 START_TEST(a_client_sends_the_bytes_of_the_formula)
 {

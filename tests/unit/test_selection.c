@@ -102,7 +102,7 @@ START_TEST(uniform_pairs_are_equally_likely)
 }
 END_TEST
 
-/* ALGORITHMS 3.2 and identity 7 of 17. */
+/* docs/formulas.md#draws-without-replacement. */
 START_TEST(weighted_pairs_have_the_probabilities_of_successive_draws)
 {
     const struct fl_selection_ops *ops = all[_i];
@@ -192,7 +192,7 @@ START_TEST(too_few_positive_p_are_filled_uniformly)
 }
 END_TEST
 
-/* --- attention, ALGORITHMS 5 --- */
+/* --- attention, docs/formulas.md#selection-by-attention --- */
 
 static void update(const struct fl_options *o, uint64_t round, double *a, size_t n,
                    const uint32_t *who, const double *d, size_t k)
@@ -360,7 +360,7 @@ START_TEST(distances_that_say_nothing_leave_attention_alone)
 }
 END_TEST
 
-/* ALGORITHMS 5.4: it is the new model, or its share of the distance is 1; not even rounding. */
+/* It is the new model, or its share of the distance is 1; not even rounding. */
 START_TEST(a_single_responder_changes_nothing_bit_for_bit)
 {
     struct fl_options *o = options_of(&fl_selection_attention.policy, "alpha=0.7", NULL);
@@ -381,7 +381,7 @@ START_TEST(a_single_responder_changes_nothing_bit_for_bit)
 }
 END_TEST
 
-/* Identity 5 of 17, over random rounds with drop-outs. */
+/* Over random rounds with drop-outs. */
 START_TEST(attention_sums_to_one_and_keeps_alpha_of_itself)
 {
     static const char *const alphas[] = {"alpha=0.9", "alpha=0.5", "alpha=0.01"};
@@ -524,7 +524,7 @@ START_TEST(the_distance_is_the_norm_over_the_units)
 }
 END_TEST
 
-/* --- fractions, ALGORITHMS 3.3 and identity 6 of 17 --- */
+/* --- fractions, docs/formulas.md#fractions --- */
 
 START_TEST(the_schedule_costs_exactly_what_the_paper_prints)
 {

@@ -3,7 +3,7 @@
 
 #include "tests/unit/solver_fixture.h"
 
-/* The formulas of ALGORITHMS 2.2 and 4.2 written down entry by entry. */
+/* The formulas of sgd and prox written down entry by entry. */
 static float *by_hand(struct fixture *f, const struct fl_solver_setup *how, float mu)
 {
     float lr = (float)how->learning_rate;
@@ -55,7 +55,6 @@ START_TEST(sgd_is_the_formula_bit_for_bit)
 }
 END_TEST
 
-/* Identity 1 of ALGORITHMS 17. */
 START_TEST(prox_with_mu_zero_is_sgd_bit_for_bit)
 {
     struct fixture f;
@@ -92,7 +91,7 @@ START_TEST(prox_is_the_formula_bit_for_bit)
 }
 END_TEST
 
-/* ALGORITHMS 4.2: with mu * eta = 1 a step from anywhere ends at theta - eta g. */
+/* With mu * eta = 1 a step from anywhere ends at theta - eta g. */
 START_TEST(prox_with_mu_eta_one_comes_back_every_step)
 {
     struct fl_options *o = options_of(&fl_solver_prox.policy, "mu=8", NULL);
@@ -131,7 +130,7 @@ START_TEST(prox_with_mu_eta_one_comes_back_every_step)
 }
 END_TEST
 
-/* FedMCSA as released: the anchor is where x is, so that mu does nothing (ALGORITHMS 8.1). */
+/* FedMCSA as released: the anchor is where x is, so that mu does nothing. */
 START_TEST(a_moving_anchor_makes_mu_irrelevant_bit_for_bit)
 {
     struct fl_solver_setup how = setups[_i];
@@ -157,7 +156,7 @@ START_TEST(a_moving_anchor_makes_mu_irrelevant_bit_for_bit)
 }
 END_TEST
 
-/* The last identity of ALGORITHMS 8.1. */
+/* docs/formulas.md#mixtures-by-component. */
 START_TEST(without_lambda_and_decay_fixed_and_moving_anchors_agree_bit_for_bit)
 {
     struct fl_solver_setup how = {.learning_rate = 0.1, .momentum = _i * 0.9};

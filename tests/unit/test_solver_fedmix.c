@@ -111,7 +111,7 @@ static const struct fl_solver_setup setups[] = {
     {.learning_rate = 0.03, .momentum = 0.5, .weight_decay = 0.001},
 };
 
-/* Identity 1 of ALGORITHMS 17, with dropout and batch-norm in the network. */
+/* With dropout and batch-norm in the network. */
 START_TEST(lambda_zero_is_sgd_bit_for_bit)
 {
     struct fixture f;

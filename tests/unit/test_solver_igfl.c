@@ -4,7 +4,7 @@
 
 #define ROUNDS 5
 
-/* Identity 8 of ALGORITHMS 17, first part: nothing is known yet, h = 0. */
+/* Nothing is known yet, h = 0. */
 START_TEST(the_first_round_is_fedavg_with_a_longer_step)
 {
     struct fl_solver_setup how = setups[_i];
@@ -93,7 +93,7 @@ static void mean_moved(const struct fed *f, float *internal, float *mean)
 }
 
 /*
- * Third part, ALGORITHMS 7.1: with all clients in every round
+ * docs/formulas.md#leaning-on-the-last-moves: with all clients in every round
  *     delta_ps <- (1 + 1/S) ubar + (1 - 1/S) delta_ps.
  * The recursion is exact; models and displacements are float here, numbers around 1 added up
  * over the steps, so that 1e-6 is what can be asked.
@@ -216,7 +216,7 @@ START_TEST(a_round_is_the_formula)
 }
 END_TEST
 
-/* 15.3.7: whatever was uploaded of it. */
+/* Whatever was uploaded of it. */
 START_TEST(a_client_keeps_its_whole_displacement)
 {
     struct fed_plan plan = fed_everybody();
@@ -235,7 +235,7 @@ START_TEST(a_client_keeps_its_whole_displacement)
         const float *own = f.own[2] + tensor->offset;
         const float *delta = f.delta[2] + tensor->offset;
 
-        /* Buffers are averaged: they have no displacement (15.3.8). */
+        /* Buffers are averaged: they have no displacement. */
         ck_assert_mem_eq(own, tensor->buffer ? zeros : delta, tensor->count * sizeof(float));
     }
     ck_assert_mem_ne(f.own[2] + fl_layout_unit(f.layout, 1)->offset, zeros,
@@ -246,7 +246,7 @@ START_TEST(a_client_keeps_its_whole_displacement)
 }
 END_TEST
 
-/* 15.3.1: a unit that nobody sent is frozen, what is known of its motion too. */
+/* A unit that nobody sent is frozen, what is known of its motion too. */
 START_TEST(the_displacement_is_the_servers_step)
 {
     struct fed_plan plan = fed_everybody();
@@ -318,7 +318,7 @@ START_TEST(a_server_that_does_not_tell_the_counts_is_too_old)
 }
 END_TEST
 
-/* ALGORITHMS 9: the copy that is fitted before it is evaluated knows nothing of rounds. */
+/* The copy that is fitted before it is evaluated knows nothing of rounds. */
 START_TEST(adapting_is_sgd)
 {
     struct fl_solver_setup how = setups[_i];
@@ -347,7 +347,6 @@ START_TEST(adapting_is_sgd)
 }
 END_TEST
 
-/* ALGORITHMS 15.1. */
 START_TEST(momentum_on_the_server_is_refused_unless_asked_for)
 {
     struct fl_strategy *s = NULL;

@@ -40,7 +40,7 @@ static void gradient(struct fixture *f, const struct fl_solver_setup *how, size_
     }
 }
 
-/* fo of ALGORITHMS 9.2 entry by entry. */
+/* fo entry by entry. */
 static float *by_hand(struct fixture *f, const struct fl_solver_setup *how, float alpha, size_t n)
 {
     float *g = calloc(f->block, sizeof(float));
@@ -92,7 +92,7 @@ START_TEST(two_steps_are_an_iteration_bit_for_bit)
 }
 END_TEST
 
-/* Identity 12 of ALGORITHMS 17: with alpha = 0 only D2 counts. */
+/* With alpha = 0 only D2 counts. */
 START_TEST(with_alpha_zero_it_is_fedavg_bit_for_bit)
 {
     size_t every = _i < 4 ? 2 : 3;
@@ -250,7 +250,7 @@ static double *oracle(const struct fixture *f, const struct ref_net *net, const 
 
 /*
  * Three steps with three batches, ReLU, batch-norm and dropout as they come, against automatic
- * differentiation in double: g' and the curvature each from its own batch (ALGORITHMS 9.2).
+ * differentiation in double: g' and the curvature each from its own batch.
  */
 START_TEST(hf_agrees_with_automatic_differentiation)
 {
@@ -336,7 +336,7 @@ START_TEST(statistics_of_batches_stay_as_training_left_them)
 }
 END_TEST
 
-/* ALGORITHMS 9.2: one step with alpha; the authors' code takes a second one with beta. */
+/* One step with alpha; the authors' code takes a second one with beta. */
 START_TEST(adapting_is_a_step_with_alpha_and_then_with_beta)
 {
     struct fl_solver_setup how = {.learning_rate = 0.03, .adapting = true};

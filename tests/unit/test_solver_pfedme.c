@@ -50,7 +50,7 @@ static struct result pfedme(struct fixture *f, struct fl_options *o,
     return r;
 }
 
-/* ALGORITHMS 9.1 entry by entry. */
+/* pFedMe entry by entry. */
 static struct result by_hand(struct fixture *f, const struct fl_solver_setup *how, size_t inner,
                              float rate, float lambda)
 {
@@ -128,7 +128,6 @@ START_TEST(the_personal_model_is_theta_or_w)
 }
 END_TEST
 
-/* Identity 11 of ALGORITHMS 17. */
 START_TEST(with_eta_lambda_one_and_one_inner_step_it_is_fedavg)
 {
     struct fl_solver_setup how = {.learning_rate = 0.05};

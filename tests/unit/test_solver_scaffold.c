@@ -48,7 +48,7 @@ static void check_invariant(struct fed *f)
     ck_assert_double_gt(check_told(f), 0.01);
 }
 
-/* Identity 4 of ALGORITHMS 17; 15.3.4. */
+/* docs/formulas.md#control-variates. */
 START_TEST(control_is_the_mean_of_the_controls_with_drop_outs_and_plans)
 {
     struct fl_rng rng;
@@ -195,7 +195,7 @@ static void controlled_done(struct controlled *r)
     free(r->have);
 }
 
-/* The steps of ALGORITHMS 4.3 entry by entry; returns a_k. */
+/* The steps of SCAFFOLD entry by entry; returns a_k. */
 static double controlled_by_hand(struct controlled *r, struct fixture *f,
                                  const struct fl_solver_setup *how, float mu)
 {
@@ -321,7 +321,7 @@ START_TEST(controls_frozen_at_zero_are_fedavg_bit_for_bit)
 }
 END_TEST
 
-/* ALGORITHMS 4.3: sum over q = 1..steps of (1 - m^q) / (1 - m). */
+/* a_k: sum over q = 1..steps of (1 - m^q) / (1 - m). */
 START_TEST(the_step_count_knows_momentum)
 {
     static const double momenta[] = {0, 0.5, 0.9, 0.99, 0.9999};
@@ -413,7 +413,7 @@ START_TEST(a_rate_of_zero_with_rebuild_dc_stays_finite_and_true)
 }
 END_TEST
 
-/* ALGORITHMS 4.3, 15.3.8. */
+/* docs/formulas.md#buffers. */
 START_TEST(buffers_have_no_control)
 {
     struct fed_plan plan = fed_everybody();
@@ -444,7 +444,7 @@ START_TEST(buffers_have_no_control)
 }
 END_TEST
 
-/* ALGORITHMS 9: the copy that is fitted before it is evaluated knows nothing of rounds. */
+/* The copy that is fitted before it is evaluated knows nothing of rounds. */
 START_TEST(adapting_is_sgd)
 {
     struct fl_solver_setup how = {.learning_rate = 0.1, .momentum = 0.5, .adapting = true};

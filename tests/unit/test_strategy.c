@@ -163,7 +163,7 @@ START_TEST(a_fraction_behind_the_name_is_that_of_the_clients)
 }
 END_TEST
 
-/* ALGORITHMS 15.1 and 15.2: what is not meaningful is refused, and why is said. */
+/* docs/formulas.md#slots-that-go-together: what is not meaningful is refused, and why is said. */
 START_TEST(combinations_without_a_meaning_are_refused_with_the_reason)
 {
     static const struct {
@@ -381,7 +381,7 @@ START_TEST(distances_and_divergences_follow_from_the_slots)
 }
 END_TEST
 
-/* Policies to come: control variates need both sides (ALGORITHMS 15.1). */
+/* Policies to come: control variates need both sides. */
 START_TEST(what_one_slot_needs_another_must_give)
 {
     static const char *const names[] = {"control", NULL};

@@ -91,7 +91,7 @@ static void sgd_by_hand(void *ctx, size_t offset, size_t n, float *params, const
     }
 }
 
-/* Epochs: order from (seed, epoch), last short batch used (ALGORITHMS 2.2). */
+/* Epochs: order from (seed, epoch), last short batch used (docs/formulas.md#local-steps). */
 START_TEST(training_is_the_sgd_loop_bit_for_bit)
 {
     float x[10 * INPUTS];
@@ -266,7 +266,7 @@ START_TEST(a_rate_of_zero_is_an_update_of_zero)
 }
 END_TEST
 
-/* ALGORITHMS 2.2, the families that count steps: one order, walked through across rounds. */
+/* The families that count steps: one order, walked through across rounds. */
 START_TEST(steps_walk_through_the_data_across_rounds)
 {
     struct fl_train_task task;
@@ -573,7 +573,7 @@ static int toy_finish(struct fl_solver *s, struct fl_buf *kept, struct fl_buf *s
     (void)err;
     s->seen++;
     ck_assert_uint_eq(s->n_steps, 22);
-    /* What is uploaded need not be where training ended (ALGORITHMS 9.1). */
+    /* What is uploaded need not be where training ended (pFedMe). */
     fl_net_params(s->net)[0] += 1;
     ck_assert_int_eq(fl_buf_add(&kept[0], &s->seen, sizeof(s->seen)), FL_OK);
     return fl_buf_add(&sent[0], "dc", 2);

@@ -115,7 +115,7 @@ START_TEST(the_plan_of_a_unit_depends_on_its_column_only)
 }
 END_TEST
 
-/* ALGORITHMS 15.3.5: n_t = max(1, llround(share K_t)), of the selected, at most R_t. */
+/* docs/formulas.md#partial-uploads, 5: n_t of the selected, at most R_t. */
 START_TEST(the_share_is_taken_of_the_selected)
 {
     static const struct {
@@ -205,7 +205,6 @@ START_TEST(random_layers_are_uniform_and_independent)
 }
 END_TEST
 
-/* ALGORITHMS 6.3. */
 START_TEST(hdfl_takes_whole_clients_each_as_often)
 {
     struct fl_options *o = options_of(&fl_upload_hdfl.policy, "n=2", NULL);

@@ -1,6 +1,6 @@
 #include "tests/unit/masked_fixture.h"
 
-/* Identity 16 of ALGORITHMS 17 for coded bytes: every upload policy in every codec has the
+/* Every upload policy in every codec has the
    bytes of the formulas, which are written down here once more. */
 
 enum { CLIENTS = 4, N_CODECS = 5, N_UPLOADS = 6 };
@@ -21,7 +21,7 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* BYTES 5.4, of d trainable entries and s buffers. */
+/* The code of codec_ternary.c, of d trainable entries and s buffers. */
 static uint64_t ternary_bytes(const float *x, size_t d, size_t s)
 {
     float *sorted = malloc(d * sizeof(*sorted));
@@ -173,7 +173,7 @@ START_TEST(every_upload_has_the_bytes_of_its_formula_in_every_codec)
         }
     }
     ck_assert_uint_eq(out.len, formula);
-    /* n uploads of each unit: n * 4 (d + s), the closed form of ALGORITHMS 6.1 to 6.3. */
+    /* n uploads of each unit: n * 4 (d + s), the closed form of FedLDF and two of its baselines. */
     if (codec == &fl_codec_float32 && upload->mask == NULL) {
         ck_assert_uint_eq(out.len, senders[_i / N_CODECS] * 4 * count);
     }
