@@ -408,7 +408,7 @@ START_TEST(fedadam_stays_finite_when_nothing_moves_for_long)
 }
 END_TEST
 
-/* 15.3.1: not fed a zero. */
+/* Not fed a zero. */
 START_TEST(fedadam_keeps_the_moments_of_a_unit_that_nobody_sent)
 {
     const struct fl_unit *conv;

@@ -177,7 +177,7 @@ START_TEST(mixtures_match_a_plain_double_reference)
 }
 END_TEST
 
-/* 15.3.6: per unit over its senders; a client is told the units that it sent. */
+/* Per unit over its senders; a client is told the units that it sent. */
 START_TEST(under_partial_uploads_units_are_mixed_by_themselves)
 {
     const struct kind *kind = &kinds[_i];

@@ -44,7 +44,7 @@ static bool yes(const struct fl_options *o)
 static const struct fl_agg_part rebuild = {
     .n_state = 1, .state_names = control_names, .step = rebuild_step, .wants_scaled = yes};
 
-/* IGFL-C's displacement (7.1): what the model really moved by. */
+/* IGFL-C's displacement: what the model really moved by. */
 static void displacement_step(const struct fl_options *o, const struct fl_agg_block *b)
 {
     size_t i;
@@ -96,7 +96,7 @@ START_TEST(a_part_changes_nothing_of_the_aggregate_bit_for_bit)
 }
 END_TEST
 
-/* 4.3 and 15.3.4: per unit, the plain mean times senders over population. */
+/* Per unit, the plain mean times senders over population. */
 START_TEST(a_parts_bundle_comes_as_the_plain_mean_over_the_units_senders)
 {
     const struct fl_aggregate_ops *ops = all[_i];

@@ -174,7 +174,7 @@ START_TEST(without_lambda_and_decay_fixed_and_moving_anchors_agree_bit_for_bit)
 }
 END_TEST
 
-/* A client that trains on from its own model is pulled to the one it received (8.1). */
+/* A client that trains on from its own model is pulled to the one it received. */
 START_TEST(a_fixed_anchor_is_the_one_given)
 {
     struct fl_solver_setup how = {.learning_rate = 0.125, .n_steps = 1, .round = 1};

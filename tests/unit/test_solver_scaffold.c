@@ -93,7 +93,7 @@ START_TEST(control_is_the_mean_of_the_controls_while_clients_join)
 }
 END_TEST
 
-/* 15.3.4: a unit that nobody sent keeps its control on both sides. */
+/* A unit that nobody sent keeps its control on both sides. */
 START_TEST(a_unit_that_is_not_counted_keeps_its_controls)
 {
     const struct fl_unit *unit;
