@@ -1,0 +1,377 @@
+#include "tests/lib/client_rig.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libfl/model/digest.h"
+#include "tests/unit/train_fixture.h"
+
+#define TEST_SAMPLES 70
+
+/* --- what a server says --- */
+
+static void take_option(struct fl_wire_slot *slot, const char *word)
+{
+    const char *equals = strchr(word, '=');
+    struct fl_wire_pair *grown =
+        realloc(slot->options, (slot->n_options + 1) * sizeof(*slot->options));
+    struct fl_wire_pair *pair;
+
+    ck_assert_ptr_nonnull(grown);
+    ck_assert_ptr_nonnull(equals);
+    slot->options = grown;
+    pair = &slot->options[slot->n_options++];
+    pair->key = strndup(word, (size_t)(equals - word));
+    pair->value = fl_str_dup(equals + 1);
+}
+
+static struct fl_wire_slot slot_of(const char *text)
+{
+    struct fl_wire_slot slot = {0};
+    char *copy = fl_str_dup(text);
+    char *rest = copy;
+    char *word;
+
+    while ((word = strsep(&rest, " ")) != NULL) {
+        if (slot.name == NULL) {
+            slot.name = fl_str_dup(word);
+        } else {
+            take_option(&slot, word);
+        }
+    }
+    free(copy);
+    return slot;
+}
+
+static void take_network(size_t hidden, struct fl_wire_welcome *w)
+{
+    char first[32];
+    const char *layers[] = {first, train_layers[1], train_layers[2]};
+    struct fl_net_spec spec = {.input = {INPUTS}, .n_input = 1, .layers = layers, .n_layers = 3};
+    struct fl_net *net = NULL;
+    struct fl_buf text;
+    size_t i;
+
+    (void)snprintf(first, sizeof(first), "dense %zu", hidden);
+    ck_assert_int_eq(fl_net_create(&spec, 1, &net, NULL), FL_OK);
+    ck_assert_int_eq(fl_layout_text(fl_net_layout(net), &text), FL_OK);
+    ck_assert_int_eq(fl_layout_from_text((const char *)text.data, text.len, &w->layout, NULL),
+                     FL_OK);
+    fl_buf_done(&text);
+    fl_net_free(net);
+    w->input = malloc(sizeof(*w->input));
+    w->layers = calloc(3, sizeof(*w->layers));
+    w->input[w->n_input++] = INPUTS;
+    for (i = 0; i < 3; i++) {
+        w->layers[w->n_layers++] = fl_str_dup(layers[i]);
+    }
+}
+
+struct fl_wire_welcome rig_welcome(const struct rig_server *server)
+{
+    struct fl_wire_welcome w = {
+        .federation = fl_str_dup(server->federation != NULL ? server->federation : "rig"),
+        .classes = CLASSES,
+        .solver = slot_of(server->solver != NULL ? server->solver : "sgd"),
+        .codec = slot_of(server->codec != NULL ? server->codec : "float32"),
+        .wants_previous_dot = server->wants_previous_dot,
+        .line = {server->line},
+        .kept_line = {server->kept_line},
+        .heartbeat_ms = 1000,
+        .training = {.epochs = server->epochs != 0 ? server->epochs : 1, .batch_size = 10}};
+
+    if (server->upload != NULL) {
+        w.upload = slot_of(server->upload);
+    }
+    if (server->personal != NULL) {
+        w.personal = slot_of(server->personal);
+    }
+    take_network(server->hidden != 0 ? server->hidden : 16, &w);
+    return w;
+}
+
+struct fl_setup *rig_setup(const struct rig_server *server)
+{
+    struct fl_wire_welcome w = rig_welcome(server);
+    struct fl_setup *setup = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_setup_create(&w, &setup, &err) == FL_OK, "%s", err.msg);
+    return setup;
+}
+
+/* --- life --- */
+
+static void sink(void *ctx, enum fl_log_level level, const char *component, const char *text)
+{
+    struct rig *r = ctx;
+    size_t len = strlen(r->lines);
+
+    (void)component;
+    (void)snprintf(r->lines + len, sizeof(r->lines) - len, "%d %s\n", (int)level, text);
+}
+
+static void begin_process(struct rig *r)
+{
+    r->worker = (struct fl_worker){.state_dir = r->dir, .log = &r->log, .seed = RIG_SEED};
+    ck_assert_int_eq(fl_trainer_builtin(r->train, r->test, &r->worker.trainer, &r->err), FL_OK);
+    ck_assert_msg(fl_keeps_open(r->dir, &r->log, &r->worker.keeps, &r->err) == FL_OK, "%s",
+                  r->err.msg);
+}
+
+static void take_model(struct rig *r)
+{
+    struct fl_rng rng;
+    size_t i;
+
+    free(r->theta);
+    r->count = fl_layout_count(r->setup->layout);
+    r->theta = malloc(r->count * sizeof(*r->theta));
+    ck_assert_ptr_nonnull(r->theta);
+    fl_rng_seed(&rng, 1);
+    for (i = 0; i < r->count; i++) {
+        r->theta[i] = 0.1f * (float)fl_rng_normal(&rng);
+    }
+}
+
+void rig_use(struct rig *r, struct fl_setup *setup)
+{
+    fl_setup_unref(r->setup);
+    r->setup = setup;
+    take_model(r);
+    ck_assert_msg(fl_worker_prepare(&r->worker, r->setup, &r->err) == FL_OK, "%s", r->err.msg);
+}
+
+void rig_describe(struct rig *r, const struct rig_server *server)
+{
+    rig_use(r, rig_setup(server));
+}
+
+void rig_init(struct rig *r, const struct rig_server *server, bool with_test)
+{
+    (void)memset(r, 0, sizeof(*r));
+    (void)snprintf(r->dir, sizeof(r->dir), "/tmp/fl-rig-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(r->dir));
+    r->log = (struct fl_log){.level = FL_LOG_NOTICE, .sink = sink, .ctx = r};
+    r->train = make_data(SAMPLES, INPUTS, CLASSES, 3);
+    r->test = with_test ? make_data(TEST_SAMPLES, INPUTS, CLASSES, 4) : NULL;
+    begin_process(r);
+    rig_describe(r, server);
+}
+
+void rig_restart(struct rig *r)
+{
+    fl_worker_done(&r->worker);
+    begin_process(r);
+    ck_assert_msg(fl_worker_prepare(&r->worker, r->setup, &r->err) == FL_OK, "%s", r->err.msg);
+}
+
+void rig_done(struct rig *r)
+{
+    fl_worker_done(&r->worker);
+    fl_setup_unref(r->setup);
+    fl_dataset_free(r->train);
+    if (r->test != NULL) {
+        fl_dataset_free(r->test);
+    }
+    free(r->theta);
+    rig_remove(r->dir);
+}
+
+const char *rig_path(const struct rig *r, const char *name)
+{
+    static char path[512];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", r->dir, name);
+    return path;
+}
+
+bool rig_has_file(const struct rig *r, const char *name)
+{
+    struct stat st;
+
+    return stat(rig_path(r, name), &st) == 0;
+}
+
+void rig_remove(const char *path)
+{
+    char inner[512];
+    struct dirent *file;
+    DIR *d = opendir(path);
+
+    while (d != NULL && (file = readdir(d)) != NULL) {
+        if (strcmp(file->d_name, ".") != 0 && strcmp(file->d_name, "..") != 0) {
+            (void)snprintf(inner, sizeof(inner), "%s/%s", path, file->d_name);
+            rig_remove(inner);
+        }
+    }
+    if (d != NULL) {
+        (void)closedir(d);
+        (void)rmdir(path);
+    } else {
+        (void)unlink(path);
+    }
+}
+
+/* --- a task --- */
+
+float *rig_filled(const struct rig *r, float value)
+{
+    float *data = malloc(r->count * sizeof(*data));
+    size_t i;
+
+    ck_assert_ptr_nonnull(data);
+    for (i = 0; i < r->count; i++) {
+        data[i] = value;
+    }
+    return data;
+}
+
+struct fl_task rig_task(uint64_t round, uint64_t counted_round)
+{
+    return (struct fl_task){.key = {round, 1},
+                            .counted = {counted_round, counted_round != 0},
+                            .learning_rate = 0.1,
+                            .seed = 77};
+}
+
+void rig_list(const struct rig_bundle *bundles, size_t n, struct fl_inputs *ret)
+{
+    struct fl_wire_bundle wire[FL_WIRE_MAX_BUNDLES] = {{0}};
+    struct fl_wire_task task = {.bundles = wire, .n_bundles = n};
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        wire[i].name = fl_wire_lend(bundles[i].name);
+        wire[i].bytes = bundles[i].len;
+        wire[i].has_digest = bundles[i].has_digest;
+        ck_assert_int_eq(fl_sha256(bundles[i].data, bundles[i].len, wire[i].digest), FL_OK);
+    }
+    fl_inputs_list(ret, &task);
+}
+
+static size_t receive(const struct rig_bundle *bundles, size_t n, struct fl_inputs *inputs)
+{
+    size_t fetched = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        struct fl_input *in = fl_inputs_find(inputs, bundles[i].name);
+
+        if (in != NULL && in->data == NULL) {
+            in->data = malloc(bundles[i].len + 1);
+            ck_assert_ptr_nonnull(in->data);
+            (void)memcpy(in->data, bundles[i].data, bundles[i].len);
+            in->have = in->bytes;
+            fetched++;
+        }
+    }
+    return fetched;
+}
+
+/* Returns what choosing said. */
+static int settle(struct rig *r, const struct fl_task *task, struct fl_inputs *listed,
+                  struct fl_inputs *ret)
+{
+    struct fl_settling s;
+    int rv = FL_OK;
+
+    if (fl_settling_begin(&r->worker, r->setup, listed, task->key, task->counted, &s)) {
+        rv = fl_settling_run(&s, &r->worker, &r->err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_settling_choose(&s, listed, &r->log, ret, &r->err);
+    }
+    fl_settling_done(&s);
+    return rv;
+}
+
+size_t rig_fetch(struct rig *r, const struct fl_task *task, const struct rig_bundle *bundles,
+                 size_t n, struct fl_inputs *ret)
+{
+    struct fl_inputs listed = {.n = 0};
+    int rv;
+
+    rig_list(bundles, n, &listed);
+    rv = settle(r, task, &listed, ret);
+    ck_assert_msg(rv == FL_OK, "%d: %s", rv, r->err.msg);
+    fl_inputs_done(&listed);
+    return receive(bundles, n, ret);
+}
+
+int rig_try(struct rig *r, const struct fl_task *task, const struct rig_bundle *bundles, size_t n,
+            struct fl_result **ret)
+{
+    struct fl_inputs listed = {.n = 0};
+    struct fl_inputs inputs = {.n = 0};
+    struct fl_training *t = NULL;
+    int rv;
+
+    r->err = (struct fl_err){0};
+    rig_list(bundles, n, &listed);
+    rv = settle(r, task, &listed, &inputs);
+    fl_inputs_done(&listed);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    (void)receive(bundles, n, &inputs);
+    ck_assert_int_eq(fl_training_new(&r->worker, task, &inputs, NULL, NULL, &t), FL_OK);
+    rv = fl_training_run(t, &r->err);
+    if (rv == FL_OK) {
+        *ret = fl_training_take(t);
+    }
+    fl_training_free(t);
+    return rv;
+}
+
+struct fl_result *rig_train(struct rig *r, const struct fl_task *task,
+                            const struct rig_bundle *bundles, size_t n)
+{
+    struct fl_result *result = NULL;
+    int rv = rig_try(r, task, bundles, n, &result);
+
+    ck_assert_msg(rv == FL_OK, "%d: %s", rv, r->err.msg);
+    ck_assert_ptr_nonnull(result);
+    return result;
+}
+
+struct fl_result *rig_train_plain(struct rig *r, const struct fl_task *task)
+{
+    struct rig_bundle model = {"model", r->theta, r->count * sizeof(float), false};
+
+    return rig_train(r, task, &model, 1);
+}
+
+struct fl_code rig_code(struct rig *r, struct fl_result *result, const uint8_t *units)
+{
+    size_t n = fl_layout_units(r->setup->layout);
+    struct fl_code code = {
+        .setup = fl_setup_ref(r->setup), .keeps = r->worker.keeps, .result = fl_result_ref(result)};
+
+    code.units = malloc(n);
+    ck_assert_ptr_nonnull(code.units);
+    (void)memset(code.units, 1, n);
+    if (units != NULL) {
+        (void)memcpy(code.units, units, n);
+    }
+    return code;
+}
+
+void rig_grant(struct rig *r, struct fl_result *result)
+{
+    struct fl_code code = rig_code(r, result, NULL);
+
+    ck_assert_msg(fl_code_run(&code, &r->err) == FL_OK, "%s", r->err.msg);
+    fl_code_done(&code);
+}
+
+float *rig_kept(struct rig *r, const char *name)
+{
+    float *data = NULL;
+
+    ck_assert_msg(fl_keeps_load(r->worker.keeps, name, &data, &r->err) == FL_OK, "%s: %s", name,
+                  r->err.msg);
+    return data;
+}

@@ -1,0 +1,95 @@
+#ifndef FL_TESTS_CLIENT_RIG_H
+#define FL_TESTS_CLIENT_RIG_H
+
+/*
+ * A client without a connection: a state folder, a small data set, the built-in trainer and a
+ * worker that is prepared for what a made-up server describes. The model is that of
+ * tests/unit/train_fixture.h, two dense units.
+ */
+
+#include "client/work/code.h"
+#include "client/work/evaluation.h"
+#include "client/work/settle.h"
+#include "client/work/training.h"
+#include "libfl/data/dataset.h"
+
+#define RIG_SEED 4711 /* of the client */
+
+/* What the server says. A slot is "NAME KEY=VALUE ..."; NULL: the plain one. */
+struct rig_server {
+    const char *solver, *codec, *upload, *personal;
+    const char *federation;  /* NULL: "rig" */
+    size_t hidden;           /* width of the first layer; 0: 16 */
+    uint8_t line, kept_line; /* first byte of each */
+    uint32_t epochs;         /* 0: 1 */
+    bool wants_previous_dot;
+};
+
+struct rig {
+    char dir[64];
+    char lines[8192]; /* "LEVEL text" a line */
+    struct fl_log log;
+    struct fl_dataset *train, *test;
+    struct fl_worker worker;
+    struct fl_setup *setup;
+    size_t count; /* floats of the model */
+    float *theta; /* [count], a model to start from */
+    struct fl_err err;
+};
+
+/* A bundle as the server lists it and then sends it. */
+struct rig_bundle {
+    const char *name;
+    const void *data;
+    size_t len;
+    bool has_digest; /* listed with its SHA-256 */
+};
+
+/* Welcome of such a server; the caller's. */
+struct fl_wire_welcome rig_welcome(const struct rig_server *server);
+struct fl_setup *rig_setup(const struct rig_server *server);
+
+void rig_init(struct rig *r, const struct rig_server *server, bool with_test);
+/* Removes the folder with all that is in it. */
+void rig_done(struct rig *r);
+/* Prepared for another description from now on. */
+void rig_describe(struct rig *r, const struct rig_server *server);
+/* The same with a setup at hand, which it takes. */
+void rig_use(struct rig *r, struct fl_setup *setup);
+/* As a new process of the same client finds it. */
+void rig_restart(struct rig *r);
+/* "<state folder>/NAME" in memory that the next call uses again. */
+const char *rig_path(const struct rig *r, const char *name);
+bool rig_has_file(const struct rig *r, const char *name);
+/* Removes a file or a folder with all that is in it; one that is not there is fine. */
+void rig_remove(const char *path);
+
+/* [r->count] floats, all of them `value`; free(). */
+float *rig_filled(const struct rig *r, float value);
+/* A task of the first attempt, with learning rate 0.1. */
+struct fl_task rig_task(uint64_t round, uint64_t counted_round);
+
+/* As a Task lists them, into `ret` (which may hold others); fl_inputs_done(). */
+void rig_list(const struct rig_bundle *bundles, size_t n, struct fl_inputs *ret);
+/*
+ * Settle, choose, and fetch what is not here: what a client does before it trains. `ret` may hold
+ * those of an earlier try. Returns how many bundles were fetched.
+ */
+size_t rig_fetch(struct rig *r, const struct fl_task *task, const struct rig_bundle *bundles,
+                 size_t n, struct fl_inputs *ret);
+/* All of that and the training: an error, with r->err, or the result. */
+int rig_try(struct rig *r, const struct fl_task *task, const struct rig_bundle *bundles, size_t n,
+            struct fl_result **ret);
+/* The same where nothing may fail. */
+struct fl_result *rig_train(struct rig *r, const struct fl_task *task,
+                            const struct rig_bundle *bundles, size_t n);
+/* From r->theta. */
+struct fl_result *rig_train_plain(struct rig *r, const struct fl_task *task);
+/* Codes all units for a push, or those of `units`, as the lane does; fl_code_done(). */
+struct fl_code rig_code(struct rig *r, struct fl_result *result, const uint8_t *units);
+/* Both units of a push are granted and coded. */
+void rig_grant(struct rig *r, struct fl_result *result);
+/* What is kept under `name`; free(). */
+float *rig_kept(struct rig *r, const char *name);
+
+#endif

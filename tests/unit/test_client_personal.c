@@ -1,0 +1,310 @@
+/*
+ * Clients with a model of their own (personal: own): where a training starts, what it is pulled
+ * to, and what of both is kept.
+ */
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/lib/client_spy.h"
+
+#define NEAR 1e-5
+
+static float *mixture, *model;
+
+static size_t bytes(const struct rig *r)
+{
+    return r->count * sizeof(float);
+}
+
+static void begin(struct rig *r, const char *personal, bool with_test)
+{
+    const struct rig_server server = {.personal = personal};
+
+    rig_init(r, &server, with_test);
+    spy_describe(r, &server);
+    mixture = rig_filled(r, 8);
+    model = rig_filled(r, 2);
+}
+
+static void end(struct rig *r)
+{
+    free(mixture);
+    free(model);
+    rig_done(r);
+}
+
+/* The server sends the mixture `value` beside its model, as it always lists that. */
+static void train_mixed(struct rig *r, uint64_t round, uint64_t counted, float value)
+{
+    struct fl_task task = rig_task(round, counted);
+    float *data = rig_filled(r, value);
+    struct rig_bundle list[] = {{"model", model, bytes(r), false},
+                                {"mixture", data, bytes(r), false}};
+
+    fl_result_unref(rig_train(r, &task, list, 2));
+    free(data);
+}
+
+static struct fl_result *train_alone(struct rig *r, uint64_t round, uint64_t counted)
+{
+    struct fl_task task = rig_task(round, counted);
+    struct rig_bundle list[] = {{"model", model, bytes(r), false}};
+
+    return rig_train(r, &task, list, 1);
+}
+
+/* The first and the last entry of what is kept. */
+static void expect_kept(struct rig *r, const char *name, double value)
+{
+    float *data = rig_kept(r, name);
+
+    ck_assert_double_eq_tol((double)data[0], value, NEAR);
+    ck_assert_double_eq_tol((double)data[r->count - 1], value, NEAR);
+    free(data);
+}
+
+START_TEST(a_client_without_anything_starts_from_the_model_and_keeps_both)
+{
+    struct fl_result *result;
+    struct rig r;
+
+    begin(&r, "own beta=0.25", false);
+    result = train_alone(&r, 1, 0);
+    ck_assert_double_eq(spy.start, 2);
+    ck_assert_double_eq(spy.anchor, 0); /* None: where it starts. */
+    /* What is sent are parameters, not a displacement. */
+    ck_assert_double_eq_tol((double)result->delta[0], 2 + (double)SPY_MOVED, NEAR);
+    fl_result_unref(result);
+    fl_result_unref(train_alone(&r, 2, 1));
+    expect_kept(&r, FL_KEEP_ANCHOR, 2);
+    expect_kept(&r, FL_KEEP_PERSONAL, 2 + (double)SPY_MOVED);
+    end(&r);
+}
+END_TEST
+
+START_TEST(a_mixture_is_blended_with_the_anchor_by_beta)
+{
+    struct rig r;
+
+    begin(&r, "own beta=0.25", false);
+    train_mixed(&r, 1, 0, 8);
+    ck_assert_double_eq(spy.start, 8); /* No anchor yet: the mixture itself. */
+    train_mixed(&r, 2, 1, 16);
+    expect_kept(&r, FL_KEEP_ANCHOR, 8);
+    ck_assert_double_eq_tol(spy.start, 0.75 * 8 + 0.25 * 16, NEAR);
+    ck_assert_double_eq(spy.anchor, 0);
+    train_mixed(&r, 3, 2, 0);
+    expect_kept(&r, FL_KEEP_ANCHOR, 10); /* Where round 2 started, not what came. */
+    ck_assert_double_eq_tol(spy.start, 0.75 * 10, NEAR);
+    end(&r);
+}
+END_TEST
+
+START_TEST(with_beta_1_a_mixture_is_where_it_starts)
+{
+    struct rig r;
+
+    begin(&r, "own", false);
+    train_mixed(&r, 1, 0, 8);
+    train_mixed(&r, 2, 1, 16);
+    ck_assert_double_eq(spy.start, 16);
+    end(&r);
+}
+END_TEST
+
+START_TEST(a_mixture_of_a_round_that_was_not_counted_is_no_anchor)
+{
+    struct rig r;
+
+    begin(&r, "own beta=0.5", false);
+    train_mixed(&r, 1, 0, 8);
+    train_mixed(&r, 2, 1, 100);
+    train_mixed(&r, 3, 1, 4);
+    ck_assert_double_eq_tol(spy.start, 0.5 * 8 + 0.5 * 4, NEAR);
+    end(&r);
+}
+END_TEST
+
+START_TEST(without_a_mixture_a_client_trains_on_from_its_own_model_to_its_anchor)
+{
+    struct rig r;
+
+    begin(&r, "own beta=0.25", false);
+    train_mixed(&r, 1, 0, 8);
+    fl_result_unref(train_alone(&r, 2, 1));
+    ck_assert_double_eq_tol(spy.start, 8 + (double)SPY_MOVED, NEAR);
+    ck_assert_double_eq(spy.anchor, 8);
+    /* The anchor is what was received last: it stays, the own model moves on. */
+    fl_result_unref(train_alone(&r, 3, 2));
+    ck_assert_double_eq_tol(spy.start, 8 + 2 * (double)SPY_MOVED, NEAR);
+    ck_assert_double_eq(spy.anchor, 8);
+    end(&r);
+}
+END_TEST
+
+START_TEST(without_a_mixture_a_client_with_its_own_model_fetches_nothing)
+{
+    struct fl_task task = rig_task(2, 1);
+    struct fl_inputs in = {.n = 0};
+    struct rig_bundle list[2];
+    struct rig r;
+
+    begin(&r, "own", false);
+    list[0] = (struct rig_bundle){"model", model, bytes(&r), false};
+    list[1] = (struct rig_bundle){"mixture", mixture, bytes(&r), false};
+    train_mixed(&r, 1, 0, 8);
+    ck_assert_uint_eq(rig_fetch(&r, &task, list, 1, &in), 0);
+    ck_assert_ptr_nonnull(in.own);
+    ck_assert_uint_eq(in.n, 0);
+    fl_inputs_done(&in);
+    ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 1);
+    ck_assert_ptr_null(in.own);
+    ck_assert_str_eq(in.list[0].name, "mixture");
+    fl_inputs_done(&in);
+    end(&r);
+}
+END_TEST
+
+START_TEST(a_client_whose_own_model_is_damaged_starts_from_the_model_again)
+{
+    struct rig r;
+
+    begin(&r, "own", false);
+    train_mixed(&r, 1, 0, 8);
+    fl_result_unref(train_alone(&r, 2, 1));
+    /* Of round 1: the anchor has serial 4 behind "one", "two" and the personal model. */
+    ck_assert(rig_has_file(&r, "keep/own.personal.3.keep"));
+    rig_remove(rig_path(&r, "keep/own.personal.3.keep"));
+    fl_result_unref(train_alone(&r, 2, 1));
+    ck_assert_double_eq(spy.start, 2);
+    ck_assert_ptr_nonnull(strstr(r.lines, "the kept 'own.personal' is lost"));
+    end(&r);
+}
+END_TEST
+
+START_TEST(without_its_anchor_a_client_is_pulled_to_its_own_model)
+{
+    struct rig r;
+
+    begin(&r, "own", false);
+    train_mixed(&r, 1, 0, 8);
+    fl_result_unref(train_alone(&r, 2, 1));
+    ck_assert(rig_has_file(&r, "keep/own.anchor.4.keep"));
+    rig_remove(rig_path(&r, "keep/own.anchor.4.keep"));
+    fl_result_unref(train_alone(&r, 2, 1));
+    ck_assert_double_eq_tol(spy.start, 8 + (double)SPY_MOVED, NEAR);
+    ck_assert_ptr_null(spy.setup.anchor);
+    end(&r);
+}
+END_TEST
+
+START_TEST(what_a_client_with_its_own_model_trained_is_judged_on_its_test_data)
+{
+    struct fl_result *result;
+    struct rig r;
+
+    begin(&r, "own", true);
+    result = train_alone(&r, 1, 0);
+    ck_assert(result->has_received && result->has_trained);
+    ck_assert_uint_eq(result->trained.samples, r.test->n);
+    fl_result_unref(result);
+    end(&r);
+}
+END_TEST
+
+/* --- the presets, with their own solvers --- */
+
+static double distance(const float *a, const float *b, size_t n)
+{
+    double sum = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        sum += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+    }
+    return sqrt(sum);
+}
+
+/* FedMCSA: what is pulled harder to the anchor ends nearer to it. */
+START_TEST(fedmcsa_pulls_a_client_that_trains_on_to_what_it_received_last)
+{
+    static const char *const solvers[] = {"prox mu=0", "prox mu=5 anchor=fixed"};
+    double far[2];
+    size_t i;
+
+    for (i = 0; i < 2; i++) {
+        const struct rig_server server = {.solver = solvers[i], .personal = "own", .epochs = 3};
+        struct fl_task task = rig_task(1, 0);
+        struct fl_result *result;
+        struct rig_bundle list;
+        float *anchor;
+        struct rig r;
+
+        rig_init(&r, &server, false);
+        list = (struct rig_bundle){"mixture", r.theta, bytes(&r), false};
+        fl_result_unref(rig_train(&r, &task, &list, 1));
+        task = rig_task(2, 1);
+        list.name = "model"; /* No mixture: it trains on. */
+        result = rig_train(&r, &task, &list, 1);
+        anchor = rig_kept(&r, FL_KEEP_ANCHOR);
+        ck_assert_mem_eq(anchor, r.theta, bytes(&r));
+        far[i] = distance(result->delta, anchor, r.count);
+        free(anchor);
+        fl_result_unref(result);
+        rig_done(&r);
+    }
+    ck_assert_double_lt(far[1], 0.5 * far[0]);
+}
+END_TEST
+
+START_TEST(pfedme_with_mixing_sends_parameters_and_judges_the_personal_model)
+{
+    const struct rig_server server = {.solver = "pfedme lambda=5", .personal = "own"};
+    struct fl_task task = rig_task(1, 0);
+    struct fl_result *result;
+    struct rig r;
+    float *own;
+
+    rig_init(&r, &server, true);
+    result = rig_train_plain(&r, &task);
+    ck_assert(result->has_trained);
+    ck_assert_double_lt(distance(result->delta, r.theta, r.count), 1);
+    task = rig_task(2, 1);
+    fl_result_unref(rig_train_plain(&r, &task));
+    own = rig_kept(&r, FL_KEEP_PERSONAL);
+    ck_assert_mem_eq(own, result->delta, bytes(&r));
+    free(own);
+    fl_result_unref(result);
+    rig_done(&r);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("client_personal");
+    TCase *tc = tcase_create("client_personal");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_test(tc, a_client_without_anything_starts_from_the_model_and_keeps_both);
+    tcase_add_test(tc, a_mixture_is_blended_with_the_anchor_by_beta);
+    tcase_add_test(tc, with_beta_1_a_mixture_is_where_it_starts);
+    tcase_add_test(tc, a_mixture_of_a_round_that_was_not_counted_is_no_anchor);
+    tcase_add_test(tc, without_a_mixture_a_client_trains_on_from_its_own_model_to_its_anchor);
+    tcase_add_test(tc, without_a_mixture_a_client_with_its_own_model_fetches_nothing);
+    tcase_add_test(tc, a_client_whose_own_model_is_damaged_starts_from_the_model_again);
+    tcase_add_test(tc, without_its_anchor_a_client_is_pulled_to_its_own_model);
+    tcase_add_test(tc, what_a_client_with_its_own_model_trained_is_judged_on_its_test_data);
+    tcase_add_test(tc, fedmcsa_pulls_a_client_that_trains_on_to_what_it_received_last);
+    tcase_add_test(tc, pfedme_with_mixing_sends_parameters_and_judges_the_personal_model);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,529 @@
+/*
+ * One training: what the solver is handed, what becomes of what it made, and that what is written
+ * is written in an order that a kill at any point survives.
+ */
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libfl/strategy/upload.h"
+#include "tests/lib/client_spy.h"
+
+#define KILLED 77
+
+/* --- the files that are published, in order; or the process ends before one --- */
+
+static char published[1024];
+static const char *kill_at; /* the end of a path */
+
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+
+int __wrap_rename(const char *from, const char *to)
+{
+    const char *name = strrchr(to, '/');
+    size_t len = strlen(published);
+
+    if (kill_at != NULL && strcmp(name, kill_at) == 0) {
+        _exit(KILLED);
+    }
+    (void)snprintf(published + len, sizeof(published) - len, "%s ", name + 1);
+    return __real_rename(from, to);
+}
+
+static const struct rig_server plain;
+
+static struct fl_inputs inputs_of(struct rig *r, const struct fl_task *task)
+{
+    struct rig_bundle model = {"model", r->theta, r->count * sizeof(float), false};
+    struct fl_inputs in = {.n = 0};
+
+    ck_assert_uint_eq(rig_fetch(r, task, &model, 1, &in), 1);
+    return in;
+}
+
+static double dot(const struct fl_result *a, const struct fl_result *b)
+{
+    double sum = 0;
+    size_t i;
+
+    for (i = 0; i < a->n_floats; i++) {
+        sum += (double)a->delta[i] * (double)b->delta[i];
+    }
+    return sum;
+}
+
+/* --- what the solver is handed --- */
+
+START_TEST(inputs_and_kept_values_are_handed_over_in_the_solvers_order)
+{
+    struct fl_task task = rig_task(1, 0);
+    struct rig r;
+    float *first;
+    float *second;
+    struct fl_result *result;
+
+    rig_init(&r, &plain, false);
+    spy_describe(&r, &plain);
+    first = rig_filled(&r, 1);
+    second = rig_filled(&r, 2);
+    spy.keeps[0] = 10;
+    spy.keeps[1] = 20;
+    {
+        /* The server's order is another one, and it lists what nobody asked for. */
+        size_t len = r.count * sizeof(float);
+        struct rig_bundle all[] = {{"first", first, len, false},
+                                   {"model", r.theta, len, false},
+                                   {"else", first, len, false},
+                                   {"second", second, len, false}};
+
+        result = rig_train(&r, &task, all, 4);
+        ck_assert_uint_eq(spy.inputs[0].len, len);
+        ck_assert_double_eq(spy.inputs[0].first, 2);
+        ck_assert_uint_eq(spy.inputs[1].len, len);
+        ck_assert_double_eq(spy.inputs[1].first, 1);
+        ck_assert_uint_eq(spy.kept[0].len, 0);
+        rig_grant(&r, result);
+        fl_result_unref(result);
+        /* What is not listed is none, and does not shift the others. */
+        task = rig_task(2, 1);
+        result = rig_train(&r, &task, all, 2);
+        ck_assert_uint_eq(spy.inputs[0].len, 0);
+        ck_assert_double_eq(spy.inputs[1].first, 1);
+        ck_assert_uint_eq(spy.kept[0].len, len);
+        ck_assert_double_eq(spy.kept[0].first, 10);
+        ck_assert_double_eq(spy.kept[1].first, 20);
+        fl_result_unref(result);
+    }
+    free(first);
+    free(second);
+    rig_done(&r);
+}
+END_TEST
+
+static void count_step(void *ctx, uint64_t done, uint64_t total)
+{
+    uint64_t *last = ctx;
+
+    ck_assert_uint_eq(total, SPY_STEPS);
+    ck_assert_uint_eq(done, *last + 1);
+    *last = done;
+}
+
+START_TEST(what_a_task_says_reaches_the_solver)
+{
+    struct fl_task task = {
+        .key = {9, 3}, .learning_rate = 0.25, .seed = 5, .n_selected = 4, .population = 40};
+    struct fl_training *t = NULL;
+    struct fl_result *result;
+    struct fl_inputs in;
+    uint64_t last = 0;
+    struct rig r;
+
+    rig_init(&r, &plain, false);
+    spy_describe(&r, &plain);
+    in = inputs_of(&r, &task);
+    ck_assert_int_eq(fl_training_new(&r.worker, &task, &in, count_step, &last, &t), FL_OK);
+    ck_assert_ptr_null(in.setup); /* They were taken. */
+    ck_assert_int_eq(fl_training_run(t, &r.err), FL_OK);
+    ck_assert_uint_eq(last, SPY_STEPS);
+    ck_assert_uint_eq(spy.setup.round, 9);
+    ck_assert_double_eq(spy.setup.learning_rate, 0.25);
+    ck_assert_uint_eq(spy.setup.seed, 5);
+    ck_assert_uint_eq(spy.setup.n_selected, 4);
+    ck_assert_uint_eq(spy.setup.population, 40);
+    ck_assert_double_eq(spy.start, (double)r.theta[0]);
+    result = fl_training_take(t);
+    ck_assert_uint_eq(result->key.round, 9);
+    ck_assert_uint_eq(result->key.attempt, 3);
+    ck_assert_ptr_null(fl_training_take(t)); /* Once. */
+    fl_training_free(t);
+    fl_training_free(NULL);
+    fl_result_unref(result);
+    rig_done(&r);
+}
+END_TEST
+
+/* --- what becomes of what it made --- */
+
+START_TEST(a_result_holds_what_was_trained_measured_and_sent)
+{
+    const struct rig_server server = {.line = 6};
+    struct fl_task task = rig_task(1, 0);
+    struct fl_result *result;
+    struct rig r;
+    size_t i;
+
+    rig_init(&r, &plain, true);
+    spy_describe(&r, &server);
+    spy.sends = 7;
+    result = rig_train_plain(&r, &task);
+    ck_assert_uint_eq(result->samples, r.train->n);
+    ck_assert_uint_eq(result->steps, SPY_STEPS);
+    ck_assert_double_eq(result->train_loss, 0.25);
+    ck_assert(result->has_received && !result->has_trained);
+    ck_assert_uint_eq(result->received.samples, r.test->n);
+    ck_assert_uint_eq(result->line[0], 6);
+    ck_assert_mem_eq(result->digest, fl_layout_digest(r.setup->layout), FL_DIGEST_SIZE);
+    ck_assert_uint_eq(result->n_units, 2);
+    ck_assert_uint_eq(result->n_floats, r.count);
+    ck_assert_uint_eq(result->n_sent, 1);
+    ck_assert_ptr_null(result->mask);
+    for (i = 0; i < r.count; i++) {
+        ck_assert_double_eq_tol((double)result->delta[i], (double)SPY_MOVED, 1e-5);
+        ck_assert_double_eq((double)result->sent[0][i], 7);
+    }
+    ck_assert_double_gt((double)result->divergence[0],
+                        (double)result->divergence[1]); /* It is larger. */
+    fl_result_unref(result);
+    rig_done(&r);
+}
+END_TEST
+
+START_TEST(the_held_result_is_the_one_that_was_made_and_is_fit)
+{
+    struct fl_task task = rig_task(1, 0);
+    struct fl_result *held = NULL;
+    struct fl_result *result;
+    struct rig r;
+
+    rig_init(&r, &plain, true);
+    spy_describe(&r, &plain);
+    result = rig_train_plain(&r, &task);
+    rig_restart(&r);
+    ck_assert_int_eq(fl_result_load(r.dir, &held, &r.err), FL_OK);
+    ck_assert_uint_eq(held->key.round, 1);
+    ck_assert(held->pending);
+    ck_assert_mem_eq(held->delta, result->delta, r.count * sizeof(float));
+    ck_assert_mem_eq(held->sent[0], result->sent[0], r.count * sizeof(float));
+    ck_assert_double_eq(held->received.loss_sum, result->received.loss_sum);
+    ck_assert_ptr_null(fl_worker_unfit(&r.worker, r.setup, held));
+    fl_result_unref(held);
+    fl_result_unref(result);
+    rig_done(&r);
+}
+END_TEST
+
+START_TEST(the_mask_is_what_the_upload_policy_says_of_model_and_update)
+{
+    const struct rig_server server = {.upload = "fedadp rho=0.5"};
+    struct fl_task task = rig_task(1, 0);
+    struct fl_result *result;
+    size_t n_sent = 0;
+    uint8_t *want;
+    struct rig r;
+    size_t i;
+
+    rig_init(&r, &server, false);
+    result = rig_train_plain(&r, &task);
+    ck_assert_uint_eq(result->n_mask, 16 + 3);
+    want = malloc(result->n_mask);
+    ck_assert_int_eq(r.setup->upload->mask(r.setup->upload_options, r.setup->layout, r.theta,
+                                           result->delta, want),
+                     FL_OK);
+    ck_assert_mem_eq(result->mask, want, result->n_mask);
+    for (i = 0; i < result->n_mask; i++) {
+        n_sent += want[i] != 0;
+    }
+    ck_assert_uint_lt(n_sent, result->n_mask);
+    ck_assert_ptr_null(fl_worker_unfit(&r.worker, r.setup, result));
+    free(want);
+    fl_result_unref(result);
+    rig_done(&r);
+}
+END_TEST
+
+START_TEST(previous_dot_is_with_the_last_update_that_counted)
+{
+    const struct rig_server server = {.wants_previous_dot = true};
+    struct fl_result *made[3];
+    struct fl_task task = rig_task(1, 0);
+    struct rig r;
+    size_t i;
+
+    rig_init(&r, &server, false);
+    made[0] = rig_train_plain(&r, &task);
+    ck_assert_double_eq(made[0]->previous_dot, 0); /* There was none. */
+    task = rig_task(2, 1);
+    task.seed = 78;
+    made[1] = rig_train_plain(&r, &task);
+    ck_assert_double_eq_tol(made[1]->previous_dot, dot(made[0], made[1]), 1e-9);
+    ck_assert_double_gt(made[1]->previous_dot, 0);
+    task = rig_task(3, 1); /* Round 2 was not counted. */
+    task.seed = 79;
+    made[2] = rig_train_plain(&r, &task);
+    ck_assert_double_eq_tol(made[2]->previous_dot, dot(made[0], made[2]), 1e-9);
+    ck_assert_double_ne(made[2]->previous_dot, dot(made[1], made[2]));
+    for (i = 0; i < 3; i++) {
+        fl_result_unref(made[i]);
+    }
+    rig_done(&r);
+}
+END_TEST
+
+START_TEST(what_the_counted_round_made_is_kept_and_of_another_is_dropped)
+{
+    struct fl_task task = rig_task(1, 0);
+    struct rig r;
+    float *kept;
+
+    rig_init(&r, &plain, false);
+    spy_describe(&r, &plain);
+    spy.keeps[1] = 100;
+    fl_result_unref(rig_train_plain(&r, &task));
+    ck_assert(!fl_keeps_has(r.worker.keeps, "spy.two")); /* Not before it counts. */
+    task = rig_task(2, 1);
+    spy.keeps[1] = 200;
+    fl_result_unref(rig_train_plain(&r, &task));
+    ck_assert_double_eq(spy.kept[1].first, 100);
+    task = rig_task(3, 1);
+    fl_result_unref(rig_train_plain(&r, &task));
+    ck_assert_double_eq(spy.kept[1].first, 100);
+    kept = rig_kept(&r, "spy.two");
+    ck_assert_double_eq((double)kept[r.count - 1], 100);
+    free(kept);
+    rig_done(&r);
+}
+END_TEST
+
+START_TEST(only_units_that_were_granted_are_kept_of_a_value_per_unit)
+{
+    const uint8_t last_only[] = {0, 1};
+    struct fl_task task = rig_task(1, 0);
+    struct fl_result *result;
+    struct fl_code code;
+    struct rig r;
+    float *one;
+
+    rig_init(&r, &plain, false);
+    spy_describe(&r, &plain);
+    spy.keeps[0] = 100;
+    result = rig_train_plain(&r, &task);
+    code = rig_code(&r, result, last_only);
+    ck_assert_int_eq(fl_code_run(&code, &r.err), FL_OK);
+    fl_code_done(&code);
+    fl_result_unref(result);
+    task = rig_task(2, 1);
+    fl_result_unref(rig_train_plain(&r, &task));
+    one = rig_kept(&r, "spy.one");
+    ck_assert_double_eq((double)one[0], 0);
+    ck_assert_double_eq((double)one[fl_layout_unit(r.setup->layout, 1)->offset], 100);
+    free(one);
+    rig_done(&r);
+}
+END_TEST
+
+START_TEST(a_value_that_the_solver_leaves_empty_stays_as_it_was)
+{
+    struct fl_task task = rig_task(1, 0);
+    struct rig r;
+
+    rig_init(&r, &plain, false);
+    spy_describe(&r, &plain);
+    spy.keeps[1] = 100;
+    fl_result_unref(rig_train_plain(&r, &task));
+    task = rig_task(2, 1);
+    spy.leaves_two = true;
+    fl_result_unref(rig_train_plain(&r, &task));
+    task = rig_task(3, 2);
+    fl_result_unref(rig_train_plain(&r, &task));
+    ck_assert_double_eq(spy.kept[1].first, 100);
+    rig_done(&r);
+}
+END_TEST
+
+/* --- the order on the disk --- */
+
+START_TEST(the_pending_set_is_written_before_the_held_result)
+{
+    struct fl_task task = rig_task(1, 0);
+    struct rig r;
+
+    rig_init(&r, &plain, false);
+    spy_describe(&r, &plain);
+    published[0] = '\0';
+    fl_result_unref(rig_train_plain(&r, &task));
+    ck_assert_str_eq(published, "spy.one.1.keep spy.two.2.keep index result.bin ");
+    rig_done(&r);
+}
+END_TEST
+
+/* Killed before any of the files is there, the task comes again and is trained again. */
+START_TEST(a_client_that_is_killed_before_its_result_is_held_trains_again)
+{
+    static const char *const files[] = {"/spy.one.1.keep", "/spy.two.2.keep", "/index",
+                                        "/result.bin"};
+    struct fl_task task = rig_task(1, 0);
+    struct fl_result *held = NULL;
+    struct fl_result *again;
+    int status = 0;
+    struct rig r;
+    pid_t pid;
+
+    rig_init(&r, &plain, false);
+    spy_describe(&r, &plain);
+    pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        kill_at = files[_i];
+        fl_result_unref(rig_train_plain(&r, &task));
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == KILLED);
+    rig_restart(&r);
+    ck_assert_int_eq(fl_result_load(r.dir, &held, &r.err), FL_ENOENT);
+    ck_assert(fl_keeps_pending(r.worker.keeps, task.key) == (_i == 3));
+    again = rig_train_plain(&r, &task);
+    ck_assert_ptr_null(fl_worker_unfit(&r.worker, r.setup, again));
+    ck_assert_int_eq(fl_result_load(r.dir, &held, &r.err), FL_OK);
+    ck_assert_mem_eq(held->delta, again->delta, r.count * sizeof(float));
+    fl_result_unref(held);
+    fl_result_unref(again);
+    rig_done(&r);
+}
+END_TEST
+
+START_TEST(a_client_that_keeps_nothing_writes_its_result_alone)
+{
+    struct fl_task task = rig_task(1, 0);
+    struct fl_result *result;
+    struct rig r;
+
+    rig_init(&r, &plain, false);
+    published[0] = '\0';
+    result = rig_train_plain(&r, &task);
+    ck_assert(!result->pending);
+    ck_assert_str_eq(published, "result.bin ");
+    ck_assert(!rig_has_file(&r, "keep"));
+    fl_result_unref(result);
+    rig_done(&r);
+}
+END_TEST
+
+/* --- when it fails --- */
+
+static void cancel(void *ctx)
+{
+    fl_training_cancel(ctx);
+}
+
+START_TEST(a_cancelled_training_ends_and_leaves_nothing)
+{
+    struct fl_task task = rig_task(1, 0);
+    struct fl_training *t = NULL;
+    struct fl_inputs in;
+    struct rig r;
+
+    rig_init(&r, &plain, false);
+    spy_describe(&r, &plain);
+    in = inputs_of(&r, &task);
+    ck_assert_int_eq(fl_training_new(&r.worker, &task, &in, NULL, NULL, &t), FL_OK);
+    if (_i == 0) {
+        fl_training_cancel(t); /* Before it began. */
+    } else {
+        spy.at_step = cancel;
+        spy.ctx = t;
+    }
+    ck_assert_int_eq(fl_training_run(t, &r.err), FL_ECANCELED);
+    ck_assert_ptr_null(fl_training_take(t));
+    fl_training_free(t);
+    ck_assert(!fl_keeps_pending(r.worker.keeps, task.key));
+    ck_assert(!rig_has_file(&r, "result.bin"));
+    rig_done(&r);
+}
+END_TEST
+
+START_TEST(a_divergence_is_told_as_one_and_leaves_nothing)
+{
+    const struct rig_server server = {.solver = "scaffold"};
+    struct fl_task task = rig_task(1, 0);
+    struct fl_result *result = NULL;
+    struct rig_bundle model;
+    struct rig r;
+
+    rig_init(&r, &server, false);
+    model = (struct rig_bundle){"model", r.theta, r.count * sizeof(float), false};
+    task.learning_rate = 1e30;
+    ck_assert_int_eq(rig_try(&r, &task, &model, 1, &result), FL_ENUMERIC);
+    ck_assert_int_ne(r.err.msg[0], '\0');
+    ck_assert_ptr_null(result);
+    ck_assert(!fl_keeps_pending(r.worker.keeps, task.key));
+    ck_assert(!rig_has_file(&r, "result.bin"));
+    rig_done(&r);
+}
+END_TEST
+
+START_TEST(without_a_model_there_is_no_training)
+{
+    struct fl_inputs in = {.n = 0};
+    struct fl_task task = rig_task(1, 0);
+    struct fl_training *t = NULL;
+    struct rig r;
+
+    rig_init(&r, &plain, false);
+    in.setup = fl_setup_ref(r.setup);
+    ck_assert_int_eq(fl_training_new(&r.worker, &task, &in, NULL, NULL, &t), FL_OK);
+    ck_assert_int_eq(fl_training_run(t, &r.err), FL_ESTATE);
+    ck_assert_str_eq(r.err.msg, "no model was fetched");
+    fl_training_free(t);
+    rig_done(&r);
+}
+END_TEST
+
+START_TEST(a_block_of_the_wrong_size_is_refused_with_both_sizes)
+{
+    struct fl_task task = rig_task(1, 0);
+    struct fl_result *result = NULL;
+    struct rig_bundle model;
+    char want[160];
+    struct rig r;
+
+    rig_init(&r, &plain, false);
+    spy_describe(&r, &plain);
+    model = (struct rig_bundle){"model", r.theta, r.count * sizeof(float), false};
+    spy.keeps_len[1] = _i == 0 ? 5 : 0;
+    spy.sends_len = _i == 0 ? 0 : 5;
+    ck_assert_int_eq(rig_try(&r, &task, &model, 1, &result), FL_ESHAPE);
+    (void)snprintf(want, sizeof(want), "the solver 'spy' made 20 bytes of '%s', expected %zu",
+                   _i == 0 ? "two" : "what it sends", r.count * sizeof(float));
+    ck_assert_ptr_nonnull(strstr(r.err.msg, want));
+    ck_assert(!rig_has_file(&r, "result.bin"));
+    rig_done(&r);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("client_training");
+    TCase *tc = tcase_create("client_training");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_test(tc, inputs_and_kept_values_are_handed_over_in_the_solvers_order);
+    tcase_add_test(tc, what_a_task_says_reaches_the_solver);
+    tcase_add_test(tc, a_result_holds_what_was_trained_measured_and_sent);
+    tcase_add_test(tc, the_held_result_is_the_one_that_was_made_and_is_fit);
+    tcase_add_test(tc, the_mask_is_what_the_upload_policy_says_of_model_and_update);
+    tcase_add_test(tc, previous_dot_is_with_the_last_update_that_counted);
+    tcase_add_test(tc, what_the_counted_round_made_is_kept_and_of_another_is_dropped);
+    tcase_add_test(tc, only_units_that_were_granted_are_kept_of_a_value_per_unit);
+    tcase_add_test(tc, a_value_that_the_solver_leaves_empty_stays_as_it_was);
+    tcase_add_test(tc, the_pending_set_is_written_before_the_held_result);
+    tcase_add_loop_test(tc, a_client_that_is_killed_before_its_result_is_held_trains_again, 0, 4);
+    tcase_add_test(tc, a_client_that_keeps_nothing_writes_its_result_alone);
+    tcase_add_loop_test(tc, a_cancelled_training_ends_and_leaves_nothing, 0, 2);
+    tcase_add_test(tc, a_divergence_is_told_as_one_and_leaves_nothing);
+    tcase_add_test(tc, without_a_model_there_is_no_training);
+    tcase_add_loop_test(tc, a_block_of_the_wrong_size_is_refused_with_both_sizes, 0, 2);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
