@@ -54,5 +54,5 @@ int fl_cache_save(const char *state_dir, const void *data, size_t len, struct fl
 
     return path_of(state_dir, path) == FL_OK
                ? fl_whole_write(path, &run, 1, err)
-               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", state_dir);
+               : fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", state_dir);
 }

@@ -45,7 +45,7 @@ int fl_keeps_open(const char *state_dir, const struct fl_log *log, struct fl_kee
     k->log = log;
     if (fl_fs_join(k->dir, sizeof(k->dir), state_dir, "keep") != FL_OK) {
         free(k);
-        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", state_dir);
+        return fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", state_dir);
     }
     rv = fl__keep_index_read(k->dir, &k->index, &inner);
     if (rv == FL_OK) {

@@ -112,7 +112,7 @@ static int index_path(const char *dir, char path[FL__KEEP_PATH], struct fl_err *
 {
     return fl_fs_join(path, FL__KEEP_PATH, dir, "index") == FL_OK
                ? FL_OK
-               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+               : fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", dir);
 }
 
 int fl__keep_index_write(const char *dir, const struct fl__keep_index *index, struct fl_err *err)
@@ -213,9 +213,10 @@ int fl__keep_index_read(const char *dir, struct fl__keep_index *ret, struct fl_e
     struct fl_buf file;
     int rv = index_path(dir, path, err);
 
-    if (rv == FL_OK) {
-        rv = fl_fs_read(path, INDEX_MAX, &file, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_fs_read(path, INDEX_MAX, &file, err);
     if (rv == FL_ELIMIT) {
         return fl_err_set(err, FL_EFORMAT, "'%s' is not a whole index of kept state", path);
     }
@@ -245,7 +246,7 @@ static int block_path(const char *dir, const char *name, uint64_t serial, char p
     return block_name(name, serial, file, sizeof(file)) == FL_OK &&
                    fl_fs_join(path, FL__KEEP_PATH, dir, file) == FL_OK
                ? FL_OK
-               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+               : fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", dir);
 }
 
 int fl__keep_block_write(const char *dir, const struct fl__keep_block *block, uint64_t serial,

@@ -79,7 +79,7 @@ static int path_of(const char *state_dir, char path[RESULT_PATH], struct fl_err 
 {
     return fl_fs_join(path, RESULT_PATH, state_dir, "result.bin") == FL_OK
                ? FL_OK
-               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", state_dir);
+               : fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", state_dir);
 }
 
 /* What lies behind the head; empty runs have no memory. */

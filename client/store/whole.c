@@ -28,7 +28,7 @@ int fl_whole_write(const char *path, const struct fl_run *runs, size_t n, struct
     int rv = FL_OK;
 
     if (len < 0 || (size_t)len >= sizeof(tmp)) {
-        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
+        return fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", path);
     }
     fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
     if (fd < 0) {
