@@ -3,8 +3,8 @@
  *
  * Both mix whole personal models, u_i = sum_j xi_ij w_j.
  *
- *     heur_fedamp  xi_ij = (1 - xi_ii) exp(sigma cos(w_i, w_j)) / sum_{h != i} exp(sigma cos(w_i,
- * w_h)) fedamp       xi_ij = alpha exp(-||w_i - w_j||^2 / sigma) / sigma,  xi_ii = 1 - sum
+ *     heur_fedamp  xi_ij = (1 - xi_ii) e_ij / sum_{h != i} e_ih,  e_ij = exp(sigma cos(w_i, w_j))
+ *     fedamp       xi_ij = alpha exp(-||w_i - w_j||^2 / sigma) / sigma,  xi_ii = 1 - sum
  *
  * for j != i. heur_fedamp gives xi_ii = self_weight; the cosine with a zero model is 0. In
  * fedamp xi_ii must not be below 0: where the others sum to more than 1 they are scaled to 1 and
