@@ -446,6 +446,7 @@ START_TEST(a_client_that_keeps_and_caches_nothing_has_nothing_to_settle)
     rig_describe(&r, &mixing);
     ck_assert(!fl_settling_begin(&r.worker, r.setup, &listed, task, none, &s));
     fl_settling_done(&s);
+    list[0] = model_of(&r); /* Each description has a model of its own. */
     list[1] = (struct rig_bundle){"mixup", offers, UNION_BYTES, true};
     rig_list(list, 2, &listed); /* It can be on the disk. */
     ck_assert(fl_settling_begin(&r.worker, r.setup, &listed, task, none, &s));
