@@ -219,12 +219,12 @@ int fl_checkpoints_read(struct fl_driver *driver, uint64_t round, struct fl_blob
 {
     const struct fl_models_tag tag = fl_driver_tag(driver);
     struct fl_blob *blob = NULL;
-    bool checked = false;
+    struct fl_models_found found;
     int rv = fl_blob_create(fl_driver_floats(driver) * sizeof(float), &blob);
 
     if (rv == FL_OK) {
         rv = fl_models_load(driver->srv->state_dir, round, &tag, driver->srv->conf->layout,
-                            fl_blob_fill_floats(blob), NULL, NULL, 0, &checked, err);
+                            fl_blob_fill_floats(blob), NULL, NULL, 0, &found, err);
     }
     if (rv != FL_OK) {
         fl_blob_unref(blob);

@@ -110,35 +110,6 @@ void fl_driver_round_bundles_closed(struct fl_driver *driver, uint64_t round)
     }
 }
 
-int fl_driver_load_mixtures(struct fl_driver *driver, uint64_t round, struct fl_err *err)
-{
-    const struct fl_log *log = driver->srv->log;
-    uint64_t bytes = fl_driver_floats(driver) * sizeof(float);
-    int rv;
-
-    if (!driver->srv->conf->strategy->aggregate->mixes || round == 0) {
-        return FL_OK;
-    }
-    rv = fl_mixtures_open(driver->srv->state_dir, round, bytes, &driver->mixtures, err);
-    if (rv == FL_OK) {
-        rv = fl_mixtures_verify(driver->mixtures, err);
-    }
-    if (rv == FL_OK && !fl_mixtures_checked(driver->mixtures)) {
-        fl_log(log, FL_LOG_NOTICE, "server",
-               "the mixtures of round %llu are of an earlier version and carry no checksums",
-               (unsigned long long)round);
-    }
-    if (rv != FL_ENOENT && rv != FL_EFORMAT) {
-        return rv;
-    }
-    fl_mixtures_close(driver->mixtures);
-    driver->mixtures = NULL;
-    fl_log(log, FL_LOG_WARNING, "server",
-           "no mixtures of round %llu, clients go on from their own models: %s",
-           (unsigned long long)round, fl_err_text(err, rv));
-    return FL_OK;
-}
-
 bool fl_driver_has_mixture(const struct fl_driver *driver, uint32_t client)
 {
     return driver->mixtures != NULL &&

@@ -280,8 +280,13 @@ static void commit_work(void *arg)
         driver->next.theta != NULL ? &driver->next : &driver->current;
     const float *state[FL_AGG_MAX_STATE] = {NULL};
     struct fl_models_tag tag = fl_driver_tag(driver);
+    char seal[FL_MIXTURES_SEAL];
     size_t i;
 
+    if (driver->next_mixtures != NULL) {
+        fl_mixtures_seal(driver->next_mixtures, seal);
+        tag.mixtures = seal;
+    }
     for (i = 0; i < driver->federation.n_state; i++) {
         state[i] = fl_blob_floats(model->state[i]);
     }
@@ -297,7 +302,7 @@ static void commit_work(void *arg)
         int rv = fl_checkpoints_prune(driver, job->record.round, &err);
 
         if (rv == FL_OK) {
-            rv = fl_mixtures_clean(dir, job->record.round, &err);
+            rv = fl_mixtures_clean(dir, job->record.round - 1, job->record.round, &err);
         }
         if (rv != FL_OK) { /* The round is safe; old files only take room. */
             fl_log(driver->srv->log, FL_LOG_WARNING, "server",

@@ -92,12 +92,6 @@ void fl_driver_bundle(struct fl_driver *driver, const char *name, uint64_t round
                       struct fl_blob *blob);
 void fl_driver_round_open(struct fl_driver *driver, const struct fl_effect *effect);
 void fl_driver_round_bundles_closed(struct fl_driver *driver, uint64_t round);
-/*
- * At the start, the mixtures of the last round. Without them, or with damaged ones, clients go on
- * from their own models; any other error is told.
- */
-FL_MUST_CHECK int fl_driver_load_mixtures(struct fl_driver *driver, uint64_t round,
-                                          struct fl_err *err);
 bool fl_driver_has_mixture(const struct fl_driver *driver, uint32_t client);
 
 /* driver_offers.c: what clients tell of their data before the first round. */
@@ -137,5 +131,24 @@ struct fl_down *fl_down_new(struct fl_driver *driver, enum fl_down_type type);
 
 /* First model, or the newest good checkpoint (recover.c). */
 FL_MUST_CHECK int fl_driver_recover(struct fl_driver *driver, int *ret_exit, struct fl_err *err);
+
+/* judge.c: what the start goes on from. */
+/*
+ * FL_EVERSION, with the way out: the checkpoint of `round` lacks a state vector that it would have
+ * if this version had made it. `anew`: what goes with the clients' part begins anew anyway.
+ */
+FL_MUST_CHECK int fl_driver_judge(const struct fl_driver *driver, uint64_t round,
+                                  const struct fl_models_found *found, bool anew,
+                                  struct fl_err *err);
+/* Open the mixtures that the checkpoint names, if they are wanted. FL_ENOENT: gone; FL_EFORMAT:
+   damaged, or others. */
+FL_MUST_CHECK int fl_driver_join_mixtures(struct fl_driver *driver, uint64_t round,
+                                          const struct fl_models_found *found, struct fl_err *err);
+/* Those of the last round when its checkpoint, of an earlier version, names none: without them
+   clients go on from their own models. */
+FL_MUST_CHECK int fl_driver_load_mixtures(struct fl_driver *driver, uint64_t round,
+                                          struct fl_err *err);
+/* What clients kept began anew behind the last round: so does the server's part of it. */
+void fl_driver_begin_anew(struct fl_driver *driver);
 
 #endif

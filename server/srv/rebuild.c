@@ -33,6 +33,8 @@ static int rebuild(const struct fl_server_conf *conf, const struct fl_log *log, 
                                  .layout = conf->layout,
                                  .state_names = names,
                                  .n_state = fl_strategy_states(strategy),
+                                 .n_own = strategy->aggregate->n_state,
+                                 .mixes = strategy->aggregate->mixes,
                                  .log = log};
     size_t i;
     int rv;

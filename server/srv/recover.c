@@ -76,7 +76,7 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
 {
     struct fl_driver *driver = s->driver;
     float *state[FL_AGG_MAX_STATE] = {NULL};
-    bool checked = false;
+    struct fl_models_found found;
     size_t i;
     int rv;
 
@@ -85,18 +85,20 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
     }
     rv = fl_models_load(driver->srv->state_dir, round, &s->tag, driver->srv->conf->layout,
                         fl_blob_fill_floats(driver->current.theta), state,
-                        driver->federation.state_names, driver->federation.n_state, &checked, err);
-    if (rv == FL_OK && !checked) {
+                        driver->federation.state_names, driver->federation.n_state, &found, err);
+    if (rv == FL_OK && !found.checked) {
         fl_log(driver->srv->log, FL_LOG_NOTICE, "server",
                "the checkpoint of round %llu is of an earlier version and carries no checksum",
                (unsigned long long)round);
     }
-    return rv;
+    rv = rv == FL_OK ? fl_driver_judge(driver, round, &found, /* anew= */ false, err) : rv;
+    return rv == FL_OK ? fl_driver_join_mixtures(driver, round, &found, err) : rv;
 }
 
 /*
- * The newest round that has both a record and a checkpoint. Passed over is only what is gone
- * or provably bad; an error of reading says nothing about the file, and ends the start.
+ * The newest round that has both a record and a checkpoint, and the mixtures that this names.
+ * Passed over is only what is gone or provably bad; an error of reading says nothing about the
+ * file, and ends the start; so does one that an earlier version wrote without what is needed now.
  */
 static int find_pair(const struct search *s, uint64_t *ret, struct fl_err *err)
 {
@@ -115,6 +117,9 @@ static int find_pair(const struct search *s, uint64_t *ret, struct fl_err *err)
         if (rv == FL_OK && known) {
             *ret = s->rounds[i];
             return FL_OK;
+        }
+        if (rv == FL_EVERSION) {
+            return rv;
         }
         if (rv != FL_OK && rv != FL_ENOENT && !fl_models_is_bad(rv)) {
             return fl_err_wrap(err, rv,
@@ -139,6 +144,9 @@ static int set_aside(const struct search *s, uint64_t after, struct fl_err *err)
     for (i = 0; rv == FL_OK && i < s->n; i++) {
         if (s->rounds[i] > after && s->rounds[i] <= s->driver->resume.committed) {
             rv = fl_models_set_aside(s->driver->srv->state_dir, s->rounds[i], err);
+            if (rv == FL_OK) {
+                rv = fl_mixtures_set_aside(s->driver->srv->state_dir, s->rounds[i], err);
+            }
         }
     }
     return rv;
@@ -301,21 +309,6 @@ static int open_state(struct fl_driver *driver, struct fl_err *err)
     return rv == FL_OK ? fl_driver_load_errors(driver, err) : rv;
 }
 
-/* What clients kept began anew behind this model: so does the server's part of it. */
-static void begin_state_anew(struct fl_driver *driver)
-{
-    const struct fl_strategy *s = driver->srv->conf->strategy;
-    size_t i;
-
-    if (driver->srv->line.kept_since < driver->resume.committed) {
-        return;
-    }
-    for (i = s->aggregate->n_state; i < driver->federation.n_state; i++) {
-        (void)memset(fl_blob_fill(driver->current.state[i]), 0,
-                     fl_blob_len(driver->current.state[i]));
-    }
-}
-
 static int open_model(struct fl_driver *driver, int *ret_exit, struct fl_err *err)
 {
     struct fl_srv *srv = driver->srv;
@@ -345,12 +338,14 @@ static int open_model(struct fl_driver *driver, int *ret_exit, struct fl_err *er
     if (rv == FL_OK) {
         struct fl_models_tag tag = fl_driver_tag(driver);
 
-        begin_state_anew(driver);
+        fl_driver_begin_anew(driver);
         rv = fl_models_prune(srv->state_dir, &tag, driver->resume.committed, UINT32_MAX, 0, err);
     }
     /* Those of a round that was aggregated and not committed never were. */
     if (rv == FL_OK) {
-        rv = fl_mixtures_clean(srv->state_dir, driver->resume.committed, err);
+        uint64_t last = driver->resume.committed;
+
+        rv = fl_mixtures_clean(srv->state_dir, last > 0 ? last - 1 : 0, last, err);
     }
     if (rv == FL_OK) {
         rv = fl_driver_load_mixtures(driver, driver->resume.committed, err);

@@ -44,11 +44,11 @@ static int refuse_round(struct fl_driver *driver, uint64_t round, const char *wh
 }
 
 /* Reads all of a checkpoint, with its checksums. */
-static int check(struct fl_driver *driver, uint64_t round, struct fl_err *err)
+static int check(struct fl_driver *driver, uint64_t round, struct fl_models_found *ret,
+                 struct fl_err *err)
 {
     const struct fl_models_tag tag = fl_driver_tag(driver);
     float *vectors[1 + FL_AGG_MAX_STATE] = {NULL};
-    bool checked = false;
     size_t i;
     int rv = FL_OK;
 
@@ -59,7 +59,7 @@ static int check(struct fl_driver *driver, uint64_t round, struct fl_err *err)
     if (rv == FL_OK) {
         rv = fl_models_load(driver->srv->state_dir, round, &tag, driver->srv->conf->layout,
                             vectors[0], vectors + 1, driver->federation.state_names,
-                            driver->federation.n_state, &checked, err);
+                            driver->federation.n_state, ret, err);
     }
     for (i = 0; i <= driver->federation.n_state; i++) {
         free(vectors[i]);
@@ -68,7 +68,8 @@ static int check(struct fl_driver *driver, uint64_t round, struct fl_err *err)
 }
 
 /* FL_ENOENT: it is none to go back to, with the reason and those that are. */
-static int check_round(struct fl_driver *driver, uint64_t round, struct fl_err *err)
+static int check_round(struct fl_driver *driver, uint64_t round, struct fl_models_found *ret,
+                       struct fl_err *err)
 {
     struct fl_round_rec totals;
     struct fl_err why = {0};
@@ -85,7 +86,7 @@ static int check_round(struct fl_driver *driver, uint64_t round, struct fl_err *
     if (round >= totals.round) {
         return refuse_round(driver, round, "it is the last one, there is nothing behind it", err);
     }
-    rv = check(driver, round, &why);
+    rv = check(driver, round, ret, &why);
     if (rv == FL_ENOENT) {
         return refuse_round(driver, round, "its checkpoint is not kept", err);
     }
@@ -98,8 +99,10 @@ static int check_round(struct fl_driver *driver, uint64_t round, struct fl_err *
 int fl_rollback_ask(struct fl_driver *driver, uint64_t round, bool force, struct fl_err *err)
 {
     const struct fl_strategy *s = driver->srv->conf->strategy;
-    int rv = check_round(driver, round, err);
+    struct fl_models_found found;
+    int rv = check_round(driver, round, &found, err);
 
+    rv = rv == FL_OK ? fl_driver_judge(driver, round, &found, keeps(s), err) : rv;
     if (rv == FL_OK && keeps(s) && !force) {
         return fl_err_set(
             err, FL_ESTATE,
@@ -144,12 +147,13 @@ static void tell(struct fl_driver *driver, const struct fl_rolled_back *r, bool 
 int fl_rollback_carry_out(struct fl_driver *driver, struct fl_err *err)
 {
     bool anew = keeps(driver->srv->conf->strategy);
+    struct fl_models_found found; /* Judged when it was asked for. */
     struct fl_rolled_back r;
     uint64_t round = 0;
     int rv = fl_store_asked_rollback(driver->store, &round, err);
 
     if (rv == FL_OK) {
-        rv = check_round(driver, round, err);
+        rv = check_round(driver, round, &found, err);
         if (rv == FL_ENOENT) { /* It was there when it was asked for. */
             fl_log(driver->srv->log, FL_LOG_ERROR, "server", "%s; the federation goes on as it was",
                    fl_err_text(err, rv));

@@ -11,7 +11,9 @@
  *
  * Everything is written beside, synced and renamed: a file is there as a whole or not at
  * all, whatever dies when. Which mixtures count is said by the database: those of the last
- * committed round. What is read of them is checked against checksums that they carry; files of
+ * committed round; the round before keeps its own until the next one is aggregated, so that there
+ * is something to go back to. The checkpoint of a round names its mixtures by their seal. What is
+ * read of them is checked against checksums that they carry; files of
  * earlier versions have none.
  *
  * Threading: fl_file from any thread, reads included; the rest belongs to whoever made it.
@@ -66,11 +68,27 @@ struct fl_file *fl_mixtures_file(const struct fl_mixtures *m, size_t i);
 bool fl_mixtures_checked(const struct fl_mixtures *m);
 /* Read all models once, for their checksums. FL_EFORMAT: damaged. */
 FL_MUST_CHECK int fl_mixtures_verify(const struct fl_mixtures *m, struct fl_err *err);
+/* Stands for all that is in the file, for fl_models_tag.mixtures. */
+#define FL_MIXTURES_SEAL 48
+void fl_mixtures_seal(const struct fl_mixtures *m, char out[FL_MIXTURES_SEAL]);
+/*
+ * Open and verify what a checkpoint names by `seal`. FL_ENOENT: it is gone; FL_EFORMAT: damaged, or
+ * others; the message says which. Other errors say nothing about the file.
+ */
+FL_MUST_CHECK int fl_mixtures_open_sealed(const char *dir, uint64_t round, uint64_t bytes,
+                                          const char *seal, struct fl_mixtures **ret,
+                                          struct fl_err *err);
 /* By name: its place, or fl_mixtures_count() when it has none. */
 size_t fl_mixtures_find(const struct fl_mixtures *m, const char *name);
 void fl_mixtures_close(struct fl_mixtures *m); /* NULL is allowed. */
-/* Remove all but those of `round`; 0: all. */
-FL_MUST_CHECK int fl_mixtures_clean(const char *dir, uint64_t round, struct fl_err *err);
+/* Remove all but those of the rounds `oldest` to `newest` (0: all) and what was set aside. */
+FL_MUST_CHECK int fl_mixtures_clean(const char *dir, uint64_t oldest, uint64_t newest,
+                                    struct fl_err *err);
+/*
+ * Rename those of `round`, if there are any, to "….mix.bad", so that nothing reads or removes them.
+ * One such file stays, the last: they are large.
+ */
+FL_MUST_CHECK int fl_mixtures_set_aside(const char *dir, uint64_t round, struct fl_err *err);
 
 /* --- offers --- */
 

@@ -13,4 +13,9 @@ struct fl_file *fl__file_part(struct fl_file *file, uint64_t start, uint64_t siz
 uint64_t fl__file_start(const struct fl_file *file);
 int fl__file_fd(const struct fl_file *file);
 
+#define FL__MIXTURES_SUFFIX ".mix"
+/* The file of a round, with `more` behind its name. */
+FL_MUST_CHECK int fl__mixtures_path(const char *dir, uint64_t round, const char *more, char *out,
+                                    size_t size, struct fl_err *err);
+
 #endif

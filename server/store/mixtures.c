@@ -17,7 +17,6 @@
  * Version 1 has no checksums of models, and fl_hash64() of its head.
  */
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -39,16 +38,16 @@
 #define FIXED_SIZE  32
 #define HASH_SIZE   8
 #define PAGE        4096
-#define SUFFIX      ".mix"
 /* Clients of one round that upload: far above what anybody mixes (the cost grows with n^2). */
 #define MAX_CLIENTS 100000
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie");
 
-static int path_of(const char *dir, uint64_t round, const char *more, char *out, size_t size,
-                   struct fl_err *err)
+int fl__mixtures_path(const char *dir, uint64_t round, const char *more, char *out, size_t size,
+                      struct fl_err *err)
 {
-    int n = snprintf(out, size, "%s/mixtures/%06" PRIu64 SUFFIX "%s", dir, round, more);
+    int n =
+        snprintf(out, size, "%s/mixtures/%06" PRIu64 FL__MIXTURES_SUFFIX "%s", dir, round, more);
 
     return n >= 0 && (size_t)n < size ? FL_OK
                                       : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
@@ -161,10 +160,11 @@ int fl_mixtures_create(const char *dir, uint64_t round, const char *const *names
     w->round = round;
     w->n = n;
     w->bytes = bytes;
-    rv = take_names(w, names) == FL_OK ? path_of(dir, round, "", w->path, sizeof(w->path), err)
-                                       : no_memory(err);
+    rv = take_names(w, names) == FL_OK
+             ? fl__mixtures_path(dir, round, "", w->path, sizeof(w->path), err)
+             : no_memory(err);
     if (rv == FL_OK) {
-        rv = path_of(dir, round, ".tmp", w->tmp, sizeof(w->tmp), err);
+        rv = fl__mixtures_path(dir, round, ".tmp", w->tmp, sizeof(w->tmp), err);
     }
     if (rv == FL_OK) {
         rv = fl_fs_remove(w->path);
@@ -275,6 +275,7 @@ struct fl_mixtures {
     uint64_t bytes;
     uint32_t version;
     uint64_t *sums; /* [n][blocks]; NULL: the first version */
+    uint64_t hash;  /* of the head */
 };
 
 /* The head after its fixed part; FL_EFORMAT when it is not ours or not whole. */
@@ -301,6 +302,7 @@ static int load_head(struct fl_mixtures *m, const uint8_t *fixed)
         (void)memcpy(m->names[i], raw + FIXED_SIZE + i * FL_NAME_MAX, FL_NAME_MAX - 1);
         rv = fl_name_valid(m->names[i]) ? FL_OK : FL_EFORMAT;
     }
+    m->hash = hash;
     if (rv == FL_OK && sums > 0) {
         (void)memcpy(m->sums, raw + FIXED_SIZE + m->n * FL_NAME_MAX, sums);
     }
@@ -339,7 +341,7 @@ int fl_mixtures_open(const char *dir, uint64_t round, uint64_t bytes, struct fl_
 {
     char path[FL__STORE_PATH_MAX];
     struct fl_mixtures *m;
-    int rv = path_of(dir, round, "", path, sizeof(path), err);
+    int rv = fl__mixtures_path(dir, round, "", path, sizeof(path), err);
 
     if (rv != FL_OK) {
         return rv;
@@ -416,6 +418,36 @@ int fl_mixtures_verify(const struct fl_mixtures *m, struct fl_err *err)
     return rv;
 }
 
+/* The head holds the names and the checksums of all models: its own stands for all of it. */
+void fl_mixtures_seal(const struct fl_mixtures *m, char out[FL_MIXTURES_SEAL])
+{
+    (void)snprintf(out, FL_MIXTURES_SEAL, "%zu %016" PRIx64, m->n, m->hash);
+}
+
+int fl_mixtures_open_sealed(const char *dir, uint64_t round, uint64_t bytes, const char *seal,
+                            struct fl_mixtures **ret, struct fl_err *err)
+{
+    char found[FL_MIXTURES_SEAL] = "";
+    struct fl_mixtures *m = NULL;
+    int rv = fl_mixtures_open(dir, round, bytes, &m, err);
+
+    if (rv == FL_OK) {
+        fl_mixtures_seal(m, found);
+        rv = strcmp(found, seal) == 0
+                 ? fl_mixtures_verify(m, err)
+                 : fl_err_set(err, FL_EFORMAT,
+                              "the mixtures of round %" PRIu64 " are not those that were made with "
+                              "its model",
+                              round);
+    }
+    if (rv != FL_OK) {
+        fl_mixtures_close(m);
+        return rv;
+    }
+    *ret = m;
+    return FL_OK;
+}
+
 size_t fl_mixtures_find(const struct fl_mixtures *m, const char *name)
 {
     size_t low = 0;
@@ -442,40 +474,4 @@ void fl_mixtures_close(struct fl_mixtures *m)
     free(m->sums);
     free(m->names);
     free(m);
-}
-
-int fl_mixtures_clean(const char *dir, uint64_t round, struct fl_err *err)
-{
-    char folder[FL__STORE_PATH_MAX];
-    char path[FL__STORE_PATH_MAX];
-    char keep[32];
-    struct dirent *entry;
-    DIR *d;
-    int rv = FL_OK;
-
-    if (fl_fs_join(folder, sizeof(folder), dir, "mixtures") != FL_OK) {
-        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
-    }
-    (void)snprintf(keep, sizeof(keep), "%06" PRIu64 SUFFIX, round);
-    d = opendir(folder);
-    if (d == NULL) {
-        rv = fl_err_from_errno(errno);
-        return rv == FL_ENOENT
-                   ? FL_OK
-                   : fl_err_set(err, rv, "cannot open folder '%s': %s", folder, strerror(errno));
-    }
-    while (rv == FL_OK && (entry = readdir(d)) != NULL) {
-        if (strstr(entry->d_name, SUFFIX) == NULL ||
-            (round != 0 && strcmp(entry->d_name, keep) == 0)) {
-            continue;
-        }
-        rv = fl_fs_join(path, sizeof(path), folder, entry->d_name);
-        rv = rv == FL_OK ? fl_fs_remove(path) : rv;
-        if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "cannot remove '%s' in '%s': %s", entry->d_name, folder,
-                             fl_strerror(rv));
-        }
-    }
-    (void)closedir(d);
-    return rv;
 }

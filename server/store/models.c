@@ -21,6 +21,7 @@
 #define PREFIX FL__MODELS_PREFIX
 #define SUFFIX FL__MODELS_SUFFIX
 #define MADE   "fl.made"
+#define MIXED  "fl.mixtures"
 
 int fl_models_path(const char *dir, uint64_t round, const char *state_name, char *out, size_t size)
 {
@@ -40,17 +41,22 @@ static int save_one(const char *dir, uint64_t round, const struct fl_models_tag 
 {
     char path[FL__STORE_PATH_MAX];
     char number[24];
-    const struct fl_st_meta meta[] = {
+    struct fl_st_meta meta[5] = {
         {"fl.round", number},
         {FL__MODELS_DATABASE_KEY, tag->database},
         state_name != NULL ? (struct fl_st_meta){"fl.state", state_name}
                            : (struct fl_st_meta){STATES_KEY, states},
-        {MADE, tag->made}, /* The last one: it may be missing. */
     };
-    size_t n = sizeof(meta) / sizeof(meta[0]) - (tag->made == NULL);
+    size_t n = 3;
 
     if (fl_models_path(dir, round, state_name, path, sizeof(path)) != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    }
+    if (tag->made != NULL) {
+        meta[n++] = (struct fl_st_meta){MADE, tag->made};
+    }
+    if (state_name == NULL && tag->mixtures != NULL) {
+        meta[n++] = (struct fl_st_meta){MIXED, tag->mixtures};
     }
     (void)snprintf(number, sizeof(number), "%" PRIu64, round);
     return fl_st_save_sealed(path, layout, values, meta, n, sync, err);
@@ -102,7 +108,7 @@ int fl_models_save(const char *dir, uint64_t round, const struct fl_models_tag *
 struct said {
     char round[24], database[FL_STORE_ID_TEXT], checksum[FL_CHECKSUM_TEXT], states[STATES_MAX];
     bool has_states;
-    bool checked;
+    struct fl_models_found found;
 };
 
 static int check_said(const char *path, uint64_t round, const struct fl_models_tag *tag,
@@ -115,7 +121,7 @@ static int check_said(const char *path, uint64_t round, const struct fl_models_t
         return fl_err_set(err, FL_EFORMAT, "'%s' is of round '%s'", path, said->round);
     }
     /* What has one key of this version has all of them. */
-    if (said->database[0] != '\0' && !said->checked) {
+    if (said->database[0] != '\0' && !said->found.checked) {
         return fl_err_set(err, FL_EFORMAT, "'%s' is damaged: its checksum is gone", path);
     }
     if (said->database[0] != '\0' && strcmp(said->database, tag->database) != 0) {
@@ -135,6 +141,8 @@ static int load_one(const char *dir, uint64_t round, const struct fl_models_tag 
         {.key = FL__MODELS_DATABASE_KEY, .out = said->database, .size = sizeof(said->database)},
         {.key = "fl.checksum", .out = said->checksum, .size = sizeof(said->checksum)},
         {.key = STATES_KEY, .out = said->states, .size = sizeof(said->states)},
+        {.key = MADE, .out = said->found.made, .size = sizeof(said->found.made)},
+        {.key = MIXED, .out = said->found.mixtures, .size = sizeof(said->found.mixtures)},
     };
     char path[FL__STORE_PATH_MAX];
     int rv;
@@ -143,7 +151,7 @@ static int load_one(const char *dir, uint64_t round, const struct fl_models_tag 
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
     rv = fl_st_load_fields(path, layout, values, fields, sizeof(fields) / sizeof(fields[0]),
-                           &said->checked, err);
+                           &said->found.checked, err);
     if (rv == FL_ENOENT) {
         return fl_err_set(err, rv, "checkpoint '%s' is missing", path);
     }
@@ -174,15 +182,17 @@ static bool find_state(const char *states, const char *name, char out[FL_CHECKSU
     return false;
 }
 
+/* `*ret_lacks`: it is no part of the checkpoint, and is zero. */
 static int load_state(const char *dir, uint64_t round, const struct fl_models_tag *tag,
                       const struct fl_layout *layout, const char *name, float *values,
-                      const struct said *model, struct fl_err *err)
+                      const struct said *model, bool *ret_lacks, struct fl_err *err)
 {
     char want[FL_CHECKSUM_TEXT] = "";
     bool part = find_state(model->states, name, want);
-    struct said said = {.checked = false};
+    struct said said = {.has_states = false};
     int rv = FL_ENOENT;
 
+    *ret_lacks = false;
     if (part || !model->has_states) {
         rv = load_one(dir, round, tag, name, layout, values, &said, err);
     }
@@ -190,7 +200,7 @@ static int load_state(const char *dir, uint64_t round, const struct fl_models_ta
         return FL_EFORMAT; /* The message names the file. */
     }
     if (rv == FL_ENOENT) {
-        /* The policy was changed, or this is the initial model. */
+        *ret_lacks = true;
         (void)memset(values, 0, fl_layout_count(layout) * sizeof(*values));
         return FL_OK;
     }
@@ -205,18 +215,21 @@ static int load_state(const char *dir, uint64_t round, const struct fl_models_ta
 
 int fl_models_load(const char *dir, uint64_t round, const struct fl_models_tag *tag,
                    const struct fl_layout *layout, float *theta, float *const *state,
-                   const char *const *state_names, size_t n_state, bool *ret_checked,
+                   const char *const *state_names, size_t n_state, struct fl_models_found *ret,
                    struct fl_err *err)
 {
-    struct said said = {.checked = false};
+    struct said said = {.has_states = false};
     size_t i;
     int rv = load_one(dir, round, tag, NULL, layout, theta, &said, err);
 
     for (i = 0; rv == FL_OK && i < n_state; i++) {
-        rv = load_state(dir, round, tag, layout, state_names[i], state[i], &said, err);
+        bool lacks = false;
+
+        rv = load_state(dir, round, tag, layout, state_names[i], state[i], &said, &lacks, err);
+        said.found.lacks |= (uint32_t)lacks << i;
     }
     if (rv == FL_OK) {
-        *ret_checked = said.checked;
+        *ret = said.found;
     }
     return rv;
 }

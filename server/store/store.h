@@ -128,6 +128,7 @@ FL_MUST_CHECK int fl_store_errors(struct fl_store *store, fl_store_error_cb cb, 
 struct fl_models_tag {
     const char *database; /* fl_store_id() */
     const char *made;     /* under which line and settings (fl_line.made); NULL: not said */
+    const char *mixtures; /* fl_mixtures_seal() of what the round mixed; NULL: nothing */
     /* Rounds whose checkpoints stay whatever the rules of pruning say. */
     const uint64_t *held;
     size_t n_held;
@@ -141,19 +142,26 @@ FL_MUST_CHECK int fl_models_save(const char *dir, uint64_t round, const struct f
                                  const struct fl_layout *layout, const float *theta,
                                  const float *const *state, const char *const *state_names,
                                  size_t n_state, bool sync, struct fl_err *err);
+/* What a checkpoint says beside its numbers. Whether it can be gone on from is for the caller. */
+struct fl_models_found {
+    bool checked;      /* false: of an earlier version, which carries no checksums */
+    uint32_t lacks;    /* bit i: state vector i is no part of it, and was made zero */
+    char made[96];     /* tag.made; "": not said */
+    char mixtures[48]; /* tag.mixtures; "": none, or of an earlier version */
+};
 /*
- * Load the checkpoint of `round` (0: the initial model). A state vector that was not part of it
- * (the policy was changed, or it is the initial model) is zero.
+ * Load the checkpoint of `round` (0: the initial model). A state vector that is no part of it is
+ * zero, and `ret->lacks` says so: the policy was changed, it is the initial model, or an earlier
+ * version did not keep it.
  * FL_ENOENT: it is not there. Provably not to be used (fl_models_is_bad()): FL_EFORMAT, damaged:
  * header, a checksum, a value that is not finite, or a vector that belongs to it is missing or
  * another; FL_ESHAPE: of another model; FL_ESTATE: written by another database. Anything else
  * (FL_EPERM, FL_EIO, FL_ENOMEM …) says nothing about the file.
- * `*ret_checked` is false for one of an earlier version, which carries no checksums.
  */
 FL_MUST_CHECK int fl_models_load(const char *dir, uint64_t round, const struct fl_models_tag *tag,
                                  const struct fl_layout *layout, float *theta, float *const *state,
-                                 const char *const *state_names, size_t n_state, bool *ret_checked,
-                                 struct fl_err *err);
+                                 const char *const *state_names, size_t n_state,
+                                 struct fl_models_found *ret, struct fl_err *err);
 static inline bool fl_models_is_bad(int code)
 {
     return code == FL_EFORMAT || code == FL_ESHAPE || code == FL_ESTATE;
@@ -188,6 +196,9 @@ struct fl_store_rebuild {
     const char *const
         *state_names; /* vectors that a good checkpoint brings along, if it has them */
     size_t n_state;
+    size_t
+        n_own;  /* the first of them are the aggregate's; the others begin anew with the clients */
+    bool mixes; /* the last round may need its mixtures */
     const struct fl_log *log;
     /* out */
     uint64_t round; /* the last committed one from now on */
@@ -199,8 +210,10 @@ struct fl_store_rebuild {
  * Make the newest good checkpoint the last committed round. A database that is missing, empty or
  * damaged is set aside (federation.db.bad-N) and made anew, under the id that stands in
  * the checkpoint; one that is whole keeps its clients and the rounds before. Bad checkpoints on
- * the way are set aside. FL_ENOENT: there is no good one; FL_ESTATE: of another federation or
- * model. The caller holds the lock of the folder and has no store open.
+ * the way are set aside. A good one that lacks what only goes on together with the clients (a
+ * solver's vector, mixtures) is good enough: both sides begin that anew. FL_ENOENT: there is no
+ * good one; FL_ESTATE: of another federation or model. The caller holds the lock of the folder and
+ * has no store open.
  */
 FL_MUST_CHECK int fl_store_rebuild(struct fl_store_rebuild *r, struct fl_err *err);
 

@@ -12,6 +12,7 @@
 #include "libfl/base/str.h"
 #include "libfl/model/digest.h"
 #include "libfl/model/safetensors.h"
+#include "server/store/files.h"
 #include "server/store/models_p.h"
 #include "server/store/store_p.h"
 
@@ -103,6 +104,7 @@ struct search {
     size_t n;
     char id[FL_STORE_ID_TEXT]; /* of the good one, or of the database */
     bool any_id;               /* the database is lost: each checkpoint says its own */
+    struct fl_models_found found;
 };
 
 static int take_memory(struct search *s, struct fl_err *err)
@@ -148,11 +150,10 @@ static int read_id(struct search *s, uint64_t round, struct fl_err *err)
 static int try_round(struct search *s, uint64_t round, struct fl_err *err)
 {
     struct fl_models_tag tag = {.database = s->id};
-    bool checked = false;
     int rv = s->any_id ? read_id(s, round, err) : FL_OK;
 
     return rv == FL_OK ? fl_models_load(s->r->dir, round, &tag, s->r->layout, s->theta, s->state,
-                                        s->r->state_names, s->r->n_state, &checked, err)
+                                        s->r->state_names, s->r->n_state, &s->found, err)
                        : rv;
 }
 
@@ -326,6 +327,36 @@ static int last_round(struct fl_store *store, uint64_t *ret, struct fl_err *err)
     return rv;
 }
 
+/*
+ * Has the good checkpoint of `round`, which was just read, all that goes on together with what
+ * clients keep? FL_ENOENT: no, and the log says what it lacks.
+ */
+static int check_whole(const struct search *s, uint64_t round, struct fl_err *err)
+{
+    const struct fl_store_rebuild *r = s->r;
+    struct fl_mixtures *m = NULL;
+    size_t i = r->n_own;
+    int rv = FL_OK;
+
+    while (round > 0 && i < r->n_state && (s->found.lacks >> i & 1u) == 0) {
+        i++;
+    }
+    if (round > 0 && i < r->n_state) {
+        rv = fl_err_set(err, FL_ENOENT, "the checkpoint of round %" PRIu64 " holds no '%s'", round,
+                        r->state_names[i]);
+    } else if (r->mixes && s->found.mixtures[0] != '\0') {
+        rv = fl_mixtures_open_sealed(r->dir, round, fl_layout_count(r->layout) * sizeof(float),
+                                     s->found.mixtures, &m, err);
+        fl_mixtures_close(m);
+    }
+    if (rv != FL_ENOENT && rv != FL_EFORMAT) {
+        return rv;
+    }
+    fl_log(r->log, FL_LOG_WARNING, "server", "%s: what goes on with it begins anew",
+           fl_err_text(err, rv));
+    return FL_ENOENT;
+}
+
 /* The database is whole: does its last record have its checkpoint? */
 static int rebuild_kept(struct search *s, struct fl_store *store, struct fl_err *err)
 {
@@ -341,8 +372,9 @@ static int rebuild_kept(struct search *s, struct fl_store *store, struct fl_err 
     rv = s->n > 0 && s->rounds[0] > r->had + 1 ? FL_ENOENT : try_round(s, r->had, err);
     if (rv == FL_OK) {
         r->round = r->had;
-        r->unchanged = true;
-        return FL_OK;
+        rv = check_whole(s, r->had, err);
+        r->unchanged = rv == FL_OK;
+        return rv == FL_ENOENT ? fl__store_restore(store, r->round, err) : rv;
     }
     if (!fl_models_is_bad(rv) && rv != FL_ENOENT) {
         return rv;

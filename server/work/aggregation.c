@@ -137,6 +137,12 @@ static int open_mixtures(struct pass *a)
             names[n++] = job->clients[i].name;
         }
     }
+    /* Those before the last are of no use any more: never are there more than two at a time. */
+    rv = fl_mixtures_clean(a->f->state_dir, job->round - 1, job->round - 1, a->err);
+    if (rv != FL_OK) {
+        free(names);
+        return rv;
+    }
     rv = fl_mixtures_create(a->f->state_dir, job->round, names, n,
                             fl_federation_floats(a->f) * sizeof(float), &a->mixtures, a->err);
     free(names);

@@ -72,6 +72,100 @@ stop fed
 check "what was bad is kept" compgen -G "$state/models/round-000006.safetensors.bad-*"
 check "all of it" compgen -G "$state/models/round-000005.safetensors.bad-*"
 
+### A checkpoint of an earlier version, which kept something else
+earlier() { # file, keys of its metadata that stay: without checksums and names of vectors
+  "$python" - "$@" <<'PY'
+import json, struct, sys
+raw = open(sys.argv[1], "rb").read()
+(n,) = struct.unpack("<Q", raw[:8])
+head = json.loads(raw[8 : 8 + n])
+meta = head["__metadata__"]
+head["__metadata__"] = {key: meta[key] for key in sys.argv[2:]}
+text = json.dumps(head).encode()
+text += b" " * (-len(text) % 8)
+open(sys.argv[1], "wb").write(struct.pack("<Q", len(text)) + text + raw[8 + n :])
+PY
+}
+again
+for r in 4 5 6; do
+  earlier "$state/models/round-00000$r.safetensors" fl.round
+  rm "$state/models/round-00000$r.control_sum.safetensors"
+done
+before=$(models)
+says "SCAFFOLD does not go on without its control" 4 "the checkpoint of round 6 holds no 'control_sum'" \
+  "$serverd" "$dir/fed.yaml"
+says "and how to go on" 4 "'fl-serverd --recover CONFIG' goes on from the model" "$serverd" "$dir/fed.yaml"
+equal "nothing was touched" "$before" "$(models)"
+says "it recovers" 0 "goes on after round 6" "$serverd" --recover "$dir/fed.yaml"
+runs_to 8
+has_line "it is said what is zero" "$dir/fed.log" \
+  "the checkpoint of round 6 holds no 'control_sum', which is zero: what the server and clients keep begins anew there"
+check "with its control from then on" test -e "$state/models/round-000008.control_sum.safetensors"
+
+### The same of a vector that only the server keeps
+write_server avg "$small" "rounds: 4" "algorithm: fedavgm" "round: {start_clients: 2, min_responders: 2}"
+state=$dir/avg.state
+start_server avg
+clients
+wait_for "four rounds" at_round avg 4
+stop avg
+for i in 0 1; do wait_end "c$i"; done
+for file in "$state"/models/round-00000?.safetensors; do earlier "$file" fl.round fl.made; done
+rm "$state"/models/*.velocity.safetensors
+says "FedAvgM does not go on without its velocity" 4 "the checkpoint of round 4 holds no 'velocity'" \
+  "$serverd" "$dir/avg.yaml"
+sed -i 's/fedavgm/fedavg/' "$dir/avg.yaml"
+check "another algorithm does" start_server avg
+equal "from the same round" 4 "$(status_of avg rounds_committed)"
+stop avg
+sed -i 's/fedavg$/fedadam/' "$dir/avg.yaml"
+check "a change begins with zeros" start_server avg
+has_line "and says so" "$dir/avg.log" "which is zero: it was made under other settings"
+stop avg
+
+### Personal models: the newest round whose mixtures are there
+write_server own "$small" "rounds: 6" "algorithm: fedmcsa" "round: {start_clients: 2, min_responders: 2}" \
+  "checkpoints: {keep: 3}"
+state=$dir/own.state
+start_server own
+clients
+wait_for "six rounds" at_round own 6
+kill_hard own
+for i in 0 1; do kill_hard "c$i"; done
+rm -rf "$dir/whole.own" && cp -r "$state" "$dir/whole.own"
+equal "the last two rounds have their mixtures" "000005.mix 000006.mix" "$(cd "$state/mixtures" && echo *)"
+rm "$state/mixtures/000006.mix"
+start_server own
+has_line "the missing file is named" "$dir/own.log" "checkpoint of round 6 cannot be used: "
+has_line "with its path" "$dir/own.log" "mixtures/000006.mix"
+has_line "it goes back" "$dir/own.log" "going back to round 5"
+equal "to the round before" 5 "$(status_of own rounds_committed)"
+lacks_line "nobody goes on without a mixture" "$dir/own.log" "clients go on from their own models"
+sed -i 's/rounds: 6/rounds: 8/' "$dir/own.yaml"
+kill_hard own
+start_server own
+clients
+wait_for "the rounds after it" at_round own 8
+stop own
+for i in 0 1; do wait_end "c$i"; done
+rm -rf "$state" && cp -r "$dir/whole.own" "$state"
+printf 'x' | dd of="$state/mixtures/000006.mix" bs=1 seek=9000 conv=notrunc status=none
+start_server own
+equal "so it does from a damaged one" 5 "$(status_of own rounds_committed)"
+stop own
+check "which is kept aside" test -s "$state/mixtures/000006.mix.bad"
+rm -rf "$state" && cp -r "$dir/whole.own" "$state"
+rm "$state"/mixtures/*.mix
+says "without any it ends" 4 "'fl-serverd --recover CONFIG' goes on from the newest good one" "$serverd" "$dir/own.yaml"
+says "it recovers" 0 "goes on after round 6" "$serverd" --recover "$dir/own.yaml"
+: >"$dir/own.log"
+start_server own
+clients
+wait_for "rounds with models that began anew" at_round own 8
+stop own
+state=$dir/fed.state
+for i in 0 1; do wait_end "c$i"; done
+
 ### An older database was put in its place
 again
 rounds 12

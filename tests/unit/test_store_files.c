@@ -136,7 +136,7 @@ START_TEST(a_mixture_outlives_its_removal_while_it_is_read)
     m = open_round(3);
     f = fl_mixtures_file(m, 1);
     fl_mixtures_close(m);
-    ck_assert_int_eq(fl_mixtures_clean(dir, 0, NULL), FL_OK);
+    ck_assert_int_eq(fl_mixtures_clean(dir, 0, 0, NULL), FL_OK);
     ck_assert(!exists(FILE_3));
     ck_assert_int_eq(fl_file_read(f, 0, got, MODEL), FL_OK);
     ck_assert_mem_eq(got, model[1], MODEL);
@@ -200,7 +200,7 @@ START_TEST(a_new_set_does_not_touch_the_old_one)
     publish(4, 2);
     ck_assert_int_eq(try_open(3, MODEL), FL_OK);
     /* The commit says which of them counts. */
-    ck_assert_int_eq(fl_mixtures_clean(dir, 4, NULL), FL_OK);
+    ck_assert_int_eq(fl_mixtures_clean(dir, 4, 4, NULL), FL_OK);
     ck_assert_int_eq(try_open(3, MODEL), FL_ENOENT);
     ck_assert_int_eq(try_open(4, MODEL), FL_OK);
 }
@@ -238,7 +238,7 @@ START_TEST(a_writer_that_is_killed_leaves_the_old_set)
     ck_assert_int_eq(try_open(3, MODEL), FL_OK);
     ck_assert_int_eq(try_open(4, MODEL), FL_ENOENT);
     ck_assert(exists("mixtures/000004.mix.tmp"));
-    ck_assert_int_eq(fl_mixtures_clean(dir, 3, NULL), FL_OK);
+    ck_assert_int_eq(fl_mixtures_clean(dir, 2, 3, NULL), FL_OK);
     ck_assert(!exists("mixtures/000004.mix.tmp"));
     ck_assert_int_eq(try_open(3, MODEL), FL_OK);
 }
@@ -302,6 +302,73 @@ START_TEST(a_flipped_bit_of_a_mixture_is_found_when_it_is_read)
     ck_assert_int_eq(fl_file_read(f, 100, got, 10), FL_EFORMAT);
     fl_file_unref(f);
     fl_mixtures_close(m);
+}
+END_TEST
+
+static int open_sealed(uint64_t round, const char *seal)
+{
+    struct fl_mixtures *m = NULL;
+    struct fl_err err = {0};
+    int rv = fl_mixtures_open_sealed(dir, round, MODEL, seal, &m, &err);
+
+    ck_assert(rv == FL_OK || err.msg[0] != '\0');
+    fl_mixtures_close(m);
+    return rv;
+}
+
+START_TEST(a_seal_opens_the_mixtures_that_it_was_made_for_and_no_others)
+{
+    char seal[FL_MIXTURES_SEAL];
+    struct fl_mixtures *m;
+    char path[RIG_PATH_MAX];
+
+    publish(3, 3);
+    m = open_round(3);
+    fl_mixtures_seal(m, seal);
+    fl_mixtures_close(m);
+    ck_assert_int_eq(open_sealed(3, seal), FL_OK);
+    publish(3, 2);
+    ck_assert_int_eq(open_sealed(3, seal), FL_EFORMAT);
+    model[0][0]++;
+    publish(3, 3);
+    model[0][0]--;
+    ck_assert_int_eq(open_sealed(3, seal), FL_EFORMAT);
+    publish(3, 3);
+    ck_assert_int_eq(open_sealed(3, seal), FL_OK);
+    rig_damage(rig_path(path, FILE_3), rig_size(rig_path(path, FILE_3)) - 1, 1);
+    ck_assert_int_eq(open_sealed(3, seal), FL_EFORMAT);
+    (void)unlink(path);
+    ck_assert_int_eq(open_sealed(3, seal), FL_ENOENT);
+}
+END_TEST
+
+START_TEST(bad_mixtures_are_kept_aside_one_at_a_time)
+{
+    publish(3, 2);
+    publish(4, 2);
+    ck_assert_int_eq(fl_mixtures_set_aside(dir, 4, NULL), FL_OK);
+    ck_assert_int_eq(try_open(4, MODEL), FL_ENOENT);
+    ck_assert_int_eq(fl_mixtures_clean(dir, 2, 3, NULL), FL_OK);
+    ck_assert(exists("mixtures/000004.mix.bad"));
+    ck_assert_int_eq(fl_mixtures_set_aside(dir, 7, NULL), FL_OK); /* There are none. */
+    ck_assert(exists("mixtures/000004.mix.bad"));
+    ck_assert_int_eq(fl_mixtures_set_aside(dir, 3, NULL), FL_OK);
+    ck_assert(exists(FILE_3 ".bad"));
+    ck_assert(!exists("mixtures/000004.mix.bad"));
+}
+END_TEST
+
+START_TEST(cleaning_keeps_the_rounds_it_is_told)
+{
+    uint64_t round;
+
+    for (round = 1; round <= 5; round++) {
+        publish(round, 1);
+    }
+    ck_assert_int_eq(fl_mixtures_clean(dir, 3, 4, NULL), FL_OK);
+    for (round = 1; round <= 5; round++) {
+        ck_assert_int_eq(try_open(round, MODEL), round == 3 || round == 4 ? FL_OK : FL_ENOENT);
+    }
 }
 END_TEST
 
@@ -446,6 +513,9 @@ static void add_tests(TCase *tc)
     tcase_add_loop_test(tc, damage_is_found, 0, (int)(sizeof(damages) / sizeof(damages[0])));
     tcase_add_test(tc, a_short_file_is_found_at_once_and_while_it_is_read);
     tcase_add_test(tc, a_flipped_bit_of_a_mixture_is_found_when_it_is_read);
+    tcase_add_test(tc, a_seal_opens_the_mixtures_that_it_was_made_for_and_no_others);
+    tcase_add_test(tc, bad_mixtures_are_kept_aside_one_at_a_time);
+    tcase_add_test(tc, cleaning_keeps_the_rounds_it_is_told);
     tcase_add_test(tc, a_full_disk_is_told);
     tcase_add_test(tc, offers_are_joined_in_client_order);
     tcase_add_test(tc, a_newer_offer_replaces_until_they_are_fixed);

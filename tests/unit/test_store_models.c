@@ -26,7 +26,7 @@ static float *theta;
 static float *state[2];
 static const struct fl_models_tag tag = {.database = "00112233445566778899aabbccddeeff"};
 static const struct fl_models_tag other_tag = {.database = "ffeeddccbbaa99887766554433221100"};
-static bool checked;
+static struct fl_models_found found;
 
 static void setup(void)
 {
@@ -76,8 +76,8 @@ static void save(uint64_t round, size_t n_state)
 static int load(uint64_t round, struct fl_err *err)
 {
     fill(-1.0f);
-    checked = false;
-    return fl_models_load(dir, round, &tag, layout, theta, state, names, 2, &checked, err);
+    (void)memset(&found, 0, sizeof(found));
+    return fl_models_load(dir, round, &tag, layout, theta, state, names, 2, &found, err);
 }
 
 static bool there(uint64_t round, const char *name)
@@ -106,12 +106,35 @@ START_TEST(a_checkpoint_comes_back_with_its_state)
 }
 END_TEST
 
-START_TEST(a_state_vector_that_was_never_saved_is_zero)
+START_TEST(a_state_vector_that_was_never_saved_is_zero_and_said_to_lack)
 {
     save(0, 1);
     ck_assert_int_eq(load(0, NULL), FL_OK);
     ck_assert(same_float(state[0][5], 0.5f));
     ck_assert(same_float(state[1][5], 0.0f));
+    ck_assert_uint_eq(found.lacks, 2);
+    save(1, 2);
+    ck_assert_int_eq(load(1, NULL), FL_OK);
+    ck_assert_uint_eq(found.lacks, 0);
+}
+END_TEST
+
+START_TEST(a_checkpoint_says_under_what_it_was_made_and_what_it_mixed)
+{
+    struct fl_models_tag more = tag;
+
+    more.made = "3 of some meaning";
+    more.mixtures = "2 00112233445566ff";
+    fill(9.0f);
+    ck_assert_int_eq(fl_models_save(dir, 9, &more, layout, theta, NULL, NULL, 0, true, NULL),
+                     FL_OK);
+    ck_assert_int_eq(load(9, NULL), FL_OK);
+    ck_assert_str_eq(found.made, more.made);
+    ck_assert_str_eq(found.mixtures, more.mixtures);
+    save(8, 2);
+    ck_assert_int_eq(load(8, NULL), FL_OK);
+    ck_assert_str_eq(found.made, "");
+    ck_assert_str_eq(found.mixtures, "");
 }
 END_TEST
 
@@ -313,7 +336,7 @@ START_TEST(a_flipped_bit_of_any_file_is_damage)
     }
     ck_assert_int_eq(fl_fs_replace(path, file.data, file.len, false, NULL), FL_OK);
     ck_assert_int_eq(load(6, NULL), FL_OK);
-    ck_assert(checked);
+    ck_assert(found.checked);
     fl_buf_done(&file);
 }
 END_TEST
@@ -352,7 +375,7 @@ START_TEST(a_checkpoint_of_an_earlier_version_loads_and_says_so)
     ck_assert_int_eq(fl_fs_replace(path, file.data, file.len, false, NULL), FL_OK);
     fl_buf_done(&file);
     ck_assert_int_eq(load(3, NULL), FL_OK);
-    ck_assert(!checked && same_float(theta[0], 3.0f) && same_float(state[0][0], 0.0f));
+    ck_assert(!found.checked && same_float(theta[0], 3.0f) && same_float(state[0][0], 0.0f));
     ck_assert_int_eq(fl_models_prune(dir, &tag, 4, 1, 0, NULL), FL_OK);
     ck_assert(there(3, NULL) && !there(1, NULL));
 }
@@ -429,7 +452,8 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_checkpoint_comes_back_with_its_state);
-    tcase_add_test(tc, a_state_vector_that_was_never_saved_is_zero);
+    tcase_add_test(tc, a_state_vector_that_was_never_saved_is_zero_and_said_to_lack);
+    tcase_add_test(tc, a_checkpoint_says_under_what_it_was_made_and_what_it_mixed);
     tcase_add_test(tc, a_missing_checkpoint_is_not_found);
     tcase_add_test(tc, a_damaged_checkpoint_is_refused_and_the_older_one_loads);
     tcase_add_test(tc, a_checkpoint_under_the_name_of_another_round_is_refused);

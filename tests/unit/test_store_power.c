@@ -163,9 +163,9 @@ static int load(struct fl_store *s, uint64_t round, struct fl_err *err)
 {
     struct fl_models_tag tag = {.database = fl_store_id(s)};
     float *const state[] = {control};
-    bool checked = false;
+    struct fl_models_found found;
 
-    return fl_models_load(dir, round, &tag, layout, theta, state, names, 1, &checked, err);
+    return fl_models_load(dir, round, &tag, layout, theta, state, names, 1, &found, err);
 }
 
 static bool there(uint64_t round)

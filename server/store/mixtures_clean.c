@@ -1,0 +1,102 @@
+/* Which files of mixtures go, and those that turned out to be bad. */
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "server/store/files_p.h"
+#include "server/store/store_p.h"
+
+#define ASIDE FL__MIXTURES_SUFFIX ".bad"
+
+/* "000012.mix" with `end` behind the digits; else 0. */
+static uint64_t round_of(const char *name, const char *end)
+{
+    char digits[24];
+    size_t n = strspn(name, "0123456789");
+    uint64_t round = 0;
+
+    if (n == 0 || n >= sizeof(digits) || strcmp(name + n, end) != 0) {
+        return 0;
+    }
+    (void)memcpy(digits, name, n);
+    digits[n] = '\0';
+    return fl_str_to_u64(digits, &round) == FL_OK ? round : 0;
+}
+
+/* Remove what `goes` says of the folder. */
+static int remove_each(const char *dir, bool (*goes)(const uint64_t *span, const char *name),
+                       const uint64_t *span, struct fl_err *err)
+{
+    char folder[FL__STORE_PATH_MAX];
+    char path[FL__STORE_PATH_MAX];
+    struct dirent *entry;
+    DIR *d;
+    int rv = FL_OK;
+
+    if (fl_fs_join(folder, sizeof(folder), dir, "mixtures") != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    }
+    d = opendir(folder);
+    if (d == NULL) {
+        rv = fl_err_from_errno(errno);
+        return rv == FL_ENOENT
+                   ? FL_OK
+                   : fl_err_set(err, rv, "cannot open folder '%s': %s", folder, strerror(errno));
+    }
+    while (rv == FL_OK && (entry = readdir(d)) != NULL) {
+        if (!goes(span, entry->d_name)) {
+            continue;
+        }
+        rv = fl_fs_join(path, sizeof(path), folder, entry->d_name);
+        rv = rv == FL_OK ? fl_fs_remove(path) : rv;
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "cannot remove '%s' in '%s': %s", entry->d_name, folder,
+                             fl_strerror(rv));
+        }
+    }
+    (void)closedir(d);
+    return rv;
+}
+
+static bool is_outside(const uint64_t *span, const char *name)
+{
+    uint64_t round = round_of(name, FL__MIXTURES_SUFFIX);
+
+    return strstr(name, FL__MIXTURES_SUFFIX) != NULL && round_of(name, ASIDE) == 0 &&
+           (round == 0 || round < span[0] || round > span[1]);
+}
+
+static bool is_aside(const uint64_t *span, const char *name)
+{
+    (void)span;
+    return round_of(name, ASIDE) != 0;
+}
+
+int fl_mixtures_clean(const char *dir, uint64_t oldest, uint64_t newest, struct fl_err *err)
+{
+    const uint64_t span[] = {oldest, newest};
+
+    return remove_each(dir, is_outside, span, err);
+}
+
+int fl_mixtures_set_aside(const char *dir, uint64_t round, struct fl_err *err)
+{
+    char from[FL__STORE_PATH_MAX];
+    char to[FL__STORE_PATH_MAX];
+    int rv = fl__mixtures_path(dir, round, "", from, sizeof(from), err);
+
+    rv = rv == FL_OK ? fl__mixtures_path(dir, round, ".bad", to, sizeof(to), err) : rv;
+    if (rv != FL_OK || !fl_fs_exists(from)) {
+        return rv;
+    }
+    rv = remove_each(dir, is_aside, NULL, err);
+    if (rv == FL_OK && rename(from, to) != 0) {
+        rv = fl_err_from_errno(errno);
+        (void)fl_err_set(err, rv, "cannot rename '%s' to '%s': %s", from, to, strerror(errno));
+    }
+    return rv;
+}
