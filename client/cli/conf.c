@@ -96,6 +96,12 @@ static const struct fl_opt_spec command_specs[] = {
      .min = 100,
      .max = 6.048e8,
      .help = "The program is ended after it"},
+    {.name = "first_limit",
+     .type = FL_OPT_DURATION,
+     .min = 100,
+     .max = 6.048e8,
+     .help = "And after this while no run for this federation was good yet, as there is none to "
+             "be compared with; not set: 10m, or time_limit when that is set or patience is 0"},
     {.name = "patience",
      .type = FL_OPT_FLOAT,
      .def = "10",

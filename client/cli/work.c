@@ -9,6 +9,9 @@
 #include "client/work/evaluation.h"
 #include "libfl/base/fs.h"
 
+/* A first run of a program that may be waited for; what hangs holds a round no longer. */
+#define FIRST_LIMIT_MS 600000
+
 /* An evaluation. */
 struct fl_work_job {
     struct fl_cli *cli;
@@ -39,6 +42,18 @@ static int open_data(struct fl_cli *cli, struct fl_err *err)
     return FL_OK;
 }
 
+/* How long a program may take that nothing is known of. */
+static uint64_t first_limit(const struct fl_options *o)
+{
+    if (fl_options_is_set(o, "first_limit")) {
+        return fl_options_ms(o, "first_limit");
+    }
+    /* Who says how long a run may take, or wants it never cut short, means the first one too. */
+    return fl_options_is_set(o, "time_limit") || !(fl_options_float(o, "patience") > 0.0)
+               ? 0
+               : FIRST_LIMIT_MS;
+}
+
 static int open_command(struct fl_cli *cli, struct fl_err *err)
 {
     const struct fl_options *o = cli->conf->command;
@@ -48,6 +63,7 @@ static int open_command(struct fl_cli *cli, struct fl_err *err)
     struct fl_command_conf conf = {.argv = argv,
                                    .work_dir = work,
                                    .time_limit_ms = fl_options_ms(o, "time_limit"),
+                                   .first_limit_ms = first_limit(o),
                                    .patience = fl_options_float(o, "patience"),
                                    .patience_least_ms = fl_options_ms(o, "patience_least"),
                                    .memory_bytes = fl_options_bytes(o, "memory_limit"),

@@ -26,9 +26,10 @@ struct command {
     char work_dir[PATH_MAX];
     char failed[PATH_MAX]; /* folder of the last failed task; "" when there is none */
     uint64_t time_limit_ms, memory_bytes, descriptors;
+    uint64_t first_limit_ms;
     double patience;
     uint64_t patience_least_ms;
-    uint64_t longest_ms; /* of the good runs since the last prepare() */
+    uint64_t longest_ms; /* of the good runs since the last prepare(); 0: none */
     /* Of the last prepare(); layout NULL: none. */
     struct fl_layout *layout;
     struct fl__description *description;
@@ -174,14 +175,18 @@ static uint64_t shorter(uint64_t a, uint64_t b)
     return b != 0 && (a == 0 || b < a) ? b : a;
 }
 
-/* The task's, the operator's, and what the runs before say: a program that hangs is ended by these.
+/*
+ * The task's, the operator's, and what the runs before say: a program that hangs is ended by these.
+ * A first run has none before it, so how long it may take has to be said.
  */
 static uint64_t limit_of(const struct command *c, const struct fl_train_task *task)
 {
     double patience = c->patience * (double)c->longest_ms;
     uint64_t limit = shorter(task->deadline_ms, c->time_limit_ms);
 
-    if (patience > 0.0) {
+    if (c->longest_ms == 0) {
+        limit = shorter(limit, c->first_limit_ms);
+    } else if (patience > 0.0) {
         patience =
             patience > (double)c->patience_least_ms ? patience : (double)c->patience_least_ms;
         limit = shorter(limit, patience < 1e15 ? (uint64_t)patience : 0);
@@ -197,6 +202,9 @@ static int run_program(const struct command *c, const struct fl_train_task *task
         .task_file = paths->task,
         .stderr_file = paths->stderr_tail,
         .time_limit_ms = limit_of(c, task),
+        .limit_note = c->longest_ms == 0 && limit_of(c, task) == c->first_limit_ms
+                          ? ": the first run here may take no longer (command.first_limit)"
+                          : "",
         .memory_bytes = c->memory_bytes,
         .descriptors = c->descriptors,
         .cancel = task->cancel,
@@ -293,8 +301,8 @@ static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
     if (rv == FL_OK) {
         rv = read_result(c, task, &paths, ret, err);
     }
-    if (rv == FL_OK && took_ms > c->longest_ms) {
-        c->longest_ms = took_ms;
+    if (rv == FL_OK && took_ms >= c->longest_ms) {
+        c->longest_ms = took_ms > 0 ? took_ms : 1; /* 0: none was good yet */
     }
     if (rv == FL_OK || rv == FL_ECANCELED) {
         remove_folder(paths.folder);
@@ -379,6 +387,7 @@ static int copy_conf(struct command *c, const struct fl_command_conf *conf, stru
         return fl_err_set(err, FL_ENOMEM, "command trainer: out of memory");
     }
     c->time_limit_ms = conf->time_limit_ms;
+    c->first_limit_ms = conf->first_limit_ms;
     c->patience = conf->patience;
     c->patience_least_ms = conf->patience_least_ms;
     c->memory_bytes = conf->memory_bytes;

@@ -355,8 +355,8 @@ int fl__child_run(const struct fl__child *child, struct fl_err *err)
     }
     if (r.why == FL_ETIMEOUT) {
         rv = fl_err_set(err, FL_ETIMEOUT,
-                        "'%.100s' was ended after its time limit of %" PRIu64 " ms", child->argv[0],
-                        child->time_limit_ms);
+                        "'%.100s' was ended after its time limit of %" PRIu64 " ms%s",
+                        child->argv[0], child->time_limit_ms, child->limit_note);
     } else if (WIFSIGNALED(status)) {
         rv = fl_err_set(err, FL_EIO, "'%.100s' was ended by signal %d (%s)", child->argv[0],
                         WTERMSIG(status), strsignal(WTERMSIG(status)));

@@ -17,6 +17,7 @@ struct fl__child {
     const char *task_file;   /* in the environment as FL_TASK */
     const char *stderr_file; /* gets the end of its stderr when it fails */
     uint64_t time_limit_ms;  /* 0: none */
+    const char *limit_note;  /* behind the message that it was ended by that; not NULL */
     uint64_t memory_bytes;   /* 0: none */
     uint64_t descriptors;    /* its soft limit of them; 0: as ours */
     atomic_bool *cancel;     /* may be NULL */

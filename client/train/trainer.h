@@ -83,9 +83,10 @@ struct fl_command_conf {
     const char *const *argv; /* NULL-terminated; {task} is replaced by the task file's path */
     const char *work_dir;    /* a folder per task is made in it */
     uint64_t time_limit_ms;  /* 0: only the task's deadline */
+    uint64_t first_limit_ms; /* of runs before the first good one; 0: only the other two */
     /*
      * Ended after so many times its longest good run, patience_least_ms at least; 0: only after the
-     * other two. A run before the first good one has those alone.
+     * time limit and the deadline.
      */
     double patience;
     uint64_t patience_least_ms;

@@ -10,7 +10,7 @@ data() { echo "$dir/data/client-00$1"; }
 program() { # arguments…: a YAML list
   local list='' a
   for a in "$@"; do list+="${list:+, }\"$a\""; done
-  echo "command: {program: [$list], samples: 100, time_limit: ${limit:-1m}}"
+  echo "command: {program: [$list], samples: 100, ${limit_name:-time_limit}: ${limit:-1m}}"
 }
 field() { ctl "$1" clients --json | json "next(c['$3'] for c in d if c['name'] == '$2')"; }
 
@@ -83,7 +83,7 @@ open(task["result_model"], "wb").write(raw)
 json.dump({"samples": 10, "steps": 1, "train_loss": 1.0}, open(task["result"], "w"))
 TEXT
 echo 'exec sleep 1000' >"$dir/slow.sh"
-write_server failing "rounds: 2" "model: {preset: dnn60}" "round: {start_clients: 5, min_responders: 1}"
+write_server failing "rounds: 2" "model: {preset: dnn60}" "round: {start_clients: 6, min_responders: 1}"
 start_server failing
 start_client good "$(data 0)"
 start_client fails "" "trainer: command" "$(program /bin/sh "$dir/fails.sh" "{task}")"
@@ -92,9 +92,10 @@ start_client nan "" "trainer: command" "$(program "$python" "$dir/nan.py" "{task
 write_client missing "" "trainer: command" "$(program /nonexistent/program "{task}")"
 says "a program that is not there is told at the start" 5 \
   "cannot run '/nonexistent/program': No such file or directory" "$build/fl-clientd" "$dir/missing.yaml"
+start_client hung "" "trainer: command" "$(limit_name=first_limit limit=300ms program /bin/sh "$dir/slow.sh")"
 limit=300ms start_client slow "" "trainer: command" "$(limit=300ms program /bin/sh "$dir/slow.sh")"
 wait_for "two rounds with one good client" at_round failing 2
-equal "one response of five" "5 1" \
+equal "one response of six" "6 1" \
   "$(ctl failing rounds --json | json '"%d %d" % (d[0]["selected"], d[0]["responders"])')"
 has_line "the client's log has the last words" "$dir/fails.log" "cannot find my glasses"
 has_line "the server hears them too" "$dir/failing.log" "cannot find my glasses"
@@ -105,7 +106,9 @@ lacks_line "what it says on stdout is not mixed in" "$dir/failing.log" "nobody r
 has_line "a program without result" "$dir/failing.log" "client 'silent'"
 has_line "a program with NaN" "$dir/nan.log" "not finite"
 has_line "a program that takes too long" "$dir/slow.log" "time"
-for c in fails silent nan slow; do
+has_line "a first run that hangs loses its part in the round" "$dir/failing.log" \
+  "the first run here may take no longer (command.first_limit)"
+for c in fails silent nan slow hung; do
   equal "$c: nothing accepted" 0 "$(field failing "$c" accepted)"
 done
 check "no program is left behind" test -z "$(pgrep -f "$dir/slow.sh")"

@@ -221,6 +221,83 @@ START_TEST(a_run_that_takes_many_times_longer_than_the_longest_is_ended)
 }
 END_TEST
 
+/* What the program that `script` made was told of its time in the run before, in ms. */
+static json_int_t limit_told(const struct fixture *f)
+{
+    char path[PATH_MAX];
+    json_int_t ms;
+    json_t *json;
+
+    (void)snprintf(path, sizeof(path), "%s/seen.json", f->dir);
+    json = json_load_file(path, 0, NULL);
+    ck_assert_ptr_nonnull(json);
+    ms = json_integer_value(json_object_get(json, "time_limit_ms"));
+    json_decref(json);
+    return ms;
+}
+
+START_TEST(a_run_before_the_first_good_one_has_a_limit_of_its_own)
+{
+    const char *argv[] = {"sh",
+                          "-c",
+                          "d=$(dirname \"$1\")\ncp \"$1\" \"$d/../seen.json\"\n"
+                          "[ ! -e \"$d/../fail\" ] || exit 1\n"
+                          "[ ! -e \"$d/../hang\" ] || exec sleep 1000\n" RESULT COPY,
+                          "sh",
+                          "{task}",
+                          NULL};
+    struct fl_command_conf conf = {.argv = argv,
+                                   .time_limit_ms = 3600000,
+                                   .first_limit_ms = 600000,
+                                   .patience = 1e-9,
+                                   .patience_least_ms = 900000};
+    struct fl_train_result r = {0};
+    struct fixture f;
+    char path[PATH_MAX];
+
+    fixture_init(&f);
+    conf.work_dir = f.dir;
+    ck_assert_int_eq(fl_trainer_command(&conf, &f.trainer, &f.err), FL_OK);
+    ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_OK);
+    (void)snprintf(path, sizeof(path), "%s/fail", f.dir);
+    ck_assert_int_eq(fl_fs_replace(path, "", 0, false, &f.err), FL_OK);
+    ck_assert_int_eq(run(&f, &r), FL_EIO);
+    ck_assert_int_eq(limit_told(&f), 600000);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_msg(run(&f, &r) == FL_OK, "%s", f.err.msg); /* A failed one says nothing. */
+    ck_assert_int_eq(limit_told(&f), 600000);
+    fl_train_result_done(&r);
+    ck_assert_msg(run(&f, &r) == FL_OK, "%s", f.err.msg);
+    ck_assert_int_eq(limit_told(&f), 900000); /* From now on its patience. */
+    fl_train_result_done(&r);
+    /* Another model: nothing is known of it. */
+    ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_OK);
+    ck_assert_msg(run(&f, &r) == FL_OK, "%s", f.err.msg);
+    ck_assert_int_eq(limit_told(&f), 600000);
+    fl_train_result_done(&r);
+    fixture_done(&f);
+}
+END_TEST
+
+START_TEST(a_first_run_that_hangs_is_ended_by_its_limit_which_is_named)
+{
+    const char *argv[] = {"sh", "-c", "exec sleep 1000", NULL};
+    struct fl_command_conf conf = {.argv = argv, .time_limit_ms = 3600000, .first_limit_ms = 100};
+    struct fl_train_result r = {0};
+    struct fixture f;
+
+    fixture_init(&f);
+    conf.work_dir = f.dir;
+    ck_assert_int_eq(fl_trainer_command(&conf, &f.trainer, &f.err), FL_OK);
+    ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_OK);
+    ck_assert_int_eq(run(&f, &r), FL_ETIMEOUT);
+    ck_assert_msg(says(&f, "'sh' was ended after its time limit of 100 ms: the first run here may "
+                           "take no longer (command.first_limit)"),
+                  "%s", f.err.msg);
+    fixture_done(&f);
+}
+END_TEST
+
 START_TEST(a_program_has_the_soft_limit_of_descriptors_that_we_were_started_with)
 {
     const char *argv[] = {"sh",
@@ -672,6 +749,8 @@ int main(void)
     tcase_add_test(tc, a_program_that_changes_nothing_is_an_update_of_zero);
     tcase_add_test(tc, the_update_is_trained_minus_received);
     tcase_add_test(tc, the_task_file_says_everything);
+    tcase_add_test(tc, a_run_before_the_first_good_one_has_a_limit_of_its_own);
+    tcase_add_test(tc, a_first_run_that_hangs_is_ended_by_its_limit_which_is_named);
     tcase_add_test(tc, a_program_has_the_soft_limit_of_descriptors_that_we_were_started_with);
     tcase_add_test(tc, a_run_that_takes_many_times_longer_than_the_longest_is_ended);
     tcase_add_loop_test(tc, what_goes_wrong_in_the_program_is_told, 0, 18);
