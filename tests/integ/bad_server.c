@@ -9,6 +9,11 @@
  * session began with is printed as "leak".
  *
  *     bad_server ADDRESS [STATE COMMAND]
+ *
+ * Behind them come plans and tasks that are odd in themselves, with what they led to: the number
+ * of units that the client then pushed, "asks" when it only asked how to, 0 for nothing.
+ *
+ *     ODD NAME stays|ends PUSHED
  */
 
 #include <stdio.h>
@@ -47,8 +52,16 @@ static const struct {
     {"Drain", FL_WIRE_DRAIN},         {"Heartbeat", FL_WIRE_HEARTBEAT_COMMAND},
 };
 
+/* What is odd is said with the Task, behind the Report, or while the client trains. */
+enum odd { PAST_TASK, PAST_PLAN, FAR_PLAN, PADDED_PLAN, OTHER_ATTEMPT, CHANGED_TASK, N_ODD };
+
+static const char *const odd_names[N_ODD] = {"past-task",   "past-plan",     "far-plan",
+                                             "padded-plan", "other-attempt", "changed-task"};
+
+#define N_CELLS    (N_STATES * N_COMMANDS)
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 #define INPUTS     60
+#define UNITS      2
 #define SMALL      3
 #define LARGE      4000
 /* No round is ever one of these: a Plan for it is answered with Failed. */
@@ -62,6 +75,9 @@ struct bad {
     struct fl_call *attend; /* of the present session */
     size_t cell, end;
     bool said; /* the command of the cell */
+    /* Of an odd one. */
+    bool reported, in_training, asks;
+    size_t pushed;
     unsigned turn;
 };
 
@@ -74,6 +90,16 @@ struct side {
 static enum state state_of(const struct bad *b)
 {
     return (enum state)(b->cell / N_COMMANDS);
+}
+
+static bool is_odd(const struct bad *b)
+{
+    return b->cell >= N_CELLS;
+}
+
+static enum odd odd_of(const struct bad *b)
+{
+    return (enum odd)(b->cell - N_CELLS);
 }
 
 static uint64_t round_of(const struct bad *b)
@@ -229,6 +255,68 @@ static void say(struct bad *b, enum fl_wire_command_type type)
     send_command(b, &c);
 }
 
+/* A plan that has this bit in a mask for `units` units. */
+static void say_unit(struct bad *b, uint32_t attempt, size_t unit, size_t units)
+{
+    struct fl_wire_command c = {.type = FL_WIRE_PLAN};
+    uint8_t mask[64] = {0};
+
+    mask[0] = 1;
+    mask[unit] = 1;
+    c.u.plan = (struct fl_wire_plan){round_of(b), attempt, mask, units};
+    send_command(b, &c);
+}
+
+/* Another task by the same name: of one unit, a model of other bytes, a rate that diverges. */
+static void say_odd_task(struct bad *b, size_t unit)
+{
+    struct fl_wire_command c = {.type = FL_WIRE_TASK};
+    struct fl_wire_bundle model = {.name = fl_wire_lend("model"), .bytes = 8};
+    uint8_t mask[8] = {0};
+
+    mask[unit] = 1;
+    c.u.task = (struct fl_wire_task){.round = round_of(b),
+                                     .attempt = 1,
+                                     .bundles = &model,
+                                     .n_bundles = 1,
+                                     .learning_rate = 1e30,
+                                     .has_plan = true,
+                                     .plan = {round_of(b), 1, mask, sizeof(mask)},
+                                     .deadline_ms = 600000};
+    send_command(b, &c);
+}
+
+static void play_odd(struct bad *b)
+{
+    if (b->said || b->attend == NULL) {
+        return;
+    }
+    b->said = true;
+    switch (odd_of(b)) {
+    case PAST_TASK:
+        say_odd_task(b, UNITS);
+        break;
+    case PAST_PLAN:
+        say_unit(b, 1, UNITS, 8);
+        break;
+    case FAR_PLAN:
+        say_unit(b, 1, 39, 40);
+        break;
+    case PADDED_PLAN:
+        say_unit(b, 1, 0, 40);
+        break;
+    case OTHER_ATTEMPT:
+        say_unit(b, 2, 1, UNITS);
+        break;
+    case CHANGED_TASK:
+        say_odd_task(b, 0);
+        break;
+    case N_ODD:
+        break;
+    }
+    say_plan(b, NO_ROUND);
+}
+
 /* The client is in the state of the cell. */
 static void play(struct bad *b)
 {
@@ -247,10 +335,17 @@ static void play(struct bad *b)
 
 static void cell_is_over(struct bad *b, const char *outcome)
 {
-    (void)printf("%s %s %s\n", state_names[state_of(b)], commands[b->cell % N_COMMANDS].name,
-                 outcome);
+    if (!is_odd(b)) {
+        (void)printf("%s %s %s\n", state_names[state_of(b)], commands[b->cell % N_COMMANDS].name,
+                     outcome);
+    } else if (b->asks && b->pushed == 0) {
+        (void)printf("ODD %s %s asks\n", odd_names[odd_of(b)], outcome);
+    } else {
+        (void)printf("ODD %s %s %zu\n", odd_names[odd_of(b)], outcome, b->pushed);
+    }
     (void)fflush(stdout);
-    b->said = false;
+    b->said = b->reported = b->in_training = b->asks = false;
+    b->pushed = 0;
     b->cell++;
     if (b->cell == b->end) {
         fl_loop_stop(b->loop);
@@ -261,6 +356,16 @@ static void on_hello(struct bad *b)
 {
     enum state state = state_of(b);
 
+    if (is_odd(b)) {
+        /* Steps enough that what is said behind the model comes while they are made. */
+        say_welcome(b, SMALL, odd_of(b) == CHANGED_TASK ? 300000 : 1);
+        if (odd_of(b) == PAST_TASK) {
+            play_odd(b);
+        } else {
+            say_task(b, round_of(b), odd_of(b) == CHANGED_TASK);
+        }
+        return;
+    }
     if (state == GREETING) {
         play(b);
         return;
@@ -279,6 +384,40 @@ static void on_hello(struct bad *b)
     }
 }
 
+static void finish_cell(struct bad *b)
+{
+    struct fl_call *attend = b->attend;
+
+    cell_is_over(b, "stays");
+    b->attend = NULL;
+    if (attend != NULL) {
+        fl_call_finish(attend, FL_GRPC_OK, NULL);
+    }
+}
+
+static void on_odd_event(struct bad *b, const struct fl_wire_event *event)
+{
+    uint64_t failed = event->type == FL_WIRE_FAILED ? event->u.failed.round : 0;
+
+    if (event->type == FL_WIRE_REPORT) {
+        b->reported = true;
+        if (odd_of(b) != CHANGED_TASK) {
+            play_odd(b);
+        }
+    } else if (failed == PING) {
+        play_odd(b);
+    } else if (failed == NO_ROUND && b->said) {
+        b->in_training = !b->reported;
+        /* A grant that stands is pushed for: that ends the others. */
+        if (odd_of(b) != PADDED_PLAN && odd_of(b) != CHANGED_TASK) {
+            finish_cell(b);
+        }
+    } else if (failed == round_of(b)) {
+        (void)printf("failed %s attempt %u\n", odd_names[odd_of(b)],
+                     (unsigned)event->u.failed.attempt);
+    }
+}
+
 static bool on_event(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct bad *b = ctx;
@@ -291,14 +430,16 @@ static bool on_event(struct fl_call *call, void *ctx, const uint8_t *data, size_
     }
     if (event.type == FL_WIRE_HELLO) {
         on_hello(b);
+    } else if (is_odd(b)) {
+        on_odd_event(b, &event);
     } else if (event.type == FL_WIRE_REPORT && state_of(b) == REPORTED) {
         play(b);
     } else if (event.type == FL_WIRE_FAILED && event.u.failed.round == PING) {
         play(b);
     } else if (event.type == FL_WIRE_FAILED && event.u.failed.round == NO_ROUND && b->said) {
-        cell_is_over(b, "stays");
-        fl_call_finish(call, FL_GRPC_OK, NULL);
-        b->attend = NULL;
+        finish_cell(b);
+    } else if (event.type == FL_WIRE_EVALUATION && event.u.evaluation.result.samples == 0) {
+        (void)printf("no evaluation in %s\n", state_names[state_of(b)]);
     }
     fl_wire_event_done(&event);
     return true;
@@ -343,7 +484,9 @@ static void on_side_closed(struct fl_call *call, void *ctx, enum fl_grpc_status 
     (void)call;
     (void)message;
     /* The end of the Fetch is on its way: what follows the answer to this comes behind it. */
-    if (status == FL_GRPC_OK && state_of(s->b) == TRAINING && !s->b->said) {
+    if (status == FL_GRPC_OK && !s->push && !s->b->said &&
+        (is_odd(s->b) ? odd_of(s->b) == CHANGED_TASK : state_of(s->b) == TRAINING))
+    {
         say_plan(s->b, PING);
     }
     free(s);
@@ -400,6 +543,8 @@ static bool on_status_message(struct fl_call *call, void *ctx, const uint8_t *da
 
     (void)data;
     (void)len;
+    s->b->asks = is_odd(s->b);
+    s->push = true;
     if (state_of(s->b) == PUSHING) {
         play(s->b); /* and leave it open */
         return true;
@@ -435,12 +580,21 @@ static bool on_push_message(struct fl_call *call, void *ctx, const uint8_t *data
         return true;
     }
     s->heard = true;
+    s->push = true;
     if (fl_wire_push_decode(data, len, &is_header, &header, &chunk, NULL) != FL_OK || !is_header ||
-        header.bytes != floats_of(SMALL) * sizeof(float))
+        (!is_odd(s->b) && header.bytes != floats_of(SMALL) * sizeof(float)))
     {
         (void)printf("leak: an upload of another model\n");
     }
+    s->b->pushed = header.n_parts;
     fl_wire_push_header_done(&header);
+    if (is_odd(s->b)) {
+        if (s->b->in_training) {
+            (void)printf("changed in training\n");
+        }
+        finish_cell(s->b);
+        return true;
+    }
     if (state_of(s->b) == SENDING) {
         play(s->b);
     }
@@ -475,7 +629,7 @@ static bool choose(struct bad *b, const char *state, const char *command)
 
 int main(int argc, char **argv)
 {
-    struct bad b = {.end = N_STATES * N_COMMANDS};
+    struct bad b = {.end = N_CELLS + N_ODD};
     struct fl_rpc_method methods[] = {{"/fl.v1.Federation/Attend", on_attend, &b},
                                       {"/fl.v1.Federation/Fetch", on_fetch, &b},
                                       {"/fl.v1.Federation/PushStatus", on_status, &b},

@@ -25,7 +25,7 @@ wait_for "bad_server to listen" grep -q listening "$dir/bad.out"
 address=unix:$dir/bad.sock
 start_client one "$dir/data/client-000" \
   "reconnect: {first: 10ms, longest: 50ms}" "log_level: debug" "exit_when_done: no"
-all_cells() { [ "$(grep -cE ' (stays|ends)$' "$dir/bad.out")" -eq 90 ] || ended bad || ended one; }
+all_cells() { [ "$(grep -cE ' (stays|ends)$|^ODD ' "$dir/bad.out")" -eq 96 ] || ended bad || ended one; }
 wait_for "all cells" all_cells
 check "the client lives" running one
 stop one
@@ -52,4 +52,20 @@ while read -r state command outcome; do
   fi
 done <"$dir/bad.out"
 equal "all cells were played" 90 "$n"
+for state in FETCHING TRAINING; do
+  has_line "an Evaluate beside $state is answered" "$dir/bad.out" "no evaluation in $state"
+done
+
+### Plans and tasks that are odd in themselves
+odd() { sed -n "s/^ODD $1 //p" "$dir/bad.out"; }
+equal "a task that grants what the model lacks ends the session" "ends 0" "$(odd past-task)"
+equal "and so does such a plan" "ends 0" "$(odd past-plan)"
+equal "and one for far more units" "ends 0" "$(odd far-plan)"
+equal "with a line that says why" 3 \
+  "$(grep -c 'bad command from the server: a plan grants units past the 2 of the model' "$dir/one.log")"
+equal "bits that are 0 grant nothing" "stays 1" "$(odd padded-plan)"
+equal "a plan for another attempt pushes nothing" "stays 0" "$(odd other-attempt)"
+has_line "and is answered" "$dir/bad.out" "failed other-attempt attempt 2"
+equal "a task that is changed stays as it was: all units" "stays 2" "$(odd changed-task)"
+has_line "and was said while the client trained" "$dir/bad.out" "changed in training"
 finish
