@@ -13,45 +13,47 @@
 /* Read at a time from a file, and queued at most. */
 #define FILE_CHUNK ((size_t)128 << 10)
 #define FILE_QUEUE (4 * FILE_CHUNK)
+/* What a chunk costs in the queue beside its bytes, generously. */
+#define CHUNK_COST ((size_t)1024)
 
 struct fl_fetch {
     struct fl_front *front;
     struct fl_fetch *next, *prev;
     struct fl_call *call;
     struct fl_bytes bytes;
-    struct fl_blob *ahead; /* read from the file at `offset`, not queued yet */
     uint64_t offset;
     bool started, finished;
 };
 
-static void drop_ahead(struct fl_fetch *f)
+/*
+ * What is read from a file goes into the queue, where it is counted. A queue without room for it is
+ * more than half full: on_writable comes.
+ */
+static bool has_room(const struct fl_fetch *f, size_t n)
 {
-    fl_blob_unref(f->ahead);
-    f->ahead = NULL;
+    return f->bytes.blob != NULL || fl_call_queued(f->call) + n + CHUNK_COST <= FILE_QUEUE;
 }
 
-/* The next n bytes to be sent, in `blob`, which stays ours. */
-static int next_piece(struct fl_fetch *f, size_t n, struct fl_piece *ret)
+/* The next n bytes to be sent, with a reference to their blob. */
+static int next_piece(const struct fl_fetch *f, size_t n, struct fl_piece *ret)
 {
+    struct fl_blob *blob = NULL;
     int rv;
 
     if (f->bytes.blob != NULL) {
-        *ret = (struct fl_piece){
-            .data = fl_blob_data(f->bytes.blob) + f->offset, .len = n, .blob = f->bytes.blob};
+        blob = fl_blob_ref(f->bytes.blob);
+        *ret = (struct fl_piece){.data = fl_blob_data(blob) + f->offset, .len = n, .blob = blob};
         return FL_OK;
     }
-    if (f->ahead == NULL) {
-        rv = fl_blob_create(n, &f->ahead);
-        if (rv == FL_OK) {
-            rv = fl_file_read(f->bytes.file, f->offset, fl_blob_fill(f->ahead), n);
-        }
-        if (rv != FL_OK) {
-            drop_ahead(f);
-            return rv;
-        }
+    rv = fl_blob_create(n, &blob);
+    if (rv == FL_OK) {
+        rv = fl_file_read(f->bytes.file, f->offset, fl_blob_fill(blob), n);
     }
-    *ret =
-        (struct fl_piece){.data = fl_blob_data(f->ahead), .len = n, .blob = f->ahead, .own = true};
+    if (rv != FL_OK) {
+        fl_blob_unref(blob);
+        return rv;
+    }
+    *ret = (struct fl_piece){.data = fl_blob_data(blob), .len = n, .blob = blob, .own = true};
     return FL_OK;
 }
 
@@ -73,18 +75,22 @@ static void send_chunks(struct fl_fetch *f)
         uint8_t head[FL_WIRE_CHUNK_HEAD];
         size_t n = (size_t)(len - f->offset < most ? len - f->offset : most);
         struct fl_piece pieces[2];
-        int rv = next_piece(f, n, &pieces[1]);
+        int rv;
 
+        if (!has_room(f, n)) {
+            return;
+        }
+        rv = next_piece(f, n, &pieces[1]);
         if (rv != FL_OK) {
             fail(f, rv);
             return;
         }
         pieces[0] = (struct fl_piece){.data = head, .len = fl_wire_chunk_head(f->offset, n, head)};
         rv = fl_call_send(f->call, pieces, 2);
+        fl_blob_unref(pieces[1].blob);
         if (rv == FL_ELIMIT) {
             return;
         }
-        drop_ahead(f);
         if (rv != FL_OK) {
             fl_call_cancel(f->call);
             f->finished = true;
@@ -189,7 +195,6 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
         f->next->prev = f->prev;
     }
     fl_bytes_done(&f->bytes);
-    drop_ahead(f);
     free(f);
 }
 
