@@ -120,6 +120,7 @@ static void heartbeat(struct fl_attend *attend)
 /* Counted in the inbox as posted already. */
 static void post(struct fl_attend *attend, struct fl_wire_event *event)
 {
+    struct fl_front *front = attend->front;
     struct fl_up *up = fl_up_new(FL_UP_EVENT);
 
     if (up == NULL) {
@@ -130,7 +131,10 @@ static void post(struct fl_attend *attend, struct fl_wire_event *event)
     up->client = attend->client;
     up->event = *event;
     *event = (struct fl_wire_event){0};
-    fl_front_up(attend->front, up);
+    front->n_events++;
+    front->most_events =
+        front->n_events > front->most_events ? front->n_events : front->most_events;
+    fl_front_up(front, up);
 }
 
 /* Returns whether the message was dealt with: one that waits keeps its credit. */
@@ -379,6 +383,7 @@ void fl_attend_taken(struct fl_front *front, const struct fl_down *down)
     struct fl_buf buf;
     int rv;
 
+    front->n_events--;
     if (attend == NULL || attend->id != down->session || attend->call == NULL) {
         return; /* That session is over. */
     }

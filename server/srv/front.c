@@ -462,6 +462,8 @@ void fl_front_close(struct fl_front *front, uint32_t grace_ms, fl_loop_cb closed
 
         fl_log(front->srv->log, FL_LOG_INFO, "net", "held for clients at most bytes=%zu limit=%zu",
                held->peak, held->limit);
+        fl_log(front->srv->log, FL_LOG_INFO, "net", "waited for the coordinator at most events=%zu",
+               front->most_events);
     }
     front->closing = true;
     front->closed = closed;

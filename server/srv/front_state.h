@@ -69,6 +69,7 @@ struct fl_front {
     struct fl_grpc_server *server, *admin;
     struct fl_timer *sweep;
     struct fl_attend *attends;
+    size_t n_events, most_events; /* posted to the coordinator and not taken yet; at most */
     size_t n_asked; /* hellos that the coordinator has not answered, of ended calls too */
     struct fl_hellos asked, waiting;
     struct fl_slot_rec *slots;

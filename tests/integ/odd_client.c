@@ -4,6 +4,7 @@
  *
  *     fetch:ROUND:BUNDLE   prints "fetch BUNDLE STATUS bytes=N"
  *     offer:OFFSET:TOTAL:N a piece of an offer, N bytes of 0xA5
+ *     flood                events that nobody asked for, as fast as they are taken, without end
  *     stay                 does nothing more, and does not leave
  *     wait                 until the server has taken what was sent (a heartbeat comes back)
  *
@@ -33,7 +34,7 @@ struct odd {
     unsigned long long received;
     unsigned messages;
     uint64_t beat;
-    bool welcome, waiting;
+    bool welcome, waiting, floods;
 };
 
 static void send_bytes(struct fl_call *call, const void *data, size_t len)
@@ -125,6 +126,34 @@ static void offer(struct odd *o, const char *word)
     send_event(o, &event);
 }
 
+/* Evaluations of nothing, until the queue is full; on_flood_writable goes on. */
+static void flood(struct odd *o)
+{
+    struct fl_wire_event event = {.type = FL_WIRE_EVALUATION};
+    struct fl_piece piece;
+    struct fl_buf buf;
+
+    event.u.evaluation.round = 1;
+    event.u.evaluation.result.samples = 1;
+    fl_buf_init(&buf, FL_WIRE_MAX_CONTROL);
+    if (fl_wire_event_encode(&event, &buf) == FL_OK) {
+        piece = (struct fl_piece){.data = buf.data, .len = buf.len};
+        while (fl_call_send(o->attend, &piece, 1) == FL_OK) {
+        }
+    }
+    fl_buf_done(&buf);
+}
+
+static void on_flood_writable(struct fl_call *call, void *ctx)
+{
+    struct odd *o = ctx;
+
+    (void)call;
+    if (o->floods) {
+        flood(o);
+    }
+}
+
 static void next_word(struct odd *o)
 {
     struct fl_wire_event beat = {.type = FL_WIRE_HEARTBEAT_EVENT};
@@ -136,6 +165,10 @@ static void next_word(struct odd *o)
             offer(o, word + 6);
         } else if (strncmp(word, "fetch:", 6) == 0) {
             fetch(o, word + 6);
+            return;
+        } else if (strcmp(word, "flood") == 0) {
+            o->floods = true;
+            flood(o);
             return;
         } else if (strcmp(word, "stay") == 0) {
             return;
@@ -185,8 +218,8 @@ static void on_attend_closed(struct fl_call *call, void *ctx, enum fl_grpc_statu
     fl_grpc_channel_close(o->channel);
 }
 
-static const struct fl_call_handler attend_handler = {.on_message = on_command,
-                                                      .on_closed = on_attend_closed};
+static const struct fl_call_handler attend_handler = {
+    .on_message = on_command, .on_writable = on_flood_writable, .on_closed = on_attend_closed};
 
 /* --- the admin socket --- */
 

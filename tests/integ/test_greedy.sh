@@ -78,11 +78,26 @@ checks=$((checks + 1))
 written=$(tail -c "+$((before + 1))" "$dir/srv.log" | grep -v " round: \| server: " | wc -c)
 [ "$written" -lt 40000 ] || note_failure "$written bytes of log for 10000 bad calls"
 
+### A client that tells without end what nobody asked for, and comes back as soon as it is sent away
+: >"$dir/flood"
+(while [ -e "$dir/flood" ]; do "$build/tests/integ/odd_client" "$address" flooder flood; done) >"$dir/flood.out" 2>&1 &
+pid_of[flood]=$!
+sent_away() { [ "$(grep -c "the client tells more than the federation asked for" "$dir/flood.out")" -ge "$1" ]; }
+wait_for "the flood to be sent away twice" sent_away 2
+rounds_go_on "a flood of events"
+wait_for "the flood to go on" sent_away 5
+rm "$dir/flood"
+wait_end flood
+
 equal "the honest ones were never rejected" "0 0" \
   "$(ctl srv clients --json | json '" ".join(str(c["rejected"]) for c in d)')"
 lacks_line "no honest session ended" "$dir/c0.log" "lost"
 stop srv
 equal "the server ends well" 0 "$rc"
+# Four of each of the three clients (FL_INBOX_POSTED): the others waited on the flooder's own stream.
+waited=$(sed -n 's/.*waited for the coordinator at most events=\([0-9]*\)$/\1/p' "$dir/srv.log" | tail -n 1)
+checks=$((checks + 1))
+{ [ "$waited" -ge 4 ] && [ "$waited" -le 12 ]; } || note_failure "$waited events waited for the coordinator, and not 4 to 12"
 checks=$((checks + 1))
 [ "$(held 1)" -le "$(held 2)" ] || note_failure "held $(held 1) bytes, more than the limit of $(held 2)"
 checks=$((checks + 1))

@@ -296,8 +296,8 @@ int main(void)
                    a_model_that_is_no_longer_served_costs_each_transfer_all_of_it_until_it_ends);
     tcase_add_test(tc, a_transfer_that_would_keep_too_much_of_what_is_no_longer_served_ends);
     tcase_add_test(tc, what_is_served_under_another_name_too_is_not_superseded);
-    tcase_add_test(
-        tc, of_a_file_that_nobody_reads_a_short_queue_is_held_and_ends_after_the_idle_time);
+    tcase_add_test(tc,
+                   of_a_file_that_nobody_reads_a_short_queue_is_held_and_ends_after_the_idle_time);
     tcase_add_test(tc, a_file_arrives_whole_where_it_is_read);
     suite_add_tcase(s, tc);
     runner = srunner_create(s);
