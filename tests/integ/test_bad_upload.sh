@@ -67,12 +67,19 @@ ends slips
 ### Hanging up while the server judges: it has the whole upload, and comes to no harm
 # Wide enough that reading it takes longer than asking how far it is; nothing to train on.
 model='{input: [60], layers: [dense 100000, relu, dense 10]}' steps='{epochs: 0, steps: 1}'
-with_bad leaves leave round
-answer leaves leave CANCELLED
-lacks_line "it left before the verdict" "$dir/leaves.bad" "too late"
-has_line "the upload counts although its client hung up" "$dir/leaves.bad" "verdict accepted"
-equal "it counts once" "1 0" "$(of_bad leaves accepted) $(of_bad leaves rejected)"
-ends leaves
+# On a busy machine it may hear the verdict first: then that was another test, and it is tried again.
+leaves=leaves
+with_bad "$leaves" leave round
+until=$((SECONDS + patience))
+while grep -q '^leave OK accepted=1 ' "$dir/$leaves.bad" && [ "$SECONDS" -lt "$until" ]; do
+  ends "$leaves"
+  leaves=$leaves-
+  with_bad "$leaves" leave round
+done
+answer "$leaves" leave CANCELLED
+has_line "the upload counts although its client hung up" "$dir/$leaves.bad" "verdict accepted"
+equal "it counts once" "1 0" "$(of_bad "$leaves" accepted) $(of_bad "$leaves" rejected)"
+ends "$leaves"
 model='{preset: dnn60}' steps='{epochs: 1}'
 
 ### Beginning anew what the server has judged and not recorded yet: that upload is the one that counts
