@@ -67,7 +67,7 @@ static int resume_client(struct fl_coord *c, const struct fl_client_rec *rec, si
 }
 
 struct seen {
-    uint64_t seen_ms;
+    uint64_t seen_ms; /* by the clock of seen_up_ms */
     uint32_t client;
 };
 
@@ -93,14 +93,14 @@ static int resume_away(struct fl_coord *c, const struct fl_coord_resume *resume,
         return fl_err_set(err, FL_ENOMEM, "%zu clients", n);
     }
     for (i = 0; i < n; i++) {
-        seen[i] = (struct seen){resume->clients[i].last_seen_ms, resume->clients[i].id};
+        seen[i] = (struct seen){resume->clients[i].seen_up_ms, resume->clients[i].id};
     }
     qsort(seen, n, sizeof(*seen), compare_seen);
     for (i = 0; i < n; i++) {
-        c->clients.live[seen[i].client].age_from_ms = seen[i].seen_ms;
         fl__clients_away(c, seen[i].client);
     }
-    c->newest_seen_ms = n > 0 ? seen[n - 1].seen_ms : 0;
+    /* While the server was down nobody could be seen: the clock goes on from where it was. */
+    c->up_ms = n > 0 && seen[n - 1].seen_ms > resume->up_ms ? seen[n - 1].seen_ms : resume->up_ms;
     free(seen);
     return FL_OK;
 }
@@ -147,7 +147,9 @@ static void resume_part(struct fl_coord *c, size_t i, const struct fl_part_rec *
         part->units = r->units + i * n;
         (void)memcpy(part->units, from->units, n);
     }
-    if (fl__part_waiting(c, i)) {
+    if (fl__part_waiting(c, i) && c->clients.recs[part->client].forgotten) {
+        part->state = FL_PART_LOST; /* Nobody will ever answer. */
+    } else if (fl__part_waiting(c, i)) {
         bool asked = planned && from->state == FL_PART_PLANNED;
 
         /* A plan leaves nobody undecided; who is nevertheless was not part of it. */
@@ -257,6 +259,18 @@ static int take_resume(struct fl_coord *c, const struct fl_coord_resume *resume,
     return resume->n_parts > 0 ? resume_parts(c, resume, err) : FL_OK;
 }
 
+/* Last, for their parts are found by name as all others are. */
+static void resume_forgotten(struct fl_coord *c, const struct fl_coord_resume *resume)
+{
+    size_t i;
+
+    for (i = 0; i < resume->n_clients; i++) {
+        if (resume->clients[i].forgotten) {
+            fl__coord_resume_forgotten(c, resume->clients[i].id);
+        }
+    }
+}
+
 int fl_coord_create(const struct fl_coord_conf *conf, const struct fl_coord_resume *resume,
                     struct fl_coord **ret, struct fl_err *err)
 {
@@ -287,6 +301,7 @@ int fl_coord_create(const struct fl_coord_conf *conf, const struct fl_coord_resu
             fl_coord_free(c);
             return rv;
         }
+        resume_forgotten(c, resume);
     }
     *ret = c;
     return FL_OK;
@@ -304,18 +319,6 @@ void fl_coord_free(struct fl_coord *c)
     free(c);
 }
 
-/* While the server was down nobody could be seen. */
-static void skip_downtime(struct fl_coord *c)
-{
-    struct fl__clients *t = &c->clients;
-    uint64_t away = c->wall_ms > c->newest_seen_ms ? c->wall_ms - c->newest_seen_ms : 0;
-    size_t i;
-
-    for (i = 0; i < t->n; i++) {
-        t->live[i].age_from_ms += t->live[i].connected ? 0 : away;
-    }
-}
-
 static void start(struct fl_coord *c)
 {
     if (c->started) {
@@ -324,7 +327,6 @@ static void start(struct fl_coord *c)
     c->started = true;
     if (c->restarted) {
         c->settle_ms = fl__coord_after(c, c->conf.lost_grace_ms);
-        skip_downtime(c);
     }
     if (c->round.round != 0) {
         fl__coord_resume_round(c);
@@ -536,7 +538,7 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
     case FL_EV_FORGET:
         if (fl_coord_client(c, ev->u.client) != NULL) {
             fl__coord_trace(c, "client '%s' is forgotten", fl__coord_name(c, ev->u.client));
-            fl__coord_forget(c, ev->u.client, "the operator has made the server forget it");
+            fl__coord_forget_for(c, ev->u.client, "the operator has made the server forget it");
         }
         break;
     case FL_EV_RELEASED:
@@ -590,6 +592,17 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
     }
 }
 
+/* Time never goes back, and begins with the first event. The wall clock may do as it likes. */
+static void tell_time(struct fl_coord *c, const struct fl_event *ev)
+{
+    uint64_t span = ev->now_ms > c->now_ms ? ev->now_ms - c->now_ms : 0;
+
+    c->up_ms += c->clocked ? span : 0;
+    c->clocked = true;
+    c->now_ms += span;
+    c->wall_ms = ev->wall_ms;
+}
+
 int fl_coord_step(struct fl_coord *c, const struct fl_event *ev, struct fl_effects *ret)
 {
     int rv = fl__clients_reserve(&c->clients, c->round.n);
@@ -602,8 +615,7 @@ int fl_coord_step(struct fl_coord *c, const struct fl_event *ev, struct fl_effec
     }
     c->n_effects = 0;
     c->n_texts = 0;
-    c->now_ms = ev->now_ms > c->now_ms ? ev->now_ms : c->now_ms; /* Time never goes back. */
-    c->wall_ms = ev->wall_ms;
+    tell_time(c, ev);
     take(c, ev);
     if (c->work.retry_ms != 0 && c->now_ms >= c->work.retry_ms) {
         fl__coord_work(c, c->work.kind);

@@ -84,8 +84,9 @@ struct fl_coord_conf {
     /* More names are not admitted; 0: a built-in limit. Names that were never counted and are
        away make room first. */
     uint32_t max_clients;
-    /* A client that was away for so long is forgotten, as if by FL_EV_FORGET; 0: never. Time
-       during which the server was down does not count. */
+    /* A client that was away for so long is forgotten, as if by FL_EV_FORGET; 0: never. That is
+       time of the monotonic clock while the server was up: whoever sets the wall clock makes nobody
+       older. */
     uint64_t forget_after_ms;
     uint32_t start_clients; /* alive before the first round of a run begins */
     uint32_t min_clients;   /* alive before any round begins */
@@ -142,6 +143,7 @@ struct fl_coord_resume {
     size_t n_clients;
     uint64_t expected; /* as of the last PERSIST_SELECTION */
     uint64_t departed; /* as of the last FORGET_CLIENTS */
+    uint64_t up_ms;    /* newest of the clock of seen_up_ms that anything on disk tells */
     /* The open round, when a selection was persisted and no commit: parts that are not
        ACCEPTED start over, ACCEPTED ones count as they are. n_parts 0: none is open, the
        next selection is open_attempt of open_round. */
@@ -167,7 +169,7 @@ enum fl_event_type {
     FL_EV_CLIENT_JOINED,
     FL_EV_CLIENT_LOST,    /* u.client */
     FL_EV_CLIENT_HEARD,   /* u.client: a sign of life, for its last_seen_ms */
-    FL_EV_FORGET,         /* u.client: see RELEASE; nothing is kept of it */
+    FL_EV_FORGET,         /* u.client: see RELEASE; nothing is kept of it. Answer: FORGOTTEN */
     FL_EV_RELEASED,       /* u.client: answer to RELEASE */
     FL_EV_REPORT,         /* u.report */
     FL_EV_CLIENT_FAILED,  /* u.failed */
@@ -269,8 +271,12 @@ enum fl_effect_type {
      * that it was counts in the mean for good.
      */
     FL_EFF_RELEASE,
-    /* seq; clients: their records are to go; departed. */
+    /* seq; clients: their records are to go, or with `forgotten` to stay with that mark for as
+       long as the open round needs them; departed. */
     FL_EFF_FORGET_CLIENTS,
+    /* Answer to FORGET, of a client: it is nobody, also to a server that is killed now. With text:
+       that could not be written, and a killed server knows it again; it is tried again. */
+    FL_EFF_FORGOTTEN,
     /* seq; round, attempt, size and parts (with units when no feedback is needed), and the
        records of those of their clients that have none on disk yet: with their first selection
        they get one; expected. No parts: the attempts before this one are over and nothing of
@@ -354,6 +360,8 @@ size_t fl_coord_numbers(const struct fl_coord *coord);
 uint32_t fl_coord_find(const struct fl_coord *coord, const char *name);
 size_t fl_coord_n_known(const struct fl_coord *coord);
 size_t fl_coord_n_connected(const struct fl_coord *coord);
+/* The clock of fl_client_rec.seen_up_ms now. */
+uint64_t fl_coord_up_ms(const struct fl_coord *coord);
 /* N of the next round's fraction. */
 size_t fl_coord_population(const struct fl_coord *coord);
 /* The record of a known client, NULL for any other number. */

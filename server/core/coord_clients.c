@@ -248,10 +248,13 @@ void fl__clients_heard(struct fl_coord *c, uint32_t client)
 {
     struct fl_client_rec *rec = &c->clients.recs[client];
 
-    if (c->wall_ms >= rec->last_seen_ms + FL__SEEN_STALE_MS) {
+    if (c->wall_ms >= rec->last_seen_ms + FL__SEEN_STALE_MS ||
+        c->up_ms >= rec->seen_up_ms + FL__SEEN_STALE_MS)
+    {
         fl__clients_dirty(&c->clients, client);
     }
     rec->last_seen_ms = c->wall_ms;
+    rec->seen_up_ms = c->up_ms;
 }
 
 static void list_record(struct fl_coord *c, uint32_t client)

@@ -5,7 +5,8 @@
  * The name means nobody at once: who comes under it again is new and gets another number,
  * also while its old part in the open round is still there. That part is lost, unless its
  * update was accepted: then it counts, as was promised. Last the record goes off the disk, and
- * the number is free when that is done and the caller has released it.
+ * the number is free when that is done and the caller has released it. Parts on disk belong to a
+ * record: until the open round is over, that of a client in it is only marked.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,28 +17,65 @@
    operator to see what becomes of them. */
 #define FL__STRANGERS 1024
 
-void fl__coord_forget(struct fl_coord *c, uint32_t client, const char *why)
+/* Its record, which is on disk, is to go. */
+static void condemn(struct fl_coord *c, uint32_t client)
 {
     struct fl__clients *t = &c->clients;
-    struct fl__client *live = &t->live[client];
 
-    if (live->gone) {
-        return;
-    }
-    fl__coord_drop(c, client, why);
-    if (!live->recorded) {
-        return;
-    }
-    if (t->recs[client].counted_round != 0) {
-        c->departed++;
-    }
-    live->next_grave = FL__NONE;
+    t->recs[client].forgotten = true;
+    c->departed += t->recs[client].counted_round != 0;
+    t->live[client].next_grave = FL__NONE;
     if (t->first_grave != FL__NONE) {
         t->live[t->last_grave].next_grave = client;
     } else {
         t->first_grave = client;
     }
     t->last_grave = client;
+}
+
+void fl__coord_forget(struct fl_coord *c, uint32_t client, const char *why)
+{
+    struct fl__client *live = &c->clients.live[client];
+
+    if (live->gone) {
+        return;
+    }
+    fl__coord_drop(c, client, why);
+    if (live->recorded) {
+        condemn(c, client);
+    }
+}
+
+/* Who waits for it hears of it; `trouble` NULL: it is on disk. */
+static void forgotten(struct fl_coord *c, uint32_t client, const char *trouble)
+{
+    struct fl_effect *e;
+
+    if (c->clients.live[client].awaited) {
+        c->clients.live[client].awaited = false;
+        e = fl__coord_emit(c, FL_EFF_FORGOTTEN);
+        e->client = client;
+        e->text = trouble;
+    }
+}
+
+void fl__coord_forget_for(struct fl_coord *c, uint32_t client, const char *why)
+{
+    fl__coord_forget(c, client, why);
+    c->clients.live[client].awaited = true;
+    if (!c->clients.live[client].recorded) {
+        forgotten(c, client, NULL); /* There is nothing of it on disk. */
+    }
+}
+
+void fl__coord_resume_forgotten(struct fl_coord *c, uint32_t client)
+{
+    struct fl__client *live = &c->clients.live[client];
+
+    fl__coord_leave(c, client);
+    live->released = true; /* No connection is older than this process. */
+    live->marked = true;
+    condemn(c, client);
 }
 
 void fl__coord_released(struct fl_coord *c, uint32_t client)
@@ -51,9 +89,9 @@ void fl__coord_released(struct fl_coord *c, uint32_t client)
 static bool too_old(const struct fl_coord *c, const struct fl__list *list)
 {
     uint64_t limit = c->conf.forget_after_ms;
-    uint64_t from = list->n > 0 ? c->clients.live[list->first].age_from_ms : 0;
+    uint64_t seen = list->n > 0 ? c->clients.recs[list->first].seen_up_ms : 0;
 
-    return limit != 0 && list->n > 0 && from <= c->wall_ms && c->wall_ms - from >= limit;
+    return limit != 0 && list->n > 0 && c->up_ms - seen >= limit;
 }
 
 void fl__coord_age(struct fl_coord *c)
@@ -76,53 +114,67 @@ void fl__coord_age(struct fl_coord *c)
     }
 }
 
-/* Those that are being buried now and were counted. */
+/* Those of them that were counted and whose records go. */
 static uint64_t counted(const struct fl__clients *t)
 {
     uint64_t n = 0;
     size_t i;
 
     for (i = 0; i < t->n_buried; i++) {
-        n += t->buried[i].counted_round != 0;
+        n += t->buried[i].counted_round != 0 && !t->buried[i].forgotten;
     }
     return n;
 }
 
-/*
- * Not while a commit is on its way: it may write such a record again. The record of a client
- * that is in the open round stays until that is over: parts on disk belong to one.
- */
-void fl__coord_bury(struct fl_coord *c)
+/* Can its record go, or the mark be put on it? */
+static bool can_bury(const struct fl_coord *c, uint32_t client)
+{
+    const struct fl__client *live = &c->clients.live[client];
+
+    return live->part == FL__NONE ||
+           /* A selection that is on its way may yet write the record without the mark. */
+           (!live->marked && c->work.kind != FL__WORK_SELECTION);
+}
+
+/* Take those who can be buried out of the graves, others stay in their order. */
+static void dig(struct fl_coord *c)
 {
     struct fl__clients *t = &c->clients;
     uint32_t client = t->first_grave;
-    uint32_t kept_first = FL__NONE;
-    uint32_t kept_last = FL__NONE;
-    struct fl_effect *e;
+    uint32_t kept = FL__NONE; /* the last one that stays */
 
-    if (client == FL__NONE || t->burying || c->now_ms < t->bury_ms ||
-        c->work.kind == FL__WORK_COMMIT) {
-        return;
-    }
     t->n_buried = 0;
     while (client != FL__NONE && t->n_buried < FL__BURY) {
         uint32_t next = t->live[client].next_grave;
 
-        if (t->live[client].part == FL__NONE) {
-            t->buried[t->n_buried++] = t->recs[client];
+        if (!can_bury(c, client)) {
+            kept = client;
         } else {
-            t->live[client].next_grave = kept_first;
-            kept_last = kept_first == FL__NONE ? client : kept_last;
-            kept_first = client;
+            t->buried[t->n_buried] = t->recs[client];
+            t->buried[t->n_buried++].forgotten = t->live[client].part != FL__NONE;
+            if (kept == FL__NONE) {
+                t->first_grave = next;
+            } else {
+                t->live[kept].next_grave = next;
+            }
+            t->last_grave = next == FL__NONE ? kept : t->last_grave;
         }
         client = next;
     }
-    t->first_grave = client;
-    if (kept_first != FL__NONE) {
-        t->live[kept_last].next_grave = client;
-        t->first_grave = kept_first;
-        t->last_grave = client == FL__NONE ? kept_last : t->last_grave;
+}
+
+/* Not while a commit is on its way: it may write such a record again. */
+void fl__coord_bury(struct fl_coord *c)
+{
+    struct fl__clients *t = &c->clients;
+    struct fl_effect *e;
+
+    if (t->first_grave == FL__NONE || t->burying || c->now_ms < t->bury_ms ||
+        c->work.kind == FL__WORK_COMMIT)
+    {
+        return;
     }
+    dig(c);
     if (t->n_buried == 0) {
         return;
     }
@@ -134,6 +186,14 @@ void fl__coord_bury(struct fl_coord *c)
     e->departed = c->departed_on_disk + counted(t);
 }
 
+/* Back into the graves, before the others. */
+static void rebury(struct fl__clients *t, uint32_t client)
+{
+    t->live[client].next_grave = t->first_grave;
+    t->last_grave = t->first_grave == FL__NONE ? client : t->last_grave;
+    t->first_grave = client;
+}
+
 void fl__coord_buried(struct fl_coord *c)
 {
     struct fl__clients *t = &c->clients;
@@ -142,9 +202,17 @@ void fl__coord_buried(struct fl_coord *c)
     c->departed_on_disk += counted(t);
     t->burying = false;
     t->bury_ms = 0;
-    for (i = 0; i < t->n_buried; i++) {
-        t->live[t->buried[i].id].recorded = false;
-        fl__clients_recycle(t, t->buried[i].id);
+    for (i = t->n_buried; i > 0; i--) {
+        uint32_t client = t->buried[i - 1].id;
+
+        if (t->buried[i - 1].forgotten) {
+            t->live[client].marked = true;
+            rebury(t, client);
+        } else {
+            t->live[client].recorded = false;
+            fl__clients_recycle(t, client);
+        }
+        forgotten(c, client, NULL);
     }
 }
 
@@ -152,17 +220,14 @@ void fl__coord_failed_to_bury(struct fl_coord *c, const char *reason)
 {
     struct fl__clients *t = &c->clients;
     char clean[FL__CLEAN_SIZE];
+    const char *text = fl__coord_text(c, "%s", fl__coord_clean(clean, sizeof(clean), reason));
     size_t i;
 
     t->burying = false;
     t->bury_ms = fl__coord_after(c, fl__coord_backoff(c, 1));
     for (i = t->n_buried; i > 0; i--) {
-        uint32_t client = t->buried[i - 1].id;
-
-        t->live[client].next_grave = t->first_grave;
-        t->last_grave = t->first_grave == FL__NONE ? client : t->last_grave;
-        t->first_grave = client;
+        rebury(t, t->buried[i - 1].id);
+        forgotten(c, t->buried[i - 1].id, text);
     }
-    fl__coord_trace(c, "%zu forgotten clients are still on disk: %s", t->n_buried,
-                    fl__coord_clean(clean, sizeof(clean), reason));
+    fl__coord_trace(c, "%zu forgotten clients are still on disk: %s", t->n_buried, text);
 }

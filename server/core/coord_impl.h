@@ -23,7 +23,7 @@
 #define FL__TEXTS 32
 /* Effects that a step can make for each client and beside them. */
 #define FL__EFFECTS_PER_CLIENT 5
-#define FL__EFFECTS_BASE       256
+#define FL__EFFECTS_BASE       512
 /* Clients that are forgotten for their age in one step: the rest in the next ones. */
 #define FL__AGE_STEP 64
 /* Records that one write removes. */
@@ -44,13 +44,13 @@ struct fl__client {
     bool gone;
     bool released;
     bool recorded; /* its record is on disk, or on its way there */
+    bool marked;   /* gone, and the record on disk says so */
+    bool awaited;  /* gone, and who asked for it waits until that is on disk */
     bool connected;
     bool dirty;       /* in `dirty`: the record on disk is older than what is known */
     bool asked;       /* its evaluation is awaited */
     uint32_t part;    /* index in the open round, or FL__NONE */
     uint64_t lost_ms; /* when the connection went, FL__NEVER: not seen since the start */
-    /* Wall clock to age it from: as last_seen_ms, but for the time that the server was down. */
-    uint64_t age_from_ms;
     /* Test samples as announced; who announced none is held to what its first report tells. */
     uint64_t evaluation_samples;
     bool unfit;              /* it has said that it does not fit, in this session */
@@ -198,6 +198,7 @@ struct fl_coord {
     char reason[FL__TEXT_SIZE]; /* of the move that is being made */
     uint64_t now_ms;
     uint64_t wall_ms;
+    bool clocked; /* an event told the time */
     bool started;
     bool pausing;
     bool draining;
@@ -215,7 +216,7 @@ struct fl_coord {
     size_t expected;   /* n_members when the server died */
     uint64_t departed; /* forgotten clients that were counted */
     uint64_t departed_on_disk;
-    uint64_t newest_seen_ms; /* wall clock, of all clients then */
+    uint64_t up_ms; /* as fl_client_rec.seen_up_ms */
     struct fl__clients clients;
     struct fl__round round;
     struct fl__work work;
@@ -302,12 +303,18 @@ const char *fl__coord_name(const struct fl_coord *c, uint32_t client);
 
 void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_lost(struct fl_coord *c, uint32_t client);
-/* The name means nobody any more; `why` ends its session. */
+/* The name means nobody any more. */
+void fl__coord_leave(struct fl_coord *c, uint32_t client);
+/* The same; `why` ends its session. */
 void fl__coord_drop(struct fl_coord *c, uint32_t client, const char *why);
 
 /* --- coord_forget.c: who is not known any more --- */
 
 void fl__coord_forget(struct fl_coord *c, uint32_t client, const char *why);
+/* As fl__coord_forget(), for somebody who waits for FORGOTTEN. */
+void fl__coord_forget_for(struct fl_coord *c, uint32_t client, const char *why);
+/* It was, in a life before: its record is there for its part in the open round. */
+void fl__coord_resume_forgotten(struct fl_coord *c, uint32_t client);
 void fl__coord_released(struct fl_coord *c, uint32_t client);
 /* Clients that are away for too long, or too many of those that never took part. */
 void fl__coord_age(struct fl_coord *c);

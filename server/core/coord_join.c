@@ -116,7 +116,6 @@ static void disconnect(struct fl_coord *c, uint32_t client)
     fl__clients_count(&c->clients, client);
     fl_order_remove(&c->clients.here, c->clients.recs, client);
     live->lost_ms = c->now_ms;
-    live->age_from_ms = c->wall_ms;
 }
 
 void fl__coord_lost(struct fl_coord *c, uint32_t client)
@@ -143,6 +142,17 @@ void fl__coord_lost(struct fl_coord *c, uint32_t client)
     }
 }
 
+void fl__coord_leave(struct fl_coord *c, uint32_t client)
+{
+    struct fl__clients *t = &c->clients;
+
+    fl__list_remove(t, client);
+    fl__clients_uncount(t, client);
+    fl_order_remove(&t->names, t->recs, client);
+    t->live[client].gone = true;
+    fl__clients_count(t, client);
+}
+
 void fl__coord_drop(struct fl_coord *c, uint32_t client, const char *why)
 {
     struct fl__clients *t = &c->clients;
@@ -151,11 +161,7 @@ void fl__coord_drop(struct fl_coord *c, uint32_t client, const char *why)
     if (live->connected) {
         disconnect(c, client);
     }
-    fl__list_remove(t, client);
-    fl__clients_uncount(t, client);
-    fl_order_remove(&t->names, t->recs, client);
-    live->gone = true;
-    fl__clients_count(t, client);
+    fl__coord_leave(c, client);
     if (t->recs[client].scored) {
         t->sums.scores -= t->recs[client].score;
         t->sums.samples -= (double)t->recs[client].samples;

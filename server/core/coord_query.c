@@ -91,6 +91,11 @@ size_t fl_coord_n_connected(const struct fl_coord *c)
     return c->clients.here.n;
 }
 
+uint64_t fl_coord_up_ms(const struct fl_coord *c)
+{
+    return c->up_ms;
+}
+
 size_t fl_coord_population(const struct fl_coord *c)
 {
     return fl__coord_population(c);

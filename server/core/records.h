@@ -27,6 +27,13 @@ struct fl_client_rec {
     uint32_t counted_attempt;
     bool counted_update;   /* ACCEPTED: its upload was in the aggregation */
     uint64_t last_seen_ms; /* wall clock */
+    /*
+     * The same on a clock that runs only while the server does and that nobody sets: what a
+     * client is aged by.
+     */
+    uint64_t seen_up_ms;
+    /* It is known no more; the record stays for its part in the open round only. */
+    bool forgotten;
 };
 
 /* Longest text of an error of a client; longer ones keep their beginning and their end. */
@@ -37,6 +44,7 @@ struct fl_client_rec {
 struct fl_client_error {
     char name[FL_NAME_MAX];
     uint64_t at_ms; /* wall clock */
+    uint64_t up_ms; /* as fl_client_rec.seen_up_ms */
     char text[FL_CLIENT_ERROR_SIZE];
 };
 

@@ -146,10 +146,12 @@ const struct fl_opt_spec fl_srv_round_specs[] = {
      .def = "720h",
      .min = 0,
      .max = 3.2e11,
-     .help = "A client that is away for so long (720h: 30 days) is forgotten, and new when it "
-             "comes back: longer "
-             "than holidays and repairs, so that who left for good does not count for ever. Time "
-             "during which the server was down does not count. 0: never"},
+     .help =
+         "A client that is away for so long (720h: 30 days) is forgotten, and new when it "
+         "comes back: longer "
+         "than holidays and repairs, so that who left for good does not count for ever. Time "
+         "during which the server was down does not count, and setting the clock of the machine "
+         "makes nobody older. The last error of a name that nobody has goes as late. 0: never"},
     {.name = "start_clients",
      .type = FL_OPT_INT,
      .def = "1",

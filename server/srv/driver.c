@@ -203,6 +203,9 @@ static void carry_out(struct fl_driver *driver, const struct fl_effect *e)
     case FL_EFF_RELEASE:
         release(driver, e);
         break;
+    case FL_EFF_FORGOTTEN:
+        fl_driver_forgotten(driver, e);
+        break;
     case FL_EFF_FORGET_CLIENTS:
     case FL_EFF_PERSIST_SELECTION:
     case FL_EFF_PERSIST_PLAN:
@@ -269,6 +272,7 @@ void fl_driver_step(struct fl_driver *driver, struct fl_event *event)
 
         fl_timer_start(driver->timer, deadline > now ? deadline - now : 0);
     }
+    fl_driver_age_errors(driver);
 }
 
 static void on_timer(void *arg)
@@ -506,6 +510,7 @@ void fl_driver_free(struct fl_driver *driver)
     if (driver->loop != NULL) {
         fl_loop_free(driver->loop);
     }
+    fl_driver_forget_done(driver);
     fl_coord_free(driver->coord);
     fl_store_close(driver->store);
     fl_store_resume_done(&driver->resume);

@@ -21,20 +21,7 @@ int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *messag
     return rv == FL_OK ? fl_buf_add(&request->replies, message->data, len) : rv;
 }
 
-/* Encode with `encode(item)` and append. */
-#define REPLY(request, encode, item)                          \
-    do {                                                      \
-        struct fl_buf buf_;                                   \
-                                                              \
-        fl_buf_init(&buf_, FL_WIRE_MAX_CONTROL);              \
-        (request)->code = encode(item, &buf_);                \
-        if ((request)->code == FL_OK) {                       \
-            (request)->code = fl_admin_reply(request, &buf_); \
-        }                                                     \
-        fl_buf_done(&buf_);                                   \
-    } while (0)
-
-static void answer(struct fl_driver *driver, struct fl_admin_request *request)
+void fl_driver_answer(struct fl_driver *driver, struct fl_admin_request *request)
 {
     struct fl_down *down = fl_down_new(driver, FL_DOWN_ADMIN);
 
@@ -106,8 +93,8 @@ static void status(struct fl_driver *driver, struct fl_admin_request *request)
     };
 
     (void)why_text(driver, text, sizeof(text), NULL, 0);
-    REPLY(request, fl_wire_status_encode, &s);
-    answer(driver, request);
+    FL_ADMIN_REPLY(request, fl_wire_status_encode, &s);
+    fl_driver_answer(driver, request);
 }
 
 static void why(struct fl_driver *driver, struct fl_admin_request *request)
@@ -122,8 +109,8 @@ static void why(struct fl_driver *driver, struct fl_admin_request *request)
     for (i = 0; i < w.n_missing; i++) {
         names[i] = fl_wire_lend(missing[i]);
     }
-    REPLY(request, fl_wire_why_encode, &w);
-    answer(driver, request);
+    FL_ADMIN_REPLY(request, fl_wire_why_encode, &w);
+    fl_driver_answer(driver, request);
 }
 
 static void add_client(struct fl_driver *driver, struct fl_admin_request *request, uint32_t number,
@@ -153,7 +140,7 @@ static void add_client(struct fl_driver *driver, struct fl_admin_request *reques
         w.labels = (struct fl_wire_pair *)(uintptr_t)labels->pairs;
         w.n_labels = labels->n;
     }
-    REPLY(request, fl_wire_client_encode, &w);
+    FL_ADMIN_REPLY(request, fl_wire_client_encode, &w);
 }
 
 /* Whoever never took part is forgotten when it goes; what was wrong with it is worth a line. */
@@ -166,7 +153,7 @@ static void add_error(struct fl_admin_request *request, const struct fl_client_e
                                .last_error = fl_wire_lend(error->text),
                                .last_error_ms = error->at_ms};
 
-    REPLY(request, fl_wire_client_encode, &w);
+    FL_ADMIN_REPLY(request, fl_wire_client_encode, &w);
 }
 
 static void clients(struct fl_driver *driver, struct fl_admin_request *request)
@@ -194,58 +181,7 @@ static void clients(struct fl_driver *driver, struct fl_admin_request *request)
         }
     }
     free(known);
-    answer(driver, request);
-}
-
-/* Who is connected is seen now, whatever its record says. */
-static bool unseen(const struct fl_driver *driver, uint32_t number, const struct fl_client_rec *c,
-                   uint64_t span_ms)
-{
-    uint64_t now = fl_clock_wall_ms();
-
-    return !fl_coord_connected(driver->coord, number) && now > c->last_seen_ms &&
-           now - c->last_seen_ms >= span_ms;
-}
-
-static void forget_one(struct fl_driver *driver, uint32_t number, struct fl_wire_forgotten *reply)
-{
-    struct fl_event event = {.type = FL_EV_FORGET};
-    char name[FL_NAME_MAX];
-
-    reply->forgotten++;
-    reply->in_round += fl_coord_part(driver->coord, number) != NULL;
-    (void)snprintf(name, sizeof(name), "%s", fl_coord_client(driver->coord, number)->name);
-    event.u.client = number;
-    fl_driver_step(driver, &event);
-    fl_driver_drop_error(driver, name);
-}
-
-static void forget(struct fl_driver *driver, struct fl_admin_request *request)
-{
-    const struct fl_wire_forget *f = &request->forget;
-    struct fl_wire_forgotten reply = {.forgotten = 0};
-    size_t n = fl_coord_numbers(driver->coord);
-    uint32_t i = f->name[0] != '\0' ? fl_coord_find(driver->coord, f->name) : 0;
-
-    if (i == UINT32_MAX) {
-        request->code = fl_err_set(&request->err, FL_ENOENT, "no client '%s' is known", f->name);
-        answer(driver, request);
-        return;
-    }
-    if (f->name[0] != '\0') {
-        forget_one(driver, i, &reply);
-    }
-    for (; f->name[0] == '\0' && i < n; i++) {
-        const struct fl_client_rec *c = fl_coord_client(driver->coord, i);
-
-        if (c != NULL && unseen(driver, i, c, f->unseen_for_ms)) {
-            forget_one(driver, i, &reply);
-        }
-    }
-    fl_log(driver->srv->log, FL_LOG_NOTICE, "server", "the operator forgets %llu clients",
-           (unsigned long long)reply.forgotten);
-    REPLY(request, fl_wire_forgotten_encode, &reply);
-    answer(driver, request);
+    fl_driver_answer(driver, request);
 }
 
 /* "strategy.solver: 'sgd' -> 'scaffold'", as one line however long the texts are. */
@@ -295,7 +231,7 @@ static int add_round(void *ctx, const struct fl_round_rec *r)
     request->code = fl_store_changes(request->srv->driver->store, r->round, r->round, add_change,
                                      &w, &request->err);
     if (request->code == FL_OK) {
-        REPLY(request, fl_wire_round_encode, &w);
+        FL_ADMIN_REPLY(request, fl_wire_round_encode, &w);
     }
     for (i = 0; i < w.n_changes; i++) {
         free(changes[i]);
@@ -315,7 +251,7 @@ static void lane_done(void *arg)
 {
     struct fl_admin_request *request = arg;
 
-    answer(request->srv->driver, request);
+    fl_driver_answer(request->srv->driver, request);
 }
 
 static int export_header(const struct fl_driver *driver, struct fl_admin_request *request)
@@ -334,7 +270,7 @@ static void export_current(struct fl_driver *driver, struct fl_admin_request *re
     if (request->code == FL_OK) {
         request->model = fl_blob_ref(driver->current.theta);
     }
-    answer(driver, request);
+    fl_driver_answer(driver, request);
 }
 
 /* --- on the database lane --- */
@@ -359,7 +295,7 @@ static int add_checkpoint(void *ctx, const struct fl_checkpoint *c, const char *
                                    .accuracy = c->accuracy,
                                    .why = fl_wire_lend(why)};
 
-    REPLY(request, fl_wire_checkpoint_encode, &w);
+    FL_ADMIN_REPLY(request, fl_wire_checkpoint_encode, &w);
     return request->code;
 }
 
@@ -406,7 +342,7 @@ static void on_db_lane(struct fl_driver *driver, struct fl_admin_request *reques
 {
     if (fl_lane_submit(driver->srv->db, work, driver->loop, lane_done, request) != FL_OK) {
         request->code = FL_ENOMEM;
-        answer(driver, request);
+        fl_driver_answer(driver, request);
     }
 }
 
@@ -423,7 +359,7 @@ void fl_driver_admin(struct fl_driver *driver, struct fl_admin_request *request)
         clients(driver, request);
         break;
     case FL_ADMIN_FORGET:
-        forget(driver, request);
+        fl_driver_forget(driver, request);
         break;
     case FL_ADMIN_EXPORT:
         if (request->round == 0) {

@@ -10,10 +10,12 @@
 /* Records on their way to the disk; what goes past that is remembered until the restart only. */
 #define PENDING_MAX 64
 
+/* How often old ones are looked for. */
+#define LOOK_MS UINT64_C(60000)
+
 struct error_job {
     struct fl_driver *driver;
     struct fl_client_error error;
-    bool drop; /* the one of this name, instead of writing it */
     int code;
     struct fl_err err;
 };
@@ -22,8 +24,7 @@ static void put_work(void *arg)
 {
     struct error_job *job = arg;
 
-    job->code = job->drop ? fl_store_drop_error(job->driver->store, job->error.name, &job->err)
-                          : fl_store_put_error(job->driver->store, &job->error, &job->err);
+    job->code = fl_store_put_error(job->driver->store, &job->error, &job->err);
 }
 
 static void put_done(void *arg)
@@ -33,24 +34,21 @@ static void put_done(void *arg)
     job->driver->n_error_jobs--;
     if (job->code != FL_OK) {
         fl_log(job->driver->srv->log, FL_LOG_WARNING, "server",
-               "the error of client '%s' is not %s: %s", job->error.name,
-               job->drop ? "removed from the disk" : "recorded", fl_err_text(&job->err, job->code));
+               "the error of client '%s' is not recorded: %s", job->error.name,
+               fl_err_text(&job->err, job->code));
     }
     free(job);
 }
 
-static void write_down(struct fl_driver *driver, const struct fl_client_error *error, bool drop)
+static void write_down(struct fl_driver *driver, const struct fl_client_error *error)
 {
-    /* Only operators drop: nothing that a client could do often. */
-    bool room = drop || driver->n_error_jobs < PENDING_MAX;
-    struct error_job *job = room ? calloc(1, sizeof(*job)) : NULL;
+    struct error_job *job = driver->n_error_jobs < PENDING_MAX ? calloc(1, sizeof(*job)) : NULL;
 
     if (job == NULL) {
         return;
     }
     job->driver = driver;
     job->error = *error;
-    job->drop = drop;
     driver->n_error_jobs++;
     if (fl_lane_submit(driver->srv->db, put_work, driver->loop, put_done, job) != FL_OK) {
         driver->n_error_jobs--;
@@ -61,7 +59,8 @@ static void write_down(struct fl_driver *driver, const struct fl_client_error *e
 void fl_driver_client_error(struct fl_driver *driver, const struct fl_effect *e)
 {
     const struct fl_client_rec *rec = fl_coord_client(driver->coord, e->client);
-    struct fl_client_error error = {.at_ms = fl_clock_wall_ms()};
+    struct fl_client_error error = {.at_ms = fl_clock_wall_ms(),
+                                    .up_ms = fl_coord_up_ms(driver->coord)};
 
     if (rec == NULL || e->text == NULL) {
         return;
@@ -72,22 +71,101 @@ void fl_driver_client_error(struct fl_driver *driver, const struct fl_effect *e)
         return; /* It stands in the log. */
     }
     (void)snprintf(driver->newest_error, sizeof(driver->newest_error), "%s", error.name);
-    write_down(driver, &error, /* drop= */ false);
+    write_down(driver, &error);
 }
 
-void fl_driver_drop_error(struct fl_driver *driver, const char *name)
-{
-    struct fl_client_error error = {.at_ms = 0};
+/* --- forgetting them --- */
 
-    if (fl_errors_find(&driver->errors, name) == NULL) {
+struct drop_job {
+    struct fl_driver *driver;
+    struct fl_client_error *list;
+    size_t n;
+    struct fl_admin_request *request;
+    int code;
+    struct fl_err err;
+};
+
+static void drop_work(void *arg)
+{
+    struct drop_job *job = arg;
+
+    job->code = fl_store_drop_errors(job->driver->store, job->list, job->n, &job->err);
+}
+
+static void drop_done(void *arg)
+{
+    struct drop_job *job = arg;
+    const char *why = job->code != FL_OK ? fl_err_text(&job->err, job->code) : NULL;
+    size_t i;
+
+    for (i = 0; why != NULL && i < job->n; i++) { /* To be seen, and to be asked for again. */
+        if (fl_errors_find(&job->driver->errors, job->list[i].name) == NULL &&
+            fl_errors_set(&job->driver->errors, &job->list[i]) != FL_OK)
+        {
+            break; /* The restart shows it. */
+        }
+    }
+    if (job->request != NULL) {
+        fl_driver_forgot(job->driver, job->request, why);
+    } else if (why != NULL) {
+        fl_log(job->driver->srv->log, FL_LOG_WARNING, "server",
+               "%zu old errors of clients are not removed from the disk: %s", job->n, why);
+    }
+    free(job->list);
+    free(job);
+}
+
+void fl_driver_drop_errors(struct fl_driver *driver, struct fl_client_error *list, size_t n,
+                           struct fl_admin_request *request)
+{
+    struct drop_job *job = calloc(1, sizeof(*job));
+    size_t i;
+
+    if (job == NULL) {
+        fl_log(driver->srv->log, FL_LOG_ERROR, "server", "out of memory, stopping");
+        abort(); /* The state on disk is whole, systemd starts us again. */
+    }
+    for (i = 0; i < n; i++) {
+        fl_errors_drop(&driver->errors, list[i].name);
+        if (strcmp(driver->newest_error, list[i].name) == 0) {
+            driver->newest_error[0] = '\0';
+        }
+    }
+    *job = (struct drop_job){.driver = driver, .list = list, .n = n, .request = request};
+    if (fl_lane_submit(driver->srv->db, drop_work, driver->loop, drop_done, job) != FL_OK) {
+        job->code = FL_ENOMEM;
+        drop_done(job);
+    }
+}
+
+static bool is_known(void *ctx, const char *name)
+{
+    const struct fl_driver *driver = ctx;
+
+    return fl_coord_find(driver->coord, name) != UINT32_MAX;
+}
+
+void fl_driver_age_errors(struct fl_driver *driver)
+{
+    uint64_t limit = driver->coord_conf.forget_after_ms;
+    uint64_t now = fl_clock_ms();
+    struct fl_client_error *old;
+    size_t n;
+
+    if (limit == 0 || driver->errors.n == 0 || now < driver->errors_look_ms) {
         return;
     }
-    (void)snprintf(error.name, sizeof(error.name), "%s", name);
-    fl_errors_drop(&driver->errors, error.name);
-    if (strcmp(driver->newest_error, error.name) == 0) {
-        driver->newest_error[0] = '\0';
+    driver->errors_look_ms = now + (limit < LOOK_MS ? limit : LOOK_MS);
+    old = calloc(driver->errors.n, sizeof(*old));
+    if (old == NULL) {
+        return; /* Later. */
     }
-    write_down(driver, &error, /* drop= */ true);
+    n = fl_errors_old(&driver->errors, fl_coord_up_ms(driver->coord), limit, is_known, driver, old);
+    if (n > 0) {
+        fl_driver_drop_errors(driver, old, n, NULL);
+    } else {
+        free(old);
+    }
 }
 
 void fl_driver_add_error(const struct fl_driver *driver, char *text, size_t size)

@@ -52,14 +52,24 @@ struct fl_driver {
     struct fl_labels labels;
     char newest_error[FL_NAME_MAX]; /* whose it is; "": none since the last commit */
     size_t n_error_jobs;
+    uint64_t errors_look_ms; /* when to look for old ones */
+    struct fl_admin_request *
+        *forgetting; /* [n_forgetting], by client number: waits for FORGOTTEN */
+    size_t n_forgetting;
     bool stopped;
     bool finished;
 };
 
 /* driver_errors.c */
 void fl_driver_client_error(struct fl_driver *driver, const struct fl_effect *e);
-/* The operator does not want to see it any more. */
-void fl_driver_drop_error(struct fl_driver *driver, const char *name);
+/*
+ * Those of these names are not known any more. Takes `list`. `request` (or NULL) hears of it with
+ * fl_driver_forgot() when that is on disk.
+ */
+void fl_driver_drop_errors(struct fl_driver *driver, struct fl_client_error *list, size_t n,
+                           struct fl_admin_request *request);
+/* Now and then: those of names that nobody has are forgotten as old clients are. */
+void fl_driver_age_errors(struct fl_driver *driver);
 /* The newest error of this round, behind the line that says what it waits for. */
 void fl_driver_add_error(const struct fl_driver *driver, char *text, size_t size);
 FL_MUST_CHECK int fl_driver_load_errors(struct fl_driver *driver, struct fl_err *err);
@@ -124,6 +134,29 @@ void fl_driver_work_failed(struct fl_driver *driver, uint64_t seq, int code, con
 void fl_driver_count_round(struct fl_round_rec *totals, const struct fl_round_rec *r);
 
 void fl_driver_admin(struct fl_driver *driver, struct fl_admin_request *request);
+void fl_driver_answer(struct fl_driver *driver, struct fl_admin_request *request);
+
+/* Encode with `encode(item)` and append to the answer. */
+#define FL_ADMIN_REPLY(request, encode, item)                 \
+    do {                                                      \
+        struct fl_buf buf_;                                   \
+                                                              \
+        fl_buf_init(&buf_, FL_WIRE_MAX_CONTROL);              \
+        (request)->code = encode(item, &buf_);                \
+        if ((request)->code == FL_OK) {                       \
+            (request)->code = fl_admin_reply(request, &buf_); \
+        }                                                     \
+        fl_buf_done(&buf_);                                   \
+    } while (0)
+
+/* driver_forget.c: clients that an operator wants to be nobody. */
+void fl_driver_forget(struct fl_driver *driver, struct fl_admin_request *request);
+/* FORGOTTEN: whoever waits for it is answered with the last one. */
+void fl_driver_forgotten(struct fl_driver *driver, const struct fl_effect *e);
+/* One thing that `request` waits for is on disk; else `why`. */
+void fl_driver_forgot(struct fl_driver *driver, struct fl_admin_request *request, const char *why);
+/* The server stops: nobody waits any longer. */
+void fl_driver_forget_done(struct fl_driver *driver);
 
 /* Send a message to the network; takes `down`. */
 void fl_driver_down(struct fl_driver *driver, struct fl_down *down);

@@ -40,7 +40,7 @@ static void drop_oldest(struct fl_errors *e)
     size_t i;
 
     for (i = 1; i < e->n; i++) {
-        oldest = e->list[i].at_ms < e->list[oldest].at_ms ? i : oldest;
+        oldest = e->list[i].up_ms < e->list[oldest].up_ms ? i : oldest;
     }
     drop_at(e, oldest);
 }
@@ -92,6 +92,23 @@ void fl_errors_drop(struct fl_errors *e, const char *name)
     if (at < e->n && strcmp(e->list[at].name, name) == 0) {
         drop_at(e, at);
     }
+}
+
+size_t fl_errors_old(const struct fl_errors *e, uint64_t up_ms, uint64_t limit_ms,
+                     bool (*known)(void *ctx, const char *name), void *ctx,
+                     struct fl_client_error *old)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < e->n; i++) {
+        const struct fl_client_error *error = &e->list[i];
+
+        if (up_ms > error->up_ms && up_ms - error->up_ms >= limit_ms && !known(ctx, error->name)) {
+            old[n++] = *error;
+        }
+    }
+    return n;
 }
 
 void fl_errors_done(struct fl_errors *e)

@@ -19,6 +19,13 @@ FL_MUST_CHECK int fl_errors_set(struct fl_errors *errors, const struct fl_client
 /* NULL: nothing is known. Valid until the next set or drop. */
 const struct fl_client_error *fl_errors_find(const struct fl_errors *errors, const char *name);
 void fl_errors_drop(struct fl_errors *errors, const char *name);
+/*
+ * Those that are `limit_ms` old at `up_ms` (the clock of fl_client_error.up_ms) and whose name is
+ * not `known`: into old[errors->n]. Returns how many.
+ */
+size_t fl_errors_old(const struct fl_errors *errors, uint64_t up_ms, uint64_t limit_ms,
+                     bool (*known)(void *ctx, const char *name), void *ctx,
+                     struct fl_client_error *old);
 void fl_errors_done(struct fl_errors *errors);
 
 #endif

@@ -173,6 +173,8 @@ struct fl_admin_request {
     bool release;   /* HOLD */
     bool force;     /* ROLLBACK */
     struct fl_wire_forget forget;
+    struct fl_wire_forgotten forgotten;
+    size_t n_waits; /* FORGET: for so many things to be on disk */
     /* The answer: encoded messages, each with its length before it (size_t). */
     struct fl_buf replies;
     size_t next;           /* offset of the next reply to send */

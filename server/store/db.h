@@ -51,25 +51,29 @@
         " SELECT round, attempt FROM open_round) WHERE round > ?")                          \
     X(COUNT_CLIENTS, "SELECT COUNT(*) FROM client")                                         \
     X(DROP_CLIENT, "DELETE FROM client WHERE id = ?")                                       \
+    X(MARK_CLIENT, "UPDATE client SET forgotten = 1 WHERE id = ?")                          \
     X(GET_COUNTS, "SELECT expected, departed FROM federation")                              \
     X(SET_EXPECTED, "UPDATE federation SET expected = ?")                                   \
     X(SET_DEPARTED, "UPDATE federation SET departed = ?")                                   \
     X(PUT_CLIENT, "INSERT INTO client (agent, samples, score, scored, n_selected,"          \
         " n_accepted, n_rejected, n_lost, last_loss, last_seen_ms, counted_round,"          \
-        " counted_attempt, counted_update, id, name)"                                       \
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                            \
+        " counted_attempt, counted_update, seen_up_ms, forgotten, id, name)"                \
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                      \
     X(SET_CLIENT, "UPDATE client SET agent = ?, samples = ?, score = ?, scored = ?,"        \
         " n_selected = ?, n_accepted = ?, n_rejected = ?, n_lost = ?, last_loss = ?,"       \
-        " last_seen_ms = ?, counted_round = ?, counted_attempt = ?, counted_update = ?"     \
-        " WHERE id = ? AND name = ?")                                                       \
+        " last_seen_ms = ?, counted_round = ?, counted_attempt = ?, counted_update = ?,"    \
+        " seen_up_ms = ?, forgotten = ? WHERE id = ? AND name = ?")                         \
     X(GET_CLIENTS, "SELECT id, name, agent, samples, score, scored, n_selected, n_accepted,"\
         " n_rejected, n_lost, last_loss, last_seen_ms, counted_round, counted_attempt,"     \
-        " counted_update FROM client ORDER BY id")                                          \
-    X(PUT_ERROR, "INSERT OR REPLACE INTO client_error (name, at_ms, text) VALUES (?, ?, ?)") \
+        " counted_update, seen_up_ms, forgotten FROM client ORDER BY id")                   \
+    X(PUT_ERROR, "INSERT OR REPLACE INTO client_error (name, at_ms, up_ms, text)"           \
+        " VALUES (?, ?, ?, ?)")                                                             \
     X(DROP_ERROR, "DELETE FROM client_error WHERE name = ?")                                \
-    X(DROP_ERRORS, "DELETE FROM client_error WHERE at_ms < (SELECT at_ms FROM client_error" \
-        " ORDER BY at_ms DESC LIMIT 1 OFFSET ?)")                                           \
-    X(GET_ERRORS, "SELECT name, at_ms, text FROM client_error ORDER BY at_ms")              \
+    X(DROP_ERRORS, "DELETE FROM client_error WHERE rowid < (SELECT rowid FROM client_error" \
+        " ORDER BY rowid DESC LIMIT 1 OFFSET ?)")                                           \
+    X(GET_ERRORS, "SELECT name, at_ms, up_ms, text FROM client_error ORDER BY rowid")       \
+    X(NEWEST_UP, "SELECT MAX(COALESCE((SELECT MAX(seen_up_ms) FROM client), 0),"            \
+        " COALESCE((SELECT MAX(up_ms) FROM client_error), 0))")                             \
     X(LAST_ROUND, "SELECT COALESCE(MAX(round), 0) FROM round")                              \
     X(COUNT_RECORDS, "SELECT (SELECT COUNT(*) FROM client) + (SELECT COUNT(*) FROM round)"  \
         " + (SELECT COUNT(*) FROM open_round)")                                             \

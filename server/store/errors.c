@@ -11,6 +11,7 @@ static int put(struct fl_store *store, const struct fl_client_error *error, stru
 
     fl__query_text(&q, error->name);
     fl__query_u64(&q, error->at_ms);
+    fl__query_u64(&q, error->up_ms);
     fl__query_text(&q, error->text);
     rv = fl__query_run(&q, err);
     if (rv != FL_OK) {
@@ -29,12 +30,22 @@ int fl_store_put_error(struct fl_store *store, const struct fl_client_error *err
     return rv == FL_OK ? fl__db_end(&store->db, put(store, error, err), err) : rv;
 }
 
-int fl_store_drop_error(struct fl_store *store, const char *name, struct fl_err *err)
+int fl_store_drop_errors(struct fl_store *store, const struct fl_client_error *errors, size_t n,
+                         struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_DROP_ERROR);
+    int rv = fl__db_begin_durable(&store->db, err);
+    size_t i;
 
-    fl__query_text(&q, name);
-    return fl__query_run(&q, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        struct fl__query q = fl__db_query(&store->db, FL__DB_DROP_ERROR);
+
+        fl__query_text(&q, errors[i].name);
+        rv = fl__query_run(&q, err);
+    }
+    return fl__db_end(&store->db, rv, err);
 }
 
 int fl_store_errors(struct fl_store *store, fl_store_error_cb cb, void *ctx, struct fl_err *err)
@@ -49,6 +60,7 @@ int fl_store_errors(struct fl_store *store, fl_store_error_cb cb, void *ctx, str
 
         (void)snprintf(error.name, sizeof(error.name), "%s", name != NULL ? name : "");
         error.at_ms = fl__column_u64(&q);
+        error.up_ms = fl__column_u64(&q);
         text = fl__column_text(&q);
         (void)fl_str_ends(error.text, sizeof(error.text), text);
         rv = cb(ctx, &error);

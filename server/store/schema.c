@@ -173,6 +173,11 @@ static const char *const migrations[] = {
     " last INTEGER NOT NULL DEFAULT 0," /* the last round that was abandoned */
     " line INTEGER NOT NULL DEFAULT 0"  /* that was left; 0: not carried out yet */
     ") STRICT;",
+    /* 9: clients that are known no more and have a part in the open round; when clients were heard
+       on a clock that nobody sets (fl_client_rec). It begins at 0: nobody is older than this. */
+    "ALTER TABLE client ADD COLUMN forgotten INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE client ADD COLUMN seen_up_ms INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE client_error ADD COLUMN up_ms INTEGER NOT NULL DEFAULT 0;",
 };
 
 #define NEWEST ((uint64_t)(sizeof(migrations) / sizeof(migrations[0])))

@@ -273,6 +273,8 @@ static int write_client(struct fl_store *store, enum fl__db_statement which,
     fl__query_u64(&q, c->counted_round);
     fl__query_u64(&q, c->counted_attempt);
     fl__query_u64(&q, c->counted_update ? 1 : 0);
+    fl__query_u64(&q, c->seen_up_ms);
+    fl__query_u64(&q, c->forgotten ? 1 : 0);
     fl__query_u64(&q, c->id);
     fl__query_text(&q, c->name);
     return fl__query_run(&q, err);
@@ -402,7 +404,8 @@ int fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients,
                     uint64_t departed, struct fl_err *err)
 {
     struct fl__query q;
-    int rv = fl__db_begin(&store->db, err);
+    /* The operator was told: that has to survive the machine too. */
+    int rv = fl__db_begin_durable(&store->db, err);
     size_t i;
 
     if (rv != FL_OK) {
@@ -412,7 +415,8 @@ int fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients,
     fl__query_u64(&q, departed);
     rv = fl__query_run(&q, err);
     for (i = 0; rv == FL_OK && i < n; i++) {
-        q = fl__db_query(&store->db, FL__DB_DROP_CLIENT);
+        q = fl__db_query(&store->db,
+                         clients[i].forgotten ? FL__DB_MARK_CLIENT : FL__DB_DROP_CLIENT);
         fl__query_u64(&q, clients[i].id);
         rv = fl__query_run(&q, err);
     }

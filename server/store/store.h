@@ -78,8 +78,8 @@ struct fl_selection {
 
 FL_MUST_CHECK int fl_store_put_selection(struct fl_store *store,
                                          const struct fl_selection *selection, struct fl_err *err);
-/* Remove the records with the numbers of these clients; `departed` as fl_coord_resume. FL_ESTATE:
-   one is in the open round. */
+/* Remove the records with the numbers of these clients, or mark those that are `forgotten`;
+   `departed` as fl_coord_resume. Durable. FL_ESTATE: one to be removed is in the open round. */
 FL_MUST_CHECK int fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients,
                                   size_t n, uint64_t departed, struct fl_err *err);
 FL_MUST_CHECK int fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
@@ -115,9 +115,11 @@ FL_MUST_CHECK int fl_store_totals(struct fl_store *store, struct fl_round_rec *r
 /* Replaces the one that the client had; the oldest of more than FL_ERRORS_MAX goes. */
 FL_MUST_CHECK int fl_store_put_error(struct fl_store *store, const struct fl_client_error *error,
                                      struct fl_err *err);
-/* Nothing is known of what went wrong with `name` any more. */
-FL_MUST_CHECK int fl_store_drop_error(struct fl_store *store, const char *name, struct fl_err *err);
-/* By rising time; an error of `cb` ends it. The record is borrowed for the call. */
+/* Nothing is known of what went wrong with these names any more. Durable. */
+FL_MUST_CHECK int fl_store_drop_errors(struct fl_store *store, const struct fl_client_error *errors,
+                                       size_t n, struct fl_err *err);
+/* In the order in which they were put; an error of `cb` ends it. The record is borrowed for the
+ * call. */
 typedef int (*fl_store_error_cb)(void *ctx, const struct fl_client_error *error);
 FL_MUST_CHECK int fl_store_errors(struct fl_store *store, fl_store_error_cb cb, void *ctx,
                                   struct fl_err *err);

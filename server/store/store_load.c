@@ -47,6 +47,8 @@ static int read_client(struct fl_store *store, struct fl__query *q, struct fl_cl
     c->counted_round = fl__column_u64(q);
     c->counted_attempt = (uint32_t)fl__column_u64(q);
     c->counted_update = fl__column_u64(q) != 0;
+    c->seen_up_ms = fl__column_u64(q);
+    c->forgotten = fl__column_u64(q) != 0;
     return FL_OK;
 }
 
@@ -213,6 +215,18 @@ static int load_counts(struct fl_store *store, struct fl_coord_resume *r, struct
     return rv;
 }
 
+static int load_up(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_NEWEST_UP);
+    int rv = fl__query_next(&q, err);
+
+    if (rv == FL_OK) {
+        r->up_ms = fl__column_u64(&q);
+    }
+    fl__query_reset(&q);
+    return rv;
+}
+
 static int load_used(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
     struct fl__query q = fl__db_query(&store->db, FL__DB_GET_USED);
@@ -241,6 +255,9 @@ int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret, struct fl
     }
     if (rv == FL_OK) {
         rv = load_counts(store, &r, err);
+    }
+    if (rv == FL_OK) {
+        rv = load_up(store, &r, err);
     }
     if (rv == FL_OK) {
         rv = load_used(store, &r, err);

@@ -118,7 +118,7 @@ static void drop_clients(struct disk *d, const struct work *w)
         size_t k = 0;
         size_t p;
 
-        for (p = 0; p < d->resume.n_parts; p++) {
+        for (p = 0; p < d->resume.n_parts && !w->clients[i].forgotten; p++) {
             require(d->parts[p].client != w->clients[i].id, "removed while in the open round");
         }
         while (k < d->resume.n_clients && d->clients[k].id != w->clients[i].id) {
@@ -126,7 +126,11 @@ static void drop_clients(struct disk *d, const struct work *w)
         }
         require(k < d->resume.n_clients && strcmp(d->clients[k].name, w->clients[i].name) == 0,
                 "a client is removed that is not there");
-        d->clients[k] = d->clients[--d->resume.n_clients];
+        if (w->clients[i].forgotten) {
+            d->clients[k].forgotten = true;
+        } else {
+            d->clients[k] = d->clients[--d->resume.n_clients];
+        }
     }
 }
 

@@ -201,5 +201,16 @@ has_line "and so has the log, as a warning" "$dir/fits.log" "warning round: clie
 stop fits
 start_server fits
 check_told "after a restart"
+# Nobody has the names: what is left of them can be forgotten too.
+says "a name of which the error is left" 0 "1 client forgotten" "$build/flctl" --state-dir "$dir/fits.state" clients forget short
+says "only once" 1 "no client 'short' is known" "$build/flctl" --state-dir "$dir/fits.state" clients forget short
+kill_hard fits
+start_server fits
+equal "a kill does not bring it back" labels "$(ctl fits clients --json | json '" ".join(c["name"] for c in d)')"
+none_left() {
+  ctl fits --unseen-for 1s clients forget >/dev/null
+  [ "$(ctl fits clients --json | json d)" = "[]" ]
+}
+wait_for "the age of the other" none_left
 stop fits
 finish

@@ -78,9 +78,39 @@ c "no such client" 1 "no client 'nobody' is known" clients forget nobody
 c "no span" 2 "expected a span such as 720h, found 'long'" --unseen-for long clients forget
 c "nobody is away for so long" 0 "0 clients forgotten" --unseen-for 30d clients forget
 c "forget one" 0 "1 client forgotten" clients forget c1
-c "what a kill does before it is on disk" 0 "killed before that knows the clients again" clients forget c2
-equal "they are not known any more" "c0" "$(ctl srv clients --json | json '" ".join(sorted(x["name"] for x in d))')"
+c "that is a promise" 0 "a server that is killed does not know them again" clients forget c2
+names() { ctl srv clients --json | json '" ".join(sorted(x["name"] for x in d))'; }
+equal "they are not known any more" "c0" "$(names)"
+kill_hard srv
+start_server srv
+equal "nor after a kill" "c0" "$(names)"
 c "as JSON" 0 '"forgotten": 0' --json --unseen-for 30d clients forget
+
+### Killed before it is on disk: no answer, and the client is known again
+mkfifo "$dir/hold"
+cat >"$dir/hold.py" <<'PY'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("BEGIN IMMEDIATE")
+open(sys.argv[2], "w").close()
+sys.stdin.read()  # until it is killed
+PY
+"$python" "$dir/hold.py" "$state/federation.db" "$dir/held" <"$dir/hold" &
+pid_of[hold]=$!
+exec 8>"$dir/hold"
+wait_for "the lock on the database" test -e "$dir/held"
+"$flctl" -d "$state" clients forget c0 >"$dir/forget.out" 2>&1 &
+pid_of[forget]=$!
+nobody() { [ -z "$(names)" ]; }
+wait_for "the server to forget it" nobody
+kill_hard srv
+wait_end forget
+equal "the call failed" 1 "$rc"
+check "without a promise" test -z "$(grep forgotten "$dir/forget.out")"
+exec 8>&-
+wait_end hold
+start_server srv
+equal "and it is known" "c0" "$(names)"
 
 ### Export
 c "export" 0 "$dir/m.safetensors: model after round 3, " -o "$dir/m.safetensors" export

@@ -446,6 +446,7 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
             fail(c, "number %" PRIu32 " is given out before it is released", e->client);
         }
         break;
+    case FL_EFF_FORGOTTEN: /* Its number is free from then on, if it was released. */
     case FL_EFF_EVALUATE_CLIENT:
     case FL_EFF_DRAIN_CLIENTS:
     case FL_EFF_ROUND_OPEN:

@@ -185,8 +185,12 @@ static void put_effect(struct script *s, const struct fl_effect *e)
     case FL_EFF_FORGET_CLIENTS:
         put(s, "forget");
         for (i = 0; i < e->n_clients; i++) {
-            put(s, " %s", e->clients[i].name);
+            put(s, " %s%s", e->clients[i].name, e->clients[i].forgotten ? " (marked)" : "");
         }
+        break;
+    case FL_EFF_FORGOTTEN:
+        put(s, "client %" PRIu32 " is forgotten%s%s", e->client, e->text != NULL ? ", but: " : "",
+            e->text != NULL ? e->text : "");
         break;
     case FL_EFF_PERSIST_SELECTION:
         put_work(s, e, "persist selection");

@@ -32,6 +32,8 @@
 #define FED_SERVER  1
 #define FED_CLIENT0 2
 #define FED_MAX     64
+/* The server's numbers of clients are below this, those of forgotten ones included. */
+#define FED_NUMBERS (4 * FED_MAX)
 /* A timer of the server with a client's index: the operator makes it forget that client. */
 #define FED_TAG_FORGET (UINT64_C(11) << 60)
 
@@ -198,7 +200,8 @@ struct fed_server {
     uint64_t joining;         /* client index + 1 while its JOINED is stepped */
     uint32_t number[FED_MAX]; /* of client index, UINT32_MAX: not connected */
     uint64_t conn[FED_MAX];
-    uint32_t burying[FED_MAX]; /* client indices of the FORGET_CLIENTS under way */
+    uint32_t forgetting[FED_NUMBERS]; /* client index by number, while FORGOTTEN is awaited */
+    uint32_t burying[FED_MAX];        /* client indices of the FORGET_CLIENTS under way */
     size_t n_burying;
     bool burying_now; /* and it does not fail */
     struct fed_upload uploads[FED_MAX];
@@ -242,6 +245,8 @@ struct fed {
     unsigned n_deaths, n_server_deaths;
     unsigned n_forgotten;
     bool forgotten[FED_MAX]; /* once or more: what it keeps may be of a life before */
+    bool promised[FED_MAX];  /* FORGOTTEN was answered, and it has not come back since */
+    unsigned n_promised;
     struct coord_check check;
     struct fl_buf log;
     char broken[256];

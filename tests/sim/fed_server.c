@@ -141,7 +141,9 @@ static void bury(struct fed *fed, const struct fl_effect *e)
 
     s->n_burying = 0;
     for (i = 0; i < e->n_clients; i++) {
-        s->burying[s->n_burying++] = fed_named(fed, e->clients[i].name);
+        if (!e->clients[i].forgotten) { /* A marked one has its record yet. */
+            s->burying[s->n_burying++] = fed_named(fed, e->clients[i].name);
+        }
     }
     write_record(fed, e);
 }
@@ -168,6 +170,45 @@ static void release(struct fed *fed, const struct fl_effect *e)
         fed->n_forgotten++;
     }
     fl_sim_timer(fed->sim, FED_SERVER, fl_sim_now(fed->sim) + 1, TAG_RELEASE | e->client);
+}
+
+/* The promise: whatever becomes of the server now, it does not know the client again. */
+static void forgotten(struct fed *fed, const struct fl_effect *e)
+{
+    struct fed_server *s = &fed->server;
+    const uint32_t i = s->forgetting[e->client % FED_NUMBERS];
+    struct fed_store store;
+    size_t k;
+
+    if (e->client >= FED_NUMBERS || i == FED_MAX) {
+        fed_fail(fed, "nobody has asked to forget %" PRIu32, e->client);
+        return;
+    }
+    s->forgetting[e->client] = FED_MAX;
+    if (e->text != NULL) {
+        return;
+    }
+    fed_store_read(fed->sim, fed, &store);
+    for (k = 0; k < store.n_clients; k++) {
+        if (store.clients[k].id == e->client && !store.clients[k].forgotten) {
+            fed_fail(fed, "%s is forgotten before that is on disk", store.clients[k].name);
+        }
+    }
+    fed->promised[i] = fl_coord_find(s->coord, fed->clients[i].name) == UINT32_MAX;
+    fed->n_promised++;
+}
+
+/* Who was forgotten and has not come back since is nobody in this life too. */
+static void check_promised(struct fed *fed)
+{
+    unsigned i;
+
+    for (i = 0; i < fed->plan.n_clients; i++) {
+        if (fed->promised[i] &&
+            fl_coord_find(fed->server.coord, fed->clients[i].name) != UINT32_MAX) {
+            fed_fail(fed, "%s was forgotten, and a restart knows it again", fed->clients[i].name);
+        }
+    }
 }
 
 static void aggregate(struct fed *fed, const struct fl_effect *e)
@@ -204,6 +245,10 @@ static void take_effect(struct fed *fed, const struct fl_effect *e)
         break;
     case FL_EFF_CLIENT_ID:
         s->number[s->joining - 1] = e->client;
+        fed->promised[s->joining - 1] = false;
+        break;
+    case FL_EFF_FORGOTTEN:
+        forgotten(fed, e);
         break;
     case FL_EFF_RELEASE:
         release(fed, e);
@@ -266,7 +311,11 @@ static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
     if (fl_coord_create(&s->conf, &resume, &s->coord, &err) != FL_OK) {
         ck_abort_msg("seed %" PRIu64 ": %s", fed->plan.seed, err.msg);
     }
+    for (i = 0; i < FED_NUMBERS; i++) {
+        s->forgetting[i] = FED_MAX;
+    }
     fed_model_check(fed);
+    check_promised(fed);
     step(fed, &ev);
 }
 
@@ -344,6 +393,9 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
     case TAG_FORGET:
         ev.type = FL_EV_FORGET;
         ev.u.client = fl_coord_find(fed->server.coord, fed->clients[seq].name);
+        if (ev.u.client < FED_NUMBERS) {
+            fed->server.forgetting[ev.u.client] = (uint32_t)seq;
+        }
         step(fed, &ev);
         break;
     case TAG_AGGREGATE:

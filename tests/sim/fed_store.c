@@ -153,7 +153,7 @@ static void read_forget(struct fed *fed, struct fed_store *s, const struct fl_cl
 {
     size_t i = 0;
 
-    for (i = 0; i < s->n_parts; i++) {
+    for (i = 0; i < s->n_parts && !rec->forgotten; i++) {
         if (s->parts[i].client == rec->id) {
             fed_fail(fed, "%s is removed while it is in the open round", rec->name);
         }
@@ -162,6 +162,10 @@ static void read_forget(struct fed *fed, struct fed_store *s, const struct fl_cl
     }
     if (i == s->n_clients || strcmp(s->clients[i].name, rec->name) != 0) {
         fed_fail(fed, "%s is removed and not there", rec->name);
+        return;
+    }
+    if (rec->forgotten) { /* It is only marked. */
+        s->clients[i].forgotten = true;
         return;
     }
     s->clients[i] = s->clients[--s->n_clients];

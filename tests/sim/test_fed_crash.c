@@ -112,6 +112,32 @@ START_TEST(a_server_that_dies_again_and_again_gets_on)
 }
 END_TEST
 
+/* What the server forgets for an operator is forgotten, wherever it dies afterwards. */
+START_TEST(a_server_that_forgets_may_die_at_any_write)
+{
+    unsigned promised = 0;
+    bool more = true;
+    size_t k;
+
+    for (k = 0; more; k++) {
+        struct fed_plan plan = plan_of(_i);
+        struct fed *fed;
+
+        plan.forget_every = 100;
+        plan.calm_ms = 3000;
+        plan.min_responders = 1;
+        fed = fed_new(&plan);
+        fl_sim_crash_at_write(fed->sim, FED_SERVER, k / 2 + 1, k % 2 == 1);
+        fed_finish(fed);
+        more = fed->n_deaths > 0;
+        promised += fed->n_promised;
+        fed_free(fed);
+    }
+    ck_assert_uint_gt(k, 40);
+    ck_assert_uint_gt(promised, k);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fed_crash");
@@ -121,6 +147,7 @@ int main(void)
 
     tcase_add_loop_test(tc, the_server_may_die_at_any_write, 0, N_SCENARIOS);
     tcase_add_loop_test(tc, a_client_may_die_at_any_write, 0, N_SCENARIOS);
+    tcase_add_loop_test(tc, a_server_that_forgets_may_die_at_any_write, 0, N_SCENARIOS);
     tcase_add_loop_test(tc, a_server_that_dies_again_and_again_gets_on, 0, N_SCENARIOS);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);

@@ -639,6 +639,7 @@ START_TEST(drained_between_rounds_it_stops_once_all_is_on_disk)
     script_expect(s, "[    0] - no new round will begin\n"
                      "[    0] * DRAIN 1.1 within 50 (the server stops)\n"
                      "[    0] - round 1 attempt 1: IDLE -> DRAINING, the server stops\n"
+                     "[    0] client 0 is forgotten, but: no space left\n"
                      "[    0] - 1 forgotten clients are still on disk: no space left\n"
                      "[   50] forget a\n"
                      "[   50] - round 1 attempt 1: DRAINING -> STOPPED, everything is on disk\n");

@@ -143,7 +143,9 @@ START_TEST(forgotten_in_the_open_round_it_leaves_it_and_its_record_goes_at_its_e
     script_forget_client(s, "a");
     script_expect(s, "[    0] - client 'a' is forgotten\n"
                      "[    0] client 0 is nobody's: the operator has made the server forget it\n"
-                     "[    0] - round 2: did not come back in time: a\n");
+                     "[    0] forget a (marked)\n"
+                     "[    0] - round 2: did not come back in time: a\n"
+                     "[    0] client 0 is forgotten\n");
     s->conf.rounds = 2;
     s->manual = true;
     respond(s, "b");
@@ -222,10 +224,10 @@ START_TEST(who_is_away_for_too_long_is_forgotten)
     s->conf.forget_after_ms = 30 * DAY;
     second_round(s);
     script_lost(s, "a");
-    s->wall_ahead = 30 * DAY - 1;
+    s->now += 30 * DAY - 1;
     script_simple(s, FL_EV_TICK);
     ck_assert_uint_ne(script_id(s, "a"), UINT32_MAX);
-    s->wall_ahead = 30 * DAY;
+    s->now++;
     script_simple(s, FL_EV_TICK);
     ck_assert_uint_eq(script_id(s, "a"), UINT32_MAX);
     ck_assert_uint_ne(script_id(s, "b"), UINT32_MAX); /* It is here, if silent. */
@@ -236,25 +238,234 @@ END_TEST
 START_TEST(while_the_server_is_down_nobody_ages)
 {
     static const struct fl_client_rec clients[] = {
-        {.id = 4, .name = "a", .samples = 1, .n_accepted = 1, .last_seen_ms = 5 * DAY},
-        {.id = 9, .name = "b", .samples = 1, .n_accepted = 1, .last_seen_ms = 30 * DAY},
+        {.id = 4, .name = "a", .samples = 1, .n_accepted = 1, .seen_up_ms = 5 * DAY},
+        {.id = 9, .name = "b", .samples = 1, .n_accepted = 1, .seen_up_ms = 20 * DAY},
     };
-    const struct fl_coord_resume resume = {.committed = 3, .clients = clients, .n_clients = 2};
+    const struct fl_coord_resume resume = {
+        .committed = 3, .clients = clients, .n_clients = 2, .up_ms = 30 * DAY};
     struct script *s = fedavg();
 
     s->conf.forget_after_ms = 30 * DAY;
     s->check.committed = 3;
-    s->wall_ahead = 200 * DAY - 1000000; /* down since day 30 */
+    s->now = 200 * DAY; /* as long as the machine has been up */
+    s->wall_ahead = 999 * DAY;
     script_create(s, &resume);
     script_start(s);
     ck_assert_uint_eq(fl_coord_n_known(s->coord), 2);
-    s->wall_ahead += 5 * DAY; /* a was away for 25 days before */
+    s->now += 5 * DAY; /* a was away for 25 days before */
     script_simple(s, FL_EV_TICK);
     ck_assert_uint_eq(script_id(s, "a"), UINT32_MAX);
     ck_assert_uint_eq(script_id(s, "b"), 9);
-    s->wall_ahead += 25 * DAY;
+    s->now += 15 * DAY;
     script_simple(s, FL_EV_TICK);
     ck_assert_uint_eq(fl_coord_n_known(s->coord), 0);
+    script_free(s);
+}
+END_TEST
+
+/* As when the time of the network comes to a machine without a clock of its own. */
+START_TEST(who_sets_the_wall_clock_makes_nobody_older_or_younger)
+{
+    struct script *s = fedavg();
+    struct fl_coord_resume resume = {.committed = 1, .n_clients = 2};
+
+    s->conf.forget_after_ms = 30 * DAY;
+    second_round(s);
+    script_lost(s, "a");
+    s->wall_ahead = 365 * DAY;
+    script_simple(s, FL_EV_TICK);
+    script_lost(s, "b"); /* seen in a year */
+    ck_assert_uint_eq(fl_coord_n_known(s->coord), 2);
+    s->wall_ahead = 0;
+    s->now += 29 * DAY;
+    script_simple(s, FL_EV_TICK);
+    ck_assert_uint_eq(fl_coord_n_known(s->coord), 2);
+    s->clients[0] = *fl_coord_client(s->coord, 0);
+    s->clients[1] = *fl_coord_client(s->coord, 1);
+    resume.clients = s->clients;
+    resume.up_ms = fl_coord_up_ms(s->coord);
+    script_create(s, &resume); /* Nor does what was written down meanwhile. */
+    script_start(s);
+    ck_assert_uint_eq(fl_coord_n_known(s->coord), 2);
+    s->wall_ahead = 365 * DAY;
+    s->now += DAY - 1;
+    script_simple(s, FL_EV_TICK);
+    ck_assert_uint_eq(fl_coord_n_known(s->coord), 2);
+    s->wall_ahead = 0; /* They are older, all the same. */
+    s->now++;
+    script_simple(s, FL_EV_TICK);
+    ck_assert_uint_eq(fl_coord_n_known(s->coord), 0);
+    script_free(s);
+}
+END_TEST
+
+/* --- what is promised --- */
+
+START_TEST(forgotten_is_said_when_the_record_is_off_the_disk)
+{
+    struct script *s = fedavg();
+
+    second_round(s);
+    script_lost(s, "a");
+    respond(s, "b");
+    script_run_to(s, 100); /* Round 3 is b's. */
+    s->manual = true;
+    script_forget(s);
+    script_forget_client(s, "a");
+    script_expect(s, "[  100] - client 'a' is forgotten\n"
+                     "[  100] client 0 is nobody's: the operator has made the server forget it\n"
+                     "[  100] forget a\n");
+    script_answer(s);
+    script_expect(s, "[  100] client 0 is forgotten\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(forgotten_in_the_open_round_is_said_when_the_record_has_its_mark)
+{
+    struct script *s = fedavg();
+
+    second_round(s);
+    s->manual = true;
+    script_forget_client(s, "a");
+    script_expect(s, "[    0] - client 'a' is forgotten\n"
+                     "[    0] client 0 is nobody's: the operator has made the server forget it\n"
+                     "[    0] forget a (marked)\n"
+                     "[    0] - round 2: did not come back in time: a\n");
+    script_answer(s);
+    script_expect(s, "[    0] client 0 is forgotten\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(who_was_never_on_disk_is_forgotten_at_once)
+{
+    struct script *s = fedavg();
+
+    s->conf.start_clients = 9;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 100);
+    script_forget(s);
+    script_forget_client(s, "a");
+    script_expect(s, "[    0] - client 'a' is forgotten\n"
+                     "[    0] client 0 is nobody's: the operator has made the server forget it\n"
+                     "[    0] client 0 is forgotten\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_disk_that_is_full_is_told_instead)
+{
+    struct script *s = fedavg();
+
+    second_round(s);
+    s->manual = true;
+    script_forget_client(s, "a");
+    script_forget(s);
+    script_fail(s, FL_ENOSPC, "no space left", UINT32_MAX);
+    script_expect(s, "[    0] client 0 is forgotten, but: no space left\n"
+                     "[    0] - 1 forgotten clients are still on disk: no space left\n");
+    script_run_to(s, 50);
+    script_expect(s, "[   50] forget a (marked)\n"); /* once more, and nobody waits for it */
+    script_answer(s);
+    script_expect(s, "");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(no_mark_while_a_selection_may_write_the_record_without_it)
+{
+    struct script *s = fedavg();
+
+    s->conf.start_clients = 2;
+    script_create(s, NULL);
+    script_start(s);
+    s->manual = true;
+    script_join(s, "a", 100);
+    script_join(s, "b", 200);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_SELECTING);
+    script_fail(s, FL_ENOSPC, "no space left", UINT32_MAX);
+    script_forget_client(s, "a");
+    ck_assert_uint_eq(s->n_works, 0);
+    script_run_to(s, 50);
+    ck_assert_uint_eq(s->n_works, 1);
+    ck_assert_int_eq(s->works[0].type, FL_EFF_PERSIST_SELECTION);
+    script_forget(s);
+    script_answer(s);
+    ck_assert_int_eq(s->works[0].type, FL_EFF_FORGET_CLIENTS);
+    script_answer(s);
+    ck_assert_ptr_nonnull(strstr((const char *)s->log.data, "client 0 is forgotten\n"));
+    script_free(s);
+}
+END_TEST
+
+/* What a killed server finds: a record with its mark, and a part of it in the open round. */
+static struct script *restarted(enum fl_part_state state)
+{
+    static uint8_t units[SCRIPT_UNITS] = {1, 1, 1};
+    static const struct fl_client_rec clients[] = {
+        {.id = 0,
+         .name = "a",
+         .samples = 1,
+         .n_accepted = 1,
+         .counted_round = 1,
+         .forgotten = true},
+        {.id = 1, .name = "b", .samples = 1, .n_accepted = 1, .counted_round = 1},
+    };
+    const struct fl_part_rec parts[] = {
+        {.client = 0, .state = state, .samples = 1, .units = units, .upload_bytes = 56},
+        {.client = 1, .state = FL_PART_SELECTED, .samples = 1, .units = units},
+    };
+    const struct fl_coord_resume resume = {.committed = 1,
+                                           .clients = clients,
+                                           .n_clients = 2,
+                                           .open_round = 2,
+                                           .open_attempt = 1,
+                                           .size = {2, 2, 2},
+                                           .parts = parts,
+                                           .n_parts = 2};
+    struct script *s = fedavg();
+
+    s->conf.start_clients = 1;
+    s->conf.min_responders = 1;
+    s->conf.rounds = 2;
+    coord_check_resume(&s->check, &resume);
+    script_create(s, &resume);
+    script_start(s);
+    return s;
+}
+
+START_TEST(a_restart_knows_a_marked_client_for_its_part_only)
+{
+    struct script *s = restarted(FL_PART_SELECTED);
+
+    ck_assert_uint_eq(fl_coord_n_known(s->coord), 1);
+    ck_assert_uint_eq(script_id(s, "a"), UINT32_MAX);
+    ck_assert_int_eq(fl_coord_part(s->coord, 0)->state, FL_PART_LOST); /* Nobody waits for it. */
+    script_join(s, "a", 100);
+    ck_assert_uint_eq(script_id(s, "a"), 2);
+    ck_assert_ptr_null(fl_coord_part(s->coord, 2));
+    ck_assert_uint_eq(fl_coord_client(s->coord, 2)->counted_round, 0);
+    script_join(s, "b", 200);
+    script_forget(s);
+    respond(s, "b");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 2);
+    ck_assert_uint_eq(s->record.n_responders, 1);
+    ck_assert_ptr_nonnull(strstr((const char *)s->log.data, "forget a\n"));
+    script_free(s);
+}
+END_TEST
+
+START_TEST(what_a_marked_client_delivered_counts_after_a_restart)
+{
+    struct script *s = restarted(FL_PART_ACCEPTED);
+
+    script_join(s, "b", 200);
+    respond(s, "b");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 2);
+    ck_assert_uint_eq(s->record.n_responders, 2);
+    ck_assert_uint_eq(fl_coord_n_known(s->coord), 1);
     script_free(s);
 }
 END_TEST
@@ -416,6 +627,14 @@ int main(void)
     tcase_add_test(tc, the_population_is_who_is_here_and_who_took_part);
     tcase_add_test(tc, who_is_away_for_too_long_is_forgotten);
     tcase_add_test(tc, while_the_server_is_down_nobody_ages);
+    tcase_add_test(tc, who_sets_the_wall_clock_makes_nobody_older_or_younger);
+    tcase_add_test(tc, forgotten_is_said_when_the_record_is_off_the_disk);
+    tcase_add_test(tc, forgotten_in_the_open_round_is_said_when_the_record_has_its_mark);
+    tcase_add_test(tc, who_was_never_on_disk_is_forgotten_at_once);
+    tcase_add_test(tc, a_disk_that_is_full_is_told_instead);
+    tcase_add_test(tc, no_mark_while_a_selection_may_write_the_record_without_it);
+    tcase_add_test(tc, a_restart_knows_a_marked_client_for_its_part_only);
+    tcase_add_test(tc, what_a_marked_client_delivered_counts_after_a_restart);
     tcase_add_test(tc, gaps_in_the_numbers_are_numbers_for_others);
     tcase_add_test(tc, what_is_heard_of_a_client_is_on_its_record);
     tcase_add_test(tc, a_report_tells_how_many_samples_a_client_has_by_now);

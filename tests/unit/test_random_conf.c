@@ -446,6 +446,8 @@ static void take_effect(struct rig *r, const struct fl_effect *e)
             (struct fl_eval_rec){.samples = 10, .correct = 5, .loss_sum = 10};
         later(r, &ev);
         break;
+    case FL_EFF_FORGOTTEN:
+        break;
     case FL_EFF_FORGET_CLIENTS:
     case FL_EFF_PERSIST_SELECTION:
     case FL_EFF_PERSIST_PLAN:

@@ -8,7 +8,7 @@
 
 static struct fl_client_error error_of(unsigned client, uint64_t at_ms, const char *text)
 {
-    struct fl_client_error e = {.at_ms = at_ms};
+    struct fl_client_error e = {.at_ms = at_ms, .up_ms = at_ms};
 
     (void)snprintf(e.name, sizeof(e.name), "client-%u", client);
     (void)snprintf(e.text, sizeof(e.text), "%s", text);
@@ -75,6 +75,33 @@ START_TEST(a_dropped_error_is_gone_and_the_others_stay)
 }
 END_TEST
 
+static bool is_second(void *ctx, const char *name)
+{
+    (void)ctx;
+    return strcmp(name, "client-2") == 0;
+}
+
+START_TEST(old_errors_are_those_of_names_that_nobody_has)
+{
+    struct fl_client_error old[4];
+    struct fl_errors errors = {.n = 0};
+    unsigned i;
+
+    for (i = 1; i <= 4; i++) { /* Of the times 100 to 400; the wall clock says nothing. */
+        struct fl_client_error e = error_of(i, 100 * i, "late");
+
+        e.at_ms = i == 4 ? 0 : 1u << 30;
+        ck_assert_int_eq(fl_errors_set(&errors, &e), FL_OK);
+    }
+    ck_assert_uint_eq(fl_errors_old(&errors, 1099, 1000, is_second, NULL, old), 0);
+    ck_assert_uint_eq(fl_errors_old(&errors, 1300, 1000, is_second, NULL, old), 2);
+    ck_assert_str_eq(old[0].name, "client-1");
+    ck_assert_str_eq(old[1].name, "client-3");
+    ck_assert_uint_eq(fl_errors_old(&errors, 50, 1, is_second, NULL, old), 0);
+    fl_errors_done(&errors);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("srv_errors");
@@ -85,6 +112,7 @@ int main(void)
     tcase_add_test(tc, the_last_error_of_a_client_replaces_the_one_before);
     tcase_add_test(tc, without_room_the_oldest_goes);
     tcase_add_test(tc, a_dropped_error_is_gone_and_the_others_stay);
+    tcase_add_test(tc, old_errors_are_those_of_names_that_nobody_has);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);

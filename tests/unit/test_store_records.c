@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "server/store/line.h"
 #include "tests/lib/store_rig.h"
@@ -281,6 +282,7 @@ static void put_error(struct fl_store *s, unsigned client, uint64_t at_ms, const
 START_TEST(the_last_errors_of_clients_come_back_and_the_oldest_go)
 {
     struct fl_store *s = open_store();
+    const struct fl_client_error gone[] = {{.name = "edge-1"}, {.name = "nobody"}};
     struct seen seen = {.n = 0};
     struct fl_err err = {0};
     unsigned i;
@@ -293,8 +295,7 @@ START_TEST(the_last_errors_of_clients_come_back_and_the_oldest_go)
     ck_assert_uint_eq(seen.n, 1);
     ck_assert_str_eq(seen.text, "edge-1 2 no data");
     put_error(s, 2, 3, "late");
-    ck_assert_int_eq(fl_store_drop_error(s, "edge-1", &err), FL_OK);
-    ck_assert_int_eq(fl_store_drop_error(s, "nobody", &err), FL_OK);
+    ck_assert_int_eq(fl_store_drop_errors(s, gone, 2, &err), FL_OK);
     seen.n = 0;
     ck_assert_int_eq(fl_store_errors(s, see, &seen, &err), FL_OK);
     ck_assert_uint_eq(seen.n, 1);
@@ -306,6 +307,42 @@ START_TEST(the_last_errors_of_clients_come_back_and_the_oldest_go)
     ck_assert_int_eq(fl_store_errors(s, see, &seen, &err), FL_OK);
     ck_assert_uint_eq(seen.n, FL_ERRORS_MAX);
     ck_assert_uint_eq(seen.first_ms, 13);
+    fl_store_close(s);
+}
+END_TEST
+
+/* What the database takes on the disk once its log is written back. */
+static uint64_t size_on_disk(struct fl_store **s)
+{
+    char path[4200];
+    struct stat st;
+
+    fl_store_close(*s);
+    (void)snprintf(path, sizeof(path), "%s/federation.db", dir);
+    ck_assert_int_eq(stat(path, &st), 0);
+    *s = open_store();
+    return (uint64_t)st.st_size;
+}
+
+START_TEST(a_flood_of_names_with_an_error_each_takes_no_more_of_the_disk_than_the_newest)
+{
+    struct fl_store *s = open_store();
+    struct seen seen = {.n = 0};
+    struct fl_err err = {0};
+    uint64_t full;
+    unsigned i;
+
+    for (i = 0; i < FL_ERRORS_MAX + 100; i++) { /* The clock stands, or goes back. */
+        put_error(s, i, 9, "it does not fit");
+    }
+    full = size_on_disk(&s);
+    for (; i < 4 * FL_ERRORS_MAX; i++) {
+        put_error(s, i, i % 2, "it does not fit");
+    }
+    ck_assert_int_eq(fl_store_errors(s, see, &seen, &err), FL_OK);
+    ck_assert_uint_eq(seen.n, FL_ERRORS_MAX);
+    ck_assert_str_eq(seen.text, "edge-16383 1 it does not fit");
+    ck_assert_uint_le(size_on_disk(&s), full + full / 4);
     fl_store_close(s);
 }
 END_TEST
@@ -324,6 +361,8 @@ int main(void)
     tcase_add_test(tc, going_back_uncounts_the_rounds_that_are_run_again);
     tcase_add_test(tc, a_part_keeps_what_the_client_measured);
     tcase_add_test(tc, the_last_errors_of_clients_come_back_and_the_oldest_go);
+    tcase_add_test(tc,
+                   a_flood_of_names_with_an_error_each_takes_no_more_of_the_disk_than_the_newest);
     tcase_add_test(tc, a_round_keeps_the_figures_of_personal_models);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

@@ -423,8 +423,7 @@ static int on_forgotten(struct fl_ctl_out *out, const uint8_t *data, size_t len,
                      r.in_round);
     }
     if (r.forgotten > 0) {
-        (void)printf("records go off the disk next: a server that is killed before that knows "
-                     "the clients again\n");
+        (void)printf("that is on disk: a server that is killed does not know them again\n");
     }
     return FL_OK;
 }
