@@ -114,7 +114,7 @@ has_line "the model is for all" "$dir/odd.out" "fetch model OK bytes=$model"
 kill -CONT "${pid_of[o0]}"
 wait_for "the second round" at_round own 2
 for i in 0 1 2; do wait_end "o$i"; done
-equal "the new ones replace them" "./000002.mix " "$(files own.state/mixtures)"
+equal "those of the round before stay with its checkpoint" "./000001.mix ./000002.mix " "$(files own.state/mixtures)"
 check "both uploaders started from what was mixed for them" "$python" - "$dir" <<'PY'
 import glob, re, struct, sys
 d = sys.argv[1]
