@@ -11,17 +11,37 @@
 
 #include "client/cli/client.h"
 #include "client/work/settle.h"
+#include "libfl/base/sm.h"
+
+enum fetch_state {
+    FETCH_IDLE,     /* what is there waits for the next try */
+    FETCH_SETTLING, /* on the lane */
+    FETCH_RUNNING,  /* a call */
+    FETCH_TELLING,  /* the call ended and what follows is under way: on_closed goes on after it */
+    FETCH_OVER,     /* given up while TELLING: on_closed frees it */
+    FETCH_GIVEN_UP, /* freed when the call or the lane is done with it */
+    FETCH_STATES
+};
+
+static const struct fl_sm_state fetch_states[FETCH_STATES] = {
+    [FETCH_IDLE] = {"IDLE", FL_SM_TO(FETCH_SETTLING) | FL_SM_TO(FETCH_RUNNING)},
+    [FETCH_SETTLING] = {"SETTLING", FL_SM_TO(FETCH_IDLE) | FL_SM_TO(FETCH_GIVEN_UP)},
+    [FETCH_RUNNING] = {"RUNNING", FL_SM_TO(FETCH_TELLING) | FL_SM_TO(FETCH_GIVEN_UP)},
+    [FETCH_TELLING] = {"TELLING", FL_SM_TO(FETCH_IDLE) | FL_SM_TO(FETCH_SETTLING) |
+                                      FL_SM_TO(FETCH_RUNNING) | FL_SM_TO(FETCH_OVER)},
+    [FETCH_OVER] = {"OVER", 0},
+    [FETCH_GIVEN_UP] = {"GIVEN_UP", 0},
+};
 
 struct fl_fetch {
     struct fl_cli *cli;
+    struct fl_sm sm;
     struct fl_setup *setup; /* a reference */
-    struct fl_call *call;   /* NULL: none runs */
+    struct fl_call *call;   /* RUNNING, and until it has ended; else NULL */
     struct fl_round_key key;
-    bool evaluation;
+    bool evaluation; /* which kind: of a model, not of a task */
     struct fl_inputs in;
     size_t at; /* of the list: being fetched */
-    bool settling, cancelled;
-    bool ending; /* the session is being told: it may cancel, and on_closed still frees */
 };
 
 static int next_bundle(struct fl_fetch *f);
@@ -130,26 +150,25 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
 
     (void)call;
     f->call = NULL;
-    if (!f->cancelled) {
-        const struct fl_input *in = &f->in.list[f->at];
-
-        f->ending = true;
-        if (status == FL_GRPC_OK && in->have == in->bytes) {
-            go_on(f);
-        } else {
-            broke_off(f, status, message);
-        }
-        f->ending = false;
-    }
-    if (f->call != NULL) { /* The next one runs. */
+    if (f->sm.state == FETCH_GIVEN_UP) {
+        fetch_free(f);
         return;
     }
-    if (f->evaluation) {
-        f->cli->evaluate_fetch = f->cli->evaluate_fetch == f ? NULL : f->cli->evaluate_fetch;
-        fetch_free(f);
-    } else if (f->cli->fetch != f) { /* A newer one has replaced it. */
-        fetch_free(f);
+    fl_sm_move(&f->sm, FETCH_TELLING);
+    if (status == FL_GRPC_OK && f->in.list[f->at].have == f->in.list[f->at].bytes) {
+        go_on(f);
+    } else {
+        broke_off(f, status, message);
     }
+    if (f->sm.state == FETCH_OVER) {
+        fetch_free(f);
+    } else if (f->sm.state == FETCH_TELLING) {
+        fl_sm_move(&f->sm, FETCH_IDLE);
+        if (f->evaluation) { /* Each has a fetch of its own. */
+            f->cli->evaluate_fetch = NULL;
+            fetch_free(f);
+        }
+    } /* Else the next bundle or the next try is under way. */
 }
 
 static const struct fl_call_handler fetch_handler = {.on_message = on_message,
@@ -176,6 +195,7 @@ static int begin(struct fl_fetch *f, const struct fl_input *in)
         rv = fl_grpc_call(cli->channel, "/fl.v1.Federation/Fetch", 0, &fetch_handler, f, &f->call);
     }
     if (rv == FL_OK) {
+        fl_sm_move(&f->sm, FETCH_RUNNING);
         piece = (struct fl_piece){.data = buf.data, .len = buf.len};
         rv = fl_call_send(f->call, &piece, 1);
         fl_call_end(f->call);
@@ -249,13 +269,15 @@ static void settle_done(void *arg)
     struct settle_job *job = arg;
     struct fl_fetch *f = job->f;
 
-    f->settling = false;
-    if (f->cancelled) {
+    if (f->sm.state == FETCH_GIVEN_UP) {
         fetch_free(f);
-    } else if (job->code != FL_OK) {
-        failed(f, fl_err_text(&job->err, job->code), false);
-    } else if (!job->cli->stopping) {
-        start(f, &job->settling);
+    } else {
+        fl_sm_move(&f->sm, FETCH_IDLE);
+        if (job->code != FL_OK) {
+            failed(f, fl_err_text(&job->err, job->code), false);
+        } else if (!job->cli->stopping) {
+            start(f, &job->settling);
+        }
     }
     fl_settling_done(&job->settling);
     free(job);
@@ -276,7 +298,7 @@ static int settle(struct fl_fetch *f, struct fl_settling *settling)
         free(job);
         return rv;
     }
-    f->settling = true;
+    fl_sm_move(&f->sm, FETCH_SETTLING);
     return FL_OK;
 }
 
@@ -287,8 +309,8 @@ void fl_fetch_begin(struct fl_cli *cli, struct fl_round_key key)
     struct fl_settling settling;
     struct fl_fetch *f = cli->fetch;
 
-    if (f != NULL &&
-        (f->call != NULL || f->settling || f->key.round != key.round || f->setup != cli->setup))
+    if (f != NULL && (f->sm.state == FETCH_RUNNING || f->sm.state == FETCH_SETTLING ||
+                      f->key.round != key.round || f->setup != cli->setup))
     {
         fl_fetch_cancel(cli);
         f = NULL;
@@ -300,6 +322,7 @@ void fl_fetch_begin(struct fl_cli *cli, struct fl_round_key key)
             return;
         }
         f->cli = cli;
+        fl_sm_init(&f->sm, fetch_states, FETCH_STATES, FETCH_IDLE);
         f->setup = fl_setup_ref(cli->setup);
         cli->fetch = f;
     }
@@ -321,13 +344,15 @@ void fl_fetch_cancel(struct fl_cli *cli)
         return;
     }
     cli->fetch = NULL;
-    if (f->call != NULL) {
-        f->cancelled = true; /* on_closed frees it. */
-        fl_call_cancel(f->call);
-    } else if (f->settling) {
-        f->cancelled = true; /* settle_done() frees it. */
-    } else if (!f->ending) {
+    if (f->sm.state == FETCH_IDLE) {
         fetch_free(f);
+    } else if (f->sm.state == FETCH_TELLING) {
+        fl_sm_move(&f->sm, FETCH_OVER);
+    } else {
+        fl_sm_move(&f->sm, FETCH_GIVEN_UP);
+        if (f->call != NULL) {
+            fl_call_cancel(f->call);
+        }
     }
 }
 
@@ -349,6 +374,7 @@ void fl_fetch_evaluation(struct fl_cli *cli)
     }
     if (rv == FL_OK) {
         f->cli = cli;
+        fl_sm_init(&f->sm, fetch_states, FETCH_STATES, FETCH_IDLE);
         f->key = key;
         f->setup = fl_setup_ref(cli->setup);
         f->evaluation = true;

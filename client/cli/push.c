@@ -10,16 +10,36 @@
 #include <string.h>
 
 #include "client/cli/client.h"
+#include "libfl/base/sm.h"
+
+enum push_state {
+    PUSH_ASKING,   /* PushStatus */
+    PUSH_CODING,   /* on the lane */
+    PUSH_SENDING,  /* Push */
+    PUSH_WAITING,  /* all is sent, or the call is broken: for its end */
+    PUSH_GIVEN_UP, /* freed as soon as nothing of it is under way */
+    PUSH_STATES
+};
+
+static const struct fl_sm_state push_states[PUSH_STATES] = {
+    [PUSH_ASKING] = {"ASKING", FL_SM_TO(PUSH_CODING) | FL_SM_TO(PUSH_GIVEN_UP)},
+    [PUSH_CODING] = {"CODING", FL_SM_TO(PUSH_SENDING) | FL_SM_TO(PUSH_GIVEN_UP)},
+    [PUSH_SENDING] = {"SENDING", FL_SM_TO(PUSH_WAITING) | FL_SM_TO(PUSH_GIVEN_UP)},
+    [PUSH_WAITING] = {"WAITING", FL_SM_TO(PUSH_GIVEN_UP)},
+    [PUSH_GIVEN_UP] = {"GIVEN_UP", 0},
+};
+
+/* What the server said of it last. */
+enum push_answer { ANSWER_NONE, ANSWER_INCOMPLETE, ANSWER_ACCEPTED };
 
 struct fl_push {
     struct fl_cli *cli;
-    struct fl_call *call; /* PushStatus, then Push */
+    struct fl_sm sm;
+    struct fl_call *call; /* PushStatus, then Push; NULL: none runs */
     struct fl_round_key key;
     struct fl_code code;
     uint64_t offset;
-    bool coding;  /* between the two calls, on the lane */
-    bool pushing; /* the second of the two calls */
-    bool ended, answered, accepted, cancelled;
+    enum push_answer answer;
     uint64_t received; /* what PushStatus said */
     int error;         /* of the coding */
     struct fl_err err;
@@ -44,7 +64,7 @@ static void send_chunks(struct fl_push *p)
     uint64_t total = fl_blob_len(p->code.bytes);
 
     /* Until the call's queue is full: only then on_writable comes. It holds references. */
-    while (!p->ended && p->offset < total) {
+    while (p->sm.state == PUSH_SENDING && p->offset < total) {
         uint8_t head[FL_WIRE_CHUNK_HEAD];
         size_t n = total - p->offset < p->cli->chunk_bytes ? (size_t)(total - p->offset)
                                                            : p->cli->chunk_bytes;
@@ -60,14 +80,14 @@ static void send_chunks(struct fl_push *p)
             return;
         }
         if (rv != FL_OK) {
+            fl_sm_move(&p->sm, PUSH_WAITING);
             fl_call_cancel(p->call);
-            p->ended = true;
             return;
         }
         p->offset += n;
     }
-    if (!p->ended && p->offset >= total) {
-        p->ended = true;
+    if (p->sm.state == PUSH_SENDING) {
+        fl_sm_move(&p->sm, PUSH_WAITING);
         fl_call_end(p->call);
     }
 }
@@ -102,7 +122,7 @@ static void report_end(struct fl_push *p, enum fl_grpc_status status, const char
     const char *text =
         message != NULL && message[0] != '\0' ? message : fl_grpc_status_name(status);
 
-    if (p->accepted) {
+    if (p->answer == ANSWER_ACCEPTED) {
         fl_cli_step_key(cli, FL_CEV_ACCEPTED, p->key);
         return;
     }
@@ -132,12 +152,11 @@ static bool on_reply(struct fl_call *call, void *ctx, const uint8_t *data, size_
     struct fl_wire_push_reply reply;
     struct fl_err err = {0};
 
-    p->answered = true;
     if (fl_wire_push_reply_decode(data, len, &reply, &err) != FL_OK) {
         fl_call_cancel(call);
         return true;
     }
-    p->accepted = reply.accepted;
+    p->answer = reply.accepted ? ANSWER_ACCEPTED : ANSWER_INCOMPLETE;
     return true;
 }
 
@@ -154,10 +173,8 @@ static void on_push_closed(struct fl_call *call, void *ctx, enum fl_grpc_status 
 
     (void)call;
     p->call = NULL;
-    if (!p->cancelled) {
-        if (p->cli->push == p) {
-            p->cli->push = NULL;
-        }
+    if (p->sm.state != PUSH_GIVEN_UP) {
+        p->cli->push = NULL;
         report_end(p, status, message);
     }
     push_free(p);
@@ -195,8 +212,9 @@ static void start_push(struct fl_push *p)
         give_up(p, fl_strerror(rv), false);
         return;
     }
-    p->pushing = true;
+    fl_sm_move(&p->sm, PUSH_SENDING);
     if (send_header(p) != FL_OK) {
+        fl_sm_move(&p->sm, PUSH_WAITING);
         fl_call_cancel(p->call);
         return;
     }
@@ -217,8 +235,7 @@ static void code_done(void *arg)
     struct fl_push *p = arg;
     const char *text = fl_err_text(&p->err, p->error);
 
-    p->coding = false;
-    if (p->cancelled || p->cli->stopping) {
+    if (p->sm.state == PUSH_GIVEN_UP || p->cli->stopping) {
         push_free(p);
     } else if (p->error == FL_OK) {
         start_push(p);
@@ -231,13 +248,13 @@ static void code_done(void *arg)
 
 static void start_coding(struct fl_push *p)
 {
-    int rv = fl_lane_submit(p->cli->lane, code_work, p->cli->loop, code_done, p);
+    int rv;
 
+    fl_sm_move(&p->sm, PUSH_CODING);
+    rv = fl_lane_submit(p->cli->lane, code_work, p->cli->loop, code_done, p);
     if (rv != FL_OK) {
         give_up(p, fl_strerror(rv), false);
-        return;
     }
-    p->coding = true;
 }
 
 static bool on_status(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
@@ -250,8 +267,7 @@ static bool on_status(struct fl_call *call, void *ctx, const uint8_t *data, size
         fl_call_cancel(call);
         return true;
     }
-    p->answered = true;
-    p->accepted = status.accepted;
+    p->answer = status.accepted ? ANSWER_ACCEPTED : ANSWER_INCOMPLETE;
     p->received = status.received;
     return true;
 }
@@ -263,15 +279,12 @@ static void on_status_closed(struct fl_call *call, void *ctx, enum fl_grpc_statu
 
     (void)call;
     p->call = NULL;
-    if (p->cancelled) {
+    if (p->sm.state == PUSH_GIVEN_UP) {
         push_free(p);
-    } else if (status == FL_GRPC_OK && p->answered && !p->accepted) {
-        p->answered = false;
+    } else if (status == FL_GRPC_OK && p->answer == ANSWER_INCOMPLETE) {
         start_coding(p);
     } else {
-        if (p->cli->push == p) {
-            p->cli->push = NULL;
-        }
+        p->cli->push = NULL;
         report_end(p, status, message);
         push_free(p);
     }
@@ -319,6 +332,7 @@ static struct fl_push *push_new(struct fl_cli *cli, struct fl_round_key key, con
     }
     p->cli = cli;
     p->key = key;
+    fl_sm_init(&p->sm, push_states, PUSH_STATES, PUSH_ASKING);
     p->code.keeps = cli->worker.keeps;
     p->code.units = malloc(n);
     if (p->code.units == NULL) {
@@ -364,10 +378,8 @@ void fl_push_cancel(struct fl_cli *cli)
         return;
     }
     cli->push = NULL;
-    p->cancelled = true; /* on_closed or code_done() frees it. */
+    fl_sm_move(&p->sm, PUSH_GIVEN_UP); /* on_closed or code_done() frees it. */
     if (p->call != NULL) {
         fl_call_cancel(p->call);
-    } else {
-        FL_REQUIRE(p->coding);
     }
 }
