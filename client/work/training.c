@@ -413,8 +413,12 @@ int fl_training_run(struct fl_training *t, struct fl_err *err)
     if (rv == FL_OK) {
         rv = keep_result(t);
     }
-    if (rv != FL_OK && err != NULL) {
-        *err = t->err;
+    if (rv != FL_OK) {
+        fl_result_unref(t->made); /* Half of one is none. */
+        t->made = NULL;
+        if (err != NULL) {
+            *err = t->err;
+        }
     }
     return rv;
 }

@@ -47,7 +47,7 @@ void fl_training_free(struct fl_training *training); /* NULL is allowed. */
 FL_MUST_CHECK int fl_training_run(struct fl_training *training, struct fl_err *err);
 void fl_training_cancel(struct fl_training *training);
 
-/* What came of it, once: the caller's reference. */
+/* What came of it, once: the caller's reference; NULL when the run did not end well. */
 struct fl_result *fl_training_take(struct fl_training *training);
 
 #endif

@@ -321,6 +321,8 @@ int rig_try(struct rig *r, const struct fl_task *task, const struct rig_bundle *
     rv = fl_training_run(t, &r->err);
     if (rv == FL_OK) {
         *ret = fl_training_take(t);
+    } else {
+        ck_assert_ptr_null(fl_training_take(t)); /* Half of a result is none. */
     }
     fl_training_free(t);
     return rv;
