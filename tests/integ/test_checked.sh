@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every test that docs/algorithms.md names under "What is checked" exists, and the figures of its table of
-# FedMCSA's experiments, and README's, are those that bench/anchors printed when it was run last.
+# FedMCSA's experiments, and those of docs/figures.md, are those that bench/anchors printed when it was run last.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 # The backquotes are those of the document.
@@ -27,7 +27,7 @@ check "the record has the rows of the experiment file" cmp <(cut -d ' ' -f 1 <<<
   <(sed -n '/^rows:/,$s/^  \([a-z][^ :]*\):$/\1/p' "$srcdir/bench/experiments/fedmcsa-synthetic.yaml")
 equal "the table has the figures of the record" "$recorded" "$table"
 of() { awk -v row="$1" -v column="$2" '$1 == row { print $column }' <<<"$recorded"; }
-equal "README has the figures of the record" \
+equal "figures.md has the figures of the record" \
   "$(echo "$(of fedavg 2)" "$(of fedavg 3)" "$(of fedmcsa 2)" "$(of fedmcsa 3)" "$(of fedmcsa_fixed 3)" "$(of local_only 3)")" \
-  "$(grep "^| FedMCSA's Synthetic table" "$srcdir/README.md" | cut -d '|' -f 3 | grep -oE '[0-9]+[.][0-9]+' | xargs)"
+  "$(grep "^| FedMCSA's Synthetic table" "$srcdir/docs/figures.md" | cut -d '|' -f 3 | grep -oE '[0-9]+[.][0-9]+' | xargs)"
 finish
