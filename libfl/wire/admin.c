@@ -220,9 +220,11 @@ void fl_wire_why_done(struct fl_wire_why *why)
 
 int fl_wire_round_encode(const struct fl_wire_round *round, struct fl_buf *out)
 {
+    struct fl__arena arena = {NULL};
     Fl__V1__LocalFigures personal;
     Fl__V1__LocalFigures received;
     Fl__V1__RoundInfo msg;
+    int rv;
 
     fl__v1__round_info__init(&msg);
     msg.round = round->round;
@@ -244,7 +246,12 @@ int fl_wire_round_encode(const struct fl_wire_round *round, struct fl_buf *out)
     msg.self_weight = round->self_weight;
     msg.changes = round->changes;
     msg.n_changes = round->n_changes < FL_WIRE_MAX_CHANGES ? round->n_changes : FL_WIRE_MAX_CHANGES;
-    return fl__wire_pack(&msg.base, out);
+    msg.line = round->line;
+    msg.abandoned_ms = round->abandoned_ms;
+    msg.abandoned_by = fl__wire_clean(&arena, round->abandoned_by);
+    rv = msg.abandoned_by != NULL ? fl__wire_pack(&msg.base, out) : FL_ENOMEM;
+    fl__arena_done(&arena);
+    return rv;
 }
 
 void fl_wire_round_done(struct fl_wire_round *round)
@@ -255,6 +262,7 @@ void fl_wire_round_done(struct fl_wire_round *round)
         free(round->changes[i]);
     }
     free(round->changes);
+    free(round->abandoned_by);
     *round = (struct fl_wire_round){0};
 }
 
@@ -306,8 +314,13 @@ int fl_wire_round_decode(const void *data, size_t len, struct fl_wire_round *ret
         .received = take_figures(msg->received),
         .effective = msg->effective_clients,
         .self_weight = msg->self_weight,
+        .line = msg->line,
+        .abandoned_ms = msg->abandoned_ms,
     };
     rv = take_changes(msg, ret, err);
+    rv = rv == FL_OK ? fl__wire_take_text("RoundInfo.abandoned_by", msg->abandoned_by,
+                                          &ret->abandoned_by, err)
+                     : rv;
     fl__wire_unpacked_done(&u);
     if (rv != FL_OK) {
         fl_wire_round_done(ret);
@@ -470,25 +483,29 @@ int fl_wire_export_decode(const void *data, size_t len, struct fl_wire_export_ch
     return FL_OK;
 }
 
-int fl_wire_list_rounds_encode(uint32_t last, struct fl_buf *out)
+int fl_wire_list_rounds_encode(const struct fl_wire_list_rounds *list, struct fl_buf *out)
 {
     Fl__V1__ListRoundsRequest msg;
 
     fl__v1__list_rounds_request__init(&msg);
-    msg.last = last;
+    msg.last = list->last;
+    msg.abandoned = list->abandoned;
     return fl__wire_pack(&msg.base, out);
 }
 
-int fl_wire_list_rounds_decode(const void *data, size_t len, uint32_t *ret_last, struct fl_err *err)
+int fl_wire_list_rounds_decode(const void *data, size_t len, struct fl_wire_list_rounds *ret,
+                               struct fl_err *err)
 {
     struct fl__unpacked u;
+    const Fl__V1__ListRoundsRequest *msg;
     int rv = fl__wire_unpack(&fl__v1__list_rounds_request__descriptor, data, len, LINE_MAX_BYTES,
                              &u, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    *ret_last = ((const Fl__V1__ListRoundsRequest *)u.msg)->last;
+    msg = (const Fl__V1__ListRoundsRequest *)u.msg;
+    *ret = (struct fl_wire_list_rounds){msg->last, msg->abandoned != 0};
     fl__wire_unpacked_done(&u);
     return FL_OK;
 }

@@ -42,6 +42,8 @@ struct fl_wire_round {
     double effective, self_weight; /* effective 0: no attention */
     char **changes;                /* from this round on; at most FL_WIRE_MAX_CHANGES */
     size_t n_changes;
+    uint64_t line, abandoned_ms; /* of an abandoned round only */
+    char *abandoned_by;          /* "": it counts */
 };
 
 #define FL_WIRE_MAX_CHANGES 64
@@ -71,6 +73,11 @@ struct fl_wire_hold {
 struct fl_wire_rollback {
     uint64_t round;
     bool force;
+};
+
+struct fl_wire_list_rounds {
+    uint32_t last; /* 0: all */
+    bool abandoned;
 };
 
 struct fl_wire_export_chunk {
@@ -118,9 +125,10 @@ FL_MUST_CHECK int fl_wire_export_request_encode(uint64_t round, struct fl_buf *o
 FL_MUST_CHECK int fl_wire_export_request_decode(const void *data, size_t len, uint64_t *ret_round,
                                                 struct fl_err *err);
 /* ListRoundsRequest. The other requests of Admin are empty messages. */
-FL_MUST_CHECK int fl_wire_list_rounds_encode(uint32_t last, struct fl_buf *out);
-FL_MUST_CHECK int fl_wire_list_rounds_decode(const void *data, size_t len, uint32_t *ret_last,
-                                             struct fl_err *err);
+FL_MUST_CHECK int fl_wire_list_rounds_encode(const struct fl_wire_list_rounds *list,
+                                             struct fl_buf *out);
+FL_MUST_CHECK int fl_wire_list_rounds_decode(const void *data, size_t len,
+                                             struct fl_wire_list_rounds *ret, struct fl_err *err);
 
 /* ForgetClientsRequest: a name, or "" and an age. */
 struct fl_wire_forget {

@@ -131,7 +131,7 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     r->asked = true;
     fl_call_set_patient(call, true);
     if (r->type == FL_ADMIN_ROUNDS) {
-        rv = fl_wire_list_rounds_decode(data, len, &r->last, &r->err);
+        rv = fl_wire_list_rounds_decode(data, len, &r->list, &r->err);
     } else if (r->type == FL_ADMIN_EXPORT) {
         rv = fl_wire_export_request_decode(data, len, &r->round, &r->err);
     } else if (r->type == FL_ADMIN_HOLD) {

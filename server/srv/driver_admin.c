@@ -9,6 +9,7 @@
 #include "libfl/model/safetensors.h"
 #include "server/srv/checkpoints.h"
 #include "server/srv/rollback.h"
+#include "server/store/rollback.h"
 
 /* Names that `why` lists; the rest is counted. */
 #define FL_WHY_MAX 64
@@ -202,12 +203,9 @@ static int add_change(void *ctx, const struct fl_change_rec *c)
     return FL_OK;
 }
 
-static int add_round(void *ctx, const struct fl_round_rec *r)
+static struct fl_wire_round wire_round(const struct fl_round_rec *r)
 {
-    struct fl_admin_request *request = ctx;
-    char *changes[FL_WIRE_MAX_CHANGES];
-    size_t i;
-    struct fl_wire_round w = {
+    return (struct fl_wire_round){
         .round = r->round,
         .attempt = r->attempt,
         .selected = r->n_selected,
@@ -225,9 +223,17 @@ static int add_round(void *ctx, const struct fl_round_rec *r)
         .received = figures(r->received_accuracy, r->received_mean, /* clients= */ 0),
         .effective = r->effective,
         .self_weight = r->self_weight,
-        .changes = changes,
     };
+}
 
+static int add_round(void *ctx, const struct fl_round_rec *r)
+{
+    struct fl_admin_request *request = ctx;
+    struct fl_wire_round w = wire_round(r);
+    char *changes[FL_WIRE_MAX_CHANGES];
+    size_t i;
+
+    w.changes = changes;
     request->code = fl_store_changes(request->srv->driver->store, r->round, r->round, add_change,
                                      &w, &request->err);
     if (request->code == FL_OK) {
@@ -239,12 +245,27 @@ static int add_round(void *ctx, const struct fl_round_rec *r)
     return request->code;
 }
 
+static int add_abandoned(void *ctx, const struct fl_abandoned_round *r)
+{
+    struct fl_admin_request *request = ctx;
+    struct fl_wire_round w = wire_round(&r->round);
+
+    w.line = r->line;
+    w.abandoned_ms = r->at_ms;
+    w.abandoned_by = fl_wire_lend(r->by);
+    FL_ADMIN_REPLY(request, fl_wire_round_encode, &w);
+    return request->code;
+}
+
 static void rounds_work(void *arg)
 {
     struct fl_admin_request *request = arg;
+    struct fl_store *store = request->srv->driver->store;
+    uint32_t last = request->list.last;
 
-    request->code = fl_store_rounds(request->srv->driver->store, request->last, add_round, request,
-                                    &request->err);
+    request->code = request->list.abandoned
+                        ? fl_store_abandoned(store, last, add_abandoned, request, &request->err)
+                        : fl_store_rounds(store, last, add_round, request, &request->err);
 }
 
 static void lane_done(void *arg)

@@ -165,13 +165,13 @@ enum fl_admin_type {
 struct fl_admin_request {
     enum fl_admin_type type;
     struct fl_srv *srv;
-    struct fl_call *call; /* network side only; NULL when the peer went away */
-    bool asked;           /* network side only: the coordinator has it, or had it */
-    bool answered;        /* network side only */
-    uint32_t last;
-    uint64_t round; /* EXPORT, HOLD, ROLLBACK */
-    bool release;   /* HOLD */
-    bool force;     /* ROLLBACK */
+    struct fl_call *call;            /* network side only; NULL when the peer went away */
+    bool asked;                      /* network side only: the coordinator has it, or had it */
+    bool answered;                   /* network side only */
+    struct fl_wire_list_rounds list; /* ROUNDS */
+    uint64_t round;                  /* EXPORT, HOLD, ROLLBACK */
+    bool release;                    /* HOLD */
+    bool force;                      /* ROLLBACK */
     struct fl_wire_forget forget;
     struct fl_wire_forgotten forgotten;
     size_t n_waits; /* FORGET: for so many things to be on disk */

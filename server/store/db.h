@@ -140,6 +140,15 @@
         " feedback_bytes, uplink_bytes_full, downlink_bytes, started_ms, ended_ms,"         \
         " personal_accuracy, personal_mean, received_accuracy, received_mean, n_personal,"  \
         " effective, self_weight FROM round WHERE round > ?")                               \
+    /* Its change is the first that went back behind it, and so the first on a later line. */\
+    X(GET_ABANDONED, "SELECT * FROM (SELECT a.round, attempt, n_selected, n_responders,"    \
+        " accuracy, loss, train_loss, uplink_bytes, feedback_bytes, uplink_bytes_full,"     \
+        " downlink_bytes, started_ms, ended_ms, personal_accuracy, personal_mean,"          \
+        " received_accuracy, received_mean, n_personal, effective, self_weight,"            \
+        " a.line, c.at_ms, substr(c.after, instr(c.after, ': ') + 2)"                       \
+        " FROM abandoned AS a LEFT JOIN change AS c ON c.id = (SELECT MIN(id) FROM change"  \
+        " WHERE name = 'the model' AND line > a.line AND round <= a.round)"                 \
+        " ORDER BY a.line DESC, a.round DESC LIMIT ?) ORDER BY line, round")                \
     X(GET_ROLLBACK, "SELECT round, last, line FROM rollback")                               \
     X(PUT_ROLLBACK, "INSERT OR REPLACE INTO rollback (one, round, at_ms) VALUES (1, ?, ?)") \
     X(NOTE_ROLLBACK, "UPDATE rollback SET last = ?, line = ?")                              \

@@ -185,3 +185,29 @@ int fl_store_finish_rollback(struct fl_store *store, struct fl_err *err)
     rv = rv == FL_OK ? fl__db_begin_durable(&store->db, err) : rv;
     return rv == FL_OK ? fl__db_end(&store->db, forget_asked(store, asked.round, err), err) : rv;
 }
+
+int fl_store_abandoned(struct fl_store *store, uint32_t last, fl_store_abandoned_cb cb, void *ctx,
+                       struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_ABANDONED);
+    struct fl_abandoned_round r;
+    int rv;
+
+    fl__query_u64(&q, last == 0 ? (uint64_t)INT64_MAX : last);
+    while ((rv = fl__query_next(&q, err)) == FL_OK) {
+        fl__store_read_round(&q, &r.round);
+        r.line = fl__column_u64(&q);
+        r.at_ms = fl__column_u64(&q);
+        r.by = fl__column_text(&q);
+        if (r.by[0] == '\0') {
+            r.by = "not recorded";
+        }
+        rv = cb(ctx, &r);
+        if (rv != FL_OK) {
+            fl__query_reset(&q);
+            return rv;
+        }
+    }
+    fl__query_reset(&q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}

@@ -44,6 +44,18 @@ FL_MUST_CHECK int fl_store_roll_back(struct fl_store *store, bool keep_anew, uin
  */
 FL_MUST_CHECK int fl_store_finish_rollback(struct fl_store *store, struct fl_err *err);
 
+/* The record of an abandoned round. */
+struct fl_abandoned_round {
+    struct fl_round_rec round;
+    uint64_t line;  /* that it was of */
+    uint64_t at_ms; /* wall clock; when it was given up */
+    const char *by; /* "rolled back to round 2, rounds 3 to 4 abandoned"; never empty */
+};
+/* The `last` that were committed last (0: all), in the order of their commits, one call each. */
+typedef int (*fl_store_abandoned_cb)(void *ctx, const struct fl_abandoned_round *round);
+FL_MUST_CHECK int fl_store_abandoned(struct fl_store *store, uint32_t last,
+                                     fl_store_abandoned_cb cb, void *ctx, struct fl_err *err);
+
 /* An abandoned checkpoint that is kept. */
 struct fl_abandoned {
     uint64_t round, line;

@@ -302,7 +302,7 @@ static uint32_t saturate(uint64_t value)
     return value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
 }
 
-static void read_round(struct fl__query *q, struct fl_round_rec *r)
+void fl__store_read_round(struct fl__query *q, struct fl_round_rec *r)
 {
     r->round = fl__column_u64(q);
     r->attempt = (uint32_t)fl__column_u64(q);
@@ -349,7 +349,7 @@ int fl_store_round(struct fl_store *store, uint64_t round, struct fl_round_rec *
     fl__query_u64(&q, round);
     rv = fl__query_next(&q, err);
     if (rv == FL_OK) {
-        read_round(&q, ret);
+        fl__store_read_round(&q, ret);
     }
     fl__query_reset(&q);
     return rv;
@@ -364,7 +364,7 @@ int fl_store_rounds(struct fl_store *store, uint32_t last, fl_store_round_cb cb,
 
     fl__query_u64(&q, last == 0 ? (uint64_t)INT64_MAX : last);
     while ((rv = fl__query_next(&q, err)) == FL_OK) {
-        read_round(&q, &r);
+        fl__store_read_round(&q, &r);
         rv = cb(ctx, &r);
         if (rv != FL_OK) {
             fl__query_reset(&q);

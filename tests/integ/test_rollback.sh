@@ -27,7 +27,8 @@ four_rounds() { # server, lines…
 }
 
 ### What cannot be done changes nothing
-four_rounds fed "algorithm: fedavg"
+evaluated="evaluation: {data: \"$dir/data/client-000\"}"
+four_rounds fed "algorithm: fedavg" "$evaluated"
 back=("$build/flctl" --state-dir "$dir/fed.state" rollback)
 says "which round?" 2 "expected the round to go back to" "${back[@]}"
 says "no number" 2 "expected a number, found 'far'" "${back[@]}" far
@@ -39,10 +40,14 @@ printf 'x' | dd of="$(model fed 1)" bs=1 seek=3000 conv=notrunc status=none
 says "a damaged one" 1 "cannot go back to round 1: " "${back[@]}" 1
 mv "$dir/good" "$(model fed 1)"
 equal "the server goes on as it was" 4 "$(status_of fed rounds_committed)"
+ctl fed rounds --abandoned >"$dir/fed.abandoned"
+equal "nothing was abandoned" "no round was abandoned" "$(cat "$dir/fed.abandoned")"
+equal "nor in JSON" "[]" "$(ctl fed rounds --abandoned --json)"
+figures=$(ctl fed rounds --json | json "[(r['accuracy'], r['loss']) for r in d[2:]]")
 stop fed
 
 ### Killed right after the answer, while round 5 is open and clients hold results of it
-write_server fed "rounds: 6" "${common[@]}" "algorithm: fedavg"
+write_server fed "rounds: 6" "${common[@]}" "algorithm: fedavg" "$evaluated"
 start_server fed || finish
 second=$(tensors "$(model fed 2)")
 fourth=$(tensors "$(model fed 4)")
@@ -73,6 +78,22 @@ check "the record says so in JSON" json \
 ctl fed rounds >"$dir/fed.rounds"
 has_line "and for people" "$dir/fed.rounds" \
   "* from round 3 on: the model '4' -> '2: rolled back to round 2, rounds 3 to 4 abandoned'"
+ctl fed rounds --abandoned --json >"$dir/fed.abandoned.json"
+check "those that were given up are listed" json "[(r['line'], r['round'], r['attempt']) for r in d] \
+  == [(1, 3, 1), (1, 4, 1)] and all(r['abandoned_ms'] >= r['ended_ms'] > 0 for r in d)" <"$dir/fed.abandoned.json"
+equal "with the accuracies and losses that they had" "$figures" "$(json "[(r['accuracy'], r['loss']) for r in d]" <"$dir/fed.abandoned.json")"
+check "that were measured" json "len([r for r in d if r['accuracy'] is not None]) == 2" <"$dir/fed.abandoned.json"
+check "and what gave them up" json \
+  "{r['abandoned_by'] for r in d} == {'rolled back to round 2, rounds 3 to 4 abandoned'}" <"$dir/fed.abandoned.json"
+check "no round that counts is among those" json \
+  "not any('abandoned_by' in r or 'line' in r for r in d) and len(d) == 6" <"$dir/fed.rounds.json"
+equal "the newest of them" "[4]" "$(ctl fed rounds --abandoned --last 1 --json | json "[r['round'] for r in d]")"
+ctl fed rounds --abandoned >"$dir/fed.abandoned"
+equal "for people: a heading and two lines" 3 "$(wc -l <"$dir/fed.abandoned")"
+fourth_accuracy=$(json "'%.4f' % d[1]['accuracy']" <"$dir/fed.abandoned.json")
+check "of line, round, attempt, accuracy, times and rollback" grep -qE \
+  "^ +1 +4 +1 +$fourth_accuracy [0-9TZ:-]{20}  [0-9TZ:-]{20}  rolled back to round 2, rounds 3 to 4 abandoned\$" \
+  "$dir/fed.abandoned"
 ctl fed checkpoints >"$dir/fed.kept"
 has_line "it is listed" "$dir/fed.kept" "abandoned: models/round-000004.safetensors.line-1, until released"
 check "and released" flctl fed release --round 4

@@ -467,9 +467,10 @@ static int recode_why(const void *data, size_t len, struct fl_buf *out, struct f
 static int round_info(struct fl_buf *out)
 {
     char *changes[] = {text_reason, text_value};
-    struct fl_wire_round msg = {7,   1,   10,  9,       0.5,  1.5,  1.25,
-                                100, 200, 300, 40,      1000, 2000, {true, 0.5, 0.25, 3},
-                                {0}, 0.0, 0.0, changes, 2};
+    struct fl_wire_round msg = {7,          1,   10,  9,       0.5,  1.5,  1.25,
+                                100,        200, 300, 40,      1000, 2000, {true, 0.5, 0.25, 3},
+                                {0},        0.0, 0.0, changes, 2,    1,    3000,
+                                text_reason};
 
     return fl_wire_round_encode(&msg, out);
 }
@@ -613,15 +614,17 @@ static int recode_rollback(const void *data, size_t len, struct fl_buf *out, str
 
 static int list_rounds(struct fl_buf *out)
 {
-    return fl_wire_list_rounds_encode(5, out);
+    const struct fl_wire_list_rounds list = {5, true};
+
+    return fl_wire_list_rounds_encode(&list, out);
 }
 
 static int recode_list_rounds(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
 {
-    uint32_t last = 0;
-    int rv = fl_wire_list_rounds_decode(data, len, &last, err);
+    struct fl_wire_list_rounds list;
+    int rv = fl_wire_list_rounds_decode(data, len, &list, err);
 
-    return rv != FL_OK ? rv : fl_wire_list_rounds_encode(last, out);
+    return rv != FL_OK ? rv : fl_wire_list_rounds_encode(&list, out);
 }
 
 const struct wire_sample wire_samples[] = {

@@ -704,6 +704,48 @@ START_TEST(a_rollback_that_is_dropped_changes_nothing)
 }
 END_TEST
 
+static int add_abandoned(void *ctx, const struct fl_abandoned_round *r)
+{
+    size_t used = strlen(text);
+
+    (void)ctx;
+    (void)snprintf(text + used, sizeof(text) - used, "%u/%u.%u %.2f at %u: %s\n", (unsigned)r->line,
+                   (unsigned)r->round.round, (unsigned)r->round.attempt, r->round.accuracy,
+                   (unsigned)r->at_ms, r->by);
+    return FL_OK;
+}
+
+static const char *abandoned(struct fl_store *store, uint32_t last)
+{
+    text[0] = '\0';
+    ck_assert_int_eq(fl_store_abandoned(store, last, add_abandoned, NULL, NULL), FL_OK);
+    return text;
+}
+
+/* Rounds 3 and 4 twice, and round 2 of the first line by the second rollback. */
+START_TEST(an_abandoned_round_names_the_rollback_that_gave_it_up)
+{
+    struct fl_store *store = asked_to_go_back();
+    struct fl_rolled_back done;
+
+    ck_assert_str_eq(abandoned(store, 0), "");
+    ck_assert_int_eq(fl_store_roll_back(store, true, 2000, &done, NULL), FL_OK);
+    commit(store, 3, 2);
+    commit(store, 4, 2);
+    ck_assert_int_eq(fl_store_ask_rollback(store, 1, 2500, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_roll_back(store, true, 3000, &done, NULL), FL_OK);
+    ck_assert_str_eq(abandoned(store, 0),
+                     "1/2.1 0.95 at 3000: rolled back to round 1, rounds 2 to 4 abandoned\n"
+                     "1/3.1 0.95 at 2000: rolled back to round 2, rounds 3 to 4 abandoned\n"
+                     "1/4.1 0.95 at 2000: rolled back to round 2, rounds 3 to 4 abandoned\n"
+                     "2/3.2 0.95 at 3000: rolled back to round 1, rounds 2 to 4 abandoned\n"
+                     "2/4.2 0.95 at 3000: rolled back to round 1, rounds 2 to 4 abandoned\n");
+    ck_assert_str_eq(abandoned(store, 1),
+                     "2/4.2 0.95 at 3000: rolled back to round 1, rounds 2 to 4 abandoned\n");
+    fl_store_close(store);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("store change");
@@ -729,6 +771,7 @@ int main(void)
     tcase_add_test(rules, attempts_of_rounds_that_come_again_are_new);
     tcase_add_loop_test(rules, a_rollback_survives_death_at_any_step, 0, 3);
     tcase_add_test(rules, a_rollback_that_is_dropped_changes_nothing);
+    tcase_add_test(rules, an_abandoned_round_names_the_rollback_that_gave_it_up);
     suite_add_tcase(suite, pairs);
     suite_add_tcase(suite, rules);
     runner = srunner_create(suite);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/wire/admin.h"
 #include "tests/lib/wire_samples.h"
 
 static void sample(const char *name, struct fl_buf *out)
@@ -215,6 +216,30 @@ START_TEST(the_largest_piece_of_the_largest_offer_is_taken)
 }
 END_TEST
 
+START_TEST(an_abandoned_round_says_its_line_and_what_gave_it_up)
+{
+    struct fl_wire_list_rounds list = {0, false};
+    struct fl_wire_round round;
+    struct fl_buf buf;
+
+    sample("admin_list_rounds", &buf);
+    ck_assert_int_eq(fl_wire_list_rounds_decode(buf.data, buf.len, &list, NULL), FL_OK);
+    ck_assert_uint_eq(list.last, 5);
+    ck_assert(list.abandoned);
+    fl_buf_done(&buf);
+    sample("admin_round", &buf);
+    ck_assert_int_eq(fl_wire_round_decode(buf.data, buf.len, &round, NULL), FL_OK);
+    ck_assert_uint_eq(round.line, 1);
+    ck_assert_uint_eq(round.abandoned_ms, 3000);
+    ck_assert_str_eq(round.abandoned_by, "disk full: é");
+    fl_wire_round_done(&round);
+    fl_buf_done(&buf);
+    ck_assert_int_eq(fl_wire_round_decode("", 0, &round, NULL), FL_OK); /* An earlier server's. */
+    ck_assert_str_eq(round.abandoned_by, "");
+    fl_wire_round_done(&round);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("wire fields");
@@ -231,6 +256,7 @@ int main(void)
     tcase_add_test(tc, a_report_tells_of_the_trained_model);
     tcase_add_test(tc, an_evaluation_tells_of_the_adapted_model);
     tcase_add_test(tc, an_offer_arrives_in_pieces);
+    tcase_add_test(tc, an_abandoned_round_says_its_line_and_what_gave_it_up);
     tcase_add_test(tc, the_largest_piece_of_the_largest_offer_is_taken);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);

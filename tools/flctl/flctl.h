@@ -18,6 +18,7 @@ enum fl_ctl_exit { FL_CTL_OK = 0, FL_CTL_FAILED = 1, FL_CTL_USAGE = 2, FL_CTL_NO
 
 struct fl_ctl_out {
     bool json;
+    bool abandoned;   /* rounds: those that were given up */
     const char *file; /* export */
     FILE *export;
     size_t n;       /* messages so far */

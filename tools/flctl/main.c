@@ -28,6 +28,7 @@ static void usage(FILE *out)
         "  -d, --state-dir DIR   the same as --socket DIR/admin.sock\n"
         "  -j, --json            print JSON\n"
         "  -l, --last N          rounds: only the newest N\n"
+        "  -a, --abandoned       rounds: those that were given up, when and by what\n"
         "  -f, --force           rollback: although clients and server keep state between rounds\n"
         "  -r, --round N         export, hold, release: of which round; export without: the last\n"
         "  -u, --unseen-for SPAN clients forget: all that are away for so long, such as 720h\n"
@@ -136,6 +137,9 @@ static int parse_option(struct arguments *a, int opt, const char *arg)
         (void)fprintf(stderr, "flctl: --unseen-for: expected a span such as 720h, found '%s'\n",
                       arg);
         return FL_CTL_USAGE;
+    case 'a':
+        a->out.abandoned = true;
+        return -1;
     case 'f':
         a->force = true;
         return -1;
@@ -174,6 +178,7 @@ static int parse(int argc, char **argv, struct arguments *a)
                                             {"state-dir", required_argument, NULL, 'd'},
                                             {"json", no_argument, NULL, 'j'},
                                             {"last", required_argument, NULL, 'l'},
+                                            {"abandoned", no_argument, NULL, 'a'},
                                             {"round", required_argument, NULL, 'r'},
                                             {"output", required_argument, NULL, 'o'},
                                             {"force", no_argument, NULL, 'f'},
@@ -191,7 +196,7 @@ static int parse(int argc, char **argv, struct arguments *a)
     {
         return FL_CTL_USAGE;
     }
-    while ((opt = getopt_long(argc, argv, "s:d:jl:r:o:u:fhV", options, NULL)) != -1) {
+    while ((opt = getopt_long(argc, argv, "s:d:jl:r:o:u:afhV", options, NULL)) != -1) {
         int code = parse_option(a, opt, optarg);
 
         if (code >= 0) {
@@ -270,10 +275,11 @@ static int fill_request(const struct arguments *a, struct fl_buf *request)
 {
     const char *name = a->command->name;
     struct fl_wire_hold hold = {a->round, strcmp(name, "release") == 0};
+    const struct fl_wire_list_rounds list = {(uint32_t)a->last, a->out.abandoned};
     int rv = FL_OK;
 
     if (strcmp(name, "rounds") == 0) {
-        rv = fl_wire_list_rounds_encode((uint32_t)a->last, request);
+        rv = fl_wire_list_rounds_encode(&list, request);
     } else if (strcmp(name, "export") == 0) {
         rv = fl_wire_export_request_encode(a->round, request);
     } else if (strcmp(name, "hold") == 0 || hold.release) {

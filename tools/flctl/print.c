@@ -205,6 +205,11 @@ static json_t *round_json(const struct fl_wire_round *r)
         }
         (void)json_object_set_new(o, "changes", changes);
     }
+    if (r->abandoned_by[0] != '\0') {
+        (void)json_object_set_new(o, "line", number(r->line));
+        (void)json_object_set_new(o, "abandoned_ms", number(r->abandoned_ms));
+        (void)json_object_set_new(o, "abandoned_by", json_string(r->abandoned_by));
+    }
     return o;
 }
 
@@ -229,35 +234,68 @@ static const char *more_of(char *out, size_t size, const struct fl_wire_round *r
     return out;
 }
 
-static int on_round(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+static void print_round(const struct fl_wire_round *r, bool first)
 {
-    struct fl_wire_round r;
     char accuracy[16] = "-";
     char figures[160];
     size_t i;
+
+    if (first) {
+        (void)printf("%6s %8s %10s %9s %10s %14s %14s %8s\n", "round", "selected", "responders",
+                     "accuracy", "train_loss", "uplink_bytes", "full_bytes", "seconds");
+    }
+    for (i = 0; i < r->n_changes; i++) {
+        (void)printf("%6s from round %" PRIu64 " on: %s\n", "*", r->round, r->changes[i]);
+    }
+    if (r->accuracy >= 0.0) {
+        (void)snprintf(accuracy, sizeof(accuracy), "%.4f", r->accuracy);
+    }
+    (void)printf("%6" PRIu64 " %8u %10u %9s %10.4f %14" PRIu64 " %14" PRIu64 " %8.2f%s\n", r->round,
+                 r->selected, r->responders, accuracy, r->train_loss, r->uplink_bytes,
+                 r->uplink_bytes_full,
+                 r->ended_ms > r->started_ms ? (double)(r->ended_ms - r->started_ms) / 1e3 : 0.0,
+                 more_of(figures, sizeof(figures), r));
+}
+
+static void print_abandoned(const struct fl_wire_round *r, bool first)
+{
+    char accuracy[16] = "-";
+    char ended[32];
+    char abandoned[32];
+
+    if (first) {
+        (void)printf("%6s %6s %8s %9s %-20s  %-20s  %s\n", "line", "round", "attempt", "accuracy",
+                     "ended", "abandoned", "by");
+    }
+    if (r->accuracy >= 0.0) {
+        (void)snprintf(accuracy, sizeof(accuracy), "%.4f", r->accuracy);
+    }
+    (void)printf("%6" PRIu64 " %6" PRIu64 " %8u %9s %-20s  %-20s  %s\n", r->line, r->round,
+                 r->attempt, accuracy, when(ended, sizeof(ended), r->ended_ms),
+                 when(abandoned, sizeof(abandoned), r->abandoned_ms),
+                 fl_str_clean(r->abandoned_by));
+}
+
+static int on_round(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+{
+    struct fl_wire_round r;
     int rv = fl_wire_round_decode(data, len, &r, err);
 
     if (rv != FL_OK) {
         return rv;
     }
+    if (out->abandoned && r.abandoned_by[0] == '\0') {
+        fl_wire_round_done(&r);
+        return fl_err_set(err, FL_EPROTO,
+                          "rounds --abandoned: the server answers with rounds that count; it is "
+                          "older than this flctl, start the newer one");
+    }
     if (out->json) {
         (void)json_array_append_new(out->array, round_json(&r));
+    } else if (out->abandoned) {
+        print_abandoned(&r, out->n == 0);
     } else {
-        if (out->n == 0) {
-            (void)printf("%6s %8s %10s %9s %10s %14s %14s %8s\n", "round", "selected", "responders",
-                         "accuracy", "train_loss", "uplink_bytes", "full_bytes", "seconds");
-        }
-        for (i = 0; i < r.n_changes; i++) {
-            (void)printf("%6s from round %" PRIu64 " on: %s\n", "*", r.round, r.changes[i]);
-        }
-        if (r.accuracy >= 0.0) {
-            (void)snprintf(accuracy, sizeof(accuracy), "%.4f", r.accuracy);
-        }
-        (void)printf("%6" PRIu64 " %8u %10u %9s %10.4f %14" PRIu64 " %14" PRIu64 " %8.2f%s\n",
-                     r.round, r.selected, r.responders, accuracy, r.train_loss, r.uplink_bytes,
-                     r.uplink_bytes_full,
-                     r.ended_ms > r.started_ms ? (double)(r.ended_ms - r.started_ms) / 1e3 : 0.0,
-                     more_of(figures, sizeof(figures), &r));
+        print_round(&r, out->n == 0);
     }
     out->n++;
     fl_wire_round_done(&r);
@@ -353,6 +391,14 @@ static void finish_list(struct fl_ctl_out *out)
         print_json(out->array);
         out->array = NULL;
     }
+}
+
+static void finish_rounds(struct fl_ctl_out *out)
+{
+    if (out->abandoned && !out->json && out->n == 0) {
+        (void)printf("no round was abandoned\n");
+    }
+    finish_list(out);
 }
 
 static int on_checkpoint(struct fl_ctl_out *out, const uint8_t *data, size_t len,
@@ -476,7 +522,8 @@ static void finish_rollback(struct fl_ctl_out *out)
 const struct fl_ctl_command fl_ctl_commands[] = {
     {"status", "/fl.v1.Admin/Status", "phase, round, clients, accuracy, bytes", on_status, NULL},
     {"why", "/fl.v1.Admin/Why", "what the round waits for, and for whom", on_why, NULL},
-    {"rounds", "/fl.v1.Admin/ListRounds", "committed rounds (--last N)", on_round, finish_list},
+    {"rounds", "/fl.v1.Admin/ListRounds", "committed rounds (--last N), or given up (--abandoned)",
+     on_round, finish_rounds},
     {"clients", "/fl.v1.Admin/ListClients", "known clients with their counters", on_client,
      finish_list},
     {"clients forget", "/fl.v1.Admin/ForgetClients",
