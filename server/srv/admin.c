@@ -91,7 +91,7 @@ static void send_answer(struct fl_admin_request *r)
     if (rv == FL_OK) {
         rv = r->type == FL_ADMIN_EXPORT ? send_export(r, &done) : send_replies(r, &done);
     }
-    if (rv == FL_ELIMIT) {
+    if (rv == FL_ELIMIT && r->code == FL_OK) {
         return; /* on_writable comes. */
     }
     if (rv != FL_OK) {

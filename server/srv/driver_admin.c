@@ -19,7 +19,12 @@ int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *messag
     size_t len = message->len;
     int rv = fl_buf_add(&request->replies, &len, sizeof(len));
 
-    return rv == FL_OK ? fl_buf_add(&request->replies, message->data, len) : rv;
+    rv = rv == FL_OK ? fl_buf_add(&request->replies, message->data, len) : rv;
+    return rv == FL_ELIMIT ? fl_err_set(&request->err, rv,
+                                        "the answer would be longer than %zu MB, the most that is "
+                                        "sent; of rounds, ask for fewer (flctl rounds --last N)",
+                                        request->replies.max >> 20)
+                           : rv;
 }
 
 void fl_driver_answer(struct fl_driver *driver, struct fl_admin_request *request)

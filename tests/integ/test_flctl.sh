@@ -112,6 +112,19 @@ wait_end hold
 start_server srv
 equal "and it is known" "c0" "$(names)"
 
+### An answer that is too long says so
+"$python" - "$state/federation.db" <<'PY'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+db.execute("INSERT INTO change (round, line, at_ms, name, before, after) VALUES (1000000, 9, 1, 'the model', '', ?)",
+           ("1: " + "x" * 1000,))
+db.execute("WITH RECURSIVE n (i) AS (SELECT 1000000 UNION ALL SELECT i + 1 FROM n WHERE i < 1070000) INSERT INTO abandoned"
+           " SELECT 0, i, 1, 2, 2, 0.5, 1, 1, 1, 0, 1, 1, 1, 2, -1, -1, -1, -1, 0, 0, 0 FROM n")
+db.commit()
+PY
+c "more than is sent" 1 "the answer would be longer than 64 MB" --abandoned rounds
+c "fewer" 0 " 1070000 " --abandoned --last 2 rounds
+
 ### Export
 c "export" 0 "$dir/m.safetensors: model after round 3, " -o "$dir/m.safetensors" export
 c "export as JSON" 0 '"round": 3' -j -o "$dir/n.safetensors" export
