@@ -42,7 +42,7 @@
     X(FL_EPERM,     19, "not permitted")                            \
     X(FL_ECLOSED,   20, "closed")                                   \
     X(FL_EINUSE,    21, "in use")                                   \
-    X(FL_ENOSPC,    22, "no space left")                            \
+    X(FL_ENOSPC,    22, "no space left, or no larger file allowed")  \
     X(FL_EUNIMPL,   23, "not offered by this side")                 \
     X(FL_ERANGE,    24, "out of range")
 /* clang-format on */

@@ -47,6 +47,7 @@ struct fl__ahead {
     uint64_t base;        /* of the checksums; a block begins there */
     const uint64_t *sums; /* of all from base to end; NULL: not checked */
     bool damaged;         /* bytes were found that are not those that were written */
+    int errnum;           /* why the file could not be opened or read; 0: it could */
     uint8_t *data;        /* owned; taken at the first use */
     size_t cap;
     uint64_t from; /* offset of data[0] in the file */

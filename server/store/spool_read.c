@@ -35,10 +35,14 @@ static int read_at(struct fl__ahead *a, void *out, size_t len, uint64_t offset)
     if (fd < 0) {
         fd = open(a->path, O_RDONLY | O_CLOEXEC);
         if (fd < 0) {
+            a->errnum = errno;
             return fl_err_from_errno(errno);
         }
     }
     rv = fl_fs_pread(fd, out, len, offset);
+    if (rv != FL_OK && rv != FL_EFORMAT) {
+        a->errnum = errno;
+    }
     if (a->fd < 0) {
         (void)close(fd);
     }
@@ -319,6 +323,19 @@ const uint8_t *fl_spool_reader_units(const struct fl_spool_reader *reader)
 bool fl_spool_reader_checked(const struct fl_spool_reader *reader)
 {
     return reader->sums != NULL;
+}
+
+void fl_spool_reader_explain(const struct fl_spool_reader *reader, int code, struct fl_err *err)
+{
+    size_t b;
+
+    for (b = 0; b < FL_SPOOL_MAX_BUNDLES; b++) {
+        if (reader->ahead[b].errnum != 0) {
+            (void)fl_err_set(err, code, "cannot read '%s': %s", reader->path,
+                             strerror(reader->ahead[b].errnum));
+            return;
+        }
+    }
 }
 
 int fl_spool_reader_unit(struct fl_spool_reader *reader, size_t bundle, size_t unit,

@@ -314,6 +314,8 @@ static inline bool fl_spool_is_lost(int code)
 void fl_spool_reader_share(struct fl_spool_reader *reader, size_t n_readers);
 /* false: a file of an earlier version, without checksums. */
 bool fl_spool_reader_checked(const struct fl_spool_reader *reader);
+/* After a decoder failed with `code`: where reading itself failed, `err` names the file and why. */
+void fl_spool_reader_explain(const struct fl_spool_reader *reader, int code, struct fl_err *err);
 const uint8_t *fl_spool_reader_units(const struct fl_spool_reader *reader);
 /*
  * A decoder over one unit of a bundle, reading ahead into the reader's own buffer for that

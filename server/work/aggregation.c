@@ -190,6 +190,7 @@ static int run_aggregation(struct pass *a)
     rv = fl_aggregate_run(&run, &who, a->err);
     if (rv != FL_OK && who < job->n_parts) {
         job->bad_client = job->parts[who].client;
+        fl_spool_reader_explain(a->readers[who], rv, a->err);
     }
     return rv;
 }
