@@ -556,6 +556,9 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
     case FL_EV_UPLOAD_INVALID:
         fl__coord_upload_invalid(c, ev);
         break;
+    case FL_EV_UPLOAD_UNSTORED:
+        fl__coord_upload_unstored(c, ev);
+        break;
     case FL_EV_EVAL_REPORT:
         fl__coord_eval_report(c, ev);
         break;

@@ -175,12 +175,14 @@ enum fl_event_type {
     FL_EV_CLIENT_FAILED,  /* u.failed */
     FL_EV_UPLOAD_STORED,  /* u.upload: complete, valid, on disk */
     FL_EV_UPLOAD_INVALID, /* u.upload.reason */
-    FL_EV_EVAL_REPORT,    /* u.eval: a client's evaluation */
-    FL_EV_PERSISTED,      /* u.seq */
-    FL_EV_AGGREGATED,     /* u.aggregated */
-    FL_EV_EVALUATED,      /* u.evaluated: server evaluation done */
-    FL_EV_COMMITTED,      /* u.seq */
-    FL_EV_WORK_FAILED,    /* u.failed_work: aggregate, evaluate, persist or commit failed */
+    /* u.upload.reason: the server cannot store it now. Its client tries again, and is not late. */
+    FL_EV_UPLOAD_UNSTORED,
+    FL_EV_EVAL_REPORT, /* u.eval: a client's evaluation */
+    FL_EV_PERSISTED,   /* u.seq */
+    FL_EV_AGGREGATED,  /* u.aggregated */
+    FL_EV_EVALUATED,   /* u.evaluated: server evaluation done */
+    FL_EV_COMMITTED,   /* u.seq */
+    FL_EV_WORK_FAILED, /* u.failed_work: aggregate, evaluate, persist or commit failed */
     FL_EV_PAUSE,
     FL_EV_RESUME,
     FL_EV_DRAIN /* no new round; after the open one: STOPPED */

@@ -139,12 +139,13 @@ struct fl__round {
     bool has_distance;
     bool planned;
     bool backfilled;
-    bool late;          /* enough are in, the others have only the grace left */
-    bool hurried;       /* half are in, the others have the patience of the round left */
-    bool expired;       /* the deadline of the phase has passed */
-    bool closing;       /* over; waits until that is on disk */
-    bool unusable;      /* what was resumed does not fit the configuration */
-    uint64_t opened_ms; /* when the tasks went out */
+    bool late;                    /* enough are in, the others have only the grace left */
+    bool hurried;                 /* half are in, the others have the patience of the round left */
+    bool expired;                 /* the deadline of the phase has passed */
+    char trouble[FL__CLEAN_SIZE]; /* why an upload could not be stored; "": since then one could */
+    bool closing;                 /* over; waits until that is on disk */
+    bool unusable;                /* what was resumed does not fit the configuration */
+    uint64_t opened_ms;           /* when the tasks went out */
     uint64_t deadline_ms;
     uint64_t grace_ms;                  /* first time at which a lost client is to be given up */
     uint64_t store_retry_ms;            /* first time at which a record is to be written again */
@@ -418,6 +419,7 @@ void fl__coord_report(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_upload_invalid(struct fl_coord *c, const struct fl_event *ev);
+void fl__coord_upload_unstored(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_update_persisted(struct fl_coord *c, uint32_t client, uint64_t seq);
 void fl__coord_update_failed(struct fl_coord *c, uint32_t client, uint64_t seq, const char *reason);
 void fl__coord_store_again(struct fl_coord *c);

@@ -304,6 +304,7 @@ void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev)
         return;
     }
     live->stored = true;
+    c->round.trouble[0] = '\0';
     live->stored_bytes = ev->u.upload.bytes;
     if (c->round.parts[i].state != FL_PART_SELECTED) {
         persist_update(c, i);
@@ -316,6 +317,32 @@ void fl__coord_upload_invalid(struct fl_coord *c, const struct fl_event *ev)
 
     if (i != FL__NONE && welcome_upload(c, i) && !c->round.live[i].stored) {
         fl__part_reject(c, i, ev->u.upload.reason != NULL ? ev->u.upload.reason : "bad upload");
+    }
+}
+
+/*
+ * The server's own trouble is no client's fault: from the last of it on, who still has to upload
+ * has the whole time again. Not the spare ones, when enough are in.
+ */
+void fl__coord_upload_unstored(struct fl_coord *c, const struct fl_event *ev)
+{
+    struct fl__round *r = &c->round;
+    uint32_t i = part_of(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
+    uint64_t until = fl__coord_after(c, c->conf.upload_ms);
+    bool first = r->trouble[0] == '\0';
+
+    if (i == FL__NONE || !welcome_upload(c, i) || r->live[i].stored || r->late || r->expired) {
+        return;
+    }
+    (void)fl__coord_clean(r->trouble, sizeof(r->trouble),
+                          ev->u.upload.reason != NULL ? ev->u.upload.reason : "no reason is known");
+    r->deadline_ms = until > r->deadline_ms ? until : r->deadline_ms;
+    if (first) {
+        fl__coord_trace(c,
+                        "round %" PRIu64
+                        ": uploads cannot be stored, nobody is late before %" PRIu64
+                        " ms after the last time: %s",
+                        r->round, c->conf.upload_ms, r->trouble);
     }
 }
 

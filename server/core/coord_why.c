@@ -183,6 +183,10 @@ static void why_clients(const struct fl_coord *c, uint64_t now_ms, char *out, si
                    span(c, now_ms, waits_until(c, wanted), until, sizeof(until)),
                    fl__names_text(&m->text));
     add_away(c, now_ms, wanted, out, size);
+    if (r->trouble[0] != '\0') {
+        append(out, size, "; the server cannot store uploads now: ");
+        append(out, size, r->trouble);
+    }
 }
 
 static void why_evaluating(const struct fl_coord *c, uint64_t now_ms, char *out, size_t size,

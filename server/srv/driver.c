@@ -366,8 +366,9 @@ static void taken(struct fl_driver *driver, const struct fl_up *up)
 
 static void on_upload(struct fl_driver *driver, const struct fl_up *up)
 {
-    struct fl_event event = {.type = up->type == FL_UP_STORED ? FL_EV_UPLOAD_STORED
-                                                              : FL_EV_UPLOAD_INVALID};
+    struct fl_event event = {.type = up->type == FL_UP_STORED    ? FL_EV_UPLOAD_STORED
+                                     : up->type == FL_UP_INVALID ? FL_EV_UPLOAD_INVALID
+                                                                 : FL_EV_UPLOAD_UNSTORED};
 
     event.u.upload.client = up->client;
     event.u.upload.round = up->round;
@@ -411,6 +412,7 @@ static void on_up(void *arg)
         break;
     case FL_UP_STORED:
     case FL_UP_INVALID:
+    case FL_UP_UNSTORED:
         on_upload(driver, up);
         break;
     case FL_UP_ADMIN:

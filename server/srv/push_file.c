@@ -135,6 +135,21 @@ void fl__push_reply(struct fl_push *p, bool accepted, uint64_t received)
     }
 }
 
+/* What failed is ours: its client tries again, and the coordinator hears why it is not in yet. */
+static void fail_ours(struct fl_push *p, const char *reason)
+{
+    struct fl_up *up = fl_up_new(FL_UP_UNSTORED);
+
+    if (up != NULL) { /* Else the round's deadline stays as it is. */
+        up->client = p->client;
+        up->round = p->key.round;
+        up->attempt = p->key.attempt;
+        up->text = fl_str_dup(reason);
+        fl_front_up(p->front, up);
+    }
+    fl__push_fail(p, FL_GRPC_UNAVAILABLE, reason);
+}
+
 /* --- finishing --- */
 
 void fl__push_await(struct fl_push *p)
@@ -180,8 +195,8 @@ static void finish_done(void *arg)
     if (p->state == PUSH_FINISHING) {
         if (p->code == FL_OK || fl_spool_is_bad(p->code)) {
             fl__push_judge(p, p->code);
-        } else { /* Ours: it may try again. */
-            fl__push_fail(p, FL_GRPC_UNAVAILABLE, fl_err_text(&p->err, p->code));
+        } else {
+            fail_ours(p, fl_err_text(&p->err, p->code));
         }
     }
     fl__push_release(p);
@@ -227,10 +242,11 @@ static void write_done(void *arg)
         }
     } else if (p->state == PUSH_OPEN) {
         /* An offset or a length is the peer's; all else is ours, and it may try again. */
-        bool theirs = c->code == FL_ERANGE || c->code == FL_ELIMIT;
-
-        fl__push_fail(p, theirs ? fl_grpc_status_from_err(c->code) : FL_GRPC_UNAVAILABLE,
-                      fl_err_text(&c->err, c->code));
+        if (c->code == FL_ERANGE || c->code == FL_ELIMIT) {
+            fl__push_fail(p, fl_grpc_status_from_err(c->code), fl_err_text(&c->err, c->code));
+        } else {
+            fail_ours(p, fl_err_text(&c->err, c->code));
+        }
     }
     free(c->memory);
     free(c);
@@ -265,8 +281,10 @@ static void open_done(void *arg)
 
     p->jobs--;
     if (p->state == PUSH_OPENING) {
-        if (p->code != FL_OK) {
+        if (p->code == FL_EINUSE) { /* An earlier Push of it still writes. */
             fl__push_fail(p, FL_GRPC_UNAVAILABLE, fl_err_text(&p->err, p->code));
+        } else if (p->code != FL_OK) {
+            fail_ours(p, fl_err_text(&p->err, p->code));
         } else {
             p->state = PUSH_OPEN;
             our_turn(p, false);

@@ -49,6 +49,7 @@ enum fl_up_type {
     FL_UP_OFFER,    /* session, client, offer: all of it */
     FL_UP_STORED,   /* client, round, attempt, bytes */
     FL_UP_INVALID,  /* client, round, attempt, text */
+    FL_UP_UNSTORED, /* client, round, attempt, text: our own trouble */
     FL_UP_ADMIN     /* request */
 };
 

@@ -476,7 +476,7 @@ static void event(struct world *w, uint8_t what, uint8_t arg)
         upload(w, FL_EV_UPLOAD_STORED, arg);
         break;
     case 7:
-        upload(w, FL_EV_UPLOAD_INVALID, arg);
+        upload(w, (arg & 0x80) != 0 ? FL_EV_UPLOAD_UNSTORED : FL_EV_UPLOAD_INVALID, arg);
         break;
     case 8:
         evaluated(w, arg);

@@ -53,6 +53,9 @@ for name in srv c0 c1; do # no signal ended them
   check "$name goes on" running "$name" || finish
 done
 equal "nobody is blamed" "0 0 0 0" "$(figures srv rejected lost)"
+has_line "nobody will be late for it" "$dir/srv.log" "uploads cannot be stored, nobody is late before"
+says "why says it" 0 "the server cannot store uploads now: cannot write" \
+  "$build/flctl" --state-dir "$dir/srv.state" why
 stop srv
 equal "the server ends well" 0 "$rc"
 

@@ -456,6 +456,17 @@ void script_invalid(struct script *s, const char *name, const char *reason)
     script_step(s, &ev);
 }
 
+void script_unstored(struct script *s, const char *name, const char *reason)
+{
+    struct fl_event ev = {.type = FL_EV_UPLOAD_UNSTORED};
+
+    ev.u.upload.client = script_id(s, name);
+    ev.u.upload.round = fl_coord_round(s->coord);
+    ev.u.upload.attempt = fl_coord_attempt(s->coord);
+    ev.u.upload.reason = reason;
+    script_step(s, &ev);
+}
+
 static void tell_failed(struct script *s, const char *name, const char *reason, bool diverged)
 {
     struct fl_event ev = {.type = FL_EV_CLIENT_FAILED};

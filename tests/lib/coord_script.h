@@ -73,6 +73,8 @@ void script_report_of(struct script *s, const char *name, uint64_t round, uint32
 /* The client's grant is on disk; bytes follow from the grant. */
 void script_stored(struct script *s, const char *name);
 void script_invalid(struct script *s, const char *name, const char *reason);
+/* The server itself cannot store it. */
+void script_unstored(struct script *s, const char *name, const char *reason);
 void script_failed(struct script *s, const char *name, const char *reason);
 void script_diverged(struct script *s, const char *name, const char *reason);
 void script_simple(struct script *s, enum fl_event_type type);

@@ -372,6 +372,51 @@ START_TEST(with_no_responders_wanted_an_empty_round_is_committed)
 }
 END_TEST
 
+START_TEST(whose_upload_the_server_cannot_store_is_not_late)
+{
+    struct script *s = fedavg();
+    uint64_t at;
+
+    s->conf.rounds = 1;
+    two(s);
+    script_report(s, "a", NULL);
+    script_report(s, "b", NULL);
+    script_stored(s, "a");
+    for (at = 500; at <= 5000; at += 500) { /* The deadline is 1000. */
+        script_run_to(s, at);
+        script_unstored(s, "b", "no space left");
+    }
+    script_why(s, "round 1 is UPLOADING: 1 of 2 uploads are in, waiting 1.0 s more for: b; "
+                  "the server cannot store uploads now: no space left");
+    script_run_to(s, 5100);
+    script_stored(s, "b");
+    script_answer_all(s);
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(s->record.n_responders, 2);
+    ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "b"))->n_lost, 0);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(after_the_trouble_a_client_has_its_whole_time_and_no_more)
+{
+    struct script *s = fedavg();
+
+    s->conf.rounds = 1;
+    two(s);
+    script_report(s, "a", NULL);
+    script_report(s, "b", NULL);
+    script_stored(s, "a");
+    script_run_to(s, 900);
+    script_unstored(s, "b", "no space left");
+    script_run_to(s, 1899);
+    ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "b"))->n_lost, 0);
+    script_run_to(s, 1900);
+    ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "b"))->n_lost, 1);
+    script_free(s);
+}
+END_TEST
+
 START_TEST(over_selection_waits_for_the_rest_no_longer_than_the_grace)
 {
     struct script *s = fedavg();
@@ -662,6 +707,8 @@ static Suite *suite(void)
     tcase_add_test(tc, the_back_off_doubles_up_to_64_times);
     tcase_add_test(tc, with_no_responders_wanted_an_empty_round_is_committed);
     tcase_add_test(tc, over_selection_waits_for_the_rest_no_longer_than_the_grace);
+    tcase_add_test(tc, whose_upload_the_server_cannot_store_is_not_late);
+    tcase_add_test(tc, after_the_trouble_a_client_has_its_whole_time_and_no_more);
     tcase_add_test(tc, backfill_asks_the_next_ranked_once);
     tcase_add_test(tc, clients_evaluate_and_are_not_waited_for_without_end);
     tcase_add_test(tc, a_client_that_could_not_evaluate_holds_no_round_up);

@@ -38,6 +38,7 @@ static const struct odd odds[] = {
     {FL_EV_REPORT, 0, 0, 0},          {FL_EV_CLIENT_FAILED, 77, 1, 1},
     {FL_EV_CLIENT_FAILED, 0, 9, 1},   {FL_EV_UPLOAD_STORED, 77, 1, 1},
     {FL_EV_UPLOAD_STORED, 0, 1, 9},   {FL_EV_UPLOAD_INVALID, 0, 9, 1},
+    {FL_EV_UPLOAD_UNSTORED, 0, 9, 1}, {FL_EV_UPLOAD_UNSTORED, 77, 1, 1},
     {FL_EV_UPLOAD_INVALID, 77, 1, 1}, {FL_EV_EVAL_REPORT, 0, 1, 0},
     {FL_EV_EVAL_REPORT, 77, 1, 0},    {FL_EV_PERSISTED, 999, 0, 0},
     {FL_EV_PERSISTED, 0, 0, 0},       {FL_EV_AGGREGATED, 999, 0, 0},
@@ -71,6 +72,7 @@ static void odd_event(const struct odd *odd, struct fl_event *ev)
         break;
     case FL_EV_UPLOAD_STORED:
     case FL_EV_UPLOAD_INVALID:
+    case FL_EV_UPLOAD_UNSTORED:
         ev->u.upload.client = odd->client;
         ev->u.upload.round = odd->round;
         ev->u.upload.attempt = odd->attempt;
