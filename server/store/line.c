@@ -390,10 +390,9 @@ int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rew
         return rv;
     }
     row.line++;
-    if (why->keep_anew) {
-        row.kept_line++;
-        row.kept_since = round;
-    }
+    row.kept_line += why->keep_anew;
+    /* The rounds up to then come again, and are of now. */
+    row.kept_since = why->keep_anew || row.kept_since > round ? round : row.kept_since;
     (void)snprintf(before, sizeof(before), "%" PRIu64, last);
     (void)snprintf(after, sizeof(after), "%" PRIu64 ": %s", round, why->reason);
     change = (struct fl_change_rec){round + 1, row.line, why->wall_ms, "the model", before, after};

@@ -587,6 +587,33 @@ START_TEST(attempts_of_rounds_that_come_again_are_new)
 }
 END_TEST
 
+/* Of such a round the server has what goes with the clients' part: it must not be taken for older.
+ */
+START_TEST(rounds_that_come_again_are_behind_what_began_anew_before_them)
+{
+    const struct fl_rewind back = {.reason = "a test"};
+    struct fl_store *store;
+    struct fl_store_entered e;
+    struct fl_line line;
+
+    left_by("fedavg");
+    store = open_store();
+    commit(store, 2, 2);
+    commit(store, 3, 1);
+    e = enter(store, "fedmcsa", "0.1");
+    ck_assert_uint_eq(e.line.kept_since, 3);
+    commit(store, 4, 1);
+    ck_assert_int_eq(fl_store_rewind(store, 3, &back, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_line(store, &line, NULL), FL_OK);
+    ck_assert_uint_eq(line.kept_since, 3);
+    ck_assert_int_eq(fl_store_rewind(store, 1, &back, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_line(store, &line, NULL), FL_OK);
+    ck_assert_uint_eq(line.kept_since, 1);
+    ck_assert_uint_eq(line.kept_number, e.line.kept_number);
+    fl_store_close(store);
+}
+END_TEST
+
 static void save_model(struct fl_store *store, uint64_t round)
 {
     static const float theta[4096];
@@ -769,6 +796,7 @@ int main(void)
     tcase_add_test(rules, offers_made_for_other_options_are_forgotten);
     tcase_add_test(rules, scores_of_another_selection_are_forgotten);
     tcase_add_test(rules, attempts_of_rounds_that_come_again_are_new);
+    tcase_add_test(rules, rounds_that_come_again_are_behind_what_began_anew_before_them);
     tcase_add_loop_test(rules, a_rollback_survives_death_at_any_step, 0, 3);
     tcase_add_test(rules, a_rollback_that_is_dropped_changes_nothing);
     tcase_add_test(rules, an_abandoned_round_names_the_rollback_that_gave_it_up);
