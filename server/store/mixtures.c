@@ -428,9 +428,11 @@ int fl_mixtures_open_sealed(const char *dir, uint64_t round, uint64_t bytes, con
                             struct fl_mixtures **ret, struct fl_err *err)
 {
     char found[FL_MIXTURES_SEAL] = "";
+    char path[FL__STORE_PATH_MAX];
     struct fl_mixtures *m = NULL;
-    int rv = fl_mixtures_open(dir, round, bytes, &m, err);
+    int rv = fl__mixtures_path(dir, round, "", path, sizeof(path), err);
 
+    rv = rv == FL_OK ? fl_mixtures_open(dir, round, bytes, &m, err) : rv;
     if (rv == FL_OK) {
         fl_mixtures_seal(m, found);
         rv = strcmp(found, seal) == 0
@@ -439,6 +441,7 @@ int fl_mixtures_open_sealed(const char *dir, uint64_t round, uint64_t bytes, con
                               "the mixtures of round %" PRIu64 " are not those that were made with "
                               "its model",
                               round);
+        rv = rv == FL_OK ? rv : fl_err_wrap(err, rv, "'%s'", path);
     }
     if (rv != FL_OK) {
         fl_mixtures_close(m);
