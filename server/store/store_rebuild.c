@@ -329,19 +329,25 @@ static int last_round(struct fl_store *store, uint64_t *ret, struct fl_err *err)
 
 /*
  * Has the good checkpoint of `round`, which was just read, all that goes on together with what
- * clients keep? FL_ENOENT: no, and the log says what it lacks.
+ * clients keep? Where both sides began anew behind it, nothing has to. FL_ENOENT: no, and the log
+ * says what it lacks.
  */
-static int check_whole(const struct search *s, uint64_t round, struct fl_err *err)
+static int check_whole(const struct search *s, struct fl_store *store, uint64_t round,
+                       struct fl_err *err)
 {
     const struct fl_store_rebuild *r = s->r;
     struct fl_mixtures *m = NULL;
+    struct fl_line line;
     size_t i = r->n_own;
-    int rv = FL_OK;
+    int rv = fl_store_line(store, &line, err);
 
-    while (round > 0 && i < r->n_state && (s->found.lacks >> i & 1u) == 0) {
+    if (rv != FL_OK || line.kept_since >= round) {
+        return rv;
+    }
+    while (i < r->n_state && (s->found.lacks >> i & 1u) == 0) {
         i++;
     }
-    if (round > 0 && i < r->n_state) {
+    if (i < r->n_state) {
         rv = fl_err_set(err, FL_ENOENT, "the checkpoint of round %" PRIu64 " holds no '%s'", round,
                         r->state_names[i]);
     } else if (r->mixes && s->found.mixtures[0] != '\0') {
@@ -372,7 +378,7 @@ static int rebuild_kept(struct search *s, struct fl_store *store, struct fl_err 
     rv = s->n > 0 && s->rounds[0] > r->had + 1 ? FL_ENOENT : try_round(s, r->had, err);
     if (rv == FL_OK) {
         r->round = r->had;
-        rv = check_whole(s, r->had, err);
+        rv = check_whole(s, store, r->had, err);
         r->unchanged = rv == FL_OK;
         return rv == FL_ENOENT ? fl__store_restore(store, r->round, err) : rv;
     }

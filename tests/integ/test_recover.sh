@@ -97,6 +97,7 @@ says "SCAFFOLD does not go on without its control" 4 "the checkpoint of round 6 
 says "and how to go on" 4 "'fl-serverd --recover CONFIG' goes on from the model" "$serverd" "$dir/fed.yaml"
 equal "nothing was touched" "$before" "$(models)"
 says "it recovers" 0 "goes on after round 6" "$serverd" --recover "$dir/fed.yaml"
+says "once" 0 "nothing to recover: round 6" "$serverd" --recover "$dir/fed.yaml"
 runs_to 8
 has_line "it is said what is zero" "$dir/fed.log" \
   "the checkpoint of round 6 holds no 'control_sum', which is zero: what the server and clients keep begins anew there"

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
+#include "server/store/files.h"
+#include "server/store/line.h"
 #include "server/store/store.h"
 #include "tests/lib/store_rig.h"
 
@@ -365,6 +367,123 @@ START_TEST(a_folder_that_is_whole_is_left_as_it_is)
 }
 END_TEST
 
+/* --- a checkpoint without what goes with the clients --- */
+
+/* Two clients' mixtures; the seal that names them. */
+static void save_mixtures(uint64_t round, char seal[FL_MIXTURES_SEAL])
+{
+    static const char *const clients[] = {"a", "b"};
+    size_t bytes = fl_layout_count(layout) * sizeof(float);
+    struct fl_mixtures_writer *w = NULL;
+    struct fl_mixtures *m = NULL;
+    size_t i;
+
+    ck_assert_int_eq(fl_mixtures_create(dir, round, clients, 2, bytes, &w, NULL), FL_OK);
+    for (i = 0; i < 2; i++) {
+        ck_assert_int_eq(fl_mixtures_write(w, i, 0, theta, bytes, NULL), FL_OK);
+    }
+    ck_assert_int_eq(fl_mixtures_publish(w, NULL), FL_OK);
+    ck_assert_int_eq(fl_mixtures_open(dir, round, bytes, &m, NULL), FL_OK);
+    fl_mixtures_seal(m, seal);
+    fl_mixtures_close(m);
+}
+
+/* The model of one more round, with neither vector nor mixtures, or with a name of these. */
+static void add_round(uint64_t round, const char *seal)
+{
+    struct fl_store *s = open_store(dir, FL_DURABLE_PROCESS);
+    const struct fl_models_tag tag = {.database = fl_store_id(s), .mixtures = seal};
+
+    ck_assert_int_eq(fl_models_save(dir, round, &tag, layout, theta, NULL, NULL, 0, true, NULL),
+                     FL_OK);
+    commit(s, round);
+    fl_store_close(s);
+}
+
+static uint64_t anew_since(void)
+{
+    struct fl_store *s = open_store(dir, FL_DURABLE_PROCESS);
+    struct fl_line line;
+
+    ck_assert_int_eq(fl_store_line(s, &line, NULL), FL_OK);
+    fl_store_close(s);
+    return line.kept_since;
+}
+
+static int rebuild_of(bool mixes, size_t n_state, size_t n_own, struct fl_store_rebuild *r)
+{
+    *r = (struct fl_store_rebuild){.dir = dir,
+                                   .federation = "fed",
+                                   .layout = layout,
+                                   .state_names = names,
+                                   .n_state = n_state,
+                                   .n_own = n_own,
+                                   .mixes = mixes,
+                                   .log = &quiet};
+    return fl_store_rebuild(r, NULL);
+}
+
+START_TEST(a_good_model_without_the_solvers_vector_is_gone_on_from_once)
+{
+    struct fl_store_rebuild r;
+
+    run(3);
+    add_round(4, NULL);
+    ck_assert_int_eq(rebuild_of(false, 1, 0, &r), FL_OK);
+    ck_assert(!r.unchanged && !r.fresh && r.round == 4);
+    ck_assert_uint_eq(anew_since(), 4);
+    ck_assert(there(4) && there(3));
+    /* Nothing is lacking any more, and an open round is not lost a second time. */
+    ck_assert_int_eq(rebuild_of(false, 1, 0, &r), FL_OK);
+    ck_assert(r.unchanged && r.round == 4);
+    check_goes_on(4);
+    ck_assert_int_eq(rebuild_of(false, 1, 0, &r), FL_OK);
+    ck_assert(r.unchanged && r.round == 5);
+}
+END_TEST
+
+START_TEST(a_vector_of_the_server_alone_is_not_made_zero_by_recovering)
+{
+    struct fl_store_rebuild r;
+
+    run(3);
+    add_round(4, NULL);
+    ck_assert_int_eq(rebuild_of(false, 1, 1, &r), FL_OK);
+    ck_assert(r.unchanged && r.round == 4);
+    ck_assert_uint_eq(anew_since(), 0);
+}
+END_TEST
+
+/* _i: 0 they are there, 1 they are gone, 2 one is damaged, 3 others are in their place. */
+START_TEST(a_good_model_whose_mixtures_cannot_be_used_is_gone_on_from_once)
+{
+    struct fl_store_rebuild r;
+    char seal[FL_MIXTURES_SEAL];
+    char path[RIG_PATH_MAX];
+
+    run(3);
+    save_mixtures(4, seal);
+    add_round(4, seal);
+    (void)rig_path(path, "mixtures/000004.mix");
+    if (_i == 1) {
+        ck_assert_int_eq(unlink(path), 0);
+    } else if (_i == 2) {
+        rig_damage(path, rig_size(path) - 1, 1);
+    } else if (_i == 3) {
+        theta[0]++;
+        save_mixtures(4, seal);
+    }
+    ck_assert_int_eq(rebuild_of(true, 0, 0, &r), FL_OK);
+    ck_assert_uint_eq(r.round, 4);
+    ck_assert_int_eq(r.unchanged, _i == 0);
+    ck_assert_uint_eq(anew_since(), _i == 0 ? 0 : 4);
+    ck_assert_int_eq(rebuild_of(true, 0, 0, &r), FL_OK);
+    ck_assert(r.unchanged);
+    ck_assert_int_eq(rebuild_of(false, 0, 0, &r), FL_OK); /* Nobody asks for them. */
+    ck_assert(r.unchanged);
+}
+END_TEST
+
 START_TEST(without_a_good_checkpoint_nothing_is_rebuilt)
 {
     struct fl_store_rebuild r;
@@ -445,6 +564,9 @@ int main(void)
     tcase_add_loop_test(tc, a_lost_database_is_rebuilt_at_the_newest_good_checkpoint, 0, 3);
     tcase_add_test(tc, a_database_older_than_all_checkpoints_goes_on_from_the_newest);
     tcase_add_test(tc, a_folder_that_is_whole_is_left_as_it_is);
+    tcase_add_test(tc, a_good_model_without_the_solvers_vector_is_gone_on_from_once);
+    tcase_add_test(tc, a_vector_of_the_server_alone_is_not_made_zero_by_recovering);
+    tcase_add_loop_test(tc, a_good_model_whose_mixtures_cannot_be_used_is_gone_on_from_once, 0, 4);
     tcase_add_test(tc, without_a_good_checkpoint_nothing_is_rebuilt);
     tcase_add_test(tc, the_database_is_as_private_as_the_models);
     tcase_add_test(tc, an_id_stays_and_is_given_to_a_database_that_has_none);
