@@ -167,8 +167,14 @@ FL_MUST_CHECK int fl_driver_recover(struct fl_driver *driver, int *ret_exit, str
 
 /* judge.c: what the start goes on from. */
 /*
+ * The first state vector that the checkpoint of `round` lacks and may not begin as zero; n_state:
+ * none. `anew`: what goes with the clients' part begins anew anyway.
+ */
+size_t fl_driver_misses(const struct fl_driver *driver, uint64_t round,
+                        const struct fl_models_found *found, bool anew);
+/*
  * FL_EVERSION, with the way out: the checkpoint of `round` lacks a state vector that it would have
- * if this version had made it. `anew`: what goes with the clients' part begins anew anyway.
+ * if this version had made it (fl_driver_misses()). Else the log says what is zero.
  */
 FL_MUST_CHECK int fl_driver_judge(const struct fl_driver *driver, uint64_t round,
                                   const struct fl_models_found *found, bool anew,

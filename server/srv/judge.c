@@ -34,7 +34,6 @@ static int refuse(const struct fl_driver *driver, uint64_t round, size_t i, stru
 {
     const struct fl_strategy *s = driver->srv->conf->strategy;
     const char *name = driver->federation.state_names[i];
-    bool recover = goes_with_clients(s, i);
 
     return fl_err_set(
         err, FL_EVERSION,
@@ -42,9 +41,10 @@ static int refuse(const struct fl_driver *driver, uint64_t round, size_t i, stru
         "version wrote it, or 'models/round-%06" PRIu64 ".%s.safetensors' is gone. %s another "
         "algorithm goes on from the model alone, another state_dir begins at the beginning",
         round, name, s->algorithm, round, name,
-        recover ? "'fl-serverd --recover CONFIG' goes on from the model, and what the server and "
-                  "clients keep begins anew;"
-                : "Nothing was changed;");
+        goes_with_clients(s, i)
+            ? "'fl-serverd --recover CONFIG' goes on from the model, and what the server and "
+              "clients keep begins anew;"
+            : "Nothing was changed;");
 }
 
 static void tell_zero(const struct fl_driver *driver, uint64_t round, size_t i, bool known)
@@ -59,8 +59,8 @@ static void tell_zero(const struct fl_driver *driver, uint64_t round, size_t i, 
            driver->federation.state_names[i], why);
 }
 
-int fl_driver_judge(const struct fl_driver *driver, uint64_t round,
-                    const struct fl_models_found *found, bool anew, struct fl_err *err)
+size_t fl_driver_misses(const struct fl_driver *driver, uint64_t round,
+                        const struct fl_models_found *found, bool anew)
 {
     const struct fl_strategy *s = driver->srv->conf->strategy;
     size_t i;
@@ -69,13 +69,25 @@ int fl_driver_judge(const struct fl_driver *driver, uint64_t round,
         bool needed = goes_with_clients(s, i) ? !anew && !began_anew(driver, round)
                                               : same_meaning(found->made, driver->srv->line.made);
 
-        if ((found->lacks >> i & 1u) == 0) {
-            continue;
+        if (needed && (found->lacks >> i & 1u) != 0) {
+            return i;
         }
-        if (needed) {
-            return refuse(driver, round, i, err);
+    }
+    return driver->federation.n_state;
+}
+
+int fl_driver_judge(const struct fl_driver *driver, uint64_t round,
+                    const struct fl_models_found *found, bool anew, struct fl_err *err)
+{
+    size_t i = fl_driver_misses(driver, round, found, anew);
+
+    if (i < driver->federation.n_state) {
+        return refuse(driver, round, i, err);
+    }
+    for (i = 0; round > 0 && i < driver->federation.n_state; i++) {
+        if ((found->lacks >> i & 1u) != 0) {
+            tell_zero(driver, round, i, found->made[0] != '\0');
         }
-        tell_zero(driver, round, i, found->made[0] != '\0');
     }
     return FL_OK;
 }

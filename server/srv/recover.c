@@ -34,17 +34,22 @@ static int initial_model(struct fl_driver *driver, struct fl_err *err)
 }
 
 /*
- * Read the records again as they are without the rounds after `round`. A solver whose part on
- * the server says something of all clients' parts (SCAFFOLD: c = mean c_k) begins anew on both
- * sides, for theirs are of rounds that do not count any more. Whatever else a client kept of
- * such a round it drops by itself, when its next task does not name it as counted.
+ * Behind an older round. A solver whose part on the server says something of all clients' parts
+ * (SCAFFOLD: s = sum c_k) begins anew on both sides, for theirs are of rounds that do not count any
+ * more. Whatever else a client kept of such a round it drops by itself, when its next task does not
+ * name it as counted.
  */
+static bool begins_anew(const struct fl_strategy *s)
+{
+    return s->solver->server != NULL && fl_solver_keeps(s->solver->keeps) > 0;
+}
+
+/* Read the records again as they are without the rounds after `round`. */
 static int go_back(struct fl_driver *driver, uint64_t round, struct fl_err *err)
 {
     const struct fl_strategy *s = driver->srv->conf->strategy;
     const struct fl_rewind why = {.reason = "newer checkpoints cannot be used",
-                                  .keep_anew = s->solver->server != NULL &&
-                                               fl_solver_keeps(s->solver->keeps) > 0,
+                                  .keep_anew = begins_anew(s),
                                   .wall_ms = fl_clock_wall_ms()};
     int rv = fl_store_rewind(driver->store, round, &why, err);
 
@@ -77,6 +82,7 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
     struct fl_driver *driver = s->driver;
     float *state[FL_AGG_MAX_STATE] = {NULL};
     struct fl_models_found found;
+    bool anew = round < driver->resume.committed && begins_anew(driver->srv->conf->strategy);
     size_t i;
     int rv;
 
@@ -91,7 +97,7 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
                "the checkpoint of round %llu is of an earlier version and carries no checksum",
                (unsigned long long)round);
     }
-    rv = rv == FL_OK ? fl_driver_judge(driver, round, &found, /* anew= */ false, err) : rv;
+    rv = rv == FL_OK ? fl_driver_judge(driver, round, &found, anew, err) : rv;
     return rv == FL_OK ? fl_driver_join_mixtures(driver, round, &found, err) : rv;
 }
 

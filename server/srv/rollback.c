@@ -96,13 +96,29 @@ static int check_round(struct fl_driver *driver, uint64_t round, struct fl_model
     return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&why, rv));
 }
 
+/* FL_ENOENT: the start would not go on from it. */
+static int check_vectors(struct fl_driver *driver, uint64_t round,
+                         const struct fl_models_found *found, struct fl_err *err)
+{
+    const struct fl_federation *f = &driver->federation;
+    size_t i = fl_driver_misses(driver, round, found, keeps(f->strategy));
+    char why[FL_NAME_MAX + 96];
+
+    if (i == f->n_state) {
+        return FL_OK;
+    }
+    (void)snprintf(why, sizeof(why), "its checkpoint holds no '%.32s', which '%s' goes on from",
+                   f->state_names[i], f->strategy->algorithm);
+    return refuse_round(driver, round, why, err);
+}
+
 int fl_rollback_ask(struct fl_driver *driver, uint64_t round, bool force, struct fl_err *err)
 {
     const struct fl_strategy *s = driver->srv->conf->strategy;
     struct fl_models_found found;
     int rv = check_round(driver, round, &found, err);
 
-    rv = rv == FL_OK ? fl_driver_judge(driver, round, &found, keeps(s), err) : rv;
+    rv = rv == FL_OK ? check_vectors(driver, round, &found, err) : rv;
     if (rv == FL_OK && keeps(s) && !force) {
         return fl_err_set(
             err, FL_ESTATE,

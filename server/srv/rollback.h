@@ -9,9 +9,9 @@
 #include "server/srv/driver_state.h"
 
 /*
- * Write the wish down, when it can be done. FL_ENOENT: no such checkpoint is kept, or it is
- * damaged; FL_ESTATE: both sides keep state between rounds and `force` is not given, or there is
- * nothing behind `round`. Nothing has changed then.
+ * Write the wish down, when it can be done. FL_ENOENT: no such checkpoint is kept, there is
+ * nothing behind it, it is damaged, or it lacks a state vector; FL_ESTATE: both sides keep state
+ * between rounds and `force` is not given. Nothing has changed then.
  */
 FL_MUST_CHECK int fl_rollback_ask(struct fl_driver *driver, uint64_t round, bool force,
                                   struct fl_err *err);

@@ -103,15 +103,33 @@ has_line "it is said what is zero" "$dir/fed.log" \
   "the checkpoint of round 6 holds no 'control_sum', which is zero: what the server and clients keep begins anew there"
 check "with its control from then on" test -e "$state/models/round-000008.control_sum.safetensors"
 
+### Behind an older checkpoint both sides begin anew anyway
+again
+printf 'x' | dd of="$state/models/round-000006.safetensors" bs=1 seek=3000 conv=notrunc status=none
+earlier "$state/models/round-000005.safetensors" fl.round
+rm "$state/models/round-000005.control_sum.safetensors"
+rounds 6
+start_server fed
+has_line "it goes back to the newest model" "$dir/fed.log" "going back to round 5"
+equal "though its control is gone" 5 "$(status_of fed rounds_committed)"
+stop fed
+
 ### The same of a vector that only the server keeps
-write_server avg "$small" "rounds: 4" "algorithm: fedavgm" "round: {start_clients: 2, min_responders: 2}"
+write_server avg "$small" "rounds: 4" "algorithm: fedavgm" "round: {start_clients: 2, min_responders: 2}" \
+  "checkpoints: {keep: 4}"
 state=$dir/avg.state
 start_server avg
 clients
 wait_for "four rounds" at_round avg 4
-stop avg
 for i in 0 1; do wait_end "c$i"; done
-for file in "$state"/models/round-00000?.safetensors; do earlier "$file" fl.round fl.made; done
+earlier "$state/models/round-000002.safetensors" fl.round fl.made
+rm "$state/models/round-000002.velocity.safetensors"
+says "nor back to one without" 1 \
+  "cannot go back to round 2: its checkpoint holds no 'velocity', which 'fedavgm' goes on from; kept are rounds 4, 3, 2, 1" \
+  "$build/flctl" --state-dir "$state" rollback 2
+equal "the server goes on as it was" 4 "$(status_of avg rounds_committed)"
+stop avg
+for r in 1 3 4; do earlier "$state/models/round-00000$r.safetensors" fl.round fl.made; done
 rm "$state"/models/*.velocity.safetensors
 says "FedAvgM does not go on without its velocity" 4 "the checkpoint of round 4 holds no 'velocity'" \
   "$serverd" "$dir/avg.yaml"
