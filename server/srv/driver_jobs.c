@@ -302,7 +302,7 @@ static void commit_work(void *arg)
         int rv = fl_checkpoints_prune(driver, job->record.round, &err);
 
         if (rv == FL_OK) {
-            rv = fl_mixtures_clean(dir, job->record.round - 1, job->record.round, &err);
+            rv = fl_driver_clean_mixtures(driver, job->record.round, &err);
         }
         if (rv != FL_OK) { /* The round is safe; old files only take room. */
             fl_log(driver->srv->log, FL_LOG_WARNING, "server",

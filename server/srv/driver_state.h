@@ -187,6 +187,10 @@ FL_MUST_CHECK int fl_driver_join_mixtures(struct fl_driver *driver, uint64_t rou
    clients go on from their own models. */
 FL_MUST_CHECK int fl_driver_load_mixtures(struct fl_driver *driver, uint64_t round,
                                           struct fl_err *err);
+/* Remove all mixtures but those of the `last` round, and of the one before if that can be gone
+   back to. */
+FL_MUST_CHECK int fl_driver_clean_mixtures(const struct fl_driver *driver, uint64_t last,
+                                           struct fl_err *err);
 /* What clients kept began anew behind the last round: so does the server's part of it. */
 void fl_driver_begin_anew(struct fl_driver *driver);
 

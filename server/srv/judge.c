@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "libfl/base/fs.h"
 #include "server/srv/driver_state.h"
 
 /* Both sides begin with nothing behind `round`, so what the server had then is of no use. */
@@ -152,4 +153,16 @@ int fl_driver_load_mixtures(struct fl_driver *driver, uint64_t round, struct fl_
            "models: %s",
            (unsigned long long)round, fl_err_text(err, rv));
     return FL_OK;
+}
+
+/* Those of the round before serve only who goes back to it, which takes its checkpoint. */
+int fl_driver_clean_mixtures(const struct fl_driver *driver, uint64_t last, struct fl_err *err)
+{
+    const char *dir = driver->srv->state_dir;
+    uint64_t before = last > 0 ? last - 1 : 0;
+    char path[FL_SERVER_PATH_MAX];
+    bool kept =
+        fl_models_path(dir, before, NULL, path, sizeof(path)) == FL_OK && fl_fs_exists(path);
+
+    return fl_mixtures_clean(dir, kept ? before : last, last, err);
 }

@@ -349,9 +349,7 @@ static int open_model(struct fl_driver *driver, int *ret_exit, struct fl_err *er
     }
     /* Those of a round that was aggregated and not committed never were. */
     if (rv == FL_OK) {
-        uint64_t last = driver->resume.committed;
-
-        rv = fl_mixtures_clean(srv->state_dir, last > 0 ? last - 1 : 0, last, err);
+        rv = fl_driver_clean_mixtures(driver, driver->resume.committed, err);
     }
     if (rv == FL_OK) {
         rv = fl_driver_load_mixtures(driver, driver->resume.committed, err);

@@ -11,10 +11,10 @@
  *
  * Everything is written beside, synced and renamed: a file is there as a whole or not at
  * all, whatever dies when. Which mixtures count is said by the database: those of the last
- * committed round; the round before keeps its own until the next one is aggregated, so that there
- * is something to go back to. The checkpoint of a round names its mixtures by their seal. What is
- * read of them is checked against checksums that they carry; files of
- * earlier versions have none.
+ * committed round; the round before keeps its own with its checkpoint until the next one is
+ * aggregated, so that there is something to go back to. The checkpoint of a round names its
+ * mixtures by their seal. What is read of them is checked against checksums that they carry; files
+ * of earlier versions have none.
  *
  * Threading: fl_file from any thread, reads included; the rest belongs to whoever made it.
  * Errors: as store.h.

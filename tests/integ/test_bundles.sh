@@ -81,10 +81,10 @@ stop scaffold
 equal "scaffold: the server ends well" 0 "$rc"
 
 ### Personal models: the server dies between the commit and the fetching of the mixtures
-own() { # rounds
+own() { # rounds, lines…
   write_server own "rounds: $1" "seed: 5" "model: {preset: dnn60}" "training: {epochs: 120}" \
     "strategy: {personal: own, aggregate: mcsa, upload: {policy: hdfl, n: 2}, solver: {policy: prox, mu: 0.1}, fraction: {fraction: 1}}" \
-    "round: {start_clients: 3, min_clients: 3, lost_grace: 60s}"
+    "round: {start_clients: 3, min_clients: 3, lost_grace: 60s}" "${@:2}"
 }
 own 2
 start_server own
@@ -131,11 +131,12 @@ for i in range(n):
     assert got == raw[start + i * size : start + (i + 1) * size], (name, newest)
 PY
 stop own
-own 3
+own 3 "checkpoints: {keep: 1}"
 start_server own
 for i in 0 1 2; do run_client "o$i"; done
 wait_for "the third round" at_round own 3
 for i in 0 1 2; do wait_end "o$i"; done
+equal "without a checkpoint to go back to only the last" "./000003.mix " "$(files own.state/mixtures)"
 equal "two of three send their models" "[$((2 * model))]" "$(of_rounds own 'sorted(set(r["uplink_bytes"] for r in d))')"
 equal "downlink: the model at first, then mixtures" "[$((3 * model)), $((2 * model)), $((2 * model))]" \
   "$(of_rounds own '[r["downlink_bytes"] for r in d]')"

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libfl/base/fs.h"
 #include "server/srv/driver_state.h"
 #include "tests/lib/store_rig.h"
 
@@ -274,6 +275,38 @@ START_TEST(mixtures_that_no_checkpoint_names_are_of_an_earlier_version_and_are_t
 }
 END_TEST
 
+static bool there(const char *name)
+{
+    char path[RIG_PATH_MAX];
+
+    return fl_fs_exists(rig_path(path, name));
+}
+
+START_TEST(mixtures_of_the_round_before_stay_as_long_as_its_checkpoint)
+{
+    char path[RIG_PATH_MAX];
+    char seal[FL_MIXTURES_SEAL];
+    uint64_t round;
+
+    runs("fedmcsa", 0);
+    for (round = 1; round <= 4; round++) {
+        save_mixtures(round, seal);
+    }
+    ck_assert_int_eq(fl_fs_mkdirs(rig_path(path, "models"), NULL), FL_OK);
+    ck_assert_int_eq(
+        fl_fs_replace(rig_path(path, "models/round-000003.safetensors"), "", 0, false, NULL),
+        FL_OK);
+    ck_assert_int_eq(fl_driver_clean_mixtures(&driver, 4, NULL), FL_OK);
+    ck_assert(!there("mixtures/000001.mix") && !there("mixtures/000002.mix"));
+    ck_assert(there("mixtures/000003.mix") && there("mixtures/000004.mix"));
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(fl_driver_clean_mixtures(&driver, 4, NULL), FL_OK);
+    ck_assert(!there("mixtures/000003.mix") && there("mixtures/000004.mix"));
+    ck_assert_int_eq(fl_driver_clean_mixtures(&driver, 0, NULL), FL_OK);
+    ck_assert(!there("mixtures/000004.mix"));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("srv_judge");
@@ -290,6 +323,7 @@ int main(void)
     tcase_add_test(tc, what_the_server_had_of_clients_is_dropped_where_they_began_anew);
     tcase_add_test(tc, the_mixtures_that_a_checkpoint_names_have_to_be_there);
     tcase_add_test(tc, mixtures_that_no_checkpoint_names_are_of_an_earlier_version_and_are_taken);
+    tcase_add_test(tc, mixtures_of_the_round_before_stay_as_long_as_its_checkpoint);
     suite_add_tcase(s, tc);
     srunner_run_all(sr, CK_ENV);
     failed = srunner_ntests_failed(sr);
