@@ -48,13 +48,11 @@ static void look(struct fl__link *link)
     if (link->mute) {
         return; /* It was closed by what we called. */
     }
-    if (link->unread_at != UINT64_MAX) {
-        at = earlier(at, link->unread_at + link->idle_ms);
-        if (now_ms >= link->unread_at + link->idle_ms) {
-            fl__link_abort(link, FL_ETIMEOUT, "it takes nothing of what is sent");
-            return;
-        }
+    if (fl__unread_due(&link->unread, link->idle_ms) <= now_ms) {
+        fl__link_abort(link, FL_ETIMEOUT, "it does not take what is sent");
+        return;
     }
+    at = earlier(at, fl__unread_due(&link->unread, link->idle_ms));
     if (link->grace_at <= now_ms) {
         fl__link_close(link, FL_OK, NULL);
         return;
@@ -117,6 +115,17 @@ static void on_wake(void *ctx)
     }
 }
 
+static size_t bytes_of(const struct iovec *iov, int n)
+{
+    size_t bytes = 0;
+    int i;
+
+    for (i = 0; i < n; i++) {
+        bytes += iov[i].iov_len;
+    }
+    return bytes;
+}
+
 static int output(void *ctx, struct iovec *iov, int max)
 {
     struct fl__link *link = ctx;
@@ -128,14 +137,12 @@ static int output(void *ctx, struct iovec *iov, int max)
     n = fl_h2_output(link->h2, iov, max);
     if (n > 0) {
         fl__pace_busy(&link->pace, fl_loop_now(link->loop));
-        if (link->unread_at == UINT64_MAX) {
-            link->unread_at = fl_loop_now(link->loop);
-            set_timer(link, earlier(link->timer_at, link->unread_at + link->idle_ms),
-                      link->unread_at);
-        }
+        fl__unread_wait(&link->unread, fl_loop_now(link->loop), bytes_of(iov, n));
+        set_timer(link, earlier(link->timer_at, fl__unread_due(&link->unread, link->idle_ms)),
+                  fl_loop_now(link->loop));
         return n;
     }
-    link->unread_at = UINT64_MAX;
+    fl__unread_none(&link->unread);
     fl__pace_idle(&link->pace, fl_loop_now(link->loop));
     if (n < 0 && link->code == FL_OK) {
         link->code = n;
@@ -151,7 +158,7 @@ static void sent(void *ctx, size_t n)
 {
     struct fl__link *link = ctx;
 
-    link->unread_at = fl_loop_now(link->loop);
+    fl__unread_taken(&link->unread, fl_loop_now(link->loop), n);
     fl_h2_sent(link->h2, n);
     fl_h2_set_pace(link->h2, fl__pace_sent(&link->pace, fl_loop_now(link->loop), n));
 }
@@ -192,7 +199,7 @@ int fl__link_init(struct fl__link *link, struct fl_loop *loop, const struct fl__
                               .ops = ops,
                               .timer_at = UINT64_MAX,
                               .grace_at = UINT64_MAX,
-                              .unread_at = UINT64_MAX};
+                              .unread = {.since_ms = UINT64_MAX}};
     return fl_timer_create(loop, on_timer, link, &link->timer);
 }
 

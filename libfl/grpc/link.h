@@ -10,6 +10,7 @@
  */
 
 #include "libfl/grpc/pace.h"
+#include "libfl/grpc/unread.h"
 #include "libfl/h2/h2.h"
 #include "libfl/net/conn.h"
 
@@ -34,12 +35,12 @@ struct fl__link {
     struct fl_timer *timer;
     const struct fl__link_ops *ops;
     struct fl__pace pace;
-    uint64_t timer_at;  /* When `timer` fires; UINT64_MAX: it does not run. */
-    uint64_t grace_at;  /* A draining connection is closed then. */
-    uint64_t unread_at; /* Since then the peer has taken nothing of what waits; UINT64_MAX: none. */
-    uint32_t idle_ms;   /* How long it may do so. */
-    int code;           /* Why we close it; FL_OK: nobody's fault. */
-    const char *why;    /* The same in words, kept; NULL: the text of the code. */
+    uint64_t timer_at; /* When `timer` fires; UINT64_MAX: it does not run. */
+    uint64_t grace_at; /* A draining connection is closed then. */
+    struct fl__unread unread;
+    uint32_t idle_ms; /* In it the peer has to take what waits. */
+    int code;         /* Why we close it; FL_OK: nobody's fault. */
+    const char *why;  /* The same in words, kept; NULL: the text of the code. */
     bool ready;
     bool mute; /* Nothing is sent any more. */
 };

@@ -353,9 +353,8 @@ const struct fl_opt_spec fl_srv_limit_specs[] = {
      .def = "60s",
      .min = 100,
      .max = 3.6e6,
-     .help = "A connection without calls, a call that waits for its client, a client that takes "
-             "nothing "
-             "of what is sent to it: ended after once to twice this"},
+     .help = "A connection without calls, a call that waits for its client, a client that does "
+             "not take what waits for it: ended after once to twice this"},
     {.name = "resets",
      .type = FL_OPT_INT,
      .def = "100",

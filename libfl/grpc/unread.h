@@ -1,0 +1,29 @@
+#ifndef FL_GRPC_UNREAD_H
+#define FL_GRPC_UNREAD_H
+
+/*
+ * Does the peer take what is committed to it? Private to libfl/grpc, pure. Whoever takes a byte now
+ * and then is no reader: what waits keeps the memory that it is of (a frame of 16 KiB a whole
+ * model), and no budget counts it any more when its call has ended. So all of what waited at one
+ * time has to be taken within the span. It is as little as the link took lately in
+ * FL__PACE_HORIZON_MS (pace.h): a slow link has no trouble to do so.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct fl__unread {
+    uint64_t since_ms; /* `bytes` wait since then; UINT64_MAX: nothing waits */
+    size_t bytes;      /* of those that waited then; 0: all are taken, others may wait */
+};
+
+/* Nothing waits. */
+void fl__unread_none(struct fl__unread *unread);
+/* `bytes`, not 0, are offered to the socket. */
+void fl__unread_wait(struct fl__unread *unread, uint64_t now_ms, size_t bytes);
+/* The socket took `n` bytes of what was offered. */
+void fl__unread_taken(struct fl__unread *unread, uint64_t now_ms, size_t n);
+/* When the peer has had `span_ms`; UINT64_MAX: nothing waits. */
+uint64_t fl__unread_due(const struct fl__unread *unread, uint32_t span_ms);
+
+#endif
