@@ -186,6 +186,10 @@ int fl_preflight(const struct fl_server_conf *conf, int *ret_exit, char *fewer, 
 
     fewer[0] = '\0';
     if (rv == FL_OK) {
+        *ret_exit = FL_EXIT_STATE;
+        rv = fl_store_check(conf->state_dir, err);
+    }
+    if (rv == FL_OK) {
         *ret_exit = FL_EXIT_FAILURE;
         rv = fl_preflight_connections(conf, fl_descriptors_most(), &connections, fewer, size, err);
     }

@@ -185,11 +185,24 @@ int fl__store_open_path(const char *dir, const char *path, const char *federatio
     return FL_OK;
 }
 
+int fl_store_check(const char *dir, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    struct stat st;
+
+    if (fl_fs_join(path, sizeof(path), dir, "federation.db") != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    }
+    if (stat(path, &st) != 0) {
+        return errno == ENOENT ? fl__store_check_new(dir, "is missing", err) : FL_OK;
+    }
+    return st.st_size == 0 ? fl__store_check_new(dir, "is empty", err) : FL_OK;
+}
+
 int fl_store_open(const char *dir, const char *federation, const struct fl_layout *layout,
                   enum fl_durability durability, struct fl_store **ret, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
-    struct stat st;
     int rv = make_folders(dir, err);
 
     if (rv != FL_OK) {
@@ -198,11 +211,7 @@ int fl_store_open(const char *dir, const char *federation, const struct fl_layou
     if (fl_fs_join(path, sizeof(path), dir, "federation.db") != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
-    if (stat(path, &st) != 0) {
-        rv = errno == ENOENT ? fl__store_check_new(dir, "is missing", err) : FL_OK;
-    } else if (st.st_size == 0) {
-        rv = fl__store_check_new(dir, "is empty", err);
-    }
+    rv = fl_store_check(dir, err);
     rv = rv == FL_OK ? fl__store_open_path(dir, path, federation, layout, durability,
                                            /* rebuild= */ NULL, ret, err)
                      : rv;

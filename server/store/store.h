@@ -37,6 +37,12 @@ enum fl_durability {
 struct fl_store;
 
 /*
+ * May a federation begin or go on in this folder, which need not be there? FL_ESTATE as
+ * fl_store_open(), for a database that is missing or empty. Touches nothing.
+ */
+FL_MUST_CHECK int fl_store_check(const char *dir, struct fl_err *err);
+
+/*
  * Open or create. `federation` and the layout digest must match what is there
  * (FL_ESTATE). FL_EFORMAT: a damaged database; FL_EPERM: not writable. A folder with
  * checkpoints or uploads whose database is missing, empty or without a federation is

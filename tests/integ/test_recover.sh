@@ -48,6 +48,9 @@ equal "the federation says so" 8 "$(rounds 8; start_server fed; status_of fed ro
 again
 : >"$state/federation.db"
 says "an empty database beside checkpoints" 4 "federation.db' is empty, but" "$serverd" "$dir/fed.yaml"
+says "--check-config says so too" 4 "federation.db' is empty, but" "$serverd" --check-config "$dir/fed.yaml"
+rm "$state/federation.db"
+says "and of one that is missing" 4 "federation.db' is missing, but" "$serverd" --check-config "$dir/fed.yaml"
 again
 dd if=/dev/urandom of="$state/federation.db" bs=1k count=8 conv=notrunc status=none
 printf 'x' | dd of="$state/models/round-000006.safetensors" bs=1 seek=3000 conv=notrunc status=none
