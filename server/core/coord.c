@@ -302,6 +302,7 @@ int fl_coord_create(const struct fl_coord_conf *conf, const struct fl_coord_resu
             return rv;
         }
         resume_forgotten(c, resume);
+        fl__coord_add_scores(c);
     }
     *ret = c;
     return FL_OK;

@@ -336,6 +336,8 @@ uint32_t fl__coord_need(const struct fl_coord *c);
 /* min_responders of the open round. */
 uint32_t fl__coord_least(const struct fl_coord *c);
 void fl__coord_ensure_scores(struct fl_coord *c);
+/* What records that were read have together: shares are told before the first draw. */
+void fl__coord_add_scores(struct fl_coord *c);
 bool fl__coord_select(struct fl_coord *c);
 
 /* --- coord_part.c: the table of the open round --- */

@@ -74,6 +74,11 @@ static struct fl_score_sums add_up(const struct fl_coord *c)
     return sums;
 }
 
+void fl__coord_add_scores(struct fl_coord *c)
+{
+    c->clients.sums = add_up(c);
+}
+
 /*
  * Scores are given out where they are needed, not where a client comes: so they depend on
  * who is known, in client order, and not on who came first. What the others have stays as it

@@ -358,6 +358,22 @@ START_TEST(the_same_clients_get_the_same_scores_after_a_crash)
 }
 END_TEST
 
+START_TEST(shares_of_the_attention_are_told_from_the_start_on)
+{
+    struct fl_client_rec recs[] = {
+        {.id = 0, .name = "a", .samples = 10, .scored = true, .score = 3},
+        {.id = 1, .name = "b", .samples = 10, .scored = true, .score = 1},
+    };
+    struct fl_coord_resume resume = {.committed = 4, .clients = recs, .n_clients = 2};
+    struct script *s = script_new("adafl");
+
+    script_create(s, &resume); /* Nobody has joined, nothing was drawn. */
+    ck_assert_double_eq_tol(fl_coord_score(s->coord, 0), 0.75, 1e-12);
+    ck_assert_double_eq_tol(fl_coord_score(s->coord, 1), 0.25, 1e-12);
+    script_free(s);
+}
+END_TEST
+
 static const struct fl_client_rec unnamed[] = {{.id = 0, .name = ""}};
 static const struct fl_client_rec twice[] = {{.id = 0, .name = "a"}, {.id = 1, .name = "a"}};
 static const struct fl_client_rec misnumbered[] = {{.id = FL_CLIENT_NUMBERS, .name = "a"}};
@@ -433,6 +449,7 @@ static Suite *suite(void)
     tcase_add_test(tc, what_is_left_of_a_committed_round_is_ignored);
     tcase_add_test(tc, without_parts_a_round_that_is_not_the_next_is_ignored);
     tcase_add_test(tc, the_same_clients_get_the_same_scores_after_a_crash);
+    tcase_add_test(tc, shares_of_the_attention_are_told_from_the_start_on);
     tcase_add_loop_test(tc, damaged_state_is_refused_with_what_is_wrong, 0,
                         (int)(sizeof(damaged) / sizeof(damaged[0])));
     suite_add_tcase(s, tc);
