@@ -8,8 +8,10 @@ synthetic "$dir/data" 3 --seed 3
 state=$dir/srv.state
 
 ### Command line
-says "no command" 2 "expected one command, found 0" "$flctl"
-says "two commands" 2 "expected one command, found 2" "$flctl" status why
+says "no command" 2 "expected a command" "$flctl"
+says "two commands" 2 "status: unexpected argument 'why'" "$flctl" status why
+says "a slip before an argument" 2 "unknown command 'rollbak', did you mean 'rollback'?" "$flctl" rollbak 3
+says "too many arguments" 2 "rollback: unexpected argument '4'" "$flctl" rollback 3 4
 says "a slip" 2 "unknown command 'round', did you mean 'rounds'?" "$flctl" round
 says "no such option" 2 "try flctl --help" "$flctl" --nonsense status
 says "no number" 2 "--last: expected a number, found 'few'" "$flctl" --last few rounds

@@ -208,16 +208,25 @@ static int parse(int argc, char **argv, struct arguments *a)
     {
         return parse_forget(argc - optind - 2, argv + optind + 2, a);
     }
-    if (argc - optind == 2 && strcmp(argv[optind], "rollback") == 0) {
-        int code = parse_option(a, 'r', argv[--argc]);
+    if (argc == optind) {
+        (void)fprintf(stderr, "flctl: expected a command (see flctl --help)\n");
+        return FL_CTL_USAGE;
+    }
+    a->command = find(argv[optind]);
+    if (a->command == NULL) {
+        return unknown_command(argv[optind]);
+    }
+    optind++;
+    if (optind < argc && strcmp(argv[optind - 1], "rollback") == 0) {
+        int code = parse_option(a, 'r', argv[optind++]);
 
         if (code >= 0) {
             return code;
         }
     }
-    if (argc - optind != 1) {
-        (void)fprintf(stderr, "flctl: expected one command, found %d (see flctl --help)\n",
-                      argc - optind);
+    if (optind < argc) {
+        (void)fprintf(stderr, "flctl: %s: unexpected argument '%s' (see flctl --help)\n",
+                      a->command->name, argv[optind]);
         return FL_CTL_USAGE;
     }
     if (fl_fs_absolute(a->socket, path, sizeof(path), &err) != FL_OK ||
@@ -226,8 +235,7 @@ static int parse(int argc, char **argv, struct arguments *a)
         (void)fprintf(stderr, "flctl: the path of the socket is too long\n");
         return FL_CTL_USAGE;
     }
-    a->command = find(argv[optind]);
-    return a->command != NULL ? -1 : unknown_command(argv[optind]);
+    return -1;
 }
 
 /*
