@@ -239,7 +239,7 @@ while [ "$shown" -lt "$rounds" ]; do
       printf '%6s %s\n' "$number" "$rest"
       shown=$number
     fi
-  done < <(ctl rounds --last 20 2>/dev/null || true)
+  done < <(ctl rounds --last "$((rounds - shown))" 2>/dev/null || true)
   [ "$shown" -lt "$rounds" ] && sleep 0.3
 done
 ended=$(date +%s.%N)

@@ -30,8 +30,10 @@ share_out "${presets[@]}"
 quick "$dir/q-generated" --data synthetic --rounds 2 --clients 3 >"$dir/generated.txt" 2>&1
 equal "generated data on request" 0 $?
 check "and its result" grep -Eq "^result: rounds=2 " "$dir/generated.txt"
-quick "$dir/q-plain" --rounds 1 --clients 2 >"$dir/plain.txt" 2>&1
+quick "$dir/q-plain" --rounds 60 --clients 2 >"$dir/plain.txt" 2>&1
 equal "without MNIST and without a wish" 0 $?
+# More rounds than a glance at them holds, and faster than the glances follow each other.
+equal "every round is shown, once" "$(seq 60 | xargs)" "$(awk '$1 ~ /^[0-9]+$/ {print $1}' "$dir/plain.txt" | xargs)"
 has_line "it is real data, and which" "$dir/plain.txt" "the digits of deploy/data/optdigits"
 says "MNIST that is not there is said" 1 "no MNIST in $dir/none/mnist" \
   bash "$srcdir/deploy/quickstart.sh" --build "$build" --dir "$dir/q" --data mnist
