@@ -5,7 +5,7 @@
 #include <xxhash.h>
 /*
  * A distribution builds libxxhash for any x86-64. Under these names it chooses the widest
- * instructions of the machine: 17 times as fast for bytes in the cache that come in pieces.
+ * instructions of the machine, several times as fast for bytes that come in pieces.
  */
 #ifdef HAVE_XXHASH_DISPATCH
 #include <xxh_x86dispatch.h>
