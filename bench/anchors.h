@@ -14,7 +14,7 @@ struct anchor_row {
     const char *name;
     const struct fl_conf_node *node;
     const struct fl_conf_node *algorithm, *strategy; /* of its server map, for fl_strategy_load() */
-    struct fl_options *training;                     /* fl_srv_training_specs; owned */
+    struct fl_options *training;                     /* fl_serverd_training_specs; owned */
     struct fl_options *figures;                      /* paper, where, ours; owned */
 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench/anchors.h"
-#include "server/srv/conf_tables.h"
+#include "server/daemon/conf_tables.h"
 
 static const struct fl_opt_spec synthetic_specs[] = {
     {.name = "clients", .type = FL_OPT_INT, .def = "100", .min = 1, .max = 100, .help = "Clients"},
@@ -87,7 +87,7 @@ static int read_row(const struct anchor_file *file, const struct fl_conf_node *b
         rv = fl_conf_only(server, known, err);
     }
     if (rv == FL_OK) {
-        rv = read_map(file, base, "server.training", fl_srv_training_specs, NULL, &row->training,
+        rv = read_map(file, base, "server.training", fl_serverd_training_specs, NULL, &row->training,
                       err);
     }
     if (rv == FL_OK && training != NULL) {

@@ -18,7 +18,7 @@
 #include "libfl/base/buf.h"
 #include "libfl/base/rng.h"
 #include "libfl/strategy/codec_masked.h"
-#include "server/srv/conf_tables.h"
+#include "server/daemon/conf_tables.h"
 #include "tests/lib/conf_drawn.h"
 
 enum { CLIENTS = 7, ROUNDS = 3, STEPS = 2000, PER_TEST = 100, UNITS_MAX = 16, BUNDLES = 3 };
@@ -120,7 +120,7 @@ static void add_round(struct fl_buf *yaml, struct fl_rng *rng)
     size_t i;
 
     if (fl_rng_below(rng, 8) == 0) {
-        add_section(yaml, rng, "round", fl_srv_round_specs, "start_clients");
+        add_section(yaml, rng, "round", fl_serverd_round_specs, "start_clients");
         return;
     }
     conf_drawn_add(yaml, "round: {over_selection: ");
@@ -173,9 +173,9 @@ static void draw_conf(struct fl_buf *yaml, struct fl_rng *rng)
         }
         conf_drawn_add(yaml, "\n");
     }
-    add_section(yaml, rng, "training", fl_srv_training_specs, "");
+    add_section(yaml, rng, "training", fl_serverd_training_specs, "");
     add_round(yaml, rng);
-    add_section(yaml, rng, "evaluation", fl_srv_evaluation_specs, "data");
+    add_section(yaml, rng, "evaluation", fl_serverd_evaluation_specs, "data");
     conf_drawn_add(yaml, slots > 0 ? "strategy:\n" : "");
     for (slot = 0; slots > 0 && slot < FL_SLOT_COUNT; slot++) {
         if (fl_rng_below(rng, FL_SLOT_COUNT) < slots) {
@@ -338,7 +338,7 @@ static int no_mixture(void *ctx, size_t client, size_t offset, const float *valu
     return FL_OK;
 }
 
-/* As server/srv/driver_aggregate.c does it. */
+/* As server/daemon/driver_aggregate.c does it. */
 static void aggregate(struct rig *r, const struct fl_effect *e)
 {
     const struct fl_server_conf *conf = r->conf;

@@ -1,0 +1,274 @@
+/*
+ * Admin calls on the unix socket: the question goes to the coordinator's side, which fills
+ * the answer; it is sent from here. A peer that goes away leaves its request to be freed
+ * when the answer comes.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/daemon/driver.h"
+#include "server/daemon/front_state.h"
+
+/* Encoded answers of one request: thousands of rounds or clients still fit. */
+#define REPLIES_MAX (64u << 20)
+
+static void request_free(struct fl_admin_request *r)
+{
+    fl_buf_done(&r->replies);
+    fl_buf_done(&r->header);
+    fl_blob_unref(r->model);
+    free(r);
+}
+
+/* Bytes [offset, +n) of the exported file: header, then the model block. */
+static int send_export_piece(struct fl_admin_request *r, size_t n)
+{
+    struct fl_wire_export_chunk chunk = {.round = r->model_round};
+    struct fl_buf buf;
+    size_t head = r->header.len;
+    int rv;
+
+    if (r->offset < head) {
+        chunk.data = r->header.data + r->offset;
+        chunk.len = n < head - r->offset ? n : head - r->offset;
+    } else {
+        size_t at = r->offset - head;
+        size_t left = fl_blob_len(r->model) - at;
+
+        chunk.data = fl_blob_data(r->model) + at;
+        chunk.len = n < left ? n : left;
+    }
+    fl_buf_init(&buf, n + 4096);
+    rv = fl_wire_export_encode(&chunk, &buf);
+    if (rv == FL_OK) {
+        rv = fl_front_send(r->call, &buf);
+    }
+    fl_buf_done(&buf);
+    if (rv == FL_OK) {
+        r->offset += chunk.len;
+    }
+    return rv;
+}
+
+static int send_export(struct fl_admin_request *r, bool *ret_done)
+{
+    size_t total = r->header.len + fl_blob_len(r->model);
+    int rv = FL_OK;
+
+    while (rv == FL_OK && r->offset < total) {
+        rv = send_export_piece(r, 256u << 10);
+    }
+    *ret_done = r->offset >= total;
+    return rv;
+}
+
+static int send_replies(struct fl_admin_request *r, bool *ret_done)
+{
+    int rv = FL_OK;
+
+    while (rv == FL_OK && r->next < r->replies.len) {
+        struct fl_piece piece = {0};
+        size_t len;
+
+        (void)memcpy(&len, r->replies.data + r->next, sizeof(len));
+        piece.data = r->replies.data + r->next + sizeof(len);
+        piece.len = len;
+        rv = fl_call_send(r->call, &piece, 1);
+        if (rv == FL_OK) {
+            r->next += sizeof(len) + len;
+        }
+    }
+    *ret_done = r->next >= r->replies.len;
+    return rv;
+}
+
+static void send_answer(struct fl_admin_request *r)
+{
+    bool done = false;
+    int rv = r->code;
+
+    if (rv == FL_OK) {
+        rv = r->type == FL_ADMIN_EXPORT ? send_export(r, &done) : send_replies(r, &done);
+    }
+    if (rv == FL_ELIMIT && r->code == FL_OK) {
+        return; /* on_writable comes. */
+    }
+    if (rv != FL_OK) {
+        fl_front_fail(r->call, rv, &r->err);
+    } else if (done) {
+        fl_call_finish(r->call, FL_GRPC_OK, NULL);
+    }
+}
+
+void fl_admin_answered(struct fl_admin_request *r)
+{
+    struct fl_serverd *srv = r->srv;
+    /* Whether the peer is still there or not. */
+    bool again = r->type == FL_ADMIN_ROLLBACK && r->code == FL_OK;
+
+    r->answered = true;
+    if (r->call == NULL) {
+        request_free(r);
+    } else {
+        send_answer(r);
+    }
+    if (again) {
+        fl_server_again(srv, "the server goes back to an older model");
+    }
+}
+
+static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct fl_admin_request *r = ctx;
+    struct fl_up *up;
+    int rv = FL_OK;
+
+    if (r->asked) { /* The first one may be on its way on another thread. */
+        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "a second request");
+        return true;
+    }
+    r->asked = true;
+    fl_call_set_patient(call, true);
+    if (r->type == FL_ADMIN_ROUNDS) {
+        rv = fl_wire_list_rounds_decode(data, len, &r->list, &r->err);
+    } else if (r->type == FL_ADMIN_EXPORT) {
+        rv = fl_wire_export_request_decode(data, len, &r->round, &r->err);
+    } else if (r->type == FL_ADMIN_HOLD) {
+        struct fl_wire_hold hold;
+
+        rv = fl_wire_hold_decode(data, len, &hold, &r->err);
+        r->round = rv == FL_OK ? hold.round : 0;
+        r->release = rv == FL_OK && hold.release;
+    } else if (r->type == FL_ADMIN_ROLLBACK) {
+        struct fl_wire_rollback rollback;
+
+        rv = fl_wire_rollback_decode(data, len, &rollback, &r->err);
+        r->round = rv == FL_OK ? rollback.round : 0;
+        r->force = rv == FL_OK && rollback.force;
+    } else if (r->type == FL_ADMIN_FORGET) {
+        rv = fl_wire_forget_decode(data, len, &r->forget, &r->err);
+    }
+    up = rv == FL_OK ? fl_up_new(FL_UP_ADMIN) : NULL;
+    if (up == NULL) {
+        fl_front_fail(call, rv != FL_OK ? rv : FL_ENOMEM, &r->err);
+        r->answered = true;
+        return true;
+    }
+    up->request = r;
+    fl_driver_post(r->srv->driver, up);
+    return true;
+}
+
+static void on_writable(struct fl_call *call, void *ctx)
+{
+    struct fl_admin_request *r = ctx;
+
+    (void)call;
+    if (r->answered) {
+        send_answer(r);
+    }
+}
+
+static void on_end(struct fl_call *call, void *ctx)
+{
+    const struct fl_admin_request *r = ctx;
+
+    if (!r->asked) {
+        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "the request is missing");
+    }
+}
+
+static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                      const char *message)
+{
+    struct fl_admin_request *r = ctx;
+
+    (void)call;
+    (void)status;
+    (void)message;
+    r->call = NULL;
+    if (r->answered || !r->asked) {
+        request_free(r);
+    }
+}
+
+static const struct fl_call_handler admin_handler = {
+    .on_message = on_message, .on_end = on_end, .on_writable = on_writable, .on_closed = on_closed};
+
+static void start(struct fl_call *call, struct fl_front *front, enum fl_admin_type type)
+{
+    struct fl_admin_request *r = calloc(1, sizeof(*r));
+
+    if (r == NULL) {
+        fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        return;
+    }
+    r->type = type;
+    r->srv = front->srv;
+    r->call = call;
+    fl_buf_init(&r->replies, REPLIES_MAX);
+    fl_buf_init(&r->header, 0);
+    fl_call_set_handler(call, &admin_handler, r);
+}
+
+static void start_status(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_STATUS);
+}
+
+static void start_why(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_WHY);
+}
+
+static void start_rounds(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_ROUNDS);
+}
+
+static void start_clients(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_CLIENTS);
+}
+
+static void start_forget(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_FORGET);
+}
+
+static void start_export(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_EXPORT);
+}
+
+static void start_checkpoints(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_CHECKPOINTS);
+}
+
+static void start_hold(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_HOLD);
+}
+
+static void start_rollback(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_ROLLBACK);
+}
+
+size_t fl_admin_methods(struct fl_front *front, struct fl_rpc_method *methods)
+{
+    struct fl_rpc_method *m = methods;
+
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Status", start_status, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Why", start_why, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListRounds", start_rounds, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListClients", start_clients, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ForgetClients", start_forget, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ExportModel", start_export, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListCheckpoints", start_checkpoints, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/HoldCheckpoint", start_hold, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Rollback", start_rollback, front};
+    return (size_t)(m - methods);
+}

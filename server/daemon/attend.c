@@ -1,0 +1,422 @@
+/*
+ * Attend calls: the life of a session.
+ *
+ * The happy path: the call begins; hello comes in and is checked; the coordinator gives
+ * the client its number (FL_DOWN_JOINED); the slot's older session, if any, is fenced;
+ * Welcome goes out; commands and events follow until either side ends.
+ * Failure modes: no hello, or a bad one: the call ends with a status and, where the
+ * client can act on it, a Refused before; silence for three heartbeats; the peer goes
+ * away at any time, also while the coordinator is being asked.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/model/digest.h"
+#include "server/daemon/front_state.h"
+
+#define HEARTBEATS_OF_SILENCE 3
+#define HEARD_EVERY_MS        1000
+
+const char *fl_attend_who(const struct fl_attend *attend)
+{
+    return attend->joined ? attend->name : fl_call_peer(attend->call);
+}
+
+static void refuse(struct fl_attend *attend, enum fl_wire_reason reason, uint32_t retry_ms,
+                   const char *message)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_REFUSED};
+
+    command.u.refused.reason = reason;
+    command.u.refused.message = fl_wire_lend(message);
+    command.u.refused.retry_after_ms = retry_ms;
+    fl_log_peer(attend->front->srv->log, FL_LOG_WARNING, "attend", fl_call_peer(attend->call),
+                "client '%s' at %s refused: %s", attend->name, fl_call_peer(attend->call), message);
+    fl_attend_command(attend, &command);
+    fl_call_finish(attend->call,
+                   reason == FL_WIRE_REASON_FULL     ? FL_GRPC_RESOURCE_EXHAUSTED
+                   : reason == FL_WIRE_REASON_DENIED ? FL_GRPC_PERMISSION_DENIED
+                                                     : FL_GRPC_INVALID_ARGUMENT,
+                   message);
+}
+
+static bool hello_fits(struct fl_attend *attend, const struct fl_wire_hello *hello)
+{
+    const struct fl_layout *layout = attend->front->srv->conf->layout;
+    char text[256];
+
+    if (hello->version_min > FL_WIRE_VERSION || hello->version_max < FL_WIRE_VERSION) {
+        (void)snprintf(text, sizeof(text), "the server speaks wire version %d, the client %u to %u",
+                       FL_WIRE_VERSION, hello->version_min, hello->version_max);
+        refuse(attend, FL_WIRE_REASON_VERSION, 0, text);
+        return false;
+    }
+    if (hello->has_digest && memcmp(hello->digest, fl_layout_digest(layout), FL_DIGEST_SIZE) != 0) {
+        char want[2 * FL_DIGEST_SIZE + 1];
+        char have[2 * FL_DIGEST_SIZE + 1];
+
+        (void)snprintf(text, sizeof(text),
+                       "the client's model has another layout (%.16s) than the federation's "
+                       "(%.16s): %zu units, %zu parameters expected",
+                       fl_hex(have, hello->digest, FL_DIGEST_SIZE),
+                       fl_hex(want, fl_layout_digest(layout), FL_DIGEST_SIZE),
+                       fl_layout_units(layout), fl_layout_count(layout));
+        refuse(attend, FL_WIRE_REASON_MODEL, 0, text);
+        return false;
+    }
+    return true;
+}
+
+static void on_hello(struct fl_attend *attend, struct fl_wire_event *event)
+{
+    struct fl_up *up;
+
+    /* Decoding has checked the name, its length included. */
+    FL_REQUIRE(fl_str_copy(attend->name, sizeof(attend->name), event->u.hello.client) == FL_OK);
+    if (!hello_fits(attend, &event->u.hello)) {
+        return;
+    }
+    up = fl_up_new(FL_UP_JOIN);
+    if (up == NULL) {
+        fl_call_finish(attend->call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        return;
+    }
+    attend->greeted = true;
+    fl_call_set_patient(attend->call, true); /* Heartbeats tell whether it lives. */
+    up->session = attend->id;
+    up->event = *event;
+    *event = (struct fl_wire_event){0};
+    fl_attend_ask(attend, up);
+}
+
+/* The coordinator keeps when a client was last heard, and need not know it to the millisecond. */
+static void tell_heard(struct fl_attend *attend)
+{
+    struct fl_up *up;
+
+    if (attend->heard_ms < attend->told_ms + HEARD_EVERY_MS) {
+        return;
+    }
+    attend->told_ms = attend->heard_ms;
+    up = fl_up_new(FL_UP_HEARD);
+    if (up != NULL) {
+        up->client = attend->client;
+        fl_front_up(attend->front, up);
+    }
+}
+
+static void heartbeat(struct fl_attend *attend)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_HEARTBEAT_COMMAND};
+
+    tell_heard(attend);
+    command.u.heartbeat = ++attend->heartbeat;
+    fl_attend_command(attend, &command);
+}
+
+/* Counted in the inbox as posted already. */
+static void post(struct fl_attend *attend, struct fl_wire_event *event)
+{
+    struct fl_front *front = attend->front;
+    struct fl_up *up = fl_up_new(FL_UP_EVENT);
+
+    if (up == NULL) {
+        fl_call_cancel(attend->call);
+        return;
+    }
+    up->session = attend->id;
+    up->client = attend->client;
+    up->event = *event;
+    *event = (struct fl_wire_event){0};
+    front->n_events++;
+    front->most_events =
+        front->n_events > front->most_events ? front->n_events : front->most_events;
+    fl_front_up(front, up);
+}
+
+/* Returns whether the message was dealt with: one that waits keeps its credit. */
+static bool forward(struct fl_attend *attend, struct fl_wire_event *event, const uint8_t *data,
+                    size_t len)
+{
+    bool now = false;
+    int rv = fl_inbox_put(&attend->inbox, data, len, &now);
+
+    if (rv != FL_OK) {
+        fl_call_finish(attend->call, FL_GRPC_RESOURCE_EXHAUSTED,
+                       "the client tells more than the federation asked for");
+        return true;
+    }
+    if (now) {
+        post(attend, event);
+    }
+    return now;
+}
+
+/* As fl_call_handler.on_message. */
+static bool on_event(struct fl_attend *attend, struct fl_wire_event *event, const uint8_t *data,
+                     size_t len)
+{
+    if (event->type == FL_WIRE_HELLO) {
+        if (attend->greeted) {
+            fl_call_finish(attend->call, FL_GRPC_FAILED_PRECONDITION, "a second hello");
+        } else {
+            on_hello(attend, event);
+        }
+        return true;
+    }
+    if (!attend->joined) {
+        fl_call_finish(attend->call, FL_GRPC_FAILED_PRECONDITION,
+                       "expected hello as the first event, and Welcome before others");
+        return true;
+    }
+    if (event->type == FL_WIRE_HEARTBEAT_EVENT) {
+        heartbeat(attend);
+        return true;
+    }
+    if (event->type == FL_WIRE_OFFER) {
+        fl_attend_offer(attend, &event->u.offer);
+        return true;
+    }
+    return forward(attend, event, data, len);
+}
+
+static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct fl_attend *attend = ctx;
+    struct fl_wire_event event;
+    struct fl_err err = {0};
+    bool dealt;
+    int rv = fl_wire_event_decode(data, len, &event, &err);
+
+    attend->heard_ms = fl_clock_ms();
+    if (rv != FL_OK) {
+        fl_log_peer(attend->front->srv->log, FL_LOG_WARNING, "attend", fl_attend_who(attend),
+                    "bad event from %s: %s", fl_call_peer(call), fl_err_text(&err, rv));
+        fl_front_fail(call, rv,
+                      &err); /* too large is RESOURCE_EXHAUSTED, the rest INVALID_ARGUMENT */
+        return true;
+    }
+    dealt = on_event(attend, &event, data, len);
+    if (event.type != 0) {
+        fl_wire_event_done(&event);
+    }
+    return dealt;
+}
+
+static void tell_lost(struct fl_attend *attend)
+{
+    struct fl_front *front = attend->front;
+    struct fl_up *up;
+
+    if (!attend->joined || front->slots[attend->client].attend != attend) {
+        return; /* Never joined, or a newer session has the slot. */
+    }
+    front->slots[attend->client].attend = NULL;
+    if (fl_attend_asked(front, attend->name)) {
+        return; /* Should the newer one go before it is answered, fl_attend_joined() tells. */
+    }
+    up = fl_up_new(FL_UP_LOST);
+    if (up != NULL) {
+        up->client = attend->client;
+        fl_front_up(front, up);
+    }
+}
+
+/* The token is void before the peer can know that the session has ended. */
+static void on_end(struct fl_call *call, void *ctx)
+{
+    tell_lost(ctx);
+    fl_call_finish(call, FL_GRPC_OK, NULL);
+}
+
+static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                      const char *message)
+{
+    struct fl_attend *attend = ctx;
+    struct fl_front *front = attend->front;
+
+    fl_log_peer(front->srv->log, FL_LOG_INFO, "attend", fl_attend_who(attend),
+                "session of '%s' at %s ended: %s%s%s", attend->name, fl_call_peer(call),
+                fl_grpc_status_name(status), message != NULL && message[0] != '\0' ? ", " : "",
+                message != NULL ? message : "");
+    attend->call = NULL;
+    fl_attend_ask_no_more(attend);
+    tell_lost(attend);
+    if (attend->prev != NULL) {
+        attend->prev->next = attend->next;
+    } else {
+        front->attends = attend->next;
+    }
+    if (attend->next != NULL) {
+        attend->next->prev = attend->prev;
+    }
+    fl_buf_done(&attend->offer);
+    fl_inbox_done(&attend->inbox);
+    free(attend);
+}
+
+static const struct fl_call_handler attend_handler = {
+    .on_message = on_message, .on_end = on_end, .on_closed = on_closed};
+
+void fl_attend_start(struct fl_call *call, void *ctx)
+{
+    struct fl_front *front = ctx;
+    struct fl_attend *attend = calloc(1, sizeof(*attend));
+
+    if (attend == NULL || front->closing) {
+        free(attend);
+        fl_call_finish(call, FL_GRPC_UNAVAILABLE, "the server is stopping");
+        return;
+    }
+    attend->front = front;
+    attend->id = ++front->next_id;
+    attend->call = call;
+    attend->heard_ms = fl_clock_ms();
+    attend->name[0] = '?';
+    fl_buf_init(&attend->offer, fl_options_bytes(front->srv->conf->limits, "offer"));
+    attend->next = front->attends;
+    if (attend->next != NULL) {
+        attend->next->prev = attend;
+    }
+    front->attends = attend;
+    fl_inbox_init(&attend->inbox);
+    fl_call_set_handler(call, &attend_handler, attend);
+}
+
+/* --- from the coordinator --- */
+
+static struct fl_attend *by_id(struct fl_front *front, uint64_t id)
+{
+    struct fl_attend *a = front->attends;
+
+    while (a != NULL && a->id != id) {
+        a = a->next;
+    }
+    return a;
+}
+
+void fl_attend_joined(struct fl_front *front, const struct fl_down *down)
+{
+    struct fl_attend *attend = fl_attend_answered(front, down->session);
+    struct fl_slot_rec *slot = fl_front_slot(front, down->client);
+    struct fl_attend *older;
+    struct fl_up *up;
+
+    if (attend == NULL || attend->call == NULL) { /* It went away in the meantime. */
+        bool again = down->text != NULL && fl_attend_asked(front, down->text);
+
+        if ((slot == NULL || slot->attend == NULL) && !again) {
+            up = fl_up_new(FL_UP_LOST);
+            if (up != NULL) {
+                up->client = down->client;
+                fl_front_up(front, up);
+            }
+        }
+        return;
+    }
+    if (slot == NULL || fl_random_bytes(attend->token.id, sizeof(attend->token.id)) != FL_OK) {
+        fl_call_cancel(attend->call);
+        return;
+    }
+    older = slot->attend;
+    slot->attend = attend;
+    attend->client = down->client;
+    attend->joined = true;
+    fl_call_vouch(attend->call);
+    attend->wants_offer = down->wants_offer;
+    (void)memcpy(attend->token.id, &attend->client, sizeof(attend->client));
+    if (older != NULL && older->call != NULL) {
+        fl_log_peer(front->srv->log, FL_LOG_WARNING, "attend", fl_attend_who(attend),
+                    "a second session of client '%s' from %s takes over from %s: is the name used "
+                    "twice?",
+                    attend->name, fl_call_peer(attend->call), fl_call_peer(older->call));
+        fl_call_finish(older->call, FL_GRPC_ABORTED,
+                       "a newer session with the same client name took over");
+    }
+    fl_log_peer(front->srv->log, FL_LOG_INFO, "attend", fl_attend_who(attend),
+                "client '%s' joined from %s", attend->name, fl_call_peer(attend->call));
+    fl_attend_welcome(attend);
+}
+
+void fl_attend_release(struct fl_front *front, const struct fl_down *down)
+{
+    struct fl_attend *attend = front->slots[down->client].attend;
+
+    if (attend == NULL) {
+        return;
+    }
+    front->slots[down->client].attend = NULL;
+    attend->joined = false; /* What it still says is nobody's. */
+    if (attend->call != NULL) {
+        fl_call_finish(attend->call, FL_GRPC_UNAVAILABLE,
+                       down->text != NULL ? down->text : "the client is forgotten");
+    }
+}
+
+void fl_attend_refused(struct fl_front *front, const struct fl_down *down)
+{
+    struct fl_attend *attend = fl_attend_answered(front, down->session);
+
+    if (attend != NULL && attend->call != NULL) {
+        refuse(attend, FL_WIRE_REASON_FULL, 60000, down->text);
+    }
+}
+
+void fl_attend_bad_offer(struct fl_front *front, const struct fl_down *down)
+{
+    struct fl_attend *attend = by_id(front, down->session);
+
+    if (attend != NULL && attend->call != NULL) {
+        fl_call_finish(attend->call, fl_grpc_status_from_err(down->code), down->text);
+    }
+}
+
+/* The coordinator took an event: the next one may go, and gives back its credit. */
+void fl_attend_taken(struct fl_front *front, const struct fl_down *down)
+{
+    struct fl_attend *attend =
+        down->client < front->n_slots ? front->slots[down->client].attend : NULL;
+    struct fl_wire_event event;
+    struct fl_buf buf;
+    int rv;
+
+    front->n_events--;
+    if (attend == NULL || attend->id != down->session || attend->call == NULL) {
+        return; /* That session is over. */
+    }
+    fl_inbox_taken(&attend->inbox);
+    fl_buf_init(&buf, SIZE_MAX);
+    rv = fl_inbox_next(&attend->inbox, &buf);
+    if (rv == FL_OK) {
+        fl_call_consume(attend->call, buf.len);
+        rv = fl_wire_event_decode(buf.data, buf.len, &event, NULL);
+    }
+    if (rv == FL_OK) {
+        post(attend, &event);
+        if (event.type != 0) {
+            fl_wire_event_done(&event);
+        }
+    } else if (rv != FL_ENOENT) {
+        fl_call_cancel(attend->call); /* No memory: it was decoded before. */
+    }
+    fl_buf_done(&buf);
+}
+
+void fl_attend_sweep(struct fl_front *front, uint64_t now_ms)
+{
+    uint64_t limit = HEARTBEATS_OF_SILENCE * fl_options_ms(front->srv->conf->main, "heartbeat");
+    struct fl_attend *a;
+
+    for (a = front->attends; a != NULL; a = a->next) {
+        if (a->call != NULL && now_ms > a->heard_ms + limit) {
+            fl_log_peer(front->srv->log, FL_LOG_WARNING, "attend", fl_attend_who(a),
+                        "client '%s' at %s is silent for %llu ms, ending its session", a->name,
+                        fl_call_peer(a->call), (unsigned long long)(now_ms - a->heard_ms));
+            a->heard_ms = now_ms;
+            fl_call_cancel(a->call);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+/* Commands to clients: what the coordinator told, as messages on their control streams. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/daemon/front_state.h"
+
+void fl_attend_command(struct fl_attend *attend, const struct fl_wire_command *command)
+{
+    struct fl_buf buf;
+    int rv;
+
+    if (attend->call == NULL) {
+        return;
+    }
+    fl_buf_init(&buf, FL_WIRE_MAX_CONTROL + 65536);
+    rv = fl_wire_command_encode(command, &buf);
+    if (rv == FL_OK) {
+        rv = fl_front_send(attend->call, &buf);
+    }
+    fl_buf_done(&buf);
+    if (rv != FL_OK && rv != FL_ECLOSED) {
+        /* It does not read its control stream: a session without commands is no session. */
+        fl_log_peer(attend->front->srv->log, FL_LOG_WARNING, "attend", fl_attend_who(attend),
+                    "client '%s' at %s does not take commands (%s), ending its session",
+                    attend->name, fl_call_peer(attend->call), fl_strerror(rv));
+        fl_call_cancel(attend->call);
+    }
+}
+
+static void grant(struct fl_front *front, const struct fl_down *down)
+{
+    struct fl_slot_rec *slot = fl_front_slot(front, down->client);
+
+    if (slot == NULL) {
+        return;
+    }
+    slot->grant = (struct fl_session_key){down->round, down->attempt};
+    free(slot->units);
+    slot->units = malloc(front->n_units);
+    if (slot->units != NULL) {
+        (void)memcpy(slot->units, down->units, front->n_units);
+    }
+}
+
+/* All model-shaped bundles have the same length. */
+static struct fl_wire_bundle model_ref(const struct fl_front *front, const char *name)
+{
+    return (struct fl_wire_bundle){.name = fl_wire_lend(name),
+                                   .bytes =
+                                       fl_layout_count(front->srv->conf->layout) * sizeof(float)};
+}
+
+/* The bundle as it lies here; one that is not there has no bytes. */
+static struct fl_wire_bundle bundle_ref(const struct fl_front *front, const char *name,
+                                        uint64_t round)
+{
+    const struct fl_bundle_rec *b = fl_front_bundle(front, name, round, FL_EVERYBODY);
+    struct fl_wire_bundle ref = {.name = fl_wire_lend(name)};
+
+    if (b != NULL) {
+        ref.bytes = fl_bytes_len(&b->bytes);
+        ref.has_digest = b->has_digest;
+        (void)memcpy(ref.digest, b->digest, sizeof(ref.digest));
+    }
+    return ref;
+}
+
+/* What the client needs for this task: the model, what its solver takes, its own mixture. */
+static size_t list_bundles(const struct fl_front *front, const struct fl_down *down,
+                           struct fl_wire_bundle *list)
+{
+    const char *const *name = front->srv->conf->strategy->solver->inputs;
+    size_t n = 0;
+
+    list[n++] = model_ref(front, "model");
+    for (; name != NULL && *name != NULL; name++) {
+        FL_REQUIRE(n < FL_WIRE_MAX_BUNDLES - 1);
+        list[n++] = bundle_ref(front, *name, down->round);
+    }
+    if (down->mixture) {
+        list[n++] = model_ref(front, FL_BUNDLE_MIXTURE);
+    }
+    return n;
+}
+
+static void make_task(const struct fl_front *front, const struct fl_down *down,
+                      struct fl_wire_bundle *bundles, const struct fl_wire_plan *plan,
+                      struct fl_wire_command *c)
+{
+    c->type = FL_WIRE_TASK;
+    c->u.task = (struct fl_wire_task){.round = down->round,
+                                      .attempt = down->attempt,
+                                      .bundles = bundles,
+                                      .n_bundles = list_bundles(front, down, bundles),
+                                      .learning_rate = down->learning_rate,
+                                      .seed = down->seed,
+                                      .order_seed = down->order_seed,
+                                      .has_plan = down->units != NULL,
+                                      .plan = *plan,
+                                      .deadline_ms = down->deadline_ms,
+                                      .selected = down->n_selected,
+                                      .population = down->population,
+                                      .counted_round = down->counted_round,
+                                      .counted_attempt = down->counted_attempt};
+}
+
+static void make_command(const struct fl_front *front, const struct fl_down *down,
+                         struct fl_wire_bundle *bundles, struct fl_wire_command *c)
+{
+    struct fl_wire_plan plan = {.round = down->round,
+                                .attempt = down->attempt,
+                                .units = down->units,
+                                .n_units = down->units != NULL ? front->n_units : 0};
+
+    switch (down->type) {
+    case FL_DOWN_TASK:
+        make_task(front, down, bundles, &plan, c);
+        break;
+    case FL_DOWN_PLAN:
+        c->type = FL_WIRE_PLAN;
+        c->u.plan = plan;
+        break;
+    case FL_DOWN_EVALUATE:
+        c->type = FL_WIRE_EVALUATE;
+        c->u.evaluate.bundle = model_ref(front, "candidate");
+        c->u.evaluate.round = down->round;
+        c->u.evaluate.deadline_ms = down->deadline_ms;
+        c->u.evaluate.learning_rate = down->learning_rate;
+        break;
+    default:
+        c->type = down->type == FL_DOWN_ACCEPTED   ? FL_WIRE_ACCEPTED
+                  : down->type == FL_DOWN_REJECTED ? FL_WIRE_REJECTED
+                                                   : FL_WIRE_DISMISSED;
+        c->u.verdict.round = down->round;
+        c->u.verdict.attempt = down->attempt;
+        c->u.verdict.reason = down->text;
+        break;
+    }
+}
+
+void fl_attend_down(struct fl_front *front, const struct fl_down *down)
+{
+    struct fl_wire_bundle bundles[FL_WIRE_MAX_BUNDLES];
+    struct fl_wire_command command = {0};
+    struct fl_attend *attend;
+
+    if (down->units != NULL && (down->type == FL_DOWN_TASK || down->type == FL_DOWN_PLAN)) {
+        grant(front, down);
+    }
+    attend = down->client < front->n_slots ? front->slots[down->client].attend : NULL;
+    if (attend != NULL) {
+        make_command(front, down, bundles, &command);
+        fl_attend_command(attend, &command);
+    }
+}
+
+/* A server that stays keeps the sessions of those who stay too: it may be extended. */
+static bool keeps_sessions(const struct fl_front *front, uint64_t reconnect_ms)
+{
+    const char *then = fl_options_str(front->srv->conf->main, "when_finished");
+
+    return reconnect_ms == 0 && strcmp(then, "stay") == 0;
+}
+
+void fl_attend_drain(struct fl_front *front, uint32_t client, const char *reason,
+                     uint64_t reconnect_ms)
+{
+    struct fl_wire_command command = {.type = FL_WIRE_DRAIN};
+    struct fl_attend *a;
+
+    command.u.drain.reason = fl_wire_lend(reason);
+    command.u.drain.reconnect_after_ms = reconnect_ms;
+    for (a = front->attends; a != NULL; a = a->next) {
+        if (a->call == NULL || !a->joined || (client != FL_EVERYBODY && a->client != client)) {
+            continue;
+        }
+        fl_attend_command(a, &command);
+        if (!keeps_sessions(front, reconnect_ms)) {
+            fl_call_finish(a->call, reconnect_ms == 0 ? FL_GRPC_OK : FL_GRPC_UNAVAILABLE, reason);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+#include "server/daemon/checkpoints.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/clock.h"
+#include "server/store/rollback.h"
+
+struct list {
+    struct fl_checkpoint *list; /* oldest first */
+    size_t n;
+};
+
+static int mark_held(void *ctx, const struct fl_hold_rec *hold)
+{
+    struct list *l = ctx;
+    size_t i;
+
+    for (i = 0; i < l->n; i++) {
+        l->list[i].held = l->list[i].held || l->list[i].round == hold->round;
+    }
+    return FL_OK;
+}
+
+/* What is there up to `committed`, judged by the rules. */
+static int collect(struct fl_driver *driver, uint64_t committed, struct list *ret,
+                   struct fl_err *err)
+{
+    const struct fl_options *o = driver->srv->conf->checkpoints;
+    const struct fl_retention rule = {.keep = (uint32_t)fl_options_int(o, "keep"),
+                                      .best = (uint32_t)fl_options_int(o, "keep_best"),
+                                      .every = (uint32_t)fl_options_int(o, "every"),
+                                      .span_ms = fl_options_ms(o, "keep_for"),
+                                      .parts = (uint32_t)fl_options_int(o, "keep_parts")};
+    struct list l = {.n = 0};
+    uint64_t *rounds = NULL;
+    size_t n = 0;
+    int rv = fl_models_list(driver->srv->state_dir, &rounds, &n, err);
+
+    if (rv == FL_OK) {
+        l.list = calloc(n + 1, sizeof(*l.list));
+        rv = l.list != NULL ? FL_OK : FL_ENOMEM;
+    }
+    while (rv == FL_OK && n-- > 0) {
+        struct fl_round_rec rec = {.accuracy = -1.0};
+
+        if (rounds[n] > committed) {
+            continue; /* Its round is not over. */
+        }
+        rv = fl_store_round(driver->store, rounds[n], &rec, err);
+        rv = rv == FL_ENOENT ? FL_OK : rv; /* The first model has no record. */
+        l.list[l.n++] = (struct fl_checkpoint){
+            .round = rounds[n], .made_ms = rec.ended_ms, .accuracy = rec.accuracy};
+    }
+    free(rounds);
+    rv = rv == FL_OK ? fl_store_holds(driver->store, mark_held, &l, err) : rv;
+    if (rv != FL_OK) {
+        free(l.list);
+        return rv;
+    }
+    fl_retain(&rule, fl_clock_wall_ms(), l.list, l.n);
+    *ret = l;
+    return FL_OK;
+}
+
+int fl_checkpoints_prune(struct fl_driver *driver, uint64_t committed, struct fl_err *err)
+{
+    struct fl_models_tag tag = fl_driver_tag(driver);
+    struct list l;
+    uint64_t *stay;
+    size_t n = 0;
+    size_t i;
+    int rv = collect(driver, committed, &l, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    stay = calloc(l.n + 1, sizeof(*stay));
+    for (i = 0; stay != NULL && i < l.n; i++) {
+        if (l.list[i].reasons != 0) {
+            stay[n++] = l.list[i].round;
+        }
+    }
+    tag.held = stay;
+    tag.n_held = n;
+    rv = stay != NULL ? fl_models_prune(driver->srv->state_dir, &tag, committed, 1, 0, err)
+                      : FL_ENOMEM;
+    free(stay);
+    free(l.list);
+    return rv;
+}
+
+static const char *reasons(const struct fl_checkpoint *c, char *out, size_t size)
+{
+    static const struct {
+        unsigned bit;
+        const char *text;
+    } names[] = {{FL_RETAIN_NEWEST, "newest"},
+                 {FL_RETAIN_SPAN, "keep_for"},
+                 {FL_RETAIN_BEST, "best"},
+                 {FL_RETAIN_EVERY, "every"},
+                 {FL_RETAIN_HELD, "held"}};
+    size_t i;
+
+    out[0] = '\0';
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if ((c->reasons & names[i].bit) != 0) {
+            size_t used = strlen(out);
+
+            (void)snprintf(out + used, size - used, "%s%s", used > 0 ? ", " : "", names[i].text);
+        }
+    }
+    return out[0] != '\0' ? out : "goes with the next round";
+}
+
+struct naming {
+    uint64_t round;
+    char *out;
+    size_t size;
+};
+
+static int add_reason(void *ctx, const struct fl_hold_rec *hold)
+{
+    const struct naming *n = ctx;
+    size_t used = strlen(n->out);
+
+    if (hold->round == n->round) {
+        (void)snprintf(n->out + used, n->size - used, ": %s", hold->reason);
+    }
+    return FL_OK;
+}
+
+/* Their files have the number of the line behind their name. */
+static int each_abandoned(struct fl_driver *driver, fl_checkpoints_cb cb, void *ctx,
+                          struct fl_err *err)
+{
+    struct fl_abandoned *list = NULL;
+    size_t n = 0;
+    size_t i;
+    int rv = fl_models_abandoned(driver->srv->state_dir, &list, &n, err);
+
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        const struct fl_checkpoint c = {.round = list[i].round, .accuracy = -1.0};
+        char why[160];
+
+        (void)snprintf(why, sizeof(why),
+                       "abandoned: models/round-%06llu.safetensors.line-%llu, until released",
+                       (unsigned long long)list[i].round, (unsigned long long)list[i].line);
+        rv = cb(ctx, &c, why);
+    }
+    free(list);
+    return rv;
+}
+
+int fl_checkpoints_each(struct fl_driver *driver, fl_checkpoints_cb cb, void *ctx,
+                        struct fl_err *err)
+{
+    struct list l;
+    size_t i;
+    int rv = collect(driver, UINT64_MAX, &l, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; rv == FL_OK && i < l.n; i++) {
+        char why[512];
+        struct naming naming = {l.list[i].round, why, sizeof(why)};
+        const char *text = reasons(&l.list[i], why, sizeof(why));
+
+        if (l.list[i].held) {
+            rv = fl_store_holds(driver->store, add_reason, &naming, err);
+        }
+        rv = rv == FL_OK ? cb(ctx, &l.list[i], text) : rv;
+    }
+    free(l.list);
+    return rv == FL_OK ? each_abandoned(driver, cb, ctx, err) : rv;
+}
+
+int fl_checkpoints_hold(struct fl_driver *driver, uint64_t round, struct fl_err *err)
+{
+    uint64_t *rounds = NULL;
+    size_t n = 0;
+    size_t i = 0;
+    int rv = fl_models_list(driver->srv->state_dir, &rounds, &n, err);
+
+    while (rv == FL_OK && i < n && rounds[i] != round) {
+        i++;
+    }
+    free(rounds);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return i < n
+               ? fl_store_hold(driver->store, round, "by the operator", fl_clock_wall_ms(), err)
+               : fl_err_set(err, FL_ENOENT,
+                            "no checkpoint of round %llu is kept ('flctl checkpoints' lists them)",
+                            (unsigned long long)round);
+}
+
+int fl_checkpoints_release(struct fl_driver *driver, uint64_t round, struct fl_err *err)
+{
+    struct fl_err other = {0};
+    int rv = fl_store_release(driver->store, round, err);
+    int code;
+
+    if (rv != FL_ENOENT) {
+        return rv;
+    }
+    code = fl_models_release_abandoned(driver->srv->state_dir, round, &other);
+    if (code == FL_OK || code == FL_ENOENT) {
+        return code; /* Neither: it is not held. */
+    }
+    return fl_err_set(err, code, "%s", fl_err_text(&other, code));
+}
+
+int fl_checkpoints_read(struct fl_driver *driver, uint64_t round, struct fl_blob **ret,
+                        struct fl_err *err)
+{
+    const struct fl_models_tag tag = fl_driver_tag(driver);
+    struct fl_blob *blob = NULL;
+    struct fl_models_found found;
+    int rv = fl_blob_create(fl_driver_floats(driver) * sizeof(float), &blob);
+
+    if (rv == FL_OK) {
+        rv = fl_models_load(driver->srv->state_dir, round, &tag, driver->srv->conf->layout,
+                            fl_blob_fill_floats(blob), NULL, NULL, 0, &found, err);
+    }
+    if (rv != FL_OK) {
+        fl_blob_unref(blob);
+        return rv;
+    }
+    *ret = blob;
+    return FL_OK;
+}

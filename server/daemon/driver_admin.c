@@ -1,0 +1,410 @@
+/* Answers for flctl, made where the coordinator's state is. */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/model/safetensors.h"
+#include "server/daemon/checkpoints.h"
+#include "server/daemon/rollback.h"
+#include "server/store/rollback.h"
+
+/* Names that `why` lists; the rest is counted. */
+#define FL_WHY_MAX 64
+
+int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *message)
+{
+    size_t len = message->len;
+    int rv = fl_buf_add(&request->replies, &len, sizeof(len));
+
+    rv = rv == FL_OK ? fl_buf_add(&request->replies, message->data, len) : rv;
+    return rv == FL_ELIMIT ? fl_err_set(&request->err, rv,
+                                        "the answer would be longer than %zu MB, the most that is "
+                                        "sent; of rounds, ask for fewer (flctl rounds --last N)",
+                                        request->replies.max >> 20)
+                           : rv;
+}
+
+void fl_driver_answer(struct fl_driver *driver, struct fl_admin_request *request)
+{
+    struct fl_down *down = fl_down_new(driver, FL_DOWN_ADMIN);
+
+    down->request = request;
+    fl_driver_down(driver, down);
+}
+
+/* Of clients that are here and cannot be selected the core knows only that they have no samples. */
+static void add_waiting(const struct fl_driver *driver, char *text, size_t size)
+{
+    size_t waiting = fl_driver_waiting(driver);
+    size_t used = strlen(text);
+
+    if (waiting > 0) {
+        (void)snprintf(text + used, size - used,
+                       "; %zu connected clients have not told of their data yet (solver '%s' needs "
+                       "that before they can be selected)",
+                       waiting, driver->srv->conf->strategy->solver->policy.name);
+    }
+}
+
+/* The answer of `why`, which `status` shows too. Returns how many are missing. */
+static size_t why_text(const struct fl_driver *driver, char *text, size_t size,
+                       const char **missing, size_t max)
+{
+    size_t n = 0;
+
+    fl_coord_why(driver->coord, fl_clock_ms(), text, size, missing, max, &n);
+    add_waiting(driver, text, size);
+    fl_driver_add_error(driver, text, size);
+    return n < max ? n : max;
+}
+
+static struct fl_wire_figures figures(double accuracy, double mean, uint32_t clients)
+{
+    return (struct fl_wire_figures){accuracy >= 0.0, accuracy, mean, clients};
+}
+
+static void status(struct fl_driver *driver, struct fl_admin_request *request)
+{
+    const struct fl_serverd *srv = driver->srv;
+    bool over = driver->coord_conf.rounds != 0 &&
+                fl_coord_committed(driver->coord) >= driver->coord_conf.rounds;
+    char text[FL_WIRE_MAX_TEXT];
+    struct fl_wire_status s = {
+        .federation = fl_wire_lend(srv->federation),
+        .phase = fl_wire_lend(fl_phase_name(fl_coord_phase(driver->coord))),
+        .algorithm = fl_wire_lend(srv->conf->strategy->algorithm),
+        .version = fl_wire_lend(PACKAGE_VERSION),
+        .round = over ? fl_coord_committed(driver->coord) : fl_coord_round(driver->coord),
+        .rounds_committed = fl_coord_committed(driver->coord),
+        .rounds_total = driver->coord_conf.rounds,
+        .clients_known = (uint32_t)fl_coord_n_known(driver->coord),
+        .clients_connected = (uint32_t)fl_coord_n_connected(driver->coord),
+        .accuracy = driver->totals.accuracy,
+        .loss = driver->totals.loss,
+        .uplink_bytes = driver->totals.uplink_bytes,
+        .uplink_bytes_full = driver->totals.uplink_bytes_full,
+        .downlink_bytes = driver->totals.downlink_bytes,
+        .feedback_bytes = driver->totals.feedback_bytes,
+        .uptime_ms = fl_clock_ms() - srv->started_ms,
+        .personal = figures(driver->totals.personal_accuracy, driver->totals.personal_mean,
+                            driver->totals.n_personal),
+        .received = figures(driver->totals.received_accuracy, driver->totals.received_mean,
+                            /* clients= */ 0),
+        .effective = driver->totals.effective,
+        .self_weight = driver->totals.self_weight,
+        .why = text,
+    };
+
+    (void)why_text(driver, text, sizeof(text), NULL, 0);
+    FL_ADMIN_REPLY(request, fl_wire_status_encode, &s);
+    fl_driver_answer(driver, request);
+}
+
+static void why(struct fl_driver *driver, struct fl_admin_request *request)
+{
+    const char *missing[FL_WHY_MAX];
+    char *names[FL_WHY_MAX];
+    char text[FL_WIRE_MAX_TEXT];
+    struct fl_wire_why w = {.text = text, .missing = names};
+    size_t i;
+
+    w.n_missing = why_text(driver, text, sizeof(text), missing, FL_WHY_MAX);
+    for (i = 0; i < w.n_missing; i++) {
+        names[i] = fl_wire_lend(missing[i]);
+    }
+    FL_ADMIN_REPLY(request, fl_wire_why_encode, &w);
+    fl_driver_answer(driver, request);
+}
+
+static void add_client(struct fl_driver *driver, struct fl_admin_request *request, uint32_t number,
+                       const struct fl_client_rec *c)
+{
+    const struct fl_part_rec *part = fl_coord_part(driver->coord, number);
+    const struct fl_client_error *error = fl_errors_find(&driver->errors, c->name);
+    const struct fl_label_set *labels = fl_labels_find(&driver->labels, number);
+    struct fl_wire_client w = {
+        .name = fl_wire_lend(c->name),
+        .agent = fl_wire_lend(c->agent),
+        .state = fl_wire_lend(part != NULL ? fl_part_state_name(part->state) : "idle"),
+        .connected = fl_coord_connected(driver->coord, number),
+        .samples = c->samples,
+        .selected = c->n_selected,
+        .accepted = c->n_accepted,
+        .rejected = c->n_rejected,
+        .lost = c->n_lost,
+        .last_seen_ms = c->last_seen_ms,
+        .score = fl_coord_score(driver->coord, number),
+        .last_loss = c->last_loss,
+        .last_error = fl_wire_lend(error != NULL ? error->text : ""),
+        .last_error_ms = error != NULL ? error->at_ms : 0,
+    };
+
+    if (labels != NULL) {
+        w.labels = (struct fl_wire_pair *)(uintptr_t)labels->pairs;
+        w.n_labels = labels->n;
+    }
+    FL_ADMIN_REPLY(request, fl_wire_client_encode, &w);
+}
+
+/* Whoever never took part is forgotten when it goes; what was wrong with it is worth a line. */
+static void add_error(struct fl_admin_request *request, const struct fl_client_error *error)
+{
+    struct fl_wire_client w = {.name = fl_wire_lend(error->name),
+                               .agent = fl_wire_lend(""),
+                               .state = fl_wire_lend("gone"),
+                               .last_seen_ms = error->at_ms,
+                               .last_error = fl_wire_lend(error->text),
+                               .last_error_ms = error->at_ms};
+
+    FL_ADMIN_REPLY(request, fl_wire_client_encode, &w);
+}
+
+static void clients(struct fl_driver *driver, struct fl_admin_request *request)
+{
+    const struct fl_errors *errors = &driver->errors;
+    size_t n = fl_coord_numbers(driver->coord);
+    bool *known = calloc(errors->n + 1, sizeof(*known));
+    uint32_t i;
+
+    request->code = known != NULL ? FL_OK : FL_ENOMEM;
+    for (i = 0; i < n && request->code == FL_OK; i++) {
+        const struct fl_client_rec *c = fl_coord_client(driver->coord, i);
+        const struct fl_client_error *error = c != NULL ? fl_errors_find(errors, c->name) : NULL;
+
+        if (error != NULL) {
+            known[error - errors->list] = true;
+        }
+        if (c != NULL) {
+            add_client(driver, request, i, c);
+        }
+    }
+    for (i = 0; i < errors->n && request->code == FL_OK; i++) {
+        if (!known[i]) {
+            add_error(request, &errors->list[i]);
+        }
+    }
+    free(known);
+    fl_driver_answer(driver, request);
+}
+
+/* "strategy.solver: 'sgd' -> 'scaffold'", as one line however long the texts are. */
+static int add_change(void *ctx, const struct fl_change_rec *c)
+{
+    struct fl_wire_round *w = ctx;
+    char line[FL_WIRE_MAX_TEXT / 2];
+
+    if (w->n_changes == FL_WIRE_MAX_CHANGES) {
+        return FL_OK;
+    }
+    (void)snprintf(line, sizeof(line), "%.100s '%.180s' -> '%.180s'", c->name, c->before, c->after);
+    w->changes[w->n_changes] = fl_str_dup(line);
+    if (w->changes[w->n_changes] == NULL) {
+        return FL_ENOMEM;
+    }
+    w->n_changes++;
+    return FL_OK;
+}
+
+static struct fl_wire_round wire_round(const struct fl_round_rec *r)
+{
+    return (struct fl_wire_round){
+        .round = r->round,
+        .attempt = r->attempt,
+        .selected = r->n_selected,
+        .responders = r->n_responders,
+        .accuracy = r->accuracy,
+        .loss = r->loss,
+        .train_loss = r->train_loss,
+        .uplink_bytes = r->uplink_bytes,
+        .uplink_bytes_full = r->uplink_bytes_full,
+        .downlink_bytes = r->downlink_bytes,
+        .feedback_bytes = r->feedback_bytes,
+        .started_ms = r->started_ms,
+        .ended_ms = r->ended_ms,
+        .personal = figures(r->personal_accuracy, r->personal_mean, r->n_personal),
+        .received = figures(r->received_accuracy, r->received_mean, /* clients= */ 0),
+        .effective = r->effective,
+        .self_weight = r->self_weight,
+    };
+}
+
+static int add_round(void *ctx, const struct fl_round_rec *r)
+{
+    struct fl_admin_request *request = ctx;
+    struct fl_wire_round w = wire_round(r);
+    char *changes[FL_WIRE_MAX_CHANGES];
+    size_t i;
+
+    w.changes = changes;
+    request->code = fl_store_changes(request->srv->driver->store, r->round, r->round, add_change,
+                                     &w, &request->err);
+    if (request->code == FL_OK) {
+        FL_ADMIN_REPLY(request, fl_wire_round_encode, &w);
+    }
+    for (i = 0; i < w.n_changes; i++) {
+        free(changes[i]);
+    }
+    return request->code;
+}
+
+static int add_abandoned(void *ctx, const struct fl_abandoned_round *r)
+{
+    struct fl_admin_request *request = ctx;
+    struct fl_wire_round w = wire_round(&r->round);
+
+    w.line = r->line;
+    w.abandoned_ms = r->at_ms;
+    w.abandoned_by = fl_wire_lend(r->by);
+    FL_ADMIN_REPLY(request, fl_wire_round_encode, &w);
+    return request->code;
+}
+
+static void rounds_work(void *arg)
+{
+    struct fl_admin_request *request = arg;
+    struct fl_store *store = request->srv->driver->store;
+    uint32_t last = request->list.last;
+
+    request->code = request->list.abandoned
+                        ? fl_store_abandoned(store, last, add_abandoned, request, &request->err)
+                        : fl_store_rounds(store, last, add_round, request, &request->err);
+}
+
+static void lane_done(void *arg)
+{
+    struct fl_admin_request *request = arg;
+
+    fl_driver_answer(request->srv->driver, request);
+}
+
+static int export_header(const struct fl_driver *driver, struct fl_admin_request *request)
+{
+    char round[24];
+    struct fl_st_meta meta[] = {{"federation", driver->srv->federation}, {"round", round}};
+
+    (void)snprintf(round, sizeof(round), "%llu", (unsigned long long)request->model_round);
+    return fl_st_header(driver->srv->conf->layout, meta, 2, &request->header);
+}
+
+static void export_current(struct fl_driver *driver, struct fl_admin_request *request)
+{
+    request->model_round = fl_coord_committed(driver->coord);
+    request->code = export_header(driver, request);
+    if (request->code == FL_OK) {
+        request->model = fl_blob_ref(driver->current.theta);
+    }
+    fl_driver_answer(driver, request);
+}
+
+/* --- on the database lane --- */
+
+static void export_work(void *arg)
+{
+    struct fl_admin_request *request = arg;
+    struct fl_driver *driver = request->srv->driver;
+
+    request->model_round = request->round;
+    request->code = fl_checkpoints_read(driver, request->round, &request->model, &request->err);
+    if (request->code == FL_OK) {
+        request->code = export_header(driver, request);
+    }
+}
+
+static int add_checkpoint(void *ctx, const struct fl_checkpoint *c, const char *why)
+{
+    struct fl_admin_request *request = ctx;
+    struct fl_wire_checkpoint w = {.round = c->round,
+                                   .made_ms = c->made_ms,
+                                   .accuracy = c->accuracy,
+                                   .why = fl_wire_lend(why)};
+
+    FL_ADMIN_REPLY(request, fl_wire_checkpoint_encode, &w);
+    return request->code;
+}
+
+static void checkpoints_work(void *arg)
+{
+    struct fl_admin_request *request = arg;
+
+    request->code =
+        fl_checkpoints_each(request->srv->driver, add_checkpoint, request, &request->err);
+}
+
+static void hold_work(void *arg)
+{
+    struct fl_admin_request *request = arg;
+    struct fl_driver *driver = request->srv->driver;
+    struct fl_buf empty;
+
+    request->code = request->release ? fl_checkpoints_release(driver, request->round, &request->err)
+                                     : fl_checkpoints_hold(driver, request->round, &request->err);
+    if (request->code == FL_OK) {
+        fl_log(driver->srv->log, FL_LOG_NOTICE, "server",
+               "the checkpoint of round %llu is %s by the operator",
+               (unsigned long long)request->round,
+               request->release ? "released" : "held until it is released");
+        fl_buf_init(&empty, 1);
+        request->code = fl_admin_reply(request, &empty);
+    }
+}
+
+static void rollback_work(void *arg)
+{
+    struct fl_admin_request *request = arg;
+    struct fl_buf empty;
+
+    request->code =
+        fl_rollback_ask(request->srv->driver, request->round, request->force, &request->err);
+    if (request->code == FL_OK) {
+        fl_buf_init(&empty, 1);
+        request->code = fl_admin_reply(request, &empty);
+    }
+}
+
+static void on_db_lane(struct fl_driver *driver, struct fl_admin_request *request, fl_loop_cb work)
+{
+    if (fl_lane_submit(driver->srv->db, work, driver->loop, lane_done, request) != FL_OK) {
+        request->code = FL_ENOMEM;
+        fl_driver_answer(driver, request);
+    }
+}
+
+void fl_driver_admin(struct fl_driver *driver, struct fl_admin_request *request)
+{
+    switch (request->type) {
+    case FL_ADMIN_STATUS:
+        status(driver, request);
+        break;
+    case FL_ADMIN_WHY:
+        why(driver, request);
+        break;
+    case FL_ADMIN_CLIENTS:
+        clients(driver, request);
+        break;
+    case FL_ADMIN_FORGET:
+        fl_driver_forget(driver, request);
+        break;
+    case FL_ADMIN_EXPORT:
+        if (request->round == 0) {
+            export_current(driver, request);
+        } else {
+            on_db_lane(driver, request, export_work);
+        }
+        break;
+    case FL_ADMIN_ROUNDS:
+        on_db_lane(driver, request, rounds_work);
+        break;
+    case FL_ADMIN_CHECKPOINTS:
+        on_db_lane(driver, request, checkpoints_work);
+        break;
+    case FL_ADMIN_HOLD:
+        on_db_lane(driver, request, hold_work);
+        break;
+    case FL_ADMIN_ROLLBACK:
+        on_db_lane(driver, request, rollback_work);
+        break;
+    }
+}

@@ -1,0 +1,191 @@
+/* What goes wrong with clients: remembered, written down, and shown. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/clock.h"
+#include "server/daemon/driver_state.h"
+
+/* Records on their way to the disk; what goes past that is remembered until the restart only. */
+#define PENDING_MAX 64
+
+/* How often old ones are looked for. */
+#define LOOK_MS UINT64_C(60000)
+
+struct error_job {
+    struct fl_driver *driver;
+    struct fl_client_error error;
+    int code;
+    struct fl_err err;
+};
+
+static void put_work(void *arg)
+{
+    struct error_job *job = arg;
+
+    job->code = fl_store_put_error(job->driver->store, &job->error, &job->err);
+}
+
+static void put_done(void *arg)
+{
+    struct error_job *job = arg;
+
+    job->driver->n_error_jobs--;
+    if (job->code != FL_OK) {
+        fl_log(job->driver->srv->log, FL_LOG_WARNING, "server",
+               "the error of client '%s' is not recorded: %s", job->error.name,
+               fl_err_text(&job->err, job->code));
+    }
+    free(job);
+}
+
+static void write_down(struct fl_driver *driver, const struct fl_client_error *error)
+{
+    struct error_job *job = driver->n_error_jobs < PENDING_MAX ? calloc(1, sizeof(*job)) : NULL;
+
+    if (job == NULL) {
+        return;
+    }
+    job->driver = driver;
+    job->error = *error;
+    driver->n_error_jobs++;
+    if (fl_lane_submit(driver->srv->db, put_work, driver->loop, put_done, job) != FL_OK) {
+        driver->n_error_jobs--;
+        free(job);
+    }
+}
+
+void fl_driver_client_error(struct fl_driver *driver, const struct fl_effect *e)
+{
+    const struct fl_client_rec *rec = fl_coord_client(driver->coord, e->client);
+    struct fl_client_error error = {.at_ms = fl_clock_wall_ms(),
+                                    .up_ms = fl_coord_up_ms(driver->coord)};
+
+    if (rec == NULL || e->text == NULL) {
+        return;
+    }
+    (void)snprintf(error.name, sizeof(error.name), "%s", rec->name);
+    (void)fl_str_ends(error.text, sizeof(error.text), e->text);
+    if (fl_errors_set(&driver->errors, &error) != FL_OK) {
+        return; /* It stands in the log. */
+    }
+    (void)snprintf(driver->newest_error, sizeof(driver->newest_error), "%s", error.name);
+    write_down(driver, &error);
+}
+
+/* --- forgetting them --- */
+
+struct drop_job {
+    struct fl_driver *driver;
+    struct fl_client_error *list;
+    size_t n;
+    struct fl_admin_request *request;
+    int code;
+    struct fl_err err;
+};
+
+static void drop_work(void *arg)
+{
+    struct drop_job *job = arg;
+
+    job->code = fl_store_drop_errors(job->driver->store, job->list, job->n, &job->err);
+}
+
+static void drop_done(void *arg)
+{
+    struct drop_job *job = arg;
+    const char *why = job->code != FL_OK ? fl_err_text(&job->err, job->code) : NULL;
+    size_t i;
+
+    for (i = 0; why != NULL && i < job->n; i++) { /* To be seen, and to be asked for again. */
+        if (fl_errors_find(&job->driver->errors, job->list[i].name) == NULL &&
+            fl_errors_set(&job->driver->errors, &job->list[i]) != FL_OK)
+        {
+            break; /* The restart shows it. */
+        }
+    }
+    if (job->request != NULL) {
+        fl_driver_forgot(job->driver, job->request, why);
+    } else if (why != NULL) {
+        fl_log(job->driver->srv->log, FL_LOG_WARNING, "server",
+               "%zu old errors of clients are not removed from the disk: %s", job->n, why);
+    }
+    free(job->list);
+    free(job);
+}
+
+void fl_driver_drop_errors(struct fl_driver *driver, struct fl_client_error *list, size_t n,
+                           struct fl_admin_request *request)
+{
+    struct drop_job *job = calloc(1, sizeof(*job));
+    size_t i;
+
+    if (job == NULL) {
+        fl_log(driver->srv->log, FL_LOG_ERROR, "server", "out of memory, stopping");
+        abort(); /* The state on disk is whole, systemd starts us again. */
+    }
+    for (i = 0; i < n; i++) {
+        fl_errors_drop(&driver->errors, list[i].name);
+        if (strcmp(driver->newest_error, list[i].name) == 0) {
+            driver->newest_error[0] = '\0';
+        }
+    }
+    *job = (struct drop_job){.driver = driver, .list = list, .n = n, .request = request};
+    if (fl_lane_submit(driver->srv->db, drop_work, driver->loop, drop_done, job) != FL_OK) {
+        job->code = FL_ENOMEM;
+        drop_done(job);
+    }
+}
+
+static bool is_known(void *ctx, const char *name)
+{
+    const struct fl_driver *driver = ctx;
+
+    return fl_coord_find(driver->coord, name) != UINT32_MAX;
+}
+
+void fl_driver_age_errors(struct fl_driver *driver)
+{
+    uint64_t limit = driver->coord_conf.forget_after_ms;
+    uint64_t now = fl_clock_ms();
+    struct fl_client_error *old;
+    size_t n;
+
+    if (limit == 0 || driver->errors.n == 0 || now < driver->errors_look_ms) {
+        return;
+    }
+    driver->errors_look_ms = now + (limit < LOOK_MS ? limit : LOOK_MS);
+    old = calloc(driver->errors.n, sizeof(*old));
+    if (old == NULL) {
+        return; /* Later. */
+    }
+    n = fl_errors_old(&driver->errors, fl_coord_up_ms(driver->coord), limit, is_known, driver, old);
+    if (n > 0) {
+        fl_driver_drop_errors(driver, old, n, NULL);
+    } else {
+        free(old);
+    }
+}
+
+void fl_driver_add_error(const struct fl_driver *driver, char *text, size_t size)
+{
+    const struct fl_client_error *e = fl_errors_find(&driver->errors, driver->newest_error);
+    uint64_t now = fl_clock_wall_ms();
+    size_t used = strlen(text);
+
+    if (e != NULL) {
+        (void)snprintf(text + used, size - used, "; newest error, of '%s' %.1f s ago: %s", e->name,
+                       now > e->at_ms ? (double)(now - e->at_ms) / 1000.0 : 0.0, e->text);
+    }
+}
+
+static int take(void *ctx, const struct fl_client_error *error)
+{
+    return fl_errors_set(ctx, error);
+}
+
+int fl_driver_load_errors(struct fl_driver *driver, struct fl_err *err)
+{
+    return fl_store_errors(driver->store, take, &driver->errors, err);
+}

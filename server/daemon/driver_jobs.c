@@ -1,0 +1,396 @@
+/*
+ * The lanes' work for the coordinator. A job owns copies of all it needs, runs on its
+ * lane and comes back to the coordinator's loop, where its answer is stepped in.
+ */
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/clock.h"
+#include "server/daemon/checkpoints.h"
+#include "server/daemon/driver_jobs.h"
+#include "server/work/measure.h"
+
+void fl_job_free(struct fl_job *job)
+{
+    size_t i;
+
+    for (i = 0; i < job->n_parts; i++) {
+        free(job->parts[i].divergence);
+        free(job->parts[i].units);
+    }
+    free(job->parts);
+    free(job->clients);
+    fl_file_unref(job->offered);
+    fl_blob_unref(job->theta);
+    fl_aggregation_done(&job->aggregation);
+    free(job);
+}
+
+static void *copy_of(const void *data, size_t len)
+{
+    void *copy = data != NULL && len > 0 ? malloc(len) : NULL;
+
+    if (copy != NULL) {
+        (void)memcpy(copy, data, len);
+    }
+    return copy;
+}
+
+static bool copy_parts(struct fl_job *job, const struct fl_effect *e, size_t n_units)
+{
+    size_t i;
+
+    job->parts = calloc(e->n_parts > 0 ? e->n_parts : 1, sizeof(*job->parts));
+    if (job->parts == NULL) {
+        return false;
+    }
+    for (i = 0; i < e->n_parts; i++) {
+        const struct fl_part_rec *from = &e->parts[i];
+
+        job->parts[i] = *from;
+        job->parts[i].divergence = copy_of(from->divergence, n_units * sizeof(float));
+        job->parts[i].units = copy_of(from->units, n_units);
+        job->n_parts = i + 1;
+        if ((from->divergence != NULL) != (job->parts[i].divergence != NULL) ||
+            (from->units != NULL) != (job->parts[i].units != NULL))
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct fl_job *fl_job_new(struct fl_driver *driver, const struct fl_effect *e)
+{
+    struct fl_job *job = calloc(1, sizeof(*job));
+
+    if (job == NULL) {
+        return NULL;
+    }
+    job->driver = driver;
+    job->type = e->type;
+    job->seq = e->seq;
+    job->round = e->round;
+    job->attempt = e->attempt;
+    job->size = e->size;
+    job->expected = e->expected;
+    job->departed = e->departed;
+    job->aggregation.want_distance = e->want_distance;
+    job->aggregation.bad_client = FL_NO_CLIENT;
+    if (e->record != NULL) {
+        job->record = *e->record;
+    }
+    if (!copy_parts(job, e, fl_layout_units(driver->srv->conf->layout))) {
+        fl_job_free(job);
+        return NULL;
+    }
+    if (e->n_clients > 0) {
+        job->clients = copy_of(e->clients, e->n_clients * sizeof(*e->clients));
+        job->n_clients = e->n_clients;
+        if (job->clients == NULL) {
+            fl_job_free(job);
+            return NULL;
+        }
+    }
+    return job;
+}
+
+void fl_driver_work_failed(struct fl_driver *driver, uint64_t seq, int code, const char *reason,
+                           uint32_t client)
+{
+    struct fl_event event = {.type = FL_EV_WORK_FAILED};
+
+    fl_log(driver->srv->log, FL_LOG_ERROR, "server", "work failed: %s", reason);
+    event.u.failed_work.seq = seq;
+    event.u.failed_work.code = code;
+    event.u.failed_work.reason = reason;
+    event.u.failed_work.client = client;
+    fl_driver_step(driver, &event);
+}
+
+/* A job that could not even be submitted: told after the effects of this step are done. */
+struct unsubmitted {
+    struct fl_driver *driver;
+    uint64_t seq;
+};
+
+static void tell_unsubmitted(void *arg)
+{
+    struct unsubmitted *u = arg;
+
+    fl_driver_work_failed(u->driver, u->seq, FL_ENOMEM, "out of memory", FL_NO_CLIENT);
+    free(u);
+}
+
+void fl_job_submit(struct fl_driver *driver, struct fl_lane *lane, struct fl_job *job,
+                   const struct fl_effect *e, fl_loop_cb work, fl_loop_cb done)
+{
+    struct unsubmitted *u;
+
+    if (job != NULL && fl_lane_submit(lane, work, driver->loop, done, job) == FL_OK) {
+        return;
+    }
+    if (job != NULL) {
+        fl_job_free(job);
+    }
+    u = malloc(sizeof(*u));
+    if (u == NULL) {
+        abort(); /* The state on disk is whole, systemd starts us again. */
+    }
+    *u = (struct unsubmitted){driver, e->seq};
+    if (fl_loop_post(driver->loop, tell_unsubmitted, u) != FL_OK) {
+        abort();
+    }
+}
+
+bool fl_job_failed(struct fl_job *job)
+{
+    if (job->code == FL_OK) {
+        return false;
+    }
+    fl_driver_work_failed(job->driver, job->seq, job->code, fl_err_text(&job->err, job->code),
+                          job->aggregation.bad_client);
+    return true;
+}
+
+/* --- records --- */
+
+static int put_selection(struct fl_job *job)
+{
+    const struct fl_selection selection = {.round = job->round,
+                                           .attempt = job->attempt,
+                                           .parts = job->parts,
+                                           .n_parts = job->n_parts,
+                                           .clients = job->clients,
+                                           .n_clients = job->n_clients,
+                                           .size = job->size,
+                                           .expected = job->expected};
+
+    return fl_store_put_selection(job->driver->store, &selection, &job->err);
+}
+
+static void persist_work(void *arg)
+{
+    struct fl_job *job = arg;
+    struct fl_store *store = job->driver->store;
+
+    switch (job->type) {
+    case FL_EFF_FORGET_CLIENTS:
+        job->code = fl_store_forget(store, job->clients, job->n_clients, job->departed, &job->err);
+        break;
+    case FL_EFF_PERSIST_SELECTION:
+        /* Before anybody is asked to train: what is told of the data is fixed for good. */
+        if (job->fix_offers) {
+            job->code = fl_driver_fix_offers(job->driver, &job->offered, job->digest, &job->err);
+        }
+        if (job->code != FL_OK) {
+            break;
+        }
+        job->code = put_selection(job);
+        break;
+    case FL_EFF_PERSIST_PLAN:
+        job->code =
+            fl_store_put_plan(store, job->round, job->attempt, job->parts, job->n_parts, &job->err);
+        break;
+    case FL_EFF_PERSIST_UPDATE:
+        job->code = fl_store_put_update(store, job->round, job->attempt, &job->parts[0], &job->err);
+        break;
+    default:
+        job->code = FL_EINVAL;
+        break;
+    }
+}
+
+static void persist_done(void *arg)
+{
+    struct fl_job *job = arg;
+    struct fl_event event = {.type = FL_EV_PERSISTED};
+
+    if (job->offered != NULL && job->driver->offered == NULL) {
+        job->driver->offered = job->offered;
+        job->offered = NULL;
+        (void)memcpy(job->driver->offered_digest, job->digest, sizeof(job->digest));
+    }
+    if (!fl_job_failed(job)) {
+        event.u.seq = job->seq;
+        fl_driver_step(job->driver, &event);
+    }
+    fl_job_free(job);
+}
+
+void fl_driver_persist(struct fl_driver *driver, const struct fl_effect *e)
+{
+    struct fl_job *job = fl_job_new(driver, e);
+
+    if (job != NULL) {
+        job->fix_offers =
+            e->type == FL_EFF_PERSIST_SELECTION && e->n_parts > 0 && fl_driver_wants_offers(driver);
+    }
+    fl_job_submit(driver, driver->srv->db, job, e, persist_work, persist_done);
+}
+
+/* --- evaluation --- */
+
+static void evaluate_work(void *arg)
+{
+    struct fl_job *job = arg;
+    struct fl_driver *driver = job->driver;
+
+    job->code = fl_measure(driver->net, driver->test, fl_blob_floats(job->theta), &driver->cancel,
+                           &job->accuracy, &job->loss);
+}
+
+static void evaluate_done(void *arg)
+{
+    struct fl_job *job = arg;
+    struct fl_event event = {.type = FL_EV_EVALUATED};
+
+    if (!fl_job_failed(job)) {
+        event.u.evaluated.seq = job->seq;
+        event.u.evaluated.accuracy = job->accuracy;
+        event.u.evaluated.loss = job->loss;
+        fl_driver_step(job->driver, &event);
+    }
+    fl_job_free(job);
+}
+
+void fl_driver_evaluate(struct fl_driver *driver, const struct fl_effect *e)
+{
+    struct fl_job *job = fl_job_new(driver, e);
+    struct fl_blob *theta = driver->next.theta != NULL ? driver->next.theta : driver->current.theta;
+
+    if (job != NULL) {
+        job->theta = fl_blob_ref(theta);
+    }
+    fl_job_submit(driver, driver->srv->work, job, e, evaluate_work, evaluate_done);
+}
+
+/* --- commit --- */
+
+static void commit_work(void *arg)
+{
+    struct fl_job *job = arg;
+    struct fl_driver *driver = job->driver;
+    const struct fl_server_conf *conf = driver->srv->conf;
+    const char *dir = driver->srv->state_dir;
+    const struct fl_model_state *model =
+        driver->next.theta != NULL ? &driver->next : &driver->current;
+    const float *state[FL_AGG_MAX_STATE] = {NULL};
+    struct fl_models_tag tag = fl_driver_tag(driver);
+    char seal[FL_MIXTURES_SEAL];
+    size_t i;
+
+    if (driver->next_mixtures != NULL) {
+        fl_mixtures_seal(driver->next_mixtures, seal);
+        tag.mixtures = seal;
+    }
+    for (i = 0; i < driver->federation.n_state; i++) {
+        state[i] = fl_blob_floats(model->state[i]);
+    }
+    job->code = fl_models_save(dir, job->record.round, &tag, conf->layout,
+                               fl_blob_floats(model->theta), state, driver->federation.state_names,
+                               driver->federation.n_state, true, &job->err);
+    if (job->code == FL_OK) {
+        job->code =
+            fl_store_commit(driver->store, &job->record, job->clients, job->n_clients, &job->err);
+    }
+    if (job->code == FL_OK) {
+        struct fl_err err = {0};
+        int rv = fl_checkpoints_prune(driver, job->record.round, &err);
+
+        if (rv == FL_OK) {
+            rv = fl_driver_clean_mixtures(driver, job->record.round, &err);
+        }
+        if (rv != FL_OK) { /* The round is safe; old files only take room. */
+            fl_log(driver->srv->log, FL_LOG_WARNING, "server",
+                   "old checkpoints cannot be removed, ignoring: %s", fl_err_text(&err, rv));
+        }
+    }
+}
+
+/* " name=0.1234", or nothing when it is not known. */
+static void add_figure(char *out, size_t size, const char *name, double value, bool known)
+{
+    size_t used = strlen(out);
+
+    if (known) {
+        (void)snprintf(out + used, size - used, " %s=%.4f", name, value);
+    }
+}
+
+static void report_round(struct fl_driver *driver, const struct fl_round_rec *r)
+{
+    char up[32];
+    char full[32];
+    char figures[256] = "";
+
+    add_figure(figures, sizeof(figures), "accuracy", r->accuracy, r->accuracy >= 0.0);
+    add_figure(figures, sizeof(figures), "loss", r->loss, r->accuracy >= 0.0);
+    add_figure(figures, sizeof(figures), "personal", r->personal_accuracy,
+               r->personal_accuracy >= 0.0);
+    add_figure(figures, sizeof(figures), "received", r->received_accuracy,
+               r->received_accuracy >= 0.0);
+    add_figure(figures, sizeof(figures), "effective", r->effective, r->effective > 0.0);
+    fl_log(driver->srv->log, FL_LOG_NOTICE, "server",
+           "round %llu committed: selected=%u responders=%u%s train_loss=%.4f uplink='%s' of '%s'",
+           (unsigned long long)r->round, r->n_selected, r->n_responders, figures, r->train_loss,
+           fl_str_bytes(up, sizeof(up), r->uplink_bytes),
+           fl_str_bytes(full, sizeof(full), r->uplink_bytes_full));
+    fl_driver_count_round(&driver->totals, r);
+}
+
+void fl_driver_count_round(struct fl_round_rec *totals, const struct fl_round_rec *r)
+{
+    totals->round = r->round;
+    totals->uplink_bytes += r->uplink_bytes;
+    totals->uplink_bytes_full += r->uplink_bytes_full;
+    totals->downlink_bytes += r->downlink_bytes;
+    totals->feedback_bytes += r->feedback_bytes;
+    if (r->accuracy >= 0.0) {
+        totals->accuracy = r->accuracy;
+        totals->loss = r->loss;
+    }
+    if (r->personal_accuracy >= 0.0) {
+        totals->personal_accuracy = r->personal_accuracy;
+        totals->personal_mean = r->personal_mean;
+        totals->n_personal = r->n_personal;
+    }
+    if (r->received_accuracy >= 0.0) {
+        totals->received_accuracy = r->received_accuracy;
+        totals->received_mean = r->received_mean;
+    }
+    if (r->effective > 0.0) {
+        totals->effective = r->effective;
+        totals->self_weight = r->self_weight;
+    }
+}
+
+static void commit_done(void *arg)
+{
+    struct fl_job *job = arg;
+    struct fl_driver *driver = job->driver;
+    struct fl_event event = {.type = FL_EV_COMMITTED};
+
+    if (!fl_job_failed(job)) {
+        if (driver->next.theta != NULL) {
+            fl_model_state_done(&driver->current);
+            driver->current = driver->next;
+            driver->next = (struct fl_model_state){0};
+        }
+        report_round(driver, &job->record);
+        fl_mixtures_close(driver->mixtures);
+        driver->mixtures = driver->next_mixtures;
+        driver->next_mixtures = NULL;
+        event.u.seq = job->seq;
+        fl_driver_step(driver, &event);
+    }
+    fl_job_free(job);
+}
+
+void fl_driver_commit(struct fl_driver *driver, const struct fl_effect *e)
+{
+    fl_job_submit(driver, driver->srv->db, fl_job_new(driver, e), e, commit_work, commit_done);
+}

@@ -1,0 +1,44 @@
+#ifndef FL_SERVERD_DRIVER_JOBS_H
+#define FL_SERVERD_DRIVER_JOBS_H
+
+/*
+ * Work of the coordinator that runs on a lane. A job owns copies of all it needs, runs on
+ * its lane and comes back to the coordinator's loop, where its answer is stepped in.
+ */
+
+#include "server/daemon/driver_state.h"
+#include "server/work/aggregation.h"
+
+struct fl_job {
+    struct fl_driver *driver;
+    enum fl_effect_type type;
+    uint64_t seq, round;
+    uint32_t attempt;
+    struct fl_part_rec *parts; /* deep copy */
+    size_t n_parts;
+    struct fl_client_rec *clients; /* of the parts (AGGREGATE), or as the effect */
+    size_t n_clients;
+    struct fl_round_size size;
+    uint64_t expected, departed; /* as the effect */
+    struct fl_round_rec record;
+    bool fix_offers; /* PERSIST_SELECTION */
+    /* Inputs kept alive, and results. */
+    struct fl_blob *theta;
+    struct fl_aggregation aggregation;
+    struct fl_file *offered;
+    uint8_t digest[FL_DIGEST_SIZE];
+    double accuracy, loss;
+    int code;
+    struct fl_err err;
+};
+
+/* Copies of what the effect names; NULL without memory. */
+struct fl_job *fl_job_new(struct fl_driver *driver, const struct fl_effect *e);
+void fl_job_free(struct fl_job *job);
+/* Takes `job`, which may be NULL: the core is then told that there is no memory. */
+void fl_job_submit(struct fl_driver *driver, struct fl_lane *lane, struct fl_job *job,
+                   const struct fl_effect *e, fl_loop_cb work, fl_loop_cb done);
+/* The core was told of the failure. */
+bool fl_job_failed(struct fl_job *job);
+
+#endif

@@ -1,0 +1,197 @@
+#ifndef FL_SERVERD_DRIVER_STATE_H
+#define FL_SERVERD_DRIVER_STATE_H
+
+/* What the files of the coordinator thread share. Nobody else includes this. */
+
+#include <math.h>
+#include <stdatomic.h>
+
+#include "libfl/data/dataset.h"
+#include "server/daemon/driver.h"
+#include "server/daemon/errors.h"
+#include "server/daemon/labels.h"
+#include "server/store/files.h"
+#include "server/work/federation.h"
+
+/* A client that is here but cannot be selected before its offer is in (solver->offer). */
+struct fl_waiting {
+    bool waits;
+    uint64_t samples, evaluation_samples;
+};
+
+struct fl_driver {
+    struct fl_serverd *srv;
+    struct fl_loop *loop;
+    struct fl_thread *thread;
+    struct fl_timer *timer;
+    struct fl_coord *coord;
+    struct fl_store *store; /* used by the db lane only, after start */
+    int lock_fd;
+    struct fl_coord_conf coord_conf;
+    struct fl_coord_resume resume;
+
+    struct fl_federation federation;
+    struct fl_model_state current; /* of the open round */
+    struct fl_model_state next;    /* aggregated, not committed */
+
+    struct fl_mixtures *next_mixtures; /* aggregated, not committed */
+    struct fl_mixtures *mixtures;      /* of the last committed round; NULL: it made none */
+    struct fl_file *offered; /* the bundle of all offers; NULL: not fixed, or none wanted */
+    uint8_t offered_digest[FL_DIGEST_SIZE];
+    struct fl_waiting *waiting; /* [n_waiting], by client number */
+    size_t n_waiting;
+    const struct fl_up *joining; /* what the step is about that runs now, and what the client */
+    uint64_t joining_samples;    /* counts for in it */
+
+    struct fl_dataset *test; /* NULL: the server does not evaluate; used by the work lane */
+    struct fl_net *net;      /* for evaluation, work lane */
+    atomic_bool cancel;      /* ends an evaluation early */
+
+    struct fl_round_rec totals; /* over all committed rounds, as fl_store_totals() */
+    struct fl_errors errors;
+    struct fl_labels labels;
+    char newest_error[FL_NAME_MAX]; /* whose it is; "": none since the last commit */
+    size_t n_error_jobs;
+    uint64_t errors_look_ms; /* when to look for old ones */
+    struct fl_admin_request *
+        *forgetting; /* [n_forgetting], by client number: waits for FORGOTTEN */
+    size_t n_forgetting;
+    bool stopped;
+    bool finished;
+};
+
+/* driver_errors.c */
+void fl_driver_client_error(struct fl_driver *driver, const struct fl_effect *e);
+/*
+ * Those of these names are not known any more. Takes `list`. `request` (or NULL) hears of it with
+ * fl_driver_forgot() when that is on disk.
+ */
+void fl_driver_drop_errors(struct fl_driver *driver, struct fl_client_error *list, size_t n,
+                           struct fl_admin_request *request);
+/* Now and then: those of names that nobody has are forgotten as old clients are. */
+void fl_driver_age_errors(struct fl_driver *driver);
+/* The newest error of this round, behind the line that says what it waits for. */
+void fl_driver_add_error(const struct fl_driver *driver, char *text, size_t size);
+FL_MUST_CHECK int fl_driver_load_errors(struct fl_driver *driver, struct fl_err *err);
+
+static inline size_t fl_driver_floats(const struct fl_driver *driver)
+{
+    return fl_federation_floats(&driver->federation);
+}
+
+/* Who writes the checkpoints. */
+static inline struct fl_models_tag fl_driver_tag(const struct fl_driver *driver)
+{
+    return (struct fl_models_tag){.database = fl_store_id(driver->store),
+                                  .made = driver->srv->line.made};
+}
+
+/* Of a round, as the core tells it in tasks. */
+static inline double fl_driver_learning_rate(const struct fl_driver *driver, uint64_t round)
+{
+    const struct fl_coord_conf *c = &driver->coord_conf;
+
+    return c->learning_rate * pow(c->learning_rate_decay, (double)(round - 1));
+}
+
+/* Step the core with an event (time is filled in here) and carry out the effects. */
+void fl_driver_step(struct fl_driver *driver, struct fl_event *event);
+
+/* driver_bundles.c: what clients may fetch in a round. */
+void fl_driver_bundle(struct fl_driver *driver, const char *name, uint64_t round,
+                      struct fl_blob *blob);
+void fl_driver_round_open(struct fl_driver *driver, const struct fl_effect *effect);
+void fl_driver_round_bundles_closed(struct fl_driver *driver, uint64_t round);
+bool fl_driver_has_mixture(const struct fl_driver *driver, uint32_t client);
+
+/* driver_offers.c: what clients tell of their data before the first round. */
+bool fl_driver_wants_offers(const struct fl_driver *driver);
+/* What the client of a hello counts for now: 0 samples while its offer is missing. */
+uint64_t fl_driver_samples(const struct fl_driver *driver, const struct fl_wire_hello *hello);
+/* Remember what a client really has that was admitted with `samples`. */
+void fl_driver_admitted(struct fl_driver *driver, uint32_t client,
+                        const struct fl_wire_hello *hello, uint64_t samples);
+/* Its number means nobody any more. */
+void fl_driver_released(struct fl_driver *driver, uint32_t client);
+/* Takes what is in up->offer. */
+void fl_driver_offer(struct fl_driver *driver, struct fl_up *up);
+/* Connected clients that are waited for. */
+size_t fl_driver_waiting(const struct fl_driver *driver);
+/* db lane: fix the offers; FL_OK with the file. */
+FL_MUST_CHECK int fl_driver_fix_offers(struct fl_driver *driver, struct fl_file **ret,
+                                       uint8_t digest[FL_DIGEST_SIZE], struct fl_err *err);
+
+/* Start the work of an effect on its lane; the answer comes back as an event. */
+void fl_driver_persist(struct fl_driver *driver, const struct fl_effect *effect);
+void fl_driver_aggregate(struct fl_driver *driver, const struct fl_effect *effect);
+void fl_driver_evaluate(struct fl_driver *driver, const struct fl_effect *effect);
+void fl_driver_commit(struct fl_driver *driver, const struct fl_effect *effect);
+/* Tell the core that the work `seq` failed. */
+void fl_driver_work_failed(struct fl_driver *driver, uint64_t seq, int code, const char *reason,
+                           uint32_t client);
+
+/* Add a round that was committed to the totals. */
+void fl_driver_count_round(struct fl_round_rec *totals, const struct fl_round_rec *r);
+
+void fl_driver_admin(struct fl_driver *driver, struct fl_admin_request *request);
+void fl_driver_answer(struct fl_driver *driver, struct fl_admin_request *request);
+
+/* Encode with `encode(item)` and append to the answer. */
+#define FL_ADMIN_REPLY(request, encode, item)                 \
+    do {                                                      \
+        struct fl_buf buf_;                                   \
+                                                              \
+        fl_buf_init(&buf_, FL_WIRE_MAX_CONTROL);              \
+        (request)->code = encode(item, &buf_);                \
+        if ((request)->code == FL_OK) {                       \
+            (request)->code = fl_admin_reply(request, &buf_); \
+        }                                                     \
+        fl_buf_done(&buf_);                                   \
+    } while (0)
+
+/* driver_forget.c: clients that an operator wants to be nobody. */
+void fl_driver_forget(struct fl_driver *driver, struct fl_admin_request *request);
+/* FORGOTTEN: whoever waits for it is answered with the last one. */
+void fl_driver_forgotten(struct fl_driver *driver, const struct fl_effect *e);
+/* One thing that `request` waits for is on disk; else `why`. */
+void fl_driver_forgot(struct fl_driver *driver, struct fl_admin_request *request, const char *why);
+/* The server stops: nobody waits any longer. */
+void fl_driver_forget_done(struct fl_driver *driver);
+
+/* Send a message to the network; takes `down`. */
+void fl_driver_down(struct fl_driver *driver, struct fl_down *down);
+struct fl_down *fl_down_new(struct fl_driver *driver, enum fl_down_type type);
+
+/* First model, or the newest good checkpoint (recover.c). */
+FL_MUST_CHECK int fl_driver_recover(struct fl_driver *driver, int *ret_exit, struct fl_err *err);
+
+/* judge.c: what the start goes on from. */
+/*
+ * The first state vector that the checkpoint of `round` lacks and may not begin as zero; n_state:
+ * none. `anew`: what goes with the clients' part begins anew anyway.
+ */
+size_t fl_driver_misses(const struct fl_driver *driver, uint64_t round,
+                        const struct fl_models_found *found, bool anew);
+/*
+ * FL_EVERSION, with the way out: the checkpoint of `round` lacks a state vector that it would have
+ * if this version had made it (fl_driver_misses()). Else the log says what is zero.
+ */
+FL_MUST_CHECK int fl_driver_judge(const struct fl_driver *driver, uint64_t round,
+                                  const struct fl_models_found *found, bool anew,
+                                  struct fl_err *err);
+/* Open the mixtures that the checkpoint names, if they are wanted. FL_ENOENT: gone; FL_EFORMAT:
+   damaged, or others. */
+FL_MUST_CHECK int fl_driver_join_mixtures(struct fl_driver *driver, uint64_t round,
+                                          const struct fl_models_found *found, struct fl_err *err);
+/* Those of the last round when its checkpoint, of an earlier version, names none: without them
+   clients go on from their own models. */
+FL_MUST_CHECK int fl_driver_load_mixtures(struct fl_driver *driver, uint64_t round,
+                                          struct fl_err *err);
+/* Remove all mixtures but those of the `last` round, and of the one before if that can be gone
+   back to. */
+FL_MUST_CHECK int fl_driver_clean_mixtures(const struct fl_driver *driver, uint64_t last,
+                                           struct fl_err *err);
+/* What clients kept began anew behind the last round: so does the server's part of it. */
+void fl_driver_begin_anew(struct fl_driver *driver);
+
+#endif

@@ -1,0 +1,506 @@
+#include "server/daemon/front.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/clock.h"
+#include "server/daemon/descriptors.h"
+#include "server/daemon/driver.h"
+#include "server/daemon/front_state.h"
+
+static const char *const services[] = {"fl.v1.Federation", "grpc.health.v1.Health",
+                                       "grpc.reflection.v1alpha.ServerReflection", NULL};
+
+struct fl_up *fl_up_new(enum fl_up_type type)
+{
+    struct fl_up *up = calloc(1, sizeof(*up));
+
+    if (up != NULL) {
+        up->type = type;
+    }
+    return up;
+}
+
+void fl_front_up(struct fl_front *front, struct fl_up *up)
+{
+    if (front->srv->driver == NULL) { /* While all ends, what it still had to say is heard here. */
+        fl_up_free(up);
+        return;
+    }
+    fl_driver_post(front->srv->driver, up);
+}
+
+int fl_front_on_disk(struct fl_front *front, fl_loop_cb work, fl_loop_cb done, void *arg)
+{
+    struct fl_serverd *srv = front->srv;
+
+    if (srv->io == NULL) {
+        return FL_ECLOSED;
+    }
+    return fl_lane_submit(srv->io, work, done != NULL ? srv->net : NULL, done, arg);
+}
+
+void fl_front_fail(struct fl_call *call, int code, const struct fl_err *err)
+{
+    fl_call_finish(call, fl_grpc_status_from_err(code), fl_err_text(err, code));
+}
+
+void fl_front_fail_request(struct fl_call *call, int code, const struct fl_err *err)
+{
+    fl_call_finish(call, fl_front_request_status(code), fl_err_text(err, code));
+}
+
+enum fl_grpc_status fl_front_request_status(int code)
+{
+    return code == FL_EPERM ? FL_GRPC_UNAUTHENTICATED : fl_grpc_status_from_err(code);
+}
+
+int fl_front_send(struct fl_call *call, const struct fl_buf *message)
+{
+    struct fl_piece piece = {.data = message->data, .len = message->len};
+
+    return fl_call_send(call, &piece, 1);
+}
+
+struct fl_slot_rec *fl_front_slot(struct fl_front *front, uint32_t client)
+{
+    if (client >= front->n_slots) {
+        size_t n = front->n_slots < 64 ? 64 : front->n_slots * 2;
+        struct fl_slot_rec *slots;
+
+        while (n <= client) {
+            n *= 2;
+        }
+        slots = realloc(front->slots, n * sizeof(*slots));
+        if (slots == NULL) {
+            return NULL;
+        }
+        (void)memset(slots + front->n_slots, 0, (n - front->n_slots) * sizeof(*slots));
+        front->slots = slots;
+        front->n_slots = n;
+    }
+    return &front->slots[client];
+}
+
+/* The first four bytes of a token are the client's number, the rest is unguessable. */
+struct fl_attend *fl_front_session(struct fl_front *front, const struct fl_wire_session *token)
+{
+    struct fl_attend *attend;
+    unsigned char differ = 0;
+    uint32_t client;
+    size_t i;
+
+    (void)memcpy(&client, token->id, sizeof(client));
+    if (client >= front->n_slots || front->slots[client].attend == NULL) {
+        return NULL;
+    }
+    attend = front->slots[client].attend;
+    for (i = 0; i < sizeof(token->id); i++) {
+        differ |= (unsigned char)(token->id[i] ^ attend->token.id[i]);
+    }
+    return differ == 0 ? attend : NULL;
+}
+
+static bool is_bundle(const struct fl_bundle_rec *b, const char *name, uint64_t round)
+{
+    return b->name[0] != '\0' && b->round == round && strcmp(b->name, name) == 0;
+}
+
+const struct fl_bundle_rec *fl_front_bundle(const struct fl_front *front, const char *name,
+                                            uint64_t round, uint32_t client)
+{
+    const struct fl_bundle_rec *own = client < front->n_slots ? front->slots[client].mixture : NULL;
+    size_t i;
+
+    if (own != NULL && is_bundle(own, name, round)) {
+        return own;
+    }
+    for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
+        if (is_bundle(&front->bundles[i], name, round)) {
+            return &front->bundles[i];
+        }
+    }
+    return NULL;
+}
+
+static void drop_mixture(struct fl_slot_rec *slot)
+{
+    if (slot->mixture != NULL) {
+        fl_bytes_done(&slot->mixture->bytes);
+        free(slot->mixture);
+        slot->mixture = NULL;
+    }
+}
+
+/* Where the bundle is or goes; NULL: nowhere. */
+static struct fl_bundle_rec *bundle_place(struct fl_front *front, const struct fl_down *down)
+{
+    struct fl_bundle_rec *place = NULL;
+    struct fl_slot_rec *slot;
+    size_t i;
+
+    if (down->client != FL_EVERYBODY) {
+        slot = fl_front_slot(front, down->client);
+        if (slot != NULL && slot->mixture == NULL) {
+            slot->mixture = calloc(1, sizeof(*slot->mixture));
+        }
+        return slot != NULL ? slot->mixture : NULL;
+    }
+    for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
+        struct fl_bundle_rec *b = &front->bundles[i];
+
+        if (strcmp(b->name, down->text) == 0) {
+            return b;
+        }
+        if (b->name[0] == '\0' && place == NULL) {
+            place = b;
+        }
+    }
+    return place;
+}
+
+/* Nobody may fetch these bytes under their old name any more; another name may have them too. */
+static void supersede(struct fl_front *front, struct fl_bytes *bytes)
+{
+    size_t i = 0;
+
+    while (i < FL_FRONT_MAX_BUNDLES && front->bundles[i].bytes.blob != bytes->blob) {
+        i++;
+    }
+    if (i == FL_FRONT_MAX_BUNDLES) {
+        fl_fetch_superseded(front, bytes->blob);
+    }
+    fl_bytes_done(bytes);
+}
+
+static void set_bundle(struct fl_front *front, struct fl_down *down)
+{
+    struct fl_bundle_rec *place = down->text != NULL ? bundle_place(front, down) : NULL;
+    struct fl_bytes old;
+
+    if (place == NULL) {
+        fl_log(front->srv->log, FL_LOG_ERROR, "server", "no room to serve '%s'",
+               down->text != NULL ? down->text : "a bundle");
+        return;
+    }
+    old = place->bytes;
+    *place = (struct fl_bundle_rec){0};
+    if (fl_bytes_are(&down->bytes) &&
+        fl_str_copy(place->name, sizeof(place->name), down->text) == FL_OK)
+    {
+        place->round = down->round;
+        place->bytes = down->bytes;
+        place->has_digest = down->has_digest;
+        (void)memcpy(place->digest, down->digest, sizeof(place->digest));
+        down->bytes = (struct fl_bytes){0};
+    }
+    supersede(front, &old);
+}
+
+void fl_front_notice(struct fl_front *front, const char *peer, const char *reason, const char *text)
+{
+    fl_log_reason(front->srv->log, FL_LOG_WARNING, "net", peer, reason, "%s: %s", peer, text);
+}
+
+static void on_notice(void *ctx, const char *peer, const char *reason, const char *text)
+{
+    fl_front_notice(ctx, peer, reason, text);
+}
+
+static void clean_spool(void *arg)
+{
+    struct fl_serverd *srv = arg;
+    struct fl_err err = {0};
+    int rv = fl_spool_clean(srv->state_dir, 0, 0, &err);
+
+    if (rv != FL_OK) {
+        fl_log(srv->log, FL_LOG_WARNING, "server", "spool files stay behind, ignoring: %s",
+               fl_err_text(&err, rv));
+    }
+}
+
+static void round_closed(struct fl_front *front, const struct fl_down *down)
+{
+    size_t i;
+    int rv;
+
+    for (i = 0; i < front->n_slots; i++) {
+        struct fl_slot_rec *slot = &front->slots[i];
+
+        fl_push_withdraw(slot, down->round, down->attempt);
+        if (slot->mixture != NULL && slot->mixture->round == down->round) {
+            drop_mixture(slot);
+        }
+    }
+    fl_push_round_closed(front, down->round, down->attempt);
+    rv = fl_front_on_disk(front, clean_spool, NULL, front->srv);
+    if (rv != FL_OK && rv != FL_ECLOSED) { /* While all ends: the next start removes them. */
+        fl_log(front->srv->log, FL_LOG_WARNING, "server", "spool files stay behind: %s",
+               fl_strerror(rv));
+    }
+}
+
+/* All that is held under a number goes, and the coordinator hears that it did. */
+static void release(struct fl_front *front, const struct fl_down *down)
+{
+    struct fl_up *up = fl_up_new(FL_UP_RELEASED);
+
+    if (down->client < front->n_slots) {
+        struct fl_slot_rec *slot = &front->slots[down->client];
+
+        fl_attend_release(front, down);
+        fl_push_release(front, down->client);
+        drop_mixture(slot);
+        free(slot->units);
+        *slot = (struct fl_slot_rec){.attend = NULL};
+    }
+    if (up == NULL) { /* The number is not used again before the next start. */
+        fl_log(front->srv->log, FL_LOG_WARNING, "server", "out of memory for a client's number");
+        return;
+    }
+    up->client = down->client;
+    fl_front_up(front, up);
+}
+
+static void finished(struct fl_front *front)
+{
+    const char *then = fl_options_str(front->srv->conf->main, "when_finished");
+
+    if (strcmp(then, "exit") == 0) {
+        fl_attend_drain(front, FL_EVERYBODY, "all rounds are done", 0);
+        fl_loop_stop(front->srv->net);
+    }
+}
+
+static void on_down(void *arg)
+{
+    struct fl_down *down = arg;
+    struct fl_front *front = down->front;
+
+    switch (down->type) {
+    case FL_DOWN_BUNDLE:
+        set_bundle(front, down);
+        break;
+    case FL_DOWN_ROUND_CLOSED:
+        round_closed(front, down);
+        break;
+    case FL_DOWN_DRAIN:
+        fl_attend_drain(front, down->client, down->text != NULL ? down->text : "the server drains",
+                        down->deadline_ms);
+        break;
+    case FL_DOWN_FINISHED:
+        finished(front);
+        break;
+    case FL_DOWN_ADMIN:
+        fl_admin_answered(down->request);
+        break;
+    case FL_DOWN_ACCEPTED:
+        fl_push_verdict(front, down, FL_OK);
+        fl_attend_down(front, down);
+        break;
+    case FL_DOWN_REJECTED:
+        fl_push_verdict(front, down, FL_EINVAL);
+        fl_attend_down(front, down);
+        break;
+    case FL_DOWN_DISMISSED:
+        fl_push_verdict(front, down, FL_ESTATE);
+        fl_attend_down(front, down);
+        break;
+    case FL_DOWN_JOINED:
+        fl_attend_joined(front, down);
+        break;
+    case FL_DOWN_REFUSED:
+        fl_attend_refused(front, down);
+        break;
+    case FL_DOWN_BAD_OFFER:
+        fl_attend_bad_offer(front, down);
+        break;
+    case FL_DOWN_RELEASE:
+        release(front, down);
+        break;
+    case FL_DOWN_TAKEN:
+        fl_attend_taken(front, down);
+        break;
+    case FL_DOWN_TASK:
+    case FL_DOWN_PLAN:
+    case FL_DOWN_EVALUATE:
+        fl_attend_down(front, down);
+        break;
+    }
+    fl_down_free(down);
+}
+
+void fl_front_post(struct fl_down *down)
+{
+    if (fl_loop_post(down->front->srv->net, on_down, down) != FL_OK) {
+        fl_down_free(down);
+    }
+}
+
+static uint64_t sweep_interval(const struct fl_front *front)
+{
+    uint64_t beat = fl_options_ms(front->srv->conf->main, "heartbeat");
+
+    return beat < 2000 ? beat / 2 + 1 : 1000;
+}
+
+static void on_sweep(void *arg)
+{
+    struct fl_front *front = arg;
+    uint64_t now = fl_clock_ms();
+
+    fl_attend_sweep(front, now);
+    fl_log_left_out(front->srv->log, /* all= */ false);
+    fl_timer_start(front->sweep, sweep_interval(front));
+}
+
+static void make_methods(struct fl_front *front)
+{
+    struct fl_rpc_method *m = front->methods;
+
+    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/Attend", fl_attend_start, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/Fetch", fl_fetch_start, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/Push", fl_push_start, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/PushStatus", fl_push_status_start, front};
+    (void)fl_grpc_builtin_methods(front->builtin, m);
+    (void)fl_admin_methods(front, front->admin_methods);
+}
+
+int fl_front_create(struct fl_serverd *srv, struct fl_front **ret, struct fl_err *err)
+{
+    struct fl_front *front = calloc(1, sizeof(*front));
+    struct fl_grpc_server_setup setup = {
+        .loop = srv->net,
+        .limits = srv->conf->rpc,
+        .max_connections = (uint32_t)srv->max_connections,
+        .memory = srv->conf->memory,
+        .notice = on_notice,
+        .notice_ctx = front,
+    };
+    int rv;
+
+    if (front == NULL) {
+        return FL_ENOMEM;
+    }
+    front->srv = srv;
+    front->n_units = fl_layout_units(srv->conf->layout);
+    rv = fl_grpc_builtin_create(services, &front->builtin);
+    if (rv == FL_OK) {
+        make_methods(front);
+        setup.methods = front->methods;
+        rv = fl_grpc_server_create(&setup, &front->server, err);
+    }
+    if (rv == FL_OK) {
+        front->n_open_servers++;
+        setup.methods = front->admin_methods;
+        setup.max_connections = FL_SERVERD_ADMIN_CONNECTIONS;
+        setup.memory = 0;
+        rv = fl_grpc_server_create(&setup, &front->admin, err);
+    }
+    if (rv == FL_OK) {
+        front->n_open_servers++;
+        rv = fl_timer_create(srv->net, on_sweep, front, &front->sweep);
+    }
+    *ret = front; /* Half-built too: close and free take it. */
+    return rv;
+}
+
+/* Where it listens goes to standard output too: port 0 is known only here. */
+static int listen_one(struct fl_front *front, struct fl_grpc_server *server, const char *kind,
+                      const char *address, struct fl_err *err)
+{
+    const char *colon = strrchr(address, ':');
+    unsigned port = 0;
+    int rv = fl_grpc_server_listen(server, address, &port, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (port != 0 && colon != NULL) {
+        (void)printf("%s %.*s:%u\n", kind, (int)(colon - address), address, port);
+    } else {
+        (void)printf("%s %s\n", kind, address);
+    }
+    (void)fflush(stdout);
+    fl_log(front->srv->log, FL_LOG_NOTICE, "server", "%s on '%s' port=%u", kind, address, port);
+    return FL_OK;
+}
+
+int fl_front_listen(struct fl_front *front, struct fl_err *err)
+{
+    const struct fl_options *o = front->srv->conf->main;
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < fl_options_count(o, "listen"); i++) {
+        rv = listen_one(front, front->server, "listening", fl_options_item(o, "listen", i), err);
+    }
+    if (rv == FL_OK) {
+        rv = listen_one(front, front->admin, "admin", front->srv->conf->admin, err);
+    }
+    if (rv == FL_OK) {
+        fl_grpc_builtin_serving(front->builtin, true);
+        fl_timer_start(front->sweep, sweep_interval(front));
+    }
+    return rv;
+}
+
+static void one_closed(void *arg)
+{
+    struct fl_front *front = arg;
+
+    if (--front->n_open_servers == 0) {
+        front->closed(front->closed_ctx);
+    }
+}
+
+void fl_front_close(struct fl_front *front, uint32_t grace_ms, fl_loop_cb closed, void *ctx)
+{
+    if (front->server != NULL) {
+        const struct fl_budget *held = fl_grpc_server_budget(front->server);
+
+        fl_log(front->srv->log, FL_LOG_INFO, "net", "held for clients at most bytes=%zu limit=%zu",
+               held->peak, held->limit);
+        fl_log(front->srv->log, FL_LOG_INFO, "net", "waited for the coordinator at most events=%zu",
+               front->most_events);
+    }
+    front->closing = true;
+    front->closed = closed;
+    front->closed_ctx = ctx;
+    if (front->builtin != NULL) {
+        fl_grpc_builtin_serving(front->builtin, false);
+    }
+    fl_timer_close(front->sweep);
+    front->sweep = NULL;
+    if (front->admin != NULL) {
+        fl_grpc_server_close(front->admin, grace_ms, one_closed, front);
+        front->admin = NULL;
+    }
+    if (front->server != NULL) {
+        fl_grpc_server_close(front->server, grace_ms, one_closed, front);
+        front->server = NULL;
+    }
+    if (front->n_open_servers == 0) {
+        closed(ctx);
+    }
+}
+
+void fl_front_free(struct fl_front *front)
+{
+    size_t i;
+
+    if (front == NULL) {
+        return;
+    }
+    for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
+        fl_bytes_done(&front->bundles[i].bytes);
+    }
+    for (i = 0; i < front->n_slots; i++) {
+        free(front->slots[i].units);
+        drop_mixture(&front->slots[i]);
+    }
+    free(front->slots);
+    fl_grpc_builtin_free(front->builtin);
+    free(front);
+}

@@ -1,0 +1,189 @@
+#ifndef FL_SERVERD_FRONT_STATE_H
+#define FL_SERVERD_FRONT_STATE_H
+
+/* What the files of the network side share. Nobody else includes this. */
+
+#include "server/daemon/front.h"
+#include "server/daemon/inbox.h"
+
+/* The model, the candidate, and what a solver takes. */
+#define FL_FRONT_MAX_BUNDLES 16
+
+struct fl_session_key {
+    uint64_t round; /* 0: none */
+    uint32_t attempt;
+};
+
+/* One open Attend call. */
+struct fl_attend {
+    struct fl_front *front;
+    struct fl_attend *next, *prev;     /* all open ones */
+    struct fl_attend *earlier, *later; /* of one of the front's two lists of hellos */
+    uint64_t id;
+    struct fl_call *call; /* NULL after it closed */
+    bool greeted;         /* hello came in */
+    bool asked;           /* the coordinator was asked for a number and has not answered */
+    struct fl_up *hello;  /* what it will be asked, while others are before it; owned */
+    bool joined;          /* the coordinator gave a number: `client` is valid */
+    uint32_t client;
+    char name[FL_NAME_MAX];
+    struct fl_wire_session token;
+    uint64_t heard_ms;
+    uint64_t told_ms; /* when the coordinator was told of that last */
+    uint64_t heartbeat;
+    bool wants_offer; /* an offer, or the rest of it, may come */
+    uint64_t offer_total;
+    struct fl_buf offer;
+    struct fl_inbox inbox; /* events for the coordinator */
+};
+
+struct fl_hellos {
+    struct fl_attend *first, *last;
+};
+
+struct fl_bundle_rec {
+    char name[FL_NAME_MAX]; /* "": free */
+    uint64_t round;
+    struct fl_bytes bytes;
+    bool has_digest;
+    uint8_t digest[FL_DIGEST_SIZE];
+};
+
+/* What the network side knows of a client, connected or not. */
+struct fl_slot_rec {
+    struct fl_attend *attend;    /* newest session, or NULL */
+    struct fl_session_key grant; /* what it may push */
+    uint8_t *units;              /* [n_units] of the grant */
+    /* Its upload is complete and with the coordinator, which has not answered: the file is not the
+       client's any more. */
+    struct fl_session_key stored;
+    struct fl_session_key accepted;
+    struct fl_push *push;          /* the one transfer that counts */
+    struct fl_bundle_rec *mixture; /* of this client alone; owned, or NULL */
+};
+
+struct fl_front {
+    struct fl_serverd *srv;
+    struct fl_grpc_builtin *builtin;
+    struct fl_rpc_method methods[16], admin_methods[16];
+    struct fl_grpc_server *server, *admin;
+    struct fl_timer *sweep;
+    struct fl_attend *attends;
+    size_t n_events, most_events; /* posted to the coordinator and not taken yet; at most */
+    size_t n_asked; /* hellos that the coordinator has not answered, of ended calls too */
+    struct fl_hellos asked, waiting;
+    struct fl_slot_rec *slots;
+    size_t n_slots;
+    struct fl_bundle_rec bundles[FL_FRONT_MAX_BUNDLES];
+    struct fl_fetch *fetches;
+    struct fl_push *pushes;
+    uint64_t next_id;
+    size_t n_units;
+    bool closing;
+    int n_open_servers;
+    fl_loop_cb closed;
+    void *closed_ctx;
+};
+
+/* The slot of a client number, growing the table; NULL without memory. */
+struct fl_slot_rec *fl_front_slot(struct fl_front *front, uint32_t client);
+/* The client that a session token belongs to, or NULL. */
+struct fl_attend *fl_front_session(struct fl_front *front, const struct fl_wire_session *token);
+/* What `client` may fetch by this name, or NULL. */
+const struct fl_bundle_rec *fl_front_bundle(const struct fl_front *front, const char *name,
+                                            uint64_t round, uint32_t client);
+void fl_front_up(struct fl_front *front, struct fl_up *up);
+/*
+ * Run work(arg) on the io lane, then done(arg) (may be NULL) here. FL_ENOMEM; FL_ECLOSED: all ends,
+ * and the lane has done what it had.
+ */
+FL_MUST_CHECK int fl_front_on_disk(struct fl_front *front, fl_loop_cb work, fl_loop_cb done,
+                                   void *arg);
+struct fl_up *fl_up_new(enum fl_up_type type);
+/* Finish a call with a code of ours and a message. */
+void fl_front_fail(struct fl_call *call, int code, const struct fl_err *err);
+/* The same for a request of a session: FL_EPERM says that there is no such session. */
+void fl_front_fail_request(struct fl_call *call, int code, const struct fl_err *err);
+enum fl_grpc_status fl_front_request_status(int code);
+/* Queue one encoded message. */
+FL_MUST_CHECK int fl_front_send(struct fl_call *call, const struct fl_buf *message);
+
+/* A peer lost something, or was turned away, because of what it did: one line in the log. */
+void fl_front_notice(struct fl_front *front, const char *peer, const char *reason,
+                     const char *text);
+
+/* attend.c */
+void fl_attend_start(struct fl_call *call, void *ctx);
+/* For fl_log_peer(): many clients may come from one address, but strangers choose their names. */
+const char *fl_attend_who(const struct fl_attend *attend);
+void fl_attend_joined(struct fl_front *front, const struct fl_down *down);
+void fl_attend_refused(struct fl_front *front, const struct fl_down *down);
+void fl_attend_bad_offer(struct fl_front *front, const struct fl_down *down);
+void fl_attend_taken(struct fl_front *front, const struct fl_down *down);
+/* The session of a client that is forgotten ends; it may come back as a new one. */
+void fl_attend_release(struct fl_front *front, const struct fl_down *down);
+void fl_attend_sweep(struct fl_front *front, uint64_t now_ms);
+/* attend_hello.c */
+/* Ask the coordinator for a number, after those that came before; takes `up`. */
+void fl_attend_ask(struct fl_attend *attend, struct fl_up *up);
+/* The session has ended: it is not asked about any more, or the answer is for nobody. */
+void fl_attend_ask_no_more(struct fl_attend *attend);
+/* The coordinator has answered a hello: whose it is, or NULL when that session has ended. */
+struct fl_attend *fl_attend_answered(struct fl_front *front, uint64_t session);
+/*
+ * The coordinator has, or will have, heard of a session of this name that it has not answered. That
+ * an older one ended would reach it afterwards, and it would take a client for lost that is there.
+ */
+bool fl_attend_asked(const struct fl_front *front, const char *name);
+/* attend_welcome.c */
+void fl_attend_welcome(struct fl_attend *attend);
+/* attend_command.c */
+void fl_attend_command(struct fl_attend *attend, const struct fl_wire_command *command);
+void fl_attend_down(struct fl_front *front, const struct fl_down *down);
+/*
+ * Tell `client`, or FL_EVERYBODY, to come back after that time, and end the session. 0: all rounds
+ * are done; a server that stays keeps the session, for clients that stay as well.
+ */
+void fl_attend_drain(struct fl_front *front, uint32_t client, const char *reason,
+                     uint64_t reconnect_ms);
+/* attend_offer.c */
+void fl_attend_offer(struct fl_attend *attend, const struct fl_wire_offer *piece);
+
+/* fetch.c */
+void fl_fetch_start(struct fl_call *call, void *ctx);
+/* `blob` is no longer served: transfers that keep it are charged with all of it from now on. */
+void fl_fetch_superseded(struct fl_front *front, const struct fl_blob *blob);
+
+/* push.c */
+void fl_push_start(struct fl_call *call, void *ctx);
+/* The coordinator's verdict on (client, round, attempt): FL_OK, or why not. */
+void fl_push_verdict(struct fl_front *front, const struct fl_down *down, int code);
+/* It is that one; round 0 is none. */
+bool fl_session_is(const struct fl_session_key *key, uint64_t round, uint32_t attempt);
+/* Nothing more of (round, attempt) is taken from the client. */
+void fl_push_withdraw(struct fl_slot_rec *slot, uint64_t round, uint32_t attempt);
+/* True, and the bytes on disk, when `push` (may be NULL) is for (round, attempt). */
+bool fl_push_written(const struct fl_push *push, uint64_t round, uint32_t attempt,
+                     uint64_t *ret_written);
+/* Ends what is still on its way for (round, attempt). */
+void fl_push_round_closed(struct fl_front *front, uint64_t round, uint32_t attempt);
+/* Its client is forgotten. */
+void fl_push_release(struct fl_front *front, uint32_t client);
+
+/* push_parts.c */
+/*
+ * The parts as the spool takes them: exactly the granted units, each once a bundle, in this
+ * federation's codec. `*ret` is owned by the caller, also on error.
+ */
+FL_MUST_CHECK int fl_push_parts(const struct fl_server_conf *conf,
+                                const struct fl_wire_push_header *h, const uint8_t *grant,
+                                struct fl_spool_part **ret, struct fl_err *err);
+
+/* push_status.c */
+void fl_push_status_start(struct fl_call *call, void *ctx);
+
+/* admin.c */
+size_t fl_admin_methods(struct fl_front *front, struct fl_rpc_method *methods);
+void fl_admin_answered(struct fl_admin_request *request);
+
+#endif

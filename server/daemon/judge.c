@@ -1,0 +1,168 @@
+/*
+ * Can the federation go on from a checkpoint that was read? What it names it has to have; and a
+ * vector that it does not name may only be zero where the algorithm would have begun with zeros
+ * there.
+ */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "libfl/base/fs.h"
+#include "server/daemon/driver_state.h"
+
+/* Both sides begin with nothing behind `round`, so what the server had then is of no use. */
+static bool began_anew(const struct fl_driver *driver, uint64_t round)
+{
+    return driver->srv->line.kept_since >= round;
+}
+
+/* "NUMBER MEANING": were they made while an update meant the same? */
+static bool same_meaning(const char *a, const char *b)
+{
+    const char *x = strchr(a, ' ');
+    const char *y = strchr(b, ' ');
+
+    return x != NULL && y != NULL && strcmp(x, y) == 0;
+}
+
+/* Is the vector a part of what clients keep (SCAFFOLD: s = sum c_k)? */
+static bool goes_with_clients(const struct fl_strategy *s, size_t i)
+{
+    return i >= s->aggregate->n_state && fl_solver_keeps(s->solver->keeps) > 0;
+}
+
+static int refuse(const struct fl_driver *driver, uint64_t round, size_t i, struct fl_err *err)
+{
+    const struct fl_strategy *s = driver->srv->conf->strategy;
+    const char *name = driver->federation.state_names[i];
+
+    return fl_err_set(
+        err, FL_EVERSION,
+        "the checkpoint of round %" PRIu64 " holds no '%s', which '%s' goes on from: an earlier "
+        "version wrote it, or 'models/round-%06" PRIu64 ".%s.safetensors' is gone. %s another "
+        "algorithm goes on from the model alone, another state_dir begins at the beginning",
+        round, name, s->algorithm, round, name,
+        goes_with_clients(s, i)
+            ? "'fl-serverd --recover CONFIG' goes on from the model, and what the server and "
+              "clients keep begins anew;"
+            : "Nothing was changed;");
+}
+
+static void tell_zero(const struct fl_driver *driver, uint64_t round, size_t i, bool known)
+{
+    const struct fl_strategy *s = driver->srv->conf->strategy;
+    const char *why = goes_with_clients(s, i) ? "what the server and clients keep begins anew there"
+                      : known                 ? "it was made under other settings"
+                                              : "it does not say under which settings it was made";
+
+    fl_log(driver->srv->log, known || goes_with_clients(s, i) ? FL_LOG_NOTICE : FL_LOG_WARNING,
+           "server", "the checkpoint of round %" PRIu64 " holds no '%s', which is zero: %s", round,
+           driver->federation.state_names[i], why);
+}
+
+size_t fl_driver_misses(const struct fl_driver *driver, uint64_t round,
+                        const struct fl_models_found *found, bool anew)
+{
+    const struct fl_strategy *s = driver->srv->conf->strategy;
+    size_t i;
+
+    for (i = 0; round > 0 && i < driver->federation.n_state; i++) {
+        bool needed = goes_with_clients(s, i) ? !anew && !began_anew(driver, round)
+                                              : same_meaning(found->made, driver->srv->line.made);
+
+        if (needed && (found->lacks >> i & 1u) != 0) {
+            return i;
+        }
+    }
+    return driver->federation.n_state;
+}
+
+int fl_driver_judge(const struct fl_driver *driver, uint64_t round,
+                    const struct fl_models_found *found, bool anew, struct fl_err *err)
+{
+    size_t i = fl_driver_misses(driver, round, found, anew);
+
+    if (i < driver->federation.n_state) {
+        return refuse(driver, round, i, err);
+    }
+    for (i = 0; round > 0 && i < driver->federation.n_state; i++) {
+        if ((found->lacks >> i & 1u) != 0) {
+            tell_zero(driver, round, i, found->made[0] != '\0');
+        }
+    }
+    return FL_OK;
+}
+
+void fl_driver_begin_anew(struct fl_driver *driver)
+{
+    size_t i = driver->srv->conf->strategy->aggregate->n_state;
+
+    if (!began_anew(driver, driver->resume.committed)) {
+        return;
+    }
+    for (; i < driver->federation.n_state; i++) {
+        (void)memset(fl_blob_fill(driver->current.state[i]), 0,
+                     fl_blob_len(driver->current.state[i]));
+    }
+    fl_mixtures_close(driver->mixtures);
+    driver->mixtures = NULL;
+}
+
+/* --- mixtures --- */
+
+int fl_driver_join_mixtures(struct fl_driver *driver, uint64_t round,
+                            const struct fl_models_found *found, struct fl_err *err)
+{
+    const struct fl_strategy *s = driver->srv->conf->strategy;
+
+    if (!s->aggregate->mixes || found->mixtures[0] == '\0' || began_anew(driver, round)) {
+        return FL_OK;
+    }
+    return fl_mixtures_open_sealed(driver->srv->state_dir, round,
+                                   fl_driver_floats(driver) * sizeof(float), found->mixtures,
+                                   &driver->mixtures, err);
+}
+
+int fl_driver_load_mixtures(struct fl_driver *driver, uint64_t round, struct fl_err *err)
+{
+    const struct fl_log *log = driver->srv->log;
+    uint64_t bytes = fl_driver_floats(driver) * sizeof(float);
+    int rv;
+
+    if (!driver->srv->conf->strategy->aggregate->mixes || driver->mixtures != NULL ||
+        began_anew(driver, round))
+    {
+        return FL_OK;
+    }
+    rv = fl_mixtures_open(driver->srv->state_dir, round, bytes, &driver->mixtures, err);
+    if (rv == FL_OK) {
+        rv = fl_mixtures_verify(driver->mixtures, err);
+    }
+    if (rv == FL_OK && !fl_mixtures_checked(driver->mixtures)) {
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "the mixtures of round %llu are of an earlier version and carry no checksums",
+               (unsigned long long)round);
+    }
+    if (rv != FL_ENOENT && rv != FL_EFORMAT) {
+        return rv;
+    }
+    fl_mixtures_close(driver->mixtures);
+    driver->mixtures = NULL;
+    fl_log(log, FL_LOG_WARNING, "server",
+           "no mixtures of round %llu, and its checkpoint names none: clients go on from their own "
+           "models: %s",
+           (unsigned long long)round, fl_err_text(err, rv));
+    return FL_OK;
+}
+
+/* Those of the round before serve only who goes back to it, which takes its checkpoint. */
+int fl_driver_clean_mixtures(const struct fl_driver *driver, uint64_t last, struct fl_err *err)
+{
+    const char *dir = driver->srv->state_dir;
+    uint64_t before = last > 0 ? last - 1 : 0;
+    char path[FL_SERVER_PATH_MAX];
+    bool kept =
+        fl_models_path(dir, before, NULL, path, sizeof(path)) == FL_OK && fl_fs_exists(path);
+
+    return fl_mixtures_clean(dir, kept ? before : last, last, err);
+}

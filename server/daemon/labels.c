@@ -1,0 +1,105 @@
+#include "server/daemon/labels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t pair_bytes(const struct fl_wire_pair *pair)
+{
+    return strlen(pair->key) + strlen(pair->value) + 2;
+}
+
+/* To `*at`, which goes on behind the copy. */
+static char *put_text(char **at, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = memcpy(*at, text, size);
+
+    *at += size;
+    return copy;
+}
+
+static struct fl_label_set *copy_pairs(const struct fl_wire_pair *pairs, size_t n)
+{
+    struct fl_label_set *set = malloc(sizeof(*set) + n * sizeof(*pairs) + FL_LABELS_BYTES);
+    size_t left = FL_LABELS_BYTES;
+    char *at;
+    size_t i;
+
+    if (set == NULL) {
+        return NULL;
+    }
+    set->n = 0;
+    at = (char *)&set->pairs[n];
+    for (i = 0; i < n; i++) {
+        size_t bytes = pair_bytes(&pairs[i]);
+
+        if (bytes <= left) {
+            left -= bytes;
+            set->pairs[set->n].key = put_text(&at, pairs[i].key);
+            set->pairs[set->n++].value = put_text(&at, pairs[i].value);
+        }
+    }
+    return set;
+}
+
+static int reserve(struct fl_labels *labels, uint32_t client)
+{
+    size_t n = labels->n > 0 ? labels->n : 16;
+    struct fl_label_set **grown;
+
+    if (client < labels->n) {
+        return FL_OK;
+    }
+    while (n <= client) {
+        n *= 2;
+    }
+    grown = realloc(labels->sets, n * sizeof(*grown));
+    if (grown == NULL) {
+        return FL_ENOMEM;
+    }
+    (void)memset(&grown[labels->n], 0, (n - labels->n) * sizeof(*grown));
+    labels->sets = grown;
+    labels->n = n;
+    return FL_OK;
+}
+
+int fl_labels_set(struct fl_labels *labels, uint32_t client, const struct fl_wire_pair *pairs,
+                  size_t n)
+{
+    int rv;
+
+    fl_labels_drop(labels, client);
+    if (n == 0) {
+        return FL_OK;
+    }
+    rv = reserve(labels, client);
+    if (rv == FL_OK) {
+        labels->sets[client] = copy_pairs(pairs, n);
+        rv = labels->sets[client] != NULL ? FL_OK : FL_ENOMEM;
+    }
+    return rv;
+}
+
+const struct fl_label_set *fl_labels_find(const struct fl_labels *labels, uint32_t client)
+{
+    return client < labels->n ? labels->sets[client] : NULL;
+}
+
+void fl_labels_drop(struct fl_labels *labels, uint32_t client)
+{
+    if (client < labels->n) {
+        free(labels->sets[client]);
+        labels->sets[client] = NULL;
+    }
+}
+
+void fl_labels_done(struct fl_labels *labels)
+{
+    size_t i;
+
+    for (i = 0; i < labels->n; i++) {
+        free(labels->sets[i]);
+    }
+    free(labels->sets);
+    *labels = (struct fl_labels){0};
+}

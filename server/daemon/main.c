@@ -1,0 +1,150 @@
+/* fl-serverd: coordinates a federation described in one YAML file. */
+
+#include <getopt.h>
+#include <malloc.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "server/daemon/exit_codes.h"
+#include "server/daemon/preflight.h"
+#include "server/daemon/server.h"
+
+static void usage(FILE *out)
+{
+    const struct fl_preset *p;
+    const char *const *n;
+
+    (void)fputs(
+        "usage: fl-serverd [--check-config | --recover] CONFIG.yaml\n"
+        "\n"
+        "Coordinates a federation: picks clients, sends them the model, asks for updates,\n"
+        "aggregates, and keeps everything it accepted on disk.\n"
+        "\n"
+        "  -c, --check-config  check the file and all that a start needs, start nothing\n"
+        "      --recover       where the state database is lost or damaged: make the newest\n"
+        "                      good checkpoint the last committed round, say what is lost,\n"
+        "                      start nothing\n"
+        "      --reference     print all configuration keys with defaults (Markdown)\n"
+        "  -h, --help          this text\n"
+        "  -V, --version       version\n"
+        "\n"
+        "SIGTERM and SIGINT stop it with everything committed; a new start goes on.\n"
+        "exit codes: 0 done, 1 failure while running, 2 usage, 3 configuration,\n"
+        "            4 state folder or database, 5 data set or model file, 6 address\n"
+        "\n"
+        "algorithms:\n",
+        out);
+    for (p = fl_strategy_presets(); p->name != NULL; p++) {
+        (void)fprintf(out, "  %-16s %s\n", p->name, p->help);
+    }
+    (void)fputs("networks:\n ", out);
+    for (n = fl_net_presets(); *n != NULL; n++) {
+        (void)fprintf(out, " %s", *n);
+    }
+    (void)fputc('\n', out);
+}
+
+static int reference(void)
+{
+    struct fl_buf buf;
+    int rv;
+
+    fl_buf_init(&buf, 1u << 20);
+    rv = fl_server_conf_reference(&buf);
+    if (rv == FL_OK) {
+        (void)fwrite(buf.data, 1, buf.len, stdout);
+    }
+    fl_buf_done(&buf);
+    return rv == FL_OK && fflush(stdout) == 0 ? FL_EXIT_OK : FL_EXIT_FAILURE;
+}
+
+/*
+ * One heap for all threads: what uploads gave back serves the aggregation that follows,
+ * and an idle daemon is small. Lanes allocate per job, not per value, so nobody queues.
+ */
+static void share_heap(void)
+{
+    (void)mallopt(M_ARENA_MAX, 1);
+}
+
+enum task { TASK_RUN, TASK_CHECK, TASK_RECOVER };
+
+static int run(const char *path, enum task task)
+{
+    struct fl_server_conf *conf = NULL;
+    static struct fl_log_limit limit = FL_LOG_LIMIT_INIT;
+    struct fl_err err = {0};
+    int fd = STDERR_FILENO;
+    struct fl_log log = {.level = FL_LOG_INFO, .sink = fl_log_sink_fd, .ctx = &fd, .limit = &limit};
+    char fewer[FL_ERR_BUF_SIZE] = "";
+    int exit_code;
+    int rv = fl_server_conf_load(path, &conf, &err);
+
+    if (rv != FL_OK) {
+        (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
+        return FL_EXIT_CONFIG;
+    }
+    if (fl_log_level_parse(fl_options_str(conf->main, "log_level"), &log.level) != FL_OK) {
+        log.level = FL_LOG_INFO;
+    }
+    if (task == TASK_RECOVER) {
+        exit_code = fl_server_recover(conf, &log);
+    } else if (task == TASK_CHECK &&
+               (rv = fl_preflight(conf, &exit_code, fewer, sizeof(fewer), &err)) != FL_OK)
+    {
+        (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
+    } else if (task == TASK_CHECK) {
+        (void)printf("%s: ok: federation '%s', algorithm %s, %zu units, %zu parameters\n", path,
+                     fl_options_str(conf->main, "federation"), conf->strategy->algorithm,
+                     fl_layout_units(conf->layout), fl_layout_count(conf->layout));
+        if (fewer[0] != '\0') {
+            (void)printf("%s: %s\n", path, fewer);
+        }
+        exit_code = FL_EXIT_OK;
+    } else {
+        share_heap();
+        exit_code = fl_server_run(conf, &log);
+        fl_log_left_out(&log, /* all= */ true);
+    }
+    fl_server_conf_free(conf);
+    return exit_code;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"check-config", no_argument, NULL, 'c'}, {"reference", no_argument, NULL, 'r'},
+        {"recover", no_argument, NULL, 'R'},      {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
+    enum task task = TASK_RUN;
+    int opt;
+
+    while ((opt = getopt_long(argc, argv, "chV", options, NULL)) != -1) {
+        switch (opt) {
+        case 'c':
+            task = TASK_CHECK;
+            break;
+        case 'R':
+            task = TASK_RECOVER;
+            break;
+        case 'r':
+            return reference();
+        case 'h':
+            usage(stdout);
+            return FL_EXIT_OK;
+        case 'V':
+            (void)printf("fl-serverd %s\n", PACKAGE_VERSION);
+            return FL_EXIT_OK;
+        default:
+            (void)fputs("try fl-serverd --help\n", stderr);
+            return FL_EXIT_USAGE;
+        }
+    }
+    if (argc - optind != 1) {
+        (void)fprintf(stderr, "fl-serverd: expected one configuration file, found %d arguments\n",
+                      argc - optind);
+        return FL_EXIT_USAGE;
+    }
+    return run(argv[optind], task);
+}

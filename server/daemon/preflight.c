@@ -1,0 +1,204 @@
+#include "server/daemon/preflight.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "libfl/base/descriptors.h"
+#include "libfl/base/fs.h"
+#include "libfl/model/safetensors.h"
+#include "libfl/net/address.h"
+#include "libfl/num/vec.h"
+#include "server/daemon/descriptors.h"
+#include "server/daemon/exit_codes.h"
+
+/* The message of `err` behind the key's file and line; keeps the code. */
+static int at_key(const struct fl_server_conf *conf, const char *section, const char *key, int rv,
+                  struct fl_err *err)
+{
+    struct fl_err inner = *err;
+
+    if (rv == FL_ENOMEM) {
+        return rv;
+    }
+    (void)fl_conf_error(fl_server_conf_node(conf, section, key), err, "%s",
+                        fl_err_text(&inner, rv));
+    err->code = rv;
+    return rv;
+}
+
+/* A socket below the state folder: that folder is made before it. */
+static bool in_state(const struct fl_server_conf *conf, const char *path)
+{
+    size_t n = strlen(conf->state_dir);
+
+    return strncmp(path, conf->state_dir, n) == 0 && path[n] == '/' &&
+           strchr(path + n + 1, '/') == NULL;
+}
+
+/* Whether somebody listens there already is seen when it is bound. */
+static int check_socket(const struct fl_server_conf *conf, const char *address, struct fl_err *err)
+{
+    struct fl_address a;
+    struct stat st;
+    int rv = fl_address_parse(address, &a, err);
+
+    if (rv != FL_OK || a.kind != FL_ADDRESS_UNIX || in_state(conf, a.path)) {
+        return rv;
+    }
+    if (stat(a.path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
+        return fl_err_set(err, FL_EEXIST, "'%s' is there and is no socket", a.path);
+    }
+    return fl_fs_check_place(a.path, err);
+}
+
+int fl_preflight_model(const struct fl_server_conf *conf, float *theta, struct fl_err *err)
+{
+    int rv;
+
+    if (!fl_options_is_set(conf->model, "file")) {
+        return FL_OK;
+    }
+    rv = fl_st_load(fl_options_str(conf->model, "file"), conf->layout, theta, err);
+    if (rv == FL_OK && !fl_vec_finite(theta, fl_layout_count(conf->layout))) {
+        rv = fl_err_set(err, FL_ENUMERIC, "'%s' holds a value that is not finite",
+                        fl_options_str(conf->model, "file"));
+    }
+    return rv == FL_OK ? FL_OK : at_key(conf, "model", "file", rv, err);
+}
+
+/* A folder that was used before has its model, and does not need the first one any more. */
+static int check_model(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    char database[FL_SERVER_PATH_MAX + sizeof("/federation.db")];
+    float *theta;
+    int rv = fl_fs_join(database, sizeof(database), conf->state_dir, "federation.db");
+
+    if (rv != FL_OK || fl_fs_exists(database)) {
+        return rv;
+    }
+    theta = malloc(fl_layout_count(conf->layout) * sizeof(*theta));
+    rv = theta == NULL ? FL_ENOMEM : fl_preflight_model(conf, theta, err);
+    free(theta);
+    return rv;
+}
+
+int fl_preflight_places(const struct fl_server_conf *conf, int *ret_exit, struct fl_err *err)
+{
+    const char *admin_key =
+        fl_options_is_set(conf->main, "admin_socket") ? "admin_socket" : "state_dir";
+    size_t i;
+    int rv;
+
+    *ret_exit = FL_EXIT_STATE;
+    rv = fl_fs_check_folder(conf->state_dir, err);
+    if (rv != FL_OK) {
+        return at_key(conf, NULL, "state_dir", rv, err);
+    }
+    *ret_exit = FL_EXIT_LISTEN;
+    for (i = 0; i < fl_options_count(conf->main, "listen"); i++) {
+        rv = check_socket(conf, fl_options_item(conf->main, "listen", i), err);
+        if (rv != FL_OK) {
+            return at_key(conf, NULL, "listen", rv, err);
+        }
+    }
+    rv = check_socket(conf, conf->admin, err);
+    if (rv != FL_OK) {
+        return at_key(conf, NULL, admin_key, rv, err);
+    }
+    *ret_exit = FL_EXIT_DATA;
+    return check_model(conf, err);
+}
+
+static int fits(const struct fl_dataset *test, const struct fl_net *net, const char *folder,
+                struct fl_err *err)
+{
+    return test->dim == fl_net_inputs(net) && test->classes <= fl_net_classes(net)
+               ? FL_OK
+               : fl_err_set(err, FL_ESHAPE,
+                            "'%s' has %zu values and %zu classes, the network takes %zu values and "
+                            "has %zu classes",
+                            folder, test->dim, test->classes, fl_net_inputs(net),
+                            fl_net_classes(net));
+}
+
+int fl_preflight_evaluation(const struct fl_server_conf *conf, struct fl_dataset **ret_test,
+                            struct fl_net **ret_net, struct fl_err *err)
+{
+    const char *folder = fl_options_str(conf->evaluation, "data");
+    struct fl_dataset *test = NULL;
+    struct fl_net *net = NULL;
+    int rv;
+
+    *ret_test = NULL;
+    *ret_net = NULL;
+    if (folder[0] == '\0') {
+        return FL_OK;
+    }
+    rv = fl_dataset_open(folder, "test", &test, err);
+    if (rv == FL_OK) {
+        rv = fl_net_create_evaluator(&conf->net, &net, err);
+    }
+    if (rv == FL_OK) {
+        rv = fits(test, net, folder, err);
+    }
+    if (rv != FL_OK) {
+        fl_dataset_free(test);
+        fl_net_free(net);
+        return at_key(conf, "evaluation", "data", rv, err);
+    }
+    *ret_test = test;
+    *ret_net = net;
+    return FL_OK;
+}
+
+int fl_preflight_connections(const struct fl_server_conf *conf, uint64_t descriptors, uint64_t *ret,
+                             char *fewer, size_t size, struct fl_err *err)
+{
+    uint64_t wanted = (uint64_t)fl_options_int(conf->limits, "clients");
+    uint64_t start = (uint64_t)fl_options_int(conf->round, "start_clients");
+    uint64_t least = (uint64_t)fl_options_int(conf->round, "min_clients");
+    const char *key = start > least ? "start_clients" : "min_clients";
+    int rv = fl_serverd_connections(descriptors, wanted, start > least ? start : least, ret, err);
+
+    fewer[0] = '\0';
+    if (rv != FL_OK) {
+        return at_key(conf, "round", key, rv, err);
+    }
+    if (*ret < wanted) {
+        (void)snprintf(fewer, size,
+                       "%llu descriptors are room for %llu connections, limits.clients allows "
+                       "%llu: raise the hard limit of open files for more",
+                       (unsigned long long)descriptors, (unsigned long long)*ret,
+                       (unsigned long long)wanted);
+    }
+    return FL_OK;
+}
+
+int fl_preflight(const struct fl_server_conf *conf, int *ret_exit, char *fewer, size_t size,
+                 struct fl_err *err)
+{
+    struct fl_dataset *test = NULL;
+    struct fl_net *net = NULL;
+    uint64_t connections;
+    int rv = fl_preflight_places(conf, ret_exit, err);
+
+    fewer[0] = '\0';
+    if (rv == FL_OK) {
+        *ret_exit = FL_EXIT_STATE;
+        rv = fl_store_check(conf->state_dir, err);
+    }
+    if (rv == FL_OK) {
+        *ret_exit = FL_EXIT_FAILURE;
+        rv = fl_preflight_connections(conf, fl_descriptors_most(), &connections, fewer, size, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    *ret_exit = FL_EXIT_DATA;
+    rv = fl_preflight_evaluation(conf, &test, &net, err);
+    fl_dataset_free(test);
+    fl_net_free(net);
+    return rv;
+}

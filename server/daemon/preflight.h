@@ -1,0 +1,39 @@
+#ifndef FL_SERVERD_PREFLIGHT_H
+#define FL_SERVERD_PREFLIGHT_H
+
+/*
+ * What a start needs beside a well-formed file: folders, sockets, data, a model. `fl-serverd
+ * --check-config` and the start ask the same functions, so they agree. Nothing is made, bound or
+ * changed.
+ *
+ * Errors name file, line and key; `*ret_exit` is the exit code of a start that fails so.
+ */
+
+#include "libfl/data/dataset.h"
+#include "server/daemon/conf.h"
+
+/*
+ * What comes before anything is made: the state folder and the places of sockets can be used, the
+ * first model is there and fits when the folder is new.
+ */
+FL_MUST_CHECK int fl_preflight_places(const struct fl_server_conf *conf, int *ret_exit,
+                                      struct fl_err *err);
+/* The test data of evaluation.data and a network that takes them; both NULL without that key. */
+FL_MUST_CHECK int fl_preflight_evaluation(const struct fl_server_conf *conf,
+                                          struct fl_dataset **ret_test, struct fl_net **ret_net,
+                                          struct fl_err *err);
+/* The first model of model.file into theta [layout], when it is set. */
+FL_MUST_CHECK int fl_preflight_model(const struct fl_server_conf *conf, float *theta,
+                                     struct fl_err *err);
+/*
+ * Connections for which there is room in `descriptors`, limits.clients at most. FL_ELIMIT: fewer
+ * than a round begins with. `fewer` says so when they are fewer than limits.clients, else "".
+ */
+FL_MUST_CHECK int fl_preflight_connections(const struct fl_server_conf *conf, uint64_t descriptors,
+                                           uint64_t *ret, char *fewer, size_t size,
+                                           struct fl_err *err);
+/* All of them; `fewer` as above. */
+FL_MUST_CHECK int fl_preflight(const struct fl_server_conf *conf, int *ret_exit, char *fewer,
+                               size_t size, struct fl_err *err);
+
+#endif

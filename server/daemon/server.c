@@ -1,0 +1,205 @@
+#include "server/daemon/server.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/base/descriptors.h"
+#include "libfl/base/fs.h"
+#include "libfl/net/notify.h"
+#include "libfl/num/gemm.h"
+#include "server/daemon/driver.h"
+#include "server/daemon/exit_codes.h"
+#include "server/daemon/front.h"
+#include "server/daemon/front_state.h"
+#include "server/daemon/preflight.h"
+
+/*
+ * Calls get this long to end; a peer that reads nothing then costs the link's second for
+ * last words. The whole stop stays well under 2 s.
+ */
+#define STOP_GRACE_MS 250
+/* Told to clients when the server stops: about how long a restart takes. */
+#define RESTART_MS 2000
+
+struct stop {
+    struct fl_serverd *srv;
+    bool done;
+};
+
+static void on_signal(void *arg, int signum)
+{
+    struct fl_serverd *srv = arg;
+
+    srv->again = false;
+    srv->stopping = true;
+    fl_log(srv->log, FL_LOG_NOTICE, "server", "stopping on signal %d", signum);
+    fl_attend_drain(srv->front, FL_EVERYBODY, "the server stops", RESTART_MS);
+    fl_loop_stop(srv->net);
+}
+
+void fl_server_again(struct fl_serverd *srv, const char *why)
+{
+    if (srv->stopping) {
+        return; /* The next start does what this one was for. */
+    }
+    srv->again = true;
+    fl_log(srv->log, FL_LOG_NOTICE, "server", "starting again: %s", why);
+    fl_attend_drain(srv->front, FL_EVERYBODY, why, RESTART_MS);
+    fl_loop_stop(srv->net);
+}
+
+static void on_front_closed(void *arg)
+{
+    struct stop *stop = arg;
+
+    stop->done = true;
+    fl_loop_stop(stop->srv->net);
+}
+
+/* Connections that the descriptors allow. */
+static int limit_connections(struct fl_serverd *srv, struct fl_err *err)
+{
+    char fewer[FL_ERR_BUF_SIZE] = "";
+    int rv = fl_preflight_connections(srv->conf, fl_descriptors_raise(NULL), &srv->max_connections,
+                                      fewer, sizeof(fewer), err);
+
+    if (fewer[0] != '\0') {
+        fl_log(srv->log, FL_LOG_NOTICE, "server", "%s", fewer);
+    }
+    return rv;
+}
+
+static int open_lanes(struct fl_serverd *srv, struct fl_err *err)
+{
+    int rv = fl_lane_create("fl-io", &srv->io, err);
+
+    if (rv == FL_OK) {
+        rv = fl_lane_create("fl-db", &srv->db, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_lane_create("fl-work", &srv->work, err);
+    }
+    return rv;
+}
+
+static int start(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
+{
+    int rv;
+
+    rv = fl_preflight_places(srv->conf, ret_exit, err);
+    if (rv == FL_OK) {
+        *ret_exit = FL_EXIT_FAILURE;
+        rv = limit_connections(srv, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_loop_create(&srv->net, err);
+    }
+    if (rv == FL_OK) {
+        rv = open_lanes(srv, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_driver_create(srv, &srv->driver, ret_exit, err);
+    }
+    if (rv == FL_OK) {
+        *ret_exit = FL_EXIT_FAILURE;
+        rv = fl_front_create(srv, &srv->front, err);
+    }
+    if (rv == FL_OK) {
+        *ret_exit = FL_EXIT_LISTEN;
+        rv = fl_front_listen(srv->front, err);
+    }
+    if (rv == FL_OK) {
+        *ret_exit = FL_EXIT_FAILURE;
+        rv = fl_driver_start(srv->driver, err);
+    }
+    return rv;
+}
+
+/*
+ * The order of going: network first, so that nothing new comes in; the coordinator, so
+ * that no effect starts new work; the lanes finish what they have; then memory.
+ */
+static void stop_all(struct fl_serverd *srv)
+{
+    struct stop stop = {.srv = srv};
+
+    if (srv->front != NULL) {
+        fl_front_close(srv->front, STOP_GRACE_MS, on_front_closed, &stop);
+        while (!stop.done) {
+            fl_loop_run(srv->net);
+        }
+    }
+    if (srv->driver != NULL) {
+        fl_driver_stop(srv->driver);
+    }
+    fl_lane_free(srv->io);
+    srv->io = NULL; /* What comes back from it, or from the coordinator, may ask for more. */
+    fl_lane_free(srv->work);
+    fl_lane_free(srv->db);
+    fl_driver_free(srv->driver);
+    srv->driver = NULL;
+    if (srv->net != NULL) {
+        fl_loop_free(srv->net);
+    }
+    fl_front_free(srv->front);
+}
+
+static int run_once(const struct fl_server_conf *conf, const struct fl_log *log, bool *ret_again)
+{
+    struct fl_serverd srv = {.conf = conf,
+                             .log = log,
+                             .state_dir = conf->state_dir,
+                             .federation = fl_options_str(conf->main, "federation"),
+                             .started_ms = fl_clock_ms()};
+    struct fl_signal *term = NULL;
+    struct fl_signal *interrupt = NULL;
+    struct fl_err err = {0};
+    int exit_code = FL_EXIT_OK;
+    int rv;
+
+    fl_gemm_init();
+    rv = start(&srv, &exit_code, &err);
+    if (rv == FL_OK) {
+        rv = fl_signal_create(srv.net, SIGTERM, on_signal, &srv, &term);
+    }
+    if (rv == FL_OK) {
+        rv = fl_signal_create(srv.net, SIGINT, on_signal, &srv, &interrupt);
+    }
+    if (rv == FL_OK) {
+        exit_code = FL_EXIT_OK;
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "federation '%s' runs: algorithm=%s units=%zu parameters=%zu blas=%s",
+               srv.federation, conf->strategy->algorithm, fl_layout_units(conf->layout),
+               fl_layout_count(conf->layout), fl_gemm_kernel());
+        fl_notify_ready("serving");
+        fl_loop_run(srv.net);
+        srv.stopping = true;
+        if (!srv.again) {
+            fl_notify_stopping();
+        }
+    } else {
+        fl_log(log, FL_LOG_ERROR, "server", "cannot start: %s", fl_err_text(&err, rv));
+    }
+    fl_signal_close(term);
+    fl_signal_close(interrupt);
+    stop_all(&srv);
+    *ret_again = srv.again;
+    if (exit_code == FL_EXIT_OK && !srv.again) {
+        fl_log(log, FL_LOG_NOTICE, "server", "stopped");
+    }
+    return exit_code;
+}
+
+int fl_server_run(const struct fl_server_conf *conf, const struct fl_log *log)
+{
+    bool again;
+    int exit_code;
+
+    do {
+        again = false;
+        exit_code = run_once(conf, log, &again);
+    } while (again && exit_code == FL_EXIT_OK);
+    return exit_code;
+}

@@ -1,0 +1,203 @@
+#ifndef FL_SERVERD_SERVER_H
+#define FL_SERVERD_SERVER_H
+
+/*
+ * The daemon put together.
+ *
+ *   network loop (main thread)   connections, sessions, transfers: front.h
+ *   coordinator thread           fl_coord and its effects: driver.h
+ *   io lane                      spool files
+ *   db lane                      SQLite and checkpoints
+ *   work lane                    aggregation and evaluation
+ *
+ * Threads meet only by posting struct fl_up (towards the coordinator) and struct
+ * fl_down (towards the network).
+ */
+
+#include "libfl/base/log.h"
+#include "libfl/grpc/endpoint.h"
+#include "libfl/wire/admin.h"
+#include "server/daemon/conf.h"
+#include "server/store/files.h"
+#include "server/store/line.h"
+
+struct fl_front;
+struct fl_driver;
+
+struct fl_serverd {
+    const struct fl_server_conf *conf;
+    const struct fl_log *log;
+    const char *state_dir;
+    const char *federation;
+    struct fl_line line; /* since the start, never changed */
+    struct fl_loop *net;
+    struct fl_lane *io, *db, *work;
+    struct fl_front *front;
+    struct fl_driver *driver;
+    uint64_t started_ms;
+    uint64_t max_connections; /* limits.clients, or what descriptors allow */
+    bool again, stopping;     /* start anew after the stop; network loop only */
+};
+
+/* What the network tells the coordinator. */
+enum fl_up_type {
+    FL_UP_JOIN = 1, /* session, name, agent, samples */
+    FL_UP_LOST,     /* client */
+    FL_UP_HEARD,    /* client: it is there */
+    FL_UP_RELEASED, /* client: answer to RELEASE, nothing comes under that number any more */
+    FL_UP_EVENT,    /* session, client, event: report, failed or evaluation; answered by TAKEN */
+    FL_UP_OFFER,    /* session, client, offer: all of it */
+    FL_UP_STORED,   /* client, round, attempt, bytes */
+    FL_UP_INVALID,  /* client, round, attempt, text */
+    FL_UP_UNSTORED, /* client, round, attempt, text: our own trouble */
+    FL_UP_ADMIN     /* request */
+};
+
+struct fl_admin_request;
+
+struct fl_up {
+    enum fl_up_type type;
+    struct fl_driver *driver;
+    uint64_t session;
+    uint32_t client;
+    uint64_t round;
+    uint32_t attempt;
+    uint64_t bytes;
+    char *text;                 /* owned */
+    struct fl_wire_event event; /* owned; JOIN: the hello */
+    struct fl_buf offer;        /* owned */
+    struct fl_admin_request *request;
+};
+
+/* Bytes that clients fetch: in memory or in a file. Neither: there are none. */
+struct fl_bytes {
+    struct fl_blob *blob;
+    struct fl_file *file;
+};
+
+static inline bool fl_bytes_are(const struct fl_bytes *b)
+{
+    return b->blob != NULL || b->file != NULL;
+}
+
+static inline uint64_t fl_bytes_len(const struct fl_bytes *b)
+{
+    return b->blob != NULL ? fl_blob_len(b->blob) : b->file != NULL ? fl_file_size(b->file) : 0;
+}
+
+static inline struct fl_bytes fl_bytes_ref(const struct fl_bytes *b)
+{
+    return (struct fl_bytes){b->blob != NULL ? fl_blob_ref(b->blob) : NULL,
+                             b->file != NULL ? fl_file_ref(b->file) : NULL};
+}
+
+static inline void fl_bytes_done(struct fl_bytes *b)
+{
+    fl_blob_unref(b->blob);
+    fl_file_unref(b->file);
+    *b = (struct fl_bytes){0};
+}
+
+/* The bundle that only its client may fetch: the personal model that was mixed for it. */
+#define FL_BUNDLE_MIXTURE "mixture"
+/* Not one client: all of them may fetch the bundle. */
+#define FL_EVERYBODY UINT32_MAX
+
+/* What the coordinator tells the network. */
+enum fl_down_type {
+    FL_DOWN_JOINED = 1, /* session -> client, text = its name; wants_offer */
+    FL_DOWN_REFUSED,    /* session, text */
+    FL_DOWN_RELEASE,    /* client, text: it is forgotten */
+    FL_DOWN_BAD_OFFER,  /* session, text; code: whose fault it is */
+    FL_DOWN_TAKEN,      /* session, client: an event of it was dealt with */
+    /* text = name, client or FL_EVERYBODY, round, bytes, digest; no bytes: gone */
+    FL_DOWN_BUNDLE,
+    FL_DOWN_TASK,
+    FL_DOWN_PLAN,
+    FL_DOWN_ACCEPTED,
+    FL_DOWN_REJECTED,
+    FL_DOWN_DISMISSED,
+    FL_DOWN_EVALUATE,
+    FL_DOWN_DRAIN,
+    FL_DOWN_ROUND_CLOSED,
+    FL_DOWN_ADMIN,   /* request is answered */
+    FL_DOWN_FINISHED /* all rounds are done */
+};
+
+struct fl_down {
+    enum fl_down_type type;
+    struct fl_front *front;
+    uint64_t session;
+    uint32_t client;
+    uint64_t round;
+    uint32_t attempt;
+    double learning_rate;
+    uint64_t seed;
+    uint64_t order_seed;
+    uint64_t deadline_ms;
+    uint8_t *units; /* owned, [n_units] or NULL */
+    char *text;     /* owned */
+    int code;
+    struct fl_bytes bytes; /* owned */
+    bool has_digest;
+    uint8_t digest[FL_DIGEST_SIZE];
+    bool wants_offer;
+    /* TASK: as the effect. */
+    uint64_t counted_round;
+    uint32_t counted_attempt;
+    uint32_t n_selected, population;
+    bool mixture;
+    struct fl_admin_request *request;
+};
+
+/* One admin call on its way: filled by the coordinator side, sent by the network side. */
+enum fl_admin_type {
+    FL_ADMIN_STATUS = 1,
+    FL_ADMIN_WHY,
+    FL_ADMIN_ROUNDS,
+    FL_ADMIN_CLIENTS,
+    FL_ADMIN_FORGET,
+    FL_ADMIN_EXPORT,
+    FL_ADMIN_CHECKPOINTS,
+    FL_ADMIN_HOLD,
+    FL_ADMIN_ROLLBACK
+};
+
+struct fl_admin_request {
+    enum fl_admin_type type;
+    struct fl_serverd *srv;
+    struct fl_call *call;            /* network side only; NULL when the peer went away */
+    bool asked;                      /* network side only: the coordinator has it, or had it */
+    bool answered;                   /* network side only */
+    struct fl_wire_list_rounds list; /* ROUNDS */
+    uint64_t round;                  /* EXPORT, HOLD, ROLLBACK */
+    bool release;                    /* HOLD */
+    bool force;                      /* ROLLBACK */
+    struct fl_wire_forget forget;
+    struct fl_wire_forgotten forgotten;
+    size_t n_waits; /* FORGET: for so many things to be on disk */
+    /* The answer: encoded messages, each with its length before it (size_t). */
+    struct fl_buf replies;
+    size_t next;           /* offset of the next reply to send */
+    struct fl_blob *model; /* EXPORT */
+    uint64_t model_round;
+    uint64_t offset; /* of the export's bytes */
+    struct fl_buf header;
+    int code; /* FL_OK, or why it failed */
+    struct fl_err err;
+};
+
+/* Append one encoded message to `replies`. */
+FL_MUST_CHECK int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *message);
+
+/* Network loop: stop as on a signal, tell clients to come back soon, and start anew. */
+void fl_server_again(struct fl_serverd *srv, const char *why);
+/* Run the daemon until it is told to stop; returns the exit code. */
+int fl_server_run(const struct fl_server_conf *conf, const struct fl_log *log);
+/*
+ * --recover: make the newest good checkpoint of the state folder its last committed round
+ * (fl_store_rebuild()), and print what came of it. Starts nothing. Returns the exit code.
+ */
+int fl_server_recover(const struct fl_server_conf *conf, const struct fl_log *log);
+
+#endif

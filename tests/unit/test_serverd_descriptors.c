@@ -1,0 +1,53 @@
+/* How many connections fit into a limit of descriptors, and when that is too few to start. */
+#include <check.h>
+#include <stdlib.h>
+
+#include "server/daemon/descriptors.h"
+
+#define RESERVE (FL_SERVERD_ADMIN_CONNECTIONS + FL_SERVERD_OWN_DESCRIPTORS)
+
+START_TEST(what_serves_all_comes_before_connections)
+{
+    uint64_t n = 0;
+
+    ck_assert_int_eq(fl_serverd_connections(RESERVE + 20, 10000, 2, &n, NULL), FL_OK);
+    ck_assert_uint_eq(n, 10);
+    ck_assert_int_eq(fl_serverd_connections(1024, 10000, 2, &n, NULL), FL_OK);
+    ck_assert_uint_eq(n, (1024 - RESERVE) / 2);
+    ck_assert_int_eq(fl_serverd_connections(UINT64_MAX, 10000, 2, &n, NULL), FL_OK);
+    ck_assert_uint_eq(n, 10000);
+}
+END_TEST
+
+START_TEST(fewer_than_a_round_needs_are_refused_with_the_way_out)
+{
+    struct fl_err err = {0};
+    uint64_t n = 7;
+
+    ck_assert_int_eq(fl_serverd_connections(RESERVE + 19, 10000, 10, &n, &err), FL_ELIMIT);
+    ck_assert_uint_eq(n, 7);
+    ck_assert_str_eq(err.msg,
+                     "83 descriptors are room for 9 connections, but a round begins with 10 "
+                     "clients: raise the hard limit of open files (ulimit -Hn, "
+                     "LimitNOFILE= of the unit) to 84 or more");
+    ck_assert_int_eq(fl_serverd_connections(20, 10000, 0, &n, &err), FL_ELIMIT);
+    ck_assert_int_eq(fl_serverd_connections(0, 10000, 1, &n, &err), FL_ELIMIT);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("descriptors");
+    TCase *tc = tcase_create("descriptors");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_test(tc, what_serves_all_comes_before_connections);
+    tcase_add_test(tc, fewer_than_a_round_needs_are_refused_with_the_way_out);
+    suite_add_tcase(s, tc);
+    runner = srunner_create(s);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,308 @@
+/*
+ * What a transfer keeps of the server when nobody reads it: a model that all share while it is
+ * served, the whole of it afterwards, and of a file only what is queued. The peer is a foreign
+ * client (rawpeer) without a window; the front is as much of one as a Fetch looks at.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/daemon/front_state.h"
+#include "tests/lib/rawpeer.h"
+
+#define KIB     ((size_t)1024)
+#define MIB     (KIB * KIB)
+#define IDLE_MS 1000
+
+static struct fl_front front;
+static struct fl_serverd srv;
+static struct fl_slot_rec slot;
+static struct fl_attend attend;
+static struct fl_budget budget;
+static struct fl_rpc_method methods[2];
+static struct rawpeer raw;
+static unsigned n_freed;
+static size_t n_read; /* bytes of files */
+static char notice[300];
+
+/* What the linker renames. */
+int __real_fl_file_read(const struct fl_file *file, uint64_t offset, void *out, size_t len);
+int __wrap_fl_file_read(const struct fl_file *file, uint64_t offset, void *out, size_t len);
+
+int __wrap_fl_file_read(const struct fl_file *file, uint64_t offset, void *out, size_t len)
+{
+    n_read += len;
+    return __real_fl_file_read(file, offset, out, len);
+}
+
+static void on_evict(void *ctx, struct fl_account *account)
+{
+    (void)ctx;
+    (void)account;
+    ck_abort_msg("nobody has to go: the connection's own limit comes first");
+}
+
+static void on_notice(void *ctx, const struct fl_call *call, const char *reason, const char *text)
+{
+    (void)ctx;
+    (void)call;
+    (void)reason;
+    ck_assert_int_eq(fl_str_copy(notice, sizeof(notice), text), FL_OK);
+}
+
+static void begin(size_t peer_memory, uint32_t window)
+{
+    struct fl_h2_setup setup = {.peer = "raw:9", .budget = &budget, .notice = on_notice};
+    struct fl_h2 *server = NULL;
+
+    memset(&attend, 0, sizeof(attend)); /* Client 0, token of zeros. */
+    slot = (struct fl_slot_rec){.attend = &attend};
+    srv = (struct fl_serverd){.front = &front};
+    front = (struct fl_front){.srv = &srv, .slots = &slot, .n_slots = 1};
+    methods[0] = (struct fl_rpc_method){"/fl.v1.Federation/Fetch", fl_fetch_start, &front};
+    fl_budget_init(&budget, 64 * MIB, 0, on_evict, NULL);
+    fl_rpc_limits_default(&setup.limits);
+    setup.limits.idle_ms = IDLE_MS;
+    setup.limits.message_bytes = 64 * KIB;
+    setup.limits.stream_window = 128 * KIB;
+    setup.limits.conn_window = 128 * KIB;
+    setup.limits.memory = peer_memory;
+    setup.methods = methods;
+    n_freed = 0;
+    n_read = 0;
+    notice[0] = '\0';
+    ck_assert_int_eq(fl_loop_create(&srv.net, NULL), FL_OK);
+    ck_assert_int_eq(fl_h2_server_create(&setup, &server), FL_OK);
+    rawpeer_open(&raw, server, /* server= */ false, window);
+    rawpeer_run(&raw);
+}
+
+static void end(void)
+{
+    size_t i;
+
+    rawpeer_close(&raw);
+    ck_assert_uint_eq(budget.used, 0);
+    ck_assert_ptr_null(front.fetches);
+    for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
+        fl_bytes_done(&front.bundles[i].bytes);
+    }
+    fl_loop_free(srv.net);
+}
+
+static void on_freed(void *ctx)
+{
+    n_freed++;
+    free(ctx);
+}
+
+static struct fl_blob *new_blob(size_t len)
+{
+    void *data = calloc(1, len);
+    struct fl_blob *blob = NULL;
+
+    ck_assert_ptr_nonnull(data);
+    ck_assert_int_eq(fl_blob_wrap(data, len, on_freed, data, &blob), FL_OK);
+    return blob;
+}
+
+static void stop_loop(void *arg)
+{
+    fl_loop_stop(arg);
+}
+
+/* As the coordinator does when a round begins; takes what is in `bytes`. */
+static void serve(const char *name, uint64_t round, struct fl_bytes bytes)
+{
+    struct fl_down *down = calloc(1, sizeof(*down));
+
+    ck_assert_ptr_nonnull(down);
+    *down = (struct fl_down){.type = FL_DOWN_BUNDLE,
+                             .front = &front,
+                             .client = FL_EVERYBODY,
+                             .round = round,
+                             .text = fl_str_dup(name),
+                             .bytes = bytes};
+    fl_front_post(down);
+    ck_assert_int_eq(fl_loop_post(srv.net, stop_loop, srv.net), FL_OK);
+    fl_loop_run(srv.net);
+}
+
+static void serve_blob(const char *name, uint64_t round, size_t len)
+{
+    serve(name, round, (struct fl_bytes){.blob = len > 0 ? new_blob(len) : NULL});
+}
+
+static void fetch(const char *name, uint64_t round)
+{
+    struct fl_wire_fetch request = {.round = round};
+    struct fl_buf buf;
+    uint8_t message[256] = {0};
+
+    ck_assert_int_eq(fl_str_copy(request.bundle, sizeof(request.bundle), name), FL_OK);
+    fl_buf_init(&buf, sizeof(message) - 5);
+    ck_assert_int_eq(fl_wire_fetch_encode(&request, &buf), FL_OK);
+    message[4] = (uint8_t)buf.len;
+    (void)memcpy(message + 5, buf.data, buf.len);
+    (void)rawpeer_request(&raw, "/fl.v1.Federation/Fetch", NULL, message, 5 + buf.len, true);
+    rawpeer_run(&raw);
+    fl_buf_done(&buf);
+}
+
+/* As a link does, until that time. */
+static void tick_until(uint64_t until_ms)
+{
+    uint64_t now_ms;
+
+    for (now_ms = 1; now_ms <= until_ms; now_ms++) {
+        if (fl_h2_deadline(raw.other) <= now_ms) {
+            fl_h2_tick(raw.other, now_ms);
+        }
+        rawpeer_run(&raw);
+    }
+}
+
+START_TEST(a_model_that_is_served_costs_those_who_do_not_read_it_little)
+{
+    begin(16 * MIB, 0);
+    serve_blob("model", 1, 8 * MIB);
+    fetch("model", 1);
+    fetch("model", 1);
+    ck_assert_uint_eq(fl_h2_calls(raw.other), 2);
+    ck_assert_uint_gt(budget.used, 0);
+    ck_assert_uint_lt(budget.used, 16 * KIB);
+    end();
+}
+END_TEST
+
+START_TEST(a_model_that_is_no_longer_served_costs_each_transfer_all_of_it_until_it_ends)
+{
+    begin(20 * MIB, 0);
+    serve_blob("model", 1, 8 * MIB);
+    fetch("model", 1);
+    fetch("model", 1);
+    serve_blob("model", 2, 8 * MIB);
+    ck_assert_uint_ge(budget.used, 16 * MIB);
+    ck_assert_uint_lt(budget.used, 16 * MIB + 16 * KIB);
+    ck_assert_uint_eq(n_freed, 0);
+    tick_until(2 * IDLE_MS + 2);
+    ck_assert_str_eq(notice, "the client has taken nothing of what is sent for 1000 ms");
+    ck_assert_ptr_null(front.fetches);
+    ck_assert_uint_eq(n_freed, 1);
+    ck_assert_uint_eq(budget.used, 0);
+    end();
+    ck_assert_uint_eq(n_freed, 2);
+}
+END_TEST
+
+START_TEST(a_transfer_that_would_keep_too_much_of_what_is_no_longer_served_ends)
+{
+    begin(12 * MIB, 0);
+    serve_blob("model", 1, 8 * MIB);
+    fetch("model", 1);
+    serve_blob("model", 2, 8 * MIB);
+    fetch("model", 2);
+    ck_assert_uint_eq(n_freed, 0);
+    serve_blob("model", 3, 8 * MIB); /* One of the two old ones is room for. */
+    rawpeer_run(&raw);
+    ck_assert_uint_eq(n_freed, 1);
+    ck_assert_ptr_nonnull(front.fetches);
+    ck_assert_uint_eq(fl_h2_calls(raw.other), 1);
+    ck_assert_uint_lt(budget.used, 8 * MIB + 16 * KIB);
+    serve_blob("model", 0, 0); /* None is served any more. */
+    ck_assert_uint_eq(n_freed, 2);
+    end();
+    ck_assert_uint_eq(n_freed, 3);
+}
+END_TEST
+
+START_TEST(what_is_served_under_another_name_too_is_not_superseded)
+{
+    struct fl_blob *blob;
+
+    begin(20 * MIB, 0);
+    blob = new_blob(8 * MIB);
+    serve("candidate", 1, (struct fl_bytes){.blob = fl_blob_ref(blob)});
+    serve("model", 2, (struct fl_bytes){.blob = blob});
+    fetch("candidate", 1);
+    serve_blob("candidate", 2, 8 * MIB);
+    ck_assert_uint_lt(budget.used, 16 * KIB);
+    serve_blob("model", 3, 8 * MIB);
+    ck_assert_uint_ge(budget.used, 8 * MIB);
+    end();
+}
+END_TEST
+
+/* A file of `len` bytes, already without a name. */
+static struct fl_file *new_file(size_t len)
+{
+    char path[] = "/tmp/fl-fetch.XXXXXX";
+    int fd = mkstemp(path);
+    struct fl_file *file = NULL;
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(ftruncate(fd, (off_t)len), 0);
+    ck_assert_int_eq(close(fd), 0);
+    ck_assert_int_eq(fl_file_open(path, &file, NULL), FL_OK);
+    ck_assert_int_eq(unlink(path), 0);
+    return file;
+}
+
+START_TEST(of_a_file_that_nobody_reads_a_short_queue_is_held_and_ends_after_the_idle_time)
+{
+    begin(16 * MIB, 0);
+    serve("mixture", 1, (struct fl_bytes){.file = new_file(8 * MIB)});
+    fetch("mixture", 1);
+    fetch("mixture", 1);
+    ck_assert_uint_gt(n_read, 512 * KIB);
+    ck_assert_uint_gt(budget.used, n_read); /* Nothing is read that is not counted. */
+    ck_assert_uint_le(budget.used, 2 * 512 * KIB + 16 * KIB);
+    tick_until(2 * IDLE_MS + 2);
+    ck_assert_ptr_null(front.fetches);
+    ck_assert_uint_eq(budget.used, 0);
+    end();
+}
+END_TEST
+
+START_TEST(a_file_arrives_whole_where_it_is_read)
+{
+    size_t len = 3 * MIB + 17;
+
+    begin(16 * MIB, 1 << 20);
+    raw.mute = true;
+    serve("mixture", 1, (struct fl_bytes){.file = new_file(len)});
+    fetch("mixture", 1);
+    ck_assert_uint_eq(n_read, len);
+    ck_assert_uint_gt(raw.received, len);
+    ck_assert_uint_lt(raw.received, len + 25 * 64);
+    ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=0"));
+    ck_assert_ptr_null(front.fetches);
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("srv_fetch");
+    TCase *tc = tcase_create("fetch");
+    SRunner *runner;
+    int failed;
+
+    tcase_set_timeout(tc, 600);
+    tcase_add_test(tc, a_model_that_is_served_costs_those_who_do_not_read_it_little);
+    tcase_add_test(tc,
+                   a_model_that_is_no_longer_served_costs_each_transfer_all_of_it_until_it_ends);
+    tcase_add_test(tc, a_transfer_that_would_keep_too_much_of_what_is_no_longer_served_ends);
+    tcase_add_test(tc, what_is_served_under_another_name_too_is_not_superseded);
+    tcase_add_test(tc,
+                   of_a_file_that_nobody_reads_a_short_queue_is_held_and_ends_after_the_idle_time);
+    tcase_add_test(tc, a_file_arrives_whole_where_it_is_read);
+    suite_add_tcase(s, tc);
+    runner = srunner_create(s);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

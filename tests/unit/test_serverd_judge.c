@@ -1,0 +1,332 @@
+/* What a start may go on from: which vectors begin as zero, and whose mixtures are handed out. */
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "server/daemon/driver_state.h"
+#include "tests/lib/store_rig.h"
+
+#define MEANING "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define OTHER   "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100"
+
+static struct fl_server_conf conf;
+static struct fl_serverd srv;
+static struct fl_driver driver;
+static struct fl_layout *layout;
+static char logged[4096];
+
+static void note(void *ctx, enum fl_log_level level, const char *component, const char *text)
+{
+    size_t used = strlen(logged);
+
+    (void)ctx;
+    (void)component;
+    (void)snprintf(logged + used, sizeof(logged) - used, "%d %s\n", (int)level, text);
+}
+
+static struct fl_log log_kept = {.level = FL_LOG_DEBUG, .sink = note};
+
+static void setup(void)
+{
+    struct fl_store *store = NULL;
+
+    srv = (struct fl_serverd){.conf = &conf, .log = &log_kept, .state_dir = rig_dir()};
+    layout = rig_layout();
+    conf.layout = layout;
+    logged[0] = '\0';
+    /* Makes the folders. */
+    ck_assert_int_eq(fl_store_open(srv.state_dir, "fed", layout, FL_DURABLE_PROCESS, &store, NULL),
+                     FL_OK);
+    fl_store_close(store);
+}
+
+static void teardown(void)
+{
+    size_t i;
+
+    for (i = 0; i < FL_AGG_MAX_STATE; i++) {
+        fl_blob_unref(driver.current.state[i]);
+        driver.current.state[i] = NULL;
+    }
+    fl_mixtures_close(driver.mixtures);
+    driver.mixtures = NULL;
+    fl_strategy_free(conf.strategy);
+    conf.strategy = NULL;
+    fl_layout_free(layout);
+    rig_remove();
+}
+
+/* Of a federation that began anew behind round `since`. */
+static void runs(const char *preset, uint64_t since)
+{
+    fl_strategy_free(conf.strategy);
+    conf.strategy = NULL;
+    ck_assert_int_eq(fl_strategy_create(preset, &conf.strategy, NULL), FL_OK);
+    driver = (struct fl_driver){.srv = &srv, .lock_fd = -1};
+    driver.federation =
+        (struct fl_federation){.layout = layout, .strategy = conf.strategy, .log = &log_kept};
+    fl_federation_name_states(&driver.federation);
+    srv.line = (struct fl_line){.number = 7, .kept_since = since};
+    (void)snprintf(srv.line.made, sizeof(srv.line.made), "7 %s", MEANING);
+}
+
+/* `lacks`: bit i, state vector i. `made`: NULL, it does not say. */
+static struct fl_models_found file(uint32_t lacks, const char *made)
+{
+    struct fl_models_found found = {.checked = true, .lacks = lacks};
+
+    if (made != NULL) {
+        (void)snprintf(found.made, sizeof(found.made), "3 %s", made);
+    }
+    return found;
+}
+
+static int judge(uint64_t round, struct fl_models_found found, bool anew, struct fl_err *err)
+{
+    logged[0] = '\0';
+    return fl_driver_judge(&driver, round, &found, anew, err);
+}
+
+START_TEST(a_vector_of_the_server_is_not_zero_under_the_settings_it_was_made_under)
+{
+    struct fl_err err = {0};
+
+    runs("fedavgm", 0);
+    ck_assert_int_eq(judge(4, file(0, MEANING), false, &err), FL_OK);
+    ck_assert_str_eq(logged, "");
+    ck_assert_int_eq(judge(4, file(1, MEANING), false, &err), FL_EVERSION);
+    ck_assert_ptr_nonnull(strstr(err.msg, "the checkpoint of round 4 holds no 'velocity'"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "'models/round-000004.velocity.safetensors' is gone"));
+    ck_assert_ptr_null(strstr(err.msg, "--recover"));
+    ck_assert_str_eq(logged, "");
+    /* Neither a new beginning of the clients nor going back makes it so. */
+    ck_assert_int_eq(judge(4, file(1, MEANING), true, NULL), FL_EVERSION);
+    srv.line.kept_since = 4;
+    ck_assert_int_eq(judge(4, file(1, MEANING), false, NULL), FL_EVERSION);
+}
+END_TEST
+
+START_TEST(a_vector_of_the_server_begins_as_zero_behind_a_change)
+{
+    char want[16];
+
+    runs("fedavgm", 0);
+    ck_assert_int_eq(judge(4, file(1, OTHER), false, NULL), FL_OK);
+    ck_assert_ptr_nonnull(strstr(logged, "which is zero: it was made under other settings"));
+    (void)snprintf(want, sizeof(want), "%d ", (int)FL_LOG_NOTICE);
+    ck_assert_int_eq(strncmp(logged, want, strlen(want)), 0);
+    /* Of a version that did not say it: nobody knows, so somebody should look. */
+    ck_assert_int_eq(judge(4, file(1, NULL), false, NULL), FL_OK);
+    ck_assert_ptr_nonnull(strstr(logged, "does not say under which settings"));
+    (void)snprintf(want, sizeof(want), "%d ", (int)FL_LOG_WARNING);
+    ck_assert_int_eq(strncmp(logged, want, strlen(want)), 0);
+}
+END_TEST
+
+START_TEST(any_vector_that_lacks_is_found)
+{
+    struct fl_err err = {0};
+
+    runs("fedadam", 0);
+    ck_assert_uint_eq(driver.federation.n_state, 2);
+    ck_assert_int_eq(judge(1, file(2, MEANING), false, &err), FL_EVERSION);
+    ck_assert_ptr_nonnull(strstr(err.msg, driver.federation.state_names[1]));
+    ck_assert_int_eq(judge(1, file(0, MEANING), false, NULL), FL_OK);
+}
+END_TEST
+
+START_TEST(a_vector_that_goes_with_the_clients_is_zero_only_where_both_begin_anew)
+{
+    struct fl_err err = {0};
+
+    runs("scaffold", 0);
+    ck_assert_int_eq(judge(6, file(1, MEANING), false, &err), FL_EVERSION);
+    ck_assert_ptr_nonnull(strstr(err.msg, "'fl-serverd --recover CONFIG' goes on from the model"));
+    /* The way out is not cut off. */
+    ck_assert_ptr_nonnull(strstr(err.msg, "another state_dir begins at the beginning"));
+    /* Other settings are no reason: clients keep their part through those. */
+    ck_assert_int_eq(judge(6, file(1, OTHER), false, NULL), FL_EVERSION);
+    ck_assert_int_eq(judge(6, file(1, NULL), false, NULL), FL_EVERSION);
+    ck_assert_int_eq(judge(6, file(1, MEANING), true, NULL), FL_OK);
+    srv.line.kept_since = 5;
+    ck_assert_int_eq(judge(6, file(1, MEANING), false, NULL), FL_EVERSION);
+    srv.line.kept_since = 6;
+    ck_assert_int_eq(judge(6, file(1, MEANING), false, NULL), FL_OK);
+    ck_assert_ptr_nonnull(strstr(logged, "what the server and clients keep begins anew there"));
+}
+END_TEST
+
+START_TEST(the_first_model_has_no_vectors)
+{
+    runs("scaffold", 0);
+    ck_assert_int_eq(judge(0, file(1, MEANING), false, NULL), FL_OK);
+    runs("fedavgm", 0);
+    ck_assert_int_eq(judge(0, file(1, MEANING), false, NULL), FL_OK);
+    ck_assert_str_eq(logged, "");
+}
+END_TEST
+
+static float first_of_state(size_t i)
+{
+    return fl_blob_floats(driver.current.state[i])[0];
+}
+
+START_TEST(what_the_server_had_of_clients_is_dropped_where_they_began_anew)
+{
+    runs("scaffold", 6);
+    driver.resume.committed = 7;
+    ck_assert_int_eq(
+        fl_blob_create(fl_driver_floats(&driver) * sizeof(float), &driver.current.state[0]), FL_OK);
+    fl_blob_fill_floats(driver.current.state[0])[0] = 1.0f;
+    fl_driver_begin_anew(&driver);
+    ck_assert(first_of_state(0) > 0.5f);
+    driver.resume.committed = 6;
+    fl_driver_begin_anew(&driver);
+    ck_assert(first_of_state(0) < 0.5f);
+}
+END_TEST
+
+/* --- mixtures --- */
+
+static void save_mixtures(uint64_t round, char seal[FL_MIXTURES_SEAL])
+{
+    static const char *const clients[] = {"a", "b"};
+    size_t bytes = fl_driver_floats(&driver) * sizeof(float);
+    float *values = calloc(1, bytes);
+    struct fl_mixtures_writer *w = NULL;
+    struct fl_mixtures *m = NULL;
+    size_t i;
+
+    ck_assert_ptr_nonnull(values);
+    ck_assert_int_eq(fl_mixtures_create(srv.state_dir, round, clients, 2, bytes, &w, NULL), FL_OK);
+    for (i = 0; i < 2; i++) {
+        ck_assert_int_eq(fl_mixtures_write(w, i, 0, values, bytes, NULL), FL_OK);
+    }
+    ck_assert_int_eq(fl_mixtures_publish(w, NULL), FL_OK);
+    ck_assert_int_eq(fl_mixtures_open(srv.state_dir, round, bytes, &m, NULL), FL_OK);
+    fl_mixtures_seal(m, seal);
+    fl_mixtures_close(m);
+    free(values);
+}
+
+static int join(uint64_t round, const char *seal)
+{
+    struct fl_models_found found = {.checked = true};
+
+    (void)snprintf(found.mixtures, sizeof(found.mixtures), "%s", seal);
+    fl_mixtures_close(driver.mixtures);
+    driver.mixtures = NULL;
+    return fl_driver_join_mixtures(&driver, round, &found, NULL);
+}
+
+START_TEST(the_mixtures_that_a_checkpoint_names_have_to_be_there)
+{
+    char seal[FL_MIXTURES_SEAL];
+    char path[RIG_PATH_MAX];
+
+    runs("fedmcsa", 0);
+    save_mixtures(3, seal);
+    ck_assert_int_eq(join(3, seal), FL_OK);
+    ck_assert_ptr_nonnull(driver.mixtures);
+    ck_assert_int_eq(join(3, "2 0011223344556677"), FL_EFORMAT);
+    ck_assert_ptr_null(driver.mixtures);
+    ck_assert_int_eq(unlink(rig_path(path, "mixtures/000003.mix")), 0);
+    ck_assert_int_eq(join(3, seal), FL_ENOENT);
+    /* Where clients began anew nobody asks for them, nor under an algorithm that mixes none. */
+    srv.line.kept_since = 3;
+    ck_assert_int_eq(join(3, seal), FL_OK);
+    ck_assert_ptr_null(driver.mixtures);
+    runs("fedavg", 0);
+    ck_assert_int_eq(join(3, seal), FL_OK);
+    ck_assert_ptr_null(driver.mixtures);
+}
+END_TEST
+
+START_TEST(mixtures_that_no_checkpoint_names_are_of_an_earlier_version_and_are_taken)
+{
+    char seal[FL_MIXTURES_SEAL];
+    char path[RIG_PATH_MAX];
+
+    runs("fedmcsa", 0);
+    save_mixtures(3, seal);
+    ck_assert_int_eq(join(3, ""), FL_OK);
+    ck_assert_ptr_null(driver.mixtures);
+    ck_assert_int_eq(fl_driver_load_mixtures(&driver, 3, NULL), FL_OK);
+    ck_assert_ptr_nonnull(driver.mixtures);
+    ck_assert_str_eq(logged, "");
+    fl_mixtures_close(driver.mixtures);
+    driver.mixtures = NULL;
+    (void)rig_path(path, "mixtures/000003.mix");
+    rig_damage(path, rig_size(path) - 1, 1);
+    ck_assert_int_eq(fl_driver_load_mixtures(&driver, 3, NULL), FL_OK);
+    ck_assert_ptr_null(driver.mixtures);
+    ck_assert_ptr_nonnull(strstr(logged, "clients go on from their own models"));
+    /* Of before a new beginning they are not, and nothing is said. */
+    save_mixtures(3, seal);
+    logged[0] = '\0';
+    srv.line.kept_since = 3;
+    ck_assert_int_eq(fl_driver_load_mixtures(&driver, 3, NULL), FL_OK);
+    ck_assert_ptr_null(driver.mixtures);
+    ck_assert_str_eq(logged, "");
+}
+END_TEST
+
+static bool there(const char *name)
+{
+    char path[RIG_PATH_MAX];
+
+    return fl_fs_exists(rig_path(path, name));
+}
+
+START_TEST(mixtures_of_the_round_before_stay_as_long_as_its_checkpoint)
+{
+    char path[RIG_PATH_MAX];
+    char seal[FL_MIXTURES_SEAL];
+    uint64_t round;
+
+    runs("fedmcsa", 0);
+    for (round = 1; round <= 4; round++) {
+        save_mixtures(round, seal);
+    }
+    ck_assert_int_eq(fl_fs_mkdirs(rig_path(path, "models"), NULL), FL_OK);
+    ck_assert_int_eq(
+        fl_fs_replace(rig_path(path, "models/round-000003.safetensors"), "", 0, false, NULL),
+        FL_OK);
+    ck_assert_int_eq(fl_driver_clean_mixtures(&driver, 4, NULL), FL_OK);
+    ck_assert(!there("mixtures/000001.mix") && !there("mixtures/000002.mix"));
+    ck_assert(there("mixtures/000003.mix") && there("mixtures/000004.mix"));
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(fl_driver_clean_mixtures(&driver, 4, NULL), FL_OK);
+    ck_assert(!there("mixtures/000003.mix") && there("mixtures/000004.mix"));
+    ck_assert_int_eq(fl_driver_clean_mixtures(&driver, 0, NULL), FL_OK);
+    ck_assert(!there("mixtures/000004.mix"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("srv_judge");
+    TCase *tc = tcase_create("judge");
+    SRunner *sr = srunner_create(s);
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_vector_of_the_server_is_not_zero_under_the_settings_it_was_made_under);
+    tcase_add_test(tc, a_vector_of_the_server_begins_as_zero_behind_a_change);
+    tcase_add_test(tc, any_vector_that_lacks_is_found);
+    tcase_add_test(tc, a_vector_that_goes_with_the_clients_is_zero_only_where_both_begin_anew);
+    tcase_add_test(tc, the_first_model_has_no_vectors);
+    tcase_add_test(tc, what_the_server_had_of_clients_is_dropped_where_they_began_anew);
+    tcase_add_test(tc, the_mixtures_that_a_checkpoint_names_have_to_be_there);
+    tcase_add_test(tc, mixtures_that_no_checkpoint_names_are_of_an_earlier_version_and_are_taken);
+    tcase_add_test(tc, mixtures_of_the_round_before_stay_as_long_as_its_checkpoint);
+    suite_add_tcase(s, tc);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,197 @@
+/*
+ * The last moments of a daemon: the network is closed, the coordinator takes its last step, and
+ * what both still had to say to each other and to the disk is heard when nobody is there to
+ * answer. The whole daemon runs in this process; the linker puts what comes last where it does.
+ */
+#include <check.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/daemon/driver_state.h"
+#include "server/daemon/front_state.h"
+#include "server/daemon/push_impl.h"
+
+static char dir[64];
+static enum fl_down_type last_words; /* 0: none */
+static bool with_upload;
+static char file; /* stands for the spool file of the upload */
+static unsigned n_finished, n_closed;
+
+/* What the linker renames. */
+void __wrap_fl_notify_ready(const char *status);
+void __real_fl_driver_stop(struct fl_driver *driver);
+void __wrap_fl_driver_stop(struct fl_driver *driver);
+int __wrap_fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, double bound,
+                           enum fl_durability durability, struct fl_err *err);
+void __wrap_fl_spool_close(struct fl_spool *spool);
+
+void __wrap_fl_notify_ready(const char *status)
+{
+    (void)status;
+    ck_assert_int_eq(raise(SIGTERM), 0);
+}
+
+/* An upload whose client has hung up is checked on its lane: all of it had come. */
+static void add_upload(struct fl_front *front)
+{
+    struct fl_push *p = calloc(1, sizeof(*p));
+
+    ck_assert_ptr_nonnull(p);
+    p->front = front;
+    p->held_end = &p->held;
+    p->key = (struct fl_session_key){.round = 1, .attempt = 1};
+    p->spool = (struct fl_spool *)(void *)&file;
+    p->state = PUSH_OPEN;
+    front->pushes = p;
+    fl_front_slot(front, 0)->push = p;
+    fl__push_maybe_finish(p);
+    ck_assert_int_eq(p->state, PUSH_FINISHING);
+}
+
+static void say(struct fl_driver *driver, enum fl_down_type type)
+{
+    struct fl_down *down = fl_down_new(driver, type);
+
+    down->client = type == FL_DOWN_BUNDLE || type == FL_DOWN_DRAIN ? FL_EVERYBODY : 0;
+    down->round = 1;
+    down->attempt = 1;
+    down->text = fl_str_dup("model");
+    if (type == FL_DOWN_BUNDLE) {
+        down->bytes.blob = fl_blob_ref(driver->current.theta);
+    } else if (type == FL_DOWN_ADMIN) {
+        down->request = calloc(1, sizeof(*down->request));
+        ck_assert_ptr_nonnull(down->request);
+        down->request->srv = driver->srv;
+        down->request->type = FL_ADMIN_ROLLBACK;
+        down->request->asked = true;
+    } else if (type == FL_DOWN_TASK || type == FL_DOWN_PLAN) {
+        down->units = calloc(fl_layout_units(driver->srv->conf->layout), 1);
+    }
+    fl_driver_down(driver, down);
+}
+
+/* Here the network side has closed; its loop turns once more, when the coordinator is gone. */
+void __wrap_fl_driver_stop(struct fl_driver *driver)
+{
+    struct fl_front *front = driver->srv->front;
+
+    __real_fl_driver_stop(driver);
+    ck_assert_ptr_null(front->server);
+    ck_assert_ptr_nonnull(fl_front_slot(front, 0));
+    if (with_upload) {
+        add_upload(front);
+    }
+    if (last_words != 0) {
+        say(driver, last_words);
+    }
+}
+
+int __wrap_fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, double bound,
+                           enum fl_durability durability, struct fl_err *err)
+{
+    (void)layout;
+    (void)bound;
+    (void)durability;
+    (void)err;
+    ck_assert_ptr_eq(spool, &file);
+    n_finished++;
+    return FL_OK;
+}
+
+void __wrap_fl_spool_close(struct fl_spool *spool)
+{
+    ck_assert_ptr_eq(spool, &file);
+    n_closed++;
+}
+
+/* Returns the exit code of a daemon that is told to stop as soon as it serves. */
+static int run_daemon(void)
+{
+    static const char text[] = "federation: stop\nstate_dir: %s/state\nlisten: [\"unix:%s/sock\"]\n"
+                               "insecure: yes\nrounds: 1\nmodel: {preset: dnn60}\n";
+    struct fl_server_conf *conf = NULL;
+    struct fl_err err = {0};
+    char path[128];
+    FILE *yaml;
+    int code;
+
+    (void)snprintf(path, sizeof(path), "%s/server.yaml", dir);
+    yaml = fopen(path, "w");
+    ck_assert_ptr_nonnull(yaml);
+    (void)fprintf(yaml, text, dir, dir);
+    ck_assert_int_eq(fclose(yaml), 0);
+    ck_assert_msg(fl_server_conf_load(path, &conf, &err) == FL_OK, "%s", err.msg);
+    code = fl_server_run(conf, NULL);
+    fl_server_conf_free(conf);
+    return code;
+}
+
+START_TEST(whatever_the_coordinator_says_last_finds_nobody_and_harms_nobody)
+{
+    last_words = (enum fl_down_type)_i;
+    ck_assert_int_eq(run_daemon(), 0);
+}
+END_TEST
+
+START_TEST(an_upload_that_is_checked_while_the_server_stops_is_closed)
+{
+    with_upload = true;
+    ck_assert_int_eq(run_daemon(), 0);
+    ck_assert_uint_eq(n_finished, 1);
+    ck_assert_uint_eq(n_closed, 1);
+}
+END_TEST
+
+START_TEST(a_verdict_on_an_upload_that_nobody_waits_for_any_more_closes_it_too)
+{
+    with_upload = true;
+    last_words = (enum fl_down_type)_i;
+    ck_assert_int_eq(run_daemon(), 0);
+    ck_assert_uint_eq(n_closed, 1);
+}
+END_TEST
+
+static void make_folder(void)
+{
+    (void)snprintf(dir, sizeof(dir), "/tmp/fl-stop.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+static void remove_folder(void)
+{
+    (void)nftw(dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+int main(void)
+{
+    Suite *s = suite_create("srv_stop");
+    TCase *tc = tcase_create("stop");
+    SRunner *runner;
+    int failed;
+
+    tcase_set_timeout(tc, 600);
+    tcase_add_unchecked_fixture(tc, make_folder, remove_folder);
+    tcase_add_loop_test(tc, whatever_the_coordinator_says_last_finds_nobody_and_harms_nobody, 0,
+                        FL_DOWN_FINISHED + 1);
+    tcase_add_test(tc, an_upload_that_is_checked_while_the_server_stops_is_closed);
+    tcase_add_loop_test(tc, a_verdict_on_an_upload_that_nobody_waits_for_any_more_closes_it_too,
+                        FL_DOWN_ACCEPTED, FL_DOWN_DISMISSED + 1);
+    suite_add_tcase(s, tc);
+    runner = srunner_create(s);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
