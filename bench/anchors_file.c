@@ -87,8 +87,8 @@ static int read_row(const struct anchor_file *file, const struct fl_conf_node *b
         rv = fl_conf_only(server, known, err);
     }
     if (rv == FL_OK) {
-        rv = read_map(file, base, "server.training", fl_serverd_training_specs, NULL, &row->training,
-                      err);
+        rv = read_map(file, base, "server.training", fl_serverd_training_specs, NULL,
+                      &row->training, err);
     }
     if (rv == FL_OK && training != NULL) {
         rv = fl_conf_apply(file->doc, training, "training", NULL, row->training, err);
