@@ -129,6 +129,11 @@ for f in $(printf '%s\n' $files | grep '\.h$'); do
   grep -qE '^#ifndef FL_[A-Z0-9_]+_H$' "$f" || say "$f: include guard FL_…_H is missing"
 done
 
+# What a room keeps to itself stands in headers of one kind of name.
+for f in $(printf '%s\n' $files | grep -E '_(p|state|private|priv|internal|int)\.h$'); do
+  say "$f: a room's private header ends in _impl.h"
+done
+
 # 8 Shell.
 if command -v shellcheck >/dev/null 2>&1; then
   sh=$(git ls-files -co --exclude-standard '*.sh' '.ci/run' | while read -r f; do [ -f "$f" ] && echo "$f"; done)

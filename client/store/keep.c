@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/store/keep_p.h"
+#include "client/store/keep_impl.h"
 #include "libfl/base/fs.h"
 
 struct fl_keeps {

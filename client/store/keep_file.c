@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/store/keep_p.h"
+#include "client/store/keep_impl.h"
 #include "client/store/whole.h"
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/conf/conf_p.h"
+#include "libfl/conf/conf_impl.h"
 
 int fl_conf_error(const struct fl_conf_node *node, struct fl_err *err, const char *fmt, ...)
 {

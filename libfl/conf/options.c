@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "libfl/base/str.h"
-#include "libfl/conf/conf_p.h"
+#include "libfl/conf/conf_impl.h"
 
 /* Items of one list: far above any real setting, so that a peer's option text stays bounded. */
 #define ITEMS_MAX 65536

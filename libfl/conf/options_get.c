@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libfl/conf/conf_p.h"
+#include "libfl/conf/conf_impl.h"
 
 bool fl__opt_is_list(enum fl_opt_type type)
 {

@@ -11,7 +11,7 @@
 
 #include "libfl/base/log.h"
 #include "libfl/base/str.h"
-#include "libfl/conf/conf_p.h"
+#include "libfl/conf/conf_impl.h"
 
 /* Enough of a wrong value to recognise it in the message. */
 #define FOUND_MAX 96

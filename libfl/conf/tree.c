@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/conf/conf_p.h"
+#include "libfl/conf/conf_impl.h"
 
 void fl_conf_free(struct fl_conf_doc *doc)
 {

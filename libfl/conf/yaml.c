@@ -15,7 +15,7 @@
 #include "libfl/base/buf.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
-#include "libfl/conf/conf_p.h"
+#include "libfl/conf/conf_impl.h"
 
 /*
  * A configuration is written by people: these are far above any real one, and keep what

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "libfl/base/str.h"
-#include "libfl/rpc/call_p.h"
+#include "libfl/rpc/call_impl.h"
 
 static const struct fl_sm_state call_states[] = {
     [FL_CALL_HEADERS] = {"headers", FL_SM_TO(FL_CALL_OPEN) | FL_SM_TO(FL_CALL_CLOSED)},

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "libfl/base/str.h"
-#include "libfl/rpc/call_p.h"
+#include "libfl/rpc/call_impl.h"
 
 /* Past this many limits of headers nobody is making a mistake. */
 #define FL_HEADERS_HOPELESS 4

@@ -1,7 +1,7 @@
 /* The sending half of a call: its queue, and what the transport takes of it. */
 #include <string.h>
 
-#include "libfl/rpc/call_p.h"
+#include "libfl/rpc/call_impl.h"
 
 /* What keeping a message costs beside its bytes: its blob, and a place in a ring for each run. */
 #define MESSAGE_COST 64

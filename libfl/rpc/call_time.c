@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "libfl/rpc/call_p.h"
+#include "libfl/rpc/call_impl.h"
 
 void fl_call_set_timeout(struct fl_call *call, uint64_t now_ms, uint64_t timeout_ms)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "server/daemon/driver.h"
-#include "server/daemon/front_state.h"
+#include "server/daemon/front_impl.h"
 
 /* Encoded answers of one request: thousands of rounds or clients still fit. */
 #define REPLIES_MAX (64u << 20)

@@ -15,7 +15,7 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/model/digest.h"
-#include "server/daemon/front_state.h"
+#include "server/daemon/front_impl.h"
 
 #define HEARTBEATS_OF_SILENCE 3
 #define HEARD_EVERY_MS        1000

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/daemon/front_state.h"
+#include "server/daemon/front_impl.h"
 
 void fl_attend_command(struct fl_attend *attend, const struct fl_wire_command *command)
 {

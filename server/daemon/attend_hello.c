@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "server/daemon/driver.h"
-#include "server/daemon/front_state.h"
+#include "server/daemon/front_impl.h"
 
 /* Hellos at the coordinator: enough to keep it busy while an answer travels. */
 #define HELLOS_ASKED 64

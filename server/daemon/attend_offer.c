@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "server/daemon/front_state.h"
+#include "server/daemon/front_impl.h"
 
 static void refuse(struct fl_attend *attend, enum fl_grpc_status status, const char *text)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/daemon/front_state.h"
+#include "server/daemon/front_impl.h"
 
 /* Name and option texts of a slot that the client fills. */
 static int fill_slot(const struct fl_policy *policy, const struct fl_options *options,

@@ -7,7 +7,7 @@
  */
 
 #include "server/core/retain.h"
-#include "server/daemon/driver_state.h"
+#include "server/daemon/driver_impl.h"
 
 /* Remove what no rule of `checkpoints` names any more. */
 FL_MUST_CHECK int fl_checkpoints_prune(struct fl_driver *driver, uint64_t committed,

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "libfl/base/clock.h"
-#include "server/daemon/driver_state.h"
+#include "server/daemon/driver_impl.h"
 #include "server/daemon/front.h"
 
 void fl_up_free(struct fl_up *up)

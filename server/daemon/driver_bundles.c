@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/daemon/driver_state.h"
+#include "server/daemon/driver_impl.h"
 
 static struct fl_down *bundle_down(struct fl_driver *driver, const char *name, uint64_t round)
 {

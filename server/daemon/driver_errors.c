@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
-#include "server/daemon/driver_state.h"
+#include "server/daemon/driver_impl.h"
 
 /* Records on their way to the disk; what goes past that is remembered until the restart only. */
 #define PENDING_MAX 64

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
-#include "server/daemon/driver_state.h"
+#include "server/daemon/driver_impl.h"
 
 /* Names whose last errors go along. */
 struct names {

@@ -6,7 +6,7 @@
  * its lane and comes back to the coordinator's loop, where its answer is stepped in.
  */
 
-#include "server/daemon/driver_state.h"
+#include "server/daemon/driver_impl.h"
 #include "server/work/aggregation.h"
 
 struct fl_job {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/daemon/driver_state.h"
+#include "server/daemon/driver_impl.h"
 
 bool fl_driver_wants_offers(const struct fl_driver *driver)
 {

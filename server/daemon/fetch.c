@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/daemon/front_state.h"
+#include "server/daemon/front_impl.h"
 
 /* Read at a time from a file, and queued at most. */
 #define FILE_CHUNK ((size_t)128 << 10)

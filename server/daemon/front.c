@@ -7,7 +7,7 @@
 #include "libfl/base/clock.h"
 #include "server/daemon/descriptors.h"
 #include "server/daemon/driver.h"
-#include "server/daemon/front_state.h"
+#include "server/daemon/front_impl.h"
 
 static const char *const services[] = {"fl.v1.Federation", "grpc.health.v1.Health",
                                        "grpc.reflection.v1alpha.ServerReflection", NULL};

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "libfl/base/fs.h"
-#include "server/daemon/driver_state.h"
+#include "server/daemon/driver_impl.h"
 
 /* Both sides begin with nothing behind `round`, so what the server had then is of no use. */
 static bool began_anew(const struct fl_driver *driver, uint64_t round)

@@ -3,7 +3,7 @@
 
 /* What push.c (the call) and push_file.c (its spool file and its end) share. */
 
-#include "server/daemon/front_state.h"
+#include "server/daemon/front_impl.h"
 
 enum fl__push_state {
     PUSH_HEADER,

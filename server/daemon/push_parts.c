@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/daemon/front_state.h"
+#include "server/daemon/front_impl.h"
 
 /* The place of a bundle in an upload; FL_SPOOL_MAX_BUNDLES: none is called that. */
 static uint32_t bundle_number(const char *const *sends, const char *name)

@@ -1,6 +1,6 @@
 /* PushStatus calls: how much of an update is here, so that a client goes on from there. */
 
-#include "server/daemon/front_state.h"
+#include "server/daemon/front_impl.h"
 
 static bool on_status_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {

@@ -5,7 +5,7 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
-#include "server/daemon/driver_state.h"
+#include "server/daemon/driver_impl.h"
 #include "server/daemon/exit_codes.h"
 #include "server/daemon/preflight.h"
 #include "server/daemon/rollback.h"

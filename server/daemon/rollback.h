@@ -6,7 +6,7 @@
  * database lane while the server runs, carried out by the next start.
  */
 
-#include "server/daemon/driver_state.h"
+#include "server/daemon/driver_impl.h"
 
 /*
  * Write the wish down, when it can be done. FL_ENOENT: no such checkpoint is kept, there is

@@ -12,7 +12,7 @@
 #include "server/daemon/driver.h"
 #include "server/daemon/exit_codes.h"
 #include "server/daemon/front.h"
-#include "server/daemon/front_state.h"
+#include "server/daemon/front_impl.h"
 #include "server/daemon/preflight.h"
 
 /*

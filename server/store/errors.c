@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "libfl/base/str.h"
-#include "server/store/store_p.h"
+#include "server/store/store_impl.h"
 
 static int put(struct fl_store *store, const struct fl_client_error *error, struct fl_err *err)
 {

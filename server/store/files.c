@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
-#include "server/store/files_p.h"
+#include "server/store/files_impl.h"
 #include "server/store/sums.h"
 
 #define VERIFY_PIECE ((size_t)16 * FL__SUM_BLOCK)

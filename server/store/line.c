@@ -8,7 +8,7 @@
 #include "libfl/base/str.h"
 #include "libfl/model/digest.h"
 #include "server/store/files.h"
-#include "server/store/store_p.h"
+#include "server/store/store_impl.h"
 
 /* What the federation row says. */
 struct row {

@@ -28,8 +28,8 @@
 #include "libfl/base/fs.h"
 #include "libfl/base/rng.h"
 #include "libfl/base/str.h"
-#include "server/store/files_p.h"
-#include "server/store/store_p.h"
+#include "server/store/files_impl.h"
+#include "server/store/store_impl.h"
 #include "server/store/sums.h"
 
 #define MAGIC       "FLMIXED\n"

@@ -7,8 +7,8 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
-#include "server/store/files_p.h"
-#include "server/store/store_p.h"
+#include "server/store/files_impl.h"
+#include "server/store/store_impl.h"
 
 #define ASIDE FL__MIXTURES_SUFFIX ".bad"
 

@@ -15,8 +15,8 @@
 #include "libfl/base/str.h"
 #include "libfl/model/safetensors.h"
 #include "libfl/num/vec.h"
-#include "server/store/models_p.h"
-#include "server/store/store_p.h"
+#include "server/store/models_impl.h"
+#include "server/store/store_impl.h"
 
 #define PREFIX FL__MODELS_PREFIX
 #define SUFFIX FL__MODELS_SUFFIX

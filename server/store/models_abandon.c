@@ -8,8 +8,8 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
-#include "server/store/models_p.h"
-#include "server/store/store_p.h"
+#include "server/store/models_impl.h"
+#include "server/store/store_impl.h"
 
 #define ABANDONED FL__MODELS_SUFFIX ".line-"
 

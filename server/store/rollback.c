@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "server/store/models_p.h"
-#include "server/store/store_p.h"
+#include "server/store/models_impl.h"
+#include "server/store/store_impl.h"
 
 /* What is asked. `line` is 0 until it is carried out, then the line that was left. */
 struct asked {

@@ -18,7 +18,7 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
-#include "server/store/spool_p.h"
+#include "server/store/spool_impl.h"
 
 /* Read ahead and decoded at a time while a finished upload is validated. */
 #define VALIDATE_BUFFER ((size_t)65536)

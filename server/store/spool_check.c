@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "libfl/base/str.h"
-#include "server/store/spool_p.h"
+#include "server/store/spool_impl.h"
 
 /* The part of one unit in one bundle. */
 static int check_part(const struct fl_layout *layout, const struct fl_spool_form *form, size_t unit,

@@ -32,7 +32,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/base/rng.h"
 #include "libfl/base/str.h"
-#include "server/store/spool_p.h"
+#include "server/store/spool_impl.h"
 
 #define MAGIC      "FLSPOOL\n"
 #define FIXED_SIZE 24

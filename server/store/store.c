@@ -16,7 +16,7 @@
 #include "libfl/base/str.h"
 #include "libfl/model/digest.h"
 #include "server/store/line.h"
-#include "server/store/store_p.h"
+#include "server/store/store_impl.h"
 
 static void describe_model(const struct fl_layout *layout, char *out, size_t size)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "libfl/base/str.h"
-#include "server/store/store_p.h"
+#include "server/store/store_impl.h"
 
 static int damaged(const struct fl_store *store, const char *what, struct fl_err *err)
 {

@@ -13,8 +13,8 @@
 #include "libfl/model/digest.h"
 #include "libfl/model/safetensors.h"
 #include "server/store/files.h"
-#include "server/store/models_p.h"
-#include "server/store/store_p.h"
+#include "server/store/models_impl.h"
+#include "server/store/store_impl.h"
 
 /* Databases that were set aside, at most: the last number is used again and again. */
 #define ASIDE_MAX 9

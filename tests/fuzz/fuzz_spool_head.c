@@ -11,7 +11,7 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/base/rng.h"
-#include "server/store/spool_p.h"
+#include "server/store/spool_impl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/daemon/front_state.h"
+#include "server/daemon/front_impl.h"
 #include "tests/lib/rawpeer.h"
 
 #define KIB     ((size_t)1024)

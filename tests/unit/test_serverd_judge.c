@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
-#include "server/daemon/driver_state.h"
+#include "server/daemon/driver_impl.h"
 #include "tests/lib/store_rig.h"
 
 #define MEANING "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"

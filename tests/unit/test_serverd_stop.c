@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/daemon/driver_state.h"
-#include "server/daemon/front_state.h"
+#include "server/daemon/driver_impl.h"
+#include "server/daemon/front_impl.h"
 #include "server/daemon/push_impl.h"
 
 static char dir[64];

@@ -1,5 +1,5 @@
-#ifndef FL_RPC_CALL_P_H
-#define FL_RPC_CALL_P_H
+#ifndef FL_RPC_CALL_IMPL_H
+#define FL_RPC_CALL_IMPL_H
 
 /* The body of a call; private to libfl/rpc. */
 

@@ -1,5 +1,5 @@
-#ifndef FL_STORE_MODELS_P_H
-#define FL_STORE_MODELS_P_H
+#ifndef FL_STORE_MODELS_IMPL_H
+#define FL_STORE_MODELS_IMPL_H
 
 /* Shared by models.c (saving, loading, pruning) and models_aside.c. */
 

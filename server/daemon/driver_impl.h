@@ -1,5 +1,5 @@
-#ifndef FL_SERVERD_DRIVER_STATE_H
-#define FL_SERVERD_DRIVER_STATE_H
+#ifndef FL_SERVERD_DRIVER_IMPL_H
+#define FL_SERVERD_DRIVER_IMPL_H
 
 /* What the files of the coordinator thread share. Nobody else includes this. */
 

@@ -1,5 +1,5 @@
-#ifndef FL_STORE_STORE_P_H
-#define FL_STORE_STORE_P_H
+#ifndef FL_STORE_STORE_IMPL_H
+#define FL_STORE_STORE_IMPL_H
 
 /* Shared between the files of this room only. */
 

@@ -1,5 +1,5 @@
-#ifndef FL_SERVERD_FRONT_STATE_H
-#define FL_SERVERD_FRONT_STATE_H
+#ifndef FL_SERVERD_FRONT_IMPL_H
+#define FL_SERVERD_FRONT_IMPL_H
 
 /* What the files of the network side share. Nobody else includes this. */
 

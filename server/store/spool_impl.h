@@ -1,11 +1,11 @@
-#ifndef FL_STORE_SPOOL_P_H
-#define FL_STORE_SPOOL_P_H
+#ifndef FL_STORE_SPOOL_IMPL_H
+#define FL_STORE_SPOOL_IMPL_H
 
 /* Spool files from the inside, for the files of this room only. The format stands in spool_head.c.
  */
 
 #include "server/store/store.h"
-#include "server/store/store_p.h"
+#include "server/store/store_impl.h"
 #include "server/store/sums.h"
 
 struct fl__spool_head {

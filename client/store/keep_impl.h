@@ -1,5 +1,5 @@
-#ifndef FL_CLIENT_KEEP_P_H
-#define FL_CLIENT_KEEP_P_H
+#ifndef FL_CLIENT_KEEP_IMPL_H
+#define FL_CLIENT_KEEP_IMPL_H
 
 /* Shared by keep.c (what is kept and when) and keep_file.c (how it lies on disk). */
 

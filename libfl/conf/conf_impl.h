@@ -1,5 +1,5 @@
-#ifndef FL_CONF_CONF_P_H
-#define FL_CONF_CONF_P_H
+#ifndef FL_CONF_CONF_IMPL_H
+#define FL_CONF_CONF_IMPL_H
 
 /*
  * Shared between the files of this room only. Messages made here are bare: the caller
