@@ -1,6 +1,5 @@
 #include "tests/lib/client_rig.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -177,7 +176,7 @@ void rig_done(struct rig *r)
         fl_dataset_free(r->test);
     }
     free(r->theta);
-    rig_remove(r->dir);
+    folder_remove(r->dir);
 }
 
 const char *rig_path(const struct rig *r, const char *name)
@@ -193,26 +192,6 @@ bool rig_has_file(const struct rig *r, const char *name)
     struct stat st;
 
     return stat(rig_path(r, name), &st) == 0;
-}
-
-void rig_remove(const char *path)
-{
-    char inner[512];
-    struct dirent *file;
-    DIR *d = opendir(path);
-
-    while (d != NULL && (file = readdir(d)) != NULL) {
-        if (strcmp(file->d_name, ".") != 0 && strcmp(file->d_name, "..") != 0) {
-            (void)snprintf(inner, sizeof(inner), "%s/%s", path, file->d_name);
-            rig_remove(inner);
-        }
-    }
-    if (d != NULL) {
-        (void)closedir(d);
-        (void)rmdir(path);
-    } else {
-        (void)unlink(path);
-    }
 }
 
 /* --- a task --- */

@@ -12,6 +12,7 @@
 #include "client/work/settle.h"
 #include "client/work/training.h"
 #include "libfl/data/dataset.h"
+#include "tests/lib/folder.h"
 
 #define RIG_SEED 4711 /* of the client */
 
@@ -61,8 +62,6 @@ void rig_restart(struct rig *r);
 /* "<state folder>/NAME" in memory that the next call uses again. */
 const char *rig_path(const struct rig *r, const char *name);
 bool rig_has_file(const struct rig *r, const char *name);
-/* Removes a file or a folder with all that is in it; one that is not there is fine. */
-void rig_remove(const char *path);
 
 /* [r->count] floats, all of them `value`; free(). */
 float *rig_filled(const struct rig *r, float value);

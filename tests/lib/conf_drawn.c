@@ -1,6 +1,5 @@
 #include "tests/lib/conf_drawn.h"
 
-#include <check.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,10 +48,46 @@ struct fl_server_conf *conf_drawn_load(const struct fl_buf *yaml, uint64_t seed)
     return rv == FL_OK ? conf : NULL;
 }
 
-uint64_t conf_drawn_env(const char *name, uint64_t otherwise)
+static uint64_t env_number(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
     uint64_t value = otherwise;
 
     return text != NULL && fl_str_to_u64(text, &value) == FL_OK ? value : otherwise;
+}
+
+bool conf_drawn_seeds(int i, void (*run)(uint64_t seed, bool show))
+{
+    uint64_t only = env_number("FL_CONF_SEED", 0);
+    uint64_t first = 1 + (uint64_t)i * CONF_DRAWN_PER_TEST;
+    uint64_t seed;
+
+    if (only != 0) {
+        if (i == 0) {
+            run(only, true);
+        }
+        return false;
+    }
+    for (seed = first; seed < first + CONF_DRAWN_PER_TEST; seed++) {
+        run(seed, false);
+    }
+    return true;
+}
+
+int conf_drawn_main(const char *suite, const TTest *test)
+{
+    Suite *s = suite_create(suite);
+    TCase *tc = tcase_create("all");
+    SRunner *sr;
+    int failed;
+
+    tcase_set_timeout(tc, 600);
+    tcase_add_loop_test(tc, test, 0,
+                        (int)(env_number("FL_CONF_SEEDS", 1000) / CONF_DRAWN_PER_TEST));
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

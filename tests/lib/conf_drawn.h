@@ -3,6 +3,8 @@
 
 /* Configurations of the server that a test draws at random. */
 
+#include <check.h>
+
 #include "libfl/base/buf.h"
 #include "libfl/base/rng.h"
 #include "server/daemon/conf.h"
@@ -12,7 +14,14 @@ const char *conf_drawn_preset(struct fl_rng *rng);
 /* Read as the server reads its file; NULL: refused, with the file and the line, else the test
  * fails. */
 struct fl_server_conf *conf_drawn_load(const struct fl_buf *yaml, uint64_t seed);
-/* A whole number of the environment. */
-uint64_t conf_drawn_env(const char *name, uint64_t otherwise);
+
+#define CONF_DRAWN_PER_TEST 100
+/*
+ * The seeds of the test's loop `i`, a hundred of them; or FL_CONF_SEED alone, shown, in the first
+ * loop: then false, and nothing is to be said of how often what happened.
+ */
+bool conf_drawn_seeds(int i, void (*run)(uint64_t seed, bool show));
+/* main() of a suite of one such test, looped over FL_CONF_SEEDS (1000) of them. */
+int conf_drawn_main(const char *suite, const TTest *test);
 
 #endif

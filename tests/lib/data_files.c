@@ -1,12 +1,13 @@
 #include "tests/lib/data_files.h"
 
 #include <check.h>
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
+
+#include "tests/lib/folder.h"
 
 void t_dir(char out[T_PATH])
 {
@@ -26,24 +27,7 @@ const char *t_path(char out[T_PATH], const char *dir, const char *name)
 
 void t_dir_remove(const char *dir)
 {
-    char path[T_PATH];
-    const struct dirent *entry;
-    DIR *d = opendir(dir);
-
-    if (d == NULL) {
-        return;
-    }
-    while ((entry = readdir(d)) != NULL) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
-            continue;
-        }
-        (void)t_path(path, dir, entry->d_name);
-        if (unlink(path) != 0) {
-            t_dir_remove(path);
-        }
-    }
-    (void)closedir(d);
-    (void)rmdir(dir);
+    folder_remove(dir);
 }
 
 void t_write(const char *dir, const char *name, const void *data, size_t len)

@@ -1,7 +1,6 @@
 #include "tests/lib/store_rig.h"
 
 #include <check.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -11,6 +10,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "tests/lib/folder.h"
 
 static char dir[RIG_PATH_MAX];
 
@@ -24,32 +25,9 @@ const char *rig_dir(void)
     return dir;
 }
 
-/* State folders are two levels deep. */
-static void remove_tree(const char *path, int depth)
-{
-    DIR *d = opendir(path);
-    struct dirent *entry;
-
-    while (d != NULL && (entry = readdir(d)) != NULL) {
-        char sub[RIG_PATH_MAX * 2];
-
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
-            continue;
-        }
-        (void)snprintf(sub, sizeof(sub), "%s/%s", path, entry->d_name);
-        if (unlink(sub) != 0 && depth > 0) {
-            remove_tree(sub, depth - 1);
-        }
-    }
-    if (d != NULL) {
-        (void)closedir(d);
-    }
-    (void)rmdir(path);
-}
-
 void rig_remove(void)
 {
-    remove_tree(dir, 2);
+    folder_remove(dir);
 }
 
 const char *rig_path(char *out, const char *name)

@@ -16,7 +16,7 @@
 #include "tests/lib/conf_drawn.h"
 #include "tests/sim/fed.h"
 
-enum { CLIENTS_MAX = 7, PER_TEST = 100, CALM_MS = 6000 };
+enum { CLIENTS_MAX = 7, CALM_MS = 6000 };
 
 /* --- the file --- */
 
@@ -195,41 +195,20 @@ static void run_seed(uint64_t seed, bool show)
 
 START_TEST(an_accepted_configuration_commits_its_rounds_or_says_what_it_waits_for)
 {
-    uint64_t only = conf_drawn_env("FL_CONF_SEED", 0);
-    uint64_t seed;
-
-    if (only != 0) {
-        if (_i == 0) {
-            run_seed(only, true);
-        }
+    if (!conf_drawn_seeds(_i, run_seed)) {
         return;
-    }
-    for (seed = 1 + (uint64_t)_i * PER_TEST; seed <= (uint64_t)(_i + 1) * PER_TEST; seed++) {
-        run_seed(seed, false);
     }
     /* None of it is the exception. */
     ck_assert_uint_gt(totals.refused, 0);
-    ck_assert_uint_gt(totals.ran, PER_TEST / 4);
-    ck_assert_uint_gt(totals.waited, PER_TEST / 10);
-    ck_assert_uint_gt(totals.deaths, PER_TEST / 4);
-    ck_assert_uint_gt(totals.forgotten, PER_TEST / 4);
+    ck_assert_uint_gt(totals.ran, CONF_DRAWN_PER_TEST / 4);
+    ck_assert_uint_gt(totals.waited, CONF_DRAWN_PER_TEST / 10);
+    ck_assert_uint_gt(totals.deaths, CONF_DRAWN_PER_TEST / 4);
+    ck_assert_uint_gt(totals.forgotten, CONF_DRAWN_PER_TEST / 4);
 }
 END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("fed_conf");
-    TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
-
-    tcase_set_timeout(tc, 600);
-    tcase_add_loop_test(tc, an_accepted_configuration_commits_its_rounds_or_says_what_it_waits_for,
-                        0, (int)(conf_drawn_env("FL_CONF_SEEDS", 1000) / PER_TEST));
-    suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return conf_drawn_main("fed_conf",
+                           an_accepted_configuration_commits_its_rounds_or_says_what_it_waits_for);
 }

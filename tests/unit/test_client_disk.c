@@ -80,7 +80,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-    rig_remove(dir);
+    folder_remove(dir);
 }
 
 static const char *in_dir(const char *name)
@@ -311,7 +311,7 @@ START_TEST(a_client_whose_state_folder_is_gone_trains_and_warns)
     struct rig r;
 
     rig_init(&r, &plain, false);
-    rig_remove(r.dir);
+    folder_remove(r.dir);
     fl_result_unref(rig_train_plain(&r, &task));
     ck_assert_ptr_nonnull(strstr(r.lines, "the result is not kept on disk, ignoring: "));
     rig_done(&r);

@@ -14,6 +14,7 @@
 
 #include "client/store/keep.h"
 #include "libfl/base/fs.h"
+#include "tests/lib/folder.h"
 
 #define N_FLOATS 11
 #define KILLED   77
@@ -97,29 +98,9 @@ static void setup(void)
     log_ = (struct fl_log){.level = FL_LOG_NOTICE, .sink = sink};
 }
 
-static void remove_tree(const char *path)
-{
-    char inner[512];
-    struct dirent *file;
-    DIR *d = opendir(path);
-
-    while (d != NULL && (file = readdir(d)) != NULL) {
-        if (strcmp(file->d_name, ".") != 0 && strcmp(file->d_name, "..") != 0) {
-            (void)snprintf(inner, sizeof(inner), "%s/%s", path, file->d_name);
-            remove_tree(inner);
-        }
-    }
-    if (d != NULL) {
-        (void)closedir(d);
-        (void)rmdir(path);
-    } else {
-        (void)__real_unlink(path);
-    }
-}
-
 static void teardown(void)
 {
-    remove_tree(dir);
+    folder_remove(dir);
     fl_layout_free(layout);
 }
 
@@ -676,7 +657,7 @@ static bool survives(const story_part *story, size_t n_parts, size_t killed, lon
     bool whole;
     size_t i;
 
-    remove_tree(dir);
+    folder_remove(dir);
     ck_assert_int_eq(mkdir(dir, 0750), 0);
     k = one_round();
     for (i = 0; i < killed; i++) {

@@ -178,7 +178,7 @@ START_TEST(a_client_whose_own_model_is_damaged_starts_from_the_model_again)
     fl_result_unref(train_alone(&r, 2, 1));
     /* Of round 1: the anchor has serial 4 behind "one", "two" and the personal model. */
     ck_assert(rig_has_file(&r, "keep/own.personal.3.keep"));
-    rig_remove(rig_path(&r, "keep/own.personal.3.keep"));
+    folder_remove(rig_path(&r, "keep/own.personal.3.keep"));
     fl_result_unref(train_alone(&r, 2, 1));
     ck_assert_double_eq(spy.start, 2);
     ck_assert_ptr_nonnull(strstr(r.lines, "the kept 'own.personal' is lost"));
@@ -194,7 +194,7 @@ START_TEST(without_its_anchor_a_client_is_pulled_to_its_own_model)
     train_mixed(&r, 1, 0, 8);
     fl_result_unref(train_alone(&r, 2, 1));
     ck_assert(rig_has_file(&r, "keep/own.anchor.4.keep"));
-    rig_remove(rig_path(&r, "keep/own.anchor.4.keep"));
+    folder_remove(rig_path(&r, "keep/own.anchor.4.keep"));
     fl_result_unref(train_alone(&r, 2, 1));
     ck_assert_double_eq_tol(spy.start, 8 + (double)SPY_MOVED, NEAR);
     ck_assert_ptr_null(spy.setup.anchor);

@@ -161,7 +161,7 @@ START_TEST(a_held_result_without_its_pending_set_is_unfit)
     result->pending = false; /* It was made while nothing was kept. */
     ck_assert_str_eq(fl_worker_unfit(&r.worker, r.setup, result), lost);
     result->pending = true;
-    rig_remove(rig_path(&r, "keep"));
+    folder_remove(rig_path(&r, "keep"));
     rig_restart(&r);
     ck_assert_str_eq(fl_worker_unfit(&r.worker, r.setup, result), lost);
     fl_result_unref(result);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tests/lib/coord_script.h"
+#include "tests/lib/states_page.h"
 
 /* One uploader a unit: `a` is asked for the first, `b` for the others. */
 static const float moved[] = {3, 1, 1};
@@ -499,41 +500,6 @@ static struct outcome play(const struct state *state, enum said said, struct key
     return out;
 }
 
-/* The page's word for a cell; fails the test when the page lacks it. */
-static void word_of(const char *state, enum said said, char *out, size_t size)
-{
-    static char page[65536];
-    char row[64];
-    char *line;
-    char *save = NULL;
-    char *table;
-    size_t n;
-    int i;
-    char path[4096];
-    FILE *f;
-
-    ck_assert_ptr_nonnull(getenv("FL_SRCDIR"));
-    (void)snprintf(path, sizeof(path), "%s/docs/protocol-states.md", getenv("FL_SRCDIR"));
-    f = fopen(path, "r");
-    ck_assert_msg(f != NULL, "no %s", path);
-    n = fread(page, 1, sizeof(page) - 1, f);
-    page[n] = '\0';
-    (void)fclose(f);
-    table = strstr(page, "\n## What the coordinator makes");
-    ck_assert_msg(table != NULL, "no table of the coordinator");
-    (void)snprintf(row, sizeof(row), "\n| %s | ", state);
-    line = strstr(table, row);
-    ck_assert_msg(line != NULL, "no row of state %s", state);
-    line += strlen(row);
-    *strchr(line, '\n') = '\0';
-    line = strtok_r(line, "| ", &save);
-    for (i = 0; i < (int)said && line != NULL; i++) {
-        line = strtok_r(NULL, "| ", &save);
-    }
-    ck_assert_msg(line != NULL, "no cell of %s in state %s", said_names[said], state);
-    (void)snprintf(out, size, "%s", line);
-}
-
 START_TEST(each_state_is_what_it_is_called)
 {
     const struct state *state = &states[_i];
@@ -556,7 +522,8 @@ START_TEST(each_event_in_each_state_does_what_the_page_says)
     struct outcome out = play(state, said, (struct key){1, 1});
     char word[32];
 
-    word_of(state->name, said, word, sizeof(word));
+    states_page_word("\n## What the coordinator makes", state->name, (size_t)said, word,
+                     sizeof(word));
     ck_assert_msg(strcmp(word, out.word) == 0, "%s in state %s: the page says %s, it %s%s\n%s",
                   said_names[said], state->name, word, out.word,
                   out.differs ? ", and that changes what follows" : "", out.said);

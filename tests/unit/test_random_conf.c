@@ -21,7 +21,7 @@
 #include "server/daemon/conf_tables.h"
 #include "tests/lib/conf_drawn.h"
 
-enum { CLIENTS = 7, ROUNDS = 3, STEPS = 2000, PER_TEST = 100, UNITS_MAX = 16, BUNDLES = 3 };
+enum { CLIENTS = 7, ROUNDS = 3, STEPS = 2000, UNITS_MAX = 16, BUNDLES = 3 };
 
 /* --- the configuration --- */
 
@@ -630,39 +630,17 @@ static void run_seed(uint64_t seed, bool show)
 /* An assertion ends the process: _i says in which hundred, FL_CONF_SEED finds it. */
 START_TEST(a_configuration_is_refused_with_its_line_or_runs)
 {
-    uint64_t only = conf_drawn_env("FL_CONF_SEED", 0);
-    uint64_t seed;
-
-    if (only != 0) {
-        if (_i == 0) {
-            run_seed(only, true);
-        }
+    if (!conf_drawn_seeds(_i, run_seed)) {
         return;
     }
-    for (seed = 1 + (uint64_t)_i * PER_TEST; seed <= (uint64_t)(_i + 1) * PER_TEST; seed++) {
-        run_seed(seed, false);
-    }
     /* Neither is the exception. */
-    ck_assert_uint_gt(totals.refused, PER_TEST / 10);
-    ck_assert_uint_gt(totals.ran, PER_TEST / 10);
+    ck_assert_uint_gt(totals.refused, CONF_DRAWN_PER_TEST / 10);
+    ck_assert_uint_gt(totals.ran, CONF_DRAWN_PER_TEST / 10);
     ck_assert_uint_gt(totals.finished, 0);
 }
 END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("random_conf");
-    TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
-
-    tcase_set_timeout(tc, 600);
-    tcase_add_loop_test(tc, a_configuration_is_refused_with_its_line_or_runs, 0,
-                        (int)(conf_drawn_env("FL_CONF_SEEDS", 1000) / PER_TEST));
-    suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return conf_drawn_main("random_conf", a_configuration_is_refused_with_its_line_or_runs);
 }

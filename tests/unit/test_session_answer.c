@@ -5,43 +5,9 @@
 #include <string.h>
 
 #include "tests/lib/session_trace.h"
+#include "tests/lib/states_page.h"
 
 #define N_COMMANDS (FL_CEV_HEARTBEAT - FL_CEV_WELCOME + 1)
-
-/* The page's word for a cell; fails the test when the page lacks it. */
-static void word_of(enum fl_session_state state, enum fl_session_event_type command, char *out,
-                    size_t size)
-{
-    static char page[65536];
-    char row[64];
-    char *line;
-    char *save = NULL;
-    size_t column = (size_t)(command - FL_CEV_WELCOME);
-    size_t n;
-    size_t i;
-    char path[4096];
-    FILE *f;
-
-    ck_assert_ptr_nonnull(getenv("FL_SRCDIR"));
-    (void)snprintf(path, sizeof(path), "%s/docs/protocol-states.md", getenv("FL_SRCDIR"));
-    f = fopen(path, "r");
-    ck_assert_msg(f != NULL, "no %s", path);
-    n = fread(page, 1, sizeof(page) - 1, f);
-    page[n] = '\0';
-    (void)fclose(f);
-    (void)snprintf(row, sizeof(row), "\n| %s | ", fl_session_state_name(state));
-    line = strstr(page, row);
-    ck_assert_msg(line != NULL, "no row of state %s", fl_session_state_name(state));
-    line += strlen(row);
-    *strchr(line, '\n') = '\0';
-    line = strtok_r(line, "| ", &save);
-    for (i = 0; i < column && line != NULL; i++) {
-        line = strtok_r(NULL, "| ", &save);
-    }
-    ck_assert_msg(line != NULL, "no cell of %s in state %s", fl_session_command_name(command),
-                  fl_session_state_name(state));
-    (void)snprintf(out, size, "%s", line);
-}
 
 static void bring_to(enum fl_session_state state)
 {
@@ -130,7 +96,8 @@ START_TEST(each_command_in_each_state_does_what_the_page_says)
     enum fl_session_answer answer = fl_session_answer(state, command);
     char word[32];
 
-    word_of(state, command, word, sizeof(word));
+    states_page_word("\n## What a client makes", fl_session_state_name(state),
+                     (size_t)(command - FL_CEV_WELCOME), word, sizeof(word));
     bring_to(state);
     ck_assert_int_eq(fl_session_state(world.session), state);
     go(say(command));

@@ -12,35 +12,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/model/safetensors.h"
 #include "libfl/strategy/personal.h"
-#include "tests/unit/train_fixture.h"
-
-struct fixture {
-    struct server server;
-    char dir[64];
-    struct fl_trainer *trainer;
-    struct fl_err err;
-};
-
-static void fixture_init(struct fixture *f)
-{
-    (void)memset(f, 0, sizeof(*f));
-    server_init(&f->server);
-    (void)snprintf(f->dir, sizeof(f->dir), "train-command.XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(f->dir));
-}
-
-static void fixture_done(struct fixture *f)
-{
-    char line[128];
-    FILE *p;
-
-    fl_trainer_free(f->trainer);
-    server_done(&f->server);
-    (void)snprintf(line, sizeof(line), "rm -rf '%s'", f->dir);
-    p = popen(line, "r");
-    ck_assert_ptr_nonnull(p);
-    (void)pclose(p);
-}
+#include "tests/lib/trainer_rig.h"
 
 /* A trainer that runs a shell script; "$1" is task.json and "$d" its folder. */
 static void script(struct fixture *f, const char *text, uint64_t time_limit_ms,
