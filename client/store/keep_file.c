@@ -1,6 +1,5 @@
 /* The files of <state_dir>/keep, see keep.h. Integers are little-endian as on x86 and ARM. */
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,6 +11,7 @@
 #include "client/store/keep_impl.h"
 #include "client/store/whole.h"
 #include "libfl/base/fs.h"
+#include "libfl/base/str.h"
 #include "libfl/model/digest.h"
 
 #define INDEX_MAGIC "FLKEEPIX"
@@ -344,14 +344,6 @@ int fl__keep_block_read(const char *dir, const struct fl__keep_block *block, uin
 
 /* --- what nobody needs any more --- */
 
-static bool has_suffix(const char *text, const char *suffix)
-{
-    size_t a = strlen(text);
-    size_t b = strlen(suffix);
-
-    return a >= b && strcmp(text + a - b, suffix) == 0;
-}
-
 static bool named(const struct fl__keep_index *index, const char *file)
 {
     char name[FL_NAME_MAX + 32];
@@ -371,24 +363,15 @@ static bool named(const struct fl__keep_index *index, const char *file)
     return false;
 }
 
+static bool is_left(const void *index, const char *file)
+{
+    return fl_str_ends_with(file, ".tmp") ||
+           (fl_str_ends_with(file, ".keep") && !named(index, file));
+}
+
 void fl__keep_sweep(const char *dir, const struct fl__keep_index *index)
 {
-    char path[FL__KEEP_PATH];
-    struct dirent *file;
-    DIR *d = opendir(dir);
+    int rv = fl_fs_remove_each(dir, is_left, index, NULL);
 
-    if (d == NULL) {
-        return;
-    }
-    while ((file = readdir(d)) != NULL) {
-        if ((has_suffix(file->d_name, ".keep") && !named(index, file->d_name)) ||
-            has_suffix(file->d_name, ".tmp"))
-        {
-            /* One that stays is in nobody's way, and the next sweep tries again. */
-            if (fl_fs_join(path, sizeof(path), dir, file->d_name) == FL_OK) {
-                (void)unlink(path);
-            }
-        }
-    }
-    (void)closedir(d);
+    (void)rv; /* One that stays is in nobody's way, and the next sweep tries again. */
 }

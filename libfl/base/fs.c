@@ -1,5 +1,6 @@
 #include "libfl/base/fs.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -228,6 +229,54 @@ int fl_fs_remove(const char *path)
 bool fl_fs_exists(const char *path)
 {
     return access(path, F_OK) == 0;
+}
+
+int fl_fs_each(const char *folder, fl_fs_each_cb *cb, void *ctx, struct fl_err *err)
+{
+    struct dirent *entry;
+    DIR *d = opendir(folder);
+    int rv = FL_OK;
+
+    if (d == NULL) {
+        return errno == ENOENT ? FL_OK : fail(err, "cannot open folder", folder);
+    }
+    while (rv == FL_OK && (entry = readdir(d)) != NULL) {
+        rv = cb(ctx, folder, entry->d_name, err);
+    }
+    (void)closedir(d);
+    return rv;
+}
+
+struct removal {
+    fl_fs_goes_cb *goes;
+    const void *ctx;
+    int first;
+};
+
+static int remove_one(void *ctx, const char *folder, const char *name, struct fl_err *err)
+{
+    struct removal *r = ctx;
+    char path[FL_FS_PATH_MAX];
+    int rv;
+
+    if (!r->goes(r->ctx, name)) {
+        return FL_OK;
+    }
+    rv = fl_fs_join(path, sizeof(path), folder, name);
+    rv = rv == FL_OK ? fl_fs_remove(path) : rv;
+    if (rv != FL_OK && r->first == FL_OK) {
+        r->first =
+            fl_err_set(err, rv, "cannot remove '%s' in '%s': %s", name, folder, fl_strerror(rv));
+    }
+    return FL_OK;
+}
+
+int fl_fs_remove_each(const char *folder, fl_fs_goes_cb *goes, const void *ctx, struct fl_err *err)
+{
+    struct removal r = {.goes = goes, .ctx = ctx, .first = FL_OK};
+    int rv = fl_fs_each(folder, remove_one, &r, err);
+
+    return rv == FL_OK ? r.first : rv;
 }
 
 int fl_fs_lock_dir(const char *dir, int *ret_fd, struct fl_err *err)

@@ -35,6 +35,19 @@ FL_MUST_CHECK int fl_fs_pread(int fd, void *data, size_t len, uint64_t offset);
 FL_MUST_CHECK int fl_fs_remove(const char *path);
 bool fl_fs_exists(const char *path);
 /*
+ * Call `cb` for each name in `folder`, in no order; an error of it is returned at once. A folder
+ * that is not there has none. Of a file that is made or removed meanwhile nothing is promised.
+ */
+typedef int fl_fs_each_cb(void *ctx, const char *folder, const char *name, struct fl_err *err);
+FL_MUST_CHECK int fl_fs_each(const char *folder, fl_fs_each_cb *cb, void *ctx, struct fl_err *err);
+/*
+ * Remove the files of `folder` whose names `goes`. All are tried; the error is of the first that
+ * stays.
+ */
+typedef bool fl_fs_goes_cb(const void *ctx, const char *name);
+FL_MUST_CHECK int fl_fs_remove_each(const char *folder, fl_fs_goes_cb *goes, const void *ctx,
+                                    struct fl_err *err);
+/*
  * Take the lock file `dir`/.lock for the life of the process; FL_EINUSE names the
  * process that holds it. The descriptor is returned; closing it gives the lock up.
  */

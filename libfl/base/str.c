@@ -21,6 +21,14 @@ int fl_str_copy(char *dst, size_t size, const char *src)
     return FL_OK;
 }
 
+bool fl_str_ends_with(const char *text, const char *end)
+{
+    size_t a = strlen(text);
+    size_t b = strlen(end);
+
+    return a >= b && strcmp(text + a - b, end) == 0;
+}
+
 char *fl_str_dup(const char *src)
 {
     size_t len = strlen(src) + 1;

@@ -14,6 +14,7 @@
 
 /* Copy `src` with its NUL; FL_ELIMIT (and `dst` untouched) when it does not fit. */
 FL_MUST_CHECK int fl_str_copy(char *dst, size_t size, const char *src);
+bool fl_str_ends_with(const char *text, const char *end);
 /* Heap copy, or NULL without memory. Free with free(). */
 char *fl_str_dup(const char *src);
 /* Parse a whole decimal number with nothing after it. */

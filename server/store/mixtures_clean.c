@@ -1,6 +1,5 @@
 /* Which files of mixtures go, and those that turned out to be bad. */
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,52 +26,28 @@ static uint64_t round_of(const char *name, const char *end)
     return fl_str_to_u64(digits, &round) == FL_OK ? round : 0;
 }
 
-/* Remove what `goes` says of the folder. */
-static int remove_each(const char *dir, bool (*goes)(const uint64_t *span, const char *name),
-                       const uint64_t *span, struct fl_err *err)
+static int remove_each(const char *dir, fl_fs_goes_cb *goes, const uint64_t *span,
+                       struct fl_err *err)
 {
     char folder[FL__STORE_PATH_MAX];
-    char path[FL__STORE_PATH_MAX];
-    struct dirent *entry;
-    DIR *d;
-    int rv = FL_OK;
 
-    if (fl_fs_join(folder, sizeof(folder), dir, "mixtures") != FL_OK) {
-        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
-    }
-    d = opendir(folder);
-    if (d == NULL) {
-        rv = fl_err_from_errno(errno);
-        return rv == FL_ENOENT
-                   ? FL_OK
-                   : fl_err_set(err, rv, "cannot open folder '%s': %s", folder, strerror(errno));
-    }
-    while (rv == FL_OK && (entry = readdir(d)) != NULL) {
-        if (!goes(span, entry->d_name)) {
-            continue;
-        }
-        rv = fl_fs_join(path, sizeof(path), folder, entry->d_name);
-        rv = rv == FL_OK ? fl_fs_remove(path) : rv;
-        if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "cannot remove '%s' in '%s': %s", entry->d_name, folder,
-                             fl_strerror(rv));
-        }
-    }
-    (void)closedir(d);
-    return rv;
+    return fl_fs_join(folder, sizeof(folder), dir, "mixtures") == FL_OK
+               ? fl_fs_remove_each(folder, goes, span, err)
+               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
 }
 
-static bool is_outside(const uint64_t *span, const char *name)
+static bool is_outside(const void *ctx, const char *name)
 {
+    const uint64_t *span = ctx;
     uint64_t round = round_of(name, FL__MIXTURES_SUFFIX);
 
     return strstr(name, FL__MIXTURES_SUFFIX) != NULL && round_of(name, ASIDE) == 0 &&
            (round == 0 || round < span[0] || round > span[1]);
 }
 
-static bool is_aside(const uint64_t *span, const char *name)
+static bool is_aside(const void *ctx, const char *name)
 {
-    (void)span;
+    (void)ctx;
     return round_of(name, ASIDE) != 0;
 }
 

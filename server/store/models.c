@@ -3,8 +3,6 @@
  * vector of the aggregation. Which of them count is said by the database alone.
  */
 
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -291,38 +289,27 @@ static int newest_first(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-int fl__models_each(const char *folder, fl__models_cb cb, void *ctx, struct fl_err *err)
-{
-    DIR *d = opendir(folder);
-    struct dirent *entry;
-    uint64_t round = 0;
-    int rv = FL_OK;
+struct each {
+    fl__models_cb cb;
+    void *ctx;
+};
 
-    if (d == NULL) {
-        rv = fl_err_from_errno(errno);
-        return rv == FL_ENOENT
-                   ? FL_OK
-                   : fl_err_set(err, rv, "cannot open folder '%s': %s", folder, strerror(errno));
-    }
-    while (rv == FL_OK && (entry = readdir(d)) != NULL) {
-        if (fl__models_round_of(entry->d_name, &round)) {
-            rv = cb(ctx, folder, entry->d_name, round);
-            if (rv != FL_OK) {
-                (void)fl_err_set(err, rv, "cannot change '%s' in '%s': %s", entry->d_name, folder,
-                                 fl_strerror(rv));
-            }
-        }
-    }
-    (void)closedir(d);
-    return rv;
+static int each_round(void *ctx, const char *folder, const char *name, struct fl_err *err)
+{
+    const struct each *each = ctx;
+    uint64_t round = 0;
+    int rv = fl__models_round_of(name, &round) ? each->cb(each->ctx, folder, name, round) : FL_OK;
+
+    return rv == FL_OK ? rv
+                       : fl_err_set(err, rv, "cannot change '%s' in '%s': %s", name, folder,
+                                    fl_strerror(rv));
 }
 
-static bool ends_with(const char *name, const char *suffix)
+int fl__models_each(const char *folder, fl__models_cb cb, void *ctx, struct fl_err *err)
 {
-    size_t a = strlen(name);
-    size_t b = strlen(suffix);
+    struct each each = {cb, ctx};
 
-    return a >= b && strcmp(name + a - b, suffix) == 0;
+    return fl_fs_each(folder, each_round, &each, err);
 }
 
 struct pruning {
@@ -338,7 +325,8 @@ static int collect(void *ctx, const char *folder, const char *name, uint64_t rou
     struct pruning *p = ctx;
 
     (void)folder;
-    return round <= p->committed && ends_with(name, SUFFIX) ? add_round(&p->rounds, round) : FL_OK;
+    return round <= p->committed && fl_str_ends_with(name, SUFFIX) ? add_round(&p->rounds, round)
+                                                                   : FL_OK;
 }
 
 /* Written by this database, or before there were ids. One that cannot be read stays. */
@@ -363,9 +351,10 @@ static bool is_held(const struct fl_models_tag *tag, uint64_t round)
 static int drop(void *ctx, const char *folder, const char *name, uint64_t round)
 {
     const struct pruning *p = ctx;
-    bool torn = ends_with(name, SUFFIX ".tmp");
-    bool keep = !torn && (!ends_with(name, SUFFIX) || round > p->committed || round >= p->oldest ||
-                          (p->every != 0 && round % p->every == 0) || is_held(p->tag, round));
+    bool torn = fl_str_ends_with(name, SUFFIX ".tmp");
+    bool keep =
+        !torn && (!fl_str_ends_with(name, SUFFIX) || round > p->committed || round >= p->oldest ||
+                  (p->every != 0 && round % p->every == 0) || is_held(p->tag, round));
     char path[FL__STORE_PATH_MAX];
 
     if (keep) {

@@ -21,14 +21,6 @@ static bool line_of(const char *name, uint64_t *ret)
     return at != NULL && fl_str_to_u64(at + strlen(ABANDONED), ret) == FL_OK;
 }
 
-static bool ends_with_suffix(const char *name)
-{
-    size_t len = strlen(name);
-    size_t tail = strlen(FL__MODELS_SUFFIX);
-
-    return len >= tail && strcmp(name + len - tail, FL__MODELS_SUFFIX) == 0;
-}
-
 static int folder_of(const char *dir, char *out, size_t size, struct fl_err *err)
 {
     return fl_fs_join(out, size, dir, "models") == FL_OK
@@ -52,7 +44,7 @@ static int abandon_one(void *ctx, const char *folder, const char *name, uint64_t
     size_t i = 0;
     int n;
 
-    if (round <= a->after || !ends_with_suffix(name)) {
+    if (round <= a->after || !fl_str_ends_with(name, FL__MODELS_SUFFIX)) {
         return FL_OK;
     }
     while (i < a->n_kept && a->kept[i] != round) {

@@ -3,7 +3,6 @@
  * round begins, then one with all of them, which never changes.
  */
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -132,41 +131,22 @@ static bool client_of(const char *file, char out[FL_NAME_MAX])
     return fl_name_valid(out);
 }
 
+static bool is_ours(const void *ctx, const char *name)
+{
+    char client[FL_NAME_MAX];
+
+    (void)ctx;
+    return client_of(name, client) || strcmp(name, ALL) == 0 ||
+           strncmp(name, FIXED, strlen(FIXED)) == 0; /* or set aside, or not done */
+}
+
 int fl_offers_clear(const char *dir, struct fl_err *err)
 {
     char folder[FL__STORE_PATH_MAX];
-    char path[FL__STORE_PATH_MAX];
-    struct dirent *entry;
-    DIR *d;
-    int rv = FL_OK;
 
-    if (fl_fs_join(folder, sizeof(folder), dir, "offers") != FL_OK) {
-        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
-    }
-    d = opendir(folder);
-    if (d == NULL) {
-        rv = fl_err_from_errno(errno);
-        return rv == FL_ENOENT
-                   ? FL_OK
-                   : fl_err_set(err, rv, "cannot open folder '%s': %s", folder, strerror(errno));
-    }
-    while (rv == FL_OK && (entry = readdir(d)) != NULL) {
-        char name[FL_NAME_MAX];
-
-        if (!client_of(entry->d_name, name) && strcmp(entry->d_name, ALL) != 0 &&
-            strncmp(entry->d_name, FIXED, strlen(FIXED)) != 0) /* or set aside, or not done */
-        {
-            continue;
-        }
-        rv = fl_fs_join(path, sizeof(path), folder, entry->d_name);
-        rv = rv == FL_OK ? fl_fs_remove(path) : rv;
-        if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "cannot remove '%s' in '%s': %s", entry->d_name, folder,
-                             fl_strerror(rv));
-        }
-    }
-    (void)closedir(d);
-    return rv;
+    return fl_fs_join(folder, sizeof(folder), dir, "offers") == FL_OK
+               ? fl_fs_remove_each(folder, is_ours, NULL, err)
+               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
 }
 
 static int add_name(struct names *names, const char *name)
@@ -189,32 +169,29 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b);
 }
 
+static int add_client(void *ctx, const char *folder, const char *file, struct fl_err *err)
+{
+    char name[FL_NAME_MAX];
+    int rv = client_of(file, name) ? add_name(ctx, name) : FL_OK;
+
+    return rv == FL_OK
+               ? rv
+               : fl_err_set(err, rv, "cannot list folder '%s': %s", folder, fl_strerror(rv));
+}
+
 static int list_names(const char *dir, struct names *names, struct fl_err *err)
 {
     char folder[FL__STORE_PATH_MAX];
-    char name[FL_NAME_MAX];
-    struct dirent *entry;
-    DIR *d;
-    int rv = FL_OK;
+    int rv;
 
     if (fl_fs_join(folder, sizeof(folder), dir, "offers") != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
-    d = opendir(folder);
-    if (d == NULL) {
-        rv = fl_err_from_errno(errno);
-        return fl_err_set(err, rv, "cannot open folder '%s': %s", folder, strerror(errno));
-    }
-    while (rv == FL_OK && (entry = readdir(d)) != NULL) {
-        if (client_of(entry->d_name, name)) {
-            rv = add_name(names, name);
-        }
-    }
-    (void)closedir(d);
+    rv = fl_fs_each(folder, add_client, names, err);
     if (rv == FL_OK && names->n > 0) {
         qsort(names->list, names->n, sizeof(*names->list), by_name);
     }
-    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "%s", fl_strerror(rv));
+    return rv;
 }
 
 struct fixing {

@@ -4,7 +4,6 @@
  * the upload is complete. The format is described in spool_head.c.
  */
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -436,38 +435,22 @@ uint64_t fl_spool_peek(const char *dir, uint64_t round, uint32_t attempt, const 
     return there != UINT64_MAX ? there : 0;
 }
 
+static bool is_over(const void *keep, const char *name)
+{
+    const char *prefix = keep;
+
+    return fl_str_ends_with(name, ".upd") &&
+           (prefix == NULL || strncmp(name, prefix, strlen(prefix)) != 0);
+}
+
 int fl_spool_clean(const char *dir, uint64_t round, uint32_t attempt, struct fl_err *err)
 {
     char folder[FL__STORE_PATH_MAX];
-    char path[FL__STORE_PATH_MAX];
     char keep[48];
-    struct dirent *entry;
-    DIR *d;
-    int rv = FL_OK;
 
     if (fl_fs_join(folder, sizeof(folder), dir, "spool") != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
     (void)snprintf(keep, sizeof(keep), "%06" PRIu64 "-%03" PRIu32 "-", round, attempt);
-    d = opendir(folder);
-    if (d == NULL) {
-        return errno == ENOENT ? FL_OK : fail(err, "cannot open folder", folder);
-    }
-    while (rv == FL_OK && (entry = readdir(d)) != NULL) {
-        size_t len = strlen(entry->d_name);
-
-        if (len < 4 || strcmp(entry->d_name + len - 4, ".upd") != 0 ||
-            (round != 0 && strncmp(entry->d_name, keep, strlen(keep)) == 0))
-        {
-            continue;
-        }
-        rv = fl_fs_join(path, sizeof(path), folder, entry->d_name);
-        rv = rv == FL_OK ? fl_fs_remove(path) : rv;
-        if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "cannot remove '%s' in '%s': %s", entry->d_name, folder,
-                             fl_strerror(rv));
-        }
-    }
-    (void)closedir(d);
-    return rv;
+    return fl_fs_remove_each(folder, is_over, round != 0 ? keep : NULL, err);
 }

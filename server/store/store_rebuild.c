@@ -1,6 +1,5 @@
 /* A state folder whose database is lost, or does not fit the checkpoints beside it. */
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,39 +20,35 @@
 
 /* --- what must not be begun over --- */
 
-static bool ends_with(const char *name, const char *suffix)
-{
-    size_t a = strlen(name);
-    size_t b = strlen(suffix);
+struct found {
+    const char *suffix;
+    bool any;
+};
 
-    return a >= b && strcmp(name + a - b, suffix) == 0;
+static int look(void *ctx, const char *folder, const char *name, struct fl_err *err)
+{
+    struct found *found = ctx;
+
+    (void)folder;
+    (void)err;
+    found->any = found->any || fl_str_ends_with(name, found->suffix);
+    return FL_OK;
 }
 
 /* Does `dir`/`folder` hold a file of ours? A folder that cannot be read might. */
 static int holds(const char *dir, const char *folder, const char *suffix, bool *ret,
                  struct fl_err *err)
 {
+    struct found found = {.suffix = suffix};
     char path[FL__STORE_PATH_MAX];
-    struct dirent *entry;
-    DIR *d;
     int rv;
 
     if (fl_fs_join(path, sizeof(path), dir, folder) != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
-    *ret = false;
-    d = opendir(path);
-    if (d == NULL) {
-        rv = fl_err_from_errno(errno);
-        return rv == FL_ENOENT
-                   ? FL_OK
-                   : fl_err_set(err, rv, "cannot open folder '%s': %s", path, strerror(errno));
-    }
-    while (!*ret && (entry = readdir(d)) != NULL) {
-        *ret = ends_with(entry->d_name, suffix);
-    }
-    (void)closedir(d);
-    return FL_OK;
+    rv = fl_fs_each(path, look, &found, err);
+    *ret = found.any;
+    return rv;
 }
 
 int fl__store_check_new(const char *dir, const char *what, struct fl_err *err)

@@ -15,6 +15,7 @@
 #include "libfl/base/rng.h"
 #include "libfl/base/sm.h"
 #include "libfl/base/str.h"
+#include "tests/lib/folder.h"
 
 START_TEST(every_error_code_has_its_own_text)
 {
@@ -242,6 +243,37 @@ START_TEST(a_replaced_file_holds_the_new_bytes_and_leaves_no_temporary)
 }
 END_TEST
 
+static bool is_old(const void *ctx, const char *name)
+{
+    return fl_str_ends_with(name, ctx);
+}
+
+START_TEST(of_a_folder_all_goes_that_is_said_and_one_that_stays_keeps_no_other)
+{
+    static const char *const names[] = {"a.old", "b.old", "c.new", "old"};
+    char dir[] = "/tmp/fl-base-XXXXXX";
+    char path[64];
+    struct fl_err err = {0};
+    size_t i;
+
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    for (i = 0; i < 4; i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+        ck_assert_int_eq(fl_fs_replace(path, "", 0, false, &err), FL_OK);
+    }
+    (void)snprintf(path, sizeof(path), "%s/folder.old", dir);
+    ck_assert_int_eq(fl_fs_mkdirs(path, &err), FL_OK);
+    ck_assert_int_ne(fl_fs_remove_each(dir, is_old, ".old", &err), FL_OK); /* No file. */
+    ck_assert_ptr_nonnull(strstr(err.msg, "'folder.old'"));
+    for (i = 0; i < 4; i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+        ck_assert_int_eq(fl_fs_exists(path), i >= 2);
+    }
+    folder_remove(dir);
+    ck_assert_int_eq(fl_fs_remove_each(dir, is_old, ".old", &err), FL_OK);
+}
+END_TEST
+
 START_TEST(a_folder_is_locked_once_and_the_holder_is_named)
 {
     char dir[] = "/tmp/fl-base-XXXXXX";
@@ -412,6 +444,7 @@ int main(void)
     tcase_add_test(tc, names_become_file_names_safely);
     tcase_add_test(tc, numbers_are_parsed_whole_or_not_at_all);
     tcase_add_test(tc, a_replaced_file_holds_the_new_bytes_and_leaves_no_temporary);
+    tcase_add_test(tc, of_a_folder_all_goes_that_is_said_and_one_that_stays_keeps_no_other);
     tcase_add_test(tc, a_folder_is_locked_once_and_the_holder_is_named);
     tcase_add_test(tc, a_checksum_of_pieces_is_that_of_the_whole);
     tcase_add_test(tc, folders_are_made_with_their_parents);
