@@ -24,6 +24,8 @@
  * Threading: one thread.
  */
 
+#include <math.h>
+
 #include "libfl/strategy/strategy.h"
 #include "server/core/records.h"
 
@@ -131,6 +133,12 @@ struct fl_coord_conf {
     const struct fl_strategy *strategy; /* keeps a reference to */
     const struct fl_layout *layout;     /* keeps a reference to */
 };
+
+/* eta_t of round t, which is 1 at least. */
+static inline double fl_coord_learning_rate(const struct fl_coord_conf *conf, uint64_t round)
+{
+    return conf->learning_rate * pow(conf->learning_rate_decay, (double)(round - 1));
+}
 
 /* Numbers of clients are below this. */
 #define FL_CLIENT_NUMBERS (1u << 24)

@@ -33,8 +33,7 @@ void fl__coord_task(struct fl_coord *c, size_t i)
     e->client_seed = fl_rng_u64(&rng);
     fl_rng_key(&rng, c->conf.seed, FL_RNG_BATCH, 0, fl_hash64(name, strlen(name)));
     e->order_seed = fl_rng_u64(&rng);
-    e->learning_rate =
-        c->conf.learning_rate * pow(c->conf.learning_rate_decay, (double)(e->round - 1));
+    e->learning_rate = fl_coord_learning_rate(&c->conf, e->round);
     e->deadline_ms = c->round.deadline_ms == FL__NEVER || c->round.deadline_ms < c->now_ms
                          ? c->conf.upload_ms
                          : c->round.deadline_ms - c->now_ms;

@@ -88,8 +88,8 @@ void fl_attend_welcome(struct fl_attend *attend)
     w->heartbeat_ms = (uint32_t)fl_options_ms(srv->conf->main, "heartbeat");
     w->wants_previous_dot = fl_strategy_needs_previous_dot(s);
     w->wants_offer = attend->wants_offer;
-    (void)memcpy(w->line, srv->line.tag, sizeof(w->line));
-    (void)memcpy(w->kept_line, srv->line.kept_tag, sizeof(w->kept_line));
+    (void)memcpy(w->line, srv->line->tag, sizeof(w->line));
+    (void)memcpy(w->kept_line, srv->line->kept_tag, sizeof(w->kept_line));
     describe(srv->conf, w, input, layers);
     rv = fill_slot(&s->solver->policy, s->options[FL_SLOT_SOLVER], &w->solver);
     if (rv == FL_OK) {

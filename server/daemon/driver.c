@@ -93,7 +93,7 @@ static void evaluate(struct fl_driver *driver, const struct fl_effect *e)
 {
     struct fl_effect with_rate = *e;
 
-    with_rate.learning_rate = fl_driver_learning_rate(driver, e->round);
+    with_rate.learning_rate = fl_coord_learning_rate(&driver->coord_conf, e->round);
     command(driver, &with_rate, FL_DOWN_EVALUATE);
 }
 
@@ -259,8 +259,10 @@ void fl_driver_step(struct fl_driver *driver, struct fl_event *event)
         abort(); /* Out of memory: the state on disk is whole, systemd starts us again. */
     }
     for (i = 0; i < effects.n; i++) {
-        if (effects.list[i].type == FL_EFF_EVALUATE_CLIENT && driver->next.theta != NULL) {
-            fl_driver_bundle(driver, "candidate", effects.list[i].round, driver->next.theta);
+        if (effects.list[i].type == FL_EFF_EVALUATE_CLIENT &&
+            driver->progress.next.model.theta != NULL) {
+            fl_driver_bundle(driver, "candidate", effects.list[i].round,
+                             driver->progress.next.model.theta);
         }
         carry_out(driver, &effects.list[i]);
     }
@@ -457,6 +459,7 @@ int fl_driver_create(struct fl_serverd *srv, struct fl_driver **ret, int *ret_ex
     driver->srv = srv;
     driver->lock_fd = -1;
     fl_server_conf_coord(srv->conf, &driver->coord_conf);
+    srv->line = &driver->federation.line;
     rv = fl_driver_recover(driver, ret_exit, err);
     if (rv == FL_OK) {
         rv = fl_coord_create(&driver->coord_conf, &driver->resume, &driver->coord, err);
@@ -515,12 +518,9 @@ void fl_driver_free(struct fl_driver *driver)
     }
     fl_driver_forget_done(driver);
     fl_coord_free(driver->coord);
-    fl_store_close(driver->store);
+    fl_store_close(driver->federation.store);
     fl_store_resume_done(&driver->resume);
-    fl_model_state_done(&driver->current);
-    fl_model_state_done(&driver->next);
-    fl_mixtures_close(driver->mixtures);
-    fl_mixtures_close(driver->next_mixtures);
+    fl_progress_done(&driver->progress);
     fl_file_unref(driver->offered);
     fl_errors_done(&driver->errors);
     fl_labels_done(&driver->labels);

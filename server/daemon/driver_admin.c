@@ -7,9 +7,9 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/model/safetensors.h"
-#include "server/daemon/checkpoints.h"
 #include "server/daemon/rollback.h"
 #include "server/store/rollback.h"
+#include "server/work/checkpoints.h"
 
 /* Names that `why` lists; the rest is counted. */
 #define FL_WHY_MAX 64
@@ -82,19 +82,21 @@ static void status(struct fl_driver *driver, struct fl_admin_request *request)
         .rounds_total = driver->coord_conf.rounds,
         .clients_known = (uint32_t)fl_coord_n_known(driver->coord),
         .clients_connected = (uint32_t)fl_coord_n_connected(driver->coord),
-        .accuracy = driver->totals.accuracy,
-        .loss = driver->totals.loss,
-        .uplink_bytes = driver->totals.uplink_bytes,
-        .uplink_bytes_full = driver->totals.uplink_bytes_full,
-        .downlink_bytes = driver->totals.downlink_bytes,
-        .feedback_bytes = driver->totals.feedback_bytes,
+        .accuracy = driver->progress.totals.accuracy,
+        .loss = driver->progress.totals.loss,
+        .uplink_bytes = driver->progress.totals.uplink_bytes,
+        .uplink_bytes_full = driver->progress.totals.uplink_bytes_full,
+        .downlink_bytes = driver->progress.totals.downlink_bytes,
+        .feedback_bytes = driver->progress.totals.feedback_bytes,
         .uptime_ms = fl_clock_ms() - srv->started_ms,
-        .personal = figures(driver->totals.personal_accuracy, driver->totals.personal_mean,
-                            driver->totals.n_personal),
-        .received = figures(driver->totals.received_accuracy, driver->totals.received_mean,
+        .personal =
+            figures(driver->progress.totals.personal_accuracy,
+                    driver->progress.totals.personal_mean, driver->progress.totals.n_personal),
+        .received = figures(driver->progress.totals.received_accuracy,
+                            driver->progress.totals.received_mean,
                             /* clients= */ 0),
-        .effective = driver->totals.effective,
-        .self_weight = driver->totals.self_weight,
+        .effective = driver->progress.totals.effective,
+        .self_weight = driver->progress.totals.self_weight,
         .why = text,
     };
 
@@ -239,8 +241,8 @@ static int add_round(void *ctx, const struct fl_round_rec *r)
     size_t i;
 
     w.changes = changes;
-    request->code = fl_store_changes(request->srv->driver->store, r->round, r->round, add_change,
-                                     &w, &request->err);
+    request->code = fl_store_changes(request->srv->driver->federation.store, r->round, r->round,
+                                     add_change, &w, &request->err);
     if (request->code == FL_OK) {
         FL_ADMIN_REPLY(request, fl_wire_round_encode, &w);
     }
@@ -265,7 +267,7 @@ static int add_abandoned(void *ctx, const struct fl_abandoned_round *r)
 static void rounds_work(void *arg)
 {
     struct fl_admin_request *request = arg;
-    struct fl_store *store = request->srv->driver->store;
+    struct fl_store *store = request->srv->driver->federation.store;
     uint32_t last = request->list.last;
 
     request->code = request->list.abandoned
@@ -294,7 +296,7 @@ static void export_current(struct fl_driver *driver, struct fl_admin_request *re
     request->model_round = fl_coord_committed(driver->coord);
     request->code = export_header(driver, request);
     if (request->code == FL_OK) {
-        request->model = fl_blob_ref(driver->current.theta);
+        request->model = fl_blob_ref(driver->progress.committed.model.theta);
     }
     fl_driver_answer(driver, request);
 }
@@ -307,7 +309,8 @@ static void export_work(void *arg)
     struct fl_driver *driver = request->srv->driver;
 
     request->model_round = request->round;
-    request->code = fl_checkpoints_read(driver, request->round, &request->model, &request->err);
+    request->code =
+        fl_checkpoints_read(&driver->federation, request->round, &request->model, &request->err);
     if (request->code == FL_OK) {
         request->code = export_header(driver, request);
     }
@@ -329,8 +332,8 @@ static void checkpoints_work(void *arg)
 {
     struct fl_admin_request *request = arg;
 
-    request->code =
-        fl_checkpoints_each(request->srv->driver, add_checkpoint, request, &request->err);
+    request->code = fl_checkpoints_each(&request->srv->driver->federation, fl_clock_wall_ms(),
+                                        add_checkpoint, request, &request->err);
 }
 
 static void hold_work(void *arg)
@@ -339,8 +342,10 @@ static void hold_work(void *arg)
     struct fl_driver *driver = request->srv->driver;
     struct fl_buf empty;
 
-    request->code = request->release ? fl_checkpoints_release(driver, request->round, &request->err)
-                                     : fl_checkpoints_hold(driver, request->round, &request->err);
+    request->code = request->release
+                        ? fl_checkpoints_release(&driver->federation, request->round, &request->err)
+                        : fl_checkpoints_hold(&driver->federation, request->round,
+                                              fl_clock_wall_ms(), &request->err);
     if (request->code == FL_OK) {
         fl_log(driver->srv->log, FL_LOG_NOTICE, "server",
                "the checkpoint of round %llu is %s by the operator",

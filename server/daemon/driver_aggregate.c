@@ -35,12 +35,7 @@ static void aggregate_done(void *arg)
     struct fl_event event = {.type = FL_EV_AGGREGATED};
 
     if (!fl_job_failed(job)) {
-        fl_model_state_done(&driver->next);
-        driver->next = a->next;
-        a->next = (struct fl_model_state){0};
-        fl_mixtures_close(driver->next_mixtures);
-        driver->next_mixtures = a->mixtures;
-        a->mixtures = NULL;
+        fl_progress_aggregated(&driver->progress, &a->next);
         if (a->info.effective > 0.0) {
             fl_log(driver->srv->log, FL_LOG_INFO, "round",
                    "round %llu: attention as over %.2f of %zu clients, %.3f on themselves",
@@ -72,11 +67,12 @@ void fl_driver_aggregate(struct fl_driver *driver, const struct fl_effect *e)
         a->round = job->round;
         a->attempt = job->attempt;
         a->members = job->size.members;
-        a->learning_rate = fl_driver_learning_rate(driver, job->round);
+        a->learning_rate = fl_coord_learning_rate(&driver->coord_conf, job->round);
         a->parts = job->parts;
         a->n_parts = job->n_parts;
         a->clients = job->clients;
-        a->model = &driver->current; /* Replaced by a commit only, which comes after. */
+        a->model =
+            &driver->progress.committed.model; /* Replaced by a commit only, which comes after. */
     }
     fl_job_submit(driver, driver->srv->work, job, e, aggregate_work, aggregate_done);
 }

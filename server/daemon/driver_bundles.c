@@ -28,7 +28,7 @@ void fl_driver_bundle(struct fl_driver *driver, const char *name, uint64_t round
 static struct fl_blob *told_of(struct fl_driver *driver, size_t i, size_t members)
 {
     const struct fl_strategy *strategy = driver->srv->conf->strategy;
-    struct fl_blob *state = driver->current.state[i];
+    struct fl_blob *state = driver->progress.committed.model.state[i];
     struct fl_blob *told = NULL;
 
     if (fl_strategy_tells_state(strategy, i)) {
@@ -39,7 +39,7 @@ static struct fl_blob *told_of(struct fl_driver *driver, size_t i, size_t member
         abort(); /* The state on disk is whole, systemd starts us again. */
     }
     fl_strategy_tell(strategy, i, fl_blob_floats(state), members, fl_blob_fill_floats(told),
-                     fl_driver_floats(driver));
+                     fl_federation_floats(&driver->federation));
     return told;
 }
 
@@ -59,11 +59,14 @@ static void open_offered(struct fl_driver *driver, const char *name, uint64_t ro
 
 static void open_mixtures(struct fl_driver *driver, uint64_t round)
 {
-    size_t n = driver->mixtures != NULL ? fl_mixtures_count(driver->mixtures) : 0;
+    size_t n = driver->progress.committed.mixtures != NULL
+                   ? fl_mixtures_count(driver->progress.committed.mixtures)
+                   : 0;
     size_t i;
 
     for (i = 0; i < n; i++) {
-        uint32_t id = fl_coord_find(driver->coord, fl_mixtures_name(driver->mixtures, i));
+        uint32_t id =
+            fl_coord_find(driver->coord, fl_mixtures_name(driver->progress.committed.mixtures, i));
         struct fl_down *down;
 
         if (id == UINT32_MAX) {
@@ -71,7 +74,7 @@ static void open_mixtures(struct fl_driver *driver, uint64_t round)
         }
         down = bundle_down(driver, FL_BUNDLE_MIXTURE, round);
         down->client = id;
-        down->bytes.file = fl_mixtures_file(driver->mixtures, i);
+        down->bytes.file = fl_mixtures_file(driver->progress.committed.mixtures, i);
         fl_driver_down(driver, down);
     }
 }
@@ -82,7 +85,7 @@ void fl_driver_round_open(struct fl_driver *driver, const struct fl_effect *e)
     const char *const *name;
     uint64_t round = e->round;
 
-    fl_driver_bundle(driver, "model", round, driver->current.theta);
+    fl_driver_bundle(driver, "model", round, driver->progress.committed.model.theta);
     for (name = strategy->solver->inputs; name != NULL && *name != NULL; name++) {
         size_t i = fl_strategy_told_from(strategy, *name);
 
@@ -112,7 +115,8 @@ void fl_driver_round_bundles_closed(struct fl_driver *driver, uint64_t round)
 
 bool fl_driver_has_mixture(const struct fl_driver *driver, uint32_t client)
 {
-    return driver->mixtures != NULL &&
-           fl_mixtures_find(driver->mixtures, fl_coord_client(driver->coord, client)->name) <
-               fl_mixtures_count(driver->mixtures);
+    return driver->progress.committed.mixtures != NULL &&
+           fl_mixtures_find(driver->progress.committed.mixtures,
+                            fl_coord_client(driver->coord, client)->name) <
+               fl_mixtures_count(driver->progress.committed.mixtures);
 }

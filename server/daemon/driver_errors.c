@@ -24,7 +24,7 @@ static void put_work(void *arg)
 {
     struct error_job *job = arg;
 
-    job->code = fl_store_put_error(job->driver->store, &job->error, &job->err);
+    job->code = fl_store_put_error(job->driver->federation.store, &job->error, &job->err);
 }
 
 static void put_done(void *arg)
@@ -89,7 +89,7 @@ static void drop_work(void *arg)
 {
     struct drop_job *job = arg;
 
-    job->code = fl_store_drop_errors(job->driver->store, job->list, job->n, &job->err);
+    job->code = fl_store_drop_errors(job->driver->federation.store, job->list, job->n, &job->err);
 }
 
 static void drop_done(void *arg)
@@ -187,5 +187,5 @@ static int take(void *ctx, const struct fl_client_error *error)
 
 int fl_driver_load_errors(struct fl_driver *driver, struct fl_err *err)
 {
-    return fl_store_errors(driver->store, take, &driver->errors, err);
+    return fl_store_errors(driver->federation.store, take, &driver->errors, err);
 }

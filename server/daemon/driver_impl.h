@@ -3,7 +3,6 @@
 
 /* What the files of the coordinator thread share. Nobody else includes this. */
 
-#include <math.h>
 #include <stdatomic.h>
 
 #include "libfl/data/dataset.h"
@@ -11,7 +10,7 @@
 #include "server/daemon/errors.h"
 #include "server/daemon/labels.h"
 #include "server/store/files.h"
-#include "server/work/federation.h"
+#include "server/work/commit.h"
 
 /* A client that is here but cannot be selected before its offer is in (solver->offer). */
 struct fl_waiting {
@@ -25,17 +24,12 @@ struct fl_driver {
     struct fl_thread *thread;
     struct fl_timer *timer;
     struct fl_coord *coord;
-    struct fl_store *store; /* used by the db lane only, after start */
     int lock_fd;
     struct fl_coord_conf coord_conf;
     struct fl_coord_resume resume;
 
-    struct fl_federation federation;
-    struct fl_model_state current; /* of the open round */
-    struct fl_model_state next;    /* aggregated, not committed */
-
-    struct fl_mixtures *next_mixtures; /* aggregated, not committed */
-    struct fl_mixtures *mixtures;      /* of the last committed round; NULL: it made none */
+    struct fl_federation federation; /* its store is used by the db lane only, after start */
+    struct fl_progress progress;
     struct fl_file *offered; /* the bundle of all offers; NULL: not fixed, or none wanted */
     uint8_t offered_digest[FL_DIGEST_SIZE];
     struct fl_waiting *waiting; /* [n_waiting], by client number */
@@ -47,7 +41,6 @@ struct fl_driver {
     struct fl_net *net;      /* for evaluation, work lane */
     atomic_bool cancel;      /* ends an evaluation early */
 
-    struct fl_round_rec totals; /* over all committed rounds, as fl_store_totals() */
     struct fl_errors errors;
     struct fl_labels labels;
     char newest_error[FL_NAME_MAX]; /* whose it is; "": none since the last commit */
@@ -73,26 +66,6 @@ void fl_driver_age_errors(struct fl_driver *driver);
 /* The newest error of this round, behind the line that says what it waits for. */
 void fl_driver_add_error(const struct fl_driver *driver, char *text, size_t size);
 FL_MUST_CHECK int fl_driver_load_errors(struct fl_driver *driver, struct fl_err *err);
-
-static inline size_t fl_driver_floats(const struct fl_driver *driver)
-{
-    return fl_federation_floats(&driver->federation);
-}
-
-/* Who writes the checkpoints. */
-static inline struct fl_models_tag fl_driver_tag(const struct fl_driver *driver)
-{
-    return (struct fl_models_tag){.database = fl_store_id(driver->store),
-                                  .made = driver->srv->line.made};
-}
-
-/* Of a round, as the core tells it in tasks. */
-static inline double fl_driver_learning_rate(const struct fl_driver *driver, uint64_t round)
-{
-    const struct fl_coord_conf *c = &driver->coord_conf;
-
-    return c->learning_rate * pow(c->learning_rate_decay, (double)(round - 1));
-}
 
 /* Step the core with an event (time is filled in here) and carry out the effects. */
 void fl_driver_step(struct fl_driver *driver, struct fl_event *event);
@@ -129,9 +102,6 @@ void fl_driver_commit(struct fl_driver *driver, const struct fl_effect *effect);
 /* Tell the core that the work `seq` failed. */
 void fl_driver_work_failed(struct fl_driver *driver, uint64_t seq, int code, const char *reason,
                            uint32_t client);
-
-/* Add a round that was committed to the totals. */
-void fl_driver_count_round(struct fl_round_rec *totals, const struct fl_round_rec *r);
 
 void fl_driver_admin(struct fl_driver *driver, struct fl_admin_request *request);
 void fl_driver_answer(struct fl_driver *driver, struct fl_admin_request *request);
@@ -187,10 +157,6 @@ FL_MUST_CHECK int fl_driver_join_mixtures(struct fl_driver *driver, uint64_t rou
    clients go on from their own models. */
 FL_MUST_CHECK int fl_driver_load_mixtures(struct fl_driver *driver, uint64_t round,
                                           struct fl_err *err);
-/* Remove all mixtures but those of the `last` round, and of the one before if that can be gone
-   back to. */
-FL_MUST_CHECK int fl_driver_clean_mixtures(const struct fl_driver *driver, uint64_t last,
-                                           struct fl_err *err);
 /* What clients kept began anew behind the last round: so does the server's part of it. */
 void fl_driver_begin_anew(struct fl_driver *driver);
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
-#include "server/daemon/checkpoints.h"
 #include "server/daemon/driver_jobs.h"
+#include "server/work/checkpoints.h"
 #include "server/work/measure.h"
 
 void fl_job_free(struct fl_job *job)
@@ -169,13 +169,13 @@ static int put_selection(struct fl_job *job)
                                            .size = job->size,
                                            .expected = job->expected};
 
-    return fl_store_put_selection(job->driver->store, &selection, &job->err);
+    return fl_store_put_selection(job->driver->federation.store, &selection, &job->err);
 }
 
 static void persist_work(void *arg)
 {
     struct fl_job *job = arg;
-    struct fl_store *store = job->driver->store;
+    struct fl_store *store = job->driver->federation.store;
 
     switch (job->type) {
     case FL_EFF_FORGET_CLIENTS:
@@ -260,7 +260,7 @@ static void evaluate_done(void *arg)
 void fl_driver_evaluate(struct fl_driver *driver, const struct fl_effect *e)
 {
     struct fl_job *job = fl_job_new(driver, e);
-    struct fl_blob *theta = driver->next.theta != NULL ? driver->next.theta : driver->current.theta;
+    struct fl_blob *theta = fl_progress_model(&driver->progress)->theta;
 
     if (job != NULL) {
         job->theta = fl_blob_ref(theta);
@@ -273,42 +273,13 @@ void fl_driver_evaluate(struct fl_driver *driver, const struct fl_effect *e)
 static void commit_work(void *arg)
 {
     struct fl_job *job = arg;
-    struct fl_driver *driver = job->driver;
-    const struct fl_server_conf *conf = driver->srv->conf;
-    const char *dir = driver->srv->state_dir;
-    const struct fl_model_state *model =
-        driver->next.theta != NULL ? &driver->next : &driver->current;
-    const float *state[FL_AGG_MAX_STATE] = {NULL};
-    struct fl_models_tag tag = fl_driver_tag(driver);
-    char seal[FL_MIXTURES_SEAL];
-    size_t i;
+    const struct fl_commit commit = {.progress = &job->driver->progress,
+                                     .record = &job->record,
+                                     .clients = job->clients,
+                                     .n_clients = job->n_clients,
+                                     .wall_ms = fl_clock_wall_ms()};
 
-    if (driver->next_mixtures != NULL) {
-        fl_mixtures_seal(driver->next_mixtures, seal);
-        tag.mixtures = seal;
-    }
-    for (i = 0; i < driver->federation.n_state; i++) {
-        state[i] = fl_blob_floats(model->state[i]);
-    }
-    job->code = fl_models_save(dir, job->record.round, &tag, conf->layout,
-                               fl_blob_floats(model->theta), state, driver->federation.state_names,
-                               driver->federation.n_state, true, &job->err);
-    if (job->code == FL_OK) {
-        job->code =
-            fl_store_commit(driver->store, &job->record, job->clients, job->n_clients, &job->err);
-    }
-    if (job->code == FL_OK) {
-        struct fl_err err = {0};
-        int rv = fl_checkpoints_prune(driver, job->record.round, &err);
-
-        if (rv == FL_OK) {
-            rv = fl_driver_clean_mixtures(driver, job->record.round, &err);
-        }
-        if (rv != FL_OK) { /* The round is safe; old files only take room. */
-            fl_log(driver->srv->log, FL_LOG_WARNING, "server",
-                   "old checkpoints cannot be removed, ignoring: %s", fl_err_text(&err, rv));
-        }
-    }
+    job->code = fl_commit_run(&job->driver->federation, &commit, &job->err);
 }
 
 /* " name=0.1234", or nothing when it is not known. */
@@ -321,7 +292,7 @@ static void add_figure(char *out, size_t size, const char *name, double value, b
     }
 }
 
-static void report_round(struct fl_driver *driver, const struct fl_round_rec *r)
+static void report_round(const struct fl_driver *driver, const struct fl_round_rec *r)
 {
     char up[32];
     char full[32];
@@ -339,33 +310,6 @@ static void report_round(struct fl_driver *driver, const struct fl_round_rec *r)
            (unsigned long long)r->round, r->n_selected, r->n_responders, figures, r->train_loss,
            fl_str_bytes(up, sizeof(up), r->uplink_bytes),
            fl_str_bytes(full, sizeof(full), r->uplink_bytes_full));
-    fl_driver_count_round(&driver->totals, r);
-}
-
-void fl_driver_count_round(struct fl_round_rec *totals, const struct fl_round_rec *r)
-{
-    totals->round = r->round;
-    totals->uplink_bytes += r->uplink_bytes;
-    totals->uplink_bytes_full += r->uplink_bytes_full;
-    totals->downlink_bytes += r->downlink_bytes;
-    totals->feedback_bytes += r->feedback_bytes;
-    if (r->accuracy >= 0.0) {
-        totals->accuracy = r->accuracy;
-        totals->loss = r->loss;
-    }
-    if (r->personal_accuracy >= 0.0) {
-        totals->personal_accuracy = r->personal_accuracy;
-        totals->personal_mean = r->personal_mean;
-        totals->n_personal = r->n_personal;
-    }
-    if (r->received_accuracy >= 0.0) {
-        totals->received_accuracy = r->received_accuracy;
-        totals->received_mean = r->received_mean;
-    }
-    if (r->effective > 0.0) {
-        totals->effective = r->effective;
-        totals->self_weight = r->self_weight;
-    }
 }
 
 static void commit_done(void *arg)
@@ -375,15 +319,8 @@ static void commit_done(void *arg)
     struct fl_event event = {.type = FL_EV_COMMITTED};
 
     if (!fl_job_failed(job)) {
-        if (driver->next.theta != NULL) {
-            fl_model_state_done(&driver->current);
-            driver->current = driver->next;
-            driver->next = (struct fl_model_state){0};
-        }
         report_round(driver, &job->record);
-        fl_mixtures_close(driver->mixtures);
-        driver->mixtures = driver->next_mixtures;
-        driver->next_mixtures = NULL;
+        fl_progress_committed(&driver->progress, &job->record);
         event.u.seq = job->seq;
         fl_driver_step(driver, &event);
     }

@@ -7,13 +7,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "libfl/base/fs.h"
 #include "server/daemon/driver_impl.h"
 
 /* Both sides begin with nothing behind `round`, so what the server had then is of no use. */
 static bool began_anew(const struct fl_driver *driver, uint64_t round)
 {
-    return driver->srv->line.kept_since >= round;
+    return driver->federation.line.kept_since >= round;
 }
 
 /* "NUMBER MEANING": were they made while an update meant the same? */
@@ -67,8 +66,9 @@ size_t fl_driver_misses(const struct fl_driver *driver, uint64_t round,
     size_t i;
 
     for (i = 0; round > 0 && i < driver->federation.n_state; i++) {
-        bool needed = goes_with_clients(s, i) ? !anew && !began_anew(driver, round)
-                                              : same_meaning(found->made, driver->srv->line.made);
+        bool needed = goes_with_clients(s, i)
+                          ? !anew && !began_anew(driver, round)
+                          : same_meaning(found->made, driver->federation.line.made);
 
         if (needed && (found->lacks >> i & 1u) != 0) {
             return i;
@@ -101,11 +101,11 @@ void fl_driver_begin_anew(struct fl_driver *driver)
         return;
     }
     for (; i < driver->federation.n_state; i++) {
-        (void)memset(fl_blob_fill(driver->current.state[i]), 0,
-                     fl_blob_len(driver->current.state[i]));
+        (void)memset(fl_blob_fill(driver->progress.committed.model.state[i]), 0,
+                     fl_blob_len(driver->progress.committed.model.state[i]));
     }
-    fl_mixtures_close(driver->mixtures);
-    driver->mixtures = NULL;
+    fl_mixtures_close(driver->progress.committed.mixtures);
+    driver->progress.committed.mixtures = NULL;
 }
 
 /* --- mixtures --- */
@@ -119,26 +119,27 @@ int fl_driver_join_mixtures(struct fl_driver *driver, uint64_t round,
         return FL_OK;
     }
     return fl_mixtures_open_sealed(driver->srv->state_dir, round,
-                                   fl_driver_floats(driver) * sizeof(float), found->mixtures,
-                                   &driver->mixtures, err);
+                                   fl_federation_floats(&driver->federation) * sizeof(float),
+                                   found->mixtures, &driver->progress.committed.mixtures, err);
 }
 
 int fl_driver_load_mixtures(struct fl_driver *driver, uint64_t round, struct fl_err *err)
 {
     const struct fl_log *log = driver->srv->log;
-    uint64_t bytes = fl_driver_floats(driver) * sizeof(float);
+    uint64_t bytes = fl_federation_floats(&driver->federation) * sizeof(float);
     int rv;
 
-    if (!driver->srv->conf->strategy->aggregate->mixes || driver->mixtures != NULL ||
-        began_anew(driver, round))
+    if (!driver->srv->conf->strategy->aggregate->mixes ||
+        driver->progress.committed.mixtures != NULL || began_anew(driver, round))
     {
         return FL_OK;
     }
-    rv = fl_mixtures_open(driver->srv->state_dir, round, bytes, &driver->mixtures, err);
+    rv = fl_mixtures_open(driver->srv->state_dir, round, bytes,
+                          &driver->progress.committed.mixtures, err);
     if (rv == FL_OK) {
-        rv = fl_mixtures_verify(driver->mixtures, err);
+        rv = fl_mixtures_verify(driver->progress.committed.mixtures, err);
     }
-    if (rv == FL_OK && !fl_mixtures_checked(driver->mixtures)) {
+    if (rv == FL_OK && !fl_mixtures_checked(driver->progress.committed.mixtures)) {
         fl_log(log, FL_LOG_NOTICE, "server",
                "the mixtures of round %llu are of an earlier version and carry no checksums",
                (unsigned long long)round);
@@ -146,23 +147,11 @@ int fl_driver_load_mixtures(struct fl_driver *driver, uint64_t round, struct fl_
     if (rv != FL_ENOENT && rv != FL_EFORMAT) {
         return rv;
     }
-    fl_mixtures_close(driver->mixtures);
-    driver->mixtures = NULL;
+    fl_mixtures_close(driver->progress.committed.mixtures);
+    driver->progress.committed.mixtures = NULL;
     fl_log(log, FL_LOG_WARNING, "server",
            "no mixtures of round %llu, and its checkpoint names none: clients go on from their own "
            "models: %s",
            (unsigned long long)round, fl_err_text(err, rv));
     return FL_OK;
-}
-
-/* Those of the round before serve only who goes back to it, which takes its checkpoint. */
-int fl_driver_clean_mixtures(const struct fl_driver *driver, uint64_t last, struct fl_err *err)
-{
-    const char *dir = driver->srv->state_dir;
-    uint64_t before = last > 0 ? last - 1 : 0;
-    char path[FL_SERVER_PATH_MAX];
-    bool kept =
-        fl_models_path(dir, before, NULL, path, sizeof(path)) == FL_OK && fl_fs_exists(path);
-
-    return fl_mixtures_clean(dir, kept ? before : last, last, err);
 }

@@ -9,12 +9,13 @@
 #include "server/daemon/exit_codes.h"
 #include "server/daemon/preflight.h"
 #include "server/daemon/rollback.h"
+#include "server/work/checkpoints.h"
 
 /* The very first model: from the file of the configuration, or drawn from the seed. */
 static int initial_model(struct fl_driver *driver, struct fl_err *err)
 {
     const struct fl_server_conf *conf = driver->srv->conf;
-    float *theta = fl_blob_fill_floats(driver->current.theta);
+    float *theta = fl_blob_fill_floats(driver->progress.committed.model.theta);
     struct fl_net *net = NULL;
     struct fl_rng rng;
     int rv;
@@ -51,7 +52,7 @@ static int go_back(struct fl_driver *driver, uint64_t round, struct fl_err *err)
     const struct fl_rewind why = {.reason = "newer checkpoints cannot be used",
                                   .keep_anew = begins_anew(s),
                                   .wall_ms = fl_clock_wall_ms()};
-    int rv = fl_store_rewind(driver->store, round, &why, err);
+    int rv = fl_store_rewind(driver->federation.store, round, &why, err);
 
     if (rv == FL_OK && why.keep_anew) {
         fl_log(driver->srv->log, FL_LOG_WARNING, "server",
@@ -60,13 +61,14 @@ static int go_back(struct fl_driver *driver, uint64_t round, struct fl_err *err)
                s->solver->policy.name, (unsigned long long)(driver->resume.committed - round));
     }
     if (rv == FL_OK) {
-        rv = fl_store_line(driver->store, &driver->srv->line, err);
+        rv = fl_store_line(driver->federation.store, &driver->federation.line, err);
     }
     if (rv == FL_OK) {
         fl_store_resume_done(&driver->resume);
-        rv = fl_store_load(driver->store, &driver->resume, err);
+        rv = fl_store_load(driver->federation.store, &driver->resume, err);
     }
-    return rv == FL_OK ? fl_store_totals(driver->store, &driver->totals, err) : rv;
+    return rv == FL_OK ? fl_store_totals(driver->federation.store, &driver->progress.totals, err)
+                       : rv;
 }
 
 /* Where checkpoints are looked for, and what was found on the way. */
@@ -87,10 +89,10 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
     int rv;
 
     for (i = 0; i < driver->federation.n_state; i++) {
-        state[i] = fl_blob_fill_floats(driver->current.state[i]);
+        state[i] = fl_blob_fill_floats(driver->progress.committed.model.state[i]);
     }
     rv = fl_models_load(driver->srv->state_dir, round, &s->tag, driver->srv->conf->layout,
-                        fl_blob_fill_floats(driver->current.theta), state,
+                        fl_blob_fill_floats(driver->progress.committed.model.theta), state,
                         driver->federation.state_names, driver->federation.n_state, &found, err);
     if (rv == FL_OK && !found.checked) {
         fl_log(driver->srv->log, FL_LOG_NOTICE, "server",
@@ -117,7 +119,7 @@ static int find_pair(const struct search *s, uint64_t *ret, struct fl_err *err)
         int rv = FL_OK;
 
         if (s->rounds[i] <= last) {
-            rv = fl_store_has_round(driver->store, s->rounds[i], &known, err);
+            rv = fl_store_has_round(driver->federation.store, s->rounds[i], &known, err);
         }
         rv = rv == FL_OK && known ? load_round(s, s->rounds[i], err) : rv;
         if (rv == FL_OK && known) {
@@ -213,7 +215,7 @@ static int use_pair(const struct search *s, struct fl_err *err)
 
 static int load_checkpoint(struct fl_driver *driver, struct fl_err *err)
 {
-    struct search s = {.driver = driver, .tag = fl_driver_tag(driver)};
+    struct search s = {.driver = driver, .tag = fl_federation_tag(&driver->federation)};
     int rv = fl_models_list(driver->srv->state_dir, &s.rounds, &s.n, err);
 
     rv = rv == FL_OK ? use_pair(&s, err) : rv;
@@ -275,9 +277,11 @@ static int enter(struct fl_driver *driver, struct fl_err *err)
     struct fl_store_entered entered;
     int rv = fl_server_conf_settings(driver->srv->conf, &now);
 
-    rv = rv == FL_OK ? fl_store_enter(driver->store, &now, fl_clock_wall_ms(), &entered, err) : rv;
+    rv = rv == FL_OK
+             ? fl_store_enter(driver->federation.store, &now, fl_clock_wall_ms(), &entered, err)
+             : rv;
     if (rv == FL_OK) {
-        driver->srv->line = entered.line;
+        driver->federation.line = entered.line;
         tell_entered(driver, &entered);
         fl_store_entered_done(&entered);
     }
@@ -295,7 +299,7 @@ static int open_state(struct fl_driver *driver, struct fl_err *err)
     }
     if (rv == FL_OK) {
         rv = fl_store_open(srv->state_dir, srv->federation, srv->conf->layout,
-                           srv->conf->durability, &driver->store, err);
+                           srv->conf->durability, &driver->federation.store, err);
     }
     if (rv == FL_OK) {
         rv = fl_rollback_carry_out(driver, err);
@@ -304,13 +308,13 @@ static int open_state(struct fl_driver *driver, struct fl_err *err)
         rv = enter(driver, err);
     }
     if (rv == FL_OK) {
-        rv = fl_store_load(driver->store, &driver->resume, err);
+        rv = fl_store_load(driver->federation.store, &driver->resume, err);
     }
     if (rv == FL_OK) {
         rv = fl_store_clean_spool(srv->state_dir, &driver->resume, err);
     }
     if (rv == FL_OK) {
-        rv = fl_store_totals(driver->store, &driver->totals, err);
+        rv = fl_store_totals(driver->federation.store, &driver->progress.totals, err);
     }
     return rv == FL_OK ? fl_driver_load_errors(driver, err) : rv;
 }
@@ -319,11 +323,11 @@ static int open_model(struct fl_driver *driver, int *ret_exit, struct fl_err *er
 {
     struct fl_serverd *srv = driver->srv;
     size_t i;
-    int rv = fl_model_state_new(&driver->federation, &driver->current);
+    int rv = fl_model_state_new(&driver->federation, &driver->progress.committed.model);
 
     for (i = 0; rv == FL_OK && i < driver->federation.n_state; i++) {
-        (void)memset(fl_blob_fill(driver->current.state[i]), 0,
-                     fl_blob_len(driver->current.state[i]));
+        (void)memset(fl_blob_fill(driver->progress.committed.model.state[i]), 0,
+                     fl_blob_len(driver->progress.committed.model.state[i]));
     }
 
     if (rv == FL_OK) {
@@ -333,23 +337,23 @@ static int open_model(struct fl_driver *driver, int *ret_exit, struct fl_err *er
         *ret_exit = FL_EXIT_DATA;
         rv = initial_model(driver, err);
         if (rv == FL_OK) {
-            struct fl_models_tag tag = fl_driver_tag(driver);
+            struct fl_models_tag tag = fl_federation_tag(&driver->federation);
 
             *ret_exit = FL_EXIT_STATE;
             rv = fl_models_save(srv->state_dir, 0, &tag, srv->conf->layout,
-                                fl_blob_fill_floats(driver->current.theta), NULL, NULL, 0, true,
-                                err);
+                                fl_blob_fill_floats(driver->progress.committed.model.theta), NULL,
+                                NULL, 0, true, err);
         }
     }
     if (rv == FL_OK) {
-        struct fl_models_tag tag = fl_driver_tag(driver);
+        struct fl_models_tag tag = fl_federation_tag(&driver->federation);
 
         fl_driver_begin_anew(driver);
         rv = fl_models_prune(srv->state_dir, &tag, driver->resume.committed, UINT32_MAX, 0, err);
     }
     /* Those of a round that was aggregated and not committed never were. */
     if (rv == FL_OK) {
-        rv = fl_driver_clean_mixtures(driver, driver->resume.committed, err);
+        rv = fl_checkpoints_prune_mixtures(&driver->federation, driver->resume.committed, err);
     }
     if (rv == FL_OK) {
         rv = fl_driver_load_mixtures(driver, driver->resume.committed, err);
@@ -378,6 +382,7 @@ static int open_offers(struct fl_driver *driver, struct fl_err *err)
 int fl_driver_recover(struct fl_driver *driver, int *ret_exit, struct fl_err *err)
 {
     const struct fl_serverd *srv = driver->srv;
+    const struct fl_options *o = srv->conf->checkpoints;
     int rv;
 
     driver->federation = (struct fl_federation){
@@ -386,6 +391,11 @@ int fl_driver_recover(struct fl_driver *driver, int *ret_exit, struct fl_err *er
         .state_dir = srv->state_dir,
         .log = srv->log,
         .momentum = fl_options_float(srv->conf->training, "momentum"),
+        .retention = {.keep = (uint32_t)fl_options_int(o, "keep"),
+                      .best = (uint32_t)fl_options_int(o, "keep_best"),
+                      .every = (uint32_t)fl_options_int(o, "every"),
+                      .span_ms = fl_options_ms(o, "keep_for"),
+                      .parts = (uint32_t)fl_options_int(o, "keep_parts")},
     };
     fl_federation_name_states(&driver->federation);
     *ret_exit = FL_EXIT_DATA;

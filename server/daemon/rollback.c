@@ -47,13 +47,13 @@ static int refuse_round(struct fl_driver *driver, uint64_t round, const char *wh
 static int check(struct fl_driver *driver, uint64_t round, struct fl_models_found *ret,
                  struct fl_err *err)
 {
-    const struct fl_models_tag tag = fl_driver_tag(driver);
+    const struct fl_models_tag tag = fl_federation_tag(&driver->federation);
     float *vectors[1 + FL_AGG_MAX_STATE] = {NULL};
     size_t i;
     int rv = FL_OK;
 
     for (i = 0; i <= driver->federation.n_state && rv == FL_OK; i++) {
-        vectors[i] = calloc(fl_driver_floats(driver) + 1, sizeof(*vectors[i]));
+        vectors[i] = calloc(fl_federation_floats(&driver->federation) + 1, sizeof(*vectors[i]));
         rv = vectors[i] != NULL ? FL_OK : fl_err_set(err, FL_ENOMEM, "out of memory");
     }
     if (rv == FL_OK) {
@@ -74,9 +74,9 @@ static int check_round(struct fl_driver *driver, uint64_t round, struct fl_model
     struct fl_round_rec totals;
     struct fl_err why = {0};
     bool known = false;
-    int rv = fl_store_totals(driver->store, &totals, err);
+    int rv = fl_store_totals(driver->federation.store, &totals, err);
 
-    rv = rv == FL_OK ? fl_store_has_round(driver->store, round, &known, err) : rv;
+    rv = rv == FL_OK ? fl_store_has_round(driver->federation.store, round, &known, err) : rv;
     if (rv != FL_OK) {
         return rv;
     }
@@ -128,7 +128,9 @@ int fl_rollback_ask(struct fl_driver *driver, uint64_t round, bool force, struct
             s->algorithm, s->solver->server != NULL ? " and the server" : "",
             (unsigned long long)round);
     }
-    rv = rv == FL_OK ? fl_store_ask_rollback(driver->store, round, fl_clock_wall_ms(), err) : rv;
+    rv = rv == FL_OK
+             ? fl_store_ask_rollback(driver->federation.store, round, fl_clock_wall_ms(), err)
+             : rv;
     if (rv == FL_OK) {
         fl_log(driver->srv->log, FL_LOG_NOTICE, "server",
                "the operator wants the federation to go back to round %llu: starting again",
@@ -166,20 +168,22 @@ int fl_rollback_carry_out(struct fl_driver *driver, struct fl_err *err)
     struct fl_models_found found; /* Judged when it was asked for. */
     struct fl_rolled_back r;
     uint64_t round = 0;
-    int rv = fl_store_asked_rollback(driver->store, &round, err);
+    int rv = fl_store_asked_rollback(driver->federation.store, &round, err);
 
     if (rv == FL_OK) {
         rv = check_round(driver, round, &found, err);
         if (rv == FL_ENOENT) { /* It was there when it was asked for. */
             fl_log(driver->srv->log, FL_LOG_ERROR, "server", "%s; the federation goes on as it was",
                    fl_err_text(err, rv));
-            return fl_store_drop_rollback(driver->store, err);
+            return fl_store_drop_rollback(driver->federation.store, err);
         }
-        rv =
-            rv == FL_OK ? fl_store_roll_back(driver->store, anew, fl_clock_wall_ms(), &r, err) : rv;
+        rv = rv == FL_OK
+                 ? fl_store_roll_back(driver->federation.store, anew, fl_clock_wall_ms(), &r, err)
+                 : rv;
         if (rv == FL_OK) {
             tell(driver, &r, anew);
         }
     }
-    return rv == FL_OK || rv == FL_ENOENT ? fl_store_finish_rollback(driver->store, err) : rv;
+    return rv == FL_OK || rv == FL_ENOENT ? fl_store_finish_rollback(driver->federation.store, err)
+                                          : rv;
 }

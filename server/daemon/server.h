@@ -29,7 +29,7 @@ struct fl_serverd {
     const struct fl_log *log;
     const char *state_dir;
     const char *federation;
-    struct fl_line line; /* since the start, never changed */
+    const struct fl_line *line; /* since the start, never changed */
     struct fl_loop *net;
     struct fl_lane *io, *db, *work;
     struct fl_front *front;

@@ -169,7 +169,7 @@ static int run_aggregation(struct pass *a)
         .open = open_unit,
         .ctx = a,
         .theta = fl_blob_floats(job->model->theta),
-        .theta_new = fl_blob_fill_floats(job->next.theta),
+        .theta_new = fl_blob_fill_floats(job->next.model.theta),
         .extra = strategy->solver->server,
         .extra_options = strategy->options[FL_SLOT_SOLVER],
         .state = state,
@@ -185,7 +185,7 @@ static int run_aggregation(struct pass *a)
 
     for (i = 0; i < f->n_state; i++) {
         state[i] = fl_blob_floats(job->model->state[i]);
-        state_new[i] = fl_blob_fill_floats(job->next.state[i]);
+        state_new[i] = fl_blob_fill_floats(job->next.model.state[i]);
     }
     rv = fl_aggregate_run(&run, &who, a->err);
     if (rv != FL_OK && who < job->n_parts) {
@@ -199,7 +199,7 @@ static int aggregate(struct pass *a)
 {
     struct fl_aggregation *job = a->job;
     bool mixes = a->f->strategy->aggregate->mixes;
-    int rv = fl_model_state_new(a->f, &job->next);
+    int rv = fl_model_state_new(a->f, &job->next.model);
 
     job->distance = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->distance));
     rv = rv == FL_OK && job->distance == NULL ? FL_ENOMEM : rv;
@@ -221,7 +221,8 @@ static int aggregate(struct pass *a)
     }
     if (rv == FL_OK && mixes) { /* Here, where a want of descriptors is only tried again. */
         rv = fl_mixtures_open(a->f->state_dir, job->round,
-                              fl_federation_floats(a->f) * sizeof(float), &job->mixtures, a->err);
+                              fl_federation_floats(a->f) * sizeof(float), &job->next.mixtures,
+                              a->err);
     }
     return rv;
 }
@@ -250,9 +251,7 @@ int fl_aggregation_run(const struct fl_federation *federation, struct fl_aggrega
 
 void fl_aggregation_done(struct fl_aggregation *aggregation)
 {
-    fl_model_state_done(&aggregation->next);
-    fl_mixtures_close(aggregation->mixtures);
+    fl_outcome_done(&aggregation->next);
     free(aggregation->distance);
-    aggregation->mixtures = NULL;
     aggregation->distance = NULL;
 }

@@ -6,8 +6,6 @@
  * personal mixtures out.
  */
 
-#include "server/store/files.h"
-#include "server/store/store.h"
 #include "server/work/federation.h"
 
 /* An aggregation that no client is to blame for. */
@@ -25,9 +23,8 @@ struct fl_aggregation {
     const struct fl_model_state *model; /* what the round began with */
     bool want_distance;
     /* Out; owned, fl_aggregation_done(). */
-    struct fl_model_state next;
-    struct fl_mixtures *mixtures; /* NULL: this strategy mixes none */
-    double *distance;             /* [n_parts] from each update to the next model */
+    struct fl_outcome next;
+    double *distance; /* [n_parts] from each update to the next model */
     struct fl_agg_info info;
     uint32_t bad_client; /* of an error; FL_NO_CLIENT: nobody's */
 };

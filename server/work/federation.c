@@ -33,3 +33,10 @@ void fl_model_state_done(struct fl_model_state *model)
     }
     *model = (struct fl_model_state){0};
 }
+
+void fl_outcome_done(struct fl_outcome *outcome)
+{
+    fl_model_state_done(&outcome->model);
+    fl_mixtures_close(outcome->mixtures);
+    outcome->mixtures = NULL;
+}

@@ -4,25 +4,34 @@
 /*
  * The room: what a server does for its federation beside deciding (server/core) and beside
  * scheduling (the daemon), as plain functions that return when it is done. They know no connection,
- * loop or lane, so that a daemon, a test and a simulator run the same. aggregation.h makes the next
- * model of a round's uploads, measure.h evaluates one.
+ * loop, lane or clock, so that a daemon, a test and a simulator run the same. aggregation.h makes
+ * the next model of a round's uploads, measure.h evaluates one, commit.h puts it on disk,
+ * checkpoints.h says which of them stay.
  *
- * Threading: a federation does not change; each call uses nothing else that another could.
+ * Threading: a federation does not change while it runs; its store belongs to one thread, and so do
+ * the calls that write or read records. Each call uses nothing else that another could.
  */
 
 #include "libfl/base/buf.h"
 #include "libfl/base/log.h"
 #include "libfl/strategy/strategy.h"
+#include "server/core/retain.h"
+#include "server/store/files.h"
+#include "server/store/line.h"
 
-/* What all of the work is for. Everything is borrowed. */
+/* What all of the work is for. Everything but the store is borrowed. */
 struct fl_federation {
     const struct fl_layout *layout;
     const struct fl_strategy *strategy;
     const char *state_dir;
     const struct fl_log *log; /* may be NULL */
     double momentum;          /* of the clients' steps */
-    size_t n_state;           /* vectors that the strategy keeps beside the model */
+    struct fl_retention retention;
+    size_t n_state; /* vectors that the strategy keeps beside the model */
     const char *state_names[FL_AGG_MAX_STATE];
+    /* Of the folder, since it was opened. */
+    struct fl_store *store; /* owned; fl_store_close() */
+    struct fl_line line;
 };
 
 /* The strategy's vectors, of which the other members are set already. */
@@ -31,6 +40,13 @@ void fl_federation_name_states(struct fl_federation *federation);
 static inline size_t fl_federation_floats(const struct fl_federation *federation)
 {
     return fl_layout_count(federation->layout);
+}
+
+/* Who writes the checkpoints. */
+static inline struct fl_models_tag fl_federation_tag(const struct fl_federation *federation)
+{
+    return (struct fl_models_tag){.database = fl_store_id(federation->store),
+                                  .made = federation->line.made};
 }
 
 /*
@@ -46,6 +62,13 @@ struct fl_model_state {
 FL_MUST_CHECK int fl_model_state_new(const struct fl_federation *federation,
                                      struct fl_model_state *model);
 void fl_model_state_done(struct fl_model_state *model);
+
+/* What a round comes to. Owned; no theta: nothing. */
+struct fl_outcome {
+    struct fl_model_state model;
+    struct fl_mixtures *mixtures; /* personal models of some clients; NULL: none were made */
+};
+void fl_outcome_done(struct fl_outcome *outcome);
 
 static inline const float *fl_blob_floats(const struct fl_blob *blob)
 {

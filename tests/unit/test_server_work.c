@@ -141,10 +141,10 @@ START_TEST(the_next_model_is_the_weighted_mean_of_the_uploads)
     upload(0, RIG_UNITS, 0.3f, 0);
     upload(1, RIG_UNITS, 0.6f, 0);
     ck_assert_msg(fl_aggregation_run(&fed, &a, &err) == FL_OK, "%s", err.msg);
-    expect_unit(&a.next, 0, 1.0 + (100 * 0.3 + 200 * 0.6) / 300);
-    expect_unit(&a.next, 2, 1.0 + (100 * 0.3 + 200 * 0.6) / 300);
+    expect_unit(&a.next.model, 0, 1.0 + (100 * 0.3 + 200 * 0.6) / 300);
+    expect_unit(&a.next.model, 2, 1.0 + (100 * 0.3 + 200 * 0.6) / 300);
     expect_unit(&model, 0, 1.0);
-    ck_assert_ptr_null(a.mixtures);
+    ck_assert_ptr_null(a.next.mixtures);
     fl_aggregation_done(&a);
 }
 END_TEST
@@ -158,9 +158,9 @@ START_TEST(a_unit_that_nobody_sent_stays_as_it_was)
     upload(0, 1, 0.5f, 0);
     upload(1, 2, 0.25f, 0);
     ck_assert_msg(fl_aggregation_run(&fed, &a, &err) == FL_OK, "%s", err.msg);
-    expect_unit(&a.next, 0, 1.0 + (100 * 0.5 + 200 * 0.25) / 300);
-    expect_unit(&a.next, 1, 1.25);
-    expect_unit(&a.next, 2, 1.0);
+    expect_unit(&a.next.model, 0, 1.0 + (100 * 0.5 + 200 * 0.25) / 300);
+    expect_unit(&a.next.model, 1, 1.25);
+    expect_unit(&a.next.model, 2, 1.0);
     fl_aggregation_done(&a);
 }
 END_TEST
@@ -192,7 +192,7 @@ START_TEST(what_the_solver_sends_beside_moves_the_vector_beside_the_model)
     last = fed.n_state - 1;
     upload(0, RIG_UNITS, 0.5f, 1);
     ck_assert_msg(fl_aggregation_run(&fed, &a, &err) == FL_OK, "%s", err.msg);
-    ck_assert_double_eq_tol((double)fl_blob_floats(a.next.state[last])[0], 2.5, 1e-6);
+    ck_assert_double_eq_tol((double)fl_blob_floats(a.next.model.state[last])[0], 2.5, 1e-6);
     ck_assert_double_eq_tol((double)fl_blob_floats(model.state[last])[0], 2.0, 1e-9);
     fl_aggregation_done(&a);
 }
@@ -210,10 +210,10 @@ START_TEST(mixtures_are_made_for_those_that_sent_a_whole_model)
     upload(1, RIG_UNITS, 0.6f, 0);
     upload(2, 1, 0.7f, 0);
     ck_assert_msg(fl_aggregation_run(&fed, &a, &err) == FL_OK, "%s", err.msg);
-    ck_assert_ptr_nonnull(a.mixtures);
-    ck_assert_uint_eq(fl_mixtures_count(a.mixtures), 2);
-    ck_assert_str_eq(fl_mixtures_name(a.mixtures, 0), "edge-0");
-    ck_assert_str_eq(fl_mixtures_name(a.mixtures, 1), "edge-1");
+    ck_assert_ptr_nonnull(a.next.mixtures);
+    ck_assert_uint_eq(fl_mixtures_count(a.next.mixtures), 2);
+    ck_assert_str_eq(fl_mixtures_name(a.next.mixtures, 0), "edge-0");
+    ck_assert_str_eq(fl_mixtures_name(a.next.mixtures, 1), "edge-1");
     fl_aggregation_done(&a);
 }
 END_TEST

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libfl/base/fs.h"
 #include "server/daemon/driver_impl.h"
 #include "tests/lib/store_rig.h"
 
@@ -49,11 +48,11 @@ static void teardown(void)
     size_t i;
 
     for (i = 0; i < FL_AGG_MAX_STATE; i++) {
-        fl_blob_unref(driver.current.state[i]);
-        driver.current.state[i] = NULL;
+        fl_blob_unref(driver.progress.committed.model.state[i]);
+        driver.progress.committed.model.state[i] = NULL;
     }
-    fl_mixtures_close(driver.mixtures);
-    driver.mixtures = NULL;
+    fl_mixtures_close(driver.progress.committed.mixtures);
+    driver.progress.committed.mixtures = NULL;
     fl_strategy_free(conf.strategy);
     conf.strategy = NULL;
     fl_layout_free(layout);
@@ -70,8 +69,9 @@ static void runs(const char *preset, uint64_t since)
     driver.federation =
         (struct fl_federation){.layout = layout, .strategy = conf.strategy, .log = &log_kept};
     fl_federation_name_states(&driver.federation);
-    srv.line = (struct fl_line){.number = 7, .kept_since = since};
-    (void)snprintf(srv.line.made, sizeof(srv.line.made), "7 %s", MEANING);
+    driver.federation.line = (struct fl_line){.number = 7, .kept_since = since};
+    (void)snprintf(driver.federation.line.made, sizeof(driver.federation.line.made), "7 %s",
+                   MEANING);
 }
 
 /* `lacks`: bit i, state vector i. `made`: NULL, it does not say. */
@@ -105,7 +105,7 @@ START_TEST(a_vector_of_the_server_is_not_zero_under_the_settings_it_was_made_und
     ck_assert_str_eq(logged, "");
     /* Neither a new beginning of the clients nor going back makes it so. */
     ck_assert_int_eq(judge(4, file(1, MEANING), true, NULL), FL_EVERSION);
-    srv.line.kept_since = 4;
+    driver.federation.line.kept_since = 4;
     ck_assert_int_eq(judge(4, file(1, MEANING), false, NULL), FL_EVERSION);
 }
 END_TEST
@@ -152,9 +152,9 @@ START_TEST(a_vector_that_goes_with_the_clients_is_zero_only_where_both_begin_ane
     ck_assert_int_eq(judge(6, file(1, OTHER), false, NULL), FL_EVERSION);
     ck_assert_int_eq(judge(6, file(1, NULL), false, NULL), FL_EVERSION);
     ck_assert_int_eq(judge(6, file(1, MEANING), true, NULL), FL_OK);
-    srv.line.kept_since = 5;
+    driver.federation.line.kept_since = 5;
     ck_assert_int_eq(judge(6, file(1, MEANING), false, NULL), FL_EVERSION);
-    srv.line.kept_since = 6;
+    driver.federation.line.kept_since = 6;
     ck_assert_int_eq(judge(6, file(1, MEANING), false, NULL), FL_OK);
     ck_assert_ptr_nonnull(strstr(logged, "what the server and clients keep begins anew there"));
 }
@@ -172,16 +172,17 @@ END_TEST
 
 static float first_of_state(size_t i)
 {
-    return fl_blob_floats(driver.current.state[i])[0];
+    return fl_blob_floats(driver.progress.committed.model.state[i])[0];
 }
 
 START_TEST(what_the_server_had_of_clients_is_dropped_where_they_began_anew)
 {
     runs("scaffold", 6);
     driver.resume.committed = 7;
-    ck_assert_int_eq(
-        fl_blob_create(fl_driver_floats(&driver) * sizeof(float), &driver.current.state[0]), FL_OK);
-    fl_blob_fill_floats(driver.current.state[0])[0] = 1.0f;
+    ck_assert_int_eq(fl_blob_create(fl_federation_floats(&driver.federation) * sizeof(float),
+                                    &driver.progress.committed.model.state[0]),
+                     FL_OK);
+    fl_blob_fill_floats(driver.progress.committed.model.state[0])[0] = 1.0f;
     fl_driver_begin_anew(&driver);
     ck_assert(first_of_state(0) > 0.5f);
     driver.resume.committed = 6;
@@ -195,7 +196,7 @@ END_TEST
 static void save_mixtures(uint64_t round, char seal[FL_MIXTURES_SEAL])
 {
     static const char *const clients[] = {"a", "b"};
-    size_t bytes = fl_driver_floats(&driver) * sizeof(float);
+    size_t bytes = fl_federation_floats(&driver.federation) * sizeof(float);
     float *values = calloc(1, bytes);
     struct fl_mixtures_writer *w = NULL;
     struct fl_mixtures *m = NULL;
@@ -218,8 +219,8 @@ static int join(uint64_t round, const char *seal)
     struct fl_models_found found = {.checked = true};
 
     (void)snprintf(found.mixtures, sizeof(found.mixtures), "%s", seal);
-    fl_mixtures_close(driver.mixtures);
-    driver.mixtures = NULL;
+    fl_mixtures_close(driver.progress.committed.mixtures);
+    driver.progress.committed.mixtures = NULL;
     return fl_driver_join_mixtures(&driver, round, &found, NULL);
 }
 
@@ -231,18 +232,18 @@ START_TEST(the_mixtures_that_a_checkpoint_names_have_to_be_there)
     runs("fedmcsa", 0);
     save_mixtures(3, seal);
     ck_assert_int_eq(join(3, seal), FL_OK);
-    ck_assert_ptr_nonnull(driver.mixtures);
+    ck_assert_ptr_nonnull(driver.progress.committed.mixtures);
     ck_assert_int_eq(join(3, "2 0011223344556677"), FL_EFORMAT);
-    ck_assert_ptr_null(driver.mixtures);
+    ck_assert_ptr_null(driver.progress.committed.mixtures);
     ck_assert_int_eq(unlink(rig_path(path, "mixtures/000003.mix")), 0);
     ck_assert_int_eq(join(3, seal), FL_ENOENT);
     /* Where clients began anew nobody asks for them, nor under an algorithm that mixes none. */
-    srv.line.kept_since = 3;
+    driver.federation.line.kept_since = 3;
     ck_assert_int_eq(join(3, seal), FL_OK);
-    ck_assert_ptr_null(driver.mixtures);
+    ck_assert_ptr_null(driver.progress.committed.mixtures);
     runs("fedavg", 0);
     ck_assert_int_eq(join(3, seal), FL_OK);
-    ck_assert_ptr_null(driver.mixtures);
+    ck_assert_ptr_null(driver.progress.committed.mixtures);
 }
 END_TEST
 
@@ -254,56 +255,24 @@ START_TEST(mixtures_that_no_checkpoint_names_are_of_an_earlier_version_and_are_t
     runs("fedmcsa", 0);
     save_mixtures(3, seal);
     ck_assert_int_eq(join(3, ""), FL_OK);
-    ck_assert_ptr_null(driver.mixtures);
+    ck_assert_ptr_null(driver.progress.committed.mixtures);
     ck_assert_int_eq(fl_driver_load_mixtures(&driver, 3, NULL), FL_OK);
-    ck_assert_ptr_nonnull(driver.mixtures);
+    ck_assert_ptr_nonnull(driver.progress.committed.mixtures);
     ck_assert_str_eq(logged, "");
-    fl_mixtures_close(driver.mixtures);
-    driver.mixtures = NULL;
+    fl_mixtures_close(driver.progress.committed.mixtures);
+    driver.progress.committed.mixtures = NULL;
     (void)rig_path(path, "mixtures/000003.mix");
     rig_damage(path, rig_size(path) - 1, 1);
     ck_assert_int_eq(fl_driver_load_mixtures(&driver, 3, NULL), FL_OK);
-    ck_assert_ptr_null(driver.mixtures);
+    ck_assert_ptr_null(driver.progress.committed.mixtures);
     ck_assert_ptr_nonnull(strstr(logged, "clients go on from their own models"));
     /* Of before a new beginning they are not, and nothing is said. */
     save_mixtures(3, seal);
     logged[0] = '\0';
-    srv.line.kept_since = 3;
+    driver.federation.line.kept_since = 3;
     ck_assert_int_eq(fl_driver_load_mixtures(&driver, 3, NULL), FL_OK);
-    ck_assert_ptr_null(driver.mixtures);
+    ck_assert_ptr_null(driver.progress.committed.mixtures);
     ck_assert_str_eq(logged, "");
-}
-END_TEST
-
-static bool there(const char *name)
-{
-    char path[RIG_PATH_MAX];
-
-    return fl_fs_exists(rig_path(path, name));
-}
-
-START_TEST(mixtures_of_the_round_before_stay_as_long_as_its_checkpoint)
-{
-    char path[RIG_PATH_MAX];
-    char seal[FL_MIXTURES_SEAL];
-    uint64_t round;
-
-    runs("fedmcsa", 0);
-    for (round = 1; round <= 4; round++) {
-        save_mixtures(round, seal);
-    }
-    ck_assert_int_eq(fl_fs_mkdirs(rig_path(path, "models"), NULL), FL_OK);
-    ck_assert_int_eq(
-        fl_fs_replace(rig_path(path, "models/round-000003.safetensors"), "", 0, false, NULL),
-        FL_OK);
-    ck_assert_int_eq(fl_driver_clean_mixtures(&driver, 4, NULL), FL_OK);
-    ck_assert(!there("mixtures/000001.mix") && !there("mixtures/000002.mix"));
-    ck_assert(there("mixtures/000003.mix") && there("mixtures/000004.mix"));
-    ck_assert_int_eq(unlink(path), 0);
-    ck_assert_int_eq(fl_driver_clean_mixtures(&driver, 4, NULL), FL_OK);
-    ck_assert(!there("mixtures/000003.mix") && there("mixtures/000004.mix"));
-    ck_assert_int_eq(fl_driver_clean_mixtures(&driver, 0, NULL), FL_OK);
-    ck_assert(!there("mixtures/000004.mix"));
 }
 END_TEST
 
@@ -323,7 +292,6 @@ int main(void)
     tcase_add_test(tc, what_the_server_had_of_clients_is_dropped_where_they_began_anew);
     tcase_add_test(tc, the_mixtures_that_a_checkpoint_names_have_to_be_there);
     tcase_add_test(tc, mixtures_that_no_checkpoint_names_are_of_an_earlier_version_and_are_taken);
-    tcase_add_test(tc, mixtures_of_the_round_before_stay_as_long_as_its_checkpoint);
     suite_add_tcase(s, tc);
     srunner_run_all(sr, CK_ENV);
     failed = srunner_ntests_failed(sr);

@@ -61,7 +61,7 @@ static void say(struct fl_driver *driver, enum fl_down_type type)
     down->attempt = 1;
     down->text = fl_str_dup("model");
     if (type == FL_DOWN_BUNDLE) {
-        down->bytes.blob = fl_blob_ref(driver->current.theta);
+        down->bytes.blob = fl_blob_ref(driver->progress.committed.model.theta);
     } else if (type == FL_DOWN_ADMIN) {
         down->request = calloc(1, sizeof(*down->request));
         ck_assert_ptr_nonnull(down->request);

@@ -1,10 +1,11 @@
-#include "server/daemon/checkpoints.h"
+#include "server/work/checkpoints.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/base/clock.h"
+#include "libfl/base/fs.h"
 #include "server/store/rollback.h"
 
 struct list {
@@ -24,19 +25,13 @@ static int mark_held(void *ctx, const struct fl_hold_rec *hold)
 }
 
 /* What is there up to `committed`, judged by the rules. */
-static int collect(struct fl_driver *driver, uint64_t committed, struct list *ret,
-                   struct fl_err *err)
+static int collect(const struct fl_federation *federation, uint64_t committed, uint64_t wall_ms,
+                   struct list *ret, struct fl_err *err)
 {
-    const struct fl_options *o = driver->srv->conf->checkpoints;
-    const struct fl_retention rule = {.keep = (uint32_t)fl_options_int(o, "keep"),
-                                      .best = (uint32_t)fl_options_int(o, "keep_best"),
-                                      .every = (uint32_t)fl_options_int(o, "every"),
-                                      .span_ms = fl_options_ms(o, "keep_for"),
-                                      .parts = (uint32_t)fl_options_int(o, "keep_parts")};
     struct list l = {.n = 0};
     uint64_t *rounds = NULL;
     size_t n = 0;
-    int rv = fl_models_list(driver->srv->state_dir, &rounds, &n, err);
+    int rv = fl_models_list(federation->state_dir, &rounds, &n, err);
 
     if (rv == FL_OK) {
         l.list = calloc(n + 1, sizeof(*l.list));
@@ -48,30 +43,31 @@ static int collect(struct fl_driver *driver, uint64_t committed, struct list *re
         if (rounds[n] > committed) {
             continue; /* Its round is not over. */
         }
-        rv = fl_store_round(driver->store, rounds[n], &rec, err);
+        rv = fl_store_round(federation->store, rounds[n], &rec, err);
         rv = rv == FL_ENOENT ? FL_OK : rv; /* The first model has no record. */
         l.list[l.n++] = (struct fl_checkpoint){
             .round = rounds[n], .made_ms = rec.ended_ms, .accuracy = rec.accuracy};
     }
     free(rounds);
-    rv = rv == FL_OK ? fl_store_holds(driver->store, mark_held, &l, err) : rv;
+    rv = rv == FL_OK ? fl_store_holds(federation->store, mark_held, &l, err) : rv;
     if (rv != FL_OK) {
         free(l.list);
         return rv;
     }
-    fl_retain(&rule, fl_clock_wall_ms(), l.list, l.n);
+    fl_retain(&federation->retention, wall_ms, l.list, l.n);
     *ret = l;
     return FL_OK;
 }
 
-int fl_checkpoints_prune(struct fl_driver *driver, uint64_t committed, struct fl_err *err)
+int fl_checkpoints_prune(const struct fl_federation *federation, uint64_t committed,
+                         uint64_t wall_ms, struct fl_err *err)
 {
-    struct fl_models_tag tag = fl_driver_tag(driver);
+    struct fl_models_tag tag = fl_federation_tag(federation);
     struct list l;
     uint64_t *stay;
     size_t n = 0;
     size_t i;
-    int rv = collect(driver, committed, &l, err);
+    int rv = collect(federation, committed, wall_ms, &l, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -84,7 +80,7 @@ int fl_checkpoints_prune(struct fl_driver *driver, uint64_t committed, struct fl
     }
     tag.held = stay;
     tag.n_held = n;
-    rv = stay != NULL ? fl_models_prune(driver->srv->state_dir, &tag, committed, 1, 0, err)
+    rv = stay != NULL ? fl_models_prune(federation->state_dir, &tag, committed, 1, 0, err)
                       : FL_ENOMEM;
     free(stay);
     free(l.list);
@@ -132,13 +128,13 @@ static int add_reason(void *ctx, const struct fl_hold_rec *hold)
 }
 
 /* Their files have the number of the line behind their name. */
-static int each_abandoned(struct fl_driver *driver, fl_checkpoints_cb cb, void *ctx,
+static int each_abandoned(const struct fl_federation *federation, fl_checkpoints_cb cb, void *ctx,
                           struct fl_err *err)
 {
     struct fl_abandoned *list = NULL;
     size_t n = 0;
     size_t i;
-    int rv = fl_models_abandoned(driver->srv->state_dir, &list, &n, err);
+    int rv = fl_models_abandoned(federation->state_dir, &list, &n, err);
 
     for (i = 0; rv == FL_OK && i < n; i++) {
         const struct fl_checkpoint c = {.round = list[i].round, .accuracy = -1.0};
@@ -153,12 +149,12 @@ static int each_abandoned(struct fl_driver *driver, fl_checkpoints_cb cb, void *
     return rv;
 }
 
-int fl_checkpoints_each(struct fl_driver *driver, fl_checkpoints_cb cb, void *ctx,
-                        struct fl_err *err)
+int fl_checkpoints_each(const struct fl_federation *federation, uint64_t wall_ms,
+                        fl_checkpoints_cb cb, void *ctx, struct fl_err *err)
 {
     struct list l;
     size_t i;
-    int rv = collect(driver, UINT64_MAX, &l, err);
+    int rv = collect(federation, UINT64_MAX, wall_ms, &l, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -169,20 +165,21 @@ int fl_checkpoints_each(struct fl_driver *driver, fl_checkpoints_cb cb, void *ct
         const char *text = reasons(&l.list[i], why, sizeof(why));
 
         if (l.list[i].held) {
-            rv = fl_store_holds(driver->store, add_reason, &naming, err);
+            rv = fl_store_holds(federation->store, add_reason, &naming, err);
         }
         rv = rv == FL_OK ? cb(ctx, &l.list[i], text) : rv;
     }
     free(l.list);
-    return rv == FL_OK ? each_abandoned(driver, cb, ctx, err) : rv;
+    return rv == FL_OK ? each_abandoned(federation, cb, ctx, err) : rv;
 }
 
-int fl_checkpoints_hold(struct fl_driver *driver, uint64_t round, struct fl_err *err)
+int fl_checkpoints_hold(const struct fl_federation *federation, uint64_t round, uint64_t wall_ms,
+                        struct fl_err *err)
 {
     uint64_t *rounds = NULL;
     size_t n = 0;
     size_t i = 0;
-    int rv = fl_models_list(driver->srv->state_dir, &rounds, &n, err);
+    int rv = fl_models_list(federation->state_dir, &rounds, &n, err);
 
     while (rv == FL_OK && i < n && rounds[i] != round) {
         i++;
@@ -192,38 +189,39 @@ int fl_checkpoints_hold(struct fl_driver *driver, uint64_t round, struct fl_err 
         return rv;
     }
     return i < n
-               ? fl_store_hold(driver->store, round, "by the operator", fl_clock_wall_ms(), err)
+               ? fl_store_hold(federation->store, round, "by the operator", wall_ms, err)
                : fl_err_set(err, FL_ENOENT,
                             "no checkpoint of round %llu is kept ('flctl checkpoints' lists them)",
                             (unsigned long long)round);
 }
 
-int fl_checkpoints_release(struct fl_driver *driver, uint64_t round, struct fl_err *err)
+int fl_checkpoints_release(const struct fl_federation *federation, uint64_t round,
+                           struct fl_err *err)
 {
     struct fl_err other = {0};
-    int rv = fl_store_release(driver->store, round, err);
+    int rv = fl_store_release(federation->store, round, err);
     int code;
 
     if (rv != FL_ENOENT) {
         return rv;
     }
-    code = fl_models_release_abandoned(driver->srv->state_dir, round, &other);
+    code = fl_models_release_abandoned(federation->state_dir, round, &other);
     if (code == FL_OK || code == FL_ENOENT) {
         return code; /* Neither: it is not held. */
     }
     return fl_err_set(err, code, "%s", fl_err_text(&other, code));
 }
 
-int fl_checkpoints_read(struct fl_driver *driver, uint64_t round, struct fl_blob **ret,
-                        struct fl_err *err)
+int fl_checkpoints_read(const struct fl_federation *federation, uint64_t round,
+                        struct fl_blob **ret, struct fl_err *err)
 {
-    const struct fl_models_tag tag = fl_driver_tag(driver);
+    const struct fl_models_tag tag = fl_federation_tag(federation);
     struct fl_blob *blob = NULL;
     struct fl_models_found found;
-    int rv = fl_blob_create(fl_driver_floats(driver) * sizeof(float), &blob);
+    int rv = fl_blob_create(fl_federation_floats(federation) * sizeof(float), &blob);
 
     if (rv == FL_OK) {
-        rv = fl_models_load(driver->srv->state_dir, round, &tag, driver->srv->conf->layout,
+        rv = fl_models_load(federation->state_dir, round, &tag, federation->layout,
                             fl_blob_fill_floats(blob), NULL, NULL, 0, &found, err);
     }
     if (rv != FL_OK) {
@@ -232,4 +230,17 @@ int fl_checkpoints_read(struct fl_driver *driver, uint64_t round, struct fl_blob
     }
     *ret = blob;
     return FL_OK;
+}
+
+/* Those of the round before serve only who goes back to it, which takes its checkpoint. */
+int fl_checkpoints_prune_mixtures(const struct fl_federation *federation, uint64_t last,
+                                  struct fl_err *err)
+{
+    const char *dir = federation->state_dir;
+    uint64_t before = last > 0 ? last - 1 : 0;
+    char path[PATH_MAX];
+    bool kept =
+        fl_models_path(dir, before, NULL, path, sizeof(path)) == FL_OK && fl_fs_exists(path);
+
+    return fl_mixtures_clean(dir, kept ? before : last, last, err);
 }

@@ -1,0 +1,108 @@
+#include "server/work/commit.h"
+
+#include "server/work/checkpoints.h"
+
+void fl_progress_done(struct fl_progress *progress)
+{
+    fl_outcome_done(&progress->committed);
+    fl_outcome_done(&progress->next);
+}
+
+const struct fl_model_state *fl_progress_model(const struct fl_progress *progress)
+{
+    return progress->next.model.theta != NULL ? &progress->next.model : &progress->committed.model;
+}
+
+void fl_progress_aggregated(struct fl_progress *progress, struct fl_outcome *outcome)
+{
+    fl_outcome_done(&progress->next);
+    progress->next = *outcome;
+    *outcome = (struct fl_outcome){.mixtures = NULL};
+}
+
+static int save(const struct fl_federation *f, const struct fl_progress *progress, uint64_t round,
+                struct fl_err *err)
+{
+    const struct fl_model_state *model = fl_progress_model(progress);
+    struct fl_models_tag tag = fl_federation_tag(f);
+    const float *state[FL_AGG_MAX_STATE] = {NULL};
+    char seal[FL_MIXTURES_SEAL];
+    size_t i;
+
+    if (progress->next.mixtures != NULL) {
+        fl_mixtures_seal(progress->next.mixtures, seal);
+        tag.mixtures = seal;
+    }
+    for (i = 0; i < f->n_state; i++) {
+        state[i] = fl_blob_floats(model->state[i]);
+    }
+    return fl_models_save(f->state_dir, round, &tag, f->layout, fl_blob_floats(model->theta), state,
+                          f->state_names, f->n_state, true, err);
+}
+
+/* The round is safe; old files only take room. */
+static void prune(const struct fl_federation *f, uint64_t round, uint64_t wall_ms)
+{
+    struct fl_err err = {0};
+    int rv = fl_checkpoints_prune(f, round, wall_ms, &err);
+
+    rv = rv == FL_OK ? fl_checkpoints_prune_mixtures(f, round, &err) : rv;
+    if (rv != FL_OK) {
+        fl_log(f->log, FL_LOG_WARNING, "server", "old checkpoints cannot be removed, ignoring: %s",
+               fl_err_text(&err, rv));
+    }
+}
+
+int fl_commit_run(const struct fl_federation *federation, const struct fl_commit *commit,
+                  struct fl_err *err)
+{
+    uint64_t round = commit->record->round;
+    int rv = save(federation, commit->progress, round, err);
+
+    if (rv == FL_OK) {
+        rv = fl_store_commit(federation->store, commit->record, commit->clients, commit->n_clients,
+                             err);
+    }
+    if (rv == FL_OK) {
+        prune(federation, round, commit->wall_ms);
+    }
+    return rv;
+}
+
+void fl_progress_committed(struct fl_progress *progress, const struct fl_round_rec *record)
+{
+    if (progress->next.model.theta != NULL) {
+        fl_model_state_done(&progress->committed.model);
+        progress->committed.model = progress->next.model;
+    }
+    fl_mixtures_close(progress->committed.mixtures);
+    progress->committed.mixtures = progress->next.mixtures;
+    progress->next = (struct fl_outcome){.mixtures = NULL};
+    fl_totals_add(&progress->totals, record);
+}
+
+void fl_totals_add(struct fl_round_rec *totals, const struct fl_round_rec *round)
+{
+    totals->round = round->round;
+    totals->uplink_bytes += round->uplink_bytes;
+    totals->uplink_bytes_full += round->uplink_bytes_full;
+    totals->downlink_bytes += round->downlink_bytes;
+    totals->feedback_bytes += round->feedback_bytes;
+    if (round->accuracy >= 0.0) {
+        totals->accuracy = round->accuracy;
+        totals->loss = round->loss;
+    }
+    if (round->personal_accuracy >= 0.0) {
+        totals->personal_accuracy = round->personal_accuracy;
+        totals->personal_mean = round->personal_mean;
+        totals->n_personal = round->n_personal;
+    }
+    if (round->received_accuracy >= 0.0) {
+        totals->received_accuracy = round->received_accuracy;
+        totals->received_mean = round->received_mean;
+    }
+    if (round->effective > 0.0) {
+        totals->effective = round->effective;
+        totals->self_weight = round->self_weight;
+    }
+}

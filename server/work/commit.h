@@ -1,0 +1,45 @@
+#ifndef FL_SERVER_WORK_COMMIT_H
+#define FL_SERVER_WORK_COMMIT_H
+
+/* How far a federation is: the last committed round, what was aggregated behind it, the commit. */
+
+#include "server/work/federation.h"
+
+/*
+ * Belongs to one thread. While a call here, an aggregation or an evaluation runs elsewhere over a
+ * part of it, that part is left alone.
+ */
+struct fl_progress {
+    struct fl_outcome committed; /* of the last committed round: what the open one begins with */
+    struct fl_outcome next;      /* aggregated, not committed; without theta: nothing is */
+    struct fl_round_rec totals;  /* over all committed rounds, as fl_store_totals() */
+};
+void fl_progress_done(struct fl_progress *progress);
+
+/* What the open round ends with: the model that was aggregated, or without one that it began with.
+ */
+const struct fl_model_state *fl_progress_model(const struct fl_progress *progress);
+/* Takes what was aggregated, in place of what was before. */
+void fl_progress_aggregated(struct fl_progress *progress, struct fl_outcome *outcome);
+
+struct fl_commit {
+    const struct fl_progress *progress;
+    const struct fl_round_rec *record;
+    const struct fl_client_rec *clients; /* whose records changed */
+    size_t n_clients;
+    uint64_t wall_ms;
+};
+/*
+ * On the store's thread: the checkpoint with its vectors and the seal of its mixtures, the records
+ * in one transaction, then what retention says. On an error no record of the round is there. That
+ * an older file cannot be removed is none: the log says it.
+ */
+FL_MUST_CHECK int fl_commit_run(const struct fl_federation *federation,
+                                const struct fl_commit *commit, struct fl_err *err);
+/* The commit was carried out: the federation goes on from its round. */
+void fl_progress_committed(struct fl_progress *progress, const struct fl_round_rec *record);
+
+/* Add a round behind those that are counted already. */
+void fl_totals_add(struct fl_round_rec *totals, const struct fl_round_rec *round);
+
+#endif

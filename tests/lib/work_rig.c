@@ -1,0 +1,154 @@
+#include "tests/lib/work_rig.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/fs.h"
+
+static void note(void *ctx, enum fl_log_level level, const char *component, const char *text)
+{
+    struct work_rig *rig = ctx;
+    size_t used = strlen(rig->logged);
+
+    (void)component;
+    (void)snprintf(rig->logged + used, sizeof(rig->logged) - used, "%d %s\n", (int)level, text);
+}
+
+void work_rig_init(struct work_rig *rig)
+{
+    *rig = (struct work_rig){.layout = rig_layout()};
+    rig->log = (struct fl_log){.level = FL_LOG_DEBUG, .sink = note, .ctx = rig};
+    (void)rig_dir();
+}
+
+static void enter(struct work_rig *rig)
+{
+    struct fl_settings now = {.n = 0};
+    struct fl_store_entered entered;
+
+    ck_assert_int_eq(fl_settings_add_strategy(&now, rig->strategy), FL_OK);
+    ck_assert_int_eq(fl_store_enter(rig->fed.store, &now, 1, &entered, NULL), FL_OK);
+    rig->fed.line = entered.line;
+    fl_store_entered_done(&entered);
+    fl_settings_done(&now);
+}
+
+void work_rig_open(struct work_rig *rig, const char *algorithm)
+{
+    static char dir[RIG_PATH_MAX];
+    struct fl_err err = {0};
+
+    rig->logged[0] = '\0';
+    ck_assert_msg(fl_strategy_create(algorithm, &rig->strategy, &err) == FL_OK, "%s", err.msg);
+    rig->fed = (struct fl_federation){.layout = rig->layout,
+                                      .strategy = rig->strategy,
+                                      .state_dir = rig_path(dir, ""),
+                                      .log = &rig->log,
+                                      .retention = {.keep = 2}};
+    dir[strlen(dir) - 1] = '\0';
+    fl_federation_name_states(&rig->fed);
+    ck_assert_msg(
+        fl_store_open(dir, "fed", rig->layout, FL_DURABLE_PROCESS, &rig->fed.store, &err) == FL_OK,
+        "%s", err.msg);
+    enter(rig);
+}
+
+void work_rig_close(struct work_rig *rig)
+{
+    fl_progress_done(&rig->progress);
+    rig->progress = (struct fl_progress){.totals = {.round = 0}};
+    fl_store_close(rig->fed.store);
+    rig->fed.store = NULL;
+    fl_strategy_free(rig->strategy);
+    rig->strategy = NULL;
+}
+
+void work_rig_done(struct work_rig *rig)
+{
+    work_rig_close(rig);
+    fl_layout_free(rig->layout);
+    rig_remove();
+}
+
+void work_rig_aggregate(struct work_rig *rig, float value)
+{
+    struct fl_outcome next = {.mixtures = NULL};
+    size_t n = fl_federation_floats(&rig->fed);
+    size_t s;
+    size_t i;
+
+    ck_assert_int_eq(fl_model_state_new(&rig->fed, &next.model), FL_OK);
+    for (i = 0; i < n; i++) {
+        fl_blob_fill_floats(next.model.theta)[i] = value;
+        for (s = 0; s < rig->fed.n_state; s++) {
+            fl_blob_fill_floats(next.model.state[s])[i] = 2 * value;
+        }
+    }
+    fl_progress_aggregated(&rig->progress, &next);
+}
+
+void work_rig_mix(struct work_rig *rig, uint64_t round, const char *const *names, size_t n,
+                  float value)
+{
+    size_t n_floats = fl_federation_floats(&rig->fed);
+    uint64_t bytes = n_floats * sizeof(float);
+    float *values = calloc(n_floats, sizeof(*values));
+    struct fl_mixtures_writer *w = NULL;
+    size_t i;
+
+    ck_assert_ptr_nonnull(values);
+    for (i = 0; i < n_floats; i++) {
+        values[i] = value;
+    }
+    ck_assert_int_eq(fl_mixtures_create(rig->fed.state_dir, round, names, n, bytes, &w, NULL),
+                     FL_OK);
+    for (i = 0; i < n; i++) {
+        ck_assert_int_eq(fl_mixtures_write(w, i, 0, values, bytes, NULL), FL_OK);
+    }
+    ck_assert_int_eq(fl_mixtures_publish(w, NULL), FL_OK);
+    fl_mixtures_close(rig->progress.next.mixtures);
+    rig->progress.next.mixtures = NULL;
+    ck_assert_int_eq(
+        fl_mixtures_open(rig->fed.state_dir, round, bytes, &rig->progress.next.mixtures, NULL),
+        FL_OK);
+    free(values);
+}
+
+int work_rig_commit(struct work_rig *rig, uint64_t round, struct fl_err *err)
+{
+    const struct fl_round_rec record = {.round = round,
+                                        .attempt = 1,
+                                        .accuracy = (double)round / 100,
+                                        .personal_accuracy = -1,
+                                        .received_accuracy = -1,
+                                        .uplink_bytes = 10 * round,
+                                        .ended_ms = 1000 * round};
+    const struct fl_commit commit = {
+        .progress = &rig->progress, .record = &record, .wall_ms = 1000 * round};
+    int rv = fl_commit_run(&rig->fed, &commit, err);
+
+    if (rv == FL_OK) {
+        fl_progress_committed(&rig->progress, &record);
+    }
+    return rv;
+}
+
+void work_rig_rounds(struct work_rig *rig, uint64_t from, uint64_t to)
+{
+    struct fl_err err = {0};
+    uint64_t round;
+
+    for (round = from; round <= to; round++) {
+        work_rig_aggregate(rig, (float)round);
+        ck_assert_msg(work_rig_commit(rig, round, &err) == FL_OK, "%s", err.msg);
+    }
+}
+
+bool work_rig_there(const char *name)
+{
+    char path[RIG_PATH_MAX];
+
+    return fl_fs_exists(rig_path(path, name));
+}

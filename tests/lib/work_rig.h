@@ -1,0 +1,41 @@
+#ifndef FL_LIB_WORK_RIG_H
+#define FL_LIB_WORK_RIG_H
+
+/*
+ * A server's federation over a real store in a folder of rig_dir(), without a daemon. Every failure
+ * ends the test.
+ */
+
+#include "server/work/commit.h"
+#include "tests/lib/store_rig.h"
+
+struct work_rig {
+    struct fl_layout *layout;
+    struct fl_strategy *strategy;
+    struct fl_federation fed;
+    struct fl_progress progress;
+    char logged[8192]; /* "LEVEL text\n" each */
+    struct fl_log log;
+};
+
+/* A new folder, no federation in it yet. */
+void work_rig_init(struct work_rig *rig);
+/* Open the folder for `algorithm`, as a daemon does when it starts; the log begins empty. */
+void work_rig_open(struct work_rig *rig, const char *algorithm);
+/* As a daemon that stops, or dies. */
+void work_rig_close(struct work_rig *rig);
+/* Close, and remove the folder. */
+void work_rig_done(struct work_rig *rig);
+/* A model of `value` in every entry, its vectors twice that, is aggregated. */
+void work_rig_aggregate(struct work_rig *rig, float value);
+/* It mixed `value` for these clients. */
+void work_rig_mix(struct work_rig *rig, uint64_t round, const char *const *names, size_t n,
+                  float value);
+/* Commit `round` with accuracy `round` / 100 at a wall clock of `round` seconds. */
+int work_rig_commit(struct work_rig *rig, uint64_t round, struct fl_err *err);
+/* Aggregate and commit the rounds `from` to `to`, each with its number as the model. */
+void work_rig_rounds(struct work_rig *rig, uint64_t from, uint64_t to);
+/* Is there a file of that name in the folder? */
+bool work_rig_there(const char *name);
+
+#endif

@@ -1,0 +1,175 @@
+/* Which checkpoints stay, what is said of them, and taking one out. */
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/fs.h"
+#include "server/store/rollback.h"
+#include "server/work/checkpoints.h"
+#include "tests/lib/work_rig.h"
+
+static struct work_rig rig;
+static char listed[4096];
+
+static void setup(void)
+{
+    listed[0] = '\0';
+    work_rig_init(&rig);
+    work_rig_open(&rig, "fedavg");
+}
+
+static void teardown(void)
+{
+    work_rig_done(&rig);
+}
+
+static int note(void *ctx, const struct fl_checkpoint *c, const char *why)
+{
+    size_t used = strlen(listed);
+
+    (void)snprintf(listed + used, sizeof(listed) - used, "%llu %s\n", (unsigned long long)c->round,
+                   why);
+    return *(int *)ctx;
+}
+
+static const char *list(uint64_t wall_ms)
+{
+    int code = FL_OK;
+
+    listed[0] = '\0';
+    ck_assert_int_eq(fl_checkpoints_each(&rig.fed, wall_ms, note, &code, NULL), FL_OK);
+    return listed;
+}
+
+START_TEST(every_rule_keeps_its_own_and_says_so)
+{
+    rig.fed.retention =
+        (struct fl_retention){.keep = 1, .best = 1, .every = 2, .span_ms = 1500, .parts = 1};
+    work_rig_rounds(&rig, 1, 4);
+    ck_assert_str_eq(list(4000), "2 every\n4 newest, keep_for, best, every\n");
+    ck_assert_str_eq(list(100000), "2 every\n4 newest, best, every\n");
+    rig.fed.retention = (struct fl_retention){.keep = 1};
+    ck_assert_str_eq(list(4000), "2 goes with the next round\n4 newest\n");
+    ck_assert_int_eq(fl_checkpoints_prune(&rig.fed, 4, 4000, NULL), FL_OK);
+    ck_assert_str_eq(list(4000), "4 newest\n");
+}
+END_TEST
+
+START_TEST(a_checkpoint_of_a_round_that_is_not_over_stays)
+{
+    work_rig_rounds(&rig, 1, 3);
+    ck_assert_int_eq(fl_checkpoints_prune(&rig.fed, 2, 0, NULL), FL_OK);
+    ck_assert_str_eq(list(0), "2 newest\n3 newest\n");
+}
+END_TEST
+
+START_TEST(a_held_checkpoint_stays_until_it_is_released)
+{
+    work_rig_rounds(&rig, 1, 1);
+    ck_assert_int_eq(fl_checkpoints_hold(&rig.fed, 1, 5, NULL), FL_OK);
+    work_rig_rounds(&rig, 2, 4);
+    ck_assert_str_eq(list(0), "1 held: by the operator\n3 newest\n4 newest\n");
+    ck_assert_int_eq(fl_checkpoints_release(&rig.fed, 1, NULL), FL_OK);
+    ck_assert_str_eq(list(0), "1 goes with the next round\n3 newest\n4 newest\n");
+    work_rig_rounds(&rig, 5, 5);
+    ck_assert_str_eq(list(0), "4 newest\n5 newest\n");
+}
+END_TEST
+
+START_TEST(only_what_is_there_is_held_or_released)
+{
+    struct fl_err err = {0};
+
+    work_rig_rounds(&rig, 1, 1);
+    ck_assert_int_eq(fl_checkpoints_hold(&rig.fed, 7, 5, &err), FL_ENOENT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "no checkpoint of round 7 is kept"));
+    ck_assert_int_eq(fl_checkpoints_release(&rig.fed, 1, NULL), FL_ENOENT);
+}
+END_TEST
+
+START_TEST(an_abandoned_checkpoint_is_listed_until_it_is_released)
+{
+    struct fl_rolled_back r;
+
+    rig.fed.retention.keep = 9;
+    work_rig_rounds(&rig, 1, 3);
+    ck_assert_int_eq(fl_store_ask_rollback(rig.fed.store, 1, 5, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_roll_back(rig.fed.store, false, 5, &r, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_finish_rollback(rig.fed.store, NULL), FL_OK);
+    ck_assert_ptr_nonnull(strstr(list(0), "\n3 abandoned: models/round-000003.safetensors.line-"));
+    ck_assert_int_eq(fl_checkpoints_release(&rig.fed, 3, NULL), FL_OK);
+    ck_assert_str_eq(list(0), "1 newest\n");
+    ck_assert_int_eq(fl_checkpoints_release(&rig.fed, 3, NULL), FL_ENOENT);
+}
+END_TEST
+
+START_TEST(whoever_lists_them_may_end_it)
+{
+    int code = FL_ELIMIT;
+
+    work_rig_rounds(&rig, 1, 2);
+    ck_assert_int_eq(fl_checkpoints_each(&rig.fed, 0, note, &code, NULL), FL_ELIMIT);
+    ck_assert_str_eq(listed, "1 newest\n");
+}
+END_TEST
+
+START_TEST(the_model_of_a_kept_checkpoint_is_taken_out)
+{
+    struct fl_blob *blob = NULL;
+
+    work_rig_rounds(&rig, 1, 3);
+    ck_assert_int_eq(fl_checkpoints_read(&rig.fed, 2, &blob, NULL), FL_OK);
+    ck_assert_double_eq_tol((double)fl_blob_floats(blob)[0], 2, 1e-9);
+    fl_blob_unref(blob);
+    ck_assert_int_eq(fl_checkpoints_read(&rig.fed, 1, &blob, NULL), FL_ENOENT);
+}
+END_TEST
+
+START_TEST(mixtures_of_the_round_before_stay_as_long_as_its_checkpoint)
+{
+    static const char *const names[] = {"a"};
+    char path[RIG_PATH_MAX];
+    uint64_t round;
+
+    for (round = 1; round <= 4; round++) {
+        work_rig_mix(&rig, round, names, 1, 1);
+    }
+    ck_assert_int_eq(
+        fl_fs_replace(rig_path(path, "models/round-000003.safetensors"), "", 0, false, NULL),
+        FL_OK);
+    ck_assert_int_eq(fl_checkpoints_prune_mixtures(&rig.fed, 4, NULL), FL_OK);
+    ck_assert(!work_rig_there("mixtures/000001.mix") && !work_rig_there("mixtures/000002.mix"));
+    ck_assert(work_rig_there("mixtures/000003.mix") && work_rig_there("mixtures/000004.mix"));
+    ck_assert_int_eq(remove(path), 0);
+    ck_assert_int_eq(fl_checkpoints_prune_mixtures(&rig.fed, 4, NULL), FL_OK);
+    ck_assert(!work_rig_there("mixtures/000003.mix") && work_rig_there("mixtures/000004.mix"));
+    ck_assert_int_eq(fl_checkpoints_prune_mixtures(&rig.fed, 0, NULL), FL_OK);
+    ck_assert(!work_rig_there("mixtures/000004.mix"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("work_checkpoints");
+    TCase *tc = tcase_create("all");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, every_rule_keeps_its_own_and_says_so);
+    tcase_add_test(tc, a_checkpoint_of_a_round_that_is_not_over_stays);
+    tcase_add_test(tc, a_held_checkpoint_stays_until_it_is_released);
+    tcase_add_test(tc, only_what_is_there_is_held_or_released);
+    tcase_add_test(tc, an_abandoned_checkpoint_is_listed_until_it_is_released);
+    tcase_add_test(tc, whoever_lists_them_may_end_it);
+    tcase_add_test(tc, the_model_of_a_kept_checkpoint_is_taken_out);
+    tcase_add_test(tc, mixtures_of_the_round_before_stay_as_long_as_its_checkpoint);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,254 @@
+/* The commit of a round: what is on disk then, what is not, and what the federation goes on from.
+ */
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tests/lib/work_rig.h"
+
+static struct work_rig rig;
+
+static void setup(void)
+{
+    work_rig_init(&rig);
+}
+
+static void teardown(void)
+{
+    work_rig_done(&rig);
+}
+
+static int load(uint64_t round, float *theta, float *state, struct fl_models_found *found)
+{
+    const struct fl_models_tag tag = fl_federation_tag(&rig.fed);
+    float *states[FL_AGG_MAX_STATE] = {state};
+
+    return fl_models_load(rig.fed.state_dir, round, &tag, rig.layout, theta, states,
+                          rig.fed.state_names, rig.fed.n_state, found, NULL);
+}
+
+static void expect_checkpoint(uint64_t round, double theta, double state)
+{
+    size_t n = fl_federation_floats(&rig.fed);
+    struct fl_models_found found;
+    float *a = calloc(n, sizeof(*a));
+    float *b = calloc(n, sizeof(*b));
+
+    ck_assert(a != NULL && b != NULL);
+    ck_assert_int_eq(load(round, a, b, &found), FL_OK);
+    ck_assert_double_eq_tol((double)a[0], theta, 1e-9);
+    ck_assert_double_eq_tol((double)a[n - 1], theta, 1e-9);
+    ck_assert_double_eq_tol((double)b[0], state, 1e-9);
+    ck_assert_str_eq(found.made, rig.fed.line.made);
+    free(a);
+    free(b);
+}
+
+static bool has_round(uint64_t round)
+{
+    bool known = false;
+
+    ck_assert_int_eq(fl_store_has_round(rig.fed.store, round, &known, NULL), FL_OK);
+    return known;
+}
+
+START_TEST(a_commit_leaves_the_model_its_vectors_and_its_record)
+{
+    work_rig_open(&rig, "scaffold");
+    ck_assert_uint_eq(rig.fed.n_state, 1);
+    work_rig_aggregate(&rig, 1.5f);
+    ck_assert(!has_round(1));
+    ck_assert_int_eq(work_rig_commit(&rig, 1, NULL), FL_OK);
+    ck_assert(has_round(1));
+    expect_checkpoint(1, 1.5, 3.0);
+    ck_assert_uint_eq(rig.progress.totals.round, 1);
+    ck_assert_ptr_null(rig.progress.next.model.theta);
+    ck_assert_double_eq_tol((double)fl_blob_floats(rig.progress.committed.model.theta)[0], 1.5,
+                            1e-9);
+}
+END_TEST
+
+START_TEST(the_records_of_clients_come_with_the_round)
+{
+    const struct fl_client_rec client = {
+        .id = 3, .name = "edge-3", .agent = "t", .counted_round = 1, .counted_attempt = 2};
+    const struct fl_round_rec record = {.round = 1, .attempt = 2, .accuracy = -1};
+    const struct fl_commit commit = {
+        .progress = &rig.progress, .record = &record, .clients = &client, .n_clients = 1};
+    struct fl_coord_resume resume;
+
+    work_rig_open(&rig, "fedavg");
+    work_rig_aggregate(&rig, 1);
+    ck_assert_int_eq(fl_commit_run(&rig.fed, &commit, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_load(rig.fed.store, &resume, NULL), FL_OK);
+    ck_assert_uint_eq(resume.committed, 1);
+    ck_assert_uint_eq(resume.n_clients, 1);
+    ck_assert_uint_eq(resume.clients[0].counted_attempt, 2);
+    fl_store_resume_done(&resume);
+}
+END_TEST
+
+START_TEST(a_round_for_which_nothing_was_aggregated_ends_with_the_model_it_began_with)
+{
+    work_rig_open(&rig, "scaffold");
+    work_rig_rounds(&rig, 1, 1);
+    ck_assert_ptr_eq(fl_progress_model(&rig.progress), &rig.progress.committed.model);
+    ck_assert_int_eq(work_rig_commit(&rig, 2, NULL), FL_OK);
+    expect_checkpoint(2, 1.0, 2.0);
+    ck_assert_double_eq_tol((double)fl_blob_floats(rig.progress.committed.model.theta)[0], 1.0,
+                            1e-9);
+}
+END_TEST
+
+START_TEST(a_checkpoint_names_the_mixtures_of_its_round_and_only_those)
+{
+    static const char *const names[] = {"a", "b"};
+    struct fl_models_found found;
+    char seal[FL_MIXTURES_SEAL];
+    float *theta;
+
+    work_rig_open(&rig, "fedmcsa");
+    theta = calloc(fl_federation_floats(&rig.fed), sizeof(*theta));
+    ck_assert_ptr_nonnull(theta);
+    work_rig_aggregate(&rig, 1);
+    work_rig_mix(&rig, 1, names, 2, 7);
+    fl_mixtures_seal(rig.progress.next.mixtures, seal);
+    ck_assert_int_eq(work_rig_commit(&rig, 1, NULL), FL_OK);
+    ck_assert_int_eq(load(1, theta, NULL, &found), FL_OK);
+    ck_assert_str_eq(found.mixtures, seal);
+    ck_assert_ptr_nonnull(rig.progress.committed.mixtures);
+    /* A round that mixed none leaves none to be handed out. */
+    work_rig_rounds(&rig, 2, 2);
+    ck_assert_int_eq(load(2, theta, NULL, &found), FL_OK);
+    ck_assert_str_eq(found.mixtures, "");
+    ck_assert_ptr_null(rig.progress.committed.mixtures);
+    free(theta);
+}
+END_TEST
+
+START_TEST(without_its_checkpoint_a_round_has_no_record)
+{
+    struct fl_err err = {0};
+
+    work_rig_open(&rig, "fedavg");
+    work_rig_rounds(&rig, 1, 1);
+    work_rig_aggregate(&rig, 2);
+    rig_limit_files(20000);
+    ck_assert_int_ne(work_rig_commit(&rig, 2, &err), FL_OK);
+    rig_limit_files(0);
+    ck_assert(!has_round(2));
+    ck_assert_uint_eq(rig.progress.totals.round, 1);
+    /* The same again, when there is room. */
+    ck_assert_int_eq(work_rig_commit(&rig, 2, &err), FL_OK);
+    expect_checkpoint(2, 2, 0);
+}
+END_TEST
+
+START_TEST(a_round_is_committed_once)
+{
+    work_rig_open(&rig, "fedavg");
+    work_rig_rounds(&rig, 1, 1);
+    work_rig_aggregate(&rig, 2);
+    ck_assert_int_eq(work_rig_commit(&rig, 1, NULL), FL_ESTATE);
+    ck_assert_uint_eq(rig.progress.totals.uplink_bytes, 10);
+}
+END_TEST
+
+START_TEST(older_checkpoints_go_with_the_commit_by_the_rules_of_retention)
+{
+    work_rig_open(&rig, "fedavg");
+    work_rig_rounds(&rig, 1, 4);
+    ck_assert(!work_rig_there("models/round-000002.safetensors"));
+    ck_assert(work_rig_there("models/round-000003.safetensors"));
+    ck_assert(work_rig_there("models/round-000004.safetensors"));
+}
+END_TEST
+
+START_TEST(an_old_file_that_cannot_be_removed_is_logged_and_the_round_stands)
+{
+    char path[RIG_PATH_MAX];
+
+    work_rig_open(&rig, "fedavg");
+    work_rig_rounds(&rig, 1, 1);
+    /* Nobody unlinks a folder. */
+    ck_assert_int_eq(mkdir(rig_path(path, "mixtures/000009.mix"), 0700), 0);
+    work_rig_rounds(&rig, 2, 2);
+    ck_assert(has_round(2));
+    ck_assert_ptr_nonnull(strstr(rig.logged, "old checkpoints cannot be removed, ignoring: "));
+}
+END_TEST
+
+START_TEST(an_aggregation_replaces_the_one_of_an_attempt_before)
+{
+    work_rig_open(&rig, "fedavg");
+    work_rig_aggregate(&rig, 1);
+    work_rig_aggregate(&rig, 2);
+    ck_assert_double_eq_tol((double)fl_blob_floats(fl_progress_model(&rig.progress)->theta)[0], 2,
+                            1e-9);
+}
+END_TEST
+
+START_TEST(totals_add_up_bytes_and_keep_the_last_figure_that_is_known)
+{
+    struct fl_round_rec totals = {.accuracy = -1, .personal_accuracy = -1, .received_accuracy = -1};
+    const struct fl_round_rec known = {.round = 1,
+                                       .accuracy = 0.5,
+                                       .loss = 2,
+                                       .personal_accuracy = 0.6,
+                                       .personal_mean = 0.7,
+                                       .n_personal = 3,
+                                       .received_accuracy = 0.4,
+                                       .received_mean = 0.3,
+                                       .effective = 2.5,
+                                       .self_weight = 0.1,
+                                       .uplink_bytes = 10,
+                                       .uplink_bytes_full = 20,
+                                       .downlink_bytes = 30,
+                                       .feedback_bytes = 4};
+    struct fl_round_rec unknown = known;
+    struct fl_round_rec want = known;
+
+    unknown.round = 2;
+    unknown.accuracy = unknown.personal_accuracy = unknown.received_accuracy = -1;
+    unknown.effective = 0;
+    unknown.loss = unknown.personal_mean = unknown.received_mean = unknown.self_weight = 99;
+    unknown.n_personal = 99;
+    fl_totals_add(&totals, &known);
+    ck_assert_mem_eq(&totals, &want, sizeof(want));
+    fl_totals_add(&totals, &unknown);
+    want.round = 2;
+    want.uplink_bytes = 20;
+    want.uplink_bytes_full = 40;
+    want.downlink_bytes = 60;
+    want.feedback_bytes = 8;
+    ck_assert_mem_eq(&totals, &want, sizeof(want));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("work_commit");
+    TCase *tc = tcase_create("all");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_commit_leaves_the_model_its_vectors_and_its_record);
+    tcase_add_test(tc, the_records_of_clients_come_with_the_round);
+    tcase_add_test(tc, a_round_for_which_nothing_was_aggregated_ends_with_the_model_it_began_with);
+    tcase_add_test(tc, a_checkpoint_names_the_mixtures_of_its_round_and_only_those);
+    tcase_add_test(tc, without_its_checkpoint_a_round_has_no_record);
+    tcase_add_test(tc, a_round_is_committed_once);
+    tcase_add_test(tc, older_checkpoints_go_with_the_commit_by_the_rules_of_retention);
+    tcase_add_test(tc, an_old_file_that_cannot_be_removed_is_logged_and_the_round_stands);
+    tcase_add_test(tc, an_aggregation_replaces_the_one_of_an_attempt_before);
+    tcase_add_test(tc, totals_add_up_bytes_and_keep_the_last_figure_that_is_known);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
