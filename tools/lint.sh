@@ -24,12 +24,13 @@ fi
 # shellcheck disable=SC2034
 {
 lower_conf="base"
+lower_figures="base"
 lower_num="base"
 lower_model="num base"
 lower_nn="model num base"
 lower_data="num base"
 lower_strategy="nn model conf num base"
-lower_wire="model num base"
+lower_wire="figures model num base"
 lower_rpc="wire model base"
 lower_h2="rpc base"
 lower_net="base"
@@ -60,13 +61,13 @@ for f in $files; do
           server/*|client/*|tools/*|tests/*|bench/*) say "$f: $side must not include $inc" ;;
           libfl/*) to=${inc#libfl/}; to=${to%%/*}
             case "$room:$to" in
-              core:base|core:conf|core:num|core:model|core:nn|core:strategy) ;;
+              core:base|core:conf|core:figures|core:num|core:model|core:nn|core:strategy) ;;
               core:*) say "$f: the core must not include $inc" ;;
-              store:base|store:conf|store:num|store:model|store:nn|store:strategy) ;;
+              store:base|store:conf|store:figures|store:num|store:model|store:nn|store:strategy) ;;
               store:*) say "$f: the store must not include $inc" ;;
               train:base|train:conf|train:num|train:model|train:nn|train:strategy|train:data) ;;
               train:*) say "$f: the trainer must not include $inc" ;;
-              work:base|work:conf|work:num|work:model|work:nn|work:strategy|work:data|work:wire) ;;
+              work:base|work:conf|work:figures|work:num|work:model|work:nn|work:strategy|work:data|work:wire) ;;
               work:*) say "$f: the work room must not include $inc" ;;
             esac ;;
           fl/v1/*|grpc/*) say "$f: generated messages belong to libfl/wire" ;;
@@ -93,7 +94,7 @@ only 'zlib\.h' 'libfl/data/|tests/' zlib
 only 'systemd/' 'libfl/net/' libsystemd
 
 # 4 Pure rooms: no clock, no I/O, no threads, no globals that change.
-pure=$(printf '%s\n' $files | grep -E '^(server/core|client/core|libfl/strategy|libfl/nn|libfl/num)/')
+pure=$(printf '%s\n' $files | grep -E '^(server/core|client/core|libfl/figures|libfl/strategy|libfl/nn|libfl/num)/')
 out=$(grep -nE '^#include <(time\.h|sys/(socket|stat|time|file)\.h|pthread\.h|uv\.h|unistd\.h|fcntl\.h|threads\.h)>' $pure /dev/null | head -5)
 [ -n "$out" ] && say "a pure room includes a clock, I/O or threads:
 $out"

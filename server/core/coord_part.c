@@ -47,11 +47,7 @@ int fl__coord_round_create(struct fl__round *r, size_t n, size_t n_units)
     fresh.deadline_ms = FL__NEVER;
     fresh.grace_ms = FL__NEVER;
     fresh.store_retry_ms = FL__NEVER;
-    fresh.rec.accuracy = -1.0;
-    fresh.rec.personal_accuracy = -1.0;
-    fresh.rec.personal_mean = -1.0;
-    fresh.rec.received_accuracy = -1.0;
-    fresh.rec.received_mean = -1.0;
+    fl_figures_init(&fl_round_rows, &fresh.rec);
     *r = fresh;
     return FL_OK;
 }

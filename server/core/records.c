@@ -20,3 +20,10 @@ const char *fl_part_state_name(enum fl_part_state state)
     }
     return "unknown";
 }
+
+struct fl_client_figures fl_client_rec_figures(const struct fl_client_rec *rec)
+{
+#define X(type, member, ...) .member = rec->member,
+    return (struct fl_client_figures){FL_CLIENT_FIGURES(X)};
+#undef X
+}

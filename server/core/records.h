@@ -12,29 +12,32 @@
 #include <stdint.h>
 
 #include "libfl/base/str.h"
+#include "libfl/figures/client.h"
+#include "libfl/figures/round.h"
+
+/* What is written of a client beside its figures: X(type, member and SQL column, meaning). */
+#define FL_FIGURE_C_BOOL bool
+/* clang-format off */
+#define FL_CLIENT_STATE(X)                                                                       \
+    X(U64, counted_round, "the newest committed round with it in, ACCEPTED or EMPTY; 0: none")   \
+    X(U32, counted_attempt, "the attempt of that round")                                         \
+    X(BOOL, counted_update, "ACCEPTED: its upload was in the aggregation")                       \
+    X(BOOL, scored, "its score was set")                                                         \
+    X(U64, seen_up_ms, "as last_seen_ms, on a clock that runs only while the server does and"    \
+                       " that nobody sets: what a client is aged by")                            \
+    X(BOOL, forgotten, "it is known no more; the record stays for its part in the open round")
+/* clang-format on */
 
 struct fl_client_rec {
     uint32_t id;
     char name[FL_NAME_MAX];
     char agent[FL_NAME_MAX];
-    uint64_t samples;
-    double score; /* of the selection policy; only its share of all scores means something */
-    bool scored;  /* it was set */
-    uint64_t n_selected, n_accepted, n_rejected, n_lost;
-    double last_loss;
-    /* The newest committed round with this client in it, ACCEPTED or EMPTY; round 0: none. */
-    uint64_t counted_round;
-    uint32_t counted_attempt;
-    bool counted_update;   /* ACCEPTED: its upload was in the aggregation */
-    uint64_t last_seen_ms; /* wall clock */
-    /*
-     * The same on a clock that runs only while the server does and that nobody sets: what a
-     * client is aged by.
-     */
-    uint64_t seen_up_ms;
-    /* It is known no more; the record stays for its part in the open round only. */
-    bool forgotten;
+    FL_CLIENT_FIGURES(FL_FIGURE_MEMBER)
+    FL_CLIENT_STATE(FL_FIGURE_MEMBER)
 };
+
+/* What is told of it. */
+struct fl_client_figures fl_client_rec_figures(const struct fl_client_rec *rec);
 
 /* Longest text of an error of a client; longer ones keep their beginning and their end. */
 #define FL_CLIENT_ERROR_SIZE 320
@@ -85,31 +88,6 @@ struct fl_round_size {
     uint32_t selected;   /* K_t, what a share of the uploads is taken of; 0: not known */
     uint32_t population; /* N, what the fraction is taken of */
     uint32_t members; /* clients whose mean a solver's part keeps; all that are selected and more */
-};
-
-struct fl_round_rec {
-    uint64_t round;
-    uint32_t attempt;
-    uint32_t n_selected, n_responders;
-    double accuracy, loss; /* negative accuracy: not evaluated */
-    double train_loss;
-    /*
-     * Personal models on the clients' own test data, over the responders or the evaluated
-     * clients: all correct of all samples (the papers' figure), and the mean of the clients'
-     * accuracies. Negative: not known. `received` is the global model in the same place.
-     */
-    double personal_accuracy, personal_mean;
-    double received_accuracy, received_mean;
-    uint32_t n_personal; /* clients in it */
-    double effective;    /* fl_agg_info; 0: no attention */
-    double self_weight;
-    uint64_t uplink_bytes;   /* coded payload accepted, feedback and, in round 1, offers included */
-    uint64_t feedback_bytes; /* 4 a unit and report, when divergences are asked for */
-    uint64_t uplink_bytes_full; /* 4 (d + s) a responder */
-    /* 4 (d + s) a selected client and model-shaped bundle; personal "own": only a mixture, or the
-       model for one that was never counted; offers that a client is told for the first time. */
-    uint64_t downlink_bytes;
-    uint64_t started_ms, ended_ms; /* wall clock */
 };
 
 const char *fl_part_state_name(enum fl_part_state state);

@@ -282,13 +282,22 @@ static void commit_work(void *arg)
     job->code = fl_commit_run(&job->driver->federation, &commit, &job->err);
 }
 
-/* " name=0.1234", or nothing when it is not known. */
-static void add_figure(char *out, size_t size, const char *name, double value, bool known)
+/* " name=0.1234" of each that the log shows and that is known. */
+static void list_figures(char *out, size_t size, const struct fl_round_rec *r)
 {
-    size_t used = strlen(out);
+    char text[FL_FIGURE_TEXT];
+    size_t used = 0;
+    size_t i;
 
-    if (known) {
-        (void)snprintf(out + used, size - used, " %s=%.4f", name, value);
+    out[0] = '\0';
+    for (i = 0; i < fl_round_rows.n; i++) {
+        const struct fl_figure *f = &fl_round_rows.rows[i];
+
+        if ((f->shown & FL_SHOWN_LOG) != 0 && fl_figure_known(&fl_round_rows, f, r)) {
+            (void)snprintf(out + used, size - used, " %s=%s", f->label,
+                           fl_figure_text(&fl_round_rows, f, r, 4, text, sizeof(text)));
+            used += strlen(out + used);
+        }
     }
 }
 
@@ -296,15 +305,9 @@ static void report_round(const struct fl_driver *driver, const struct fl_round_r
 {
     char up[32];
     char full[32];
-    char figures[256] = "";
+    char figures[256];
 
-    add_figure(figures, sizeof(figures), "accuracy", r->accuracy, r->accuracy >= 0.0);
-    add_figure(figures, sizeof(figures), "loss", r->loss, r->accuracy >= 0.0);
-    add_figure(figures, sizeof(figures), "personal", r->personal_accuracy,
-               r->personal_accuracy >= 0.0);
-    add_figure(figures, sizeof(figures), "received", r->received_accuracy,
-               r->received_accuracy >= 0.0);
-    add_figure(figures, sizeof(figures), "effective", r->effective, r->effective > 0.0);
+    list_figures(figures, sizeof(figures), r);
     fl_log(driver->srv->log, FL_LOG_NOTICE, "server",
            "round %llu committed: selected=%u responders=%u%s train_loss=%.4f uplink='%s' of '%s'",
            (unsigned long long)r->round, r->n_selected, r->n_responders, figures, r->train_loss,

@@ -78,31 +78,5 @@ void fl_progress_committed(struct fl_progress *progress, const struct fl_round_r
     fl_mixtures_close(progress->committed.mixtures);
     progress->committed.mixtures = progress->next.mixtures;
     progress->next = (struct fl_outcome){.mixtures = NULL};
-    fl_totals_add(&progress->totals, record);
-}
-
-void fl_totals_add(struct fl_round_rec *totals, const struct fl_round_rec *round)
-{
-    totals->round = round->round;
-    totals->uplink_bytes += round->uplink_bytes;
-    totals->uplink_bytes_full += round->uplink_bytes_full;
-    totals->downlink_bytes += round->downlink_bytes;
-    totals->feedback_bytes += round->feedback_bytes;
-    if (round->accuracy >= 0.0) {
-        totals->accuracy = round->accuracy;
-        totals->loss = round->loss;
-    }
-    if (round->personal_accuracy >= 0.0) {
-        totals->personal_accuracy = round->personal_accuracy;
-        totals->personal_mean = round->personal_mean;
-        totals->n_personal = round->n_personal;
-    }
-    if (round->received_accuracy >= 0.0) {
-        totals->received_accuracy = round->received_accuracy;
-        totals->received_mean = round->received_mean;
-    }
-    if (round->effective > 0.0) {
-        totals->effective = round->effective;
-        totals->self_weight = round->self_weight;
-    }
+    fl_round_add(&progress->totals, record);
 }

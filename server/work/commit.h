@@ -39,7 +39,4 @@ FL_MUST_CHECK int fl_commit_run(const struct fl_federation *federation,
 /* The commit was carried out: the federation goes on from its round. */
 void fl_progress_committed(struct fl_progress *progress, const struct fl_round_rec *record);
 
-/* Add a round behind those that are counted already. */
-void fl_totals_add(struct fl_round_rec *totals, const struct fl_round_rec *round);
-
 #endif

@@ -190,43 +190,6 @@ START_TEST(an_aggregation_replaces_the_one_of_an_attempt_before)
 }
 END_TEST
 
-START_TEST(totals_add_up_bytes_and_keep_the_last_figure_that_is_known)
-{
-    struct fl_round_rec totals = {.accuracy = -1, .personal_accuracy = -1, .received_accuracy = -1};
-    const struct fl_round_rec known = {.round = 1,
-                                       .accuracy = 0.5,
-                                       .loss = 2,
-                                       .personal_accuracy = 0.6,
-                                       .personal_mean = 0.7,
-                                       .n_personal = 3,
-                                       .received_accuracy = 0.4,
-                                       .received_mean = 0.3,
-                                       .effective = 2.5,
-                                       .self_weight = 0.1,
-                                       .uplink_bytes = 10,
-                                       .uplink_bytes_full = 20,
-                                       .downlink_bytes = 30,
-                                       .feedback_bytes = 4};
-    struct fl_round_rec unknown = known;
-    struct fl_round_rec want = known;
-
-    unknown.round = 2;
-    unknown.accuracy = unknown.personal_accuracy = unknown.received_accuracy = -1;
-    unknown.effective = 0;
-    unknown.loss = unknown.personal_mean = unknown.received_mean = unknown.self_weight = 99;
-    unknown.n_personal = 99;
-    fl_totals_add(&totals, &known);
-    ck_assert_mem_eq(&totals, &want, sizeof(want));
-    fl_totals_add(&totals, &unknown);
-    want.round = 2;
-    want.uplink_bytes = 20;
-    want.uplink_bytes_full = 40;
-    want.downlink_bytes = 60;
-    want.feedback_bytes = 8;
-    ck_assert_mem_eq(&totals, &want, sizeof(want));
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("work_commit");
@@ -244,7 +207,6 @@ int main(void)
     tcase_add_test(tc, older_checkpoints_go_with_the_commit_by_the_rules_of_retention);
     tcase_add_test(tc, an_old_file_that_cannot_be_removed_is_logged_and_the_round_stands);
     tcase_add_test(tc, an_aggregation_replaces_the_one_of_an_attempt_before);
-    tcase_add_test(tc, totals_add_up_bytes_and_keep_the_last_figure_that_is_known);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -1,0 +1,43 @@
+#ifndef FL_FIGURES_CLIENT_H
+#define FL_FIGURES_CLIENT_H
+
+/*
+ * The figures of a known client, in the order of JSON and columns. Wire: ClientInfo; SQL: table
+ * `client`. What else the server knows of it is no figure: server/core/records.h.
+ */
+
+#include "libfl/figures/figures.h"
+
+/* clang-format off */
+#define FL_CLIENT_FIGURES(X)                                                                       \
+    X(U64, samples, samples, .unit = FL_UNIT_COUNT,                                                \
+      .shown = FL_SHOWN_COLUMN, .label = "samples", .width = 9,                                    \
+      .meaning = "Training samples that it announced")                                             \
+    X(F64, score, score, .unit = FL_UNIT_WEIGHT,                                                   \
+      .shown = FL_SHOWN_COLUMN, .label = "score", .width = 9, .decimals = 6,                       \
+      .meaning = "Attention, or what the selection policy keeps; its share of all scores")         \
+    X(U64, n_selected, selected, .key = "selected", .unit = FL_UNIT_COUNT,                         \
+      .shown = FL_SHOWN_COLUMN, .label = "selected", .width = 8,                                   \
+      .meaning = "Rounds that it was drawn for")                                                   \
+    X(U64, n_accepted, accepted, .key = "accepted", .unit = FL_UNIT_COUNT,                         \
+      .shown = FL_SHOWN_COLUMN, .label = "accepted", .width = 8,                                   \
+      .meaning = "Rounds in which its part was good")                                              \
+    X(U64, n_rejected, rejected, .key = "rejected", .unit = FL_UNIT_COUNT,                         \
+      .shown = FL_SHOWN_COLUMN, .label = "rejected", .width = 8,                                   \
+      .meaning = "Rounds in which its report or update was refused")                               \
+    X(U64, n_lost, lost, .key = "lost", .unit = FL_UNIT_COUNT,                                     \
+      .shown = FL_SHOWN_COLUMN, .label = "lost", .width = 5,                                       \
+      .meaning = "Rounds in which it was silent, failed or came too late")                         \
+    X(F64, last_loss, last_loss, .unit = FL_UNIT_LOSS,                                             \
+      .meaning = "Of its newest report")                                                           \
+    X(U64, last_seen_ms, last_seen_ms, .unit = FL_UNIT_MS,                                         \
+      .meaning = "When it was heard")
+/* clang-format on */
+
+struct fl_client_figures {
+    FL_CLIENT_FIGURES(FL_FIGURE_MEMBER)
+};
+
+extern const struct fl_figures fl_client_rows;
+
+#endif

@@ -1,0 +1,160 @@
+#include "libfl/figures/figures.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libfl/base/err.h"
+#include "libfl/figures/client.h"
+#include "libfl/figures/round.h"
+
+#define TOLD_TOTALS true
+#define TOLD_OWN    false
+
+static const struct fl_figure round_rows[] = {
+#define X(t, name, wire, told, ...)                 \
+    {.member = #name,                               \
+     .type = FL_FIGURE_##t,                         \
+     .offset = offsetof(struct fl_round_rec, name), \
+     .totals = TOLD_##told,                         \
+     __VA_ARGS__},
+    FL_ROUND_FIGURES(X)
+#undef X
+};
+
+static const struct fl_figure client_rows[] = {
+#define X(t, name, wire, ...)                            \
+    {.member = #name,                                    \
+     .type = FL_FIGURE_##t,                              \
+     .offset = offsetof(struct fl_client_figures, name), \
+     __VA_ARGS__},
+    FL_CLIENT_FIGURES(X)
+#undef X
+};
+
+const struct fl_figures fl_round_rows = {round_rows, FL_ROUND_N, sizeof(struct fl_round_rec)};
+const struct fl_figures fl_client_rows = {client_rows, sizeof(client_rows) / sizeof(client_rows[0]),
+                                          sizeof(struct fl_client_figures)};
+
+static const void *at(const struct fl_figure *f, const void *record)
+{
+    return (const char *)record + f->offset;
+}
+
+uint64_t fl_figure_whole(const struct fl_figure *figure, const void *record)
+{
+    uint64_t wide = 0;
+    uint32_t narrow = 0;
+
+    FL_REQUIRE(figure->type != FL_FIGURE_F64);
+    if (figure->type == FL_FIGURE_U64) {
+        (void)memcpy(&wide, at(figure, record), sizeof(wide));
+        return wide;
+    }
+    (void)memcpy(&narrow, at(figure, record), sizeof(narrow));
+    return narrow;
+}
+
+double fl_figure_real(const struct fl_figure *figure, const void *record)
+{
+    double value = 0.0;
+
+    FL_REQUIRE(figure->type == FL_FIGURE_F64);
+    (void)memcpy(&value, at(figure, record), sizeof(value));
+    return value;
+}
+
+const char *fl_figure_key(const struct fl_figure *figure)
+{
+    return figure->key != NULL ? figure->key : figure->member;
+}
+
+bool fl_figure_known(const struct fl_figures *figures, const struct fl_figure *figure,
+                     const void *record)
+{
+    const struct fl_figure *lead = &figures->rows[figure->lead];
+
+    if (figure->lead == 0) {
+        return true;
+    }
+    return lead->unit == FL_UNIT_SHARE ? fl_figure_real(lead, record) >= 0.0
+                                       : fl_figure_real(lead, record) > 0.0;
+}
+
+const char *fl_figure_text(const struct fl_figures *figures, const struct fl_figure *figure,
+                           const void *record, int decimals, char *out, size_t size)
+{
+    if (!fl_figure_known(figures, figure, record)) {
+        (void)snprintf(out, size, "-");
+    } else if (figure->type == FL_FIGURE_F64) {
+        (void)snprintf(out, size, "%.*f", decimals, fl_figure_real(figure, record));
+    } else {
+        (void)snprintf(out, size, "%" PRIu64, fl_figure_whole(figure, record));
+    }
+    return out;
+}
+
+static void put_whole(const struct fl_figure *f, void *record, uint64_t value)
+{
+    uint32_t narrow = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
+    bool wide = f->type == FL_FIGURE_U64;
+
+    (void)memcpy((char *)record + f->offset, wide ? (const void *)&value : &narrow,
+                 wide ? sizeof(value) : sizeof(narrow));
+}
+
+static void copy(const struct fl_figure *f, void *to, const void *from)
+{
+    (void)memcpy((char *)to + f->offset, at(f, from),
+                 f->type == FL_FIGURE_U32 ? sizeof(uint32_t) : sizeof(uint64_t));
+}
+
+void fl_figures_init(const struct fl_figures *figures, void *record)
+{
+    static const double unknown = -1.0;
+    size_t i;
+
+    (void)memset(record, 0, figures->size);
+    for (i = 0; i < figures->n; i++) {
+        if (figures->rows[i].unit == FL_UNIT_SHARE) {
+            (void)memcpy((char *)record + figures->rows[i].offset, &unknown, sizeof(unknown));
+        }
+    }
+}
+
+/* `n` rounds are in the totals. */
+static void add(const struct fl_figures *figures, const struct fl_figure *f, uint64_t n,
+                void *totals, const void *record)
+{
+    switch (f->over) {
+    case FL_OVER_LAST:
+        copy(f, totals, record);
+        break;
+    case FL_OVER_KNOWN:
+        if (fl_figure_known(figures, f, record)) {
+            copy(f, totals, record);
+        }
+        break;
+    case FL_OVER_FIRST:
+        if (n == 0) {
+            copy(f, totals, record);
+        }
+        break;
+    case FL_OVER_SUM:
+        put_whole(f, totals, fl_figure_whole(f, totals) + fl_figure_whole(f, record));
+        break;
+    case FL_OVER_ROUNDS:
+        put_whole(f, totals, n + 1);
+        break;
+    }
+}
+
+void fl_round_add(struct fl_round_rec *totals, const struct fl_round_rec *record)
+{
+    uint64_t n = totals->attempt;
+    size_t i;
+
+    for (i = 0; i < FL_ROUND_N; i++) {
+        add(&fl_round_rows, &round_rows[i], n, totals, record);
+    }
+}

@@ -1,0 +1,170 @@
+/* Rows that mean something, and totals that are what was counted. */
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/figures/client.h"
+#include "libfl/figures/round.h"
+
+static const struct fl_figures *const tables[] = {&fl_round_rows, &fl_client_rows};
+
+/* The place of each member is its own: a record has nothing that no row describes. */
+START_TEST(the_rows_fill_the_record)
+{
+    const struct fl_figures *t = tables[_i];
+    size_t end = 0;
+    size_t i;
+
+    for (i = 0; i < t->n; i++) {
+        size_t size = t->rows[i].type == FL_FIGURE_U32 ? 4 : 8;
+
+        ck_assert_uint_ge(t->rows[i].offset, end);
+        ck_assert_uint_lt(t->rows[i].offset - end, size); /* padding */
+        end = t->rows[i].offset + size;
+    }
+    ck_assert_uint_lt(t->size - end, 8);
+}
+END_TEST
+
+START_TEST(every_row_can_be_shown)
+{
+    const struct fl_figures *t = tables[_i];
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < t->n; i++) {
+        const struct fl_figure *f = &t->rows[i];
+
+        ck_assert_msg(f->meaning != NULL && f->meaning[0] != '\0', "%s", f->member);
+        ck_assert_int_ne(f->meaning[strlen(f->meaning) - 1], '.');
+        ck_assert_msg(f->shown == 0 || f->label != NULL, "%s has no label", f->member);
+        ck_assert_msg((f->shown & FL_SHOWN_COLUMN) == 0 || f->width >= (int)strlen(f->label),
+                      "%s does not fit its column", f->member);
+        ck_assert_uint_lt(f->lead, t->n);
+        ck_assert(f->lead == 0 || t->rows[f->lead].type == FL_FIGURE_F64);
+        ck_assert(f->unit != FL_UNIT_SHARE || f->type == FL_FIGURE_F64);
+        ck_assert_msg(f->over != FL_OVER_SUM || f->type != FL_FIGURE_F64, "%s", f->member);
+        for (k = 0; k < i; k++) {
+            ck_assert_str_ne(fl_figure_key(f), fl_figure_key(&t->rows[k]));
+        }
+    }
+}
+END_TEST
+
+static void expect(const struct fl_round_rec *r, unsigned row, const char *want)
+{
+    char text[FL_FIGURE_TEXT];
+
+    ck_assert_str_eq(
+        fl_figure_text(&fl_round_rows, &fl_round_rows.rows[row], r, 4, text, sizeof(text)), want);
+}
+
+START_TEST(nothing_is_known_of_an_empty_record)
+{
+    struct fl_round_rec r;
+
+    fl_figures_init(&fl_round_rows, &r);
+    expect(&r, FL_ROUND_accuracy, "-");
+    expect(&r, FL_ROUND_loss, "-");
+    expect(&r, FL_ROUND_personal_mean, "-");
+    expect(&r, FL_ROUND_n_personal, "-");
+    expect(&r, FL_ROUND_received_mean, "-");
+    expect(&r, FL_ROUND_self_weight, "-");
+    expect(&r, FL_ROUND_uplink_bytes, "0");
+    expect(&r, FL_ROUND_train_loss, "0.0000");
+    ck_assert_double_eq(r.accuracy, -1.0);
+    ck_assert_double_eq(r.received_mean, -1.0);
+    ck_assert_double_eq(r.self_weight, 0.0);
+}
+END_TEST
+
+START_TEST(a_figure_is_known_when_its_lead_is)
+{
+    struct fl_round_rec r = {.accuracy = 0.0, .loss = 1.5, .personal_accuracy = (double)NAN};
+
+    expect(&r, FL_ROUND_accuracy, "0.0000");
+    expect(&r, FL_ROUND_loss, "1.5000");
+    expect(&r, FL_ROUND_personal_mean, "-");
+    expect(&r, FL_ROUND_effective, "-");
+    r.accuracy = -1.0;
+    r.effective = 2.5;
+    r.self_weight = 0.0;
+    expect(&r, FL_ROUND_loss, "-");
+    expect(&r, FL_ROUND_effective, "2.5000");
+    expect(&r, FL_ROUND_self_weight, "0.0000");
+    r.train_loss = (double)INFINITY;
+    expect(&r, FL_ROUND_train_loss, "inf");
+}
+END_TEST
+
+START_TEST(totals_are_sums_and_the_newest_that_is_known)
+{
+    struct fl_round_rec sum;
+    struct fl_round_rec one = {.round = 1,
+                               .attempt = 3,
+                               .n_selected = 4,
+                               .accuracy = 0.5,
+                               .loss = 2.0,
+                               .train_loss = 1.0,
+                               .uplink_bytes = 100,
+                               .started_ms = 10,
+                               .ended_ms = 20,
+                               .personal_accuracy = 0.75,
+                               .n_personal = 7,
+                               .received_accuracy = -1.0,
+                               .effective = 3.0,
+                               .self_weight = 0.25};
+    struct fl_round_rec two;
+
+    fl_figures_init(&fl_round_rows, &sum);
+    fl_figures_init(&fl_round_rows, &two);
+    two.round = 2;
+    two.n_selected = 5;
+    two.loss = 9.0;
+    two.train_loss = 0.5;
+    two.uplink_bytes = 11;
+    two.started_ms = 20;
+    two.ended_ms = 30;
+    fl_round_add(&sum, &one);
+    fl_round_add(&sum, &two);
+    ck_assert_uint_eq(sum.round, 2);
+    ck_assert_uint_eq(sum.attempt, 2); /* rounds */
+    ck_assert_uint_eq(sum.n_selected, 9);
+    ck_assert_uint_eq(sum.uplink_bytes, 111);
+    ck_assert_double_eq(sum.accuracy, 0.5);
+    ck_assert_double_eq(sum.loss, 2.0);
+    ck_assert_double_eq(sum.train_loss, 0.5);
+    ck_assert_uint_eq(sum.started_ms, 10);
+    ck_assert_uint_eq(sum.ended_ms, 30);
+    ck_assert_double_eq(sum.personal_accuracy, 0.75);
+    ck_assert_uint_eq(sum.n_personal, 7);
+    ck_assert_double_eq(sum.received_accuracy, -1.0);
+    ck_assert_double_eq(sum.effective, 3.0);
+    ck_assert_double_eq(sum.self_weight, 0.25);
+    one.n_selected = UINT32_MAX;
+    fl_round_add(&sum, &one);
+    ck_assert_uint_eq(sum.n_selected, UINT32_MAX);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("figures");
+    TCase *tc = tcase_create("all");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_loop_test(tc, the_rows_fill_the_record, 0, 2);
+    tcase_add_loop_test(tc, every_row_can_be_shown, 0, 2);
+    tcase_add_test(tc, nothing_is_known_of_an_empty_record);
+    tcase_add_test(tc, a_figure_is_known_when_its_lead_is);
+    tcase_add_test(tc, totals_are_sums_and_the_newest_that_is_known);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
