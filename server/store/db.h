@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "libfl/base/err.h"
+#include "server/store/columns_impl.h"
 
 /* clang-format off */
 #define FL__DB_STATEMENTS(X)                                                                \
@@ -55,17 +56,12 @@
     X(GET_COUNTS, "SELECT expected, departed FROM federation")                              \
     X(SET_EXPECTED, "UPDATE federation SET expected = ?")                                   \
     X(SET_DEPARTED, "UPDATE federation SET departed = ?")                                   \
-    X(PUT_CLIENT, "INSERT INTO client (agent, samples, score, scored, n_selected,"          \
-        " n_accepted, n_rejected, n_lost, last_loss, last_seen_ms, counted_round,"          \
-        " counted_attempt, counted_update, seen_up_ms, forgotten, id, name)"                \
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")                      \
-    X(SET_CLIENT, "UPDATE client SET agent = ?, samples = ?, score = ?, scored = ?,"        \
-        " n_selected = ?, n_accepted = ?, n_rejected = ?, n_lost = ?, last_loss = ?,"       \
-        " last_seen_ms = ?, counted_round = ?, counted_attempt = ?, counted_update = ?,"    \
-        " seen_up_ms = ?, forgotten = ? WHERE id = ? AND name = ?")                         \
-    X(GET_CLIENTS, "SELECT id, name, agent, samples, score, scored, n_selected, n_accepted,"\
-        " n_rejected, n_lost, last_loss, last_seen_ms, counted_round, counted_attempt,"     \
-        " counted_update, seen_up_ms, forgotten FROM client ORDER BY id")                   \
+    X(PUT_CLIENT, "INSERT INTO client (" FL__SQL_CLIENT(FL__SQL_NAME) "agent, id, name)"    \
+        " VALUES (" FL__SQL_CLIENT(FL__SQL_MARK) "?, ?, ?)")                                \
+    X(SET_CLIENT, "UPDATE client SET " FL__SQL_CLIENT(FL__SQL_SET) "agent = ?"              \
+        " WHERE id = ? AND name = ?")                                                       \
+    X(GET_CLIENTS, "SELECT " FL__SQL_CLIENT(FL__SQL_NAME) "agent, id, name FROM client"     \
+        " ORDER BY id")                                                                     \
     X(PUT_ERROR, "INSERT OR REPLACE INTO client_error (name, at_ms, up_ms, text)"           \
         " VALUES (?, ?, ?, ?)")                                                             \
     X(DROP_ERROR, "DELETE FROM client_error WHERE name = ?")                                \
@@ -104,47 +100,18 @@
     X(GET_PARTS, "SELECT client, state, samples, steps, train_loss, divergence, units,"     \
         " upload_bytes, previous_dot, received_samples, received_correct, received_loss,"   \
         " trained_samples, trained_correct, trained_loss FROM part ORDER BY place")         \
-    X(PUT_ROUND, "INSERT INTO round (round, attempt, n_selected, n_responders,"             \
-        " accuracy, loss, train_loss, uplink_bytes, feedback_bytes, uplink_bytes_full,"     \
-        " downlink_bytes, started_ms, ended_ms, personal_accuracy, personal_mean,"          \
-        " received_accuracy, received_mean, n_personal, effective, self_weight, line)"      \
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"              \
-        " (SELECT line FROM federation))")                                                  \
-    X(GET_ROUNDS, "SELECT * FROM (SELECT round, attempt, n_selected, n_responders,"         \
-        " accuracy, loss, train_loss, uplink_bytes, feedback_bytes, uplink_bytes_full,"     \
-        " downlink_bytes, started_ms, ended_ms, personal_accuracy, personal_mean,"          \
-        " received_accuracy, received_mean, n_personal, effective, self_weight"             \
-        " FROM round ORDER BY round DESC LIMIT ?) ORDER BY round")                          \
-    X(GET_ROUND, "SELECT round, attempt, n_selected, n_responders,"                         \
-        " accuracy, loss, train_loss, uplink_bytes, feedback_bytes, uplink_bytes_full,"     \
-        " downlink_bytes, started_ms, ended_ms, personal_accuracy, personal_mean,"          \
-        " received_accuracy, received_mean, n_personal, effective, self_weight"             \
-        " FROM round WHERE round = ?")                                                      \
-    X(TOTALS, "SELECT COALESCE(MAX(round), 0), COUNT(*), COALESCE(SUM(n_selected), 0),"     \
-        " COALESCE(SUM(n_responders), 0), COALESCE(SUM(uplink_bytes), 0),"                  \
-        " COALESCE(SUM(feedback_bytes), 0), COALESCE(SUM(uplink_bytes_full), 0),"           \
-        " COALESCE(SUM(downlink_bytes), 0), COALESCE(MIN(started_ms), 0),"                  \
-        " COALESCE(MAX(ended_ms), 0) FROM round")                                           \
-    X(LAST_EVALUATION, "SELECT accuracy, loss FROM round WHERE accuracy >= 0"               \
-        " ORDER BY round DESC LIMIT 1")                                                     \
-    X(LAST_PERSONAL, "SELECT personal_accuracy, personal_mean, n_personal FROM round"       \
-        " WHERE personal_accuracy >= 0 ORDER BY round DESC LIMIT 1")                        \
-    X(LAST_RECEIVED, "SELECT received_accuracy, received_mean FROM round"                   \
-        " WHERE received_accuracy >= 0 ORDER BY round DESC LIMIT 1")                        \
-    X(LAST_ATTENTION, "SELECT effective, self_weight FROM round"                            \
-        " WHERE effective > 0 ORDER BY round DESC LIMIT 1")                                 \
+    X(PUT_ROUND, "INSERT INTO round (" FL__SQL_ROUND "line)"                                \
+        " VALUES (" FL_ROUND_FIGURES(FL__SQL_MARK) "(SELECT line FROM federation))")        \
+    X(GET_ROUNDS, "SELECT * FROM (SELECT " FL__SQL_ROUND "line FROM round"                  \
+        " ORDER BY round DESC LIMIT ?) ORDER BY round")                                     \
+    X(GET_ROUND, "SELECT " FL__SQL_ROUND "line FROM round WHERE round = ?")                 \
+    X(EACH_ROUND, "SELECT " FL__SQL_ROUND "line FROM round ORDER BY round")                 \
     X(UNCOUNT, "UPDATE client SET counted_round = 0, counted_attempt = 0, counted_update = 0"\
         " WHERE counted_round > ?")                                                         \
-    X(ABANDON_ROUNDS, "INSERT OR REPLACE INTO abandoned SELECT line, round, attempt,"       \
-        " n_selected, n_responders, accuracy, loss, train_loss, uplink_bytes,"              \
-        " feedback_bytes, uplink_bytes_full, downlink_bytes, started_ms, ended_ms,"         \
-        " personal_accuracy, personal_mean, received_accuracy, received_mean, n_personal,"  \
-        " effective, self_weight FROM round WHERE round > ?")                               \
+    X(ABANDON_ROUNDS, "INSERT OR REPLACE INTO abandoned (" FL__SQL_ROUND "line)"            \
+        " SELECT " FL__SQL_ROUND "line FROM round WHERE round > ?")                         \
     /* Its change is the first that went back behind it, and so the first on a later line. */\
-    X(GET_ABANDONED, "SELECT * FROM (SELECT a.round, attempt, n_selected, n_responders,"    \
-        " accuracy, loss, train_loss, uplink_bytes, feedback_bytes, uplink_bytes_full,"     \
-        " downlink_bytes, started_ms, ended_ms, personal_accuracy, personal_mean,"          \
-        " received_accuracy, received_mean, n_personal, effective, self_weight,"            \
+    X(GET_ABANDONED, "SELECT * FROM (SELECT " FL_ROUND_FIGURES(FL__SQL_NAME_A)              \
         " a.line, c.at_ms, substr(c.after, instr(c.after, ': ') + 2)"                       \
         " FROM abandoned AS a LEFT JOIN change AS c ON c.id = (SELECT MIN(id) FROM change"  \
         " WHERE name = 'the model' AND line > a.line AND round <= a.round)"                 \
@@ -154,8 +121,7 @@
     X(NOTE_ROLLBACK, "UPDATE rollback SET last = ?, line = ?")                              \
     X(DROP_ROLLBACK, "DELETE FROM rollback")                                                \
     X(DROP_HOLDS_AFTER, "DELETE FROM hold WHERE round > ?")                                 \
-    X(DROP_ROUNDS, "DELETE FROM round WHERE round > ?")                                     \
-    X(LAST_TRAIN_LOSS, "SELECT train_loss FROM round ORDER BY round DESC LIMIT 1")
+    X(DROP_ROUNDS, "DELETE FROM round WHERE round > ?")
 /* clang-format on */
 
 enum fl__db_statement {

@@ -265,28 +265,16 @@ int fl__store_is_new(struct fl_store *store, bool *ret, struct fl_err *err)
 }
 
 static int write_client(struct fl_store *store, enum fl__db_statement which,
-                        const struct fl_client_rec *c, struct fl_err *err)
+                        const struct fl_client_rec *rec, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, which);
+    struct fl__query query = fl__db_query(&store->db, which);
+    struct fl__query *q = &query;
 
-    fl__query_text(&q, c->agent);
-    fl__query_u64(&q, c->samples);
-    fl__query_f64(&q, c->score);
-    fl__query_u64(&q, c->scored ? 1 : 0);
-    fl__query_u64(&q, c->n_selected);
-    fl__query_u64(&q, c->n_accepted);
-    fl__query_u64(&q, c->n_rejected);
-    fl__query_u64(&q, c->n_lost);
-    fl__query_f64(&q, c->last_loss);
-    fl__query_u64(&q, c->last_seen_ms);
-    fl__query_u64(&q, c->counted_round);
-    fl__query_u64(&q, c->counted_attempt);
-    fl__query_u64(&q, c->counted_update ? 1 : 0);
-    fl__query_u64(&q, c->seen_up_ms);
-    fl__query_u64(&q, c->forgotten ? 1 : 0);
-    fl__query_u64(&q, c->id);
-    fl__query_text(&q, c->name);
-    return fl__query_run(&q, err);
+    FL__SQL_CLIENT(FL__SQL_BIND)
+    fl__query_text(q, rec->agent);
+    fl__query_u64(q, rec->id);
+    fl__query_text(q, rec->name);
+    return fl__query_run(q, err);
 }
 
 /* A known one is updated without its name: that would rewrite a page of the index as well. */
@@ -506,31 +494,13 @@ int fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt
     return fl__db_end(&store->db, rv, err);
 }
 
-static int put_round(struct fl_store *store, const struct fl_round_rec *r, struct fl_err *err)
+static int put_round(struct fl_store *store, const struct fl_round_rec *rec, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_ROUND);
+    struct fl__query query = fl__db_query(&store->db, FL__DB_PUT_ROUND);
+    struct fl__query *q = &query;
 
-    fl__query_u64(&q, r->round);
-    fl__query_u64(&q, r->attempt);
-    fl__query_u64(&q, r->n_selected);
-    fl__query_u64(&q, r->n_responders);
-    fl__query_f64(&q, r->accuracy);
-    fl__query_f64(&q, r->loss);
-    fl__query_f64(&q, r->train_loss);
-    fl__query_u64(&q, r->uplink_bytes);
-    fl__query_u64(&q, r->feedback_bytes);
-    fl__query_u64(&q, r->uplink_bytes_full);
-    fl__query_u64(&q, r->downlink_bytes);
-    fl__query_u64(&q, r->started_ms);
-    fl__query_u64(&q, r->ended_ms);
-    fl__query_f64(&q, r->personal_accuracy);
-    fl__query_f64(&q, r->personal_mean);
-    fl__query_f64(&q, r->received_accuracy);
-    fl__query_f64(&q, r->received_mean);
-    fl__query_u64(&q, r->n_personal);
-    fl__query_f64(&q, r->effective);
-    fl__query_f64(&q, r->self_weight);
-    return fl__query_run(&q, err);
+    FL_ROUND_FIGURES(FL__SQL_BIND)
+    return fl__query_run(q, err);
 }
 
 int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
@@ -560,15 +530,7 @@ int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
 
 int fl__store_restore(struct fl_store *store, uint64_t round, struct fl_err *err)
 {
-    struct fl_round_rec rec = {.round = round,
-                               .attempt = 1,
-                               .accuracy = -1.0,
-                               .personal_accuracy = -1.0,
-                               .personal_mean = -1.0,
-                               .received_accuracy = -1.0,
-                               .received_mean = -1.0,
-                               .started_ms = fl_clock_wall_ms(),
-                               .ended_ms = fl_clock_wall_ms()};
+    struct fl_round_rec rec;
     /* Under which slots clients kept what they keep is not known here. */
     const struct fl_rewind why = {
         .reason = "recovered", .keep_anew = true, .wall_ms = fl_clock_wall_ms()};
@@ -578,6 +540,10 @@ int fl__store_restore(struct fl_store *store, uint64_t round, struct fl_err *err
     if (rv != FL_OK) {
         return rv;
     }
+    fl_figures_init(&fl_round_rows, &rec);
+    rec.round = round;
+    rec.attempt = 1;
+    rec.started_ms = rec.ended_ms = why.wall_ms;
     rv = fl__store_rewind(store, round, &why, err);
     rv = rv == FL_OK ? fl_store_has_round(store, round, &known, err) : rv;
     rv = rv == FL_OK && !known ? put_round(store, &rec, err) : rv;

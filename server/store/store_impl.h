@@ -41,7 +41,7 @@ FL_MUST_CHECK int fl__store_restore(struct fl_store *store, uint64_t round, stru
 FL_MUST_CHECK int fl__store_last_round(struct fl_store *store, uint64_t *ret, struct fl_err *err);
 /* Is there no client, no round and none open? */
 FL_MUST_CHECK int fl__store_is_new(struct fl_store *store, bool *ret, struct fl_err *err);
-/* store_load.c: the columns of a round, in the order of FL__DB_GET_ROUND. */
+/* store_load.c: the figures of a round, which come first in its statements. */
 void fl__store_read_round(struct fl__query *q, struct fl_round_rec *r);
 struct fl_rewind;
 /* line.c: as fl_store_rewind(), within a transaction. */

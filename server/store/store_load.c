@@ -19,36 +19,26 @@ static int no_memory(struct fl_err *err)
     return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
 }
 
-static int read_client(struct fl_store *store, struct fl__query *q, struct fl_client_rec *c,
+static int read_client(struct fl_store *store, struct fl__query *q, struct fl_client_rec *rec,
                        struct fl_err *err)
 {
-    uint64_t id = fl__column_u64(q);
+    uint64_t id;
 
-    *c = (struct fl_client_rec){0};
+    *rec = (struct fl_client_rec){0};
+    FL__SQL_CLIENT(FL__SQL_READ)
+    if (fl_str_copy(rec->agent, sizeof(rec->agent), fl__column_text(q)) != FL_OK) {
+        return damaged(store, "a client has a bad agent", err);
+    }
+    id = fl__column_u64(q);
     if (id >= FL_CLIENT_NUMBERS) {
         return damaged(store, "a client has an impossible number", err);
     }
-    c->id = (uint32_t)id;
-    if (fl_str_copy(c->name, sizeof(c->name), fl__column_text(q)) != FL_OK ||
-        !fl_name_valid(c->name) ||
-        fl_str_copy(c->agent, sizeof(c->agent), fl__column_text(q)) != FL_OK)
+    rec->id = (uint32_t)id;
+    if (fl_str_copy(rec->name, sizeof(rec->name), fl__column_text(q)) != FL_OK ||
+        !fl_name_valid(rec->name))
     {
         return damaged(store, "a client has a bad name", err);
     }
-    c->samples = fl__column_u64(q);
-    c->score = fl__column_f64(q);
-    c->scored = fl__column_u64(q) != 0;
-    c->n_selected = fl__column_u64(q);
-    c->n_accepted = fl__column_u64(q);
-    c->n_rejected = fl__column_u64(q);
-    c->n_lost = fl__column_u64(q);
-    c->last_loss = fl__column_f64(q);
-    c->last_seen_ms = fl__column_u64(q);
-    c->counted_round = fl__column_u64(q);
-    c->counted_attempt = (uint32_t)fl__column_u64(q);
-    c->counted_update = fl__column_u64(q) != 0;
-    c->seen_up_ms = fl__column_u64(q);
-    c->forgotten = fl__column_u64(q) != 0;
     return FL_OK;
 }
 
@@ -297,33 +287,9 @@ void fl_store_resume_done(struct fl_coord_resume *resume)
 
 /* --- history --- */
 
-static uint32_t saturate(uint64_t value)
+void fl__store_read_round(struct fl__query *q, struct fl_round_rec *rec)
 {
-    return value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
-}
-
-void fl__store_read_round(struct fl__query *q, struct fl_round_rec *r)
-{
-    r->round = fl__column_u64(q);
-    r->attempt = (uint32_t)fl__column_u64(q);
-    r->n_selected = (uint32_t)fl__column_u64(q);
-    r->n_responders = (uint32_t)fl__column_u64(q);
-    r->accuracy = fl__column_f64(q);
-    r->loss = fl__column_f64(q);
-    r->train_loss = fl__column_f64(q);
-    r->uplink_bytes = fl__column_u64(q);
-    r->feedback_bytes = fl__column_u64(q);
-    r->uplink_bytes_full = fl__column_u64(q);
-    r->downlink_bytes = fl__column_u64(q);
-    r->started_ms = fl__column_u64(q);
-    r->ended_ms = fl__column_u64(q);
-    r->personal_accuracy = fl__column_f64(q);
-    r->personal_mean = fl__column_f64(q);
-    r->received_accuracy = fl__column_f64(q);
-    r->received_mean = fl__column_f64(q);
-    r->n_personal = (uint32_t)fl__column_u64(q);
-    r->effective = fl__column_f64(q);
-    r->self_weight = fl__column_f64(q);
+    FL_ROUND_FIGURES(FL__SQL_READ)
 }
 
 int fl_store_has_round(struct fl_store *store, uint64_t round, bool *ret, struct fl_err *err)
@@ -375,72 +341,22 @@ int fl_store_rounds(struct fl_store *store, uint32_t last, fl_store_round_cb cb,
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
-/* Columns of a statement's only row, or none: they then stay as they are. */
-static int last_values(struct fl_store *store, enum fl__db_statement which, double *const *columns,
-                       size_t n, struct fl_err *err)
-{
-    struct fl__query q = fl__db_query(&store->db, which);
-    int rv = fl__query_next(&q, err);
-    size_t i;
-
-    for (i = 0; rv == FL_OK && i < n; i++) {
-        *columns[i] = fl__column_f64(&q);
-    }
-    fl__query_reset(&q);
-    return rv == FL_ENOENT ? FL_OK : rv;
-}
-
-static int last_measured(struct fl_store *store, struct fl_round_rec *r, struct fl_err *err)
-{
-    double n_personal = 0.0;
-    const struct {
-        enum fl__db_statement which;
-        double *columns[3];
-        size_t n;
-    } last[] = {
-        {FL__DB_LAST_EVALUATION, {&r->accuracy, &r->loss}, 2},
-        {FL__DB_LAST_PERSONAL, {&r->personal_accuracy, &r->personal_mean, &n_personal}, 3},
-        {FL__DB_LAST_RECEIVED, {&r->received_accuracy, &r->received_mean}, 2},
-        {FL__DB_LAST_ATTENTION, {&r->effective, &r->self_weight}, 2},
-        {FL__DB_LAST_TRAIN_LOSS, {&r->train_loss}, 1},
-    };
-    size_t i;
-    int rv = FL_OK;
-
-    for (i = 0; rv == FL_OK && i < sizeof(last) / sizeof(last[0]); i++) {
-        rv = last_values(store, last[i].which, last[i].columns, last[i].n, err);
-    }
-    r->n_personal = (uint32_t)n_personal;
-    return rv;
-}
-
 int fl_store_totals(struct fl_store *store, struct fl_round_rec *ret, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_TOTALS);
-    struct fl_round_rec r = {.accuracy = -1.0,
-                             .personal_accuracy = -1.0,
-                             .personal_mean = -1.0,
-                             .received_accuracy = -1.0,
-                             .received_mean = -1.0};
-    int rv = fl__query_next(&q, err);
+    struct fl__query q = fl__db_query(&store->db, FL__DB_EACH_ROUND);
+    struct fl_round_rec totals;
+    struct fl_round_rec r;
+    int rv;
 
-    if (rv == FL_OK) {
-        r.round = fl__column_u64(&q);
-        r.attempt = saturate(fl__column_u64(&q));
-        r.n_selected = saturate(fl__column_u64(&q));
-        r.n_responders = saturate(fl__column_u64(&q));
-        r.uplink_bytes = fl__column_u64(&q);
-        r.feedback_bytes = fl__column_u64(&q);
-        r.uplink_bytes_full = fl__column_u64(&q);
-        r.downlink_bytes = fl__column_u64(&q);
-        r.started_ms = fl__column_u64(&q);
-        r.ended_ms = fl__column_u64(&q);
+    fl_figures_init(&fl_round_rows, &totals);
+    while ((rv = fl__query_next(&q, err)) == FL_OK) {
+        fl__store_read_round(&q, &r);
+        fl_round_add(&totals, &r);
     }
     fl__query_reset(&q);
-    rv = rv == FL_OK ? last_measured(store, &r, err) : rv;
-    if (rv != FL_OK) {
+    if (rv != FL_ENOENT) {
         return rv;
     }
-    *ret = r;
+    *ret = totals;
     return FL_OK;
 }

@@ -313,15 +313,6 @@ static int set_bad_aside(const struct search *s, size_t n, struct fl_err *err)
     return rv;
 }
 
-static int last_round(struct fl_store *store, uint64_t *ret, struct fl_err *err)
-{
-    struct fl_round_rec totals;
-    int rv = fl_store_totals(store, &totals, err);
-
-    *ret = rv == FL_OK ? totals.round : 0;
-    return rv;
-}
-
 /*
  * Has the good checkpoint of `round`, which was just read, all that goes on together with what
  * clients keep? Where both sides began anew behind it, nothing has to. FL_ENOENT: no, and the log
@@ -363,7 +354,7 @@ static int rebuild_kept(struct search *s, struct fl_store *store, struct fl_err 
 {
     struct fl_store_rebuild *r = s->r;
     size_t i = 0;
-    int rv = last_round(store, &r->had, err);
+    int rv = fl__store_last_round(store, &r->had, err);
 
     (void)memcpy(s->id, fl_store_id(store), sizeof(s->id));
     if (rv != FL_OK) {

@@ -2,12 +2,14 @@
 
 #include <check.h>
 #include <math.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "server/store/line.h"
+#include "server/store/rollback.h"
 #include "tests/lib/store_rig.h"
 
 static struct fl_layout *layout;
@@ -252,6 +254,124 @@ START_TEST(a_round_keeps_the_figures_of_personal_models)
 }
 END_TEST
 
+/* A column of the newest schema. */
+static bool has_column(const char *table, const char *column)
+{
+    char path[RIG_PATH_MAX];
+    sqlite3 *db = NULL;
+    sqlite3_stmt *st = NULL;
+    bool found;
+
+    ck_assert_int_eq(sqlite3_open(rig_path(path, "federation.db"), &db), SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_prepare_v2(db, "SELECT 1 FROM pragma_table_info(?) WHERE name = ?", -1, &st, NULL),
+        SQLITE_OK);
+    ck_assert_int_eq(sqlite3_bind_text(st, 1, table, -1, SQLITE_STATIC), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_bind_text(st, 2, column, -1, SQLITE_STATIC), SQLITE_OK);
+    found = sqlite3_step(st) == SQLITE_ROW;
+    (void)sqlite3_finalize(st);
+    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+    return found;
+}
+
+START_TEST(every_figure_has_its_column)
+{
+    static const struct {
+        const char *table;
+        const struct fl_figures *figures;
+    } all[] = {
+        {"round", &fl_round_rows}, {"abandoned", &fl_round_rows}, {"client", &fl_client_rows}};
+    struct fl_store *s = NULL;
+    size_t i;
+
+    /* Without a column it does not open; the tables are there all the same. */
+    if (fl_store_open(dir, "fed", layout, FL_DURABLE_PROCESS, &s, NULL) == FL_OK) {
+        fl_store_close(s);
+    }
+    for (i = 0; i < all[_i].figures->n; i++) {
+        const char *name = all[_i].figures->rows[i].member;
+
+        ck_assert_msg(has_column(all[_i].table, name),
+                      "figure '%s' has no column in table '%s': add a migration to "
+                      "server/store/schema.c",
+                      name, all[_i].table);
+    }
+}
+END_TEST
+
+/* Each member of a record has a value of its own. */
+#define FILL(type, member, ...) rec.member = (FL_FIGURE_C_##type)value++;
+#define SAME(type, member, ...) \
+    ck_assert_msg(want->member == got->member, "%s came back as another", #member);
+
+static struct fl_round_rec filled_round(uint64_t round)
+{
+    struct fl_round_rec rec;
+    unsigned value = 1;
+
+    FL_ROUND_FIGURES(FILL)
+    rec.round = round;
+    return rec;
+}
+
+static int same_round(void *ctx, const struct fl_round_rec *got)
+{
+    const struct fl_round_rec *want = ctx;
+
+    FL_ROUND_FIGURES(SAME)
+    return FL_OK;
+}
+
+static int same_abandoned(void *ctx, const struct fl_abandoned_round *got)
+{
+    return same_round(ctx, &got->round);
+}
+
+START_TEST(every_figure_of_a_round_comes_back)
+{
+    struct fl_store *s = open_store();
+    struct fl_round_rec one = filled_round(1);
+    struct fl_round_rec two = filled_round(2);
+    struct fl_round_rec got = {0};
+
+    commit(s, &one);
+    commit(s, &two);
+    ck_assert_int_eq(fl_store_round(s, 2, &got, NULL), FL_OK);
+    (void)same_round(&two, &got);
+    ck_assert_int_eq(fl_store_rounds(s, 1, same_round, &two, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_rewind(s, 1, &(struct fl_rewind){.reason = "damage"}, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_rounds(s, 0, same_round, &one, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_abandoned(s, 0, same_abandoned, &two, NULL), FL_OK);
+    fl_store_close(s);
+}
+END_TEST
+
+START_TEST(every_figure_of_a_client_comes_back)
+{
+    struct fl_store *s = open_store();
+    struct fl_client_rec rec = {.id = 0, .name = "edge-00", .agent = "x"};
+    const struct fl_client_rec *want = &rec;
+    const struct fl_client_rec *got;
+    struct fl_coord_resume r;
+    unsigned value;
+    unsigned i;
+
+    for (i = 0; i < 2; i++) { /* A new one, a known one. */
+        value = 1 + i;
+        FL_CLIENT_FIGURES(FILL)
+        FL_CLIENT_STATE(FILL)
+        ck_assert_int_eq(fl_store_put_clients(s, &rec, 1, NULL), FL_OK);
+        ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+        ck_assert_uint_eq(r.n_clients, 1);
+        got = &r.clients[0];
+        FL_CLIENT_FIGURES(SAME)
+        FL_CLIENT_STATE(SAME)
+        fl_store_resume_done(&r);
+    }
+    fl_store_close(s);
+}
+END_TEST
+
 struct seen {
     char text[512];
     unsigned n;
@@ -364,6 +484,9 @@ int main(void)
     tcase_add_test(tc,
                    a_flood_of_names_with_an_error_each_takes_no_more_of_the_disk_than_the_newest);
     tcase_add_test(tc, a_round_keeps_the_figures_of_personal_models);
+    tcase_add_loop_test(tc, every_figure_has_its_column, 0, 3);
+    tcase_add_test(tc, every_figure_of_a_round_comes_back);
+    tcase_add_test(tc, every_figure_of_a_client_comes_back);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);
