@@ -7,9 +7,10 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/model/safetensors.h"
-#include "server/daemon/rollback.h"
+#include "server/daemon/driver_impl.h"
 #include "server/store/rollback.h"
 #include "server/work/checkpoints.h"
+#include "server/work/rollback.h"
 
 /* Names that `why` lists; the rest is counted. */
 #define FL_WHY_MAX 64
@@ -361,8 +362,8 @@ static void rollback_work(void *arg)
     struct fl_admin_request *request = arg;
     struct fl_buf empty;
 
-    request->code =
-        fl_rollback_ask(request->srv->driver, request->round, request->force, &request->err);
+    request->code = fl_rollback_ask(&request->srv->driver->federation, request->round,
+                                    request->force, fl_clock_wall_ms(), &request->err);
     if (request->code == FL_OK) {
         fl_buf_init(&empty, 1);
         request->code = fl_admin_reply(request, &empty);

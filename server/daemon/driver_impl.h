@@ -132,32 +132,7 @@ void fl_driver_forget_done(struct fl_driver *driver);
 void fl_driver_down(struct fl_driver *driver, struct fl_down *down);
 struct fl_down *fl_down_new(struct fl_driver *driver, enum fl_down_type type);
 
-/* First model, or the newest good checkpoint (recover.c). */
+/* recover.c: open the state folder. `*ret_exit`: the exit code of a start that fails so. */
 FL_MUST_CHECK int fl_driver_recover(struct fl_driver *driver, int *ret_exit, struct fl_err *err);
-
-/* judge.c: what the start goes on from. */
-/*
- * The first state vector that the checkpoint of `round` lacks and may not begin as zero; n_state:
- * none. `anew`: what goes with the clients' part begins anew anyway.
- */
-size_t fl_driver_misses(const struct fl_driver *driver, uint64_t round,
-                        const struct fl_models_found *found, bool anew);
-/*
- * FL_EVERSION, with the way out: the checkpoint of `round` lacks a state vector that it would have
- * if this version had made it (fl_driver_misses()). Else the log says what is zero.
- */
-FL_MUST_CHECK int fl_driver_judge(const struct fl_driver *driver, uint64_t round,
-                                  const struct fl_models_found *found, bool anew,
-                                  struct fl_err *err);
-/* Open the mixtures that the checkpoint names, if they are wanted. FL_ENOENT: gone; FL_EFORMAT:
-   damaged, or others. */
-FL_MUST_CHECK int fl_driver_join_mixtures(struct fl_driver *driver, uint64_t round,
-                                          const struct fl_models_found *found, struct fl_err *err);
-/* Those of the last round when its checkpoint, of an earlier version, names none: without them
-   clients go on from their own models. */
-FL_MUST_CHECK int fl_driver_load_mixtures(struct fl_driver *driver, uint64_t round,
-                                          struct fl_err *err);
-/* What clients kept began anew behind the last round: so does the server's part of it. */
-void fl_driver_begin_anew(struct fl_driver *driver);
 
 #endif

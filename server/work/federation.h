@@ -6,7 +6,7 @@
  * scheduling (the daemon), as plain functions that return when it is done. They know no connection,
  * loop, lane or clock, so that a daemon, a test and a simulator run the same. aggregation.h makes
  * the next model of a round's uploads, measure.h evaluates one, commit.h puts it on disk,
- * checkpoints.h says which of them stay.
+ * checkpoints.h says which of them stay, opening.h goes on from what is there.
  *
  * Threading: a federation does not change while it runs; its store belongs to one thread, and so do
  * the calls that write or read records. Each call uses nothing else that another could.
@@ -40,6 +40,14 @@ void fl_federation_name_states(struct fl_federation *federation);
 static inline size_t fl_federation_floats(const struct fl_federation *federation)
 {
     return fl_layout_count(federation->layout);
+}
+
+/* Clients keep what says something of rounds that are behind them. */
+static inline bool fl_federation_clients_keep(const struct fl_federation *federation)
+{
+    const struct fl_strategy *s = federation->strategy;
+
+    return fl_solver_keeps(s->solver->keeps) > 0 || s->personal->own;
 }
 
 /* Who writes the checkpoints. */

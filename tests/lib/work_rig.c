@@ -18,47 +18,62 @@ static void note(void *ctx, enum fl_log_level level, const char *component, cons
 
 void work_rig_init(struct work_rig *rig)
 {
-    *rig = (struct work_rig){.layout = rig_layout()};
+    *rig = (struct work_rig){.layout = rig_layout(), .retention = {.keep = 2}};
     rig->log = (struct fl_log){.level = FL_LOG_DEBUG, .sink = note, .ctx = rig};
     (void)rig_dir();
 }
 
-static void enter(struct work_rig *rig)
+static int first_model(void *ctx, float *theta, struct fl_err *err)
 {
-    struct fl_settings now = {.n = 0};
-    struct fl_store_entered entered;
+    struct work_rig *rig = ctx;
+    size_t i;
 
-    ck_assert_int_eq(fl_settings_add_strategy(&now, rig->strategy), FL_OK);
-    ck_assert_int_eq(fl_store_enter(rig->fed.store, &now, 1, &entered, NULL), FL_OK);
-    rig->fed.line = entered.line;
-    fl_store_entered_done(&entered);
-    fl_settings_done(&now);
+    (void)err;
+    rig->n_first++;
+    for (i = 0; i < fl_layout_count(rig->layout); i++) {
+        theta[i] = WORK_RIG_FIRST;
+    }
+    return FL_OK;
+}
+
+int work_rig_try(struct work_rig *rig, const char *algorithm, struct fl_err *err)
+{
+    static char dir[RIG_PATH_MAX];
+    struct fl_settings settings = {.n = 0};
+    const struct fl_opening opening = {.name = "fed",
+                                       .durability = FL_DURABLE_PROCESS,
+                                       .settings = &settings,
+                                       .wall_ms = rig->wall_ms,
+                                       .first_model = first_model,
+                                       .ctx = rig};
+    int rv;
+
+    rig->logged[0] = '\0';
+    ck_assert_int_eq(fl_strategy_create(algorithm, &rig->strategy, NULL), FL_OK);
+    ck_assert_int_eq(fl_settings_add_strategy(&settings, rig->strategy), FL_OK);
+    rig->fed = (struct fl_federation){.layout = rig->layout,
+                                      .strategy = rig->strategy,
+                                      .state_dir = rig_path(dir, "."),
+                                      .log = &rig->log,
+                                      .retention = rig->retention};
+    rv = fl_opening_run(&rig->fed, &opening, &rig->progress, &rig->resume, err);
+    fl_settings_done(&settings);
+    return rv;
 }
 
 void work_rig_open(struct work_rig *rig, const char *algorithm)
 {
-    static char dir[RIG_PATH_MAX];
     struct fl_err err = {0};
 
-    rig->logged[0] = '\0';
-    ck_assert_msg(fl_strategy_create(algorithm, &rig->strategy, &err) == FL_OK, "%s", err.msg);
-    rig->fed = (struct fl_federation){.layout = rig->layout,
-                                      .strategy = rig->strategy,
-                                      .state_dir = rig_path(dir, ""),
-                                      .log = &rig->log,
-                                      .retention = {.keep = 2}};
-    dir[strlen(dir) - 1] = '\0';
-    fl_federation_name_states(&rig->fed);
-    ck_assert_msg(
-        fl_store_open(dir, "fed", rig->layout, FL_DURABLE_PROCESS, &rig->fed.store, &err) == FL_OK,
-        "%s", err.msg);
-    enter(rig);
+    ck_assert_msg(work_rig_try(rig, algorithm, &err) == FL_OK, "%s", err.msg);
 }
 
 void work_rig_close(struct work_rig *rig)
 {
     fl_progress_done(&rig->progress);
     rig->progress = (struct fl_progress){.totals = {.round = 0}};
+    fl_store_resume_done(&rig->resume);
+    rig->resume = (struct fl_coord_resume){.committed = 0};
     fl_store_close(rig->fed.store);
     rig->fed.store = NULL;
     fl_strategy_free(rig->strategy);
@@ -144,6 +159,16 @@ void work_rig_rounds(struct work_rig *rig, uint64_t from, uint64_t to)
         work_rig_aggregate(rig, (float)round);
         ck_assert_msg(work_rig_commit(rig, round, &err) == FL_OK, "%s", err.msg);
     }
+}
+
+double work_rig_theta(const struct work_rig *rig)
+{
+    return (double)fl_blob_floats(rig->progress.committed.model.theta)[0];
+}
+
+double work_rig_state(const struct work_rig *rig)
+{
+    return (double)fl_blob_floats(rig->progress.committed.model.state[0])[0];
 }
 
 bool work_rig_there(const char *name)

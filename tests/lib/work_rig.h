@@ -6,7 +6,7 @@
  * ends the test.
  */
 
-#include "server/work/commit.h"
+#include "server/work/opening.h"
 #include "tests/lib/store_rig.h"
 
 struct work_rig {
@@ -14,15 +14,23 @@ struct work_rig {
     struct fl_strategy *strategy;
     struct fl_federation fed;
     struct fl_progress progress;
-    char logged[8192]; /* "LEVEL text\n" each */
+    struct fl_coord_resume resume;
+    struct fl_retention retention; /* of the next opening; two checkpoints stay */
+    uint64_t wall_ms;              /* of the next opening */
+    unsigned n_first;              /* first models that were made, of FIRST in every entry */
+    char logged[8192];             /* "LEVEL text\n" each */
     struct fl_log log;
 };
+
+#define WORK_RIG_FIRST 0.5f
 
 /* A new folder, no federation in it yet. */
 void work_rig_init(struct work_rig *rig);
 /* Open the folder for `algorithm`, as a daemon does when it starts; the log begins empty. */
+int work_rig_try(struct work_rig *rig, const char *algorithm, struct fl_err *err);
+/* The same, and it has to come about. */
 void work_rig_open(struct work_rig *rig, const char *algorithm);
-/* As a daemon that stops, or dies. */
+/* As a daemon that stops, or dies; it may not be open. */
 void work_rig_close(struct work_rig *rig);
 /* Close, and remove the folder. */
 void work_rig_done(struct work_rig *rig);
@@ -35,6 +43,9 @@ void work_rig_mix(struct work_rig *rig, uint64_t round, const char *const *names
 int work_rig_commit(struct work_rig *rig, uint64_t round, struct fl_err *err);
 /* Aggregate and commit the rounds `from` to `to`, each with its number as the model. */
 void work_rig_rounds(struct work_rig *rig, uint64_t from, uint64_t to);
+/* An entry of the model of the last committed round, and of the first vector beside it. */
+double work_rig_theta(const struct work_rig *rig);
+double work_rig_state(const struct work_rig *rig);
 /* Is there a file of that name in the folder? */
 bool work_rig_there(const char *name);
 

@@ -48,10 +48,11 @@ START_TEST(every_rule_keeps_its_own_and_says_so)
     rig.fed.retention =
         (struct fl_retention){.keep = 1, .best = 1, .every = 2, .span_ms = 1500, .parts = 1};
     work_rig_rounds(&rig, 1, 4);
-    ck_assert_str_eq(list(4000), "2 every\n4 newest, keep_for, best, every\n");
-    ck_assert_str_eq(list(100000), "2 every\n4 newest, best, every\n");
+    ck_assert_str_eq(list(4000), "0 every\n2 every\n4 newest, keep_for, best, every\n");
+    ck_assert_str_eq(list(100000), "0 every\n2 every\n4 newest, best, every\n");
     rig.fed.retention = (struct fl_retention){.keep = 1};
-    ck_assert_str_eq(list(4000), "2 goes with the next round\n4 newest\n");
+    ck_assert_str_eq(list(4000),
+                     "0 goes with the next round\n2 goes with the next round\n4 newest\n");
     ck_assert_int_eq(fl_checkpoints_prune(&rig.fed, 4, 4000, NULL), FL_OK);
     ck_assert_str_eq(list(4000), "4 newest\n");
 }
@@ -100,7 +101,7 @@ START_TEST(an_abandoned_checkpoint_is_listed_until_it_is_released)
     ck_assert_int_eq(fl_store_finish_rollback(rig.fed.store, NULL), FL_OK);
     ck_assert_ptr_nonnull(strstr(list(0), "\n3 abandoned: models/round-000003.safetensors.line-"));
     ck_assert_int_eq(fl_checkpoints_release(&rig.fed, 3, NULL), FL_OK);
-    ck_assert_str_eq(list(0), "1 newest\n");
+    ck_assert_str_eq(list(0), "0 newest\n1 newest\n");
     ck_assert_int_eq(fl_checkpoints_release(&rig.fed, 3, NULL), FL_ENOENT);
 }
 END_TEST

@@ -6,16 +6,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/daemon/driver_impl.h"
+#include "server/work/judge.h"
 #include "tests/lib/store_rig.h"
 
 #define MEANING "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 #define OTHER   "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100"
 
-static struct fl_server_conf conf;
-static struct fl_serverd srv;
-static struct fl_driver driver;
+static struct fl_federation fed;
+static struct fl_strategy *strategy;
 static struct fl_layout *layout;
+static struct fl_outcome committed;
+static const char *dir;
 static char logged[4096];
 
 static void note(void *ctx, enum fl_log_level level, const char *component, const char *text)
@@ -33,28 +34,19 @@ static void setup(void)
 {
     struct fl_store *store = NULL;
 
-    srv = (struct fl_serverd){.conf = &conf, .log = &log_kept, .state_dir = rig_dir()};
+    dir = rig_dir();
     layout = rig_layout();
-    conf.layout = layout;
     logged[0] = '\0';
     /* Makes the folders. */
-    ck_assert_int_eq(fl_store_open(srv.state_dir, "fed", layout, FL_DURABLE_PROCESS, &store, NULL),
-                     FL_OK);
+    ck_assert_int_eq(fl_store_open(dir, "fed", layout, FL_DURABLE_PROCESS, &store, NULL), FL_OK);
     fl_store_close(store);
 }
 
 static void teardown(void)
 {
-    size_t i;
-
-    for (i = 0; i < FL_AGG_MAX_STATE; i++) {
-        fl_blob_unref(driver.progress.committed.model.state[i]);
-        driver.progress.committed.model.state[i] = NULL;
-    }
-    fl_mixtures_close(driver.progress.committed.mixtures);
-    driver.progress.committed.mixtures = NULL;
-    fl_strategy_free(conf.strategy);
-    conf.strategy = NULL;
+    fl_outcome_done(&committed);
+    fl_strategy_free(strategy);
+    strategy = NULL;
     fl_layout_free(layout);
     rig_remove();
 }
@@ -62,16 +54,16 @@ static void teardown(void)
 /* Of a federation that began anew behind round `since`. */
 static void runs(const char *preset, uint64_t since)
 {
-    fl_strategy_free(conf.strategy);
-    conf.strategy = NULL;
-    ck_assert_int_eq(fl_strategy_create(preset, &conf.strategy, NULL), FL_OK);
-    driver = (struct fl_driver){.srv = &srv, .lock_fd = -1};
-    driver.federation =
-        (struct fl_federation){.layout = layout, .strategy = conf.strategy, .log = &log_kept};
-    fl_federation_name_states(&driver.federation);
-    driver.federation.line = (struct fl_line){.number = 7, .kept_since = since};
-    (void)snprintf(driver.federation.line.made, sizeof(driver.federation.line.made), "7 %s",
-                   MEANING);
+    fl_strategy_free(strategy);
+    strategy = NULL;
+    ck_assert_int_eq(fl_strategy_create(preset, &strategy, NULL), FL_OK);
+    fed = (struct fl_federation){.layout = layout,
+                                 .strategy = strategy,
+                                 .state_dir = dir,
+                                 .log = &log_kept,
+                                 .line = {.number = 7, .kept_since = since}};
+    fl_federation_name_states(&fed);
+    (void)snprintf(fed.line.made, sizeof(fed.line.made), "7 %s", MEANING);
 }
 
 /* `lacks`: bit i, state vector i. `made`: NULL, it does not say. */
@@ -88,7 +80,7 @@ static struct fl_models_found file(uint32_t lacks, const char *made)
 static int judge(uint64_t round, struct fl_models_found found, bool anew, struct fl_err *err)
 {
     logged[0] = '\0';
-    return fl_driver_judge(&driver, round, &found, anew, err);
+    return fl_judge_checkpoint(&fed, round, &found, anew, err);
 }
 
 START_TEST(a_vector_of_the_server_is_not_zero_under_the_settings_it_was_made_under)
@@ -105,7 +97,7 @@ START_TEST(a_vector_of_the_server_is_not_zero_under_the_settings_it_was_made_und
     ck_assert_str_eq(logged, "");
     /* Neither a new beginning of the clients nor going back makes it so. */
     ck_assert_int_eq(judge(4, file(1, MEANING), true, NULL), FL_EVERSION);
-    driver.federation.line.kept_since = 4;
+    fed.line.kept_since = 4;
     ck_assert_int_eq(judge(4, file(1, MEANING), false, NULL), FL_EVERSION);
 }
 END_TEST
@@ -132,9 +124,9 @@ START_TEST(any_vector_that_lacks_is_found)
     struct fl_err err = {0};
 
     runs("fedadam", 0);
-    ck_assert_uint_eq(driver.federation.n_state, 2);
+    ck_assert_uint_eq(fed.n_state, 2);
     ck_assert_int_eq(judge(1, file(2, MEANING), false, &err), FL_EVERSION);
-    ck_assert_ptr_nonnull(strstr(err.msg, driver.federation.state_names[1]));
+    ck_assert_ptr_nonnull(strstr(err.msg, fed.state_names[1]));
     ck_assert_int_eq(judge(1, file(0, MEANING), false, NULL), FL_OK);
 }
 END_TEST
@@ -152,9 +144,9 @@ START_TEST(a_vector_that_goes_with_the_clients_is_zero_only_where_both_begin_ane
     ck_assert_int_eq(judge(6, file(1, OTHER), false, NULL), FL_EVERSION);
     ck_assert_int_eq(judge(6, file(1, NULL), false, NULL), FL_EVERSION);
     ck_assert_int_eq(judge(6, file(1, MEANING), true, NULL), FL_OK);
-    driver.federation.line.kept_since = 5;
+    fed.line.kept_since = 5;
     ck_assert_int_eq(judge(6, file(1, MEANING), false, NULL), FL_EVERSION);
-    driver.federation.line.kept_since = 6;
+    fed.line.kept_since = 6;
     ck_assert_int_eq(judge(6, file(1, MEANING), false, NULL), FL_OK);
     ck_assert_ptr_nonnull(strstr(logged, "what the server and clients keep begins anew there"));
 }
@@ -172,21 +164,19 @@ END_TEST
 
 static float first_of_state(size_t i)
 {
-    return fl_blob_floats(driver.progress.committed.model.state[i])[0];
+    return fl_blob_floats(committed.model.state[i])[0];
 }
 
 START_TEST(what_the_server_had_of_clients_is_dropped_where_they_began_anew)
 {
     runs("scaffold", 6);
-    driver.resume.committed = 7;
-    ck_assert_int_eq(fl_blob_create(fl_federation_floats(&driver.federation) * sizeof(float),
-                                    &driver.progress.committed.model.state[0]),
-                     FL_OK);
-    fl_blob_fill_floats(driver.progress.committed.model.state[0])[0] = 1.0f;
-    fl_driver_begin_anew(&driver);
+    ck_assert_int_eq(
+        fl_blob_create(fl_federation_floats(&fed) * sizeof(float), &committed.model.state[0]),
+        FL_OK);
+    fl_blob_fill_floats(committed.model.state[0])[0] = 1.0f;
+    fl_judge_begin_anew(&fed, 7, &committed);
     ck_assert(first_of_state(0) > 0.5f);
-    driver.resume.committed = 6;
-    fl_driver_begin_anew(&driver);
+    fl_judge_begin_anew(&fed, 6, &committed);
     ck_assert(first_of_state(0) < 0.5f);
 }
 END_TEST
@@ -196,19 +186,19 @@ END_TEST
 static void save_mixtures(uint64_t round, char seal[FL_MIXTURES_SEAL])
 {
     static const char *const clients[] = {"a", "b"};
-    size_t bytes = fl_federation_floats(&driver.federation) * sizeof(float);
+    size_t bytes = fl_federation_floats(&fed) * sizeof(float);
     float *values = calloc(1, bytes);
     struct fl_mixtures_writer *w = NULL;
     struct fl_mixtures *m = NULL;
     size_t i;
 
     ck_assert_ptr_nonnull(values);
-    ck_assert_int_eq(fl_mixtures_create(srv.state_dir, round, clients, 2, bytes, &w, NULL), FL_OK);
+    ck_assert_int_eq(fl_mixtures_create(dir, round, clients, 2, bytes, &w, NULL), FL_OK);
     for (i = 0; i < 2; i++) {
         ck_assert_int_eq(fl_mixtures_write(w, i, 0, values, bytes, NULL), FL_OK);
     }
     ck_assert_int_eq(fl_mixtures_publish(w, NULL), FL_OK);
-    ck_assert_int_eq(fl_mixtures_open(srv.state_dir, round, bytes, &m, NULL), FL_OK);
+    ck_assert_int_eq(fl_mixtures_open(dir, round, bytes, &m, NULL), FL_OK);
     fl_mixtures_seal(m, seal);
     fl_mixtures_close(m);
     free(values);
@@ -219,9 +209,9 @@ static int join(uint64_t round, const char *seal)
     struct fl_models_found found = {.checked = true};
 
     (void)snprintf(found.mixtures, sizeof(found.mixtures), "%s", seal);
-    fl_mixtures_close(driver.progress.committed.mixtures);
-    driver.progress.committed.mixtures = NULL;
-    return fl_driver_join_mixtures(&driver, round, &found, NULL);
+    fl_mixtures_close(committed.mixtures);
+    committed.mixtures = NULL;
+    return fl_judge_mixtures(&fed, round, &found, &committed.mixtures, NULL);
 }
 
 START_TEST(the_mixtures_that_a_checkpoint_names_have_to_be_there)
@@ -232,18 +222,18 @@ START_TEST(the_mixtures_that_a_checkpoint_names_have_to_be_there)
     runs("fedmcsa", 0);
     save_mixtures(3, seal);
     ck_assert_int_eq(join(3, seal), FL_OK);
-    ck_assert_ptr_nonnull(driver.progress.committed.mixtures);
+    ck_assert_ptr_nonnull(committed.mixtures);
     ck_assert_int_eq(join(3, "2 0011223344556677"), FL_EFORMAT);
-    ck_assert_ptr_null(driver.progress.committed.mixtures);
+    ck_assert_ptr_null(committed.mixtures);
     ck_assert_int_eq(unlink(rig_path(path, "mixtures/000003.mix")), 0);
     ck_assert_int_eq(join(3, seal), FL_ENOENT);
     /* Where clients began anew nobody asks for them, nor under an algorithm that mixes none. */
-    driver.federation.line.kept_since = 3;
+    fed.line.kept_since = 3;
     ck_assert_int_eq(join(3, seal), FL_OK);
-    ck_assert_ptr_null(driver.progress.committed.mixtures);
+    ck_assert_ptr_null(committed.mixtures);
     runs("fedavg", 0);
     ck_assert_int_eq(join(3, seal), FL_OK);
-    ck_assert_ptr_null(driver.progress.committed.mixtures);
+    ck_assert_ptr_null(committed.mixtures);
 }
 END_TEST
 
@@ -255,30 +245,30 @@ START_TEST(mixtures_that_no_checkpoint_names_are_of_an_earlier_version_and_are_t
     runs("fedmcsa", 0);
     save_mixtures(3, seal);
     ck_assert_int_eq(join(3, ""), FL_OK);
-    ck_assert_ptr_null(driver.progress.committed.mixtures);
-    ck_assert_int_eq(fl_driver_load_mixtures(&driver, 3, NULL), FL_OK);
-    ck_assert_ptr_nonnull(driver.progress.committed.mixtures);
+    ck_assert_ptr_null(committed.mixtures);
+    ck_assert_int_eq(fl_judge_unnamed_mixtures(&fed, 3, &committed.mixtures, NULL), FL_OK);
+    ck_assert_ptr_nonnull(committed.mixtures);
     ck_assert_str_eq(logged, "");
-    fl_mixtures_close(driver.progress.committed.mixtures);
-    driver.progress.committed.mixtures = NULL;
+    fl_mixtures_close(committed.mixtures);
+    committed.mixtures = NULL;
     (void)rig_path(path, "mixtures/000003.mix");
     rig_damage(path, rig_size(path) - 1, 1);
-    ck_assert_int_eq(fl_driver_load_mixtures(&driver, 3, NULL), FL_OK);
-    ck_assert_ptr_null(driver.progress.committed.mixtures);
+    ck_assert_int_eq(fl_judge_unnamed_mixtures(&fed, 3, &committed.mixtures, NULL), FL_OK);
+    ck_assert_ptr_null(committed.mixtures);
     ck_assert_ptr_nonnull(strstr(logged, "clients go on from their own models"));
     /* Of before a new beginning they are not, and nothing is said. */
     save_mixtures(3, seal);
     logged[0] = '\0';
-    driver.federation.line.kept_since = 3;
-    ck_assert_int_eq(fl_driver_load_mixtures(&driver, 3, NULL), FL_OK);
-    ck_assert_ptr_null(driver.progress.committed.mixtures);
+    fed.line.kept_since = 3;
+    ck_assert_int_eq(fl_judge_unnamed_mixtures(&fed, 3, &committed.mixtures, NULL), FL_OK);
+    ck_assert_ptr_null(committed.mixtures);
     ck_assert_str_eq(logged, "");
 }
 END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("srv_judge");
+    Suite *s = suite_create("work_judge");
     TCase *tc = tcase_create("judge");
     SRunner *sr = srunner_create(s);
     int failed;

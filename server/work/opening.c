@@ -1,0 +1,368 @@
+#include "server/work/opening.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/work/checkpoints.h"
+#include "server/work/judge.h"
+#include "server/work/rollback.h"
+
+/* What is opened, and what came of it so far. */
+struct opening {
+    struct fl_federation *f;
+    const struct fl_opening *how;
+    struct fl_progress *progress;
+    struct fl_coord_resume *resume;
+};
+
+/*
+ * Behind an older round. A solver whose part on the server says something of all clients' parts
+ * (SCAFFOLD: s = sum c_k) begins anew on both sides, for theirs are of rounds that do not count any
+ * more. Whatever else a client kept of such a round it drops by itself, when its next task does not
+ * name it as counted.
+ */
+static bool begins_anew(const struct fl_strategy *s)
+{
+    return s->solver->server != NULL && fl_solver_keeps(s->solver->keeps) > 0;
+}
+
+/* Read the records again as they are without the rounds after `round`. */
+static int go_back(const struct opening *o, uint64_t round, struct fl_err *err)
+{
+    const struct fl_strategy *s = o->f->strategy;
+    const struct fl_rewind why = {.reason = "newer checkpoints cannot be used",
+                                  .keep_anew = begins_anew(s),
+                                  .wall_ms = o->how->wall_ms};
+    int rv = fl_store_rewind(o->f->store, round, &why, err);
+
+    if (rv == FL_OK && why.keep_anew) {
+        fl_log(o->f->log, FL_LOG_WARNING, "server",
+               "what solver '%s' keeps on the server and on clients begins anew: theirs is of up "
+               "to %llu rounds later",
+               s->solver->policy.name, (unsigned long long)(o->resume->committed - round));
+    }
+    if (rv == FL_OK) {
+        rv = fl_store_line(o->f->store, &o->f->line, err);
+    }
+    if (rv == FL_OK) {
+        fl_store_resume_done(o->resume);
+        rv = fl_store_load(o->f->store, o->resume, err);
+    }
+    return rv == FL_OK ? fl_store_totals(o->f->store, &o->progress->totals, err) : rv;
+}
+
+/* Where checkpoints are looked for, and what was found on the way. */
+struct search {
+    const struct opening *o;
+    struct fl_models_tag tag;
+    uint64_t *rounds; /* newest first */
+    size_t n;
+};
+
+static int load_round(const struct search *s, uint64_t round, struct fl_err *err)
+{
+    const struct opening *o = s->o;
+    float *state[FL_AGG_MAX_STATE] = {NULL};
+    struct fl_models_found found;
+    bool anew = round < o->resume->committed && begins_anew(o->f->strategy);
+    size_t i;
+    int rv;
+
+    for (i = 0; i < o->f->n_state; i++) {
+        state[i] = fl_blob_fill_floats(o->progress->committed.model.state[i]);
+    }
+    rv = fl_models_load(o->f->state_dir, round, &s->tag, o->f->layout,
+                        fl_blob_fill_floats(o->progress->committed.model.theta), state,
+                        o->f->state_names, o->f->n_state, &found, err);
+    if (rv == FL_OK && !found.checked) {
+        fl_log(o->f->log, FL_LOG_NOTICE, "server",
+               "the checkpoint of round %llu is of an earlier version and carries no checksum",
+               (unsigned long long)round);
+    }
+    rv = rv == FL_OK ? fl_judge_checkpoint(o->f, round, &found, anew, err) : rv;
+    return rv == FL_OK
+               ? fl_judge_mixtures(o->f, round, &found, &o->progress->committed.mixtures, err)
+               : rv;
+}
+
+/*
+ * The newest round that has both a record and a checkpoint, and the mixtures that this names.
+ * Passed over is only what is gone or provably bad; an error of reading says nothing about the
+ * file, and ends the start; so does one that an earlier version wrote without what is needed now.
+ */
+static int find_pair(const struct search *s, uint64_t *ret, struct fl_err *err)
+{
+    const struct opening *o = s->o;
+    uint64_t last = o->resume->committed;
+    size_t i;
+
+    for (i = 0; i < s->n; i++) {
+        bool known = false;
+        int rv = FL_OK;
+
+        if (s->rounds[i] <= last) {
+            rv = fl_store_has_round(o->f->store, s->rounds[i], &known, err);
+        }
+        rv = rv == FL_OK && known ? load_round(s, s->rounds[i], err) : rv;
+        if (rv == FL_OK && known) {
+            *ret = s->rounds[i];
+            return FL_OK;
+        }
+        if (rv == FL_EVERSION) {
+            return rv;
+        }
+        if (rv != FL_OK && rv != FL_ENOENT && !fl_models_is_bad(rv)) {
+            return fl_err_wrap(err, rv,
+                               "the checkpoint of round %llu was not read, and is left alone",
+                               (unsigned long long)s->rounds[i]);
+        }
+        if (rv != FL_OK) {
+            fl_log(o->f->log, FL_LOG_WARNING, "server",
+                   "checkpoint of round %llu cannot be used: %s", (unsigned long long)s->rounds[i],
+                   fl_err_text(err, rv));
+        }
+    }
+    return FL_ENOENT;
+}
+
+/* Bad ones would be written over when their rounds are run again. */
+static int set_aside(const struct search *s, uint64_t after, struct fl_err *err)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < s->n; i++) {
+        if (s->rounds[i] > after && s->rounds[i] <= s->o->resume->committed) {
+            rv = fl_models_set_aside(s->o->f->state_dir, s->rounds[i], err);
+            if (rv == FL_OK) {
+                rv = fl_mixtures_set_aside(s->o->f->state_dir, s->rounds[i], err);
+            }
+        }
+    }
+    return rv;
+}
+
+static int no_pair(const struct search *s, struct fl_err *err)
+{
+    const char *dir = s->o->f->state_dir;
+    unsigned long long newest = s->n > 0 ? s->rounds[0] : 0;
+
+    if (s->n == 0) {
+        return fl_err_set(err, FL_ESTATE, "no checkpoint in '%s/models' can be read: it holds none",
+                          dir);
+    }
+    return fl_err_set(
+        err, FL_ESTATE,
+        "no checkpoint in '%s/models' can be read that goes with a round of the state "
+        "database, which ends at round %llu; the newest file is of round %llu. "
+        "'fl-serverd --recover CONFIG' goes on from the newest good one, whatever the "
+        "database says",
+        dir, (unsigned long long)s->o->resume->committed, newest);
+}
+
+/* FL_ENOENT: there is none yet, and none is needed. */
+static int use_pair(const struct search *s, struct fl_err *err)
+{
+    const struct opening *o = s->o;
+    uint64_t last = o->resume->committed;
+    uint64_t round = 0;
+    int rv = find_pair(s, &round, err);
+
+    if (rv == FL_ENOENT && (last > 0 || (s->n > 0 && s->rounds[0] > 1))) {
+        return no_pair(s, err);
+    }
+    if (rv == FL_ENOENT) { /* The first model can be made again; what was begun with it cannot. */
+        int code = s->n > 0 ? fl_models_set_aside(o->f->state_dir, 0, err) : FL_OK;
+
+        code = code == FL_OK && s->n > 0 ? go_back(o, 0, err) : code;
+        return code == FL_OK ? FL_ENOENT : code;
+    }
+    if (rv == FL_OK && s->rounds[0] > last + 1) {
+        fl_log(o->f->log, FL_LOG_WARNING, "server",
+               "there are checkpoints up to round %llu, but the state database ends at round %llu: "
+               "was an older one put in its place? The rounds are run again; 'fl-serverd "
+               "--recover CONFIG' goes on from the newest checkpoint instead",
+               (unsigned long long)s->rounds[0], (unsigned long long)last);
+    }
+    if (rv != FL_OK || round == last) {
+        return rv;
+    }
+    fl_log(o->f->log, FL_LOG_WARNING, "server",
+           "going back to round %llu, the newest with a record and a good checkpoint: rounds up to "
+           "%llu are run again",
+           (unsigned long long)round, (unsigned long long)last);
+    rv = set_aside(s, round, err);
+    return rv == FL_OK ? go_back(o, round, err) : rv;
+}
+
+static int load_checkpoint(const struct opening *o, struct fl_err *err)
+{
+    struct search s = {.o = o, .tag = fl_federation_tag(o->f)};
+    int rv = fl_models_list(o->f->state_dir, &s.rounds, &s.n, err);
+
+    rv = rv == FL_OK ? use_pair(&s, err) : rv;
+    free(s.rounds);
+    return rv;
+}
+
+static void tell_entered(const struct fl_log *log, const struct fl_store_entered *e)
+{
+    unsigned long long next = e->committed + 1;
+    size_t i;
+
+    for (i = 0; i < e->verdict.n; i++) {
+        const struct fl_settings_difference *d = &e->verdict.list[i];
+
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "configuration changed: %s '%s' -> '%s', from round %llu on", d->name, d->before,
+               d->after, next);
+        if (strcmp(d->name, "model.file") == 0 && d->after[0] != '\0') {
+            fl_log(log, FL_LOG_WARNING, "server",
+                   "model.file '%s' is ignored: the state folder has a model already, of round "
+                   "%llu; use another state_dir to begin from the file",
+                   d->after, (unsigned long long)e->committed);
+        }
+    }
+    if (e->unknown) {
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "the state folder is of an older version, which did not write down under which "
+               "settings it was made");
+    }
+    if (e->dropped_round != 0) {
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "round %llu: attempt %u is dropped with %llu accepted updates, which were made "
+               "under other settings; attempt %u is the next",
+               (unsigned long long)e->dropped_round, e->dropped_attempt,
+               (unsigned long long)e->dropped_updates, e->dropped_attempt + 1);
+    }
+    if (e->held != 0) {
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "the checkpoint of round %llu, from before the change, stays until 'flctl release "
+               "--round %llu'",
+               (unsigned long long)e->held, (unsigned long long)e->held);
+    }
+    if (e->kept_anew) {
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "what the solver keeps on the server and what clients keep between rounds begins "
+               "anew");
+    }
+    if (e->verdict.offer) {
+        fl_log(log, FL_LOG_NOTICE, "server", "what clients told of their data is removed");
+    }
+}
+
+/* Under what the folder was left, and under what it goes on. */
+static int enter(const struct opening *o, struct fl_err *err)
+{
+    struct fl_store_entered entered;
+    int rv = fl_store_enter(o->f->store, o->how->settings, o->how->wall_ms, &entered, err);
+
+    if (rv == FL_OK) {
+        o->f->line = entered.line;
+        tell_entered(o->f->log, &entered);
+        fl_store_entered_done(&entered);
+    }
+    return rv;
+}
+
+static int open_records(const struct opening *o, struct fl_err *err)
+{
+    struct fl_federation *f = o->f;
+    int rv =
+        fl_store_open(f->state_dir, o->how->name, f->layout, o->how->durability, &f->store, err);
+
+    if (rv == FL_OK) {
+        rv = fl_rollback_carry_out(f, o->how->wall_ms, err);
+    }
+    if (rv == FL_OK) {
+        rv = enter(o, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_store_load(f->store, o->resume, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_store_clean_spool(f->state_dir, o->resume, err);
+    }
+    return rv == FL_OK ? fl_store_totals(f->store, &o->progress->totals, err) : rv;
+}
+
+static int make_first(const struct opening *o, struct fl_err *err)
+{
+    const struct fl_models_tag tag = fl_federation_tag(o->f);
+    float *theta = fl_blob_fill_floats(o->progress->committed.model.theta);
+    int rv = o->how->first_model(o->how->ctx, theta, err);
+
+    return rv == FL_OK ? fl_models_save(o->f->state_dir, 0, &tag, o->f->layout, theta, NULL, NULL,
+                                        0, true, err)
+                       : rv;
+}
+
+static int open_model(const struct opening *o, struct fl_err *err)
+{
+    const struct fl_federation *f = o->f;
+    struct fl_outcome *committed = &o->progress->committed;
+    struct fl_models_tag tag;
+    uint64_t last;
+    size_t i;
+    int rv = fl_model_state_new(f, &committed->model);
+
+    for (i = 0; rv == FL_OK && i < f->n_state; i++) {
+        (void)memset(fl_blob_fill(committed->model.state[i]), 0,
+                     fl_blob_len(committed->model.state[i]));
+    }
+    rv = rv == FL_OK ? load_checkpoint(o, err) : rv;
+    rv = rv == FL_ENOENT ? make_first(o, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    last = o->resume->committed;
+    fl_judge_begin_anew(f, last, committed);
+    tag = fl_federation_tag(f);
+    rv = fl_models_prune(f->state_dir, &tag, last, UINT32_MAX, 0, err); /* Temporary files. */
+    /* Those of a round that was aggregated and not committed never were. */
+    rv = rv == FL_OK ? fl_checkpoints_prune_mixtures(f, last, err) : rv;
+    return rv == FL_OK ? fl_judge_unnamed_mixtures(f, last, &committed->mixtures, err) : rv;
+}
+
+int fl_opening_run(struct fl_federation *federation, const struct fl_opening *opening,
+                   struct fl_progress *ret, struct fl_coord_resume *ret_resume, struct fl_err *err)
+{
+    const struct opening o = {federation, opening, ret, ret_resume};
+    int rv;
+
+    fl_federation_name_states(federation);
+    rv = open_records(&o, err);
+    return rv == FL_OK ? open_model(&o, err) : rv;
+}
+
+int fl_opening_draw(const struct fl_net_spec *spec, uint64_t seed, float *theta, struct fl_err *err)
+{
+    struct fl_net *net = NULL;
+    struct fl_rng rng;
+    int rv = fl_net_create(spec, 1, &net, err);
+
+    if (rv == FL_OK) {
+        fl_rng_key(&rng, seed, FL_RNG_INIT, 0, 0);
+        fl_net_init(net, &rng);
+        fl_net_get(net, theta);
+        fl_net_free(net);
+    }
+    return rv;
+}
+
+int fl_opening_rebuild(struct fl_federation *federation, const char *name,
+                       struct fl_store_rebuild *ret, struct fl_err *err)
+{
+    const struct fl_strategy *s = federation->strategy;
+
+    fl_federation_name_states(federation);
+    *ret = (struct fl_store_rebuild){.dir = federation->state_dir,
+                                     .federation = name,
+                                     .layout = federation->layout,
+                                     .state_names = federation->state_names,
+                                     .n_state = federation->n_state,
+                                     .n_own = s->aggregate->n_state,
+                                     .mixes = s->aggregate->mixes,
+                                     .log = federation->log};
+    return fl_store_rebuild(ret, err);
+}

@@ -1,0 +1,482 @@
+/* What a federation goes on from when its folder is opened: whatever became of the files. */
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/lib/work_rig.h"
+
+static struct work_rig rig;
+
+static void setup(void)
+{
+    work_rig_init(&rig);
+    rig.retention.keep = 9;
+}
+
+static void teardown(void)
+{
+    work_rig_done(&rig);
+}
+
+/* A folder with that many rounds, closed. */
+static void folder_of(const char *algorithm, uint64_t rounds)
+{
+    work_rig_open(&rig, algorithm);
+    work_rig_rounds(&rig, 1, rounds);
+    work_rig_close(&rig);
+}
+
+static void damage(uint64_t round)
+{
+    char name[64];
+    char path[RIG_PATH_MAX];
+
+    (void)snprintf(name, sizeof(name), "models/round-%06llu.safetensors",
+                   (unsigned long long)round);
+    (void)rig_path(path, name);
+    rig_damage(path, rig_size(path) - 8, 8);
+}
+
+static void remove_file(const char *name)
+{
+    char path[RIG_PATH_MAX];
+
+    ck_assert_int_eq(unlink(rig_path(path, name)), 0);
+}
+
+static bool says(const char *text)
+{
+    return strstr(rig.logged, text) != NULL;
+}
+
+START_TEST(a_new_folder_begins_with_the_first_model_which_is_made_once)
+{
+    work_rig_open(&rig, "scaffold");
+    ck_assert_uint_eq(rig.n_first, 1);
+    ck_assert_uint_eq(rig.resume.committed, 0);
+    ck_assert_double_eq_tol(work_rig_theta(&rig), 0.5, 1e-9);
+    ck_assert_double_eq_tol(work_rig_state(&rig), 0, 1e-9);
+    ck_assert(work_rig_there("models/round-000000.safetensors"));
+    work_rig_close(&rig);
+    work_rig_open(&rig, "scaffold");
+    ck_assert_uint_eq(rig.n_first, 1);
+    ck_assert_double_eq_tol(work_rig_theta(&rig), 0.5, 1e-9);
+    ck_assert_str_eq(rig.logged, "");
+}
+END_TEST
+
+static int no_model(void *ctx, float *theta, struct fl_err *err)
+{
+    (void)ctx;
+    (void)theta;
+    return fl_err_set(err, FL_ENOENT, "no such file");
+}
+
+START_TEST(without_a_first_model_nothing_begins)
+{
+    struct fl_settings settings = {.n = 0};
+    const struct fl_opening opening = {
+        .name = "fed", .settings = &settings, .first_model = no_model};
+    struct fl_err err = {0};
+    char path[RIG_PATH_MAX];
+
+    ck_assert_int_eq(fl_strategy_create("fedavg", &rig.strategy, NULL), FL_OK);
+    rig.fed = (struct fl_federation){
+        .layout = rig.layout, .strategy = rig.strategy, .state_dir = rig_path(path, ".")};
+    ck_assert_int_eq(fl_opening_run(&rig.fed, &opening, &rig.progress, &rig.resume, &err),
+                     FL_ENOENT);
+    ck_assert_str_eq(err.msg, "no such file");
+    ck_assert(!work_rig_there("models/round-000000.safetensors"));
+}
+END_TEST
+
+START_TEST(the_first_model_is_drawn_from_the_seed)
+{
+    const char *layers[] = {"dense 3", "relu", "dense 2"};
+    const struct fl_net_spec spec = {.input = {2}, .n_input = 1, .layers = layers, .n_layers = 3};
+    float a[17];
+    float b[17];
+
+    ck_assert_int_eq(fl_opening_draw(&spec, 7, a, NULL), FL_OK);
+    ck_assert_int_eq(fl_opening_draw(&spec, 7, b, NULL), FL_OK);
+    ck_assert_mem_eq(a, b, sizeof(a));
+    ck_assert_int_eq(fl_opening_draw(&spec, 8, b, NULL), FL_OK);
+    ck_assert_mem_ne(a, b, sizeof(a));
+}
+END_TEST
+
+START_TEST(the_newest_round_is_gone_on_from_with_all_that_belongs_to_it)
+{
+    static const char *const names[] = {"a", "b"};
+
+    work_rig_open(&rig, "fedmcsa");
+    work_rig_rounds(&rig, 1, 2);
+    work_rig_aggregate(&rig, 3);
+    work_rig_mix(&rig, 3, names, 2, 7);
+    ck_assert_int_eq(work_rig_commit(&rig, 3, NULL), FL_OK);
+    work_rig_close(&rig);
+    work_rig_open(&rig, "fedmcsa");
+    ck_assert_uint_eq(rig.resume.committed, 3);
+    ck_assert_uint_eq(rig.progress.totals.uplink_bytes, 60);
+    ck_assert_double_eq_tol(work_rig_theta(&rig), 3, 1e-9);
+    ck_assert_ptr_nonnull(rig.progress.committed.mixtures);
+    ck_assert_str_eq(rig.logged, "");
+}
+END_TEST
+
+START_TEST(vectors_beside_the_model_come_back_with_it)
+{
+    folder_of("fedavgm", 2);
+    work_rig_open(&rig, "fedavgm");
+    ck_assert_double_eq_tol(work_rig_state(&rig), 4, 1e-9);
+}
+END_TEST
+
+START_TEST(a_damaged_checkpoint_is_passed_over_and_its_rounds_are_run_again)
+{
+    folder_of("fedavg", 4);
+    damage(4);
+    remove_file("models/round-000003.safetensors");
+    work_rig_open(&rig, "fedavg");
+    ck_assert_uint_eq(rig.resume.committed, 2);
+    ck_assert_uint_eq(rig.progress.totals.round, 2);
+    ck_assert_double_eq_tol(work_rig_theta(&rig), 2, 1e-9);
+    ck_assert(says("going back to round 2, the newest with a record and a good checkpoint"));
+    /* For a person to look at, and never in the way of the round that comes again. */
+    ck_assert(work_rig_there("models/round-000004.safetensors.bad-1"));
+    work_rig_rounds(&rig, 3, 4);
+    work_rig_close(&rig);
+    work_rig_open(&rig, "fedavg");
+    ck_assert_uint_eq(rig.resume.committed, 4);
+    ck_assert_str_eq(rig.logged, "");
+}
+END_TEST
+
+START_TEST(an_error_of_reading_says_nothing_about_a_file_and_changes_nothing)
+{
+    struct fl_err err = {0};
+    char path[RIG_PATH_MAX];
+    int rv;
+
+    rig_drop_root();
+    folder_of("fedavg", 2);
+    ck_assert_int_eq(chmod(rig_path(path, "models/round-000002.safetensors"), 0), 0);
+    rv = work_rig_try(&rig, "fedavg", &err);
+    work_rig_close(&rig);
+    ck_assert_int_eq(chmod(path, 0600), 0);
+    rig_regain_root();
+    ck_assert_int_eq(rv, FL_EPERM);
+    ck_assert_ptr_nonnull(strstr(err.msg, "the checkpoint of round 2 was not read, and is left"));
+    work_rig_open(&rig, "fedavg");
+    ck_assert_uint_eq(rig.resume.committed, 2);
+}
+END_TEST
+
+START_TEST(without_any_good_checkpoint_the_way_out_is_named)
+{
+    struct fl_err err = {0};
+
+    folder_of("fedavg", 1);
+    damage(1);
+    remove_file("models/round-000000.safetensors");
+    ck_assert_int_eq(work_rig_try(&rig, "fedavg", &err), FL_ESTATE);
+    ck_assert_ptr_nonnull(strstr(err.msg, "'fl-serverd --recover CONFIG' goes on from the newest"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "the newest file is of round 1"));
+    work_rig_close(&rig);
+    remove_file("models/round-000001.safetensors");
+    ck_assert_int_eq(work_rig_try(&rig, "fedavg", &err), FL_ESTATE);
+    ck_assert_ptr_nonnull(strstr(err.msg, "it holds none"));
+}
+END_TEST
+
+START_TEST(a_first_model_that_is_damaged_is_made_again)
+{
+    folder_of("fedavg", 0);
+    damage(0);
+    work_rig_open(&rig, "fedavg");
+    ck_assert_uint_eq(rig.n_first, 2);
+    ck_assert(work_rig_there("models/round-000000.safetensors.bad-1"));
+    ck_assert_double_eq_tol(work_rig_theta(&rig), 0.5, 1e-9);
+}
+END_TEST
+
+START_TEST(an_older_database_in_its_place_is_told)
+{
+    folder_of("fedavg", 4);
+    rig_sql("DELETE FROM round WHERE round > 2");
+    work_rig_open(&rig, "fedavg");
+    ck_assert_uint_eq(rig.resume.committed, 2);
+    ck_assert_double_eq_tol(work_rig_theta(&rig), 2, 1e-9);
+    ck_assert(says("there are checkpoints up to round 4, but the state database ends at round 2"));
+}
+END_TEST
+
+START_TEST(a_checkpoint_without_its_record_is_left_until_its_round_comes_again)
+{
+    folder_of("fedavg", 3);
+    rig_sql("DELETE FROM round WHERE round > 2");
+    work_rig_open(&rig, "fedavg");
+    ck_assert_uint_eq(rig.resume.committed, 2);
+    ck_assert(work_rig_there("models/round-000003.safetensors"));
+    ck_assert_str_eq(rig.logged, "");
+}
+END_TEST
+
+START_TEST(a_checkpoint_that_lacks_a_vector_of_these_settings_ends_it)
+{
+    struct fl_err err = {0};
+    struct fl_models_tag tag;
+
+    work_rig_open(&rig, "fedavgm");
+    work_rig_rounds(&rig, 1, 2);
+    tag = fl_federation_tag(&rig.fed);
+    ck_assert_int_eq(fl_models_save(rig.fed.state_dir, 2, &tag, rig.layout,
+                                    fl_blob_floats(rig.progress.committed.model.theta), NULL, NULL,
+                                    0, true, NULL),
+                     FL_OK);
+    work_rig_close(&rig);
+    ck_assert_int_eq(work_rig_try(&rig, "fedavgm", &err), FL_EVERSION);
+    ck_assert_ptr_nonnull(strstr(err.msg, "the checkpoint of round 2 holds no 'velocity'"));
+    work_rig_close(&rig);
+    /* Another algorithm goes on from the model alone. */
+    work_rig_open(&rig, "fedavg");
+    ck_assert_uint_eq(rig.resume.committed, 2);
+}
+END_TEST
+
+START_TEST(a_file_of_an_earlier_version_is_taken_and_told)
+{
+    char path[RIG_PATH_MAX];
+    FILE *f;
+    size_t n = RIG_FC1 + RIG_FC2 + RIG_FC3;
+    static const float zero[RIG_FC1 + RIG_FC2 + RIG_FC3];
+    static const char head[] =
+        "{\"fc1.weight\":{\"dtype\":\"F32\",\"shape\":[84,100],\"data_offsets\":[0,33600]},"
+        "\"fc2.weight\":{\"dtype\":\"F32\",\"shape\":[20,20],\"data_offsets\":[33600,35200]},"
+        "\"fc2.running_mean\":{\"dtype\":\"F32\",\"shape\":[10],\"data_offsets\":[35200,35240]},"
+        "\"fc3.weight\":{\"dtype\":\"F32\",\"shape\":[22],\"data_offsets\":[35240,35328]}}";
+    uint64_t len = sizeof(head) - 1;
+
+    folder_of("fedavg", 0);
+    f = fopen(rig_path(path, "models/round-000000.safetensors"), "wb");
+    ck_assert_ptr_nonnull(f);
+    ck_assert(fwrite(&len, sizeof(len), 1, f) == 1 && fwrite(head, len, 1, f) == 1 &&
+              fwrite(zero, sizeof(float), n, f) == n);
+    ck_assert_int_eq(fclose(f), 0);
+    work_rig_open(&rig, "fedavg");
+    ck_assert_uint_eq(rig.n_first, 1);
+    ck_assert_double_eq_tol(work_rig_theta(&rig), 0, 1e-9);
+    ck_assert(says("the checkpoint of round 0 is of an earlier version and carries no checksum"));
+}
+END_TEST
+
+START_TEST(mixtures_that_a_checkpoint_names_and_that_are_gone_make_it_a_bad_one)
+{
+    static const char *const names[] = {"a"};
+
+    work_rig_open(&rig, "fedmcsa");
+    work_rig_rounds(&rig, 1, 1);
+    work_rig_aggregate(&rig, 2);
+    work_rig_mix(&rig, 2, names, 1, 7);
+    ck_assert_int_eq(work_rig_commit(&rig, 2, NULL), FL_OK);
+    work_rig_close(&rig);
+    remove_file("mixtures/000002.mix");
+    work_rig_open(&rig, "fedmcsa");
+    ck_assert_uint_eq(rig.resume.committed, 1);
+    ck_assert(says("going back to round 1"));
+}
+END_TEST
+
+START_TEST(mixtures_of_a_round_that_was_not_committed_are_removed)
+{
+    static const char *const names[] = {"a"};
+
+    work_rig_open(&rig, "fedmcsa");
+    work_rig_rounds(&rig, 1, 1);
+    work_rig_aggregate(&rig, 2);
+    work_rig_mix(&rig, 2, names, 1, 7);
+    work_rig_close(&rig);
+    work_rig_open(&rig, "fedmcsa");
+    ck_assert(!work_rig_there("mixtures/000002.mix"));
+    ck_assert_ptr_null(rig.progress.committed.mixtures);
+}
+END_TEST
+
+START_TEST(behind_an_older_round_what_goes_with_the_clients_begins_anew)
+{
+    uint64_t kept;
+
+    work_rig_open(&rig, "scaffold");
+    work_rig_rounds(&rig, 1, 3);
+    kept = rig.fed.line.kept_number;
+    work_rig_close(&rig);
+    damage(3);
+    work_rig_open(&rig, "scaffold");
+    ck_assert_double_eq_tol(work_rig_theta(&rig), 2, 1e-9);
+    ck_assert_double_eq_tol(work_rig_state(&rig), 0, 1e-9);
+    ck_assert_uint_gt(rig.fed.line.kept_number, kept);
+    ck_assert(says("what solver 'scaffold' keeps on the server and on clients begins anew"));
+    ck_assert(says("theirs is of up to 1 rounds later"));
+}
+END_TEST
+
+START_TEST(of_the_aggregate_a_vector_stays_behind_an_older_round)
+{
+    folder_of("fedavgm", 3);
+    damage(3);
+    work_rig_open(&rig, "fedavgm");
+    ck_assert_double_eq_tol(work_rig_state(&rig), 4, 1e-9);
+}
+END_TEST
+
+/* --- other settings --- */
+
+static void select_client(uint64_t round)
+{
+    const struct fl_client_rec client = {.name = "edge", .agent = "t", .samples = 5};
+    const struct fl_part_rec part = {.state = FL_PART_SELECTED};
+    const struct fl_selection selection = {.round = round,
+                                           .attempt = 1,
+                                           .parts = &part,
+                                           .n_parts = 1,
+                                           .clients = &client,
+                                           .n_clients = 1};
+
+    ck_assert_int_eq(fl_store_put_selection(rig.fed.store, &selection, NULL), FL_OK);
+}
+
+START_TEST(a_change_is_told_with_what_follows_from_it)
+{
+    work_rig_open(&rig, "scaffold");
+    work_rig_rounds(&rig, 1, 2);
+    select_client(3);
+    work_rig_close(&rig);
+    work_rig_open(&rig, "fedavgm");
+    ck_assert(says("configuration changed: algorithm 'scaffold' -> 'fedavgm', from round 3 on"));
+    ck_assert(says("round 3: attempt 1 is dropped with 0 accepted updates, which were made under "
+                   "other settings; attempt 2 is the next"));
+    ck_assert(says("the checkpoint of round 2, from before the change, stays until 'flctl release "
+                   "--round 2'"));
+    ck_assert(says("what clients keep between rounds begins anew"));
+    ck_assert(says("holds no 'velocity', which is zero: it was made under other settings"));
+    work_rig_close(&rig);
+    work_rig_open(&rig, "fedavgm");
+    ck_assert_str_eq(strstr(rig.logged, "changed") != NULL ? rig.logged : "", "");
+}
+END_TEST
+
+START_TEST(offers_are_asked_for_again_when_they_would_be_others)
+{
+    work_rig_open(&rig, "fedmix");
+    work_rig_rounds(&rig, 1, 1);
+    work_rig_close(&rig);
+    work_rig_open(&rig, "fedavg");
+    ck_assert(says("what clients told of their data is removed"));
+}
+END_TEST
+
+static void open_with_file(const char *file)
+{
+    struct fl_settings settings = {.n = 0};
+    const struct fl_opening opening = {.name = "fed", .settings = &settings};
+
+    fl_store_close(rig.fed.store);
+    rig.fed.store = NULL;
+    fl_progress_done(&rig.progress);
+    fl_store_resume_done(&rig.resume);
+    ck_assert_int_eq(fl_settings_add_strategy(&settings, rig.strategy), FL_OK);
+    ck_assert_int_eq(fl_settings_add(&settings, FL_SETTING_FIGURE, "model.file", file), FL_OK);
+    ck_assert_int_eq(fl_opening_run(&rig.fed, &opening, &rig.progress, &rig.resume, NULL), FL_OK);
+    fl_settings_done(&settings);
+}
+
+START_TEST(a_model_file_is_ignored_once_there_is_a_model)
+{
+    folder_of("fedavg", 1);
+    work_rig_open(&rig, "fedavg");
+    open_with_file("");
+    ck_assert_str_eq(rig.logged, "");
+    open_with_file("/models/a.safetensors");
+    ck_assert(says("model.file '/models/a.safetensors' is ignored: the state folder has a model "
+                   "already, of round 1"));
+}
+END_TEST
+
+START_TEST(a_folder_that_does_not_say_its_settings_is_told)
+{
+    folder_of("fedavg", 1);
+    rig_sql("DELETE FROM setting; UPDATE federation SET meaning = NULL");
+    work_rig_open(&rig, "fedavg");
+    ck_assert(says("did not write down under which settings it was made"));
+}
+END_TEST
+
+/* --- a database that is lost --- */
+
+START_TEST(a_lost_database_is_made_anew_behind_the_newest_good_checkpoint)
+{
+    struct fl_store_rebuild r;
+    struct fl_err err = {0};
+    struct fl_federation fed;
+
+    folder_of("scaffold", 3);
+    remove_file("federation.db");
+    ck_assert_int_eq(work_rig_try(&rig, "scaffold", &err), FL_ESTATE);
+    fed = rig.fed;
+    ck_assert_msg(fl_opening_rebuild(&fed, "fed", &r, &err) == FL_OK, "%s", err.msg);
+    ck_assert(r.fresh && !r.unchanged);
+    ck_assert_uint_eq(r.round, 3);
+    work_rig_close(&rig);
+    work_rig_open(&rig, "scaffold");
+    ck_assert_uint_eq(rig.resume.committed, 3);
+    ck_assert_double_eq_tol(work_rig_theta(&rig), 3, 1e-9);
+    ck_assert_double_eq_tol(work_rig_state(&rig), 0, 1e-9);
+    /* Nobody has it open now, and there is nothing to do. */
+    fl_store_close(rig.fed.store);
+    rig.fed.store = NULL;
+    ck_assert_int_eq(fl_opening_rebuild(&rig.fed, "fed", &r, &err), FL_OK);
+    ck_assert(r.unchanged);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("work_opening");
+    TCase *tc = tcase_create("all");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_new_folder_begins_with_the_first_model_which_is_made_once);
+    tcase_add_test(tc, without_a_first_model_nothing_begins);
+    tcase_add_test(tc, the_first_model_is_drawn_from_the_seed);
+    tcase_add_test(tc, the_newest_round_is_gone_on_from_with_all_that_belongs_to_it);
+    tcase_add_test(tc, vectors_beside_the_model_come_back_with_it);
+    tcase_add_test(tc, a_damaged_checkpoint_is_passed_over_and_its_rounds_are_run_again);
+    tcase_add_test(tc, an_error_of_reading_says_nothing_about_a_file_and_changes_nothing);
+    tcase_add_test(tc, without_any_good_checkpoint_the_way_out_is_named);
+    tcase_add_test(tc, a_first_model_that_is_damaged_is_made_again);
+    tcase_add_test(tc, an_older_database_in_its_place_is_told);
+    tcase_add_test(tc, a_checkpoint_without_its_record_is_left_until_its_round_comes_again);
+    tcase_add_test(tc, a_checkpoint_that_lacks_a_vector_of_these_settings_ends_it);
+    tcase_add_test(tc, a_file_of_an_earlier_version_is_taken_and_told);
+    tcase_add_test(tc, mixtures_that_a_checkpoint_names_and_that_are_gone_make_it_a_bad_one);
+    tcase_add_test(tc, mixtures_of_a_round_that_was_not_committed_are_removed);
+    tcase_add_test(tc, behind_an_older_round_what_goes_with_the_clients_begins_anew);
+    tcase_add_test(tc, of_the_aggregate_a_vector_stays_behind_an_older_round);
+    tcase_add_test(tc, a_change_is_told_with_what_follows_from_it);
+    tcase_add_test(tc, offers_are_asked_for_again_when_they_would_be_others);
+    tcase_add_test(tc, a_model_file_is_ignored_once_there_is_a_model);
+    tcase_add_test(tc, a_folder_that_does_not_say_its_settings_is_told);
+    tcase_add_test(tc, a_lost_database_is_made_anew_behind_the_newest_good_checkpoint);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
