@@ -170,15 +170,6 @@ void fl_push_round_closed(struct fl_front *front, uint64_t round, uint32_t attem
 /* Its client is forgotten. */
 void fl_push_release(struct fl_front *front, uint32_t client);
 
-/* push_parts.c */
-/*
- * The parts as the spool takes them: exactly the granted units, each once a bundle, in this
- * federation's codec. `*ret` is owned by the caller, also on error.
- */
-FL_MUST_CHECK int fl_push_parts(const struct fl_server_conf *conf,
-                                const struct fl_wire_push_header *h, const uint8_t *grant,
-                                struct fl_spool_part **ret, struct fl_err *err);
-
 /* push_status.c */
 void fl_push_status_start(struct fl_call *call, void *ctx);
 

@@ -1,67 +1,312 @@
 /*
  * Push calls: an update on its way into its spool file.
  *
- * The happy path: the header comes in and is checked against the grant that the
- * coordinator gave; the spool file is opened on the io lane; each chunk is written there
- * and gives its window credit back when it is; after the last one the file is validated
- * on the lane and the coordinator is told; its verdict answers the call.
- * Failure modes: a header without grant, or of another shape: the call ends; a chunk at
- * another offset: OUT_OF_RANGE; the stream ends early or breaks: what is there stays and
- * PushStatus tells where to go on; a bad value: the coordinator rejects the client; a
- * newer Push of the same client replaces this one.
- * push_file.c has the file and the end of it.
+ *   HEADER ----> OPENING ----> STORING ----> FINISHING ----> JUDGED ----> ENDED
+ *     |             |             |              ^             ^            ^
+ *     |             +-> DRAINING <+              |             |            |
+ *     |                    +---------------------+             |            |
+ *     +--------------------------------------------------------+    (all of them)
+ *
+ *   HEADER     the first message is to come
+ *   OPENING    the header fits the grant; the file is being opened, chunks may come already
+ *   STORING    chunks come and are written; each gives its window credit back when it is
+ *   DRAINING   the client has sent all it will; what came of it is being written
+ *   FINISHING  all bytes are there and are being validated
+ *   JUDGED     the coordinator has been told; its verdict is the answer
+ *   ENDED      the answer is on its way; what still comes is dropped
+ *
+ * Failure modes: a header without grant, or of another shape: the call ends, or the coordinator
+ * rejects the client; a chunk at another offset: OUT_OF_RANGE; the stream ends early or breaks:
+ * what is there stays and PushStatus tells where to go on; a bad value: the coordinator rejects the
+ * client; a newer Push of the same client replaces this one; our disk: the client tries again.
+ * A peer may hang up at any time: what is complete is judged all the same.
  */
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/daemon/push_impl.h"
+#include "libfl/base/sm.h"
+#include "server/daemon/spool_writer.h"
+#include "server/work/sent.h"
 
-static void take_chunk(struct fl_push *p, struct fl__push_chunk *c)
-{
-    struct fl_err err = {0};
+enum push_state {
+    PUSH_HEADER,
+    PUSH_OPENING,
+    PUSH_STORING,
+    PUSH_DRAINING,
+    PUSH_FINISHING,
+    PUSH_JUDGED,
+    PUSH_ENDED
+};
 
-    if (c->chunk.offset > p->bytes) {
-        (void)fl_err_set(&err, FL_ERANGE, "offset %llu is past the header's %llu bytes",
-                         (unsigned long long)c->chunk.offset, (unsigned long long)p->bytes);
-    } else if (c->chunk.len > p->bytes || c->chunk.offset > p->bytes - c->chunk.len) {
-        (void)fl_err_set(&err, FL_EINVAL, "more bytes than the header's %llu",
-                         (unsigned long long)p->bytes);
-    }
-    if (err.code != FL_OK) {
-        free(c->memory);
-        free(c);
-        fl__push_fail(p, fl_grpc_status_from_err(err.code), err.msg);
-        return;
-    }
-    if (p->state == PUSH_OPENING) {
-        c->next = NULL;
-        *p->held_end = c;
-        p->held_end = &c->next;
-        return;
-    }
-    fl__push_write(p, c);
-}
+/* clang-format off */
+static const struct fl_sm_state states[] = {
+    [PUSH_HEADER]    = {"header",    FL_SM_TO(PUSH_OPENING) | FL_SM_TO(PUSH_JUDGED) | FL_SM_TO(PUSH_ENDED)},
+    [PUSH_OPENING]   = {"opening",   FL_SM_TO(PUSH_STORING) | FL_SM_TO(PUSH_DRAINING) | FL_SM_TO(PUSH_ENDED)},
+    [PUSH_STORING]   = {"storing",   FL_SM_TO(PUSH_DRAINING) | FL_SM_TO(PUSH_FINISHING) | FL_SM_TO(PUSH_ENDED)},
+    [PUSH_DRAINING]  = {"draining",  FL_SM_TO(PUSH_FINISHING) | FL_SM_TO(PUSH_ENDED)},
+    [PUSH_FINISHING] = {"finishing", FL_SM_TO(PUSH_JUDGED) | FL_SM_TO(PUSH_ENDED)},
+    [PUSH_JUDGED]    = {"judged",    FL_SM_TO(PUSH_ENDED)},
+    [PUSH_ENDED]     = {"ended",     0},
+};
+/* clang-format on */
 
-static void take_slot(struct fl_push *p, struct fl_slot_rec *slot)
-{
-    if (slot->push != NULL) {
-        fl__push_fail(slot->push, FL_GRPC_ABORTED, "a newer Push of the same client took over");
-    }
-    slot->push = p;
-}
-
-static void open_push(struct fl_push *p, const struct fl_wire_push_header *h,
-                      struct fl_slot_rec *slot)
-{
-    take_slot(p, slot);
-    p->bytes = h->bytes;
-    fl__push_open(p);
-}
+/* An update that a client sends. */
+struct fl_push {
+    struct fl_front *front;
+    struct fl_push *next, *prev;
+    struct fl_call *call; /* NULL after it closed */
+    struct fl_sm sm;
+    uint32_t client; /* of the header, as is what follows */
+    char name[FL_NAME_MAX];
+    struct fl_session_key key;
+    uint64_t bytes;                 /* of the manifest */
+    uint64_t written;               /* bytes in the file */
+    struct fl_spool_writer *writer; /* NULL before OPENING, and when the file is given up */
+};
 
 bool fl_session_is(const struct fl_session_key *key, uint64_t round, uint32_t attempt)
 {
     return key->round != 0 && key->round == round && key->attempt == attempt;
+}
+
+static void move(struct fl_push *p, enum push_state to)
+{
+    fl_sm_move(&p->sm, to);
+    if (p->call != NULL && to != PUSH_ENDED) {
+        /* Whose turn it is: a client that waits for the disk or the verdict is not idle. */
+        fl_call_set_patient(p->call, to != PUSH_STORING);
+    }
+}
+
+/* --- how it ends --- */
+
+/* Before it has a client it has no slot; the comparison covers that. */
+static void leave_slot(struct fl_push *p)
+{
+    if (p->client < p->front->n_slots && p->front->slots[p->client].push == p) {
+        p->front->slots[p->client].push = NULL;
+    }
+}
+
+static void end(struct fl_push *p)
+{
+    leave_slot(p);
+    fl_spool_writer_close(p->writer);
+    p->writer = NULL;
+    move(p, PUSH_ENDED);
+}
+
+/* Free it when its call has closed, unless what is complete has still to be judged. */
+static void release(struct fl_push *p)
+{
+    if (p->call != NULL || p->sm.state == PUSH_FINISHING) {
+        return;
+    }
+    if (p->sm.state != PUSH_ENDED) {
+        end(p); /* The slot must not remember what is gone. */
+    }
+    if (p->prev != NULL) {
+        p->prev->next = p->next;
+    } else {
+        p->front->pushes = p->next;
+    }
+    if (p->next != NULL) {
+        p->next->prev = p->prev;
+    }
+    free(p);
+}
+
+static void fail(struct fl_push *p, enum fl_grpc_status status, const char *message)
+{
+    if (p->sm.state == PUSH_ENDED) {
+        return;
+    }
+    end(p);
+    if (p->call != NULL) {
+        fl_log_peer(p->front->srv->log, FL_LOG_WARNING, "push",
+                    p->name[0] != '?' ? p->name : fl_call_peer(p->call),
+                    "upload of client '%s' for round %llu ended: %s", p->name,
+                    (unsigned long long)p->key.round, message);
+        fl_call_finish(p->call, status, message);
+    }
+}
+
+static struct fl_up *news(const struct fl_push *p, enum fl_up_type type, const char *text)
+{
+    struct fl_up *up = fl_up_new(type);
+
+    if (up != NULL) {
+        up->client = p->client;
+        up->round = p->key.round;
+        up->attempt = p->key.attempt;
+        up->bytes = p->bytes;
+        up->text = text != NULL ? fl_str_dup(text) : NULL;
+    }
+    return up;
+}
+
+/* What failed is ours: its client tries again, and the coordinator hears why it is not in yet. */
+static void fail_ours(struct fl_push *p, const char *reason)
+{
+    struct fl_up *up = news(p, FL_UP_UNSTORED, reason);
+
+    if (up != NULL) { /* Else the round's deadline stays as it is. */
+        fl_front_up(p->front, up);
+    }
+    fail(p, FL_GRPC_UNAVAILABLE, reason);
+}
+
+static void reply(struct fl_push *p, bool accepted, uint64_t received)
+{
+    struct fl_wire_push_reply r = {.accepted = accepted, .received = received};
+    struct fl_buf buf;
+    int rv;
+
+    end(p);
+    if (p->call == NULL) {
+        return;
+    }
+    fl_buf_init(&buf, 256);
+    rv = fl_wire_push_reply_encode(&r, &buf);
+    if (rv == FL_OK) {
+        rv = fl_front_send(p->call, &buf);
+    }
+    fl_buf_done(&buf);
+    if (rv == FL_OK) {
+        fl_call_finish(p->call, FL_GRPC_OK, NULL);
+    } else {
+        fl_call_cancel(p->call);
+    }
+}
+
+/* Tell the coordinator that the update is there, or why it is none. */
+static void judge(struct fl_push *p, int code, const struct fl_err *err)
+{
+    struct fl_up *up = news(p, code == FL_OK ? FL_UP_STORED : FL_UP_INVALID,
+                            code == FL_OK ? NULL : fl_err_text(err, code));
+
+    if (up == NULL) {
+        fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
+        return;
+    }
+    if (code == FL_OK) {
+        p->front->slots[p->client].stored = p->key;
+    }
+    move(p, PUSH_JUDGED);
+    fl_front_up(p->front, up);
+}
+
+/* --- the file --- */
+
+/* What is complete is validated; of what will not become so the client is told how much there is.
+ */
+static void settle(struct fl_push *p)
+{
+    if ((p->sm.state != PUSH_STORING && p->sm.state != PUSH_DRAINING) ||
+        !fl_spool_writer_idle(p->writer))
+    {
+        return;
+    }
+    if (p->written < p->bytes) {
+        if (p->sm.state == PUSH_DRAINING) {
+            reply(p, /* accepted= */ false, p->written);
+        }
+        return;
+    }
+    if (fl_spool_writer_finish(p->writer) != FL_OK) {
+        fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
+        return;
+    }
+    move(p, PUSH_FINISHING);
+}
+
+static void opened(void *ctx, int code, uint64_t received, const struct fl_err *err)
+{
+    struct fl_push *p = ctx;
+
+    if (code == FL_EINUSE) { /* An earlier Push of it still writes. */
+        fail(p, FL_GRPC_UNAVAILABLE, fl_err_text(err, code));
+    } else if (code != FL_OK) {
+        fail_ours(p, fl_err_text(err, code));
+    } else {
+        p->written = received;
+        if (p->sm.state == PUSH_OPENING) {
+            move(p, PUSH_STORING);
+        }
+        settle(p);
+    }
+    release(p);
+}
+
+static void appended(void *ctx, int code, uint64_t received, size_t memory_len,
+                     const struct fl_err *err)
+{
+    struct fl_push *p = ctx;
+
+    if (code == FL_OK) {
+        p->written = received;
+        fl_call_consume(p->call, memory_len);
+        settle(p);
+    } else if (code == FL_ERANGE || code == FL_ELIMIT) { /* An offset or a length is the peer's. */
+        fail(p, fl_grpc_status_from_err(code), fl_err_text(err, code));
+    } else {
+        fail_ours(p, fl_err_text(err, code));
+    }
+    release(p);
+}
+
+static void finished(void *ctx, int code, const struct fl_err *err)
+{
+    struct fl_push *p = ctx;
+
+    if (code == FL_OK || fl_spool_is_bad(code)) {
+        judge(p, code, err);
+    } else {
+        fail_ours(p, fl_err_text(err, code));
+    }
+    release(p);
+}
+
+static const struct fl_spool_writer_cbs writer_cbs = {
+    .opened = opened, .appended = appended, .finished = finished};
+
+/* --- the header --- */
+
+static void take_slot(struct fl_push *p, struct fl_slot_rec *slot)
+{
+    struct fl_push *older = slot->push;
+
+    if (older != NULL) {
+        fail(older, FL_GRPC_ABORTED, "a newer Push of the same client took over");
+        release(older);
+    }
+    slot->push = p;
+}
+
+/* It is granted: its file is opened, or it is seen to be none. */
+static void open_file(struct fl_push *p, const struct fl_wire_push_header *h,
+                      const struct fl_slot_rec *slot)
+{
+    const struct fl_server_conf *conf = p->front->srv->conf;
+    struct fl_spool_part *parts = NULL;
+    struct fl_err err = {0};
+    int rv = fl_sent_parts(conf->layout, conf->strategy, h, slot->units, &parts, &err);
+
+    if (rv != FL_OK && rv != FL_ENOMEM) {
+        judge(p, rv, &err); /* A wrong shape never becomes right: the client leaves the round. */
+        return;
+    }
+    if (rv == FL_OK) {
+        rv = fl_spool_writer_open(p->front, &p->key, p->name, parts, h->n_parts, &writer_cbs, p,
+                                  &p->writer);
+    }
+    if (rv != FL_OK) {
+        free(parts);
+        fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
+        return;
+    }
+    move(p, PUSH_OPENING);
 }
 
 static void on_header(struct fl_push *p, const struct fl_wire_push_header *h)
@@ -69,11 +314,9 @@ static void on_header(struct fl_push *p, const struct fl_wire_push_header *h)
     struct fl_attend *attend = fl_front_session(p->front, &h->session);
     struct fl_slot_rec *slot;
     struct fl_err err = {0};
-    int rv;
 
     if (attend == NULL) {
-        fl__push_fail(p, FL_GRPC_UNAUTHENTICATED,
-                      "unknown session: attend first, or a newer one took over");
+        fail(p, FL_GRPC_UNAUTHENTICATED, "unknown session: attend first, or a newer one took over");
         return;
     }
     slot = &p->front->slots[attend->client];
@@ -81,8 +324,9 @@ static void on_header(struct fl_push *p, const struct fl_wire_push_header *h)
     p->client = attend->client;
     (void)memcpy(p->name, attend->name, sizeof(p->name));
     p->key = (struct fl_session_key){h->round, h->attempt};
+    p->bytes = h->bytes;
     if (fl_session_is(&slot->accepted, h->round, h->attempt)) {
-        fl__push_reply(p, /* accepted= */ true, h->bytes);
+        reply(p, /* accepted= */ true, h->bytes);
         return;
     }
     if (!fl_session_is(&slot->grant, h->round, h->attempt) || slot->units == NULL) {
@@ -91,89 +335,101 @@ static void on_header(struct fl_push *p, const struct fl_wire_push_header *h)
                          "attempt %u)",
                          (unsigned long long)h->round, h->attempt,
                          (unsigned long long)slot->grant.round, slot->grant.attempt);
-        fl__push_fail(p, FL_GRPC_FAILED_PRECONDITION, err.msg);
+        fail(p, FL_GRPC_FAILED_PRECONDITION, err.msg);
         return;
     }
+    take_slot(p, slot);
     if (fl_session_is(&slot->stored, h->round, h->attempt)) {
         /* What was judged once stays as it is; the answer to that is the answer to this. */
-        take_slot(p, slot);
-        p->bytes = h->bytes;
         p->written = h->bytes;
-        fl__push_await(p);
+        move(p, PUSH_JUDGED);
         return;
     }
-    rv = fl_push_parts(p->front->srv->conf, h, slot->units, &p->parts, &err);
-    p->n_parts = h->n_parts;
-    if (rv != FL_OK) {
-        /* A wrong shape never becomes right: the client leaves the round. */
-        p->err = err;
-        take_slot(p, slot);
-        fl__push_judge(p, rv);
-        return;
-    }
-    open_push(p, h, slot);
+    open_file(p, h, slot);
 }
+
+/* --- chunks --- */
+
+/* Returns true when the chunk is dealt with, false when it is held until it is written. */
+static bool on_chunk(struct fl_push *p, const struct fl_wire_chunk *chunk, const uint8_t *message,
+                     size_t len)
+{
+    struct fl_spool_piece piece = {.offset = chunk->offset, .len = chunk->len, .memory_len = len};
+    struct fl_err err = {0};
+
+    if (chunk->offset > p->bytes) {
+        (void)fl_err_set(&err, FL_ERANGE, "offset %llu is past the header's %llu bytes",
+                         (unsigned long long)chunk->offset, (unsigned long long)p->bytes);
+    } else if (chunk->len > p->bytes - chunk->offset) {
+        (void)fl_err_set(&err, FL_EINVAL, "more bytes than the header's %llu",
+                         (unsigned long long)p->bytes);
+    }
+    if (err.code != FL_OK) {
+        fail(p, fl_grpc_status_from_err(err.code), err.msg);
+        return true;
+    }
+    if (p->sm.state == PUSH_FINISHING) {
+        return true; /* All of it is there. */
+    }
+    piece.memory = fl_call_take(p->call);
+    if (piece.memory == NULL) {
+        fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
+        return true;
+    }
+    /* A short message was lent from the read buffer. */
+    piece.data = piece.memory + (chunk->data - message);
+    if (fl_spool_writer_append(p->writer, &piece) != FL_OK) {
+        free(piece.memory);
+        fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
+        return true;
+    }
+    return false;
+}
+
+/* --- the call --- */
 
 static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct fl_push *p = ctx;
     struct fl_wire_push_header header;
+    struct fl_wire_chunk chunk;
     struct fl_err err = {0};
-    struct fl__push_chunk *c;
     bool is_header = false;
-    size_t at;
     int rv;
 
-    if (p->state == PUSH_DEAD || p->state == PUSH_JUDGED) {
-        return true; /* The answer is on its way; what still comes is dropped. */
+    (void)call;
+    if (p->sm.state == PUSH_ENDED || p->sm.state == PUSH_JUDGED) {
+        return true; /* The answer is on its way. */
     }
-    c = calloc(1, sizeof(*c));
-    if (c == NULL) {
-        fl__push_fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
+    rv = fl_wire_push_decode(data, len, &is_header, &header, &chunk, &err);
+    if (rv != FL_OK) {
+        fail(p, fl_front_request_status(rv), fl_err_text(&err, rv));
         return true;
     }
-    rv = fl_wire_push_decode(data, len, &is_header, &header, &c->chunk, &err);
-    if (rv != FL_OK || is_header != (p->state == PUSH_HEADER)) {
-        fl__push_fail(p, rv != FL_OK ? fl_front_request_status(rv) : FL_GRPC_INVALID_ARGUMENT,
-                      rv != FL_OK ? fl_err_text(&err, rv)
-                                  : "expected one header first, then chunks");
-        if (rv == FL_OK && is_header) {
-            fl_wire_push_header_done(&header);
-        }
-        free(c);
-        return true;
+    if (is_header != (p->sm.state == PUSH_HEADER)) {
+        fail(p, FL_GRPC_INVALID_ARGUMENT, "expected one header first, then chunks");
+    } else if (is_header) {
+        on_header(p, &header);
+    } else {
+        return on_chunk(p, &chunk, data, len);
     }
     if (is_header) {
-        free(c);
-        on_header(p, &header);
         fl_wire_push_header_done(&header);
-        return true;
     }
-    at = (size_t)(c->chunk.data - data);
-    c->push = p;
-    c->memory = fl_call_take(call);
-    c->message_len = len;
-    if (c->memory == NULL) {
-        free(c);
-        fl__push_fail(p, FL_GRPC_UNAVAILABLE, "out of memory");
-        return true;
-    }
-    c->chunk.data = c->memory + at; /* A short message was lent from the read buffer. */
-    take_chunk(p, c);
-    return p->state == PUSH_DEAD; /* Held until it is written. */
+    return true;
 }
 
 static void on_end(struct fl_call *call, void *ctx)
 {
     struct fl_push *p = ctx;
 
-    p->ended = true;
-    if (p->state == PUSH_HEADER) {
-        p->state = PUSH_DEAD;
+    if (p->sm.state == PUSH_HEADER) {
+        end(p);
         fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "expected a header");
-        return;
+    } else if (fl_sm_can(&p->sm, PUSH_DRAINING)) {
+        move(p, PUSH_DRAINING);
+        settle(p);
     }
-    fl__push_maybe_finish(p);
 }
 
 static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
@@ -185,13 +441,7 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     (void)status;
     (void)message;
     p->call = NULL;
-    /* A file that is complete is still judged: the client asks PushStatus later. */
-    if (p->state == PUSH_OPENING || p->state == PUSH_OPEN) {
-        fl__push_detach(p);
-        fl__push_give_up(p);
-        p->state = PUSH_DEAD;
-    }
-    fl__push_release(p);
+    release(p); /* A file that is complete is still judged: the client asks PushStatus later. */
 }
 
 static const struct fl_call_handler push_handler = {
@@ -206,9 +456,9 @@ void fl_push_start(struct fl_call *call, void *ctx)
         fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
+    fl_sm_init(&p->sm, states, PUSH_ENDED + 1, PUSH_HEADER);
     p->front = front;
     p->call = call;
-    p->held_end = &p->held;
     p->name[0] = '?';
     p->next = front->pushes;
     if (p->next != NULL) {
@@ -217,6 +467,8 @@ void fl_push_start(struct fl_call *call, void *ctx)
     front->pushes = p;
     fl_call_set_handler(call, &push_handler, p);
 }
+
+/* --- what the coordinator says --- */
 
 void fl_push_withdraw(struct fl_slot_rec *slot, uint64_t round, uint32_t attempt)
 {
@@ -245,33 +497,33 @@ void fl_push_verdict(struct fl_front *front, const struct fl_down *down, int cod
         return;
     }
     if (code == FL_OK) {
-        fl__push_reply(p, /* accepted= */ true, p->bytes);
+        reply(p, /* accepted= */ true, p->bytes);
     } else {
-        fl__push_fail(p, code == FL_EINVAL ? FL_GRPC_INVALID_ARGUMENT : FL_GRPC_FAILED_PRECONDITION,
-                      down->text != NULL ? down->text : "the round is over");
+        fail(p, code == FL_EINVAL ? FL_GRPC_INVALID_ARGUMENT : FL_GRPC_FAILED_PRECONDITION,
+             down->text != NULL ? down->text : "the round is over");
     }
-    fl__push_release(p);
+    release(p);
 }
 
-bool fl_push_written(const struct fl_push *p, uint64_t round, uint32_t attempt,
+bool fl_push_written(const struct fl_push *push, uint64_t round, uint32_t attempt,
                      uint64_t *ret_written)
 {
-    if (p == NULL || p->key.round != round || p->key.attempt != attempt) {
+    if (push == NULL || !fl_session_is(&push->key, round, attempt)) {
         return false;
     }
-    *ret_written = p->written;
+    *ret_written = push->written;
     return true;
 }
 
 void fl_push_round_closed(struct fl_front *front, uint64_t round, uint32_t attempt)
 {
-    struct fl_push *p;
+    struct fl_push *p, *next;
 
-    for (p = front->pushes; p != NULL; p = p->next) {
-        if (p->state != PUSH_HEADER && p->state != PUSH_DEAD && p->key.round == round &&
-            p->key.attempt == attempt)
-        {
-            fl__push_fail(p, FL_GRPC_FAILED_PRECONDITION, "the round is over");
+    for (p = front->pushes; p != NULL; p = next) {
+        next = p->next;
+        if (p->sm.state != PUSH_ENDED && fl_session_is(&p->key, round, attempt)) {
+            fail(p, FL_GRPC_FAILED_PRECONDITION, "the round is over");
+            release(p);
         }
     }
 }
@@ -281,7 +533,7 @@ void fl_push_release(struct fl_front *front, uint32_t client)
     struct fl_push *p = front->slots[client].push;
 
     if (p != NULL) {
-        front->slots[client].push = NULL;
-        fl__push_fail(p, FL_GRPC_ABORTED, "the client is forgotten");
+        fail(p, FL_GRPC_ABORTED, "the client is forgotten");
+        release(p);
     }
 }

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/work/sent.h"
+
 /* What a pass reads beside the update, at most. */
 #define TAKES_MAX (FL_SPOOL_MAX_BUNDLES * 2)
 
@@ -18,34 +20,23 @@ struct pass {
     size_t *place;                       /* [n_parts] in the mixtures; SIZE_MAX: none */
 };
 
-/* Where a bundle that the aggregation takes stands in an upload. */
-static size_t sent_as(const char *const *sends, const char *name)
-{
-    size_t i = 0;
-
-    while (sends != NULL && sends[i] != NULL && strcmp(sends[i], name) != 0) {
-        i++;
-    }
-    return 1 + i; /* One that is not sent is in no file: reading says so. */
-}
-
-static void map_takes(struct pass *a, const char *const *takes, const char *const *sends)
+static void map_takes(struct pass *a, const char *const *takes)
 {
     for (; takes != NULL && *takes != NULL; takes++) {
         FL_REQUIRE(a->n_bundles < TAKES_MAX);
-        a->spool_bundle[a->n_bundles++] = sent_as(sends, *takes);
+        a->spool_bundle[a->n_bundles++] =
+            fl_sent_place(a->f->strategy, *takes); /* Not sent: reading says so. */
     }
 }
 
 static void map_bundles(struct pass *a)
 {
     const struct fl_strategy *s = a->f->strategy;
-    const char *const *sends = fl_solver_sends(s->solver, s->options[FL_SLOT_SOLVER]);
 
     a->spool_bundle[0] = 0;
     a->n_bundles = 1;
-    map_takes(a, s->aggregate->takes, sends);
-    map_takes(a, s->solver->server != NULL ? s->solver->server->takes : NULL, sends);
+    map_takes(a, s->aggregate->takes);
+    map_takes(a, s->solver->server != NULL ? s->solver->server->takes : NULL);
 }
 
 static int open_unit(void *ctx, size_t client, size_t bundle, size_t unit,

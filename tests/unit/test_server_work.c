@@ -12,6 +12,7 @@
 #include "server/store/store.h"
 #include "server/work/aggregation.h"
 #include "server/work/measure.h"
+#include "server/work/sent.h"
 #include "tests/lib/store_rig.h"
 
 enum { CLIENTS = 3, ROUND = 7, ATTEMPT = 2 };
@@ -270,6 +271,69 @@ START_TEST(what_fails_without_a_client_blames_nobody)
 }
 END_TEST
 
+/* --- what is sent up --- */
+
+/* Announces `n` parts of `bundles`, one unit after the other; all units are granted. */
+static int announce(const char *const *bundles, size_t n, struct fl_spool_part **ret,
+                    struct fl_err *err)
+{
+    const uint8_t grant[RIG_UNITS] = {1, 1, 1};
+    struct fl_wire_part list[RIG_UNITS * 2] = {0};
+    struct fl_wire_push_header header = {.parts = list, .n_parts = n};
+    size_t n_bundles = n / RIG_UNITS;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        uint32_t unit = (uint32_t)(i / n_bundles);
+
+        ck_assert_int_eq(
+            fl_str_copy(list[i].bundle, sizeof(list[i].bundle), bundles[i % n_bundles]), FL_OK);
+        list[i].unit = unit;
+        list[i].codec = FL_CODEC_FLOAT32;
+        list[i].bytes = fl_layout_unit(layout, unit)->count * sizeof(float);
+    }
+    return fl_sent_parts(layout, strategy, &header, grant, ret, err);
+}
+
+START_TEST(bundles_stand_in_an_upload_as_the_solver_sends_them)
+{
+    const char *bundles[2] = {"update", NULL};
+    struct fl_spool_part *list = NULL;
+    struct fl_err err = {0};
+    size_t i;
+
+    begin("scaffold");
+    bundles[1] = fl_solver_sends(strategy->solver, strategy->options[FL_SLOT_SOLVER])[0];
+    ck_assert_uint_eq(fl_sent_place(strategy, "update"), 0);
+    ck_assert_uint_eq(fl_sent_place(strategy, bundles[1]), 1);
+    ck_assert_uint_eq(fl_sent_place(strategy, "model"), FL_SPOOL_MAX_BUNDLES);
+    ck_assert_msg(announce(bundles, 2 * RIG_UNITS, &list, &err) == FL_OK, "%s", err.msg);
+    for (i = 0; i < 2 * RIG_UNITS; i++) {
+        ck_assert_uint_eq(list[i].unit, i / 2);
+        ck_assert_uint_eq(list[i].bundle, i % 2);
+    }
+    free(list);
+}
+END_TEST
+
+START_TEST(an_announcement_of_other_bundles_or_units_is_refused)
+{
+    const char *const unknown[] = {"model"};
+    const char *const alone[] = {"update"};
+    struct fl_spool_part *list = NULL;
+    struct fl_err err = {0};
+
+    begin("fedavg");
+    ck_assert_int_eq(announce(unknown, RIG_UNITS, &list, &err), FL_EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.msg, "'model'"));
+    teardown();
+    setup();
+    begin("scaffold");
+    ck_assert_int_eq(announce(alone, RIG_UNITS, &list, &err), FL_ESHAPE);
+    ck_assert_ptr_null(list);
+}
+END_TEST
+
 /* --- evaluation --- */
 
 static struct fl_dataset *two_points(void)
@@ -318,6 +382,7 @@ int main(void)
 {
     Suite *suite = suite_create("server_work");
     TCase *tc = tcase_create("aggregation");
+    TCase *sent = tcase_create("sent");
     TCase *measure = tcase_create("measure");
     SRunner *runner;
     int failed;
@@ -332,6 +397,10 @@ int main(void)
     tcase_add_test(tc, an_upload_that_is_gone_names_its_client_and_the_file);
     tcase_add_test(tc, what_fails_without_a_client_blames_nobody);
     suite_add_tcase(suite, tc);
+    tcase_add_checked_fixture(sent, setup, teardown);
+    tcase_add_test(sent, bundles_stand_in_an_upload_as_the_solver_sends_them);
+    tcase_add_test(sent, an_announcement_of_other_bundles_or_units_is_refused);
+    suite_add_tcase(suite, sent);
     tcase_add_test(measure, a_model_is_measured_on_all_samples);
     suite_add_tcase(suite, measure);
     runner = srunner_create(suite);

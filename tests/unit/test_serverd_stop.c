@@ -4,8 +4,9 @@
  * answer. The whole daemon runs in this process; the linker puts what comes last where it does.
  */
 #include <check.h>
-#include <ftw.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,20 +14,27 @@
 
 #include "server/daemon/driver_impl.h"
 #include "server/daemon/front_impl.h"
-#include "server/daemon/push_impl.h"
+#include "tests/lib/folder.h"
+#include "tests/lib/push_body.h"
+#include "tests/lib/rawpeer.h"
 
 static char dir[64];
 static enum fl_down_type last_words; /* 0: none */
 static bool with_upload;
-static char file; /* stands for the spool file of the upload */
 static unsigned n_finished, n_closed;
+static struct fl_loop *net;
+static atomic_bool checking; /* the lane checks the upload, and waits for the next */
+static sem_t hung_up;
 
 /* What the linker renames. */
 void __wrap_fl_notify_ready(const char *status);
 void __real_fl_driver_stop(struct fl_driver *driver);
 void __wrap_fl_driver_stop(struct fl_driver *driver);
+int __real_fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, double bound,
+                           enum fl_durability durability, struct fl_err *err);
 int __wrap_fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, double bound,
                            enum fl_durability durability, struct fl_err *err);
+void __real_fl_spool_close(struct fl_spool *spool);
 void __wrap_fl_spool_close(struct fl_spool *spool);
 
 void __wrap_fl_notify_ready(const char *status)
@@ -35,21 +43,48 @@ void __wrap_fl_notify_ready(const char *status)
     ck_assert_int_eq(raise(SIGTERM), 0);
 }
 
+static void stop_loop(void *arg)
+{
+    fl_loop_stop(arg);
+}
+
 /* An upload whose client has hung up is checked on its lane: all of it had come. */
 static void add_upload(struct fl_front *front)
 {
-    struct fl_push *p = calloc(1, sizeof(*p));
+    static struct fl_budget budget;
+    static struct fl_attend attend; /* Client 0, token of zeros. */
+    struct fl_rpc_method methods[2] = {{"/fl.v1.Federation/Push", fl_push_start, front}};
+    struct fl_h2_setup setup = {.peer = "raw:9", .budget = &budget, .methods = methods};
+    const struct fl_layout *layout = front->srv->conf->layout;
+    struct fl_slot_rec *slot = fl_front_slot(front, 0);
+    struct fl_h2 *server = NULL;
+    struct rawpeer raw;
+    struct fl_buf body;
 
-    ck_assert_ptr_nonnull(p);
-    p->front = front;
-    p->held_end = &p->held;
-    p->key = (struct fl_session_key){.round = 1, .attempt = 1};
-    p->spool = (struct fl_spool *)(void *)&file;
-    p->state = PUSH_OPEN;
-    front->pushes = p;
-    fl_front_slot(front, 0)->push = p;
-    fl__push_maybe_finish(p);
-    ck_assert_int_eq(p->state, PUSH_FINISHING);
+    ck_assert_int_eq(fl_str_copy(attend.name, sizeof(attend.name), "edge"), FL_OK);
+    *slot = (struct fl_slot_rec){.attend = &attend, .grant = {1, 1}};
+    slot->units = malloc(front->n_units);
+    ck_assert_ptr_nonnull(slot->units);
+    (void)memset(slot->units, 1, front->n_units);
+    fl_budget_init(&budget, SIZE_MAX, 0, NULL, NULL);
+    fl_rpc_limits_default(&setup.limits);
+    ck_assert_int_eq(fl_h2_server_create(&setup, &server), FL_OK);
+    rawpeer_open(&raw, server, /* server= */ false, 0);
+    fl_buf_init(&body, 16 << 20);
+    push_body(&body, layout, 1, 1, push_body_size(layout));
+    (void)rawpeer_request(&raw, "/fl.v1.Federation/Push", NULL, body.data, body.len, true);
+    ck_assert_int_eq(sem_init(&hung_up, 0, 0), 0);
+    net = front->srv->net;
+    while (!atomic_load(&checking)) {
+        rawpeer_run(&raw);
+        ck_assert_int_eq(fl_lane_submit(front->srv->io, stop_loop, NULL, NULL, net), FL_OK);
+        fl_loop_run(net);
+    }
+    rawpeer_close(&raw);
+    slot->attend = NULL;
+    ck_assert_int_eq(sem_post(&hung_up), 0);
+    ck_assert_ptr_nonnull(slot->push);
+    fl_buf_done(&body);
 }
 
 static void say(struct fl_driver *driver, enum fl_down_type type)
@@ -93,19 +128,17 @@ void __wrap_fl_driver_stop(struct fl_driver *driver)
 int __wrap_fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, double bound,
                            enum fl_durability durability, struct fl_err *err)
 {
-    (void)layout;
-    (void)bound;
-    (void)durability;
-    (void)err;
-    ck_assert_ptr_eq(spool, &file);
+    atomic_store(&checking, true);
+    fl_loop_stop(net);
+    ck_assert_int_eq(sem_wait(&hung_up), 0);
     n_finished++;
-    return FL_OK;
+    return __real_fl_spool_finish(spool, layout, bound, durability, err);
 }
 
 void __wrap_fl_spool_close(struct fl_spool *spool)
 {
-    ck_assert_ptr_eq(spool, &file);
-    n_closed++;
+    n_closed += spool != NULL ? 1 : 0;
+    __real_fl_spool_close(spool);
 }
 
 /* Returns the exit code of a daemon that is told to stop as soon as it serves. */
@@ -161,17 +194,9 @@ static void make_folder(void)
     ck_assert_ptr_nonnull(mkdtemp(dir));
 }
 
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st;
-    (void)type;
-    (void)at;
-    return remove(path);
-}
-
 static void remove_folder(void)
 {
-    (void)nftw(dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    folder_remove(dir);
 }
 
 int main(void)

@@ -1,0 +1,507 @@
+/*
+ * A Push from its header to its verdict, and the writer of spool files below it. The peer is a
+ * foreign client (rawpeer); lane, loop and spool files are the real ones, the coordinator is not
+ * there: what it would hear is written down.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/daemon/driver.h"
+#include "server/daemon/spool_writer.h"
+#include "tests/lib/folder.h"
+#include "tests/lib/push_body.h"
+#include "tests/lib/rawpeer.h"
+
+#define ROUND   3
+#define ATTEMPT 2
+
+static char dir[64];
+static struct fl_server_conf *conf;
+static struct fl_front front;
+static struct fl_serverd srv;
+static struct fl_slot_rec slot;
+static struct fl_attend attend;
+static struct fl_budget budget;
+static struct fl_rpc_method methods[2];
+static struct rawpeer raw;
+static struct fl_buf body;
+static uint64_t size; /* of the update */
+static char heard[256];
+
+/* What the linker renames. */
+void __wrap_fl_front_up(struct fl_front *f, struct fl_up *up);
+int __real_fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, size_t len,
+                          struct fl_err *err);
+int __wrap_fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, size_t len,
+                          struct fl_err *err);
+
+static unsigned n_written, fail_write; /* 1: the first */
+static int fail_code;
+
+void __wrap_fl_front_up(struct fl_front *f, struct fl_up *up)
+{
+    size_t at = strlen(heard);
+
+    ck_assert_ptr_eq(f, &front);
+    ck_assert_uint_eq(up->client, 0);
+    ck_assert_uint_eq(up->round, ROUND);
+    ck_assert_uint_eq(up->attempt, ATTEMPT);
+    (void)snprintf(heard + at, sizeof(heard) - at, "%s;",
+                   up->type == FL_UP_STORED     ? "stored"
+                   : up->type == FL_UP_INVALID  ? "invalid"
+                   : up->type == FL_UP_UNSTORED ? "unstored"
+                                                : "?");
+    fl_up_free(up);
+}
+
+int __wrap_fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, size_t len,
+                          struct fl_err *err)
+{
+    if (++n_written == fail_write) {
+        return fl_err_set(err, fail_code, "as the test wants it");
+    }
+    return __real_fl_spool_write(spool, offset, data, len, err);
+}
+
+static void load_conf(void)
+{
+    struct fl_err err = {0};
+    char path[128];
+    FILE *yaml;
+
+    (void)snprintf(dir, sizeof(dir), "/tmp/fl-push.XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/server.yaml", dir);
+    yaml = fopen(path, "w");
+    ck_assert_ptr_nonnull(yaml);
+    (void)fprintf(yaml,
+                  "federation: push\nstate_dir: %s/state\nlisten: [\"unix:%s/sock\"]\n"
+                  "insecure: yes\nrounds: 1\nmodel: {preset: dnn60}\n",
+                  dir, dir);
+    ck_assert_int_eq(fclose(yaml), 0);
+    ck_assert_msg(fl_server_conf_load(path, &conf, &err) == FL_OK, "%s", err.msg);
+}
+
+static void setup(void)
+{
+    struct fl_h2_setup server = {.peer = "raw:9", .budget = &budget};
+    struct fl_h2 *h2 = NULL;
+    size_t n_units;
+
+    load_conf();
+    size = push_body_size(conf->layout);
+    n_units = fl_layout_units(conf->layout);
+    slot = (struct fl_slot_rec){
+        .attend = &attend, .grant = {ROUND, ATTEMPT}, .units = calloc(n_units, 1)};
+    ck_assert_ptr_nonnull(slot.units);
+    (void)memset(slot.units, 1, n_units);
+    ck_assert_int_eq(fl_str_copy(attend.name, sizeof(attend.name), "edge"), FL_OK);
+    srv = (struct fl_serverd){.front = &front, .conf = conf, .state_dir = conf->state_dir};
+    front = (struct fl_front){.srv = &srv, .slots = &slot, .n_slots = 1};
+    ck_assert_int_eq(fl_loop_create(&srv.net, NULL), FL_OK);
+    ck_assert_int_eq(fl_lane_create("io", &srv.io, NULL), FL_OK);
+    methods[0] = (struct fl_rpc_method){"/fl.v1.Federation/Push", fl_push_start, &front};
+    fl_budget_init(&budget, SIZE_MAX, 0, NULL, NULL);
+    fl_rpc_limits_default(&server.limits);
+    server.methods = methods;
+    ck_assert_int_eq(fl_h2_server_create(&server, &h2), FL_OK);
+    rawpeer_open(&raw, h2, /* server= */ false, 1 << 20);
+    rawpeer_run(&raw);
+    fl_buf_init(&body, 16 << 20);
+    heard[0] = '\0';
+    n_written = fail_write = 0;
+}
+
+static void on_lane(void *arg)
+{
+    (void)arg;
+}
+
+static void stop_loop(void *arg)
+{
+    fl_loop_stop(arg);
+}
+
+/* Until what the lane has now is done and told. */
+static void after_lane(void)
+{
+    ck_assert_int_eq(fl_lane_submit(srv.io, on_lane, srv.net, stop_loop, srv.net), FL_OK);
+    fl_loop_run(srv.net);
+}
+
+/* Until the lane and the connection have nothing to do: a chunk may wait for the credit of others.
+ */
+static void settle(void)
+{
+    int i;
+
+    for (i = 0; i < 8; i++) {
+        rawpeer_run(&raw);
+        after_lane();
+    }
+    rawpeer_run(&raw);
+}
+
+static void teardown(void)
+{
+    if (raw.session != NULL) {
+        rawpeer_close(&raw);
+    }
+    fl_lane_free(srv.io);
+    srv.io = NULL;
+    fl_loop_free(srv.net);
+    ck_assert_ptr_null(front.pushes);
+    ck_assert_ptr_null(slot.push);
+    ck_assert_uint_eq(budget.used, 0);
+    free(slot.units);
+    fl_buf_done(&body);
+    fl_server_conf_free(conf);
+    folder_remove(dir);
+}
+
+static void hang_up(void)
+{
+    rawpeer_close(&raw);
+    raw.session = NULL;
+}
+
+/* The header and the first `upto` bytes. */
+static void push(uint64_t upto, bool ends)
+{
+    fl_buf_clear(&body);
+    push_body(&body, conf->layout, ROUND, ATTEMPT, upto);
+    (void)rawpeer_request(&raw, "/fl.v1.Federation/Push", NULL, body.data, body.len, ends);
+}
+
+static uint64_t on_disk(void)
+{
+    return fl_spool_peek(conf->state_dir, ROUND, ATTEMPT, "edge");
+}
+
+static void verdict(int code)
+{
+    struct fl_down down = {.round = ROUND, .attempt = ATTEMPT};
+
+    fl_push_verdict(&front, &down, code);
+    rawpeer_run(&raw);
+}
+
+/* --- the call --- */
+
+START_TEST(an_update_that_is_there_is_told_and_the_verdict_is_the_answer)
+{
+    push(size, _i == 1);
+    settle();
+    ck_assert_str_eq(heard, "stored;");
+    ck_assert_uint_eq(slot.stored.round, ROUND);
+    ck_assert_ptr_null(strstr(raw.trace, "grpc-status"));
+    verdict(FL_OK);
+    ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=0"));
+    ck_assert_uint_eq(slot.accepted.round, ROUND);
+}
+END_TEST
+
+START_TEST(a_stream_that_ends_early_is_answered_when_all_of_it_is_written)
+{
+    push(2000, true);
+    rawpeer_run(&raw);
+    ck_assert_ptr_null(strstr(raw.trace, "grpc-status")); /* Its file is not even open. */
+    settle();
+    ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=0"));
+    ck_assert_uint_eq(on_disk(), 2000);
+    ck_assert_str_eq(heard, "");
+}
+END_TEST
+
+START_TEST(bytes_on_the_disk_are_told_while_it_goes_on)
+{
+    uint64_t written = 0;
+
+    push(3000, false);
+    settle();
+    ck_assert(fl_push_written(slot.push, ROUND, ATTEMPT, &written));
+    ck_assert_uint_eq(written, 3000);
+    ck_assert(!fl_push_written(slot.push, ROUND, ATTEMPT + 1, &written));
+}
+END_TEST
+
+START_TEST(a_newer_push_of_the_same_client_goes_on_where_the_older_one_was)
+{
+    struct fl_buf rest;
+
+    push(3000, false);
+    rawpeer_run(&raw); /* Nothing is written yet, all is on its way to the lane. */
+    fl_buf_init(&rest, 16 << 20);
+    push_body_header(&rest, conf->layout, ROUND, ATTEMPT);
+    push_body_chunk(&rest, 3000, 10);
+    (void)rawpeer_request(&raw, "/fl.v1.Federation/Push", NULL, rest.data, rest.len, true);
+    settle();
+    ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=10"));
+    ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=0"));
+    ck_assert_uint_eq(on_disk(), 3010);
+    fl_buf_done(&rest);
+}
+END_TEST
+
+START_TEST(a_peer_that_hangs_up_leaves_what_came_and_frees_the_rest)
+{
+    push(3000, false);
+    rawpeer_run(&raw);
+    hang_up(); /* While its file is being opened and its chunks wait behind that. */
+    ck_assert_ptr_null(front.pushes);
+    ck_assert_ptr_null(slot.push);
+}
+END_TEST
+
+START_TEST(what_is_complete_is_judged_though_its_peer_has_hung_up)
+{
+    uint64_t written = 0;
+
+    push(size, true);
+    rawpeer_run(&raw);
+    after_lane();
+    ck_assert(fl_push_written(slot.push, ROUND, ATTEMPT, &written));
+    ck_assert_uint_eq(written, size);
+    ck_assert_str_eq(heard, ""); /* It is being checked. */
+    hang_up();
+    after_lane();
+    ck_assert_str_eq(heard, "stored;");
+    ck_assert_uint_eq(slot.stored.round, ROUND);
+    ck_assert_ptr_null(front.pushes);
+}
+END_TEST
+
+START_TEST(an_update_of_another_shape_is_judged_before_a_byte_is_stored)
+{
+    slot.units[0] = 0;
+    push(1000, false);
+    settle();
+    ck_assert_str_eq(heard, "invalid;");
+    ck_assert_uint_eq(n_written, 0);
+    verdict(FL_EINVAL);
+    ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=3"));
+}
+END_TEST
+
+START_TEST(nothing_is_stored_of_what_was_not_asked_for)
+{
+    slot.grant.attempt++;
+    push(1000, true);
+    settle();
+    ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=9"));
+    ck_assert_uint_eq(n_written, 0);
+    ck_assert_str_eq(heard, "");
+}
+END_TEST
+
+START_TEST(what_our_disk_refuses_is_tried_again_and_told)
+{
+    fail_write = 2;
+    fail_code = FL_ENOSPC;
+    push(5000, true);
+    settle();
+    ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=14"));
+    ck_assert_str_eq(heard, "unstored;"); /* Once, whatever waited behind it. */
+    ck_assert_uint_eq(on_disk(), 500);
+}
+END_TEST
+
+START_TEST(a_chunk_at_another_offset_ends_the_push_out_of_range)
+{
+    push_body_header(&body, conf->layout, ROUND, ATTEMPT);
+    push_body_chunk(&body, 0, 1000);
+    push_body_chunk(&body, 2000, 1000);
+    (void)rawpeer_request(&raw, "/fl.v1.Federation/Push", NULL, body.data, body.len, true);
+    settle();
+    ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=11"));
+    ck_assert_uint_eq(on_disk(), 1000);
+    ck_assert_str_eq(heard, "");
+}
+END_TEST
+
+START_TEST(the_round_may_close_in_every_state_of_a_push)
+{
+    push(_i == 2 ? size : 2000, _i > 0);
+    if (_i != 1) {
+        settle();
+    } else {
+        rawpeer_run(&raw);
+    }
+    ck_assert_ptr_nonnull(slot.push);
+    fl_push_round_closed(&front, ROUND, ATTEMPT);
+    settle();
+    ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=9"));
+    ck_assert_ptr_null(front.pushes);
+}
+END_TEST
+
+/* --- the writer --- */
+
+static struct fl_spool_writer *writer;
+static char order[256];
+static bool close_at_once;
+
+static void note(const char *what, int code, uint64_t received)
+{
+    size_t at = strlen(order);
+
+    (void)snprintf(order + at, sizeof(order) - at, "%s %d %llu;", what, code,
+                   (unsigned long long)received);
+    if (close_at_once) {
+        fl_spool_writer_close(writer);
+        writer = NULL;
+    }
+}
+
+static void opened(void *ctx, int code, uint64_t received, const struct fl_err *err)
+{
+    (void)ctx;
+    (void)err;
+    note("opened", code, received);
+}
+
+static void appended(void *ctx, int code, uint64_t received, size_t memory_len,
+                     const struct fl_err *err)
+{
+    (void)ctx;
+    (void)err;
+    ck_assert_uint_eq(memory_len, 108);
+    note("appended", code, received);
+}
+
+static void finished(void *ctx, int code, const struct fl_err *err)
+{
+    (void)ctx;
+    (void)err;
+    note("finished", code, 0);
+}
+
+static const struct fl_spool_writer_cbs cbs = {opened, appended, finished};
+
+static void open_writer(size_t n_parts)
+{
+    const struct fl_session_key key = {ROUND, ATTEMPT};
+    struct fl_spool_part *parts = calloc(1, sizeof(*parts));
+
+    ck_assert_ptr_nonnull(parts);
+    parts[0] = (struct fl_spool_part){.codec = FL_CODEC_FLOAT32, .bytes = 200};
+    order[0] = '\0';
+    close_at_once = false;
+    ck_assert_int_eq(
+        fl_spool_writer_open(&front, &key, "edge", parts, n_parts, &cbs, NULL, &writer), FL_OK);
+}
+
+static void append(uint64_t offset)
+{
+    struct fl_spool_piece piece = {.offset = offset, .len = 100, .memory_len = 108};
+
+    piece.memory = calloc(1, piece.memory_len);
+    ck_assert_ptr_nonnull(piece.memory);
+    piece.data = piece.memory + 8;
+    ck_assert_int_eq(fl_spool_writer_append(writer, &piece), FL_OK);
+}
+
+START_TEST(completions_come_in_the_order_of_asking_and_later)
+{
+    open_writer(1);
+    append(0);
+    append(100);
+    ck_assert_int_eq(fl_spool_writer_finish(writer), FL_OK);
+    ck_assert_str_eq(order, "");
+    ck_assert(!fl_spool_writer_idle(writer));
+    settle();
+    ck_assert(fl_spool_writer_idle(writer));
+    ck_assert_int_eq(strncmp(order, "opened 0 0;appended 0 100;appended 0 200;finished ", 50), 0);
+    fl_spool_writer_close(writer);
+}
+END_TEST
+
+START_TEST(who_closed_it_hears_nothing_more_and_a_later_one_goes_on)
+{
+    open_writer(1);
+    append(0);
+    fl_spool_writer_close(writer);
+    open_writer(1);
+    settle();
+    ck_assert_str_eq(order, "opened 0 100;");
+    fl_spool_writer_close(writer);
+}
+END_TEST
+
+START_TEST(a_completion_may_close_it_with_more_behind)
+{
+    open_writer(1);
+    append(0);
+    append(100);
+    close_at_once = true;
+    settle();
+    ck_assert_str_eq(order, "opened 0 0;");
+    ck_assert_ptr_null(writer);
+}
+END_TEST
+
+START_TEST(what_waits_behind_an_opening_that_fails_fails_too)
+{
+    char want[64];
+
+    open_writer(0); /* An upload without parts. */
+    append(0);
+    settle();
+    (void)snprintf(want, sizeof(want), "opened %d 0;appended %d 0;", FL_EINVAL, FL_ESTATE);
+    ck_assert_str_eq(order, want);
+    fl_spool_writer_close(writer);
+}
+END_TEST
+
+START_TEST(without_a_lane_it_is_freed_all_the_same)
+{
+    struct fl_spool_piece piece = {.memory_len = 108};
+
+    open_writer(1);
+    append(0);
+    fl_lane_free(srv.io);
+    srv.io = NULL;
+    ck_assert_int_eq(fl_spool_writer_append(writer, &piece), FL_ECLOSED);
+    fl_spool_writer_close(writer); /* What the lane has done is heard by nobody. */
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("srv_push");
+    TCase *tc = tcase_create("push");
+    TCase *tc_writer = tcase_create("writer");
+    SRunner *runner;
+    int failed;
+
+    tcase_set_timeout(tc, 600);
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_loop_test(tc, an_update_that_is_there_is_told_and_the_verdict_is_the_answer, 0, 2);
+    tcase_add_test(tc, a_stream_that_ends_early_is_answered_when_all_of_it_is_written);
+    tcase_add_test(tc, bytes_on_the_disk_are_told_while_it_goes_on);
+    tcase_add_test(tc, a_newer_push_of_the_same_client_goes_on_where_the_older_one_was);
+    tcase_add_test(tc, a_peer_that_hangs_up_leaves_what_came_and_frees_the_rest);
+    tcase_add_test(tc, what_is_complete_is_judged_though_its_peer_has_hung_up);
+    tcase_add_test(tc, an_update_of_another_shape_is_judged_before_a_byte_is_stored);
+    tcase_add_test(tc, nothing_is_stored_of_what_was_not_asked_for);
+    tcase_add_test(tc, what_our_disk_refuses_is_tried_again_and_told);
+    tcase_add_test(tc, a_chunk_at_another_offset_ends_the_push_out_of_range);
+    tcase_add_loop_test(tc, the_round_may_close_in_every_state_of_a_push, 0, 3);
+    suite_add_tcase(s, tc);
+    tcase_set_timeout(tc_writer, 600);
+    tcase_add_checked_fixture(tc_writer, setup, teardown);
+    tcase_add_test(tc_writer, completions_come_in_the_order_of_asking_and_later);
+    tcase_add_test(tc_writer, who_closed_it_hears_nothing_more_and_a_later_one_goes_on);
+    tcase_add_test(tc_writer, a_completion_may_close_it_with_more_behind);
+    tcase_add_test(tc_writer, what_waits_behind_an_opening_that_fails_fails_too);
+    tcase_add_test(tc_writer, without_a_lane_it_is_freed_all_the_same);
+    suite_add_tcase(s, tc_writer);
+    runner = srunner_create(s);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
