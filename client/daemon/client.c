@@ -1,117 +1,157 @@
 #include "client/daemon/client.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "client/daemon/commands.h"
+#include "client/daemon/delivery.h"
+#include "client/daemon/events.h"
 #include "client/daemon/exit_codes.h"
 #include "client/daemon/preflight.h"
-#include "client/train/trainer.h"
-#include "libfl/base/clock.h"
 #include "libfl/base/descriptors.h"
 #include "libfl/base/fs.h"
 #include "libfl/net/notify.h"
 #include "libfl/num/gemm.h"
 
-bool fl_clientd_holds(const struct fl_clientd *cli, struct fl_round_key key)
-{
-    return cli->result != NULL && cli->result->key.round == key.round &&
-           cli->result->key.attempt == key.attempt;
-}
+struct fl_clientd {
+    const struct fl_client_conf *conf;
+    const struct fl_log *log;
+    int lock_fd;
+    int exit_code;
+    uint64_t heartbeats; /* said so far */
 
-uint64_t fl_clientd_seed(const struct fl_clientd *cli)
+    struct fl_jobs jobs; /* with the loop, the lane and the session */
+    struct fl_local_data data;
+    struct fl_worker worker;
+    struct fl_held held;
+    struct fl_wanted wanted;
+    struct fl_connection *connection;
+
+    struct fl_trainings trainings;
+    struct fl_evaluations evaluations;
+    struct fl_offering offering;
+    struct fl_downloads downloads;
+    struct fl_deliveries deliveries;
+    struct fl_joining joining;
+    struct fl_commands commands;
+};
+
+static uint64_t seed_of(const struct fl_client_conf *conf)
 {
-    const char *name = fl_options_str(cli->conf->main, "name");
-    int64_t seed = fl_options_int(cli->conf->main, "seed");
+    const char *name = fl_options_str(conf->main, "name");
+    int64_t seed = fl_options_int(conf->main, "seed");
 
     return seed != 0 ? (uint64_t)seed : fl_hash64(name, strlen(name));
 }
 
-const char *fl_clientd_state_dir(const struct fl_clientd *cli)
-{
-    return fl_options_str(cli->conf->main, "state_dir");
-}
+/* --- effects --- */
 
-static void drop_result(struct fl_clientd *cli, struct fl_round_key key)
+static void stop(struct fl_clientd *cli)
 {
-    struct fl_err err = {0};
-    int rv;
-
-    if (!fl_clientd_holds(cli, key)) {
-        return;
-    }
-    fl_result_unref(cli->result);
-    cli->result = NULL;
-    rv = fl_result_remove(fl_clientd_state_dir(cli), &err);
-    if (rv != FL_OK) {
-        fl_log(cli->log, FL_LOG_WARNING, "client", "%s, ignoring", fl_err_text(&err, rv));
-    }
+    fl_stepper_stop(cli->jobs.stepper);
+    fl_loop_stop(cli->jobs.loop);
 }
 
 static void leave(struct fl_clientd *cli, const struct fl_session_effect *e)
 {
     cli->exit_code = e->code == 0 ? FL_EXIT_OK : FL_EXIT_REFUSED;
-    cli->stopping = true;
     fl_log(cli->log, FL_LOG_NOTICE, "client", "leaving: %s", e->text != NULL ? e->text : "done");
-    fl_loop_stop(cli->loop);
+    stop(cli);
 }
 
-static void carry_out(struct fl_clientd *cli, const struct fl_session_effect *e)
+static void connect_to_server(struct fl_clientd *cli)
 {
+    struct fl_err err = {0};
+    int rv = fl_connection_open(cli->connection, &err);
+
+    if (rv != FL_OK) {
+        fl_stepper_failed(cli->jobs.stepper, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
+                          FL_FAULT_PASSING, fl_err_text(&err, rv));
+    }
+}
+
+static void disconnect(struct fl_clientd *cli, const char *why)
+{
+    if (why != NULL) {
+        fl_log(cli->log, FL_LOG_WARNING, "client", "ending the session: %s", why);
+    }
+    fl_connection_close(cli->connection);
+}
+
+static void train(struct fl_clientd *cli, struct fl_round_key key)
+{
+    struct fl_inputs inputs;
+
+    fl_evaluations_leave(&cli->evaluations);
+    fl_downloads_take(&cli->downloads, &inputs);
+    fl_trainings_begin(&cli->trainings, &cli->wanted.task, key, &inputs);
+}
+
+static void report(struct fl_clientd *cli, struct fl_round_key key)
+{
+    if (fl_held_is(&cli->held, key)) {
+        fl_event_report(cli->connection, cli->held.result);
+    } else { /* Kept for another model, see fl_worker_unfit(). */
+        fl_event_failed(cli->connection, key, "the kept result is gone", false);
+    }
+}
+
+static void no_evaluation(struct fl_clientd *cli, const struct fl_session_effect *e)
+{
+    fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER, "%s", e->text);
+    fl_event_evaluation(cli->connection, e->key.round, &(struct fl_evaluation){.received = {0}});
+}
+
+static void carry_out(void *ctx, const struct fl_session_effect *e)
+{
+    struct fl_clientd *cli = ctx;
+
     switch (e->type) {
     case FL_CEFF_CONNECT:
-        fl_control_connect(cli);
+        connect_to_server(cli);
         break;
     case FL_CEFF_DISCONNECT:
-        if (e->text != NULL) {
-            fl_log(cli->log, FL_LOG_WARNING, "client", "ending the session: %s", e->text);
-        }
-        fl_control_disconnect(cli);
+        disconnect(cli, e->text);
         break;
     case FL_CEFF_HELLO:
-        fl_control_hello(cli, e->key);
+        fl_event_hello(cli->connection, cli->conf, &cli->data, e->key);
         break;
     case FL_CEFF_HEARTBEAT:
-        fl_control_heartbeat(cli);
+        fl_event_heartbeat(cli->connection, ++cli->heartbeats);
         break;
     case FL_CEFF_FETCH:
-        fl_fetch_begin(cli, e->key);
-        break;
-    case FL_CEFF_TRAIN:
-        fl_work_train(cli, e->key);
-        break;
-    case FL_CEFF_CANCEL_TRAIN:
-        fl_work_cancel(cli);
-        break;
-    case FL_CEFF_REPORT:
-        if (fl_clientd_holds(cli, e->key)) {
-            fl_control_report(cli);
-        } else { /* Kept for another model, see fl_worker_unfit(). */
-            fl_control_failed(cli, e->key, "the kept result is gone", false);
-        }
-        break;
-    case FL_CEFF_FAILED:
-        fl_control_failed(cli, e->key, e->text, e->diverged);
-        break;
-    case FL_CEFF_PUSH:
-        fl_push_begin(cli, e->key, e->units, e->n_units);
-        break;
-    case FL_CEFF_CANCEL_PUSH:
-        fl_push_cancel(cli);
+        fl_downloads_begin_task(&cli->downloads, e->key);
         break;
     case FL_CEFF_CANCEL_FETCH:
-        fl_fetch_cancel(cli);
+        fl_downloads_cancel_task(&cli->downloads);
+        break;
+    case FL_CEFF_TRAIN:
+        train(cli, e->key);
+        break;
+    case FL_CEFF_CANCEL_TRAIN:
+        fl_trainings_cancel(&cli->trainings);
+        break;
+    case FL_CEFF_REPORT:
+        report(cli, e->key);
+        break;
+    case FL_CEFF_FAILED:
+        fl_event_failed(cli->connection, e->key, e->text, e->diverged);
+        break;
+    case FL_CEFF_PUSH:
+        fl_deliveries_begin(&cli->deliveries, e->key, e->units, e->n_units);
+        break;
+    case FL_CEFF_CANCEL_PUSH:
+        fl_deliveries_cancel(&cli->deliveries);
         break;
     case FL_CEFF_DROP:
-        drop_result(cli, e->key);
+        fl_held_drop(&cli->held, e->key);
         break;
     case FL_CEFF_EVALUATE:
-        fl_fetch_evaluation(cli);
+        fl_downloads_begin_model(&cli->downloads);
         break;
     case FL_CEFF_NO_EVALUATION:
-        fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER, "%s", e->text);
-        fl_control_evaluation(cli, e->key.round, &(struct fl_wire_evaluation){0}, NULL);
+        no_evaluation(cli, e);
         break;
     case FL_CEFF_TRACE:
         fl_log(cli->log, FL_LOG_DEBUG, "session", "%s", e->text);
@@ -125,127 +165,19 @@ static void carry_out(struct fl_clientd *cli, const struct fl_session_effect *e)
     }
 }
 
-/* An event that came up while effects are being carried out waits for its turn. */
-struct later {
-    struct fl_clientd *cli;
-    struct fl_session_event event;
-};
-
-static void step_later(void *arg)
-{
-    struct later *later = arg;
-
-    fl_clientd_step(later->cli, &later->event);
-    free(later);
-}
-
-static void postpone(struct fl_clientd *cli, const struct fl_session_event *event)
-{
-    struct later *later = calloc(1, sizeof(*later));
-
-    FL_REQUIRE(event->type == FL_CEV_DISCONNECTED || event->type == FL_CEV_FETCH_FAILED ||
-               event->type == FL_CEV_TRAIN_FAILED || event->type == FL_CEV_PUSH_FAILED ||
-               event->type == FL_CEV_EVALUATE_FAILED || event->type == FL_CEV_FETCHED);
-    if (later == NULL) {
-        fl_log(cli->log, FL_LOG_ERROR, "client", "out of memory");
-        abort();
-    }
-    later->cli = cli;
-    later->event = *event;
-    if (event->type != FL_CEV_FETCHED) {
-        later->event.u.failed.reason = "could not be started"; /* The caller's text goes away. */
-    }
-    if (fl_loop_post(cli->loop, step_later, later) != FL_OK) {
-        free(later);
-    }
-}
-
-void fl_clientd_step(struct fl_clientd *cli, struct fl_session_event *event)
-{
-    struct fl_session_effects effects = {0};
-    uint64_t deadline;
-    size_t i;
-    int rv;
-
-    if (cli->stopping) {
-        return;
-    }
-    if (cli->stepping) {
-        postpone(cli, event);
-        return;
-    }
-    cli->stepping = true;
-    event->now_ms = fl_clock_ms();
-    rv = fl_session_step(cli->session, event, &effects);
-    if (rv != FL_OK) {
-        fl_log(cli->log, FL_LOG_ERROR, "client", "the session cannot go on: %s", fl_strerror(rv));
-        abort(); /* Out of memory: the result on disk is whole, systemd starts us again. */
-    }
-    for (i = 0; i < effects.n; i++) {
-        carry_out(cli, &effects.list[i]);
-    }
-    cli->stepping = false;
-    deadline = fl_session_deadline(cli->session);
-    if (deadline == UINT64_MAX || cli->stopping) {
-        fl_timer_stop(cli->timer);
-    } else {
-        uint64_t now = fl_clock_ms();
-
-        fl_timer_start(cli->timer, deadline > now ? deadline - now : 0);
-    }
-}
-
-void fl_clientd_step_key(struct fl_clientd *cli, enum fl_session_event_type type,
-                         struct fl_round_key key)
-{
-    struct fl_session_event event = {.type = type};
-
-    event.u.key = key;
-    fl_clientd_step(cli, &event);
-}
-
-void fl_clientd_step_failed(struct fl_clientd *cli, enum fl_session_event_type type,
-                            struct fl_round_key key, const char *reason, bool permanent)
-{
-    struct fl_session_event event = {.type = type};
-
-    event.u.failed.key = key;
-    event.u.failed.reason = reason;
-    event.u.failed.permanent = permanent;
-    fl_clientd_step(cli, &event);
-}
-
-void fl_clientd_step_diverged(struct fl_clientd *cli, enum fl_session_event_type type,
-                              struct fl_round_key key, const char *reason)
-{
-    struct fl_session_event event = {.type = type};
-
-    event.u.failed.key = key;
-    event.u.failed.reason = reason;
-    event.u.failed.permanent = true;
-    event.u.failed.diverged = true;
-    fl_clientd_step(cli, &event);
-}
-
-static void on_timer(void *arg)
-{
-    struct fl_session_event event = {.type = FL_CEV_TICK};
-
-    fl_clientd_step(arg, &event);
-}
-
 static void on_signal(void *arg, int signum)
 {
     struct fl_clientd *cli = arg;
 
     fl_log(cli->log, FL_LOG_NOTICE, "client", "stopping on signal %d", signum);
-    cli->stopping = true;
-    fl_loop_stop(cli->loop);
+    stop(cli);
 }
+
+/* --- life --- */
 
 static int open_state(struct fl_clientd *cli, struct fl_err *err)
 {
-    const char *dir = fl_clientd_state_dir(cli);
+    const char *dir = fl_options_str(cli->conf->main, "state_dir");
     int rv = fl_fs_mkdirs(dir, err);
 
     if (rv == FL_OK) {
@@ -256,23 +188,21 @@ static int open_state(struct fl_clientd *cli, struct fl_err *err)
     }
     cli->worker.state_dir = dir;
     cli->worker.log = cli->log;
-    cli->worker.seed = fl_clientd_seed(cli);
+    cli->worker.seed = seed_of(cli->conf);
     rv = fl_keeps_open(dir, cli->log, &cli->worker.keeps, err);
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_result_load(dir, &cli->result, err);
-    if (rv == FL_EFORMAT) {
-        fl_log(cli->log, FL_LOG_WARNING, "client", "%s, ignoring it", err->msg);
-    }
-    return rv == FL_ENOENT || rv == FL_EFORMAT ? FL_OK : rv;
+    cli->held.state_dir = dir;
+    cli->held.log = cli->log;
+    return fl_held_load(&cli->held, err);
 }
 
 static int open_session(struct fl_clientd *cli)
 {
     const struct fl_options *r = cli->conf->reconnect;
     struct fl_session_conf conf = {
-        .seed = fl_clientd_seed(cli),
+        .seed = seed_of(cli->conf),
         .backoff_ms = fl_options_ms(r, "first"),
         .backoff_max_ms = fl_options_ms(r, "longest"),
         .refused_ms = fl_options_ms(r, "after_refusal"),
@@ -280,10 +210,46 @@ static int open_session(struct fl_clientd *cli)
         .exit_when_done = fl_options_bool(cli->conf->main, "exit_when_done"),
     };
 
-    return fl_session_create(&conf, &cli->session);
+    return fl_stepper_create(&conf, cli->jobs.loop, cli->log, carry_out, cli, &cli->jobs.stepper);
 }
 
-static int start(struct fl_clientd *cli, struct fl_err *err)
+/* Who knows whom. */
+static int put_together(struct fl_clientd *cli)
+{
+    struct fl_jobs *jobs = &cli->jobs;
+    struct fl_worker *worker = &cli->worker;
+    struct fl_connection *c;
+    int rv = fl_connection_create(jobs->loop, cli->log, fl_options_str(cli->conf->main, "server"),
+                                  (uint32_t)fl_options_ms(cli->conf->reconnect, "connect_timeout"),
+                                  &fl_commands_cbs, &cli->commands, &cli->connection);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    c = cli->connection;
+    cli->trainings = (struct fl_trainings){jobs, worker, &cli->held, NULL};
+    cli->evaluations = (struct fl_evaluations){jobs, worker, c, NULL};
+    fl_offering_init(&cli->offering, jobs, worker, c);
+    cli->downloads = (struct fl_downloads){.jobs = jobs,
+                                           .connection = c,
+                                           .worker = worker,
+                                           .wanted = &cli->wanted,
+                                           .evaluations = &cli->evaluations};
+    cli->deliveries = (struct fl_deliveries){jobs, c, worker, &cli->held, NULL};
+    cli->joining = (struct fl_joining){.jobs = jobs,
+                                       .connection = c,
+                                       .worker = worker,
+                                       .held = &cli->held,
+                                       .trainings = &cli->trainings,
+                                       .evaluations = &cli->evaluations,
+                                       .downloads = &cli->downloads,
+                                       .offering = &cli->offering,
+                                       .may_offer = fl_options_bool(cli->conf->main, "offers")};
+    cli->commands = (struct fl_commands){cli->log, jobs->stepper, c, &cli->wanted, &cli->joining};
+    return FL_OK;
+}
+
+static int start(struct fl_clientd *cli, uint64_t descriptors, struct fl_err *err)
 {
     int rv;
 
@@ -292,39 +258,42 @@ static int start(struct fl_clientd *cli, struct fl_err *err)
         return rv;
     }
     cli->exit_code = FL_EXIT_FAILURE;
-    rv = fl_loop_create(&cli->loop, err);
-    if (rv == FL_OK) {
-        rv = fl_timer_create(cli->loop, on_timer, cli, &cli->timer);
-    }
+    rv = fl_loop_create(&cli->jobs.loop, err);
     if (rv == FL_OK) {
         rv = open_session(cli);
+    }
+    if (rv == FL_OK) {
+        rv = put_together(cli);
     }
     if (rv == FL_OK) {
         cli->exit_code = FL_EXIT_STATE;
         rv = open_state(cli, err);
     }
-    return rv == FL_OK ? fl_work_open(cli, &cli->exit_code, err) : rv;
+    if (rv == FL_OK) {
+        cli->exit_code = FL_EXIT_DATA;
+        rv = fl_local_data_open(cli->conf, descriptors, cli->log, &cli->data, &cli->worker.trainer,
+                                err);
+    }
+    return rv == FL_OK ? fl_lane_create("fl-train", &cli->jobs.lane, err) : rv;
 }
 
 static void finish(struct fl_clientd *cli)
 {
-    cli->stopping = true;
-    if (cli->channel != NULL) { /* on_down ends the run. */
-        fl_grpc_channel_close(cli->channel);
-        fl_loop_run(cli->loop);
+    fl_stepper_stop(cli->jobs.stepper);
+    fl_connection_free(cli->connection);
+    fl_trainings_cancel(&cli->trainings);
+    fl_evaluations_leave(&cli->evaluations);
+    fl_lane_free(cli->jobs.lane);
+    if (cli->jobs.loop != NULL) { /* What the lane finished is heard, by nobody who acts on it. */
+        fl_loop_free(cli->jobs.loop);
     }
-    fl_work_close(cli);
-    fl_timer_close(cli->timer);
-    if (cli->loop != NULL) {
-        fl_loop_free(cli->loop);
-    }
-    fl_fetch_free(cli);
-    fl_session_free(cli->session);
-    fl_work_forget(cli);
+    fl_downloads_cancel_task(&cli->downloads);
+    fl_offering_forget(&cli->offering);
+    fl_stepper_free(cli->jobs.stepper);
+    fl_wanted_done(&cli->wanted);
     fl_worker_done(&cli->worker);
-    fl_dataset_free(cli->train);
-    fl_dataset_free(cli->test);
-    fl_result_unref(cli->result);
+    fl_local_data_done(&cli->data);
+    fl_held_done(&cli->held);
     if (cli->lock_fd >= 0) {
         (void)close(cli->lock_fd);
     }
@@ -332,30 +301,31 @@ static void finish(struct fl_clientd *cli)
 
 int fl_client_run(const struct fl_client_conf *conf, const struct fl_log *log)
 {
-    struct fl_clientd cli = {.conf = conf, .log = log, .lock_fd = -1};
+    struct fl_clientd cli = {.conf = conf, .log = log, .lock_fd = -1, .jobs = {.log = log}};
     struct fl_session_event event = {.type = FL_CEV_START};
     struct fl_signal *term = NULL;
     struct fl_signal *interrupt = NULL;
     struct fl_err err = {0};
+    uint64_t descriptors = 0;
     int rv;
 
     fl_gemm_init();
-    (void)fl_descriptors_raise(&cli.descriptors);
-    rv = start(&cli, &err);
+    (void)fl_descriptors_raise(&descriptors);
+    rv = start(&cli, descriptors, &err);
     if (rv == FL_OK) {
-        rv = fl_signal_create(cli.loop, SIGTERM, on_signal, &cli, &term);
+        rv = fl_signal_create(cli.jobs.loop, SIGTERM, on_signal, &cli, &term);
     }
     if (rv == FL_OK) {
-        rv = fl_signal_create(cli.loop, SIGINT, on_signal, &cli, &interrupt);
+        rv = fl_signal_create(cli.jobs.loop, SIGINT, on_signal, &cli, &interrupt);
     }
     if (rv == FL_OK) {
         cli.exit_code = FL_EXIT_OK;
         fl_notify_ready("running");
-        if (cli.result != NULL) {
-            event.u.held = cli.result->key;
+        if (cli.held.result != NULL) {
+            event.u.held = cli.held.result->key;
         }
-        fl_clientd_step(&cli, &event);
-        fl_loop_run(cli.loop);
+        fl_stepper_step(cli.jobs.stepper, &event);
+        fl_loop_run(cli.jobs.loop);
         fl_notify_stopping();
     } else {
         fl_log(log, FL_LOG_ERROR, "client", "cannot start: %s", fl_err_text(&err, rv));

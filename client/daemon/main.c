@@ -8,6 +8,7 @@
 #include "client/daemon/client.h"
 #include "client/daemon/exit_codes.h"
 #include "client/daemon/preflight.h"
+#include "libfl/base/buf.h"
 
 static void usage(FILE *out)
 {

@@ -13,6 +13,26 @@
 
 #include "libfl/strategy/codec_masked.h"
 
+int fl_code_begin(struct fl_code *code, const struct fl_worker *worker, struct fl_result *result,
+                  const uint8_t *units, size_t n_units)
+{
+    size_t n = fl_layout_units(worker->setup->layout);
+    uint8_t *granted = malloc(n);
+    size_t l;
+
+    if (granted == NULL) {
+        return FL_ENOMEM;
+    }
+    for (l = 0; l < n; l++) {
+        granted[l] = units == NULL || (l < n_units && units[l] != 0);
+    }
+    *code = (struct fl_code){.setup = fl_setup_ref(worker->setup),
+                             .keeps = worker->keeps,
+                             .result = fl_result_ref(result),
+                             .units = granted};
+    return FL_OK;
+}
+
 static int add_part(struct fl_code *code, const char *bundle, size_t unit, enum fl_codec_id codec,
                     uint64_t bytes)
 {

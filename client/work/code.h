@@ -14,6 +14,13 @@ struct fl_code {
     size_t n_parts;
     struct fl_blob *bytes;
 };
+
+/*
+ * Of `result`, made under the setup of `worker`: `units` [n_units] that are granted, NULL: all; one
+ * past n_units is not. Takes references. FL_ENOMEM, with nothing to be done.
+ */
+FL_MUST_CHECK int fl_code_begin(struct fl_code *code, const struct fl_worker *worker,
+                                struct fl_result *result, const uint8_t *units, size_t n_units);
 /*
  * The granted units as the bytes of a Push, and what the push leaves behind made pending: on
  * the lane. FL_ESTATE: the result is not one of this setup, or what belongs to it is not kept

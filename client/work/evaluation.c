@@ -15,6 +15,9 @@ int fl_evaluation_run(const struct fl_worker *worker, const struct fl_setup *set
                                 .cancel = cancel};
 
     *ret = (struct fl_evaluation){.received = {0}};
+    if (setup != worker->setup) {
+        return fl_err_set(err, FL_ESTATE, "the model is another one now");
+    }
     /* Without a learning rate there is nothing that fitting could do. */
     if (setup->personal->adapts && fit.learning_rate != 0.0) {
         return fl_trainer_adapt(worker->trainer, &fit, r, &ret->adapted, err);

@@ -130,6 +130,19 @@ int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *listed, bool has_
     return rv;
 }
 
+int fl_inputs_choose_model(struct fl_setup *setup, const struct fl_input *bundle,
+                           struct fl_inputs *ret, struct fl_err *err)
+{
+    int rv;
+
+    *ret = (struct fl_inputs){.setup = fl_setup_ref(setup)};
+    rv = take(bundle, /* opaque= */ false, ret, err);
+    if (rv != FL_OK) {
+        fl_inputs_done(ret);
+    }
+    return rv;
+}
+
 void fl_inputs_reuse(struct fl_inputs *now, struct fl_inputs *old)
 {
     size_t i;

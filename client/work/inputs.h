@@ -37,6 +37,9 @@ void fl_inputs_list(struct fl_inputs *listed, const struct fl_wire_task *task);
 FL_MUST_CHECK int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *listed, bool has_own,
                                    const struct fl_log *log, struct fl_inputs *ret,
                                    struct fl_err *err);
+/* `bundle` alone, into `ret` (initialised here): the model of an evaluation. FL_EPROTO. */
+FL_MUST_CHECK int fl_inputs_choose_model(struct fl_setup *setup, const struct fl_input *bundle,
+                                         struct fl_inputs *ret, struct fl_err *err);
 /* Keep of `old` what is also in `now`, so that it is not fetched twice; frees the rest. */
 void fl_inputs_reuse(struct fl_inputs *now, struct fl_inputs *old);
 /* A whole input: is it what its digest says? FL_EFORMAT. */

@@ -372,14 +372,15 @@ static int keep_result(struct fl_training *t)
 
 int fl_training_new(const struct fl_worker *worker, const struct fl_task *task,
                     struct fl_inputs *inputs, fl_training_progress_fn *progress, void *ctx,
-                    struct fl_training **ret)
+                    struct fl_training **ret, struct fl_err *err)
 {
-    struct fl_training *t = calloc(1, sizeof(*t));
+    bool fits = inputs->setup != NULL && inputs->setup == worker->setup;
+    struct fl_training *t = fits ? calloc(1, sizeof(*t)) : NULL;
 
-    FL_REQUIRE(inputs->setup != NULL);
     if (t == NULL) {
         fl_inputs_done(inputs);
-        return FL_ENOMEM;
+        return fits ? FL_ENOMEM
+                    : fl_err_set(err, FL_ESTATE, "what was fetched is for another model");
     }
     t->worker = worker;
     t->setup = fl_setup_ref(inputs->setup);

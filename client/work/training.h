@@ -15,19 +15,8 @@
  * Threading: fl_training_cancel() from any thread while it runs.
  */
 
-#include "client/work/inputs.h"
+#include "client/work/task.h"
 #include "client/work/worker.h"
-
-/* What a Task says, without its bundles. */
-struct fl_task {
-    struct fl_round_key key;
-    struct fl_round_key counted; /* the last round that the server counted this client in */
-    double learning_rate;
-    uint64_t seed;
-    uint64_t order_seed; /* of the one order that `steps` walk through; 0: not told */
-    uint64_t deadline_ms;
-    uint32_t n_selected, population; /* 0: not told */
-};
 
 /* Progress for logs: done of total steps. */
 typedef void fl_training_progress_fn(void *ctx, uint64_t done, uint64_t total);
@@ -35,12 +24,13 @@ typedef void fl_training_progress_fn(void *ctx, uint64_t done, uint64_t total);
 struct fl_training;
 
 /*
- * Takes `inputs`, chosen and whole, on error too; they have the setup it is for. `worker` has to be
- * prepared for that as long as it runs. `progress` may be NULL. FL_ENOMEM.
+ * Takes `inputs`, chosen and whole, on error too. `worker` has to be prepared for their setup as
+ * long as it runs. `progress` may be NULL. FL_ESTATE: they are for another model, or for none;
+ * FL_ENOMEM.
  */
 FL_MUST_CHECK int fl_training_new(const struct fl_worker *worker, const struct fl_task *task,
                                   struct fl_inputs *inputs, fl_training_progress_fn *progress,
-                                  void *ctx, struct fl_training **ret);
+                                  void *ctx, struct fl_training **ret, struct fl_err *err);
 void fl_training_free(struct fl_training *training); /* NULL is allowed. */
 
 /* FL_ECANCELED; FL_ENUMERIC: diverged; FL_ESTATE: no model; those of the disk and the trainer. */

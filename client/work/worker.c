@@ -8,6 +8,7 @@ void fl_worker_done(struct fl_worker *worker)
 {
     fl_trainer_free(worker->trainer);
     fl_keeps_free(worker->keeps);
+    fl_setup_unref(worker->setup);
     *worker = (struct fl_worker){.seed = 0};
 }
 
@@ -83,10 +84,13 @@ static int prepare_trainer(struct fl_trainer *trainer, const struct fl_setup *s,
     return fl_trainer_prepare(trainer, &model, err);
 }
 
-int fl_worker_prepare(struct fl_worker *worker, const struct fl_setup *setup, struct fl_err *err)
+int fl_worker_prepare(struct fl_worker *worker, struct fl_setup *setup, struct fl_err *err)
 {
     int rv = prepare_keeps(worker->keeps, setup, err);
 
+    (void)fl_setup_ref(setup); /* Before the other is given back: it may be the same. */
+    fl_setup_unref(worker->setup);
+    worker->setup = setup;
     if (rv == FL_OK) {
         rv = prepare_trainer(worker->trainer, setup, err);
     }
@@ -99,12 +103,13 @@ int fl_worker_prepare(struct fl_worker *worker, const struct fl_setup *setup, st
 void fl_worker_forget(struct fl_worker *worker)
 {
     fl_keeps_unbind(worker->keeps);
+    fl_setup_unref(worker->setup);
+    worker->setup = NULL;
 }
 
-const char *fl_worker_unfit(const struct fl_worker *worker, const struct fl_setup *setup,
-                            const struct fl_result *result)
+const char *fl_worker_unfit(const struct fl_worker *worker, const struct fl_result *result)
 {
-    const char *why = fl_setup_unfit(setup, result);
+    const char *why = fl_setup_unfit(worker->setup, result);
 
     if (why == NULL && (result->pending != fl_keeps_wanted(worker->keeps) ||
                         (result->pending && !fl_keeps_pending(worker->keeps, result->key))))

@@ -31,29 +31,29 @@
 struct fl_worker {
     struct fl_trainer *trainer; /* owned */
     struct fl_keeps *keeps;     /* owned */
+    struct fl_setup *setup;     /* what both are prepared for, a reference; NULL: nothing */
     const char *state_dir;      /* borrowed */
     const struct fl_log *log;   /* borrowed; may be NULL */
     uint64_t seed;              /* of this client, the same in every run */
 };
 
-/* Frees the trainer and what is kept in memory. All zero is allowed. */
+/* Frees the trainer and what is kept in memory, gives the setup back. All zero is allowed. */
 void fl_worker_done(struct fl_worker *worker);
 
 /*
- * From now on for `setup`, which is not kept. On error nothing is prepared: a network that does
- * not fit the data (FL_ESHAPE), FL_ELIMIT, FL_ENOMEM.
+ * From now on for `setup`, to which a reference is taken. On error nothing is prepared: a network
+ * that does not fit the data (FL_ESHAPE), FL_ELIMIT, FL_ENOMEM.
  */
-FL_MUST_CHECK int fl_worker_prepare(struct fl_worker *worker, const struct fl_setup *setup,
+FL_MUST_CHECK int fl_worker_prepare(struct fl_worker *worker, struct fl_setup *setup,
                                     struct fl_err *err);
 /* Nothing is described any more. */
 void fl_worker_forget(struct fl_worker *worker);
 
 /*
  * Why `result`, made by an earlier run or before another Welcome, cannot be reported and sent
- * under `setup`, which the worker is prepared for; NULL: it can.
+ * under the setup that the worker is prepared for; NULL: it can.
  */
-const char *fl_worker_unfit(const struct fl_worker *worker, const struct fl_setup *setup,
-                            const struct fl_result *result);
+const char *fl_worker_unfit(const struct fl_worker *worker, const struct fl_result *result);
 
 /* What a solver keeps under `name`: "SOLVER.NAME". FL_ELIMIT: too long. */
 FL_MUST_CHECK int fl_kept_name(const struct fl_solver_ops *solver, const char *name,

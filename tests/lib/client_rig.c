@@ -296,7 +296,7 @@ int rig_try(struct rig *r, const struct fl_task *task, const struct rig_bundle *
         return rv;
     }
     (void)receive(bundles, n, &inputs);
-    ck_assert_int_eq(fl_training_new(&r->worker, task, &inputs, NULL, NULL, &t), FL_OK);
+    ck_assert_int_eq(fl_training_new(&r->worker, task, &inputs, NULL, NULL, &t, &r->err), FL_OK);
     rv = fl_training_run(t, &r->err);
     if (rv == FL_OK) {
         *ret = fl_training_take(t);
@@ -327,16 +327,10 @@ struct fl_result *rig_train_plain(struct rig *r, const struct fl_task *task)
 
 struct fl_code rig_code(struct rig *r, struct fl_result *result, const uint8_t *units)
 {
-    size_t n = fl_layout_units(r->setup->layout);
-    struct fl_code code = {
-        .setup = fl_setup_ref(r->setup), .keeps = r->worker.keeps, .result = fl_result_ref(result)};
+    struct fl_code code;
 
-    code.units = malloc(n);
-    ck_assert_ptr_nonnull(code.units);
-    (void)memset(code.units, 1, n);
-    if (units != NULL) {
-        (void)memcpy(code.units, units, n);
-    }
+    ck_assert_int_eq(
+        fl_code_begin(&code, &r->worker, result, units, fl_layout_units(r->setup->layout)), FL_OK);
     return code;
 }
 

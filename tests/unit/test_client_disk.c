@@ -279,7 +279,7 @@ START_TEST(a_training_whose_pending_set_cannot_be_written_fails_and_tells_nobody
     ck_assert_ptr_null(result);
     rig_restart(&r);
     ck_assert_int_eq(fl_result_load(r.dir, &result, &r.err), FL_OK); /* That of before. */
-    ck_assert_ptr_null(fl_worker_unfit(&r.worker, r.setup, result));
+    ck_assert_ptr_null(fl_worker_unfit(&r.worker, result));
     fl_result_unref(result);
     fl_result_unref(rig_train_plain(&r, &task));
     ck_assert_double_eq(spy.kept[1].first, 100);
@@ -298,7 +298,7 @@ START_TEST(a_result_that_cannot_be_held_lives_as_long_as_the_process_with_a_warn
     break_call(RENAME, 0);
     result = rig_train_plain(&r, &task);
     ck_assert_ptr_nonnull(strstr(r.lines, "the result is not kept on disk, ignoring: "));
-    ck_assert_ptr_null(fl_worker_unfit(&r.worker, r.setup, result));
+    ck_assert_ptr_null(fl_worker_unfit(&r.worker, result));
     ck_assert_int_eq(fl_result_load(r.dir, &held, &r.err), FL_ENOENT);
     fl_result_unref(result);
     rig_done(&r);

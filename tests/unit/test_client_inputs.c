@@ -480,6 +480,27 @@ START_TEST(what_cannot_be_chosen_leaves_the_earlier_try)
 }
 END_TEST
 
+START_TEST(the_model_of_an_evaluation_has_the_size_of_the_model)
+{
+    struct fl_input bundle;
+    struct fl_inputs chosen;
+    struct rig r;
+
+    rig_init(&r, &plain, false);
+    bundle = input_of("theta", bytes(&r));
+    ck_assert_int_eq(fl_inputs_choose_model(r.setup, &bundle, &chosen, &r.err), FL_OK);
+    ck_assert_uint_eq(chosen.n, 1);
+    ck_assert_str_eq(chosen.list[0].name, "theta");
+    ck_assert_ptr_eq(chosen.setup, r.setup);
+    fl_inputs_done(&chosen);
+    bundle.bytes++;
+    ck_assert_int_eq(fl_inputs_choose_model(r.setup, &bundle, &chosen, &r.err), FL_EPROTO);
+    ck_assert_ptr_nonnull(strstr(r.err.msg, "the bundle 'theta' has "));
+    ck_assert_ptr_null(chosen.setup);
+    rig_done(&r);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("client_inputs");
@@ -504,6 +525,7 @@ int main(void)
     tcase_add_test(tc, a_cache_that_cannot_be_written_is_a_warning);
     tcase_add_test(tc, a_client_that_keeps_and_caches_nothing_has_nothing_to_settle);
     tcase_add_test(tc, what_cannot_be_chosen_leaves_the_earlier_try);
+    tcase_add_test(tc, the_model_of_an_evaluation_has_the_size_of_the_model);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -28,6 +28,28 @@ static bool same_bytes(const struct fl_code *a, const struct fl_code *b)
            memcmp(fl_blob_data(a->bytes), fl_blob_data(b->bytes), fl_blob_len(a->bytes)) == 0;
 }
 
+START_TEST(a_unit_that_the_plan_does_not_reach_is_not_granted)
+{
+    struct fl_task task = rig_task(1, 0);
+    struct fl_result *result;
+    struct fl_code code;
+    struct rig r;
+
+    rig_init(&r, &plain, false);
+    result = rig_train_plain(&r, &task);
+    ck_assert_int_eq(fl_code_begin(&code, &r.worker, result, first_only, 1), FL_OK);
+    ck_assert_uint_eq(code.units[0], 1);
+    ck_assert_uint_eq(code.units[1], 0);
+    fl_code_done(&code);
+    ck_assert_int_eq(fl_code_begin(&code, &r.worker, result, NULL, 0), FL_OK);
+    ck_assert_uint_eq(code.units[0], 1);
+    ck_assert_uint_eq(code.units[1], 1);
+    fl_code_done(&code);
+    fl_result_unref(result);
+    rig_done(&r);
+}
+END_TEST
+
 START_TEST(what_is_sent_beside_the_update_follows_each_unit_as_float32)
 {
     const struct rig_server server = {.codec = "float16"};
@@ -279,6 +301,7 @@ int main(void)
     SRunner *runner;
     int failed;
 
+    tcase_add_test(tc, a_unit_that_the_plan_does_not_reach_is_not_granted);
     tcase_add_test(tc, what_is_sent_beside_the_update_follows_each_unit_as_float32);
     tcase_add_test(tc, only_granted_units_are_sent);
     tcase_add_test(tc, a_masked_unit_has_its_own_part_of_the_mask);

@@ -4,10 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/store/cache.h"
-#include "client/store/result.h"
+#include "client/store/held.h"
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
 
@@ -164,6 +165,70 @@ START_TEST(a_result_of_an_older_version_is_named)
 }
 END_TEST
 
+/* --- the one that is held --- */
+
+static void count(void *ctx, enum fl_log_level level, const char *component, const char *text)
+{
+    size_t *lines = ctx;
+
+    (void)component;
+    (void)text;
+    ck_assert_int_eq(level, FL_LOG_WARNING);
+    (*lines)++;
+}
+
+START_TEST(a_held_result_is_that_of_its_round_and_goes_with_its_file)
+{
+    struct fl_held held = {.state_dir = dir};
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_held_load(&held, &err), FL_OK); /* None is fine. */
+    ck_assert(!fl_held_is(&held, (struct fl_round_key){0, 0}));
+    fl_held_put(&held, make());
+    ck_assert_int_eq(fl_result_save(dir, held.result, NULL), FL_OK);
+    fl_held_put(&held, make()); /* In place of the one before. */
+    ck_assert(fl_held_is(&held, (struct fl_round_key){7, 3}));
+    ck_assert(!fl_held_is(&held, (struct fl_round_key){7, 2}));
+    ck_assert(!fl_held_is(&held, (struct fl_round_key){6, 3}));
+    fl_held_drop(&held, (struct fl_round_key){7, 2});
+    ck_assert_ptr_nonnull(held.result);
+    fl_held_done(&held);
+    ck_assert_int_eq(fl_held_load(&held, &err), FL_OK); /* What is on disk stayed. */
+    ck_assert(fl_held_is(&held, (struct fl_round_key){7, 3}));
+    fl_held_drop(&held, (struct fl_round_key){7, 3});
+    ck_assert_ptr_null(held.result);
+    ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
+START_TEST(a_damaged_held_result_counts_as_none_and_is_told)
+{
+    size_t lines = 0;
+    struct fl_log log = {.level = FL_LOG_INFO, .sink = count, .ctx = &lines};
+    struct fl_held held = {.state_dir = dir, .log = &log};
+
+    ck_assert_int_eq(fl_fs_replace(path, "junk", 4, false, NULL), FL_OK);
+    ck_assert_int_eq(fl_held_load(&held, NULL), FL_OK);
+    ck_assert_ptr_null(held.result);
+    ck_assert_uint_eq(lines, 1);
+}
+END_TEST
+
+START_TEST(a_held_result_whose_file_cannot_go_is_dropped_and_told)
+{
+    size_t lines = 0;
+    struct fl_log log = {.level = FL_LOG_INFO, .sink = count, .ctx = &lines};
+    struct fl_held held = {.state_dir = dir, .log = &log};
+
+    fl_held_put(&held, make());
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    fl_held_drop(&held, (struct fl_round_key){7, 3});
+    ck_assert_ptr_null(held.result);
+    ck_assert_uint_eq(lines, 1);
+    ck_assert_int_eq(rmdir(path), 0);
+}
+END_TEST
+
 START_TEST(a_cached_bundle_is_what_its_digest_says)
 {
     static const uint8_t bytes[] = {1, 2, 3, 4, 5};
@@ -194,6 +259,9 @@ int main(void)
     tcase_add_test(tc, a_plain_result_has_none_of_the_rest);
     tcase_add_test(tc, a_result_with_any_byte_changed_or_cut_is_none);
     tcase_add_test(tc, a_result_of_an_older_version_is_named);
+    tcase_add_test(tc, a_held_result_is_that_of_its_round_and_goes_with_its_file);
+    tcase_add_test(tc, a_damaged_held_result_counts_as_none_and_is_told);
+    tcase_add_test(tc, a_held_result_whose_file_cannot_go_is_dropped_and_told);
     tcase_add_test(tc, a_cached_bundle_is_what_its_digest_says);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);

@@ -127,7 +127,7 @@ START_TEST(what_a_task_says_reaches_the_solver)
     rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
     in = inputs_of(&r, &task);
-    ck_assert_int_eq(fl_training_new(&r.worker, &task, &in, count_step, &last, &t), FL_OK);
+    ck_assert_int_eq(fl_training_new(&r.worker, &task, &in, count_step, &last, &t, &r.err), FL_OK);
     ck_assert_ptr_null(in.setup); /* They were taken. */
     ck_assert_int_eq(fl_training_run(t, &r.err), FL_OK);
     ck_assert_uint_eq(last, SPY_STEPS);
@@ -201,7 +201,7 @@ START_TEST(the_held_result_is_the_one_that_was_made_and_is_fit)
     ck_assert_mem_eq(held->delta, result->delta, r.count * sizeof(float));
     ck_assert_mem_eq(held->sent[0], result->sent[0], r.count * sizeof(float));
     ck_assert_double_eq(held->received.loss_sum, result->received.loss_sum);
-    ck_assert_ptr_null(fl_worker_unfit(&r.worker, r.setup, held));
+    ck_assert_ptr_null(fl_worker_unfit(&r.worker, held));
     fl_result_unref(held);
     fl_result_unref(result);
     rig_done(&r);
@@ -230,7 +230,7 @@ START_TEST(the_mask_is_what_the_upload_policy_says_of_model_and_update)
         n_sent += want[i] != 0;
     }
     ck_assert_uint_lt(n_sent, result->n_mask);
-    ck_assert_ptr_null(fl_worker_unfit(&r.worker, r.setup, result));
+    ck_assert_ptr_null(fl_worker_unfit(&r.worker, result));
     free(want);
     fl_result_unref(result);
     rig_done(&r);
@@ -379,7 +379,7 @@ START_TEST(a_client_that_is_killed_before_its_result_is_held_trains_again)
     ck_assert_int_eq(fl_result_load(r.dir, &held, &r.err), FL_ENOENT);
     ck_assert(fl_keeps_pending(r.worker.keeps, task.key) == (_i == 3));
     again = rig_train_plain(&r, &task);
-    ck_assert_ptr_null(fl_worker_unfit(&r.worker, r.setup, again));
+    ck_assert_ptr_null(fl_worker_unfit(&r.worker, again));
     ck_assert_int_eq(fl_result_load(r.dir, &held, &r.err), FL_OK);
     ck_assert_mem_eq(held->delta, again->delta, r.count * sizeof(float));
     fl_result_unref(held);
@@ -422,7 +422,7 @@ START_TEST(a_cancelled_training_ends_and_leaves_nothing)
     rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
     in = inputs_of(&r, &task);
-    ck_assert_int_eq(fl_training_new(&r.worker, &task, &in, NULL, NULL, &t), FL_OK);
+    ck_assert_int_eq(fl_training_new(&r.worker, &task, &in, NULL, NULL, &t, &r.err), FL_OK);
     if (_i == 0) {
         fl_training_cancel(t); /* Before it began. */
     } else {
@@ -467,10 +467,31 @@ START_TEST(without_a_model_there_is_no_training)
 
     rig_init(&r, &plain, false);
     in.setup = fl_setup_ref(r.setup);
-    ck_assert_int_eq(fl_training_new(&r.worker, &task, &in, NULL, NULL, &t), FL_OK);
+    ck_assert_int_eq(fl_training_new(&r.worker, &task, &in, NULL, NULL, &t, &r.err), FL_OK);
     ck_assert_int_eq(fl_training_run(t, &r.err), FL_ESTATE);
     ck_assert_str_eq(r.err.msg, "no model was fetched");
     fl_training_free(t);
+    rig_done(&r);
+}
+END_TEST
+
+START_TEST(what_was_fetched_for_another_model_is_not_trained_on)
+{
+    struct fl_task task = rig_task(1, 0);
+    struct fl_training *t = NULL;
+    struct fl_inputs in;
+    struct rig r;
+
+    rig_init(&r, &plain, false);
+    in = inputs_of(&r, &task);
+    if (_i == 0) {
+        rig_describe(&r, &plain);
+    } else { /* Nothing was fetched. */
+        fl_inputs_done(&in);
+    }
+    ck_assert_int_eq(fl_training_new(&r.worker, &task, &in, NULL, NULL, &t, &r.err), FL_ESTATE);
+    ck_assert_str_eq(r.err.msg, "what was fetched is for another model");
+    ck_assert_ptr_null(in.setup); /* Taken all the same. */
     rig_done(&r);
 }
 END_TEST
@@ -519,6 +540,7 @@ int main(void)
     tcase_add_loop_test(tc, a_cancelled_training_ends_and_leaves_nothing, 0, 2);
     tcase_add_test(tc, a_divergence_is_told_as_one_and_leaves_nothing);
     tcase_add_test(tc, without_a_model_there_is_no_training);
+    tcase_add_loop_test(tc, what_was_fetched_for_another_model_is_not_trained_on, 0, 2);
     tcase_add_loop_test(tc, a_block_of_the_wrong_size_is_refused_with_both_sizes, 0, 2);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);

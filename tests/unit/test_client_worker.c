@@ -154,16 +154,16 @@ START_TEST(a_held_result_without_its_pending_set_is_unfit)
     rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
     result = rig_train_plain(&r, &task);
-    ck_assert_ptr_null(fl_worker_unfit(&r.worker, r.setup, result));
+    ck_assert_ptr_null(fl_worker_unfit(&r.worker, result));
     result->key.attempt++;
-    ck_assert_str_eq(fl_worker_unfit(&r.worker, r.setup, result), lost);
+    ck_assert_str_eq(fl_worker_unfit(&r.worker, result), lost);
     result->key.attempt--;
     result->pending = false; /* It was made while nothing was kept. */
-    ck_assert_str_eq(fl_worker_unfit(&r.worker, r.setup, result), lost);
+    ck_assert_str_eq(fl_worker_unfit(&r.worker, result), lost);
     result->pending = true;
     folder_remove(rig_path(&r, "keep"));
     rig_restart(&r);
-    ck_assert_str_eq(fl_worker_unfit(&r.worker, r.setup, result), lost);
+    ck_assert_str_eq(fl_worker_unfit(&r.worker, result), lost);
     fl_result_unref(result);
     rig_done(&r);
 }
@@ -177,9 +177,9 @@ START_TEST(a_held_result_with_a_pending_set_is_unfit_where_nothing_is_kept)
 
     rig_init(&r, &plain, false);
     result = rig_train_plain(&r, &task);
-    ck_assert_ptr_null(fl_worker_unfit(&r.worker, r.setup, result));
+    ck_assert_ptr_null(fl_worker_unfit(&r.worker, result));
     result->pending = true;
-    ck_assert_str_eq(fl_worker_unfit(&r.worker, r.setup, result),
+    ck_assert_str_eq(fl_worker_unfit(&r.worker, result),
                      "what has to be kept with it is not there");
     fl_result_unref(result);
     rig_done(&r);
@@ -207,7 +207,7 @@ START_TEST(a_held_result_of_another_description_is_unfit_for_its_reason)
     result = rig_train_plain(&r, &task);
     rig_describe(&r, &rows[_i].server);
     ck_assert_int_eq(fl_result_load(r.dir, &held, &r.err), FL_OK);
-    why = fl_worker_unfit(&r.worker, r.setup, held);
+    why = fl_worker_unfit(&r.worker, held);
     ck_assert_ptr_nonnull(why);
     ck_assert_msg(strncmp(why, rows[_i].why, strlen(rows[_i].why)) == 0, "%s", why);
     fl_result_unref(held);
@@ -303,6 +303,26 @@ START_TEST(an_evaluation_fails_for_its_reason)
 }
 END_TEST
 
+START_TEST(an_evaluation_of_a_model_of_another_description_is_refused)
+{
+    struct fl_task task = rig_task(1, 0);
+    struct fl_setup *before;
+    struct fl_evaluation e;
+    atomic_bool cancel;
+    struct rig r;
+
+    rig_init(&r, &plain, true);
+    before = fl_setup_ref(r.setup);
+    rig_describe(&r, &plain);
+    atomic_init(&cancel, false);
+    ck_assert_int_eq(fl_evaluation_run(&r.worker, before, &task, r.theta, 0.1, &cancel, &e, &r.err),
+                     FL_ESTATE);
+    ck_assert_str_eq(r.err.msg, "the model is another one now");
+    fl_setup_unref(before);
+    rig_done(&r);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("client_worker");
@@ -322,6 +342,7 @@ int main(void)
     tcase_add_test(tc, a_model_is_evaluated_as_it_is_where_clients_do_not_adapt);
     tcase_add_test(tc, a_client_that_adapts_tells_what_the_model_is_worth_before_and_after);
     tcase_add_loop_test(tc, an_evaluation_fails_for_its_reason, 0, 3);
+    tcase_add_test(tc, an_evaluation_of_a_model_of_another_description_is_refused);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -1,0 +1,226 @@
+#include "client/daemon/commands.h"
+
+#include "client/daemon/events.h"
+
+/* False: it grants what the model does not have, and the control stream is given up. */
+static bool check_plan(struct fl_commands *c, const uint8_t *units, size_t n_units)
+{
+    size_t model_units = fl_layout_units(c->joining->worker->setup->layout);
+
+    if (fl_session_plan_fits(units, n_units, model_units)) {
+        return true;
+    }
+    fl_log_peer(c->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
+                "bad command from the server: a plan grants units past the %zu of the model",
+                model_units);
+    fl_connection_give_up(c->connection);
+    return false;
+}
+
+static void on_plan(struct fl_commands *c, const struct fl_wire_plan *plan)
+{
+    struct fl_session_event event = {.type = FL_CEV_PLAN};
+
+    if (!check_plan(c, plan->units, plan->n_units)) {
+        return;
+    }
+    event.u.plan.key = (struct fl_round_key){plan->round, plan->attempt};
+    event.u.plan.units = plan->units;
+    event.u.plan.n_units = plan->n_units;
+    fl_stepper_step(c->stepper, &event);
+}
+
+static void on_task(struct fl_commands *c, const struct fl_wire_task *task)
+{
+    struct fl_session_event event = {.type = FL_CEV_TASK};
+    struct fl_round_key key = {task->round, task->attempt};
+
+    event.u.task.key = key;
+    if (!fl_session_task_is_new(fl_stepper_session(c->stepper), key)) {
+        fl_stepper_step(c->stepper, &event); /* A sign of life, and nothing else. */
+        return;
+    }
+    if (task->has_plan && !check_plan(c, task->plan.units, task->plan.n_units)) {
+        return;
+    }
+    fl_wanted_task(c->wanted, task);
+    event.u.task.has_plan = task->has_plan;
+    event.u.task.units = task->plan.units;
+    event.u.task.n_units = task->plan.n_units;
+    event.u.task.deadline_ms = task->deadline_ms;
+    fl_stepper_step(c->stepper, &event);
+}
+
+static void on_evaluate(struct fl_commands *c, const struct fl_wire_command *w)
+{
+    struct fl_session_event event = {.type = FL_CEV_EVALUATE};
+    uint64_t round = w->u.evaluate.round;
+    int rv =
+        fl_wanted_evaluate(c->wanted, round, w->u.evaluate.learning_rate, &w->u.evaluate.bundle);
+
+    if (rv != FL_OK) {
+        fl_event_evaluation(c->connection, round, &(struct fl_evaluation){.received = {0}});
+        return;
+    }
+    event.u.evaluate.round = round;
+    event.u.evaluate.deadline_ms = w->u.evaluate.deadline_ms;
+    fl_stepper_step(c->stepper, &event);
+}
+
+static void on_refused(struct fl_commands *c, uint32_t retry_ms, const char *reason)
+{
+    struct fl_session_event event = {.type = FL_CEV_REFUSED};
+
+    fl_log_peer(c->log, FL_LOG_ERROR, "client", FL_WORK_SERVER,
+                "the server refused this client: %s", reason);
+    event.u.refused.retry_after_ms = retry_ms;
+    event.u.refused.reason = reason;
+    fl_stepper_step(c->stepper, &event);
+}
+
+static void on_verdict(struct fl_commands *c, const struct fl_wire_command *w)
+{
+    struct fl_round_key key = {w->u.verdict.round, w->u.verdict.attempt};
+
+    if (w->type == FL_WIRE_REJECTED) {
+        fl_log_peer(c->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
+                    "round %llu: the server rejected us: %s", (unsigned long long)key.round,
+                    w->u.verdict.reason);
+        fl_stepper_failed(c->stepper, FL_CEV_REJECTED, key, FL_FAULT_LASTING, w->u.verdict.reason);
+        return;
+    }
+    fl_stepper_key(c->stepper, w->type == FL_WIRE_ACCEPTED ? FL_CEV_ACCEPTED : FL_CEV_DISMISSED,
+                   key);
+}
+
+static enum fl_session_event_type event_of(enum fl_wire_command_type type)
+{
+    static const enum fl_session_event_type events[] = {
+        [FL_WIRE_WELCOME] = FL_CEV_WELCOME,     [FL_WIRE_REFUSED] = FL_CEV_REFUSED,
+        [FL_WIRE_TASK] = FL_CEV_TASK,           [FL_WIRE_PLAN] = FL_CEV_PLAN,
+        [FL_WIRE_ACCEPTED] = FL_CEV_ACCEPTED,   [FL_WIRE_REJECTED] = FL_CEV_REJECTED,
+        [FL_WIRE_DISMISSED] = FL_CEV_DISMISSED, [FL_WIRE_EVALUATE] = FL_CEV_EVALUATE,
+        [FL_WIRE_DRAIN] = FL_CEV_DRAIN,         [FL_WIRE_HEARTBEAT_COMMAND] = FL_CEV_HEARTBEAT,
+    };
+
+    return events[type];
+}
+
+/* Welcome's contents may be taken. */
+static void on_command(struct fl_commands *c, struct fl_wire_command *w)
+{
+    struct fl_session_event event = {.type = event_of(w->type)};
+
+    if (fl_session_answer(fl_session_state(fl_stepper_session(c->stepper)), event.type) !=
+        FL_SESSION_TAKES)
+    {
+        fl_stepper_step(c->stepper, &event);
+        return;
+    }
+    switch (w->type) {
+    case FL_WIRE_WELCOME:
+        fl_joining_welcome(c->joining, &w->u.welcome);
+        break;
+    case FL_WIRE_REFUSED:
+        on_refused(c, w->u.refused.retry_after_ms, w->u.refused.message);
+        break;
+    case FL_WIRE_TASK:
+        on_task(c, &w->u.task);
+        break;
+    case FL_WIRE_PLAN:
+        on_plan(c, &w->u.plan);
+        break;
+    case FL_WIRE_ACCEPTED:
+    case FL_WIRE_REJECTED:
+    case FL_WIRE_DISMISSED:
+        on_verdict(c, w);
+        break;
+    case FL_WIRE_HEARTBEAT_COMMAND:
+        fl_stepper_step(c->stepper, &event);
+        break;
+    case FL_WIRE_DRAIN:
+        fl_log_peer(c->log, FL_LOG_NOTICE, "client", FL_WORK_SERVER, "the server says goodbye: %s",
+                    w->u.drain.reason);
+        event.u.drain.reconnect_after_ms = w->u.drain.reconnect_after_ms;
+        event.u.drain.reason = w->u.drain.reason;
+        fl_stepper_step(c->stepper, &event);
+        break;
+    case FL_WIRE_EVALUATE:
+        on_evaluate(c, w);
+        break;
+    }
+}
+
+static void on_message(void *ctx, const uint8_t *data, size_t len)
+{
+    struct fl_commands *c = ctx;
+    struct fl_wire_command command;
+    struct fl_err err = {0};
+    int rv;
+
+    if (fl_joining_told(c->joining)) {
+        return; /* Leaving. */
+    }
+    rv = fl_wire_command_decode(data, len, &command, &err);
+    if (rv != FL_OK) {
+        fl_log_peer(c->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
+                    "bad command from the server: %s", fl_err_text(&err, rv));
+        fl_connection_give_up(c->connection);
+        return;
+    }
+    on_command(c, &command);
+    fl_wire_command_done(&command);
+}
+
+/* --- the connection --- */
+
+static void on_up(void *ctx)
+{
+    struct fl_commands *c = ctx;
+    struct fl_session_event event = {.type = FL_CEV_CONNECTED};
+
+    fl_stepper_step(c->stepper, &event);
+}
+
+static void on_writable(void *ctx)
+{
+    struct fl_commands *c = ctx;
+
+    fl_offering_go_on(c->joining->offering);
+}
+
+static void on_ended(void *ctx, enum fl_grpc_status status, const char *message)
+{
+    struct fl_commands *c = ctx;
+
+    fl_offering_stop(c->joining->offering);
+    if (fl_joining_told(c->joining)) {
+        fl_log(c->log, FL_LOG_DEBUG, "client", "the server was told");
+    } else if (status == FL_GRPC_ABORTED) {
+        on_refused(c, 0, message != NULL ? message : "another session took over");
+    } else if (status == FL_GRPC_INVALID_ARGUMENT || status == FL_GRPC_PERMISSION_DENIED ||
+               status == FL_GRPC_UNIMPLEMENTED)
+    {
+        on_refused(c, 0, message != NULL ? message : fl_grpc_status_name(status));
+    } else if (status != FL_GRPC_OK && !fl_stepper_stopped(c->stepper)) {
+        fl_log_peer(c->log, FL_LOG_INFO, "client", FL_WORK_SERVER, "control stream ended: %s%s%s",
+                    fl_grpc_status_name(status), message != NULL && message[0] != '\0' ? ", " : "",
+                    message != NULL ? message : "");
+    }
+}
+
+static void on_down(void *ctx, const char *why)
+{
+    struct fl_commands *c = ctx;
+
+    if (!fl_joining_down(c->joining)) {
+        fl_stepper_failed(c->stepper, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
+                          FL_FAULT_PASSING, why);
+    }
+}
+
+const struct fl_connection_cbs fl_commands_cbs = {.on_up = on_up,
+                                                  .on_message = on_message,
+                                                  .on_writable = on_writable,
+                                                  .on_ended = on_ended,
+                                                  .on_down = on_down};

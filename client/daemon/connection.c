@@ -1,0 +1,224 @@
+#include "client/daemon/connection.h"
+
+#include <stdlib.h>
+
+#include "client/work/worker.h"
+
+struct fl_connection {
+    struct fl_loop *loop;
+    const struct fl_log *log;
+    const char *server;
+    uint32_t timeout_ms;
+    struct fl_connection_cbs cbs;
+    void *ctx;
+    struct fl_grpc_channel *channel; /* NULL: none */
+    struct fl_call *attend;          /* NULL: none */
+    size_t queue_bytes;              /* of Attend */
+    struct fl_wire_session token;
+    uint32_t chunk_bytes;
+    bool last; /* being freed: the loop is run only until it is gone */
+};
+
+/* --- the control stream --- */
+
+static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct fl_connection *c = ctx;
+
+    (void)call;
+    c->cbs.on_message(c->ctx, data, len);
+    return true;
+}
+
+static void on_writable(struct fl_call *call, void *ctx)
+{
+    struct fl_connection *c = ctx;
+
+    (void)call;
+    c->cbs.on_writable(c->ctx);
+}
+
+static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                      const char *message)
+{
+    struct fl_connection *c = ctx;
+
+    (void)call;
+    c->attend = NULL;
+    if (!c->last) {
+        c->cbs.on_ended(c->ctx, status, message);
+    }
+    fl_connection_close(c);
+}
+
+static const struct fl_call_handler attend_handler = {
+    .on_message = on_message, .on_writable = on_writable, .on_closed = on_closed};
+
+void fl_connection_send(struct fl_connection *c, const struct fl_wire_event *event)
+{
+    struct fl_buf buf;
+    struct fl_piece piece;
+    int rv;
+
+    if (c->attend == NULL) {
+        return;
+    }
+    fl_buf_init(&buf, FL_WIRE_MAX_CONTROL);
+    rv = fl_wire_event_encode(event, &buf);
+    if (rv == FL_OK) {
+        piece = (struct fl_piece){.data = buf.data, .len = buf.len};
+        rv = fl_call_send(c->attend, &piece, 1);
+    }
+    fl_buf_done(&buf);
+    if (rv != FL_OK && rv != FL_ECLOSED) {
+        fl_log_peer(c->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
+                    "control stream is stuck (%s), reconnecting", fl_strerror(rv));
+        fl_call_cancel(c->attend);
+    }
+}
+
+bool fl_connection_has_room(const struct fl_connection *c)
+{
+    return c->attend != NULL && fl_call_queued(c->attend) <= c->queue_bytes / 2;
+}
+
+void fl_connection_end(struct fl_connection *c)
+{
+    if (c->attend != NULL) {
+        fl_call_end(c->attend);
+    }
+}
+
+void fl_connection_give_up(struct fl_connection *c)
+{
+    if (c->attend != NULL) {
+        fl_call_cancel(c->attend);
+    }
+}
+
+/* --- the channel --- */
+
+static void on_up(void *ctx)
+{
+    struct fl_connection *c = ctx;
+    int rv =
+        fl_grpc_call(c->channel, "/fl.v1.Federation/Attend", 0, &attend_handler, c, &c->attend);
+
+    if (rv != FL_OK) {
+        fl_grpc_channel_close(c->channel);
+        return;
+    }
+    c->cbs.on_up(c->ctx);
+}
+
+static void log_down(const struct fl_connection *c, const char *why)
+{
+    fl_log_peer(c->log, FL_LOG_WARNING, "client", FL_WORK_SERVER, "no connection to '%s': %s",
+                c->server, why);
+}
+
+static void on_down(void *ctx, int code, const char *text)
+{
+    struct fl_connection *c = ctx;
+    const char *why = text != NULL ? text : fl_strerror(code);
+
+    c->channel = NULL;
+    if (c->last) {
+        fl_loop_stop(c->loop);
+        return;
+    }
+    if (code != FL_OK) {
+        log_down(c, why);
+    }
+    c->cbs.on_down(c->ctx, why);
+}
+
+static const struct fl_grpc_channel_cbs channel_cbs = {.on_up = on_up, .on_down = on_down};
+
+int fl_connection_open(struct fl_connection *c, struct fl_err *err)
+{
+    struct fl_rpc_limits limits;
+    int rv;
+
+    if (c->channel != NULL) {
+        return FL_OK;
+    }
+    fl_rpc_limits_default(&limits);
+    limits.message_bytes = FL_WIRE_MAX_CONTROL; /* a Welcome may describe thousands of tensors */
+    if (limits.stream_window < 2 * FL_WIRE_MAX_CONTROL) {
+        limits.stream_window = 2 * FL_WIRE_MAX_CONTROL;
+    }
+    limits.conn_window = 2 * limits.stream_window;
+    c->queue_bytes = limits.queue_bytes;
+    rv = fl_grpc_connect(c->loop, c->server, &limits, c->timeout_ms, &channel_cbs, c, &c->channel,
+                         err);
+    if (rv != FL_OK) {
+        log_down(c, fl_err_text(err, rv));
+    }
+    return rv;
+}
+
+void fl_connection_close(struct fl_connection *c)
+{
+    if (c->channel != NULL) {
+        fl_grpc_channel_close(c->channel);
+    }
+}
+
+void fl_connection_welcomed(struct fl_connection *c, struct fl_wire_session token,
+                            uint32_t chunk_bytes)
+{
+    c->token = token;
+    c->chunk_bytes = chunk_bytes < FL_WIRE_CHUNK ? chunk_bytes : FL_WIRE_CHUNK;
+}
+
+struct fl_wire_session fl_connection_token(const struct fl_connection *c)
+{
+    return c->token;
+}
+
+size_t fl_connection_chunk(const struct fl_connection *c)
+{
+    return c->chunk_bytes;
+}
+
+int fl_connection_call(struct fl_connection *c, const char *path, uint64_t timeout_ms,
+                       const struct fl_call_handler *handler, void *ctx, struct fl_call **ret)
+{
+    return c->channel == NULL ? FL_ECLOSED
+                              : fl_grpc_call(c->channel, path, timeout_ms, handler, ctx, ret);
+}
+
+/* --- life --- */
+
+int fl_connection_create(struct fl_loop *loop, const struct fl_log *log, const char *server,
+                         uint32_t timeout_ms, const struct fl_connection_cbs *cbs, void *ctx,
+                         struct fl_connection **ret)
+{
+    struct fl_connection *c = calloc(1, sizeof(*c));
+
+    if (c == NULL) {
+        return FL_ENOMEM;
+    }
+    *c = (struct fl_connection){.loop = loop,
+                                .log = log,
+                                .server = server,
+                                .timeout_ms = timeout_ms,
+                                .cbs = *cbs,
+                                .ctx = ctx};
+    *ret = c;
+    return FL_OK;
+}
+
+void fl_connection_free(struct fl_connection *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    c->last = true;
+    if (c->channel != NULL) {
+        fl_grpc_channel_close(c->channel);
+        fl_loop_run(c->loop); /* on_down() ends it. */
+    }
+    free(c);
+}

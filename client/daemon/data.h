@@ -1,0 +1,24 @@
+#ifndef FL_CLIENTD_DATA_H
+#define FL_CLIENTD_DATA_H
+
+/* The client's data, and the trainer that works on it, as the configuration names them. */
+
+#include "client/daemon/conf.h"
+#include "client/train/trainer.h"
+#include "libfl/base/log.h"
+
+struct fl_local_data {
+    struct fl_dataset *train, *test; /* owned; NULL: a program has the data, or there is none */
+    uint64_t samples, evaluation_samples;
+};
+
+/*
+ * `descriptors`: the soft limit of them that this process was started with, for programs.
+ * Borrows `data` for as long as the trainer lives.
+ */
+FL_MUST_CHECK int fl_local_data_open(const struct fl_client_conf *conf, uint64_t descriptors,
+                                     const struct fl_log *log, struct fl_local_data *data,
+                                     struct fl_trainer **ret, struct fl_err *err);
+void fl_local_data_done(struct fl_local_data *data);
+
+#endif

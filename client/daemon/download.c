@@ -1,0 +1,414 @@
+/*
+ * One download. The happy path of a task: the lane settles what is kept between rounds by
+ * what the server counted, and looks for bundles on the disk; then the bundles that are needed
+ * are fetched one after the other: a FetchRequest, then chunks in rising offsets straight
+ * into the block. What is there when a stream breaks stays, and the next Fetch of the same
+ * round goes on from it.
+ */
+
+#include "client/daemon/download.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/work/settle.h"
+#include "libfl/base/sm.h"
+
+enum download_state {
+    DOWNLOAD_IDLE,     /* what is there waits for the next try */
+    DOWNLOAD_SETTLING, /* on the lane */
+    DOWNLOAD_RUNNING,  /* a call */
+    DOWNLOAD_TELLING, /* the call ended and what follows is under way: on_closed goes on after it */
+    DOWNLOAD_OVER,    /* given up while TELLING: on_closed frees it */
+    DOWNLOAD_GIVEN_UP, /* freed when the call or the lane is done with it */
+    DOWNLOAD_STATES
+};
+
+static const struct fl_sm_state download_states[DOWNLOAD_STATES] = {
+    [DOWNLOAD_IDLE] = {"IDLE", FL_SM_TO(DOWNLOAD_SETTLING) | FL_SM_TO(DOWNLOAD_RUNNING)},
+    [DOWNLOAD_SETTLING] = {"SETTLING", FL_SM_TO(DOWNLOAD_IDLE) | FL_SM_TO(DOWNLOAD_GIVEN_UP)},
+    [DOWNLOAD_RUNNING] = {"RUNNING", FL_SM_TO(DOWNLOAD_TELLING) | FL_SM_TO(DOWNLOAD_GIVEN_UP)},
+    [DOWNLOAD_TELLING] = {"TELLING", FL_SM_TO(DOWNLOAD_IDLE) | FL_SM_TO(DOWNLOAD_SETTLING) |
+                                         FL_SM_TO(DOWNLOAD_RUNNING) | FL_SM_TO(DOWNLOAD_OVER)},
+    [DOWNLOAD_OVER] = {"OVER", 0},
+    [DOWNLOAD_GIVEN_UP] = {"GIVEN_UP", 0},
+};
+
+struct fl_download {
+    struct fl_downloads *owner;
+    struct fl_sm sm;
+    struct fl_setup *setup; /* a reference */
+    struct fl_call *call;   /* RUNNING, and until it has ended; else NULL */
+    struct fl_round_key key;
+    bool evaluation; /* which kind: of a model, not of a task */
+    double rate;     /* of the evaluation */
+    struct fl_inputs in;
+    size_t at; /* of the list: being fetched */
+};
+
+static int next_bundle(struct fl_download *f);
+
+static void download_free(struct fl_download *f)
+{
+    fl_inputs_done(&f->in);
+    fl_setup_unref(f->setup);
+    free(f);
+}
+
+static void failed(struct fl_download *f, enum fl_fault fault, const char *text)
+{
+    const struct fl_jobs *jobs = f->owner->jobs;
+
+    if (f->evaluation) {
+        fl_stepper_failed(jobs->stepper, FL_CEV_EVALUATE_FAILED, f->key, FL_FAULT_PASSING, text);
+        return;
+    }
+    fl_log_peer(jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
+                "fetching the bundles of round %llu: %s", (unsigned long long)f->key.round, text);
+    fl_stepper_failed(jobs->stepper, FL_CEV_FETCH_FAILED, f->key, fault, text);
+}
+
+/* Everything is here. What is of a task waits for fl_downloads_take(). */
+static void finished(struct fl_download *f)
+{
+    struct fl_downloads *d = f->owner;
+
+    if (f->evaluation) {
+        fl_evaluations_begin(d->evaluations, f->key.round, f->rate, &d->wanted->task, &f->in);
+    } else {
+        fl_stepper_key(d->jobs->stepper, FL_CEV_FETCHED, f->key);
+    }
+}
+
+/* The bundle that was under way is whole. */
+static void go_on(struct fl_download *f)
+{
+    struct fl_input *in = &f->in.list[f->at];
+    struct fl_err err = {0};
+    int rv = fl_inputs_check(in, &err);
+
+    if (rv != FL_OK) {
+        in->have = 0;
+    } else {
+        rv = next_bundle(f);
+    }
+    if (rv != FL_OK) {
+        failed(f, FL_FAULT_PASSING, fl_err_text(&err, rv));
+    }
+}
+
+static void broke_off(struct fl_download *f, enum fl_grpc_status status, const char *message)
+{
+    const struct fl_jobs *jobs = f->owner->jobs;
+    bool gone = status == FL_GRPC_NOT_FOUND || status == FL_GRPC_OUT_OF_RANGE;
+    const struct fl_input *in = &f->in.list[f->at];
+    const char *text =
+        message != NULL && message[0] != '\0' ? message : fl_grpc_status_name(status);
+
+    if (f->evaluation) {
+        failed(f, FL_FAULT_PASSING, text);
+        return;
+    }
+    fl_log_peer(jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
+                "fetching '%s' of round %llu ended at %llu of %llu bytes: %s", in->name,
+                (unsigned long long)f->key.round, (unsigned long long)in->have,
+                (unsigned long long)in->bytes, text);
+    fl_stepper_failed(jobs->stepper, FL_CEV_FETCH_FAILED, f->key,
+                      gone ? FL_FAULT_LASTING : FL_FAULT_PASSING, text);
+}
+
+static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct fl_download *f = ctx;
+    struct fl_input *in = &f->in.list[f->at];
+    struct fl_wire_chunk chunk;
+    struct fl_err err = {0};
+    int rv = fl_wire_chunk_decode(data, len, &chunk, &err);
+
+    if (rv == FL_OK && (chunk.offset != in->have || chunk.len > in->bytes - in->have)) {
+        rv = fl_err_set(&err, FL_EPROTO,
+                        "chunk of %zu bytes at %llu, expected offset %llu of %llu bytes", chunk.len,
+                        (unsigned long long)chunk.offset, (unsigned long long)in->have,
+                        (unsigned long long)in->bytes);
+    }
+    if (rv != FL_OK) {
+        fl_log_peer(f->owner->jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
+                    "bad chunk from the server: %s", fl_err_text(&err, rv));
+        fl_call_cancel(call);
+        return true;
+    }
+    (void)memcpy(in->data + in->have, chunk.data, chunk.len);
+    in->have += chunk.len;
+    return true;
+}
+
+static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                      const char *message)
+{
+    struct fl_download *f = ctx;
+
+    (void)call;
+    f->call = NULL;
+    if (f->sm.state == DOWNLOAD_GIVEN_UP) {
+        download_free(f);
+        return;
+    }
+    fl_sm_move(&f->sm, DOWNLOAD_TELLING);
+    if (status == FL_GRPC_OK && f->in.list[f->at].have == f->in.list[f->at].bytes) {
+        go_on(f);
+    } else {
+        broke_off(f, status, message);
+    }
+    if (f->sm.state == DOWNLOAD_OVER) {
+        download_free(f);
+    } else if (f->sm.state == DOWNLOAD_TELLING) {
+        fl_sm_move(&f->sm, DOWNLOAD_IDLE);
+        if (f->evaluation) { /* Each has a fetch of its own. */
+            f->owner->model = NULL;
+            download_free(f);
+        }
+    } /* Else the next bundle or the next try is under way. */
+}
+
+static const struct fl_call_handler download_handler = {.on_message = on_message,
+                                                        .on_closed = on_closed};
+
+static int begin(struct fl_download *f, const struct fl_input *in)
+{
+    struct fl_wire_fetch request = {.session = fl_connection_token(f->owner->connection),
+                                    .round = f->key.round,
+                                    .offset = in->have};
+    struct fl_buf buf;
+    struct fl_piece piece;
+    int rv;
+
+    rv = fl_str_copy(request.bundle, sizeof(request.bundle), in->name);
+    fl_buf_init(&buf, 4096);
+    if (rv == FL_OK) {
+        rv = fl_wire_fetch_encode(&request, &buf);
+    }
+    if (rv == FL_OK) {
+        rv = fl_connection_call(f->owner->connection, "/fl.v1.Federation/Fetch", 0,
+                                &download_handler, f, &f->call);
+    }
+    if (rv == FL_OK) {
+        fl_sm_move(&f->sm, DOWNLOAD_RUNNING);
+        piece = (struct fl_piece){.data = buf.data, .len = buf.len};
+        rv = fl_call_send(f->call, &piece, 1);
+        fl_call_end(f->call);
+        if (rv != FL_OK) { /* on_closed tells the session. */
+            fl_call_cancel(f->call);
+            rv = FL_OK;
+        }
+    }
+    fl_buf_done(&buf);
+    return rv;
+}
+
+static int next_bundle(struct fl_download *f)
+{
+    size_t i;
+
+    for (i = 0; i < f->in.n; i++) {
+        struct fl_input *in = &f->in.list[i];
+
+        if (in->data == NULL) {
+            in->data = malloc((size_t)in->bytes + 1);
+            in->have = 0;
+        }
+        if (in->data == NULL) {
+            return FL_ENOMEM;
+        }
+        if (in->have < in->bytes) {
+            f->at = i;
+            return begin(f, in);
+        }
+    }
+    finished(f);
+    return FL_OK;
+}
+
+/* --- before the first bundle: what is kept, and what is on the disk --- */
+
+struct settle_job {
+    struct fl_download *f; /* freed only when the job is done */
+    struct fl_settling settling;
+    int code;
+    struct fl_err err;
+};
+
+/* Of the lane: nothing of the download or of the task is touched. */
+static void settle_work(void *arg)
+{
+    struct settle_job *job = arg;
+
+    job->code = fl_settling_run(&job->settling, job->f->owner->worker, &job->err);
+}
+
+static void start(struct fl_download *f, struct fl_settling *settling)
+{
+    struct fl_inputs *listed = &f->owner->wanted->listed;
+    struct fl_err err = {0};
+    int rv = fl_settling_choose(settling, listed, f->owner->jobs->log, &f->in, &err);
+
+    if (rv == FL_OK) {
+        rv = next_bundle(f);
+    }
+    if (rv != FL_OK) {
+        failed(f, fl_fault_of(rv), fl_err_text(&err, rv));
+    }
+}
+
+static void settle_done(void *arg)
+{
+    struct settle_job *job = arg;
+    struct fl_download *f = job->f;
+
+    if (f->sm.state == DOWNLOAD_GIVEN_UP) {
+        download_free(f);
+    } else {
+        fl_sm_move(&f->sm, DOWNLOAD_IDLE);
+        if (job->code != FL_OK) {
+            failed(f, fl_fault_of(job->code), fl_err_text(&job->err, job->code));
+        } else if (!fl_stepper_stopped(f->owner->jobs->stepper)) {
+            start(f, &job->settling);
+        }
+    }
+    fl_settling_done(&job->settling);
+    free(job);
+}
+
+/* Takes `settling`, on error too. */
+static int settle(struct fl_download *f, struct fl_settling *settling)
+{
+    struct settle_job *job = calloc(1, sizeof(*job));
+    int rv = FL_ENOMEM;
+
+    if (job != NULL) {
+        *job = (struct settle_job){.f = f, .settling = *settling};
+        rv = fl_jobs_submit(f->owner->jobs, settle_work, settle_done, job);
+    }
+    if (rv != FL_OK) {
+        fl_settling_done(settling);
+        free(job);
+        return rv;
+    }
+    fl_sm_move(&f->sm, DOWNLOAD_SETTLING);
+    return FL_OK;
+}
+
+/* --- the two kinds --- */
+
+static struct fl_download *download_new(struct fl_downloads *d, struct fl_round_key key)
+{
+    struct fl_download *f = calloc(1, sizeof(*f));
+
+    if (f != NULL) {
+        f->owner = d;
+        fl_sm_init(&f->sm, download_states, DOWNLOAD_STATES, DOWNLOAD_IDLE);
+        f->setup = fl_setup_ref(d->worker->setup);
+        f->key = key;
+    }
+    return f;
+}
+
+/* May what is there of an earlier try be gone on with? */
+static bool goes_on(const struct fl_download *f, struct fl_round_key key)
+{
+    return f->sm.state != DOWNLOAD_RUNNING && f->sm.state != DOWNLOAD_SETTLING &&
+           f->key.round == key.round && f->setup == f->owner->worker->setup;
+}
+
+void fl_downloads_begin_task(struct fl_downloads *d, struct fl_round_key key)
+{
+    struct fl_settling settling;
+
+    if (d->task != NULL && !goes_on(d->task, key)) {
+        fl_downloads_cancel_task(d);
+    }
+    if (d->task == NULL) {
+        d->task = download_new(d, key);
+    }
+    if (d->task == NULL) {
+        fl_stepper_failed(d->jobs->stepper, FL_CEV_FETCH_FAILED, key, FL_FAULT_PASSING,
+                          fl_strerror(FL_ENOMEM));
+        return;
+    }
+    d->task->key = key;
+    if (!fl_settling_begin(d->worker, d->task->setup, &d->wanted->listed, key,
+                           d->wanted->task.counted, &settling))
+    {
+        start(d->task, &settling);
+        fl_settling_done(&settling);
+    } else if (settle(d->task, &settling) != FL_OK) {
+        failed(d->task, FL_FAULT_PASSING, fl_strerror(FL_ENOMEM));
+    }
+}
+
+void fl_downloads_take(struct fl_downloads *d, struct fl_inputs *ret)
+{
+    *ret = (struct fl_inputs){.n = 0};
+    if (d->task != NULL) {
+        *ret = d->task->in;
+        d->task->in = (struct fl_inputs){.n = 0};
+    }
+}
+
+void fl_downloads_cancel_task(struct fl_downloads *d)
+{
+    struct fl_download *f = d->task;
+
+    if (f == NULL) {
+        return;
+    }
+    d->task = NULL;
+    if (f->sm.state == DOWNLOAD_IDLE) {
+        download_free(f);
+    } else if (f->sm.state == DOWNLOAD_TELLING) {
+        fl_sm_move(&f->sm, DOWNLOAD_OVER);
+    } else {
+        fl_sm_move(&f->sm, DOWNLOAD_GIVEN_UP);
+        if (f->call != NULL) {
+            fl_call_cancel(f->call);
+        }
+    }
+}
+
+static int begin_model(struct fl_downloads *d, struct fl_round_key key, struct fl_err *err)
+{
+    const struct fl_wanted_evaluation *wanted = &d->wanted->evaluation;
+    struct fl_download *f;
+    int rv;
+
+    if (d->model != NULL) {
+        return fl_err_set(err, FL_ESTATE, "the model of the one before is still fetched");
+    }
+    f = download_new(d, key);
+    if (f == NULL) {
+        return FL_ENOMEM;
+    }
+    f->evaluation = true;
+    f->rate = wanted->rate;
+    rv = fl_inputs_choose_model(f->setup, &wanted->bundle, &f->in, err);
+    if (rv == FL_OK) {
+        rv = next_bundle(f);
+    }
+    if (rv != FL_OK) {
+        download_free(f);
+        return rv;
+    }
+    d->model = f;
+    return FL_OK;
+}
+
+void fl_downloads_begin_model(struct fl_downloads *d)
+{
+    struct fl_round_key key = {.round = d->wanted->evaluation.round};
+    struct fl_err err = {0};
+    int rv = begin_model(d, key, &err);
+
+    if (rv != FL_OK) {
+        fl_stepper_failed(d->jobs->stepper, FL_CEV_EVALUATE_FAILED, key, FL_FAULT_PASSING,
+                          fl_err_text(&err, rv));
+    }
+}

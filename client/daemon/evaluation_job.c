@@ -1,0 +1,82 @@
+#include "client/daemon/evaluation_job.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "client/daemon/events.h"
+
+struct fl_evaluation_job {
+    struct fl_evaluations *owner;
+    struct fl_inputs inputs; /* the model, and the setup that it was fetched under */
+    struct fl_task task;
+    double rate;
+    atomic_bool cancel;
+    struct fl_evaluation measured;
+    int code;
+    struct fl_err err;
+};
+
+static void evaluate_work(void *arg)
+{
+    struct fl_evaluation_job *job = arg;
+
+    job->code = fl_evaluation_run(job->owner->worker, job->inputs.setup, &job->task,
+                                  (const float *)(const void *)job->inputs.list[0].data, job->rate,
+                                  &job->cancel, &job->measured, &job->err);
+}
+
+static void failed(const struct fl_evaluations *e, uint64_t round, const char *text)
+{
+    fl_stepper_failed(e->jobs->stepper, FL_CEV_EVALUATE_FAILED,
+                      (struct fl_round_key){.round = round}, FL_FAULT_PASSING, text);
+}
+
+static void evaluate_done(void *arg)
+{
+    struct fl_evaluation_job *job = arg;
+    struct fl_evaluations *e = job->owner;
+
+    if (e->newest == job) {
+        e->newest = NULL;
+    }
+    if (!fl_stepper_stopped(e->jobs->stepper)) {
+        if (job->code == FL_OK) {
+            fl_event_evaluation(e->connection, job->task.key.round, &job->measured);
+            fl_stepper_key(e->jobs->stepper, FL_CEV_EVALUATED, job->task.key);
+        } else {
+            failed(e, job->task.key.round, fl_err_text(&job->err, job->code));
+        }
+    }
+    fl_inputs_done(&job->inputs);
+    free(job);
+}
+
+void fl_evaluations_begin(struct fl_evaluations *e, uint64_t round, double rate,
+                          const struct fl_task *task, struct fl_inputs *inputs)
+{
+    struct fl_evaluation_job *job = calloc(1, sizeof(*job));
+
+    if (job != NULL) {
+        job->owner = e;
+        job->inputs = *inputs;
+        job->task = *task;
+        job->task.key = (struct fl_round_key){.round = round};
+        job->rate = rate;
+        atomic_init(&job->cancel, false);
+        if (fl_jobs_submit(e->jobs, evaluate_work, evaluate_done, job) == FL_OK) {
+            *inputs = (struct fl_inputs){.n = 0};
+            e->newest = job;
+            return;
+        }
+        free(job);
+    }
+    fl_inputs_done(inputs);
+    failed(e, round, fl_strerror(FL_ENOMEM));
+}
+
+void fl_evaluations_leave(struct fl_evaluations *e)
+{
+    if (e->newest != NULL) {
+        atomic_store(&e->newest->cancel, true);
+    }
+}

@@ -1,0 +1,24 @@
+#ifndef FL_CLIENTD_EVENTS_H
+#define FL_CLIENTD_EVENTS_H
+
+/* What this client says on the control stream. */
+
+#include "client/daemon/conf.h"
+#include "client/daemon/connection.h"
+#include "client/daemon/data.h"
+#include "client/store/result.h"
+#include "client/work/evaluation.h"
+
+/* `held`: the result that is, round 0: none. */
+void fl_event_hello(struct fl_connection *connection, const struct fl_client_conf *conf,
+                    const struct fl_local_data *data, struct fl_round_key held);
+void fl_event_heartbeat(struct fl_connection *connection, uint64_t number);
+void fl_event_report(struct fl_connection *connection, const struct fl_result *result);
+/* `reason` may be NULL. */
+void fl_event_failed(struct fl_connection *connection, struct fl_round_key key, const char *reason,
+                     bool diverged);
+/* All zero: none was made. */
+void fl_event_evaluation(struct fl_connection *connection, uint64_t round,
+                         const struct fl_evaluation *evaluation);
+
+#endif

@@ -1,0 +1,25 @@
+#ifndef FL_CLIENTD_JOBS_H
+#define FL_CLIENTD_JOBS_H
+
+/*
+ * Work on the training lane: where it runs, and whom it tells. Jobs run one after the other, in
+ * the order they came; each begins and ends on the loop.
+ */
+
+#include "client/daemon/stepper.h"
+
+struct fl_jobs {
+    const struct fl_log *log;
+    struct fl_loop *loop;
+    struct fl_lane *lane;
+    struct fl_stepper *stepper;
+};
+
+/* work(arg) on the lane, then done(arg) on the loop. FL_ENOMEM: neither. */
+static inline int fl_jobs_submit(const struct fl_jobs *jobs, fl_loop_cb work, fl_loop_cb done,
+                                 void *arg)
+{
+    return fl_lane_submit(jobs->lane, work, jobs->loop, done, arg);
+}
+
+#endif

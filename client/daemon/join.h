@@ -1,0 +1,38 @@
+#ifndef FL_CLIENTD_JOIN_H
+#define FL_CLIENTD_JOIN_H
+
+/*
+ * Joining a federation: what Welcome describes is prepared, or the server is told why this client
+ * cannot do it. It replaces everything that belongs to the description before, so it knows all who
+ * hold something of that; a description is replaced only while nothing is on the lane.
+ *
+ * Threading: the loop.
+ */
+
+#include "client/daemon/download.h"
+#include "client/daemon/offering.h"
+#include "client/daemon/training_job.h"
+
+struct fl_joining {
+    const struct fl_jobs *jobs;       /* borrowed, as the next seven */
+    struct fl_connection *connection; /* what Welcome came on */
+    struct fl_worker *worker;         /* who is prepared */
+    const struct fl_held *held;       /* which may not fit any more */
+    struct fl_trainings *trainings;
+    struct fl_evaluations *evaluations;
+    struct fl_downloads *downloads;
+    struct fl_offering *offering;
+    bool may_offer;              /* the operator's 'offers: yes' */
+    char unfit[FL_ERR_BUF_SIZE]; /* why this client leaves, while the server is being told; "" */
+};
+
+/* Contents of `welcome` may be taken. */
+void fl_joining_welcome(struct fl_joining *joining, struct fl_wire_welcome *welcome);
+/* Is the server being told that this client leaves? Then nothing more of it counts. */
+bool fl_joining_told(const struct fl_joining *joining);
+/* The connection is gone: the session hears why, if it was given up for that. */
+bool fl_joining_down(struct fl_joining *joining);
+/* Nothing is described any more. */
+void fl_joining_forget(struct fl_joining *joining);
+
+#endif

@@ -1,0 +1,172 @@
+#include "client/daemon/stepper.h"
+
+#include <stdlib.h>
+
+#include "libfl/base/clock.h"
+
+struct fl_stepper {
+    const struct fl_log *log;
+    struct fl_loop *loop;
+    struct fl_session *session;
+    struct fl_timer *timer;
+    fl_stepper_effect_fn *carry_out;
+    void *ctx;
+    bool stepping, stopped;
+};
+
+/* An event that came up while effects are being carried out waits for its turn. */
+struct later {
+    struct fl_stepper *stepper;
+    struct fl_session_event event;
+};
+
+static void step_later(void *arg)
+{
+    struct later *later = arg;
+
+    fl_stepper_step(later->stepper, &later->event);
+    free(later);
+}
+
+static void postpone(struct fl_stepper *s, const struct fl_session_event *event)
+{
+    struct later *later = calloc(1, sizeof(*later));
+
+    FL_REQUIRE(event->type == FL_CEV_DISCONNECTED || event->type == FL_CEV_FETCH_FAILED ||
+               event->type == FL_CEV_TRAIN_FAILED || event->type == FL_CEV_PUSH_FAILED ||
+               event->type == FL_CEV_EVALUATE_FAILED || event->type == FL_CEV_FETCHED);
+    if (later == NULL) {
+        fl_log(s->log, FL_LOG_ERROR, "client", "out of memory");
+        abort();
+    }
+    later->stepper = s;
+    later->event = *event;
+    if (event->type != FL_CEV_FETCHED) {
+        later->event.u.failed.reason = "could not be started"; /* The caller's text goes away. */
+    }
+    if (fl_loop_post(s->loop, step_later, later) != FL_OK) {
+        free(later);
+    }
+}
+
+static void set_timer(struct fl_stepper *s)
+{
+    uint64_t deadline = fl_session_deadline(s->session);
+
+    if (s->stopped) {
+        return;
+    }
+    if (deadline == UINT64_MAX) {
+        fl_timer_stop(s->timer);
+    } else {
+        uint64_t now = fl_clock_ms();
+
+        fl_timer_start(s->timer, deadline > now ? deadline - now : 0);
+    }
+}
+
+void fl_stepper_step(struct fl_stepper *s, struct fl_session_event *event)
+{
+    struct fl_session_effects effects = {0};
+    size_t i;
+    int rv;
+
+    if (s->stopped) {
+        return;
+    }
+    if (s->stepping) {
+        postpone(s, event);
+        return;
+    }
+    s->stepping = true;
+    event->now_ms = fl_clock_ms();
+    rv = fl_session_step(s->session, event, &effects);
+    if (rv != FL_OK) {
+        fl_log(s->log, FL_LOG_ERROR, "client", "the session cannot go on: %s", fl_strerror(rv));
+        abort(); /* Out of memory: the result on disk is whole, systemd starts us again. */
+    }
+    for (i = 0; i < effects.n; i++) {
+        s->carry_out(s->ctx, &effects.list[i]);
+    }
+    s->stepping = false;
+    set_timer(s);
+}
+
+void fl_stepper_key(struct fl_stepper *s, enum fl_session_event_type type, struct fl_round_key key)
+{
+    struct fl_session_event event = {.type = type};
+
+    event.u.key = key;
+    fl_stepper_step(s, &event);
+}
+
+void fl_stepper_failed(struct fl_stepper *s, enum fl_session_event_type type,
+                       struct fl_round_key key, enum fl_fault fault, const char *reason)
+{
+    struct fl_session_event event = {.type = type};
+
+    event.u.failed.key = key;
+    event.u.failed.reason = reason;
+    event.u.failed.permanent = fault != FL_FAULT_PASSING;
+    event.u.failed.diverged = fault == FL_FAULT_DIVERGED;
+    fl_stepper_step(s, &event);
+}
+
+static void on_timer(void *arg)
+{
+    struct fl_session_event event = {.type = FL_CEV_TICK};
+
+    fl_stepper_step(arg, &event);
+}
+
+int fl_stepper_create(const struct fl_session_conf *conf, struct fl_loop *loop,
+                      const struct fl_log *log, fl_stepper_effect_fn *carry_out, void *ctx,
+                      struct fl_stepper **ret)
+{
+    struct fl_stepper *s = calloc(1, sizeof(*s));
+    int rv;
+
+    if (s == NULL) {
+        return FL_ENOMEM;
+    }
+    *s = (struct fl_stepper){.log = log, .loop = loop, .carry_out = carry_out, .ctx = ctx};
+    rv = fl_session_create(conf, &s->session);
+    if (rv == FL_OK) {
+        rv = fl_timer_create(loop, on_timer, s, &s->timer);
+    }
+    if (rv != FL_OK) {
+        fl_stepper_free(s);
+        return rv;
+    }
+    *ret = s;
+    return FL_OK;
+}
+
+void fl_stepper_stop(struct fl_stepper *s)
+{
+    if (s == NULL || s->stopped) {
+        return;
+    }
+    s->stopped = true;
+    fl_timer_close(s->timer);
+}
+
+bool fl_stepper_stopped(const struct fl_stepper *s)
+{
+    return s->stopped;
+}
+
+void fl_stepper_free(struct fl_stepper *s)
+{
+    if (s == NULL) {
+        return;
+    }
+    fl_stepper_stop(s);
+    fl_session_free(s->session);
+    free(s);
+}
+
+const struct fl_session *fl_stepper_session(const struct fl_stepper *s)
+{
+    return s->session;
+}

@@ -1,0 +1,131 @@
+#include "client/daemon/training_job.h"
+
+#include <stdlib.h>
+
+#include "libfl/base/clock.h"
+
+/* A line about it so often. */
+#define PROGRESS_MS 10000
+
+struct fl_training_job {
+    struct fl_trainings *owner;
+    struct fl_round_key key;
+    struct fl_training *training;
+    uint64_t reported_ms;
+    int code;
+    struct fl_err err;
+};
+
+static void job_free(struct fl_training_job *job)
+{
+    fl_training_free(job->training);
+    free(job);
+}
+
+static void progress(void *ctx, uint64_t done, uint64_t total)
+{
+    struct fl_training_job *job = ctx;
+    uint64_t now = fl_clock_ms();
+
+    if (now >= job->reported_ms + PROGRESS_MS) {
+        job->reported_ms = now;
+        fl_log(job->owner->jobs->log, FL_LOG_INFO, "client",
+               "training round %llu: step %llu of %llu", (unsigned long long)job->key.round,
+               (unsigned long long)done, (unsigned long long)total);
+    }
+}
+
+static void train_work(void *arg)
+{
+    struct fl_training_job *job = arg;
+
+    job->code = fl_training_run(job->training, &job->err);
+}
+
+static void trained(struct fl_trainings *t, struct fl_training_job *job)
+{
+    struct fl_result *result = fl_training_take(job->training);
+
+    fl_log(t->jobs->log, FL_LOG_INFO, "client",
+           "trained round %llu: samples=%llu steps=%llu loss=%.4f",
+           (unsigned long long)job->key.round, (unsigned long long)result->samples,
+           (unsigned long long)result->steps, result->train_loss);
+    fl_held_put(t->held, result);
+    fl_stepper_key(t->jobs->stepper, FL_CEV_TRAINED, job->key);
+}
+
+static void failed(const struct fl_trainings *t, struct fl_round_key key, int code,
+                   const struct fl_err *err)
+{
+    const char *text = fl_err_text(err, code);
+
+    if (code != FL_ECANCELED) {
+        fl_log(t->jobs->log, FL_LOG_ERROR, "client", "training round %llu failed: %s",
+               (unsigned long long)key.round, text);
+    }
+    fl_stepper_failed(t->jobs->stepper, FL_CEV_TRAIN_FAILED, key, fl_fault_of(code), text);
+}
+
+static void train_done(void *arg)
+{
+    struct fl_training_job *job = arg;
+    struct fl_trainings *t = job->owner;
+
+    if (t->newest == job) {
+        t->newest = NULL;
+    }
+    if (!fl_stepper_stopped(t->jobs->stepper)) {
+        if (job->code == FL_OK) {
+            trained(t, job);
+        } else {
+            failed(t, job->key, job->code, &job->err);
+        }
+    }
+    job_free(job);
+}
+
+static int begin(struct fl_trainings *t, const struct fl_task *task, struct fl_inputs *inputs,
+                 struct fl_err *err)
+{
+    struct fl_training_job *job = calloc(1, sizeof(*job));
+    int rv = FL_ENOMEM;
+
+    if (job == NULL) {
+        fl_inputs_done(inputs);
+        return rv;
+    }
+    job->owner = t;
+    job->key = task->key;
+    job->reported_ms = fl_clock_ms();
+    rv = fl_training_new(t->worker, task, inputs, progress, job, &job->training, err);
+    if (rv == FL_OK) {
+        rv = fl_jobs_submit(t->jobs, train_work, train_done, job);
+    }
+    if (rv != FL_OK) {
+        job_free(job);
+        return rv;
+    }
+    t->newest = job;
+    return FL_OK;
+}
+
+void fl_trainings_begin(struct fl_trainings *t, const struct fl_task *task, struct fl_round_key key,
+                        struct fl_inputs *inputs)
+{
+    struct fl_task of_key = *task;
+    struct fl_err err = {0};
+    int rv;
+
+    of_key.key = key;
+    rv = begin(t, &of_key, inputs, &err);
+    if (rv != FL_OK) {
+        failed(t, key, rv, &err);
+    }
+}
+
+void fl_trainings_cancel(struct fl_trainings *t)
+{
+    if (t->newest != NULL) {
+        fl_training_cancel(t->newest->training);
+    }
+}

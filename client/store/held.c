@@ -1,0 +1,43 @@
+#include "client/store/held.h"
+
+int fl_held_load(struct fl_held *held, struct fl_err *err)
+{
+    int rv = fl_result_load(held->state_dir, &held->result, err);
+
+    if (rv == FL_EFORMAT) {
+        fl_log(held->log, FL_LOG_WARNING, "client", "%s, ignoring it", fl_err_text(err, rv));
+    }
+    return rv == FL_ENOENT || rv == FL_EFORMAT ? FL_OK : rv;
+}
+
+bool fl_held_is(const struct fl_held *held, struct fl_round_key key)
+{
+    return held->result != NULL && held->result->key.round == key.round &&
+           held->result->key.attempt == key.attempt;
+}
+
+void fl_held_put(struct fl_held *held, struct fl_result *result)
+{
+    fl_result_unref(held->result);
+    held->result = result;
+}
+
+void fl_held_drop(struct fl_held *held, struct fl_round_key key)
+{
+    struct fl_err err = {0};
+    int rv;
+
+    if (!fl_held_is(held, key)) {
+        return;
+    }
+    fl_held_put(held, NULL);
+    rv = fl_result_remove(held->state_dir, &err);
+    if (rv != FL_OK) {
+        fl_log(held->log, FL_LOG_WARNING, "client", "%s, ignoring", fl_err_text(&err, rv));
+    }
+}
+
+void fl_held_done(struct fl_held *held)
+{
+    fl_held_put(held, NULL);
+}

@@ -1,0 +1,33 @@
+#include "client/work/task.h"
+
+void fl_wanted_task(struct fl_wanted *wanted, const struct fl_wire_task *task)
+{
+    wanted->task = (struct fl_task){.key = {task->round, task->attempt},
+                                    .counted = {task->counted_round, task->counted_attempt},
+                                    .learning_rate = task->learning_rate,
+                                    .seed = task->seed,
+                                    .order_seed = task->order_seed,
+                                    .deadline_ms = task->deadline_ms,
+                                    .n_selected = task->selected,
+                                    .population = task->population};
+    fl_inputs_list(&wanted->listed, task);
+}
+
+int fl_wanted_evaluate(struct fl_wanted *wanted, uint64_t round, double rate,
+                       const struct fl_wire_bundle *bundle)
+{
+    struct fl_wanted_evaluation evaluation = {
+        .round = round, .rate = rate, .bundle = {.bytes = bundle->bytes}};
+
+    if (fl_str_copy(evaluation.bundle.name, sizeof(evaluation.bundle.name), bundle->name) != FL_OK)
+    {
+        return FL_EPROTO;
+    }
+    wanted->evaluation = evaluation;
+    return FL_OK;
+}
+
+void fl_wanted_done(struct fl_wanted *wanted)
+{
+    fl_inputs_done(&wanted->listed);
+}

@@ -1,0 +1,219 @@
+/*
+ * What a server wants of a client, what the client tells of its data, and what an error of its work
+ * means for the task.
+ */
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/work/fault.h"
+#include "client/work/offer.h"
+#include "client/work/task.h"
+#include "tests/lib/client_rig.h"
+
+static const struct rig_server plain, mixing = {.solver = "fedmix"};
+
+/* --- tasks and evaluations --- */
+
+START_TEST(the_newest_task_takes_the_place_of_the_one_before)
+{
+    struct fl_wire_bundle bundles[] = {{.name = fl_wire_lend("model"), .bytes = 8},
+                                       {.name = fl_wire_lend("control"), .bytes = 8}};
+    struct fl_wire_task first = {.bundles = bundles, .n_bundles = 2, .round = 1, .attempt = 1};
+    struct fl_wire_task second = {.bundles = bundles,
+                                  .n_bundles = 1,
+                                  .round = 9,
+                                  .attempt = 3,
+                                  .counted_round = 7,
+                                  .counted_attempt = 2,
+                                  .learning_rate = 0.25,
+                                  .seed = 5,
+                                  .order_seed = 6,
+                                  .deadline_ms = 1000,
+                                  .selected = 4,
+                                  .population = 40};
+    struct fl_wanted wanted = {.task = {.seed = 0}};
+
+    fl_wanted_task(&wanted, &first);
+    ck_assert_uint_eq(wanted.listed.n, 2);
+    fl_wanted_task(&wanted, &second);
+    ck_assert_uint_eq(wanted.task.key.round, 9);
+    ck_assert_uint_eq(wanted.task.key.attempt, 3);
+    ck_assert_uint_eq(wanted.task.counted.round, 7);
+    ck_assert_uint_eq(wanted.task.counted.attempt, 2);
+    ck_assert_double_eq(wanted.task.learning_rate, 0.25);
+    ck_assert_uint_eq(wanted.task.seed, 5);
+    ck_assert_uint_eq(wanted.task.order_seed, 6);
+    ck_assert_uint_eq(wanted.task.deadline_ms, 1000);
+    ck_assert_uint_eq(wanted.task.n_selected, 4);
+    ck_assert_uint_eq(wanted.task.population, 40);
+    ck_assert_uint_eq(wanted.listed.n, 1);
+    ck_assert_ptr_null(fl_inputs_find(&wanted.listed, "control"));
+    fl_wanted_done(&wanted);
+}
+END_TEST
+
+START_TEST(an_evaluation_of_a_bundle_without_a_possible_name_changes_nothing)
+{
+    struct fl_wire_bundle bundle = {.name = fl_wire_lend("model"), .bytes = 8};
+    struct fl_wanted wanted = {.task = {.seed = 0}};
+    char longest[FL_NAME_MAX + 1];
+
+    ck_assert_int_eq(fl_wanted_evaluate(&wanted, 3, 0.5, &bundle), FL_OK);
+    (void)memset(longest, 'x', FL_NAME_MAX);
+    longest[FL_NAME_MAX] = '\0';
+    bundle.name = longest;
+    ck_assert_int_eq(fl_wanted_evaluate(&wanted, 4, 0.1, &bundle), FL_EPROTO);
+    ck_assert_uint_eq(wanted.evaluation.round, 3);
+    ck_assert_double_eq(wanted.evaluation.rate, 0.5);
+    ck_assert_str_eq(wanted.evaluation.bundle.name, "model");
+    ck_assert_uint_eq(wanted.evaluation.bundle.bytes, 8);
+}
+END_TEST
+
+START_TEST(only_what_every_other_try_would_give_again_lasts)
+{
+    static const struct {
+        int code;
+        enum fl_fault fault;
+    } rows[] = {
+        {FL_ENUMERIC, FL_FAULT_DIVERGED}, {FL_EPROTO, FL_FAULT_LASTING},
+        {FL_ESTATE, FL_FAULT_LASTING},    {FL_ENOMEM, FL_FAULT_PASSING},
+        {FL_EIO, FL_FAULT_PASSING},       {FL_ECANCELED, FL_FAULT_PASSING},
+        {FL_ECLOSED, FL_FAULT_PASSING},   {FL_ENOSPC, FL_FAULT_PASSING},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ck_assert_int_eq(fl_fault_of(rows[i].code), rows[i].fault);
+    }
+}
+END_TEST
+
+/* --- offers --- */
+
+START_TEST(an_offer_goes_out_in_pieces_that_make_it_up_and_starts_over_in_each_session)
+{
+    static uint8_t bytes[2 * FL_WIRE_OFFER_PIECE + 5];
+    static const size_t lens[] = {FL_WIRE_OFFER_PIECE, FL_WIRE_OFFER_PIECE, 5};
+    struct fl_wire_offer piece;
+    struct fl_offer offer = {.told = 0};
+    size_t pass;
+    size_t i;
+
+    fl_buf_init(&offer.data, sizeof(bytes));
+    ck_assert_int_eq(fl_buf_add(&offer.data, bytes, sizeof(bytes)), FL_OK);
+    for (pass = 0; pass < 2; pass++) {
+        size_t at = 0;
+
+        for (i = 0; i < 3; i++) {
+            ck_assert(fl_offer_next(&offer, &piece));
+            ck_assert_uint_eq(piece.offset, at);
+            ck_assert_uint_eq(piece.total, sizeof(bytes));
+            ck_assert_uint_eq(piece.len, lens[i]);
+            ck_assert_ptr_eq(piece.data, offer.data.data + at);
+            at += piece.len;
+        }
+        ck_assert(!fl_offer_next(&offer, &piece));
+        fl_offer_rewind(&offer);
+    }
+    fl_offer_done(&offer);
+}
+END_TEST
+
+START_TEST(an_empty_offer_is_one_empty_piece)
+{
+    struct fl_offer offer = {.told = 0};
+    struct fl_wire_offer piece;
+
+    ck_assert(fl_offer_next(&offer, &piece));
+    ck_assert_uint_eq(piece.total, 0);
+    ck_assert_uint_eq(piece.len, 0);
+    ck_assert_ptr_null(piece.data);
+    ck_assert(!fl_offer_next(&offer, &piece));
+}
+END_TEST
+
+START_TEST(an_offer_is_the_same_each_time_it_is_made)
+{
+    struct fl_offer offers[2];
+    struct rig r;
+    size_t i;
+
+    rig_init(&r, &mixing, false);
+    for (i = 0; i < 2; i++) {
+        ck_assert_int_eq(fl_offer_make(&r.worker, &offers[i]), FL_OK);
+    }
+    ck_assert_uint_gt(offers[0].data.len, 0);
+    ck_assert_uint_eq(offers[0].data.len, offers[1].data.len);
+    ck_assert_mem_eq(offers[0].data.data, offers[1].data.data, offers[0].data.len);
+    for (i = 0; i < 2; i++) {
+        fl_offer_done(&offers[i]);
+    }
+    rig_done(&r);
+}
+END_TEST
+
+START_TEST(who_cannot_offer_takes_part_with_an_empty_offer_and_says_so)
+{
+    struct fl_offer offer;
+    struct rig r;
+
+    rig_init(&r, &plain, false); /* This solver has no offer. */
+    ck_assert_int_eq(fl_offer_make(&r.worker, &offer), FL_OK);
+    ck_assert_uint_eq(offer.data.len, 0);
+    ck_assert_ptr_nonnull(strstr(r.lines, "taking part without: the solver 'sgd' offers nothing"));
+    fl_offer_done(&offer);
+    rig_done(&r);
+}
+END_TEST
+
+START_TEST(nothing_is_told_of_the_data_unless_the_operator_allows_it)
+{
+    static const struct {
+        const struct rig_server *server;
+        bool wants, allowed;
+        int code;
+    } rows[] = {
+        {&plain, false, false, FL_OK},     {&plain, true, false, FL_EPERM},
+        {&mixing, false, false, FL_EPERM}, {&mixing, true, false, FL_EPERM},
+        {&plain, true, true, FL_OK},       {&mixing, true, true, FL_OK},
+    };
+    struct fl_err err = {0};
+    size_t i;
+
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fl_setup *s = rig_setup(rows[i].server);
+
+        err.msg[0] = '\0';
+        ck_assert_int_eq(fl_offer_check(s, rows[i].wants, rows[i].allowed, &err), rows[i].code);
+        ck_assert((strstr(err.msg, "does not say 'offers: yes'") != NULL) ==
+                  (rows[i].code == FL_EPERM));
+        fl_setup_unref(s);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("client_wanted");
+    TCase *tc = tcase_create("client_wanted");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_test(tc, the_newest_task_takes_the_place_of_the_one_before);
+    tcase_add_test(tc, an_evaluation_of_a_bundle_without_a_possible_name_changes_nothing);
+    tcase_add_test(tc, only_what_every_other_try_would_give_again_lasts);
+    tcase_add_test(tc, an_offer_goes_out_in_pieces_that_make_it_up_and_starts_over_in_each_session);
+    tcase_add_test(tc, an_empty_offer_is_one_empty_piece);
+    tcase_add_test(tc, an_offer_is_the_same_each_time_it_is_made);
+    tcase_add_test(tc, who_cannot_offer_takes_part_with_an_empty_offer_and_says_so);
+    tcase_add_test(tc, nothing_is_told_of_the_data_unless_the_operator_allows_it);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
