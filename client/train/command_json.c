@@ -82,9 +82,8 @@ static json_t *policy_of(const struct fl_policy *policy, const struct fl_options
     char text[256];
 
     for (; spec->name != NULL; spec++) {
-        (void)json_object_set_new(
-            values, spec->name,
-            json_string(fl_options_text(options, spec->name, text, sizeof(text))));
+        (void)json_object_set_new(values, spec->name,
+                                  json_string(fl_options_show(options, spec, text, sizeof(text))));
     }
     return json_pack("{s:s, s:o}", "name", policy->name, "options", values);
 }

@@ -185,8 +185,7 @@ static int check_required(const struct fl_conf_doc *doc, const struct fl_conf_no
     char want[320];
 
     for (; spec->name != NULL; spec++) {
-        if ((spec->flags & (unsigned)FL_OPT_REQUIRED) == 0 ||
-            fl_options_is_set(options, spec->name)) {
+        if ((spec->flags & (unsigned)FL_OPT_REQUIRED) == 0 || fl_options_given(options, spec)) {
             continue;
         }
         (void)fl__opt_describe(spec, want, sizeof(want));

@@ -12,32 +12,44 @@
 
 /* A parsed number; which member counts depends on the type of the option. */
 struct fl__opt_number {
-    int64_t i;  /* bool, int */
+    int64_t i;  /* bool, int, index of an enum */
     double f;   /* float */
     uint64_t u; /* bytes, ms */
 };
 
-struct fl__opt_item {
-    char *key; /* maps only */
-    char *text;
-    int64_t number; /* FL_OPT_INT_LIST */
+struct fl__opt_pair {
+    char *key, *value;
 };
 
-struct fl__opt_value {
-    bool given; /* not just the default */
-    struct fl__opt_number number;
-    char *text; /* strings and enums */
-    struct fl__opt_item *items;
-    size_t n_items;
-    size_t cap;
+/* What stands in a field: as its public type, but ours to change. */
+union fl__opt_field {
+    bool flag;
+    int choice;
+    int64_t i;
+    double f;
+    uint64_t u;
+    char *text;
+    struct {
+        union {
+            void *any;
+            char **texts;
+            int64_t *ints;
+            struct fl__opt_pair *pairs;
+        } list;
+        size_t n;
+    } items;
 };
 
 struct fl_options {
     const struct fl_opt_spec *specs;
     size_t n;
-    struct fl__opt_value values[];
+    char *values; /* the struct of the table */
+    bool given[]; /* not just the default */
 };
 
+/* What stands in the field of a row. */
+union fl__opt_field fl__options_load(const struct fl_options *options,
+                                     const struct fl_opt_spec *spec);
 /* Lists and maps: the types with items. */
 bool fl__opt_is_list(enum fl_opt_type type);
 /* The wanted form of one value in words: "a whole number, 1 to 9". Returns `out`. */

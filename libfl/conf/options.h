@@ -2,12 +2,21 @@
 #define FL_CONF_OPTIONS_H
 
 /*
- * Option tables: name, type, range, default, help. Daemons and strategy slots
- * describe their settings in such tables; the reader, the checker, --help and the
- * generated reference walk the same table.
+ * Option tables: each row binds a field of a struct to its key, type, range, default and help.
+ * Daemons and strategy slots describe their settings in such tables; the reader, the checker,
+ * --help and the generated reference walk the same table. Code that runs reads the fields.
  *
- * Ownership: tables are static and outlive everything. A struct fl_options owns
- * its values.
+ *     struct adam { double beta1; uint64_t wait_ms; };
+ *
+ *     static const struct fl_opt_spec options[] = {
+ *         {FL_OPT(struct adam, FLOAT, beta1), .def = "0.9", .max = 1, .help = "…"},
+ *         {FL_OPT(struct adam, DURATION, wait), .def = "10s", .max = 60000, .help = "…"},
+ *         FL_OPT_END_OF(struct adam)};
+ *
+ * A field of another type than its row's does not compile.
+ *
+ * Ownership: tables are static and outlive everything. A struct fl_options owns the struct of its
+ * table and all that its fields point to.
  * Threading: a struct fl_options is read-only after it was filled.
  */
 
@@ -18,26 +27,48 @@
 #include "libfl/base/err.h"
 
 enum fl_opt_type {
-    FL_OPT_BOOL,        /* yes/no, true/false, on/off */
-    FL_OPT_INT,         /* int64 */
+    FL_OPT_BOOL,        /* yes/no, true/false, on/off: bool */
+    FL_OPT_INT,         /* int64_t */
     FL_OPT_FLOAT,       /* finite double */
-    FL_OPT_BYTES,       /* "64K", "8M", "1G" (powers of 1024) or plain number */
-    FL_OPT_DURATION,    /* "500ms", "10s", "5m", "2h"; kept in ms */
-    FL_OPT_STRING,      /* any text */
-    FL_OPT_ENUM,        /* one of `choices` */
-    FL_OPT_STRING_LIST, /* sequence of texts, or one text */
-    FL_OPT_INT_LIST,    /* sequence of integers */
-    FL_OPT_MAP          /* mapping of text to text, e.g. labels */
+    FL_OPT_BYTES,       /* "64K", "8M", "1G" (powers of 1024) or plain number: uint64_t */
+    FL_OPT_DURATION,    /* "500ms", "10s", "5m", "2h": uint64_t in ms, named KEY_ms */
+    FL_OPT_STRING,      /* any text: const char *, never NULL */
+    FL_OPT_ENUM,        /* one of `choices`, which has a default: its index, an enum or int */
+    FL_OPT_STRING_LIST, /* sequence of texts, or one text: struct fl_opt_texts */
+    FL_OPT_INT_LIST,    /* sequence of integers: struct fl_opt_ints */
+    FL_OPT_MAP          /* mapping of text to text, e.g. labels: struct fl_opt_map */
+};
+
+struct fl_opt_texts {
+    const char *const *list; /* NULL-terminated; NULL when there are none */
+    size_t n;
+};
+
+struct fl_opt_ints {
+    const int64_t *list;
+    size_t n;
+};
+
+struct fl_opt_pair {
+    const char *key, *value;
+};
+
+struct fl_opt_map {
+    const struct fl_opt_pair *list; /* in the order of the file, each key once */
+    size_t n;
 };
 
 enum fl_opt_flags {
     FL_OPT_REQUIRED = 1u << 0,
-    FL_OPT_SECRET = 1u << 1 /* never printed back */
+    FL_OPT_SECRET = 1u << 1, /* never printed back */
+    FL_OPT_OWNERS = 1u << 8  /* this and higher ones mean what the table's owner says */
 };
 
 struct fl_opt_spec {
     const char *name;
     enum fl_opt_type type;
+    size_t offset;              /* Of the field; in the last row, size of the struct. */
+    size_t given;               /* 0, or 1 more than the offset of a bool: was it given? */
     const char *def;            /* Default as text; NULL: unset ("", empty list, 0). */
     double min, max;            /* Numbers, bytes, ms; both 0: no range; may be infinite. */
     const char *const *choices; /* NULL-terminated, for FL_OPT_ENUM. */
@@ -45,18 +76,50 @@ struct fl_opt_spec {
     unsigned flags;
 };
 
-/* End of a table. */
+/* Name, type and field of a row; the key is called like the field. */
+/* clang-format off */
+#define FL_OPT(S, TYPE, field) \
+    .name = #field, .type = FL_OPT_##TYPE, .offset = FL__OPT_AT_##TYPE(S, field)
+/* The bool `field`_given: a default alone does not count. */
+#define FL_OPT_GIVEN(S, field) .given = 1 + FL__OPT_AT(S, field##_given, bool)
+/* End of a table whose rows bind fields of S. */
+#define FL_OPT_END_OF(S) { .name = NULL, .offset = sizeof(S) }
+/* clang-format on */
+
+#define FL__OPT_AT(S, field, T)          (offsetof(S, field) + _Generic(((S *)0)->field, T : 0))
+#define FL__OPT_AT_BOOL(S, field)        FL__OPT_AT(S, field, bool)
+#define FL__OPT_AT_INT(S, field)         FL__OPT_AT(S, field, int64_t)
+#define FL__OPT_AT_FLOAT(S, field)       FL__OPT_AT(S, field, double)
+#define FL__OPT_AT_BYTES(S, field)       FL__OPT_AT(S, field, uint64_t)
+#define FL__OPT_AT_DURATION(S, field)    FL__OPT_AT(S, field##_ms, uint64_t)
+#define FL__OPT_AT_STRING(S, field)      FL__OPT_AT(S, field, const char *)
+#define FL__OPT_AT_STRING_LIST(S, field) FL__OPT_AT(S, field, struct fl_opt_texts)
+#define FL__OPT_AT_INT_LIST(S, field)    FL__OPT_AT(S, field, struct fl_opt_ints)
+#define FL__OPT_AT_MAP(S, field)         FL__OPT_AT(S, field, struct fl_opt_map)
+/* What a compiler takes for an enum. */
+#define FL__OPT_AT_ENUM(S, field) \
+    (offsetof(S, field) + _Generic(((S *)0)->field, int : 0, unsigned : 0))
+
+/* End of a table without a struct. */
 /* clang-format off */
 #define FL_OPT_END { .name = NULL }
 /* clang-format on */
 
+/* A table without rows. */
+extern const struct fl_opt_spec fl_opt_none[];
+
 struct fl_options;
 
-/* All options of `specs` (ended by FL_OPT_END) at their defaults. */
+/* All options of `specs` (ended by FL_OPT_END_OF) at their defaults. */
 FL_MUST_CHECK int fl_options_create(const struct fl_opt_spec *specs, struct fl_options **ret);
 FL_MUST_CHECK int fl_options_copy(const struct fl_options *from, struct fl_options **ret);
 void fl_options_free(struct fl_options *options);
 const struct fl_opt_spec *fl_options_specs(const struct fl_options *options);
+/*
+ * The struct that the table binds, as long as the options are there: what is set later is seen
+ * through the same pointer, so a text or list is read again then.
+ */
+const void *fl_options_values(const struct fl_options *options);
 
 /*
  * Set one option from text, with type, range and choices checked. FL_ECONF with a
@@ -68,6 +131,18 @@ FL_MUST_CHECK int fl_options_set(struct fl_options *options, const char *name, c
 /* Append to a list, or put a key in a map. The first one replaces the default. */
 FL_MUST_CHECK int fl_options_add(struct fl_options *options, const char *name, const char *key,
                                  const char *text, struct fl_err *err);
+
+/* For what walks a table; `spec` is a row of fl_options_specs(). */
+
+/* Was it given? A default alone does not count. */
+bool fl_options_given(const struct fl_options *options, const struct fl_opt_spec *spec);
+/* Text form of the value as fl_options_set() takes it; returns `out`. Lists and maps by commas
+   ("a,b", "k=v,l=w"); secrets as "(not shown)". */
+const char *fl_options_show(const struct fl_options *options, const struct fl_opt_spec *spec,
+                            char *out, size_t size);
+
+/* --- by name: to be replaced by fields --- */
+
 /* Was it given? A default alone does not count. */
 bool fl_options_is_set(const struct fl_options *options, const char *name);
 /* Text form of the value as fl_options_set() takes it; returns `out`. Lists and maps by commas

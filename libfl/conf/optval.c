@@ -274,7 +274,8 @@ static int parse_duration(const struct fl_opt_spec *spec, const char *text, uint
     return fl__opt_refuse(spec, with_hint, err);
 }
 
-static int parse_enum(const struct fl_opt_spec *spec, const char *text, struct fl_err *err)
+static int parse_enum(const struct fl_opt_spec *spec, const char *text, int64_t *ret,
+                      struct fl_err *err)
 {
     const char *near = NULL;
     char found[FOUND_MAX];
@@ -283,6 +284,7 @@ static int parse_enum(const struct fl_opt_spec *spec, const char *text, struct f
 
     for (n = 0; spec->choices[n] != NULL; n++) {
         if (strcmp(spec->choices[n], text) == 0) {
+            *ret = (int64_t)n;
             return FL_OK;
         }
     }
@@ -328,7 +330,7 @@ int fl__opt_parse(const struct fl_opt_spec *spec, const char *text, struct fl__o
         value = (double)number.u;
         break;
     case FL_OPT_ENUM:
-        rv = parse_enum(spec, text, err);
+        rv = parse_enum(spec, text, &number.i, err);
         break;
     case FL_OPT_STRING:
     case FL_OPT_STRING_LIST:

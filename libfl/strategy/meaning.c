@@ -14,9 +14,8 @@ int fl_strategy_slot_text(const struct fl_strategy *strategy, enum fl_slot slot,
     for (spec = policy->options; rv == FL_OK && spec != NULL && spec->name != NULL; spec++) {
         char value[VALUE_MAX];
 
-        rv = fl_buf_printf(
-            out, " %s=%s", spec->name,
-            fl_options_text(strategy->options[slot], spec->name, value, sizeof(value)));
+        rv = fl_buf_printf(out, " %s=%s", spec->name,
+                           fl_options_show(strategy->options[slot], spec, value, sizeof(value)));
     }
     return rv;
 }

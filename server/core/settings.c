@@ -87,35 +87,14 @@ int fl_settings_add_strategy(struct fl_settings *s, const struct fl_strategy *st
                : rv;
 }
 
-static bool listed(const char *const *list, const char *name)
+int fl_settings_add_option(struct fl_settings *s, enum fl_setting_kind kind, const char *prefix,
+                           const struct fl_options *options, const struct fl_opt_spec *spec)
 {
-    for (; list != NULL && *list != NULL; list++) {
-        if (strcmp(*list, name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
+    char name[2 * FL_NAME_MAX];
+    char value[VALUE_MAX];
 
-int fl_settings_add_options(struct fl_settings *s, enum fl_setting_kind kind, const char *prefix,
-                            const struct fl_options *options, const char *const *skip)
-{
-    const struct fl_opt_spec *spec = fl_options_specs(options);
-    int rv = FL_OK;
-
-    for (; rv == FL_OK && spec->name != NULL; spec++) {
-        char name[2 * FL_NAME_MAX];
-        char value[VALUE_MAX];
-
-        if (listed(skip, spec->name)) {
-            continue;
-        }
-        (void)snprintf(name, sizeof(name), "%s%s%s", prefix, prefix[0] != '\0' ? "." : "",
-                       spec->name);
-        rv = fl_settings_add(s, kind, name,
-                             fl_options_text(options, spec->name, value, sizeof(value)));
-    }
-    return rv;
+    (void)snprintf(name, sizeof(name), "%s%s%s", prefix, prefix[0] != '\0' ? "." : "", spec->name);
+    return fl_settings_add(s, kind, name, fl_options_show(options, spec, value, sizeof(value)));
 }
 
 void fl_settings_done(struct fl_settings *s)

@@ -42,10 +42,10 @@ FL_MUST_CHECK int fl_settings_add(struct fl_settings *s, enum fl_setting_kind ki
 /* All slots, and what follows from them. */
 FL_MUST_CHECK int fl_settings_add_strategy(struct fl_settings *s,
                                            const struct fl_strategy *strategy);
-/* Every option of a table as "PREFIX.NAME" but those in `skip` (NULL-terminated, may be NULL). */
-FL_MUST_CHECK int fl_settings_add_options(struct fl_settings *s, enum fl_setting_kind kind,
-                                          const char *prefix, const struct fl_options *options,
-                                          const char *const *skip);
+/* One row of the options as "PREFIX.NAME", or "NAME" with an empty prefix. */
+FL_MUST_CHECK int fl_settings_add_option(struct fl_settings *s, enum fl_setting_kind kind,
+                                         const char *prefix, const struct fl_options *options,
+                                         const struct fl_opt_spec *spec);
 void fl_settings_done(struct fl_settings *s);
 /* The value, or NULL. */
 const char *fl_settings_find(const struct fl_settings *s, const char *name);

@@ -276,7 +276,7 @@ void fl_attend_start(struct fl_call *call, void *ctx)
     attend->call = call;
     attend->heard_ms = fl_clock_ms();
     attend->name[0] = '?';
-    fl_buf_init(&attend->offer, fl_options_bytes(front->srv->conf->limits, "offer"));
+    fl_buf_init(&attend->offer, front->srv->conf->limits->offer);
     attend->next = front->attends;
     if (attend->next != NULL) {
         attend->next->prev = attend;
@@ -407,7 +407,7 @@ void fl_attend_taken(struct fl_front *front, const struct fl_down *down)
 
 void fl_attend_sweep(struct fl_front *front, uint64_t now_ms)
 {
-    uint64_t limit = HEARTBEATS_OF_SILENCE * fl_options_ms(front->srv->conf->main, "heartbeat");
+    uint64_t limit = HEARTBEATS_OF_SILENCE * front->srv->conf->main->heartbeat_ms;
     struct fl_attend *a;
 
     for (a = front->attends; a != NULL; a = a->next) {

@@ -158,9 +158,7 @@ void fl_attend_down(struct fl_front *front, const struct fl_down *down)
 /* A server that stays keeps the sessions of those who stay too: it may be extended. */
 static bool keeps_sessions(const struct fl_front *front, uint64_t reconnect_ms)
 {
-    const char *then = fl_options_str(front->srv->conf->main, "when_finished");
-
-    return reconnect_ms == 0 && strcmp(then, "stay") == 0;
+    return reconnect_ms == 0 && front->srv->conf->main->when_finished == FL_FINISHED_STAY;
 }
 
 void fl_attend_drain(struct fl_front *front, uint32_t client, const char *reason,

@@ -25,7 +25,7 @@ static int fill_slot(const struct fl_policy *policy, const struct fl_options *op
 
         slot->options[slot->n_options].key = fl_wire_lend(spec->name);
         slot->options[slot->n_options].value =
-            fl_str_dup(fl_options_text(options, spec->name, text, sizeof(text)));
+            fl_str_dup(fl_options_show(options, spec, text, sizeof(text)));
         if (slot->options[slot->n_options].value == NULL) {
             return FL_ENOMEM;
         }
@@ -64,12 +64,11 @@ static void describe(const struct fl_server_conf *conf, struct fl_wire_welcome *
                                         .message_bytes = (uint32_t)conf->rpc.message_bytes,
                                         .streams = conf->rpc.streams,
                                         .idle_ms = conf->rpc.idle_ms};
-    w->training = (struct fl_wire_training){
-        .epochs = (uint32_t)fl_options_int(conf->training, "epochs"),
-        .steps = (uint32_t)fl_options_int(conf->training, "steps"),
-        .batch_size = (uint32_t)fl_options_int(conf->training, "batch_size"),
-        .momentum = fl_options_float(conf->training, "momentum"),
-        .weight_decay = fl_options_float(conf->training, "weight_decay")};
+    w->training = (struct fl_wire_training){.epochs = (uint32_t)conf->training->epochs,
+                                            .steps = (uint32_t)conf->training->steps,
+                                            .batch_size = (uint32_t)conf->training->batch_size,
+                                            .momentum = conf->training->momentum,
+                                            .weight_decay = conf->training->weight_decay};
 }
 
 void fl_attend_welcome(struct fl_attend *attend)
@@ -85,7 +84,7 @@ void fl_attend_welcome(struct fl_attend *attend)
     w->version = FL_WIRE_VERSION;
     w->federation = fl_wire_lend(srv->federation);
     w->session = attend->token;
-    w->heartbeat_ms = (uint32_t)fl_options_ms(srv->conf->main, "heartbeat");
+    w->heartbeat_ms = (uint32_t)srv->conf->main->heartbeat_ms;
     w->wants_previous_dot = fl_strategy_needs_previous_dot(s);
     w->wants_offer = attend->wants_offer;
     (void)memcpy(w->line, srv->line->tag, sizeof(w->line));

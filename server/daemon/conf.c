@@ -1,102 +1,31 @@
-#include "server/daemon/conf.h"
+#include "server/daemon/conf_impl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "libfl/base/fs.h"
 #include "libfl/model/safetensors.h"
 #include "libfl/net/address.h"
 #include "libfl/net/conn.h"
 #include "libfl/wire/messages.h"
-#include "server/daemon/conf_tables.h"
-
-struct section {
-    const char *name;
-    const struct fl_opt_spec *specs;
-    size_t offset; /* of the struct fl_options * in struct fl_server_conf */
-};
-
-#define SECTION(field, specs)                                 \
-    {                                                         \
-#field, specs, offsetof(struct fl_server_conf, field) \
-    }
-
-static const struct section sections[] = {
-    SECTION(model, fl_serverd_model_specs),
-    SECTION(training, fl_serverd_training_specs),
-    SECTION(round, fl_serverd_round_specs),
-    SECTION(evaluation, fl_serverd_evaluation_specs),
-    SECTION(checkpoints, fl_serverd_checkpoint_specs),
-    SECTION(limits, fl_serverd_limit_specs),
-};
-
-static const char *const other_keys[] = {"algorithm",  "strategy",    "model",  "training", "round",
-                                         "evaluation", "checkpoints", "limits", NULL};
-
-static struct fl_options **section_slot(struct fl_server_conf *conf, const struct section *section)
-{
-    return (struct fl_options **)(void *)((char *)conf + section->offset);
-}
-
-static int load_sections(struct fl_server_conf *conf, struct fl_err *err)
-{
-    const struct fl_conf_node *root = fl_conf_root(conf->doc);
-    size_t i;
-    int rv;
-
-    rv = fl_options_create(fl_serverd_main_specs, &conf->main);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_conf_apply(conf->doc, root, "", other_keys, conf->main, err);
-    for (i = 0; rv == FL_OK && i < sizeof(sections) / sizeof(sections[0]); i++) {
-        struct fl_options **slot = section_slot(conf, &sections[i]);
-
-        rv = fl_options_create(sections[i].specs, slot);
-        if (rv == FL_OK) {
-            rv = fl_conf_apply(conf->doc, fl_conf_get(root, sections[i].name), sections[i].name,
-                               NULL, *slot, err);
-        }
-    }
-    return rv;
-}
-
-const struct fl_conf_node *fl_server_conf_node(const struct fl_server_conf *conf,
-                                               const char *section, const char *key)
-{
-    const struct fl_conf_node *root = fl_conf_root(conf->doc);
-    const struct fl_conf_node *map = section != NULL ? fl_conf_get(root, section) : root;
-    const struct fl_conf_node *node = fl_conf_get(map, key);
-
-    return node != NULL ? node : map != NULL ? map : root;
-}
 
 /* input: and layers: of the model section into conf->net. */
 static int own_network(struct fl_server_conf *conf, struct fl_err *err)
 {
-    size_t n_input = fl_options_count(conf->model, "input");
-    size_t n = fl_options_count(conf->model, "layers");
+    const struct fl_server_model *m = conf->model;
     size_t i;
 
-    if (n_input == 0 || n_input > FL_NET_MAX_INPUT_DIMS) {
-        return fl_conf_error(fl_server_conf_node(conf, "model", "input"), err,
+    if (m->input.n == 0 || m->input.n > FL_NET_MAX_INPUT_DIMS) {
+        return fl_conf_error(fl_conf_field(conf->file, &m->input), err,
                              "expected 1 to %d numbers beside layers, found %zu",
-                             FL_NET_MAX_INPUT_DIMS, n_input);
+                             FL_NET_MAX_INPUT_DIMS, m->input.n);
     }
-    conf->layers = calloc(n, sizeof(*conf->layers));
-    if (conf->layers == NULL) {
-        return FL_ENOMEM;
+    for (i = 0; i < m->input.n; i++) {
+        conf->net.input[i] = (size_t)m->input.list[i];
     }
-    for (i = 0; i < n_input; i++) {
-        conf->net.input[i] = (size_t)fl_options_int_item(conf->model, "input", i);
-    }
-    for (i = 0; i < n; i++) {
-        conf->layers[i] = fl_options_item(conf->model, "layers", i);
-    }
-    conf->net.n_input = n_input;
-    conf->net.layers = conf->layers;
-    conf->net.n_layers = n;
+    conf->net.n_input = m->input.n;
+    conf->net.layers = m->layers.list;
+    conf->net.n_layers = m->layers.n;
     return FL_OK;
 }
 
@@ -125,9 +54,10 @@ static int copy_layout(const struct fl_layout *from, struct fl_layout **ret, str
 
 static int load_model(struct fl_server_conf *conf, struct fl_err *err)
 {
-    const struct fl_conf_node *node = fl_server_conf_node(conf, "model", "");
-    bool preset = fl_options_is_set(conf->model, "preset");
-    bool layers = fl_options_is_set(conf->model, "layers");
+    const struct fl_server_model *m = conf->model;
+    const struct fl_conf_node *node = fl_conf_section(conf->file, m);
+    bool preset = m->preset[0] != '\0';
+    bool layers = m->layers.n > 0;
     struct fl_net *net = NULL;
     int rv;
 
@@ -135,16 +65,16 @@ static int load_model(struct fl_server_conf *conf, struct fl_err *err)
         return fl_conf_error(node, err, "expected either preset or layers, found both");
     }
     if (!preset && !layers) {
-        if (!fl_options_is_set(conf->model, "file")) {
+        if (m->file[0] == '\0') {
             return fl_conf_error(node, err, "expected one of preset, layers (with input) or file");
         }
-        rv = fl_st_layout(fl_options_str(conf->model, "file"), &conf->layout, err);
+        rv = fl_st_layout(m->file, &conf->layout, err);
         return rv == FL_OK ? FL_OK
-                           : fl_conf_error(fl_server_conf_node(conf, "model", "file"), err, "%s",
+                           : fl_conf_error(fl_conf_field(conf->file, &conf->model->file), err, "%s",
                                            fl_err_text(err, rv));
     }
     if (preset) {
-        rv = fl_net_preset(fl_options_str(conf->model, "preset"), &conf->net, err);
+        rv = fl_net_preset(m->preset, &conf->net, err);
     } else {
         rv = own_network(conf, err);
         if (rv != FL_OK) {
@@ -157,10 +87,10 @@ static int load_model(struct fl_server_conf *conf, struct fl_err *err)
     if (rv != FL_OK) {
         struct fl_err inner = *err;
 
-        return rv == FL_ENOMEM
-                   ? rv
-                   : fl_conf_error(fl_server_conf_node(conf, "model", preset ? "preset" : "layers"),
-                                   err, "%s", fl_err_text(&inner, rv));
+        return rv == FL_ENOMEM ? rv
+                               : fl_conf_error(preset ? fl_conf_field(conf->file, &m->preset)
+                                                      : fl_conf_field(conf->file, &m->layers),
+                                               err, "%s", fl_err_text(&inner, rv));
     }
     conf->inputs = fl_net_inputs(net);
     conf->classes = fl_net_classes(net);
@@ -171,31 +101,31 @@ static int load_model(struct fl_server_conf *conf, struct fl_err *err)
 
 static int check_addresses(struct fl_server_conf *conf, struct fl_err *err)
 {
-    size_t n = fl_options_count(conf->main, "listen");
+    const struct fl_server_main *m = conf->main;
     size_t i;
     int rv;
 
-    if (!fl_options_bool(conf->main, "insecure")) {
-        return fl_conf_error(fl_server_conf_node(conf, NULL, "insecure"), err,
+    if (!m->insecure) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->main->insecure), err,
                              "this version has no TLS yet: set 'insecure: yes' for plaintext on "
                              "loopback addresses");
     }
-    if (n == 0) {
-        return fl_conf_error(fl_server_conf_node(conf, NULL, "listen"), err,
+    if (m->listen.n == 0) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->main->listen), err,
                              "expected at least one address");
     }
-    for (i = 0; i < n; i++) {
-        const char *address = fl_options_item(conf->main, "listen", i);
+    for (i = 0; i < m->listen.n; i++) {
+        const char *address = m->listen.list[i];
         struct fl_address parsed;
         struct fl_err inner = {0};
 
         rv = fl_address_parse(address, &parsed, &inner);
         if (rv != FL_OK) {
-            return fl_conf_error(fl_server_conf_node(conf, NULL, "listen"), err, "%s",
+            return fl_conf_error(fl_conf_field(conf->file, &conf->main->listen), err, "%s",
                                  fl_err_text(&inner, rv));
         }
-        if (!fl_address_is_loopback(address) && !fl_options_bool(conf->main, "insecure_remote")) {
-            return fl_conf_error(fl_server_conf_node(conf, NULL, "listen"), err,
+        if (!fl_address_is_loopback(address) && !m->insecure_remote) {
+            return fl_conf_error(fl_conf_field(conf->file, &conf->main->listen), err,
                                  "'%s' is not a loopback address; plaintext there needs "
                                  "'insecure_remote: yes' too",
                                  address);
@@ -210,8 +140,8 @@ static int check_addresses(struct fl_server_conf *conf, struct fl_err *err)
  */
 static int resolve_paths(struct fl_server_conf *conf, struct fl_err *err)
 {
-    const char *state_dir = fl_options_str(conf->main, "state_dir");
-    const char *admin = fl_options_str(conf->main, "admin_socket");
+    const char *state_dir = conf->main->state_dir;
+    const char *admin = conf->main->admin_socket;
     bool given = admin[0] != '\0';
     char path[FL_SERVER_PATH_MAX - sizeof("unix:/admin.sock")];
     struct fl_address parsed;
@@ -219,7 +149,7 @@ static int resolve_paths(struct fl_server_conf *conf, struct fl_err *err)
     int rv = fl_fs_absolute(state_dir, path, sizeof(path), &inner);
 
     if (rv != FL_OK) {
-        return fl_conf_error(fl_server_conf_node(conf, NULL, "state_dir"), err, "%s",
+        return fl_conf_error(fl_conf_field(conf->file, &conf->main->state_dir), err, "%s",
                              fl_err_text(&inner, rv));
     }
     (void)snprintf(conf->state_dir, sizeof(conf->state_dir), "%s", path);
@@ -230,7 +160,8 @@ static int resolve_paths(struct fl_server_conf *conf, struct fl_err *err)
     }
     return rv == FL_OK ? FL_OK
                        : fl_conf_error(
-                             fl_server_conf_node(conf, NULL, given ? "admin_socket" : "state_dir"),
+                             fl_conf_field(conf->file, given ? &conf->main->admin_socket
+                                                             : &conf->main->state_dir),
                              err, "%s%s", fl_err_text(&inner, rv),
                              given ? "" : ": this is the socket for flctl, admin_socket moves it");
 }
@@ -238,20 +169,20 @@ static int resolve_paths(struct fl_server_conf *conf, struct fl_err *err)
 /* Uploads at full speed must fit beside everything else, one connection in the whole. */
 static int check_memory(struct fl_server_conf *conf, struct fl_err *err)
 {
-    uint64_t uploads = fl_options_bytes(conf->limits, "upload_memory");
-    uint64_t peer = fl_options_bytes(conf->limits, "peer_memory");
+    uint64_t uploads = conf->limits->upload_memory;
+    uint64_t peer = conf->limits->peer_memory;
 
-    conf->memory = fl_options_bytes(conf->limits, "memory");
+    conf->memory = conf->limits->memory;
     if (conf->memory == 0) {
         conf->memory = 4 * uploads > peer ? 4 * uploads : peer;
     }
     if (conf->memory / 2 < uploads) {
-        return fl_conf_error(fl_server_conf_node(conf, "limits", "memory"), err,
+        return fl_conf_error(fl_conf_field(conf->file, &conf->limits->memory), err,
                              "expected at least twice upload_memory (%llu bytes), found %llu",
                              (unsigned long long)uploads, (unsigned long long)conf->memory);
     }
     if (peer > conf->memory) {
-        return fl_conf_error(fl_server_conf_node(conf, "limits", "peer_memory"), err,
+        return fl_conf_error(fl_conf_field(conf->file, &conf->limits->peer_memory), err,
                              "expected at most memory (%llu bytes), found %llu",
                              (unsigned long long)conf->memory, (unsigned long long)peer);
     }
@@ -261,40 +192,36 @@ static int check_memory(struct fl_server_conf *conf, struct fl_err *err)
 /* A round must be able to begin with the connections that are allowed. */
 static int check_clients(struct fl_server_conf *conf, struct fl_err *err)
 {
-    static const char *const keys[] = {"start_clients", "min_clients"};
-    long long clients = (long long)fl_options_int(conf->limits, "clients");
-    size_t i;
+    const struct fl_server_round *r = conf->round;
+    bool start = r->start_clients > conf->limits->clients;
+    long long needs = (long long)(start ? r->start_clients : r->min_clients);
 
-    for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        long long needs = (long long)fl_options_int(conf->round, keys[i]);
-
-        if (needs > clients) {
-            return fl_conf_error(fl_server_conf_node(conf, "limits", "clients"), err,
-                                 "expected at least round.%s, %lld, found %lld", keys[i], needs,
-                                 clients);
-        }
+    if (needs > conf->limits->clients) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->limits->clients), err,
+                             "expected at least round.%s, %lld, found %lld",
+                             start ? "start_clients" : "min_clients", needs,
+                             (long long)conf->limits->clients);
     }
     return FL_OK;
 }
 
 static int check(struct fl_server_conf *conf, struct fl_err *err)
 {
-    const char *name = fl_options_str(conf->main, "federation");
+    const char *name = conf->main->federation;
     struct fl_err why = {0};
     int rv;
 
     if (!fl_name_valid(name)) {
-        return fl_conf_error(fl_server_conf_node(conf, NULL, "federation"), err,
+        return fl_conf_error(fl_conf_field(conf->file, &conf->main->federation), err,
                              "expected 1 to %d characters of A-Z a-z 0-9 . _ -, found '%s'",
                              FL_NAME_MAX - 1, name);
     }
-    if (fl_options_int(conf->training, "epochs") == 0 &&
-        fl_options_int(conf->training, "steps") == 0) {
-        return fl_conf_error(fl_server_conf_node(conf, "training", "epochs"), err,
+    if (conf->training->epochs == 0 && conf->training->steps == 0) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->training->epochs), err,
                              "expected epochs or steps above 0");
     }
-    if (fl_options_is_set(conf->evaluation, "data") && conf->net.n_layers == 0) {
-        return fl_conf_error(fl_server_conf_node(conf, "evaluation", "data"), err,
+    if (conf->evaluation->data[0] != '\0' && conf->net.n_layers == 0) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->evaluation->data), err,
                              "the server can evaluate only networks given as preset or layers, "
                              "not a model from a file");
     }
@@ -305,11 +232,10 @@ static int check(struct fl_server_conf *conf, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_strategy_check_training(conf->strategy,
-                                    fl_options_float(conf->training, "learning_rate"),
-                                    fl_options_float(conf->training, "momentum"), &why);
+    rv = fl_strategy_check_training(conf->strategy, conf->training->learning_rate,
+                                    conf->training->momentum, &why);
     if (rv != FL_OK) {
-        return fl_conf_error(fl_server_conf_node(conf, "training", "learning_rate"), err, "%s",
+        return fl_conf_error(fl_conf_field(conf->file, &conf->training->learning_rate), err, "%s",
                              why.msg);
     }
     rv = check_addresses(conf, err);
@@ -332,10 +258,9 @@ static int check(struct fl_server_conf *conf, struct fl_err *err)
  */
 static void size_uploads(struct fl_server_conf *conf)
 {
-    uint64_t population = (uint64_t)fl_options_int(conf->round, "population");
-    uint64_t start = (uint64_t)fl_options_int(conf->round, "start_clients");
-    uint64_t share =
-        fl_options_bytes(conf->limits, "upload_memory") / (population > start ? population : start);
+    uint64_t population = (uint64_t)conf->round->population;
+    uint64_t start = (uint64_t)conf->round->start_clients;
+    uint64_t share = conf->limits->upload_memory / (population > start ? population : start);
     const struct fl_strategy *s = conf->strategy;
     uint64_t bundles = 1 + fl_solver_names(fl_solver_sends(s->solver, s->options[FL_SLOT_SOLVER]));
     uint64_t least = fl_layout_units(conf->layout) * bundles * PART_BYTES + CHUNK_HEAD;
@@ -354,39 +279,40 @@ static void size_uploads(struct fl_server_conf *conf)
 
 static void fill_limits(struct fl_server_conf *conf)
 {
-    const struct fl_options *o = conf->limits;
+    const struct fl_server_limits *l = conf->limits;
 
     fl_rpc_limits_default(&conf->rpc);
-    conf->rpc.streams = (uint32_t)fl_options_int(o, "streams");
-    conf->rpc.header_bytes = (uint32_t)fl_options_bytes(o, "header_bytes");
+    conf->rpc.streams = (uint32_t)l->streams;
+    conf->rpc.header_bytes = (uint32_t)l->header_bytes;
     size_uploads(conf);
-    conf->rpc.conn_window = (uint32_t)fl_options_bytes(o, "connection_window");
-    conf->rpc.memory = fl_options_bytes(o, "peer_memory");
-    conf->rpc.handshake_ms = (uint32_t)fl_options_ms(o, "handshake");
-    conf->rpc.idle_ms = (uint32_t)fl_options_ms(o, "idle");
-    conf->rpc.resets = (uint32_t)fl_options_int(o, "resets");
-    conf->durability = strcmp(fl_options_str(conf->main, "durability"), "power") == 0
-                           ? FL_DURABLE_POWER
-                           : FL_DURABLE_PROCESS;
+    conf->rpc.conn_window = (uint32_t)l->connection_window;
+    conf->rpc.memory = l->peer_memory;
+    conf->rpc.handshake_ms = (uint32_t)l->handshake_ms;
+    conf->rpc.idle_ms = (uint32_t)l->idle_ms;
+    conf->rpc.resets = (uint32_t)l->resets;
+}
+
+static int load_strategy(struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_conf_doc *doc = fl_conf_file_doc(conf->file);
+    const struct fl_conf_node *root = fl_conf_root(doc);
+
+    return fl_strategy_load(doc, fl_conf_get(root, "algorithm"), fl_conf_get(root, "strategy"),
+                            &conf->strategy, err);
 }
 
 int fl_server_conf_load(const char *path, struct fl_server_conf **ret, struct fl_err *err)
 {
+    static const char *const others[] = {"algorithm", "strategy", NULL};
     struct fl_server_conf *conf = calloc(1, sizeof(*conf));
     int rv;
 
     if (conf == NULL) {
         return FL_ENOMEM;
     }
-    rv = fl_conf_load(path, &conf->doc, err);
+    rv = fl_conf_read(path, fl__server_sections, others, conf, &conf->file, err);
     if (rv == FL_OK) {
-        rv = load_sections(conf, err);
-    }
-    if (rv == FL_OK) {
-        const struct fl_conf_node *root = fl_conf_root(conf->doc);
-
-        rv = fl_strategy_load(conf->doc, fl_conf_get(root, "algorithm"),
-                              fl_conf_get(root, "strategy"), &conf->strategy, err);
+        rv = load_strategy(conf, err);
     }
     if (rv == FL_OK) {
         rv = load_model(conf, err);
@@ -405,51 +331,43 @@ int fl_server_conf_load(const char *path, struct fl_server_conf **ret, struct fl
 
 void fl_server_conf_free(struct fl_server_conf *conf)
 {
-    size_t i;
-
     if (conf == NULL) {
         return;
     }
-    for (i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
-        fl_options_free(*section_slot(conf, &sections[i]));
-    }
-    fl_options_free(conf->main);
     fl_strategy_free(conf->strategy);
     fl_layout_free(conf->layout);
-    free(conf->layers);
-    fl_conf_free(conf->doc);
+    fl_conf_file_free(conf->file);
     free(conf);
 }
 
 void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_conf *ret)
 {
-    const struct fl_options *r = conf->round;
+    const struct fl_server_round *r = conf->round;
 
     *ret = (struct fl_coord_conf){
-        .seed = (uint64_t)fl_options_int(conf->main, "seed"),
-        .rounds = (uint64_t)fl_options_int(conf->main, "rounds"),
-        .population = (uint32_t)fl_options_int(r, "population"),
-        .start_clients = (uint32_t)fl_options_int(r, "start_clients"),
-        .min_clients = (uint32_t)fl_options_int(r, "min_clients"),
-        .min_responders = fl_options_is_set(r, "min_responders")
-                              ? (uint32_t)fl_options_int(r, "min_responders")
-                              : FL_RESPONDERS_HALF,
-        .patience = fl_options_float(r, "patience"),
-        .patience_least_ms = fl_options_ms(r, "patience_least"),
-        .over_selection = fl_options_float(r, "over_selection"),
-        .train_ms = fl_options_ms(r, "train_deadline"),
-        .upload_ms = fl_options_ms(r, "upload_deadline"),
-        .lost_grace_ms = fl_options_ms(r, "lost_grace"),
-        .evaluate_ms = fl_options_ms(conf->evaluation, "deadline"),
-        .retry_ms = fl_options_ms(r, "retry"),
-        .evaluate_every = (uint32_t)fl_options_int(conf->evaluation, "every"),
-        .evaluate_server = fl_options_is_set(conf->evaluation, "data"),
-        .evaluate_clients = fl_options_bool(conf->evaluation, "clients"),
-        .forget_after_ms = fl_options_ms(r, "forget_after"),
-        .max_clients = (uint32_t)fl_options_int(conf->limits, "known_clients"),
-        .learning_rate = fl_options_float(conf->training, "learning_rate"),
-        .learning_rate_decay = fl_options_float(conf->training, "learning_rate_decay"),
-        .backfill = fl_options_bool(r, "backfill"),
+        .seed = (uint64_t)conf->main->seed,
+        .rounds = (uint64_t)conf->main->rounds,
+        .population = (uint32_t)r->population,
+        .start_clients = (uint32_t)r->start_clients,
+        .min_clients = (uint32_t)r->min_clients,
+        .min_responders =
+            r->min_responders_given ? (uint32_t)r->min_responders : FL_RESPONDERS_HALF,
+        .patience = r->patience,
+        .patience_least_ms = r->patience_least_ms,
+        .over_selection = r->over_selection,
+        .train_ms = r->train_deadline_ms,
+        .upload_ms = r->upload_deadline_ms,
+        .lost_grace_ms = r->lost_grace_ms,
+        .evaluate_ms = conf->evaluation->deadline_ms,
+        .retry_ms = r->retry_ms,
+        .evaluate_every = (uint32_t)conf->evaluation->every,
+        .evaluate_server = conf->evaluation->data[0] != '\0',
+        .evaluate_clients = conf->evaluation->clients,
+        .forget_after_ms = r->forget_after_ms,
+        .max_clients = (uint32_t)conf->limits->known_clients,
+        .learning_rate = conf->training->learning_rate,
+        .learning_rate_decay = conf->training->learning_rate_decay,
+        .backfill = r->backfill,
         .strategy = conf->strategy,
         .layout = conf->layout,
     };

@@ -8,24 +8,25 @@
  * Errors: FL_ECONF with file, line, key and what was expected.
  */
 
+#include "libfl/conf/sections.h"
 #include "libfl/nn/net.h"
 #include "libfl/rpc/call.h"
 #include "libfl/strategy/strategy.h"
 #include "server/core/settings.h"
-#include "server/store/store.h"
+#include "server/daemon/conf_tables.h"
 
 /* Longest path of a configuration. */
 #define FL_SERVER_PATH_MAX 4096
 
 struct fl_server_conf {
-    struct fl_conf_doc *doc;
-    struct fl_options *main;
-    struct fl_options *model;
-    struct fl_options *training;
-    struct fl_options *round;
-    struct fl_options *evaluation;
-    struct fl_options *checkpoints;
-    struct fl_options *limits;
+    struct fl_conf_file *file; /* owns what the next seven point to */
+    const struct fl_server_main *main;
+    const struct fl_server_model *model;
+    const struct fl_server_training *training;
+    const struct fl_server_round *round;
+    const struct fl_server_evaluation *evaluation;
+    const struct fl_server_checkpoints *checkpoints;
+    const struct fl_server_limits *limits;
     struct fl_strategy *strategy;
 
     char state_dir[FL_SERVER_PATH_MAX]; /* from the root on */
@@ -33,19 +34,14 @@ struct fl_server_conf {
     struct fl_layout *layout;
     struct fl_net_spec net; /* n_layers 0: the model came from a file */
     size_t inputs, classes; /* of the network; 0: not known */
-    const char **layers;    /* memory of net.layers when it is not a preset */
     struct fl_rpc_limits rpc;
     uint64_t memory;      /* of all connections together */
     uint32_t chunk_bytes; /* data of one chunk of an upload, told in Welcome */
-    enum fl_durability durability;
 };
 
 FL_MUST_CHECK int fl_server_conf_load(const char *path, struct fl_server_conf **ret,
                                       struct fl_err *err);
 void fl_server_conf_free(struct fl_server_conf *conf);
-/* Where a key stands, for messages: the section or the whole file when it is not given. */
-const struct fl_conf_node *fl_server_conf_node(const struct fl_server_conf *conf,
-                                               const char *section, const char *key);
 /* The coordinator's part; strategy and layout are referenced. */
 void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_conf *ret);
 /* All keys as Markdown, for `fl-serverd --reference`. */

@@ -1,9 +1,75 @@
 #ifndef FL_SERVERD_CONF_TABLES_H
 #define FL_SERVERD_CONF_TABLES_H
 
-/* The option tables of fl-serverd's YAML file, one per section. */
+/*
+ * The YAML file of fl-serverd: one struct per section, and the option table that binds it. What
+ * the keys mean, their ranges and defaults stand in the tables (fl-serverd --reference).
+ */
 
+#include "libfl/base/log.h"
 #include "libfl/conf/options.h"
+#include "server/store/store.h"
+
+enum fl_when_finished { FL_FINISHED_STAY, FL_FINISHED_EXIT };
+
+struct fl_server_main {
+    const char *federation;
+    const char *state_dir; /* as written; fl_server_conf has it from the root on */
+    struct fl_opt_texts listen;
+    bool insecure, insecure_remote;
+    const char *admin_socket; /* "": the default */
+    enum fl_log_level log_level;
+    enum fl_durability durability;
+    int64_t seed, rounds;
+    enum fl_when_finished when_finished;
+    uint64_t heartbeat_ms;
+};
+
+struct fl_server_model {
+    const char *preset, *file; /* "": none */
+    struct fl_opt_ints input;
+    struct fl_opt_texts layers;
+};
+
+struct fl_server_training {
+    int64_t epochs, steps, batch_size;
+    double learning_rate, learning_rate_decay, momentum, weight_decay;
+};
+
+struct fl_server_round {
+    int64_t population, start_clients, min_clients, min_responders;
+    bool min_responders_given;
+    double over_selection, patience, norm_bound;
+    uint64_t forget_after_ms, train_deadline_ms, patience_least_ms, upload_deadline_ms;
+    uint64_t lost_grace_ms, retry_ms;
+    bool backfill;
+};
+
+struct fl_server_evaluation {
+    int64_t every;
+    const char *data; /* "": none */
+    bool clients;
+    uint64_t deadline_ms;
+};
+
+struct fl_server_checkpoints {
+    int64_t keep, keep_parts, keep_best, every;
+    uint64_t keep_for_ms;
+};
+
+struct fl_server_limits {
+    int64_t clients, known_clients, streams, resets;
+    uint64_t header_bytes, upload_memory, memory, peer_memory, offer, connection_window;
+    uint64_t handshake_ms, idle_ms;
+};
+
+/* Flags of rows and sections for what the state folder remembers (fl_server_conf_settings()). */
+enum {
+    /* A change is told; where things lie and what limits they have changes no figure. */
+    FL_SERVER_FIGURE = FL_OPT_OWNERS,
+    /* The clients' rate: of what an update means, when the solver scales updates by it. */
+    FL_SERVER_RATE = FL_OPT_OWNERS << 1
+};
 
 extern const struct fl_opt_spec fl_serverd_main_specs[];
 extern const struct fl_opt_spec fl_serverd_model_specs[];

@@ -195,7 +195,7 @@ int fl_driver_fix_offers(struct fl_driver *driver, struct fl_file **ret,
                          uint8_t digest[FL_DIGEST_SIZE], struct fl_err *err)
 {
     const struct fl_serverd *srv = driver->srv;
-    size_t max = (size_t)fl_options_bytes(srv->conf->limits, "offer");
+    size_t max = (size_t)srv->conf->limits->offer;
     size_t bad = 0;
     int rv = fl_offers_fix(srv->state_dir, max, check_offer, driver, &bad, err);
 

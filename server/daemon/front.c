@@ -265,9 +265,7 @@ static void release(struct fl_front *front, const struct fl_down *down)
 
 static void finished(struct fl_front *front)
 {
-    const char *then = fl_options_str(front->srv->conf->main, "when_finished");
-
-    if (strcmp(then, "exit") == 0) {
+    if (front->srv->conf->main->when_finished == FL_FINISHED_EXIT) {
         fl_attend_drain(front, FL_EVERYBODY, "all rounds are done", 0);
         fl_loop_stop(front->srv->net);
     }
@@ -340,7 +338,7 @@ void fl_front_post(struct fl_down *down)
 
 static uint64_t sweep_interval(const struct fl_front *front)
 {
-    uint64_t beat = fl_options_ms(front->srv->conf->main, "heartbeat");
+    uint64_t beat = front->srv->conf->main->heartbeat_ms;
 
     return beat < 2000 ? beat / 2 + 1 : 1000;
 }
@@ -429,12 +427,12 @@ static int listen_one(struct fl_front *front, struct fl_grpc_server *server, con
 
 int fl_front_listen(struct fl_front *front, struct fl_err *err)
 {
-    const struct fl_options *o = front->srv->conf->main;
+    const struct fl_opt_texts *listen = &front->srv->conf->main->listen;
     size_t i;
     int rv = FL_OK;
 
-    for (i = 0; rv == FL_OK && i < fl_options_count(o, "listen"); i++) {
-        rv = listen_one(front, front->server, "listening", fl_options_item(o, "listen", i), err);
+    for (i = 0; rv == FL_OK && i < listen->n; i++) {
+        rv = listen_one(front, front->server, "listening", listen->list[i], err);
     }
     if (rv == FL_OK) {
         rv = listen_one(front, front->admin, "admin", front->srv->conf->admin, err);

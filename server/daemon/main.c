@@ -85,9 +85,7 @@ static int run(const char *path, enum task task)
         (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
         return FL_EXIT_CONFIG;
     }
-    if (fl_log_level_parse(fl_options_str(conf->main, "log_level"), &log.level) != FL_OK) {
-        log.level = FL_LOG_INFO;
-    }
+    log.level = conf->main->log_level;
     if (task == TASK_RECOVER) {
         exit_code = fl_server_recover(conf, &log);
     } else if (task == TASK_CHECK &&
@@ -96,7 +94,7 @@ static int run(const char *path, enum task task)
         (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
     } else if (task == TASK_CHECK) {
         (void)printf("%s: ok: federation '%s', algorithm %s, %zu units, %zu parameters\n", path,
-                     fl_options_str(conf->main, "federation"), conf->strategy->algorithm,
+                     conf->main->federation, conf->strategy->algorithm,
                      fl_layout_units(conf->layout), fl_layout_count(conf->layout));
         if (fewer[0] != '\0') {
             (void)printf("%s: %s\n", path, fewer);

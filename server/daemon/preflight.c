@@ -13,17 +13,16 @@
 #include "server/daemon/descriptors.h"
 #include "server/daemon/exit_codes.h"
 
-/* The message of `err` behind the key's file and line; keeps the code. */
-static int at_key(const struct fl_server_conf *conf, const char *section, const char *key, int rv,
-                  struct fl_err *err)
+/* The message of `err` behind the file and line of a field's key; keeps the code. */
+static int at_field(const struct fl_server_conf *conf, const void *field, int rv,
+                    struct fl_err *err)
 {
     struct fl_err inner = *err;
 
     if (rv == FL_ENOMEM) {
         return rv;
     }
-    (void)fl_conf_error(fl_server_conf_node(conf, section, key), err, "%s",
-                        fl_err_text(&inner, rv));
+    (void)fl_conf_error(fl_conf_field(conf->file, field), err, "%s", fl_err_text(&inner, rv));
     err->code = rv;
     return rv;
 }
@@ -57,15 +56,15 @@ int fl_preflight_model(const struct fl_server_conf *conf, float *theta, struct f
 {
     int rv;
 
-    if (!fl_options_is_set(conf->model, "file")) {
+    if (conf->model->file[0] == '\0') {
         return FL_OK;
     }
-    rv = fl_st_load(fl_options_str(conf->model, "file"), conf->layout, theta, err);
+    rv = fl_st_load(conf->model->file, conf->layout, theta, err);
     if (rv == FL_OK && !fl_vec_finite(theta, fl_layout_count(conf->layout))) {
         rv = fl_err_set(err, FL_ENUMERIC, "'%s' holds a value that is not finite",
-                        fl_options_str(conf->model, "file"));
+                        conf->model->file);
     }
-    return rv == FL_OK ? FL_OK : at_key(conf, "model", "file", rv, err);
+    return rv == FL_OK ? FL_OK : at_field(conf, &conf->model->file, rv, err);
 }
 
 /* A folder that was used before has its model, and does not need the first one any more. */
@@ -86,26 +85,26 @@ static int check_model(const struct fl_server_conf *conf, struct fl_err *err)
 
 int fl_preflight_places(const struct fl_server_conf *conf, int *ret_exit, struct fl_err *err)
 {
-    const char *admin_key =
-        fl_options_is_set(conf->main, "admin_socket") ? "admin_socket" : "state_dir";
+    const struct fl_server_main *m = conf->main;
     size_t i;
     int rv;
 
     *ret_exit = FL_EXIT_STATE;
     rv = fl_fs_check_folder(conf->state_dir, err);
     if (rv != FL_OK) {
-        return at_key(conf, NULL, "state_dir", rv, err);
+        return at_field(conf, &m->state_dir, rv, err);
     }
     *ret_exit = FL_EXIT_LISTEN;
-    for (i = 0; i < fl_options_count(conf->main, "listen"); i++) {
-        rv = check_socket(conf, fl_options_item(conf->main, "listen", i), err);
+    for (i = 0; i < m->listen.n; i++) {
+        rv = check_socket(conf, m->listen.list[i], err);
         if (rv != FL_OK) {
-            return at_key(conf, NULL, "listen", rv, err);
+            return at_field(conf, &m->listen, rv, err);
         }
     }
     rv = check_socket(conf, conf->admin, err);
     if (rv != FL_OK) {
-        return at_key(conf, NULL, admin_key, rv, err);
+        return at_field(conf, m->admin_socket[0] != '\0' ? &m->admin_socket : &m->state_dir, rv,
+                        err);
     }
     *ret_exit = FL_EXIT_DATA;
     return check_model(conf, err);
@@ -126,7 +125,7 @@ static int fits(const struct fl_dataset *test, const struct fl_net *net, const c
 int fl_preflight_evaluation(const struct fl_server_conf *conf, struct fl_dataset **ret_test,
                             struct fl_net **ret_net, struct fl_err *err)
 {
-    const char *folder = fl_options_str(conf->evaluation, "data");
+    const char *folder = conf->evaluation->data;
     struct fl_dataset *test = NULL;
     struct fl_net *net = NULL;
     int rv;
@@ -146,7 +145,7 @@ int fl_preflight_evaluation(const struct fl_server_conf *conf, struct fl_dataset
     if (rv != FL_OK) {
         fl_dataset_free(test);
         fl_net_free(net);
-        return at_key(conf, "evaluation", "data", rv, err);
+        return at_field(conf, &conf->evaluation->data, rv, err);
     }
     *ret_test = test;
     *ret_net = net;
@@ -156,15 +155,15 @@ int fl_preflight_evaluation(const struct fl_server_conf *conf, struct fl_dataset
 int fl_preflight_connections(const struct fl_server_conf *conf, uint64_t descriptors, uint64_t *ret,
                              char *fewer, size_t size, struct fl_err *err)
 {
-    uint64_t wanted = (uint64_t)fl_options_int(conf->limits, "clients");
-    uint64_t start = (uint64_t)fl_options_int(conf->round, "start_clients");
-    uint64_t least = (uint64_t)fl_options_int(conf->round, "min_clients");
-    const char *key = start > least ? "start_clients" : "min_clients";
+    uint64_t wanted = (uint64_t)conf->limits->clients;
+    uint64_t start = (uint64_t)conf->round->start_clients;
+    uint64_t least = (uint64_t)conf->round->min_clients;
+    const int64_t *field = start > least ? &conf->round->start_clients : &conf->round->min_clients;
     int rv = fl_serverd_connections(descriptors, wanted, start > least ? start : least, ret, err);
 
     fewer[0] = '\0';
     if (rv != FL_OK) {
-        return at_key(conf, "round", key, rv, err);
+        return at_field(conf, field, rv, err);
     }
     if (*ret < wanted) {
         (void)snprintf(fewer, size,

@@ -14,19 +14,19 @@
 static struct fl_federation federation_of(const struct fl_server_conf *conf,
                                           const struct fl_log *log)
 {
-    const struct fl_options *o = conf->checkpoints;
+    const struct fl_server_checkpoints *c = conf->checkpoints;
 
     return (struct fl_federation){
         .layout = conf->layout,
         .strategy = conf->strategy,
         .state_dir = conf->state_dir,
         .log = log,
-        .momentum = fl_options_float(conf->training, "momentum"),
-        .retention = {.keep = (uint32_t)fl_options_int(o, "keep"),
-                      .best = (uint32_t)fl_options_int(o, "keep_best"),
-                      .every = (uint32_t)fl_options_int(o, "every"),
-                      .span_ms = fl_options_ms(o, "keep_for"),
-                      .parts = (uint32_t)fl_options_int(o, "keep_parts")},
+        .momentum = conf->training->momentum,
+        .retention = {.keep = (uint32_t)c->keep,
+                      .best = (uint32_t)c->keep_best,
+                      .every = (uint32_t)c->every,
+                      .span_ms = c->keep_for_ms,
+                      .parts = (uint32_t)c->keep_parts},
     };
 }
 
@@ -41,9 +41,8 @@ static int first_model(void *ctx, float *theta, struct fl_err *err)
 {
     const struct first *first = ctx;
     const struct fl_server_conf *conf = first->conf;
-    int rv = fl_options_is_set(conf->model, "file")
-                 ? fl_preflight_model(conf, theta, err)
-                 : fl_opening_draw(&conf->net, first->seed, theta, err);
+    int rv = conf->model->file[0] != '\0' ? fl_preflight_model(conf, theta, err)
+                                          : fl_opening_draw(&conf->net, first->seed, theta, err);
 
     *first->exit = rv == FL_OK ? FL_EXIT_STATE : FL_EXIT_DATA;
     return rv;
@@ -55,7 +54,7 @@ static int open_folder(struct fl_driver *driver, int *ret_exit, struct fl_err *e
     struct fl_settings settings = {.n = 0};
     struct first first = {conf, driver->coord_conf.seed, ret_exit};
     const struct fl_opening opening = {.name = driver->srv->federation,
-                                       .durability = conf->durability,
+                                       .durability = conf->main->durability,
                                        .settings = &settings,
                                        .wall_ms = fl_clock_wall_ms(),
                                        .first_model = first_model,
@@ -126,7 +125,7 @@ static int rebuild(const struct fl_server_conf *conf, const struct fl_log *log, 
 {
     struct fl_federation federation = federation_of(conf, log);
     struct fl_store_rebuild r;
-    int rv = fl_opening_rebuild(&federation, fl_options_str(conf->main, "federation"), &r, err);
+    int rv = fl_opening_rebuild(&federation, conf->main->federation, &r, err);
 
     if (rv != FL_OK) {
         return rv;

@@ -151,7 +151,7 @@ static int run_once(const struct fl_server_conf *conf, const struct fl_log *log,
     struct fl_serverd srv = {.conf = conf,
                              .log = log,
                              .state_dir = conf->state_dir,
-                             .federation = fl_options_str(conf->main, "federation"),
+                             .federation = conf->main->federation,
                              .started_ms = fl_clock_ms()};
     struct fl_signal *term = NULL;
     struct fl_signal *interrupt = NULL;

@@ -159,8 +159,8 @@ static int finish_work(struct job *job)
     if (w->spool == NULL) {
         return fl_err_set(&job->err, FL_ESTATE, "the spool file could not be opened");
     }
-    return fl_spool_finish(w->spool, conf->layout, fl_options_float(conf->round, "norm_bound"),
-                           conf->durability, &job->err);
+    return fl_spool_finish(w->spool, conf->layout, conf->round->norm_bound, conf->main->durability,
+                           &job->err);
 }
 
 static void finished(const struct job *job)

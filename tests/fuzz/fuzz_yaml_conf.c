@@ -1,6 +1,6 @@
 /*
  * Any bytes as a configuration file: parsed, put into a table, and every value read back.
- * Checked besides memory: an error has a message, and what a getter gives is in range.
+ * Checked besides memory: an error has a message, and what stands in a field is in range.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,37 +13,52 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const char *const modes[] = {"fast", "safe", NULL};
 static const char *const others[] = {"section", NULL};
 
+struct values {
+    bool flag;
+    int64_t count;
+    double share;
+    uint64_t size, wait_ms;
+    const char *title;
+    enum { FAST, SAFE } mode;
+    struct fl_opt_texts names;
+    struct fl_opt_ints layers;
+    struct fl_opt_map labels;
+};
+
 static const struct fl_opt_spec specs[] = {
-    {.name = "flag", .type = FL_OPT_BOOL, .help = "h"},
-    {.name = "count", .type = FL_OPT_INT, .def = "5", .min = 1, .max = 10, .help = "h"},
-    {.name = "share", .type = FL_OPT_FLOAT, .def = "0", .min = 0, .max = 1, .help = "h"},
-    {.name = "size", .type = FL_OPT_BYTES, .def = "1K", .min = 1, .max = 1e12, .help = "h"},
-    {.name = "wait", .type = FL_OPT_DURATION, .def = "1s", .min = 1, .max = 1e9, .help = "h"},
-    {.name = "title", .type = FL_OPT_STRING, .help = "h"},
-    {.name = "mode", .type = FL_OPT_ENUM, .def = "fast", .choices = modes, .help = "h"},
-    {.name = "names", .type = FL_OPT_STRING_LIST, .help = "h"},
-    {.name = "layers", .type = FL_OPT_INT_LIST, .min = 1, .max = 100, .help = "h"},
-    {.name = "labels", .type = FL_OPT_MAP, .help = "h"},
-    FL_OPT_END,
+    {FL_OPT(struct values, BOOL, flag), .help = "h"},
+    {FL_OPT(struct values, INT, count), .def = "5", .min = 1, .max = 10, .help = "h"},
+    {FL_OPT(struct values, FLOAT, share), .def = "0", .min = 0, .max = 1, .help = "h"},
+    {FL_OPT(struct values, BYTES, size), .def = "1K", .min = 1, .max = 1e12, .help = "h"},
+    {FL_OPT(struct values, DURATION, wait), .def = "1s", .min = 1, .max = 1e9, .help = "h"},
+    {FL_OPT(struct values, STRING, title), .help = "h"},
+    {FL_OPT(struct values, ENUM, mode), .def = "fast", .choices = modes, .help = "h"},
+    {FL_OPT(struct values, STRING_LIST, names), .help = "h"},
+    {FL_OPT(struct values, INT_LIST, layers), .min = 1, .max = 100, .help = "h"},
+    {FL_OPT(struct values, MAP, labels), .help = "h"},
+    FL_OPT_END_OF(struct values),
 };
 
 /* Every value that was taken is in its range and survives its own text form. */
 static void check(struct fl_options *o)
 {
     static char text[1 << 16];
+    const struct values *v = fl_options_values(o);
     size_t i;
 
-    FL_REQUIRE(fl_options_int(o, "count") >= 1 && fl_options_int(o, "count") <= 10);
-    FL_REQUIRE(fl_options_float(o, "share") >= 0.0 && fl_options_float(o, "share") <= 1.0);
-    FL_REQUIRE(fl_options_bytes(o, "size") >= 1 && fl_options_ms(o, "wait") >= 1);
-    for (i = 0; i < fl_options_count(o, "layers"); i++) {
-        FL_REQUIRE(fl_options_int_item(o, "layers", i) >= 1);
+    FL_REQUIRE(v->count >= 1 && v->count <= 10);
+    FL_REQUIRE(v->share >= 0.0 && v->share <= 1.0);
+    FL_REQUIRE(v->size >= 1 && v->wait_ms >= 1);
+    FL_REQUIRE(v->title != NULL && (v->mode == FAST || v->mode == SAFE));
+    FL_REQUIRE(v->names.n == 0 || v->names.list[v->names.n] == NULL);
+    for (i = 0; i < v->layers.n; i++) {
+        FL_REQUIRE(v->layers.list[i] >= 1);
     }
-    for (i = 0; i < fl_options_count(o, "labels"); i++) {
-        FL_REQUIRE(fl_options_key(o, "labels", i)[0] != '\0');
+    for (i = 0; i < v->labels.n; i++) {
+        FL_REQUIRE(v->labels.list[i].key[0] != '\0' && v->labels.list[i].value != NULL);
     }
     for (i = 0; i < 5; i++) {
-        (void)fl_options_text(o, specs[i].name, text, sizeof(text));
+        (void)fl_options_show(o, &specs[i], text, sizeof(text));
         FL_REQUIRE(fl_options_set(o, specs[i].name, text, NULL) == FL_OK);
     }
 }

@@ -9,21 +9,27 @@
 
 static const char *const modes[] = {"fast", "safe", NULL};
 
+struct values {
+    const char *name;
+    uint64_t deadline_ms;
+    int64_t clients, key;
+    enum { FAST, SAFE } mode;
+    struct fl_opt_ints layers;
+    struct fl_opt_texts files;
+    struct fl_opt_map labels;
+};
+
 static const struct fl_opt_spec specs[] = {
-    {.name = "name", .type = FL_OPT_STRING, .flags = FL_OPT_REQUIRED, .help = "Its name."},
-    {.name = "deadline",
-     .type = FL_OPT_DURATION,
-     .def = "30s",
-     .min = 1000,
-     .max = 3600000,
+    {FL_OPT(struct values, STRING, name), .flags = FL_OPT_REQUIRED, .help = "Its name."},
+    {FL_OPT(struct values, DURATION, deadline), .def = "30s", .min = 1000, .max = 3600000,
      .help = "How long | at most."},
-    {.name = "clients", .type = FL_OPT_INT, .def = "10", .min = 1, .max = 1000, .help = "Many."},
-    {.name = "mode", .type = FL_OPT_ENUM, .def = "safe", .choices = modes, .help = "How."},
-    {.name = "layers", .type = FL_OPT_INT_LIST, .min = 1, .max = 9999, .help = "Layer sizes."},
-    {.name = "files", .type = FL_OPT_STRING_LIST, .def = "x,y", .help = "Files."},
-    {.name = "labels", .type = FL_OPT_MAP, .help = "Labels."},
-    {.name = "key", .type = FL_OPT_INT, .flags = FL_OPT_SECRET, .help = "A secret."},
-    FL_OPT_END,
+    {FL_OPT(struct values, INT, clients), .def = "10", .min = 1, .max = 1000, .help = "Many."},
+    {FL_OPT(struct values, ENUM, mode), .def = "safe", .choices = modes, .help = "How."},
+    {FL_OPT(struct values, INT_LIST, layers), .min = 1, .max = 9999, .help = "Layer sizes."},
+    {FL_OPT(struct values, STRING_LIST, files), .def = "x,y", .help = "Files."},
+    {FL_OPT(struct values, MAP, labels), .help = "Labels."},
+    {FL_OPT(struct values, INT, key), .flags = FL_OPT_SECRET, .help = "A secret."},
+    FL_OPT_END_OF(struct values),
 };
 
 static const char *const root_keys[] = {"round", "other", NULL};
@@ -68,34 +74,39 @@ START_TEST(a_good_file_fills_the_table)
                                "  labels: {site: lab, rack: '7'}\n"
                                "  nested: {whatever: [1, {a: b}]}\n"
                                "other:\n";
+    const struct values *v;
     struct fl_options *o = NULL;
     struct fl_err err = {0};
 
     ck_assert_msg(apply(text, strlen(text), &o, &err) == FL_OK, "%s", err.msg);
-    ck_assert_str_eq(fl_options_str(o, "name"), "caf\xc3\xa9: one");
-    ck_assert_uint_eq(fl_options_ms(o, "deadline"), 300000);
-    ck_assert_int_eq(fl_options_int(o, "clients"), 20);
-    ck_assert_str_eq(fl_options_str(o, "mode"), "fast");
-    ck_assert_uint_eq(fl_options_count(o, "layers"), 3);
-    ck_assert_int_eq(fl_options_int_item(o, "layers", 1), 200);
+    v = fl_options_values(o);
+    ck_assert_str_eq(v->name, "caf\xc3\xa9: one");
+    ck_assert_uint_eq(v->deadline_ms, 300000);
+    ck_assert_int_eq(v->clients, 20);
+    ck_assert_int_eq(v->mode, FAST);
+    ck_assert_uint_eq(v->layers.n, 3);
+    ck_assert_int_eq(v->layers.list[1], 200);
     /* One text is one item, commas and all. */
-    ck_assert_uint_eq(fl_options_count(o, "files"), 1);
-    ck_assert_str_eq(fl_options_item(o, "files", 0), "one,two");
-    ck_assert_str_eq(fl_options_key(o, "labels", 1), "rack");
-    ck_assert_str_eq(fl_options_item(o, "labels", 1), "7");
+    ck_assert_uint_eq(v->files.n, 1);
+    ck_assert_str_eq(v->files.list[0], "one,two");
+    ck_assert_str_eq(v->labels.list[1].key, "rack");
+    ck_assert_str_eq(v->labels.list[1].value, "7");
     fl_options_free(o);
 }
 END_TEST
 
 START_TEST(an_empty_list_replaces_the_default)
 {
+    const struct values *v;
     struct fl_options *o = NULL;
 
     ck_assert_int_eq(apply("round: {name: a, files: []}", 27, &o, NULL), FL_OK);
-    ck_assert_uint_eq(fl_options_count(o, "files"), 0);
+    v = fl_options_values(o);
+    ck_assert_uint_eq(v->files.n, 0);
     fl_options_free(o);
     ck_assert_int_eq(apply("round: {name: a}", 16, &o, NULL), FL_OK);
-    ck_assert_uint_eq(fl_options_count(o, "files"), 2);
+    v = fl_options_values(o);
+    ck_assert_uint_eq(v->files.n, 2);
     fl_options_free(o);
 }
 END_TEST

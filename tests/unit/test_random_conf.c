@@ -376,9 +376,9 @@ static void aggregate(struct rig *r, const struct fl_effect *e)
                                             .units = r->sent[part->client],
                                             .previous_dot = part->previous_dot};
         if (r->s->solver->factor != NULL) {
-            clients[i].factor = r->s->solver->factor(
-                r->s->options[FL_SLOT_SOLVER], fl_options_float(conf->training, "learning_rate"),
-                fl_options_float(conf->training, "momentum"), part->steps);
+            clients[i].factor =
+                r->s->solver->factor(r->s->options[FL_SLOT_SOLVER], conf->training->learning_rate,
+                                     conf->training->momentum, part->steps);
         }
     }
     rv = fl_aggregate_run(&job, &who, &err);

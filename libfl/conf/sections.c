@@ -1,0 +1,173 @@
+#include "libfl/conf/sections.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/conf/conf_impl.h"
+
+struct fl_conf_file {
+    struct fl_conf_doc *doc;
+    const struct fl_conf_section *sections;
+    size_t n;
+    struct fl_options *options[];
+};
+
+/* The map of a section, NULL when the file has none. */
+static const struct fl_conf_node *map_of(const struct fl_conf_file *file, size_t i)
+{
+    const struct fl_conf_node *root = fl_conf_root(file->doc);
+    const char *name = file->sections[i].name;
+
+    return name[0] != '\0' ? fl_conf_get(root, name) : root;
+}
+
+/* The keys of the root that are no options: the sections, and what is the caller's. */
+static const char **root_keys(const struct fl_conf_file *file, const char *const *others)
+{
+    const char **keys;
+    size_t n = 0;
+    size_t i;
+
+    while (others != NULL && others[n] != NULL) {
+        n++;
+    }
+    keys = calloc(n + file->n + 1, sizeof(*keys));
+    for (i = 0; keys != NULL && i < n; i++) {
+        keys[i] = others[i];
+    }
+    for (i = 0; keys != NULL && i < file->n; i++) {
+        if (file->sections[i].name[0] != '\0') {
+            keys[n++] = file->sections[i].name;
+        }
+    }
+    return keys;
+}
+
+static int read_section(struct fl_conf_file *file, size_t i, const char *const *others, void *base,
+                        struct fl_err *err)
+{
+    const struct fl_conf_section *section = &file->sections[i];
+    const void *values;
+    int rv = fl_options_create(section->specs, &file->options[i]);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    FL_REQUIRE(file->options[i]->specs[file->options[i]->n].offset == section->size);
+    values = fl_options_values(file->options[i]);
+    (void)memcpy((char *)base + section->offset, &values, sizeof(values));
+    return fl_conf_apply(file->doc, map_of(file, i), section->name,
+                         section->name[0] == '\0' ? others : NULL, file->options[i], err);
+}
+
+int fl_conf_read(const char *path, const struct fl_conf_section *sections,
+                 const char *const *others, void *base, struct fl_conf_file **ret,
+                 struct fl_err *err)
+{
+    struct fl_conf_file *file;
+    const char **keys = NULL;
+    size_t n = 0;
+    size_t i;
+    int rv;
+
+    while (sections[n].name != NULL) {
+        n++;
+    }
+    file = calloc(1, sizeof(*file) + n * sizeof(struct fl_options *));
+    if (file == NULL) {
+        return FL_ENOMEM;
+    }
+    file->sections = sections;
+    file->n = n;
+    rv = fl_conf_load(path, &file->doc, err);
+    if (rv == FL_OK) {
+        keys = root_keys(file, others);
+        rv = keys != NULL ? FL_OK : FL_ENOMEM;
+    }
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        rv = read_section(file, i, keys, base, err);
+    }
+    free(keys);
+    if (rv != FL_OK) {
+        fl_conf_file_free(file);
+        return rv;
+    }
+    *ret = file;
+    return FL_OK;
+}
+
+void fl_conf_file_free(struct fl_conf_file *file)
+{
+    size_t i;
+
+    if (file == NULL) {
+        return;
+    }
+    for (i = 0; i < file->n; i++) {
+        fl_options_free(file->options[i]);
+    }
+    fl_conf_free(file->doc);
+    free(file);
+}
+
+const struct fl_conf_doc *fl_conf_file_doc(const struct fl_conf_file *file)
+{
+    return file->doc;
+}
+
+const struct fl_options *fl_conf_file_options(const struct fl_conf_file *file, size_t i)
+{
+    FL_REQUIRE(i < file->n);
+    return file->options[i];
+}
+
+const struct fl_conf_node *fl_conf_section(const struct fl_conf_file *file, const void *values)
+{
+    const struct fl_conf_node *map;
+    size_t i = 0;
+
+    while (i < file->n && fl_options_values(file->options[i]) != values) {
+        i++;
+    }
+    FL_REQUIRE(i < file->n);
+    map = map_of(file, i);
+    return map != NULL ? map : fl_conf_root(file->doc);
+}
+
+/* The row that binds `field`, or NULL. */
+static const struct fl_opt_spec *row_of(const struct fl_options *options, const void *field)
+{
+    const char *values = fl_options_values(options);
+    size_t i;
+
+    for (i = 0; i < options->n; i++) {
+        if ((const void *)(values + options->specs[i].offset) == field) {
+            return &options->specs[i];
+        }
+    }
+    return NULL;
+}
+
+const struct fl_conf_node *fl_conf_field(const struct fl_conf_file *file, const void *field)
+{
+    const struct fl_opt_spec *spec = NULL;
+    const struct fl_conf_node *node;
+    size_t i;
+
+    for (i = 0; i < file->n && (spec = row_of(file->options[i], field)) == NULL; i++) {
+    }
+    FL_REQUIRE(spec != NULL);
+    node = fl_conf_get(map_of(file, i), spec->name);
+    return node != NULL ? node : fl_conf_section(file, fl_options_values(file->options[i]));
+}
+
+int fl_conf_sections_reference(const struct fl_conf_section *sections, struct fl_buf *out)
+{
+    int rv = fl_buf_printf(out, "| key | type | default | range | meaning |\n"
+                                "| --- | --- | --- | --- | --- |\n");
+
+    for (; rv == FL_OK && sections->name != NULL; sections++) {
+        rv = fl_conf_reference(sections->specs, sections->name, out);
+    }
+    return rv;
+}

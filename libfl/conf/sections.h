@@ -1,0 +1,61 @@
+#ifndef FL_CONF_SECTIONS_H
+#define FL_CONF_SECTIONS_H
+
+/*
+ * A configuration file whose sections fill structs. A daemon lists its sections once; reader,
+ * checker, reference and whatever else walks all settings go through that list.
+ *
+ * Ownership: a struct fl_conf_file owns the tree of the file and the structs of the sections.
+ * Errors: FL_ECONF with "file:line: key 'a.b': what was expected, what was found".
+ * Threading: read-only once it was read.
+ */
+
+#include "libfl/conf/yaml.h"
+
+struct fl_conf_section {
+    const char *name; /* key in the root; "": the keys of the root itself */
+    const struct fl_opt_spec *specs;
+    size_t offset;  /* in the struct that is filled: of the pointer to the section's struct */
+    size_t size;    /* of the section's struct */
+    unsigned flags; /* the owner's */
+};
+
+/*
+ * The section `name` bound by `table` to a T, to which the field of S points. A field of another
+ * type does not compile; a table for a struct of another size is found when it is first read.
+ */
+/* clang-format off */
+#define FL_CONF_SECTION(section, table, S, field, T) \
+    .name = section, .specs = table, .size = sizeof(T), \
+    .offset = offsetof(S, field) + _Generic(((S *)0)->field, const T *: 0)
+/* clang-format on */
+
+struct fl_conf_file;
+struct fl_buf;
+
+/*
+ * Read `path` through `sections` (ended by a row without name) and point the fields of `base` at
+ * the structs. `others` (NULL-terminated, may be NULL): keys of the root that are the caller's.
+ */
+FL_MUST_CHECK int fl_conf_read(const char *path, const struct fl_conf_section *sections,
+                               const char *const *others, void *base, struct fl_conf_file **ret,
+                               struct fl_err *err);
+/* What `base` points to goes too. */
+void fl_conf_file_free(struct fl_conf_file *file);
+const struct fl_conf_doc *fl_conf_file_doc(const struct fl_conf_file *file);
+/* The options of the i-th section, for what walks them. */
+const struct fl_options *fl_conf_file_options(const struct fl_conf_file *file, size_t i);
+
+/*
+ * Where the key of a field stands in the file, for messages: the section, or the whole file, when
+ * it is not given. `field` points into a section's struct.
+ */
+const struct fl_conf_node *fl_conf_field(const struct fl_conf_file *file, const void *field);
+/* The same of a section as a whole, by its struct. */
+const struct fl_conf_node *fl_conf_section(const struct fl_conf_file *file, const void *values);
+
+/* The reference of all sections, as one Markdown table with its head; appends. */
+FL_MUST_CHECK int fl_conf_sections_reference(const struct fl_conf_section *sections,
+                                             struct fl_buf *out);
+
+#endif

@@ -1,0 +1,12 @@
+#ifndef FL_SERVERD_CONF_IMPL_H
+#define FL_SERVERD_CONF_IMPL_H
+
+/* Shared between the files that make a configuration. */
+
+#include "libfl/conf/sections.h"
+#include "server/daemon/conf.h"
+
+/* All sections, in the order of the reference; ended by a row without name. */
+extern const struct fl_conf_section fl__server_sections[];
+
+#endif

@@ -1,0 +1,186 @@
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/buf.h"
+#include "libfl/conf/sections.h"
+
+struct top {
+    const char *name;
+    int64_t seed;
+};
+
+struct part {
+    uint64_t wait_ms;
+    struct fl_opt_ints sizes;
+};
+
+struct conf {
+    const struct top *top;
+    const struct part *part, *other;
+};
+
+static const struct fl_opt_spec top_specs[] = {
+    {FL_OPT(struct top, STRING, name), .flags = FL_OPT_REQUIRED, .help = "Its name."},
+    {FL_OPT(struct top, INT, seed), .def = "1", .help = "A seed."},
+    FL_OPT_END_OF(struct top),
+};
+
+static const struct fl_opt_spec part_specs[] = {
+    {FL_OPT(struct part, DURATION, wait), .def = "1s", .min = 1, .max = 1e6, .help = "A span."},
+    {FL_OPT(struct part, INT_LIST, sizes), .help = "Sizes."},
+    FL_OPT_END_OF(struct part),
+};
+
+static const struct fl_conf_section sections[] = {
+    {FL_CONF_SECTION("", top_specs, struct conf, top, struct top)},
+    {FL_CONF_SECTION("part", part_specs, struct conf, part, struct part)},
+    {FL_CONF_SECTION("other", part_specs, struct conf, other, struct part)},
+    {.name = NULL},
+};
+
+static int read_text(const char *text, struct conf *conf, struct fl_conf_file **ret,
+                     struct fl_err *err)
+{
+    static const char *const others[] = {"mine", NULL};
+    char path[] = "/tmp/fl-conf-XXXXXX";
+    char *place;
+    int fd = mkstemp(path);
+    int rv;
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, text, strlen(text)), (int)strlen(text));
+    ck_assert_int_eq(close(fd), 0);
+    rv = fl_conf_read(path, sections, others, conf, ret, err);
+    (void)unlink(path);
+    /* The folder's name changes, the rest of a message does not. */
+    place = strstr(err->msg, path);
+    if (place != NULL) {
+        (void)memmove(place, place + strlen(path), strlen(place + strlen(path)) + 1);
+    }
+    return rv;
+}
+
+START_TEST(each_section_fills_its_struct)
+{
+    struct conf conf;
+    struct fl_conf_file *file = NULL;
+    struct fl_err err = {0};
+    const char *text = "name: a\nmine: {x: 1}\npart: {wait: 5s, sizes: [3, 4]}\n";
+
+    ck_assert_msg(read_text(text, &conf, &file, &err) == FL_OK, "%s", err.msg);
+    ck_assert_str_eq(conf.top->name, "a");
+    ck_assert_int_eq(conf.top->seed, 1);
+    ck_assert_uint_eq(conf.part->wait_ms, 5000);
+    ck_assert_int_eq(conf.part->sizes.list[1], 4);
+    ck_assert_uint_eq(conf.other->wait_ms, 1000);
+    ck_assert_ptr_eq(fl_options_values(fl_conf_file_options(file, 2)), conf.other);
+    ck_assert_ptr_nonnull(fl_conf_get(fl_conf_root(fl_conf_file_doc(file)), "mine"));
+    fl_conf_file_free(file);
+    fl_conf_file_free(NULL);
+}
+END_TEST
+
+START_TEST(a_field_knows_where_its_key_stands)
+{
+    struct conf conf;
+    struct fl_conf_file *file = NULL;
+    struct fl_err err = {0};
+    const char *text = "name: a\npart:\n  sizes: [3]\n  wait: 5s\n";
+
+    ck_assert_msg(read_text(text, &conf, &file, &err) == FL_OK, "%s", err.msg);
+    ck_assert_uint_eq(fl_conf_line(fl_conf_field(file, &conf.part->wait_ms)), 4);
+    ck_assert_str_eq(fl_conf_path(fl_conf_field(file, &conf.part->wait_ms)), "part.wait");
+    ck_assert_str_eq(fl_conf_path(fl_conf_field(file, &conf.top->name)), "name");
+    ck_assert_str_eq(fl_conf_path(fl_conf_section(file, conf.part)), "part");
+    /* Not given: the section, or the file. */
+    ck_assert_ptr_eq(fl_conf_field(file, &conf.other->sizes), fl_conf_root(fl_conf_file_doc(file)));
+    ck_assert_ptr_eq(fl_conf_field(file, &conf.top->seed), fl_conf_root(fl_conf_file_doc(file)));
+    fl_conf_file_free(file);
+}
+END_TEST
+
+static const struct {
+    const char *text, *message;
+} bad[] = {
+    {"name: a\npart: {wiat: 5s}\n", ":2: key 'part': unknown key 'wiat', did you mean 'wait'?"},
+    {"name: a\npart: {wait: 5}\n",
+     ":2: key 'part.wait': expected a duration such as 10s, 1ms to 1000s, found '5': add a unit "
+     "(ms, s, m or h)"},
+    {"name: a\nzzzzzzz: 1\n", ":2: unknown key 'zzzzzzz', known: name, seed, mine, part, other"},
+    {"seed: 1\n", ":1: the required key 'name' is missing (a text)"},
+    {"name: a\npart: 5\n",
+     ":2: key 'part': expected a section of 'key: value' lines, found a single value"},
+};
+
+START_TEST(a_bad_key_of_any_section_is_refused_with_its_line)
+{
+    struct conf conf;
+    struct fl_conf_file *file = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(read_text(bad[_i].text, &conf, &file, &err), FL_ECONF);
+    ck_assert_str_eq(err.msg, bad[_i].message);
+    ck_assert_ptr_null(file);
+}
+END_TEST
+
+START_TEST(the_reference_has_every_section_in_order)
+{
+    static const char want[] = "| key | type | default | range | meaning |\n"
+                               "| --- | --- | --- | --- | --- |\n"
+                               "| `name` | text | required |  | Its name. |\n"
+                               "| `seed` | integer | `1` |  | A seed. |\n"
+                               "| `part.wait` | duration | `1s` | 1ms to 1000s | A span. |\n"
+                               "| `part.sizes` | list of integers |  |  | Sizes. |\n"
+                               "| `other.wait` | duration | `1s` | 1ms to 1000s | A span. |\n"
+                               "| `other.sizes` | list of integers |  |  | Sizes. |\n";
+    struct fl_buf out;
+
+    fl_buf_init(&out, 65536);
+    ck_assert_int_eq(fl_conf_sections_reference(sections, &out), FL_OK);
+    ck_assert_int_eq(fl_buf_add(&out, "", 1), FL_OK);
+    ck_assert_str_eq((const char *)out.data, want);
+    fl_buf_done(&out);
+}
+END_TEST
+
+START_TEST(a_table_for_another_struct_is_our_own_bug)
+{
+    static const struct fl_conf_section wrong[] = {
+        {.name = "", .specs = part_specs, .size = sizeof(struct part) + 8}, {.name = NULL}};
+    struct conf conf;
+    struct fl_conf_file *file = NULL;
+    char path[64] = "/tmp/fl-conf-XXXXXX";
+    int fd = mkstemp(path);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, "wait: 5s\n", 9), 9);
+    /* Nothing of it is left when this test ends as it should. */
+    ck_assert_int_eq(unlink(path), 0);
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    ck_assert_int_eq(fl_conf_read(path, wrong, NULL, &conf, &file, NULL), FL_OK);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("conf_sections");
+    TCase *tc = tcase_create("sections");
+    SRunner *sr = srunner_create(s);
+    int failed;
+
+    tcase_add_test(tc, each_section_fills_its_struct);
+    tcase_add_test(tc, a_field_knows_where_its_key_stands);
+    tcase_add_loop_test(tc, a_bad_key_of_any_section_is_refused_with_its_line, 0,
+                        (int)(sizeof(bad) / sizeof(bad[0])));
+    tcase_add_test(tc, the_reference_has_every_section_in_order);
+    tcase_add_test_raise_signal(tc, a_table_for_another_struct_is_our_own_bug, 6);
+    suite_add_tcase(s, tc);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
