@@ -73,6 +73,13 @@ for f in $files; do
           fl/v1/*|grpc/*) say "$f: generated messages belong to libfl/wire" ;;
         esac
       done ;;
+    tools/fl_sim/*)
+      for inc in $(sed -n 's/^#include "\([^"]*\)".*/\1/p' "$f"); do
+        case "$inc" in
+          */daemon/*|libfl/net/*|libfl/grpc/*|libfl/h2/*|libfl/rpc/*|tests/*|bench/*)
+            say "$f: a federation in one process has no daemon and no network: $inc" ;;
+        esac
+      done ;;
   esac
 done
 

@@ -7,14 +7,15 @@
  *
  * Node 0 is the hand, node 1 the server, node 2 + i client i, named "c00", "c01", …
  *
- * The model is one number, theta. An update is a function of theta, the client's name and
- * (round, attempt), and the next theta one of theta and the updates in client order: so a
- * model that is not the aggregate of exactly the accepted updates of its round is found.
+ * The model is one number, theta, which stands for the floats that clients get (fed_floats). What
+ * is trained is a function of these, the client's name and (round, attempt), and the next theta one
+ * of theta and the updates in client order: so a model that is not the aggregate of exactly the
+ * accepted updates of its round is found.
  *
  * Beside it goes what algorithms keep on both sides (SCAFFOLD, FedMCSA), as whole numbers:
  * a control for each unit, which on the server is always the sum of the clients', and
- * with `own` a personal model on each client, out of which the server makes mixtures. What a
- * client keeps of a round stays pending until a task names that round as counted.
+ * with `own` a personal model on each client, out of which the server makes mixtures. Clients
+ * settle, train, keep and code by the rooms of the real one, on files (fed_work.c).
  *
  * SCAFFOLD's control goes along a second time as the floats that it is, one a unit, made on the
  * server by the solver's own part: its sum, what clients are told of it, and the members that it
@@ -26,8 +27,11 @@
 #include "libfl/base/rng.h"
 #include "libfl/sim/sim.h"
 #include "tests/lib/coord_check.h"
+#include "tools/fl_sim/member.h"
 
 #define FED_UNITS   3
+#define FED_FLOATS  8 /* of the model: each unit is a weight and a bias, the last has two */
+#define FED_PATH    512
 #define FED_HAND    0
 #define FED_SERVER  1
 #define FED_CLIENT0 2
@@ -46,6 +50,7 @@ struct fed_plan {
     bool rebuild;       /* the changes of the float controls are rebuilt, not sent */
     uint32_t population;
     uint32_t start_clients; /* 0: n_clients */
+    uint32_t min_clients;   /* 0: 1 */
     uint64_t join_every_ms; /* client i starts after i times this */
     uint64_t rounds;
     uint32_t min_responders;
@@ -100,7 +105,8 @@ struct fed_msg {
     uint64_t conn; /* of which connection, counted by the client */
     uint64_t round;
     uint64_t samples;
-    uint64_t theta; /* task, evaluate: the model; push: the update */
+    uint64_t theta;           /* task, evaluate: the model */
+    float update[FED_FLOATS]; /* push; only of the units that are sent */
     /* Task: the server's; push: the change of the client's. */
     uint64_t control[FED_UNITS];
     float told[FED_UNITS];   /* task: c */
@@ -122,7 +128,7 @@ struct fed_upload {
     uint64_t round;
     uint32_t attempt;
     uint32_t client; /* index, not number */
-    uint64_t value;
+    float update[FED_FLOATS];
     uint64_t change[FED_UNITS]; /* of the client's control */
     float pull[FED_UNITS];
     float float_change[FED_UNITS];
@@ -148,20 +154,10 @@ struct fed_model {
     uint32_t n_ghosts;
 };
 
-/* What a client keeps between rounds, and what of its last training waits to be taken over. */
-struct fed_keep {
-    uint64_t control[FED_UNITS];
-    float float_control[FED_UNITS];
-    bool has_own;
-    uint64_t own;
-    uint64_t taken_round; /* the newest that was taken over */
-    uint32_t taken_attempt;
-    uint64_t round; /* pending; 0: nothing */
-    uint32_t attempt;
-    uint64_t next_own;
-    uint64_t change[FED_UNITS];
-    float next_control[FED_UNITS];
-    uint8_t units[FED_UNITS]; /* only these are taken over of the controls */
+/* What a client keeps once it has settled. */
+struct fed_kept {
+    float control[FED_FLOATS], scaffold[FED_FLOATS];
+    float own[FED_FLOATS];
 };
 
 /* What a server has read back from its disk. */
@@ -221,13 +217,14 @@ struct fed_client {
     bool has_task;
     uint64_t training; /* generation of the training that runs, 0: none */
     uint64_t generation;
-    /* The trained result; on disk when durable. */
-    struct fed_upload held;
-    bool has_held;
-    bool durable;
-    struct fed_keep keep;
-    uint64_t granting; /* generation of the grant that is being written down, 0: none */
-    uint64_t conn;     /* of its newest connection */
+    struct fl_member member; /* a process, while it lives */
+    bool durable;            /* what it holds was told to be on disk */
+    uint64_t granting;       /* generation of the grant that is being written down, 0: none */
+    struct fed_msg push;     /* what then goes out */
+    /* Its writes so far, the one that it dies at (0: none), and whether that is carried out. */
+    uint64_t n_writes, die_at;
+    bool die_after, dead;
+    uint64_t conn; /* of its newest connection */
     bool linked;
     /* With real_sessions: */
     struct fl_session *session;
@@ -251,6 +248,11 @@ struct fed {
     struct fl_buf log;
     char broken[256];
     char why[512];
+    /* Of all clients: their folders, what the server described, a sample of data. */
+    char dir[64];
+    struct fl_setup *setup;
+    struct fl_dataset *data;
+    struct fl_log work_log;
 };
 
 /* A plan of five rounds without trouble. */
@@ -277,11 +279,18 @@ void fed_hang_up(struct fed *fed, uint32_t i);
 uint32_t fed_named(const struct fed *fed, const char *name);
 /* A node died. */
 void fed_died(struct fed *fed, uint32_t node);
-/* The update that a client makes of theta. */
+/* A node dies of what it just did. */
+void fed_dies(struct fed *fed, uint32_t node);
+/* The model that `theta` stands for: small whole numbers. */
+void fed_floats(uint64_t theta, float ret[FED_FLOATS]);
+/* What stands for the model that a client trains from theta, or from the model itself. */
 uint64_t fed_update(const char *name, uint64_t round, uint32_t attempt, uint64_t theta);
+uint64_t fed_update_of(const char *name, uint64_t round, uint32_t attempt,
+                       const float model[FED_FLOATS]);
 uint64_t fed_hash(uint64_t a, uint64_t b);
 /* Put one update into the next theta. */
-uint64_t fed_mix(uint64_t theta, const char *name, uint64_t value, const uint8_t *units);
+uint64_t fed_mix(uint64_t theta, const char *name, const float update[FED_FLOATS],
+                 const uint8_t *units);
 
 /* --- what clients of both kinds do --- */
 
@@ -289,23 +298,40 @@ bool fed_client_chance(struct fed_client *c, double rate);
 uint64_t fed_client_train_ms(struct fed_client *c);
 void fed_client_hello(struct fed_client *c);
 void fed_client_report(struct fed_client *c, uint64_t round, uint32_t attempt);
+/* `c->push`, now or never. */
 void fed_client_push(struct fed_client *c);
 void fed_client_send(struct fed_client *c, struct fed_msg *msg);
 
-/* --- what clients keep --- */
+/* --- what clients do with a task: false when it was not done, as the client died of it --- */
 
-/* A task came: take over or drop what is pending. */
-void fed_keep_task(struct fed_client *c, const struct fed_msg *task);
-/* The training for `c->task` is done: its result is held, what it keeps of it pending. */
-void fed_keep_trained(struct fed_client *c, uint64_t round, uint32_t attempt);
-/* Write down what is held and kept; on_disk(tag). */
-void fed_keep_write(struct fed_client *c, uint64_t tag);
-/* The held result is to be pushed: when it is on disk with the units, fed_keep_granted() is true
-   for the tag. */
-void fed_keep_grant(struct fed_client *c, const uint8_t *units);
-bool fed_keep_granted(struct fed_client *c, uint64_t tag);
-/* What is on its disk, after a start. */
-void fed_keep_load(struct fed_client *c);
+void fed_work_init(struct fed *fed);
+void fed_work_done(struct fed *fed);
+/* The model of all, which the caller owns. */
+struct fl_layout *fed_work_layout(void);
+/* The entry of the model that stands for unit `l`, its first one; and the unit of an entry. */
+static inline unsigned fed_at(unsigned l)
+{
+    return 2 * l;
+}
+static inline unsigned fed_unit(unsigned at)
+{
+    return at / 2 < FED_UNITS ? at / 2 : FED_UNITS - 1;
+}
+/* A process begins with what is on its disk, or ends. */
+void fed_work_open(struct fed_client *c);
+void fed_work_close(struct fed_client *c);
+/* Of which (round, attempt) it holds a result; round 0: none. */
+struct fl_round_key fed_work_held(const struct fed_client *c);
+/* Settle by `c->task` and get its bundles; then the training for it; its result is held. */
+bool fed_work_fetch(struct fed_client *c);
+bool fed_work_train(struct fed_client *c);
+/* What it holds as `c->push`, with these units. */
+bool fed_work_code(struct fed_client *c, const uint8_t *units);
+/* Nothing is held any more. */
+void fed_work_drop(struct fed_client *c);
+/* What is kept of all on the disk of client `i` when `counted` is its newest counted round. */
+void fed_work_settled(struct fed *fed, uint32_t i, struct fl_round_key counted,
+                      struct fed_kept *ret);
 
 extern const struct fl_sim_node_cbs fed_server_cbs;
 extern const struct fl_sim_node_cbs fed_client_cbs;

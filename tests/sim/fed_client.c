@@ -7,6 +7,9 @@
 #include "tests/sim/fed.h"
 
 #define TAG_EVALUATED (UINT64_C(1) << 60)
+#define TAG_STORED    (UINT64_C(2) << 60)
+#define TAG_GRANTED   (UINT64_C(3) << 60)
+#define TAG_KIND      (UINT64_C(15) << 60)
 
 static struct fed_client *self(void *ctx, uint32_t node)
 {
@@ -40,9 +43,9 @@ void fed_client_report(struct fed_client *c, uint64_t round, uint32_t attempt)
     unsigned l;
 
     msg.samples = c->samples;
-    msg.loss = 1.0 + c->index;
-    for (l = 0; l < FED_UNITS; l++) { /* Of the result, so that it is the same when repeated. */
-        msg.divergence[l] = (float)((c->held.value >> (8 * l)) & 15);
+    msg.loss = c->member.held.result->train_loss;
+    for (l = 0; l < FED_UNITS; l++) {
+        msg.divergence[l] = c->member.held.result->divergence[l];
     }
     if (fed_client_chance(c, c->fed->plan.bad_report_rate)) {
         if (fl_rng_below(&c->rng, 2) == 0) {
@@ -56,15 +59,8 @@ void fed_client_report(struct fed_client *c, uint64_t round, uint32_t attempt)
 
 void fed_client_push(struct fed_client *c)
 {
-    struct fed_msg msg = {.type = FED_PUSH, .round = c->held.round, .attempt = c->held.attempt};
-
-    msg.theta = c->held.value;
-    (void)memcpy(msg.control, c->held.change, sizeof(msg.control));
-    (void)memcpy(msg.pull, c->held.pull, sizeof(msg.pull));
-    (void)memcpy(msg.change, c->held.float_change, sizeof(msg.change));
-    (void)memcpy(msg.units, c->held.units, FED_UNITS);
-    msg.bad = fed_client_chance(c, c->fed->plan.bad_upload_rate);
-    fed_client_send(c, &msg);
+    c->push.bad = fed_client_chance(c, c->fed->plan.bad_upload_rate);
+    fed_client_send(c, &c->push);
 }
 
 uint64_t fed_client_train_ms(struct fed_client *c)
@@ -72,37 +68,54 @@ uint64_t fed_client_train_ms(struct fed_client *c)
     return 1 + fl_rng_below(&c->rng, c->fed->calm ? 200 : c->fed->plan.train_ms_max);
 }
 
+static void timer_in(struct fed_client *c, uint64_t span_ms, uint64_t tag)
+{
+    fl_sim_timer(c->fed->sim, FED_CLIENT0 + c->index, fl_sim_now(c->fed->sim) + span_ms, tag);
+}
+
 static bool is_held(const struct fed_client *c, const struct fed_msg *msg)
 {
-    return c->has_held && c->durable && c->held.round == msg->round &&
-           c->held.attempt == msg->attempt;
+    struct fl_round_key key = fed_work_held(c);
+
+    return key.round != 0 && c->durable && key.round == msg->round && key.attempt == msg->attempt &&
+           fl_member_unfit(&c->member) == NULL;
+}
+
+static void grant(struct fed_client *c, const uint8_t *units)
+{
+    if (fed_work_code(c, units)) {
+        c->granting = ++c->generation;
+        timer_in(c, c->fed->plan.disk_ms, TAG_GRANTED | c->granting);
+    }
 }
 
 /* The result is there: report it, and upload when the task said what. */
 static void deliver(struct fed_client *c)
 {
-    fed_client_report(c, c->held.round, c->held.attempt);
+    struct fl_round_key key = fed_work_held(c);
+
+    fed_client_report(c, key.round, key.attempt);
     if (c->has_task && c->task.has_units &&
         (c->task.units[0] | c->task.units[1] | c->task.units[2]) != 0)
     {
-        fed_keep_grant(c, c->task.units);
+        grant(c, c->task.units);
     }
 }
 
-static void take_task(struct fed_client *c, struct fl_sim *sim, const struct fed_msg *msg)
+static void take_task(struct fed_client *c, const struct fed_msg *msg)
 {
-    fed_keep_task(c, msg);
     c->task = *msg;
     c->has_task = true;
     if (is_held(c, msg)) {
         deliver(c);
         return;
     }
-    c->has_held = false;
     c->durable = false;
-    c->training = ++c->generation;
-    fl_sim_timer(sim, FED_CLIENT0 + c->index, fl_sim_now(sim) + fed_client_train_ms(c),
-                 c->training);
+    c->granting = 0;
+    if (fed_work_fetch(c)) {
+        c->training = ++c->generation;
+        timer_in(c, fed_client_train_ms(c), c->training);
+    }
 }
 
 static void trained(struct fed_client *c)
@@ -114,23 +127,22 @@ static void trained(struct fed_client *c)
     if (fed_client_chance(c, c->fed->plan.failed_training_rate)) {
         c->has_task = false;
         fed_client_send(c, &failed);
-        return;
+    } else if (fed_work_train(c)) {
+        timer_in(c, c->fed->plan.disk_ms, TAG_STORED | c->generation);
     }
-    fed_keep_trained(c, c->task.round, c->task.attempt);
-    fed_keep_write(c, c->generation);
 }
 
 /* A verdict: the result is of no use any more; what is kept of it waits for the next task. */
 static void forget(struct fed_client *c, const struct fed_msg *msg)
 {
-    if (is_held(c, msg)) {
-        c->has_held = false;
-        c->durable = false;
-        c->granting = 0;
-    }
     if (c->has_task && c->task.round == msg->round && c->task.attempt == msg->attempt) {
         c->has_task = false;
         c->training = 0;
+    }
+    if (is_held(c, msg)) {
+        c->durable = false;
+        c->granting = 0;
+        fed_work_drop(c);
     }
 }
 
@@ -140,19 +152,20 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
     struct fed_client *c = self(ctx, node);
     struct fed_msg msg;
 
+    (void)sim;
     (void)from;
     ck_assert_uint_eq(len, sizeof(msg));
     (void)memcpy(&msg, data, sizeof(msg));
-    if (msg.conn != c->conn) {
+    if (msg.conn != c->conn || c->dead) {
         return; /* of a connection before this one */
     }
     switch (msg.type) {
     case FED_TASK:
-        take_task(c, sim, &msg);
+        take_task(c, &msg);
         break;
     case FED_PLAN:
         if (is_held(c, &msg)) {
-            fed_keep_grant(c, msg.units);
+            grant(c, msg.units);
         }
         break;
     case FED_ACCEPTED:
@@ -162,7 +175,7 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
         break;
     case FED_EVALUATE:
         c->task.round = msg.round;
-        fl_sim_timer(sim, node, fl_sim_now(sim) + 10, TAG_EVALUATED | msg.round);
+        timer_in(c, 10, TAG_EVALUATED | msg.round);
         break;
     case FED_DRAIN:
         c->drained = true;
@@ -179,30 +192,44 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
     }
 }
 
+static void evaluated(struct fed_client *c, uint64_t round)
+{
+    struct fed_msg msg = {.type = FED_EVALUATION, .round = round};
+
+    msg.bad = fed_client_chance(c, c->fed->plan.failed_evaluation_rate);
+    fed_client_send(c, &msg);
+}
+
 static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
 {
     struct fed_client *c = self(ctx, node);
-    struct fed_msg msg = {.type = FED_EVALUATION, .round = tag & ~TAG_EVALUATED};
+    uint64_t number = tag & ~TAG_KIND;
 
     (void)sim;
-    if ((tag & TAG_EVALUATED) != 0) {
-        msg.bad = fed_client_chance(c, c->fed->plan.failed_evaluation_rate);
-        fed_client_send(c, &msg);
-    } else if (tag == c->training) {
-        trained(c);
+    if (c->dead) {
+        return;
     }
-}
-
-static void on_disk(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
-{
-    struct fed_client *c = self(ctx, node);
-
-    (void)sim;
-    if (fed_keep_granted(c, tag)) {
-        fed_client_push(c);
-    } else if (c->has_held && tag == c->generation) {
-        c->durable = true;
-        deliver(c);
+    switch (tag & TAG_KIND) {
+    case TAG_EVALUATED:
+        evaluated(c, number);
+        break;
+    case TAG_STORED:
+        if (fed_work_held(c).round != 0 && number == c->generation) {
+            c->durable = true;
+            deliver(c);
+        }
+        break;
+    case TAG_GRANTED:
+        if (number == c->granting) {
+            c->granting = 0;
+            fed_client_push(c);
+        }
+        break;
+    default:
+        if (number == c->training) {
+            trained(c);
+        }
+        break;
     }
 }
 
@@ -222,7 +249,9 @@ static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
     (void)sim;
     c->has_task = false;
     c->training = 0;
-    fed_keep_load(c);
+    c->granting = 0;
+    fed_work_open(c);
+    c->durable = true;
 }
 
 static void on_crash(void *ctx, struct fl_sim *sim, uint32_t node)
@@ -232,13 +261,13 @@ static void on_crash(void *ctx, struct fl_sim *sim, uint32_t node)
     (void)sim;
     c->generation++;
     fed_log(c->fed, "%s dies", c->name);
+    fed_work_close(c);
     fed_died(c->fed, node);
 }
 
 const struct fl_sim_node_cbs fed_client_cbs = {
     .on_start = on_start,
     .on_timer = on_timer,
-    .on_disk = on_disk,
     .on_message = on_message,
     .on_link = on_link,
     .on_crash = on_crash,

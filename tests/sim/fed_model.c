@@ -47,6 +47,28 @@ uint64_t fed_model_start(const struct fed *fed, const struct fed_model *model, u
     return model->sent[i] ? model->mixture[i] : model->has_own[i] ? model->own[i] : model->theta;
 }
 
+/* Is `u` what client `i` makes of the model of its round? Every unit that it was asked for. */
+static bool is_made_of(const struct fed *fed, const struct fed_upload *u, uint32_t i)
+{
+    uint64_t from = fed_model_start(fed, &fed->server.model, i);
+    float start[FED_FLOATS] = {0};
+    float made[FED_FLOATS];
+    unsigned k;
+
+    if (!fed->plan.own) { /* Else it sends its model, not a displacement. */
+        fed_floats(from, start);
+    }
+    fed_floats(fed_update(fed->clients[i].name, u->round, u->attempt, from), made);
+    for (k = 0; k < FED_FLOATS; k++) {
+        float sent = u->units[fed_unit(k)] != 0 ? made[k] - start[k] : 0;
+
+        if (memcmp(&u->update[k], &sent, sizeof(sent)) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* One accepted update goes in. */
 static void add(struct fed *fed, const struct fl_effect *e, const struct fl_part_rec *part)
 {
@@ -60,13 +82,13 @@ static void add(struct fed *fed, const struct fl_effect *e, const struct fl_part
         fed_fail(fed, "%s is aggregated without an upload", name);
         return;
     }
-    if (u->value != fed_update(name, e->round, e->attempt, fed_model_start(fed, &s->model, i))) {
+    if (!is_made_of(fed, u, i)) {
         fed_fail(fed, "the update of %s is of another model", name);
     }
     if (memcmp(u->units, part->units, FED_UNITS) != 0) {
         fed_fail(fed, "%s sent other units than it was asked for", name);
     }
-    s->next.theta = fed_mix(s->next.theta, name, u->value, u->units);
+    s->next.theta = fed_mix(s->next.theta, name, u->update, u->units);
     for (l = 0; l < FED_UNITS; l++) {
         s->next.control[l] += u->units[l] != 0 ? u->change[l] : 0;
         s->next.share[i][l] += u->units[l] != 0 ? u->change[l] : 0;
@@ -186,34 +208,22 @@ void fed_model_commit(struct fed *fed, const struct fl_effect *e)
 static void check_client(struct fed *fed, uint32_t i, const struct fl_client_rec *rec,
                          uint64_t sum[FED_UNITS], double float_sum[FED_UNITS])
 {
-    struct fed_client c = fed->clients[i];
-    struct fed_keep *keep = &c.keep;
-    bool pending;
+    struct fl_round_key counted = {rec->counted_round, rec->counted_attempt};
+    struct fed_kept kept;
+    float own[FED_FLOATS];
     unsigned l;
 
-    fed_keep_load(&c); /* Whatever it remembers, it may die. */
-    pending = keep->round != 0 && keep->round == rec->counted_round &&
-              keep->attempt == rec->counted_attempt;
     if (rec->counted_round == 0 && fed->forgotten[i]) {
         return;
     }
-    if (!pending &&
-        (keep->taken_round != rec->counted_round || keep->taken_attempt != rec->counted_attempt))
-    {
-        fed_fail(fed, "%s was counted in %" PRIu64 ".%" PRIu32 ", it knows of %" PRIu64 ".%" PRIu32,
-                 c.name, rec->counted_round, rec->counted_attempt, keep->taken_round,
-                 keep->taken_attempt);
-        return;
-    }
+    fed_work_settled(fed, i, counted, &kept);
     for (l = 0; l < FED_UNITS; l++) {
-        bool taken = pending && keep->units[l] != 0;
-
-        sum[l] += keep->control[l] + (taken ? keep->change[l] : 0);
-        float_sum[l] += (double)(taken ? keep->next_control[l] : keep->float_control[l]);
+        sum[l] += (uint64_t)(int64_t)kept.control[fed_at(l)];
+        float_sum[l] += (double)kept.scaffold[fed_at(l)];
     }
-    if (rec->counted_round != 0 &&
-        (pending ? keep->next_own : keep->own) != fed->server.model.own[i]) {
-        fed_fail(fed, "%s has another model of its own", c.name);
+    fed_floats(fed->server.model.own[i], own);
+    if (rec->counted_round != 0 && fed->plan.own && memcmp(kept.own, own, sizeof(own)) != 0) {
+        fed_fail(fed, "%s has another model of its own", rec->name);
     }
 }
 

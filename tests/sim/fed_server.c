@@ -440,7 +440,7 @@ static void on_disk(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
         ev.u.upload.client = s->number[u->client];
         ev.u.upload.round = u->round;
         ev.u.upload.attempt = u->attempt;
-        ev.u.upload.bytes = 4u * (u->units[0] + u->units[1] + u->units[2]);
+        ev.u.upload.bytes = 8u * (u->units[0] + u->units[1] + 2u * u->units[2]);
         step(fed, &ev);
         return;
     }
@@ -490,8 +490,8 @@ static void pushed(struct fed *fed, uint32_t client, const struct fed_msg *msg)
     }
     ck_assert_uint_lt(s->n_coming, sizeof(s->coming) / sizeof(s->coming[0]));
     u = &s->coming[s->n_coming];
-    *u = (struct fed_upload){
-        .round = msg->round, .attempt = msg->attempt, .client = client, .value = msg->theta};
+    *u = (struct fed_upload){.round = msg->round, .attempt = msg->attempt, .client = client};
+    (void)memcpy(u->update, msg->update, sizeof(u->update));
     (void)memcpy(u->change, msg->control, sizeof(u->change));
     (void)memcpy(u->pull, msg->pull, sizeof(u->pull));
     (void)memcpy(u->float_change, msg->change, sizeof(u->float_change));
@@ -596,19 +596,6 @@ const struct fl_sim_node_cbs fed_server_cbs = {
     .on_crash = on_crash,
 };
 
-static struct fl_layout *make_layout(void)
-{
-    struct fl_layout *layout = NULL;
-    size_t one = 1;
-
-    ck_assert_int_eq(fl_layout_create(&layout), FL_OK);
-    ck_assert_int_eq(fl_layout_add(layout, "a", "a.w", &one, 1, false, NULL), FL_OK);
-    ck_assert_int_eq(fl_layout_add(layout, "b", "b.w", &one, 1, false, NULL), FL_OK);
-    ck_assert_int_eq(fl_layout_add(layout, "c", "c.w", &one, 1, false, NULL), FL_OK);
-    ck_assert_int_eq(fl_layout_finish(layout, NULL), FL_OK);
-    return layout;
-}
-
 static void make_strategy(const struct fed_plan *plan, struct fl_strategy **ret)
 {
     struct fl_err err = {0};
@@ -628,7 +615,7 @@ void fed_server_init(struct fed *fed)
     struct fed_server *s = &fed->server;
     const struct fed_plan *plan = &fed->plan;
 
-    s->layout = make_layout();
+    s->layout = fed_work_layout();
     ck_assert_int_eq(fl_options_create(fl_solver_scaffold.policy.options, &s->scaffold), FL_OK);
     ck_assert_int_eq(fl_options_set(s->scaffold, "rebuild_dc", plan->rebuild ? "yes" : "no", NULL),
                      FL_OK);
@@ -643,7 +630,7 @@ void fed_server_init(struct fed *fed)
         .rounds = plan->rounds,
         .population = plan->population,
         .start_clients = plan->start_clients != 0 ? plan->start_clients : plan->n_clients,
-        .min_clients = 1,
+        .min_clients = plan->min_clients != 0 ? plan->min_clients : 1,
         .min_responders = plan->min_responders,
         .over_selection = plan->over_selection,
         .train_ms = 1000,

@@ -11,6 +11,8 @@
 #define TAG_FETCHED   (UINT64_C(3) << 60)
 #define TAG_TRAINED   (UINT64_C(4) << 60)
 #define TAG_EVALUATED (UINT64_C(5) << 60)
+#define TAG_STORED    (UINT64_C(6) << 60)
+#define TAG_GRANTED   (UINT64_C(7) << 60)
 #define TAG_KIND      (UINT64_C(15) << 60)
 
 #define CONNECT_MS  3
@@ -82,11 +84,25 @@ static void say(struct fed_client *c, enum fed_msg_type type, const struct fl_ro
     fed_client_send(c, &msg);
 }
 
-static void take_effect(struct fed_client *c, const struct fl_session_effect *e)
+static void push(struct fed_client *c, const struct fl_session_effect *e)
 {
     static const uint8_t all[FED_UNITS] = {1, 1, 1};
+
+    if (!fl_held_is(&c->member.held, e->key)) {
+        fed_fail(c->fed, "%s is to push what it does not hold", c->name);
+    } else if (fed_work_code(c, e->units != NULL ? e->units : all)) {
+        c->granting = ++c->generation;
+        timer_in(c, c->fed->plan.disk_ms, TAG_GRANTED | c->granting);
+    }
+}
+
+static void take_effect(struct fed_client *c, const struct fl_session_effect *e)
+{
     struct fed_msg none = {.type = FED_EVALUATION, .bad = true};
 
+    if (c->dead) {
+        return; /* In the middle of these effects. */
+    }
     switch (e->type) {
     case FL_CEFF_CONNECT:
         timer_in(c, CONNECT_MS, TAG_CONNECT);
@@ -102,26 +118,29 @@ static void take_effect(struct fed_client *c, const struct fl_session_effect *e)
         say(c, FED_HEARTBEAT, &e->key);
         break;
     case FL_CEFF_FETCH:
-        timer_in(c, FETCH_MS, TAG_FETCHED);
+        if (fed_work_fetch(c)) {
+            timer_in(c, FETCH_MS, TAG_FETCHED);
+        }
         break;
     case FL_CEFF_TRAIN:
         c->training = ++c->generation;
-        c->has_held = false;
-        c->held.round = e->key.round;
-        c->held.attempt = e->key.attempt;
         timer_in(c, fed_client_train_ms(c), TAG_TRAINED | c->training);
         break;
     case FL_CEFF_CANCEL_TRAIN:
         c->training = 0;
         break;
     case FL_CEFF_REPORT:
-        fed_client_report(c, e->key.round, e->key.attempt);
+        if (fl_held_is(&c->member.held, e->key)) {
+            fed_client_report(c, e->key.round, e->key.attempt);
+        } else {
+            say(c, FED_FAILED, &e->key);
+        }
         break;
     case FL_CEFF_FAILED:
         say(c, FED_FAILED, &e->key);
         break;
     case FL_CEFF_PUSH:
-        fed_keep_grant(c, e->units != NULL ? e->units : all);
+        push(c, e);
         break;
     case FL_CEFF_CANCEL_PUSH:
         c->granting = 0;
@@ -129,7 +148,9 @@ static void take_effect(struct fed_client *c, const struct fl_session_effect *e)
     case FL_CEFF_CANCEL_FETCH:
         break;
     case FL_CEFF_DROP:
-        c->has_held = false;
+        if (fl_held_is(&c->member.held, e->key)) {
+            fed_work_drop(c);
+        }
         break;
     case FL_CEFF_EVALUATE:
         timer_in(c, EVALUATE_MS, TAG_EVALUATED | e->key.round);
@@ -152,8 +173,9 @@ static void take_task(struct fed_client *c, const struct fed_msg *msg)
 {
     struct fl_session_event ev = {.type = FL_CEV_TASK};
 
-    fed_keep_task(c, msg);
-    c->task = *msg;
+    if (fl_session_task_is_new(c->session, (struct fl_round_key){msg->round, msg->attempt})) {
+        c->task = *msg;
+    }
     ev.u.task.key = (struct fl_round_key){msg->round, msg->attempt};
     ev.u.task.has_plan = msg->has_units;
     ev.u.task.units = msg->units;
@@ -173,7 +195,7 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
     (void)from;
     ck_assert_uint_eq(len, sizeof(msg));
     (void)memcpy(&msg, data, sizeof(msg));
-    if (!c->connected || msg.conn != c->conn) {
+    if (!c->connected || msg.conn != c->conn || c->dead) {
         return;
     }
     switch (msg.type) {
@@ -181,6 +203,7 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
         ev.type = FL_CEV_WELCOME;
         ev.u.welcome.heartbeat_ms = 500;
         ev.u.welcome.model_fits = true;
+        ev.u.welcome.held_unfit = fl_member_unfit(&c->member);
         step(c, &ev);
         break;
     case FED_TASK:
@@ -225,16 +248,17 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
     }
 }
 
-/* The training run is over: its result has to be on disk before it counts. */
+/* The training run is over: a moment later the session hears of it. */
 static void trained(struct fed_client *c)
 {
+    const struct fl_round_key key = c->member.task.key;
+
     c->training = 0;
     if (fed_client_chance(c, c->fed->plan.failed_training_rate)) {
-        step_failed(c, FL_CEV_TRAIN_FAILED, c->held.round, c->held.attempt, "no power");
-        return;
+        step_failed(c, FL_CEV_TRAIN_FAILED, key.round, key.attempt, "no power");
+    } else if (fed_work_train(c)) {
+        timer_in(c, c->fed->plan.disk_ms, TAG_STORED | c->generation);
     }
-    fed_keep_trained(c, c->held.round, c->held.attempt);
-    fed_keep_write(c, c->generation);
 }
 
 static void connected(struct fed_client *c)
@@ -255,6 +279,9 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
     struct fl_session_event ev = {.type = FL_CEV_TICK};
     struct fl_round_key key = {tag & ~TAG_KIND, 0};
 
+    if (c->dead) {
+        return;
+    }
     switch (tag & TAG_KIND) {
     case TAG_TICK:
         if (fl_session_deadline(c->session) <= fl_sim_now(sim)) {
@@ -280,20 +307,20 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
         say(c, FED_EVALUATION, &key);
         step_key(c, FL_CEV_EVALUATED, key.round, 0);
         break;
+    case TAG_STORED:
+        key = fed_work_held(c);
+        if (key.round != 0 && (tag & ~TAG_KIND) == c->generation) {
+            step_key(c, FL_CEV_TRAINED, key.round, key.attempt);
+        }
+        break;
+    case TAG_GRANTED:
+        if ((tag & ~TAG_KIND) == c->granting) {
+            c->granting = 0;
+            fed_client_push(c);
+        }
+        break;
     default:
         break;
-    }
-}
-
-static void on_disk(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
-{
-    struct fed_client *c = self(ctx, node);
-
-    (void)sim;
-    if (fed_keep_granted(c, tag)) {
-        fed_client_push(c);
-    } else if (c->has_held && tag == c->generation) {
-        step_key(c, FL_CEV_TRAINED, c->held.round, c->held.attempt);
     }
 }
 
@@ -305,7 +332,7 @@ static void on_link(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t peer,
     (void)sim;
     (void)peer;
     c->linked = up;
-    if (!up && c->connected) {
+    if (!up && c->connected && !c->dead) {
         c->connected = false;
         ev.u.failed.reason = "reset";
         step(c, &ev);
@@ -325,14 +352,13 @@ static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
     struct fl_session_event ev = {.type = FL_CEV_START};
 
     (void)sim;
-    fed_keep_load(c);
+    fed_work_open(c);
     c->training = 0;
+    c->granting = 0;
     c->connected = false;
     c->linked = false;
     ck_assert_int_eq(fl_session_create(&conf, &c->session), FL_OK);
-    if (c->has_held) {
-        ev.u.held = (struct fl_round_key){c->held.round, c->held.attempt};
-    }
+    ev.u.held = fed_work_held(c);
     step(c, &ev);
 }
 
@@ -344,6 +370,7 @@ static void on_crash(void *ctx, struct fl_sim *sim, uint32_t node)
     fed_log(c->fed, "%s dies", c->name);
     fed_died(c->fed, node);
     c->generation++;
+    fed_work_close(c);
     fl_session_free(c->session);
     c->session = NULL;
 }
@@ -351,7 +378,6 @@ static void on_crash(void *ctx, struct fl_sim *sim, uint32_t node)
 const struct fl_sim_node_cbs fed_session_cbs = {
     .on_start = on_start,
     .on_timer = on_timer,
-    .on_disk = on_disk,
     .on_message = on_message,
     .on_link = on_link,
     .on_crash = on_crash,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/folder.h"
 #include "tests/sim/fed.h"
 
 enum hand_tag {
@@ -15,7 +16,8 @@ enum hand_tag {
     HAND_CALM,
     HAND_FORGET,
     HAND_RESTART = 1000, /* + node */
-    HAND_HEAL = 2000     /* + client index */
+    HAND_HEAL = 2000,    /* + client index */
+    HAND_DIE = 3000      /* + node */
 };
 
 /* Longer than any attempt of a round with every deadline and back-off in it. */
@@ -66,15 +68,37 @@ uint64_t fed_hash(uint64_t a, uint64_t b)
     return fl_hash64(both, sizeof(both));
 }
 
-uint64_t fed_update(const char *name, uint64_t round, uint32_t attempt, uint64_t theta)
+void fed_floats(uint64_t theta, float ret[FED_FLOATS])
 {
-    return fed_hash(fed_hash(fl_hash64(name, strlen(name)), theta), fed_hash(round, attempt));
+    unsigned i;
+
+    for (i = 0; i < FED_FLOATS; i++) {
+        ret[i] = (float)(fed_hash(theta, i) & 0xffff);
+    }
 }
 
-uint64_t fed_mix(uint64_t theta, const char *name, uint64_t value, const uint8_t *units)
+uint64_t fed_update_of(const char *name, uint64_t round, uint32_t attempt,
+                       const float model[FED_FLOATS])
 {
-    return fed_hash(fed_hash(theta, fl_hash64(name, strlen(name))),
-                    fed_hash(value, fl_hash64(units, FED_UNITS)));
+    return fed_hash(
+        fed_hash(fl_hash64(name, strlen(name)), fl_hash64(model, FED_FLOATS * sizeof(*model))),
+        fed_hash(round, attempt));
+}
+
+uint64_t fed_update(const char *name, uint64_t round, uint32_t attempt, uint64_t theta)
+{
+    float model[FED_FLOATS];
+
+    fed_floats(theta, model);
+    return fed_update_of(name, round, attempt, model);
+}
+
+uint64_t fed_mix(uint64_t theta, const char *name, const float update[FED_FLOATS],
+                 const uint8_t *units)
+{
+    return fed_hash(
+        fed_hash(theta, fl_hash64(name, strlen(name))),
+        fed_hash(fl_hash64(update, FED_FLOATS * sizeof(*update)), fl_hash64(units, FED_UNITS)));
 }
 
 /* --- the hand --- */
@@ -106,6 +130,11 @@ void fed_died(struct fed *fed, uint32_t node)
         fl_sim_timer(fed->sim, FED_HAND, fl_sim_now(fed->sim) + fed->plan.restart_ms,
                      HAND_RESTART + node);
     }
+}
+
+void fed_dies(struct fed *fed, uint32_t node)
+{
+    fl_sim_timer(fed->sim, FED_HAND, fl_sim_now(fed->sim), HAND_DIE + node);
 }
 
 void fed_hang_up(struct fed *fed, uint32_t i)
@@ -143,6 +172,7 @@ static void blow(struct fed *fed, enum hand_tag tag)
     case HAND_CALM:
     case HAND_RESTART:
     case HAND_HEAL:
+    case HAND_DIE:
         break;
     }
 }
@@ -172,6 +202,8 @@ static void hand_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t ta
     (void)node;
     if (tag == HAND_CALM) {
         calm_down(fed);
+    } else if (tag >= HAND_DIE) {
+        fl_sim_crash(sim, (uint32_t)(tag - HAND_DIE));
     } else if (tag >= HAND_HEAL) {
         fl_sim_partition(sim, FED_SERVER, FED_CLIENT0 + (uint32_t)(tag - HAND_HEAL), false);
     } else if (tag >= HAND_RESTART) {
@@ -215,7 +247,6 @@ static void add_client(struct fed *fed, unsigned i)
                                 &node),
                      FL_OK);
     ck_assert_uint_eq(node, FED_CLIENT0 + i);
-    fl_sim_set_disk_latency(fed->sim, node, fed->plan.disk_ms);
     fl_sim_set_link(fed->sim, FED_SERVER, node, &fed->plan.link);
 }
 
@@ -231,6 +262,7 @@ struct fed *fed_new(const struct fed_plan *plan)
     fl_rng_key(&fed->rng, plan->seed, FL_RNG_TEST, 0, 0);
     ck_assert_int_eq(fl_sim_create(plan->seed, &fed->sim), FL_OK);
     coord_check_init(&fed->check);
+    fed_work_init(fed);
     fed_server_init(fed);
     ck_assert_int_eq(fl_sim_add(fed->sim, &hand_cbs, fed, &node), FL_OK);
     ck_assert_int_eq(fl_sim_add(fed->sim, &fed_server_cbs, fed, &node), FL_OK);
@@ -271,6 +303,7 @@ static void fail_with(const struct fed *fed, const char *what)
     size_t len = fed->log.len;
     size_t from = len > FED_TAIL ? len - FED_TAIL : 0;
 
+    folder_remove(fed->dir);
     (void)fprintf(stderr, "...%.*s", (int)(len - from), (const char *)fed->log.data + from);
     ck_abort_msg("seed %" PRIu64 " (%s, %u clients, %s): %s", fed->plan.seed, fed->plan.preset,
                  fed->plan.n_clients, fed->plan.real_sessions ? "real sessions" : "scripted", what);
@@ -311,6 +344,7 @@ void fed_free(struct fed *fed)
     for (i = 0; i < fed->plan.n_clients; i++) {
         fl_session_free(fed->clients[i].session);
     }
+    fed_work_done(fed);
     fed_server_done(fed);
     fl_sim_free(fed->sim);
     coord_check_done(&fed->check);

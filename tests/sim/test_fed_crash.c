@@ -35,6 +35,7 @@ static struct fed_plan plan_of(int i)
     plan.upload = scenarios[i].own;
     plan.evaluate = true;
     plan.min_responders = 2;
+    plan.min_clients = plan.n_clients; /* Who dies between two rounds is in the next one too. */
     plan.restart_ms = 50;
     return plan;
 }
@@ -48,9 +49,20 @@ static uint64_t undisturbed(int i, uint32_t node, size_t *ret_writes)
 
     fed_finish(fed);
     theta = fed->server.model.theta;
-    *ret_writes = fl_sim_disk_count(fed->sim, node);
+    *ret_writes = node == FED_SERVER ? fl_sim_disk_count(fed->sim, node)
+                                     : (size_t)fed->clients[node - FED_CLIENT0].n_writes;
     fed_free(fed);
     return theta;
+}
+
+static void die_at(struct fed *fed, uint32_t node, size_t write, bool after)
+{
+    if (node == FED_SERVER) {
+        fl_sim_crash_at_write(fed->sim, node, write, after);
+    } else {
+        fed->clients[node - FED_CLIENT0].die_at = write;
+        fed->clients[node - FED_CLIENT0].die_after = after;
+    }
 }
 
 static void crash_everywhere(int i, uint32_t node)
@@ -64,7 +76,7 @@ static void crash_everywhere(int i, uint32_t node)
         struct fed_plan plan = plan_of(i);
         struct fed *fed = fed_new(&plan);
 
-        fl_sim_crash_at_write(fed->sim, node, k / 2 + 1, k % 2 == 1);
+        die_at(fed, node, k / 2 + 1, k % 2 == 1);
         fed_finish(fed);
         ck_assert_uint_eq(fed->n_deaths, 1);
         if (fed->server.model.theta != theta) {

@@ -1,0 +1,142 @@
+#include "tools/fl_sim/member.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/model/digest.h"
+
+/* --- a process --- */
+
+int fl_member_open(struct fl_member *m, const char *dir, struct fl_trainer *trainer,
+                   const struct fl_log *log, uint64_t seed, struct fl_err *err)
+{
+    int rv;
+
+    *m = (struct fl_member){.worker = {.trainer = trainer, .log = log, .seed = seed}};
+    m->worker.state_dir = m->dir;
+    rv = fl_str_copy(m->dir, sizeof(m->dir), dir);
+    rv = rv == FL_OK ? fl_keeps_open(m->dir, log, &m->worker.keeps, err)
+                     : fl_err_set(err, rv, "this path is too long: '%s'", dir);
+    m->held = (struct fl_held){.state_dir = m->dir, .log = log};
+    if (rv == FL_OK) {
+        rv = fl_held_load(&m->held, err);
+    }
+    if (rv != FL_OK) {
+        fl_member_close(m);
+    }
+    return rv;
+}
+
+void fl_member_close(struct fl_member *m)
+{
+    fl_inputs_done(&m->inputs);
+    fl_held_done(&m->held);
+    fl_worker_done(&m->worker);
+    *m = (struct fl_member){.dir = ""};
+}
+
+const char *fl_member_unfit(const struct fl_member *m)
+{
+    return m->held.result != NULL ? fl_worker_unfit(&m->worker, m->held.result) : NULL;
+}
+
+/* --- a task --- */
+
+static int list(const struct fl_member_bundle *bundles, size_t n, struct fl_inputs *ret)
+{
+    struct fl_wire_bundle wire[FL_WIRE_MAX_BUNDLES] = {{0}};
+    struct fl_wire_task task = {.bundles = wire, .n_bundles = n};
+    size_t i;
+    int rv = FL_OK;
+
+    FL_REQUIRE(n <= FL_WIRE_MAX_BUNDLES);
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        wire[i].name = fl_wire_lend(bundles[i].name);
+        wire[i].bytes = bundles[i].len;
+        wire[i].has_digest = bundles[i].has_digest;
+        rv = bundles[i].has_digest ? fl_sha256(bundles[i].data, bundles[i].len, wire[i].digest)
+                                   : FL_OK;
+    }
+    if (rv == FL_OK) {
+        fl_inputs_list(ret, &task);
+    }
+    return rv;
+}
+
+static int settle(struct fl_member *m, struct fl_inputs *listed, struct fl_err *err)
+{
+    struct fl_settling settling;
+    int rv = FL_OK;
+
+    if (fl_settling_begin(&m->worker, m->worker.setup, listed, m->task.key, m->task.counted,
+                          &settling)) {
+        rv = fl_settling_run(&settling, &m->worker, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_settling_choose(&settling, listed, m->worker.log, &m->inputs, err);
+    }
+    fl_settling_done(&settling);
+    return rv;
+}
+
+static int receive(struct fl_inputs *inputs, const struct fl_member_bundle *b, struct fl_err *err)
+{
+    struct fl_input *in = fl_inputs_find(inputs, b->name);
+
+    if (in == NULL || in->data != NULL) {
+        return FL_OK;
+    }
+    in->data = malloc(b->len + 1);
+    if (in->data == NULL) {
+        return FL_ENOMEM;
+    }
+    (void)memcpy(in->data, b->data, b->len);
+    in->have = in->bytes;
+    return fl_inputs_check(in, err);
+}
+
+int fl_member_fetch(struct fl_member *m, const struct fl_task *task,
+                    const struct fl_member_bundle *bundles, size_t n, struct fl_err *err)
+{
+    struct fl_inputs listed = {.n = 0};
+    size_t i;
+    int rv = list(bundles, n, &listed);
+
+    if (m->task.key.round != task->key.round || m->task.key.attempt != task->key.attempt) {
+        fl_inputs_done(&m->inputs); /* Those of another are no part of these. */
+    }
+    m->task = *task;
+    rv = rv == FL_OK ? settle(m, &listed, err) : rv;
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        rv = receive(&m->inputs, &bundles[i], err);
+    }
+    fl_inputs_done(&listed);
+    return rv;
+}
+
+int fl_member_train(struct fl_member *m, struct fl_err *err)
+{
+    struct fl_training *training = NULL;
+    int rv = fl_training_new(&m->worker, &m->task, &m->inputs, NULL, NULL, &training, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_training_run(training, err);
+    if (rv == FL_OK) {
+        fl_held_put(&m->held, fl_training_take(training));
+    }
+    fl_training_free(training);
+    return rv;
+}
+
+int fl_member_code(struct fl_member *m, const uint8_t *units, struct fl_code *ret,
+                   struct fl_err *err)
+{
+    int rv;
+
+    *ret = (struct fl_code){.setup = NULL};
+    rv = fl_code_begin(ret, &m->worker, m->held.result, units,
+                       fl_layout_units(m->worker.setup->layout));
+    return rv == FL_OK ? fl_code_run(ret, err) : rv;
+}
