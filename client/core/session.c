@@ -410,52 +410,68 @@ static void on_breach(struct fl_session *s, const struct fl_session_event *event
     lost(s, event->now_ms, why);
 }
 
+/* What the server asked for cannot be remembered. */
+static void out_of_memory(struct fl_session *s, const struct fl_session_event *event)
+{
+    const char *why =
+        fl__session_text(s, "no memory for a %s", fl_session_command_name(event->type));
+
+    fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round)->text = why;
+    lost(s, event->now_ms, why);
+}
+
 /* Of the server; each is a sign of life. */
-static int on_command(struct fl_session *s, const struct fl_session_event *event)
+static void on_command(struct fl_session *s, const struct fl_session_event *event)
 {
     enum fl_session_answer answer = fl_session_answer(fl_session_state(s), event->type);
+    int rv = FL_OK;
 
     if (answer != FL_SESSION_TAKES) {
         if (answer == FL_SESSION_BREACH) {
             on_breach(s, event);
         }
-        return FL_OK;
+        return;
     }
     s->heard_at = event->now_ms;
     switch (event->type) {
     case FL_CEV_WELCOME:
         on_welcome(s, event);
-        return FL_OK;
+        break;
     case FL_CEV_REFUSED:
         on_refused(s, event);
-        return FL_OK;
+        break;
     case FL_CEV_DRAIN:
         on_drain(s, event);
-        return FL_OK;
+        break;
     case FL_CEV_TASK:
-        return fl__round_task(s, event);
+        rv = fl__round_task(s, event);
+        break;
     case FL_CEV_PLAN:
-        return fl__round_plan(s, event);
+        rv = fl__round_plan(s, event);
+        break;
     case FL_CEV_ACCEPTED:
         fl__round_over(s, event->u.key, "accepted");
-        return FL_OK;
+        break;
     case FL_CEV_REJECTED:
         fl__round_over(s, event->u.failed.key,
                        fl__session_text(s, "rejected: %s",
                                         reason_or(event->u.failed.reason, "no reason given")));
-        return FL_OK;
+        break;
     case FL_CEV_DISMISSED:
         fl__round_over(s, event->u.key, "dismissed");
-        return FL_OK;
+        break;
     case FL_CEV_EVALUATE:
         fl__round_evaluate(s, event->u.evaluate.round);
-        return FL_OK;
+        break;
     default: /* a heartbeat */
-        return FL_OK;
+        break;
+    }
+    if (rv != FL_OK) {
+        out_of_memory(s, event);
     }
 }
 
-static int on_event(struct fl_session *s, const struct fl_session_event *event)
+static void on_event(struct fl_session *s, const struct fl_session_event *event)
 {
     switch (event->type) {
     case FL_CEV_START:
@@ -480,7 +496,8 @@ static int on_event(struct fl_session *s, const struct fl_session_event *event)
     case FL_CEV_DISMISSED:
     case FL_CEV_EVALUATE:
     case FL_CEV_HEARTBEAT:
-        return on_command(s, event);
+        on_command(s, event);
+        break;
     case FL_CEV_FETCHED:
         fl__round_fetched(s, event->u.key);
         break;
@@ -506,21 +523,17 @@ static int on_event(struct fl_session *s, const struct fl_session_event *event)
         stop(s, FL_SESSION_EXIT_DONE, "asked to stop");
         break;
     }
-    return FL_OK;
 }
 
-int fl_session_step(struct fl_session *session, const struct fl_session_event *event,
-                    struct fl_session_effects *ret)
+void fl_session_step(struct fl_session *session, const struct fl_session_event *event,
+                     struct fl_session_effects *ret)
 {
-    int rv = FL_OK;
-
     session->n_effects = 0;
     session->n_lines = 0;
     if (session->sm.state != FL_SESSION_STOPPED) {
-        rv = on_event(session, event);
+        on_event(session, event);
     }
     *ret = (struct fl_session_effects){session->effects, session->n_effects};
-    return rv;
 }
 
 static uint64_t sooner(uint64_t a, uint64_t b)

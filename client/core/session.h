@@ -231,11 +231,11 @@ const char *fl_session_command_name(enum fl_session_event_type command);
 FL_MUST_CHECK int fl_session_create(const struct fl_session_conf *conf, struct fl_session **ret);
 void fl_session_free(struct fl_session *session);
 /*
- * Events that do not fit the state are ignored or answered, never an error. FL_ENOMEM
- * leaves the state as it was.
+ * Events that do not fit the state are ignored or answered, never an error. A plan that finds no
+ * memory ends the session like a lost connection: the server says it again in the next.
  */
-FL_MUST_CHECK int fl_session_step(struct fl_session *session, const struct fl_session_event *event,
-                                  struct fl_session_effects *ret);
+void fl_session_step(struct fl_session *session, const struct fl_session_event *event,
+                     struct fl_session_effects *ret);
 /* When the next FL_CEV_TICK is due; UINT64_MAX: never. */
 uint64_t fl_session_deadline(const struct fl_session *session);
 enum fl_session_state fl_session_state(const struct fl_session *session);

@@ -210,7 +210,7 @@ static int open_session(struct fl_clientd *cli)
         .exit_when_done = fl_options_bool(cli->conf->main, "exit_when_done"),
     };
 
-    return fl_stepper_create(&conf, cli->jobs.loop, cli->log, carry_out, cli, &cli->jobs.stepper);
+    return fl_stepper_create(&conf, cli->jobs.loop, carry_out, cli, &cli->jobs.stepper);
 }
 
 /* Who knows whom. */

@@ -7,6 +7,7 @@
  */
 
 #include "client/daemon/stepper.h"
+#include "libfl/base/log.h"
 
 struct fl_jobs {
     const struct fl_log *log;

@@ -83,6 +83,14 @@ static void end_work(struct fl_joining *j)
     fl_connection_close(j->connection);
 }
 
+/* That passes: what the server describes is no reason to stay away from it. */
+static void come_again(struct fl_joining *j)
+{
+    fl_log(j->jobs->log, FL_LOG_ERROR, "client",
+           "out of memory while preparing what the server describes: coming again");
+    fl_connection_close(j->connection);
+}
+
 static void joined(struct fl_joining *j, struct fl_session_event *event, bool wants_offer)
 {
     const struct fl_setup *setup = j->worker->setup;
@@ -120,6 +128,8 @@ void fl_joining_welcome(struct fl_joining *j, struct fl_wire_welcome *w)
     }
     if (rv == FL_OK) {
         joined(j, &event, wants_offer);
+    } else if (rv == FL_ENOMEM) {
+        come_again(j);
     } else {
         tell_unfit(j, fl_err_text(&err, rv));
     }

@@ -1,57 +1,49 @@
 #include "client/daemon/stepper.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "libfl/base/clock.h"
 
+/* What one step can cause at most: each of its effects may fail at once, and there are fewer. */
+#define LATER_MAX 32
+
+/* An event that came up while effects are being carried out waits for its turn. */
+struct later {
+    struct fl_session_event event;
+    char reason[FL_ERR_BUF_SIZE]; /* the caller's text goes away */
+};
+
 struct fl_stepper {
-    const struct fl_log *log;
-    struct fl_loop *loop;
     struct fl_session *session;
     struct fl_timer *timer;
     fl_stepper_effect_fn *carry_out;
     void *ctx;
     bool stepping, stopped;
+    struct later later[LATER_MAX];
+    size_t n_later;
 };
 
-/* An event that came up while effects are being carried out waits for its turn. */
-struct later {
-    struct fl_stepper *stepper;
-    struct fl_session_event event;
-};
-
-static void step_later(void *arg)
-{
-    struct later *later = arg;
-
-    fl_stepper_step(later->stepper, &later->event);
-    free(later);
-}
-
+/* Nothing is allocated: what could not be begun for want of memory has to be heard. */
 static void postpone(struct fl_stepper *s, const struct fl_session_event *event)
 {
-    struct later *later = calloc(1, sizeof(*later));
+    struct later *later = &s->later[s->n_later];
 
     FL_REQUIRE(event->type == FL_CEV_DISCONNECTED || event->type == FL_CEV_FETCH_FAILED ||
                event->type == FL_CEV_TRAIN_FAILED || event->type == FL_CEV_PUSH_FAILED ||
                event->type == FL_CEV_EVALUATE_FAILED || event->type == FL_CEV_FETCHED);
-    if (later == NULL) {
-        fl_log(s->log, FL_LOG_ERROR, "client", "out of memory");
-        abort();
-    }
-    later->stepper = s;
+    FL_REQUIRE(s->n_later < LATER_MAX);
     later->event = *event;
     if (event->type != FL_CEV_FETCHED) {
-        later->event.u.failed.reason = "could not be started"; /* The caller's text goes away. */
+        (void)snprintf(later->reason, sizeof(later->reason), "%s", event->u.failed.reason);
     }
-    if (fl_loop_post(s->loop, step_later, later) != FL_OK) {
-        free(later);
-    }
+    s->n_later++;
 }
 
 static void set_timer(struct fl_stepper *s)
 {
-    uint64_t deadline = fl_session_deadline(s->session);
+    uint64_t deadline = s->n_later > 0 ? 0 : fl_session_deadline(s->session);
 
     if (s->stopped) {
         return;
@@ -65,11 +57,35 @@ static void set_timer(struct fl_stepper *s)
     }
 }
 
-void fl_stepper_step(struct fl_stepper *s, struct fl_session_event *event)
+static void step(struct fl_stepper *s, struct fl_session_event *event)
 {
     struct fl_session_effects effects = {0};
     size_t i;
-    int rv;
+
+    s->stepping = true;
+    event->now_ms = fl_clock_ms();
+    fl_session_step(s->session, event, &effects);
+    for (i = 0; i < effects.n; i++) {
+        s->carry_out(s->ctx, &effects.list[i]);
+    }
+    s->stepping = false;
+}
+
+/* The oldest of those that wait; what it causes in turn waits behind the others. */
+static void step_later(struct fl_stepper *s)
+{
+    struct later first = s->later[0];
+
+    (void)memmove(s->later, s->later + 1, --s->n_later * sizeof(s->later[0]));
+    if (first.event.type != FL_CEV_FETCHED) {
+        first.event.u.failed.reason = first.reason;
+    }
+    step(s, &first.event);
+}
+
+void fl_stepper_step(struct fl_stepper *s, struct fl_session_event *event)
+{
+    size_t waiting = s->n_later;
 
     if (s->stopped) {
         return;
@@ -78,17 +94,12 @@ void fl_stepper_step(struct fl_stepper *s, struct fl_session_event *event)
         postpone(s, event);
         return;
     }
-    s->stepping = true;
-    event->now_ms = fl_clock_ms();
-    rv = fl_session_step(s->session, event, &effects);
-    if (rv != FL_OK) {
-        fl_log(s->log, FL_LOG_ERROR, "client", "the session cannot go on: %s", fl_strerror(rv));
-        abort(); /* Out of memory: the result on disk is whole, systemd starts us again. */
+    for (; waiting > 0 && !s->stopped; waiting--) { /* They came first. */
+        step_later(s);
     }
-    for (i = 0; i < effects.n; i++) {
-        s->carry_out(s->ctx, &effects.list[i]);
+    if (!s->stopped) {
+        step(s, event);
     }
-    s->stepping = false;
     set_timer(s);
 }
 
@@ -120,8 +131,7 @@ static void on_timer(void *arg)
 }
 
 int fl_stepper_create(const struct fl_session_conf *conf, struct fl_loop *loop,
-                      const struct fl_log *log, fl_stepper_effect_fn *carry_out, void *ctx,
-                      struct fl_stepper **ret)
+                      fl_stepper_effect_fn *carry_out, void *ctx, struct fl_stepper **ret)
 {
     struct fl_stepper *s = calloc(1, sizeof(*s));
     int rv;
@@ -129,7 +139,7 @@ int fl_stepper_create(const struct fl_session_conf *conf, struct fl_loop *loop,
     if (s == NULL) {
         return FL_ENOMEM;
     }
-    *s = (struct fl_stepper){.log = log, .loop = loop, .carry_out = carry_out, .ctx = ctx};
+    *s = (struct fl_stepper){.carry_out = carry_out, .ctx = ctx};
     rv = fl_session_create(conf, &s->session);
     if (rv == FL_OK) {
         rv = fl_timer_create(loop, on_timer, s, &s->timer);

@@ -11,17 +11,16 @@
 
 #include "client/core/session.h"
 #include "client/work/fault.h"
-#include "libfl/base/log.h"
 #include "libfl/net/loop.h"
 
 struct fl_stepper;
 
 typedef void fl_stepper_effect_fn(void *ctx, const struct fl_session_effect *effect);
 
-/* Keeps `loop` and `log`. Errors of fl_session_create(); FL_ENOMEM. */
+/* Errors of fl_session_create(); FL_ENOMEM. */
 FL_MUST_CHECK int fl_stepper_create(const struct fl_session_conf *conf, struct fl_loop *loop,
-                                    const struct fl_log *log, fl_stepper_effect_fn *carry_out,
-                                    void *ctx, struct fl_stepper **ret);
+                                    fl_stepper_effect_fn *carry_out, void *ctx,
+                                    struct fl_stepper **ret);
 /* From now on no event is heard; before the loop is freed. NULL is allowed. */
 void fl_stepper_stop(struct fl_stepper *stepper);
 bool fl_stepper_stopped(const struct fl_stepper *stepper);
