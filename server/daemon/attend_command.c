@@ -5,6 +5,8 @@
 
 #include "server/daemon/front_impl.h"
 
+_Static_assert(FL_BUNDLES_MAX <= FL_WIRE_MAX_BUNDLES, "a task lists all of them");
+
 void fl_attend_command(struct fl_attend *attend, const struct fl_wire_command *command)
 {
     struct fl_buf buf;
@@ -66,20 +68,22 @@ static struct fl_wire_bundle bundle_ref(const struct fl_front *front, const char
     return ref;
 }
 
-/* What the client needs for this task: the model, what its solver takes, its own mixture. */
+/* What the client needs for this task; all that have the model's shape are as long as it. */
 static size_t list_bundles(const struct fl_front *front, const struct fl_down *down,
                            struct fl_wire_bundle *list)
 {
-    const char *const *name = front->srv->conf->strategy->solver->inputs;
+    struct fl_bundle_name names[FL_BUNDLES_MAX];
+    size_t n_names = fl_bundles_of(front->srv->conf->strategy, names);
     size_t n = 0;
+    size_t i;
 
-    list[n++] = model_ref(front, "model");
-    for (; name != NULL && *name != NULL; name++) {
-        FL_REQUIRE(n < FL_WIRE_MAX_BUNDLES - 1);
-        list[n++] = bundle_ref(front, *name, down->round);
-    }
-    if (down->mixture) {
-        list[n++] = model_ref(front, FL_BUNDLE_MIXTURE);
+    for (i = 0; i < n_names; i++) {
+        if (names[i].kind == FL_BUNDLE_IS_MODEL ||
+            (names[i].kind == FL_BUNDLE_IS_MIXTURE && down->mixture)) {
+            list[n++] = model_ref(front, names[i].name);
+        } else if (names[i].kind != FL_BUNDLE_IS_MIXTURE) {
+            list[n++] = bundle_ref(front, names[i].name, down->round);
+        }
     }
     return n;
 }
@@ -123,7 +127,7 @@ static void make_command(const struct fl_front *front, const struct fl_down *dow
         break;
     case FL_DOWN_EVALUATE:
         c->type = FL_WIRE_EVALUATE;
-        c->u.evaluate.bundle = model_ref(front, "candidate");
+        c->u.evaluate.bundle = model_ref(front, FL_BUNDLE_CANDIDATE);
         c->u.evaluate.round = down->round;
         c->u.evaluate.deadline_ms = down->deadline_ms;
         c->u.evaluate.learning_rate = down->learning_rate;
@@ -141,7 +145,7 @@ static void make_command(const struct fl_front *front, const struct fl_down *dow
 
 void fl_attend_down(struct fl_front *front, const struct fl_down *down)
 {
-    struct fl_wire_bundle bundles[FL_WIRE_MAX_BUNDLES];
+    struct fl_wire_bundle bundles[FL_BUNDLES_MAX];
     struct fl_wire_command command = {0};
     struct fl_attend *attend;
 

@@ -77,7 +77,8 @@ static void command(struct fl_driver *driver, const struct fl_effect *e, enum fl
     down->n_selected = e->size.selected;
     down->population = e->size.population;
     if (e->mixture) { /* After damage it may be gone. */
-        down->mixture = fl_driver_has_mixture(driver, e->client);
+        down->mixture = fl_bundles_has_mixture(&driver->progress,
+                                               fl_coord_client(driver->coord, e->client)->name);
     }
     if (e->units != NULL) {
         down->units = malloc(n);
@@ -146,13 +147,13 @@ static void client_id(struct fl_driver *driver, const struct fl_effect *e)
     down->session = driver->joining->session;
     down->client = e->client;
     down->text = copy_text(driver->joining->event.u.hello.client);
-    down->wants_offer = fl_driver_wants_offers(driver);
+    down->wants_offer = fl_offering_wanted(&driver->federation, &driver->progress);
     fl_driver_down(driver, down);
 }
 
 static void release(struct fl_driver *driver, const struct fl_effect *e)
 {
-    fl_driver_released(driver, e->client);
+    fl_waits_release(&driver->waits, e->client);
     fl_labels_drop(&driver->labels, e->client);
     command(driver, e, FL_DOWN_RELEASE);
 }
@@ -261,7 +262,7 @@ void fl_driver_step(struct fl_driver *driver, struct fl_event *event)
     for (i = 0; i < effects.n; i++) {
         if (effects.list[i].type == FL_EFF_EVALUATE_CLIENT &&
             driver->progress.next.model.theta != NULL) {
-            fl_driver_bundle(driver, "candidate", effects.list[i].round,
+            fl_driver_bundle(driver, FL_BUNDLE_CANDIDATE, effects.list[i].round,
                              driver->progress.next.model.theta);
         }
         carry_out(driver, &effects.list[i]);
@@ -521,10 +522,9 @@ void fl_driver_free(struct fl_driver *driver)
     fl_store_close(driver->federation.store);
     fl_store_resume_done(&driver->resume);
     fl_progress_done(&driver->progress);
-    fl_file_unref(driver->offered);
     fl_errors_done(&driver->errors);
     fl_labels_done(&driver->labels);
-    free(driver->waiting);
+    fl_waits_done(&driver->waits);
     fl_dataset_free(driver->test);
     fl_net_free(driver->net);
     if (driver->lock_fd >= 0) {

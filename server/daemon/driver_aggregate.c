@@ -47,7 +47,7 @@ static void aggregate_done(void *arg)
         event.u.aggregated.effective = a->info.effective;
         event.u.aggregated.self_weight = a->info.self_weight;
         event.u.aggregated.offered_bytes =
-            driver->offered != NULL ? fl_file_size(driver->offered) : 0;
+            driver->progress.offered.file != NULL ? fl_file_size(driver->progress.offered.file) : 0;
         fl_driver_step(driver, &event);
     }
     fl_job_free(job);

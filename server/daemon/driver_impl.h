@@ -10,13 +10,7 @@
 #include "server/daemon/errors.h"
 #include "server/daemon/labels.h"
 #include "server/store/files.h"
-#include "server/work/commit.h"
-
-/* A client that is here but cannot be selected before its offer is in (solver->offer). */
-struct fl_waiting {
-    bool waits;
-    uint64_t samples, evaluation_samples;
-};
+#include "server/work/offers.h"
 
 struct fl_driver {
     struct fl_serverd *srv;
@@ -30,10 +24,7 @@ struct fl_driver {
 
     struct fl_federation federation; /* its store is used by the db lane only, after start */
     struct fl_progress progress;
-    struct fl_file *offered; /* the bundle of all offers; NULL: not fixed, or none wanted */
-    uint8_t offered_digest[FL_DIGEST_SIZE];
-    struct fl_waiting *waiting; /* [n_waiting], by client number */
-    size_t n_waiting;
+    struct fl_waits waits;       /* by client number, for offers */
     const struct fl_up *joining; /* what the step is about that runs now, and what the client */
     uint64_t joining_samples;    /* counts for in it */
 
@@ -75,25 +66,17 @@ void fl_driver_bundle(struct fl_driver *driver, const char *name, uint64_t round
                       struct fl_blob *blob);
 void fl_driver_round_open(struct fl_driver *driver, const struct fl_effect *effect);
 void fl_driver_round_bundles_closed(struct fl_driver *driver, uint64_t round);
-bool fl_driver_has_mixture(const struct fl_driver *driver, uint32_t client);
 
 /* driver_offers.c: what clients tell of their data before the first round. */
-bool fl_driver_wants_offers(const struct fl_driver *driver);
 /* What the client of a hello counts for now: 0 samples while its offer is missing. */
 uint64_t fl_driver_samples(const struct fl_driver *driver, const struct fl_wire_hello *hello);
 /* Remember what a client really has that was admitted with `samples`. */
 void fl_driver_admitted(struct fl_driver *driver, uint32_t client,
                         const struct fl_wire_hello *hello, uint64_t samples);
-/* Its number means nobody any more. */
-void fl_driver_released(struct fl_driver *driver, uint32_t client);
 /* Takes what is in up->offer. */
 void fl_driver_offer(struct fl_driver *driver, struct fl_up *up);
 /* Connected clients that are waited for. */
 size_t fl_driver_waiting(const struct fl_driver *driver);
-/* db lane: fix the offers; FL_OK with the file. */
-FL_MUST_CHECK int fl_driver_fix_offers(struct fl_driver *driver, struct fl_file **ret,
-                                       uint8_t digest[FL_DIGEST_SIZE], struct fl_err *err);
-
 /* Start the work of an effect on its lane; the answer comes back as an event. */
 void fl_driver_persist(struct fl_driver *driver, const struct fl_effect *effect);
 void fl_driver_aggregate(struct fl_driver *driver, const struct fl_effect *effect);

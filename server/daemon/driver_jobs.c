@@ -23,7 +23,7 @@ void fl_job_free(struct fl_job *job)
     }
     free(job->parts);
     free(job->clients);
-    fl_file_unref(job->offered);
+    fl_file_unref(job->offered.file);
     fl_blob_unref(job->theta);
     fl_aggregation_done(&job->aggregation);
     free(job);
@@ -169,7 +169,8 @@ static int put_selection(struct fl_job *job)
                                            .size = job->size,
                                            .expected = job->expected};
 
-    return fl_store_put_selection(job->driver->federation.store, &selection, &job->err);
+    return fl_offering_select(&job->driver->federation, &selection,
+                              job->fix_offers ? &job->offered : NULL, &job->err);
 }
 
 static void persist_work(void *arg)
@@ -182,13 +183,6 @@ static void persist_work(void *arg)
         job->code = fl_store_forget(store, job->clients, job->n_clients, job->departed, &job->err);
         break;
     case FL_EFF_PERSIST_SELECTION:
-        /* Before anybody is asked to train: what is told of the data is fixed for good. */
-        if (job->fix_offers) {
-            job->code = fl_driver_fix_offers(job->driver, &job->offered, job->digest, &job->err);
-        }
-        if (job->code != FL_OK) {
-            break;
-        }
         job->code = put_selection(job);
         break;
     case FL_EFF_PERSIST_PLAN:
@@ -209,11 +203,7 @@ static void persist_done(void *arg)
     struct fl_job *job = arg;
     struct fl_event event = {.type = FL_EV_PERSISTED};
 
-    if (job->offered != NULL && job->driver->offered == NULL) {
-        job->driver->offered = job->offered;
-        job->offered = NULL;
-        (void)memcpy(job->driver->offered_digest, job->digest, sizeof(job->digest));
-    }
+    fl_progress_offered(&job->driver->progress, &job->offered);
     if (!fl_job_failed(job)) {
         event.u.seq = job->seq;
         fl_driver_step(job->driver, &event);
@@ -226,8 +216,8 @@ void fl_driver_persist(struct fl_driver *driver, const struct fl_effect *e)
     struct fl_job *job = fl_job_new(driver, e);
 
     if (job != NULL) {
-        job->fix_offers =
-            e->type == FL_EFF_PERSIST_SELECTION && e->n_parts > 0 && fl_driver_wants_offers(driver);
+        job->fix_offers = e->type == FL_EFF_PERSIST_SELECTION &&
+                          fl_offering_wanted(&driver->federation, &driver->progress);
     }
     fl_job_submit(driver, driver->srv->db, job, e, persist_work, persist_done);
 }

@@ -25,8 +25,7 @@ struct fl_job {
     /* Inputs kept alive, and results. */
     struct fl_blob *theta;
     struct fl_aggregation aggregation;
-    struct fl_file *offered;
-    uint8_t digest[FL_DIGEST_SIZE];
+    struct fl_offered offered;
     double accuracy, loss;
     int code;
     struct fl_err err;

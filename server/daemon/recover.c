@@ -27,6 +27,9 @@ static struct fl_federation federation_of(const struct fl_server_conf *conf,
                       .every = (uint32_t)c->every,
                       .span_ms = c->keep_for_ms,
                       .parts = (uint32_t)c->keep_parts},
+        .offer_max = (size_t)conf->limits->offer,
+        .inputs = conf->inputs,
+        .classes = conf->classes,
     };
 }
 
@@ -70,24 +73,6 @@ static int open_folder(struct fl_driver *driver, int *ret_exit, struct fl_err *e
     return rv == FL_OK ? fl_driver_load_errors(driver, err) : rv;
 }
 
-/* What clients told of their data, when a round has begun before. */
-static int open_offers(struct fl_driver *driver, struct fl_err *err)
-{
-    int rv;
-
-    if (!fl_driver_wants_offers(driver)) {
-        return FL_OK;
-    }
-    rv = fl_offers_open(driver->srv->state_dir, &driver->offered, driver->offered_digest, err);
-    if (rv == FL_EFORMAT) {
-        fl_log(driver->srv->log, FL_LOG_WARNING, "server",
-               "what clients offered is put together again before the next round: %s",
-               fl_err_text(err, rv));
-        rv = fl_offers_set_aside(driver->srv->state_dir, err);
-    }
-    return rv == FL_ENOENT ? FL_OK : rv;
-}
-
 int fl_driver_recover(struct fl_driver *driver, int *ret_exit, struct fl_err *err)
 {
     const struct fl_server_conf *conf = driver->srv->conf;
@@ -100,7 +85,7 @@ int fl_driver_recover(struct fl_driver *driver, int *ret_exit, struct fl_err *er
         *ret_exit = FL_EXIT_STATE;
         rv = open_folder(driver, ret_exit, err);
     }
-    return rv == FL_OK ? open_offers(driver, err) : rv;
+    return rv;
 }
 
 /* --- --recover: a database that is lost, or does not go with its checkpoints --- */

@@ -18,8 +18,7 @@
 #include "libfl/grpc/endpoint.h"
 #include "libfl/wire/admin.h"
 #include "server/daemon/conf.h"
-#include "server/store/files.h"
-#include "server/store/line.h"
+#include "server/work/bundles.h"
 
 struct fl_front;
 struct fl_driver;
@@ -69,37 +68,6 @@ struct fl_up {
     struct fl_admin_request *request;
 };
 
-/* Bytes that clients fetch: in memory or in a file. Neither: there are none. */
-struct fl_bytes {
-    struct fl_blob *blob;
-    struct fl_file *file;
-};
-
-static inline bool fl_bytes_are(const struct fl_bytes *b)
-{
-    return b->blob != NULL || b->file != NULL;
-}
-
-static inline uint64_t fl_bytes_len(const struct fl_bytes *b)
-{
-    return b->blob != NULL ? fl_blob_len(b->blob) : b->file != NULL ? fl_file_size(b->file) : 0;
-}
-
-static inline struct fl_bytes fl_bytes_ref(const struct fl_bytes *b)
-{
-    return (struct fl_bytes){b->blob != NULL ? fl_blob_ref(b->blob) : NULL,
-                             b->file != NULL ? fl_file_ref(b->file) : NULL};
-}
-
-static inline void fl_bytes_done(struct fl_bytes *b)
-{
-    fl_blob_unref(b->blob);
-    fl_file_unref(b->file);
-    *b = (struct fl_bytes){0};
-}
-
-/* The bundle that only its client may fetch: the personal model that was mixed for it. */
-#define FL_BUNDLE_MIXTURE "mixture"
 /* Not one client: all of them may fetch the bundle. */
 #define FL_EVERYBODY UINT32_MAX
 

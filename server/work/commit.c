@@ -6,6 +6,8 @@ void fl_progress_done(struct fl_progress *progress)
 {
     fl_outcome_done(&progress->committed);
     fl_outcome_done(&progress->next);
+    fl_file_unref(progress->offered.file);
+    progress->offered.file = NULL;
 }
 
 const struct fl_model_state *fl_progress_model(const struct fl_progress *progress)
@@ -18,6 +20,14 @@ void fl_progress_aggregated(struct fl_progress *progress, struct fl_outcome *out
     fl_outcome_done(&progress->next);
     progress->next = *outcome;
     *outcome = (struct fl_outcome){.mixtures = NULL};
+}
+
+void fl_progress_offered(struct fl_progress *progress, struct fl_offered *offered)
+{
+    if (progress->offered.file == NULL) {
+        progress->offered = *offered;
+        offered->file = NULL;
+    }
 }
 
 static int save(const struct fl_federation *f, const struct fl_progress *progress, uint64_t round,

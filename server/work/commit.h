@@ -5,6 +5,12 @@
 
 #include "server/work/federation.h"
 
+/* What clients told of their data (offers.h). */
+struct fl_offered {
+    struct fl_file *file; /* owned; NULL: not fixed, or not wanted */
+    uint8_t digest[FL_DIGEST_SIZE];
+};
+
 /*
  * Belongs to one thread. While a call here, an aggregation or an evaluation runs elsewhere over a
  * part of it, that part is left alone.
@@ -13,6 +19,7 @@ struct fl_progress {
     struct fl_outcome committed; /* of the last committed round: what the open one begins with */
     struct fl_outcome next;      /* aggregated, not committed; without theta: nothing is */
     struct fl_round_rec totals;  /* over all committed rounds, as fl_store_totals() */
+    struct fl_offered offered;
 };
 void fl_progress_done(struct fl_progress *progress);
 
@@ -21,6 +28,8 @@ void fl_progress_done(struct fl_progress *progress);
 const struct fl_model_state *fl_progress_model(const struct fl_progress *progress);
 /* Takes what was aggregated, in place of what was before. */
 void fl_progress_aggregated(struct fl_progress *progress, struct fl_outcome *outcome);
+/* Takes the offers that were fixed, if there are none yet. */
+void fl_progress_offered(struct fl_progress *progress, struct fl_offered *offered);
 
 struct fl_commit {
     const struct fl_progress *progress;

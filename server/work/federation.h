@@ -6,7 +6,8 @@
  * scheduling (the daemon), as plain functions that return when it is done. They know no connection,
  * loop, lane or clock, so that a daemon, a test and a simulator run the same. aggregation.h makes
  * the next model of a round's uploads, measure.h evaluates one, commit.h puts it on disk,
- * checkpoints.h says which of them stay, opening.h goes on from what is there.
+ * checkpoints.h says which of them stay, opening.h goes on from what is there, bundles.h says what
+ * clients may fetch, offers.h who is waited for before the first round.
  *
  * Threading: a federation does not change while it runs; its store belongs to one thread, and so do
  * the calls that write or read records. Each call uses nothing else that another could.
@@ -27,7 +28,9 @@ struct fl_federation {
     const struct fl_log *log; /* may be NULL */
     double momentum;          /* of the clients' steps */
     struct fl_retention retention;
-    size_t n_state; /* vectors that the strategy keeps beside the model */
+    size_t offer_max;       /* bytes of what a client tells of its data */
+    size_t inputs, classes; /* of the network; 0: not known */
+    size_t n_state;         /* vectors that the strategy keeps beside the model */
     const char *state_names[FL_AGG_MAX_STATE];
     /* Of the folder, since it was opened. */
     struct fl_store *store; /* owned; fl_store_close() */

@@ -5,6 +5,7 @@
 
 #include "server/work/checkpoints.h"
 #include "server/work/judge.h"
+#include "server/work/offers.h"
 #include "server/work/rollback.h"
 
 /* What is opened, and what came of it so far. */
@@ -332,7 +333,8 @@ int fl_opening_run(struct fl_federation *federation, const struct fl_opening *op
 
     fl_federation_name_states(federation);
     rv = open_records(&o, err);
-    return rv == FL_OK ? open_model(&o, err) : rv;
+    rv = rv == FL_OK ? open_model(&o, err) : rv;
+    return rv == FL_OK ? fl_offering_open(federation, &ret->offered, err) : rv;
 }
 
 int fl_opening_draw(const struct fl_net_spec *spec, uint64_t seed, float *theta, struct fl_err *err)

@@ -1,0 +1,121 @@
+#include "server/work/bundles.h"
+
+#include <string.h>
+
+size_t fl_bundles_of(const struct fl_strategy *strategy, struct fl_bundle_name list[FL_BUNDLES_MAX])
+{
+    const char *const *name = strategy->solver->inputs;
+    size_t n = 0;
+
+    list[n++] = (struct fl_bundle_name){.kind = FL_BUNDLE_IS_MODEL, .name = FL_BUNDLE_MODEL};
+    for (; name != NULL && *name != NULL; name++) {
+        size_t state = fl_strategy_told_from(strategy, *name);
+        bool is_state = state < fl_strategy_states(strategy);
+
+        FL_REQUIRE(n + 1 < FL_BUNDLES_MAX); /* of our own policies */
+        list[n++] =
+            (struct fl_bundle_name){.kind = is_state ? FL_BUNDLE_IS_STATE : FL_BUNDLE_IS_OFFERS,
+                                    .name = *name,
+                                    .state = state};
+    }
+    list[n++] = (struct fl_bundle_name){.kind = FL_BUNDLE_IS_MIXTURE, .name = FL_BUNDLE_MIXTURE};
+    return n;
+}
+
+struct opening {
+    const struct fl_federation *f;
+    const struct fl_progress *progress;
+    size_t members;
+    fl_bundle_cb cb;
+    void *ctx;
+};
+
+/* What clients are told of a state vector, with a reference of its own. */
+static int told_of(const struct opening *o, size_t i, struct fl_blob **ret)
+{
+    const struct fl_strategy *strategy = o->f->strategy;
+    struct fl_blob *state = o->progress->committed.model.state[i];
+    struct fl_blob *told = NULL;
+    int rv;
+
+    if (fl_strategy_tells_state(strategy, i)) {
+        *ret = fl_blob_ref(state);
+        return FL_OK;
+    }
+    rv = fl_blob_create(fl_blob_len(state), &told);
+    if (rv == FL_OK) {
+        fl_strategy_tell(strategy, i, fl_blob_floats(state), o->members, fl_blob_fill_floats(told),
+                         fl_federation_floats(o->f));
+        *ret = told;
+    }
+    return rv;
+}
+
+static int open_mixtures(const struct opening *o)
+{
+    const struct fl_mixtures *m = o->progress->committed.mixtures;
+    size_t n = m != NULL ? fl_mixtures_count(m) : 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        struct fl_bundle b = {.name = FL_BUNDLE_MIXTURE,
+                              .client = fl_mixtures_name(m, i),
+                              .bytes = {.file = fl_mixtures_file(m, i)}};
+
+        if (b.bytes.file == NULL) {
+            return FL_ENOMEM;
+        }
+        o->cb(o->ctx, &b);
+        fl_bytes_done(&b.bytes);
+    }
+    return FL_OK;
+}
+
+static int open_one(const struct opening *o, const struct fl_bundle_name *name)
+{
+    const struct fl_progress *p = o->progress;
+    struct fl_bundle b = {.name = name->name};
+    int rv = FL_OK;
+
+    switch (name->kind) {
+    case FL_BUNDLE_IS_MODEL:
+        b.bytes.blob = fl_blob_ref(p->committed.model.theta);
+        break;
+    case FL_BUNDLE_IS_STATE:
+        rv = told_of(o, name->state, &b.bytes.blob);
+        break;
+    case FL_BUNDLE_IS_OFFERS:
+        b.bytes.file = p->offered.file != NULL ? fl_file_ref(p->offered.file) : NULL;
+        b.digest = p->offered.digest;
+        break;
+    case FL_BUNDLE_IS_MIXTURE:
+        return open_mixtures(o);
+    }
+    if (rv == FL_OK && fl_bytes_are(&b.bytes)) {
+        o->cb(o->ctx, &b);
+    }
+    fl_bytes_done(&b.bytes);
+    return rv;
+}
+
+int fl_bundles_open(const struct fl_federation *federation, const struct fl_progress *progress,
+                    size_t members, fl_bundle_cb cb, void *ctx)
+{
+    const struct opening o = {federation, progress, members, cb, ctx};
+    struct fl_bundle_name list[FL_BUNDLES_MAX];
+    size_t n = fl_bundles_of(federation->strategy, list);
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        rv = open_one(&o, &list[i]);
+    }
+    return rv;
+}
+
+bool fl_bundles_has_mixture(const struct fl_progress *progress, const char *client)
+{
+    const struct fl_mixtures *m = progress->committed.mixtures;
+
+    return m != NULL && fl_mixtures_find(m, client) < fl_mixtures_count(m);
+}

@@ -1,0 +1,125 @@
+#include "server/work/offers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool fl_offering_wanted(const struct fl_federation *federation, const struct fl_progress *progress)
+{
+    return federation->strategy->solver->offer != NULL && progress->offered.file == NULL;
+}
+
+bool fl_offering_waits(const struct fl_federation *federation, const struct fl_progress *progress,
+                       const char *client)
+{
+    return fl_offering_wanted(federation, progress) &&
+           !fl_offers_has(federation->state_dir, client);
+}
+
+static int check(void *ctx, const void *data, size_t len, struct fl_err *err)
+{
+    const struct fl_federation *f = ctx;
+    const struct fl_strategy *s = f->strategy;
+
+    return s->solver->offer_check != NULL ? s->solver->offer_check(s->options[FL_SLOT_SOLVER], data,
+                                                                   len, f->inputs, f->classes, err)
+                                          : FL_OK;
+}
+
+int fl_offering_take(const struct fl_federation *federation, const char *client, const void *data,
+                     size_t len, struct fl_err *err)
+{
+    int rv = len > 0 ? check((void *)(uintptr_t)federation, data, len, err) : FL_OK;
+
+    return rv == FL_OK ? fl_offers_put(federation->state_dir, client, data, len, err) : rv;
+}
+
+bool fl_offering_is_theirs(int code)
+{
+    return code == FL_EFORMAT || code == FL_ENUMERIC || code == FL_ESHAPE || code == FL_ELIMIT ||
+           code == FL_EINVAL;
+}
+
+int fl_offering_open(const struct fl_federation *federation, struct fl_offered *ret,
+                     struct fl_err *err)
+{
+    int rv;
+
+    if (federation->strategy->solver->offer == NULL) {
+        return FL_OK;
+    }
+    rv = fl_offers_open(federation->state_dir, &ret->file, ret->digest, err);
+    if (rv == FL_EFORMAT) {
+        fl_log(federation->log, FL_LOG_WARNING, "server",
+               "what clients offered is put together again before the next round: %s",
+               fl_err_text(err, rv));
+        rv = fl_offers_set_aside(federation->state_dir, err);
+    }
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
+static int fix(const struct fl_federation *f, struct fl_offered *ret, struct fl_err *err)
+{
+    size_t bad = 0;
+    int rv = fl_offers_fix(f->state_dir, f->offer_max, check, (void *)(uintptr_t)f, &bad, err);
+
+    if (rv == FL_OK && bad > 0) {
+        fl_log(f->log, FL_LOG_WARNING, "round",
+               "%zu offers do not fit this configuration and are left out", bad);
+    }
+    return rv == FL_OK ? fl_offers_open(f->state_dir, &ret->file, ret->digest, err) : rv;
+}
+
+int fl_offering_select(const struct fl_federation *federation, const struct fl_selection *selection,
+                       struct fl_offered *offers, struct fl_err *err)
+{
+    int rv = offers != NULL && selection->n_parts > 0 ? fix(federation, offers, err) : FL_OK;
+
+    return rv == FL_OK ? fl_store_put_selection(federation->store, selection, err) : rv;
+}
+
+/* --- who is here and waited for --- */
+
+void fl_waits_done(struct fl_waits *waits)
+{
+    free(waits->list);
+    *waits = (struct fl_waits){.n = 0};
+}
+
+int fl_waits_admit(struct fl_waits *waits, uint32_t client, const struct fl_waiting *waiting)
+{
+    if (client >= waits->n) {
+        size_t n = ((size_t)client + 64) / 64 * 64 * 2;
+        struct fl_waiting *grown = realloc(waits->list, n * sizeof(*grown));
+
+        if (grown == NULL) {
+            return FL_ENOMEM;
+        }
+        (void)memset(grown + waits->n, 0, (n - waits->n) * sizeof(*grown));
+        waits->list = grown;
+        waits->n = n;
+    }
+    waits->list[client] = *waiting;
+    return FL_OK;
+}
+
+void fl_waits_release(struct fl_waits *waits, uint32_t client)
+{
+    if (client < waits->n) {
+        waits->list[client] = (struct fl_waiting){.waits = false};
+    }
+}
+
+bool fl_waits_for(const struct fl_waits *waits, uint32_t client)
+{
+    return client < waits->n && waits->list[client].waits;
+}
+
+bool fl_waits_end(struct fl_waits *waits, uint32_t client, struct fl_waiting *ret)
+{
+    if (!fl_waits_for(waits, client)) {
+        return false;
+    }
+    *ret = waits->list[client];
+    waits->list[client].waits = false;
+    return true;
+}

@@ -1,0 +1,175 @@
+/* Which bundles go down in a round: what may be fetched is what a task lists. */
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/fs.h"
+#include "server/work/bundles.h"
+#include "tests/lib/failmalloc.h"
+#include "tests/lib/work_rig.h"
+
+static struct work_rig rig;
+static char opened[1024]; /* "name client bytes first value\n" each */
+
+static void setup(void)
+{
+    work_rig_init(&rig);
+}
+
+static void teardown(void)
+{
+    work_rig_done(&rig);
+}
+
+static void note(void *ctx, const struct fl_bundle *b)
+{
+    struct fl_bytes kept = fl_bytes_ref(&b->bytes);
+    size_t used = strlen(opened);
+    float first = 0;
+
+    (void)ctx;
+    ck_assert(fl_bytes_are(&kept));
+    if (kept.blob != NULL) {
+        first = fl_blob_floats(kept.blob)[0];
+    } else {
+        ck_assert_int_eq(fl_file_read(kept.file, 0, &first, sizeof(first)), FL_OK);
+    }
+    (void)snprintf(opened + used, sizeof(opened) - used, "%s %s %llu %g%s\n", b->name,
+                   b->client != NULL ? b->client : "*", (unsigned long long)fl_bytes_len(&kept),
+                   (double)first, b->digest != NULL ? " digest" : "");
+    fl_bytes_done(&kept);
+    ck_assert(!fl_bytes_are(&kept) && fl_bytes_len(&kept) == 0);
+}
+
+static const char *open_for(size_t members)
+{
+    opened[0] = '\0';
+    ck_assert_int_eq(fl_bundles_open(&rig.fed, &rig.progress, members, note, NULL), FL_OK);
+    return opened;
+}
+
+START_TEST(the_model_is_what_the_last_committed_round_left)
+{
+    work_rig_open(&rig, "fedavg");
+    ck_assert_str_eq(open_for(3), "model * 35328 0.5\n");
+    work_rig_rounds(&rig, 1, 2);
+    work_rig_aggregate(&rig, 9); /* Not committed: nobody trains from it. */
+    ck_assert_str_eq(open_for(3), "model * 35328 2\n");
+}
+END_TEST
+
+START_TEST(a_vector_is_told_as_the_algorithm_says)
+{
+    work_rig_open(&rig, "scaffold");
+    work_rig_rounds(&rig, 1, 1);
+    /* The sum of all controls is 2; c is its mean over the members. */
+    ck_assert_str_eq(open_for(4), "model * 35328 1\ncontrol * 35328 0.5\n");
+    work_rig_close(&rig);
+    work_rig_open(&rig, "igfl_c");
+    work_rig_rounds(&rig, 2, 2);
+    ck_assert_str_eq(open_for(4), "model * 35328 2\ndisplacement * 35328 4\n");
+}
+END_TEST
+
+static void count(void *ctx, const struct fl_bundle *b)
+{
+    (void)b;
+    ++*(size_t *)ctx;
+}
+
+START_TEST(without_memory_for_what_is_told_nothing_is_told_of_it)
+{
+    size_t n = 0;
+    int rv;
+
+    work_rig_open(&rig, "scaffold");
+    work_rig_rounds(&rig, 1, 1);
+    failmalloc_start(0, true);
+    rv = fl_bundles_open(&rig.fed, &rig.progress, 4, count, &n);
+    (void)failmalloc_stop();
+    ck_assert_int_eq(rv, FL_ENOMEM);
+    ck_assert_uint_eq(n, 1);
+}
+END_TEST
+
+START_TEST(every_client_that_has_one_is_offered_its_own_mixture)
+{
+    static const char *const names[] = {"a", "b"};
+
+    work_rig_open(&rig, "fedmcsa");
+    work_rig_aggregate(&rig, 1);
+    work_rig_mix(&rig, 1, names, 2, 7);
+    ck_assert(!fl_bundles_has_mixture(&rig.progress, "a"));
+    ck_assert_int_eq(work_rig_commit(&rig, 1, NULL), FL_OK);
+    ck_assert_str_eq(open_for(2), "model * 35328 1\nmixture a 35328 7\nmixture b 35328 7\n");
+    ck_assert(fl_bundles_has_mixture(&rig.progress, "a"));
+    ck_assert(fl_bundles_has_mixture(&rig.progress, "b"));
+    ck_assert(!fl_bundles_has_mixture(&rig.progress, "c"));
+}
+END_TEST
+
+START_TEST(offers_are_there_once_they_are_fixed)
+{
+    char path[RIG_PATH_MAX];
+    const float bytes[2] = {3, 4};
+
+    work_rig_open(&rig, "fedmix");
+    ck_assert_str_eq(open_for(2), "model * 35328 0.5\n");
+    ck_assert_int_eq(fl_fs_replace(rig_path(path, "all"), bytes, sizeof(bytes), false, NULL),
+                     FL_OK);
+    ck_assert_int_eq(fl_file_open(path, &rig.progress.offered.file, NULL), FL_OK);
+    ck_assert_str_eq(open_for(2), "model * 35328 0.5\nmixup * 8 3 digest\n");
+}
+END_TEST
+
+/* What may be fetched by somebody is what a task can list, in its order. */
+START_TEST(the_list_is_the_model_what_the_solver_takes_and_the_mixture)
+{
+    static const struct {
+        const char *algorithm, *names;
+    } want[] = {
+        {"fedavg", "model mixture "},
+        {"scaffold", "model control mixture "},
+        {"igfl_c", "model displacement mixture "},
+        {"fedmix", "model mixup mixture "},
+    };
+    struct fl_bundle_name list[FL_BUNDLES_MAX];
+    char names[256] = "";
+    size_t n;
+    size_t i;
+
+    work_rig_open(&rig, want[_i].algorithm);
+    n = fl_bundles_of(rig.strategy, list);
+    for (i = 0; i < n; i++) {
+        size_t used = strlen(names);
+
+        (void)snprintf(names + used, sizeof(names) - used, "%s ", list[i].name);
+        ck_assert((list[i].kind == FL_BUNDLE_IS_MIXTURE) == (i == n - 1));
+    }
+    ck_assert_str_eq(names, want[_i].names);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("work_bundles");
+    TCase *tc = tcase_create("all");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, the_model_is_what_the_last_committed_round_left);
+    tcase_add_test(tc, a_vector_is_told_as_the_algorithm_says);
+    tcase_add_test(tc, without_memory_for_what_is_told_nothing_is_told_of_it);
+    tcase_add_test(tc, every_client_that_has_one_is_offered_its_own_mixture);
+    tcase_add_test(tc, offers_are_there_once_they_are_fixed);
+    tcase_add_loop_test(tc, the_list_is_the_model_what_the_solver_takes_and_the_mixture, 0, 4);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,262 @@
+/* What clients tell of their data: who is waited for, what is kept, and when it is fixed. */
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/work/offers.h"
+#include "tests/lib/failmalloc.h"
+#include "tests/lib/work_rig.h"
+#include "tests/unit/fedmix_fixture.h"
+
+static struct work_rig rig;
+
+static void setup(void)
+{
+    work_rig_init(&rig);
+}
+
+static void teardown(void)
+{
+    work_rig_done(&rig);
+}
+
+static void begin(const char *algorithm)
+{
+    work_rig_open(&rig, algorithm);
+    rig.fed.inputs = INPUTS;
+    rig.fed.classes = CLASSES;
+    rig.fed.offer_max = 1 << 20;
+}
+
+/* One good offer of `n` pairs. */
+static int take(const char *client, uint32_t n, struct fl_err *err)
+{
+    struct fl_solver_bytes bytes;
+    struct fl_buf buf;
+    int rv;
+
+    fl_buf_init(&buf, 1 << 20);
+    bytes = put_offer(&buf, n, 1, n);
+    rv = fl_offering_take(&rig.fed, client, bytes.data, bytes.len, err);
+    fl_buf_done(&buf);
+    return rv;
+}
+
+static int choose(uint64_t round, size_t n_parts, struct fl_offered *offers, struct fl_err *err)
+{
+    const struct fl_client_rec client = {.name = "a", .agent = "t", .samples = 5};
+    const struct fl_part_rec part = {.state = FL_PART_SELECTED};
+    const struct fl_selection selection = {.round = round,
+                                           .attempt = 1,
+                                           .parts = &part,
+                                           .n_parts = n_parts,
+                                           .clients = &client,
+                                           .n_clients = n_parts};
+
+    return fl_offering_select(&rig.fed, &selection, offers, err);
+}
+
+static bool round_is_open(uint64_t round)
+{
+    struct fl_coord_resume resume;
+    bool open;
+
+    ck_assert_int_eq(fl_store_load(rig.fed.store, &resume, NULL), FL_OK);
+    open = resume.n_parts > 0 && resume.open_round == round;
+    fl_store_resume_done(&resume);
+    return open;
+}
+
+START_TEST(an_algorithm_without_offers_waits_for_nobody)
+{
+    begin("fedavg");
+    ck_assert(!fl_offering_wanted(&rig.fed, &rig.progress));
+    ck_assert(!fl_offering_waits(&rig.fed, &rig.progress, "a"));
+}
+END_TEST
+
+START_TEST(a_client_is_waited_for_until_its_offer_is_on_disk)
+{
+    begin("fedmix");
+    ck_assert(fl_offering_wanted(&rig.fed, &rig.progress));
+    ck_assert(fl_offering_waits(&rig.fed, &rig.progress, "a"));
+    ck_assert_int_eq(take("a", 2, NULL), FL_OK);
+    ck_assert(!fl_offering_waits(&rig.fed, &rig.progress, "a"));
+    ck_assert(fl_offering_waits(&rig.fed, &rig.progress, "b"));
+    /* Also one that has nothing to offer has said so. */
+    ck_assert_int_eq(fl_offering_take(&rig.fed, "b", NULL, 0, NULL), FL_OK);
+    ck_assert(!fl_offering_waits(&rig.fed, &rig.progress, "b"));
+    work_rig_close(&rig);
+    begin("fedmix");
+    ck_assert(!fl_offering_waits(&rig.fed, &rig.progress, "a"));
+}
+END_TEST
+
+START_TEST(an_offer_that_is_none_is_the_clients_fault_and_not_kept)
+{
+    struct fl_err err = {0};
+    int rv;
+
+    begin("fedmix");
+    rv = fl_offering_take(&rig.fed, "a", "FLMXnonsense", 12, &err);
+    ck_assert(fl_offering_is_theirs(rv));
+    ck_assert_str_ne(err.msg, "");
+    ck_assert(fl_offering_waits(&rig.fed, &rig.progress, "a"));
+    rig_limit_files(4);
+    rv = take("a", 2, &err);
+    rig_limit_files(0);
+    ck_assert(rv != FL_OK && !fl_offering_is_theirs(rv));
+}
+END_TEST
+
+START_TEST(with_the_first_selection_offers_are_fixed_for_good)
+{
+    struct fl_offered offered = {.file = NULL};
+    struct fl_offered later = {.file = NULL};
+    uint64_t size;
+
+    begin("fedmix");
+    ck_assert_int_eq(take("a", 2, NULL), FL_OK);
+    ck_assert_int_eq(take("b", 3, NULL), FL_OK);
+    ck_assert_int_eq(choose(1, 1, &offered, NULL), FL_OK);
+    ck_assert(round_is_open(1));
+    ck_assert_ptr_nonnull(offered.file);
+    size = fl_file_size(offered.file);
+    ck_assert_uint_ge(size, 5 * (INPUTS + CLASSES) * sizeof(float));
+    fl_progress_offered(&rig.progress, &offered);
+    ck_assert_ptr_null(offered.file);
+    ck_assert(!fl_offering_wanted(&rig.fed, &rig.progress));
+    ck_assert(!fl_offering_waits(&rig.fed, &rig.progress, "late"));
+    /* Fixed a second time they are the same, and those that are there stay. */
+    ck_assert_int_eq(choose(2, 1, &later, NULL), FL_OK);
+    ck_assert_uint_eq(fl_file_size(later.file), size);
+    ck_assert_mem_eq(later.digest, rig.progress.offered.digest, sizeof(later.digest));
+    fl_progress_offered(&rig.progress, &later);
+    ck_assert_ptr_nonnull(later.file);
+    fl_file_unref(later.file);
+    work_rig_close(&rig);
+    begin("fedmix");
+    ck_assert_ptr_nonnull(rig.progress.offered.file);
+    ck_assert_uint_eq(fl_file_size(rig.progress.offered.file), size);
+}
+END_TEST
+
+START_TEST(a_selection_of_nobody_fixes_nothing)
+{
+    struct fl_offered offered = {.file = NULL};
+
+    begin("fedmix");
+    ck_assert_int_eq(take("a", 2, NULL), FL_OK);
+    ck_assert_int_eq(choose(1, 0, &offered, NULL), FL_OK);
+    ck_assert_ptr_null(offered.file);
+    ck_assert(fl_offering_wanted(&rig.fed, &rig.progress));
+}
+END_TEST
+
+START_TEST(without_offers_that_are_fixed_nobody_is_selected)
+{
+    struct fl_offered offered = {.file = NULL};
+    struct fl_err err = {0};
+    int rv;
+
+    begin("fedmix");
+    ck_assert_int_eq(take("a", 9, NULL), FL_OK);
+    rig_limit_files(100);
+    rv = choose(1, 1, &offered, &err);
+    rig_limit_files(0);
+    ck_assert_int_ne(rv, FL_OK);
+    ck_assert(!round_is_open(1));
+    ck_assert_int_eq(choose(1, 1, &offered, &err), FL_OK);
+    fl_file_unref(offered.file);
+}
+END_TEST
+
+START_TEST(offers_that_do_not_fit_are_left_out_and_counted)
+{
+    struct fl_offered offered = {.file = NULL};
+
+    begin("fedmix");
+    ck_assert_int_eq(take("a", 2, NULL), FL_OK);
+    ck_assert_int_eq(take("b", 2, NULL), FL_OK);
+    rig.fed.classes = CLASSES + 1; /* Another configuration, between two starts. */
+    ck_assert_int_eq(choose(1, 1, &offered, NULL), FL_OK);
+    ck_assert_ptr_nonnull(strstr(rig.logged, "2 offers do not fit this configuration"));
+    fl_file_unref(offered.file);
+}
+END_TEST
+
+START_TEST(fixed_offers_that_are_damaged_are_put_together_again)
+{
+    struct fl_offered offered = {.file = NULL};
+    char path[RIG_PATH_MAX];
+
+    begin("fedmix");
+    ck_assert_int_eq(take("a", 2, NULL), FL_OK);
+    ck_assert_int_eq(choose(1, 1, &offered, NULL), FL_OK);
+    fl_file_unref(offered.file);
+    work_rig_close(&rig);
+    (void)rig_path(path, "offers/fixed");
+    rig_damage(path, rig_size(path) - 2, 2);
+    begin("fedmix");
+    ck_assert_ptr_null(rig.progress.offered.file);
+    ck_assert_ptr_nonnull(strstr(rig.logged, "put together again before the next round"));
+    ck_assert(fl_offering_wanted(&rig.fed, &rig.progress));
+    ck_assert_int_eq(choose(2, 1, &offered, NULL), FL_OK);
+    ck_assert_ptr_nonnull(offered.file);
+    fl_file_unref(offered.file);
+}
+END_TEST
+
+START_TEST(who_waits_joins_once_with_what_it_has)
+{
+    const struct fl_waiting waiting = {.waits = true, .samples = 70, .evaluation_samples = 7};
+    const struct fl_waiting ready = {.waits = false, .samples = 30};
+    struct fl_waits w = {.n = 0};
+    struct fl_waiting has;
+    int rv;
+
+    ck_assert(!fl_waits_for(&w, 200) && !fl_waits_end(&w, 200, &has));
+    ck_assert_int_eq(fl_waits_admit(&w, 200, &waiting), FL_OK);
+    ck_assert_int_eq(fl_waits_admit(&w, 3, &ready), FL_OK);
+    ck_assert(fl_waits_for(&w, 200) && !fl_waits_for(&w, 3) && !fl_waits_for(&w, 4));
+    ck_assert(fl_waits_end(&w, 200, &has));
+    ck_assert_uint_eq(has.samples, 70);
+    ck_assert_uint_eq(has.evaluation_samples, 7);
+    ck_assert(!fl_waits_end(&w, 200, &has));
+    ck_assert_int_eq(fl_waits_admit(&w, 200, &waiting), FL_OK);
+    fl_waits_release(&w, 200); /* The number is another's. */
+    fl_waits_release(&w, 100000);
+    ck_assert(!fl_waits_for(&w, 200));
+    failmalloc_start(0, true);
+    rv = fl_waits_admit(&w, 100000, &waiting);
+    (void)failmalloc_stop();
+    ck_assert_int_eq(rv, FL_ENOMEM);
+    fl_waits_done(&w);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("work_offers");
+    TCase *tc = tcase_create("all");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, an_algorithm_without_offers_waits_for_nobody);
+    tcase_add_test(tc, a_client_is_waited_for_until_its_offer_is_on_disk);
+    tcase_add_test(tc, an_offer_that_is_none_is_the_clients_fault_and_not_kept);
+    tcase_add_test(tc, with_the_first_selection_offers_are_fixed_for_good);
+    tcase_add_test(tc, a_selection_of_nobody_fixes_nothing);
+    tcase_add_test(tc, without_offers_that_are_fixed_nobody_is_selected);
+    tcase_add_test(tc, offers_that_do_not_fit_are_left_out_and_counted);
+    tcase_add_test(tc, fixed_offers_that_are_damaged_are_put_together_again);
+    tcase_add_test(tc, who_waits_joins_once_with_what_it_has);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
