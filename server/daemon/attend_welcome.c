@@ -103,7 +103,7 @@ void fl_attend_welcome(struct fl_attend *attend)
     if (rv == FL_OK) {
         fl_attend_command(attend, &command);
     } else {
-        fl_call_cancel(attend->call);
+        fl_call_finish(attend->call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
     }
     free_slot(&w->solver);
     free_slot(&w->codec);

@@ -139,7 +139,7 @@ bool fl_attend_asked(const struct fl_front *front, const char *name);
 void fl_attend_welcome(struct fl_attend *attend);
 /* attend_command.c */
 void fl_attend_command(struct fl_attend *attend, const struct fl_wire_command *command);
-void fl_attend_down(struct fl_front *front, const struct fl_down *down);
+void fl_attend_down(struct fl_front *front, struct fl_down *down); /* may take its units */
 /*
  * Tell `client`, or FL_EVERYBODY, to come back after that time, and end the session. 0: all rounds
  * are done; a server that stays keeps the session, for clients that stay as well.
