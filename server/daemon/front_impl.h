@@ -3,6 +3,7 @@
 
 /* What the files of the network side share. Nobody else includes this. */
 
+#include "server/daemon/disk.h"
 #include "server/daemon/front.h"
 #include "server/daemon/inbox.h"
 
@@ -76,6 +77,7 @@ struct fl_front {
     size_t n_slots;
     struct fl_bundle_rec bundles[FL_FRONT_MAX_BUNDLES];
     struct fl_fetch *fetches;
+    struct fl_disk disk; /* what is asked of files for peers */
     struct fl_push *pushes;
     uint64_t next_id;
     size_t n_units;

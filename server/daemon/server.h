@@ -6,7 +6,7 @@
  *
  *   network loop (main thread)   connections, sessions, transfers: front.h
  *   coordinator thread           fl_coord and its effects: driver.h
- *   io lane                      spool files
+ *   io lane                      spool files, files that clients fetch
  *   db lane                      SQLite and checkpoints
  *   work lane                    aggregation and evaluation
  *
