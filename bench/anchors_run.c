@@ -47,17 +47,17 @@ struct federation {
 
 static int open_members(struct federation *f, const struct fl_net_spec *spec, struct fl_err *err)
 {
-    const struct fl_options *training = f->row->training;
+    const struct fl_server_training *training = f->row->training;
     const struct fl_strategy *s = f->strategy;
     struct fl_train_model model = {.layout = f->layout,
                                    .net = *spec,
                                    .solver = s->solver,
                                    .solver_options = s->options[FL_SLOT_SOLVER],
-                                   .epochs = (uint32_t)fl_options_int(training, "epochs"),
-                                   .steps = (uint32_t)fl_options_int(training, "steps"),
-                                   .batch_size = (uint32_t)fl_options_int(training, "batch_size"),
-                                   .momentum = fl_options_float(training, "momentum"),
-                                   .weight_decay = fl_options_float(training, "weight_decay"),
+                                   .epochs = (uint32_t)training->epochs,
+                                   .steps = (uint32_t)training->steps,
+                                   .batch_size = (uint32_t)training->batch_size,
+                                   .momentum = training->momentum,
+                                   .weight_decay = training->weight_decay,
                                    .personal = s->personal,
                                    .personal_options = s->options[FL_SLOT_PERSONAL]};
     struct fl_synthetic *gen = NULL;
@@ -387,8 +387,8 @@ static int evaluate(struct federation *f, struct anchor_result *ret, struct fl_e
 int anchor_run(const struct anchor_file *file, const struct anchor_row *row, uint64_t rounds,
                uint64_t seed, struct anchor_result *ret, struct fl_err *err)
 {
-    double rate = fl_options_float(row->training, "learning_rate");
-    double decay = fl_options_float(row->training, "learning_rate_decay");
+    double rate = row->training->learning_rate;
+    double decay = row->training->learning_rate_decay;
     struct federation *f = calloc(1, sizeof(*f));
     int rv = f != NULL ? FL_OK : FL_ENOMEM;
     size_t i;
