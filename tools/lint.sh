@@ -30,6 +30,7 @@ lower_model="num base"
 lower_nn="model num base"
 lower_data="num base"
 lower_strategy="nn model conf num base"
+lower_json="figures base"
 lower_wire="figures model num base"
 lower_rpc="wire model base"
 lower_h2="rpc base"
@@ -95,7 +96,7 @@ only 'openssl/' 'libfl/net/tls|libfl/model/digest' OpenSSL
 only 'sqlite3\.h' 'server/store/|tests/' SQLite
 only 'cblas\.h|openblas' 'libfl/num/|bench/' BLAS
 only 'yaml\.h' 'libfl/conf/' libyaml
-only 'jansson\.h' 'libfl/model/|client/train/|tools/|tests/' jansson
+only 'jansson\.h' 'libfl/model/|libfl/json/|client/train/|tools/fl_data/|tests/' jansson
 only 'xxhash\.h' 'libfl/base/checksum' xxHash
 only 'zlib\.h' 'libfl/data/|tests/' zlib
 only 'systemd/' 'libfl/net/' libsystemd

@@ -1,7 +1,5 @@
 #include "libfl/figures/figures.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "libfl/base/err.h"
@@ -79,19 +77,6 @@ bool fl_figure_known(const struct fl_figures *figures, const struct fl_figure *f
     }
     return lead->unit == FL_UNIT_SHARE ? fl_figure_real(lead, record) >= 0.0
                                        : fl_figure_real(lead, record) > 0.0;
-}
-
-const char *fl_figure_text(const struct fl_figures *figures, const struct fl_figure *figure,
-                           const void *record, int decimals, char *out, size_t size)
-{
-    if (!fl_figure_known(figures, figure, record)) {
-        (void)snprintf(out, size, "-");
-    } else if (figure->type == FL_FIGURE_F64) {
-        (void)snprintf(out, size, "%.*f", decimals, fl_figure_real(figure, record));
-    } else {
-        (void)snprintf(out, size, "%" PRIu64, fl_figure_whole(figure, record));
-    }
-    return out;
 }
 
 static void put_whole(const struct fl_figure *f, void *record, uint64_t value)

@@ -83,11 +83,6 @@ double fl_figure_real(const struct fl_figure *figure, const void *record);
 const char *fl_figure_key(const struct fl_figure *figure);
 bool fl_figure_known(const struct fl_figures *figures, const struct fl_figure *figure,
                      const void *record);
-/* Room for any value, whatever diverged. */
-#define FL_FIGURE_TEXT 336
-/* The value with `decimals` (at most 16), or "-" when it is not known; returns `out`. */
-const char *fl_figure_text(const struct fl_figures *figures, const struct fl_figure *figure,
-                           const void *record, int decimals, char *out, size_t size);
 /* A record of which nothing is known. */
 void fl_figures_init(const struct fl_figures *figures, void *record);
 

@@ -11,36 +11,64 @@
 #define WHY_MAX_BYTES   (1u << 20)
 #define WHY_MAX_MISSING 4096
 
-/* --- LocalFigures --- */
+/* --- figures: the rows of libfl/figures by the names of their fields --- */
 
-/* Into `msg`, which is NULL in the message when nothing is known. */
-static Fl__V1__LocalFigures *put_figures(const struct fl_wire_figures *figures,
-                                         Fl__V1__LocalFigures *msg)
+/* To `msg` from the record `rec`, and back. */
+#define PUT(type, member, field, ...)  (msg)->field = rec->member;
+#define TAKE(type, member, field, ...) rec->member = (msg)->field;
+/* Of a StatusReply. */
+#define PUT_TOTAL(type, member, field, told, ...)  TOLD_##told(PUT(type, member, field, ))
+#define TAKE_TOTAL(type, member, field, told, ...) TOLD_##told(TAKE(type, member, field, ))
+#define TOLD_TOTALS(assignment)                    assignment
+#define TOLD_OWN(assignment)
+
+/* What a message that is not there says. */
+static Fl__V1__LocalFigures unknown(void)
 {
-    fl__v1__local_figures__init(msg);
-    msg->accuracy = figures->accuracy;
-    msg->mean = figures->mean;
-    msg->clients = figures->clients;
-    return figures->known ? msg : NULL;
+    Fl__V1__LocalFigures none;
+
+    fl__v1__local_figures__init(&none);
+    none.accuracy = none.mean = -1.0;
+    return none;
 }
 
-static struct fl_wire_figures take_figures(const Fl__V1__LocalFigures *msg)
+/* Not in the message when nothing is known. */
+static Fl__V1__LocalFigures *if_known(Fl__V1__LocalFigures *figures)
 {
-    return msg != NULL ? (struct fl_wire_figures){true, msg->accuracy, msg->mean, msg->clients}
-                       : (struct fl_wire_figures){0};
+    return figures->accuracy >= 0.0 ? figures : NULL;
 }
 
 /* --- StatusReply --- */
+
+static void put_totals(const struct fl_round_rec *rec, Fl__V1__StatusReply *msg)
+{
+    FL_ROUND_FIGURES(PUT_TOTAL)
+}
+
+static void take_totals(Fl__V1__StatusReply reply, struct fl_round_rec *rec)
+{
+    Fl__V1__LocalFigures none = unknown();
+    Fl__V1__StatusReply *msg = &reply;
+
+    msg->personal = msg->personal != NULL ? msg->personal : &none;
+    msg->received = msg->received != NULL ? msg->received : &none;
+    FL_ROUND_FIGURES(TAKE_TOTAL)
+}
 
 int fl_wire_status_encode(const struct fl_wire_status *status, struct fl_buf *out)
 {
     struct fl__arena arena = {NULL};
     Fl__V1__StatusReply msg;
-    Fl__V1__LocalFigures personal;
-    Fl__V1__LocalFigures received;
+    Fl__V1__LocalFigures personal = unknown();
+    Fl__V1__LocalFigures received = unknown();
     int rv = FL_ENOMEM;
 
     fl__v1__status_reply__init(&msg);
+    msg.personal = &personal;
+    msg.received = &received;
+    put_totals(&status->totals, &msg);
+    msg.personal = if_known(&personal);
+    msg.received = if_known(&received);
     msg.federation = fl__wire_clean(&arena, status->federation);
     msg.phase = fl__wire_clean(&arena, status->phase);
     msg.algorithm = fl__wire_clean(&arena, status->algorithm);
@@ -50,17 +78,7 @@ int fl_wire_status_encode(const struct fl_wire_status *status, struct fl_buf *ou
     msg.rounds_total = status->rounds_total;
     msg.clients_known = status->clients_known;
     msg.clients_connected = status->clients_connected;
-    msg.accuracy = status->accuracy;
-    msg.loss = status->loss;
-    msg.uplink_bytes = status->uplink_bytes;
-    msg.uplink_bytes_full = status->uplink_bytes_full;
-    msg.downlink_bytes = status->downlink_bytes;
-    msg.feedback_bytes = status->feedback_bytes;
     msg.uptime_ms = status->uptime_ms;
-    msg.personal = put_figures(&status->personal, &personal);
-    msg.received = put_figures(&status->received, &received);
-    msg.effective_clients = status->effective;
-    msg.self_weight = status->self_weight;
     msg.why = fl__wire_clean(&arena, status->why != NULL ? status->why : "");
     if (msg.federation != NULL && msg.phase != NULL && msg.algorithm != NULL &&
         msg.version != NULL && msg.why != NULL)
@@ -81,17 +99,8 @@ static int take_status(const Fl__V1__StatusReply *msg, struct fl_wire_status *re
     ret->rounds_total = msg->rounds_total;
     ret->clients_known = msg->clients_known;
     ret->clients_connected = msg->clients_connected;
-    ret->accuracy = msg->accuracy;
-    ret->loss = msg->loss;
-    ret->uplink_bytes = msg->uplink_bytes;
-    ret->uplink_bytes_full = msg->uplink_bytes_full;
-    ret->downlink_bytes = msg->downlink_bytes;
-    ret->feedback_bytes = msg->feedback_bytes;
     ret->uptime_ms = msg->uptime_ms;
-    ret->personal = take_figures(msg->personal);
-    ret->received = take_figures(msg->received);
-    ret->effective = msg->effective_clients;
-    ret->self_weight = msg->self_weight;
+    take_totals(*msg, &ret->totals);
     if ((rv = fl__wire_take_text("StatusReply.federation", msg->federation, &ret->federation,
                                  err)) != FL_OK ||
         (rv = fl__wire_take_text("StatusReply.phase", msg->phase, &ret->phase, err)) != FL_OK ||
@@ -218,32 +227,35 @@ void fl_wire_why_done(struct fl_wire_why *why)
 
 /* --- RoundInfo --- */
 
+static void put_round(const struct fl_round_rec *rec, Fl__V1__RoundInfo *msg)
+{
+    FL_ROUND_FIGURES(PUT)
+}
+
+static void take_round(Fl__V1__RoundInfo info, struct fl_round_rec *rec)
+{
+    Fl__V1__LocalFigures none = unknown();
+    Fl__V1__RoundInfo *msg = &info;
+
+    msg->personal = msg->personal != NULL ? msg->personal : &none;
+    msg->received = msg->received != NULL ? msg->received : &none;
+    FL_ROUND_FIGURES(TAKE)
+}
+
 int fl_wire_round_encode(const struct fl_wire_round *round, struct fl_buf *out)
 {
     struct fl__arena arena = {NULL};
-    Fl__V1__LocalFigures personal;
-    Fl__V1__LocalFigures received;
+    Fl__V1__LocalFigures personal = unknown();
+    Fl__V1__LocalFigures received = unknown();
     Fl__V1__RoundInfo msg;
     int rv;
 
     fl__v1__round_info__init(&msg);
-    msg.round = round->round;
-    msg.attempt = round->attempt;
-    msg.selected = round->selected;
-    msg.responders = round->responders;
-    msg.accuracy = round->accuracy;
-    msg.loss = round->loss;
-    msg.train_loss = round->train_loss;
-    msg.uplink_bytes = round->uplink_bytes;
-    msg.uplink_bytes_full = round->uplink_bytes_full;
-    msg.downlink_bytes = round->downlink_bytes;
-    msg.feedback_bytes = round->feedback_bytes;
-    msg.started_ms = round->started_ms;
-    msg.ended_ms = round->ended_ms;
-    msg.personal = put_figures(&round->personal, &personal);
-    msg.received = put_figures(&round->received, &received);
-    msg.effective_clients = round->effective;
-    msg.self_weight = round->self_weight;
+    msg.personal = &personal;
+    msg.received = &received;
+    put_round(&round->figures, &msg);
+    msg.personal = if_known(&personal);
+    msg.received = if_known(&received);
     msg.changes = round->changes;
     msg.n_changes = round->n_changes < FL_WIRE_MAX_CHANGES ? round->n_changes : FL_WIRE_MAX_CHANGES;
     msg.line = round->line;
@@ -297,26 +309,10 @@ int fl_wire_round_decode(const void *data, size_t len, struct fl_wire_round *ret
     }
     msg = (const Fl__V1__RoundInfo *)u.msg;
     *ret = (struct fl_wire_round){
-        .round = msg->round,
-        .attempt = msg->attempt,
-        .selected = msg->selected,
-        .responders = msg->responders,
-        .accuracy = msg->accuracy,
-        .loss = msg->loss,
-        .train_loss = msg->train_loss,
-        .uplink_bytes = msg->uplink_bytes,
-        .uplink_bytes_full = msg->uplink_bytes_full,
-        .downlink_bytes = msg->downlink_bytes,
-        .feedback_bytes = msg->feedback_bytes,
-        .started_ms = msg->started_ms,
-        .ended_ms = msg->ended_ms,
-        .personal = take_figures(msg->personal),
-        .received = take_figures(msg->received),
-        .effective = msg->effective_clients,
-        .self_weight = msg->self_weight,
         .line = msg->line,
         .abandoned_ms = msg->abandoned_ms,
     };
+    take_round(*msg, &ret->figures);
     rv = take_changes(msg, ret, err);
     rv = rv == FL_OK ? fl__wire_take_text("RoundInfo.abandoned_by", msg->abandoned_by,
                                           &ret->abandoned_by, err)
@@ -371,6 +367,11 @@ static int take_client_labels(const Fl__V1__ClientInfo *msg, struct fl_wire_clie
     return fl__wire_take_pairs(field, refs, msg->n_labels, &ret->labels, &ret->n_labels, err);
 }
 
+static void put_client(const struct fl_client_figures *rec, Fl__V1__ClientInfo *msg)
+{
+    FL_CLIENT_FIGURES(PUT)
+}
+
 int fl_wire_client_encode(const struct fl_wire_client *client, struct fl_buf *out)
 {
     struct fl__arena arena = {NULL};
@@ -384,14 +385,7 @@ int fl_wire_client_encode(const struct fl_wire_client *client, struct fl_buf *ou
     msg.last_error = fl__wire_clean(&arena, client->last_error != NULL ? client->last_error : "");
     msg.last_error_ms = client->last_error_ms;
     msg.connected = client->connected;
-    msg.samples = client->samples;
-    msg.score = client->score;
-    msg.selected = client->selected;
-    msg.accepted = client->accepted;
-    msg.rejected = client->rejected;
-    msg.lost = client->lost;
-    msg.last_loss = client->last_loss;
-    msg.last_seen_ms = client->last_seen_ms;
+    put_client(&client->figures, &msg);
     if (msg.agent != NULL && msg.state != NULL && msg.last_error != NULL &&
         put_labels(&arena, client, &msg) == FL_OK)
     {
@@ -404,17 +398,11 @@ int fl_wire_client_encode(const struct fl_wire_client *client, struct fl_buf *ou
 static int take_client(const Fl__V1__ClientInfo *msg, struct fl_wire_client *ret,
                        struct fl_err *err)
 {
+    struct fl_client_figures *rec = &ret->figures;
     int rv;
 
+    FL_CLIENT_FIGURES(TAKE)
     ret->connected = msg->connected != 0;
-    ret->samples = msg->samples;
-    ret->score = msg->score;
-    ret->selected = msg->selected;
-    ret->accepted = msg->accepted;
-    ret->rejected = msg->rejected;
-    ret->lost = msg->lost;
-    ret->last_loss = msg->last_loss;
-    ret->last_seen_ms = msg->last_seen_ms;
     ret->last_error_ms = msg->last_error_ms;
     if ((rv = fl__wire_take_name("ClientInfo.name", msg->name, &ret->name, err)) != FL_OK ||
         (rv = fl__wire_take_text("ClientInfo.agent", msg->agent, &ret->agent, err)) != FL_OK ||

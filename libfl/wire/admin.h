@@ -6,24 +6,17 @@
  * measured numbers may be NaN or infinite: a run that diverged is shown as it is.
  */
 
+#include "libfl/figures/client.h"
+#include "libfl/figures/round.h"
 #include "libfl/wire/messages.h"
-
-/* Accuracies on the clients' own test data. */
-struct fl_wire_figures {
-    bool known;
-    double accuracy, mean;
-    uint32_t clients; /* 0: not told */
-};
 
 struct fl_wire_status {
     char *federation, *phase, *algorithm, *version;
     uint64_t round, rounds_committed, rounds_total;
     uint32_t clients_known, clients_connected;
-    double accuracy, loss;
-    uint64_t uplink_bytes, uplink_bytes_full, downlink_bytes, feedback_bytes, uptime_ms;
-    struct fl_wire_figures personal, received;
-    double effective, self_weight;
-    char *why; /* as fl_wire_why.text */
+    uint64_t uptime_ms;
+    struct fl_round_rec totals; /* of it those rows that are told; the others are 0 */
+    char *why;                  /* as fl_wire_why.text */
 };
 
 struct fl_wire_why {
@@ -33,14 +26,8 @@ struct fl_wire_why {
 };
 
 struct fl_wire_round {
-    uint64_t round;
-    uint32_t attempt, selected, responders;
-    double accuracy, loss, train_loss;
-    uint64_t uplink_bytes, uplink_bytes_full, downlink_bytes, feedback_bytes;
-    uint64_t started_ms, ended_ms;
-    struct fl_wire_figures personal, received;
-    double effective, self_weight; /* effective 0: no attention */
-    char **changes;                /* from this round on; at most FL_WIRE_MAX_CHANGES */
+    struct fl_round_rec figures;
+    char **changes; /* from this round on; at most FL_WIRE_MAX_CHANGES */
     size_t n_changes;
     uint64_t line, abandoned_ms; /* of an abandoned round only */
     char *abandoned_by;          /* "": it counts */
@@ -51,8 +38,7 @@ struct fl_wire_round {
 struct fl_wire_client {
     char *name, *agent, *state;
     bool connected;
-    uint64_t samples, selected, accepted, rejected, lost, last_seen_ms;
-    double score, last_loss;
+    struct fl_client_figures figures;
     char *last_error; /* "": none */
     uint64_t last_error_ms;
     struct fl_wire_pair *labels;

@@ -62,11 +62,6 @@ static size_t why_text(const struct fl_driver *driver, char *text, size_t size,
     return n < max ? n : max;
 }
 
-static struct fl_wire_figures figures(double accuracy, double mean, uint32_t clients)
-{
-    return (struct fl_wire_figures){accuracy >= 0.0, accuracy, mean, clients};
-}
-
 static void status(struct fl_driver *driver, struct fl_admin_request *request)
 {
     const struct fl_serverd *srv = driver->srv;
@@ -83,21 +78,8 @@ static void status(struct fl_driver *driver, struct fl_admin_request *request)
         .rounds_total = driver->coord_conf.rounds,
         .clients_known = (uint32_t)fl_coord_n_known(driver->coord),
         .clients_connected = (uint32_t)fl_coord_n_connected(driver->coord),
-        .accuracy = driver->progress.totals.accuracy,
-        .loss = driver->progress.totals.loss,
-        .uplink_bytes = driver->progress.totals.uplink_bytes,
-        .uplink_bytes_full = driver->progress.totals.uplink_bytes_full,
-        .downlink_bytes = driver->progress.totals.downlink_bytes,
-        .feedback_bytes = driver->progress.totals.feedback_bytes,
         .uptime_ms = fl_clock_ms() - srv->started_ms,
-        .personal =
-            figures(driver->progress.totals.personal_accuracy,
-                    driver->progress.totals.personal_mean, driver->progress.totals.n_personal),
-        .received = figures(driver->progress.totals.received_accuracy,
-                            driver->progress.totals.received_mean,
-                            /* clients= */ 0),
-        .effective = driver->progress.totals.effective,
-        .self_weight = driver->progress.totals.self_weight,
+        .totals = driver->progress.totals,
         .why = text,
     };
 
@@ -133,18 +115,12 @@ static void add_client(struct fl_driver *driver, struct fl_admin_request *reques
         .agent = fl_wire_lend(c->agent),
         .state = fl_wire_lend(part != NULL ? fl_part_state_name(part->state) : "idle"),
         .connected = fl_coord_connected(driver->coord, number),
-        .samples = c->samples,
-        .selected = c->n_selected,
-        .accepted = c->n_accepted,
-        .rejected = c->n_rejected,
-        .lost = c->n_lost,
-        .last_seen_ms = c->last_seen_ms,
-        .score = fl_coord_score(driver->coord, number),
-        .last_loss = c->last_loss,
+        .figures = fl_client_rec_figures(c),
         .last_error = fl_wire_lend(error != NULL ? error->text : ""),
         .last_error_ms = error != NULL ? error->at_ms : 0,
     };
 
+    w.figures.score = fl_coord_score(driver->coord, number);
     if (labels != NULL) {
         w.labels = (struct fl_wire_pair *)(uintptr_t)labels->pairs;
         w.n_labels = labels->n;
@@ -158,7 +134,7 @@ static void add_error(struct fl_admin_request *request, const struct fl_client_e
     struct fl_wire_client w = {.name = fl_wire_lend(error->name),
                                .agent = fl_wire_lend(""),
                                .state = fl_wire_lend("gone"),
-                               .last_seen_ms = error->at_ms,
+                               .figures = {.last_seen_ms = error->at_ms},
                                .last_error = fl_wire_lend(error->text),
                                .last_error_ms = error->at_ms};
 
@@ -211,33 +187,10 @@ static int add_change(void *ctx, const struct fl_change_rec *c)
     return FL_OK;
 }
 
-static struct fl_wire_round wire_round(const struct fl_round_rec *r)
-{
-    return (struct fl_wire_round){
-        .round = r->round,
-        .attempt = r->attempt,
-        .selected = r->n_selected,
-        .responders = r->n_responders,
-        .accuracy = r->accuracy,
-        .loss = r->loss,
-        .train_loss = r->train_loss,
-        .uplink_bytes = r->uplink_bytes,
-        .uplink_bytes_full = r->uplink_bytes_full,
-        .downlink_bytes = r->downlink_bytes,
-        .feedback_bytes = r->feedback_bytes,
-        .started_ms = r->started_ms,
-        .ended_ms = r->ended_ms,
-        .personal = figures(r->personal_accuracy, r->personal_mean, r->n_personal),
-        .received = figures(r->received_accuracy, r->received_mean, /* clients= */ 0),
-        .effective = r->effective,
-        .self_weight = r->self_weight,
-    };
-}
-
 static int add_round(void *ctx, const struct fl_round_rec *r)
 {
     struct fl_admin_request *request = ctx;
-    struct fl_wire_round w = wire_round(r);
+    struct fl_wire_round w = {.figures = *r};
     char *changes[FL_WIRE_MAX_CHANGES];
     size_t i;
 
@@ -256,7 +209,7 @@ static int add_round(void *ctx, const struct fl_round_rec *r)
 static int add_abandoned(void *ctx, const struct fl_abandoned_round *r)
 {
     struct fl_admin_request *request = ctx;
-    struct fl_wire_round w = wire_round(&r->round);
+    struct fl_wire_round w = {.figures = r->round};
 
     w.line = r->line;
     w.abandoned_ms = r->at_ms;

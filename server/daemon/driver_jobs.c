@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
+#include "libfl/figures/text.h"
 #include "server/daemon/driver_jobs.h"
 #include "server/work/checkpoints.h"
 #include "server/work/measure.h"
@@ -271,35 +272,16 @@ static void commit_work(void *arg)
     job->code = fl_commit_run(&job->driver->federation, &commit, &job->err);
 }
 
-/* " name=0.1234" of each that the log shows and that is known. */
-static void list_figures(char *out, size_t size, const struct fl_round_rec *r)
-{
-    char text[FL_FIGURE_TEXT];
-    size_t used = 0;
-    size_t i;
-
-    out[0] = '\0';
-    for (i = 0; i < fl_round_rows.n; i++) {
-        const struct fl_figure *f = &fl_round_rows.rows[i];
-
-        if ((f->shown & FL_SHOWN_LOG) != 0 && fl_figure_known(&fl_round_rows, f, r)) {
-            (void)snprintf(out + used, size - used, " %s=%s", f->label,
-                           fl_figure_text(&fl_round_rows, f, r, 4, text, sizeof(text)));
-            used += strlen(out + used);
-        }
-    }
-}
-
 static void report_round(const struct fl_driver *driver, const struct fl_round_rec *r)
 {
     char up[32];
     char full[32];
     char figures[256];
 
-    list_figures(figures, sizeof(figures), r);
     fl_log(driver->srv->log, FL_LOG_NOTICE, "server",
            "round %llu committed: selected=%u responders=%u%s train_loss=%.4f uplink='%s' of '%s'",
-           (unsigned long long)r->round, r->n_selected, r->n_responders, figures, r->train_loss,
+           (unsigned long long)r->round, r->n_selected, r->n_responders,
+           fl_figures_log(&fl_round_rows, r, figures, sizeof(figures)), r->train_loss,
            fl_str_bytes(up, sizeof(up), r->uplink_bytes),
            fl_str_bytes(full, sizeof(full), r->uplink_bytes_full));
 }

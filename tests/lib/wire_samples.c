@@ -406,29 +406,44 @@ static int recode_status_reply(const void *data, size_t len, struct fl_buf *out,
 
 /* --- admin --- */
 
+static struct fl_round_rec round_rec(void)
+{
+    return (struct fl_round_rec){.round = 7,
+                                 .attempt = 1,
+                                 .n_selected = 10,
+                                 .n_responders = 9,
+                                 .accuracy = 0.5,
+                                 .loss = 1.5,
+                                 .train_loss = 1.25,
+                                 .uplink_bytes = 100,
+                                 .uplink_bytes_full = 200,
+                                 .downlink_bytes = 300,
+                                 .feedback_bytes = 40,
+                                 .started_ms = 1000,
+                                 .ended_ms = 2000,
+                                 .personal_accuracy = 0.5,
+                                 .personal_mean = 0.25,
+                                 .n_personal = 3,
+                                 .received_accuracy = 0.0,
+                                 .received_mean = 0.125,
+                                 .effective = 2.5,
+                                 .self_weight = 0.75};
+}
+
 static int status(struct fl_buf *out)
 {
-    struct fl_wire_status msg = {text_federation,
-                                 text_reason,
-                                 text_solver,
-                                 text_agent,
-                                 8,
-                                 7,
-                                 30,
-                                 10,
-                                 9,
-                                 0.9375,
-                                 -1.0,
-                                 1,
-                                 2,
-                                 3,
-                                 4,
-                                 5,
-                                 {true, 0.5, 0.25, 3},
-                                 {true, 0.0, 0.125, 0},
-                                 2.5,
-                                 0.75,
-                                 text_reason};
+    struct fl_wire_status msg = {.federation = text_federation,
+                                 .phase = text_reason,
+                                 .algorithm = text_solver,
+                                 .version = text_agent,
+                                 .round = 8,
+                                 .rounds_committed = 7,
+                                 .rounds_total = 30,
+                                 .clients_known = 10,
+                                 .clients_connected = 9,
+                                 .uptime_ms = 5,
+                                 .totals = round_rec(),
+                                 .why = text_reason};
 
     return fl_wire_status_encode(&msg, out);
 }
@@ -467,11 +482,15 @@ static int recode_why(const void *data, size_t len, struct fl_buf *out, struct f
 static int round_info(struct fl_buf *out)
 {
     char *changes[] = {text_reason, text_value};
-    struct fl_wire_round msg = {7,          1,   10,  9,       0.5,  1.5,  1.25,
-                                100,        200, 300, 40,      1000, 2000, {true, 0.5, 0.25, 3},
-                                {0},        0.0, 0.0, changes, 2,    1,    3000,
-                                text_reason};
+    struct fl_wire_round msg = {.figures = round_rec(),
+                                .changes = changes,
+                                .n_changes = 2,
+                                .line = 1,
+                                .abandoned_ms = 3000,
+                                .abandoned_by = text_reason};
 
+    msg.figures.received_accuracy = -1.0; /* not measured */
+    msg.figures.effective = 0.0;
     return fl_wire_round_encode(&msg, out);
 }
 
@@ -491,8 +510,22 @@ static int recode_round(const void *data, size_t len, struct fl_buf *out, struct
 static int client_info(struct fl_buf *out)
 {
     struct fl_wire_pair labels[] = {{text_site, text_lab}, {text_agent, text_empty}};
-    struct fl_wire_client msg = {text_client, text_agent,  text_lab,    true, 6000,   1, 2, 3, 4, 5,
-                                 0.75,        (double)NAN, text_reason, 6,    labels, 2};
+    struct fl_wire_client msg = {.name = text_client,
+                                 .agent = text_agent,
+                                 .state = text_lab,
+                                 .connected = true,
+                                 .figures = {.samples = 6000,
+                                             .n_selected = 1,
+                                             .n_accepted = 2,
+                                             .n_rejected = 3,
+                                             .n_lost = 4,
+                                             .last_seen_ms = 5,
+                                             .score = 0.75,
+                                             .last_loss = (double)NAN},
+                                 .last_error = text_reason,
+                                 .last_error_ms = 6,
+                                 .labels = labels,
+                                 .n_labels = 2};
 
     return fl_wire_client_encode(&msg, out);
 }

@@ -7,6 +7,7 @@
 
 #include "libfl/figures/client.h"
 #include "libfl/figures/round.h"
+#include "libfl/figures/text.h"
 
 static const struct fl_figures *const tables[] = {&fl_round_rows, &fl_client_rows};
 
@@ -57,8 +58,7 @@ static void expect(const struct fl_round_rec *r, unsigned row, const char *want)
 {
     char text[FL_FIGURE_TEXT];
 
-    ck_assert_str_eq(
-        fl_figure_text(&fl_round_rows, &fl_round_rows.rows[row], r, 4, text, sizeof(text)), want);
+    ck_assert_str_eq(fl_figure_text(&fl_round_rows, &fl_round_rows.rows[row], r, 4, text), want);
 }
 
 START_TEST(nothing_is_known_of_an_empty_record)
@@ -96,6 +96,39 @@ START_TEST(a_figure_is_known_when_its_lead_is)
     expect(&r, FL_ROUND_self_weight, "0.0000");
     r.train_loss = (double)INFINITY;
     expect(&r, FL_ROUND_train_loss, "inf");
+}
+END_TEST
+
+START_TEST(lines_have_what_is_known_in_the_order_of_the_rows)
+{
+    struct fl_round_rec r;
+    struct fl_client_figures c = {.samples = 100, .score = 0.25, .n_lost = 3};
+    char out[FL_FIGURES_LINE];
+
+    fl_figures_init(&fl_round_rows, &r);
+    ck_assert_str_eq(
+        fl_figures_columns(&fl_round_rows, NULL, out, sizeof(out)),
+        " round selected responders  accuracy train_loss   uplink_bytes     full_bytes");
+    ck_assert_str_eq(
+        fl_figures_columns(&fl_round_rows, &r, out, sizeof(out)),
+        "     0        0          0         -     0.0000              0              0");
+    ck_assert_str_eq(fl_figures_behind(&fl_round_rows, &r, out, sizeof(out)), "");
+    ck_assert_str_eq(fl_figures_log(&fl_round_rows, &r, out, sizeof(out)), "");
+    r.accuracy = 0.5;
+    r.loss = 1e300; /* A run that diverged is shown as it is. */
+    r.personal_accuracy = 0.75;
+    r.personal_mean = 0.25;
+    r.received_accuracy = 0.125;
+    r.effective = 2.5;
+    ck_assert_str_eq(fl_figures_behind(&fl_round_rows, &r, out, sizeof(out)),
+                     "  personal=0.7500 mean=0.2500  received=0.1250  effective=2.50");
+    (void)fl_figures_log(&fl_round_rows, &r, out, sizeof(out));
+    ck_assert_ptr_nonnull(
+        strstr(out, " accuracy=0.5000 loss=1000000000000000052504760255204420248"));
+    ck_assert_ptr_nonnull(strstr(out, ".0000 personal=0.7500 received=0.1250 effective=2.5000"));
+    ck_assert_str_eq(fl_figures_log(&fl_round_rows, &r, out, 20), " accuracy=0.5000 lo");
+    ck_assert_str_eq(fl_figures_columns(&fl_client_rows, &c, out, sizeof(out)),
+                     "      100  0.250000        0        0        0     3");
 }
 END_TEST
 
@@ -160,6 +193,7 @@ int main(void)
     tcase_add_loop_test(tc, every_row_can_be_shown, 0, 2);
     tcase_add_test(tc, nothing_is_known_of_an_empty_record);
     tcase_add_test(tc, a_figure_is_known_when_its_lead_is);
+    tcase_add_test(tc, lines_have_what_is_known_in_the_order_of_the_rows);
     tcase_add_test(tc, totals_are_sums_and_the_newest_that_is_known);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);

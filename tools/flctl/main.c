@@ -1,7 +1,6 @@
 /* flctl: look at a running fl-serverd and take its model out. */
 
 #include <getopt.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,6 +8,7 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
+#include "libfl/json/json.h"
 #include "tools/flctl/flctl.h"
 
 #define PATH_SIZE 4096

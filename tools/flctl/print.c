@@ -1,49 +1,12 @@
 #include <inttypes.h>
-#include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "libfl/base/str.h"
+#include "libfl/figures/text.h"
+#include "libfl/json/json.h"
 #include "tools/flctl/flctl.h"
-
-static void print_json(json_t *value)
-{
-    (void)json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(10));
-    (void)putchar('\n');
-    json_decref(value);
-}
-
-/* Counters fit json's signed 64 bits for the next centuries. */
-static json_t *number(uint64_t value)
-{
-    return json_integer((json_int_t)value);
-}
-
-/* Not evaluated: null in JSON, and so is what JSON has no number for. */
-static json_t *measured(double value, bool known)
-{
-    return known && isfinite(value) ? json_real(value) : json_null();
-}
-
-/* What is measured on the clients, and what attention did. */
-static void add_figures(json_t *o, const struct fl_wire_figures *personal,
-                        const struct fl_wire_figures *received, double effective,
-                        double self_weight)
-{
-    bool attention = effective > 0.0;
-
-    (void)json_object_set_new(o, "personal_accuracy",
-                              measured(personal->accuracy, personal->known));
-    (void)json_object_set_new(o, "personal_mean", measured(personal->mean, personal->known));
-    (void)json_object_set_new(o, "personal_clients", number(personal->clients));
-    (void)json_object_set_new(o, "received_accuracy",
-                              measured(received->accuracy, received->known));
-    (void)json_object_set_new(o, "received_mean", measured(received->mean, received->known));
-    (void)json_object_set_new(o, "effective_clients", measured(effective, attention));
-    (void)json_object_set_new(o, "self_weight", measured(self_weight, attention));
-}
 
 static const char *when(char *out, size_t size, uint64_t ms)
 {
@@ -66,43 +29,42 @@ static json_t *status_json(const struct fl_wire_status *s)
     (void)json_object_set_new(o, "algorithm", json_string(s->algorithm));
     (void)json_object_set_new(o, "phase", json_string(s->phase));
     (void)json_object_set_new(o, "why", json_string(s->why));
-    (void)json_object_set_new(o, "round", number(s->round));
-    (void)json_object_set_new(o, "rounds_committed", number(s->rounds_committed));
-    (void)json_object_set_new(o, "rounds_total", number(s->rounds_total));
-    (void)json_object_set_new(o, "clients_known", number(s->clients_known));
-    (void)json_object_set_new(o, "clients_connected", number(s->clients_connected));
-    (void)json_object_set_new(o, "accuracy", measured(s->accuracy, s->accuracy >= 0.0));
-    (void)json_object_set_new(o, "loss", measured(s->loss, s->accuracy >= 0.0));
-    (void)json_object_set_new(o, "uplink_bytes", number(s->uplink_bytes));
-    (void)json_object_set_new(o, "uplink_bytes_full", number(s->uplink_bytes_full));
-    (void)json_object_set_new(o, "downlink_bytes", number(s->downlink_bytes));
-    (void)json_object_set_new(o, "feedback_bytes", number(s->feedback_bytes));
-    (void)json_object_set_new(o, "uptime_ms", number(s->uptime_ms));
-    add_figures(o, &s->personal, &s->received, s->effective, s->self_weight);
+    (void)json_object_set_new(o, "round", fl_json_whole(s->round));
+    (void)json_object_set_new(o, "rounds_committed", fl_json_whole(s->rounds_committed));
+    (void)json_object_set_new(o, "rounds_total", fl_json_whole(s->rounds_total));
+    (void)json_object_set_new(o, "clients_known", fl_json_whole(s->clients_known));
+    (void)json_object_set_new(o, "clients_connected", fl_json_whole(s->clients_connected));
+    (void)json_object_set_new(o, "uptime_ms", fl_json_whole(s->uptime_ms));
+    fl_json_figures(o, &fl_round_rows, &s->totals, /* totals= */ true);
     return o;
 }
 
-static void print_local(const char *name, const struct fl_wire_figures *figures)
+/* Accuracies on the clients' own test data, when they are known; no clients: it is not told how
+ * many. */
+static void print_local(const char *name, double accuracy, double mean, uint32_t clients)
 {
-    if (!figures->known) {
+    if (!(accuracy >= 0.0)) {
         return;
     }
-    (void)printf("%-11s %.4f on all samples, %.4f ", name, figures->accuracy, figures->mean);
-    if (figures->clients == 0) { /* Not told. */
+    (void)printf("%-11s %.4f on all samples, %.4f ", name, accuracy, mean);
+    if (clients == 0) {
         (void)printf("on average of the clients\n");
     } else {
-        (void)printf("over %u client%s\n", figures->clients, figures->clients == 1 ? "" : "s");
+        (void)printf("over %u client%s\n", clients, clients == 1 ? "" : "s");
     }
 }
 
 /* Only what is known: most algorithms have none of these. */
-static void print_figures(const struct fl_wire_status *s)
+static void print_totals(const struct fl_round_rec *t)
 {
-    print_local("personal", &s->personal);
-    print_local("received", &s->received);
-    if (s->effective > 0.0) {
-        (void)printf("attention   as over %.2f clients, %.3f on themselves\n", s->effective,
-                     s->self_weight);
+    if (t->accuracy >= 0.0) {
+        (void)printf("accuracy    %.4f (loss %.4f)\n", t->accuracy, t->loss);
+    }
+    print_local("personal", t->personal_accuracy, t->personal_mean, t->n_personal);
+    print_local("received", t->received_accuracy, t->received_mean, /* clients= */ 0);
+    if (t->effective > 0.0) {
+        (void)printf("attention   as over %.2f clients, %.3f on themselves\n", t->effective,
+                     t->self_weight);
     }
 }
 
@@ -128,7 +90,7 @@ static int on_status(struct fl_ctl_out *out, const uint8_t *data, size_t len, st
         return rv;
     }
     if (out->json) {
-        print_json(status_json(&s));
+        fl_json_print(status_json(&s), stdout);
     } else {
         (void)printf("federation  %s (fl %s), %s\n", fl_str_clean(s.federation),
                      fl_str_clean(s.version), fl_str_clean(s.algorithm));
@@ -139,13 +101,10 @@ static int on_status(struct fl_ctl_out *out, const uint8_t *data, size_t len, st
         }
         (void)printf("\nclients     %u connected, %u known\n", s.clients_connected,
                      s.clients_known);
-        if (s.accuracy >= 0.0) {
-            (void)printf("accuracy    %.4f (loss %.4f)\n", s.accuracy, s.loss);
-        }
-        print_figures(&s);
+        print_totals(&s.totals);
         (void)printf("uplink      %s of the %s that full uploads would have been\n",
-                     fl_str_bytes(up, sizeof(up), s.uplink_bytes),
-                     fl_str_bytes(full, sizeof(full), s.uplink_bytes_full));
+                     fl_str_bytes(up, sizeof(up), s.totals.uplink_bytes),
+                     fl_str_bytes(full, sizeof(full), s.totals.uplink_bytes_full));
         (void)printf("uptime      %" PRIu64 " s\n", s.uptime_ms / 1000);
     }
     fl_wire_status_done(&s);
@@ -170,7 +129,7 @@ static int on_why(struct fl_ctl_out *out, const uint8_t *data, size_t len, struc
         }
         (void)json_object_set_new(o, "why", json_string(w.text));
         (void)json_object_set_new(o, "missing", missing);
-        print_json(o);
+        fl_json_print(o, stdout);
     } else {
         (void)printf("%s\n", fl_str_clean(w.text));
     }
@@ -182,20 +141,7 @@ static json_t *round_json(const struct fl_wire_round *r)
 {
     json_t *o = json_object();
 
-    (void)json_object_set_new(o, "round", number(r->round));
-    (void)json_object_set_new(o, "attempt", number(r->attempt));
-    (void)json_object_set_new(o, "selected", number(r->selected));
-    (void)json_object_set_new(o, "responders", number(r->responders));
-    (void)json_object_set_new(o, "accuracy", measured(r->accuracy, r->accuracy >= 0.0));
-    (void)json_object_set_new(o, "loss", measured(r->loss, r->accuracy >= 0.0));
-    (void)json_object_set_new(o, "train_loss", measured(r->train_loss, true));
-    (void)json_object_set_new(o, "uplink_bytes", number(r->uplink_bytes));
-    (void)json_object_set_new(o, "uplink_bytes_full", number(r->uplink_bytes_full));
-    (void)json_object_set_new(o, "feedback_bytes", number(r->feedback_bytes));
-    (void)json_object_set_new(o, "downlink_bytes", number(r->downlink_bytes));
-    (void)json_object_set_new(o, "started_ms", number(r->started_ms));
-    (void)json_object_set_new(o, "ended_ms", number(r->ended_ms));
-    add_figures(o, &r->personal, &r->received, r->effective, r->self_weight);
+    fl_json_figures(o, &fl_round_rows, &r->figures, /* totals= */ false);
     if (r->n_changes > 0) {
         json_t *changes = json_array();
         size_t i;
@@ -206,59 +152,35 @@ static json_t *round_json(const struct fl_wire_round *r)
         (void)json_object_set_new(o, "changes", changes);
     }
     if (r->abandoned_by[0] != '\0') {
-        (void)json_object_set_new(o, "line", number(r->line));
-        (void)json_object_set_new(o, "abandoned_ms", number(r->abandoned_ms));
+        (void)json_object_set_new(o, "line", fl_json_whole(r->line));
+        (void)json_object_set_new(o, "abandoned_ms", fl_json_whole(r->abandoned_ms));
         (void)json_object_set_new(o, "abandoned_by", json_string(r->abandoned_by));
     }
     return o;
 }
 
-/* Behind the columns that every algorithm fills. */
-static const char *more_of(char *out, size_t size, const struct fl_wire_round *r)
+static void print_round(const struct fl_wire_round *round, bool first)
 {
-    size_t used = 0;
-
-    out[0] = '\0';
-    if (r->personal.known) {
-        (void)snprintf(out, size, "  personal=%.4f mean=%.4f", r->personal.accuracy,
-                       r->personal.mean);
-        used = strlen(out);
-    }
-    if (r->received.known) {
-        (void)snprintf(out + used, size - used, "  received=%.4f", r->received.accuracy);
-        used = strlen(out);
-    }
-    if (r->effective > 0.0) {
-        (void)snprintf(out + used, size - used, "  effective=%.2f", r->effective);
-    }
-    return out;
-}
-
-static void print_round(const struct fl_wire_round *r, bool first)
-{
-    char accuracy[16] = "-";
-    char figures[160];
+    const struct fl_round_rec *r = &round->figures;
+    char line[FL_FIGURES_LINE];
+    char behind[FL_FIGURES_LINE];
     size_t i;
 
     if (first) {
-        (void)printf("%6s %8s %10s %9s %10s %14s %14s %8s\n", "round", "selected", "responders",
-                     "accuracy", "train_loss", "uplink_bytes", "full_bytes", "seconds");
+        (void)printf("%s %8s\n", fl_figures_columns(&fl_round_rows, NULL, line, sizeof(line)),
+                     "seconds");
     }
-    for (i = 0; i < r->n_changes; i++) {
-        (void)printf("%6s from round %" PRIu64 " on: %s\n", "*", r->round, r->changes[i]);
+    for (i = 0; i < round->n_changes; i++) {
+        (void)printf("%6s from round %" PRIu64 " on: %s\n", "*", r->round, round->changes[i]);
     }
-    if (r->accuracy >= 0.0) {
-        (void)snprintf(accuracy, sizeof(accuracy), "%.4f", r->accuracy);
-    }
-    (void)printf("%6" PRIu64 " %8u %10u %9s %10.4f %14" PRIu64 " %14" PRIu64 " %8.2f%s\n", r->round,
-                 r->selected, r->responders, accuracy, r->train_loss, r->uplink_bytes,
-                 r->uplink_bytes_full,
+    (void)printf("%s %8.2f%s\n", fl_figures_columns(&fl_round_rows, r, line, sizeof(line)),
                  r->ended_ms > r->started_ms ? (double)(r->ended_ms - r->started_ms) / 1e3 : 0.0,
-                 more_of(figures, sizeof(figures), r));
+                 fl_figures_behind(&fl_round_rows, r, behind, sizeof(behind)));
 }
 
-static void print_abandoned(const struct fl_wire_round *r, bool first)
+static void print_abandoned(const struct fl_wire_round *round, bool first)
 {
+    const struct fl_round_rec *r = &round->figures;
     char accuracy[16] = "-";
     char ended[32];
     char abandoned[32];
@@ -270,10 +192,10 @@ static void print_abandoned(const struct fl_wire_round *r, bool first)
     if (r->accuracy >= 0.0) {
         (void)snprintf(accuracy, sizeof(accuracy), "%.4f", r->accuracy);
     }
-    (void)printf("%6" PRIu64 " %6" PRIu64 " %8u %9s %-20s  %-20s  %s\n", r->line, r->round,
+    (void)printf("%6" PRIu64 " %6" PRIu64 " %8u %9s %-20s  %-20s  %s\n", round->line, r->round,
                  r->attempt, accuracy, when(ended, sizeof(ended), r->ended_ms),
-                 when(abandoned, sizeof(abandoned), r->abandoned_ms),
-                 fl_str_clean(r->abandoned_by));
+                 when(abandoned, sizeof(abandoned), round->abandoned_ms),
+                 fl_str_clean(round->abandoned_by));
 }
 
 static int on_round(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
@@ -320,18 +242,11 @@ static json_t *client_json(const struct fl_wire_client *c)
     (void)json_object_set_new(o, "name", json_string(c->name));
     (void)json_object_set_new(o, "connected", json_boolean(c->connected));
     (void)json_object_set_new(o, "state", json_string(c->state));
-    (void)json_object_set_new(o, "samples", number(c->samples));
-    (void)json_object_set_new(o, "score", measured(c->score, true));
-    (void)json_object_set_new(o, "selected", number(c->selected));
-    (void)json_object_set_new(o, "accepted", number(c->accepted));
-    (void)json_object_set_new(o, "rejected", number(c->rejected));
-    (void)json_object_set_new(o, "lost", number(c->lost));
-    (void)json_object_set_new(o, "last_loss", measured(c->last_loss, true));
-    (void)json_object_set_new(o, "last_seen_ms", number(c->last_seen_ms));
+    fl_json_figures(o, &fl_client_rows, &c->figures, /* totals= */ false);
     (void)json_object_set_new(o, "agent", json_string(c->agent));
     (void)json_object_set_new(o, "last_error",
                               c->last_error[0] != '\0' ? json_string(c->last_error) : json_null());
-    (void)json_object_set_new(o, "last_error_ms", number(c->last_error_ms));
+    (void)json_object_set_new(o, "last_error_ms", fl_json_whole(c->last_error_ms));
     (void)json_object_set_new(o, "labels", labels_json(c));
     return o;
 }
@@ -355,6 +270,7 @@ static void print_labels(const struct fl_wire_client *c)
 static int on_client(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
 {
     struct fl_wire_client c;
+    char line[FL_FIGURES_LINE];
     char seen[32];
     int rv = fl_wire_client_decode(data, len, &c, err);
 
@@ -365,15 +281,14 @@ static int on_client(struct fl_ctl_out *out, const uint8_t *data, size_t len, st
         (void)json_array_append_new(out->array, client_json(&c));
     } else {
         if (out->n == 0) {
-            (void)printf("%-20s %-5s %-9s %9s %9s %8s %8s %8s %5s  %s\n", "name", "here", "state",
-                         "samples", "score", "selected", "accepted", "rejected", "lost",
+            (void)printf("%-20s %-5s %-9s %s  %s\n", "name", "here", "state",
+                         fl_figures_columns(&fl_client_rows, NULL, line, sizeof(line)),
                          "last seen");
         }
-        (void)printf("%-20s %-5s %-9s %9" PRIu64 " %9.6f %8" PRIu64 " %8" PRIu64 " %8" PRIu64
-                     " %5" PRIu64 "  %s\n",
-                     fl_str_clean(c.name), c.connected ? "yes" : "no", fl_str_clean(c.state),
-                     c.samples, c.score, c.selected, c.accepted, c.rejected, c.lost,
-                     when(seen, sizeof(seen), c.last_seen_ms));
+        (void)printf("%-20s %-5s %-9s %s  %s\n", fl_str_clean(c.name), c.connected ? "yes" : "no",
+                     fl_str_clean(c.state),
+                     fl_figures_columns(&fl_client_rows, &c.figures, line, sizeof(line)),
+                     when(seen, sizeof(seen), c.figures.last_seen_ms));
         print_labels(&c);
         if (c.last_error[0] != '\0') {
             (void)printf("  last error %s: %s\n", when(seen, sizeof(seen), c.last_error_ms),
@@ -388,7 +303,7 @@ static int on_client(struct fl_ctl_out *out, const uint8_t *data, size_t len, st
 static void finish_list(struct fl_ctl_out *out)
 {
     if (out->json) {
-        print_json(out->array);
+        fl_json_print(out->array, stdout);
         out->array = NULL;
     }
 }
@@ -415,9 +330,9 @@ static int on_checkpoint(struct fl_ctl_out *out, const uint8_t *data, size_t len
     if (out->json) {
         json_t *o = json_object();
 
-        (void)json_object_set_new(o, "round", number(c.round));
-        (void)json_object_set_new(o, "made_ms", number(c.made_ms));
-        (void)json_object_set_new(o, "accuracy", measured(c.accuracy, c.accuracy >= 0.0));
+        (void)json_object_set_new(o, "round", fl_json_whole(c.round));
+        (void)json_object_set_new(o, "made_ms", fl_json_whole(c.made_ms));
+        (void)json_object_set_new(o, "accuracy", fl_json_real(c.accuracy, c.accuracy >= 0.0));
         (void)json_object_set_new(o, "why", json_string(c.why));
         (void)json_array_append_new(out->array, o);
     } else {
@@ -456,9 +371,9 @@ static int on_forgotten(struct fl_ctl_out *out, const uint8_t *data, size_t len,
     if (out->json) {
         json_t *o = json_object();
 
-        (void)json_object_set_new(o, "forgotten", number(r.forgotten));
-        (void)json_object_set_new(o, "in_round", number(r.in_round));
-        print_json(o);
+        (void)json_object_set_new(o, "forgotten", fl_json_whole(r.forgotten));
+        (void)json_object_set_new(o, "in_round", fl_json_whole(r.in_round));
+        fl_json_print(o, stdout);
         return FL_OK;
     }
     (void)printf("%" PRIu64 " client%s forgotten\n", r.forgotten, r.forgotten == 1 ? "" : "s");
@@ -496,9 +411,9 @@ static void finish_export(struct fl_ctl_out *out)
         json_t *o = json_object();
 
         (void)json_object_set_new(o, "file", json_string(out->file));
-        (void)json_object_set_new(o, "round", number(out->export_round));
-        (void)json_object_set_new(o, "bytes", number(out->export_bytes));
-        print_json(o);
+        (void)json_object_set_new(o, "round", fl_json_whole(out->export_round));
+        (void)json_object_set_new(o, "bytes", fl_json_whole(out->export_bytes));
+        fl_json_print(o, stdout);
     } else {
         (void)printf("%s: model after round %" PRIu64 ", %" PRIu64 " bytes\n", out->file,
                      out->export_round, out->export_bytes);
@@ -510,8 +425,8 @@ static void finish_rollback(struct fl_ctl_out *out)
     if (out->json) {
         json_t *o = json_object();
 
-        (void)json_object_set_new(o, "round", number(out->round));
-        print_json(o);
+        (void)json_object_set_new(o, "round", fl_json_whole(out->round));
+        fl_json_print(o, stdout);
     } else {
         (void)printf("the server starts again and goes on behind round %" PRIu64
                      "; the rounds after it are abandoned\n",
