@@ -90,11 +90,11 @@ static void make_private(const char *path)
     }
 }
 
-/* "PRAGMA quick_check(1)" answers "ok", or what is broken first. */
+/* "PRAGMA integrity_check(1)" answers "ok", or what is broken first; what an index says, too. */
 static int check_integrity(struct fl__db *db, struct fl_err *err)
 {
     sqlite3_stmt *st = NULL;
-    int rc = sqlite3_prepare_v2(db->handle, "PRAGMA quick_check(1)", -1, &st, NULL);
+    int rc = sqlite3_prepare_v2(db->handle, "PRAGMA integrity_check(1)", -1, &st, NULL);
     int rv = FL_OK;
 
     if (rc == SQLITE_OK) {
@@ -176,7 +176,16 @@ int fl__db_open(struct fl__db *db, const char *path, bool full_sync, struct fl_e
         rv = check_integrity(db, err);
     }
     if (rv == FL_OK) {
+        rv = fl__db_sums_prepare(db, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl__db_sums_check(db, err);
+    }
+    if (rv == FL_OK) {
         rv = fl__schema_update(db, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl__db_sums_keep(db, err);
     }
     if (rv == FL_OK) {
         rv = prepare_all(db, err);

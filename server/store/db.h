@@ -58,7 +58,9 @@
     X(SET_DEPARTED, "UPDATE federation SET departed = ?")                                   \
     X(PUT_CLIENT, "INSERT INTO client (" FL__SQL_CLIENT(FL__SQL_NAME) "agent, id, name)"    \
         " VALUES (" FL__SQL_CLIENT(FL__SQL_MARK) "?, ?, ?)")                                \
-    X(SET_CLIENT, "UPDATE client SET " FL__SQL_CLIENT(FL__SQL_SET) "agent = ?"              \
+    /* Hundreds of them in a commit: one that fails ends the transaction, so that SQLite need   */\
+    /* not keep a copy of the page for each. */                                              \
+    X(SET_CLIENT, "UPDATE OR ROLLBACK client SET " FL__SQL_CLIENT(FL__SQL_SET) "agent = ?"              \
         " WHERE id = ? AND name = ?")                                                       \
     X(GET_CLIENTS, "SELECT " FL__SQL_CLIENT(FL__SQL_NAME) "agent, id, name FROM client"     \
         " ORDER BY id")                                                                     \
@@ -182,7 +184,16 @@ FL_MUST_CHECK int fl__db_begin_durable(struct fl__db *db, struct fl_err *err);
 /* COMMIT when `rv` is FL_OK, else ROLLBACK; returns `rv` or the failure of COMMIT. */
 FL_MUST_CHECK int fl__db_end(struct fl__db *db, int rv, struct fl_err *err);
 
-/* Only the schema, for fl__db_open(): bring an open database to the newest version. */
+/* Only the parts of fl__db_open(), in the order of their calls. */
+/* The function with which the others work (db_sums.c). */
+FL_MUST_CHECK int fl__db_sums_prepare(struct fl__db *db, struct fl_err *err);
+/* Is every row what was written? FL_EFORMAT names the first that is not. */
+FL_MUST_CHECK int fl__db_sums_check(struct fl__db *db, struct fl_err *err);
+/* Bring it to the newest version; rows lose their sums when there was anything to do. */
 FL_MUST_CHECK int fl__schema_update(struct fl__db *db, struct fl_err *err);
+/* For fl__schema_update(): their columns are others now. */
+FL_MUST_CHECK int fl__db_sums_drop(struct fl__db *db, struct fl_err *err);
+/* Sums for rows that have none, and from now on for whatever is written. */
+FL_MUST_CHECK int fl__db_sums_keep(struct fl__db *db, struct fl_err *err);
 
 #endif

@@ -35,6 +35,8 @@ uint64_t fl_file_size(const struct fl_file *file);
 FL_MUST_CHECK int fl_file_read(const struct fl_file *file, uint64_t offset, void *out, size_t len);
 /* Read all of it once, for its checksums. */
 FL_MUST_CHECK int fl_file_verify(const struct fl_file *file);
+/* false: of an earlier version, which wrote none. */
+bool fl_file_checked(const struct fl_file *file);
 
 /* --- mixtures --- */
 

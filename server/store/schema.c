@@ -178,6 +178,19 @@ static const char *const migrations[] = {
     "ALTER TABLE client ADD COLUMN forgotten INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE client ADD COLUMN seen_up_ms INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE client_error ADD COLUMN up_ms INTEGER NOT NULL DEFAULT 0;",
+    /* 10: a checksum in every row (db_sums.c). A table of a later migration has this column too. */
+    "ALTER TABLE federation ADD COLUMN sum INTEGER;"
+    "ALTER TABLE client ADD COLUMN sum INTEGER;"
+    "ALTER TABLE round ADD COLUMN sum INTEGER;"
+    "ALTER TABLE open_round ADD COLUMN sum INTEGER;"
+    "ALTER TABLE part ADD COLUMN sum INTEGER;"
+    "ALTER TABLE setting ADD COLUMN sum INTEGER;"
+    "ALTER TABLE change ADD COLUMN sum INTEGER;"
+    "ALTER TABLE hold ADD COLUMN sum INTEGER;"
+    "ALTER TABLE client_error ADD COLUMN sum INTEGER;"
+    "ALTER TABLE abandoned ADD COLUMN sum INTEGER;"
+    "ALTER TABLE rollback ADD COLUMN sum INTEGER;"
+    "ALTER TABLE migration ADD COLUMN sum INTEGER;",
 };
 
 #define NEWEST ((uint64_t)(sizeof(migrations) / sizeof(migrations[0])))
@@ -224,6 +237,7 @@ static int migrate(struct fl__db *db, uint64_t version, struct fl_err *err)
                    "INSERT INTO migration (version, applied_ms) VALUES (%" PRIu64 ", %" PRIu64 ")",
                    version, fl_clock_wall_ms());
     rv = rv == FL_OK ? execute(db, note, err) : rv;
+    rv = rv == FL_OK ? fl__db_sums_drop(db, err) : rv;
     rv = rv == FL_OK ? execute(db, "COMMIT", err) : rv;
     if (rv != FL_OK && sqlite3_get_autocommit(db->handle) == 0) {
         (void)execute(db, "ROLLBACK", NULL); /* The first error is the one that counts. */

@@ -39,6 +39,17 @@ bool fl_offering_is_theirs(int code)
            code == FL_EINVAL;
 }
 
+static int open_fixed(const struct fl_federation *f, struct fl_offered *ret, struct fl_err *err)
+{
+    int rv = fl_offers_open(f->state_dir, &ret->file, ret->digest, err);
+
+    if (rv == FL_OK && !fl_file_checked(ret->file)) {
+        fl_log(f->log, FL_LOG_NOTICE, "server",
+               "what clients offered was fixed by an earlier version and carries no checksums");
+    }
+    return rv;
+}
+
 int fl_offering_open(const struct fl_federation *federation, struct fl_offered *ret,
                      struct fl_err *err)
 {
@@ -47,7 +58,7 @@ int fl_offering_open(const struct fl_federation *federation, struct fl_offered *
     if (federation->strategy->solver->offer == NULL) {
         return FL_OK;
     }
-    rv = fl_offers_open(federation->state_dir, &ret->file, ret->digest, err);
+    rv = open_fixed(federation, ret, err);
     if (rv == FL_EFORMAT) {
         fl_log(federation->log, FL_LOG_WARNING, "server",
                "what clients offered is put together again before the next round: %s",
@@ -66,7 +77,7 @@ static int fix(const struct fl_federation *f, struct fl_offered *ret, struct fl_
         fl_log(f->log, FL_LOG_WARNING, "round",
                "%zu offers do not fit this configuration and are left out", bad);
     }
-    return rv == FL_OK ? fl_offers_open(f->state_dir, &ret->file, ret->digest, err) : rv;
+    return rv == FL_OK ? open_fixed(f, ret, err) : rv;
 }
 
 int fl_offering_select(const struct fl_federation *federation, const struct fl_selection *selection,

@@ -61,6 +61,17 @@ check "so is the bad checkpoint" compgen -G "$state/models/round-000006.safetens
 sed 's/dnn60/mlr60/' "$dir/fed.yaml" >"$dir/other.yaml"
 says "of another model" 4 "belongs to another model" "$serverd" --recover "$dir/other.yaml"
 
+### One letter in one row of the database
+again
+"$python" - "$state/federation.db" <<'PY'
+import sys
+data = open(sys.argv[1], "rb").read()
+assert b"fl-clientd " in data  # the agent of a client; pages keep what was there before it, too
+open(sys.argv[1], "wb").write(data.replace(b"fl-clientd ", b"gl-clientd "))
+PY
+says "a row that changed by itself" 4 "of table 'client' is not what was written" "$serverd" "$dir/fed.yaml"
+says "goes on from the newest checkpoint" 0 "goes on after round 6" "$serverd" --recover "$dir/fed.yaml"
+
 ### Bits that flipped, and a control vector that is gone: the round before, both kept aside
 again
 printf 'x' | dd of="$state/models/round-000006.safetensors" bs=1 seek=3000 conv=notrunc status=none

@@ -78,6 +78,16 @@ void rig_regain_root(void)
     ck_assert_int_eq(seteuid(getuid()), 0);
 }
 
+static int forget_sum(void *db, int n, char **values, char **names)
+{
+    char sql[128];
+
+    (void)n;
+    (void)names;
+    (void)snprintf(sql, sizeof(sql), "UPDATE %s SET sum = NULL", values[0]);
+    return sqlite3_exec(db, sql, NULL, NULL, NULL);
+}
+
 void rig_sql(const char *sql)
 {
     char path[RIG_PATH_MAX];
@@ -86,6 +96,11 @@ void rig_sql(const char *sql)
 
     ck_assert_int_eq(sqlite3_open(rig_path(path, "federation.db"), &db), SQLITE_OK);
     ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, &message) == SQLITE_OK, "%s", message);
+    ck_assert_int_eq(sqlite3_exec(db,
+                                  "SELECT t.name FROM sqlite_master AS t, pragma_table_info(t.name)"
+                                  " AS c WHERE t.type = 'table' AND c.name = 'sum'",
+                                  forget_sum, db, NULL),
+                     SQLITE_OK);
     ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
 }
 

@@ -150,7 +150,8 @@ START_TEST(a_rollback_survives_death_at_any_step)
     ck_assert_int_eq(fl_models_release_abandoned(dir, 4, NULL), FL_ENOENT);
     ck_assert(!has_model("models/round-000004.safetensors.line-1"));
     fl_store_close(store);
-    rig_sql("INSERT INTO hold SELECT round, 'kept', 0 FROM abandoned WHERE line = 1");
+    rig_sql("INSERT INTO hold (round, reason, at_ms) SELECT round, 'kept', 0 FROM abandoned WHERE "
+            "line = 1");
     store = open_store();
     ck_assert_ptr_nonnull(strstr(record(store), "hold 3 kept\nhold 4 kept\n"));
     fl_store_close(store);

@@ -336,6 +336,18 @@ static void fixed_are(const uint8_t *want, size_t len)
     fl_file_unref(f);
 }
 
+static bool fixed_carry_checksums(void)
+{
+    struct fl_file *f = NULL;
+    uint8_t digest[FL_DIGEST_SIZE];
+    bool carry;
+
+    ck_assert_int_eq(fl_offers_open(dir, &f, digest, NULL), FL_OK);
+    carry = fl_file_checked(f);
+    fl_file_unref(f);
+    return carry;
+}
+
 START_TEST(what_an_earlier_version_fixed_stays_fixed)
 {
     put_offers();
@@ -343,6 +355,7 @@ START_TEST(what_an_earlier_version_fixed_stays_fixed)
     fix(0);
     ck_assert(!exists("offers/fixed"));
     fixed_are((const uint8_t *)"what all told", 13);
+    ck_assert(!fixed_carry_checksums()); /* The log says so. */
 }
 END_TEST
 
@@ -440,6 +453,7 @@ START_TEST(forgetting_offers_forgets_what_was_fixed_of_them)
     ck_assert(!fl_offers_has(dir, "ann"));
     fix(0);
     fixed_are((const uint8_t *)"", 0);
+    ck_assert(fixed_carry_checksums());
 }
 END_TEST
 
