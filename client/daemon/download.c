@@ -9,7 +9,6 @@
 #include "client/daemon/download.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "client/work/settle.h"
 #include "libfl/base/sm.h"
@@ -37,13 +36,12 @@ static const struct fl_sm_state download_states[DOWNLOAD_STATES] = {
 struct fl_download {
     struct fl_downloads *owner;
     struct fl_sm sm;
-    struct fl_setup *setup; /* a reference */
-    struct fl_call *call;   /* RUNNING, and until it has ended; else NULL */
+    struct fl_call *call; /* RUNNING, and until it has ended; else NULL */
     struct fl_round_key key;
     bool evaluation; /* which kind: of a model, not of a task */
     double rate;     /* of the evaluation */
     struct fl_inputs in;
-    size_t at; /* of the list: being fetched */
+    struct fl_input *at; /* one of them: being fetched */
 };
 
 static int next_bundle(struct fl_download *f);
@@ -51,7 +49,6 @@ static int next_bundle(struct fl_download *f);
 static void download_free(struct fl_download *f)
 {
     fl_inputs_done(&f->in);
-    fl_setup_unref(f->setup);
     free(f);
 }
 
@@ -83,13 +80,10 @@ static void finished(struct fl_download *f)
 /* The bundle that was under way is whole. */
 static void go_on(struct fl_download *f)
 {
-    struct fl_input *in = &f->in.list[f->at];
     struct fl_err err = {0};
-    int rv = fl_inputs_check(in, &err);
+    int rv = fl_input_check(f->at, &err);
 
-    if (rv != FL_OK) {
-        in->have = 0;
-    } else {
+    if (rv == FL_OK) {
         rv = next_bundle(f);
     }
     if (rv != FL_OK) {
@@ -101,7 +95,7 @@ static void broke_off(struct fl_download *f, enum fl_grpc_status status, const c
 {
     const struct fl_jobs *jobs = f->owner->jobs;
     bool gone = status == FL_GRPC_NOT_FOUND || status == FL_GRPC_OUT_OF_RANGE;
-    const struct fl_input *in = &f->in.list[f->at];
+    const struct fl_input *in = f->at;
     const char *text =
         message != NULL && message[0] != '\0' ? message : fl_grpc_status_name(status);
 
@@ -120,25 +114,18 @@ static void broke_off(struct fl_download *f, enum fl_grpc_status status, const c
 static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct fl_download *f = ctx;
-    struct fl_input *in = &f->in.list[f->at];
     struct fl_wire_chunk chunk;
     struct fl_err err = {0};
     int rv = fl_wire_chunk_decode(data, len, &chunk, &err);
 
-    if (rv == FL_OK && (chunk.offset != in->have || chunk.len > in->bytes - in->have)) {
-        rv = fl_err_set(&err, FL_EPROTO,
-                        "chunk of %zu bytes at %llu, expected offset %llu of %llu bytes", chunk.len,
-                        (unsigned long long)chunk.offset, (unsigned long long)in->have,
-                        (unsigned long long)in->bytes);
+    if (rv == FL_OK) {
+        rv = fl_input_add(f->at, chunk.offset, chunk.data, chunk.len, &err);
     }
     if (rv != FL_OK) {
         fl_log_peer(f->owner->jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                     "bad chunk from the server: %s", fl_err_text(&err, rv));
         fl_call_cancel(call);
-        return true;
     }
-    (void)memcpy(in->data + in->have, chunk.data, chunk.len);
-    in->have += chunk.len;
     return true;
 }
 
@@ -154,7 +141,7 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
         return;
     }
     fl_sm_move(&f->sm, DOWNLOAD_TELLING);
-    if (status == FL_GRPC_OK && f->in.list[f->at].have == f->in.list[f->at].bytes) {
+    if (status == FL_GRPC_OK && f->at->have == f->at->bytes) {
         go_on(f);
     } else {
         broke_off(f, status, message);
@@ -173,16 +160,16 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
 static const struct fl_call_handler download_handler = {.on_message = on_message,
                                                         .on_closed = on_closed};
 
-static int begin(struct fl_download *f, const struct fl_input *in)
+static int begin(struct fl_download *f)
 {
     struct fl_wire_fetch request = {.session = fl_connection_token(f->owner->connection),
                                     .round = f->key.round,
-                                    .offset = in->have};
+                                    .offset = f->at->have};
     struct fl_buf buf;
     struct fl_piece piece;
     int rv;
 
-    rv = fl_str_copy(request.bundle, sizeof(request.bundle), in->name);
+    rv = fl_str_copy(request.bundle, sizeof(request.bundle), f->at->name);
     fl_buf_init(&buf, 4096);
     if (rv == FL_OK) {
         rv = fl_wire_fetch_encode(&request, &buf);
@@ -207,25 +194,15 @@ static int begin(struct fl_download *f, const struct fl_input *in)
 
 static int next_bundle(struct fl_download *f)
 {
-    size_t i;
+    int rv = fl_inputs_next(&f->in, &f->at);
 
-    for (i = 0; i < f->in.n; i++) {
-        struct fl_input *in = &f->in.list[i];
-
-        if (in->data == NULL) {
-            in->data = malloc((size_t)in->bytes + 1);
-            in->have = 0;
-        }
-        if (in->data == NULL) {
-            return FL_ENOMEM;
-        }
-        if (in->have < in->bytes) {
-            f->at = i;
-            return begin(f, in);
-        }
+    if (rv == FL_OK && f->at != NULL) {
+        return begin(f);
     }
-    finished(f);
-    return FL_OK;
+    if (rv == FL_OK) {
+        finished(f); /* After it this download may be another one, or gone. */
+    }
+    return rv;
 }
 
 /* --- before the first bundle: what is kept, and what is on the disk --- */
@@ -306,24 +283,18 @@ static struct fl_download *download_new(struct fl_downloads *d, struct fl_round_
     if (f != NULL) {
         f->owner = d;
         fl_sm_init(&f->sm, download_states, DOWNLOAD_STATES, DOWNLOAD_IDLE);
-        f->setup = fl_setup_ref(d->worker->setup);
         f->key = key;
     }
     return f;
-}
-
-/* May what is there of an earlier try be gone on with? */
-static bool goes_on(const struct fl_download *f, struct fl_round_key key)
-{
-    return f->sm.state != DOWNLOAD_RUNNING && f->sm.state != DOWNLOAD_SETTLING &&
-           f->key.round == key.round && f->setup == f->owner->worker->setup;
 }
 
 void fl_downloads_begin_task(struct fl_downloads *d, struct fl_round_key key)
 {
     struct fl_settling settling;
 
-    if (d->task != NULL && !goes_on(d->task, key)) {
+    if (d->task != NULL &&
+        (d->task->sm.state == DOWNLOAD_RUNNING || d->task->sm.state == DOWNLOAD_SETTLING))
+    {
         fl_downloads_cancel_task(d);
     }
     if (d->task == NULL) {
@@ -335,7 +306,7 @@ void fl_downloads_begin_task(struct fl_downloads *d, struct fl_round_key key)
         return;
     }
     d->task->key = key;
-    if (!fl_settling_begin(d->worker, d->task->setup, &d->wanted->listed, key,
+    if (!fl_settling_begin(d->worker, d->worker->setup, &d->wanted->listed, key,
                            d->wanted->task.counted, &settling))
     {
         start(d->task, &settling);
@@ -389,7 +360,7 @@ static int begin_model(struct fl_downloads *d, struct fl_round_key key, struct f
     }
     f->evaluation = true;
     f->rate = wanted->rate;
-    rv = fl_inputs_choose_model(f->setup, &wanted->bundle, &f->in, err);
+    rv = fl_inputs_choose_model(d->worker->setup, &wanted->bundle, &f->in, err);
     if (rv == FL_OK) {
         rv = next_bundle(f);
     }

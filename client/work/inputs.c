@@ -147,7 +147,7 @@ void fl_inputs_reuse(struct fl_inputs *now, struct fl_inputs *old)
 {
     size_t i;
 
-    for (i = 0; now->setup == old->setup && i < now->n; i++) {
+    for (i = 0; now->setup == old->setup && now->round == old->round && i < now->n; i++) {
         struct fl_input *in = &now->list[i];
         struct fl_input *was = fl_inputs_find(old, in->name);
 
@@ -164,7 +164,46 @@ void fl_inputs_reuse(struct fl_inputs *now, struct fl_inputs *old)
     fl_inputs_done(old);
 }
 
-int fl_inputs_check(const struct fl_input *input, struct fl_err *err)
+int fl_inputs_next(struct fl_inputs *inputs, struct fl_input **ret)
+{
+    size_t i;
+
+    for (i = 0; i < inputs->n; i++) {
+        struct fl_input *in = &inputs->list[i];
+
+        if (in->data == NULL) {
+            in->data = malloc((size_t)in->bytes + 1);
+            in->have = 0;
+        }
+        if (in->data == NULL) {
+            return FL_ENOMEM;
+        }
+        if (in->have < in->bytes) {
+            *ret = in;
+            return FL_OK;
+        }
+    }
+    *ret = NULL;
+    return FL_OK;
+}
+
+int fl_input_add(struct fl_input *input, uint64_t offset, const void *data, size_t len,
+                 struct fl_err *err)
+{
+    if (offset != input->have || len > input->bytes - input->have) {
+        return fl_err_set(err, FL_EPROTO,
+                          "chunk of %zu bytes at %llu, expected offset %llu of %llu bytes", len,
+                          (unsigned long long)offset, (unsigned long long)input->have,
+                          (unsigned long long)input->bytes);
+    }
+    if (len > 0) {
+        (void)memcpy(input->data + input->have, data, len);
+    }
+    input->have += len;
+    return FL_OK;
+}
+
+static int check(const struct fl_input *input, struct fl_err *err)
 {
     uint8_t sha[FL_DIGEST_SIZE];
 
@@ -179,6 +218,14 @@ int fl_inputs_check(const struct fl_input *input, struct fl_err *err)
                ? FL_OK
                : fl_err_set(err, FL_EFORMAT, "the bundle '%s' is not what its SHA-256 says",
                             input->name);
+}
+
+int fl_input_check(struct fl_input *input, struct fl_err *err)
+{
+    int rv = check(input, err);
+
+    input->have = rv == FL_OK ? input->have : 0;
+    return rv;
 }
 
 void fl_inputs_save(const struct fl_inputs *inputs, const char *state_dir, const struct fl_log *log)

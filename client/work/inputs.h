@@ -20,6 +20,7 @@ struct fl_input {
 /* What a training starts from. */
 struct fl_inputs {
     struct fl_setup *setup; /* they were chosen for; a reference, NULL: only listed */
+    uint64_t round;         /* of the task that they are for; 0: of none */
     size_t n;
     struct fl_input list[FL_WIRE_MAX_BUNDLES];
     float *own; /* the client's own model, when that is where it starts; owned */
@@ -40,10 +41,19 @@ FL_MUST_CHECK int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *lis
 /* `bundle` alone, into `ret` (initialised here): the model of an evaluation. FL_EPROTO. */
 FL_MUST_CHECK int fl_inputs_choose_model(struct fl_setup *setup, const struct fl_input *bundle,
                                          struct fl_inputs *ret, struct fl_err *err);
-/* Keep of `old` what is also in `now`, so that it is not fetched twice; frees the rest. */
+/*
+ * Keep of `old` what is also in `now`, of the same round, so that it is not fetched twice; frees
+ * the rest.
+ */
 void fl_inputs_reuse(struct fl_inputs *now, struct fl_inputs *old);
-/* A whole input: is it what its digest says? FL_EFORMAT. */
-FL_MUST_CHECK int fl_inputs_check(const struct fl_input *input, struct fl_err *err);
+/* The first that is not whole, with memory for it; NULL: all are. FL_ENOMEM. */
+FL_MUST_CHECK int fl_inputs_next(struct fl_inputs *inputs, struct fl_input **ret);
+/* The bytes from `offset` on, which is where those before ended. FL_EPROTO: it is not, or too many.
+ */
+FL_MUST_CHECK int fl_input_add(struct fl_input *input, uint64_t offset, const void *data,
+                               size_t len, struct fl_err *err);
+/* A whole one: is it what its digest says? Else it is begun anew. FL_EFORMAT, FL_ENOMEM. */
+FL_MUST_CHECK int fl_input_check(struct fl_input *input, struct fl_err *err);
 /* What is the same in the next round goes to the disk, so that it need not come again. */
 void fl_inputs_save(const struct fl_inputs *inputs, const char *state_dir,
                     const struct fl_log *log);

@@ -43,6 +43,7 @@ int fl_settling_choose(struct fl_settling *s, struct fl_inputs *listed, const st
     if (rv != FL_OK) {
         return rv;
     }
+    chosen.round = s->task.round;
     fl_inputs_reuse(&chosen, inputs);
     *inputs = chosen;
     if (s->cached.cached) {

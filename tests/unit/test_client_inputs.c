@@ -273,19 +273,19 @@ START_TEST(an_opaque_bundle_that_is_not_its_sha256_is_refused)
     in.data = offers;
     in.opaque = true;
     in.has_digest = true;
-    ck_assert_int_eq(fl_inputs_check(&in, &err), FL_EFORMAT);
+    ck_assert_int_eq(fl_input_check(&in, &err), FL_EFORMAT);
     ck_assert_str_eq(err.msg, "the bundle 'mixup' is not what its SHA-256 says");
     ck_assert_int_eq(fl_sha256(offers, UNION_BYTES, in.digest), FL_OK);
-    ck_assert_int_eq(fl_inputs_check(&in, &err), FL_OK);
+    ck_assert_int_eq(fl_input_check(&in, &err), FL_OK);
     in.digest[0] ^= 1;
     in.has_digest = false; /* There is nothing to go by. */
-    ck_assert_int_eq(fl_inputs_check(&in, &err), FL_OK);
+    ck_assert_int_eq(fl_input_check(&in, &err), FL_OK);
     in.has_digest = true;
     in.opaque = false; /* A model is checked where it is used. */
-    ck_assert_int_eq(fl_inputs_check(&in, &err), FL_OK);
+    ck_assert_int_eq(fl_input_check(&in, &err), FL_OK);
     in.opaque = true;
     in.cached = true; /* It was read by its digest. */
-    ck_assert_int_eq(fl_inputs_check(&in, &err), FL_OK);
+    ck_assert_int_eq(fl_input_check(&in, &err), FL_OK);
 }
 END_TEST
 
@@ -480,6 +480,73 @@ START_TEST(what_cannot_be_chosen_leaves_the_earlier_try)
 }
 END_TEST
 
+/* --- bytes --- */
+
+START_TEST(bundles_are_filled_one_after_the_other_where_the_last_bytes_ended)
+{
+    struct fl_inputs in = {.n = 3};
+    struct fl_input *at = NULL;
+    struct fl_err err = {0};
+
+    in.list[0] = input_of("model", 5);
+    in.list[1] = input_of("nothing", 0); /* Nobody offered anything: there is nothing to fetch. */
+    in.list[2] = input_of("control", 4);
+    ck_assert_int_eq(fl_inputs_next(&in, &at), FL_OK);
+    ck_assert_ptr_eq(at, &in.list[0]);
+    ck_assert_int_eq(fl_input_add(at, 0, "ab", 2, &err), FL_OK);
+    ck_assert_int_eq(fl_inputs_next(&in, &at), FL_OK);
+    ck_assert_ptr_eq(at, &in.list[0]); /* The next try goes on with it. */
+    ck_assert_int_eq(fl_input_add(at, 2, NULL, 0, &err), FL_OK);
+    ck_assert_int_eq(fl_input_add(at, 2, "cde", 3, &err), FL_OK);
+    ck_assert_mem_eq(at->data, "abcde", 5);
+    ck_assert_int_eq(fl_inputs_next(&in, &at), FL_OK);
+    ck_assert_ptr_eq(at, &in.list[2]);
+    ck_assert_int_eq(fl_input_add(at, 0, "1234", 4, &err), FL_OK);
+    ck_assert_int_eq(fl_inputs_next(&in, &at), FL_OK);
+    ck_assert_ptr_null(at);
+    ck_assert_ptr_nonnull(in.list[1].data);
+    fl_inputs_done(&in);
+}
+END_TEST
+
+START_TEST(a_chunk_with_a_gap_or_past_the_end_is_refused_and_changes_nothing)
+{
+    static const struct {
+        uint64_t offset;
+        size_t len;
+    } rows[] = {{3, 1}, {1, 1}, {2, 4}, {UINT64_MAX, 1}, {2, SIZE_MAX}};
+    struct fl_inputs in = {.n = 1};
+    struct fl_input *at = NULL;
+    struct fl_err err = {0};
+
+    in.list[0] = input_of("model", 5);
+    ck_assert_int_eq(fl_inputs_next(&in, &at), FL_OK);
+    ck_assert_int_eq(fl_input_add(at, 0, "ab", 2, &err), FL_OK);
+    ck_assert_int_eq(fl_input_add(at, rows[_i].offset, "xxxx", rows[_i].len, &err), FL_EPROTO);
+    ck_assert_ptr_nonnull(strstr(err.msg, "expected offset 2 of 5 bytes"));
+    ck_assert_uint_eq(at->have, 2);
+    fl_inputs_done(&in);
+}
+END_TEST
+
+START_TEST(what_came_for_another_round_is_fetched_anew)
+{
+    struct fl_task first = rig_task(1, 0);
+    struct fl_task second = rig_task(2, 0);
+    struct fl_inputs in = {.n = 0};
+    struct rig_bundle model;
+    struct rig r;
+
+    rig_init(&r, &plain, false);
+    model = model_of(&r);
+    ck_assert_uint_eq(rig_fetch(&r, &first, &model, 1, &in), 1);
+    ck_assert_uint_eq(rig_fetch(&r, &first, &model, 1, &in), 0);
+    ck_assert_uint_eq(rig_fetch(&r, &second, &model, 1, &in), 1);
+    fl_inputs_done(&in);
+    rig_done(&r);
+}
+END_TEST
+
 START_TEST(the_model_of_an_evaluation_has_the_size_of_the_model)
 {
     struct fl_input bundle;
@@ -526,6 +593,10 @@ int main(void)
     tcase_add_test(tc, a_client_that_keeps_and_caches_nothing_has_nothing_to_settle);
     tcase_add_test(tc, what_cannot_be_chosen_leaves_the_earlier_try);
     tcase_add_test(tc, the_model_of_an_evaluation_has_the_size_of_the_model);
+    tcase_add_test(tc, bundles_are_filled_one_after_the_other_where_the_last_bytes_ended);
+    tcase_add_loop_test(tc, a_chunk_with_a_gap_or_past_the_end_is_refused_and_changes_nothing, 0,
+                        5);
+    tcase_add_test(tc, what_came_for_another_round_is_fetched_anew);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

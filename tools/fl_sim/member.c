@@ -1,6 +1,5 @@
 #include "tools/fl_sim/member.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/model/digest.h"
@@ -79,27 +78,35 @@ static int settle(struct fl_member *m, struct fl_inputs *listed, struct fl_err *
     return rv;
 }
 
-static int receive(struct fl_inputs *inputs, const struct fl_member_bundle *b, struct fl_err *err)
+/* What settling chose of `bundles` comes, each as one chunk. */
+static int receive(struct fl_inputs *inputs, const struct fl_member_bundle *bundles, size_t n,
+                   struct fl_err *err)
 {
-    struct fl_input *in = fl_inputs_find(inputs, b->name);
+    struct fl_input *in = NULL;
+    int rv = fl_inputs_next(inputs, &in);
 
-    if (in == NULL || in->data != NULL) {
-        return FL_OK;
+    while (rv == FL_OK && in != NULL) {
+        size_t i = 0;
+
+        while (i < n && strcmp(bundles[i].name, in->name) != 0) {
+            i++;
+        }
+        FL_REQUIRE(i < n);
+        rv = fl_input_add(in, 0, bundles[i].data, bundles[i].len, err);
+        if (rv == FL_OK) {
+            rv = fl_input_check(in, err);
+        }
+        if (rv == FL_OK) {
+            rv = fl_inputs_next(inputs, &in);
+        }
     }
-    in->data = malloc(b->len + 1);
-    if (in->data == NULL) {
-        return FL_ENOMEM;
-    }
-    (void)memcpy(in->data, b->data, b->len);
-    in->have = in->bytes;
-    return fl_inputs_check(in, err);
+    return rv;
 }
 
 int fl_member_fetch(struct fl_member *m, const struct fl_task *task,
                     const struct fl_member_bundle *bundles, size_t n, struct fl_err *err)
 {
     struct fl_inputs listed = {.n = 0};
-    size_t i;
     int rv = list(bundles, n, &listed);
 
     if (m->task.key.round != task->key.round || m->task.key.attempt != task->key.attempt) {
@@ -107,9 +114,7 @@ int fl_member_fetch(struct fl_member *m, const struct fl_task *task,
     }
     m->task = *task;
     rv = rv == FL_OK ? settle(m, &listed, err) : rv;
-    for (i = 0; rv == FL_OK && i < n; i++) {
-        rv = receive(&m->inputs, &bundles[i], err);
-    }
+    rv = rv == FL_OK ? receive(&m->inputs, bundles, n, err) : rv;
     fl_inputs_done(&listed);
     return rv;
 }
