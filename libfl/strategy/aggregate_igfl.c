@@ -25,21 +25,17 @@
 
 #include "libfl/strategy/aggregate_impl.h"
 
-enum attention { SELF, GLOBAL, TIME };
-enum scale { RAW, INV_SQRT_D, COSINE };
-
-struct options {
-    struct fl__agg_common common;
-    enum attention attention;
-    double kappa;
-    enum scale scale;
-    bool weight_samples;
-};
+static bool is(const struct fl_options *o, const char *name, const char *value)
+{
+    return strcmp(fl_options_str(o, name), value) == 0;
+}
 
 /* One for all scores of a component. */
-static double factor(const struct options *v, size_t entries)
+static double factor(const struct fl_options *o, size_t entries)
 {
-    return v->scale == INV_SQRT_D ? v->kappa / sqrt((double)entries) : v->kappa;
+    double kappa = fl_options_float(o, "kappa");
+
+    return is(o, "scale", "inv_sqrt_d") ? kappa / sqrt((double)entries) : kappa;
 }
 
 static double similarity(const struct fl_attention *in, bool cosine, size_t i, size_t j)
@@ -65,10 +61,10 @@ static void add_row(const struct fl_attention *in, double kappa, bool cosine, si
     }
 }
 
-static void attend_self(const struct options *v, const struct fl_attention *in, double *out)
+static void attend_self(const struct fl_options *o, const struct fl_attention *in, double *out)
 {
-    double kappa = factor(v, in->entries);
-    bool cosine = v->scale == COSINE;
+    double kappa = factor(o, in->entries);
+    bool cosine = is(o, "scale", "cosine");
     size_t i;
 
     (void)memset(out, 0, in->n * sizeof(*out));
@@ -78,9 +74,9 @@ static void attend_self(const struct options *v, const struct fl_attention *in, 
     fl__normalise(out, in->n);
 }
 
-static void attend_global(const struct options *v, const struct fl_attention *in, double *out)
+static void attend_global(const struct fl_options *o, const struct fl_attention *in, double *out)
 {
-    double kappa = factor(v, in->entries);
+    double kappa = factor(o, in->entries);
     double mean_sq = 0; /* ||Dbar||^2 */
     size_t i;
     size_t j;
@@ -95,7 +91,7 @@ static void attend_global(const struct options *v, const struct fl_attention *in
     for (j = 0; j < in->n; j++) {
         double own_sq = in->gram[j * in->n + j];
 
-        if (v->scale == COSINE) {
+        if (is(o, "scale", "cosine")) {
             out[j] = own_sq > 0 && mean_sq > 0 ? out[j] / (sqrt(own_sq) * sqrt(mean_sq)) : 0;
         }
         out[j] *= kappa;
@@ -103,10 +99,10 @@ static void attend_global(const struct options *v, const struct fl_attention *in
     fl__softmax(out, in->n);
 }
 
-static void attend_time(const struct options *v, const struct fl_attention *in, double *out)
+static void attend_time(const struct fl_options *o, const struct fl_attention *in, double *out)
 {
     /* What clients report is over the whole model. */
-    double kappa = factor(v, in->model_entries);
+    double kappa = factor(o, in->model_entries);
     size_t j;
 
     for (j = 0; j < in->n; j++) {
@@ -117,17 +113,16 @@ static void attend_time(const struct options *v, const struct fl_attention *in, 
 
 static void attend(const struct fl_options *o, const struct fl_attention *in, double *out)
 {
-    const struct options *v = fl_options_values(o);
     size_t j;
 
-    if (v->attention == SELF) {
-        attend_self(v, in, out);
-    } else if (v->attention == GLOBAL) {
-        attend_global(v, in, out);
+    if (is(o, "attention", "self")) {
+        attend_self(o, in, out);
+    } else if (is(o, "attention", "global")) {
+        attend_global(o, in, out);
     } else {
-        attend_time(v, in, out);
+        attend_time(o, in, out);
     }
-    if (v->weight_samples) {
+    if (fl_options_bool(o, "weight_samples")) {
         for (j = 0; j < in->n; j++) {
             out[j] *= in->samples[j];
         }
@@ -143,16 +138,12 @@ static enum fl_agg_scope scope(const struct fl_options *o)
 
 static bool wants_previous_dot(const struct fl_options *o)
 {
-    const struct options *v = fl_options_values(o);
-
-    return v->attention == TIME;
+    return is(o, "attention", "time");
 }
 
 static int check(const struct fl_options *o, struct fl_err *err)
 {
-    const struct options *v = fl_options_values(o);
-
-    if (v->attention == TIME && v->scale == COSINE) {
+    if (is(o, "attention", "time") && is(o, "scale", "cosine")) {
         return fl_err_set(err, FL_ECONF,
                           "scale 'cosine' does not go with attention 'time': of a client's last "
                           "update only the inner product is reported; set scale to 'raw' or "
@@ -161,22 +152,36 @@ static int check(const struct fl_options *o, struct fl_err *err)
     return FL_OK;
 }
 
-static const char *const attentions[] = {
-    [SELF] = "self", [GLOBAL] = "global", [TIME] = "time", NULL};
-static const char *const scales[] = {
-    [RAW] = "raw", [INV_SQRT_D] = "inv_sqrt_d", [COSINE] = "cosine", NULL};
+static const char *const attentions[] = {"self", "global", "time", NULL};
+static const char *const scales[] = {"raw", "inv_sqrt_d", "cosine", NULL};
 static const struct fl_opt_spec options[] = {
-    {FL_OPT(struct options, ENUM, attention), .def = "global", .choices = attentions,
+    {.name = "attention",
+     .type = FL_OPT_ENUM,
+     .def = "global",
+     .choices = attentions,
      .help = "What an update is compared with: all others, their mean, or the client's last one."},
-    {FL_OPT(struct options, FLOAT, kappa), .def = "1", .min = 0, .max = 1e6,
+    {.name = "kappa",
+     .type = FL_OPT_FLOAT,
+     .def = "1",
+     .min = 0,
+     .max = 1e6,
      .help = "Factor of the similarities before the softmax; 0 is the plain mean."},
-    {FL_OPT(struct options, ENUM, scale), .def = "raw", .choices = scales,
+    {.name = "scale",
+     .type = FL_OPT_ENUM,
+     .def = "raw",
+     .choices = scales,
      .help = "Similarity: inner product as in the paper, that over sqrt(entries), or cosine."},
-    {FL_OPT(struct options, BOOL, weight_samples), .def = "no",
+    {.name = "weight_samples",
+     .type = FL_OPT_BOOL,
+     .def = "no",
      .help = "Multiply the weights by the clients' numbers of samples."},
-    {FL_OPT_IN(struct options, FLOAT, common, server_lr), .def = "1", .min = 0, .max = 1000,
+    {.name = "server_lr",
+     .type = FL_OPT_FLOAT,
+     .def = "1",
+     .min = 0,
+     .max = 1000,
      .help = "Factor of the mean update."},
-    FL_OPT_END_OF(struct options),
+    FL_OPT_END,
 };
 
 const struct fl_aggregate_ops fl_aggregate_igfl_s = {

@@ -57,13 +57,15 @@ static int close_unit(struct fl_codec_decoder *d)
     return d->offset == d->reader.size ? FL_OK : FL_EFORMAT;
 }
 
+static const struct fl_opt_spec options[] = {FL_OPT_END};
+
 const struct fl_codec_ops fl_codec_float32 = {
     .policy =
         {
             .name = "float32",
             .help = "exact 32-bit numbers",
             .source = "ours",
-            .options = fl_opt_none,
+            .options = options,
         },
     .id = FL_CODEC_FLOAT32,
     .encode = encode,

@@ -39,7 +39,9 @@ struct fl_down *fl_down_new(struct fl_driver *driver, enum fl_down_type type)
     struct fl_down *down = calloc(1, sizeof(*down));
 
     if (down == NULL) {
-        fl_serverd_no_memory(driver->srv, "a command");
+        /* A lost command would leave a client hanging: better to start over from disk. */
+        fl_log(driver->srv->log, FL_LOG_ERROR, "server", "out of memory, stopping");
+        abort();
     }
     down->type = type;
     down->front = driver->srv->front;
@@ -52,19 +54,9 @@ void fl_driver_down(struct fl_driver *driver, struct fl_down *down)
     fl_front_post(down);
 }
 
-void *fl_down_copy(const struct fl_driver *driver, const void *data, size_t len)
+static char *copy_text(const char *text)
 {
-    void *copy = data != NULL ? malloc(len > 0 ? len : 1) : NULL;
-
-    if (data != NULL && copy == NULL) {
-        fl_serverd_no_memory(driver->srv, "a command");
-    }
-    return copy != NULL ? memcpy(copy, data, len) : NULL;
-}
-
-char *fl_down_text(const struct fl_driver *driver, const char *text)
-{
-    return text != NULL ? fl_down_copy(driver, text, strlen(text) + 1) : NULL;
+    return text != NULL ? fl_str_dup(text) : NULL;
 }
 
 static void command(struct fl_driver *driver, const struct fl_effect *e, enum fl_down_type type)
@@ -79,7 +71,7 @@ static void command(struct fl_driver *driver, const struct fl_effect *e, enum fl
     down->seed = e->client_seed;
     down->order_seed = e->order_seed;
     down->deadline_ms = e->deadline_ms;
-    down->text = fl_down_text(driver, e->text);
+    down->text = copy_text(e->text);
     down->counted_round = e->counted_round;
     down->counted_attempt = e->counted_attempt;
     down->n_selected = e->size.selected;
@@ -88,7 +80,12 @@ static void command(struct fl_driver *driver, const struct fl_effect *e, enum fl
         down->mixture = fl_bundles_has_mixture(&driver->progress,
                                                fl_coord_client(driver->coord, e->client)->name);
     }
-    down->units = fl_down_copy(driver, e->units, n);
+    if (e->units != NULL) {
+        down->units = malloc(n);
+        if (down->units != NULL) {
+            (void)memcpy(down->units, e->units, n);
+        }
+    }
     fl_driver_down(driver, down);
 }
 
@@ -120,7 +117,7 @@ static void refuse(struct fl_driver *driver, uint64_t session, const char *text)
     struct fl_down *down = fl_down_new(driver, FL_DOWN_REFUSED);
 
     down->session = session;
-    down->text = fl_down_text(driver, text);
+    down->text = fl_str_dup(text);
     fl_driver_down(driver, down);
 }
 
@@ -149,7 +146,7 @@ static void client_id(struct fl_driver *driver, const struct fl_effect *e)
     down = fl_down_new(driver, FL_DOWN_JOINED);
     down->session = driver->joining->session;
     down->client = e->client;
-    down->text = fl_down_text(driver, driver->joining->event.u.hello.client);
+    down->text = copy_text(driver->joining->event.u.hello.client);
     down->wants_offer = fl_offering_wanted(&driver->federation, &driver->progress);
     fl_driver_down(driver, down);
 }
@@ -257,8 +254,10 @@ void fl_driver_step(struct fl_driver *driver, struct fl_event *event)
     event->now_ms = fl_clock_ms();
     event->wall_ms = fl_clock_wall_ms();
     rv = fl_coord_step(driver->coord, event, &effects);
-    if (rv != FL_OK) { /* FL_ENOMEM only. */
-        fl_serverd_no_memory(driver->srv, "a step of the coordinator");
+    if (rv != FL_OK) {
+        fl_log(driver->srv->log, FL_LOG_ERROR, "server", "the coordinator cannot go on: %s",
+               fl_strerror(rv));
+        abort(); /* Out of memory: the state on disk is whole, systemd starts us again. */
     }
     for (i = 0; i < effects.n; i++) {
         if (effects.list[i].type == FL_EFF_EVALUATE_CLIENT &&
@@ -430,7 +429,7 @@ void fl_driver_post(struct fl_driver *driver, struct fl_up *up)
 {
     up->driver = driver;
     if (fl_loop_post(driver->loop, on_up, up) != FL_OK) {
-        fl_serverd_no_memory(driver->srv, "news for the coordinator");
+        fl_up_free(up);
     }
 }
 
@@ -502,7 +501,7 @@ void fl_driver_stop(struct fl_driver *driver)
     }
     atomic_store(&driver->cancel, true);
     if (fl_loop_post(driver->loop, on_stop, driver) != FL_OK) {
-        fl_serverd_no_memory(driver->srv, "stopping the coordinator");
+        abort();
     }
     fl_thread_join(driver->thread);
     driver->thread = NULL;

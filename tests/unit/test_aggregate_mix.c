@@ -564,7 +564,8 @@ static void threes(const struct fl_options *o, const struct fl_attention *in, do
 
 START_TEST(a_mixture_that_overflows_is_refused)
 {
-    static const struct fl_aggregate_ops ops = {.policy = {.name = "test", .options = fl_opt_none},
+    static const struct fl_opt_spec none[] = {FL_OPT_END};
+    static const struct fl_aggregate_ops ops = {.policy = {.name = "test", .options = none},
                                                 .scope = of_unit,
                                                 .attend = threes,
                                                 .mixes = true};

@@ -1,0 +1,110 @@
+#include "server/work/welcome.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Name and option texts of a slot that the client fills. */
+static int fill_slot(const struct fl_policy *policy, const struct fl_options *options,
+                     struct fl_wire_slot *slot)
+{
+    const struct fl_opt_spec *spec;
+    size_t n = 0;
+
+    slot->name = fl_wire_lend(policy->name);
+    for (spec = policy->options; spec != NULL && spec->name != NULL; spec++) {
+        n++;
+    }
+    slot->options = calloc(n > 0 ? n : 1, sizeof(*slot->options));
+    if (slot->options == NULL) {
+        return FL_ENOMEM;
+    }
+    for (spec = policy->options; spec != NULL && spec->name != NULL; spec++) {
+        char text[FL_WIRE_MAX_TEXT];
+
+        slot->options[slot->n_options].key = fl_wire_lend(spec->name);
+        slot->options[slot->n_options].value =
+            fl_str_dup(fl_options_show(options, spec, text, sizeof(text)));
+        if (slot->options[slot->n_options].value == NULL) {
+            return FL_ENOMEM;
+        }
+        slot->n_options++;
+    }
+    return FL_OK;
+}
+
+static int fill_slots(const struct fl_strategy *s, struct fl_wire_welcome *w)
+{
+    int rv = fill_slot(&s->solver->policy, s->options[FL_SLOT_SOLVER], &w->solver);
+
+    if (rv == FL_OK) {
+        rv = fill_slot(&s->codec->policy, s->options[FL_SLOT_CODEC], &w->codec);
+    }
+    if (rv == FL_OK) {
+        rv = fill_slot(&s->upload->policy, s->options[FL_SLOT_UPLOAD], &w->upload);
+    }
+    if (rv == FL_OK) {
+        rv = fill_slot(&s->personal->policy, s->options[FL_SLOT_PERSONAL], &w->personal);
+    }
+    return rv;
+}
+
+static int fill_network(const struct fl_net_spec *net, struct fl_wire_welcome *w)
+{
+    size_t i;
+
+    w->input = calloc(net->n_input + 1, sizeof(*w->input));
+    w->layers = calloc(net->n_layers + 1, sizeof(*w->layers));
+    if (w->input == NULL || w->layers == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < net->n_input; i++) {
+        w->input[w->n_input++] = (uint32_t)net->input[i];
+    }
+    for (i = 0; i < net->n_layers; i++) {
+        w->layers[w->n_layers++] = fl_wire_lend(net->layers[i]);
+    }
+    return FL_OK;
+}
+
+int fl_welcome_describe(const struct fl_described *of, struct fl_wire_welcome *ret)
+{
+    struct fl_wire_welcome w = {.version = FL_WIRE_VERSION,
+                                .federation = fl_wire_lend(of->federation),
+                                .layout = (struct fl_layout *)(uintptr_t)of->layout,
+                                .wants_previous_dot = fl_strategy_needs_previous_dot(of->strategy),
+                                .training = of->training};
+    int rv = fill_network(of->net, &w);
+
+    (void)memcpy(w.line, of->line->tag, sizeof(w.line));
+    (void)memcpy(w.kept_line, of->line->kept_tag, sizeof(w.kept_line));
+    if (rv == FL_OK) {
+        rv = fill_slots(of->strategy, &w);
+    }
+    if (rv != FL_OK) {
+        fl_welcome_done(&w);
+        return rv;
+    }
+    *ret = w;
+    return FL_OK;
+}
+
+static void slot_done(struct fl_wire_slot *slot)
+{
+    size_t i;
+
+    for (i = 0; i < slot->n_options; i++) {
+        free(slot->options[i].value);
+    }
+    free(slot->options);
+}
+
+void fl_welcome_done(struct fl_wire_welcome *w)
+{
+    slot_done(&w->solver);
+    slot_done(&w->codec);
+    slot_done(&w->upload);
+    slot_done(&w->personal);
+    free(w->input);
+    free(w->layers);
+    *w = (struct fl_wire_welcome){.version = 0};
+}

@@ -1,0 +1,27 @@
+#ifndef FL_SERVER_WORK_WELCOME_H
+#define FL_SERVER_WORK_WELCOME_H
+
+/* What a joining client is told of the federation: its model, the slots, what it belongs to. */
+
+#include "libfl/nn/net.h"
+#include "libfl/wire/messages.h"
+#include "server/work/federation.h"
+
+struct fl_described {
+    const char *federation; /* its name */
+    const struct fl_strategy *strategy;
+    const struct fl_layout *layout;
+    const struct fl_net_spec *net;
+    const struct fl_line *line;
+    struct fl_wire_training training;
+};
+
+/*
+ * Into `ret`, in place of what is there; what concerns one session (session, limits, heartbeat,
+ * wants_offer) is left to the caller. Texts, layout and layers are lent by `of`: fl_welcome_done()
+ * and not fl_wire_command_done(). FL_ENOMEM, with nothing to be done.
+ */
+FL_MUST_CHECK int fl_welcome_describe(const struct fl_described *of, struct fl_wire_welcome *ret);
+void fl_welcome_done(struct fl_wire_welcome *welcome);
+
+#endif

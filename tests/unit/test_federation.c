@@ -1,0 +1,232 @@
+/*
+ * Federations in one process: every preset runs through both cores and both work rooms, on files.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/model/safetensors.h"
+#include "tests/lib/folder.h"
+#include "tests/unit/train_fixture.h"
+#include "tools/fl_sim/federation.h"
+
+#define N_CLIENTS 4
+#define N_SAMPLES 40
+#define N_FLOATS  ((INPUTS + 1) * 16 + 17 * CLASSES)
+
+struct run {
+    char dir[64];
+    struct fl_strategy *strategy;
+    struct server server; /* network and layout */
+    struct fl_dataset *train[N_CLIENTS], *test;
+    uint64_t committed;
+    unsigned reported[N_CLIENTS], evaluated[N_CLIENTS];
+};
+
+static void on_report(void *ctx, size_t client, const struct fl_result *result)
+{
+    struct run *r = ctx;
+
+    ck_assert_uint_gt(result->samples, 0);
+    r->reported[client]++;
+}
+
+static void on_evaluation(void *ctx, size_t client, const struct fl_eval_rec *received,
+                          const struct fl_eval_rec *adapted)
+{
+    struct run *r = ctx;
+
+    (void)adapted;
+    ck_assert_uint_eq(received->samples, N_SAMPLES);
+    r->evaluated[client]++;
+}
+
+static void on_commit(void *ctx, const struct fl_round_rec *record)
+{
+    struct run *r = ctx;
+
+    ck_assert_uint_eq(record->round, ++r->committed);
+}
+
+static void run_init(struct run *r, const char *algorithm)
+{
+    struct fl_err err = {0};
+    size_t k;
+
+    *r = (struct run){.dir = "/tmp/fl-federation-XXXXXX"};
+    ck_assert_ptr_nonnull(mkdtemp(r->dir));
+    server_init(&r->server);
+    ck_assert_uint_eq(r->server.count, N_FLOATS);
+    ck_assert_msg(fl_strategy_create(algorithm, &r->strategy, &err) == FL_OK, "%s", err.msg);
+    for (k = 0; k < N_CLIENTS; k++) {
+        r->train[k] = make_data(N_SAMPLES, INPUTS, CLASSES, 1 + k);
+    }
+    r->test = make_data(N_SAMPLES, INPUTS, CLASSES, 99);
+}
+
+static void run_done(struct run *r)
+{
+    size_t k;
+
+    for (k = 0; k < N_CLIENTS; k++) {
+        fl_dataset_free(r->train[k]);
+    }
+    fl_dataset_free(r->test);
+    fl_strategy_free(r->strategy);
+    server_done(&r->server);
+    folder_remove(r->dir);
+}
+
+static struct fl_fed_conf conf_of(struct run *r, uint64_t rounds)
+{
+    return (struct fl_fed_conf){
+        .dir = r->dir,
+        .name = "f",
+        .coord = {.seed = 3,
+                  .rounds = rounds,
+                  .start_clients = N_CLIENTS,
+                  .min_clients = N_CLIENTS,
+                  .min_responders = 1,
+                  .over_selection = 1,
+                  .train_ms = 100000,
+                  .upload_ms = 100000,
+                  .evaluate_ms = 100000,
+                  .evaluate_every = 1,
+                  .evaluate_clients = true,
+                  .learning_rate = 0.05,
+                  .learning_rate_decay = 1,
+                  .strategy = r->strategy,
+                  .layout = r->server.model.layout},
+        .net = r->server.model.net,
+        .training = {.steps = 3, .batch_size = 10},
+        .inputs = INPUTS,
+        .classes = CLASSES,
+        .offer_max = 1u << 20,
+        .watch = {on_report, on_evaluation, on_commit, r},
+    };
+}
+
+/* A process of everybody, until so many rounds are committed. */
+static void go(struct run *r, uint64_t rounds)
+{
+    const struct fl_fed_conf conf = conf_of(r, rounds);
+    struct fl_fed *fed = NULL;
+    struct fl_err err = {0};
+    size_t k;
+
+    ck_assert_msg(fl_fed_create(&conf, &fed, &err) == FL_OK, "%s", err.msg);
+    for (k = 0; k < N_CLIENTS; k++) {
+        struct fl_trainer *trainer = NULL;
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "c%zu", k);
+        ck_assert_int_eq(fl_trainer_builtin(r->train[k], r->test, &trainer, &err), FL_OK);
+        ck_assert_msg(fl_fed_add(fed, name, trainer, N_SAMPLES, N_SAMPLES, 7 + k, &err) == FL_OK,
+                      "%s", err.msg);
+    }
+    ck_assert_msg(fl_fed_run(fed, &err) == FL_OK, "%s: %s", r->strategy->algorithm, err.msg);
+    fl_fed_free(fed);
+}
+
+static void model_of(const struct run *r, uint64_t round, float theta[N_FLOATS])
+{
+    struct fl_err err = {0};
+    char path[256];
+
+    (void)snprintf(path, sizeof(path), "%s/server/models/round-%06llu.safetensors", r->dir,
+                   (unsigned long long)round);
+    ck_assert_msg(fl_st_load(path, r->server.model.layout, theta, &err) == FL_OK, "%s", err.msg);
+}
+
+static const char *preset(int i)
+{
+    return fl_strategy_presets()[i].name;
+}
+
+START_TEST(every_preset_commits_its_rounds_and_goes_on_as_if_it_had_not_stopped)
+{
+    float whole[N_FLOATS];
+    float twice[N_FLOATS];
+    unsigned reports = 0;
+    struct run r;
+    size_t k;
+
+    run_init(&r, preset(_i));
+    go(&r, 4);
+    ck_assert_uint_eq(r.committed, 4);
+    for (k = 0; k < N_CLIENTS; k++) {
+        reports += r.reported[k];
+        ck_assert_uint_eq(r.evaluated[k], 4);
+    }
+    ck_assert_uint_gt(reports, 0);
+    model_of(&r, 4, whole);
+    run_done(&r);
+    run_init(&r, preset(_i));
+    go(&r, 2);
+    go(&r, 4);
+    ck_assert_uint_eq(r.committed, 4);
+    model_of(&r, 4, twice);
+    run_done(&r);
+    ck_assert_mem_eq(whole, twice, sizeof(whole));
+}
+END_TEST
+
+START_TEST(a_federation_that_waits_for_more_clients_than_come_says_so)
+{
+    struct fl_fed_conf conf;
+    struct fl_fed *fed = NULL;
+    struct fl_err err = {0};
+    struct run r;
+
+    run_init(&r, "fedavg");
+    conf = conf_of(&r, 1);
+    ck_assert_msg(fl_fed_create(&conf, &fed, &err) == FL_OK, "%s", err.msg);
+    ck_assert_int_eq(fl_fed_run(fed, &err), FL_ESTATE);
+    ck_assert_ptr_nonnull(strstr(err.msg, "0 of 4 clients are here"));
+    fl_fed_free(fed);
+    run_done(&r);
+}
+END_TEST
+
+START_TEST(what_a_client_cannot_do_ends_the_run_with_its_name)
+{
+    struct fl_fed_conf conf;
+    struct fl_fed *fed = NULL;
+    struct fl_trainer *trainer = NULL;
+    struct fl_err err = {0};
+    struct run r;
+
+    run_init(&r, "fedavg");
+    conf = conf_of(&r, 1);
+    ck_assert_int_eq(fl_fed_create(&conf, &fed, &err), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(r.train[0], NULL, &trainer, &err), FL_OK);
+    ck_assert_int_eq(fl_fed_add(fed, "../up", trainer, 1, 0, 1, &err), FL_EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.msg, "'../up'"));
+    fl_fed_free(fed);
+    run_done(&r);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("federation");
+    TCase *tc = tcase_create("all");
+    SRunner *sr;
+    int failed;
+    int n = 0;
+
+    while (preset(n) != NULL) {
+        n++;
+    }
+    tcase_add_loop_test(tc, every_preset_commits_its_rounds_and_goes_on_as_if_it_had_not_stopped, 0,
+                        n);
+    tcase_add_test(tc, a_federation_that_waits_for_more_clients_than_come_says_so);
+    tcase_add_test(tc, what_a_client_cannot_do_ends_the_run_with_its_name);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,402 @@
+/* What the two sides of a federation in one process do, by the work rooms of the daemons. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/work/evaluation.h"
+#include "server/work/aggregation.h"
+#include "server/work/offers.h"
+#include "server/work/sent.h"
+#include "tools/fl_sim/federation_impl.h"
+
+/* --- the server --- */
+
+/* As the coordinator hears of work that failed: it judges whose fault it is. */
+static void failed(struct fl_fed *fed, uint64_t seq, int code, const struct fl_err *err,
+                   uint32_t client)
+{
+    struct fl__fed_event *answer = fl__fed_event(fed, FL_EV_WORK_FAILED);
+
+    if (answer != NULL) {
+        (void)fl_err_set(&answer->err, code, "%s", fl_err_text(err, code));
+        answer->event.u.failed_work.seq = seq;
+        answer->event.u.failed_work.code = code;
+        answer->event.u.failed_work.client = client;
+    }
+}
+
+static void done(struct fl_fed *fed, enum fl_event_type type, uint64_t seq, int rv,
+                 const struct fl_err *err)
+{
+    struct fl__fed_event *answer;
+
+    if (rv != FL_OK) {
+        failed(fed, seq, rv, err, FL_NO_CLIENT);
+        return;
+    }
+    answer = fl__fed_event(fed, type);
+    if (answer != NULL) {
+        answer->event.u.seq = seq;
+    }
+}
+
+static int select_clients(struct fl_fed *fed, const struct fl_effect *e, struct fl_err *err)
+{
+    const struct fl_selection selection = {.round = e->round,
+                                           .attempt = e->attempt,
+                                           .parts = e->parts,
+                                           .n_parts = e->n_parts,
+                                           .clients = e->clients,
+                                           .n_clients = e->n_clients,
+                                           .size = e->size,
+                                           .expected = e->expected};
+    bool offers = fl_offering_wanted(&fed->federation, &fed->progress);
+    struct fl_offered offered = {.file = NULL};
+    int rv = fl_offering_select(&fed->federation, &selection, offers ? &offered : NULL, err);
+
+    fl_progress_offered(&fed->progress, &offered);
+    fl_file_unref(offered.file);
+    return rv;
+}
+
+void fl__fed_persist(struct fl_fed *fed, const struct fl_effect *e)
+{
+    struct fl_store *store = fed->federation.store;
+    struct fl_err err = {0};
+    int rv;
+
+    switch (e->type) {
+    case FL_EFF_FORGET_CLIENTS:
+        rv = fl_store_forget(store, e->clients, e->n_clients, e->departed, &err);
+        break;
+    case FL_EFF_PERSIST_SELECTION:
+        rv = select_clients(fed, e, &err);
+        break;
+    case FL_EFF_PERSIST_PLAN:
+        rv = fl_store_put_plan(store, e->round, e->attempt, e->parts, e->n_parts, &err);
+        break;
+    default:
+        rv = fl_store_put_update(store, e->round, e->attempt, &e->parts[0], &err);
+        break;
+    }
+    done(fed, FL_EV_PERSISTED, e->seq, rv, &err);
+}
+
+static void aggregated(struct fl_fed *fed, const struct fl_effect *e, struct fl_aggregation *a)
+{
+    struct fl__fed_event *answer = fl__fed_event(fed, FL_EV_AGGREGATED);
+
+    fl_progress_aggregated(&fed->progress, &a->next);
+    if (answer != NULL) {
+        answer->distance = a->distance;
+        a->distance = NULL;
+        answer->event.u.aggregated.seq = e->seq;
+        answer->event.u.aggregated.distance = e->want_distance ? answer->distance : NULL;
+        answer->event.u.aggregated.effective = a->info.effective;
+        answer->event.u.aggregated.self_weight = a->info.self_weight;
+        answer->event.u.aggregated.offered_bytes =
+            fed->progress.offered.file != NULL ? fl_file_size(fed->progress.offered.file) : 0;
+    }
+}
+
+void fl__fed_aggregate(struct fl_fed *fed, const struct fl_effect *e)
+{
+    struct fl_client_rec *clients = calloc(e->n_parts + 1, sizeof(*clients));
+    struct fl_aggregation a = {.round = e->round,
+                               .attempt = e->attempt,
+                               .members = e->size.members,
+                               .learning_rate = fl_coord_learning_rate(&fed->conf.coord, e->round),
+                               .parts = e->parts,
+                               .clients = clients,
+                               .n_parts = e->n_parts,
+                               .model = &fed->progress.committed.model,
+                               .want_distance = e->want_distance,
+                               .bad_client = FL_NO_CLIENT};
+    struct fl_err err = {0};
+    size_t i;
+    int rv = FL_ENOMEM;
+
+    if (clients != NULL) {
+        for (i = 0; i < e->n_parts; i++) {
+            clients[i] = *fl_coord_part_client(fed->coord, e->parts[i].client);
+        }
+        rv = fl_aggregation_run(&fed->federation, &a, &err);
+    }
+    if (rv == FL_OK) {
+        aggregated(fed, e, &a);
+    } else {
+        failed(fed, e->seq, rv, &err, a.bad_client);
+    }
+    fl_aggregation_done(&a);
+    free(clients);
+}
+
+void fl__fed_commit(struct fl_fed *fed, const struct fl_effect *e)
+{
+    const struct fl_commit commit = {.progress = &fed->progress,
+                                     .record = e->record,
+                                     .clients = e->clients,
+                                     .n_clients = e->n_clients,
+                                     .wall_ms = fed->now_ms};
+    struct fl_err err = {0};
+    int rv = fl_commit_run(&fed->federation, &commit, &err);
+
+    if (rv == FL_OK) {
+        fl_progress_committed(&fed->progress, e->record);
+        if (fed->conf.watch.committed != NULL) {
+            fed->conf.watch.committed(fed->conf.watch.ctx, e->record);
+        }
+    }
+    done(fed, FL_EV_COMMITTED, e->seq, rv, &err);
+}
+
+/* --- what may be fetched in the open round --- */
+
+static int take_bytes(const struct fl_bytes *bytes, struct fl__fed_bundle *ret)
+{
+    ret->len = (size_t)fl_bytes_len(bytes);
+    ret->data = malloc(ret->len + 1);
+    if (ret->data == NULL) {
+        return FL_ENOMEM;
+    }
+    if (bytes->file != NULL) {
+        return fl_file_read(bytes->file, 0, ret->data, ret->len);
+    }
+    (void)memcpy(ret->data, fl_blob_data(bytes->blob), ret->len);
+    return FL_OK;
+}
+
+static void take_bundle(void *ctx, const struct fl_bundle *bundle)
+{
+    struct fl_fed *fed = ctx;
+    void *list = fed->bundles;
+    struct fl__fed_bundle *b;
+    int rv = fl__fed_grow(&list, fed->n_bundles, &fed->cap_bundles, sizeof(*fed->bundles));
+
+    fed->bundles = list;
+    if (rv == FL_OK) {
+        b = &fed->bundles[fed->n_bundles++];
+        *b = (struct fl__fed_bundle){.has_digest = bundle->digest != NULL};
+        rv = take_bytes(&bundle->bytes, b);
+        rv = rv == FL_OK ? fl_str_copy(b->name, sizeof(b->name), bundle->name) : rv;
+        rv = rv == FL_OK && bundle->client != NULL
+                 ? fl_str_copy(b->client, sizeof(b->client), bundle->client)
+                 : rv;
+    }
+    if (rv != FL_OK) {
+        fl__fed_fail(fed, rv, NULL, bundle->name);
+    }
+}
+
+void fl__fed_open_round(struct fl_fed *fed, const struct fl_effect *e)
+{
+    int rv;
+
+    fl__fed_close_round(fed);
+    rv = fl_bundles_open(&fed->federation, &fed->progress, e->size.members, take_bundle, fed);
+    if (rv != FL_OK) {
+        fl__fed_fail(fed, rv, NULL, "what clients fetch");
+    }
+}
+
+void fl__fed_close_round(struct fl_fed *fed)
+{
+    while (fed->n_bundles > 0) {
+        free(fed->bundles[--fed->n_bundles].data);
+    }
+}
+
+/* --- a client --- */
+
+/* The open round's bundles that this client may fetch; returns how many. */
+static size_t list_bundles(const struct fl_fed *fed, const struct fl__fed_client *c,
+                           struct fl_member_bundle list[FL_BUNDLES_MAX])
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < fed->n_bundles && n < FL_BUNDLES_MAX; i++) {
+        const struct fl__fed_bundle *b = &fed->bundles[i];
+
+        if (b->client[0] == '\0' || strcmp(b->client, c->name) == 0) {
+            list[n++] = (struct fl_member_bundle){b->name, b->data, b->len, b->has_digest};
+        }
+    }
+    return n;
+}
+
+static int train(struct fl_fed *fed, struct fl__fed_client *c, const struct fl_effect *e,
+                 struct fl_err *err)
+{
+    struct fl_member_bundle list[FL_BUNDLES_MAX];
+    const struct fl_task task = {.key = {e->round, e->attempt},
+                                 .counted = {e->counted_round, e->counted_attempt},
+                                 .learning_rate = e->learning_rate,
+                                 .seed = e->client_seed,
+                                 .order_seed = e->order_seed,
+                                 .deadline_ms = e->deadline_ms,
+                                 .n_selected = e->size.selected,
+                                 .population = e->size.population};
+    int rv = fl_member_fetch(&c->member, &task, list, list_bundles(fed, c, list), err);
+
+    return rv == FL_OK ? fl_member_train(&c->member, err) : rv;
+}
+
+static struct fl_eval_rec eval_rec(bool has, const struct fl_result_evaluation *e)
+{
+    return has ? (struct fl_eval_rec){e->samples, e->correct, e->loss_sum}
+               : (struct fl_eval_rec){0};
+}
+
+static void report(struct fl_fed *fed, size_t client)
+{
+    struct fl__fed_client *c = fed->clients[client];
+    struct fl_result *r = c->member.held.result;
+    struct fl__fed_event *up = fl__fed_event(fed, FL_EV_REPORT);
+
+    if (up == NULL) {
+        return;
+    }
+    up->result = fl_result_ref(r);
+    up->event.u.report.client = c->number;
+    up->event.u.report.round = r->key.round;
+    up->event.u.report.attempt = r->key.attempt;
+    up->event.u.report.samples = r->samples;
+    up->event.u.report.steps = r->steps;
+    up->event.u.report.train_loss = r->train_loss;
+    up->event.u.report.divergence = r->divergence;
+    up->event.u.report.n_divergence = r->n_units;
+    up->event.u.report.previous_dot = r->previous_dot;
+    up->event.u.report.received = eval_rec(r->has_received, &r->received);
+    up->event.u.report.trained = eval_rec(r->has_trained, &r->trained);
+    if (fed->conf.watch.reported != NULL) {
+        fed->conf.watch.reported(fed->conf.watch.ctx, client, r);
+    }
+}
+
+void fl__fed_task(struct fl_fed *fed, size_t client, const struct fl_effect *e)
+{
+    struct fl__fed_client *c = fed->clients[client];
+    struct fl_err err = {0};
+    int rv = FL_OK;
+
+    if (!fl_held_is(&c->member.held, (struct fl_round_key){e->round, e->attempt})) {
+        rv = train(fed, c, e, &err);
+    }
+    if (rv == FL_OK) {
+        report(fed, client);
+        if (e->units != NULL) {
+            fl__fed_push(fed, client, e);
+        }
+    } else if (rv == FL_ENUMERIC) {
+        struct fl__fed_event *up = fl__fed_event(fed, FL_EV_CLIENT_FAILED);
+
+        if (up != NULL) {
+            up->err = err;
+            up->event.u.failed.client = c->number;
+            up->event.u.failed.round = e->round;
+            up->event.u.failed.attempt = e->attempt;
+            up->event.u.failed.diverged = true;
+        }
+    } else {
+        fl__fed_fail(fed, rv, &err, c->name);
+    }
+}
+
+/* As the server takes an upload: what it announces, its bytes, and whether they are any good. */
+static int store(struct fl_fed *fed, const struct fl__fed_client *c, const struct fl_code *code,
+                 struct fl_err *err)
+{
+    const struct fl_federation *f = &fed->federation;
+    const struct fl_wire_push_header header = {.parts = code->parts, .n_parts = code->n_parts};
+    const struct fl_round_key key = code->result->key;
+    struct fl_spool_part *parts = NULL;
+    struct fl_spool *spool = NULL;
+    uint64_t there = 0;
+    int rv = fl_sent_parts(f->layout, f->strategy, &header, code->units, &parts, err);
+
+    if (rv == FL_OK) {
+        rv = fl_spool_open(f->state_dir, key.round, key.attempt, c->name, parts, code->n_parts,
+                           &spool, &there, err);
+    }
+    if (rv == FL_OK && there < fl_blob_len(code->bytes)) {
+        rv = fl_spool_write(spool, there, fl_blob_data(code->bytes) + there,
+                            (size_t)(fl_blob_len(code->bytes) - there), err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_spool_finish(spool, f->layout, 0, FL_DURABLE_PROCESS, err);
+    }
+    fl_spool_close(spool);
+    free(parts);
+    return rv;
+}
+
+void fl__fed_push(struct fl_fed *fed, size_t client, const struct fl_effect *e)
+{
+    struct fl__fed_client *c = fed->clients[client];
+    size_t units = fl_layout_units(fed->federation.layout);
+    struct fl__fed_event *up;
+    struct fl_err err = {0};
+    struct fl_code code = {.setup = NULL};
+    uint64_t bytes = 0;
+    int rv = FL_OK;
+
+    if (!fl_held_is(&c->member.held, (struct fl_round_key){e->round, e->attempt}) ||
+        memchr(e->units, 1, units) == NULL)
+    {
+        return; /* It is over for this client, or nothing is asked of it. */
+    }
+    rv = fl_member_code(&c->member, e->units, &code, &err);
+    if (rv == FL_OK) {
+        bytes = fl_blob_len(code.bytes);
+        rv = store(fed, c, &code, &err);
+    }
+    fl_code_done(&code);
+    if (rv != FL_OK && !fl_spool_is_bad(rv)) {
+        fl__fed_fail(fed, rv, &err, c->name);
+        return;
+    }
+    up = fl__fed_event(fed, rv == FL_OK ? FL_EV_UPLOAD_STORED : FL_EV_UPLOAD_INVALID);
+    if (up != NULL) {
+        up->err = err;
+        up->event.u.upload.client = c->number;
+        up->event.u.upload.round = e->round;
+        up->event.u.upload.attempt = e->attempt;
+        up->event.u.upload.bytes = bytes;
+    }
+}
+
+static struct fl_eval_rec measured(const struct fl_train_evaluation *e)
+{
+    return (struct fl_eval_rec){e->samples, e->correct, e->loss_sum};
+}
+
+void fl__fed_evaluate(struct fl_fed *fed, size_t client, const struct fl_effect *e)
+{
+    struct fl__fed_client *c = fed->clients[client];
+    const float *model = fl_blob_floats(fl_progress_model(&fed->progress)->theta);
+    struct fl__fed_event *up = fl__fed_event(fed, FL_EV_EVAL_REPORT);
+    struct fl_evaluation found = {.received = {0}};
+    struct fl_task task = c->member.task;
+    struct fl_err err = {0};
+    int rv;
+
+    if (up == NULL) {
+        return;
+    }
+    task.key = (struct fl_round_key){.round = e->round};
+    rv = fl_evaluation_run(&c->member.worker, fed->setup, &task, model,
+                           fl_coord_learning_rate(&fed->conf.coord, e->round), NULL, &found, &err);
+    if (rv != FL_OK) { /* As a client says that none comes. */
+        fl_log(fed->conf.log, FL_LOG_WARNING, "client", "%s: %s", c->name, fl_err_text(&err, rv));
+        found = (struct fl_evaluation){.received = {0}};
+    }
+    up->event.u.eval.client = c->number;
+    up->event.u.eval.round = e->round;
+    up->event.u.eval.result = measured(&found.received);
+    up->event.u.eval.adapted = measured(&found.adapted);
+    if (fed->conf.watch.evaluated != NULL) {
+        fed->conf.watch.evaluated(fed->conf.watch.ctx, client, &up->event.u.eval.result,
+                                  &up->event.u.eval.adapted);
+    }
+}
