@@ -321,8 +321,13 @@ int bench_clients_start(const struct bench_setup *setup, struct bench_clients **
 
         c->all = all;
         c->index = i;
-        rv = fl_grpc_connect(setup->loop, setup->address, &limits, 10000, &cbs, c, &c->channel,
-                             &err);
+        rv = fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = setup->loop,
+                                                             .address = setup->address,
+                                                             .limits = &limits,
+                                                             .timeout_ms = 10000,
+                                                             .cbs = &cbs,
+                                                             .ctx = c},
+                             &c->channel, &err);
         if (rv != FL_OK) {
             (void)fprintf(stderr, "bench: %s\n", fl_err_text(&err, rv));
             return rv;

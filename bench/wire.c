@@ -555,7 +555,13 @@ static void run_client(const char *address, const struct args *args)
     fl_rpc_limits_default(&limits);
     client.stream.blob = make_blob();
     must(fl_loop_create(&client.loop, &err), "loop");
-    must(fl_grpc_connect(client.loop, address, &limits, 5000, &cbs, &client, &client.channel, &err),
+    must(fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = client.loop,
+                                                         .address = address,
+                                                         .limits = &limits,
+                                                         .timeout_ms = 5000,
+                                                         .cbs = &cbs,
+                                                         .ctx = &client},
+                         &client.channel, &err),
          fl_err_text(&err, FL_EIO));
     fl_loop_run(client.loop);
     measure(&client, args);

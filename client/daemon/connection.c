@@ -150,8 +150,13 @@ int fl_connection_open(struct fl_connection *c, struct fl_err *err)
     }
     limits.conn_window = 2 * limits.stream_window;
     c->queue_bytes = limits.queue_bytes;
-    rv = fl_grpc_connect(c->loop, c->server, &limits, c->timeout_ms, &channel_cbs, c, &c->channel,
-                         err);
+    rv = fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = c->loop,
+                                                         .address = c->server,
+                                                         .limits = &limits,
+                                                         .timeout_ms = c->timeout_ms,
+                                                         .cbs = &channel_cbs,
+                                                         .ctx = c},
+                         &c->channel, err);
     if (rv != FL_OK) {
         log_down(c, fl_err_text(err, rv));
     }

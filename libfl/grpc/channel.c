@@ -5,6 +5,9 @@
 #include "libfl/grpc/endpoint.h"
 #include "libfl/grpc/link.h"
 
+/* A dial that takes too long ends by itself and says why: it goes first. */
+#define DIAL_TELLS_MS 100
+
 struct fl_grpc_channel {
     struct fl__link link; /* First: the link's callbacks lead here. */
     struct fl_rpc_limits limits;
@@ -18,11 +21,11 @@ static void on_opened(struct fl__link *link)
 {
     struct fl_grpc_channel *channel = (struct fl_grpc_channel *)link;
     struct fl_h2_setup setup = {.limits = channel->limits, .authority = channel->authority};
-    int rv = fl__link_start(link, &setup, false);
+    int rv = fl__link_start(link, fl_stream_peer(link->stream), &setup, false);
 
     if (rv != FL_OK) {
         link->code = rv;
-        fl_conn_close(link->conn);
+        fl_stream_close(link->stream);
     }
 }
 
@@ -36,14 +39,18 @@ static void on_ready(struct fl__link *link)
 static uint64_t check(struct fl__link *link, uint64_t now_ms)
 {
     const struct fl_grpc_channel *channel = (const struct fl_grpc_channel *)link;
+    bool stands = link->h2 != NULL;
+    uint64_t by = channel->up_by + (stands ? 0 : DIAL_TELLS_MS);
 
     if (link->ready) {
         return UINT64_MAX;
     }
-    if (now_ms >= channel->up_by) {
-        fl__link_close(link, FL_ETIMEOUT, "it accepts connections but does not speak HTTP/2");
+    if (now_ms >= by) {
+        fl__link_close(link, FL_ETIMEOUT,
+                       stands ? "it accepts connections but does not speak HTTP/2"
+                              : "it accepts connections but does not complete the handshake");
     }
-    return channel->up_by;
+    return by;
 }
 
 static void on_gone(struct fl__link *link, int code, const char *text)
@@ -64,9 +71,26 @@ static char *authority_of(const char *address)
     return fl_str_dup(strncmp(address, "unix:", 5) == 0 ? "localhost" : address);
 }
 
-int fl_grpc_connect(struct fl_loop *loop, const char *address, const struct fl_rpc_limits *limits,
-                    uint32_t timeout_ms, const struct fl_grpc_channel_cbs *cbs, void *ctx,
-                    struct fl_grpc_channel **ret, struct fl_err *err)
+static int dial(struct fl_grpc_channel *channel, const struct fl_grpc_channel_setup *setup,
+                struct fl_err *err)
+{
+    struct fl_stream *stream = NULL;
+    int rv = fl_conn_connect(setup->loop, setup->address, setup->timeout_ms, &stream, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (fl_stream_wrap(setup->filter, &stream) != FL_OK) {
+        fl_stream_close(stream);
+        return fl_err_set(err, FL_ENOMEM, "connecting: out of memory");
+    }
+    channel->up_by = fl_loop_now(setup->loop) + setup->timeout_ms;
+    fl__link_attach(&channel->link, stream);
+    return FL_OK;
+}
+
+int fl_grpc_connect(const struct fl_grpc_channel_setup *setup, struct fl_grpc_channel **ret,
+                    struct fl_err *err)
 {
     struct fl_grpc_channel *channel = calloc(1, sizeof(*channel));
     int rv;
@@ -74,23 +98,21 @@ int fl_grpc_connect(struct fl_loop *loop, const char *address, const struct fl_r
     if (channel == NULL) {
         return fl_err_set(err, FL_ENOMEM, "connecting: out of memory");
     }
-    rv = fl__link_init(&channel->link, loop, &ops);
+    rv = fl__link_init(&channel->link, setup->loop, &ops);
     if (rv == FL_OK) {
-        channel->authority = authority_of(address);
+        channel->authority = authority_of(setup->address);
     }
     if (channel->authority == NULL) {
         rv = fl_err_set(err, FL_ENOMEM, "connecting: out of memory");
         goto fail;
     }
-    channel->limits = *limits;
-    channel->cbs = cbs;
-    channel->ctx = ctx;
-    rv = fl_conn_connect(loop, address, timeout_ms, &fl__link_cbs, &channel->link,
-                         &channel->link.conn, err);
+    channel->limits = *setup->limits;
+    channel->cbs = setup->cbs;
+    channel->ctx = setup->ctx;
+    rv = dial(channel, setup, err);
     if (rv != FL_OK) {
         goto fail;
     }
-    channel->up_by = fl_loop_now(loop) + timeout_ms;
     *ret = channel;
     return FL_OK;
 
@@ -106,7 +128,7 @@ int fl_grpc_call(struct fl_grpc_channel *channel, const char *path, uint64_t tim
 {
     struct fl__link *link = &channel->link;
 
-    if (link->conn == NULL || link->mute || link->code != FL_OK) {
+    if (link->stream == NULL || link->mute || link->code != FL_OK) {
         return FL_ECLOSED;
     }
     if (!link->ready) {

@@ -29,6 +29,9 @@ struct fl_grpc_server_setup {
     void (*notice)(void *ctx, const char *peer, const char *reason, const char *text);
     void *notice_ctx;
     const struct fl_rpc_method *methods; /* kept; ended by a NULL path */
+    /* Over each connection, kept; NULL: nothing. Its handshake counts as one with that of HTTP/2.
+     */
+    const struct fl_stream_filter *filter;
 };
 
 FL_MUST_CHECK int fl_grpc_server_create(const struct fl_grpc_server_setup *setup,
@@ -55,9 +58,18 @@ struct fl_grpc_channel_cbs {
     void (*on_down)(void *ctx, int code, const char *text);
 };
 
-FL_MUST_CHECK int fl_grpc_connect(struct fl_loop *loop, const char *address,
-                                  const struct fl_rpc_limits *limits, uint32_t timeout_ms,
-                                  const struct fl_grpc_channel_cbs *cbs, void *ctx,
+struct fl_grpc_channel_setup {
+    struct fl_loop *loop;
+    const char *address;
+    const struct fl_rpc_limits *limits;
+    uint32_t timeout_ms; /* until HTTP/2 stands */
+    const struct fl_grpc_channel_cbs *cbs;
+    void *ctx;
+    const struct fl_stream_filter *filter; /* over the connection; NULL: nothing */
+};
+
+/* `setup` and what it points to are copied, but for `cbs`. */
+FL_MUST_CHECK int fl_grpc_connect(const struct fl_grpc_channel_setup *setup,
                                   struct fl_grpc_channel **ret, struct fl_err *err);
 FL_MUST_CHECK int fl_grpc_call(struct fl_grpc_channel *channel, const char *path,
                                uint64_t timeout_ms, const struct fl_call_handler *handler,

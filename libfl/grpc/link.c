@@ -32,7 +32,11 @@ static void look(struct fl__link *link)
     uint64_t now_ms = fl_loop_now(link->loop);
     uint64_t at;
 
-    if (link->h2 == NULL || link->mute || link->code != FL_OK) {
+    if (link->mute || link->code != FL_OK) {
+        return;
+    }
+    if (link->h2 == NULL) { /* It does not stand yet. */
+        set_timer(link, link->ops->check(link, now_ms), now_ms);
         return;
     }
     if (fl_h2_deadline(link->h2) <= now_ms) {
@@ -73,8 +77,8 @@ static void on_session_wake(void *ctx)
 {
     struct fl__link *link = ctx;
 
-    if (link->conn != NULL) {
-        fl_conn_wake(link->conn);
+    if (link->stream != NULL) {
+        fl_stream_wake(link->stream);
     }
 }
 
@@ -95,11 +99,11 @@ static void on_data(void *ctx, const uint8_t *data, size_t len)
     }
     rv = fl_h2_recv(link->h2, data, len);
     /* Answers may be due: window updates and the like do not come with a wake. */
-    fl_conn_wake(link->conn);
+    fl_stream_wake(link->stream);
     if (rv != FL_OK && !link->mute) {
         /* Dead, but the GOAWAY that says why still goes out. */
         link->code = rv;
-        fl_conn_close_flushed(link->conn, LAST_WORDS_MS);
+        fl_stream_close_flushed(link->stream, LAST_WORDS_MS);
         return;
     }
     look(link);
@@ -149,7 +153,7 @@ static int output(void *ctx, struct iovec *iov, int max)
         return n;
     }
     if (link->code == FL_OK && fl_h2_finished(link->h2)) {
-        fl_conn_close_flushed(link->conn, LAST_WORDS_MS);
+        fl_stream_close_flushed(link->stream, LAST_WORDS_MS);
     }
     return 0;
 }
@@ -171,12 +175,12 @@ static void on_close(void *ctx, int code, const char *text)
 
     if (link->code != FL_OK) {
         code = link->code;
-        (void)snprintf(ours, sizeof(ours), "%s: %s", fl_conn_peer(link->conn),
+        (void)snprintf(ours, sizeof(ours), "%s: %s", fl_stream_peer(link->stream),
                        link->why != NULL ? link->why : fl_strerror(code));
         text = ours;
     }
     /* Calls end inside fl_h2_free(), and their owners may turn to the link from there. */
-    link->conn = NULL;
+    link->stream = NULL;
     link->h2 = NULL;
     fl_h2_free(h2);
     fl_timer_close(link->timer);
@@ -184,7 +188,7 @@ static void on_close(void *ctx, int code, const char *text)
     link->ops->gone(link, code, text);
 }
 
-const struct fl_conn_cbs fl__link_cbs = {
+static const struct fl_stream_cbs stream_cbs = {
     .on_open = on_open,
     .on_data = on_data,
     .on_wake = on_wake,
@@ -209,12 +213,22 @@ void fl__link_done(struct fl__link *link)
     link->timer = NULL;
 }
 
-int fl__link_start(struct fl__link *link, struct fl_h2_setup *setup, bool server)
+void fl__link_attach(struct fl__link *link, struct fl_stream *stream)
+{
+    uint64_t now_ms = fl_loop_now(link->loop);
+
+    link->stream = stream;
+    fl_stream_start(stream, &stream_cbs, link);
+    set_timer(link, now_ms,
+              now_ms); /* Whatever else happens, the owner's deadlines are looked at. */
+}
+
+int fl__link_start(struct fl__link *link, const char *peer, struct fl_h2_setup *setup, bool server)
 {
     int rv;
 
     link->idle_ms = setup->limits.idle_ms;
-    setup->peer = fl_conn_peer(link->conn);
+    setup->peer = peer;
     setup->wake = on_session_wake;
     setup->ctx = link;
     rv = server ? fl_h2_server_create(setup, &link->h2) : fl_h2_client_create(setup, &link->h2);
@@ -234,12 +248,12 @@ void fl__link_drain(struct fl__link *link, uint32_t grace_ms)
     }
     link->grace_at = earlier(link->grace_at, at);
     fl_h2_drain(link->h2);
-    fl_conn_wake(link->conn); /* The deadline is set in look(). */
+    fl_stream_wake(link->stream); /* The deadline is set in look(). */
 }
 
 void fl__link_close(struct fl__link *link, int code, const char *why)
 {
-    if (link->conn == NULL || link->mute) {
+    if (link->stream == NULL || link->mute) {
         return;
     }
     link->mute = true;
@@ -247,12 +261,12 @@ void fl__link_close(struct fl__link *link, int code, const char *why)
         link->code = code;
         link->why = why;
     }
-    fl_conn_close_flushed(link->conn, LAST_WORDS_MS);
+    fl_stream_close_flushed(link->stream, LAST_WORDS_MS);
 }
 
 void fl__link_abort(struct fl__link *link, int code, const char *why)
 {
-    if (link->conn == NULL) {
+    if (link->stream == NULL) {
         return;
     }
     link->mute = true;
@@ -260,5 +274,5 @@ void fl__link_abort(struct fl__link *link, int code, const char *why)
         link->code = code;
         link->why = why;
     }
-    fl_conn_close(link->conn);
+    fl_stream_close(link->stream);
 }

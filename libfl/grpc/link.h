@@ -21,8 +21,8 @@ struct fl__link_ops {
     void (*opened)(struct fl__link *link);
     /* The peer's SETTINGS have come. May be NULL. */
     void (*ready)(struct fl__link *link);
-    /* Calls began or ended, or the owner's deadline has come: look, and return the next
-       deadline (UINT64_MAX: none). */
+    /* It was attached, calls began or ended, or the owner's deadline has come: look, and return the
+       next deadline (UINT64_MAX: none). Of an outgoing one `h2` is NULL until it stands. */
     uint64_t (*check)(struct fl__link *link, uint64_t now_ms);
     /* The connection is gone and the session freed. `text` is borrowed. */
     void (*gone)(struct fl__link *link, int code, const char *text);
@@ -30,8 +30,8 @@ struct fl__link_ops {
 
 struct fl__link {
     struct fl_loop *loop;
-    struct fl_conn *conn; /* NULL once it is gone. */
-    struct fl_h2 *h2;     /* NULL before it stands and after it is gone. */
+    struct fl_stream *stream; /* NULL once it is gone. */
+    struct fl_h2 *h2;         /* NULL before it stands and after it is gone. */
     struct fl_timer *timer;
     const struct fl__link_ops *ops;
     struct fl__pace pace;
@@ -45,15 +45,19 @@ struct fl__link {
     bool mute; /* Nothing is sent any more. */
 };
 
-extern const struct fl_conn_cbs fl__link_cbs;
-
 /* Fill in what is common. FL_ENOMEM. */
 FL_MUST_CHECK int fl__link_init(struct fl__link *link, struct fl_loop *loop,
                                 const struct fl__link_ops *ops);
 /* Undo fl__link_init() of a link that never had a connection. */
 void fl__link_done(struct fl__link *link);
-/* Make the session of a connection that stands; `setup` lacks only peer, wake and ctx. */
-FL_MUST_CHECK int fl__link_start(struct fl__link *link, struct fl_h2_setup *setup, bool server);
+/* Start `stream`, which is the link's from now on. */
+void fl__link_attach(struct fl__link *link, struct fl_stream *stream);
+/*
+ * Make the session, before a stream that was accepted is attached or when one that was connected
+ * stands; `setup` lacks only peer, wake and ctx.
+ */
+FL_MUST_CHECK int fl__link_start(struct fl__link *link, const char *peer, struct fl_h2_setup *setup,
+                                 bool server);
 /* Say GOAWAY; close when the calls are over or `grace_ms` later. */
 void fl__link_drain(struct fl__link *link, uint32_t grace_ms);
 /* Close now for a reason of ours, without last words. Keeps `why`. May be called any time. */

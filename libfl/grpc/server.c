@@ -1,5 +1,6 @@
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "libfl/grpc/endpoint.h"
 #include "libfl/grpc/link.h"
@@ -72,18 +73,25 @@ static void tell(const struct fl_grpc_server *server, const char *peer, const ch
     }
 }
 
+/* What the stream says of its end, without the peer's name that it begins with. */
+static const char *without_peer(const char *text, const char *peer)
+{
+    size_t n = strlen(peer);
+
+    return strncmp(text, peer, n) == 0 && strncmp(text + n, ": ", 2) == 0 ? text + n + 2 : text;
+}
+
 static void on_gone(struct fl__link *link, int code, const char *text)
 {
     struct session *session = (struct session *)link;
 
-    (void)text;
     /* Other errors are the network's: the calls that were open tell of them. Who had to make room
        was named then. */
     if (code == FL_EPROTO || (code == FL_ETIMEOUT && link->why != NULL) ||
         (code == FL_ELIMIT && link->why == NULL))
     {
         tell(session->server, session->peer, "broken",
-             link->why != NULL ? link->why : fl_strerror(code));
+             link->why != NULL ? link->why : without_peer(text, session->peer));
     }
     session_free(session);
 }
@@ -109,7 +117,7 @@ static void on_evict(void *ctx, struct fl_account *account)
                    "it is closed: %zu bytes are unfinished or unread there, of %zu that all "
                    "together may have",
                    account->used, server->budget.limit);
-    tell(server, fl_conn_peer(link->conn), "evicted", line);
+    tell(server, fl_stream_peer(link->stream), "evicted", line);
     fl__link_abort(link, FL_ELIMIT, "it makes room for others");
 }
 
@@ -152,7 +160,7 @@ static uint64_t check(struct fl__link *link, uint64_t now_ms)
 
 static const struct fl__link_ops ops = {.check = check, .gone = on_gone};
 
-static int start_session(struct fl_grpc_server *server, struct fl_conn *conn)
+static int start_session(struct fl_grpc_server *server, struct fl_stream *stream)
 {
     struct fl_h2_setup setup = {.limits = server->setup.limits,
                                 .methods = server->setup.methods,
@@ -169,15 +177,14 @@ static int start_session(struct fl_grpc_server *server, struct fl_conn *conn)
         free(session);
         return rv;
     }
-    session->link.conn = conn;
-    rv = fl__link_start(&session->link, &setup, true);
+    rv = fl__link_start(&session->link, fl_stream_peer(stream), &setup, true);
     if (rv != FL_OK) {
         fl__link_done(&session->link);
         free(session);
         return rv;
     }
     session->server = server;
-    (void)snprintf(session->peer, sizeof(session->peer), "%s", fl_conn_peer(conn));
+    (void)snprintf(session->peer, sizeof(session->peer), "%s", fl_stream_peer(stream));
     session->accepted_at = fl_loop_now(server->setup.loop);
     session->idle_since = UINT64_MAX;
     session->next = server->sessions;
@@ -188,7 +195,7 @@ static int start_session(struct fl_grpc_server *server, struct fl_conn *conn)
     }
     server->sessions = session;
     server->n_sessions++;
-    fl_conn_accept(conn, &fl__link_cbs, &session->link);
+    fl__link_attach(&session->link, stream);
     return FL_OK;
 }
 
@@ -218,7 +225,7 @@ static bool make_room(struct fl_grpc_server *server)
     if (session == NULL) {
         return false;
     }
-    tell(server, fl_conn_peer(session->link.conn), "replaced",
+    tell(server, fl_stream_peer(session->link.stream), "replaced",
          "it is closed: another connection needs its place");
     session->leaving = true;
     server->n_leaving++;
@@ -226,20 +233,22 @@ static bool make_room(struct fl_grpc_server *server)
     return true;
 }
 
-static void on_accept(void *ctx, struct fl_conn *conn)
+static void on_accept(void *ctx, struct fl_stream *stream)
 {
     struct fl_grpc_server *server = ctx;
 
     if (server->n_sessions - server->n_leaving >= server->setup.max_connections &&
         !make_room(server)) {
-        tell(server, fl_conn_peer(conn), "turned away",
+        tell(server, fl_stream_peer(stream), "turned away",
              "it is turned away: there are as many connections as may be");
-        fl_conn_close(conn);
+        fl_stream_close(stream);
         return;
     }
-    if (start_session(server, conn) != FL_OK) {
-        tell(server, fl_conn_peer(conn), "no memory", "it is turned away: out of memory");
-        fl_conn_close(conn);
+    if (fl_stream_wrap(server->setup.filter, &stream) != FL_OK ||
+        start_session(server, stream) != FL_OK)
+    {
+        tell(server, fl_stream_peer(stream), "no memory", "it is turned away: out of memory");
+        fl_stream_close(stream);
     }
 }
 

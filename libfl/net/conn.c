@@ -48,6 +48,13 @@ static bool is_open(const struct fl_conn *conn)
     return conn->sm.state == FL__CONN_OPEN || conn->sm.state == FL__CONN_FLUSHING;
 }
 
+static void wake(struct fl_conn *conn)
+{
+    if (is_open(conn)) {
+        fl__conn_due(conn);
+    }
+}
+
 static void on_handle_closed(uv_handle_t *handle)
 {
     fl__conn_handle_gone(handle->data);
@@ -61,26 +68,8 @@ static void on_flush_over(uv_timer_t *timer)
     if (conn->sm.state == FL__CONN_FLUSHING) {
         fl__conn_fail(conn, FL_ETIMEOUT, "%s: closed with unsent bytes", conn->peer);
     } else {
-        fl_conn_close(conn); /* LINGERING: all was sent. */
+        fl__conn_close(conn); /* LINGERING: all was sent. */
     }
-}
-
-int fl__conn_create(struct fl_loop *loop, enum fl__conn_state initial, struct fl_conn **ret)
-{
-    struct fl_conn *conn = calloc(1, sizeof(*conn));
-
-    if (conn == NULL) {
-        return FL_ENOMEM;
-    }
-    conn->magic = FL__CONN_MAGIC;
-    conn->loop = loop;
-    fl_sm_init(&conn->sm, states, FL__CONN_CLOSED + 1, initial);
-    (void)uv_timer_init(&loop->uv, &conn->timer);
-    conn->timer.data = conn;
-    conn->n_handles = 1;
-    fl__loop_opened(loop);
-    *ret = conn;
-    return FL_OK;
 }
 
 int fl__conn_stream_init(struct fl_conn *conn, bool is_unix)
@@ -182,7 +171,7 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     }
     if (nread == UV_EOF || conn->sm.state == FL__CONN_LINGERING) {
         /* Lingering, all was sent: how the peer goes away does not matter any more. */
-        fl_conn_close(conn);
+        fl__conn_close(conn);
         return;
     }
     fl__conn_fail(conn, fl_uv_err((int)nread), "%s: %s", conn->peer, uv_strerror((int)nread));
@@ -210,17 +199,10 @@ static void start_reading(struct fl_conn *conn)
 
 void fl__conn_opened(struct fl_conn *conn)
 {
+    FL_REQUIRE(conn->cbs != NULL);
     fl_sm_move(&conn->sm, FL__CONN_OPEN);
     start_reading(conn);
-    fl_conn_wake(conn);
-}
-
-void fl_conn_accept(struct fl_conn *conn, const struct fl_conn_cbs *cbs, void *ctx)
-{
-    FL_REQUIRE(conn->sm.state == FL__CONN_FRESH);
-    conn->cbs = cbs;
-    conn->ctx = ctx;
-    fl__conn_opened(conn);
+    wake(conn);
 }
 
 void fl__conn_handle_gone(struct fl_conn *conn)
@@ -273,54 +255,11 @@ void fl__conn_fail(struct fl_conn *conn, int code, const char *fmt, ...)
     begin_close(conn, code);
 }
 
-void fl_conn_close(struct fl_conn *conn)
+void fl__conn_close(struct fl_conn *conn)
 {
     if (conn->sm.state < FL__CONN_CLOSING) {
         begin_close(conn, FL_OK);
     }
-}
-
-void fl_conn_close_flushed(struct fl_conn *conn, uint32_t timeout_ms)
-{
-    if (conn->sm.state == FL__CONN_FLUSHING || conn->sm.state == FL__CONN_LINGERING) {
-        return;
-    }
-    if (conn->sm.state != FL__CONN_OPEN) {
-        fl_conn_close(conn);
-        return;
-    }
-    fl_sm_move(&conn->sm, FL__CONN_FLUSHING);
-    uv_update_time(&conn->loop->uv);
-    (void)uv_timer_start(&conn->timer, on_flush_over, timeout_ms, 0);
-    fl_conn_pause(conn, false);
-    if (conn->sm.state == FL__CONN_FLUSHING) {
-        fl_conn_wake(conn);
-    }
-}
-
-void fl_conn_pause(struct fl_conn *conn, bool paused)
-{
-    if (conn->paused == paused || !is_open(conn)) {
-        return;
-    }
-    conn->paused = paused;
-    if (paused) {
-        (void)uv_read_stop(&conn->u.stream);
-    } else {
-        start_reading(conn);
-    }
-}
-
-void fl_conn_wake(struct fl_conn *conn)
-{
-    if (is_open(conn)) {
-        fl__conn_due(conn);
-    }
-}
-
-const char *fl_conn_peer(const struct fl_conn *conn)
-{
-    return conn->peer;
 }
 
 static void on_shutdown(uv_shutdown_t *req, int status)
@@ -333,12 +272,12 @@ static void on_shutdown(uv_shutdown_t *req, int status)
 static void begin_linger(struct fl_conn *conn)
 {
     if (conn->peer_ended) {
-        fl_conn_close(conn);
+        fl__conn_close(conn);
         return;
     }
     fl_sm_move(&conn->sm, FL__CONN_LINGERING);
     if (uv_shutdown(&conn->req.shutdown, &conn->u.stream, on_shutdown) != 0) {
-        fl_conn_close(conn);
+        fl__conn_close(conn);
     }
 }
 
@@ -453,4 +392,99 @@ void fl__conn_step(struct fl_conn *conn)
     if (is_open(conn) && conn->writing == 0) {
         send_output(conn);
     }
+}
+
+/* --- the table --- */
+
+static struct fl_conn *conn_of(struct fl_stream *stream)
+{
+    return (struct fl_conn *)stream;
+}
+
+static void stream_start(struct fl_stream *stream, const struct fl_stream_cbs *cbs, void *ctx)
+{
+    struct fl_conn *conn = conn_of(stream);
+
+    FL_REQUIRE(conn->cbs == NULL);
+    conn->cbs = cbs;
+    conn->ctx = ctx;
+    if (conn->sm.state == FL__CONN_FRESH) {
+        fl__conn_opened(conn);
+    }
+}
+
+static void stream_wake(struct fl_stream *stream)
+{
+    wake(conn_of(stream));
+}
+
+static void stream_pause(struct fl_stream *stream, bool paused)
+{
+    struct fl_conn *conn = conn_of(stream);
+
+    if (conn->paused == paused || !is_open(conn)) {
+        return;
+    }
+    conn->paused = paused;
+    if (paused) {
+        (void)uv_read_stop(&conn->u.stream);
+    } else {
+        start_reading(conn);
+    }
+}
+
+static void stream_close(struct fl_stream *stream)
+{
+    fl__conn_close(conn_of(stream));
+}
+
+static void stream_close_flushed(struct fl_stream *stream, uint32_t timeout_ms)
+{
+    struct fl_conn *conn = conn_of(stream);
+
+    if (conn->sm.state == FL__CONN_FLUSHING || conn->sm.state == FL__CONN_LINGERING) {
+        return;
+    }
+    if (conn->sm.state != FL__CONN_OPEN) {
+        fl__conn_close(conn);
+        return;
+    }
+    fl_sm_move(&conn->sm, FL__CONN_FLUSHING);
+    uv_update_time(&conn->loop->uv);
+    (void)uv_timer_start(&conn->timer, on_flush_over, timeout_ms, 0);
+    stream_pause(stream, false);
+    wake(conn);
+}
+
+static const char *stream_peer(const struct fl_stream *stream)
+{
+    return ((const struct fl_conn *)stream)->peer;
+}
+
+static const struct fl_stream_ops ops = {
+    .start = stream_start,
+    .wake = stream_wake,
+    .pause = stream_pause,
+    .close = stream_close,
+    .close_flushed = stream_close_flushed,
+    .peer = stream_peer,
+};
+
+int fl__conn_create(struct fl_loop *loop, enum fl__conn_state initial, struct fl_conn **ret)
+{
+    struct fl_conn *conn = calloc(1, sizeof(*conn));
+
+    if (conn == NULL) {
+        return FL_ENOMEM;
+    }
+    conn->stream.ops = &ops;
+    conn->magic = FL__CONN_MAGIC;
+    conn->loop = loop;
+    fl_sm_init(&conn->sm, states, FL__CONN_CLOSED + 1, initial);
+    (void)uv_timer_init(&loop->uv, &conn->timer);
+    conn->timer.data = conn;
+    conn->n_handles = 1;
+    fl__loop_opened(loop);
+    *ret = conn;
+    return FL_OK;
 }

@@ -200,8 +200,7 @@ static int begin(struct fl_conn *conn, struct fl_err *err)
 }
 
 int fl_conn_connect(struct fl_loop *loop, const char *address, uint32_t timeout_ms,
-                    const struct fl_conn_cbs *cbs, void *ctx, struct fl_conn **ret,
-                    struct fl_err *err)
+                    struct fl_stream **ret, struct fl_err *err)
 {
     struct fl_address parsed;
     struct fl_conn *conn = NULL;
@@ -221,18 +220,16 @@ int fl_conn_connect(struct fl_loop *loop, const char *address, uint32_t timeout_
     }
     conn->dial = calloc(1, sizeof(*conn->dial));
     if (conn->dial == NULL) {
-        fl_conn_close(conn);
+        fl__conn_close(conn);
         return fl_err_set(err, FL_ENOMEM, "connecting: out of memory");
     }
     conn->dial->address = parsed;
     conn->dial->timeout_ms = timeout_ms;
     rv = begin(conn, err);
     if (rv != FL_OK) {
-        fl_conn_close(conn);
+        fl__conn_close(conn);
         return rv;
     }
-    conn->cbs = cbs;
-    conn->ctx = ctx;
-    *ret = conn;
+    *ret = &conn->stream;
     return FL_OK;
 }

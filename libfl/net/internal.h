@@ -40,7 +40,7 @@ struct fl_loop {
     struct fl__post *posts_head;
     struct fl__post **posts_tail;
     atomic_bool stop;
-    struct fl_conn *due_head; /* Connections with something to do, in order of fl_conn_wake(). */
+    struct fl_conn *due_head; /* Connections with something to do, in order of fl_stream_wake(). */
     struct fl_conn *due_tail;
     char *read_buf;
     uint32_t turn;      /* Number of this turn of the loop. */
@@ -122,9 +122,10 @@ struct fl__dial {
 #define FL__CONN_MAGIC UINT32_C(0x666c636e)
 
 struct fl_conn {
+    struct fl_stream stream; /* First. */
     uint32_t magic;
     struct fl_loop *loop;
-    const struct fl_conn_cbs *cbs;
+    const struct fl_stream_cbs *cbs; /* NULL: not started */
     void *ctx;
     struct fl_sm sm;
     union {
@@ -165,6 +166,8 @@ void fl__conn_established(struct fl_conn *conn, bool is_unix);
 void fl__conn_opened(struct fl_conn *conn);
 /* Begin to close for this reason; does nothing when closing already. */
 FL_PRINTF(3, 4) void fl__conn_fail(struct fl_conn *conn, int code, const char *fmt, ...);
+/* As fl_stream_close(). */
+void fl__conn_close(struct fl_conn *conn);
 /* A handle was given back. */
 void fl__conn_handle_gone(struct fl_conn *conn);
 /* Put into, and take out of, the loop's list of connections with something to do. */

@@ -108,16 +108,16 @@ static void on_connection(uv_stream_t *stream, int status)
         return;
     }
     if (fl__conn_stream_init(conn, listener->is_unix) != FL_OK) {
-        fl_conn_close(conn);
+        fl__conn_close(conn);
         accept_and_drop(listener);
         return;
     }
     if (uv_accept(stream, &conn->u.stream) != 0) {
-        fl_conn_close(conn);
+        fl__conn_close(conn);
         return;
     }
     fl__conn_established(conn, listener->is_unix);
-    listener->on_accept(listener->ctx, conn);
+    listener->on_accept(listener->ctx, &conn->stream);
 }
 
 /* Somebody answers at the other end of this socket file. */

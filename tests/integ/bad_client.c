@@ -492,7 +492,13 @@ int main(int argc, char **argv)
     fl_rpc_limits_default(&limits);
     rv = fl_loop_create(&b.loop, &err);
     if (rv == FL_OK) {
-        rv = fl_grpc_connect(b.loop, argv[1], &limits, 10000, &cbs, &b, &b.channel, &err);
+        rv = fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = b.loop,
+                                                             .address = argv[1],
+                                                             .limits = &limits,
+                                                             .timeout_ms = 10000,
+                                                             .cbs = &cbs,
+                                                             .ctx = &b},
+                             &b.channel, &err);
         if (rv == FL_OK) {
             fl_loop_run(b.loop);
         }

@@ -317,7 +317,13 @@ int main(int argc, char **argv)
     fl_rpc_limits_default(&limits);
     rv = fl_loop_create(&o.loop, &err);
     if (rv == FL_OK) {
-        rv = fl_grpc_connect(o.loop, argv[1], &limits, 10000, &cbs, &o, &o.channel, &err);
+        rv = fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = o.loop,
+                                                             .address = argv[1],
+                                                             .limits = &limits,
+                                                             .timeout_ms = 10000,
+                                                             .cbs = &cbs,
+                                                             .ctx = &o},
+                             &o.channel, &err);
         if (rv == FL_OK) {
             fl_loop_run(o.loop);
         }

@@ -8,6 +8,8 @@
 
 #include "libfl/base/rng.h"
 
+const struct fl_stream_filter *ends_filter;
+
 static void happened(struct end *end, const char *what)
 {
     struct world *world = end->world;
@@ -17,12 +19,12 @@ static void happened(struct end *end, const char *what)
     if (end->close_in != NULL && strcmp(end->close_in, what) == 0) {
         world->inside = true;
         if (end->flush) {
-            fl_conn_close_flushed(end->conn, 5000);
+            fl_stream_close_flushed(end->stream, 5000);
         } else {
-            fl_conn_close(end->conn);
-            fl_conn_close(end->conn);
+            fl_stream_close(end->stream);
+            fl_stream_close(end->stream);
         }
-        fl_conn_wake(end->conn);
+        fl_stream_wake(end->stream);
         world->inside = false;
     }
     if (world->done != NULL && world->done(world)) {
@@ -35,7 +37,7 @@ static void shrink(struct end *end)
     int size = end->world->small_buffers;
     uv_os_fd_t fd;
 
-    if (size > 0 && uv_fileno(&end->conn->u.handle, &fd) == 0) {
+    if (size > 0 && uv_fileno(&end->socket->u.handle, &fd) == 0) {
         (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
     }
 }
@@ -60,7 +62,7 @@ static void on_data(void *ctx, const uint8_t *data, size_t len)
     }
     end->in_len += len;
     if (end->echo) {
-        fl_conn_wake(end->conn);
+        fl_stream_wake(end->stream);
     }
     happened(end, "on_data");
 }
@@ -72,7 +74,7 @@ static void on_wake(void *ctx)
     end->woken++;
     if (end->rewakes > 0) {
         end->rewakes--;
-        fl_conn_wake(end->conn);
+        fl_stream_wake(end->stream);
     }
     happened(end, "on_wake");
 }
@@ -122,12 +124,12 @@ static void on_close(void *ctx, int code, const char *text)
     end->code = code;
     (void)snprintf(end->text, sizeof(end->text), "%s", text);
     happened(end, "on_close");
-    end->conn = NULL;
+    end->stream = NULL;
 }
 
-const struct fl_conn_cbs ends_cbs = {on_open, on_data, on_wake, output, sent, on_close};
+const struct fl_stream_cbs ends_cbs = {on_open, on_data, on_wake, output, sent, on_close};
 
-void ends_accept(void *ctx, struct fl_conn *conn)
+void ends_accept(void *ctx, struct fl_stream *stream)
 {
     struct world *world = ctx;
     struct end *end = &world->end[world->accepted++];
@@ -135,10 +137,12 @@ void ends_accept(void *ctx, struct fl_conn *conn)
     ck_assert(!world->inside);
     ck_assert_uint_le(world->accepted, ENDS);
     end->world = world;
-    end->conn = conn;
+    end->socket = (struct fl_conn *)stream;
     shrink(end);
+    ck_assert_int_eq(fl_stream_wrap(ends_filter, &stream), FL_OK);
+    end->stream = stream;
     world->inside = true;
-    fl_conn_accept(conn, &ends_cbs, end);
+    fl_stream_start(stream, &ends_cbs, end);
     world->inside = false;
 }
 
@@ -167,14 +171,14 @@ void ends_end(struct world *world)
 
     fl_listener_close(world->listener);
     for (i = 0; i < ENDS; i++) {
-        if (world->end[i].conn != NULL) {
-            fl_conn_close(world->end[i].conn);
+        if (world->end[i].stream != NULL) {
+            fl_stream_close(world->end[i].stream);
         }
     }
     world->done = NULL;
     fl_loop_free(world->loop);
     for (i = 0; i < ENDS; i++) {
-        ck_assert_ptr_null(world->end[i].conn);
+        ck_assert_ptr_null(world->end[i].stream);
         ck_assert_uint_le(world->end[i].closed, 1);
         free(world->end[i].in);
     }
@@ -187,9 +191,11 @@ struct end *ends_dial(struct world *world, unsigned which, const char *address, 
 
     end->world = world;
     world->inside = true;
-    ck_assert_msg(fl_conn_connect(world->loop, address, timeout_ms, &ends_cbs, end, &end->conn,
-                                  &err) == FL_OK,
+    ck_assert_msg(fl_conn_connect(world->loop, address, timeout_ms, &end->stream, &err) == FL_OK,
                   "%s", err.msg);
+    end->socket = (struct fl_conn *)end->stream;
+    ck_assert_int_eq(fl_stream_wrap(ends_filter, &end->stream), FL_OK);
+    fl_stream_start(end->stream, &ends_cbs, end);
     world->inside = false;
     return end;
 }

@@ -3,7 +3,7 @@
 
 /*
  * Connections for tests: up to four ends on one loop that record what happens to them, check
- * the rules of conn.h at every callback, and stop the loop when a test's condition holds.
+ * the rules of stream.h at every callback, and stop the loop when a test's condition holds.
  */
 
 #include <check.h>
@@ -17,7 +17,8 @@ struct world;
 
 struct end {
     struct world *world;
-    struct fl_conn *conn;
+    struct fl_stream *stream;
+    struct fl_conn *socket; /* below it, or the same */
     const uint8_t *out;
     size_t out_len;
     size_t sent;
@@ -35,7 +36,7 @@ struct end {
     int code;
     char text[400];
     const char *close_in; /* Name of the callback that closes. */
-    bool flush;           /* ... with fl_conn_close_flushed() */
+    bool flush;           /* ... with fl_stream_close_flushed() */
 };
 
 struct world {
@@ -52,10 +53,12 @@ struct world {
 /* End CLIENT is always the one that connects. */
 #define CLIENT 3
 
-extern const struct fl_conn_cbs ends_cbs;
+extern const struct fl_stream_cbs ends_cbs;
+/* Over every connection; NULL: nothing. */
+extern const struct fl_stream_filter *ends_filter;
 
 /* For fl_listen(): the connection becomes the next end, from 0 on. */
-void ends_accept(void *world, struct fl_conn *conn);
+void ends_accept(void *world, struct fl_stream *stream);
 /* Make the loop and listen on `listen_on` (unless NULL). */
 void ends_begin(struct world *world, const char *listen_on);
 /* Close all, free the loop (which finds what was left open), check that each end closed once. */

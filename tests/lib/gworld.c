@@ -6,6 +6,8 @@
 
 #include "libfl/base/rng.h"
 
+const struct fl_stream_filter *gworld_filter;
+
 void gworld_happened(struct world *world)
 {
     ck_assert(!world->inside);
@@ -256,6 +258,7 @@ void gworld_begin(struct world *world, const char *listen_on)
     }
     ck_assert_int_eq(fl_loop_create(&world->loop, NULL), FL_OK);
     setup.loop = world->loop;
+    setup.filter = gworld_filter;
     setup.limits = world->limits;
     setup.max_connections = world->max_connections != 0 ? world->max_connections : CLIENTS;
     ck_assert_int_eq(fl_grpc_server_create(&setup, &world->server, &err), FL_OK);
@@ -278,8 +281,14 @@ struct client *gworld_connect(struct world *world, const char *address, uint32_t
         client->path = "/t.T/Echo";
     }
     world->inside = true;
-    ck_assert_int_eq(fl_grpc_connect(world->loop, address, &world->limits, timeout_ms,
-                                     &gworld_channel_cbs, client, &client->channel, &err),
+    ck_assert_int_eq(fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = world->loop,
+                                                                     .address = address,
+                                                                     .limits = &world->limits,
+                                                                     .timeout_ms = timeout_ms,
+                                                                     .cbs = &gworld_channel_cbs,
+                                                                     .ctx = client,
+                                                                     .filter = gworld_filter},
+                                     &client->channel, &err),
                      FL_OK);
     world->inside = false;
     return client;

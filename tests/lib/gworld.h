@@ -69,6 +69,8 @@ struct world {
 };
 
 extern const struct fl_grpc_channel_cbs gworld_channel_cbs;
+/* Over every connection; NULL: nothing. */
+extern const struct fl_stream_filter *gworld_filter;
 
 /* Start the server. Fields of `world` that a test sets come before. */
 void gworld_begin(struct world *world, const char *listen_on);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tests/lib/gworld.h"
+#include "tests/lib/mangle.h"
 
 /* Calls. */
 
@@ -169,8 +170,13 @@ START_TEST(a_channel_to_nobody_goes_down_with_the_reason)
     struct fl_err err = {0};
 
     gworld_begin(&world, "127.0.0.1:0");
-    ck_assert_int_eq(fl_grpc_connect(world.loop, "nonsense", &world.limits, 1, &gworld_channel_cbs,
-                                     NULL, &channel, &err),
+    ck_assert_int_eq(fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = world.loop,
+                                                                     .address = "nonsense",
+                                                                     .limits = &world.limits,
+                                                                     .timeout_ms = 1,
+                                                                     .cbs = &gworld_channel_cbs,
+                                                                     .ctx = NULL},
+                                     &channel, &err),
                      FL_EINVAL);
     ck_assert_ptr_nonnull(strstr(err.msg, "nonsense"));
     (void)gworld_connect(&world, "unix:/tmp/fl-no-such.sock", 5000);
@@ -213,6 +219,24 @@ START_TEST(a_server_that_does_not_speak_http2_is_told_apart)
 }
 END_TEST
 
+START_TEST(a_server_that_never_completes_the_filters_handshake_is_told_apart)
+{
+    struct world world = {.done = first_down};
+    char address[64];
+    int fd = mute_server(address, sizeof(address));
+
+    gworld_begin(&world, "127.0.0.1:0");
+    (void)gworld_connect(&world, address, 50);
+    fl_loop_run(world.loop);
+    ck_assert_int_eq(world.client[0].code, FL_ETIMEOUT);
+    ck_assert_ptr_nonnull(strstr(world.client[0].text, address));
+    ck_assert_ptr_nonnull(strstr(world.client[0].text, "does not complete the handshake"));
+    ck_assert_uint_eq(world.client[0].up, 0);
+    (void)close(fd);
+    gworld_end(&world);
+}
+END_TEST
+
 START_TEST(closing_a_channel_from_its_callback_is_safe)
 {
     struct world world = {.done = first_up};
@@ -227,23 +251,39 @@ START_TEST(closing_a_channel_from_its_callback_is_safe)
 }
 END_TEST
 
+static void put_filter(void)
+{
+    gworld_filter = &mangle_filter;
+}
+
+/* Whose peer is one of ours. */
+static void add_tests(TCase *tc)
+{
+    tcase_add_loop_test(tc, calls_of_any_size_go_over_tcp_and_unix_sockets, 0, (int)N_SIZES * 4);
+    tcase_add_test(tc, eight_connections_move_eight_mib_each_way);
+    tcase_add_test(tc, a_call_ends_at_its_deadline_on_both_sides);
+    tcase_add_test(tc, calls_begin_when_the_channel_is_up_and_not_after_it_was_closed);
+    tcase_add_test(tc, a_cut_connection_ends_its_calls_with_unavailable);
+    tcase_add_test(tc, a_channel_to_nobody_goes_down_with_the_reason);
+    tcase_add_test(tc, closing_a_channel_from_its_callback_is_safe);
+}
+
 int main(void)
 {
     Suite *suite = suite_create("grpc");
     TCase *tc = tcase_create("grpc");
+    TCase *over = tcase_create("over a filter");
     SRunner *runner;
     int failed;
 
-    tcase_add_loop_test(tc, calls_of_any_size_go_over_tcp_and_unix_sockets, 0, (int)N_SIZES * 4);
-    tcase_add_test(tc, eight_connections_move_eight_mib_each_way);
-    tcase_add_test(tc, a_call_ends_at_its_deadline_on_both_sides);
+    add_tests(tc);
     tcase_add_test(tc, a_cancelled_call_ends_without_waiting_for_the_server);
-    tcase_add_test(tc, calls_begin_when_the_channel_is_up_and_not_after_it_was_closed);
-    tcase_add_test(tc, a_cut_connection_ends_its_calls_with_unavailable);
-    tcase_add_test(tc, a_channel_to_nobody_goes_down_with_the_reason);
     tcase_add_test(tc, a_server_that_does_not_speak_http2_is_told_apart);
-    tcase_add_test(tc, closing_a_channel_from_its_callback_is_safe);
     suite_add_tcase(suite, tc);
+    tcase_add_checked_fixture(over, put_filter, NULL);
+    add_tests(over);
+    tcase_add_test(over, a_server_that_never_completes_the_filters_handshake_is_told_apart);
+    suite_add_tcase(suite, over);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

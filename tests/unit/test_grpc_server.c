@@ -9,6 +9,7 @@
 
 #include "libfl/base/clock.h"
 #include "tests/lib/gworld.h"
+#include "tests/lib/mangle.h"
 
 /* The server. */
 
@@ -166,6 +167,32 @@ START_TEST(a_client_of_another_protocol_is_closed_and_others_go_on)
     ck_assert_int_eq((int)world.client[0].side.status, (int)FL_GRPC_OK);
     /* Although the client stays. */
     run_polling(&world, has_one_connection);
+    (void)close(fd);
+    gworld_end(&world);
+}
+END_TEST
+
+static const char *const not_mangled[] = {"GET / HTTP/1.1\r\n\r\n", MANGLE_BROKEN};
+static const char *const whys[] = {"it does not greet", "its frame is too long"};
+
+START_TEST(a_client_that_breaks_the_filters_protocol_is_closed_and_named_and_others_go_on)
+{
+    struct world world = {.done = gworld_calls_closed};
+    int fd;
+
+    gworld_begin(&world, "127.0.0.1:0");
+    fd = raw_client(&world);
+    ck_assert_int_eq(write(fd, not_mangled[_i], strlen(not_mangled[_i])),
+                     (ssize_t)strlen(not_mangled[_i]));
+    world.client[0].side.blob = gworld_blob(10);
+    world.client[0].side.to_send = 1;
+    world.client[0].call_on_up = true;
+    (void)gworld_connect(&world, world.address, 5000);
+    fl_loop_run(world.loop);
+    ck_assert_int_eq((int)world.client[0].side.status, (int)FL_GRPC_OK);
+    run_polling(&world, has_one_connection);
+    ck_assert_uint_eq(world.notices, 1);
+    ck_assert_str_eq(world.notice, whys[_i]);
     (void)close(fd);
     gworld_end(&world);
 }
@@ -360,25 +387,42 @@ START_TEST(an_idle_connection_costs_less_than_64_kib_for_both_sides_together)
 }
 END_TEST
 
-int main(void)
+static void put_filter(void)
 {
-    Suite *suite = suite_create("grpc_server");
-    TCase *tc = tcase_create("grpc_server");
-    SRunner *runner;
-    int failed;
+    gworld_filter = &mangle_filter;
+}
 
+/* Whose peer is one of ours. */
+static void add_tests(TCase *tc)
+{
     tcase_add_test(tc, a_closing_server_lets_open_calls_finish);
     tcase_add_test(tc, a_closing_server_waits_no_longer_than_its_grace);
     tcase_add_test(tc, a_server_without_connections_closes_later_too);
     tcase_add_test(tc, a_client_that_says_nothing_is_closed_in_time);
-    tcase_add_test(tc, a_client_of_another_protocol_is_closed_and_others_go_on);
     tcase_add_test(tc, an_idle_connection_is_closed_and_one_with_a_call_is_not);
     tcase_add_test(tc, a_call_that_crosses_the_goaway_for_idleness_is_served);
     tcase_add_test(tc, a_connection_is_idle_from_the_end_of_its_last_call_on);
     tcase_add_test(tc, a_new_connection_takes_the_place_of_the_oldest_that_nobody_knows);
     tcase_add_test(tc, a_connection_beyond_those_that_are_known_is_turned_away);
     tcase_add_test(tc, an_idle_connection_costs_less_than_64_kib_for_both_sides_together);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("grpc_server");
+    TCase *tc = tcase_create("grpc_server");
+    TCase *over = tcase_create("over a filter");
+    SRunner *runner;
+    int failed;
+
+    add_tests(tc);
+    tcase_add_test(tc, a_client_of_another_protocol_is_closed_and_others_go_on);
     suite_add_tcase(suite, tc);
+    tcase_add_checked_fixture(over, put_filter, NULL);
+    add_tests(over);
+    tcase_add_loop_test(
+        over, a_client_that_breaks_the_filters_protocol_is_closed_and_named_and_others_go_on, 0, 2);
+    suite_add_tcase(suite, over);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tests/lib/ends.h"
+#include "tests/lib/mangle.h"
 
 /* Echo. */
 
@@ -56,11 +57,11 @@ START_TEST(what_is_sent_comes_back_whole)
     fl_loop_run(world.loop);
     ck_assert_uint_eq(client->opened, 1);
     ck_assert_mem_eq(client->in, bytes, len);
-    ck_assert_int_eq(strncmp(fl_conn_peer(world.end[0].conn),
+    ck_assert_int_eq(strncmp(fl_stream_peer(world.end[0].stream),
                              echoes[_i].listen_on != NULL ? "127.0.0.1:" : "unix", 4),
                      0);
     if (echoes[_i].listen_on != NULL) {
-        ck_assert_str_eq(fl_conn_peer(client->conn), world.address);
+        ck_assert_str_eq(fl_stream_peer(client->stream), world.address);
     }
     ends_end(&world);
     free(bytes);
@@ -99,7 +100,7 @@ START_TEST(closing_before_the_connection_stands_ends_with_on_close_alone)
     ends_begin(&world, "127.0.0.1:0");
     client = ends_dial(&world, CLIENT, world.address, 5000);
     world.inside = true;
-    fl_conn_close(client->conn);
+    fl_stream_close(client->stream);
     world.inside = false;
     fl_loop_run(world.loop);
     ck_assert_uint_eq(client->opened, 0);
@@ -166,7 +167,7 @@ static void flush_close_later(void *arg)
 {
     struct end *end = arg;
 
-    fl_conn_close_flushed(end->conn, 50);
+    fl_stream_close_flushed(end->stream, 50);
 }
 
 static void close_flushed_when_accepted(struct world *world)
@@ -272,8 +273,8 @@ START_TEST(a_flushed_close_hears_the_peer_although_it_was_paused)
     (void)ends_dial(&world, CLIENT, world.address, 5000);
     fl_loop_run(world.loop);
     world.done = ends_both_closed;
-    fl_conn_pause(world.end[0].conn, true);
-    fl_conn_close_flushed(world.end[0].conn, 60000);
+    fl_stream_pause(world.end[0].stream, true);
+    fl_stream_close_flushed(world.end[0].stream, 60000);
     fl_loop_run(world.loop);
     ck_assert_int_eq(world.end[0].code, FL_OK);
     ends_end(&world);
@@ -376,7 +377,7 @@ static void run_until_stuck(struct world *world)
         quiet = world->end[CLIENT].sent == last ? quiet + 1 : 0;
         last = world->end[CLIENT].sent;
     }
-    ck_assert_uint_gt(world->end[CLIENT].conn->writing, 0);
+    ck_assert_uint_gt(world->end[CLIENT].socket->writing, 0);
 }
 
 START_TEST(a_paused_connection_gets_nothing_until_it_goes_on)
@@ -389,18 +390,18 @@ START_TEST(a_paused_connection_gets_nothing_until_it_goes_on)
     world.end[CLIENT].endless = true;
     fl_loop_run(world.loop);
     world.done = NULL;
-    fl_conn_pause(world.end[0].conn, true);
+    fl_stream_pause(world.end[0].stream, true);
     before = world.end[0].in_len;
     run_until_stuck(&world);
     ck_assert_uint_eq(world.end[0].in_len, before);
     /* A full socket does not keep on_wake away. */
     world.end[CLIENT].woken = 0;
-    fl_conn_wake(world.end[CLIENT].conn);
+    fl_stream_wake(world.end[CLIENT].stream);
     (void)uv_run(&world.loop->uv, UV_RUN_NOWAIT);
     ck_assert_uint_eq(world.end[CLIENT].woken, 1);
     ck_assert_uint_eq(world.end[0].in_len, before);
     /* However much has piled up, one turn takes its share only. */
-    fl_conn_pause(world.end[0].conn, false);
+    fl_stream_pause(world.end[0].stream, false);
     while (!got_a_lot(&world)) {
         before = world.end[0].in_len;
         (void)uv_run(&world.loop->uv, UV_RUN_NOWAIT);
@@ -416,13 +417,14 @@ START_TEST(an_idle_connection_costs_less_than_two_kib)
 }
 END_TEST
 
-int main(void)
+static void put_filter(void)
 {
-    Suite *suite = suite_create("net_conn");
-    TCase *tc = tcase_create("net_conn");
-    SRunner *runner;
-    int failed;
+    ends_filter = &mangle_filter;
+}
 
+/* Whose peer is one of ours. */
+static void add_tests(TCase *tc)
+{
     tcase_add_loop_test(tc, what_is_sent_comes_back_whole, 0,
                         (int)(sizeof(echoes) / sizeof(echoes[0])));
     tcase_add_loop_test(tc, closing_from_any_callback_ends_with_one_on_close, 0,
@@ -430,18 +432,32 @@ int main(void)
     tcase_add_test(tc, closing_before_the_connection_stands_ends_with_on_close_alone);
     tcase_add_test(tc, a_code_from_output_closes_with_it);
     tcase_add_test(tc, a_flushed_close_sends_all_and_both_sides_end_orderly);
+    tcase_add_test(tc, a_flushed_close_hears_the_peer_although_it_was_paused);
+    tcase_add_test(tc, an_endless_sender_leaves_the_others_their_turn);
+    tcase_add_test(tc, one_turn_sends_no_more_than_its_share);
+    tcase_add_test(tc, a_paused_connection_gets_nothing_until_it_goes_on);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("net_conn");
+    TCase *tc = tcase_create("net_conn");
+    TCase *over = tcase_create("over a filter");
+    SRunner *runner;
+    int failed;
+
+    add_tests(tc);
     tcase_add_test(tc, a_peer_that_never_reads_cannot_hold_a_flushed_close);
     tcase_add_test(tc, a_flushed_close_waits_for_the_peer_to_close_too);
     tcase_add_test(tc, waking_from_on_wake_gets_its_turn_without_any_event);
     tcase_add_test(tc, a_peer_that_never_closes_cannot_hold_a_flushed_close);
-    tcase_add_test(tc, a_flushed_close_hears_the_peer_although_it_was_paused);
     tcase_add_test(tc, a_reset_by_the_peer_is_told);
     tcase_add_test(tc, an_orderly_end_of_the_peer_is_no_error);
-    tcase_add_test(tc, an_endless_sender_leaves_the_others_their_turn);
-    tcase_add_test(tc, one_turn_sends_no_more_than_its_share);
-    tcase_add_test(tc, a_paused_connection_gets_nothing_until_it_goes_on);
     tcase_add_test(tc, an_idle_connection_costs_less_than_two_kib);
     suite_add_tcase(suite, tc);
+    tcase_add_checked_fixture(over, put_filter, NULL);
+    add_tests(over);
+    suite_add_tcase(suite, over);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

@@ -79,14 +79,13 @@ START_TEST(an_address_that_cannot_be_connected_to_is_refused_at_once)
 {
     static const char *const texts[] = {"*:1", "127.0.0.1:0", "nonsense"};
     struct world world = {0};
-    struct fl_conn *conn = NULL;
+    struct fl_stream *stream = NULL;
     struct fl_err err = {0};
     unsigned i;
 
     ends_begin(&world, NULL);
     for (i = 0; i < 3; i++) {
-        ck_assert_int_eq(fl_conn_connect(world.loop, texts[i], 1, &ends_cbs, NULL, &conn, &err),
-                         FL_EINVAL);
+        ck_assert_int_eq(fl_conn_connect(world.loop, texts[i], 1, &stream, &err), FL_EINVAL);
         ck_assert_ptr_nonnull(strstr(err.msg, texts[i]));
     }
     ends_end(&world);
@@ -208,7 +207,7 @@ START_TEST(the_second_address_of_a_name_is_tried_when_the_first_refuses)
     (void)snprintf(address, sizeof(address), "two.example:%u", fl_listener_port(world.listener));
     (void)ends_dial(&world, CLIENT, address, 5000);
     fl_loop_run(world.loop);
-    ck_assert_str_eq(fl_conn_peer(world.end[CLIENT].conn), world.address);
+    ck_assert_str_eq(fl_stream_peer(world.end[CLIENT].stream), world.address);
     ends_end(&world);
 }
 END_TEST
@@ -295,7 +294,7 @@ START_TEST(a_deaf_first_address_leaves_time_for_the_second)
     (void)snprintf(address, sizeof(address), "two.example:%u", fl_listener_port(world.listener));
     (void)ends_dial(&world, CLIENT, address, 400);
     fl_loop_run(world.loop);
-    ck_assert_str_eq(fl_conn_peer(world.end[CLIENT].conn), world.address);
+    ck_assert_str_eq(fl_stream_peer(world.end[CLIENT].stream), world.address);
     close_all(fds);
     ends_end(&world);
 }

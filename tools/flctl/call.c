@@ -119,7 +119,13 @@ int fl_ctl_call(const char *socket, const struct fl_ctl_command *command,
     fl_rpc_limits_default(&limits);
     rv = fl_loop_create(&c.loop, &err);
     if (rv == FL_OK) {
-        rv = fl_grpc_connect(c.loop, address, &limits, CONNECT_MS, &cbs, &c, &c.channel, &err);
+        rv = fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = c.loop,
+                                                             .address = address,
+                                                             .limits = &limits,
+                                                             .timeout_ms = CONNECT_MS,
+                                                             .cbs = &cbs,
+                                                             .ctx = &c},
+                             &c.channel, &err);
         if (rv == FL_OK) {
             fl_loop_run(c.loop);
         }

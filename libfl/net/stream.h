@@ -1,0 +1,128 @@
+#ifndef FL_NET_STREAM_H
+#define FL_NET_STREAM_H
+
+/*
+ * Streams of bytes, whatever carries them: a table of functions, which a socket fills (conn.h), and
+ * a filter over another stream (compression, TLS). Who uses a stream sees nothing of what is below.
+ *
+ * Bytes to send are pulled: a stream asks for them with `output` when it can send some, and says
+ * with `sent` how many of these are on their way to the peer. What it has not asked for stays with
+ * its user, who can still put something more urgent in front.
+ *
+ * A filter starts the stream below with callbacks of its own and answers those of its user. It
+ *   - pulls only when all that it made of the bytes before was taken below, and says `sent` then or
+ *     in parts, in bytes of its user, so that no more is committed than is in flight;
+ *   - may send and receive before its user's first byte (a handshake): it asks for that with
+ *     fl_stream_wake() below, keeps `on_open` back until it is done, and pulls nothing until then;
+ *   - passes `on_wake` on, and while it is paused keeps what it has of its input, until after a
+ * wake;
+ *   - sends its own last words behind its user's when that closes flushed;
+ *   - when it fails (a damaged record), closes the stream below and tells its own code and text in
+ *     `on_close`, from within the one below and never earlier; after that it is freed.
+ *
+ * Threading: one loop. Callbacks never run inside the function that caused them.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "libfl/base/err.h"
+
+/*
+ * Every callback may call every function below, on its own stream too. After fl_stream_close() and
+ * fl_stream_close_flushed() no more on_data comes.
+ */
+struct fl_stream_cbs {
+    /* The stream stands (outgoing ones only). */
+    void (*on_open)(void *ctx);
+    void (*on_data)(void *ctx, const uint8_t *data, size_t len);
+    /* First step after fl_stream_wake(), before `output`, even while the socket takes nothing.
+       May be NULL. */
+    void (*on_wake)(void *ctx);
+    /* Up to `max` runs of bytes to send, valid until `sent`; 0: nothing; negative: close. */
+    int (*output)(void *ctx, struct iovec *iov, int max);
+    /* The first `n` bytes of the last `output` are taken. */
+    void (*sent)(void *ctx, size_t n);
+    /* The last callback, exactly once; `code` FL_OK at the peer's orderly end or after
+       fl_stream_close(), else why (FL_EUNAVAIL, FL_ETIMEOUT, FL_EIO, what `output` returned)
+       with text, which names the peer and is borrowed. The stream is gone. */
+    void (*on_close)(void *ctx, int code, const char *text);
+};
+
+struct fl_stream;
+
+struct fl_stream_ops {
+    void (*start)(struct fl_stream *stream, const struct fl_stream_cbs *cbs, void *ctx);
+    void (*wake)(struct fl_stream *stream);
+    void (*pause)(struct fl_stream *stream, bool paused);
+    void (*close)(struct fl_stream *stream);
+    void (*close_flushed)(struct fl_stream *stream, uint32_t timeout_ms);
+    const char *(*peer)(const struct fl_stream *stream);
+};
+
+/* Lies first in what implements it. */
+struct fl_stream {
+    const struct fl_stream_ops *ops;
+};
+
+/* Once, before anything else but closing, and before the loop runs on. `ctx` lives until on_close.
+ */
+static inline void fl_stream_start(struct fl_stream *stream, const struct fl_stream_cbs *cbs,
+                                   void *ctx)
+{
+    stream->ops->start(stream, cbs, ctx);
+}
+
+/* There may be output now. */
+static inline void fl_stream_wake(struct fl_stream *stream)
+{
+    stream->ops->wake(stream);
+}
+
+/* Stop and start reading, for backpressure. */
+static inline void fl_stream_pause(struct fl_stream *stream, bool paused)
+{
+    stream->ops->pause(stream, paused);
+}
+
+/*
+ * Close now, unsent bytes are dropped; on_close follows. Idempotent. One that was not started is
+ * gone at once.
+ */
+static inline void fl_stream_close(struct fl_stream *stream)
+{
+    stream->ops->close(stream);
+}
+
+/*
+ * Close after `output` has nothing more and the peer has closed too, or after `timeout_ms`:
+ * FL_ETIMEOUT when bytes were still unsent then.
+ */
+static inline void fl_stream_close_flushed(struct fl_stream *stream, uint32_t timeout_ms)
+{
+    stream->ops->close_flushed(stream, timeout_ms);
+}
+
+/* "127.0.0.1:50312" or "unix"; valid until on_close has returned. */
+static inline const char *fl_stream_peer(const struct fl_stream *stream)
+{
+    return stream->ops->peer(stream);
+}
+
+/* What goes over each stream of a server, or a channel. */
+struct fl_stream_filter {
+    /* A stream over `below`, which is not started yet and is taken on success only. FL_ENOMEM. */
+    int (*wrap)(void *ctx, struct fl_stream *below, struct fl_stream **ret);
+    void *ctx;
+};
+
+/* Put `filter` (may be NULL) over `*stream`, which stays the caller's on error. FL_ENOMEM. */
+FL_MUST_CHECK static inline int fl_stream_wrap(const struct fl_stream_filter *filter,
+                                               struct fl_stream **stream)
+{
+    return filter != NULL ? filter->wrap(filter->ctx, *stream, stream) : FL_OK;
+}
+
+#endif
