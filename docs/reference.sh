@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Writes docs/configuration.md from the option tables: docs/reference.sh BUILD_FOLDER > FILE.
-# A test compares the committed page with what this prints.
+# Prints a page from the tables of the programs: docs/reference.sh BUILD_FOLDER PAGE > docs/PAGE.md.
+# A test compares the committed pages with what this prints.
 set -euo pipefail
 build=$1
-cat <<'TEXT'
+case $2 in
+configuration)
+  cat <<'TEXT'
 # Configuration
 
 One YAML file per daemon. `--check-config FILE` checks it and all that a start needs (folders, sockets,
@@ -15,6 +17,24 @@ durations ms, s, m, h. This page is printed by the daemons themselves (`make ref
 ## fl-serverd
 
 TEXT
-"$build/fl-serverd" --reference
-printf '\n## fl-clientd\n\n'
-"$build/fl-clientd" --reference
+  "$build/fl-serverd" --reference
+  printf '\n## fl-clientd\n\n'
+  "$build/fl-clientd" --reference
+  ;;
+records)
+  cat <<'TEXT'
+# Rounds and clients in figures
+
+What `flctl rounds --json` tells of a round and `flctl clients --json` of a client, and in the column
+`status` what `flctl status --json` makes of those of all rounds: their sum, or the newest that is known.
+What is not known is `null`. d are the trainable numbers of the model, s its batch-norm
+statistics ([algorithms.md](algorithms.md)). This page is printed by `flctl --reference` (`make reference`).
+
+TEXT
+  "$build/flctl" --reference
+  ;;
+*)
+  echo "docs/reference.sh: expected the page configuration or records, found '$2'" >&2
+  exit 2
+  ;;
+esac

@@ -15,21 +15,21 @@
       .meaning = "Training samples that it announced")                                             \
     X(F64, score, score, .unit = FL_UNIT_WEIGHT,                                                   \
       .shown = FL_SHOWN_COLUMN, .label = "score", .width = 9, .decimals = 6,                       \
-      .meaning = "Attention, or what the selection policy keeps; its share of all scores")         \
+      .meaning = "Attention, or what the selection policy keeps: its share of all clients'")       \
     X(U64, n_selected, selected, .key = "selected", .unit = FL_UNIT_COUNT,                         \
       .shown = FL_SHOWN_COLUMN, .label = "selected", .width = 8,                                   \
-      .meaning = "Rounds that it was drawn for")                                                   \
+      .meaning = "Attempts at a round that it was drawn for")                                      \
     X(U64, n_accepted, accepted, .key = "accepted", .unit = FL_UNIT_COUNT,                         \
       .shown = FL_SHOWN_COLUMN, .label = "accepted", .width = 8,                                   \
-      .meaning = "Rounds in which its part was good")                                              \
+      .meaning = "Of those, with an update that was accepted")                                     \
     X(U64, n_rejected, rejected, .key = "rejected", .unit = FL_UNIT_COUNT,                         \
       .shown = FL_SHOWN_COLUMN, .label = "rejected", .width = 8,                                   \
-      .meaning = "Rounds in which its report or update was refused")                               \
+      .meaning = "Of those, with a report or an update that was refused")                          \
     X(U64, n_lost, lost, .key = "lost", .unit = FL_UNIT_COUNT,                                     \
       .shown = FL_SHOWN_COLUMN, .label = "lost", .width = 5,                                       \
-      .meaning = "Rounds in which it was silent, failed or came too late")                         \
+      .meaning = "Of those, in which it was silent, failed or came too late")                      \
     X(F64, last_loss, last_loss, .unit = FL_UNIT_LOSS,                                             \
-      .meaning = "Of its newest report")                                                           \
+      .meaning = "While it trained, of its newest report")                                         \
     X(U64, last_seen_ms, last_seen_ms, .unit = FL_UNIT_MS,                                         \
       .meaning = "When it was heard")
 /* clang-format on */

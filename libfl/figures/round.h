@@ -49,7 +49,7 @@
       .meaning = "4 (d + s) a selected client and model-shaped bundle, and offers that a client "  \
                  "is told for the first time")                                                     \
     X(U64, started_ms, started_ms, OWN, .unit = FL_UNIT_MS, .over = FL_OVER_FIRST,                 \
-      .meaning = "When its clients were drawn")                                                    \
+      .meaning = "When its clients were drawn, or a server that was started went on with it")      \
     X(U64, ended_ms, ended_ms, OWN, .unit = FL_UNIT_MS,                                            \
       .meaning = "When it was committed")                                                          \
     /* Personal models, and the global one in the same place, on the clients' own test data. */    \
@@ -75,7 +75,7 @@
       .unit = FL_UNIT_COUNT, .over = FL_OVER_KNOWN, .lead = FL_ROUND_effective,                    \
       .shown = FL_SHOWN_BEHIND | FL_SHOWN_LOG, .label = "effective", .decimals = 2,                \
       .meaning = "Over how many clients the attention was spread; not known: there is none")       \
-    X(F64, self_weight, self_weight, TOTALS, .unit = FL_UNIT_WEIGHT, .over = FL_OVER_KNOWN,      \
+    X(F64, self_weight, self_weight, TOTALS, .unit = FL_UNIT_WEIGHT, .over = FL_OVER_KNOWN,        \
       .lead = FL_ROUND_effective,                                                                  \
       .meaning = "Share of a client's own model in its mixture, mean over the clients")
 /* clang-format on */

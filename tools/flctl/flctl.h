@@ -46,4 +46,7 @@ extern const struct fl_ctl_command fl_ctl_commands[];
 int fl_ctl_call(const char *socket, const struct fl_ctl_command *command,
                 const struct fl_buf *request, struct fl_ctl_out *out);
 
+/* reference.c: print the figures of rounds and clients (Markdown). */
+void fl_ctl_reference(void);
+
 #endif

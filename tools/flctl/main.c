@@ -33,6 +33,7 @@ static void usage(FILE *out)
         "  -r, --round N         export, hold, release: of which round; export without: the last\n"
         "  -u, --unseen-for SPAN clients forget: all that are away for so long, such as 720h\n"
         "  -o, --output FILE     export: where to write; default model.safetensors\n"
+        "      --reference       print what is told of rounds and clients (Markdown)\n"
         "  -h, --help            this text\n"
         "  -V, --version         version\n"
         "\nexit codes: 0 done, 1 the call failed, 2 usage, 3 no server at the socket\n",
@@ -149,6 +150,9 @@ static int parse_option(struct arguments *a, int opt, const char *arg)
     case 'h':
         usage(stdout);
         return FL_CTL_OK;
+    case 'R':
+        fl_ctl_reference();
+        return FL_CTL_OK;
     case 'V':
         (void)printf("flctl %s\n", PACKAGE_VERSION);
         return FL_CTL_OK;
@@ -183,6 +187,7 @@ static int parse(int argc, char **argv, struct arguments *a)
                                             {"output", required_argument, NULL, 'o'},
                                             {"force", no_argument, NULL, 'f'},
                                             {"unseen-for", required_argument, NULL, 'u'},
+                                            {"reference", no_argument, NULL, 'R'},
                                             {"help", no_argument, NULL, 'h'},
                                             {"version", no_argument, NULL, 'V'},
                                             {NULL, 0, NULL, 0}};
