@@ -99,36 +99,58 @@ START_TEST(a_figure_is_known_when_its_lead_is)
 }
 END_TEST
 
+/* Rows of a record of this file: what real ones show does not matter to how lines are made. */
+struct sample {
+    uint64_t n;
+    double share, of_share, other;
+    uint32_t last;
+};
+
+#define ROW(t, name, ...)                                       \
+    {                                                           \
+        .member = #name, .label = #name, .type = FL_FIGURE_##t, \
+        .offset = offsetof(struct sample, name), __VA_ARGS__    \
+    }
+
+static const struct fl_figure sample_rows[] = {
+    ROW(U64, n, .shown = FL_SHOWN_COLUMN, .width = 3),
+    ROW(F64, share, .unit = FL_UNIT_SHARE, .lead = 1, .width = 8, .decimals = 4,
+        .shown = FL_SHOWN_COLUMN | FL_SHOWN_BEHIND | FL_SHOWN_LOG),
+    ROW(F64, of_share, .lead = 1, .decimals = 2, .shown = FL_SHOWN_BEHIND | FL_SHOWN_LOG),
+    ROW(F64, other, .lead = 3, .decimals = 1, .shown = FL_SHOWN_BEHIND),
+    ROW(U32, last, .shown = FL_SHOWN_COLUMN | FL_SHOWN_LOG, .width = 5),
+};
+static const struct fl_figures samples = {sample_rows, 5, sizeof(struct sample)};
+
 START_TEST(lines_have_what_is_known_in_the_order_of_the_rows)
 {
-    struct fl_round_rec r;
-    struct fl_client_figures c = {.samples = 100, .score = 0.25, .n_lost = 3};
+    struct sample r;
     char out[FL_FIGURES_LINE];
 
-    fl_figures_init(&fl_round_rows, &r);
-    ck_assert_str_eq(
-        fl_figures_columns(&fl_round_rows, NULL, out, sizeof(out)),
-        " round selected responders  accuracy train_loss   uplink_bytes     full_bytes");
-    ck_assert_str_eq(
-        fl_figures_columns(&fl_round_rows, &r, out, sizeof(out)),
-        "     0        0          0         -     0.0000              0              0");
-    ck_assert_str_eq(fl_figures_behind(&fl_round_rows, &r, out, sizeof(out)), "");
-    ck_assert_str_eq(fl_figures_log(&fl_round_rows, &r, out, sizeof(out)), "");
-    r.accuracy = 0.5;
-    r.loss = 1e300; /* A run that diverged is shown as it is. */
-    r.personal_accuracy = 0.75;
-    r.personal_mean = 0.25;
-    r.received_accuracy = 0.125;
-    r.effective = 2.5;
-    ck_assert_str_eq(fl_figures_behind(&fl_round_rows, &r, out, sizeof(out)),
-                     "  personal=0.7500 mean=0.2500  received=0.1250  effective=2.50");
-    (void)fl_figures_log(&fl_round_rows, &r, out, sizeof(out));
-    ck_assert_ptr_nonnull(
-        strstr(out, " accuracy=0.5000 loss=1000000000000000052504760255204420248"));
-    ck_assert_ptr_nonnull(strstr(out, ".0000 personal=0.7500 received=0.1250 effective=2.5000"));
-    ck_assert_str_eq(fl_figures_log(&fl_round_rows, &r, out, 20), " accuracy=0.5000 lo");
-    ck_assert_str_eq(fl_figures_columns(&fl_client_rows, &c, out, sizeof(out)),
-                     "      100  0.250000        0        0        0     3");
+    fl_figures_init(&samples, &r);
+    r.last = 7;
+    ck_assert_str_eq(fl_figures_columns(&samples, NULL, out, sizeof(out)), "  n    share  last");
+    ck_assert_str_eq(fl_figures_columns(&samples, &r, out, sizeof(out)), "  0        -     7");
+    ck_assert_str_eq(fl_figures_behind(&samples, &r, out, sizeof(out)), "");
+    ck_assert_str_eq(fl_figures_log(&samples, &r, out, sizeof(out)), " last=7");
+    r = (struct sample){.n = 100000, .share = 0.5, .of_share = 0.25, .other = 2.5};
+    ck_assert_str_eq(fl_figures_columns(&samples, &r, out, sizeof(out)), "100000   0.5000     0");
+    ck_assert_str_eq(fl_figures_behind(&samples, &r, out, sizeof(out)),
+                     "  share=0.5000 of_share=0.25  other=2.5");
+    ck_assert_str_eq(fl_figures_log(&samples, &r, out, sizeof(out)),
+                     " share=0.5000 of_share=0.2500 last=0");
+}
+END_TEST
+
+START_TEST(what_diverged_is_shown_as_it_is_and_cut_where_there_is_no_room)
+{
+    const struct sample r = {.share = 0.5, .of_share = 1e300};
+    char out[FL_FIGURES_LINE];
+
+    (void)fl_figures_log(&samples, &r, out, sizeof(out));
+    ck_assert_ptr_nonnull(strstr(out, " of_share=1000000000000000052504760255204420248"));
+    ck_assert_ptr_nonnull(strstr(out, ".0000 last=0"));
+    ck_assert_str_eq(fl_figures_log(&samples, &r, out, 20), " share=0.5000 of_sh");
 }
 END_TEST
 
@@ -194,6 +216,7 @@ int main(void)
     tcase_add_test(tc, nothing_is_known_of_an_empty_record);
     tcase_add_test(tc, a_figure_is_known_when_its_lead_is);
     tcase_add_test(tc, lines_have_what_is_known_in_the_order_of_the_rows);
+    tcase_add_test(tc, what_diverged_is_shown_as_it_is_and_cut_where_there_is_no_room);
     tcase_add_test(tc, totals_are_sums_and_the_newest_that_is_known);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
