@@ -2,36 +2,37 @@
 #define FL_SIM_FED_H
 
 /*
- * A whole federation in a virtual world: one server with the real coordinator and a
- * simulated disk, clients, links, and a hand that breaks things.
+ * A whole federation in a virtual world: one server with the real coordinator, clients, links, and
+ * a hand that breaks things.
  *
  * Node 0 is the hand, node 1 the server, node 2 + i client i, named "c00", "c01", …
  *
- * The model is one number, theta, which stands for the floats that clients get (fed_floats). What
- * is trained is a function of these, the client's name and (round, attempt), and the next theta one
- * of theta and the updates in client order: so a model that is not the aggregate of exactly the
- * accepted updates of its round is found.
+ * The server has the rooms below a daemon: the real store, opening, bundles, spool, aggregation and
+ * commit on a folder (fed_disk.c); clients have theirs (fed_work.c). Both may die at any write.
  *
- * Beside it goes what algorithms keep on both sides (SCAFFOLD, FedMCSA), as whole numbers:
- * a control for each unit, which on the server is always the sum of the clients', and
- * with `own` a personal model on each client, out of which the server makes mixtures. Clients
- * settle, train, keep and code by the rooms of the real one, on files (fed_work.c).
- *
- * SCAFFOLD's control goes along a second time as the floats that it is, one a unit, made on the
- * server by the solver's own part: its sum, what clients are told of it, and the members that it
- * is the mean of, however many of them come and go in the course of it.
+ * The world knows what must come of it (fed_model.c). What a client makes of a model is a function
+ * of that model, the client's name and (round, attempt) (fed_solver.c); so the next model is the
+ * mean of exactly the accepted updates of its round, or something is wrong. What algorithms keep on
+ * both sides goes along: a control of whole numbers, which on the server is always exactly the sum
+ * of the clients', SCAFFOLD's control, made by the real solver's part, or with `own` a personal
+ * model on each client, out of which the server mixes the next ones.
  */
 
 #include "client/core/session.h"
 #include "libfl/base/buf.h"
 #include "libfl/base/rng.h"
 #include "libfl/sim/sim.h"
+#include "server/work/aggregation.h"
+#include "server/work/bundles.h"
 #include "tests/lib/coord_check.h"
 #include "tools/fl_sim/member.h"
 
-#define FED_UNITS   3
-#define FED_FLOATS  8 /* of the model: each unit is a weight and a bias, the last has two */
-#define FED_PATH    512
+#define FED_UNITS  3
+#define FED_FLOATS 8 /* of the model: each unit is a weight and a bias, the last has two */
+#define FED_PATH   512
+#define FED_PARTS  (3 * FED_UNITS) /* of a push: the update and what the solver sends */
+/* What the server scales an update with, for SCAFFOLD's control. */
+#define FED_FACTOR  (1.0 / 65536)
 #define FED_HAND    0
 #define FED_SERVER  1
 #define FED_CLIENT0 2
@@ -79,6 +80,10 @@ struct fed_plan {
     uint64_t forget_every;    /* the operator makes the server forget one of the clients */
     uint64_t forget_after_ms; /* and the server by itself who is away for so long */
     uint64_t restart_ms;      /* every node that dies lives again after so long; 0: see above */
+    /* Node `dies` (0: none) does so at its write `dies_at`, as fed_die_at(). */
+    uint32_t dies;
+    uint64_t dies_at;
+    bool dies_after;
 };
 
 enum fed_msg_type {
@@ -105,17 +110,18 @@ struct fed_msg {
     uint64_t conn; /* of which connection, counted by the client */
     uint64_t round;
     uint64_t samples;
-    uint64_t theta;           /* task, evaluate: the model */
-    float update[FED_FLOATS]; /* push; only of the units that are sent */
-    /* Task: the server's; push: the change of the client's. */
-    uint64_t control[FED_UNITS];
-    float told[FED_UNITS];   /* task: c */
-    float pull[FED_UNITS];   /* push: mean gradient of the steps */
-    float change[FED_UNITS]; /* push: dc_k */
-    uint64_t counted_round;  /* task */
-    uint32_t counted_attempt;
+    /* Task: its bundles. */
+    float model[FED_FLOATS];
+    float control[FED_FLOATS], told[FED_FLOATS];
     bool has_mixture;
-    uint64_t mixture;
+    float mixture[FED_FLOATS];
+    uint64_t counted_round; /* task */
+    uint32_t counted_attempt;
+    /* Push: as it is announced, and its bytes. */
+    struct fl_wire_part parts[FED_PARTS];
+    size_t n_parts;
+    uint8_t bytes[3 * FED_FLOATS * sizeof(float)];
+    size_t n_bytes;
     uint64_t wait_ms;
     double loss;
     float divergence[FED_UNITS];
@@ -124,33 +130,26 @@ struct fed_msg {
     bool bad;
 };
 
+/* What a client put into the controls with the newest upload that is on the server's disk. */
 struct fed_upload {
     uint64_t round;
     uint32_t attempt;
-    uint32_t client; /* index, not number */
-    float update[FED_FLOATS];
-    uint64_t change[FED_UNITS]; /* of the client's control */
-    float pull[FED_UNITS];
-    float float_change[FED_UNITS];
     uint8_t units[FED_UNITS];
+    float change[FED_FLOATS], scaffold[FED_FLOATS];
 };
 
-/* The server's side of a committed round. */
+/* What the world knows of a committed round. */
 struct fed_model {
-    uint64_t theta;
-    uint64_t control[FED_UNITS];
-    float sum[FED_UNITS]; /* of the float controls */
-    bool sent[FED_MAX];   /* by client index: its update is in it, there is a mixture for it */
-    uint64_t mixture[FED_MAX];
-    /* The personal models as they must be by now; no server knows them, but the world does. */
+    float theta[FED_FLOATS];
+    bool sent[FED_MAX]; /* by client index: its update is in it */
+    float mixture[FED_MAX][FED_FLOATS];
+    /* The personal models as they must be by now: what stands for each. No server knows them. */
     bool has_own[FED_MAX];
     uint64_t own[FED_MAX];
-    /* What each client has put into `control` since it is known. */
-    uint64_t share[FED_MAX][FED_UNITS];
-    double float_share[FED_MAX][FED_UNITS];
-    /* And what those put into it that are forgotten; how many of them. */
-    uint64_t ghost[FED_UNITS];
-    double float_ghost[FED_UNITS];
+    /* What each client has put into the controls since it is known. */
+    double share[FED_MAX][FED_FLOATS], scaffold[FED_MAX][FED_FLOATS];
+    /* And what those put into them that are forgotten; how many of them. */
+    double ghost[FED_FLOATS], ghost_scaffold[FED_FLOATS];
     uint32_t n_ghosts;
 };
 
@@ -160,49 +159,50 @@ struct fed_kept {
     float own[FED_FLOATS];
 };
 
-/* What a server has read back from its disk. */
-struct fed_store {
-    struct fl_client_rec clients[FED_MAX];
-    size_t n_clients;
-    uint64_t expected, departed;
-    uint64_t committed;
-    struct fed_model model;
-    uint64_t open_round;
-    uint32_t open_attempt;
-    bool planned;
-    struct fl_round_size size;
-    struct fl_part_rec parts[FED_MAX];
-    float divergence[FED_MAX][FED_UNITS];
-    uint8_t units[FED_MAX][FED_UNITS];
-    size_t n_parts;
-    struct fed_upload uploads[FED_MAX]; /* of the open round and attempt */
-    size_t n_uploads;
+/* Its writes so far, the one that it dies at (0: none), and whether that is carried out. */
+struct fed_writer {
+    uint64_t n_writes, die_at;
+    bool die_after, dead;
 };
 
+/* What clients may fetch now: as the network side of a daemon has it. */
+struct fed_bundle {
+    char name[FL_NAME_MAX];
+    uint32_t client; /* index; FED_MAX: everybody */
+    float data[FED_FLOATS];
+};
+
+struct fed_job;
 struct fed;
 
 struct fed_server {
     struct fl_coord *coord;
     struct fl_coord_conf conf;
-    struct fl_strategy *strategy;
-    struct fl_options *scaffold; /* of the solver whose part makes the float controls */
+    struct fl_strategy *strategy; /* the coordinator's */
+    struct fl_strategy *work;     /* what clients and server compute */
     struct fl_layout *layout;
+    char dir[FED_PATH];
+    /* While it lives. */
+    struct fl_federation federation;
+    struct fl_progress progress;
+    struct fl_coord_resume resume;
+    struct fed_bundle bundles[2 * FED_MAX];
+    size_t n_bundles;
+    struct fed_job **jobs; /* [n_jobs], NULL when done */
+    size_t n_jobs;
+    struct fed_writer writer;
     /* The attempt whose tasks were sent last, in whatever life, and its size. */
     uint64_t sized_round;
     uint32_t sized_attempt;
     struct fl_round_size size;
+    uint64_t committed;
     struct fed_model model;   /* of the last committed round */
     struct fed_model next;    /* aggregated, not committed */
     uint64_t joining;         /* client index + 1 while its JOINED is stepped */
     uint32_t number[FED_MAX]; /* of client index, UINT32_MAX: not connected */
     uint64_t conn[FED_MAX];
     uint32_t forgetting[FED_NUMBERS]; /* client index by number, while FORGOTTEN is awaited */
-    uint32_t burying[FED_MAX];        /* client indices of the FORGET_CLIENTS under way */
-    size_t n_burying;
-    bool burying_now; /* and it does not fail */
     struct fed_upload uploads[FED_MAX];
-    struct fed_upload coming[4096]; /* being written to the spool */
-    size_t n_coming;
 };
 
 struct fed_client {
@@ -221,9 +221,7 @@ struct fed_client {
     bool durable;            /* what it holds was told to be on disk */
     uint64_t granting;       /* generation of the grant that is being written down, 0: none */
     struct fed_msg push;     /* what then goes out */
-    /* Its writes so far, the one that it dies at (0: none), and whether that is carried out. */
-    uint64_t n_writes, die_at;
-    bool die_after, dead;
+    struct fed_writer writer;
     uint64_t conn; /* of its newest connection */
     bool linked;
     /* With real_sessions: */
@@ -281,16 +279,29 @@ uint32_t fed_named(const struct fed *fed, const char *name);
 void fed_died(struct fed *fed, uint32_t node);
 /* A node dies of what it just did. */
 void fed_dies(struct fed *fed, uint32_t node);
-/* The model that `theta` stands for: small whole numbers. */
-void fed_floats(uint64_t theta, float ret[FED_FLOATS]);
-/* What stands for the model that a client trains from theta, or from the model itself. */
-uint64_t fed_update(const char *name, uint64_t round, uint32_t attempt, uint64_t theta);
-uint64_t fed_update_of(const char *name, uint64_t round, uint32_t attempt,
-                       const float model[FED_FLOATS]);
+/* The model that `number` stands for: small whole numbers. */
+void fed_floats(uint64_t number, float ret[FED_FLOATS]);
+/* What stands for the model that a client trains from `model`. */
+uint64_t fed_update(const char *name, uint64_t round, uint32_t attempt,
+                    const float model[FED_FLOATS]);
 uint64_t fed_hash(uint64_t a, uint64_t b);
-/* Put one update into the next theta. */
-uint64_t fed_mix(uint64_t theta, const char *name, const float update[FED_FLOATS],
-                 const uint8_t *units);
+
+/* --- death at a write --- */
+
+/* Node `node` dies at its write `n` (0: no longer), before it is carried out or after. */
+void fed_die_at(struct fed *fed, uint32_t node, uint64_t n, bool after);
+/* Whose writes follow; NULL: nobody's. */
+void fed_writes(struct fed_writer *writer);
+/* One of them: is it carried out? */
+bool fed_write(void);
+
+/* --- the solver --- */
+
+extern const struct fl_solver_ops fed_solver, fed_solver_own;
+/* What clients and server compute in this plan, whatever the coordinator believes. */
+struct fl_strategy *fed_strategy(const struct fed_plan *plan);
+/* The change of SCAFFOLD's control by an update. */
+float fed_scaffold(float told, float update);
 
 /* --- what clients of both kinds do --- */
 
@@ -308,11 +319,9 @@ void fed_work_init(struct fed *fed);
 void fed_work_done(struct fed *fed);
 /* The model of all, which the caller owns. */
 struct fl_layout *fed_work_layout(void);
-/* The entry of the model that stands for unit `l`, its first one; and the unit of an entry. */
-static inline unsigned fed_at(unsigned l)
-{
-    return 2 * l;
-}
+/* The client that is at work. */
+const struct fed_client *fed_working(void);
+/* The unit of an entry. */
 static inline unsigned fed_unit(unsigned at)
 {
     return at / 2 < FED_UNITS ? at / 2 : FED_UNITS - 1;
@@ -340,35 +349,45 @@ extern const struct fl_sim_node_cbs fed_session_cbs;
 void fed_server_init(struct fed *fed);
 void fed_server_done(struct fed *fed);
 
-/* --- what the server makes of updates --- */
+/* --- what must come of it --- */
 
 /* Index of the client with this number in the server's table; UINT32_MAX: none. */
 uint32_t fed_index(const struct fed *fed, uint32_t number);
 
-/* The model that client `i` starts from. */
-uint64_t fed_model_start(const struct fed *fed, const struct fed_model *model, uint32_t i);
 /* A task, a selection or an aggregation: of an attempt all have the same size, which counts every
    client whose control is in the sum. */
 void fed_model_size(struct fed *fed, const struct fl_effect *e);
-/* The next model of exactly these parts; each must be on disk and made of this one. */
-void fed_model_aggregate(struct fed *fed, const struct fl_effect *e);
-/* Whom a COMMIT counts has another personal model. */
-void fed_model_commit(struct fed *fed, const struct fl_effect *e);
+/* An upload of client `i` is on disk. */
+void fed_model_stored(struct fed *fed, uint32_t i, const struct fed_msg *push);
+/* `next` was made of exactly these parts; each must be on disk, and made of the right model. */
+void fed_model_aggregated(struct fed *fed, const struct fl_aggregation *a);
+/* Whom a commit counts has another personal model. */
+void fed_model_count(struct fed *fed, const struct fl_effect *e);
 /* The record of client `i` is off the disk. */
-void fed_model_forget(struct fed_model *model, uint32_t i);
-/* A round was committed: both sides agree on what is kept. */
+void fed_model_forget(struct fed *fed, uint32_t i);
+/* `round` is committed, on the disk. */
+void fed_model_committed(struct fed *fed, uint64_t round);
+/* Both sides agree on what is kept. */
 void fed_model_check(struct fed *fed);
 
-/* --- the server's disk --- */
+/* --- the server's folder --- */
 
-void fed_store_read(const struct fl_sim *sim, struct fed *fed, struct fed_store *ret);
-struct fl_coord_resume fed_store_resume(const struct fed_store *store);
-/* Write what the effect asks for. */
-void fed_store_write(struct fed *fed, const struct fl_effect *e, uint64_t tag);
-/* A client of the effect has another number on disk: the real one refuses. */
-bool fed_store_conflict(struct fed *fed, const struct fl_effect *e);
-/* The spool files of (round, attempt) are removed. */
-void fed_store_drop(struct fed *fed, uint64_t tag, uint64_t round, uint32_t attempt);
-void fed_store_spool(struct fed *fed, uint64_t tag, const struct fed_upload *upload);
+/* A process begins with what is on its disk; false: it died of that. */
+bool fed_disk_open(struct fed *fed);
+void fed_disk_close(struct fed *fed);
+/* What the effect asks for, to be done when its time has come. */
+uint64_t fed_disk_job(struct fed *fed, const struct fl_effect *e);
+/* The upload of client `i`. */
+uint64_t fed_disk_upload(struct fed *fed, uint32_t i, const struct fed_msg *push);
+uint64_t fed_disk_seq(const struct fed *fed, uint64_t job);
+/* Do it, and step what came of it unless the server died. */
+void fed_disk_run(struct fed *fed, uint64_t job);
+/* What is offered in a round, from now on. */
+void fed_disk_bundles(struct fed *fed, const struct fl_effect *e);
+/* Its value; NULL: there is none for client `i`. */
+const float *fed_disk_bundle(const struct fed *fed, const char *name, uint32_t i);
+/* The clients that are on disk. */
+struct fl_coord_resume fed_disk_read(struct fed *fed);
+void fed_server_step(struct fed *fed, struct fl_event *ev);
 
 #endif

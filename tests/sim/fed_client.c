@@ -156,7 +156,7 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
     (void)from;
     ck_assert_uint_eq(len, sizeof(msg));
     (void)memcpy(&msg, data, sizeof(msg));
-    if (msg.conn != c->conn || c->dead) {
+    if (msg.conn != c->conn || c->writer.dead) {
         return; /* of a connection before this one */
     }
     switch (msg.type) {
@@ -206,7 +206,7 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
     uint64_t number = tag & ~TAG_KIND;
 
     (void)sim;
-    if (c->dead) {
+    if (c->writer.dead) {
         return;
     }
     switch (tag & TAG_KIND) {

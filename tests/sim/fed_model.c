@@ -1,8 +1,8 @@
-/* What the server of a simulated federation makes of updates, and what must come of it. */
+/* What the world knows of a simulated federation, and what must come of it. */
+#include <check.h>
 #include <inttypes.h>
-#include <string.h>
-
 #include <math.h>
+#include <string.h>
 
 #include "tests/sim/fed.h"
 
@@ -24,77 +24,27 @@ uint32_t fed_index(const struct fed *fed, uint32_t number)
     return i < FED_MAX ? i : UINT32_MAX;
 }
 
-void fed_model_forget(struct fed_model *model, uint32_t i)
-{
-    unsigned l;
+/* --- who is in it --- */
 
-    for (l = 0; l < FED_UNITS; l++) {
-        model->ghost[l] += model->share[i][l];
-        model->float_ghost[l] += model->float_share[i][l];
+static void forget(struct fed_model *model, uint32_t i)
+{
+    unsigned k;
+
+    for (k = 0; k < FED_FLOATS; k++) {
+        model->ghost[k] += model->share[i][k];
+        model->ghost_scaffold[k] += model->scaffold[i][k];
     }
     model->n_ghosts += model->has_own[i];
     model->sent[i] = false;
     model->has_own[i] = false;
     (void)memset(model->share[i], 0, sizeof(model->share[i]));
-    (void)memset(model->float_share[i], 0, sizeof(model->float_share[i]));
+    (void)memset(model->scaffold[i], 0, sizeof(model->scaffold[i]));
 }
 
-uint64_t fed_model_start(const struct fed *fed, const struct fed_model *model, uint32_t i)
+void fed_model_forget(struct fed *fed, uint32_t i)
 {
-    if (!fed->plan.own) {
-        return model->theta;
-    }
-    return model->sent[i] ? model->mixture[i] : model->has_own[i] ? model->own[i] : model->theta;
-}
-
-/* Is `u` what client `i` makes of the model of its round? Every unit that it was asked for. */
-static bool is_made_of(const struct fed *fed, const struct fed_upload *u, uint32_t i)
-{
-    uint64_t from = fed_model_start(fed, &fed->server.model, i);
-    float start[FED_FLOATS] = {0};
-    float made[FED_FLOATS];
-    unsigned k;
-
-    if (!fed->plan.own) { /* Else it sends its model, not a displacement. */
-        fed_floats(from, start);
-    }
-    fed_floats(fed_update(fed->clients[i].name, u->round, u->attempt, from), made);
-    for (k = 0; k < FED_FLOATS; k++) {
-        float sent = u->units[fed_unit(k)] != 0 ? made[k] - start[k] : 0;
-
-        if (memcmp(&u->update[k], &sent, sizeof(sent)) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* One accepted update goes in. */
-static void add(struct fed *fed, const struct fl_effect *e, const struct fl_part_rec *part)
-{
-    struct fed_server *s = &fed->server;
-    uint32_t i = fed_index(fed, part->client);
-    const char *name = fed->clients[i].name;
-    const struct fed_upload *u = &s->uploads[i];
-    unsigned l;
-
-    if (u->round != e->round || u->attempt != e->attempt) {
-        fed_fail(fed, "%s is aggregated without an upload", name);
-        return;
-    }
-    if (!is_made_of(fed, u, i)) {
-        fed_fail(fed, "the update of %s is of another model", name);
-    }
-    if (memcmp(u->units, part->units, FED_UNITS) != 0) {
-        fed_fail(fed, "%s sent other units than it was asked for", name);
-    }
-    s->next.theta = fed_mix(s->next.theta, name, u->update, u->units);
-    for (l = 0; l < FED_UNITS; l++) {
-        s->next.control[l] += u->units[l] != 0 ? u->change[l] : 0;
-        s->next.share[i][l] += u->units[l] != 0 ? u->change[l] : 0;
-        s->next.float_share[i][l] += u->units[l] != 0 ? (double)u->float_change[l] : 0;
-    }
-    s->next.sent[i] = true;
+    forget(&fed->server.model, i);
+    forget(&fed->server.next, i);
 }
 
 void fed_model_size(struct fed *fed, const struct fl_effect *e)
@@ -124,69 +74,181 @@ void fed_model_size(struct fed *fed, const struct fl_effect *e)
     }
 }
 
-/* The real part of the solver, on one entry of each unit that somebody sent. */
-static void sum_controls(struct fed *fed, const struct fl_effect *e)
+/* --- what they make --- */
+
+/* The model that client `i` starts from in the open round. */
+static void start_of(const struct fed *fed, uint32_t i, float ret[FED_FLOATS])
 {
-    struct fed_server *s = &fed->server;
-    unsigned l;
+    const struct fed_model *m = &fed->server.model;
+
+    if (fed->plan.own && !m->sent[i] && m->has_own[i]) {
+        fed_floats(m->own[i], ret);
+        return;
+    }
+    (void)memcpy(ret, fed->plan.own && m->sent[i] ? m->mixture[i] : m->theta, sizeof(m->theta));
+}
+
+static uint64_t made_by(const struct fed *fed, uint32_t i, uint64_t round, uint32_t attempt)
+{
+    float start[FED_FLOATS];
+
+    start_of(fed, i, start);
+    return fed_update(fed->clients[i].name, round, attempt, start);
+}
+
+/* What it then sends: its model, or how far it moved. */
+static void update_of(const struct fed *fed, uint32_t i, uint64_t round, uint32_t attempt,
+                      float ret[FED_FLOATS])
+{
+    float start[FED_FLOATS];
+    unsigned k;
+
+    start_of(fed, i, start);
+    fed_floats(made_by(fed, i, round, attempt), ret);
+    for (k = 0; k < FED_FLOATS && !fed->plan.own; k++) {
+        ret[k] -= start[k];
+    }
+}
+
+/* The bytes of a bundle of an upload as they were announced; 0 where nothing is. */
+static void part_of(const struct fed_msg *push, const char *bundle, float ret[FED_FLOATS])
+{
+    size_t at = 0;
     size_t i;
 
-    for (l = 0; l < FED_UNITS; l++) {
-        const float *state = &s->model.sum[l];
-        float *state_new = &s->next.sum[l];
-        double change = 0;
-        double scaled = 0;
-        const double *means = &change;
-        struct fl_agg_block block = {.n = 1,
-                                     .round = e->round,
-                                     .members = e->size.members,
-                                     .means = &means,
-                                     .scaled = &scaled,
-                                     .state = &state,
-                                     .state_new = &state_new};
+    (void)memset(ret, 0, FED_FLOATS * sizeof(*ret));
+    for (i = 0; i < push->n_parts; i++) {
+        const struct fl_wire_part *part = &push->parts[i];
 
-        for (i = 0; i < e->n_parts; i++) {
-            const struct fed_upload *u = &s->uploads[fed_index(fed, e->parts[i].client)];
-
-            if (u->units[l] != 0) {
-                block.n_senders++;
-                change += (double)u->float_change[l];
-                scaled -= (double)u->pull[l];
-            }
+        if (strcmp(part->bundle, bundle) == 0) {
+            (void)memcpy(ret + (size_t)2 * part->unit, push->bytes + at, (size_t)part->bytes);
         }
-        if (block.n_senders > 0) {
-            change /= (double)block.n_senders;
-            scaled /= (double)block.n_senders;
-            fl_solver_scaffold.server->step(s->scaffold, &block);
+        at += (size_t)part->bytes;
+    }
+}
+
+void fed_model_stored(struct fed *fed, uint32_t i, const struct fed_msg *push)
+{
+    struct fed_upload *u = &fed->server.uploads[i];
+    const float *told = fed_disk_bundle(fed, "told", i);
+    float update[FED_FLOATS];
+    float want[FED_FLOATS];
+    unsigned k;
+
+    *u = (struct fed_upload){.round = push->round, .attempt = push->attempt};
+    (void)memcpy(u->units, push->units, sizeof(u->units));
+    part_of(push, "update", update);
+    part_of(push, "change", u->change);
+    update_of(fed, i, push->round, push->attempt, want);
+    for (k = 0; k < FED_FLOATS; k++) {
+        bool sent = u->units[fed_unit(k)] != 0;
+
+        if (sent && memcmp(&update[k], &want[k], sizeof(want[k])) != 0) {
+            fed_fail(fed, "the update of %s is of another model", fed->clients[i].name);
+        }
+        u->scaffold[k] = sent && told != NULL ? fed_scaffold(told[k], update[k]) : 0;
+    }
+}
+
+/* --- the next model --- */
+
+struct sums {
+    double theta[FED_FLOATS], weight[FED_FLOATS];
+};
+
+/* One accepted update goes in. */
+static void add(struct fed *fed, const struct fl_aggregation *a, size_t part, struct sums *sums)
+{
+    struct fed_server *s = &fed->server;
+    uint32_t i = fed_named(fed, a->clients[part].name);
+    double weight = fed->plan.own ? (double)a->parts[part].samples : 1;
+    const struct fed_upload *u = &s->uploads[i];
+    float update[FED_FLOATS];
+    unsigned k;
+
+    if (u->round != a->round || u->attempt != a->attempt) {
+        fed_fail(fed, "%s is aggregated without an upload", fed->clients[i].name);
+        return;
+    }
+    if (memcmp(u->units, a->parts[part].units, FED_UNITS) != 0) {
+        fed_fail(fed, "%s sent other units than it was asked for", fed->clients[i].name);
+    }
+    update_of(fed, i, a->round, a->attempt, update);
+    for (k = 0; k < FED_FLOATS; k++) {
+        if (u->units[fed_unit(k)] != 0) {
+            sums->theta[k] += weight * (double)update[k];
+            sums->weight[k] += weight;
+            s->next.share[i][k] += (double)u->change[k];
+            s->next.scaffold[i][k] += (double)u->scaffold[k];
+        }
+    }
+    s->next.sent[i] = true;
+}
+
+/* The mean of what was sent; of numbers up to 65536 in single precision. */
+static void check_theta(struct fed *fed, const struct fl_aggregation *a, const struct sums *sums)
+{
+    struct fed_model *next = &fed->server.next;
+    unsigned k;
+
+    (void)memcpy(next->theta, fl_blob_floats(a->next.model.theta), sizeof(next->theta));
+    for (k = 0; k < FED_FLOATS; k++) {
+        double from = fed->plan.own && sums->weight[k] > 0 ? 0 : (double)fed->server.model.theta[k];
+        double want = from + (sums->weight[k] > 0 ? sums->theta[k] / sums->weight[k] : 0);
+
+        if (!(fabs((double)next->theta[k] - want) < 0.05)) {
+            fed_fail(fed, "round %" PRIu64 ": entry %u of the model is %g, of these updates %g",
+                     a->round, k, (double)next->theta[k], want);
         }
     }
 }
 
-void fed_model_aggregate(struct fed *fed, const struct fl_effect *e)
+static void take_mixtures(struct fed *fed, const struct fl_aggregation *a)
+{
+    struct fed_model *next = &fed->server.next;
+    const struct fl_mixtures *m = a->next.mixtures;
+    size_t n = m != NULL ? fl_mixtures_count(m) : 0;
+    size_t j;
+
+    if (fed->plan.own && n != a->n_parts) {
+        fed_fail(fed, "of %zu models %zu were mixed", a->n_parts, n);
+    }
+    for (j = 0; j < n; j++) {
+        uint32_t i = fed_named(fed, fl_mixtures_name(m, j));
+        struct fl_file *file = fl_mixtures_file(m, j);
+
+        ck_assert_uint_lt(i, FED_MAX);
+        if (!next->sent[i] || fl_file_read(file, 0, next->mixture[i], sizeof(next->theta)) != FL_OK)
+        {
+            fed_fail(fed, "the mixture of %s cannot be read", fed->clients[i].name);
+        }
+        fl_file_unref(file);
+    }
+}
+
+void fed_model_aggregated(struct fed *fed, const struct fl_aggregation *a)
 {
     struct fed_server *s = &fed->server;
+    struct sums sums = {.theta = {0}};
     size_t i;
 
-    fed_model_size(fed, e);
     s->next = s->model;
     (void)memset(s->next.sent, 0, sizeof(s->next.sent));
-    for (i = 0; i < e->n_parts; i++) {
-        add(fed, e, &e->parts[i]);
+    for (i = 0; i < a->n_parts; i++) {
+        add(fed, a, i, &sums);
     }
-    sum_controls(fed, e);
-    for (i = 0; i < fed->plan.n_clients; i++) {
-        s->next.mixture[i] = s->next.sent[i] ? fed_hash(s->next.theta, i) : 0;
-    }
+    check_theta(fed, a, &sums);
+    take_mixtures(fed, a);
 }
 
-void fed_model_commit(struct fed *fed, const struct fl_effect *e)
+void fed_model_count(struct fed *fed, const struct fl_effect *e)
 {
     struct fed_server *s = &fed->server;
     size_t k;
 
     for (k = 0; k < e->n_clients; k++) {
         const struct fl_client_rec *rec = &e->clients[k];
-        uint32_t i = fed_index(fed, rec->id);
+        uint32_t i = fed_named(fed, rec->name);
 
         if (rec->counted_round != e->round) {
             continue;
@@ -196,30 +258,43 @@ void fed_model_commit(struct fed *fed, const struct fl_effect *e)
                      rec->counted_update ? "with an" : "without its");
         }
         s->next.has_own[i] = true;
-        s->next.own[i] = fed_update(rec->name, rec->counted_round, rec->counted_attempt,
-                                    fed_model_start(fed, &s->model, i));
+        s->next.own[i] = made_by(fed, i, rec->counted_round, rec->counted_attempt);
     }
 }
+
+void fed_model_committed(struct fed *fed, uint64_t round)
+{
+    struct fed_server *s = &fed->server;
+
+    if (round == s->committed + 1) {
+        s->model = s->next;
+        s->committed = round;
+    } else if (round != s->committed) {
+        fed_fail(fed, "round %" PRIu64 " is on disk after %" PRIu64, round, s->committed);
+    }
+}
+
+/* --- both sides --- */
 
 /*
  * What client `i` will have kept once it hears which of its rounds was counted last. One that was
  * forgotten and not counted since will drop what it has with its next task.
  */
 static void check_client(struct fed *fed, uint32_t i, const struct fl_client_rec *rec,
-                         uint64_t sum[FED_UNITS], double float_sum[FED_UNITS])
+                         double sum[FED_FLOATS], double scaffold[FED_FLOATS])
 {
     struct fl_round_key counted = {rec->counted_round, rec->counted_attempt};
     struct fed_kept kept;
     float own[FED_FLOATS];
-    unsigned l;
+    unsigned k;
 
     if (rec->counted_round == 0 && fed->forgotten[i]) {
         return;
     }
     fed_work_settled(fed, i, counted, &kept);
-    for (l = 0; l < FED_UNITS; l++) {
-        sum[l] += (uint64_t)(int64_t)kept.control[fed_at(l)];
-        float_sum[l] += (double)kept.scaffold[fed_at(l)];
+    for (k = 0; k < FED_FLOATS; k++) {
+        sum[k] += (double)kept.control[k];
+        scaffold[k] += (double)kept.scaffold[k];
     }
     fed_floats(fed->server.model.own[i], own);
     if (rec->counted_round != 0 && fed->plan.own && memcmp(kept.own, own, sizeof(own)) != 0) {
@@ -227,33 +302,51 @@ static void check_client(struct fed *fed, uint32_t i, const struct fl_client_rec
     }
 }
 
-void fed_model_check(struct fed *fed)
+/* Of a forgotten client its control stays in the sum. */
+static void check_sums(struct fed *fed, const double sum[FED_FLOATS],
+                       const double scaffold[FED_FLOATS])
 {
-    struct fed_store store;
-    uint64_t sum[FED_UNITS] = {0};
-    double float_sum[FED_UNITS] = {0};
-    size_t k;
-    uint32_t i;
-    unsigned l;
+    const struct fl_model_state *m = &fed->server.progress.committed.model;
+    const struct fed_model *known = &fed->server.model;
+    unsigned k;
 
-    fed_store_read(fed->sim, fed, &store);
-    for (k = 0; k < store.n_clients; k++) {
-        i = fed_named(fed, store.clients[k].name);
-        if (i < FED_MAX) {
-            check_client(fed, i, &store.clients[k], sum, float_sum);
-        }
-    }
-    for (l = 0; l < FED_UNITS; l++) { /* Of a forgotten client its control stays in the sum. */
-        sum[l] += fed->server.model.ghost[l];
-        float_sum[l] += fed->server.model.float_ghost[l];
-        if (sum[l] != fed->server.model.control[l]) {
-            fed_fail(fed, "round %" PRIu64 ": the control of unit %u is not the clients' sum",
-                     store.committed, l);
+    for (k = 0; k < FED_FLOATS; k++) {
+        double control = (double)fl_blob_floats(m->state[0])[k];
+        double of_scaffold = (double)fl_blob_floats(m->state[1])[k];
+
+        if (!fed->plan.rebuild && !(fabs(sum[k] + known->ghost[k] - control) < 0.5)) {
+            fed_fail(fed, "round %" PRIu64 ": the control of entry %u is not the clients' sum",
+                     fed->server.committed, k);
         }
         /* One rounding a round on either side, of numbers that a handful of clients make. */
-        if (!(fabs(float_sum[l] - (double)fed->server.model.sum[l]) <= 1e-5)) {
-            fed_fail(fed, "round %" PRIu64 ": the controls of unit %u add up to %g, not %g",
-                     store.committed, l, float_sum[l], (double)fed->server.model.sum[l]);
+        if (!(fabs(scaffold[k] + known->ghost_scaffold[k] - of_scaffold) <= 1e-5)) {
+            fed_fail(fed, "round %" PRIu64 ": the controls of entry %u add up to %g, not %g",
+                     fed->server.committed, k, scaffold[k] + known->ghost_scaffold[k], of_scaffold);
         }
+    }
+}
+
+void fed_model_check(struct fed *fed)
+{
+    const struct fl_model_state *m = &fed->server.progress.committed.model;
+    struct fl_coord_resume disk = fed_disk_read(fed);
+    double sum[FED_FLOATS] = {0};
+    double scaffold[FED_FLOATS] = {0};
+    size_t k;
+
+    for (k = 0; k < disk.n_clients; k++) {
+        uint32_t i = fed_named(fed, disk.clients[k].name);
+
+        if (i < FED_MAX) {
+            check_client(fed, i, &disk.clients[k], sum, scaffold);
+        }
+    }
+    fl_store_resume_done(&disk);
+    if (memcmp(fl_blob_floats(m->theta), fed->server.model.theta, sizeof(float) * FED_FLOATS) != 0)
+    {
+        fed_fail(fed, "the model of round %" PRIu64 " is another", fed->server.committed);
+    }
+    if (!fed->plan.own) {
+        check_sums(fed, sum, scaffold);
     }
 }

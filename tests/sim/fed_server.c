@@ -11,13 +11,10 @@
 #define TAG_DEADLINE  (UINT64_C(1) << 60)
 #define TAG_AGGREGATE (UINT64_C(2) << 60)
 #define TAG_EVALUATE  (UINT64_C(3) << 60)
-#define TAG_SPOOL     (UINT64_C(4) << 60)
+#define TAG_JOB       (UINT64_C(4) << 60)
 #define TAG_FAILED    (UINT64_C(5) << 60)
-#define TAG_COMMIT    (UINT64_C(6) << 60)
-#define TAG_NOTHING   (UINT64_C(7) << 60)
 #define TAG_RESUME    (UINT64_C(8) << 60)
 #define TAG_RELEASE   (UINT64_C(9) << 60)
-#define TAG_BURIED    (UINT64_C(10) << 60)
 #define TAG_FORGET    (FED_TAG_FORGET)
 #define TAG_KIND      (UINT64_C(15) << 60)
 
@@ -28,7 +25,7 @@
 
 static void take_effect(struct fed *fed, const struct fl_effect *e);
 
-static void step(struct fed *fed, struct fl_event *ev)
+void fed_server_step(struct fed *fed, struct fl_event *ev)
 {
     struct fed_server *s = &fed->server;
     struct fl_effects effects;
@@ -61,19 +58,37 @@ static void answer(struct fed *fed, uint32_t client, struct fed_msg *msg)
     fed_send(fed, FED_SERVER, FED_CLIENT0 + client, msg);
 }
 
+/* What the list of a task says that there is. */
 static void fill_task(struct fed *fed, const struct fl_effect *e, uint32_t i, struct fed_msg *msg)
 {
-    const struct fed_model *model = &fed->server.model;
+    const struct fed_server *s = &fed->server;
+    struct fl_bundle_name list[FL_BUNDLES_MAX];
+    size_t n = fl_bundles_of(s->work, list);
 
     fed_model_size(fed, e);
-    fl_solver_scaffold.server->tell(model->sum, e->size.members, msg->told, FED_UNITS);
-    if (e->mixture != (fed->plan.own && model->sent[i])) {
+    if (e->mixture != (fed->plan.own && s->model.sent[i])) {
         fed_fail(fed, "%s is told of %s mixture", fed->clients[i].name, e->mixture ? "a" : "no");
     }
     msg->counted_round = e->counted_round;
     msg->counted_attempt = e->counted_attempt;
-    msg->has_mixture = e->mixture;
-    msg->mixture = model->mixture[i];
+    msg->has_mixture = e->mixture && fl_bundles_has_mixture(&s->progress, fed->clients[i].name);
+    while (n-- > 0) {
+        const float *data = fed_disk_bundle(fed, list[n].name, i);
+        float *to = list[n].kind == FL_BUNDLE_IS_MODEL     ? msg->model
+                    : list[n].kind == FL_BUNDLE_IS_MIXTURE ? msg->mixture
+                    : list[n].state == 0                   ? msg->control
+                                                           : msg->told;
+
+        if (list[n].kind == FL_BUNDLE_IS_MIXTURE && !msg->has_mixture) {
+            continue;
+        }
+        if (data == NULL) {
+            fed_fail(fed, "'%s' is listed for %s and not offered", list[n].name,
+                     fed->clients[i].name);
+        } else {
+            (void)memcpy(to, data, sizeof(msg->model));
+        }
+    }
 }
 
 static void tell(struct fed *fed, const struct fl_effect *e, enum fed_msg_type type,
@@ -84,8 +99,6 @@ static void tell(struct fed *fed, const struct fl_effect *e, enum fed_msg_type t
 
     fed_log(fed, "%s to %s %" PRIu64 ".%" PRIu32, what, i < FED_MAX ? fed->clients[i].name : "all",
             e->round, e->attempt);
-    msg.theta = type == FED_EVALUATE ? fed->server.next.theta : fed->server.model.theta;
-    (void)memcpy(msg.control, fed->server.model.control, sizeof(msg.control));
     msg.wait_ms = e->deadline_ms;
     msg.has_units = e->units != NULL;
     if (msg.has_units) {
@@ -103,49 +116,17 @@ static void tell(struct fed *fed, const struct fl_effect *e, enum fed_msg_type t
     }
 }
 
-static void forget_buried(struct fed *fed, struct fed_model *model)
-{
-    struct fed_server *s = &fed->server;
-    size_t i;
-
-    for (i = 0; s->burying_now && i < s->n_burying; i++) {
-        fed_model_forget(model, s->burying[i]);
-    }
-}
-
 /* A write that fails is reported a moment later, as a real one would be. */
 static void write_record(struct fed *fed, const struct fl_effect *e)
 {
-    if (fed_chance(fed, fed->plan.failed_disk_rate) || fed_store_conflict(fed, e)) {
+    uint64_t due = fl_sim_now(fed->sim) + fed->plan.disk_ms;
+
+    if (fed_chance(fed, fed->plan.failed_disk_rate)) {
         fed_log(fed, "write %" PRIu64 " fails", e->seq);
-        fl_sim_timer(fed->sim, FED_SERVER, fl_sim_now(fed->sim) + fed->plan.disk_ms + 1,
-                     TAG_FAILED | e->seq);
+        fl_sim_timer(fed->sim, FED_SERVER, due + 1, TAG_FAILED | e->seq);
         return;
     }
-    if (e->type == FL_EFF_COMMIT) {
-        fed_model_commit(fed, e);
-        forget_buried(fed, &fed->server.next); /* What is on its way is on disk before this. */
-    } else if (e->type == FL_EFF_FORGET_CLIENTS) {
-        fed->server.burying_now = true;
-    }
-    fed_store_write(fed, e,
-                    e->type == FL_EFF_COMMIT           ? TAG_COMMIT | e->seq
-                    : e->type == FL_EFF_FORGET_CLIENTS ? TAG_BURIED | e->seq
-                                                       : e->seq);
-}
-
-static void bury(struct fed *fed, const struct fl_effect *e)
-{
-    struct fed_server *s = &fed->server;
-    size_t i;
-
-    s->n_burying = 0;
-    for (i = 0; i < e->n_clients; i++) {
-        if (!e->clients[i].forgotten) { /* A marked one has its record yet. */
-            s->burying[s->n_burying++] = fed_named(fed, e->clients[i].name);
-        }
-    }
-    write_record(fed, e);
+    fl_sim_timer(fed->sim, FED_SERVER, due, TAG_JOB | fed_disk_job(fed, e));
 }
 
 /*
@@ -177,7 +158,7 @@ static void forgotten(struct fed *fed, const struct fl_effect *e)
 {
     struct fed_server *s = &fed->server;
     const uint32_t i = s->forgetting[e->client % FED_NUMBERS];
-    struct fed_store store;
+    struct fl_coord_resume disk;
     size_t k;
 
     if (e->client >= FED_NUMBERS || i == FED_MAX) {
@@ -188,12 +169,13 @@ static void forgotten(struct fed *fed, const struct fl_effect *e)
     if (e->text != NULL) {
         return;
     }
-    fed_store_read(fed->sim, fed, &store);
-    for (k = 0; k < store.n_clients; k++) {
-        if (store.clients[k].id == e->client && !store.clients[k].forgotten) {
-            fed_fail(fed, "%s is forgotten before that is on disk", store.clients[k].name);
+    disk = fed_disk_read(fed);
+    for (k = 0; k < disk.n_clients; k++) {
+        if (disk.clients[k].id == e->client && !disk.clients[k].forgotten) {
+            fed_fail(fed, "%s is forgotten before that is on disk", disk.clients[k].name);
         }
     }
+    fl_store_resume_done(&disk);
     fed->promised[i] = fl_coord_find(s->coord, fed->clients[i].name) == UINT32_MAX;
     fed->n_promised++;
 }
@@ -213,8 +195,9 @@ static void check_promised(struct fed *fed)
 
 static void aggregate(struct fed *fed, const struct fl_effect *e)
 {
-    fed_model_aggregate(fed, e);
-    fl_sim_timer(fed->sim, FED_SERVER, fl_sim_now(fed->sim) + FED_WORK_MS, TAG_AGGREGATE | e->seq);
+    fed_model_size(fed, e);
+    fl_sim_timer(fed->sim, FED_SERVER, fl_sim_now(fed->sim) + FED_WORK_MS,
+                 TAG_AGGREGATE | fed_disk_job(fed, e));
 }
 
 static void take_effect(struct fed *fed, const struct fl_effect *e)
@@ -254,8 +237,6 @@ static void take_effect(struct fed *fed, const struct fl_effect *e)
         release(fed, e);
         break;
     case FL_EFF_FORGET_CLIENTS:
-        bury(fed, e);
-        break;
     case FL_EFF_PERSIST_SELECTION:
     case FL_EFF_PERSIST_PLAN:
     case FL_EFF_PERSIST_UPDATE:
@@ -270,10 +251,13 @@ static void take_effect(struct fed *fed, const struct fl_effect *e)
                      TAG_EVALUATE | e->seq);
         break;
     case FL_EFF_ROUND_OPEN:
+        fed_disk_bundles(fed, e);
+        break;
     case FL_EFF_CLIENT_ERROR:
         break;
     case FL_EFF_ROUND_CLOSED:
-        fed_store_drop(fed, TAG_NOTHING, e->round, e->attempt);
+        s->n_bundles = 0;
+        ck_assert_int_eq(fl_spool_clean(s->federation.state_dir, 0, 0, NULL), FL_OK);
         break;
     case FL_EFF_TRACE:
         fed_log(fed, "- %s", e->text);
@@ -288,27 +272,20 @@ static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
 {
     struct fed *fed = ctx;
     struct fed_server *s = &fed->server;
-    struct fed_store store;
-    struct fl_coord_resume resume;
     struct fl_event ev = {.type = FL_EV_START};
     struct fl_err err = {0};
     size_t i;
 
+    (void)sim;
     (void)node;
-    fed_store_read(sim, fed, &store);
-    resume = fed_store_resume(&store);
-    fed_log(fed, "server starts with round %" PRIu64 " committed, %zu parts open", store.committed,
-            store.n_parts);
-    coord_check_resume(&fed->check, &resume);
-    s->model = s->next = store.model;
-    (void)memset(s->number, 0xff, sizeof(s->number));
-    (void)memset(s->uploads, 0, sizeof(s->uploads));
-    s->n_coming = 0;
-    s->burying_now = false;
-    for (i = 0; i < store.n_uploads; i++) {
-        s->uploads[store.uploads[i].client] = store.uploads[i];
+    if (!fed_disk_open(fed)) {
+        return;
     }
-    if (fl_coord_create(&s->conf, &resume, &s->coord, &err) != FL_OK) {
+    fed_log(fed, "server starts with round %" PRIu64 " committed, %zu parts open",
+            s->resume.committed, s->resume.n_parts);
+    coord_check_resume(&fed->check, &s->resume);
+    (void)memset(s->number, 0xff, sizeof(s->number));
+    if (fl_coord_create(&s->conf, &s->resume, &s->coord, &err) != FL_OK) {
         ck_abort_msg("seed %" PRIu64 ": %s", fed->plan.seed, err.msg);
     }
     for (i = 0; i < FED_NUMBERS; i++) {
@@ -316,7 +293,7 @@ static void on_start(void *ctx, struct fl_sim *sim, uint32_t node)
     }
     fed_model_check(fed);
     check_promised(fed);
-    step(fed, &ev);
+    fed_server_step(fed, &ev);
 }
 
 static void on_crash(void *ctx, struct fl_sim *sim, uint32_t node)
@@ -327,19 +304,18 @@ static void on_crash(void *ctx, struct fl_sim *sim, uint32_t node)
     fed_log(fed, "server dies");
     fl_coord_free(fed->server.coord);
     fed->server.coord = NULL;
+    fed_disk_close(fed);
     fed_died(fed, node);
 }
 
-static void aggregated(struct fed *fed, uint64_t seq)
+static void aggregated(struct fed *fed, uint64_t job)
 {
-    double distance[FED_MAX];
-    struct fl_event ev = {.type = FL_EV_AGGREGATED};
+    struct fl_event ev = {.type = FL_EV_WORK_FAILED};
     uint32_t number;
     size_t i;
 
     if (fed_chance(fed, fed->plan.failed_aggregate_rate)) {
-        ev.type = FL_EV_WORK_FAILED;
-        ev.u.failed_work.seq = seq;
+        ev.u.failed_work.seq = fed_disk_seq(fed, job);
         ev.u.failed_work.code = fed_chance(fed, 0.3)   ? FL_EFORMAT
                                 : fed_chance(fed, 0.5) ? FL_EINVAL
                                                        : FL_EIO;
@@ -355,15 +331,10 @@ static void aggregated(struct fed *fed, uint64_t seq)
                 break;
             }
         }
-        step(fed, &ev);
+        fed_server_step(fed, &ev);
         return;
     }
-    for (i = 0; i < FED_MAX; i++) {
-        distance[i] = 1.0 + (double)((fed->server.next.theta >> (i % 32)) & 7);
-    }
-    ev.u.aggregated.seq = seq;
-    ev.u.aggregated.distance = distance;
-    step(fed, &ev);
+    fed_disk_run(fed, job);
 }
 
 static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
@@ -373,22 +344,28 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
     uint64_t seq = tag & ~TAG_KIND;
 
     (void)node;
+    if (fed->server.writer.dead) {
+        return;
+    }
     switch (tag & TAG_KIND) {
+    case TAG_JOB:
+        fed_disk_run(fed, seq);
+        break;
     case TAG_DEADLINE: /* One timer a step; most of them are out of date. */
         if (fl_coord_deadline(fed->server.coord) <= fl_sim_now(sim)) {
-            step(fed, &ev);
+            fed_server_step(fed, &ev);
         }
         break;
     case TAG_RESUME: /* One timer a step here too. */
         if (fl_coord_phase(fed->server.coord) == FL_PHASE_PAUSED) {
             ev.type = FL_EV_RESUME;
-            step(fed, &ev);
+            fed_server_step(fed, &ev);
         }
         break;
     case TAG_RELEASE:
         ev.type = FL_EV_RELEASED;
         ev.u.client = (uint32_t)seq;
-        step(fed, &ev);
+        fed_server_step(fed, &ev);
         break;
     case TAG_FORGET:
         ev.type = FL_EV_FORGET;
@@ -396,7 +373,7 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
         if (ev.u.client < FED_NUMBERS) {
             fed->server.forgetting[ev.u.client] = (uint32_t)seq;
         }
-        step(fed, &ev);
+        fed_server_step(fed, &ev);
         break;
     case TAG_AGGREGATE:
         aggregated(fed, seq);
@@ -406,7 +383,7 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
         ev.u.evaluated.seq = seq;
         ev.u.evaluated.accuracy = 0.5;
         ev.u.evaluated.loss = 1.0;
-        step(fed, &ev);
+        fed_server_step(fed, &ev);
         break;
     case TAG_FAILED:
         ev.type = FL_EV_WORK_FAILED;
@@ -414,51 +391,11 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
         ev.u.failed_work.code = FL_ENOSPC;
         ev.u.failed_work.reason = "no space left";
         ev.u.failed_work.client = UINT32_MAX;
-        step(fed, &ev);
+        fed_server_step(fed, &ev);
         break;
     default:
         break;
     }
-}
-
-static void on_disk(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
-{
-    struct fed *fed = ctx;
-    struct fed_server *s = &fed->server;
-    struct fl_event ev = {.type = FL_EV_PERSISTED};
-
-    (void)sim;
-    (void)node;
-    if ((tag & TAG_KIND) == TAG_SPOOL) {
-        const struct fed_upload *u = &s->coming[tag & ~TAG_KIND];
-
-        if (s->number[u->client] == UINT32_MAX) {
-            return; /* The stream went with the connection; the file stays for later. */
-        }
-        s->uploads[u->client] = *u;
-        ev.type = FL_EV_UPLOAD_STORED;
-        ev.u.upload.client = s->number[u->client];
-        ev.u.upload.round = u->round;
-        ev.u.upload.attempt = u->attempt;
-        ev.u.upload.bytes = 8u * (u->units[0] + u->units[1] + 2u * u->units[2]);
-        step(fed, &ev);
-        return;
-    }
-    if (tag == TAG_NOTHING) {
-        return;
-    }
-    if ((tag & TAG_KIND) == TAG_BURIED) {
-        forget_buried(fed, &s->model);
-        forget_buried(fed, &s->next);
-        s->burying_now = false;
-    }
-    if ((tag & TAG_KIND) == TAG_COMMIT) {
-        ev.type = FL_EV_COMMITTED;
-        s->model = s->next;
-        fed_model_check(fed);
-    }
-    ev.u.seq = tag & ~TAG_KIND;
-    step(fed, &ev);
 }
 
 static void pushed(struct fed *fed, uint32_t client, const struct fed_msg *msg)
@@ -467,7 +404,6 @@ static void pushed(struct fed *fed, uint32_t client, const struct fed_msg *msg)
     struct fl_event ev = {.type = FL_EV_UPLOAD_INVALID};
     const uint8_t *units = NULL;
     uint32_t number = s->number[client];
-    struct fed_upload *u;
     int rv = fl_coord_may_push(s->coord, number, msg->round, msg->attempt, &units, NULL);
 
     if (rv == FL_EEXIST) { /* As the real one: the reply says that it is accepted. */
@@ -485,18 +421,11 @@ static void pushed(struct fed *fed, uint32_t client, const struct fed_msg *msg)
         ev.u.upload.round = msg->round;
         ev.u.upload.attempt = msg->attempt;
         ev.u.upload.reason = "not a finite number";
-        step(fed, &ev);
+        fed_server_step(fed, &ev);
         return;
     }
-    ck_assert_uint_lt(s->n_coming, sizeof(s->coming) / sizeof(s->coming[0]));
-    u = &s->coming[s->n_coming];
-    *u = (struct fed_upload){.round = msg->round, .attempt = msg->attempt, .client = client};
-    (void)memcpy(u->update, msg->update, sizeof(u->update));
-    (void)memcpy(u->change, msg->control, sizeof(u->change));
-    (void)memcpy(u->pull, msg->pull, sizeof(u->pull));
-    (void)memcpy(u->float_change, msg->change, sizeof(u->float_change));
-    (void)memcpy(u->units, msg->units, FED_UNITS);
-    fed_store_spool(fed, TAG_SPOOL | s->n_coming++, u);
+    fl_sim_timer(fed->sim, FED_SERVER, fl_sim_now(fed->sim) + fed->plan.disk_ms,
+                 TAG_JOB | fed_disk_upload(fed, client, msg));
 }
 
 static void lost(struct fed *fed, uint32_t client)
@@ -506,7 +435,7 @@ static void lost(struct fed *fed, uint32_t client)
     if (fed->server.number[client] != UINT32_MAX) {
         ev.u.client = fed->server.number[client];
         fed->server.number[client] = UINT32_MAX;
-        step(fed, &ev);
+        fed_server_step(fed, &ev);
     }
 }
 
@@ -522,6 +451,9 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
     (void)node;
     ck_assert_uint_eq(len, sizeof(msg));
     (void)memcpy(&msg, data, sizeof(msg));
+    if (fed->server.writer.dead) {
+        return;
+    }
     if (msg.type == FED_HELLO) {
         struct fed_msg welcome = {.type = FED_WELCOME};
 
@@ -532,7 +464,7 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
         ev.u.joined.samples = msg.samples;
         ev.u.joined.evaluation_samples = 10;
         fed->server.joining = client + 1;
-        step(fed, &ev);
+        fed_server_step(fed, &ev);
         return;
     }
     if (fed->server.number[client] == UINT32_MAX || fed->server.conn[client] != msg.conn) {
@@ -575,22 +507,23 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
             ev.u.eval.result = (struct fl_eval_rec){.samples = 10, .correct = 5, .loss_sum = 10};
         }
     }
-    step(fed, &ev);
+    fed_server_step(fed, &ev);
 }
 
 static void on_link(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t peer, bool up)
 {
+    struct fed *fed = ctx;
+
     (void)sim;
     (void)node;
-    if (!up) {
-        lost(ctx, peer - FED_CLIENT0);
+    if (!up && !fed->server.writer.dead) {
+        lost(fed, peer - FED_CLIENT0);
     }
 }
 
 const struct fl_sim_node_cbs fed_server_cbs = {
     .on_start = on_start,
     .on_timer = on_timer,
-    .on_disk = on_disk,
     .on_message = on_message,
     .on_link = on_link,
     .on_crash = on_crash,
@@ -616,9 +549,7 @@ void fed_server_init(struct fed *fed)
     const struct fed_plan *plan = &fed->plan;
 
     s->layout = fed_work_layout();
-    ck_assert_int_eq(fl_options_create(fl_solver_scaffold.policy.options, &s->scaffold), FL_OK);
-    ck_assert_int_eq(fl_options_set(s->scaffold, "rebuild_dc", plan->rebuild ? "yes" : "no", NULL),
-                     FL_OK);
+    s->work = fed_strategy(plan);
     if (plan->conf != NULL) {
         s->conf = *plan->conf;
         s->conf.layout = s->layout;
@@ -664,6 +595,7 @@ void fed_server_done(struct fed *fed)
 {
     fl_coord_free(fed->server.coord);
     fl_strategy_free(fed->server.strategy);
-    fl_options_free(fed->server.scaffold);
+    fl_strategy_free(fed->server.work);
+    fed_disk_close(fed);
     fl_layout_free(fed->server.layout);
 }

@@ -100,7 +100,7 @@ static void take_effect(struct fed_client *c, const struct fl_session_effect *e)
 {
     struct fed_msg none = {.type = FED_EVALUATION, .bad = true};
 
-    if (c->dead) {
+    if (c->writer.dead) {
         return; /* In the middle of these effects. */
     }
     switch (e->type) {
@@ -195,7 +195,7 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
     (void)from;
     ck_assert_uint_eq(len, sizeof(msg));
     (void)memcpy(&msg, data, sizeof(msg));
-    if (!c->connected || msg.conn != c->conn || c->dead) {
+    if (!c->connected || msg.conn != c->conn || c->writer.dead) {
         return;
     }
     switch (msg.type) {
@@ -279,7 +279,7 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
     struct fl_session_event ev = {.type = FL_CEV_TICK};
     struct fl_round_key key = {tag & ~TAG_KIND, 0};
 
-    if (c->dead) {
+    if (c->writer.dead) {
         return;
     }
     switch (tag & TAG_KIND) {
@@ -332,7 +332,7 @@ static void on_link(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t peer,
     (void)sim;
     (void)peer;
     c->linked = up;
-    if (!up && c->connected && !c->dead) {
+    if (!up && c->connected && !c->writer.dead) {
         c->connected = false;
         ev.u.failed.reason = "reset";
         step(c, &ev);

@@ -19,22 +19,27 @@
 
 /* --- death at a write: what is renamed or unlinked is done or not, and nothing follows --- */
 
-static struct fed_client *writing; /* the client that is at work; NULL: nobody is */
+static struct fed_writer *writer;  /* who is at work; NULL: nobody is */
+static struct fed_client *working; /* the same when it is a client */
 
 int __real_rename(const char *from, const char *to);
 int __real_unlink(const char *path);
 int __wrap_rename(const char *from, const char *to);
 int __wrap_unlink(const char *path);
 
-/* Whether this write is carried out. */
-static bool lives(void)
+void fed_writes(struct fed_writer *w)
 {
-    struct fed_client *c = writing;
-    bool done = c == NULL || !c->dead;
+    writer = w;
+}
 
-    if (c != NULL && !c->dead && ++c->n_writes == c->die_at) {
-        c->dead = true;
-        done = c->die_after;
+bool fed_write(void)
+{
+    struct fed_writer *w = writer;
+    bool done = w == NULL || !w->dead;
+
+    if (w != NULL && !w->dead && ++w->n_writes == w->die_at) {
+        w->dead = true;
+        done = w->die_after;
     }
     if (!done) {
         errno = EIO;
@@ -42,127 +47,26 @@ static bool lives(void)
     return done;
 }
 
+static void work(struct fed_client *c)
+{
+    working = c;
+    writer = c != NULL ? &c->writer : NULL;
+}
+
+const struct fed_client *fed_working(void)
+{
+    return working;
+}
+
 int __wrap_rename(const char *from, const char *to)
 {
-    return lives() ? __real_rename(from, to) : -1;
+    return fed_write() ? __real_rename(from, to) : -1;
 }
 
 int __wrap_unlink(const char *path)
 {
-    return lives() ? __real_unlink(path) : -1;
+    return fed_write() ? __real_unlink(path) : -1;
 }
-
-/* --- the solver --- */
-
-struct fl_solver {
-    struct fl_net *net;
-    float model[FED_FLOATS]; /* where it starts */
-    float control[FED_FLOATS], told[FED_FLOATS], kept[2][FED_FLOATS];
-    uint64_t made;
-    uint64_t round;
-};
-
-static void take(const struct fl_solver_bytes *bytes, float to[FED_FLOATS])
-{
-    (void)memset(to, 0, FED_FLOATS * sizeof(*to));
-    if (bytes->len > 0) {
-        ck_assert_uint_eq(bytes->len, FED_FLOATS * sizeof(*to));
-        (void)memcpy(to, bytes->data, bytes->len);
-    }
-}
-
-static int sim_create(const struct fl_options *o, const struct fl_solver_setup *setup,
-                      struct fl_solver **ret, struct fl_err *err)
-{
-    struct fl_solver *s = calloc(1, sizeof(*s));
-
-    (void)o;
-    (void)err;
-    ck_assert_ptr_nonnull(s);
-    s->net = setup->net;
-    fl_net_get(s->net, s->model);
-    take(&setup->inputs[0], s->control);
-    take(&setup->inputs[1], s->told);
-    take(&setup->kept[0], s->kept[0]);
-    take(&setup->kept[1], s->kept[1]);
-    *ret = s;
-    return FL_OK;
-}
-
-static void sim_destroy(struct fl_solver *s)
-{
-    free(s);
-}
-
-static double sim_step(struct fl_solver *s, const float *x, const int32_t *y, size_t batch)
-{
-    float params[FED_FLOATS];
-
-    (void)x;
-    (void)y;
-    (void)batch;
-    s->made = fed_update_of(writing->name, writing->member.task.key.round,
-                            writing->member.task.key.attempt, s->model);
-    fed_floats(s->made, params);
-    fl_net_set(s->net, params);
-    return 1.0 + writing->index;
-}
-
-static void put(struct fl_buf *out, const float block[FED_FLOATS])
-{
-    ck_assert_int_eq(fl_buf_add(out, block, FED_FLOATS * sizeof(*block)), FL_OK);
-}
-
-/* A whole number that depends on all that went into the training. */
-static float change_of(const struct fl_solver *s, unsigned l)
-{
-    float both[] = {s->kept[0][fed_at(l)], s->control[fed_at(l)]};
-
-    return (float)((int)(fed_hash(fl_hash64(both, sizeof(both)), s->made + l) % 2001) - 1000);
-}
-
-/* As solver_scaffold.c ends a round whose mean gradient is `pull`. */
-static int sim_finish(struct fl_solver *s, struct fl_buf *kept, struct fl_buf *sent,
-                      struct fl_err *err)
-{
-    float change[FED_FLOATS] = {0};
-    float pull[FED_FLOATS] = {0};
-    float dc[FED_FLOATS] = {0};
-    unsigned l;
-
-    (void)err;
-    for (l = 0; l < FED_UNITS; l++) {
-        unsigned at = fed_at(l);
-
-        change[at] = change_of(s, l);
-        pull[at] = (float)(fed_hash(s->made, l) % 2001) / 1000 - 1;
-        dc[at] = (float)(-(double)s->told[at] + (double)pull[at]);
-        s->kept[0][at] += change[at];
-        s->kept[1][at] = (float)((double)s->kept[1][at] + (double)dc[at]);
-    }
-    put(&kept[0], s->kept[0]);
-    put(&kept[1], s->kept[1]);
-    put(&sent[0], change);
-    put(&sent[1], pull);
-    put(&sent[2], dc);
-    return FL_OK;
-}
-
-static const char *const sim_inputs[] = {"control", "told", NULL};
-static const char *const sim_sends[] = {"change", "pull", "dc", NULL};
-static const struct fl_keep sim_keeps[] = {{"control", true}, {"scaffold", true}, {NULL, false}};
-static const struct fl_opt_spec sim_options[] = {FL_OPT_END};
-
-static const struct fl_solver_ops sim_solver = {
-    .policy = {.name = "sim", .help = "whole numbers", .source = "tests", .options = sim_options},
-    .inputs = sim_inputs,
-    .sends = sim_sends,
-    .keeps = sim_keeps,
-    .create = sim_create,
-    .destroy = sim_destroy,
-    .step = sim_step,
-    .finish = sim_finish,
-};
 
 /* --- what all clients share --- */
 
@@ -187,17 +91,22 @@ struct fl_layout *fed_work_layout(void)
 
 static void open_setup(struct fed *fed)
 {
+    bool own = fed->plan.own;
     struct fl_wire_welcome w = {.federation = fl_str_dup("fed"),
                                 .layout = fed_work_layout(),
                                 .classes = 2,
-                                .solver = {.name = fl_str_dup("sgd")},
+                                .solver = {.name = fl_str_dup(own ? "sgd" : "scaffold")},
                                 .codec = {.name = fl_str_dup("float32")},
                                 .training = {.steps = 1, .batch_size = 1}};
     struct fl_err err = {0};
     size_t i;
 
-    if (fed->plan.own) {
+    if (own) {
         w.personal.name = fl_str_dup("own");
+    } else {
+        w.solver.options = calloc(1, sizeof(*w.solver.options));
+        w.solver.options[w.solver.n_options++] = (struct fl_wire_pair){
+            fl_str_dup("rebuild_dc"), fl_str_dup(fed->plan.rebuild ? "yes" : "no")};
     }
     w.input = malloc(sizeof(*w.input));
     w.layers = calloc(FED_UNITS, sizeof(*w.layers));
@@ -206,7 +115,7 @@ static void open_setup(struct fed *fed)
         w.layers[w.n_layers++] = fl_str_dup(layers[i]);
     }
     ck_assert_msg(fl_setup_create(&w, &fed->setup, &err) == FL_OK, "%s", err.msg);
-    fed->setup->solver = &sim_solver;
+    fed->setup->solver = own ? &fed_solver_own : &fed_solver;
 }
 
 /* In memory where there is a place for that: a test does not wait for a disk. */
@@ -227,8 +136,8 @@ static void sink(void *ctx, enum fl_log_level level, const char *component, cons
 
     (void)level;
     (void)component;
-    if (writing == NULL || !writing->dead) {
-        fed_fail(fed, "%s: %s", writing != NULL ? writing->name : "disk", text);
+    if (writer == NULL || !writer->dead) {
+        fed_fail(fed, "%s: %s", working != NULL ? working->name : "server", text);
     }
 }
 
@@ -279,7 +188,7 @@ void fed_work_open(struct fed_client *c)
 
     path_of(c->fed, c->name, dir);
     ck_assert_int_eq(fl_fs_mkdirs(dir, NULL), FL_OK);
-    c->dead = false;
+    c->writer.dead = false;
     open_in(c->fed, dir, &c->member);
 }
 
@@ -296,8 +205,8 @@ struct fl_round_key fed_work_held(const struct fed_client *c)
 /* What was done is not heard of by anybody when the client died of it. */
 static bool over(struct fed_client *c, int rv, const struct fl_err *err, const char *what)
 {
-    writing = NULL;
-    if (c->dead) {
+    work(NULL);
+    if (c->writer.dead) {
         fed_dies(c->fed, FED_CLIENT0 + c->index);
         return false;
     }
@@ -313,24 +222,21 @@ bool fed_work_fetch(struct fed_client *c)
     const struct fl_task task = {.key = {msg->round, msg->attempt},
                                  .counted = {msg->counted_round, msg->counted_attempt},
                                  .learning_rate = 0.1};
-    float blocks[4][FED_FLOATS] = {{0}};
-    const size_t size = sizeof(blocks[0]);
-    const struct fl_member_bundle bundles[] = {{"model", blocks[0], size, false},
-                                               {"control", blocks[1], size, false},
-                                               {"told", blocks[2], size, false},
-                                               {"mixture", blocks[3], size, false}};
+    const size_t size = sizeof(msg->model);
+    struct fl_member_bundle bundles[4] = {{"model", msg->model, size, false}};
     struct fl_err err = {0};
-    unsigned l;
+    size_t n = 1;
     int rv;
 
-    fed_floats(msg->theta, blocks[0]);
-    fed_floats(msg->mixture, blocks[3]);
-    for (l = 0; l < FED_UNITS; l++) {
-        blocks[1][fed_at(l)] = (float)(int64_t)msg->control[l];
-        blocks[2][fed_at(l)] = msg->told[l];
+    if (!c->fed->plan.own) {
+        bundles[n++] = (struct fl_member_bundle){"control", msg->control, size, false};
+        bundles[n++] = (struct fl_member_bundle){"told", msg->told, size, false};
     }
-    writing = c;
-    rv = fl_member_fetch(&c->member, &task, bundles, msg->has_mixture ? 4 : 3, &err);
+    if (msg->has_mixture) {
+        bundles[n++] = (struct fl_member_bundle){"mixture", msg->mixture, size, false};
+    }
+    work(c);
+    rv = fl_member_fetch(&c->member, &task, bundles, n, &err);
     return over(c, rv, &err, "cannot fetch");
 }
 
@@ -339,51 +245,31 @@ bool fed_work_train(struct fed_client *c)
     struct fl_err err = {0};
     int rv;
 
-    writing = c;
+    work(c);
     rv = fl_member_train(&c->member, &err);
     return over(c, rv, &err, "cannot train");
 }
 
 void fed_work_drop(struct fed_client *c)
 {
-    writing = c;
+    work(c);
     fl_held_drop(&c->member.held, fed_work_held(c));
     (void)over(c, FL_OK, NULL, "");
 }
 
-/* A part of a push as the server's decoder finds it. */
-static void decode(const struct fl_layout *layout, const struct fl_wire_part *part,
-                   const uint8_t *bytes, float to[FED_FLOATS])
-{
-    const struct fl_unit *unit = fl_layout_unit(layout, part->unit);
-
-    ck_assert_uint_eq(part->codec, FL_CODEC_FLOAT32);
-    ck_assert_uint_eq(part->bytes, unit->count * sizeof(float));
-    (void)memcpy(to + unit->offset, bytes, (size_t)part->bytes);
-}
-
+/* As a Push goes over the line. */
 static void fill_push(const struct fl_code *code, struct fed_msg *msg)
 {
-    static const char *const names[] = {"update", "change", "pull", "dc"};
-    float blocks[4][FED_FLOATS] = {{0}};
-    uint64_t at = 0;
+    size_t n = fl_blob_len(code->bytes);
     size_t i;
-    unsigned l;
 
+    ck_assert_uint_le(n, sizeof(msg->bytes));
+    ck_assert_uint_le(code->n_parts, FED_PARTS);
+    (void)memcpy(msg->bytes, fl_blob_data(code->bytes), n);
+    msg->n_bytes = n;
+    msg->n_parts = code->n_parts;
     for (i = 0; i < code->n_parts; i++) {
-        size_t b = 0;
-
-        while (strcmp(names[b], code->parts[i].bundle) != 0) {
-            ck_assert_uint_lt(++b, 4);
-        }
-        decode(code->setup->layout, &code->parts[i], fl_blob_data(code->bytes) + at, blocks[b]);
-        at += code->parts[i].bytes;
-    }
-    (void)memcpy(msg->update, blocks[0], sizeof(msg->update));
-    for (l = 0; l < FED_UNITS; l++) {
-        msg->control[l] = (uint64_t)(int64_t)blocks[1][fed_at(l)];
-        msg->pull[l] = blocks[2][fed_at(l)];
-        msg->change[l] = blocks[3][fed_at(l)];
+        msg->parts[i] = code->parts[i];
     }
 }
 
@@ -396,7 +282,7 @@ bool fed_work_code(struct fed_client *c, const uint8_t *units)
 
     c->push = (struct fed_msg){.type = FED_PUSH, .round = key.round, .attempt = key.attempt};
     (void)memcpy(c->push.units, units, FED_UNITS);
-    writing = c;
+    work(c);
     rv = fl_member_code(&c->member, units, &code, &err);
     if (rv == FL_OK) {
         fill_push(&code, &c->push);

@@ -68,37 +68,30 @@ uint64_t fed_hash(uint64_t a, uint64_t b)
     return fl_hash64(both, sizeof(both));
 }
 
-void fed_floats(uint64_t theta, float ret[FED_FLOATS])
+void fed_floats(uint64_t number, float ret[FED_FLOATS])
 {
     unsigned i;
 
     for (i = 0; i < FED_FLOATS; i++) {
-        ret[i] = (float)(fed_hash(theta, i) & 0xffff);
+        ret[i] = (float)(fed_hash(number, i) & 0xffff);
     }
 }
 
-uint64_t fed_update_of(const char *name, uint64_t round, uint32_t attempt,
-                       const float model[FED_FLOATS])
+uint64_t fed_update(const char *name, uint64_t round, uint32_t attempt,
+                    const float model[FED_FLOATS])
 {
     return fed_hash(
         fed_hash(fl_hash64(name, strlen(name)), fl_hash64(model, FED_FLOATS * sizeof(*model))),
         fed_hash(round, attempt));
 }
 
-uint64_t fed_update(const char *name, uint64_t round, uint32_t attempt, uint64_t theta)
+void fed_die_at(struct fed *fed, uint32_t node, uint64_t n, bool after)
 {
-    float model[FED_FLOATS];
+    struct fed_writer *w =
+        node == FED_SERVER ? &fed->server.writer : &fed->clients[node - FED_CLIENT0].writer;
 
-    fed_floats(theta, model);
-    return fed_update_of(name, round, attempt, model);
-}
-
-uint64_t fed_mix(uint64_t theta, const char *name, const float update[FED_FLOATS],
-                 const uint8_t *units)
-{
-    return fed_hash(
-        fed_hash(theta, fl_hash64(name, strlen(name))),
-        fed_hash(fl_hash64(update, FED_FLOATS * sizeof(*update)), fl_hash64(units, FED_UNITS)));
+    w->die_at = n;
+    w->die_after = after;
 }
 
 /* --- the hand --- */
@@ -191,7 +184,7 @@ static void calm_down(struct fed *fed)
         fl_sim_partition(fed->sim, FED_SERVER, FED_CLIENT0 + i, false);
         fl_sim_start(fed->sim, FED_CLIENT0 + i);
     }
-    fl_sim_crash_at_write(fed->sim, FED_SERVER, 0, false);
+    fed_die_at(fed, FED_SERVER, 0, false);
     fl_sim_start(fed->sim, FED_SERVER);
 }
 
@@ -266,9 +259,11 @@ struct fed *fed_new(const struct fed_plan *plan)
     fed_server_init(fed);
     ck_assert_int_eq(fl_sim_add(fed->sim, &hand_cbs, fed, &node), FL_OK);
     ck_assert_int_eq(fl_sim_add(fed->sim, &fed_server_cbs, fed, &node), FL_OK);
-    fl_sim_set_disk_latency(fed->sim, FED_SERVER, plan->disk_ms);
     for (i = 0; i < plan->n_clients; i++) {
         add_client(fed, i);
+    }
+    if (plan->dies != 0) {
+        fed_die_at(fed, plan->dies, plan->dies_at, plan->dies_after);
     }
     fl_sim_start(fed->sim, FED_HAND);
     fl_sim_start(fed->sim, FED_SERVER);
@@ -344,8 +339,8 @@ void fed_free(struct fed *fed)
     for (i = 0; i < fed->plan.n_clients; i++) {
         fl_session_free(fed->clients[i].session);
     }
-    fed_work_done(fed);
     fed_server_done(fed);
+    fed_work_done(fed);
     fl_sim_free(fed->sim);
     coord_check_done(&fed->check);
     fl_buf_done(&fed->log);

@@ -153,10 +153,11 @@ static void run_conf(const struct fl_coord_conf *conf, uint64_t seed, bool real_
     fl_rng_key(&rng, seed, FL_RNG_TEST, 3, 3);
     plan = plan_of(seed, conf, &rng);
     plan.real_sessions = real_sessions;
-    fed = fed_new(&plan);
     /* In the middle, by the writes of a round: selection, plan, updates, commit. */
-    fl_sim_crash_at_write(fed->sim, FED_SERVER, 1 + fl_rng_below(&rng, 4 * plan.rounds),
-                          fl_rng_below(&rng, 2) == 0);
+    plan.dies = FED_SERVER;
+    plan.dies_at = 1 + fl_rng_below(&rng, 8 * plan.rounds);
+    plan.dies_after = fl_rng_below(&rng, 2) == 0;
+    fed = fed_new(&plan);
     if (need > plan.n_clients) {
         wait_in_vain(fed, seed, need);
     } else {

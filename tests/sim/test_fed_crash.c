@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/sim/fed.h"
 
@@ -40,48 +41,46 @@ static struct fed_plan plan_of(int i)
     return plan;
 }
 
+static uint64_t writes_of(const struct fed *fed, uint32_t node)
+{
+    return node == FED_SERVER ? fed->server.writer.n_writes
+                              : fed->clients[node - FED_CLIENT0].writer.n_writes;
+}
+
 /* The model at the end, and how often `node` wrote. */
-static uint64_t undisturbed(int i, uint32_t node, size_t *ret_writes)
+static uint64_t undisturbed(int i, uint32_t node, float theta[FED_FLOATS])
 {
     struct fed_plan plan = plan_of(i);
     struct fed *fed = fed_new(&plan);
-    uint64_t theta;
+    uint64_t n;
 
     fed_finish(fed);
-    theta = fed->server.model.theta;
-    *ret_writes = node == FED_SERVER ? fl_sim_disk_count(fed->sim, node)
-                                     : (size_t)fed->clients[node - FED_CLIENT0].n_writes;
+    (void)memcpy(theta, fed->server.model.theta, sizeof(fed->server.model.theta));
+    n = writes_of(fed, node);
     fed_free(fed);
-    return theta;
-}
-
-static void die_at(struct fed *fed, uint32_t node, size_t write, bool after)
-{
-    if (node == FED_SERVER) {
-        fl_sim_crash_at_write(fed->sim, node, write, after);
-    } else {
-        fed->clients[node - FED_CLIENT0].die_at = write;
-        fed->clients[node - FED_CLIENT0].die_after = after;
-    }
+    return n;
 }
 
 static void crash_everywhere(int i, uint32_t node)
 {
-    size_t writes = 0;
-    uint64_t theta = undisturbed(i, node, &writes);
-    size_t k;
+    float theta[FED_FLOATS];
+    uint64_t writes = undisturbed(i, node, theta);
+    uint64_t k;
 
     ck_assert_uint_gt(writes, 0);
     for (k = 0; k < 2 * writes; k++) {
         struct fed_plan plan = plan_of(i);
-        struct fed *fed = fed_new(&plan);
+        struct fed *fed;
 
-        die_at(fed, node, k / 2 + 1, k % 2 == 1);
+        plan.dies = node;
+        plan.dies_at = k / 2 + 1;
+        plan.dies_after = k % 2 == 1;
+        fed = fed_new(&plan);
         fed_finish(fed);
         ck_assert_uint_eq(fed->n_deaths, 1);
-        if (fed->server.model.theta != theta) {
+        if (memcmp(fed->server.model.theta, theta, sizeof(theta)) != 0) {
             (void)fprintf(stderr, "%.*s", (int)fed->log.len, (const char *)fed->log.data);
-            ck_abort_msg("%s: another model after a crash %s write %zu of node %" PRIu32,
+            ck_abort_msg("%s: another model after a crash %s write %" PRIu64 " of node %" PRIu32,
                          plan.preset, k % 2 == 1 ? "after" : "before", k / 2 + 1, node);
         }
         fed_free(fed);
@@ -108,12 +107,12 @@ START_TEST(a_server_that_dies_again_and_again_gets_on)
 
     plan.rounds = 2;
     fed = fed_new(&plan);
-    fl_sim_crash_at_write(fed->sim, FED_SERVER, 2, true);
+    fed_die_at(fed, FED_SERVER, 2, true);
     while (!fed->finished && fed_broken(fed) == NULL && fl_sim_now(fed->sim) < 200000 &&
            fl_sim_step(fed->sim))
     {
         if (!fl_sim_alive(fed->sim, FED_SERVER)) { /* the curse of the next life */
-            fl_sim_crash_at_write(fed->sim, FED_SERVER, 5, true);
+            fed_die_at(fed, FED_SERVER, writes_of(fed, FED_SERVER) + 8, true);
         }
     }
     ck_assert_msg(fed_broken(fed) == NULL, "%s", fed_broken(fed));
@@ -138,8 +137,10 @@ START_TEST(a_server_that_forgets_may_die_at_any_write)
         plan.forget_every = 100;
         plan.calm_ms = 3000;
         plan.min_responders = 1;
+        plan.dies = FED_SERVER;
+        plan.dies_at = k / 2 + 1;
+        plan.dies_after = k % 2 == 1;
         fed = fed_new(&plan);
-        fl_sim_crash_at_write(fed->sim, FED_SERVER, k / 2 + 1, k % 2 == 1);
         fed_finish(fed);
         more = fed->n_deaths > 0;
         promised += fed->n_promised;
