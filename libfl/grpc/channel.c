@@ -3,7 +3,7 @@
 
 #include "libfl/base/str.h"
 #include "libfl/grpc/endpoint.h"
-#include "libfl/grpc/link.h"
+#include "libfl/grpc/link_impl.h"
 
 /* A dial that takes too long ends by itself and says why: it goes first. */
 #define DIAL_TELLS_MS 100

@@ -1,4 +1,4 @@
-#include "libfl/grpc/link.h"
+#include "libfl/grpc/link_impl.h"
 
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-#include "libfl/grpc/pace.h"
+#include "libfl/grpc/pace_impl.h"
 
 void fl__pace_init(struct fl__pace *pace, uint64_t now_ms)
 {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "libfl/grpc/endpoint.h"
-#include "libfl/grpc/link.h"
+#include "libfl/grpc/link_impl.h"
 
 /* A client without calls gets a GOAWAY and this long to answer it. */
 #define IDLE_GRACE_MS 1000

@@ -1,4 +1,4 @@
-#include "libfl/grpc/unread.h"
+#include "libfl/grpc/unread_impl.h"
 
 void fl__unread_none(struct fl__unread *unread)
 {

@@ -2,7 +2,7 @@
    except on_stream_close and on_frame_send, which sending causes too. */
 #include <string.h>
 
-#include "libfl/h2/session.h"
+#include "libfl/h2/session_impl.h"
 
 /* A frame or header that ends the connection: what fl__h2_fail() recorded is the reason. */
 static int verdict(int code)
@@ -157,7 +157,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error_
         return 0;
     }
     s->attached = false;
-    fl_link_remove(&s->ready);
+    fl__ring_remove(&s->ready);
     if (h2->server) {
         fl_call_closed(s->call, FL_GRPC_CANCELLED, "the client has reset the call");
     } else {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libfl/h2/session.h"
+#include "libfl/h2/session_impl.h"
 #include "libfl/rpc/headers.h"
 
 int fl_h2_client_create(const struct fl_h2_setup *setup, struct fl_h2 **ret)

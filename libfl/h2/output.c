@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/h2/session.h"
+#include "libfl/h2/session_impl.h"
 
 /* A call with less than this queued is served before bulk (the contract in h2.h). */
 #define FL_SMALL_BYTES ((size_t)64 * 1024)
@@ -132,7 +132,7 @@ ssize_t fl__h2_read_cb(nghttp2_session *session, int32_t id, uint8_t *buf, size_
     s->granted = false;
     n = queued < length ? queued : length;
     if (n == queued) {
-        fl_link_remove(&s->ready);
+        fl__ring_remove(&s->ready);
         if (end) {
             *data_flags |= NGHTTP2_DATA_FLAG_EOF;
         }
@@ -240,10 +240,10 @@ static struct h2_stream *pick(struct fl_h2 *h2)
 {
     struct h2_stream *bulk = NULL;
     struct h2_stream *small = NULL;
-    struct fl_link *link;
+    struct fl__ring *link;
 
     for (link = h2->ready.next; link != &h2->ready; link = link->next) {
-        struct h2_stream *s = FL_LINK_OF(link, struct h2_stream, ready);
+        struct h2_stream *s = FL__RING_OF(link, struct h2_stream, ready);
 
         if (!can_send(h2, s)) {
             continue;
@@ -265,7 +265,7 @@ static struct h2_stream *pick(struct fl_h2 *h2)
 /* Let the stream send: a frame of data, or its status when nothing else is left. */
 static int grant(struct fl_h2 *h2, struct h2_stream *s)
 {
-    fl_link_remove(&s->ready);
+    fl__ring_remove(&s->ready);
     if (h2->server && fl_call_out_bytes(s->call) == 0) {
         const char *message = NULL;
         enum fl_grpc_status status = fl_call_out_status(s->call, &message);
@@ -274,7 +274,7 @@ static int grant(struct fl_h2 *h2, struct h2_stream *s)
         s->deferred = false;
         return fl__h2_submit_status(h2, s, 200, status, message);
     }
-    fl_link_append(&h2->ready, &s->ready);
+    fl__ring_append(&h2->ready, &s->ready);
     s->deferred = false;
     s->granted = true;
     return fl__h2_check(h2, nghttp2_session_resume_data(h2->session, s->id));

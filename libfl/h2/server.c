@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/h2/session.h"
+#include "libfl/h2/session_impl.h"
 #include "libfl/rpc/headers.h"
 
 int fl_h2_server_create(const struct fl_h2_setup *setup, struct fl_h2 **ret)
@@ -113,7 +113,7 @@ int fl__h2_server_request(struct fl_h2 *h2, struct h2_stream *s, bool end)
     }
     if (fl_call_out_end(s->call) && fl_call_out_bytes(s->call) == 0) {
         status = fl_call_out_status(s->call, &message);
-        fl_link_remove(&s->ready);
+        fl__ring_remove(&s->ready);
         return fl__h2_submit_status(h2, s, 200, status, message);
     }
     rv = submit_headers(h2, s);

@@ -1,4 +1,4 @@
-#include "libfl/h2/session.h"
+#include "libfl/h2/session_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -171,9 +171,9 @@ int fl__h2_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **r
     h2->conn.notice = setup->notice;
     h2->conn.notice_ctx = setup->ctx;
     fl_h2_set_pace(h2, SIZE_MAX);
-    fl_link_init(&h2->all);
-    fl_link_init(&h2->ready);
-    fl_link_init(&h2->due);
+    fl__ring_init(&h2->all);
+    fl__ring_init(&h2->ready);
+    fl__ring_init(&h2->due);
     h2->peer = fl_str_dup(setup->peer != NULL ? setup->peer : "");
     h2->authority = fl_str_dup(setup->authority != NULL ? setup->authority : "localhost");
     h2->conn.peer = h2->peer;
@@ -196,7 +196,7 @@ fail:
 
 void fl_h2_free(struct fl_h2 *h2)
 {
-    struct fl_link *link;
+    struct fl__ring *link;
 
     if (h2 == NULL) {
         return;
@@ -206,11 +206,11 @@ void fl_h2_free(struct fl_h2 *h2)
     h2->going_away = true;
     (void)fl__h2_fail(h2, FL_ECLOSED);
     for (link = h2->all.next; link != &h2->all; link = link->next) {
-        fl_call_closed(FL_LINK_OF(link, struct h2_stream, all)->call, FL_GRPC_UNAVAILABLE,
+        fl_call_closed(FL__RING_OF(link, struct h2_stream, all)->call, FL_GRPC_UNAVAILABLE,
                        "the connection is closed");
     }
     fl__h2_deliver(h2);
-    FL_REQUIRE(fl_link_alone(&h2->all));
+    FL_REQUIRE(fl__ring_alone(&h2->all));
     nghttp2_session_del(h2->session);
     fl__h2_output_done(h2);
     fl_account_close(&h2->conn.account);
@@ -244,10 +244,10 @@ void fl__h2_deliver(struct fl_h2 *h2)
     FL_REQUIRE(h2->depth == 0);
     h2->woken_dispatch = false;
     h2->depth++;
-    while (!fl_link_alone(&h2->due)) {
-        struct h2_stream *s = FL_LINK_OF(h2->due.next, struct h2_stream, due);
+    while (!fl__ring_alone(&h2->due)) {
+        struct h2_stream *s = FL__RING_OF(h2->due.next, struct h2_stream, due);
 
-        fl_link_remove(&s->due);
+        fl__ring_remove(&s->due);
         if (fl_call_dispatch(s->call)) {
             fl__h2_stream_free(s);
         }
@@ -294,11 +294,11 @@ static void tick_rates(struct fl_h2 *h2, uint64_t now_ms)
 
 void fl_h2_tick(struct fl_h2 *h2, uint64_t now_ms)
 {
-    struct fl_link *link;
+    struct fl__ring *link;
 
     tick_rates(h2, now_ms);
     for (link = h2->all.next; link != &h2->all; link = link->next) {
-        fl_call_tick(FL_LINK_OF(link, struct h2_stream, all)->call, now_ms);
+        fl_call_tick(FL__RING_OF(link, struct h2_stream, all)->call, now_ms);
     }
     fl__h2_deliver(h2);
 }
@@ -306,13 +306,13 @@ void fl_h2_tick(struct fl_h2 *h2, uint64_t now_ms)
 uint64_t fl_h2_deadline(const struct fl_h2 *h2)
 {
     uint64_t deadline = UINT64_MAX;
-    struct fl_link *link;
+    struct fl__ring *link;
 
     if (h2->resets > 0 || h2->idle_frames > 0) {
         deadline = h2->rate_anchored ? h2->rate_end : 0;
     }
     for (link = h2->all.next; link != &h2->all; link = link->next) {
-        uint64_t d = fl_call_deadline(FL_LINK_OF(link, struct h2_stream, all)->call);
+        uint64_t d = fl_call_deadline(FL__RING_OF(link, struct h2_stream, all)->call);
 
         deadline = d < deadline ? d : deadline;
     }

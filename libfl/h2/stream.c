@@ -1,7 +1,7 @@
 /* A stream and its call; the transport that calls see. */
 #include <stdlib.h>
 
-#include "libfl/h2/session.h"
+#include "libfl/h2/session_impl.h"
 
 int fl__h2_stream_create(struct fl_h2 *h2, const char *path, struct h2_stream **ret)
 {
@@ -17,9 +17,9 @@ int fl__h2_stream_create(struct fl_h2 *h2, const char *path, struct h2_stream **
         return rv;
     }
     s->h2 = h2;
-    fl_link_init(&s->ready);
-    fl_link_init(&s->due);
-    fl_link_append(&h2->all, &s->all);
+    fl__ring_init(&s->ready);
+    fl__ring_init(&s->due);
+    fl__ring_append(&h2->all, &s->all);
     if (!h2->server) {
         fl__h2_stream_count(s);
     }
@@ -46,7 +46,7 @@ void fl__h2_stream_detach(struct h2_stream *s)
         s->attached = false;
         (void)nghttp2_session_set_stream_user_data(s->h2->session, s->id, NULL);
     }
-    fl_link_remove(&s->ready);
+    fl__ring_remove(&s->ready);
 }
 
 /* Give credit to the connection, keeping back what users hold. */
@@ -83,9 +83,9 @@ void fl__h2_stream_free(struct h2_stream *s)
         release_connection(h2, fl_call_held(s->call));
         fl__h2_wake_output(h2);
     }
-    fl_link_remove(&s->ready);
-    fl_link_remove(&s->due);
-    fl_link_remove(&s->all);
+    fl__ring_remove(&s->ready);
+    fl__ring_remove(&s->due);
+    fl__ring_remove(&s->all);
     h2->n_calls -= s->counted ? 1 : 0;
     fl_call_free(s->call);
     free(s);
@@ -95,8 +95,8 @@ static void op_output(void *stream)
 {
     struct h2_stream *s = stream;
 
-    if (s->h2->code == FL_OK && fl_link_alone(&s->ready)) {
-        fl_link_append(&s->h2->ready, &s->ready);
+    if (s->h2->code == FL_OK && fl__ring_alone(&s->ready)) {
+        fl__ring_append(&s->h2->ready, &s->ready);
     }
     fl__h2_wake_output(s->h2);
 }
@@ -161,8 +161,8 @@ static void op_due(void *stream)
 {
     struct h2_stream *s = stream;
 
-    if (fl_link_alone(&s->due)) {
-        fl_link_append(&s->h2->due, &s->due);
+    if (fl__ring_alone(&s->due)) {
+        fl__ring_append(&s->h2->due, &s->due);
     }
     fl__h2_wake_dispatch(s->h2);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "libfl/base/str.h"
-#include "libfl/net/internal.h"
+#include "libfl/net/net_impl.h"
 
 /* As many runs as one system call takes well; 64 frames of 16 KiB are one turn's share. */
 #define IOV_MAX_RUNS 64

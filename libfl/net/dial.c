@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "libfl/net/internal.h"
+#include "libfl/net/net_impl.h"
 
 /*
  * Connecting. Happy path: the name is resolved (on another thread), then the addresses are tried

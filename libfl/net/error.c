@@ -1,7 +1,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "libfl/net/internal.h"
+#include "libfl/net/net_impl.h"
 
 int fl_uv_err(int status)
 {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "libfl/base/str.h"
-#include "libfl/net/internal.h"
+#include "libfl/net/net_impl.h"
 
 /*
  * Listening. Happy path: bind, listen, a connection for each that comes in.

@@ -1,7 +1,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "libfl/net/internal.h"
+#include "libfl/net/net_impl.h"
 
 static bool has_posts(struct fl_loop *loop)
 {
@@ -251,4 +251,129 @@ void fl__conn_not_due(struct fl_conn *conn)
     }
     conn->due_next = NULL;
     conn->due_prev = NULL;
+}
+
+/* --- timers --- */
+
+struct fl_timer {
+    uv_timer_t uv;
+    struct fl_loop *loop;
+    fl_loop_cb fn;
+    void *arg;
+};
+
+static void on_timer(uv_timer_t *uv)
+{
+    struct fl_timer *timer = uv->data;
+
+    timer->fn(timer->arg);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct fl_timer *timer = handle->data;
+
+    fl__loop_closed(timer->loop);
+    free(timer);
+}
+
+int fl_timer_create(struct fl_loop *loop, fl_loop_cb fn, void *arg, struct fl_timer **ret)
+{
+    struct fl_timer *timer = calloc(1, sizeof(*timer));
+
+    if (timer == NULL) {
+        return FL_ENOMEM;
+    }
+    timer->loop = loop;
+    timer->fn = fn;
+    timer->arg = arg;
+    (void)uv_timer_init(&loop->uv, &timer->uv);
+    timer->uv.data = timer;
+    fl__loop_opened(loop);
+    *ret = timer;
+    return FL_OK;
+}
+
+void fl_timer_start(struct fl_timer *timer, uint64_t delay_ms)
+{
+    /* The cached time may be old (before the first turn, after a long callback): the timer
+       would fire early by as much. */
+    uv_update_time(&timer->loop->uv);
+    (void)uv_timer_start(&timer->uv, on_timer, delay_ms, 0);
+}
+
+void fl_timer_stop(struct fl_timer *timer)
+{
+    (void)uv_timer_stop(&timer->uv);
+}
+
+void fl_timer_close(struct fl_timer *timer)
+{
+    if (timer == NULL) {
+        return;
+    }
+    fl__loop_closing(timer->loop);
+    uv_close((uv_handle_t *)&timer->uv, on_timer_closed);
+}
+
+/* --- signals --- */
+
+struct fl_signal {
+    uv_signal_t uv;
+    struct fl_loop *loop;
+    fl_signal_cb fn;
+    void *arg;
+};
+
+static void on_signal(uv_signal_t *uv, int signum)
+{
+    struct fl_signal *self = uv->data;
+
+    self->fn(self->arg, signum);
+}
+
+static void on_signal_closed(uv_handle_t *handle)
+{
+    struct fl_signal *self = handle->data;
+
+    fl__loop_closed(self->loop);
+    free(self);
+}
+
+int fl_signal_create(struct fl_loop *loop, int signum, fl_signal_cb fn, void *arg,
+                     struct fl_signal **ret)
+{
+    struct fl_signal *self = calloc(1, sizeof(*self));
+    int status;
+
+    if (self == NULL) {
+        return FL_ENOMEM;
+    }
+    self->loop = loop;
+    self->fn = fn;
+    self->arg = arg;
+    /* Makes the pipe of the process that carries signals into loops, so it can fail. */
+    status = uv_signal_init(&loop->uv, &self->uv);
+    if (status != 0) {
+        free(self);
+        return fl_uv_err(status);
+    }
+    self->uv.data = self;
+    fl__loop_opened(loop);
+    status = uv_signal_start(&self->uv, on_signal, signum);
+    if (status != 0) {
+        fl_signal_close(self);
+        return fl_uv_err(status);
+    }
+    *ret = self;
+    return FL_OK;
+}
+
+void fl_signal_close(struct fl_signal *self)
+{
+    if (self == NULL) {
+        return;
+    }
+    fl__loop_closing(self->loop);
+    uv_close((uv_handle_t *)&self->uv, on_signal_closed);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "libfl/base/str.h"
-#include "libfl/net/internal.h"
+#include "libfl/net/net_impl.h"
 
 /*
  * Belongs to two: the loop's thread and the resolving one. `lock` guards `loop`, which is NULL

@@ -9,7 +9,7 @@
 #include <check.h>
 #include <netdb.h>
 
-#include "libfl/net/internal.h"
+#include "libfl/net/net_impl.h"
 
 #define ENDS 4
 

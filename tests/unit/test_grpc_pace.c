@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/grpc/pace.h"
+#include "libfl/grpc/pace_impl.h"
 #include "libfl/h2/h2.h"
 
 /* The estimate. */

@@ -3,7 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "libfl/grpc/unread.h"
+#include "libfl/grpc/unread_impl.h"
 
 enum { SPAN = 1000 };
 

@@ -1,5 +1,5 @@
-#ifndef FL_GRPC_LINK_H
-#define FL_GRPC_LINK_H
+#ifndef FL_GRPC_LINK_IMPL_H
+#define FL_GRPC_LINK_IMPL_H
 
 /*
  * One connection and the HTTP/2 session on it; private to libfl/grpc. The server has one
@@ -9,8 +9,8 @@
  * its memory. Threading: one loop.
  */
 
-#include "libfl/grpc/pace.h"
-#include "libfl/grpc/unread.h"
+#include "libfl/grpc/pace_impl.h"
+#include "libfl/grpc/unread_impl.h"
 #include "libfl/h2/h2.h"
 #include "libfl/net/conn.h"
 

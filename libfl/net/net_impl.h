@@ -1,5 +1,5 @@
-#ifndef FL_NET_INTERNAL_H
-#define FL_NET_INTERNAL_H
+#ifndef FL_NET_NET_IMPL_H
+#define FL_NET_NET_IMPL_H
 
 /* What the files of this room share. Nothing outside includes it. */
 

@@ -1,5 +1,5 @@
-#ifndef FL_H2_SESSION_H
-#define FL_H2_SESSION_H
+#ifndef FL_H2_SESSION_IMPL_H
+#define FL_H2_SESSION_IMPL_H
 
 /*
  * The body of an HTTP/2 session; private to libfl/h2.
@@ -27,15 +27,15 @@
 #define FL_H2_WINDOW_MIN 65535u
 #define FL_H2_WINDOW_MAX 2147483647u
 
-struct fl_link {
-    struct fl_link *prev;
-    struct fl_link *next;
+struct fl__ring {
+    struct fl__ring *prev;
+    struct fl__ring *next;
 };
 
 struct h2_stream {
-    struct fl_link all;
-    struct fl_link ready; /* something to send; linked to itself otherwise */
-    struct fl_link due;   /* callbacks to run; likewise */
+    struct fl__ring all;
+    struct fl__ring ready; /* something to send; linked to itself otherwise */
+    struct fl__ring due;   /* callbacks to run; likewise */
     struct fl_h2 *h2;
     struct fl_call *call;
     int32_t id;
@@ -64,9 +64,9 @@ struct fl_h2 {
     bool woken_output;
     bool woken_dispatch;
 
-    struct fl_link all;
-    struct fl_link ready;
-    struct fl_link due;
+    struct fl__ring all;
+    struct fl__ring ready;
+    struct fl__ring due;
     size_t n_calls;
 
     size_t pace;          /* bytes that `out` holds before nothing more is granted */
@@ -85,18 +85,18 @@ struct fl_h2 {
     uint32_t idle_frames; /* frames that make work and carry nothing */
 };
 
-static inline void fl_link_init(struct fl_link *link)
+static inline void fl__ring_init(struct fl__ring *link)
 {
     link->prev = link;
     link->next = link;
 }
 
-static inline bool fl_link_alone(const struct fl_link *link)
+static inline bool fl__ring_alone(const struct fl__ring *link)
 {
     return link->next == link;
 }
 
-static inline void fl_link_append(struct fl_link *list, struct fl_link *link)
+static inline void fl__ring_append(struct fl__ring *list, struct fl__ring *link)
 {
     link->prev = list->prev;
     link->next = list;
@@ -104,14 +104,14 @@ static inline void fl_link_append(struct fl_link *list, struct fl_link *link)
     list->prev = link;
 }
 
-static inline void fl_link_remove(struct fl_link *link)
+static inline void fl__ring_remove(struct fl__ring *link)
 {
     link->prev->next = link->next;
     link->next->prev = link->prev;
-    fl_link_init(link);
+    fl__ring_init(link);
 }
 
-#define FL_LINK_OF(link, type, member) ((type *)(void *)((uint8_t *)(link)-offsetof(type, member)))
+#define FL__RING_OF(link, type, member) ((type *)(void *)((uint8_t *)(link)-offsetof(type, member)))
 
 /* session.c */
 FL_MUST_CHECK int fl__h2_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **ret);

@@ -1,5 +1,5 @@
-#ifndef FL_GRPC_PACE_H
-#define FL_GRPC_PACE_H
+#ifndef FL_GRPC_PACE_IMPL_H
+#define FL_GRPC_PACE_IMPL_H
 
 /*
  * How many bytes of a connection to commit at a time; private to libfl/grpc, pure. What was

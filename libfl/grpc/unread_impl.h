@@ -1,12 +1,12 @@
-#ifndef FL_GRPC_UNREAD_H
-#define FL_GRPC_UNREAD_H
+#ifndef FL_GRPC_UNREAD_IMPL_H
+#define FL_GRPC_UNREAD_IMPL_H
 
 /*
  * Does the peer take what is committed to it? Private to libfl/grpc, pure. Whoever takes a byte now
  * and then is no reader: what waits keeps the memory that it is of (a frame of 16 KiB a whole
  * model), and no budget counts it any more when its call has ended. So all of what waited at one
  * time has to be taken within the span. It is as little as the link took lately in
- * FL__PACE_HORIZON_MS (pace.h): a slow link has no trouble to do so.
+ * FL__PACE_HORIZON_MS (pace_impl.h): a slow link has no trouble to do so.
  */
 
 #include <stddef.h>
