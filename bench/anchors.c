@@ -50,13 +50,12 @@ static bool chosen(const char *list, const char *name)
 /* True: within the tolerance of what the file says. */
 static bool show(const struct anchor_row *row, const struct anchor_result *r, double seconds)
 {
-    double ours = fl_options_float(row->figures, "ours");
+    double ours = row->figures->ours;
     double off = 100 * r->weighted - ours;
     bool good = fabs(off) <= TOLERANCE;
 
-    printf("%-18s %8.2f %8.2f %8.2f %+7.2f %10.2f %8.1f s%s\n", row->name,
-           fl_options_float(row->figures, "paper"), ours, 100 * r->weighted, off,
-           100 * r->unweighted, seconds, good ? "" : "  OUTSIDE");
+    printf("%-18s %8.2f %8.2f %8.2f %+7.2f %10.2f %8.1f s%s\n", row->name, row->figures->paper,
+           ours, 100 * r->weighted, off, 100 * r->unweighted, seconds, good ? "" : "  OUTSIDE");
     (void)fflush(stdout);
     return good;
 }
@@ -101,16 +100,15 @@ static void print_table(const struct anchor_file *file)
     printf("| row | settings of ours | paper | ours | |\n| --- | --- | --- | --- | --- |\n");
     for (i = 0; i < file->n_rows; i++) {
         const struct anchor_row *row = &file->rows[i];
-        double paper = fl_options_float(row->figures, "paper");
-        double ours = fl_options_float(row->figures, "ours");
+        double paper = row->figures->paper;
+        double ours = row->figures->ours;
         char settings[512];
 
         anchor_settings(row, settings, sizeof(settings));
         printf("| %s | `%s` | ", row->name, settings);
         if (paper > 0) {
-            printf("%.2f (%s) | %.2f | %s: %+.2f |\n", paper, fl_options_str(row->figures, "where"),
-                   ours, fabs(ours - paper) <= TOLERANCE ? "reproduced" : "not reproduced",
-                   ours - paper);
+            printf("%.2f (%s) | %.2f | %s: %+.2f |\n", paper, row->figures->where, ours,
+                   fabs(ours - paper) <= TOLERANCE ? "reproduced" : "not reproduced", ours - paper);
         } else {
             printf("not in it | %.2f | |\n", ours);
         }

@@ -9,13 +9,20 @@
 #include "libfl/conf/yaml.h"
 #include "libfl/data/synthetic.h"
 #include "libfl/strategy/strategy.h"
+#include "server/daemon/conf_tables.h"
+
+struct anchor_figures {
+    double paper, ours; /* percent */
+    const char *where;
+};
 
 struct anchor_row {
     const char *name;
     const struct fl_conf_node *node;
     const struct fl_conf_node *algorithm, *strategy; /* of its server map, for fl_strategy_load() */
-    struct fl_options *training;                     /* fl_serverd_training_specs; owned */
-    struct fl_options *figures;                      /* paper, where, ours; owned */
+    const struct fl_server_training *training;
+    const struct anchor_figures *figures;
+    struct fl_options *options[2]; /* own the two */
 };
 
 struct anchor_file {

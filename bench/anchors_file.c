@@ -4,37 +4,35 @@
 #include <string.h>
 
 #include "bench/anchors.h"
-#include "server/daemon/conf_tables.h"
+
+struct synthetic {
+    int64_t clients, seed;
+    double alpha, beta;
+};
 
 static const struct fl_opt_spec synthetic_specs[] = {
-    {.name = "clients", .type = FL_OPT_INT, .def = "100", .min = 1, .max = 100, .help = "Clients"},
-    {.name = "alpha", .type = FL_OPT_FLOAT, .def = "0.5", .min = 0, .max = 10, .help = "Models"},
-    {.name = "beta", .type = FL_OPT_FLOAT, .def = "0.5", .min = 0, .max = 10, .help = "Data"},
-    {.name = "seed", .type = FL_OPT_INT, .def = "0", .min = 0, .max = 4e9, .help = "Of the data"},
-    FL_OPT_END};
+    {FL_OPT(struct synthetic, INT, clients), .def = "100", .min = 1, .max = 100, .help = "Clients"},
+    {FL_OPT(struct synthetic, FLOAT, alpha), .def = "0.5", .min = 0, .max = 10, .help = "Models"},
+    {FL_OPT(struct synthetic, FLOAT, beta), .def = "0.5", .min = 0, .max = 10, .help = "Data"},
+    {FL_OPT(struct synthetic, INT, seed), .def = "0", .min = 0, .max = 4e9, .help = "Of the data"},
+    FL_OPT_END_OF(struct synthetic)};
+
+struct data {
+    double test_share;
+};
+
 static const struct fl_opt_spec data_specs[] = {
-    {.name = "test_share",
-     .type = FL_OPT_FLOAT,
-     .def = "0.25",
-     .min = 0,
-     .max = 0.9,
+    {FL_OPT(struct data, FLOAT, test_share), .def = "0.25", .min = 0, .max = 0.9,
      .help = "Share of each client's samples that it is tested on"},
-    FL_OPT_END};
+    FL_OPT_END_OF(struct data)};
+
 static const struct fl_opt_spec row_specs[] = {
-    {.name = "paper",
-     .type = FL_OPT_FLOAT,
-     .def = "0",
-     .min = 0,
-     .max = 100,
+    {FL_OPT(struct anchor_figures, FLOAT, paper), .def = "0", .min = 0, .max = 100,
      .help = "What the paper prints, in percent; 0: nothing"},
-    {.name = "where", .type = FL_OPT_STRING, .def = "", .help = "Where it prints it"},
-    {.name = "ours",
-     .type = FL_OPT_FLOAT,
-     .min = 0,
-     .max = 100,
-     .flags = FL_OPT_REQUIRED,
+    {FL_OPT(struct anchor_figures, STRING, where), .def = "", .help = "Where it prints it"},
+    {FL_OPT(struct anchor_figures, FLOAT, ours), .min = 0, .max = 100, .flags = FL_OPT_REQUIRED,
      .help = "What bench/anchors found, in percent"},
-    FL_OPT_END};
+    FL_OPT_END_OF(struct anchor_figures)};
 
 /* `map` into new options; `others` are left to the caller. */
 static int read_map(const struct anchor_file *file, const struct fl_conf_node *map,
@@ -58,12 +56,15 @@ static int read_data(struct anchor_file *file, const struct fl_conf_node *node, 
                       &synthetic, err);
     }
     if (rv == FL_OK) {
-        file->test_share = fl_options_float(data, "test_share");
+        const struct data *d = fl_options_values(data);
+        const struct synthetic *made = fl_options_values(synthetic);
+
+        file->test_share = d->test_share;
         file->data = (struct fl_synthetic_conf){
-            .n_clients = (size_t)fl_options_int(synthetic, "clients"),
-            .alpha = fl_options_float(synthetic, "alpha"),
-            .beta = fl_options_float(synthetic, "beta"),
-            .seed = (uint32_t)fl_options_int(synthetic, "seed"),
+            .n_clients = (size_t)made->clients,
+            .alpha = made->alpha,
+            .beta = made->beta,
+            .seed = (uint32_t)made->seed,
         };
     }
     fl_options_free(data);
@@ -78,7 +79,7 @@ static int read_row(const struct anchor_file *file, const struct fl_conf_node *b
     static const char *const known[] = {"algorithm", "strategy", "training", NULL};
     const struct fl_conf_node *server = fl_conf_get(row->node, "server");
     const struct fl_conf_node *training = fl_conf_get(server, "training");
-    int rv = read_map(file, row->node, row->name, row_specs, others, &row->figures, err);
+    int rv = read_map(file, row->node, row->name, row_specs, others, &row->options[0], err);
 
     if (rv == FL_OK && server == NULL) {
         rv = fl_conf_error(row->node, err, "expected the map 'server' with an algorithm");
@@ -88,10 +89,14 @@ static int read_row(const struct anchor_file *file, const struct fl_conf_node *b
     }
     if (rv == FL_OK) {
         rv = read_map(file, base, "server.training", fl_serverd_training_specs, NULL,
-                      &row->training, err);
+                      &row->options[1], err);
     }
     if (rv == FL_OK && training != NULL) {
-        rv = fl_conf_apply(file->doc, training, "training", NULL, row->training, err);
+        rv = fl_conf_apply(file->doc, training, "training", NULL, row->options[1], err);
+    }
+    if (rv == FL_OK) {
+        row->figures = fl_options_values(row->options[0]);
+        row->training = fl_options_values(row->options[1]);
     }
     row->algorithm = fl_conf_get(server, "algorithm");
     row->strategy = fl_conf_get(server, "strategy");
@@ -166,8 +171,8 @@ void anchor_file_done(struct anchor_file *file)
     size_t i;
 
     for (i = 0; i < file->n_rows; i++) {
-        fl_options_free(file->rows[i].training);
-        fl_options_free(file->rows[i].figures);
+        fl_options_free(file->rows[i].options[0]);
+        fl_options_free(file->rows[i].options[1]);
     }
     free(file->rows);
     if (file->doc != NULL) {

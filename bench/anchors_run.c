@@ -85,7 +85,7 @@ static void committed(void *ctx, const struct fl_round_rec *record)
 
 static struct fl_fed_conf conf_of(struct run *run, const struct fl_net_spec *spec)
 {
-    const struct fl_options *training = run->row->training;
+    const struct fl_server_training *training = run->row->training;
 
     return (struct fl_fed_conf){
         .dir = run->dir,
@@ -101,16 +101,16 @@ static struct fl_fed_conf conf_of(struct run *run, const struct fl_net_spec *spe
                   .evaluate_ms = FOREVER_MS,
                   .evaluate_every = EVALUATE_EVERY,
                   .evaluate_clients = !run->strategy->personal->trained,
-                  .learning_rate = fl_options_float(training, "learning_rate"),
-                  .learning_rate_decay = fl_options_float(training, "learning_rate_decay"),
+                  .learning_rate = training->learning_rate,
+                  .learning_rate_decay = training->learning_rate_decay,
                   .strategy = run->strategy,
                   .layout = fl_net_layout(run->net)},
         .net = *spec,
-        .training = {.epochs = (uint32_t)fl_options_int(training, "epochs"),
-                     .steps = (uint32_t)fl_options_int(training, "steps"),
-                     .batch_size = (uint32_t)fl_options_int(training, "batch_size"),
-                     .momentum = fl_options_float(training, "momentum"),
-                     .weight_decay = fl_options_float(training, "weight_decay")},
+        .training = {.epochs = (uint32_t)training->epochs,
+                     .steps = (uint32_t)training->steps,
+                     .batch_size = (uint32_t)training->batch_size,
+                     .momentum = training->momentum,
+                     .weight_decay = training->weight_decay},
         .inputs = fl_net_inputs(run->net),
         .classes = fl_net_classes(run->net),
         .watch = {.reported = reported, .evaluated = evaluated, .committed = committed, .ctx = run},

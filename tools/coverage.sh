@@ -6,7 +6,8 @@
 set -u
 GCOV=${GCOV:-gcov}
 bounds="client/store 90
-client/work 90"
+client/work 90
+server/work 90"
 
 command -v "$GCOV" >/dev/null 2>&1 || { echo "coverage: '$GCOV' is not installed, set GCOV"; exit 2; }
 list=$(find libfl server client -name '*.gcno' 2>/dev/null | sort)

@@ -110,7 +110,7 @@ static int make_net(struct fl__builtin *b, const struct fl_train_model *model, s
 
 static void take_description(struct fl__builtin *b, const struct fl_train_model *model)
 {
-    const struct fl_options *o = model->personal_options;
+    const struct fl_personal_adapt_options *adapt;
 
     b->solver = model->solver;
     b->epochs = model->epochs;
@@ -119,9 +119,15 @@ static void take_description(struct fl__builtin *b, const struct fl_train_model 
     b->momentum = model->momentum;
     b->weight_decay = model->weight_decay;
     b->adapts = model->personal != NULL && model->personal->adapts;
-    b->adapt_on_test = b->adapts && strcmp(fl_options_str(o, "data"), "test") == 0;
-    b->adapt_steps = b->adapts ? (uint32_t)fl_options_int(o, "steps") : 0;
-    b->adapt_epochs = b->adapts && b->adapt_steps == 0 ? (uint32_t)fl_options_int(o, "epochs") : 0;
+    b->adapt_on_test = false;
+    b->adapt_steps = 0;
+    b->adapt_epochs = 0;
+    if (b->adapts) {
+        adapt = fl_options_values(model->personal_options);
+        b->adapt_on_test = adapt->data == FL_ADAPT_TEST;
+        b->adapt_steps = (uint32_t)adapt->steps;
+        b->adapt_epochs = adapt->steps == 0 ? (uint32_t)adapt->epochs : 0;
+    }
 }
 
 static int take_memory(struct fl__builtin *b, struct fl_err *err)

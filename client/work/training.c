@@ -46,8 +46,9 @@ void fl_training_free(struct fl_training *t)
 /* start = (1 - beta) anchor + beta mixture (personal.c); with beta 1 the mixture itself. */
 static void blend(struct fl_training *t, const float *anchor)
 {
-    double beta = fl_options_float(t->setup->personal_options, "beta");
+    const struct fl_personal_own_options *own = fl_options_values(t->setup->personal_options);
     size_t n = fl_layout_count(t->setup->layout);
+    double beta = own->beta;
     size_t i;
 
     for (i = 0; beta < 1.0 && i < n; i++) {

@@ -80,6 +80,14 @@ struct fl_opt_spec {
 /* clang-format off */
 #define FL_OPT(S, TYPE, field) \
     .name = #field, .type = FL_OPT_##TYPE, .offset = FL__OPT_AT_##TYPE(S, field)
+/*
+ * The same of a field of `part`, which S begins with: then what has that part alone can be read
+ * through a pointer to it.
+ */
+#define FL_OPT_IN(S, TYPE, part, field) \
+    .name = #field, .type = FL_OPT_##TYPE, \
+    .offset = FL__OPT_AT_##TYPE(S, part.field) + 0 * sizeof(struct { \
+        _Static_assert(offsetof(S, part) == 0, #part " does not come first"); char unused; })
 /* The bool `field`_given: a default alone does not count. */
 #define FL_OPT_GIVEN(S, field) .given = 1 + FL__OPT_AT(S, field##_given, bool)
 /* End of a table whose rows bind fields of S. */

@@ -20,15 +20,22 @@
 
 #include "libfl/strategy/aggregate_impl.h"
 
+struct options {
+    struct fl__agg_common common;
+    double beta1, beta2, tau;
+    bool bias_correction;
+};
+
 enum { FIRST, SECOND, STATES };
 
 static void step(const struct fl_options *o, const struct fl_agg_block *block)
 {
-    double beta1 = fl_options_float(o, "beta1");
-    double beta2 = fl_options_float(o, "beta2");
-    double tau = fl_options_float(o, "tau");
-    double lr = fl_options_float(o, "server_lr");
-    bool correct = fl_options_bool(o, "bias_correction");
+    const struct options *v = fl_options_values(o);
+    double beta1 = v->beta1;
+    double beta2 = v->beta2;
+    double tau = v->tau;
+    double lr = v->common.server_lr;
+    bool correct = v->bias_correction;
     double start = correct ? 0 : tau * tau;
     double scale1 = correct ? 1 / (1 - pow(beta1, (double)block->round)) : 1;
     double scale2 = correct ? 1 / (1 - pow(beta2, (double)block->round)) : 1;
@@ -50,11 +57,13 @@ static void step(const struct fl_options *o, const struct fl_agg_block *block)
 
 static int check(const struct fl_options *o, struct fl_err *err)
 {
-    if (fl_options_float(o, "beta1") >= 1) {
+    const struct options *v = fl_options_values(o);
+
+    if (v->beta1 >= 1) {
         return fl_err_set(err, FL_ECONF,
                           "beta1 must be below 1: the model would never move from where it is");
     }
-    if (fl_options_bool(o, "bias_correction") && fl_options_float(o, "beta2") >= 1) {
+    if (v->bias_correction && v->beta2 >= 1) {
         return fl_err_set(err, FL_ECONF,
                           "bias_correction needs beta2 below 1: it divides by 1 - beta2^t");
     }
@@ -62,36 +71,18 @@ static int check(const struct fl_options *o, struct fl_err *err)
 }
 
 static const struct fl_opt_spec options[] = {
-    {.name = "beta1",
-     .type = FL_OPT_FLOAT,
-     .def = "0.9",
-     .min = 0,
-     .max = 1,
+    {FL_OPT(struct options, FLOAT, beta1), .def = "0.9", .min = 0, .max = 1,
      .help = "Share of the mean update's running mean that is kept each round; below 1."},
-    {.name = "beta2",
-     .type = FL_OPT_FLOAT,
-     .def = "0.99",
-     .min = 0,
-     .max = 1,
+    {FL_OPT(struct options, FLOAT, beta2), .def = "0.99", .min = 0, .max = 1,
      .help = "Share of the running mean of its squares that is kept each round."},
-    {.name = "tau",
-     .type = FL_OPT_FLOAT,
-     .def = "0.01",
-     .min = 1e-9,
-     .max = 1000,
+    {FL_OPT(struct options, FLOAT, tau), .def = "0.01", .min = 1e-9, .max = 1000,
      .help = "Adaptivity: the smaller, the more alike are the steps of all entries."},
-    {.name = "server_lr",
-     .type = FL_OPT_FLOAT,
-     .def = "0.1",
-     .min = 0,
-     .max = 1000,
+    {FL_OPT_IN(struct options, FLOAT, common, server_lr), .def = "0.1", .min = 0, .max = 1000,
      .help = "Factor of the step; no value holds for every task, try 0.01 to 1."},
-    {.name = "bias_correction",
-     .type = FL_OPT_BOOL,
-     .def = "no",
+    {FL_OPT(struct options, BOOL, bias_correction), .def = "no",
      .help = "Divide both running means by 1 - beta^t, as Adam does on one machine."},
-    FL__AGG_WEIGHTS_OPTION,
-    FL_OPT_END,
+    FL__AGG_WEIGHTS_OPTION(struct options),
+    FL_OPT_END_OF(struct options),
 };
 
 static const char *const names[STATES + 1] = {"first_moment", "second_moment", NULL};

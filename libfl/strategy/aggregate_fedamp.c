@@ -18,6 +18,14 @@
 
 #include "libfl/strategy/aggregate_impl.h"
 
+struct heur_options {
+    double sigma, self_weight;
+};
+
+struct amp_options {
+    double sigma, alpha;
+};
+
 static enum fl_agg_scope scope(const struct fl_options *o)
 {
     (void)o;
@@ -42,8 +50,9 @@ static void close_row(double *row, size_t n, size_t i)
 
 static void attend_heur(const struct fl_options *o, const struct fl_attention *in, double *out)
 {
-    double sigma = fl_options_float(o, "sigma");
-    double self = fl_options_float(o, "self_weight");
+    const struct heur_options *v = fl_options_values(o);
+    double sigma = v->sigma;
+    double self = v->self_weight;
     size_t n = in->n;
     size_t i;
     size_t j;
@@ -67,8 +76,9 @@ static void attend_heur(const struct fl_options *o, const struct fl_attention *i
 
 static void attend_amp(const struct fl_options *o, const struct fl_attention *in, double *out)
 {
-    double sigma = fl_options_float(o, "sigma");
-    double alpha = fl_options_float(o, "alpha");
+    const struct amp_options *v = fl_options_values(o);
+    double sigma = v->sigma;
+    double alpha = v->alpha;
     size_t n = in->n;
     size_t i;
     size_t j;
@@ -89,19 +99,11 @@ static void attend_amp(const struct fl_options *o, const struct fl_attention *in
 }
 
 static const struct fl_opt_spec heur_options[] = {
-    {.name = "sigma",
-     .type = FL_OPT_FLOAT,
-     .def = "50",
-     .min = 0,
-     .max = 1e6,
+    {FL_OPT(struct heur_options, FLOAT, sigma), .def = "50", .min = 0, .max = 1e6,
      .help = "How much more alike models count than others; 0: all the same."},
-    {.name = "self_weight",
-     .type = FL_OPT_FLOAT,
-     .def = "0",
-     .min = 0,
-     .max = 1,
+    {FL_OPT(struct heur_options, FLOAT, self_weight), .def = "0", .min = 0, .max = 1,
      .help = "Share of a client's own model in its mixture; 0: one over the senders."},
-    FL_OPT_END,
+    FL_OPT_END_OF(struct heur_options),
 };
 
 const struct fl_aggregate_ops fl_aggregate_heur_fedamp = {
@@ -118,19 +120,11 @@ const struct fl_aggregate_ops fl_aggregate_heur_fedamp = {
 };
 
 static const struct fl_opt_spec amp_options[] = {
-    {.name = "sigma",
-     .type = FL_OPT_FLOAT,
-     .def = "1",
-     .min = 1e-9,
-     .max = 1e9,
+    {FL_OPT(struct amp_options, FLOAT, sigma), .def = "1", .min = 1e-9, .max = 1e9,
      .help = "Squared distance of models at which their pull is down to 1/e."},
-    {.name = "alpha",
-     .type = FL_OPT_FLOAT,
-     .def = "0",
-     .min = 0,
-     .max = 1e9,
+    {FL_OPT(struct amp_options, FLOAT, alpha), .def = "0", .min = 0, .max = 1e9,
      .help = "Strength of the pull; 0: sigma over the number of senders."},
-    FL_OPT_END,
+    FL_OPT_END_OF(struct amp_options),
 };
 
 const struct fl_aggregate_ops fl_aggregate_fedamp = {

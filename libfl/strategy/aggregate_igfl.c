@@ -25,17 +25,21 @@
 
 #include "libfl/strategy/aggregate_impl.h"
 
-static bool is(const struct fl_options *o, const char *name, const char *value)
-{
-    return strcmp(fl_options_str(o, name), value) == 0;
-}
+enum attention { SELF, GLOBAL, TIME };
+enum scale { RAW, INV_SQRT_D, COSINE };
+
+struct options {
+    struct fl__agg_common common;
+    enum attention attention;
+    double kappa;
+    enum scale scale;
+    bool weight_samples;
+};
 
 /* One for all scores of a component. */
-static double factor(const struct fl_options *o, size_t entries)
+static double factor(const struct options *v, size_t entries)
 {
-    double kappa = fl_options_float(o, "kappa");
-
-    return is(o, "scale", "inv_sqrt_d") ? kappa / sqrt((double)entries) : kappa;
+    return v->scale == INV_SQRT_D ? v->kappa / sqrt((double)entries) : v->kappa;
 }
 
 static double similarity(const struct fl_attention *in, bool cosine, size_t i, size_t j)
@@ -61,10 +65,10 @@ static void add_row(const struct fl_attention *in, double kappa, bool cosine, si
     }
 }
 
-static void attend_self(const struct fl_options *o, const struct fl_attention *in, double *out)
+static void attend_self(const struct options *v, const struct fl_attention *in, double *out)
 {
-    double kappa = factor(o, in->entries);
-    bool cosine = is(o, "scale", "cosine");
+    double kappa = factor(v, in->entries);
+    bool cosine = v->scale == COSINE;
     size_t i;
 
     (void)memset(out, 0, in->n * sizeof(*out));
@@ -74,9 +78,9 @@ static void attend_self(const struct fl_options *o, const struct fl_attention *i
     fl__normalise(out, in->n);
 }
 
-static void attend_global(const struct fl_options *o, const struct fl_attention *in, double *out)
+static void attend_global(const struct options *v, const struct fl_attention *in, double *out)
 {
-    double kappa = factor(o, in->entries);
+    double kappa = factor(v, in->entries);
     double mean_sq = 0; /* ||Dbar||^2 */
     size_t i;
     size_t j;
@@ -91,7 +95,7 @@ static void attend_global(const struct fl_options *o, const struct fl_attention 
     for (j = 0; j < in->n; j++) {
         double own_sq = in->gram[j * in->n + j];
 
-        if (is(o, "scale", "cosine")) {
+        if (v->scale == COSINE) {
             out[j] = own_sq > 0 && mean_sq > 0 ? out[j] / (sqrt(own_sq) * sqrt(mean_sq)) : 0;
         }
         out[j] *= kappa;
@@ -99,10 +103,10 @@ static void attend_global(const struct fl_options *o, const struct fl_attention 
     fl__softmax(out, in->n);
 }
 
-static void attend_time(const struct fl_options *o, const struct fl_attention *in, double *out)
+static void attend_time(const struct options *v, const struct fl_attention *in, double *out)
 {
     /* What clients report is over the whole model. */
-    double kappa = factor(o, in->model_entries);
+    double kappa = factor(v, in->model_entries);
     size_t j;
 
     for (j = 0; j < in->n; j++) {
@@ -113,16 +117,17 @@ static void attend_time(const struct fl_options *o, const struct fl_attention *i
 
 static void attend(const struct fl_options *o, const struct fl_attention *in, double *out)
 {
+    const struct options *v = fl_options_values(o);
     size_t j;
 
-    if (is(o, "attention", "self")) {
-        attend_self(o, in, out);
-    } else if (is(o, "attention", "global")) {
-        attend_global(o, in, out);
+    if (v->attention == SELF) {
+        attend_self(v, in, out);
+    } else if (v->attention == GLOBAL) {
+        attend_global(v, in, out);
     } else {
-        attend_time(o, in, out);
+        attend_time(v, in, out);
     }
-    if (fl_options_bool(o, "weight_samples")) {
+    if (v->weight_samples) {
         for (j = 0; j < in->n; j++) {
             out[j] *= in->samples[j];
         }
@@ -138,12 +143,16 @@ static enum fl_agg_scope scope(const struct fl_options *o)
 
 static bool wants_previous_dot(const struct fl_options *o)
 {
-    return is(o, "attention", "time");
+    const struct options *v = fl_options_values(o);
+
+    return v->attention == TIME;
 }
 
 static int check(const struct fl_options *o, struct fl_err *err)
 {
-    if (is(o, "attention", "time") && is(o, "scale", "cosine")) {
+    const struct options *v = fl_options_values(o);
+
+    if (v->attention == TIME && v->scale == COSINE) {
         return fl_err_set(err, FL_ECONF,
                           "scale 'cosine' does not go with attention 'time': of a client's last "
                           "update only the inner product is reported; set scale to 'raw' or "
@@ -152,36 +161,22 @@ static int check(const struct fl_options *o, struct fl_err *err)
     return FL_OK;
 }
 
-static const char *const attentions[] = {"self", "global", "time", NULL};
-static const char *const scales[] = {"raw", "inv_sqrt_d", "cosine", NULL};
+static const char *const attentions[] = {
+    [SELF] = "self", [GLOBAL] = "global", [TIME] = "time", NULL};
+static const char *const scales[] = {
+    [RAW] = "raw", [INV_SQRT_D] = "inv_sqrt_d", [COSINE] = "cosine", NULL};
 static const struct fl_opt_spec options[] = {
-    {.name = "attention",
-     .type = FL_OPT_ENUM,
-     .def = "global",
-     .choices = attentions,
+    {FL_OPT(struct options, ENUM, attention), .def = "global", .choices = attentions,
      .help = "What an update is compared with: all others, their mean, or the client's last one."},
-    {.name = "kappa",
-     .type = FL_OPT_FLOAT,
-     .def = "1",
-     .min = 0,
-     .max = 1e6,
+    {FL_OPT(struct options, FLOAT, kappa), .def = "1", .min = 0, .max = 1e6,
      .help = "Factor of the similarities before the softmax; 0 is the plain mean."},
-    {.name = "scale",
-     .type = FL_OPT_ENUM,
-     .def = "raw",
-     .choices = scales,
+    {FL_OPT(struct options, ENUM, scale), .def = "raw", .choices = scales,
      .help = "Similarity: inner product as in the paper, that over sqrt(entries), or cosine."},
-    {.name = "weight_samples",
-     .type = FL_OPT_BOOL,
-     .def = "no",
+    {FL_OPT(struct options, BOOL, weight_samples), .def = "no",
      .help = "Multiply the weights by the clients' numbers of samples."},
-    {.name = "server_lr",
-     .type = FL_OPT_FLOAT,
-     .def = "1",
-     .min = 0,
-     .max = 1000,
+    {FL_OPT_IN(struct options, FLOAT, common, server_lr), .def = "1", .min = 0, .max = 1000,
      .help = "Factor of the mean update."},
-    FL_OPT_END,
+    FL_OPT_END_OF(struct options),
 };
 
 const struct fl_aggregate_ops fl_aggregate_igfl_s = {

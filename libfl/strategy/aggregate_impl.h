@@ -87,15 +87,22 @@ void fl__normalise(double *x, size_t n);
 /* Cosine of senders i and j: 1 for i = j, 0 when one of two is zero. In [-1, 1]. */
 double fl__agg_cosine(const struct fl_attention *in, size_t i, size_t j);
 
-/* The row `weights` of an option table, and fl_aggregate_ops.weights. */
+/* What the options of policies with a weighted mean or its step begin with. */
+struct fl__agg_common {
+    double server_lr;
+    enum fl_agg_weights weights;
+};
+
+/* The row `weights` of such a table; what follows reads it, and server_lr, from any of them. */
 /* clang-format off */
-#define FL__AGG_WEIGHTS_OPTION                                                            \
-    {.name = "weights", .type = FL_OPT_ENUM, .def = "auto", .choices = fl__agg_weights,   \
+#define FL__AGG_WEIGHTS_OPTION(S)                                                         \
+    {FL_OPT_IN(S, ENUM, common, weights), .def = "auto", .choices = fl__agg_weights,      \
      .help = "What updates count by in their mean: 'samples' of the client, or all "      \
              "'equal'. 'auto' is equal with solver 'scaffold', whose correction is a "    \
              "plain mean over clients, and samples with all others."}
 /* clang-format on */
 extern const char *const fl__agg_weights[];
+/* fl_aggregate_ops.weights */
 enum fl_agg_weights fl__agg_weights_of(const struct fl_options *o);
 /* step = server_lr dbar */
 void fl__agg_mean_step(const struct fl_options *o, const struct fl_agg_block *block);

@@ -21,11 +21,22 @@
 
 #include "libfl/strategy/aggregate_impl.h"
 
+enum component { TENSOR, UNIT };
+enum softmax { ROW, COLUMN };
+
+struct options {
+    double sigma;
+    enum component component;
+    bool size_weight;
+    enum softmax softmax;
+};
+
 static void attend(const struct fl_options *o, const struct fl_attention *in, double *out)
 {
-    double sigma = fl_options_float(o, "sigma");
-    bool column = strcmp(fl_options_str(o, "softmax"), "column") == 0;
-    bool size_weight = fl_options_bool(o, "size_weight");
+    const struct options *v = fl_options_values(o);
+    double sigma = v->sigma;
+    bool column = v->softmax == COLUMN;
+    bool size_weight = v->size_weight;
     size_t n = in->n;
     size_t i;
     size_t k;
@@ -56,33 +67,23 @@ static void attend(const struct fl_options *o, const struct fl_attention *in, do
 
 static enum fl_agg_scope scope(const struct fl_options *o)
 {
-    return strcmp(fl_options_str(o, "component"), "unit") == 0 ? FL_SCOPE_UNIT : FL_SCOPE_TENSOR;
+    const struct options *v = fl_options_values(o);
+
+    return v->component == UNIT ? FL_SCOPE_UNIT : FL_SCOPE_TENSOR;
 }
 
-static const char *const components[] = {"tensor", "unit", NULL};
-static const char *const softmaxes[] = {"row", "column", NULL};
+static const char *const components[] = {[TENSOR] = "tensor", [UNIT] = "unit", NULL};
+static const char *const softmaxes[] = {[ROW] = "row", [COLUMN] = "column", NULL};
 static const struct fl_opt_spec options[] = {
-    {.name = "sigma",
-     .type = FL_OPT_FLOAT,
-     .def = "50",
-     .min = 0,
-     .max = 1e6,
+    {FL_OPT(struct options, FLOAT, sigma), .def = "50", .min = 0, .max = 1e6,
      .help = "How much alike models must be to be mixed; 0 mixes all, 1000 hardly any."},
-    {.name = "component",
-     .type = FL_OPT_ENUM,
-     .def = "tensor",
-     .choices = components,
+    {FL_OPT(struct options, ENUM, component), .def = "tensor", .choices = components,
      .help = "What is compared and mixed by itself: each tensor, or each unit."},
-    {.name = "size_weight",
-     .type = FL_OPT_BOOL,
-     .def = "yes",
+    {FL_OPT(struct options, BOOL, size_weight), .def = "yes",
      .help = "Multiply the weights by the clients' numbers of samples."},
-    {.name = "softmax",
-     .type = FL_OPT_ENUM,
-     .def = "row",
-     .choices = softmaxes,
+    {FL_OPT(struct options, ENUM, softmax), .def = "row", .choices = softmaxes,
      .help = "What the softmax goes over; 'column' is eq. (7) as printed."},
-    FL_OPT_END,
+    FL_OPT_END_OF(struct options),
 };
 
 const struct fl_aggregate_ops fl_aggregate_mcsa = {

@@ -8,9 +8,14 @@
  */
 #include "libfl/strategy/aggregate_impl.h"
 
+struct options {
+    struct fl__agg_common common;
+};
+
 void fl__agg_mean_step(const struct fl_options *o, const struct fl_agg_block *block)
 {
-    double lr = fl_options_float(o, "server_lr");
+    const struct fl__agg_common *common = fl_options_values(o);
+    double lr = common->server_lr;
     size_t i;
 
     for (i = 0; i < block->n; i++) {
@@ -19,14 +24,10 @@ void fl__agg_mean_step(const struct fl_options *o, const struct fl_agg_block *bl
 }
 
 static const struct fl_opt_spec options[] = {
-    {.name = "server_lr",
-     .type = FL_OPT_FLOAT,
-     .def = "1",
-     .min = 0,
-     .max = 1000,
+    {FL_OPT_IN(struct options, FLOAT, common, server_lr), .def = "1", .min = 0, .max = 1000,
      .help = "Factor of the mean update; 1 is plain averaging."},
-    FL__AGG_WEIGHTS_OPTION,
-    FL_OPT_END,
+    FL__AGG_WEIGHTS_OPTION(struct options),
+    FL_OPT_END_OF(struct options),
 };
 
 const struct fl_aggregate_ops fl_aggregate_mean = {

@@ -9,10 +9,16 @@
  */
 #include "libfl/strategy/aggregate_impl.h"
 
+struct options {
+    struct fl__agg_common common;
+    double beta;
+};
+
 static void step(const struct fl_options *o, const struct fl_agg_block *block)
 {
-    double beta = fl_options_float(o, "beta");
-    double lr = fl_options_float(o, "server_lr");
+    const struct options *opt = fl_options_values(o);
+    double beta = opt->beta;
+    double lr = opt->common.server_lr;
     size_t i;
 
     for (i = 0; i < block->n; i++) {
@@ -25,7 +31,9 @@ static void step(const struct fl_options *o, const struct fl_agg_block *block)
 
 static int check(const struct fl_options *o, struct fl_err *err)
 {
-    if (fl_options_float(o, "beta") >= 1) {
+    const struct options *v = fl_options_values(o);
+
+    if (v->beta >= 1) {
         return fl_err_set(err, FL_ECONF,
                           "beta must be below 1: a velocity that never decays grows without limit");
     }
@@ -33,20 +41,12 @@ static int check(const struct fl_options *o, struct fl_err *err)
 }
 
 static const struct fl_opt_spec options[] = {
-    {.name = "beta",
-     .type = FL_OPT_FLOAT,
-     .def = "0.9",
-     .min = 0,
-     .max = 1,
+    {FL_OPT(struct options, FLOAT, beta), .def = "0.9", .min = 0, .max = 1,
      .help = "Share of the velocity that is kept each round; below 1. 0 is the mean."},
-    {.name = "server_lr",
-     .type = FL_OPT_FLOAT,
-     .def = "1",
-     .min = 0,
-     .max = 1000,
+    {FL_OPT_IN(struct options, FLOAT, common, server_lr), .def = "1", .min = 0, .max = 1000,
      .help = "Factor of the velocity in the step."},
-    FL__AGG_WEIGHTS_OPTION,
-    FL_OPT_END,
+    FL__AGG_WEIGHTS_OPTION(struct options),
+    FL_OPT_END_OF(struct options),
 };
 
 static const char *const names[] = {"velocity", NULL};

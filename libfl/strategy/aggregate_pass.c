@@ -12,18 +12,16 @@
 #define BLOCK_MAX 16384u
 #define BLOCK_MIN 64u
 
-/* In the order of enum fl_agg_weights. */
-const char *const fl__agg_weights[] = {"auto", "samples", "equal", NULL};
+const char *const fl__agg_weights[] = {[FL_WEIGHTS_AUTO] = "auto",
+                                       [FL_WEIGHTS_SAMPLES] = "samples",
+                                       [FL_WEIGHTS_EQUAL] = "equal",
+                                       NULL};
 
 enum fl_agg_weights fl__agg_weights_of(const struct fl_options *o)
 {
-    const char *value = fl_options_str(o, "weights");
-    size_t i = FL_WEIGHTS_AUTO;
+    const struct fl__agg_common *common = fl_options_values(o);
 
-    while (strcmp(fl__agg_weights[i], value) != 0) {
-        i++;
-    }
-    return (enum fl_agg_weights)i;
+    return common->weights;
 }
 
 static bool sends(const struct fl__agg_pass *p, size_t k, size_t l)

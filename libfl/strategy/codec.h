@@ -59,9 +59,17 @@ struct fl_codec_decoder {
     uint8_t window[FL_CODEC_MASK_WINDOW];
 };
 
+/* What the options of every lossy codec begin with (codec_residual.h). */
+struct fl_codec_loss {
+    bool residual;
+    double decay;
+};
+
 struct fl_codec_ops {
     struct fl_policy policy;
     enum fl_codec_id id;
+    /* What is decoded is not what was coded; the options begin with struct fl_codec_loss. */
+    bool lossy;
     /* Most entries are left out: what is decoded is not a client's whole update. */
     bool sparse;
     /*

@@ -53,17 +53,16 @@ static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
     return fl__codec_read(d, out, n, read_body);
 }
 
-static const struct fl_opt_spec options[] = {FL__CODEC_RESIDUAL_OPTIONS, FL_OPT_END};
-
 const struct fl_codec_ops fl_codec_bfloat16 = {
     .policy =
         {
             .name = "bfloat16",
             .help = "16-bit numbers with 8 significant bits and the range of float32",
             .source = "ours",
-            .options = options,
+            .options = fl__codec_loss_options,
         },
     .id = FL_CODEC_BFLOAT16,
+    .lossy = true,
     .encode = encode,
     .max_size = fl__half_max_size,
     .open = fl__half_open,

@@ -57,15 +57,13 @@ static int close_unit(struct fl_codec_decoder *d)
     return d->offset == d->reader.size ? FL_OK : FL_EFORMAT;
 }
 
-static const struct fl_opt_spec options[] = {FL_OPT_END};
-
 const struct fl_codec_ops fl_codec_float32 = {
     .policy =
         {
             .name = "float32",
             .help = "exact 32-bit numbers",
             .source = "ours",
-            .options = options,
+            .options = fl_opt_none,
         },
     .id = FL_CODEC_FLOAT32,
     .encode = encode,

@@ -81,12 +81,14 @@ FL_MUST_CHECK int fl__codec_close(struct fl_codec_decoder *d);
  * what was measured there had no decay (docs/codecs.md#residuals).
  */
 /* clang-format off */
-#define FL__CODEC_RESIDUAL_OPTIONS                                                    \
-    {.name = "residual", .type = FL_OPT_BOOL, .def = "no",                            \
+#define FL__CODEC_RESIDUAL_OPTIONS(S)                                                 \
+    {FL_OPT_IN(S, BOOL, loss, residual), .def = "no",                                 \
      .help = "Clients keep what the codec lost and add it to their next update."},    \
-    {.name = "decay", .type = FL_OPT_FLOAT, .def = "1", .min = 0, .max = 1,           \
+    {FL_OPT_IN(S, FLOAT, loss, decay), .def = "1", .min = 0, .max = 1,                \
      .help = "Part of the residual that is added."}
 /* clang-format on */
+/* The table of a codec that has no other options. */
+extern const struct fl_opt_spec fl__codec_loss_options[];
 
 /* The coding of int8, which ternary falls back to: 4 + n bytes from d->offset on. */
 FL_MUST_CHECK int fl__int8_encode(const struct fl_options *o, const float *x, size_t n,

@@ -128,17 +128,16 @@ static int read_entries(struct fl_codec_decoder *d, float *out, size_t n)
     return fl__codec_read(d, out, n, fl__int8_read);
 }
 
-static const struct fl_opt_spec options[] = {FL__CODEC_RESIDUAL_OPTIONS, FL_OPT_END};
-
 const struct fl_codec_ops fl_codec_int8 = {
     .policy =
         {
             .name = "int8",
             .help = "8 bits an entry, one scale a unit",
             .source = "ours",
-            .options = options,
+            .options = fl__codec_loss_options,
         },
     .id = FL_CODEC_INT8,
+    .lossy = true,
     .encode = encode,
     .max_size = max_size,
     .open = fl__int8_open,

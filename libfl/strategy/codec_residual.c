@@ -10,21 +10,21 @@
 /* Floats decoded at a time, on the stack. */
 #define BLOCK 2048
 
-static bool has_option(const struct fl_codec_ops *ops, const char *name)
-{
-    const struct fl_opt_spec *spec;
+struct options {
+    struct fl_codec_loss loss;
+};
 
-    for (spec = ops->policy.options; spec->name != NULL; spec++) {
-        if (strcmp(spec->name, name) == 0) {
-            return true;
-        }
-    }
-    return false;
+const struct fl_opt_spec fl__codec_loss_options[] = {FL__CODEC_RESIDUAL_OPTIONS(struct options),
+                                                     FL_OPT_END_OF(struct options)};
+
+static const struct fl_codec_loss *loss_of(const struct fl_options *o)
+{
+    return fl_options_values(o);
 }
 
 bool fl_codec_keeps_residual(const struct fl_codec_ops *ops, const struct fl_options *o)
 {
-    return has_option(ops, "residual") && fl_options_bool(o, "residual");
+    return ops->lossy && loss_of(o)->residual;
 }
 
 /* What is coded, of n trainable entries. One rounding an entry, in double before it. */
@@ -43,7 +43,7 @@ static void add_residual(float *input, const float *delta, const float *residual
 static void make_input(const struct fl_options *o, const struct fl_layout *layout, size_t l,
                        const float *delta, const float *residual, float *input)
 {
-    double decay = fl_options_float(o, "decay");
+    double decay = loss_of(o)->decay;
     size_t tensor = 0;
     size_t at = 0;
     size_t count;

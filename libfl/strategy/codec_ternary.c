@@ -41,6 +41,11 @@
 
 #include "libfl/strategy/codec_impl.h"
 
+struct options {
+    struct fl_codec_loss loss;
+    double share;
+};
+
 #define HEAD_INT8 5 /* tag and scale */
 
 /* The magnitude as a whole number: finite floats are ordered as their bits. */
@@ -187,6 +192,7 @@ static void write_bits(const struct chosen *s, const float *x, size_t n, struct 
 
 static int body(const struct fl_options *o, const float *x, size_t n, struct fl_buf *out)
 {
+    const struct options *v = fl_options_values(o);
     struct chosen s;
     struct writer w;
     uint64_t size;
@@ -194,7 +200,7 @@ static int body(const struct fl_options *o, const float *x, size_t n, struct fl_
     size_t i;
     int rv;
 
-    choose(x, n, fl_options_float(o, "share"), &s);
+    choose(x, n, v->share, &s);
     size = s.count > 0 ? FL__TERNARY_FULL + (s.bits + 7) / 8 : FL__TERNARY_HEAD;
     rv = fl_buf_reserve(out, HEAD_INT8 + n);
     if (rv != FL_OK) {
@@ -234,14 +240,10 @@ static uint64_t max_size(const struct fl_layout *layout, size_t l)
 }
 
 static const struct fl_opt_spec options[] = {
-    {.name = "share",
-     .type = FL_OPT_FLOAT,
-     .def = "0.05",
-     .min = 0,
-     .max = 1,
+    {FL_OPT(struct options, FLOAT, share), .def = "0.05", .min = 0, .max = 1,
      .help = "Part of each unit's entries that is kept, at least one."},
-    FL__CODEC_RESIDUAL_OPTIONS,
-    FL_OPT_END,
+    FL__CODEC_RESIDUAL_OPTIONS(struct options),
+    FL_OPT_END_OF(struct options),
 };
 
 const struct fl_codec_ops fl_codec_ternary = {
@@ -254,6 +256,7 @@ const struct fl_codec_ops fl_codec_ternary = {
         },
     .id = FL_CODEC_TERNARY,
     .sparse = true,
+    .lossy = true,
     .encode = encode,
     .max_size = max_size,
     .open = fl__ternary_open,

@@ -7,6 +7,10 @@
 
 #include "libfl/strategy/selection.h"
 
+struct options {
+    double fraction;
+};
+
 size_t fl_fraction_count(double gamma, size_t n_clients)
 {
     /* Rounded, not cut off: 0.29 * 100 is a little below 29. */
@@ -17,18 +21,15 @@ size_t fl_fraction_count(double gamma, size_t n_clients)
 
 static double at(const struct fl_options *o, uint64_t round)
 {
+    const struct options *v = fl_options_values(o);
     (void)round;
-    return fl_options_float(o, "fraction");
+    return v->fraction;
 }
 
 static const struct fl_opt_spec options[] = {
-    {.name = "fraction",
-     .type = FL_OPT_FLOAT,
-     .def = "1",
-     .min = 0,
-     .max = 1,
+    {FL_OPT(struct options, FLOAT, fraction), .def = "1", .min = 0, .max = 1,
      .help = "Share of all clients that is selected each round; at least one client is."},
-    FL_OPT_END,
+    FL_OPT_END_OF(struct options),
 };
 
 const struct fl_fraction_ops fl_fraction_constant = {

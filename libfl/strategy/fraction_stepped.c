@@ -10,19 +10,25 @@
 
 #include "libfl/strategy/selection.h"
 
+struct options {
+    double start, end, step;
+    int64_t every;
+};
+
 static double at(const struct fl_options *o, uint64_t round)
 {
-    uint64_t every = (uint64_t)fl_options_int(o, "every");
+    const struct options *v = fl_options_values(o);
+    uint64_t every = (uint64_t)v->every;
     uint64_t steps = round > 0 ? (round - 1) / every : 0;
 
-    return fmin(fl_options_float(o, "end"),
-                fl_options_float(o, "start") + fl_options_float(o, "step") * (double)steps);
+    return fmin(v->end, v->start + v->step * (double)steps);
 }
 
 static int check(const struct fl_options *o, struct fl_err *err)
 {
-    double start = fl_options_float(o, "start");
-    double end = fl_options_float(o, "end");
+    const struct options *v = fl_options_values(o);
+    double start = v->start;
+    double end = v->end;
 
     if (start > end) {
         return fl_err_set(err, FL_ECONF,
@@ -34,31 +40,15 @@ static int check(const struct fl_options *o, struct fl_err *err)
 }
 
 static const struct fl_opt_spec options[] = {
-    {.name = "start",
-     .type = FL_OPT_FLOAT,
-     .def = "0.1",
-     .min = 0,
-     .max = 1,
+    {FL_OPT(struct options, FLOAT, start), .def = "0.1", .min = 0, .max = 1,
      .help = "Share of the clients in the first round."},
-    {.name = "end",
-     .type = FL_OPT_FLOAT,
-     .def = "0.5",
-     .min = 0,
-     .max = 1,
+    {FL_OPT(struct options, FLOAT, end), .def = "0.5", .min = 0, .max = 1,
      .help = "Share that is never passed."},
-    {.name = "step",
-     .type = FL_OPT_FLOAT,
-     .def = "0.1",
-     .min = 0,
-     .max = 1,
+    {FL_OPT(struct options, FLOAT, step), .def = "0.1", .min = 0, .max = 1,
      .help = "What each step adds to the share."},
-    {.name = "every",
-     .type = FL_OPT_INT,
-     .def = "200",
-     .min = 1,
-     .max = 1e9,
+    {FL_OPT(struct options, INT, every), .def = "200", .min = 1, .max = 1e9,
      .help = "Rounds between two steps."},
-    FL_OPT_END,
+    FL_OPT_END_OF(struct options),
 };
 
 const struct fl_fraction_ops fl_fraction_stepped = {

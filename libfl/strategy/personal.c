@@ -8,15 +8,13 @@
  */
 #include "libfl/strategy/personal.h"
 
-static const struct fl_opt_spec no_options[] = {FL_OPT_END};
-
 const struct fl_personal_ops fl_personal_none = {
     .policy =
         {
             .name = "none",
             .help = "one model for all clients",
             .source = "FedAvg",
-            .options = no_options,
+            .options = fl_opt_none,
         },
 };
 
@@ -26,20 +24,16 @@ const struct fl_personal_ops fl_personal_trained = {
             .name = "trained",
             .help = "each client is also judged by what its training made of the model",
             .source = "pFedMe",
-            .options = no_options,
+            .options = fl_opt_none,
         },
     .trained = true,
 };
 
 static const struct fl_opt_spec own_options[] = {
-    {.name = "beta",
-     .type = FL_OPT_FLOAT,
-     .def = "1",
-     .min = 0,
-     .max = 1,
+    {FL_OPT(struct fl_personal_own_options, FLOAT, beta), .def = "1", .min = 0, .max = 1,
      .help = "Share of a mixture in where training starts; the rest is the model received "
              "before it."},
-    FL_OPT_END,
+    FL_OPT_END_OF(struct fl_personal_own_options),
 };
 
 const struct fl_personal_ops fl_personal_own = {
@@ -54,27 +48,17 @@ const struct fl_personal_ops fl_personal_own = {
     .trained = true,
 };
 
-static const char *const data_parts[] = {"train", "test", NULL};
+static const char *const data_parts[] = {
+    [FL_ADAPT_TRAIN] = "train", [FL_ADAPT_TEST] = "test", NULL};
 static const struct fl_opt_spec adapt_options[] = {
-    {.name = "steps",
-     .type = FL_OPT_INT,
-     .def = "0",
-     .min = 0,
-     .max = 1e6,
+    {FL_OPT(struct fl_personal_adapt_options, INT, steps), .def = "0", .min = 0, .max = 1e6,
      .help = "Steps on the client's data before its evaluation; 0: as epochs say."},
-    {.name = "epochs",
-     .type = FL_OPT_INT,
-     .def = "0",
-     .min = 0,
-     .max = 1000,
+    {FL_OPT(struct fl_personal_adapt_options, INT, epochs), .def = "0", .min = 0, .max = 1000,
      .help = "Passes through the client's data when steps is 0; both 0: as the training."},
-    {.name = "data",
-     .type = FL_OPT_ENUM,
-     .def = "train",
-     .choices = data_parts,
+    {FL_OPT(struct fl_personal_adapt_options, ENUM, data), .def = "train", .choices = data_parts,
      .help =
          "What the steps are made on; 'test' repeats what some published code does, and leaks."},
-    FL_OPT_END,
+    FL_OPT_END_OF(struct fl_personal_adapt_options),
 };
 
 const struct fl_personal_ops fl_personal_adapt = {

@@ -8,6 +8,17 @@
 
 #include "libfl/strategy/policy.h"
 
+/* Options of policies with `own`. */
+struct fl_personal_own_options {
+    double beta;
+};
+
+/* Options of policies with `adapts`. */
+struct fl_personal_adapt_options {
+    int64_t steps, epochs;
+    enum { FL_ADAPT_TRAIN, FL_ADAPT_TEST } data;
+};
+
 struct fl_personal_ops {
     struct fl_policy policy;
     /*

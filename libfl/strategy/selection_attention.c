@@ -22,6 +22,13 @@
 #include "libfl/strategy/selection.h"
 #include "libfl/strategy/selection_impl.h"
 
+enum reference { AUTO, NEW, OLD };
+
+struct options {
+    double alpha, floor;
+    enum reference reference;
+};
+
 static double sum_of(const double *x, size_t n)
 {
     double sum = 0;
@@ -102,8 +109,9 @@ static void raise_to(double lowest, double total, double *scores, size_t n)
 static void update(const struct fl_options *o, const struct fl_score_sums *all, double *scores,
                    const double *distance, size_t n)
 {
-    double alpha = fl_options_float(o, "alpha");
-    double lowest = fl_options_float(o, "floor") * all->scores;
+    const struct options *v = fl_options_values(o);
+    double alpha = v->alpha;
+    double lowest = v->floor * all->scores;
     double attention = sum_of(scores, n);
     double total = sum_of(distance, n);
     size_t r;
@@ -122,12 +130,12 @@ static void update(const struct fl_options *o, const struct fl_score_sums *all, 
 
 static enum fl_distance distance(const struct fl_options *o, bool partial)
 {
-    const char *reference = fl_options_str(o, "reference");
+    const struct options *v = fl_options_values(o);
 
-    if (strcmp(reference, "new") == 0) {
+    if (v->reference == NEW) {
         return FL_DISTANCE_NEW;
     }
-    if (strcmp(reference, "old") == 0) {
+    if (v->reference == OLD) {
         return FL_DISTANCE_OLD;
     }
     return partial ? FL_DISTANCE_OLD : FL_DISTANCE_NEW;
@@ -144,29 +152,18 @@ double fl_distance_from_divergence(const float *divergence, size_t n_units)
     return sqrt(sum);
 }
 
-static const char *const references[] = {"auto", "new", "old", NULL};
+static const char *const references[] = {[AUTO] = "auto", [NEW] = "new", [OLD] = "old", NULL};
 
 static const struct fl_opt_spec options[] = {
-    {.name = "alpha",
-     .type = FL_OPT_FLOAT,
-     .def = "0.9",
-     .min = 0,
-     .max = 1,
+    {FL_OPT(struct options, FLOAT, alpha), .def = "0.9", .min = 0, .max = 1,
      .help = "Share of its attention that a client keeps in an update; 1 never changes it."},
-    {.name = "floor",
-     .type = FL_OPT_FLOAT,
-     .def = "0",
-     .min = 0,
-     .max = 0.5,
+    {FL_OPT(struct options, FLOAT, floor), .def = "0", .min = 0, .max = 0.5,
      .help = "Least attention of a responder after an update, as far as what all of them have "
              "together allows; the others of them give it."},
-    {.name = "reference",
-     .type = FL_OPT_ENUM,
-     .def = "auto",
-     .choices = references,
+    {FL_OPT(struct options, ENUM, reference), .def = "auto", .choices = references,
      .help = "Model that distances are taken to: the new one (needs complete uploads), the old "
              "(broadcast) one, or auto: new with complete uploads, else old."},
-    FL_OPT_END,
+    FL_OPT_END_OF(struct options),
 };
 
 const struct fl_selection_ops fl_selection_attention = {

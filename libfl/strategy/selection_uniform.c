@@ -54,15 +54,13 @@ static int pick(const struct fl_options *o, const struct fl_select_input *in, st
     return FL_OK;
 }
 
-static const struct fl_opt_spec options[] = {FL_OPT_END};
-
 const struct fl_selection_ops fl_selection_uniform = {
     .policy =
         {
             .name = "uniform",
             .help = "every client with the same probability",
             .source = "FedAvg",
-            .options = options,
+            .options = fl_opt_none,
         },
     .pick = pick,
 };

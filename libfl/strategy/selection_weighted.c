@@ -88,15 +88,13 @@ static int pick(const struct fl_options *o, const struct fl_select_input *in, st
     return fl__draw_weighted(chosen, in->samples, in->n, in->want, rng);
 }
 
-static const struct fl_opt_spec options[] = {FL_OPT_END};
-
 const struct fl_selection_ops fl_selection_weighted = {
     .policy =
         {
             .name = "weighted",
             .help = "clients in proportion to their sample counts",
             .source = "successive draws without replacement, p = n_k / sum n",
-            .options = options,
+            .options = fl_opt_none,
         },
     .pick = pick,
 };

@@ -172,6 +172,7 @@ static int take_memory(struct fl_solver *solver, struct fl_net *net, struct fl_e
 static int create_mix(const struct fl_options *o, const struct fl_solver_setup *setup, bool naive,
                       struct fl_solver **ret, struct fl_err *err)
 {
+    const struct fl__mix_options *v = fl_options_values(o);
     struct fl_solver *solver = calloc(1, sizeof(*solver));
     int rv;
 
@@ -179,8 +180,8 @@ static int create_mix(const struct fl_options *o, const struct fl_solver_setup *
         return fl_err_set(err, FL_ENOMEM, "solver: out of memory");
     }
     solver->naive = naive;
-    solver->lambda = fl_options_float(o, "lambda");
-    rv = fl__prox_init(&solver->prox, fl_options_float(o, "mu"), setup, err);
+    solver->lambda = v->lambda;
+    rv = fl__prox_init(&solver->prox, v->mu, setup, err);
     if (rv == FL_OK) {
         rv = fl__sgd_init(&solver->sgd, setup, err);
     }
@@ -190,7 +191,7 @@ static int create_mix(const struct fl_options *o, const struct fl_solver_setup *
     }
     if (rv == FL_OK && solver->means.n_pairs > 0) {
         if (!naive) {
-            bool one = strcmp(fl_options_str(o, "q"), "one") == 0;
+            bool one = v->q == FL__MIX_ONE;
 
             solver->taylor = solver->lambda * (one ? 1.0 : 1.0 - solver->lambda);
         }
@@ -218,31 +219,29 @@ static int create_naive(const struct fl_options *o, const struct fl_solver_setup
 }
 
 /* clang-format off */
-#define LAMBDA \
-    {.name = "lambda", .type = FL_OPT_FLOAT, .def = "0.05", .min = 0, .max = 1, \
+#define LAMBDA(S) \
+    {FL_OPT(S, FLOAT, lambda), .def = "0.05", .min = 0, .max = 1, \
      .help = "Share of the other clients' means in a sample; 0 is sgd."}
-#define GROUP \
-    {.name = "group", .type = FL_OPT_INT, .def = "0", .min = 0, .max = 1e9, \
+#define GROUP(S) \
+    {FL_OPT(S, INT, group), .def = "0", .min = 0, .max = 1e9, \
      .help = "Samples that are averaged into one pair, at least 2; 0: all of a client."}
 /* clang-format on */
 
-static const char *const factors[] = {"one", "one_minus_lambda", NULL};
+static const char *const factors[] = {
+    [FL__MIX_ONE] = "one", [FL__MIX_ONE_MINUS_LAMBDA] = "one_minus_lambda", NULL};
 static const struct fl_opt_spec options[] = {
-    LAMBDA,
-    {.name = "q",
-     .type = FL_OPT_ENUM,
-     .def = "one_minus_lambda",
-     .choices = factors,
+    LAMBDA(struct fl__mix_options),
+    {FL_OPT(struct fl__mix_options, ENUM, q), .def = "one_minus_lambda", .choices = factors,
      .help = "Factor of the Taylor term beside lambda: 1, or 1 - lambda as public code has it."},
-    GROUP,
-    FL__PROX_OPTION("0"),
-    FL_OPT_END,
+    GROUP(struct fl__mix_options),
+    FL__PROX_OPTION(struct fl__mix_options, "0"),
+    FL_OPT_END_OF(struct fl__mix_options),
 };
 static const struct fl_opt_spec naive_options[] = {
-    LAMBDA,
-    GROUP,
-    FL__PROX_OPTION("0"),
-    FL_OPT_END,
+    LAMBDA(struct fl__mix_options),
+    GROUP(struct fl__mix_options),
+    FL__PROX_OPTION(struct fl__mix_options, "0"),
+    FL_OPT_END_OF(struct fl__mix_options),
 };
 static const char *const inputs[] = {"mixup", NULL};
 

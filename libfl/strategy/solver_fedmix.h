@@ -20,6 +20,13 @@
 
 #define FL__MIX_HEADER 16
 
+/* Of both solvers; `q` is FedMix's alone. */
+struct fl__mix_options {
+    double lambda, mu;
+    int64_t group;
+    enum { FL__MIX_ONE, FL__MIX_ONE_MINUS_LAMBDA } q;
+};
+
 /* fl_solver_ops.offer and offer_check. */
 FL_MUST_CHECK int fl__mix_offer(const struct fl_options *o, const struct fl_solver_data *data,
                                 uint64_t seed, struct fl_buf *out, struct fl_err *err);

@@ -27,7 +27,9 @@ static uint64_t pair_bytes(uint64_t dim, uint64_t classes)
 
 int fl__mix_check_options(const struct fl_options *o, struct fl_err *err)
 {
-    if (fl_options_int(o, "group") == 1) {
+    const struct fl__mix_options *v = fl_options_values(o);
+
+    if (v->group == 1) {
         return fl_err_set(
             err, FL_ECONF,
             "group is 1: clients would send their samples, not means; expected 0 (all "
@@ -96,8 +98,9 @@ static int add_groups(const struct fl_solver_data *data, size_t group, uint64_t 
 int fl__mix_offer(const struct fl_options *o, const struct fl_solver_data *data, uint64_t seed,
                   struct fl_buf *out, struct fl_err *err)
 {
+    const struct fl__mix_options *v = fl_options_values(o);
     size_t width = data->dim + data->classes;
-    size_t group = (size_t)fl_options_int(o, "group");
+    size_t group = (size_t)v->group;
     struct header header = {.dim = (uint32_t)data->dim, .classes = (uint32_t)data->classes};
     struct sums s = {0};
     uint32_t *order;

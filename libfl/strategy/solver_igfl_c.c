@@ -27,6 +27,14 @@
 #include "libfl/num/vec.h"
 #include "libfl/strategy/solver_impl.h"
 
+enum denominator { SELECTED, ALL };
+
+struct options {
+    double mu;
+    enum denominator denominator;
+    bool server_momentum;
+};
+
 struct fl_solver {
     struct fl__sgd sgd; /* its rate is (1 + 1/S) learning_rate */
     struct fl__prox prox;
@@ -67,7 +75,8 @@ static void destroy(struct fl_solver *solver)
 static int divisor(const struct fl_options *o, const struct fl_solver_setup *setup, double *ret,
                    struct fl_err *err)
 {
-    bool all = strcmp(fl_options_str(o, "denominator"), "P") == 0;
+    const struct options *v = fl_options_values(o);
+    bool all = v->denominator == ALL;
     uint32_t n = all ? setup->population : setup->n_selected;
 
     if (n == 0) {
@@ -103,6 +112,7 @@ static int make_drift(struct fl_solver *solver, const struct fl_solver_setup *se
 static int create(const struct fl_options *o, const struct fl_solver_setup *setup,
                   struct fl_solver **ret, struct fl_err *err)
 {
+    const struct options *v = fl_options_values(o);
     struct fl_solver_setup scaled = *setup;
     struct fl_solver *solver;
     double over = 0;
@@ -121,7 +131,7 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
         rv = make_drift(solver, setup, over, err);
     }
     if (rv == FL_OK) {
-        rv = fl__prox_init(&solver->prox, fl_options_float(o, "mu"), setup, err);
+        rv = fl__prox_init(&solver->prox, v->mu, setup, err);
     }
     if (rv == FL_OK) {
         rv = fl__sgd_init(&solver->sgd, &scaled, err);
@@ -163,7 +173,9 @@ static void server_step(const struct fl_options *o, const struct fl_agg_block *b
 static int fits(const struct fl_options *o, const struct fl_aggregate_ops *aggregate,
                 struct fl_err *err)
 {
-    if (aggregate == &fl_aggregate_momentum && !fl_options_bool(o, "server_momentum")) {
+    const struct options *v = fl_options_values(o);
+
+    if (aggregate == &fl_aggregate_momentum && !v->server_momentum) {
         return fl_err_set(err, FL_ECONF,
                           "solver 'igfl_c' is a momentum by itself, which aggregate 'momentum' "
                           "doubles: choose another aggregate, or set server_momentum to yes");
@@ -171,21 +183,16 @@ static int fits(const struct fl_options *o, const struct fl_aggregate_ops *aggre
     return FL_OK;
 }
 
-static const char *const denominators[] = {"S", "P", NULL};
+static const char *const denominators[] = {[SELECTED] = "S", [ALL] = "P", NULL};
 
 static const struct fl_opt_spec options[] = {
-    FL__PROX_OPTION("0"),
-    {.name = "denominator",
-     .type = FL_OPT_ENUM,
-     .def = "S",
-     .choices = denominators,
+    FL__PROX_OPTION(struct options, "0"),
+    {FL_OPT(struct options, ENUM, denominator), .def = "S", .choices = denominators,
      .help = "What the client's own share is taken of: S, the clients selected (Algorithm 2), or "
              "P, all clients (equation 9)."},
-    {.name = "server_momentum",
-     .type = FL_OPT_BOOL,
-     .def = "no",
+    {FL_OPT(struct options, BOOL, server_momentum), .def = "no",
      .help = "Allow aggregate 'momentum', whose momentum comes on top of this one."},
-    FL_OPT_END,
+    FL_OPT_END_OF(struct options),
 };
 
 static const char *const displacement[] = {"displacement", NULL};

@@ -32,11 +32,11 @@ struct fl__prox {
 };
 
 /* The option of solvers that can be given the term, with its default as text. */
-#define FL__PROX_OPTION(default_mu)                                                        \
-    {                                                                                      \
-        .name = "mu", .type = FL_OPT_FLOAT, .def = (default_mu), .min = 0, .max = 1e6,     \
-        .help = "Strength of the pull to the anchor, the model received last; 0: no pull." \
-    }
+/* clang-format off */
+#define FL__PROX_OPTION(S, default_mu)                                                 \
+    {FL_OPT(S, FLOAT, mu), .def = (default_mu), .min = 0, .max = 1e6,                  \
+     .help = "Strength of the pull to the anchor, the model received last; 0: no pull."}
+/* clang-format on */
 
 /* The anchor is setup->anchor, or what is in the network now. */
 FL_MUST_CHECK int fl__prox_init(struct fl__prox *prox, double mu,

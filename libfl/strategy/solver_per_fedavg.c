@@ -26,6 +26,13 @@
 #include "libfl/num/vec.h"
 #include "libfl/strategy/solver_impl.h"
 
+enum variant { FIRST_ORDER, HESSIAN_FREE };
+
+struct options {
+    enum variant variant;
+    double alpha;
+};
+
 struct fl_solver {
     struct fl__sgd outer; /* without weight decay, which is in g */
     float alpha, weight_decay;
@@ -204,14 +211,15 @@ static int take_memory(struct fl_solver *solver, struct fl_net *net, struct fl_e
 static int create(const struct fl_options *o, const struct fl_solver_setup *setup,
                   struct fl_solver **ret, struct fl_err *err)
 {
+    const struct options *v = fl_options_values(o);
     struct fl_solver *solver = calloc(1, sizeof(*solver));
     int rv;
 
     if (solver == NULL) {
         return fl_err_set(err, FL_ENOMEM, "solver: out of memory");
     }
-    solver->alpha = (float)fl_options_float(o, "alpha");
-    solver->hf = strcmp(fl_options_str(o, "variant"), "hf") == 0;
+    solver->alpha = (float)v->alpha;
+    solver->hf = v->variant == HESSIAN_FREE;
     solver->adapting = setup->adapting;
     solver->n_steps = setup->n_steps;
     rv = fl__sgd_init(&solver->outer, setup, err);
@@ -228,21 +236,14 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
     return FL_OK;
 }
 
-static const char *const variants[] = {"fo", "hf", NULL};
+static const char *const variants[] = {[FIRST_ORDER] = "fo", [HESSIAN_FREE] = "hf", NULL};
 
 static const struct fl_opt_spec options[] = {
-    {.name = "variant",
-     .type = FL_OPT_ENUM,
-     .def = "fo",
-     .choices = variants,
+    {FL_OPT(struct options, ENUM, variant), .def = "fo", .choices = variants,
      .help = "fo leaves out second derivatives; hf has them, exactly, for a third more work."},
-    {.name = "alpha",
-     .type = FL_OPT_FLOAT,
-     .def = "0.02",
-     .min = 0,
-     .max = 1000,
+    {FL_OPT(struct options, FLOAT, alpha), .def = "0.02", .min = 0, .max = 1000,
      .help = "Step size of the adaption that is trained for; 0: sgd on every second batch."},
-    FL_OPT_END,
+    FL_OPT_END_OF(struct options),
 };
 
 const struct fl_solver_ops fl_solver_per_fedavg = {

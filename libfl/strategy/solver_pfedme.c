@@ -24,6 +24,14 @@
 #include "libfl/num/vec.h"
 #include "libfl/strategy/solver_impl.h"
 
+enum personal { THETA, W_LOCAL };
+
+struct options {
+    int64_t inner_steps;
+    double inner_learning_rate, lambda;
+    enum personal personal;
+};
+
 /* How far above 1 learning_rate * lambda may be for being written in decimals. */
 #define ROUNDING 1e-9
 
@@ -105,7 +113,8 @@ static void destroy(struct fl_solver *solver)
 static int fits_training(const struct fl_options *o, double learning_rate, double momentum,
                          struct fl_err *err)
 {
-    double lambda = fl_options_float(o, "lambda");
+    const struct options *v = fl_options_values(o);
+    double lambda = v->lambda;
 
     if (momentum > 0) {
         return fl_err_set(err, FL_ECONF,
@@ -124,6 +133,7 @@ static int fits_training(const struct fl_options *o, double learning_rate, doubl
 static int create(const struct fl_options *o, const struct fl_solver_setup *setup,
                   struct fl_solver **ret, struct fl_err *err)
 {
+    const struct options *v = fl_options_values(o);
     struct fl_solver_setup inner = *setup;
     struct fl_solver *solver;
     int rv = fits_training(o, setup->learning_rate, setup->momentum, err);
@@ -135,10 +145,10 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
     if (solver == NULL) {
         return fl_err_set(err, FL_ENOMEM, "solver: out of memory");
     }
-    inner.learning_rate = fl_options_float(o, "inner_learning_rate");
-    solver->pull = (float)(setup->learning_rate * fl_options_float(o, "lambda"));
-    solver->inner_steps = (size_t)fl_options_int(o, "inner_steps");
-    solver->personal_w = strcmp(fl_options_str(o, "personal"), "w_local") == 0;
+    inner.learning_rate = v->inner_learning_rate;
+    solver->pull = (float)(setup->learning_rate * v->lambda);
+    solver->inner_steps = (size_t)v->inner_steps;
+    solver->personal_w = v->personal == W_LOCAL;
     solver->adapting = setup->adapting;
     rv = fl__sgd_init(&solver->inner, &inner, err);
     if (rv == FL_OK) {
@@ -151,7 +161,7 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
         destroy(solver);
         return rv;
     }
-    solver->prox.mu = (float)fl_options_float(o, "lambda");
+    solver->prox.mu = (float)v->lambda;
     solver->prox.anchor = solver->w;
     *ret = solver;
     return FL_OK;
@@ -195,8 +205,9 @@ static void personal(struct fl_solver *solver)
 
 static int check(const struct fl_options *o, struct fl_err *err)
 {
-    double rate = fl_options_float(o, "inner_learning_rate");
-    double lambda = fl_options_float(o, "lambda");
+    const struct options *v = fl_options_values(o);
+    double rate = v->inner_learning_rate;
+    double lambda = v->lambda;
 
     if (rate * lambda >= 2) {
         return fl_err_set(err, FL_ECONF,
@@ -207,34 +218,19 @@ static int check(const struct fl_options *o, struct fl_err *err)
     return FL_OK;
 }
 
-static const char *const personals[] = {"theta", "w_local", NULL};
+static const char *const personals[] = {[THETA] = "theta", [W_LOCAL] = "w_local", NULL};
 
 static const struct fl_opt_spec options[] = {
-    {.name = "inner_steps",
-     .type = FL_OPT_INT,
-     .def = "5",
-     .min = 1,
-     .max = 10000,
+    {FL_OPT(struct options, INT, inner_steps), .def = "5", .min = 1, .max = 10000,
      .help = "Steps of theta on each batch."},
-    {.name = "inner_learning_rate",
-     .type = FL_OPT_FLOAT,
-     .def = "0.1",
-     .min = 0,
-     .max = 1000,
+    {FL_OPT(struct options, FLOAT, inner_learning_rate), .def = "0.1", .min = 0, .max = 1000,
      .help = "Step size of theta; training.learning_rate is that of w."},
-    {.name = "lambda",
-     .type = FL_OPT_FLOAT,
-     .def = "15",
-     .min = 0,
-     .max = 1e6,
+    {FL_OPT(struct options, FLOAT, lambda), .def = "15", .min = 0, .max = 1e6,
      .help = "Strength of the pull of theta to w and of w to theta."},
-    {.name = "personal",
-     .type = FL_OPT_ENUM,
-     .def = "theta",
-     .choices = personals,
+    {FL_OPT(struct options, ENUM, personal), .def = "theta", .choices = personals,
      .help = "The model that is evaluated as the client's own: theta, or w_local, what the "
              "authors' code evaluates."},
-    FL_OPT_END,
+    FL_OPT_END_OF(struct options),
 };
 
 const struct fl_solver_ops fl_solver_pfedme = {

@@ -17,6 +17,13 @@
 
 #include "libfl/strategy/solver_impl.h"
 
+enum anchor { FIXED, MOVING };
+
+struct options {
+    double mu;
+    enum anchor anchor;
+};
+
 struct fl_solver {
     struct fl__sgd sgd;
     struct fl__prox prox;
@@ -53,14 +60,15 @@ static void destroy(struct fl_solver *solver)
 static int create(const struct fl_options *o, const struct fl_solver_setup *setup,
                   struct fl_solver **ret, struct fl_err *err)
 {
+    const struct options *v = fl_options_values(o);
     struct fl_solver *solver = calloc(1, sizeof(*solver));
-    bool moving = strcmp(fl_options_str(o, "anchor"), "moving") == 0;
+    bool moving = v->anchor == MOVING;
     int rv;
 
     if (solver == NULL) {
         return fl_err_set(err, FL_ENOMEM, "solver: out of memory");
     }
-    rv = fl__prox_init(&solver->prox, moving ? 0 : fl_options_float(o, "mu"), setup, err);
+    rv = fl__prox_init(&solver->prox, moving ? 0 : v->mu, setup, err);
     if (rv == FL_OK) {
         rv = fl__sgd_init(&solver->sgd, setup, err);
     }
@@ -77,17 +85,14 @@ static double step(struct fl_solver *solver, const float *x, const int32_t *y, s
     return fl_net_step(solver->sgd.net, x, y, batch, update, solver);
 }
 
-static const char *const anchors[] = {"fixed", "moving", NULL};
+static const char *const anchors[] = {[FIXED] = "fixed", [MOVING] = "moving", NULL};
 
 static const struct fl_opt_spec options[] = {
-    FL__PROX_OPTION("0.01"),
-    {.name = "anchor",
-     .type = FL_OPT_ENUM,
-     .def = "fixed",
-     .choices = anchors,
+    FL__PROX_OPTION(struct options, "0.01"),
+    {FL_OPT(struct options, ENUM, anchor), .def = "fixed", .choices = anchors,
      .help = "What the pull leads to: the model received last, or (moving) the model of the "
              "step before, which is no pull at all: FedMCSA as released."},
-    FL_OPT_END,
+    FL_OPT_END_OF(struct options),
 };
 
 const struct fl_solver_ops fl_solver_prox = {

@@ -34,6 +34,11 @@
 #include "libfl/num/vec.h"
 #include "libfl/strategy/solver_impl.h"
 
+struct options {
+    double mu;
+    bool rebuild_dc;
+};
+
 /* Up to so many steps a_k is summed as it is written; above, the closed form loses nothing. */
 #define SUMMED_STEPS 4096
 
@@ -101,7 +106,9 @@ static double factor(const struct fl_options *o, double learning_rate, double mo
 
 static bool rebuilds(const struct fl_options *o)
 {
-    return fl_options_bool(o, "rebuild_dc");
+    const struct options *v = fl_options_values(o);
+
+    return v->rebuild_dc;
 }
 
 static void destroy(struct fl_solver *solver)
@@ -135,6 +142,7 @@ static int take_controls(struct fl_solver *solver, const struct fl_solver_setup 
 static int create(const struct fl_options *o, const struct fl_solver_setup *setup,
                   struct fl_solver **ret, struct fl_err *err)
 {
+    const struct options *v = fl_options_values(o);
     struct fl_solver *solver = calloc(1, sizeof(*solver));
     int rv;
 
@@ -143,7 +151,7 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
     }
     solver->rebuild = rebuilds(o);
     solver->factor = factor(o, setup->learning_rate, setup->momentum, setup->n_steps);
-    rv = fl__prox_init(&solver->prox, fl_options_float(o, "mu"), setup, err);
+    rv = fl__prox_init(&solver->prox, v->mu, setup, err);
     if (rv == FL_OK) {
         rv = fl__sgd_init(&solver->sgd, setup, err);
     }
@@ -219,13 +227,11 @@ static void server_step(const struct fl_options *o, const struct fl_agg_block *b
 }
 
 static const struct fl_opt_spec options[] = {
-    FL__PROX_OPTION("0"),
-    {.name = "rebuild_dc",
-     .type = FL_OPT_BOOL,
-     .def = "no",
+    FL__PROX_OPTION(struct options, "0"),
+    {FL_OPT(struct options, BOOL, rebuild_dc), .def = "no",
      .help = "The server computes the change of a client's control from its update, and the "
              "client does not send it: half the bytes up."},
-    FL_OPT_END,
+    FL_OPT_END_OF(struct options),
 };
 
 static const char *const control[] = {"control", NULL};

@@ -109,15 +109,13 @@ static double step(struct fl_solver *solver, const float *x, const int32_t *y, s
     return fl_net_step(solver->sgd.net, x, y, batch, update, solver);
 }
 
-static const struct fl_opt_spec options[] = {FL_OPT_END};
-
 const struct fl_solver_ops fl_solver_sgd = {
     .policy =
         {
             .name = "sgd",
             .help = "stochastic gradient descent with momentum and weight decay",
             .source = "FedAvg",
-            .options = options,
+            .options = fl_opt_none,
         },
     .create = create,
     .destroy = destroy,

@@ -29,6 +29,10 @@
 #include "libfl/num/vec.h"
 #include "libfl/strategy/upload_impl.h"
 
+struct options {
+    double rho, r_min;
+};
+
 /* Products of decimals are a little off: .07 of 100 are 7 neurons, not 8. */
 #define SLACK     1e-12
 #define DOUBLINGS 1000 /* far above what two norms of floats can be apart, and finite */
@@ -192,10 +196,11 @@ static size_t kept_neurons(const struct need *need, double r)
 static int mask(const struct fl_options *o, const struct fl_layout *layout, const float *theta,
                 const float *delta, uint8_t *keep)
 {
+    const struct options *v = fl_options_values(o);
     size_t n_units = fl_layout_units(layout);
     size_t total = fl_neurons_total(layout);
-    double budget = fl_options_float(o, "rho") * (double)fl_layout_count(layout);
-    double r_min = fl_options_float(o, "r_min");
+    double budget = v->rho * (double)fl_layout_count(layout);
+    double r_min = v->r_min;
     struct need *need = calloc(n_units, sizeof(*need));
     struct ranked *rank = calloc(total, sizeof(*rank));
     int rv = need != NULL && rank != NULL ? take_needs(layout, theta, delta, need) : FL_ENOMEM;
@@ -219,19 +224,11 @@ static int mask(const struct fl_options *o, const struct fl_layout *layout, cons
 }
 
 static const struct fl_opt_spec options[] = {
-    {.name = "rho",
-     .type = FL_OPT_FLOAT,
-     .def = "0.2",
-     .min = 0,
-     .max = 1,
+    {FL_OPT(struct options, FLOAT, rho), .def = "0.2", .min = 0, .max = 1,
      .help = "Part of the model's numbers that each client sends, output layer included."},
-    {.name = "r_min",
-     .type = FL_OPT_FLOAT,
-     .def = "0.05",
-     .min = 0,
-     .max = 1,
+    {FL_OPT(struct options, FLOAT, r_min), .def = "0.05", .min = 0, .max = 1,
      .help = "Smallest part of a unit's neurons that is sent, at least one neuron."},
-    FL_OPT_END,
+    FL_OPT_END_OF(struct options),
 };
 
 const struct fl_upload_ops fl_upload_fedadp = {

@@ -36,15 +36,13 @@ static int plan(const struct fl_options *o, const struct fl_upload_input *in, st
     return FL_OK;
 }
 
-static const struct fl_opt_spec options[] = {FL__UPLOAD_SHARE_OPTIONS, FL_OPT_END};
-
 const struct fl_upload_ops fl_upload_hdfl = {
     .policy =
         {
             .name = "hdfl",
             .help = "some clients, drawn at random, send their whole update",
             .source = "random client dropout, HDFL as used by FedLDF",
-            .options = options,
+            .options = fl__upload_share_options,
         },
     .partial = true,
     .whole = true,

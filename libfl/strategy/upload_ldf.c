@@ -22,14 +22,13 @@ struct ranked {
 
 size_t fl__upload_count(const struct fl_options *o, const struct fl_upload_input *in)
 {
-    int64_t fixed = fl_options_int(o, "n");
-    double share = fl_options_float(o, "share");
+    const struct fl__upload_share *v = fl_options_values(o);
     size_t n = 1;
 
-    if (fixed > 0) {
-        n = (size_t)fixed;
+    if (v->n > 0) {
+        n = (size_t)v->n;
     } else {
-        long long k = llround(share * (double)in->n_selected);
+        long long k = llround(v->share * (double)in->n_selected);
 
         n = k < 1 ? 1 : (size_t)k;
     }
@@ -86,7 +85,13 @@ static int plan(const struct fl_options *o, const struct fl_upload_input *in, st
     return FL_OK;
 }
 
-static const struct fl_opt_spec options[] = {FL__UPLOAD_SHARE_OPTIONS, FL_OPT_END};
+const struct fl_opt_spec fl__upload_share_options[] = {
+    {FL_OPT(struct fl__upload_share, INT, n), .def = "0", .min = 0, .max = 1e9,
+     .help = "Clients that upload each unit; 0: take the share."},
+    {FL_OPT(struct fl__upload_share, FLOAT, share), .def = "0.2", .min = 0, .max = 1,
+     .help = "Part of the selected clients that uploads each unit, at least one."},
+    FL_OPT_END_OF(struct fl__upload_share),
+};
 
 const struct fl_upload_ops fl_upload_ldf = {
     .policy =
@@ -94,7 +99,7 @@ const struct fl_upload_ops fl_upload_ldf = {
             .name = "ldf",
             .help = "each unit is sent by the clients whose unit moved most",
             .source = "FedLDF eqs. (3)-(6)",
-            .options = options,
+            .options = fl__upload_share_options,
         },
     .needs_feedback = true,
     .partial = true,

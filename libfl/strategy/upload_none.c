@@ -17,15 +17,13 @@ static int plan(const struct fl_options *o, const struct fl_upload_input *in, st
     return FL_OK;
 }
 
-static const struct fl_opt_spec options[] = {FL_OPT_END};
-
 const struct fl_upload_ops fl_upload_none = {
     .policy =
         {
             .name = "none",
             .help = "nobody uploads anything: local training",
             .source = "control",
-            .options = options,
+            .options = fl_opt_none,
         },
     .partial = true,
     .whole = true,

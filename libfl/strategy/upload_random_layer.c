@@ -38,15 +38,13 @@ static int plan(const struct fl_options *o, const struct fl_upload_input *in, st
     return FL_OK;
 }
 
-static const struct fl_opt_spec options[] = {FL__UPLOAD_SHARE_OPTIONS, FL_OPT_END};
-
 const struct fl_upload_ops fl_upload_random_layer = {
     .policy =
         {
             .name = "random_layer",
             .help = "each unit is sent by clients drawn at random",
             .source = "baseline of FedLDF",
-            .options = options,
+            .options = fl__upload_share_options,
         },
     .partial = true,
     .plan = plan,

@@ -100,9 +100,9 @@ static void tell_heard(struct fl_attend *attend)
     if (attend->heard_ms < attend->told_ms + HEARD_EVERY_MS) {
         return;
     }
-    attend->told_ms = attend->heard_ms;
     up = fl_up_new(FL_UP_HEARD);
-    if (up != NULL) {
+    if (up != NULL) { /* Else with the next sign of life. */
+        attend->told_ms = attend->heard_ms;
         up->client = attend->client;
         fl_front_up(attend->front, up);
     }
@@ -123,8 +123,8 @@ static void post(struct fl_attend *attend, struct fl_wire_event *event)
     struct fl_front *front = attend->front;
     struct fl_up *up = fl_up_new(FL_UP_EVENT);
 
-    if (up == NULL) {
-        fl_call_cancel(attend->call);
+    if (up == NULL) { /* The client comes again, and tells it again. */
+        fl_call_finish(attend->call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
     up->session = attend->id;
@@ -206,10 +206,21 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     return dealt;
 }
 
+/* Left unsaid, the coordinator would go on to count on that client. */
+static void say_lost(struct fl_front *front, uint32_t client)
+{
+    struct fl_up *up = fl_up_new(FL_UP_LOST);
+
+    if (up == NULL) {
+        fl_serverd_no_memory(front->srv, "the end of a session");
+    }
+    up->client = client;
+    fl_front_up(front, up);
+}
+
 static void tell_lost(struct fl_attend *attend)
 {
     struct fl_front *front = attend->front;
-    struct fl_up *up;
 
     if (!attend->joined || front->slots[attend->client].attend != attend) {
         return; /* Never joined, or a newer session has the slot. */
@@ -218,11 +229,7 @@ static void tell_lost(struct fl_attend *attend)
     if (fl_attend_asked(front, attend->name)) {
         return; /* Should the newer one go before it is answered, fl_attend_joined() tells. */
     }
-    up = fl_up_new(FL_UP_LOST);
-    if (up != NULL) {
-        up->client = attend->client;
-        fl_front_up(front, up);
-    }
+    say_lost(front, attend->client);
 }
 
 /* The token is void before the peer can know that the session has ended. */
@@ -267,8 +274,9 @@ void fl_attend_start(struct fl_call *call, void *ctx)
     struct fl_attend *attend = calloc(1, sizeof(*attend));
 
     if (attend == NULL || front->closing) {
+        fl_call_finish(call, attend == NULL ? FL_GRPC_RESOURCE_EXHAUSTED : FL_GRPC_UNAVAILABLE,
+                       attend == NULL ? "out of memory" : "the server is stopping");
         free(attend);
-        fl_call_finish(call, FL_GRPC_UNAVAILABLE, "the server is stopping");
         return;
     }
     attend->front = front;
@@ -303,22 +311,18 @@ void fl_attend_joined(struct fl_front *front, const struct fl_down *down)
     struct fl_attend *attend = fl_attend_answered(front, down->session);
     struct fl_slot_rec *slot = fl_front_slot(front, down->client);
     struct fl_attend *older;
-    struct fl_up *up;
+    bool here = attend != NULL && attend->call != NULL;
 
-    if (attend == NULL || attend->call == NULL) { /* It went away in the meantime. */
-        bool again = down->text != NULL && fl_attend_asked(front, down->text);
-
-        if ((slot == NULL || slot->attend == NULL) && !again) {
-            up = fl_up_new(FL_UP_LOST);
-            if (up != NULL) {
-                up->client = down->client;
-                fl_front_up(front, up);
-            }
+    /* It went away in the meantime, or has to come again. */
+    if (!here || slot == NULL ||
+        fl_random_bytes(attend->token.id, sizeof(attend->token.id)) != FL_OK) {
+        if (here) {
+            fl_call_finish(attend->call, FL_GRPC_RESOURCE_EXHAUSTED,
+                           "no memory or no random numbers for a session");
         }
-        return;
-    }
-    if (slot == NULL || fl_random_bytes(attend->token.id, sizeof(attend->token.id)) != FL_OK) {
-        fl_call_cancel(attend->call);
+        if ((slot == NULL || slot->attend == NULL) && !fl_attend_asked(front, down->text)) {
+            say_lost(front, down->client);
+        }
         return;
     }
     older = slot->attend;

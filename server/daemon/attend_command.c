@@ -30,19 +30,18 @@ void fl_attend_command(struct fl_attend *attend, const struct fl_wire_command *c
     }
 }
 
-static void grant(struct fl_front *front, const struct fl_down *down)
+/* Takes the units: what the client was told is what it may push. */
+static void grant(struct fl_front *front, struct fl_down *down)
 {
     struct fl_slot_rec *slot = fl_front_slot(front, down->client);
 
     if (slot == NULL) {
-        return;
+        fl_serverd_no_memory(front->srv, "a grant");
     }
     slot->grant = (struct fl_session_key){down->round, down->attempt};
     free(slot->units);
-    slot->units = malloc(front->n_units);
-    if (slot->units != NULL) {
-        (void)memcpy(slot->units, down->units, front->n_units);
-    }
+    slot->units = down->units;
+    down->units = NULL;
 }
 
 /* All model-shaped bundles have the same length. */
@@ -143,19 +142,19 @@ static void make_command(const struct fl_front *front, const struct fl_down *dow
     }
 }
 
-void fl_attend_down(struct fl_front *front, const struct fl_down *down)
+void fl_attend_down(struct fl_front *front, struct fl_down *down)
 {
     struct fl_wire_bundle bundles[FL_BUNDLES_MAX];
     struct fl_wire_command command = {0};
     struct fl_attend *attend;
 
-    if (down->units != NULL && (down->type == FL_DOWN_TASK || down->type == FL_DOWN_PLAN)) {
-        grant(front, down);
-    }
     attend = down->client < front->n_slots ? front->slots[down->client].attend : NULL;
     if (attend != NULL) {
         make_command(front, down, bundles, &command);
         fl_attend_command(attend, &command);
+    }
+    if (down->units != NULL && (down->type == FL_DOWN_TASK || down->type == FL_DOWN_PLAN)) {
+        grant(front, down);
     }
 }
 

@@ -21,7 +21,7 @@ void fl_attend_welcome(struct fl_attend *attend)
     struct fl_wire_welcome *w = &command.u.welcome;
 
     if (fl_welcome_describe(&of, w) != FL_OK) {
-        fl_call_cancel(attend->call);
+        fl_call_finish(attend->call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
     w->session = attend->token;

@@ -39,9 +39,7 @@ struct fl_down *fl_down_new(struct fl_driver *driver, enum fl_down_type type)
     struct fl_down *down = calloc(1, sizeof(*down));
 
     if (down == NULL) {
-        /* A lost command would leave a client hanging: better to start over from disk. */
-        fl_log(driver->srv->log, FL_LOG_ERROR, "server", "out of memory, stopping");
-        abort();
+        fl_serverd_no_memory(driver->srv, "a command");
     }
     down->type = type;
     down->front = driver->srv->front;
@@ -54,9 +52,19 @@ void fl_driver_down(struct fl_driver *driver, struct fl_down *down)
     fl_front_post(down);
 }
 
-static char *copy_text(const char *text)
+void *fl_down_copy(const struct fl_driver *driver, const void *data, size_t len)
 {
-    return text != NULL ? fl_str_dup(text) : NULL;
+    void *copy = data != NULL ? malloc(len > 0 ? len : 1) : NULL;
+
+    if (data != NULL && copy == NULL) {
+        fl_serverd_no_memory(driver->srv, "a command");
+    }
+    return copy != NULL ? memcpy(copy, data, len) : NULL;
+}
+
+char *fl_down_text(const struct fl_driver *driver, const char *text)
+{
+    return text != NULL ? fl_down_copy(driver, text, strlen(text) + 1) : NULL;
 }
 
 static void command(struct fl_driver *driver, const struct fl_effect *e, enum fl_down_type type)
@@ -71,7 +79,7 @@ static void command(struct fl_driver *driver, const struct fl_effect *e, enum fl
     down->seed = e->client_seed;
     down->order_seed = e->order_seed;
     down->deadline_ms = e->deadline_ms;
-    down->text = copy_text(e->text);
+    down->text = fl_down_text(driver, e->text);
     down->counted_round = e->counted_round;
     down->counted_attempt = e->counted_attempt;
     down->n_selected = e->size.selected;
@@ -80,12 +88,7 @@ static void command(struct fl_driver *driver, const struct fl_effect *e, enum fl
         down->mixture = fl_bundles_has_mixture(&driver->progress,
                                                fl_coord_client(driver->coord, e->client)->name);
     }
-    if (e->units != NULL) {
-        down->units = malloc(n);
-        if (down->units != NULL) {
-            (void)memcpy(down->units, e->units, n);
-        }
-    }
+    down->units = fl_down_copy(driver, e->units, n);
     fl_driver_down(driver, down);
 }
 
@@ -117,7 +120,7 @@ static void refuse(struct fl_driver *driver, uint64_t session, const char *text)
     struct fl_down *down = fl_down_new(driver, FL_DOWN_REFUSED);
 
     down->session = session;
-    down->text = fl_str_dup(text);
+    down->text = fl_down_text(driver, text);
     fl_driver_down(driver, down);
 }
 
@@ -146,7 +149,7 @@ static void client_id(struct fl_driver *driver, const struct fl_effect *e)
     down = fl_down_new(driver, FL_DOWN_JOINED);
     down->session = driver->joining->session;
     down->client = e->client;
-    down->text = copy_text(driver->joining->event.u.hello.client);
+    down->text = fl_down_text(driver, driver->joining->event.u.hello.client);
     down->wants_offer = fl_offering_wanted(&driver->federation, &driver->progress);
     fl_driver_down(driver, down);
 }
@@ -254,10 +257,8 @@ void fl_driver_step(struct fl_driver *driver, struct fl_event *event)
     event->now_ms = fl_clock_ms();
     event->wall_ms = fl_clock_wall_ms();
     rv = fl_coord_step(driver->coord, event, &effects);
-    if (rv != FL_OK) {
-        fl_log(driver->srv->log, FL_LOG_ERROR, "server", "the coordinator cannot go on: %s",
-               fl_strerror(rv));
-        abort(); /* Out of memory: the state on disk is whole, systemd starts us again. */
+    if (rv != FL_OK) { /* FL_ENOMEM only. */
+        fl_serverd_no_memory(driver->srv, "a step of the coordinator");
     }
     for (i = 0; i < effects.n; i++) {
         if (effects.list[i].type == FL_EFF_EVALUATE_CLIENT &&
@@ -429,7 +430,7 @@ void fl_driver_post(struct fl_driver *driver, struct fl_up *up)
 {
     up->driver = driver;
     if (fl_loop_post(driver->loop, on_up, up) != FL_OK) {
-        fl_up_free(up);
+        fl_serverd_no_memory(driver->srv, "news for the coordinator");
     }
 }
 
@@ -501,7 +502,7 @@ void fl_driver_stop(struct fl_driver *driver)
     }
     atomic_store(&driver->cancel, true);
     if (fl_loop_post(driver->loop, on_stop, driver) != FL_OK) {
-        abort();
+        fl_serverd_no_memory(driver->srv, "stopping the coordinator");
     }
     fl_thread_join(driver->thread);
     driver->thread = NULL;

@@ -15,7 +15,7 @@
 FL_MUST_CHECK int fl_driver_create(struct fl_serverd *srv, struct fl_driver **ret, int *ret_exit,
                                    struct fl_err *err);
 FL_MUST_CHECK int fl_driver_start(struct fl_driver *driver, struct fl_err *err);
-/* Takes `up`; frees it when it cannot be posted. */
+/* Takes `up`. */
 void fl_driver_post(struct fl_driver *driver, struct fl_up *up);
 /* Stop the thread (no effect is carried out after) and join it. Idempotent. */
 void fl_driver_stop(struct fl_driver *driver);

@@ -10,7 +10,7 @@ void fl_driver_bundle(struct fl_driver *driver, const char *name, uint64_t round
 {
     struct fl_down *down = fl_down_new(driver, FL_DOWN_BUNDLE);
 
-    down->text = fl_str_dup(name);
+    down->text = fl_down_text(driver, name);
     down->client = FL_EVERYBODY;
     down->round = round;
     down->bytes.blob = blob != NULL ? fl_blob_ref(blob) : NULL;
@@ -50,8 +50,7 @@ void fl_driver_round_open(struct fl_driver *driver, const struct fl_effect *e)
 
     if (fl_bundles_open(&driver->federation, &driver->progress, e->size.members, tell, &o) != FL_OK)
     {
-        fl_log(driver->srv->log, FL_LOG_ERROR, "server", "out of memory, stopping");
-        abort(); /* The state on disk is whole, systemd starts us again. */
+        fl_serverd_no_memory(driver->srv, "what clients are told of the server's state");
     }
 }
 

@@ -42,18 +42,23 @@ static void put_done(void *arg)
 
 static void write_down(struct fl_driver *driver, const struct fl_client_error *error)
 {
-    struct error_job *job = driver->n_error_jobs < PENDING_MAX ? calloc(1, sizeof(*job)) : NULL;
+    struct error_job *job;
 
-    if (job == NULL) {
+    if (driver->n_error_jobs >= PENDING_MAX) {
         return;
     }
-    job->driver = driver;
-    job->error = *error;
-    driver->n_error_jobs++;
-    if (fl_lane_submit(driver->srv->db, put_work, driver->loop, put_done, job) != FL_OK) {
-        driver->n_error_jobs--;
+    job = calloc(1, sizeof(*job));
+    if (job != NULL) {
+        job->driver = driver;
+        job->error = *error;
+        if (fl_lane_submit(driver->srv->db, put_work, driver->loop, put_done, job) == FL_OK) {
+            driver->n_error_jobs++;
+            return;
+        }
         free(job);
     }
+    fl_log(driver->srv->log, FL_LOG_WARNING, "server",
+           "the error of client '%s' is not recorded: out of memory", error->name);
 }
 
 void fl_driver_client_error(struct fl_driver *driver, const struct fl_effect *e)
@@ -121,9 +126,12 @@ void fl_driver_drop_errors(struct fl_driver *driver, struct fl_client_error *lis
     struct drop_job *job = calloc(1, sizeof(*job));
     size_t i;
 
-    if (job == NULL) {
-        fl_log(driver->srv->log, FL_LOG_ERROR, "server", "out of memory, stopping");
-        abort(); /* The state on disk is whole, systemd starts us again. */
+    if (job == NULL) { /* All of them stay: they can be asked for again, or age on. */
+        free(list);
+        if (request != NULL) {
+            fl_driver_forgot(driver, request, fl_strerror(FL_ENOMEM));
+        }
+        return;
     }
     for (i = 0; i < n; i++) {
         fl_errors_drop(&driver->errors, list[i].name);

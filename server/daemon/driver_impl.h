@@ -113,7 +113,10 @@ void fl_driver_forget_done(struct fl_driver *driver);
 
 /* Send a message to the network; takes `down`. */
 void fl_driver_down(struct fl_driver *driver, struct fl_down *down);
+/* What a message carries is never left out: without memory these do not return. */
 struct fl_down *fl_down_new(struct fl_driver *driver, enum fl_down_type type);
+void *fl_down_copy(const struct fl_driver *driver, const void *data, size_t len); /* NULL: NULL */
+char *fl_down_text(const struct fl_driver *driver, const char *text);             /* NULL: NULL */
 
 /* recover.c: open the state folder. `*ret_exit`: the exit code of a start that fails so. */
 FL_MUST_CHECK int fl_driver_recover(struct fl_driver *driver, int *ret_exit, struct fl_err *err);

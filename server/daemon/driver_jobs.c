@@ -138,12 +138,11 @@ void fl_job_submit(struct fl_driver *driver, struct fl_lane *lane, struct fl_job
         fl_job_free(job);
     }
     u = malloc(sizeof(*u));
-    if (u == NULL) {
-        abort(); /* The state on disk is whole, systemd starts us again. */
+    if (u != NULL) {
+        *u = (struct unsubmitted){driver, e->seq};
     }
-    *u = (struct unsubmitted){driver, e->seq};
-    if (fl_loop_post(driver->loop, tell_unsubmitted, u) != FL_OK) {
-        abort();
+    if (u == NULL || fl_loop_post(driver->loop, tell_unsubmitted, u) != FL_OK) {
+        fl_serverd_no_memory(driver->srv, "telling that work could not be begun");
     }
 }
 

@@ -23,7 +23,7 @@ void fl_driver_admitted(struct fl_driver *driver, uint32_t client,
         return;
     }
     if (fl_waits_admit(&driver->waits, client, &waiting) != FL_OK) {
-        abort(); /* As every command that cannot be given: start over from disk. */
+        fl_serverd_no_memory(driver->srv, "who is waited for");
     }
     if (waiting.waits) {
         fl_log(driver->srv->log, FL_LOG_INFO, "round",
@@ -71,7 +71,7 @@ static void refuse(struct fl_driver *driver, uint64_t session, const char *name,
            name, text);
     down->session = session;
     down->code = code;
-    down->text = fl_str_dup(text);
+    down->text = fl_down_text(driver, text);
     fl_driver_down(driver, down);
 }
 

@@ -1,13 +1,15 @@
 /*
  * Fetch calls: a bundle from an offset. Of what is in memory the chunks point into the one
  * shared block: per receiver only the few bytes around each chunk are new. What lies in a
- * file is read chunk by chunk as the peer takes it, with a short queue: hundreds of
- * personal models are never in memory, and a disk that fails ends a call, not the server.
+ * file is read on the io lane, one chunk ahead of a short queue, as the peer takes it: hundreds of
+ * personal models are never in memory, a disk that is slow holds up nobody else, and one that fails
+ * ends a call, not the server.
  */
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/sm.h"
 #include "server/daemon/front_impl.h"
 
 /* Read at a time from a file, and queued at most. */
@@ -16,91 +18,196 @@
 /* What a chunk costs in the queue beside its bytes, generously. */
 #define CHUNK_COST ((size_t)1024)
 
+enum fetch_state { FETCH_REQUEST, FETCH_SENDING, FETCH_ENDED };
+
+/* clang-format off */
+static const struct fl_sm_state states[] = {
+    [FETCH_REQUEST] = {"request", FL_SM_TO(FETCH_SENDING) | FL_SM_TO(FETCH_ENDED)},
+    [FETCH_SENDING] = {"sending", FL_SM_TO(FETCH_ENDED)},
+    [FETCH_ENDED]   = {"ended",   0},
+};
+/* clang-format on */
+
+/* A bundle that a client is sent. */
 struct fl_fetch {
     struct fl_front *front;
     struct fl_fetch *next, *prev;
     struct fl_call *call;
+    struct fl_sm sm;
     struct fl_bytes bytes;
-    uint64_t offset;
-    bool started, finished;
+    uint64_t offset;   /* of the next chunk */
+    struct read *read; /* the next chunk on its way from the file; NULL: none is */
 };
 
-/*
- * What is read from a file goes into the queue, where it is counted. A queue without room for it is
- * more than half full: on_writable comes.
- */
-static bool has_room(const struct fl_fetch *f, size_t n)
+/* The call is charged with `len` bytes until it is done. */
+struct read {
+    struct fl_disk_job job; /* First: the lane's callbacks lead here. */
+    struct fl_fetch *fetch;
+    struct fl_file *file;
+    uint64_t offset;
+    size_t len;
+    struct fl_blob *blob;
+};
+
+static void end(struct fl_fetch *f, enum fl_grpc_status status, const char *message)
 {
-    return f->bytes.blob != NULL || fl_call_queued(f->call) + n + CHUNK_COST <= FILE_QUEUE;
+    fl_sm_move(&f->sm, FETCH_ENDED);
+    fl_call_finish(f->call, status, message);
 }
 
-/* The next n bytes to be sent, with a reference to their blob. */
-static int next_piece(const struct fl_fetch *f, size_t n, struct fl_piece *ret)
+static void cancel(struct fl_fetch *f)
 {
-    struct fl_blob *blob = NULL;
-    int rv;
+    fl_sm_move(&f->sm, FETCH_ENDED);
+    fl_call_cancel(f->call);
+}
 
-    if (f->bytes.blob != NULL) {
-        blob = fl_blob_ref(f->bytes.blob);
-        *ret = (struct fl_piece){.data = fl_blob_data(blob) + f->offset, .len = n, .blob = blob};
-        return FL_OK;
-    }
-    rv = fl_blob_create(n, &blob);
+/* Queue the next chunk, which is all of `bytes`. FL_ELIMIT: there is no room, on_writable comes. */
+static int send_chunk(struct fl_fetch *f, const struct fl_piece *bytes)
+{
+    uint8_t head[FL_WIRE_CHUNK_HEAD];
+    struct fl_piece pieces[2] = {
+        {.data = head, .len = fl_wire_chunk_head(f->offset, bytes->len, head)}, *bytes};
+    int rv = fl_call_send(f->call, pieces, 2);
+
     if (rv == FL_OK) {
-        rv = fl_file_read(f->bytes.file, f->offset, fl_blob_fill(blob), n);
+        f->offset += bytes->len;
     }
-    if (rv != FL_OK) {
-        fl_blob_unref(blob);
-        return rv;
-    }
-    *ret = (struct fl_piece){.data = fl_blob_data(blob), .len = n, .blob = blob, .own = true};
-    return FL_OK;
+    return rv;
 }
 
-static void fail(struct fl_fetch *f, int code)
+/* Bytes of the next chunk; 0: all were sent. */
+static size_t next_len(const struct fl_fetch *f, size_t most)
 {
-    fl_log_peer(f->front->srv->log, FL_LOG_ERROR, "fetch", fl_call_peer(f->call),
-                "cannot serve %s: %s", fl_call_peer(f->call), fl_strerror(code));
-    f->finished = true;
-    fl_call_finish(f->call, FL_GRPC_UNAVAILABLE, "the server cannot read what it serves");
+    uint64_t left = fl_bytes_len(&f->bytes) - f->offset;
+
+    return left < most ? (size_t)left : most;
 }
 
-static void send_chunks(struct fl_fetch *f)
+/* --- from memory --- */
+
+static void send_shared(struct fl_fetch *f)
 {
-    uint64_t len = fl_bytes_len(&f->bytes);
-    uint64_t most = f->bytes.blob != NULL ? FL_WIRE_CHUNK : FILE_CHUNK;
+    struct fl_blob *blob = f->bytes.blob;
+    size_t n;
 
-    /* Until the call's queue is full: only then on_writable comes. It holds references. */
-    while (!f->finished && f->offset < len) {
-        uint8_t head[FL_WIRE_CHUNK_HEAD];
-        size_t n = (size_t)(len - f->offset < most ? len - f->offset : most);
-        struct fl_piece pieces[2];
-        int rv;
+    while ((n = next_len(f, FL_WIRE_CHUNK)) > 0) {
+        struct fl_piece bytes = {.data = fl_blob_data(blob) + f->offset, .len = n, .blob = blob};
+        int rv = send_chunk(f, &bytes);
 
-        if (!has_room(f, n)) {
-            return;
-        }
-        rv = next_piece(f, n, &pieces[1]);
-        if (rv != FL_OK) {
-            fail(f, rv);
-            return;
-        }
-        pieces[0] = (struct fl_piece){.data = head, .len = fl_wire_chunk_head(f->offset, n, head)};
-        rv = fl_call_send(f->call, pieces, 2);
-        fl_blob_unref(pieces[1].blob);
         if (rv == FL_ELIMIT) {
             return;
         }
         if (rv != FL_OK) {
-            fl_call_cancel(f->call);
-            f->finished = true;
+            cancel(f);
             return;
         }
-        f->offset += n;
     }
-    if (!f->finished && f->offset >= len) {
-        f->finished = true;
-        fl_call_finish(f->call, FL_GRPC_OK, NULL);
+    end(f, FL_GRPC_OK, NULL);
+}
+
+/* --- from a file --- */
+
+static void read_ahead(struct fl_fetch *f);
+
+static int read_work(struct fl_disk_job *job)
+{
+    struct read *r = (struct read *)job;
+    int rv = fl_blob_create(r->len, &r->blob);
+
+    return rv == FL_OK ? fl_file_read(r->file, r->offset, fl_blob_fill(r->blob), r->len) : rv;
+}
+
+static void read_done(struct fl_disk_job *job)
+{
+    struct read *r = (struct read *)job;
+    struct fl_fetch *f = r->fetch;
+
+    f->read = NULL;
+    fl_call_discharge(f->call, r->len); /* The queue is charged with it now. */
+    if (f->sm.state != FETCH_SENDING) {
+        return;
+    }
+    if (job->code != FL_OK) {
+        fl_log_peer(f->front->srv->log, FL_LOG_ERROR, "fetch", fl_call_peer(f->call),
+                    "cannot serve %s: %s", fl_call_peer(f->call), fl_strerror(job->code));
+        end(f, FL_GRPC_UNAVAILABLE, "the server cannot read what it serves");
+        return;
+    }
+    if (send_chunk(f, &(struct fl_piece){.data = fl_blob_data(r->blob),
+                                         .len = r->len,
+                                         .blob = r->blob,
+                                         .own = true}) != FL_OK)
+    {
+        cancel(f);
+        return;
+    }
+    read_ahead(f);
+}
+
+static void read_release(struct fl_disk_job *job)
+{
+    struct read *r = (struct read *)job;
+
+    fl_file_unref(r->file);
+    fl_blob_unref(r->blob);
+}
+
+static int ask_file(struct fl_fetch *f, size_t n)
+{
+    struct read *r = calloc(1, sizeof(*r));
+    int rv;
+
+    if (r == NULL) {
+        return FL_ENOMEM;
+    }
+    *r = (struct read){.job = {.work = read_work, .done = read_done, .release = read_release},
+                       .fetch = f,
+                       .file = fl_file_ref(f->bytes.file),
+                       .offset = f->offset,
+                       .len = n};
+    rv = fl_disk_ask(f->front, &r->job);
+    if (rv != FL_OK) {
+        fl_file_unref(r->file);
+        free(r);
+        return rv;
+    }
+    f->read = r;
+    return FL_OK;
+}
+
+static void read_ahead(struct fl_fetch *f)
+{
+    size_t n = next_len(f, FILE_CHUNK);
+
+    if (n == 0) {
+        end(f, FL_GRPC_OK, NULL);
+        return;
+    }
+    /* A queue without room for it is more than half full: on_writable comes. */
+    if (f->read != NULL || fl_call_queued(f->call) + n + CHUNK_COST > FILE_QUEUE) {
+        return;
+    }
+    if (fl_call_charge(f->call, n) != FL_OK) {
+        fl_front_notice(f->front, fl_call_peer(f->call), "unread",
+                        "its transfer is ended: too much is unfinished or unread");
+        end(f, FL_GRPC_RESOURCE_EXHAUSTED,
+            "too much is unfinished or unread on this connection, or on all of them");
+        return;
+    }
+    if (ask_file(f, n) != FL_OK) {
+        fl_call_discharge(f->call, n);
+        end(f, FL_GRPC_UNAVAILABLE, "out of memory");
+    }
+}
+
+/* --- the call --- */
+
+static void go_on(struct fl_fetch *f)
+{
+    if (f->bytes.file != NULL) {
+        read_ahead(f);
+    } else {
+        send_shared(f);
     }
 }
 
@@ -133,6 +240,7 @@ static int begin(struct fl_fetch *f, const uint8_t *data, size_t len, struct fl_
     f->offset = request.offset;
     if (f->bytes.file != NULL) {
         fl_call_set_queue(f->call, FILE_QUEUE);
+        fl_call_set_patient(f->call, true); /* The disk may be what is waited for. */
     }
     return FL_OK;
 }
@@ -143,28 +251,30 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     struct fl_err err = {0};
     int rv;
 
-    if (f->started) {
-        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "a second FetchRequest");
-        f->finished = true;
+    if (f->sm.state != FETCH_REQUEST) {
+        if (f->sm.state == FETCH_SENDING) {
+            end(f, FL_GRPC_INVALID_ARGUMENT, "a second FetchRequest");
+        }
         return true;
     }
-    f->started = true;
     rv = begin(f, data, len, &err);
     if (rv != FL_OK) {
-        f->finished = true;
+        fl_sm_move(&f->sm, FETCH_ENDED);
         fl_front_fail_request(call, rv, &err);
         return true;
     }
-    send_chunks(f);
+    fl_sm_move(&f->sm, FETCH_SENDING);
+    go_on(f);
     return true;
 }
 
 static void on_end(struct fl_call *call, void *ctx)
 {
-    const struct fl_fetch *f = ctx;
+    struct fl_fetch *f = ctx;
 
-    if (!f->started) {
-        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "the request is missing");
+    (void)call;
+    if (f->sm.state == FETCH_REQUEST) {
+        end(f, FL_GRPC_INVALID_ARGUMENT, "the request is missing");
     }
 }
 
@@ -173,8 +283,8 @@ static void on_writable(struct fl_call *call, void *ctx)
     struct fl_fetch *f = ctx;
 
     (void)call;
-    if (fl_bytes_are(&f->bytes)) {
-        send_chunks(f);
+    if (f->sm.state == FETCH_SENDING) {
+        go_on(f);
     }
 }
 
@@ -194,6 +304,7 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     if (f->next != NULL) {
         f->next->prev = f->prev;
     }
+    fl_disk_forget(f->read != NULL ? &f->read->job : NULL);
     fl_bytes_done(&f->bytes);
     free(f);
 }
@@ -210,6 +321,7 @@ void fl_fetch_start(struct fl_call *call, void *ctx)
         fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
+    fl_sm_init(&f->sm, states, FETCH_ENDED + 1, FETCH_REQUEST);
     f->front = front;
     f->call = call;
     f->next = front->fetches;
@@ -230,8 +342,11 @@ void fl_fetch_superseded(struct fl_front *front, const struct fl_blob *blob)
             fl_call_charge(f->call, fl_blob_len(blob)) != FL_OK) {
             fl_front_notice(front, fl_call_peer(f->call), "superseded",
                             "its transfer of a model that is no longer served is ended");
-            f->finished = true;
-            fl_call_cancel(f->call);
+            if (f->sm.state == FETCH_ENDED) { /* Its last bytes wait for the peer. */
+                fl_call_cancel(f->call);
+            } else {
+                cancel(f);
+            }
         }
     }
 }

@@ -176,12 +176,14 @@ static void supersede(struct fl_front *front, struct fl_bytes *bytes)
 
 static void set_bundle(struct fl_front *front, struct fl_down *down)
 {
-    struct fl_bundle_rec *place = down->text != NULL ? bundle_place(front, down) : NULL;
+    struct fl_bundle_rec *place = bundle_place(front, down);
     struct fl_bytes old;
 
+    if (place == NULL && down->client != FL_EVERYBODY) {
+        fl_serverd_no_memory(front->srv, "a mixture that its client is told of");
+    }
     if (place == NULL) {
-        fl_log(front->srv->log, FL_LOG_ERROR, "server", "no room to serve '%s'",
-               down->text != NULL ? down->text : "a bundle");
+        fl_log(front->srv->log, FL_LOG_ERROR, "server", "no room to serve '%s'", down->text);
         return;
     }
     old = place->bytes;
@@ -332,7 +334,7 @@ static void on_down(void *arg)
 void fl_front_post(struct fl_down *down)
 {
     if (fl_loop_post(down->front->srv->net, on_down, down) != FL_OK) {
-        fl_down_free(down);
+        fl_serverd_no_memory(down->front->srv, "a command");
     }
 }
 

@@ -3,6 +3,7 @@
 
 /* What the files of the network side share. Nobody else includes this. */
 
+#include "server/daemon/disk.h"
 #include "server/daemon/front.h"
 #include "server/daemon/inbox.h"
 
@@ -76,6 +77,7 @@ struct fl_front {
     size_t n_slots;
     struct fl_bundle_rec bundles[FL_FRONT_MAX_BUNDLES];
     struct fl_fetch *fetches;
+    struct fl_disk disk; /* what is asked of files for peers */
     struct fl_push *pushes;
     uint64_t next_id;
     size_t n_units;
@@ -139,7 +141,7 @@ bool fl_attend_asked(const struct fl_front *front, const char *name);
 void fl_attend_welcome(struct fl_attend *attend);
 /* attend_command.c */
 void fl_attend_command(struct fl_attend *attend, const struct fl_wire_command *command);
-void fl_attend_down(struct fl_front *front, const struct fl_down *down);
+void fl_attend_down(struct fl_front *front, struct fl_down *down); /* may take its units */
 /*
  * Tell `client`, or FL_EVERYBODY, to come back after that time, and end the session. 0: all rounds
  * are done; a server that stays keeps the session, for clients that stay as well.

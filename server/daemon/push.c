@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "libfl/base/sm.h"
+#include "server/daemon/driver.h"
 #include "server/daemon/spool_writer.h"
 #include "server/work/sent.h"
 
@@ -136,12 +137,17 @@ static struct fl_up *news(const struct fl_push *p, enum fl_up_type type, const c
 {
     struct fl_up *up = fl_up_new(type);
 
-    if (up != NULL) {
-        up->client = p->client;
-        up->round = p->key.round;
-        up->attempt = p->key.attempt;
-        up->bytes = p->bytes;
-        up->text = text != NULL ? fl_str_dup(text) : NULL;
+    if (up == NULL) {
+        return NULL;
+    }
+    up->client = p->client;
+    up->round = p->key.round;
+    up->attempt = p->key.attempt;
+    up->bytes = p->bytes;
+    up->text = text != NULL ? fl_str_dup(text) : NULL;
+    if (text != NULL && up->text == NULL) {
+        fl_up_free(up);
+        return NULL;
     }
     return up;
 }

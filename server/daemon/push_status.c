@@ -1,63 +1,157 @@
-/* PushStatus calls: how much of an update is here, so that a client goes on from there. */
+/*
+ * PushStatus calls: how much of an update is here, so that a client goes on from there. Of one that
+ * no Push has open the file is asked.
+ */
+
+#include <stdlib.h>
+#include <string.h>
 
 #include "server/daemon/front_impl.h"
 
-static bool on_status_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+struct question {
+    struct fl_front *front;
+    struct fl_call *call;
+    bool asked;
+    struct fl_wire_push_status status;
+    struct peek *peek; /* NULL: the file is not being asked */
+};
+
+struct peek {
+    struct fl_disk_job job; /* First: the lane's callbacks lead here. */
+    struct question *question;
+    const char *dir;
+    char client[FL_NAME_MAX];
+    uint64_t round;
+    uint32_t attempt;
+    uint64_t received;
+};
+
+static void answer(struct question *q)
 {
-    struct fl_front *front = ctx;
-    struct fl_wire_push_status status = {0};
+    struct fl_buf buf;
+    int rv;
+
+    fl_buf_init(&buf, 256);
+    rv = fl_wire_push_status_reply_encode(&q->status, &buf);
+    if (rv == FL_OK) {
+        rv = fl_front_send(q->call, &buf);
+    }
+    fl_buf_done(&buf);
+    fl_call_finish(q->call, fl_grpc_status_from_err(rv), NULL);
+}
+
+static int peek_work(struct fl_disk_job *job)
+{
+    struct peek *p = (struct peek *)job;
+
+    p->received = fl_spool_peek(p->dir, p->round, p->attempt, p->client);
+    return FL_OK;
+}
+
+static void peek_done(struct fl_disk_job *job)
+{
+    struct peek *p = (struct peek *)job;
+    struct question *q = p->question;
+
+    q->peek = NULL;
+    q->status.received = p->received;
+    if (job->code == FL_OK) {
+        answer(q);
+    } else {
+        fl_front_fail(q->call, job->code, NULL);
+    }
+}
+
+static void ask_file(struct question *q, const char *client)
+{
+    struct peek *p = calloc(1, sizeof(*p));
+    int rv = FL_ENOMEM;
+
+    if (p != NULL) {
+        *p = (struct peek){.job = {.work = peek_work, .done = peek_done},
+                           .question = q,
+                           .dir = q->front->srv->state_dir,
+                           .round = q->status.round,
+                           .attempt = q->status.attempt};
+        (void)memcpy(p->client, client, sizeof(p->client));
+        rv = fl_disk_ask(q->front, &p->job);
+    }
+    if (rv != FL_OK) {
+        free(p);
+        fl_front_fail(q->call, rv, NULL);
+        return;
+    }
+    q->peek = p;
+    fl_call_set_patient(q->call, true);
+}
+
+static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct question *q = ctx;
+    struct fl_wire_push_status *s = &q->status;
     const struct fl_attend *attend;
     const struct fl_slot_rec *slot;
     struct fl_err err = {0};
-    struct fl_buf buf;
-    int rv = fl_wire_push_status_request_decode(data, len, &status, &err);
+    int rv;
 
+    if (q->asked) {
+        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "a second request");
+        return true;
+    }
+    q->asked = true;
+    rv = fl_wire_push_status_request_decode(data, len, s, &err);
     if (rv != FL_OK) {
         fl_front_fail_request(call, rv, &err);
         return true;
     }
-    attend = fl_front_session(front, &status.session);
+    attend = fl_front_session(q->front, &s->session);
     if (attend == NULL) {
         fl_call_finish(call, FL_GRPC_UNAUTHENTICATED, "unknown session: attend first");
         return true;
     }
-    slot = &front->slots[attend->client];
-    status.accepted = fl_session_is(&slot->accepted, status.round, status.attempt);
-    if (!fl_push_written(slot->push, status.round, status.attempt, &status.received) &&
-        !status.accepted)
-    {
-        status.received =
-            fl_spool_peek(front->srv->state_dir, status.round, status.attempt, attend->name);
+    slot = &q->front->slots[attend->client];
+    s->accepted = fl_session_is(&slot->accepted, s->round, s->attempt);
+    if (s->accepted || fl_push_written(slot->push, s->round, s->attempt, &s->received)) {
+        answer(q);
+    } else {
+        ask_file(q, attend->name);
     }
-    fl_buf_init(&buf, 256);
-    rv = fl_wire_push_status_reply_encode(&status, &buf);
-    if (rv == FL_OK) {
-        rv = fl_front_send(call, &buf);
-    }
-    fl_buf_done(&buf);
-    fl_call_finish(call, fl_grpc_status_from_err(rv), NULL);
     return true;
 }
 
-static void on_status_end(struct fl_call *call, void *ctx)
+static void on_end(struct fl_call *call, void *ctx)
 {
-    (void)ctx;
-    fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "the request is missing"); /* or answered */
+    const struct question *q = ctx;
+
+    if (!q->asked) {
+        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "the request is missing");
+    }
 }
 
-static void on_status_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
-                             const char *message)
+static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                      const char *message)
 {
+    struct question *q = ctx;
+
     (void)call;
-    (void)ctx;
     (void)status;
     (void)message;
+    fl_disk_forget(q->peek != NULL ? &q->peek->job : NULL);
+    free(q);
 }
 
-static const struct fl_call_handler status_handler = {
-    .on_message = on_status_message, .on_end = on_status_end, .on_closed = on_status_closed};
+static const struct fl_call_handler handler = {
+    .on_message = on_message, .on_end = on_end, .on_closed = on_closed};
 
 void fl_push_status_start(struct fl_call *call, void *ctx)
 {
-    fl_call_set_handler(call, &status_handler, ctx);
+    struct question *q = calloc(1, sizeof(*q));
+
+    if (q == NULL) {
+        fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        return;
+    }
+    q->front = ctx;
+    q->call = call;
+    fl_call_set_handler(call, &handler, q);
 }

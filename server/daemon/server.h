@@ -6,7 +6,7 @@
  *
  *   network loop (main thread)   connections, sessions, transfers: front.h
  *   coordinator thread           fl_coord and its effects: driver.h
- *   io lane                      spool files
+ *   io lane                      spool files, files that clients fetch
  *   db lane                      SQLite and checkpoints
  *   work lane                    aggregation and evaluation
  *
@@ -158,6 +158,13 @@ struct fl_admin_request {
 /* Append one encoded message to `replies`. */
 FL_MUST_CHECK int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *message);
 
+/*
+ * Memory is missing for `what`, which somebody waits for and nothing takes the place of: a command
+ * that is left out would have a client, an operator or the coordinator wait for ever. So the
+ * process ends here, as by a kill, with a line and the exit code for a failure while running; what
+ * can be refused is refused instead (docs/architecture.md#contracts-worth-knowing). Any thread.
+ */
+FL_NORETURN void fl_serverd_no_memory(const struct fl_serverd *srv, const char *what);
 /* Network loop: stop as on a signal, tell clients to come back soon, and start anew. */
 void fl_server_again(struct fl_serverd *srv, const char *why);
 /* Run the daemon until it is told to stop; returns the exit code. */

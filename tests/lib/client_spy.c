@@ -96,10 +96,8 @@ static int spy_finish(struct fl_solver *s, struct fl_buf *kept, struct fl_buf *s
 static const char *const spy_inputs[] = {"second", "first", NULL};
 static const char *const spy_sends[] = {"beside", NULL};
 static const struct fl_keep spy_keeps[] = {{"one", true}, {"two", false}, {NULL, false}};
-static const struct fl_opt_spec spy_options[] = {FL_OPT_END};
-
 const struct fl_solver_ops spy_solver = {
-    .policy = {.name = "spy", .help = "remembers", .source = "tests", .options = spy_options},
+    .policy = {.name = "spy", .help = "remembers", .source = "tests", .options = fl_opt_none},
     .inputs = spy_inputs,
     .sends = spy_sends,
     .keeps = spy_keeps,

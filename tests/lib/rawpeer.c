@@ -87,6 +87,20 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
     return 0;
 }
 
+static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
+                         size_t len, void *user_data)
+{
+    const struct rawpeer *raw = user_data;
+
+    (void)session;
+    (void)flags;
+    (void)id;
+    if (raw->sink != NULL) {
+        ck_assert_int_eq(fl_buf_add(raw->sink, data, len), FL_OK);
+    }
+    return 0;
+}
+
 static ssize_t read_body(nghttp2_session *session, int32_t id, uint8_t *buf, size_t length,
                          uint32_t *data_flags, nghttp2_data_source *source, void *user_data)
 {
@@ -122,6 +136,7 @@ void rawpeer_open(struct rawpeer *raw, struct fl_h2 *other, bool server, uint32_
     nghttp2_session_callbacks_set_on_begin_headers_callback(cbs, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(cbs, on_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(cbs, on_frame_recv);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cbs, on_data_chunk);
     if (server) {
         ck_assert_int_eq(nghttp2_session_server_new(&raw->session, cbs, raw), 0);
     } else {

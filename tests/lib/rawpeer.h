@@ -22,9 +22,10 @@ struct rawpeer {
     char trace[RAWPEER_TRACE];
     char request[RAWPEER_TRACE]; /* a server's: the last request's headers, "name: value\n" */
     int32_t last_stream;
-    size_t received; /* message bytes */
-    bool mute;       /* leave data out of the trace */
-    int code;        /* first error of `other` */
+    size_t received;     /* message bytes */
+    bool mute;           /* leave data out of the trace */
+    struct fl_buf *sink; /* where message bytes go; NULL: they are counted only */
+    int code;            /* first error of `other` */
     const uint8_t *body;
     size_t body_len;
     size_t body_at;

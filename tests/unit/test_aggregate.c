@@ -621,10 +621,9 @@ static void add_means(const struct fl_options *o, const struct fl_agg_block *blo
 
 START_TEST(a_step_can_read_the_mean_of_another_bundle)
 {
-    static const struct fl_opt_spec none[] = {FL_OPT_END};
     static const char *const takes[] = {"control", NULL};
     static const struct fl_aggregate_ops ops = {
-        .policy = {.name = "test", .options = none}, .takes = takes, .step = add_means};
+        .policy = {.name = "test", .options = fl_opt_none}, .takes = takes, .step = add_means};
     struct fed f;
     size_t i;
     size_t k;

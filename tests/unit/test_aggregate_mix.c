@@ -564,8 +564,7 @@ static void threes(const struct fl_options *o, const struct fl_attention *in, do
 
 START_TEST(a_mixture_that_overflows_is_refused)
 {
-    static const struct fl_opt_spec none[] = {FL_OPT_END};
-    static const struct fl_aggregate_ops ops = {.policy = {.name = "test", .options = none},
+    static const struct fl_aggregate_ops ops = {.policy = {.name = "test", .options = fl_opt_none},
                                                 .scope = of_unit,
                                                 .attend = threes,
                                                 .mixes = true};

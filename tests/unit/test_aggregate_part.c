@@ -1,8 +1,6 @@
 /* The server's part in a solver, run by the pass behind the aggregate's step. */
 #include "tests/unit/aggregate_fixture.h"
 
-static const struct fl_opt_spec no_options[] = {FL_OPT_END};
-
 /* SCAFFOLD's control (Karimireddy et al. 2020, Algorithm 1): c += (senders / N) mean(dc). */
 static void control_step(const struct fl_options *o, const struct fl_agg_block *b)
 {
@@ -274,7 +272,7 @@ START_TEST(the_bundles_of_a_part_come_behind_those_of_the_aggregate)
 {
     static const char *const takes[] = {"shift", NULL};
     static const struct fl_aggregate_ops ops = {
-        .policy = {.name = "test", .options = no_options}, .takes = takes, .step = shift};
+        .policy = {.name = "test", .options = fl_opt_none}, .takes = takes, .step = shift};
     struct fed f;
     size_t i;
 

@@ -1,14 +1,18 @@
 /*
  * What a transfer keeps of the server when nobody reads it: a model that all share while it is
- * served, the whole of it afterwards, and of a file only what is queued. The peer is a foreign
- * client (rawpeer) without a window; the front is as much of one as a Fetch looks at.
+ * served, the whole of it afterwards, and of a file only what is queued. Files are read on the io
+ * lane. The peer is a foreign client (rawpeer); the front is as much of one as a Fetch looks at.
  */
 #include <check.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "libfl/base/fs.h"
 #include "server/daemon/front_impl.h"
 #include "tests/lib/rawpeer.h"
 
@@ -21,10 +25,16 @@ static struct fl_serverd srv;
 static struct fl_slot_rec slot;
 static struct fl_attend attend;
 static struct fl_budget budget;
-static struct fl_rpc_method methods[2];
+static struct fl_rpc_method methods[3];
 static struct rawpeer raw;
 static unsigned n_freed;
-static size_t n_read; /* bytes of files */
+static size_t n_read; /* bytes of files; of the lane, but while it stands still */
+static unsigned n_reads;
+static bool read_by_loop;
+static int read_code;
+static pthread_t loop_thread;
+static sem_t disk; /* posted for each read that may happen, where `slow` */
+static atomic_bool slow;
 static char notice[300];
 
 /* What the linker renames. */
@@ -33,7 +43,15 @@ int __wrap_fl_file_read(const struct fl_file *file, uint64_t offset, void *out, 
 
 int __wrap_fl_file_read(const struct fl_file *file, uint64_t offset, void *out, size_t len)
 {
+    read_by_loop = read_by_loop || pthread_equal(pthread_self(), loop_thread) != 0;
+    if (atomic_load(&slow)) {
+        (void)sem_wait(&disk);
+    }
     n_read += len;
+    n_reads++;
+    if (read_code != FL_OK) {
+        return read_code;
+    }
     return __real_fl_file_read(file, offset, out, len);
 }
 
@@ -62,6 +80,8 @@ static void begin(size_t peer_memory, uint32_t window)
     srv = (struct fl_serverd){.front = &front};
     front = (struct fl_front){.srv = &srv, .slots = &slot, .n_slots = 1};
     methods[0] = (struct fl_rpc_method){"/fl.v1.Federation/Fetch", fl_fetch_start, &front};
+    methods[1] =
+        (struct fl_rpc_method){"/fl.v1.Federation/PushStatus", fl_push_status_start, &front};
     fl_budget_init(&budget, 64 * MIB, 0, on_evict, NULL);
     fl_rpc_limits_default(&setup.limits);
     setup.limits.idle_ms = IDLE_MS;
@@ -71,21 +91,37 @@ static void begin(size_t peer_memory, uint32_t window)
     setup.limits.memory = peer_memory;
     setup.methods = methods;
     n_freed = 0;
-    n_read = 0;
+    n_read = n_reads = 0;
+    read_by_loop = slow = false;
+    read_code = FL_OK;
+    loop_thread = pthread_self();
+    ck_assert_int_eq(sem_init(&disk, 0, 0), 0);
     notice[0] = '\0';
     ck_assert_int_eq(fl_loop_create(&srv.net, NULL), FL_OK);
+    ck_assert_int_eq(fl_lane_create("io", &srv.io, NULL), FL_OK);
     ck_assert_int_eq(fl_h2_server_create(&setup, &server), FL_OK);
     rawpeer_open(&raw, server, /* server= */ false, window);
     rawpeer_run(&raw);
+}
+
+static void hang_up(void)
+{
+    if (raw.session != NULL) {
+        rawpeer_close(&raw);
+        raw.session = NULL;
+    }
+    ck_assert_uint_eq(budget.used, 0);
+    ck_assert_ptr_null(front.fetches);
 }
 
 static void end(void)
 {
     size_t i;
 
-    rawpeer_close(&raw);
-    ck_assert_uint_eq(budget.used, 0);
-    ck_assert_ptr_null(front.fetches);
+    hang_up();
+    fl_lane_free(srv.io);
+    srv.io = NULL;
+    ck_assert(!read_by_loop);
     for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
         fl_bytes_done(&front.bundles[i].bytes);
     }
@@ -113,6 +149,22 @@ static void stop_loop(void *arg)
     fl_loop_stop(arg);
 }
 
+static void on_lane(void *arg)
+{
+    (void)arg;
+}
+
+/* Until lane and connection have nothing more to do. */
+static void settle(void)
+{
+    do {
+        rawpeer_run(&raw);
+        ck_assert_int_eq(fl_lane_submit(srv.io, on_lane, srv.net, stop_loop, srv.net), FL_OK);
+        fl_loop_run(srv.net);
+        rawpeer_run(&raw);
+    } while (front.disk.n_on_lane > 0);
+}
+
 /* As the coordinator does when a round begins; takes what is in `bytes`. */
 static void serve(const char *name, uint64_t round, struct fl_bytes bytes)
 {
@@ -135,7 +187,7 @@ static void serve_blob(const char *name, uint64_t round, size_t len)
     serve(name, round, (struct fl_bytes){.blob = len > 0 ? new_blob(len) : NULL});
 }
 
-static void fetch(const char *name, uint64_t round)
+static void ask(const char *name, uint64_t round, bool ends)
 {
     struct fl_wire_fetch request = {.round = round};
     struct fl_buf buf;
@@ -146,9 +198,20 @@ static void fetch(const char *name, uint64_t round)
     ck_assert_int_eq(fl_wire_fetch_encode(&request, &buf), FL_OK);
     message[4] = (uint8_t)buf.len;
     (void)memcpy(message + 5, buf.data, buf.len);
-    (void)rawpeer_request(&raw, "/fl.v1.Federation/Fetch", NULL, message, 5 + buf.len, true);
+    (void)rawpeer_request(&raw, "/fl.v1.Federation/Fetch", NULL, message, 5 + buf.len, ends);
     rawpeer_run(&raw);
     fl_buf_done(&buf);
+}
+
+static void fetch(const char *name, uint64_t round)
+{
+    ask(name, round, /* ends= */ true);
+}
+
+static void fetch_file(const char *name, uint64_t round)
+{
+    fetch(name, round);
+    settle();
 }
 
 /* As a link does, until that time. */
@@ -235,27 +298,39 @@ START_TEST(what_is_served_under_another_name_too_is_not_superseded)
 }
 END_TEST
 
+static uint8_t file_byte(uint64_t at)
+{
+    return (uint8_t)(at * 31 + (at >> 9));
+}
+
 /* A file of `len` bytes, already without a name. */
-static struct fl_file *new_file(size_t len)
+static struct fl_bytes new_file(size_t len)
 {
     char path[] = "/tmp/fl-fetch.XXXXXX";
     int fd = mkstemp(path);
-    struct fl_file *file = NULL;
+    struct fl_bytes bytes = {.blob = NULL};
+    uint8_t *data = malloc(len);
+    size_t i;
 
     ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(ftruncate(fd, (off_t)len), 0);
+    ck_assert_ptr_nonnull(data);
+    for (i = 0; i < len; i++) {
+        data[i] = file_byte(i);
+    }
+    ck_assert_int_eq(fl_fs_pwrite(fd, data, len, 0), FL_OK);
     ck_assert_int_eq(close(fd), 0);
-    ck_assert_int_eq(fl_file_open(path, &file, NULL), FL_OK);
+    ck_assert_int_eq(fl_file_open(path, &bytes.file, NULL), FL_OK);
     ck_assert_int_eq(unlink(path), 0);
-    return file;
+    free(data);
+    return bytes;
 }
 
 START_TEST(of_a_file_that_nobody_reads_a_short_queue_is_held_and_ends_after_the_idle_time)
 {
     begin(16 * MIB, 0);
-    serve("mixture", 1, (struct fl_bytes){.file = new_file(8 * MIB)});
-    fetch("mixture", 1);
-    fetch("mixture", 1);
+    serve("mixture", 1, new_file(8 * MIB));
+    fetch_file("mixture", 1);
+    fetch_file("mixture", 1);
     ck_assert_uint_gt(n_read, 512 * KIB);
     ck_assert_uint_gt(budget.used, n_read); /* Nothing is read that is not counted. */
     ck_assert_uint_le(budget.used, 2 * 512 * KIB + 16 * KIB);
@@ -266,20 +341,149 @@ START_TEST(of_a_file_that_nobody_reads_a_short_queue_is_held_and_ends_after_the_
 }
 END_TEST
 
-START_TEST(a_file_arrives_whole_where_it_is_read)
+START_TEST(a_file_arrives_whole_and_in_order_where_it_is_read)
 {
     size_t len = 3 * MIB + 17;
+    struct fl_buf got;
+    uint64_t at = 0;
+    size_t next;
+    size_t i;
 
     begin(16 * MIB, 1 << 20);
+    fl_buf_init(&got, 4 * MIB);
     raw.mute = true;
-    serve("mixture", 1, (struct fl_bytes){.file = new_file(len)});
-    fetch("mixture", 1);
+    raw.sink = &got;
+    serve("mixture", 1, new_file(len));
+    fetch_file("mixture", 1);
     ck_assert_uint_eq(n_read, len);
-    ck_assert_uint_gt(raw.received, len);
-    ck_assert_uint_lt(raw.received, len + 25 * 64);
+    for (next = 0; next < got.len;) {
+        const uint8_t *m = got.data + next;
+        size_t n = (size_t)m[1] << 24 | (size_t)m[2] << 16 | (size_t)m[3] << 8 | m[4];
+        struct fl_wire_chunk chunk;
+
+        ck_assert_int_eq(fl_wire_chunk_decode(m + 5, n, &chunk, NULL), FL_OK);
+        ck_assert_uint_eq(chunk.offset, at);
+        for (i = 0; i < chunk.len; i++) {
+            ck_assert_uint_eq(chunk.data[i], file_byte(at + i));
+        }
+        at += chunk.len;
+        next += 5 + n;
+    }
+    ck_assert_uint_eq(at, len);
     ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=0"));
     ck_assert_ptr_null(front.fetches);
+    fl_buf_done(&got);
     end();
+}
+END_TEST
+
+START_TEST(a_slow_disk_holds_up_nobody_else)
+{
+    begin(16 * MIB, 1 << 20);
+    raw.mute = true;
+    slow = true;
+    serve("mixture", 1, new_file(MIB));
+    serve_blob("model", 1, 100 * KIB);
+    ask("mixture", 1, /* ends= */ false);
+    ck_assert_uint_ge(budget.used, 128 * KIB); /* What is to be read is counted. */
+    fetch("model", 1);
+    ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=0"));
+    ck_assert_uint_eq(n_read, 0);
+    tick_until(2 * IDLE_MS + 2); /* It is our turn: nobody is late. */
+    ck_assert_uint_eq(fl_h2_calls(raw.other), 1);
+    slow = false;
+    ck_assert_int_eq(sem_post(&disk), 0);
+    settle();
+    ck_assert_uint_eq(n_read, MIB);
+    ck_assert_uint_eq(fl_h2_calls(raw.other), 0);
+    end();
+}
+END_TEST
+
+START_TEST(of_peers_that_hang_up_while_the_disk_is_slow_little_is_left)
+{
+    int i;
+
+    begin(16 * MIB, 1 << 20);
+    slow = true;
+    serve("mixture", 1, new_file(MIB));
+    for (i = 0; i < 20; i++) {
+        fetch("mixture", 1);
+    }
+    ck_assert_uint_le(fl_lane_pending(srv.io), 2);
+    hang_up(); /* One read is on its way, one is next. */
+    slow = false;
+    ck_assert_int_eq(sem_post(&disk), 0);
+    end();
+    ck_assert_uint_le(n_reads, 2);
+}
+END_TEST
+
+START_TEST(files_are_read_in_turn)
+{
+    begin(16 * MIB, 1 << 20);
+    raw.mute = true;
+    serve("mixture", 1, new_file(256 * KIB));
+    serve("offers", 1, new_file(3 * MIB));
+    fetch("offers", 1);
+    fetch("offers", 1);
+    fetch("offers", 1);
+    fetch("mixture", 1);
+    while (fl_h2_calls(raw.other) == 4) {
+        ck_assert_int_eq(fl_lane_submit(srv.io, on_lane, srv.net, stop_loop, srv.net), FL_OK);
+        fl_loop_run(srv.net);
+        rawpeer_run(&raw);
+    }
+    ck_assert_uint_lt(n_read, 2 * MIB); /* The short one was done before the long ones. */
+    settle();
+    ck_assert_uint_eq(fl_h2_calls(raw.other), 0);
+    end();
+}
+END_TEST
+
+START_TEST(a_file_that_cannot_be_read_ends_its_call)
+{
+    begin(16 * MIB, 1 << 20);
+    read_code = FL_EIO;
+    serve("mixture", 1, new_file(MIB));
+    fetch_file("mixture", 1);
+    ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=14"));
+    ck_assert_ptr_null(front.fetches);
+    end();
+}
+END_TEST
+
+START_TEST(where_an_upload_goes_on_is_asked_of_its_file_on_the_lane_too)
+{
+    struct fl_wire_push_status request = {.round = 1, .attempt = 1};
+    struct fl_wire_push_status reply = {.received = 1};
+    uint8_t message[256] = {0};
+    struct fl_buf buf;
+    struct fl_buf got;
+
+    begin(16 * MIB, 1 << 20);
+    srv.state_dir = "/nowhere";
+    ck_assert_int_eq(fl_str_copy(attend.name, sizeof(attend.name), "edge"), FL_OK);
+    fl_buf_init(&buf, sizeof(message) - 5);
+    fl_buf_init(&got, 1000);
+    raw.sink = &got;
+    ck_assert_int_eq(fl_wire_push_status_request_encode(&request, &buf), FL_OK);
+    message[4] = (uint8_t)buf.len;
+    (void)memcpy(message + 5, buf.data, buf.len);
+    (void)rawpeer_request(&raw, "/fl.v1.Federation/PushStatus", NULL, message, 5 + buf.len, true);
+    rawpeer_run(&raw);
+    ck_assert_uint_eq(got.len, 0);
+    if (_i == 0) {
+        settle();
+        ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=0"));
+        ck_assert_uint_ge(got.len, 5);
+        ck_assert_int_eq(fl_wire_push_status_reply_decode(got.data + 5, got.len - 5, &reply, NULL),
+                         FL_OK);
+        ck_assert_uint_eq(reply.received, 0);
+    }
+    fl_buf_done(&buf);
+    fl_buf_done(&got);
+    end(); /* Otherwise the peer hangs up while the file is asked. */
 }
 END_TEST
 
@@ -298,7 +502,12 @@ int main(void)
     tcase_add_test(tc, what_is_served_under_another_name_too_is_not_superseded);
     tcase_add_test(tc,
                    of_a_file_that_nobody_reads_a_short_queue_is_held_and_ends_after_the_idle_time);
-    tcase_add_test(tc, a_file_arrives_whole_where_it_is_read);
+    tcase_add_test(tc, a_file_arrives_whole_and_in_order_where_it_is_read);
+    tcase_add_test(tc, a_slow_disk_holds_up_nobody_else);
+    tcase_add_test(tc, of_peers_that_hang_up_while_the_disk_is_slow_little_is_left);
+    tcase_add_test(tc, files_are_read_in_turn);
+    tcase_add_test(tc, a_file_that_cannot_be_read_ends_its_call);
+    tcase_add_loop_test(tc, where_an_upload_goes_on_is_asked_of_its_file_on_the_lane_too, 0, 2);
     suite_add_tcase(s, tc);
     runner = srunner_create(s);
     srunner_run_all(runner, CK_ENV);

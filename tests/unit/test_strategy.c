@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "libfl/strategy/strategy.h"
+#include "tests/lib/option_shown.h"
 #include "tests/unit/strategy_fixture.h"
 
 /* Loads "algorithm" and "strategy" of a YAML text. */
@@ -33,6 +34,12 @@ START_TEST(every_slot_has_policies_with_documented_options)
         ck_assert_str_ne((*p)->source, "");
         ck_assert_ptr_nonnull((*p)->options);
         for (spec = (*p)->options; spec->name != NULL; spec++) {
+            const struct fl_opt_spec *other;
+
+            for (other = (*p)->options; other != spec; other++) {
+                ck_assert_msg(other->offset != spec->offset, "%s.%s and %s are one field",
+                              (*p)->name, spec->name, other->name);
+            }
             ck_assert_msg(spec->help != NULL && strlen(spec->help) > 10, "%s.%s has no help",
                           (*p)->name, spec->name);
             ck_assert_msg(spec->help[strlen(spec->help) - 1] == '.', "%s.%s: a sentence ends",
@@ -146,11 +153,11 @@ START_TEST(a_fraction_behind_the_name_is_that_of_the_clients)
     struct fl_err err = {0};
 
     ck_assert_int_eq(fl_strategy_create("fedavg-0.1", &s, NULL), FL_OK);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "fraction"), .1);
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "fraction"), "0.1");
     ck_assert_str_eq(s->algorithm, "fedavg-0.1");
     fl_strategy_free(s);
     ck_assert_int_eq(fl_strategy_create("fedldf+fedprox-0.25", &s, NULL), FL_OK);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "fraction"), .25);
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "fraction"), "0.25");
     fl_strategy_free(s);
     ck_assert_int_eq(fl_strategy_create("adafl-0.1", &s, &err), FL_ECONF);
     ck_assert_ptr_nonnull(strstr(err.msg, "the fraction of 'adafl' grows"));
@@ -209,31 +216,31 @@ START_TEST(defaults_are_those_of_the_papers)
     struct fl_strategy *s = NULL;
 
     ck_assert_int_eq(fl_strategy_create("adafl+fedldf", &s, NULL), FL_OK);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_SELECTION], "alpha"), .9);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_SELECTION], "floor"), 0);
-    ck_assert_str_eq(fl_options_str(s->options[FL_SLOT_SELECTION], "reference"), "auto");
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "start"), .1);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "end"), .5);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "step"), .1);
-    ck_assert_int_eq(fl_options_int(s->options[FL_SLOT_FRACTION], "every"), 200);
-    ck_assert_int_eq(fl_options_int(s->options[FL_SLOT_UPLOAD], "n"), 0);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_UPLOAD], "share"), .2);
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_SELECTION], "alpha"), "0.9");
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_SELECTION], "floor"), "0");
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_SELECTION], "reference"), "auto");
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "start"), "0.1");
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "end"), "0.5");
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "step"), "0.1");
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "every"), "200");
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_UPLOAD], "n"), "0");
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_UPLOAD], "share"), "0.2");
     fl_strategy_free(s);
     ck_assert_int_eq(fl_strategy_create("fedprox", &s, NULL), FL_OK);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_SOLVER], "mu"), .01);
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_SOLVER], "mu"), "0.01");
     fl_strategy_free(s);
     ck_assert_int_eq(fl_strategy_create("fedavgm", &s, NULL), FL_OK);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_AGGREGATE], "beta"), .9);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_AGGREGATE], "server_lr"), 1);
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_AGGREGATE], "beta"), "0.9");
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_AGGREGATE], "server_lr"), "1");
     fl_strategy_free(s);
     ck_assert_int_eq(fl_strategy_create("fedldf", &s, NULL), FL_OK);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "fraction"), .4);
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "fraction"), "0.4");
     fl_strategy_free(s);
     ck_assert_int_eq(fl_strategy_create("fedadam", &s, NULL), FL_OK);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_AGGREGATE], "beta1"), .9);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_AGGREGATE], "beta2"), .99);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_AGGREGATE], "tau"), .01);
-    ck_assert(!fl_options_bool(s->options[FL_SLOT_AGGREGATE], "bias_correction"));
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_AGGREGATE], "beta1"), "0.9");
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_AGGREGATE], "beta2"), "0.99");
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_AGGREGATE], "tau"), "0.01");
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_AGGREGATE], "bias_correction"), "no");
     fl_strategy_free(s);
 }
 END_TEST
@@ -244,12 +251,12 @@ START_TEST(lean_keeps_a_twentieth_of_a_fifth_of_a_growing_number_of_clients)
     struct fl_strategy *s = NULL;
 
     ck_assert_int_eq(fl_strategy_create("lean", &s, NULL), FL_OK);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "start"), .1);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "end"), .5);
-    ck_assert_int_eq(fl_options_int(s->options[FL_SLOT_FRACTION], "every"), 20);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_UPLOAD], "share"), .2);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_CODEC], "share"), .05);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_AGGREGATE], "server_lr"), 1);
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "start"), "0.1");
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "end"), "0.5");
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "every"), "20");
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_UPLOAD], "share"), "0.2");
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_CODEC], "share"), "0.05");
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_AGGREGATE], "server_lr"), "1");
     fl_strategy_free(s);
 }
 END_TEST
@@ -282,9 +289,9 @@ START_TEST(slots_take_a_name_or_a_map)
                   "%s", err.msg);
     ck_assert_str_eq(s->algorithm, "adafl");
     ck_assert_ptr_eq(s->selection, &fl_selection_attention);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_SELECTION], "alpha"), .5);
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_SELECTION], "alpha"), "0.5");
     ck_assert_ptr_eq(s->fraction, &fl_fraction_constant);
-    ck_assert_double_eq(fl_options_float(s->options[FL_SLOT_FRACTION], "fraction"), .3);
+    ck_assert_str_eq(option_shown(s->options[FL_SLOT_FRACTION], "fraction"), "0.3");
     ck_assert_ptr_eq(s->solver, &fl_solver_prox);
     fl_strategy_free(s);
     ck_assert_int_eq(load("strategy: {upload: ldf}\n", &s, &err), FL_OK);
@@ -422,7 +429,7 @@ START_TEST(solvers_come_from_their_wire_form)
 
     ck_assert_int_eq(fl_solver_by_name("prox", &mu, 1, &ops, &o, &err), FL_OK);
     ck_assert_ptr_eq(ops, &fl_solver_prox);
-    ck_assert_double_eq(fl_options_float(o, "mu"), .25);
+    ck_assert_str_eq(option_shown(o, "mu"), "0.25");
     fl_options_free(o);
     ck_assert_int_eq(fl_solver_by_name("prox", &bad, 1, &ops, &o, &err), FL_ECONF);
     ck_assert_ptr_nonnull(strstr(err.msg, "solver 'prox'"));

@@ -1,0 +1,134 @@
+/*
+ * A server without memory: what can be refused is refused, and what somebody waits for is never
+ * left out in silence.
+ */
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "server/daemon/driver_impl.h"
+#include "server/daemon/exit_codes.h"
+#include "server/daemon/front_impl.h"
+#include "tests/lib/failmalloc.h"
+
+/* What the linker renames: what the coordinator hears. */
+void __wrap_fl_front_up(struct fl_front *front, struct fl_up *up);
+
+static int fd = STDERR_FILENO;
+static const struct fl_log log_ = {.level = FL_LOG_INFO, .sink = fl_log_sink_fd, .ctx = &fd};
+static struct fl_serverd srv = {.log = &log_};
+static struct fl_driver driver = {.srv = &srv};
+static struct fl_front front = {.srv = &srv, .n_units = 2};
+static struct fl_up *heard;
+
+void __wrap_fl_front_up(struct fl_front *to, struct fl_up *up)
+{
+    ck_assert_ptr_eq(to, &front);
+    ck_assert_ptr_null(heard);
+    heard = up;
+}
+
+static void tear_down(void)
+{
+    fl_up_free(heard);
+    heard = NULL;
+    if (front.n_slots > 0) {
+        free(front.slots[0].units);
+    }
+    free(front.slots);
+    front.slots = NULL;
+    front.n_slots = 0;
+}
+
+/* Each of these ends the process with FL_EXIT_FAILURE; the test fails when it comes back. */
+START_TEST(a_command_ends_the_server_rather_than_to_be_lost)
+{
+    const uint8_t units[2] = {1, 0};
+    struct fl_down grant = {.type = FL_DOWN_PLAN, .units = (uint8_t *)(uintptr_t)units};
+
+    failmalloc_start(0, true);
+    switch (_i) {
+    case 0:
+        (void)fl_down_new(&driver, FL_DOWN_TASK);
+        break;
+    case 1: /* The plan of a Task; without it the Task would say another thing. */
+        (void)fl_down_copy(&driver, units, sizeof(units));
+        break;
+    case 2:
+        (void)fl_down_text(&driver, "why");
+        break;
+    case 3: /* The client is not here yet, and will push by this grant. */
+        fl_attend_down(&front, &grant);
+        break;
+    default: /* The session is gone, and there is no way to say so. */
+        grant.text = (char *)(uintptr_t) "edge";
+        fl_attend_joined(&front, &grant);
+        break;
+    }
+    (void)failmalloc_stop();
+}
+END_TEST
+
+START_TEST(what_is_not_there_is_not_copied)
+{
+    ck_assert_ptr_null(fl_down_text(&driver, NULL));
+    ck_assert_ptr_null(fl_down_copy(&driver, NULL, 5));
+}
+END_TEST
+
+START_TEST(a_grant_needs_no_memory_of_its_own)
+{
+    struct fl_down down = {.type = FL_DOWN_PLAN, .round = 7, .attempt = 2};
+    uint8_t *units = calloc(2, 1);
+    size_t n;
+
+    ck_assert_ptr_nonnull(units);
+    ck_assert_ptr_nonnull(fl_front_slot(&front, 0));
+    down.units = units;
+    failmalloc_start(0, true);
+    fl_attend_down(&front, &down);
+    n = failmalloc_stop();
+    ck_assert_uint_eq(n, 0);
+    ck_assert_ptr_null(down.units);
+    ck_assert_ptr_eq(front.slots[0].units, units);
+    ck_assert_uint_eq(front.slots[0].grant.round, 7);
+    ck_assert_uint_eq(front.slots[0].grant.attempt, 2);
+}
+END_TEST
+
+START_TEST(a_session_that_finds_no_place_is_told_as_lost)
+{
+    char name[] = "edge";
+    struct fl_down down = {.type = FL_DOWN_JOINED, .client = 3, .text = name};
+
+    failmalloc_start(0, false); /* Its place; then there is memory again. */
+    fl_attend_joined(&front, &down);
+    (void)failmalloc_stop();
+    ck_assert_ptr_nonnull(heard);
+    ck_assert_int_eq(heard->type, FL_UP_LOST);
+    ck_assert_uint_eq(heard->client, 3);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("serverd_memory");
+    TCase *tc = tcase_create("serverd_memory");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, NULL, tear_down);
+    tcase_add_loop_exit_test(tc, a_command_ends_the_server_rather_than_to_be_lost, FL_EXIT_FAILURE,
+                             0, 5);
+    tcase_add_test(tc, what_is_not_there_is_not_copied);
+    tcase_add_test(tc, a_grant_needs_no_memory_of_its_own);
+    tcase_add_test(tc, a_session_that_finds_no_place_is_told_as_lost);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
