@@ -125,6 +125,10 @@ out=$(grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $code /dev/null | head -5)
 [ -n "$out" ] && say "mark of unfinished work:
 $out"
 
+out=$(grep -nE 'fl_options_[a-z_]+\([^;"]*"' $(printf '%s\n' $code | grep -vE '^(libfl/conf|tests)/') /dev/null | head -5)
+[ -n "$out" ] && say "an option asked for by its name (its row binds a field, libfl/conf/options.h):
+$out"
+
 # 6 Sizes: aim at 500 lines and 60 a function; over 800 and 100 needs a split.
 for f in $files; do
   n=$(wc -l < "$f")

@@ -39,8 +39,8 @@ struct fl_clientd {
 
 static uint64_t seed_of(const struct fl_client_conf *conf)
 {
-    const char *name = fl_options_str(conf->main, "name");
-    int64_t seed = fl_options_int(conf->main, "seed");
+    const char *name = conf->main->name;
+    int64_t seed = conf->main->seed;
 
     return seed != 0 ? (uint64_t)seed : fl_hash64(name, strlen(name));
 }
@@ -177,7 +177,7 @@ static void on_signal(void *arg, int signum)
 
 static int open_state(struct fl_clientd *cli, struct fl_err *err)
 {
-    const char *dir = fl_options_str(cli->conf->main, "state_dir");
+    const char *dir = cli->conf->main->state_dir;
     int rv = fl_fs_mkdirs(dir, err);
 
     if (rv == FL_OK) {
@@ -200,14 +200,14 @@ static int open_state(struct fl_clientd *cli, struct fl_err *err)
 
 static int open_session(struct fl_clientd *cli)
 {
-    const struct fl_options *r = cli->conf->reconnect;
+    const struct fl_client_reconnect *r = cli->conf->reconnect;
     struct fl_session_conf conf = {
         .seed = seed_of(cli->conf),
-        .backoff_ms = fl_options_ms(r, "first"),
-        .backoff_max_ms = fl_options_ms(r, "longest"),
-        .refused_ms = fl_options_ms(r, "after_refusal"),
-        .done_max_ms = fl_options_ms(r, "when_done"),
-        .exit_when_done = fl_options_bool(cli->conf->main, "exit_when_done"),
+        .backoff_ms = r->first_ms,
+        .backoff_max_ms = r->longest_ms,
+        .refused_ms = r->after_refusal_ms,
+        .done_max_ms = r->when_done_ms,
+        .exit_when_done = cli->conf->main->exit_when_done,
     };
 
     return fl_stepper_create(&conf, cli->jobs.loop, carry_out, cli, &cli->jobs.stepper);
@@ -219,8 +219,8 @@ static int put_together(struct fl_clientd *cli)
     struct fl_jobs *jobs = &cli->jobs;
     struct fl_worker *worker = &cli->worker;
     struct fl_connection *c;
-    int rv = fl_connection_create(jobs->loop, cli->log, fl_options_str(cli->conf->main, "server"),
-                                  (uint32_t)fl_options_ms(cli->conf->reconnect, "connect_timeout"),
+    int rv = fl_connection_create(jobs->loop, cli->log, cli->conf->main->server,
+                                  (uint32_t)cli->conf->reconnect->connect_timeout_ms,
                                   &fl_commands_cbs, &cli->commands, &cli->connection);
 
     if (rv != FL_OK) {
@@ -244,7 +244,7 @@ static int put_together(struct fl_clientd *cli)
                                        .evaluations = &cli->evaluations,
                                        .downloads = &cli->downloads,
                                        .offering = &cli->offering,
-                                       .may_offer = fl_options_bool(cli->conf->main, "offers")};
+                                       .may_offer = cli->conf->main->offers};
     cli->commands = (struct fl_commands){cli->log, jobs->stepper, c, &cli->wanted, &cli->joining};
     return FL_OK;
 }

@@ -19,50 +19,39 @@ static int open_data(const struct fl_client_conf *conf, const struct fl_log *log
     data->samples = data->train->n;
     data->evaluation_samples = data->test != NULL ? data->test->n : 0;
     fl_log(log, FL_LOG_INFO, "client", "data '%s': samples=%zu values=%zu classes=%zu test=%llu",
-           fl_options_str(conf->data, "path"), data->train->n, data->train->dim,
-           data->train->classes, (unsigned long long)data->evaluation_samples);
+           conf->data->path, data->train->n, data->train->dim, data->train->classes,
+           (unsigned long long)data->evaluation_samples);
     return FL_OK;
 }
 
 /* How long a program may take that nothing is known of. */
-static uint64_t first_limit(const struct fl_options *o)
+static uint64_t first_limit(const struct fl_client_command *c)
 {
-    if (fl_options_is_set(o, "first_limit")) {
-        return fl_options_ms(o, "first_limit");
+    if (c->first_limit_given) {
+        return c->first_limit_ms;
     }
     /* Who says how long a run may take, or wants it never cut short, means the first one too. */
-    return fl_options_is_set(o, "time_limit") || !(fl_options_float(o, "patience") > 0.0)
-               ? 0
-               : FIRST_LIMIT_MS;
+    return c->time_limit_given || !(c->patience > 0.0) ? 0 : FIRST_LIMIT_MS;
 }
 
 static int open_command(const struct fl_client_conf *conf, uint64_t descriptors,
                         struct fl_local_data *data, struct fl_trainer **ret, struct fl_err *err)
 {
-    const struct fl_options *o = conf->command;
-    size_t n = fl_options_count(o, "program");
-    const char **argv = calloc(n + 1, sizeof(*argv));
+    const struct fl_client_command *c = conf->command;
     char work[4096];
-    struct fl_command_conf command = {
-        .argv = argv,
-        .work_dir = work,
-        .time_limit_ms = fl_options_ms(o, "time_limit"),
-        .first_limit_ms = first_limit(o),
-        .patience = fl_options_float(o, "patience"),
-        .patience_least_ms = fl_options_ms(o, "patience_least"),
-        .memory_bytes = fl_options_bytes(o, "memory_limit"),
-        .descriptors = descriptors,
-        .samples = (uint64_t)fl_options_int(o, "samples"),
-        .data = fl_options_is_set(conf->data, "path") ? fl_options_str(conf->data, "path") : NULL};
-    size_t i;
-    int rv = argv != NULL ? FL_OK : FL_ENOMEM;
+    struct fl_command_conf command = {.argv = c->program.list,
+                                      .work_dir = work,
+                                      .time_limit_ms = c->time_limit_ms,
+                                      .first_limit_ms = first_limit(c),
+                                      .patience = c->patience,
+                                      .patience_least_ms = c->patience_least_ms,
+                                      .memory_bytes = c->memory_limit,
+                                      .descriptors = descriptors,
+                                      .samples = (uint64_t)c->samples,
+                                      .data =
+                                          conf->data->path[0] != '\0' ? conf->data->path : NULL};
+    int rv = fl_fs_join(work, sizeof(work), conf->main->state_dir, "tasks");
 
-    for (i = 0; rv == FL_OK && i < n; i++) {
-        argv[i] = fl_options_item(o, "program", i);
-    }
-    if (rv == FL_OK) {
-        rv = fl_fs_join(work, sizeof(work), fl_options_str(conf->main, "state_dir"), "tasks");
-    }
     if (rv == FL_OK) {
         rv = fl_fs_mkdirs(work, err);
     }
@@ -70,7 +59,6 @@ static int open_command(const struct fl_client_conf *conf, uint64_t descriptors,
         rv = fl_trainer_command(&command, ret, err);
     }
     data->samples = command.samples;
-    free(argv);
     return rv;
 }
 
@@ -80,7 +68,7 @@ int fl_local_data_open(const struct fl_client_conf *conf, uint64_t descriptors,
 {
     int rv;
 
-    if (fl_client_conf_command(conf)) {
+    if (conf->main->trainer == FL_TRAINER_COMMAND) {
         return open_command(conf, descriptors, data, ret, err);
     }
     rv = open_data(conf, log, data, err);

@@ -5,17 +5,17 @@ void fl_event_hello(struct fl_connection *connection, const struct fl_client_con
 {
     struct fl_wire_event event = {.type = FL_WIRE_HELLO};
     struct fl_wire_hello *h = &event.u.hello;
-    size_t n = fl_options_count(conf->main, "labels");
+    const struct fl_opt_map *given = &conf->main->labels;
     struct fl_wire_pair labels[FL_WIRE_MAX_PAIRS];
     size_t i;
 
-    for (i = 0; i < n && i < FL_WIRE_MAX_PAIRS; i++) { /* More are no configuration. */
-        labels[i].key = fl_wire_lend(fl_options_key(conf->main, "labels", i));
-        labels[i].value = fl_wire_lend(fl_options_item(conf->main, "labels", i));
+    for (i = 0; i < given->n && i < FL_WIRE_MAX_PAIRS; i++) { /* More are no configuration. */
+        labels[i].key = fl_wire_lend(given->list[i].key);
+        labels[i].value = fl_wire_lend(given->list[i].value);
     }
     h->version_min = FL_WIRE_VERSION;
     h->version_max = FL_WIRE_VERSION;
-    h->client = fl_wire_lend(fl_options_str(conf->main, "name"));
+    h->client = fl_wire_lend(conf->main->name);
     h->samples = data->samples;
     h->evaluation_samples = data->evaluation_samples;
     h->labels = labels;

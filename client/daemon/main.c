@@ -58,16 +58,13 @@ static int run(const char *path, bool check_only)
         (void)fprintf(stderr, "fl-clientd: %s\n", fl_err_text(&err, rv));
         return FL_EXIT_CONFIG;
     }
-    if (fl_log_level_parse(fl_options_str(conf->main, "log_level"), &log.level) != FL_OK) {
-        log.level = FL_LOG_INFO;
-    }
+    log.level = conf->main->log_level;
     if (check_only && (rv = fl_client_preflight(conf, &exit_code, &err)) != FL_OK) {
         (void)fprintf(stderr, "fl-clientd: %s\n", fl_err_text(&err, rv));
     } else if (check_only) {
         exit_code = FL_EXIT_OK;
-        (void)printf("%s: ok: client '%s' of '%s', trainer %s\n", path,
-                     fl_options_str(conf->main, "name"), fl_options_str(conf->main, "server"),
-                     fl_options_str(conf->main, "trainer"));
+        (void)printf("%s: ok: client '%s' of '%s', trainer %s\n", path, conf->main->name,
+                     conf->main->server, fl_client_trainers[conf->main->trainer]);
     } else {
         exit_code = fl_client_run(conf, &log);
         fl_log_left_out(&log, /* all= */ true);

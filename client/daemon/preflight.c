@@ -4,17 +4,16 @@
 #include "client/train/trainer.h"
 #include "libfl/base/fs.h"
 
-/* The message of `err` behind the key's file and line; keeps the code. */
-static int at_key(const struct fl_client_conf *conf, const char *section, const char *key, int rv,
-                  struct fl_err *err)
+/* The message of `err` behind the file and line of a field's key; keeps the code. */
+static int at_field(const struct fl_client_conf *conf, const void *field, int rv,
+                    struct fl_err *err)
 {
     struct fl_err inner = *err;
 
     if (rv == FL_ENOMEM) {
         return rv;
     }
-    (void)fl_conf_error(fl_client_conf_node(conf, section, key), err, "%s",
-                        fl_err_text(&inner, rv));
+    (void)fl_conf_error(fl_conf_field(conf->file, field), err, "%s", fl_err_text(&inner, rv));
     err->code = rv;
     return rv;
 }
@@ -24,24 +23,24 @@ int fl_client_preflight_places(const struct fl_client_conf *conf, int *ret_exit,
     int rv;
 
     *ret_exit = FL_EXIT_STATE;
-    rv = fl_fs_check_folder(fl_options_str(conf->main, "state_dir"), err);
+    rv = fl_fs_check_folder(conf->main->state_dir, err);
     if (rv != FL_OK) {
-        return at_key(conf, NULL, "state_dir", rv, err);
+        return at_field(conf, &conf->main->state_dir, rv, err);
     }
-    if (!fl_client_conf_command(conf)) {
+    if (conf->main->trainer != FL_TRAINER_COMMAND) {
         return FL_OK;
     }
     *ret_exit = FL_EXIT_DATA;
-    rv = fl_trainer_command_find(fl_options_item(conf->command, "program", 0), err);
-    return rv == FL_OK ? FL_OK : at_key(conf, "command", "program", rv, err);
+    rv = fl_trainer_command_find(conf->command->program.list[0], err);
+    return rv == FL_OK ? FL_OK : at_field(conf, &conf->command->program, rv, err);
 }
 
 /* The part to evaluate on; NULL when there is none. */
 static int open_test(const struct fl_client_conf *conf, struct fl_dataset *train,
                      struct fl_dataset **ret, struct fl_err *err)
 {
-    double share = fl_options_float(conf->data, "validation");
-    int rv = fl_dataset_open(fl_options_str(conf->data, "path"), "test", ret, err);
+    double share = conf->data->validation;
+    int rv = fl_dataset_open(conf->data->path, "test", ret, err);
 
     if (rv != FL_ENOENT) {
         return rv;
@@ -55,20 +54,20 @@ int fl_client_open_data(const struct fl_client_conf *conf, struct fl_dataset **r
 {
     struct fl_dataset *train = NULL;
     struct fl_dataset *test = NULL;
-    const char *key = "path";
-    int rv = fl_dataset_open(fl_options_str(conf->data, "path"), "train", &train, err);
+    const void *field = &conf->data->path;
+    int rv = fl_dataset_open(conf->data->path, "train", &train, err);
 
     if (rv == FL_OK) {
         rv = open_test(conf, train, &test, err);
     }
     if (rv == FL_OK) {
-        key = "augment";
-        rv = fl_dataset_set_augment(train, fl_client_conf_augment(conf), err);
+        field = &conf->data->augment;
+        rv = fl_dataset_set_augment(train, conf->data->augment, err);
     }
     if (rv != FL_OK) {
         fl_dataset_free(train);
         fl_dataset_free(test);
-        return at_key(conf, "data", key, rv, err);
+        return at_field(conf, field, rv, err);
     }
     *ret_train = train;
     *ret_test = test;
@@ -81,7 +80,7 @@ int fl_client_preflight(const struct fl_client_conf *conf, int *ret_exit, struct
     struct fl_dataset *test = NULL;
     int rv = fl_client_preflight_places(conf, ret_exit, err);
 
-    if (rv != FL_OK || fl_client_conf_command(conf)) {
+    if (rv != FL_OK || conf->main->trainer == FL_TRAINER_COMMAND) {
         return rv;
     }
     *ret_exit = FL_EXIT_DATA;

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,22 +14,11 @@
 
 #define FL_LOG_LINE_MAX 2048
 
-static const char *const fl_log_names[] = {"error", "warning", "notice", "info", "debug"};
+const char *const fl_log_names[] = {
+    [FL_LOG_ERROR] = "error", [FL_LOG_WARNING] = "warning", [FL_LOG_NOTICE] = "notice",
+    [FL_LOG_INFO] = "info",   [FL_LOG_DEBUG] = "debug",     NULL};
 /* syslog(3) priorities of the levels. */
 static const int fl_log_priority[] = {3, 4, 5, 6, 7};
-
-int fl_log_level_parse(const char *name, enum fl_log_level *ret_level)
-{
-    size_t i;
-
-    for (i = 0; i < sizeof(fl_log_names) / sizeof(fl_log_names[0]); i++) {
-        if (strcasecmp(name, fl_log_names[i]) == 0) {
-            *ret_level = (enum fl_log_level)i;
-            return FL_OK;
-        }
-    }
-    return FL_EINVAL;
-}
 
 void fl_log_sink_fd(void *ctx, enum fl_log_level level, const char *component, const char *text)
 {

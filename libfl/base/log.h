@@ -68,8 +68,8 @@ void fl_log_reason(const struct fl_log *log, enum fl_log_level level, const char
 /* Say what was left out in spans that are over, `all`: in those that are not, too. */
 void fl_log_left_out(const struct fl_log *log, bool all);
 
-/* "error", "warning", "notice", "info", "debug" to a level; FL_EINVAL when it is none. */
-FL_MUST_CHECK int fl_log_level_parse(const char *name, enum fl_log_level *ret_level);
+/* The words for the levels; NULL behind the last. */
+extern const char *const fl_log_names[];
 
 /*
  * Write `text` in single quotes to `out` with everything but printable ASCII

@@ -47,9 +47,23 @@ struct fl_options {
     bool given[]; /* not just the default */
 };
 
-/* What stands in the field of a row. */
-union fl__opt_field fl__options_load(const struct fl_options *options,
-                                     const struct fl_opt_spec *spec);
+/* Items of one list: far above any real setting, so that a peer's option text stays bounded. */
+#define FL__OPT_ITEMS_MAX 65536
+
+/* --- what stands in a field; all zero: nothing --- */
+
+size_t fl__field_size(enum fl_opt_type type);
+/* Free what it holds and make it all zero. */
+void fl__field_clear(const struct fl_opt_spec *spec, union fl__opt_field *field);
+/*
+ * Append an item of a list, or put a key of a map: copies. FL_ELIMIT with FL__OPT_ITEMS_MAX;
+ * FL_ENOMEM: the field is as before, but its memory may be elsewhere.
+ */
+FL_MUST_CHECK int fl__field_put(const struct fl_opt_spec *spec, union fl__opt_field *field,
+                                const char *key, const char *text, int64_t number);
+/* FL_ENOMEM: `to` has what there was room for, to be cleared. */
+FL_MUST_CHECK int fl__field_copy(const struct fl_opt_spec *spec, const union fl__opt_field *from,
+                                 union fl__opt_field *to);
 /* Lists and maps: the types with items. */
 bool fl__opt_is_list(enum fl_opt_type type);
 /* The wanted form of one value in words: "a whole number, 1 to 9". Returns `out`. */

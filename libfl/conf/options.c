@@ -1,5 +1,6 @@
 #include "libfl/conf/options.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,12 +8,10 @@
 #include "libfl/base/str.h"
 #include "libfl/conf/conf_impl.h"
 
-/* Items of one list: far above any real setting, so that a peer's option text stays bounded. */
-#define ITEMS_MAX 65536
 /* Longest single value of a comma list. */
 #define SET_TEXT_MAX (1u << 20)
 
-const struct fl_opt_spec fl_opt_none[] = {FL_OPT_END};
+const struct fl_opt_spec fl_opt_none[] = {{.name = NULL}};
 
 const struct fl_opt_spec *fl__opt_find(const struct fl_opt_spec *specs, const char *name)
 {
@@ -24,59 +23,25 @@ const struct fl_opt_spec *fl__opt_find(const struct fl_opt_spec *specs, const ch
     return NULL;
 }
 
-/* --- what a field holds --- */
-
-static size_t field_size(enum fl_opt_type type)
-{
-    static const size_t sizes[] = {
-        [FL_OPT_BOOL] = sizeof(bool),
-        [FL_OPT_INT] = sizeof(int64_t),
-        [FL_OPT_FLOAT] = sizeof(double),
-        [FL_OPT_BYTES] = sizeof(uint64_t),
-        [FL_OPT_DURATION] = sizeof(uint64_t),
-        [FL_OPT_STRING] = sizeof(const char *),
-        [FL_OPT_ENUM] = sizeof(int),
-        [FL_OPT_STRING_LIST] = sizeof(struct fl_opt_texts),
-        [FL_OPT_INT_LIST] = sizeof(struct fl_opt_ints),
-        [FL_OPT_MAP] = sizeof(struct fl_opt_map),
-    };
-
-    return sizes[type];
-}
-
-static size_t item_size(enum fl_opt_type type)
-{
-    static const size_t sizes[] = {
-        [FL_OPT_STRING_LIST] = sizeof(const char *),
-        [FL_OPT_INT_LIST] = sizeof(int64_t),
-        [FL_OPT_MAP] = sizeof(struct fl_opt_pair),
-    };
-
-    return sizes[type];
-}
+/* --- fields --- */
 
 static char *field_at(const struct fl_options *options, const struct fl_opt_spec *spec)
 {
-    /* A table without a struct. */
-    if (options->specs[options->n].offset == 0) {
-        return options->values + (size_t)(spec - options->specs) * sizeof(union fl__opt_field);
-    }
     return options->values + spec->offset;
 }
 
-union fl__opt_field fl__options_load(const struct fl_options *options,
-                                     const struct fl_opt_spec *spec)
+static union fl__opt_field load(const struct fl_options *options, const struct fl_opt_spec *spec)
 {
     union fl__opt_field field = {.u = 0};
 
-    (void)memcpy(&field, field_at(options, spec), field_size(spec->type));
+    (void)memcpy(&field, field_at(options, spec), fl__field_size(spec->type));
     return field;
 }
 
 static void store(struct fl_options *options, const struct fl_opt_spec *spec,
                   const union fl__opt_field *field)
 {
-    (void)memcpy(field_at(options, spec), field, field_size(spec->type));
+    (void)memcpy(field_at(options, spec), field, fl__field_size(spec->type));
 }
 
 static void set_given(struct fl_options *options, const struct fl_opt_spec *spec, bool given)
@@ -87,105 +52,15 @@ static void set_given(struct fl_options *options, const struct fl_opt_spec *spec
     }
 }
 
-static void clear_field(const struct fl_opt_spec *spec, union fl__opt_field *field)
-{
-    size_t i;
-
-    if (spec->type == FL_OPT_STRING) {
-        free(field->text);
-    } else if (fl__opt_is_list(spec->type)) {
-        for (i = 0; i < field->items.n && spec->type != FL_OPT_INT_LIST; i++) {
-            if (spec->type == FL_OPT_MAP) {
-                free(field->items.list.pairs[i].key);
-                free(field->items.list.pairs[i].value);
-            } else {
-                free(field->items.list.texts[i]);
-            }
-        }
-        free(field->items.list.any);
-    }
-    *field = (union fl__opt_field){.items = {{NULL}, 0}};
-}
-
 /* Put another value into the field, given or not, and free the one that is there. */
 static void replace(struct fl_options *options, const struct fl_opt_spec *spec,
                     const union fl__opt_field *fresh, bool given)
 {
-    union fl__opt_field old = fl__options_load(options, spec);
+    union fl__opt_field old = load(options, spec);
 
-    clear_field(spec, &old);
+    fl__field_clear(spec, &old);
     store(options, spec, fresh);
     set_given(options, spec, given);
-}
-
-/* Room for one item more, and for the end of a list of texts. */
-static int grow(const struct fl_opt_spec *spec, union fl__opt_field *field)
-{
-    void *list;
-
-    if (field->items.n >= ITEMS_MAX) {
-        return FL_ELIMIT;
-    }
-    list = realloc(field->items.list.any, (field->items.n + 2) * item_size(spec->type));
-    if (list == NULL) {
-        return FL_ENOMEM;
-    }
-    field->items.list.any = list;
-    return FL_OK;
-}
-
-static int put_text(union fl__opt_field *field, const char *text)
-{
-    char *copy = fl_str_dup(text);
-
-    if (copy == NULL) {
-        return FL_ENOMEM;
-    }
-    field->items.list.texts[field->items.n++] = copy;
-    field->items.list.texts[field->items.n] = NULL;
-    return FL_OK;
-}
-
-/* Append, or replace the value of the same key. */
-static int put_pair(union fl__opt_field *field, const char *key, const char *value)
-{
-    struct fl__opt_pair *pairs = field->items.list.pairs;
-    struct fl__opt_pair pair = {fl_str_dup(key), fl_str_dup(value)};
-    size_t i;
-
-    if (pair.key == NULL || pair.value == NULL) {
-        free(pair.key);
-        free(pair.value);
-        return FL_ENOMEM;
-    }
-    for (i = 0; i < field->items.n && strcmp(pairs[i].key, key) != 0; i++) {
-    }
-    if (i < field->items.n) {
-        free(pairs[i].key);
-        free(pairs[i].value);
-    } else {
-        field->items.n++;
-    }
-    pairs[i] = pair;
-    return FL_OK;
-}
-
-static int put_item(const struct fl_opt_spec *spec, union fl__opt_field *field, const char *key,
-                    const char *text, int64_t number)
-{
-    int rv = grow(spec, field);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (spec->type == FL_OPT_MAP) {
-        return put_pair(field, key, text);
-    }
-    if (spec->type == FL_OPT_STRING_LIST) {
-        return put_text(field, text);
-    }
-    field->items.list.ints[field->items.n++] = number;
-    return FL_OK;
 }
 
 /* --- reading text --- */
@@ -202,9 +77,9 @@ static int add_item(const struct fl_opt_spec *spec, union fl__opt_field *field, 
     if (spec->type == FL_OPT_MAP && (key == NULL || key[0] == '\0')) {
         return fl__opt_refuse(spec, "a value without a key", err);
     }
-    rv = put_item(spec, field, key, text, number.i);
+    rv = fl__field_put(spec, field, key, text, number.i);
     if (rv == FL_ELIMIT) {
-        return fl_err_set(err, FL_ECONF, "more than %d items", ITEMS_MAX);
+        return fl_err_set(err, FL_ECONF, "more than %d items", FL__OPT_ITEMS_MAX);
     }
     return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "%s", fl_strerror(rv));
 }
@@ -319,7 +194,7 @@ int fl__options_set(struct fl_options *options, const struct fl_opt_spec *spec, 
     int rv = read_value(spec, text, &fresh, err);
 
     if (rv != FL_OK) {
-        clear_field(spec, &fresh);
+        fl__field_clear(spec, &fresh);
         return rv;
     }
     replace(options, spec, &fresh, true);
@@ -329,7 +204,7 @@ int fl__options_set(struct fl_options *options, const struct fl_opt_spec *spec, 
 int fl__options_add(struct fl_options *options, const struct fl_opt_spec *spec, const char *key,
                     const char *text, struct fl_err *err)
 {
-    union fl__opt_field field = fl__options_load(options, spec);
+    union fl__opt_field field = load(options, spec);
     union fl__opt_field fresh = {.items = {{NULL}, 0}};
     int rv;
 
@@ -343,7 +218,7 @@ int fl__options_add(struct fl_options *options, const struct fl_opt_spec *spec, 
     /* What is given replaces the default as a whole. */
     rv = add_item(spec, &fresh, key, text, err);
     if (rv != FL_OK) {
-        clear_field(spec, &fresh);
+        fl__field_clear(spec, &fresh);
         return rv;
     }
     replace(options, spec, &fresh, true);
@@ -374,14 +249,14 @@ static int make(const struct fl_opt_spec *specs, struct fl_options **ret)
     for (i = 0; i < n; i++) {
         FL_REQUIRE(specs[i].type != FL_OPT_ENUM ||
                    (specs[i].choices != NULL && specs[i].def != NULL));
-        FL_REQUIRE(size == 0 ||
-                   (specs[i].offset + field_size(specs[i].type) <= size && specs[i].given <= size));
+        FL_REQUIRE(size == 0 || (specs[i].offset + fl__field_size(specs[i].type) <= size &&
+                                 specs[i].given <= size));
     }
     options = calloc(1, sizeof(*options) + n * sizeof(options->given[0]));
     if (options == NULL) {
         return FL_ENOMEM;
     }
-    options->values = calloc(1, size > 0 ? size : (n + 1) * sizeof(union fl__opt_field));
+    options->values = calloc(1, size > 0 ? size : 1);
     if (options->values == NULL) {
         free(options);
         return FL_ENOMEM;
@@ -422,29 +297,6 @@ int fl_options_create(const struct fl_opt_spec *specs, struct fl_options **ret)
     return FL_OK;
 }
 
-static int copy_items(const struct fl_opt_spec *spec, const union fl__opt_field *from,
-                      union fl__opt_field *to)
-{
-    size_t i;
-    int rv = FL_OK;
-
-    for (i = 0; rv == FL_OK && i < from->items.n; i++) {
-        switch (spec->type) {
-        case FL_OPT_MAP:
-            rv = put_item(spec, to, from->items.list.pairs[i].key, from->items.list.pairs[i].value,
-                          0);
-            break;
-        case FL_OPT_INT_LIST:
-            rv = put_item(spec, to, NULL, NULL, from->items.list.ints[i]);
-            break;
-        default:
-            rv = put_item(spec, to, NULL, from->items.list.texts[i], 0);
-            break;
-        }
-    }
-    return rv;
-}
-
 int fl_options_copy(const struct fl_options *from, struct fl_options **ret)
 {
     struct fl_options *options = NULL;
@@ -453,16 +305,10 @@ int fl_options_copy(const struct fl_options *from, struct fl_options **ret)
 
     for (i = 0; rv == FL_OK && i < from->n; i++) {
         const struct fl_opt_spec *spec = &from->specs[i];
-        const union fl__opt_field field = fl__options_load(from, spec);
-        union fl__opt_field fresh = field;
+        const union fl__opt_field field = load(from, spec);
+        union fl__opt_field fresh;
 
-        if (spec->type == FL_OPT_STRING) {
-            fresh.text = fl_str_dup(field.text);
-            rv = fresh.text != NULL ? FL_OK : FL_ENOMEM;
-        } else if (fl__opt_is_list(spec->type)) {
-            fresh = (union fl__opt_field){.items = {{NULL}, 0}};
-            rv = copy_items(spec, &field, &fresh);
-        }
+        rv = fl__field_copy(spec, &field, &fresh);
         replace(options, spec, &fresh, from->given[i]);
     }
     if (rv != FL_OK) {
@@ -481,9 +327,9 @@ void fl_options_free(struct fl_options *options)
         return;
     }
     for (i = 0; i < options->n; i++) {
-        union fl__opt_field field = fl__options_load(options, &options->specs[i]);
+        union fl__opt_field field = load(options, &options->specs[i]);
 
-        clear_field(&options->specs[i], &field);
+        fl__field_clear(&options->specs[i], &field);
     }
     free(options->values);
     free(options);
@@ -497,6 +343,46 @@ const void *fl_options_values(const struct fl_options *options)
 bool fl_options_given(const struct fl_options *options, const struct fl_opt_spec *spec)
 {
     return options->given[spec - options->specs];
+}
+
+const char *fl_options_show(const struct fl_options *options, const struct fl_opt_spec *spec,
+                            char *out, size_t size)
+{
+    const union fl__opt_field field = load(options, spec);
+    const struct fl__opt_number number = {
+        .i = spec->type == FL_OPT_BOOL ? field.flag : field.i, .f = field.f, .u = field.u};
+    size_t used = 0;
+    size_t i;
+
+    if ((spec->flags & (unsigned)FL_OPT_SECRET) != 0) {
+        (void)snprintf(out, size, "(not shown)");
+        return out;
+    }
+    if (spec->type == FL_OPT_STRING || spec->type == FL_OPT_ENUM) {
+        (void)snprintf(out, size, "%s",
+                       spec->type == FL_OPT_ENUM ? spec->choices[field.choice] : field.text);
+        return out;
+    }
+    if (!fl__opt_is_list(spec->type)) {
+        return fl__opt_format(spec->type, &number, out, size);
+    }
+    if (size > 0) {
+        out[0] = '\0';
+    }
+    for (i = 0; i < field.items.n && used + 1 < size; i++) {
+        const char *comma = i > 0 ? "," : "";
+
+        if (spec->type == FL_OPT_MAP) {
+            (void)snprintf(out + used, size - used, "%s%s=%s", comma, field.items.list.pairs[i].key,
+                           field.items.list.pairs[i].value);
+        } else if (spec->type == FL_OPT_STRING_LIST) {
+            (void)snprintf(out + used, size - used, "%s%s", comma, field.items.list.texts[i]);
+        } else {
+            (void)snprintf(out + used, size - used, "%s%" PRId64, comma, field.items.list.ints[i]);
+        }
+        used += strlen(out + used);
+    }
+    return out;
 }
 
 const struct fl_opt_spec *fl_options_specs(const struct fl_options *options)

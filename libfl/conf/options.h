@@ -108,11 +108,6 @@ struct fl_opt_spec {
 #define FL__OPT_AT_ENUM(S, field) \
     (offsetof(S, field) + _Generic(((S *)0)->field, int : 0, unsigned : 0))
 
-/* End of a table without a struct. */
-/* clang-format off */
-#define FL_OPT_END { .name = NULL }
-/* clang-format on */
-
 /* A table without rows. */
 extern const struct fl_opt_spec fl_opt_none[];
 
@@ -148,28 +143,5 @@ bool fl_options_given(const struct fl_options *options, const struct fl_opt_spec
    ("a,b", "k=v,l=w"); secrets as "(not shown)". */
 const char *fl_options_show(const struct fl_options *options, const struct fl_opt_spec *spec,
                             char *out, size_t size);
-
-/* --- by name: to be replaced by fields --- */
-
-/* Was it given? A default alone does not count. */
-bool fl_options_is_set(const struct fl_options *options, const char *name);
-/* Text form of the value as fl_options_set() takes it; returns `out`. Lists and maps by commas
-   ("a,b", "k=v,l=w"); secrets as "(not shown)". */
-const char *fl_options_text(const struct fl_options *options, const char *name, char *out,
-                            size_t size);
-
-/* Getters. A name that is not in the table, or another type, is a bug (FL_REQUIRE). */
-bool fl_options_bool(const struct fl_options *options, const char *name);
-int64_t fl_options_int(const struct fl_options *options, const char *name);
-double fl_options_float(const struct fl_options *options, const char *name);
-uint64_t fl_options_bytes(const struct fl_options *options, const char *name);
-uint64_t fl_options_ms(const struct fl_options *options, const char *name);
-/* Strings and enums; never NULL. */
-const char *fl_options_str(const struct fl_options *options, const char *name);
-/* Lists: count and items; maps: count, keys and values. */
-size_t fl_options_count(const struct fl_options *options, const char *name);
-const char *fl_options_item(const struct fl_options *options, const char *name, size_t i);
-int64_t fl_options_int_item(const struct fl_options *options, const char *name, size_t i);
-const char *fl_options_key(const struct fl_options *options, const char *name, size_t i);
 
 #endif

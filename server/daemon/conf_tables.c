@@ -7,9 +7,6 @@
 #include "libfl/base/buf.h"
 #include "server/daemon/conf_impl.h"
 
-static const char *const log_levels[] = {
-    [FL_LOG_ERROR] = "error", [FL_LOG_WARNING] = "warning", [FL_LOG_NOTICE] = "notice",
-    [FL_LOG_INFO] = "info",   [FL_LOG_DEBUG] = "debug",     NULL};
 static const char *const durabilities[] = {
     [FL_DURABLE_PROCESS] = "process", [FL_DURABLE_POWER] = "power", NULL};
 static const char *const finish_choices[] = {
@@ -28,7 +25,7 @@ const struct fl_opt_spec fl_serverd_main_specs[] = {
      .help = "Plaintext on other addresses too: anybody on the way can read and change updates"},
     {FL_OPT(struct fl_server_main, STRING, admin_socket),
      .help = "Unix socket for flctl; default: admin.sock in state_dir"},
-    {FL_OPT(struct fl_server_main, ENUM, log_level), .def = "info", .choices = log_levels,
+    {FL_OPT(struct fl_server_main, ENUM, log_level), .def = "info", .choices = fl_log_names,
      .help = "Lines above this level are not written"},
     {FL_OPT(struct fl_server_main, ENUM, durability), .def = "process", .choices = durabilities,
      .help = "What an accepted update survives: a kill -9 (process) or a power cut (power)"},

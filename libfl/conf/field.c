@@ -1,0 +1,169 @@
+/* What stands in the field of a row: memory of texts, lists and maps. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/conf/conf_impl.h"
+
+bool fl__opt_is_list(enum fl_opt_type type)
+{
+    return type == FL_OPT_STRING_LIST || type == FL_OPT_INT_LIST || type == FL_OPT_MAP;
+}
+
+size_t fl__field_size(enum fl_opt_type type)
+{
+    static const size_t sizes[] = {
+        [FL_OPT_BOOL] = sizeof(bool),
+        [FL_OPT_INT] = sizeof(int64_t),
+        [FL_OPT_FLOAT] = sizeof(double),
+        [FL_OPT_BYTES] = sizeof(uint64_t),
+        [FL_OPT_DURATION] = sizeof(uint64_t),
+        [FL_OPT_STRING] = sizeof(const char *),
+        [FL_OPT_ENUM] = sizeof(int),
+        [FL_OPT_STRING_LIST] = sizeof(struct fl_opt_texts),
+        [FL_OPT_INT_LIST] = sizeof(struct fl_opt_ints),
+        [FL_OPT_MAP] = sizeof(struct fl_opt_map),
+    };
+
+    return sizes[type];
+}
+
+static size_t item_size(enum fl_opt_type type)
+{
+    static const size_t sizes[] = {
+        [FL_OPT_STRING_LIST] = sizeof(const char *),
+        [FL_OPT_INT_LIST] = sizeof(int64_t),
+        [FL_OPT_MAP] = sizeof(struct fl_opt_pair),
+    };
+
+    return sizes[type];
+}
+
+void fl__field_clear(const struct fl_opt_spec *spec, union fl__opt_field *field)
+{
+    size_t i;
+
+    if (spec->type == FL_OPT_STRING) {
+        free(field->text);
+    } else if (fl__opt_is_list(spec->type)) {
+        for (i = 0; i < field->items.n && spec->type != FL_OPT_INT_LIST; i++) {
+            if (spec->type == FL_OPT_MAP) {
+                free(field->items.list.pairs[i].key);
+                free(field->items.list.pairs[i].value);
+            } else {
+                free(field->items.list.texts[i]);
+            }
+        }
+        free(field->items.list.any);
+    }
+    *field = (union fl__opt_field){.items = {{NULL}, 0}};
+}
+
+/* Room for one item more, and for the end of a list of texts. */
+static int grow(const struct fl_opt_spec *spec, union fl__opt_field *field)
+{
+    void *list;
+
+    if (field->items.n >= FL__OPT_ITEMS_MAX) {
+        return FL_ELIMIT;
+    }
+    list = realloc(field->items.list.any, (field->items.n + 2) * item_size(spec->type));
+    if (list == NULL) {
+        return FL_ENOMEM;
+    }
+    field->items.list.any = list;
+    return FL_OK;
+}
+
+static int put_text(union fl__opt_field *field, const char *text)
+{
+    char *copy = fl_str_dup(text);
+
+    if (copy == NULL) {
+        return FL_ENOMEM;
+    }
+    field->items.list.texts[field->items.n++] = copy;
+    field->items.list.texts[field->items.n] = NULL;
+    return FL_OK;
+}
+
+/* Append, or replace the value of the same key. */
+static int put_pair(union fl__opt_field *field, const char *key, const char *value)
+{
+    struct fl__opt_pair *pairs = field->items.list.pairs;
+    struct fl__opt_pair pair = {fl_str_dup(key), fl_str_dup(value)};
+    size_t i;
+
+    if (pair.key == NULL || pair.value == NULL) {
+        free(pair.key);
+        free(pair.value);
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < field->items.n && strcmp(pairs[i].key, key) != 0; i++) {
+    }
+    if (i < field->items.n) {
+        free(pairs[i].key);
+        free(pairs[i].value);
+    } else {
+        field->items.n++;
+    }
+    pairs[i] = pair;
+    return FL_OK;
+}
+
+int fl__field_put(const struct fl_opt_spec *spec, union fl__opt_field *field, const char *key,
+                  const char *text, int64_t number)
+{
+    int rv = grow(spec, field);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (spec->type == FL_OPT_MAP) {
+        return put_pair(field, key, text);
+    }
+    if (spec->type == FL_OPT_STRING_LIST) {
+        return put_text(field, text);
+    }
+    field->items.list.ints[field->items.n++] = number;
+    return FL_OK;
+}
+
+static int copy_items(const struct fl_opt_spec *spec, const union fl__opt_field *from,
+                      union fl__opt_field *to)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < from->items.n; i++) {
+        switch (spec->type) {
+        case FL_OPT_MAP:
+            rv = fl__field_put(spec, to, from->items.list.pairs[i].key,
+                               from->items.list.pairs[i].value, 0);
+            break;
+        case FL_OPT_INT_LIST:
+            rv = fl__field_put(spec, to, NULL, NULL, from->items.list.ints[i]);
+            break;
+        default:
+            rv = fl__field_put(spec, to, NULL, from->items.list.texts[i], 0);
+            break;
+        }
+    }
+    return rv;
+}
+
+int fl__field_copy(const struct fl_opt_spec *spec, const union fl__opt_field *from,
+                   union fl__opt_field *to)
+{
+    *to = *from;
+    if (spec->type == FL_OPT_STRING) {
+        to->text = fl_str_dup(from->text);
+        return to->text != NULL ? FL_OK : FL_ENOMEM;
+    }
+    if (fl__opt_is_list(spec->type)) {
+        *to = (union fl__opt_field){.items = {{NULL}, 0}};
+        return copy_items(spec, from, to);
+    }
+    return FL_OK;
+}
