@@ -9,14 +9,13 @@ static bool copy_part_clients(struct fl_job *job, const struct fl_driver *driver
 {
     size_t i;
 
-    job->clients = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->clients));
+    job->clients = calloc(job->e.n_parts + 1, sizeof(*job->clients));
     if (job->clients == NULL) {
         return false;
     }
-    for (i = 0; i < job->n_parts; i++) {
+    for (i = 0; i < job->e.n_parts; i++) {
         job->clients[i] = *fl_coord_part_client(driver->coord, job->parts[i].client);
     }
-    job->n_clients = job->n_parts;
     return true;
 }
 
@@ -31,23 +30,18 @@ static void aggregate_done(void *arg)
 {
     struct fl_job *job = arg;
     struct fl_driver *driver = job->driver;
-    struct fl_aggregation *a = &job->aggregation;
-    struct fl_event event = {.type = FL_EV_AGGREGATED};
+    const struct fl_agg_info *info = &job->aggregation.info;
 
     if (!fl_job_failed(job)) {
-        fl_progress_aggregated(&driver->progress, &a->next);
-        if (a->info.effective > 0.0) {
+        struct fl_event event = fl_aggregation_take(&job->aggregation, &driver->progress);
+
+        if (info->effective > 0.0) {
             fl_log(driver->srv->log, FL_LOG_INFO, "round",
                    "round %llu: attention as over %.2f of %zu clients, %.3f on themselves",
-                   (unsigned long long)job->round, a->info.effective, job->n_parts,
-                   a->info.self_weight);
+                   (unsigned long long)job->e.round, info->effective, job->e.n_parts,
+                   info->self_weight);
         }
-        event.u.aggregated.seq = job->seq;
-        event.u.aggregated.distance = a->want_distance ? a->distance : NULL;
-        event.u.aggregated.effective = a->info.effective;
-        event.u.aggregated.self_weight = a->info.self_weight;
-        event.u.aggregated.offered_bytes =
-            driver->progress.offered.file != NULL ? fl_file_size(driver->progress.offered.file) : 0;
+        event.u.aggregated.seq = job->e.seq;
         fl_driver_step(driver, &event);
     }
     fl_job_free(job);
@@ -62,17 +56,10 @@ void fl_driver_aggregate(struct fl_driver *driver, const struct fl_effect *e)
         job = NULL;
     }
     if (job != NULL) {
-        struct fl_aggregation *a = &job->aggregation;
-
-        a->round = job->round;
-        a->attempt = job->attempt;
-        a->members = job->size.members;
-        a->learning_rate = fl_coord_learning_rate(&driver->coord_conf, job->round);
-        a->parts = job->parts;
-        a->n_parts = job->n_parts;
-        a->clients = job->clients;
-        a->model =
-            &driver->progress.committed.model; /* Replaced by a commit only, which comes after. */
+        /* What the round began with is replaced by a commit only, which comes after. */
+        job->aggregation = fl_aggregation_of(&job->e, job->clients,
+                                             fl_coord_learning_rate(&driver->coord_conf, e->round),
+                                             &driver->progress);
     }
     fl_job_submit(driver, driver->srv->work, job, e, aggregate_work, aggregate_done);
 }

@@ -11,14 +11,14 @@
 #include "libfl/base/clock.h"
 #include "libfl/figures/text.h"
 #include "server/daemon/driver_jobs.h"
-#include "server/work/checkpoints.h"
 #include "server/work/measure.h"
+#include "server/work/persist.h"
 
 void fl_job_free(struct fl_job *job)
 {
     size_t i;
 
-    for (i = 0; i < job->n_parts; i++) {
+    for (i = 0; i < job->e.n_parts; i++) {
         free(job->parts[i].divergence);
         free(job->parts[i].units);
     }
@@ -54,7 +54,7 @@ static bool copy_parts(struct fl_job *job, const struct fl_effect *e, size_t n_u
         job->parts[i] = *from;
         job->parts[i].divergence = copy_of(from->divergence, n_units * sizeof(float));
         job->parts[i].units = copy_of(from->units, n_units);
-        job->n_parts = i + 1;
+        job->e.n_parts = i + 1;
         if ((from->divergence != NULL) != (job->parts[i].divergence != NULL) ||
             (from->units != NULL) != (job->parts[i].units != NULL))
         {
@@ -72,25 +72,23 @@ struct fl_job *fl_job_new(struct fl_driver *driver, const struct fl_effect *e)
         return NULL;
     }
     job->driver = driver;
-    job->type = e->type;
-    job->seq = e->seq;
-    job->round = e->round;
-    job->attempt = e->attempt;
-    job->size = e->size;
-    job->expected = e->expected;
-    job->departed = e->departed;
-    job->aggregation.want_distance = e->want_distance;
+    job->e = *e;
+    job->e.n_parts = 0; /* Those that are copied. */
+    job->e.units = NULL;
+    job->e.text = NULL;
     job->aggregation.bad_client = FL_NO_CLIENT;
     if (e->record != NULL) {
         job->record = *e->record;
+        job->e.record = &job->record;
     }
     if (!copy_parts(job, e, fl_layout_units(driver->srv->conf->layout))) {
         fl_job_free(job);
         return NULL;
     }
+    job->e.parts = job->parts;
     if (e->n_clients > 0) {
         job->clients = copy_of(e->clients, e->n_clients * sizeof(*e->clients));
-        job->n_clients = e->n_clients;
+        job->e.clients = job->clients;
         if (job->clients == NULL) {
             fl_job_free(job);
             return NULL;
@@ -151,51 +149,19 @@ bool fl_job_failed(struct fl_job *job)
     if (job->code == FL_OK) {
         return false;
     }
-    fl_driver_work_failed(job->driver, job->seq, job->code, fl_err_text(&job->err, job->code),
+    fl_driver_work_failed(job->driver, job->e.seq, job->code, fl_err_text(&job->err, job->code),
                           job->aggregation.bad_client);
     return true;
 }
 
 /* --- records --- */
 
-static int put_selection(struct fl_job *job)
-{
-    const struct fl_selection selection = {.round = job->round,
-                                           .attempt = job->attempt,
-                                           .parts = job->parts,
-                                           .n_parts = job->n_parts,
-                                           .clients = job->clients,
-                                           .n_clients = job->n_clients,
-                                           .size = job->size,
-                                           .expected = job->expected};
-
-    return fl_offering_select(&job->driver->federation, &selection,
-                              job->fix_offers ? &job->offered : NULL, &job->err);
-}
-
 static void persist_work(void *arg)
 {
     struct fl_job *job = arg;
-    struct fl_store *store = job->driver->federation.store;
 
-    switch (job->type) {
-    case FL_EFF_FORGET_CLIENTS:
-        job->code = fl_store_forget(store, job->clients, job->n_clients, job->departed, &job->err);
-        break;
-    case FL_EFF_PERSIST_SELECTION:
-        job->code = put_selection(job);
-        break;
-    case FL_EFF_PERSIST_PLAN:
-        job->code =
-            fl_store_put_plan(store, job->round, job->attempt, job->parts, job->n_parts, &job->err);
-        break;
-    case FL_EFF_PERSIST_UPDATE:
-        job->code = fl_store_put_update(store, job->round, job->attempt, &job->parts[0], &job->err);
-        break;
-    default:
-        job->code = FL_EINVAL;
-        break;
-    }
+    job->code = fl_persist_run(&job->driver->federation, &job->e,
+                               job->fix_offers ? &job->offered : NULL, &job->err);
 }
 
 static void persist_done(void *arg)
@@ -205,7 +171,7 @@ static void persist_done(void *arg)
 
     fl_progress_offered(&job->driver->progress, &job->offered);
     if (!fl_job_failed(job)) {
-        event.u.seq = job->seq;
+        event.u.seq = job->e.seq;
         fl_driver_step(job->driver, &event);
     }
     fl_job_free(job);
@@ -239,7 +205,7 @@ static void evaluate_done(void *arg)
     struct fl_event event = {.type = FL_EV_EVALUATED};
 
     if (!fl_job_failed(job)) {
-        event.u.evaluated.seq = job->seq;
+        event.u.evaluated.seq = job->e.seq;
         event.u.evaluated.accuracy = job->accuracy;
         event.u.evaluated.loss = job->loss;
         fl_driver_step(job->driver, &event);
@@ -266,7 +232,7 @@ static void commit_work(void *arg)
     const struct fl_commit commit = {.progress = &job->driver->progress,
                                      .record = &job->record,
                                      .clients = job->clients,
-                                     .n_clients = job->n_clients,
+                                     .n_clients = job->e.n_clients,
                                      .wall_ms = fl_clock_wall_ms()};
 
     job->code = fl_commit_run(&job->driver->federation, &commit, &job->err);
@@ -295,7 +261,7 @@ static void commit_done(void *arg)
     if (!fl_job_failed(job)) {
         report_round(driver, &job->record);
         fl_progress_committed(&driver->progress, &job->record);
-        event.u.seq = job->seq;
+        event.u.seq = job->e.seq;
         fl_driver_step(driver, &event);
     }
     fl_job_free(job);

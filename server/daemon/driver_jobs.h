@@ -11,15 +11,9 @@
 
 struct fl_job {
     struct fl_driver *driver;
-    enum fl_effect_type type;
-    uint64_t seq, round;
-    uint32_t attempt;
-    struct fl_part_rec *parts; /* deep copy */
-    size_t n_parts;
+    struct fl_effect e;            /* copies of all but units and text */
+    struct fl_part_rec *parts;     /* deep copy */
     struct fl_client_rec *clients; /* of the parts (AGGREGATE), or as the effect */
-    size_t n_clients;
-    struct fl_round_size size;
-    uint64_t expected, departed; /* as the effect */
     struct fl_round_rec record;
     bool fix_offers; /* PERSIST_SELECTION */
     /* Inputs kept alive, and results. */

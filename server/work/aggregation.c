@@ -240,6 +240,36 @@ int fl_aggregation_run(const struct fl_federation *federation, struct fl_aggrega
     return rv;
 }
 
+struct fl_aggregation fl_aggregation_of(const struct fl_effect *effect,
+                                        const struct fl_client_rec *clients, double learning_rate,
+                                        const struct fl_progress *progress)
+{
+    return (struct fl_aggregation){.round = effect->round,
+                                   .attempt = effect->attempt,
+                                   .members = effect->size.members,
+                                   .learning_rate = learning_rate,
+                                   .parts = effect->parts,
+                                   .clients = clients,
+                                   .n_parts = effect->n_parts,
+                                   .model = &progress->committed.model,
+                                   .want_distance = effect->want_distance,
+                                   .bad_client = FL_NO_CLIENT};
+}
+
+struct fl_event fl_aggregation_take(struct fl_aggregation *aggregation,
+                                    struct fl_progress *progress)
+{
+    struct fl_event event = {.type = FL_EV_AGGREGATED};
+
+    fl_progress_aggregated(progress, &aggregation->next);
+    event.u.aggregated.distance = aggregation->want_distance ? aggregation->distance : NULL;
+    event.u.aggregated.effective = aggregation->info.effective;
+    event.u.aggregated.self_weight = aggregation->info.self_weight;
+    event.u.aggregated.offered_bytes =
+        progress->offered.file != NULL ? fl_file_size(progress->offered.file) : 0;
+    return event;
+}
+
 void fl_aggregation_done(struct fl_aggregation *aggregation)
 {
     fl_outcome_done(&aggregation->next);

@@ -6,7 +6,7 @@
  * personal mixtures out.
  */
 
-#include "server/work/federation.h"
+#include "server/work/commit.h"
 
 /* An aggregation that no client is to blame for. */
 #define FL_NO_CLIENT UINT32_MAX
@@ -29,6 +29,11 @@ struct fl_aggregation {
     uint32_t bad_client; /* of an error; FL_NO_CLIENT: nobody's */
 };
 
+/* What an AGGREGATE effect asks for, of the round that `progress` is in. `clients` are those of its
+   parts; borrows all of them. */
+struct fl_aggregation fl_aggregation_of(const struct fl_effect *effect,
+                                        const struct fl_client_rec *clients, double learning_rate,
+                                        const struct fl_progress *progress);
 /*
  * On error `next` and the like may hold parts, to be freed. FL_EFORMAT and others of
  * fl_spool_is_bad() with `bad_client`: whose upload is not usable; what else failed is ours and may
@@ -37,5 +42,9 @@ struct fl_aggregation {
 FL_MUST_CHECK int fl_aggregation_run(const struct fl_federation *federation,
                                      struct fl_aggregation *aggregation, struct fl_err *err);
 void fl_aggregation_done(struct fl_aggregation *aggregation);
+/* It is what the open round ends with: `progress` takes that. The event that the core hears of it
+   has all but its `seq`, with distances that are borrowed. */
+struct fl_event fl_aggregation_take(struct fl_aggregation *aggregation,
+                                    struct fl_progress *progress);
 
 #endif

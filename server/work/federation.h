@@ -7,7 +7,8 @@
  * loop, lane or clock, so that a daemon, a test and a simulator run the same. aggregation.h makes
  * the next model of a round's uploads, measure.h evaluates one, commit.h puts it on disk,
  * checkpoints.h says which of them stay, opening.h goes on from what is there, bundles.h says what
- * clients may fetch, offers.h who is waited for before the first round.
+ * clients may fetch, offers.h who is waited for before the first round, persist.h writes what the
+ * core wants on disk.
  *
  * Threading: a federation does not change while it runs; its store belongs to one thread, and so do
  * the calls that write or read records. Each call uses nothing else that another could.

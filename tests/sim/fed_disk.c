@@ -10,6 +10,7 @@
 
 #include "libfl/base/fs.h"
 #include "server/work/opening.h"
+#include "server/work/persist.h"
 #include "server/work/sent.h"
 #include "tests/sim/fed.h"
 
@@ -19,10 +20,22 @@ int __real_fl_store_commit(struct fl_store *store, const struct fl_round_rec *ro
                            const struct fl_client_rec *clients, size_t n, struct fl_err *err);
 int __wrap_fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
                            const struct fl_client_rec *clients, size_t n, struct fl_err *err);
+int __real_fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients, size_t n,
+                           uint64_t departed, struct fl_err *err);
+int __wrap_fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients, size_t n,
+                           uint64_t departed, struct fl_err *err);
 int __real_fl_store_put_selection(struct fl_store *store, const struct fl_selection *selection,
                                   struct fl_err *err);
 int __wrap_fl_store_put_selection(struct fl_store *store, const struct fl_selection *selection,
                                   struct fl_err *err);
+int __real_fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
+                             const struct fl_part_rec *parts, size_t n, struct fl_err *err);
+int __wrap_fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
+                             const struct fl_part_rec *parts, size_t n, struct fl_err *err);
+int __real_fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt,
+                               const struct fl_part_rec *part, struct fl_err *err);
+int __wrap_fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt,
+                               const struct fl_part_rec *part, struct fl_err *err);
 
 int __wrap_fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
                            const struct fl_client_rec *clients, size_t n, struct fl_err *err)
@@ -30,10 +43,28 @@ int __wrap_fl_store_commit(struct fl_store *store, const struct fl_round_rec *ro
     return fed_write() ? __real_fl_store_commit(store, round, clients, n, err) : FL_EIO;
 }
 
+int __wrap_fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients, size_t n,
+                           uint64_t departed, struct fl_err *err)
+{
+    return fed_write() ? __real_fl_store_forget(store, clients, n, departed, err) : FL_EIO;
+}
+
 int __wrap_fl_store_put_selection(struct fl_store *store, const struct fl_selection *selection,
                                   struct fl_err *err)
 {
     return fed_write() ? __real_fl_store_put_selection(store, selection, err) : FL_EIO;
+}
+
+int __wrap_fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
+                             const struct fl_part_rec *parts, size_t n, struct fl_err *err)
+{
+    return fed_write() ? __real_fl_store_put_plan(store, round, attempt, parts, n, err) : FL_EIO;
+}
+
+int __wrap_fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt,
+                               const struct fl_part_rec *part, struct fl_err *err)
+{
+    return fed_write() ? __real_fl_store_put_update(store, round, attempt, part, err) : FL_EIO;
 }
 
 /* --- jobs: copies of all that an effect names --- */
@@ -118,6 +149,7 @@ uint64_t fed_disk_job(struct fed *fed, const struct fl_effect *e)
         (void)memcpy(job->clients, e->clients, e->n_clients * sizeof(*e->clients));
     }
     job->e.clients = job->clients;
+    job->e.parts = job->parts;
     if (e->record != NULL) {
         job->record = *e->record;
     }
@@ -140,25 +172,9 @@ uint64_t fed_disk_seq(const struct fed *fed, uint64_t job)
 
 /* --- what they do --- */
 
-static int select_clients(struct fed *fed, struct fed_job *job)
-{
-    const struct fl_selection selection = {.round = job->e.round,
-                                           .attempt = job->e.attempt,
-                                           .parts = job->parts,
-                                           .n_parts = job->e.n_parts,
-                                           .clients = job->clients,
-                                           .n_clients = job->e.n_clients,
-                                           .size = job->e.size,
-                                           .expected = job->e.expected};
-
-    return fl_store_put_selection(fed->server.federation.store, &selection, &job->err);
-}
-
 static int forget(struct fed *fed, struct fed_job *job)
 {
-    int rv = fed_write() ? fl_store_forget(fed->server.federation.store, job->clients,
-                                           job->e.n_clients, job->e.departed, &job->err)
-                         : FL_EIO;
+    int rv = fl_persist_run(&fed->server.federation, &job->e, NULL, &job->err);
     size_t i;
 
     for (i = 0; rv == FL_OK && i < job->e.n_clients; i++) {
@@ -195,24 +211,14 @@ static int aggregate(struct fed *fed, struct fed_job *job)
     struct fl_aggregation *a = &job->aggregation;
     int rv;
 
-    *a = (struct fl_aggregation){.round = job->e.round,
-                                 .attempt = job->e.attempt,
-                                 .members = job->e.size.members,
-                                 .learning_rate = fl_coord_learning_rate(&s->conf, job->e.round),
-                                 .parts = job->parts,
-                                 .clients = job->clients,
-                                 .n_parts = job->e.n_parts,
-                                 .model = &s->progress.committed.model,
-                                 .want_distance = job->e.want_distance && !fed->plan.own};
+    *a = fl_aggregation_of(&job->e, job->clients, fl_coord_learning_rate(&s->conf, job->e.round),
+                           &s->progress);
+    a->want_distance = a->want_distance && !fed->plan.own; /* Of what is mixed there are none. */
     rv = fl_aggregation_run(&s->federation, a, &job->err);
     job->event.u.failed_work.client = a->bad_client;
     if (rv == FL_OK && !s->writer.dead) {
         fed_model_aggregated(fed, a);
-        fl_progress_aggregated(&s->progress, &a->next);
-        job->event.type = FL_EV_AGGREGATED;
-        job->event.u.aggregated.distance = a->want_distance ? a->distance : NULL;
-        job->event.u.aggregated.effective = a->info.effective;
-        job->event.u.aggregated.self_weight = a->info.self_weight;
+        job->event = fl_aggregation_take(a, &s->progress);
     }
     return rv;
 }
@@ -265,24 +271,10 @@ static int upload(struct fed *fed, struct fed_job *job)
 
 static int persist(struct fed *fed, struct fed_job *job)
 {
-    struct fl_store *store = fed->server.federation.store;
-    const struct fl_effect *e = &job->e;
-
     job->event.type = FL_EV_PERSISTED;
-    switch (e->type) {
-    case FL_EFF_FORGET_CLIENTS:
-        return forget(fed, job);
-    case FL_EFF_PERSIST_SELECTION:
-        return select_clients(fed, job);
-    case FL_EFF_PERSIST_PLAN:
-        return fed_write() ? fl_store_put_plan(store, e->round, e->attempt, job->parts, e->n_parts,
-                                               &job->err)
-                           : FL_EIO;
-    default:
-        return fed_write()
-                   ? fl_store_put_update(store, e->round, e->attempt, &job->parts[0], &job->err)
-                   : FL_EIO;
-    }
+    return job->e.type == FL_EFF_FORGET_CLIENTS
+               ? forget(fed, job)
+               : fl_persist_run(&fed->server.federation, &job->e, NULL, &job->err);
 }
 
 /* The answer to the coordinator. */

@@ -182,6 +182,39 @@ START_TEST(distances_are_told_when_they_are_wanted)
 }
 END_TEST
 
+START_TEST(what_the_core_asked_for_is_aggregated_and_told_to_it)
+{
+    struct fl_progress progress = {.totals = {.round = 0}};
+    const struct fl_effect effect = {.type = FL_EFF_AGGREGATE,
+                                     .round = ROUND,
+                                     .attempt = ATTEMPT,
+                                     .size = {.members = 2},
+                                     .parts = parts,
+                                     .n_parts = 2,
+                                     .want_distance = true};
+    struct fl_aggregation a;
+    struct fl_event event;
+    struct fl_err err = {0};
+
+    begin("adafl");
+    progress.committed.model = model;
+    upload(0, RIG_UNITS, 0.1f, 0);
+    upload(1, RIG_UNITS, 0.4f, 0);
+    a = fl_aggregation_of(&effect, clients, 0.1, &progress);
+    ck_assert_uint_eq(a.bad_client, FL_NO_CLIENT);
+    ck_assert_msg(fl_aggregation_run(&fed, &a, &err) == FL_OK, "%s", err.msg);
+    event = fl_aggregation_take(&a, &progress);
+    ck_assert_int_eq(event.type, FL_EV_AGGREGATED);
+    ck_assert_double_eq_tol(event.u.aggregated.distance[0] / event.u.aggregated.distance[1], 2.0,
+                            1e-5);
+    ck_assert_uint_eq(event.u.aggregated.offered_bytes, 0);
+    ck_assert_ptr_null(a.next.model.theta);
+    expect_unit(fl_progress_model(&progress), 0, 1.3);
+    fl_aggregation_done(&a);
+    fl_outcome_done(&progress.next);
+}
+END_TEST
+
 START_TEST(what_the_solver_sends_beside_moves_the_vector_beside_the_model)
 {
     struct fl_aggregation a = aggregation_of(1);
@@ -391,6 +424,7 @@ int main(void)
     tcase_add_test(tc, the_next_model_is_the_weighted_mean_of_the_uploads);
     tcase_add_test(tc, a_unit_that_nobody_sent_stays_as_it_was);
     tcase_add_test(tc, distances_are_told_when_they_are_wanted);
+    tcase_add_test(tc, what_the_core_asked_for_is_aggregated_and_told_to_it);
     tcase_add_test(tc, what_the_solver_sends_beside_moves_the_vector_beside_the_model);
     tcase_add_test(tc, mixtures_are_made_for_those_that_sent_a_whole_model);
     tcase_add_test(tc, an_upload_that_is_damaged_on_the_disk_names_its_client);

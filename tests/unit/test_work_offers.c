@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/work/offers.h"
+#include "server/work/persist.h"
 #include "tests/lib/failmalloc.h"
 #include "tests/lib/work_rig.h"
 #include "tests/unit/fedmix_fixture.h"
@@ -208,6 +208,55 @@ START_TEST(fixed_offers_that_are_damaged_are_put_together_again)
 }
 END_TEST
 
+/* What the core asks for, as it comes. */
+static int persist(enum fl_effect_type type, uint64_t round, const struct fl_client_rec *client,
+                   const struct fl_part_rec *part, struct fl_offered *offers)
+{
+    const struct fl_effect effect = {.type = type,
+                                     .round = round,
+                                     .attempt = 1,
+                                     .clients = client,
+                                     .n_clients = client != NULL,
+                                     .parts = part,
+                                     .n_parts = part != NULL,
+                                     .departed = 4};
+
+    return fl_persist_run(&rig.fed, &effect, offers, NULL);
+}
+
+START_TEST(every_record_that_the_core_asks_for_is_on_disk)
+{
+    const struct fl_client_rec client = {.name = "a", .agent = "t", .samples = 5};
+    uint8_t units[RIG_UNITS] = {1, 0, 1};
+    struct fl_part_rec part = {.state = FL_PART_SELECTED};
+    struct fl_offered offered = {.file = NULL};
+    struct fl_coord_resume resume;
+
+    begin("fedmix");
+    ck_assert_int_eq(persist(FL_EFF_PERSIST_SELECTION, 1, &client, &part, &offered), FL_OK);
+    ck_assert_ptr_nonnull(offered.file);
+    fl_file_unref(offered.file);
+    part.state = FL_PART_PLANNED;
+    part.units = units;
+    ck_assert_int_eq(persist(FL_EFF_PERSIST_PLAN, 1, NULL, &part, NULL), FL_OK);
+    part.state = FL_PART_ACCEPTED;
+    ck_assert_int_eq(persist(FL_EFF_PERSIST_UPDATE, 1, NULL, &part, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_load(rig.fed.store, &resume, NULL), FL_OK);
+    ck_assert(resume.open_round == 1 && resume.planned && resume.n_parts == 1);
+    ck_assert_int_eq(resume.parts[0].state, FL_PART_ACCEPTED);
+    ck_assert_mem_eq(resume.parts[0].units, units, sizeof(units));
+    fl_store_resume_done(&resume);
+    /* Behind its round it may go. */
+    ck_assert_int_eq(persist(FL_EFF_PERSIST_SELECTION, 2, NULL, NULL, NULL), FL_OK);
+    ck_assert_int_eq(persist(FL_EFF_FORGET_CLIENTS, 2, &client, NULL, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_load(rig.fed.store, &resume, NULL), FL_OK);
+    ck_assert_uint_eq(resume.n_clients, 0);
+    ck_assert_uint_eq(resume.departed, 4);
+    fl_store_resume_done(&resume);
+    ck_assert_int_eq(persist(FL_EFF_TRACE, 2, NULL, NULL, NULL), FL_EINVAL);
+}
+END_TEST
+
 START_TEST(who_waits_joins_once_with_what_it_has)
 {
     const struct fl_waiting waiting = {.waits = true, .samples = 70, .evaluation_samples = 7};
@@ -252,6 +301,7 @@ int main(void)
     tcase_add_test(tc, without_offers_that_are_fixed_nobody_is_selected);
     tcase_add_test(tc, offers_that_do_not_fit_are_left_out_and_counted);
     tcase_add_test(tc, fixed_offers_that_are_damaged_are_put_together_again);
+    tcase_add_test(tc, every_record_that_the_core_asks_for_is_on_disk);
     tcase_add_test(tc, who_waits_joins_once_with_what_it_has);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);

@@ -5,7 +5,7 @@
 
 #include "client/work/evaluation.h"
 #include "server/work/aggregation.h"
-#include "server/work/offers.h"
+#include "server/work/persist.h"
 #include "server/work/sent.h"
 #include "tools/fl_sim/federation_impl.h"
 
@@ -40,45 +40,15 @@ static void done(struct fl_fed *fed, enum fl_event_type type, uint64_t seq, int 
     }
 }
 
-static int select_clients(struct fl_fed *fed, const struct fl_effect *e, struct fl_err *err)
+void fl__fed_persist(struct fl_fed *fed, const struct fl_effect *e)
 {
-    const struct fl_selection selection = {.round = e->round,
-                                           .attempt = e->attempt,
-                                           .parts = e->parts,
-                                           .n_parts = e->n_parts,
-                                           .clients = e->clients,
-                                           .n_clients = e->n_clients,
-                                           .size = e->size,
-                                           .expected = e->expected};
     bool offers = fl_offering_wanted(&fed->federation, &fed->progress);
     struct fl_offered offered = {.file = NULL};
-    int rv = fl_offering_select(&fed->federation, &selection, offers ? &offered : NULL, err);
+    struct fl_err err = {0};
+    int rv = fl_persist_run(&fed->federation, e, offers ? &offered : NULL, &err);
 
     fl_progress_offered(&fed->progress, &offered);
     fl_file_unref(offered.file);
-    return rv;
-}
-
-void fl__fed_persist(struct fl_fed *fed, const struct fl_effect *e)
-{
-    struct fl_store *store = fed->federation.store;
-    struct fl_err err = {0};
-    int rv;
-
-    switch (e->type) {
-    case FL_EFF_FORGET_CLIENTS:
-        rv = fl_store_forget(store, e->clients, e->n_clients, e->departed, &err);
-        break;
-    case FL_EFF_PERSIST_SELECTION:
-        rv = select_clients(fed, e, &err);
-        break;
-    case FL_EFF_PERSIST_PLAN:
-        rv = fl_store_put_plan(store, e->round, e->attempt, e->parts, e->n_parts, &err);
-        break;
-    default:
-        rv = fl_store_put_update(store, e->round, e->attempt, &e->parts[0], &err);
-        break;
-    }
     done(fed, FL_EV_PERSISTED, e->seq, rv, &err);
 }
 
@@ -86,32 +56,19 @@ static void aggregated(struct fl_fed *fed, const struct fl_effect *e, struct fl_
 {
     struct fl__fed_event *answer = fl__fed_event(fed, FL_EV_AGGREGATED);
 
-    fl_progress_aggregated(&fed->progress, &a->next);
     if (answer != NULL) {
+        answer->event = fl_aggregation_take(a, &fed->progress);
+        answer->event.u.aggregated.seq = e->seq;
         answer->distance = a->distance;
         a->distance = NULL;
-        answer->event.u.aggregated.seq = e->seq;
-        answer->event.u.aggregated.distance = e->want_distance ? answer->distance : NULL;
-        answer->event.u.aggregated.effective = a->info.effective;
-        answer->event.u.aggregated.self_weight = a->info.self_weight;
-        answer->event.u.aggregated.offered_bytes =
-            fed->progress.offered.file != NULL ? fl_file_size(fed->progress.offered.file) : 0;
     }
 }
 
 void fl__fed_aggregate(struct fl_fed *fed, const struct fl_effect *e)
 {
     struct fl_client_rec *clients = calloc(e->n_parts + 1, sizeof(*clients));
-    struct fl_aggregation a = {.round = e->round,
-                               .attempt = e->attempt,
-                               .members = e->size.members,
-                               .learning_rate = fl_coord_learning_rate(&fed->conf.coord, e->round),
-                               .parts = e->parts,
-                               .clients = clients,
-                               .n_parts = e->n_parts,
-                               .model = &fed->progress.committed.model,
-                               .want_distance = e->want_distance,
-                               .bad_client = FL_NO_CLIENT};
+    struct fl_aggregation a = fl_aggregation_of(
+        e, clients, fl_coord_learning_rate(&fed->conf.coord, e->round), &fed->progress);
     struct fl_err err = {0};
     size_t i;
     int rv = FL_ENOMEM;

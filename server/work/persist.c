@@ -1,0 +1,36 @@
+#include "server/work/persist.h"
+
+static int select_clients(const struct fl_federation *f, const struct fl_effect *e,
+                          struct fl_offered *offers, struct fl_err *err)
+{
+    const struct fl_selection selection = {.round = e->round,
+                                           .attempt = e->attempt,
+                                           .parts = e->parts,
+                                           .n_parts = e->n_parts,
+                                           .clients = e->clients,
+                                           .n_clients = e->n_clients,
+                                           .size = e->size,
+                                           .expected = e->expected};
+
+    return fl_offering_select(f, &selection, offers, err);
+}
+
+int fl_persist_run(const struct fl_federation *federation, const struct fl_effect *effect,
+                   struct fl_offered *offers, struct fl_err *err)
+{
+    const struct fl_effect *e = effect;
+    struct fl_store *store = federation->store;
+
+    switch (e->type) {
+    case FL_EFF_FORGET_CLIENTS:
+        return fl_store_forget(store, e->clients, e->n_clients, e->departed, err);
+    case FL_EFF_PERSIST_SELECTION:
+        return select_clients(federation, e, offers, err);
+    case FL_EFF_PERSIST_PLAN:
+        return fl_store_put_plan(store, e->round, e->attempt, e->parts, e->n_parts, err);
+    case FL_EFF_PERSIST_UPDATE:
+        return fl_store_put_update(store, e->round, e->attempt, &e->parts[0], err);
+    default:
+        return fl_err_set(err, FL_EINVAL, "an effect that names no record");
+    }
+}

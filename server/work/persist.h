@@ -1,0 +1,17 @@
+#ifndef FL_SERVER_WORK_PERSIST_H
+#define FL_SERVER_WORK_PERSIST_H
+
+/* The records that the core wants on disk before it goes on. */
+
+#include "server/work/offers.h"
+
+/*
+ * On the store's thread: what FORGET_CLIENTS or a PERSIST effect names, in one transaction. With a
+ * selection what was offered is fixed before, into `offers` (fl_offering_select()). Errors of the
+ * store: nothing of it is there.
+ */
+FL_MUST_CHECK int fl_persist_run(const struct fl_federation *federation,
+                                 const struct fl_effect *effect, struct fl_offered *offers,
+                                 struct fl_err *err);
+
+#endif
