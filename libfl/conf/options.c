@@ -249,8 +249,8 @@ static int make(const struct fl_opt_spec *specs, struct fl_options **ret)
     for (i = 0; i < n; i++) {
         FL_REQUIRE(specs[i].type != FL_OPT_ENUM ||
                    (specs[i].choices != NULL && specs[i].def != NULL));
-        FL_REQUIRE(size == 0 || (specs[i].offset + fl__field_size(specs[i].type) <= size &&
-                                 specs[i].given <= size));
+        FL_REQUIRE(specs[i].offset + fl__field_size(specs[i].type) <= size &&
+                   specs[i].given <= size);
     }
     options = calloc(1, sizeof(*options) + n * sizeof(options->given[0]));
     if (options == NULL) {

@@ -36,5 +36,29 @@ for field in "int x" "uint32_t x" "float x" "char *x"; do
     failed=$((failed + 1))
   done
 done
+
+# rows WANT WHAT ROW: whether such a row of a table, or of a list of sections, compiles; WANT 0: it does
+rows() {
+  n=$((n + 1))
+  "${CC:-cc}" -std=c11 -fsyntax-only -I"$FL_SRCDIR" -x c - 2>/dev/null <<EOF
+#include "libfl/conf/sections.h"
+struct part { double a; };
+struct s { struct part first; struct part second; int64_t x; _Bool x_given; int64_t y, y_given; };
+struct conf { const struct s *s; const struct part *part; };
+extern const struct fl_opt_spec specs[];
+$3;
+EOF
+  [ "$(($? != 0))" = "$1" ] && return
+  echo "$2: compiled the wrong way"
+  failed=$((failed + 1))
+}
+row='const struct fl_opt_spec row ='
+section='const struct fl_conf_section section ='
+rows 0 "a bool for what was given" "$row {FL_OPT(struct s, INT, x), FL_OPT_GIVEN(struct s, x)}"
+rows 1 "a number for what was given" "$row {FL_OPT(struct s, INT, y), FL_OPT_GIVEN(struct s, y)}"
+rows 0 "a part that comes first" "$row {FL_OPT_IN(struct s, FLOAT, first, a)}"
+rows 1 "a part that comes second" "$row {FL_OPT_IN(struct s, FLOAT, second, a)}"
+rows 0 "a section's own struct" "$section {FL_CONF_SECTION(\"\", specs, struct conf, s, struct s)}"
+rows 1 "another section's struct" "$section {FL_CONF_SECTION(\"\", specs, struct conf, part, struct s)}"
 echo "$(((n - failed) * 100 / n))%: Checks: $n, Failures: $failed, Errors: 0"
 [ "$failed" = 0 ]

@@ -298,13 +298,28 @@ START_TEST(text_that_does_not_fit_is_cut)
 }
 END_TEST
 
+static const size_t too_small[] = {offsetof(struct values, labels), 0};
+
 START_TEST(a_table_for_a_smaller_struct_is_our_own_bug)
 {
     struct fl_opt_spec wrong[] = {{FL_OPT(struct values, MAP, labels), .help = "Labels."},
-                                  {.name = NULL, .offset = offsetof(struct values, labels)}};
+                                  {.name = NULL, .offset = too_small[_i]}};
     struct fl_options *o = NULL;
 
     ck_assert_int_eq(fl_options_create(wrong, &o), FL_OK);
+}
+END_TEST
+
+START_TEST(a_table_may_have_no_rows)
+{
+    struct fl_options *o = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_options_create(fl_opt_none, &o), FL_OK);
+    ck_assert_ptr_nonnull(fl_options_values(o));
+    ck_assert_int_eq(fl_options_set(o, "x", "1", &err), FL_ECONF);
+    ck_assert_str_eq(err.msg, "unknown option 'x', known: none");
+    fl_options_free(o);
 }
 END_TEST
 
@@ -324,7 +339,9 @@ int main(void)
     tcase_add_test(tc, the_first_added_item_replaces_the_default_list);
     tcase_add_test(tc, a_copy_is_equal_and_independent);
     tcase_add_test(tc, text_that_does_not_fit_is_cut);
-    tcase_add_test_raise_signal(tc, a_table_for_a_smaller_struct_is_our_own_bug, 6);
+    tcase_add_loop_test_raise_signal(tc, a_table_for_a_smaller_struct_is_our_own_bug, 6, 0,
+                                     (int)(sizeof(too_small) / sizeof(too_small[0])));
+    tcase_add_test(tc, a_table_may_have_no_rows);
     suite_add_tcase(s, tc);
     srunner_run_all(sr, CK_ENV);
     failed = srunner_ntests_failed(sr);
