@@ -1,7 +1,6 @@
 #include "client/daemon/client.h"
 
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "client/daemon/commands.h"
@@ -39,10 +38,7 @@ struct fl_clientd {
 
 static uint64_t seed_of(const struct fl_client_conf *conf)
 {
-    const char *name = conf->main->name;
-    int64_t seed = conf->main->seed;
-
-    return seed != 0 ? (uint64_t)seed : fl_hash64(name, strlen(name));
+    return fl_worker_seed(conf->main->name, (uint64_t)conf->main->seed);
 }
 
 /* --- effects --- */

@@ -1,8 +1,15 @@
 #include "client/work/worker.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "libfl/base/rng.h"
 #include "libfl/strategy/codec_residual.h"
+
+uint64_t fl_worker_seed(const char *name, uint64_t configured)
+{
+    return configured != 0 ? configured : fl_hash64(name, strlen(name));
+}
 
 void fl_worker_done(struct fl_worker *worker)
 {

@@ -37,6 +37,9 @@ struct fl_worker {
     uint64_t seed;              /* of this client, the same in every run */
 };
 
+/* The seed of the client of that name: `configured`, or, when that is 0, one made of the name. */
+uint64_t fl_worker_seed(const char *name, uint64_t configured);
+
 /* Frees the trainer and what is kept in memory, gives the setup back. All zero is allowed. */
 void fl_worker_done(struct fl_worker *worker);
 

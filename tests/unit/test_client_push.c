@@ -12,7 +12,7 @@
 #include "tests/lib/client_spy.h"
 
 static const struct rig_server plain, ternary = {.codec = "ternary share=0.1 residual=yes"};
-static const uint8_t first_only[] = {1, 0}, last_only[] = {0, 1}, none[] = {0, 0};
+static const uint8_t first_only[] = {1, 0}, last_only[] = {0, 1}, none[] = {0, 0}, both[] = {1, 1};
 
 static struct fl_code coded(struct rig *r, struct fl_result *result, const uint8_t *units)
 {
@@ -37,7 +37,7 @@ START_TEST(a_unit_that_the_plan_does_not_reach_is_not_granted)
 
     rig_init(&r, &plain, false);
     result = rig_train_plain(&r, &task);
-    ck_assert_int_eq(fl_code_begin(&code, &r.worker, result, first_only, 1), FL_OK);
+    ck_assert_int_eq(fl_code_begin(&code, &r.worker, result, both, 1), FL_OK);
     ck_assert_uint_eq(code.units[0], 1);
     ck_assert_uint_eq(code.units[1], 0);
     fl_code_done(&code);

@@ -133,6 +133,15 @@ START_TEST(a_kept_name_is_the_solvers_with_its_own_in_front)
 }
 END_TEST
 
+START_TEST(a_seed_is_the_configured_one_or_that_of_the_name)
+{
+    ck_assert_uint_eq(fl_worker_seed("edge", 7), 7);
+    ck_assert_uint_eq(fl_worker_seed("edge", 0), fl_worker_seed("edge", 0));
+    ck_assert_uint_ne(fl_worker_seed("edge", 0), fl_worker_seed("edgf", 0));
+    ck_assert_uint_ne(fl_worker_seed("edge", 0), 0);
+}
+END_TEST
+
 START_TEST(an_empty_worker_can_be_done)
 {
     struct fl_worker w = {.seed = 3};
@@ -335,6 +344,7 @@ int main(void)
     tcase_add_test(tc, a_forgotten_description_keeps_nothing);
     tcase_add_test(tc, a_solver_that_keeps_too_much_is_refused);
     tcase_add_test(tc, a_kept_name_is_the_solvers_with_its_own_in_front);
+    tcase_add_test(tc, a_seed_is_the_configured_one_or_that_of_the_name);
     tcase_add_test(tc, an_empty_worker_can_be_done);
     tcase_add_test(tc, a_held_result_without_its_pending_set_is_unfit);
     tcase_add_test(tc, a_held_result_with_a_pending_set_is_unfit_where_nothing_is_kept);
