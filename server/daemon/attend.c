@@ -16,6 +16,7 @@
 #include "libfl/base/clock.h"
 #include "libfl/model/digest.h"
 #include "server/daemon/front_impl.h"
+#include "server/work/welcome.h"
 
 #define HEARTBEATS_OF_SILENCE 3
 #define HEARD_EVERY_MS        1000
@@ -306,6 +307,39 @@ static struct fl_attend *by_id(struct fl_front *front, uint64_t id)
     return a;
 }
 
+/* What a joining client is told of the federation and of its session. */
+static void welcome(struct fl_attend *attend)
+{
+    const struct fl_serverd *srv = attend->front->srv;
+    const struct fl_server_conf *conf = srv->conf;
+    const struct fl_described of = {.federation = srv->federation,
+                                    .strategy = conf->strategy,
+                                    .layout = conf->layout,
+                                    .net = &conf->net,
+                                    .line = srv->line,
+                                    .training = {.epochs = (uint32_t)conf->training->epochs,
+                                                 .steps = (uint32_t)conf->training->steps,
+                                                 .batch_size = (uint32_t)conf->training->batch_size,
+                                                 .momentum = conf->training->momentum,
+                                                 .weight_decay = conf->training->weight_decay}};
+    struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
+    struct fl_wire_welcome *w = &command.u.welcome;
+
+    if (fl_welcome_describe(&of, w) != FL_OK) {
+        fl_call_finish(attend->call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        return;
+    }
+    w->session = attend->token;
+    w->heartbeat_ms = (uint32_t)conf->main->heartbeat_ms;
+    w->wants_offer = attend->wants_offer;
+    w->limits = (struct fl_wire_limits){.chunk_bytes = conf->chunk_bytes,
+                                        .message_bytes = (uint32_t)conf->rpc.message_bytes,
+                                        .streams = conf->rpc.streams,
+                                        .idle_ms = conf->rpc.idle_ms};
+    fl_attend_command(attend, &command);
+    fl_welcome_done(w);
+}
+
 void fl_attend_joined(struct fl_front *front, const struct fl_down *down)
 {
     struct fl_attend *attend = fl_attend_answered(front, down->session);
@@ -342,7 +376,7 @@ void fl_attend_joined(struct fl_front *front, const struct fl_down *down)
     }
     fl_log_peer(front->srv->log, FL_LOG_INFO, "attend", fl_attend_who(attend),
                 "client '%s' joined from %s", attend->name, fl_call_peer(attend->call));
-    fl_attend_welcome(attend);
+    welcome(attend);
 }
 
 void fl_attend_release(struct fl_front *front, const struct fl_down *down)

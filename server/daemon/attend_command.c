@@ -56,7 +56,7 @@ static struct fl_wire_bundle model_ref(const struct fl_front *front, const char 
 static struct fl_wire_bundle bundle_ref(const struct fl_front *front, const char *name,
                                         uint64_t round)
 {
-    const struct fl_bundle_rec *b = fl_front_bundle(front, name, round, FL_EVERYBODY);
+    const struct fl_bundle_rec *b = fl_fetch_bundle(front, name, round, FL_EVERYBODY);
     struct fl_wire_bundle ref = {.name = fl_wire_lend(name)};
 
     if (b != NULL) {

@@ -1,9 +1,9 @@
 /*
- * Fetch calls: a bundle from an offset. Of what is in memory the chunks point into the one
- * shared block: per receiver only the few bytes around each chunk are new. What lies in a
- * file is read on the io lane, one chunk ahead of a short queue, as the peer takes it: hundreds of
- * personal models are never in memory, a disk that is slow holds up nobody else, and one that fails
- * ends a call, not the server.
+ * What is served, and Fetch calls: a bundle from an offset. Of what is in memory the chunks point
+ * into the one shared block: per receiver only the few bytes around each chunk are new. What lies
+ * in a file is read on the io lane, one chunk ahead of a short queue, as the peer takes it:
+ * hundreds of personal models are never in memory, a disk that is slow holds up nobody else, and
+ * one that fails ends a call, not the server.
  */
 
 #include <stdlib.h>
@@ -48,6 +48,8 @@ struct read {
     size_t len;
     struct fl_blob *blob;
 };
+
+/* --- sending --- */
 
 static void end(struct fl_fetch *f, enum fl_grpc_status status, const char *message)
 {
@@ -225,7 +227,7 @@ static int begin(struct fl_fetch *f, const uint8_t *data, size_t len, struct fl_
     if (attend == NULL) {
         return fl_err_set(err, FL_EPERM, "unknown session: attend first, or a newer one took over");
     }
-    bundle = fl_front_bundle(f->front, request.bundle, request.round, attend->client);
+    bundle = fl_fetch_bundle(f->front, request.bundle, request.round, attend->client);
     if (bundle == NULL) {
         return fl_err_set(err, FL_ENOENT, "no bundle '%s' of round %llu is open", request.bundle,
                           (unsigned long long)request.round);
@@ -332,7 +334,32 @@ void fl_fetch_start(struct fl_call *call, void *ctx)
     fl_call_set_handler(call, &fetch_handler, f);
 }
 
-void fl_fetch_superseded(struct fl_front *front, const struct fl_blob *blob)
+/* --- what is served --- */
+
+static bool is_bundle(const struct fl_bundle_rec *b, const char *name, uint64_t round)
+{
+    return b->name[0] != '\0' && b->round == round && strcmp(b->name, name) == 0;
+}
+
+const struct fl_bundle_rec *fl_fetch_bundle(const struct fl_front *front, const char *name,
+                                            uint64_t round, uint32_t client)
+{
+    const struct fl_bundle_rec *own = client < front->n_slots ? front->slots[client].mixture : NULL;
+    size_t i;
+
+    if (own != NULL && is_bundle(own, name, round)) {
+        return own;
+    }
+    for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
+        if (is_bundle(&front->bundles[i], name, round)) {
+            return &front->bundles[i];
+        }
+    }
+    return NULL;
+}
+
+/* `blob` is no longer served: transfers that keep it are charged with all of it from now on. */
+static void charge_keepers(struct fl_front *front, const struct fl_blob *blob)
 {
     struct fl_fetch *f;
 
@@ -349,4 +376,80 @@ void fl_fetch_superseded(struct fl_front *front, const struct fl_blob *blob)
             }
         }
     }
+}
+
+void fl_fetch_drop_mixture(struct fl_slot_rec *slot)
+{
+    if (slot->mixture != NULL) {
+        fl_bytes_done(&slot->mixture->bytes);
+        free(slot->mixture);
+        slot->mixture = NULL;
+    }
+}
+
+/* Where the bundle is or goes; NULL: nowhere. */
+static struct fl_bundle_rec *bundle_place(struct fl_front *front, const struct fl_down *down)
+{
+    struct fl_bundle_rec *place = NULL;
+    struct fl_slot_rec *slot;
+    size_t i;
+
+    if (down->client != FL_EVERYBODY) {
+        slot = fl_front_slot(front, down->client);
+        if (slot != NULL && slot->mixture == NULL) {
+            slot->mixture = calloc(1, sizeof(*slot->mixture));
+        }
+        return slot != NULL ? slot->mixture : NULL;
+    }
+    for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
+        struct fl_bundle_rec *b = &front->bundles[i];
+
+        if (strcmp(b->name, down->text) == 0) {
+            return b;
+        }
+        if (b->name[0] == '\0' && place == NULL) {
+            place = b;
+        }
+    }
+    return place;
+}
+
+/* Nobody may fetch these bytes under their old name any more; another name may have them too. */
+static void supersede(struct fl_front *front, struct fl_bytes *bytes)
+{
+    size_t i = 0;
+
+    while (i < FL_FRONT_MAX_BUNDLES && front->bundles[i].bytes.blob != bytes->blob) {
+        i++;
+    }
+    if (i == FL_FRONT_MAX_BUNDLES) {
+        charge_keepers(front, bytes->blob);
+    }
+    fl_bytes_done(bytes);
+}
+
+void fl_fetch_serve(struct fl_front *front, struct fl_down *down)
+{
+    struct fl_bundle_rec *place = bundle_place(front, down);
+    struct fl_bytes old;
+
+    if (place == NULL && down->client != FL_EVERYBODY) {
+        fl_serverd_no_memory(front->srv, "a mixture that its client is told of");
+    }
+    if (place == NULL) {
+        fl_log(front->srv->log, FL_LOG_ERROR, "server", "no room to serve '%s'", down->text);
+        return;
+    }
+    old = place->bytes;
+    *place = (struct fl_bundle_rec){0};
+    if (fl_bytes_are(&down->bytes) &&
+        fl_str_copy(place->name, sizeof(place->name), down->text) == FL_OK)
+    {
+        place->round = down->round;
+        place->bytes = down->bytes;
+        place->has_digest = down->has_digest;
+        (void)memcpy(place->digest, down->digest, sizeof(place->digest));
+        down->bytes = (struct fl_bytes){0};
+    }
+    supersede(front, &old);
 }

@@ -102,104 +102,6 @@ struct fl_attend *fl_front_session(struct fl_front *front, const struct fl_wire_
     return differ == 0 ? attend : NULL;
 }
 
-static bool is_bundle(const struct fl_bundle_rec *b, const char *name, uint64_t round)
-{
-    return b->name[0] != '\0' && b->round == round && strcmp(b->name, name) == 0;
-}
-
-const struct fl_bundle_rec *fl_front_bundle(const struct fl_front *front, const char *name,
-                                            uint64_t round, uint32_t client)
-{
-    const struct fl_bundle_rec *own = client < front->n_slots ? front->slots[client].mixture : NULL;
-    size_t i;
-
-    if (own != NULL && is_bundle(own, name, round)) {
-        return own;
-    }
-    for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
-        if (is_bundle(&front->bundles[i], name, round)) {
-            return &front->bundles[i];
-        }
-    }
-    return NULL;
-}
-
-static void drop_mixture(struct fl_slot_rec *slot)
-{
-    if (slot->mixture != NULL) {
-        fl_bytes_done(&slot->mixture->bytes);
-        free(slot->mixture);
-        slot->mixture = NULL;
-    }
-}
-
-/* Where the bundle is or goes; NULL: nowhere. */
-static struct fl_bundle_rec *bundle_place(struct fl_front *front, const struct fl_down *down)
-{
-    struct fl_bundle_rec *place = NULL;
-    struct fl_slot_rec *slot;
-    size_t i;
-
-    if (down->client != FL_EVERYBODY) {
-        slot = fl_front_slot(front, down->client);
-        if (slot != NULL && slot->mixture == NULL) {
-            slot->mixture = calloc(1, sizeof(*slot->mixture));
-        }
-        return slot != NULL ? slot->mixture : NULL;
-    }
-    for (i = 0; i < FL_FRONT_MAX_BUNDLES; i++) {
-        struct fl_bundle_rec *b = &front->bundles[i];
-
-        if (strcmp(b->name, down->text) == 0) {
-            return b;
-        }
-        if (b->name[0] == '\0' && place == NULL) {
-            place = b;
-        }
-    }
-    return place;
-}
-
-/* Nobody may fetch these bytes under their old name any more; another name may have them too. */
-static void supersede(struct fl_front *front, struct fl_bytes *bytes)
-{
-    size_t i = 0;
-
-    while (i < FL_FRONT_MAX_BUNDLES && front->bundles[i].bytes.blob != bytes->blob) {
-        i++;
-    }
-    if (i == FL_FRONT_MAX_BUNDLES) {
-        fl_fetch_superseded(front, bytes->blob);
-    }
-    fl_bytes_done(bytes);
-}
-
-static void set_bundle(struct fl_front *front, struct fl_down *down)
-{
-    struct fl_bundle_rec *place = bundle_place(front, down);
-    struct fl_bytes old;
-
-    if (place == NULL && down->client != FL_EVERYBODY) {
-        fl_serverd_no_memory(front->srv, "a mixture that its client is told of");
-    }
-    if (place == NULL) {
-        fl_log(front->srv->log, FL_LOG_ERROR, "server", "no room to serve '%s'", down->text);
-        return;
-    }
-    old = place->bytes;
-    *place = (struct fl_bundle_rec){0};
-    if (fl_bytes_are(&down->bytes) &&
-        fl_str_copy(place->name, sizeof(place->name), down->text) == FL_OK)
-    {
-        place->round = down->round;
-        place->bytes = down->bytes;
-        place->has_digest = down->has_digest;
-        (void)memcpy(place->digest, down->digest, sizeof(place->digest));
-        down->bytes = (struct fl_bytes){0};
-    }
-    supersede(front, &old);
-}
-
 void fl_front_notice(struct fl_front *front, const char *peer, const char *reason, const char *text)
 {
     fl_log_reason(front->srv->log, FL_LOG_WARNING, "net", peer, reason, "%s: %s", peer, text);
@@ -232,7 +134,7 @@ static void round_closed(struct fl_front *front, const struct fl_down *down)
 
         fl_push_withdraw(slot, down->round, down->attempt);
         if (slot->mixture != NULL && slot->mixture->round == down->round) {
-            drop_mixture(slot);
+            fl_fetch_drop_mixture(slot);
         }
     }
     fl_push_round_closed(front, down->round, down->attempt);
@@ -253,7 +155,7 @@ static void release(struct fl_front *front, const struct fl_down *down)
 
         fl_attend_release(front, down);
         fl_push_release(front, down->client);
-        drop_mixture(slot);
+        fl_fetch_drop_mixture(slot);
         free(slot->units);
         *slot = (struct fl_slot_rec){.attend = NULL};
     }
@@ -280,7 +182,7 @@ static void on_down(void *arg)
 
     switch (down->type) {
     case FL_DOWN_BUNDLE:
-        set_bundle(front, down);
+        fl_fetch_serve(front, down);
         break;
     case FL_DOWN_ROUND_CLOSED:
         round_closed(front, down);
@@ -498,7 +400,7 @@ void fl_front_free(struct fl_front *front)
     }
     for (i = 0; i < front->n_slots; i++) {
         free(front->slots[i].units);
-        drop_mixture(&front->slots[i]);
+        fl_fetch_drop_mixture(&front->slots[i]);
     }
     free(front->slots);
     fl_grpc_builtin_free(front->builtin);

@@ -91,9 +91,6 @@ struct fl_front {
 struct fl_slot_rec *fl_front_slot(struct fl_front *front, uint32_t client);
 /* The client that a session token belongs to, or NULL. */
 struct fl_attend *fl_front_session(struct fl_front *front, const struct fl_wire_session *token);
-/* What `client` may fetch by this name, or NULL. */
-const struct fl_bundle_rec *fl_front_bundle(const struct fl_front *front, const char *name,
-                                            uint64_t round, uint32_t client);
 void fl_front_up(struct fl_front *front, struct fl_up *up);
 /*
  * Run work(arg) on the io lane, then done(arg) (may be NULL) here. FL_ENOMEM; FL_ECLOSED: all ends,
@@ -137,8 +134,6 @@ struct fl_attend *fl_attend_answered(struct fl_front *front, uint64_t session);
  * an older one ended would reach it afterwards, and it would take a client for lost that is there.
  */
 bool fl_attend_asked(const struct fl_front *front, const char *name);
-/* attend_welcome.c */
-void fl_attend_welcome(struct fl_attend *attend);
 /* attend_command.c */
 void fl_attend_command(struct fl_attend *attend, const struct fl_wire_command *command);
 void fl_attend_down(struct fl_front *front, struct fl_down *down); /* may take its units */
@@ -153,8 +148,13 @@ void fl_attend_offer(struct fl_attend *attend, const struct fl_wire_offer *piece
 
 /* fetch.c */
 void fl_fetch_start(struct fl_call *call, void *ctx);
-/* `blob` is no longer served: transfers that keep it are charged with all of it from now on. */
-void fl_fetch_superseded(struct fl_front *front, const struct fl_blob *blob);
+/* What `client` may fetch by this name, or NULL. */
+const struct fl_bundle_rec *fl_fetch_bundle(const struct fl_front *front, const char *name,
+                                            uint64_t round, uint32_t client);
+/* As FL_DOWN_BUNDLE says; takes its bytes. */
+void fl_fetch_serve(struct fl_front *front, struct fl_down *down);
+/* Nothing is there for this client alone any more. */
+void fl_fetch_drop_mixture(struct fl_slot_rec *slot);
 
 /* push.c */
 void fl_push_start(struct fl_call *call, void *ctx);
