@@ -1,5 +1,5 @@
 /*
- * Named algorithms: what each puts in which slot. Slots that a preset does not name hold
+ * Named algorithms, a row each: what it puts in which slot. Slots that a preset does not name hold
  * what FedAvg has: uniform, constant 1, sgd, full, float32, mean, none.
  *
  * Names join with '+': what the parts put in their slots comes together, and two that want
@@ -13,59 +13,6 @@
 #include "libfl/strategy/registry.h"
 
 /* clang-format off */
-static const struct fl_preset presets[] = {
-    /* Those with a row of fillings, in its order. */
-    {"fedavg", "mean of full updates of uniformly drawn clients", "FedAvg"},
-    {"fedprox", "fedavg with a pull to the received model", "FedProx"},
-    {"fedavgm", "fedavg with momentum on the server", "FedAvgM"},
-    {"fedadam", "fedavg with Adam on the server", "FedAdam"},
-    {"scaffold", "control variates take the drift out of local steps", "SCAFFOLD"},
-    {"fedmix", "mix-up with means of other clients' data (means leave the clients: offers)",
-     "FedMix"},
-    {"naivemix", "fedmix without its Taylor term (means leave the clients: offers)", "FedMix's control"},
-    {"adafl", "attention draws the clients, their number grows", "AdaFL"},
-    {"attn", "attention draws the clients, a constant fraction of them", "AdaFL's ablation"},
-    {"dyn_fedavg", "fedavg with a growing fraction", "AdaFL's ablation"},
-    {"fedldf", "each unit only from the clients where it moved most", "FedLDF"},
-    {"random_layer", "each unit from clients drawn at random", "FedLDF's baseline"},
-    {"hdfl", "some clients drawn at random send their update, the others nothing",
-     "FedLDF's baseline"},
-    {"fedadp", "each client sends the neurons that moved most", "FedLDF's baseline"},
-    {"igfl_c", "local steps lean on the last moves of client and server", "IGFL"},
-    {"igfl_s", "attention between updates weighs them", "IGFL"},
-    {"igfl", "igfl_c and igfl_s with global attention", "IGFL"},
-    {"igfl_sa", "igfl with self attention", "IGFL"},
-    {"igfl_ta", "igfl with time attention", "IGFL"},
-    {"fedmcsa", "personal models, mixed by attention between their components", "FedMCSA"},
-    {"fedmcsa_fixed", "fedmcsa with the pull to the received model that the paper writes down",
-     "FedMCSA"},
-    {"fedmcsa_mean", "fedmcsa's training with one mean model for all", "FedMCSA's ablation"},
-    {"fedavg+mcsa", "fedmcsa without pull", "FedMCSA's ablation"},
-    {"pfedme+mcsa", "pfedme's training with fedmcsa's mixing", "FedMCSA's ablation"},
-    {"pfedme", "personal models beside a global one they are pulled to", "pFedMe"},
-    {"per_fedavg", "a global model that one step makes personal", "Per-FedAvg"},
-    {"heur_fedamp", "personal models, mixed by attention between whole models", "HeurFedAMP"},
-    {"fedamp", "personal models, mixed by their distances", "FedAMP"},
-    {"local_only", "every client trains by itself", "control"},
-    {"fedavg+ft", "fedavg, judged after each client trained on from it", "control"},
-    {"lean", "fewest bytes up: growing fraction, layer-wise uploads, ternary coding",
-     "FedLDF with AdaFL's schedule; ours"},
-    /* Joined from the ones above (docs/algorithms.md#combinations). */
-    {"adafl+fedldf", "attention and growing fraction with layer-wise uploads", "AdaFL and FedLDF"},
-    {"adafl+fedprox", "adafl with a pull to the received model", "AdaFL, FedProx"},
-    {"adafl+scaffold", "adafl with control variates", "AdaFL, SCAFFOLD"},
-    {"adafl+fedmix", "adafl with mix-up (means leave the clients: offers)", "AdaFL, FedMix"},
-    {"adafl+fedavgm", "adafl with momentum on the server", "AdaFL, FedAvgM"},
-    {"adafl+fedadam", "adafl with Adam on the server", "AdaFL, FedAdam"},
-    {"adafl+igfl_s", "adafl with attention between updates", "AdaFL, IGFL"},
-    {"fedldf+fedprox", "fedldf with a pull to the received model", "FedLDF, FedProx"},
-    {"fedldf+scaffold", "fedldf with control variates", "FedLDF, SCAFFOLD"},
-    {"fedldf+fedavgm", "fedldf with momentum on the server", "FedLDF, FedAvgM"},
-    {"fedldf+fedadam", "fedldf with Adam on the server", "FedLDF, FedAdam"},
-    {"fedldf+igfl_c", "fedldf with local steps that lean on the last moves", "FedLDF, IGFL"},
-    {NULL, NULL, NULL},
-};
-
 #define ATTENTION  {.slot = FL_SLOT_SELECTION, .policy = "attention"}
 #define STEPPED    {.slot = FL_SLOT_FRACTION, .policy = "stepped"}
 #define CONSTANT(text) {.slot = FL_SLOT_FRACTION, .policy = "constant", \
@@ -85,6 +32,8 @@ static const struct fl_preset presets[] = {
 #define ALL_TRAIN       CONSTANT("1"), {.slot = FL_SLOT_UPLOAD, .policy = "hdfl", \
                                         .options = {{"share", "0.2"}}}
 #define END             {.policy = NULL}
+#define FILL(...)       (const struct fl__filling[]){__VA_ARGS__, END}
+#define FILL_NOTHING    (const struct fl__filling[]){END}
 
 /*
  * FedLDF: K = 20 of N = 50 clients. Dyn. FedAvg: every 300 rounds (docs/formulas.md#fractions).
@@ -92,48 +41,94 @@ static const struct fl_preset presets[] = {
  * could be measured, and without it the server keeps no state but the model. Its fraction grows
  * every 20 rounds, as measured; AdaFL's 200 are for other networks.
  */
-#define FILLINGS_MAX 6
-static const struct fl__filling fillings[][FILLINGS_MAX] = {
-    {END},
-    {SOLVER("prox"), END},
-    {AGGREGATE("momentum"), END},
-    {AGGREGATE("fedadam"), END},
-    {SOLVER("scaffold"), END},
-    {SOLVER("fedmix"), END},
-    {SOLVER("naivemix"), END},
-    {ATTENTION, STEPPED, END},
-    {ATTENTION, END},
-    {{.slot = FL_SLOT_FRACTION, .policy = "stepped", .options = {{"every", "300"}}}, END},
-    {CONSTANT("0.4"), UPLOAD("ldf"), END},
-    {CONSTANT("0.4"), UPLOAD("random_layer"), END},
-    {CONSTANT("0.4"), UPLOAD("hdfl"), END},
-    {CONSTANT("0.4"), UPLOAD("fedadp"), END},
-    {SOLVER("igfl_c"), EQUAL_MEAN, END},
-    {IGFL_S("global"), END},
-    {SOLVER("igfl_c"), IGFL_S("global"), END},
-    {SOLVER("igfl_c"), IGFL_S("self"), END},
-    {SOLVER("igfl_c"), IGFL_S("time"), END},
-    {ALL_TRAIN, PULL("moving"), AGGREGATE("mcsa"), PERSONAL("own"), END},
-    {ALL_TRAIN, PULL("fixed"), {.slot = FL_SLOT_AGGREGATE, .policy = "mcsa",
-                                .options = {{"component", "unit"}, {"size_weight", "no"}}},
-     PERSONAL("own"), END},
-    {ALL_TRAIN, PULL("moving"), PERSONAL("trained"), END},
-    {ALL_TRAIN, AGGREGATE("mcsa"), PERSONAL("own"), END},
-    {ALL_TRAIN, SOLVER("pfedme"), AGGREGATE("mcsa"), PERSONAL("own"), END},
-    {ALL_TRAIN, SOLVER("pfedme"), PERSONAL("trained"), END},
-    {SOLVER("per_fedavg"), {.slot = FL_SLOT_PERSONAL, .policy = "adapt",
-                            .options = {{"steps", "1"}}}, END},
-    {ALL_TRAIN, PULL("fixed"), AGGREGATE("heur_fedamp"), PERSONAL("own"), END},
-    {ALL_TRAIN, PULL("fixed"), AGGREGATE("fedamp"), PERSONAL("own"), END},
-    {UPLOAD("none"), PERSONAL("own"), END},
-    {PERSONAL("adapt"), END},
-    {{.slot = FL_SLOT_FRACTION, .policy = "stepped", .options = {{"every", "20"}}},
-     {.slot = FL_SLOT_UPLOAD, .policy = "ldf", .options = {{"share", "0.2"}}},
-     {.slot = FL_SLOT_CODEC, .policy = "ternary", .options = {{"share", "0.05"}}}, END},
+static const struct fl_preset presets[] = {
+    {"fedavg", "mean of full updates of uniformly drawn clients", "FedAvg",
+     FILL_NOTHING},
+    {"fedprox", "fedavg with a pull to the received model", "FedProx",
+     FILL(SOLVER("prox"))},
+    {"fedavgm", "fedavg with momentum on the server", "FedAvgM",
+     FILL(AGGREGATE("momentum"))},
+    {"fedadam", "fedavg with Adam on the server", "FedAdam",
+     FILL(AGGREGATE("fedadam"))},
+    {"scaffold", "control variates take the drift out of local steps", "SCAFFOLD",
+     FILL(SOLVER("scaffold"))},
+    {"fedmix", "mix-up with means of other clients' data (means leave the clients: offers)",
+     "FedMix",
+     FILL(SOLVER("fedmix"))},
+    {"naivemix", "fedmix without its Taylor term (means leave the clients: offers)", "FedMix's control",
+     FILL(SOLVER("naivemix"))},
+    {"adafl", "attention draws the clients, their number grows", "AdaFL",
+     FILL(ATTENTION, STEPPED)},
+    {"attn", "attention draws the clients, a constant fraction of them", "AdaFL's ablation",
+     FILL(ATTENTION)},
+    {"dyn_fedavg", "fedavg with a growing fraction", "AdaFL's ablation",
+     FILL({.slot = FL_SLOT_FRACTION, .policy = "stepped", .options = {{"every", "300"}}})},
+    {"fedldf", "each unit only from the clients where it moved most", "FedLDF",
+     FILL(CONSTANT("0.4"), UPLOAD("ldf"))},
+    {"random_layer", "each unit from clients drawn at random", "FedLDF's baseline",
+     FILL(CONSTANT("0.4"), UPLOAD("random_layer"))},
+    {"hdfl", "some clients drawn at random send their update, the others nothing",
+     "FedLDF's baseline",
+     FILL(CONSTANT("0.4"), UPLOAD("hdfl"))},
+    {"fedadp", "each client sends the neurons that moved most", "FedLDF's baseline",
+     FILL(CONSTANT("0.4"), UPLOAD("fedadp"))},
+    {"igfl_c", "local steps lean on the last moves of client and server", "IGFL",
+     FILL(SOLVER("igfl_c"), EQUAL_MEAN)},
+    {"igfl_s", "attention between updates weighs them", "IGFL",
+     FILL(IGFL_S("global"))},
+    {"igfl", "igfl_c and igfl_s with global attention", "IGFL",
+     FILL(SOLVER("igfl_c"), IGFL_S("global"))},
+    {"igfl_sa", "igfl with self attention", "IGFL",
+     FILL(SOLVER("igfl_c"), IGFL_S("self"))},
+    {"igfl_ta", "igfl with time attention", "IGFL",
+     FILL(SOLVER("igfl_c"), IGFL_S("time"))},
+    {"fedmcsa", "personal models, mixed by attention between their components", "FedMCSA",
+     FILL(ALL_TRAIN, PULL("moving"), AGGREGATE("mcsa"), PERSONAL("own"))},
+    {"fedmcsa_fixed", "fedmcsa with the pull to the received model that the paper writes down",
+     "FedMCSA",
+     FILL(ALL_TRAIN, PULL("fixed"), {.slot = FL_SLOT_AGGREGATE, .policy = "mcsa",
+           .options = {{"component", "unit"}, {"size_weight", "no"}}},
+           PERSONAL("own"))},
+    {"fedmcsa_mean", "fedmcsa's training with one mean model for all", "FedMCSA's ablation",
+     FILL(ALL_TRAIN, PULL("moving"), PERSONAL("trained"))},
+    {"fedavg+mcsa", "fedmcsa without pull", "FedMCSA's ablation",
+     FILL(ALL_TRAIN, AGGREGATE("mcsa"), PERSONAL("own"))},
+    {"pfedme+mcsa", "pfedme's training with fedmcsa's mixing", "FedMCSA's ablation",
+     FILL(ALL_TRAIN, SOLVER("pfedme"), AGGREGATE("mcsa"), PERSONAL("own"))},
+    {"pfedme", "personal models beside a global one they are pulled to", "pFedMe",
+     FILL(ALL_TRAIN, SOLVER("pfedme"), PERSONAL("trained"))},
+    {"per_fedavg", "a global model that one step makes personal", "Per-FedAvg",
+     FILL(SOLVER("per_fedavg"), {.slot = FL_SLOT_PERSONAL, .policy = "adapt",
+           .options = {{"steps", "1"}}})},
+    {"heur_fedamp", "personal models, mixed by attention between whole models", "HeurFedAMP",
+     FILL(ALL_TRAIN, PULL("fixed"), AGGREGATE("heur_fedamp"), PERSONAL("own"))},
+    {"fedamp", "personal models, mixed by their distances", "FedAMP",
+     FILL(ALL_TRAIN, PULL("fixed"), AGGREGATE("fedamp"), PERSONAL("own"))},
+    {"local_only", "every client trains by itself", "control",
+     FILL(UPLOAD("none"), PERSONAL("own"))},
+    {"fedavg+ft", "fedavg, judged after each client trained on from it", "control",
+     FILL(PERSONAL("adapt"))},
+    {"lean", "fewest bytes up: growing fraction, layer-wise uploads, ternary coding",
+     "FedLDF with AdaFL's schedule; ours",
+     FILL({.slot = FL_SLOT_FRACTION, .policy = "stepped", .options = {{"every", "20"}}},
+           {.slot = FL_SLOT_UPLOAD, .policy = "ldf", .options = {{"share", "0.2"}}},
+           {.slot = FL_SLOT_CODEC, .policy = "ternary", .options = {{"share", "0.05"}}})},
+    /* Joined from the ones above (docs/algorithms.md#combinations). */
+    {"adafl+fedldf", "attention and growing fraction with layer-wise uploads", "AdaFL and FedLDF", NULL},
+    {"adafl+fedprox", "adafl with a pull to the received model", "AdaFL, FedProx", NULL},
+    {"adafl+scaffold", "adafl with control variates", "AdaFL, SCAFFOLD", NULL},
+    {"adafl+fedmix", "adafl with mix-up (means leave the clients: offers)", "AdaFL, FedMix", NULL},
+    {"adafl+fedavgm", "adafl with momentum on the server", "AdaFL, FedAvgM", NULL},
+    {"adafl+fedadam", "adafl with Adam on the server", "AdaFL, FedAdam", NULL},
+    {"adafl+igfl_s", "adafl with attention between updates", "AdaFL, IGFL", NULL},
+    {"fedldf+fedprox", "fedldf with a pull to the received model", "FedLDF, FedProx", NULL},
+    {"fedldf+scaffold", "fedldf with control variates", "FedLDF, SCAFFOLD", NULL},
+    {"fedldf+fedavgm", "fedldf with momentum on the server", "FedLDF, FedAvgM", NULL},
+    {"fedldf+fedadam", "fedldf with Adam on the server", "FedLDF, FedAdam", NULL},
+    {"fedldf+igfl_c", "fedldf with local steps that lean on the last moves", "FedLDF, IGFL", NULL},
+    {NULL, NULL, NULL, NULL},
 };
 /* clang-format on */
-
-#define FILLED (sizeof(fillings) / sizeof(fillings[0]))
 
 const struct fl_preset *fl_strategy_presets(void)
 {
@@ -142,14 +137,12 @@ const struct fl_preset *fl_strategy_presets(void)
 
 static const struct fl__filling *find_filled(const char *name)
 {
-    size_t i;
+    const struct fl_preset *p = presets;
 
-    for (i = 0; i < FILLED; i++) {
-        if (strcmp(presets[i].name, name) == 0) {
-            return fillings[i];
-        }
+    while (p->name != NULL && strcmp(p->name, name) != 0) {
+        p++;
     }
-    return NULL;
+    return p->filling;
 }
 
 static int unknown_preset(const char *name, struct fl_err *err)

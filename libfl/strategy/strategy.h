@@ -30,6 +30,7 @@ struct fl_preset {
     const char *name;
     const char *help;
     const char *source;
+    const struct fl__filling *filling; /* of the registry; NULL: of its parts, joined by '+' */
 };
 
 /* Presets and policies, NULL-terminated tables for --help, check and the reference. */

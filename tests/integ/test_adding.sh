@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# docs/adding-an-algorithm.md is true: its file compiles as it stands, its three lines register it, and a
-# server takes it. Built in a copy of the room, with the objects that are there already.
+# docs/adding-an-algorithm.md is true: its file compiles as it stands, its lines register it, its row is a
+# preset, and a server takes it. Built in a copy of the room, with the objects that are there already.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 doc=$srcdir/docs/adding-an-algorithm.md
@@ -21,18 +21,23 @@ check "the document holds the file" grep -q fl_aggregate_cooling "$room/aggregat
 sed -i 's/^extern const struct fl_aggregate_ops fl_aggregate_mean;/&\nextern const struct fl_aggregate_ops fl_aggregate_cooling;/' \
   "$room/aggregate.h"
 sed -i 's/^    &fl_aggregate_mean.policy,/&\n    \&fl_aggregate_cooling.policy,/' "$room/registry.c"
-for f in aggregate_cooling registry; do
+sed -n '/^```c row$/,/^```$/p' "$doc" | sed '1d;$d' >"$dir/row"
+sed -i "/^    .. Joined from the ones above/e cat '$dir/row'" "$room/presets.c"
+check "the row is in the table" grep -q '"cooled"' "$room/presets.c"
+for f in aggregate_cooling registry presets; do
   # shellcheck disable=SC2086
   check "$f.c compiles without a warning" $CC $flags -Werror \
     -I"$dir" -I"$build" -c "$room/$f.c" -o "$dir/$f.o"
 done
 # shellcheck disable=SC2046,SC2086,SC2016
 check "fl-serverd links with it" "$build/libtool" --silent --tag=CC --mode=link $CC $flags $ldflags \
-  "$dir/registry.o" "$dir/aggregate_cooling.o" -o "$dir/fl-serverd" \
+  "$dir/registry.o" "$dir/presets.o" "$dir/aggregate_cooling.o" -o "$dir/fl-serverd" \
   $(of_make '$(fl_serverd_OBJECTS) $(fl_serverd_LDADD)')
 says "it is documented by itself" 0 "How fast the step shrinks" "$dir/fl-serverd" --reference
+says "the preset is listed" 0 "trusts updates less with time" "$dir/fl-serverd" --help
 write_server cooling "rounds: 3" "model: {preset: dnn60}" "round: {start_clients: 2}" \
-  "strategy: {aggregate: {policy: cooling, rate: 1}}"
+  "algorithm: cooled" \
+  "strategy: {aggregate: {rate: 1}}"
 says "its options have ranges" 3 "rate" "$dir/fl-serverd" --check-config <(sed 's/rate: 1/rate: -1/' "$dir/cooling.yaml")
 ln -sf "$build/fl-clientd" "$build/flctl" "$build/fl-data" "$dir/"
 synthetic "$dir/data" 2 --seed 3

@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
-# The committed pages of configuration keys and of figures are what the programs print.
-set -u
-failed=0
+# The committed pages of configuration keys and of figures are what the programs print, and every preset
+# of theirs, of algorithms and of networks, stands in its page.
+# shellcheck source=tests/integ/lib.sh
+. "$(dirname "$0")/lib.sh"
 for page in configuration records; do
-  if ! diff -u "$FL_SRCDIR/docs/$page.md" <(bash "$FL_SRCDIR/docs/reference.sh" "$FL_BUILDDIR" $page); then
-    echo "docs/$page.md is old: run 'make reference' and commit it"
-    failed=$((failed + 1))
-  fi
+  check "docs/$page.md is what 'make reference' prints" \
+    diff -u "$srcdir/docs/$page.md" <(bash "$srcdir/docs/reference.sh" "$build" $page)
 done
-echo "$((100 - 50 * failed))%: Checks: 2, Failures: $failed, Errors: 0"
-exit $((failed > 0))
+for name in $(presets_of_help); do
+  check "docs/algorithms.md has $name" grep -qF "\`$name\`" "$srcdir/docs/algorithms.md"
+done
+for name in $("$build/fl-serverd" --help | sed -n '/^networks:/{n;p}'); do
+  check "docs/networks.md has $name" grep -qF "\`$name\`" "$srcdir/docs/networks.md"
+done
+finish

@@ -59,10 +59,10 @@ END_TEST
 
 START_TEST(every_preset_loads_from_yaml_and_fits_together)
 {
-    const struct fl_preset *p;
-    size_t n = 0;
+    const struct fl_preset *p = fl_strategy_presets();
 
-    for (p = fl_strategy_presets(); p->name != NULL; p++, n++) {
+    ck_assert_str_eq(p->name, "fedavg");
+    for (; p->name != NULL; p++) {
         struct fl_strategy *s = NULL;
         struct fl_err err = {0};
         char yaml[100];
@@ -74,7 +74,6 @@ START_TEST(every_preset_loads_from_yaml_and_fits_together)
         ck_assert_str_ne(p->source, "");
         fl_strategy_free(s);
     }
-    ck_assert_uint_eq(n, 43);
 }
 END_TEST
 
