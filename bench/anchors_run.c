@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench/anchors.h"
 #include "client/train/trainer.h"
@@ -24,7 +23,7 @@ struct run {
     uint64_t rounds, seed;
     struct fl_strategy *strategy;
     struct fl_net *net; /* of the layout */
-    char dir[64];
+    char dir[FOLDER_PATH];
     struct fl_dataset *train[CLIENTS], *test[CLIENTS];
     struct fl_eval_rec newest[CLIENTS]; /* what each client found last */
     struct anchor_result *result;
@@ -165,15 +164,6 @@ static int run_all(struct run *run, struct fl_err *err)
     return rv;
 }
 
-/* In memory where there is a place for that: what is measured is not the disk. */
-static int make_folder(char out[64], struct fl_err *err)
-{
-    const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : getenv("TMPDIR");
-
-    (void)snprintf(out, 64, "%s/fl-anchors-XXXXXX", base != NULL ? base : "/tmp");
-    return mkdtemp(out) != NULL ? FL_OK : fl_err_set(err, FL_EIO, "cannot make a folder '%s'", out);
-}
-
 int anchor_run(const struct anchor_file *file, const struct anchor_row *row, uint64_t rounds,
                uint64_t seed, struct anchor_result *ret, struct fl_err *err)
 {
@@ -190,7 +180,7 @@ int anchor_run(const struct anchor_file *file, const struct anchor_row *row, uin
     run->rounds = rounds;
     run->seed = seed;
     run->result = ret;
-    rv = make_folder(run->dir, err);
+    rv = folder_make("fl-anchors", run->dir) ? FL_OK : FL_EIO;
     if (rv == FL_OK) {
         rv = run_all(run, err);
         folder_remove(run->dir);

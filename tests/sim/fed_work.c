@@ -118,17 +118,6 @@ static void open_setup(struct fed *fed)
     fed->setup->solver = own ? &fed_solver_own : &fed_solver;
 }
 
-/* In memory where there is a place for that: a test does not wait for a disk. */
-static void make_folder(struct fed *fed)
-{
-    const char *base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : getenv("TMPDIR");
-    char path[sizeof(fed->dir)];
-
-    (void)snprintf(path, sizeof(path), "%s/fl-fed-XXXXXX", base != NULL ? base : "/tmp");
-    ck_assert_ptr_nonnull(mkdtemp(path));
-    (void)memcpy(fed->dir, path, sizeof(path));
-}
-
 /* Nothing of what is kept gets lost here but by a death, which is no reason to warn of. */
 static void sink(void *ctx, enum fl_log_level level, const char *component, const char *text)
 {
@@ -149,7 +138,7 @@ void fed_work_init(struct fed *fed)
     fed->data->classes = 1;
     fed->work_log = (struct fl_log){.level = FL_LOG_WARNING, .sink = sink, .ctx = fed};
     open_setup(fed);
-    make_folder(fed);
+    ck_assert(folder_make("fl-fed", fed->dir));
 }
 
 void fed_work_done(struct fed *fed)

@@ -16,7 +16,7 @@
 #define N_FLOATS  ((INPUTS + 1) * 16 + 17 * CLASSES)
 
 struct run {
-    char dir[64];
+    char dir[FOLDER_PATH];
     struct fl_strategy *strategy;
     struct server server; /* network and layout */
     struct fl_dataset *train[N_CLIENTS], *test;
@@ -54,8 +54,8 @@ static void run_init(struct run *r, const char *algorithm)
     struct fl_err err = {0};
     size_t k;
 
-    *r = (struct run){.dir = "/tmp/fl-federation-XXXXXX"};
-    ck_assert_ptr_nonnull(mkdtemp(r->dir));
+    *r = (struct run){.committed = 0};
+    ck_assert(folder_make("fl-federation", r->dir));
     server_init(&r->server);
     ck_assert_uint_eq(r->server.count, N_FLOATS);
     ck_assert_msg(fl_strategy_create(algorithm, &r->strategy, &err) == FL_OK, "%s", err.msg);

@@ -25,29 +25,36 @@ START_TEST(the_first_round_is_fedavg_with_a_longer_step)
 }
 END_TEST
 
-/* Steps of sgd of client `k` from `start`: its displacement. */
+/* What client `k` makes of `start` with sgd in this round: its displacement. */
 static void sgd_delta(struct fed *f, size_t k, const float *start, double rate, float *delta)
 {
+    const struct fl_setup *setup = f->client[k].worker.setup;
     struct fl_options *o = options_of(&fl_solver_sgd.policy, NULL);
-    struct fl_solver_setup setup = f->how;
-    struct fl_solver *solver = NULL;
-    size_t s;
+    const struct fl_train_model model = {.layout = f->layout,
+                                         .net = f->spec,
+                                         .solver = &fl_solver_sgd,
+                                         .solver_options = o,
+                                         .steps = (uint32_t)f->n_steps[k],
+                                         .batch_size = FED_BATCH,
+                                         .momentum = f->how.momentum,
+                                         .weight_decay = f->how.weight_decay,
+                                         .personal = setup->personal,
+                                         .personal_options = setup->personal_options};
+    const struct fl_train_task task = {.round = f->round,
+                                       .attempt = 1,
+                                       .model = start,
+                                       .learning_rate = rate,
+                                       .seed = fed_seed(f, k)};
+    struct fl_train_result made = {0};
+    struct fl_trainer *trainer = NULL;
 
-    setup.net = f->net;
-    setup.learning_rate = rate;
-    fl_net_set(f->net, start);
-    ck_assert_int_eq(fl_solver_sgd.create(o, &setup, &solver, NULL), FL_OK);
-    for (s = 0; s < f->n_steps[k]; s++) {
-        size_t b = (f->round * f->n_steps[k] + s) % FED_BATCHES;
-
-        (void)fl_solver_sgd.step(solver, f->x[k][b], f->y[k][b], FED_BATCH);
-    }
-    fl_solver_sgd.destroy(solver);
+    ck_assert_int_eq(fl_trainer_builtin(f->data[k], NULL, &trainer, NULL), FL_OK);
+    ck_assert_int_eq(fl_trainer_prepare(trainer, &model, NULL), FL_OK);
+    ck_assert_int_eq(fl_trainer_run(trainer, &task, &made, NULL), FL_OK);
+    (void)memcpy(delta, made.delta, f->count * sizeof(float));
+    fl_train_result_done(&made);
+    fl_trainer_free(trainer);
     fl_options_free(o);
-    fl_net_get(f->net, delta);
-    for (s = 0; s < f->count; s++) {
-        delta[s] -= start[s];
-    }
 }
 
 /* Second part: S = 1 and the same client every round, h = 0 always. */

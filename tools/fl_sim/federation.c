@@ -9,7 +9,6 @@
 #include "libfl/base/fs.h"
 #include "server/work/offers.h"
 #include "server/work/opening.h"
-#include "server/work/welcome.h"
 #include "tools/fl_sim/federation_impl.h"
 
 /* --- events under way --- */
@@ -333,7 +332,6 @@ static int open_server(struct fl_fed *fed, struct fl_err *err)
     return rv == FL_OK ? fl_coord_create(&fed->conf.coord, &fed->resume, &fed->coord, err) : rv;
 }
 
-/* As a client has it: off the wire, so that nothing is the server's. */
 static int describe(struct fl_fed *fed, struct fl_err *err)
 {
     const struct fl_described of = {.federation = fed->conf.name,
@@ -342,25 +340,8 @@ static int describe(struct fl_fed *fed, struct fl_err *err)
                                     .net = &fed->conf.net,
                                     .line = &fed->federation.line,
                                     .training = fed->conf.training};
-    struct fl_wire_command told = {.type = FL_WIRE_WELCOME};
-    struct fl_wire_command heard = {.type = FL_WIRE_WELCOME};
-    struct fl_buf wire;
-    int rv = fl_welcome_describe(&of, &told.u.welcome);
 
-    if (rv != FL_OK) {
-        return rv;
-    }
-    told.u.welcome.heartbeat_ms = 1000; /* Nothing here depends on these. */
-    told.u.welcome.limits = (struct fl_wire_limits){
-        .chunk_bytes = 1u << 20, .message_bytes = 1u << 24, .streams = 1, .idle_ms = 1000};
-    fl_buf_init(&wire, SIZE_MAX / 2);
-    rv = fl_wire_command_encode(&told, &wire);
-    fl_welcome_done(&told.u.welcome);
-    if (rv == FL_OK) {
-        rv = fl_wire_command_decode(wire.data, wire.len, &heard, err);
-    }
-    fl_buf_done(&wire);
-    return rv == FL_OK ? fl_setup_create(&heard.u.welcome, &fed->setup, err) : rv;
+    return fl_member_setup(&of, &fed->setup, err);
 }
 
 int fl_fed_create(const struct fl_fed_conf *conf, struct fl_fed **ret, struct fl_err *err)

@@ -6,7 +6,6 @@
 #include "client/work/evaluation.h"
 #include "server/work/aggregation.h"
 #include "server/work/persist.h"
-#include "server/work/sent.h"
 #include "tools/fl_sim/federation_impl.h"
 
 /* --- the server --- */
@@ -260,34 +259,6 @@ void fl__fed_task(struct fl_fed *fed, size_t client, const struct fl_effect *e)
     }
 }
 
-/* As the server takes an upload: what it announces, its bytes, and whether they are any good. */
-static int store(struct fl_fed *fed, const struct fl__fed_client *c, const struct fl_code *code,
-                 struct fl_err *err)
-{
-    const struct fl_federation *f = &fed->federation;
-    const struct fl_wire_push_header header = {.parts = code->parts, .n_parts = code->n_parts};
-    const struct fl_round_key key = code->result->key;
-    struct fl_spool_part *parts = NULL;
-    struct fl_spool *spool = NULL;
-    uint64_t there = 0;
-    int rv = fl_sent_parts(f->layout, f->strategy, &header, code->units, &parts, err);
-
-    if (rv == FL_OK) {
-        rv = fl_spool_open(f->state_dir, key.round, key.attempt, c->name, parts, code->n_parts,
-                           &spool, &there, err);
-    }
-    if (rv == FL_OK && there < fl_blob_len(code->bytes)) {
-        rv = fl_spool_write(spool, there, fl_blob_data(code->bytes) + there,
-                            (size_t)(fl_blob_len(code->bytes) - there), err);
-    }
-    if (rv == FL_OK) {
-        rv = fl_spool_finish(spool, f->layout, 0, FL_DURABLE_PROCESS, err);
-    }
-    fl_spool_close(spool);
-    free(parts);
-    return rv;
-}
-
 void fl__fed_push(struct fl_fed *fed, size_t client, const struct fl_effect *e)
 {
     struct fl__fed_client *c = fed->clients[client];
@@ -306,7 +277,7 @@ void fl__fed_push(struct fl_fed *fed, size_t client, const struct fl_effect *e)
     rv = fl_member_code(&c->member, e->units, &code, &err);
     if (rv == FL_OK) {
         bytes = fl_blob_len(code.bytes);
-        rv = store(fed, c, &code, &err);
+        rv = fl_member_upload(&fed->federation, c->name, &code, &err);
     }
     fl_code_done(&code);
     if (rv != FL_OK && !fl_spool_is_bad(rv)) {

@@ -1,8 +1,11 @@
 #include "tools/fl_sim/member.h"
 
+#include <stdlib.h>
+
 #include <string.h>
 
 #include "libfl/model/digest.h"
+#include "server/work/sent.h"
 
 /* --- a process --- */
 
@@ -144,4 +147,55 @@ int fl_member_code(struct fl_member *m, const uint8_t *units, struct fl_code *re
     rv = fl_code_begin(ret, &m->worker, m->held.result, units,
                        fl_layout_units(m->worker.setup->layout));
     return rv == FL_OK ? fl_code_run(ret, err) : rv;
+}
+
+/* --- what lies between it and a server --- */
+
+int fl_member_setup(const struct fl_described *of, struct fl_setup **ret, struct fl_err *err)
+{
+    struct fl_wire_command told = {.type = FL_WIRE_WELCOME};
+    struct fl_wire_command heard = {.type = FL_WIRE_WELCOME};
+    struct fl_buf wire;
+    int rv = fl_welcome_describe(of, &told.u.welcome);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    told.u.welcome.heartbeat_ms = 1000; /* Nothing here depends on these. */
+    told.u.welcome.limits = (struct fl_wire_limits){
+        .chunk_bytes = 1u << 20, .message_bytes = 1u << 24, .streams = 1, .idle_ms = 1000};
+    fl_buf_init(&wire, SIZE_MAX / 2);
+    rv = fl_wire_command_encode(&told, &wire);
+    fl_welcome_done(&told.u.welcome);
+    if (rv == FL_OK) {
+        rv = fl_wire_command_decode(wire.data, wire.len, &heard, err);
+    }
+    fl_buf_done(&wire);
+    return rv == FL_OK ? fl_setup_create(&heard.u.welcome, ret, err) : rv;
+}
+
+int fl_member_upload(const struct fl_federation *f, const char *name, const struct fl_code *code,
+                     struct fl_err *err)
+{
+    const struct fl_wire_push_header header = {.parts = code->parts, .n_parts = code->n_parts};
+    const struct fl_round_key key = code->result->key;
+    struct fl_spool_part *parts = NULL;
+    struct fl_spool *spool = NULL;
+    uint64_t there = 0;
+    int rv = fl_sent_parts(f->layout, f->strategy, &header, code->units, &parts, err);
+
+    if (rv == FL_OK) {
+        rv = fl_spool_open(f->state_dir, key.round, key.attempt, name, parts, code->n_parts, &spool,
+                           &there, err);
+    }
+    if (rv == FL_OK && there < fl_blob_len(code->bytes)) {
+        rv = fl_spool_write(spool, there, fl_blob_data(code->bytes) + there,
+                            (size_t)(fl_blob_len(code->bytes) - there), err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_spool_finish(spool, f->layout, 0, FL_DURABLE_PROCESS, err);
+    }
+    fl_spool_close(spool);
+    free(parts);
+    return rv;
 }

@@ -19,6 +19,7 @@
 #include "client/work/code.h"
 #include "client/work/settle.h"
 #include "client/work/training.h"
+#include "server/work/welcome.h"
 
 struct fl_member {
     char dir[512];
@@ -66,4 +67,16 @@ FL_MUST_CHECK int fl_member_train(struct fl_member *member, struct fl_err *err);
  */
 FL_MUST_CHECK int fl_member_code(struct fl_member *member, const uint8_t *units,
                                  struct fl_code *ret, struct fl_err *err);
+/* --- what lies between it and a server --- */
+
+/* What a client makes of a Welcome off the wire, so that nothing of it is the server's. */
+FL_MUST_CHECK int fl_member_setup(const struct fl_described *of, struct fl_setup **ret,
+                                  struct fl_err *err);
+/*
+ * What a member coded, as the server takes it: what is announced, the bytes, and whether they are
+ * any good. Errors of sent.h and of the spool, fl_spool_is_bad().
+ */
+FL_MUST_CHECK int fl_member_upload(const struct fl_federation *federation, const char *name,
+                                   const struct fl_code *code, struct fl_err *err);
+
 #endif
