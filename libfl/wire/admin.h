@@ -135,6 +135,28 @@ FL_MUST_CHECK int fl_wire_forgotten_encode(const struct fl_wire_forgotten *reply
 FL_MUST_CHECK int fl_wire_forgotten_decode(const void *data, size_t len,
                                            struct fl_wire_forgotten *ret, struct fl_err *err);
 
+/* ControlRequest: Pause, Resume, Drain and AbortRound. */
+struct fl_wire_control {
+    char *reason; /* "": none; at most FL_WIRE_MAX_REASON bytes */
+};
+
+#define FL_WIRE_MAX_REASON 300
+
+struct fl_wire_controlled {
+    char *phase, *text;
+    uint64_t round;
+};
+
+FL_MUST_CHECK int fl_wire_control_encode(const struct fl_wire_control *control, struct fl_buf *out);
+FL_MUST_CHECK int fl_wire_control_decode(const void *data, size_t len, struct fl_wire_control *ret,
+                                         struct fl_err *err);
+void fl_wire_control_done(struct fl_wire_control *control);
+FL_MUST_CHECK int fl_wire_controlled_encode(const struct fl_wire_controlled *reply,
+                                            struct fl_buf *out);
+FL_MUST_CHECK int fl_wire_controlled_decode(const void *data, size_t len,
+                                            struct fl_wire_controlled *ret, struct fl_err *err);
+void fl_wire_controlled_done(struct fl_wire_controlled *reply);
+
 /* grpc.health.v1: numbers as in HealthCheckResponse.ServingStatus. */
 enum fl_wire_health {
     FL_WIRE_HEALTH_UNKNOWN,

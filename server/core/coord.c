@@ -235,6 +235,8 @@ static int take_resume(struct fl_coord *c, const struct fl_coord_resume *resume,
         return rv;
     }
     c->restarted = resume->n_clients > 0;
+    c->pause.on = resume->pause[0] != '\0';
+    (void)memcpy(c->pause.reason, resume->pause, sizeof(c->pause.reason));
     c->committed = resume->committed;
     c->used_round = resume->used_round;
     c->used_attempt = resume->used_attempt;
@@ -334,32 +336,6 @@ static void start(struct fl_coord *c)
     }
 }
 
-static void pause_federation(struct fl_coord *c)
-{
-    if (!c->pausing) {
-        c->pausing = true;
-        (void)snprintf(c->pause_reason, sizeof(c->pause_reason), "paused by the operator");
-        fl__coord_trace(c, "a pause is asked for");
-    }
-}
-
-static void resume_federation(struct fl_coord *c)
-{
-    c->pausing = false;
-    if (c->sm.state == FL_PHASE_PAUSED) {
-        fl__coord_move(c, FL_PHASE_IDLE, "resumed");
-    }
-}
-
-static void drain(struct fl_coord *c)
-{
-    if (!c->draining) {
-        c->draining = true;
-        c->started = true;
-        fl__coord_trace(c, "no new round will begin");
-    }
-}
-
 /* The phase's own work is done, when `seq` is it. */
 static bool is_work(const struct fl_coord *c, uint64_t seq)
 {
@@ -373,9 +349,11 @@ static void persisted(struct fl_coord *c, uint64_t seq)
     if (fl__coord_unpend(c, seq, &p)) {
         if (p.kind == FL__PENDING_UPDATE) {
             fl__coord_update_persisted(c, p.client, seq);
-            return;
+        } else if (p.kind == FL__PENDING_PAUSE) {
+            fl__coord_pause_persisted(c);
+        } else {
+            fl__coord_buried(c);
         }
-        fl__coord_buried(c);
         return;
     }
     if (!is_work(c, seq)) {
@@ -399,9 +377,11 @@ static void work_failed(struct fl_coord *c, const struct fl_event *ev)
     if (fl__coord_unpend(c, seq, &p)) {
         if (p.kind == FL__PENDING_UPDATE) {
             fl__coord_update_failed(c, p.client, seq, reason);
-            return;
+        } else if (p.kind == FL__PENDING_PAUSE) {
+            fl__coord_pause_failed(c, reason);
+        } else {
+            fl__coord_failed_to_bury(c, reason);
         }
-        fl__coord_failed_to_bury(c, reason);
         return;
     }
     if (!is_work(c, seq)) {
@@ -412,17 +392,13 @@ static void work_failed(struct fl_coord *c, const struct fl_event *ev)
     } else if (c->work.kind == FL__WORK_EVALUATE) {
         fl__coord_eval_failed(c, reason);
     } else {
+        bool closing = c->work.kind == FL__WORK_CLOSE;
+
         fl__coord_work_failed(c, reason);
+        if (closing) {
+            fl__coord_abort_closed(c, reason);
+        }
     }
-}
-
-static void begin_drain(struct fl_coord *c)
-{
-    struct fl_effect *e = fl__coord_emit(c, FL_EFF_DRAIN_CLIENTS);
-
-    e->text = c->finished ? "all rounds are done" : "the server stops";
-    e->deadline_ms = c->finished ? 0 : fl__coord_backoff(c, 1);
-    fl__coord_move(c, FL_PHASE_DRAINING, "%s", e->text);
 }
 
 /*
@@ -442,42 +418,22 @@ static bool settling(const struct fl_coord *c)
 static bool idle(struct fl_coord *c)
 {
     if (c->round.closing) {
+        fl__coord_write_close(c);
         return false;
     }
     c->finished = c->conf.rounds != 0 && c->committed >= c->conf.rounds;
     if (c->finished || c->draining) {
-        begin_drain(c);
+        fl__coord_begin_drain(c);
         return true;
     }
-    if (c->pausing) {
-        fl__coord_move(c, FL_PHASE_PAUSED, "%s", c->pause_reason);
+    if (c->pause.on) {
+        fl__coord_move(c, FL_PHASE_PAUSED, "%s", c->pause.reason);
         return false;
     }
     if (c->now_ms < c->not_before_ms || c->clients.n_alive < fl__coord_need(c) || settling(c)) {
         return false;
     }
     return fl__coord_select(c);
-}
-
-static bool draining(struct fl_coord *c)
-{
-    if (c->n_pending > 0 || c->clients.first_grave != FL__NONE) {
-        return false;
-    }
-    fl__coord_move(c, FL_PHASE_STOPPED, "everything is on disk");
-    if (c->finished) {
-        (void)fl__coord_emit(c, FL_EFF_FINISHED);
-    }
-    return false;
-}
-
-static bool paused(struct fl_coord *c)
-{
-    if (!c->draining) {
-        return false;
-    }
-    begin_drain(c);
-    return true;
 }
 
 /* Go as far as it goes without another event. */
@@ -491,23 +447,26 @@ static void advance(struct fl_coord *c)
             more = idle(c);
             break;
         case FL_PHASE_TRAINING:
-            more = fl__coord_training(c);
+            more = fl__coord_aborting(c) || fl__coord_training(c);
             break;
         case FL_PHASE_UPLOADING:
-            more = fl__coord_uploading(c);
+            more =
+                (c->work.kind == FL__WORK_NONE && fl__coord_aborting(c)) || fl__coord_uploading(c);
+            break;
+        case FL_PHASE_AGGREGATING: /* Not while the lane reads what an abort would remove. */
+            more = c->work.retry_ms != 0 && fl__coord_aborting(c);
             break;
         case FL_PHASE_EVALUATING:
             more = fl__coord_evaluating(c);
             break;
         case FL_PHASE_PAUSED:
-            more = paused(c);
+            more = fl__coord_paused(c);
             break;
         case FL_PHASE_DRAINING:
-            more = draining(c);
+            more = fl__coord_draining(c);
             break;
         case FL_PHASE_SELECTING: /* These wait for their work. */
         case FL_PHASE_PLANNING:
-        case FL_PHASE_AGGREGATING:
         case FL_PHASE_COMMITTING:
         case FL_PHASE_STOPPED:
         case FL_PHASE_COUNT:
@@ -585,13 +544,16 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
         work_failed(c, ev);
         break;
     case FL_EV_PAUSE:
-        pause_federation(c);
+        fl__coord_pause(c, ev->u.reason);
         break;
     case FL_EV_RESUME:
-        resume_federation(c);
+        fl__coord_resume(c);
         break;
     case FL_EV_DRAIN:
-        drain(c);
+        fl__coord_drain(c);
+        break;
+    case FL_EV_ABORT_ROUND:
+        fl__coord_abort_round(c, ev->u.reason);
         break;
     }
 }
@@ -626,6 +588,7 @@ int fl_coord_step(struct fl_coord *c, const struct fl_event *ev, struct fl_effec
     }
     fl__coord_age(c);
     fl__coord_bury(c);
+    fl__coord_keep_pause(c);
     advance(c);
     *ret = (struct fl_effects){.list = c->effects, .n = c->n_effects};
     return FL_OK;

@@ -10,7 +10,8 @@
  *     ^                     |  (PLANNING only when the upload slot needs feedback)    |
  *     +---- retry ----------+                                                         v
  *     +------------------------------------------------------------------------- COMMITTING
- *   PAUSED, DRAINING, STOPPED beside them.
+ *   PAUSED, DRAINING, STOPPED beside them. PAUSED is on disk with its reason: whoever asked for it,
+ *   it outlives the process, until RESUME.
  *
  * Persist before promise: an effect that tells a client "accepted", or that starts
  * work which depends on a decision, is sent only after the PERSISTED event of the
@@ -45,8 +46,7 @@
  *   the aggregation blames a client                  its update is left out and counted as
  *                                                    rejected; ACCEPTED is not taken back
  *   the new model is not finite                      attempt aborted, PAUSED with the reason;
- *                                                    RESUME, or a restart, begins attempt + 1
- *                                                    of the round
+ *                                                    RESUME begins attempt + 1 of the round
  *   a client's training diverged                     it is LOST, as failed. An attempt that is
  *                                                    aborted and would not be if such clients
  *                                                    had answered: PAUSED as above, for the
@@ -122,6 +122,7 @@ struct fl_coord_conf {
      * without an open round the known ones have this span before the next selection.
      */
     uint64_t lost_grace_ms;
+    uint64_t restart_ms;     /* told to clients when the server stops: come back after that */
     uint64_t retry_ms;       /* first pause after an aborted attempt, doubled up to 64 times */
     uint32_t evaluate_every; /* 0: never; the last round is always evaluated otherwise */
     bool evaluate_server;    /* the server has a test set */
@@ -139,6 +140,9 @@ static inline double fl_coord_learning_rate(const struct fl_coord_conf *conf, ui
 {
     return conf->learning_rate * pow(conf->learning_rate_decay, (double)(round - 1));
 }
+
+/* Why the federation is paused, with its end. */
+#define FL_PAUSE_SIZE 768
 
 /* Numbers of clients are below this. */
 #define FL_CLIENT_NUMBERS (1u << 24)
@@ -167,6 +171,7 @@ struct fl_coord_resume {
      */
     uint64_t used_round;
     uint32_t used_attempt;
+    char pause[FL_PAUSE_SIZE]; /* as of the last PERSIST_PAUSE; "": none */
 };
 
 enum fl_event_type {
@@ -191,9 +196,11 @@ enum fl_event_type {
     FL_EV_EVALUATED,   /* u.evaluated: server evaluation done */
     FL_EV_COMMITTED,   /* u.seq */
     FL_EV_WORK_FAILED, /* u.failed_work: aggregate, evaluate, persist or commit failed */
-    FL_EV_PAUSE,
+    /* Wishes of the operator. Each has one ANSWER; the next one comes after that. */
+    FL_EV_PAUSE, /* u.reason, may be NULL: no new round; PAUSED after the open one, until RESUME */
     FL_EV_RESUME,
-    FL_EV_DRAIN /* no new round; after the open one: STOPPED */
+    FL_EV_DRAIN,      /* no new round; after the open one: STOPPED */
+    FL_EV_ABORT_ROUND /* u.reason, may be NULL: attempt + 1 at once, or PAUSED or STOPPED */
 };
 
 struct fl_event {
@@ -239,6 +246,7 @@ struct fl_event {
             struct fl_eval_rec result, adapted; /* adapted.samples 0: none */
         } eval;
         uint64_t seq;
+        const char *reason;
         struct {
             uint64_t seq;
             const double *distance; /* [n_responders of the effect], NULL when not asked */
@@ -294,6 +302,7 @@ enum fl_effect_type {
     FL_EFF_PERSIST_SELECTION,
     FL_EFF_PERSIST_PLAN,   /* seq; parts with divergence and units */
     FL_EFF_PERSIST_UPDATE, /* seq; one part that was accepted (or EMPTY: nothing was asked) */
+    FL_EFF_PERSIST_PAUSE,  /* seq; text: why the federation is paused; NULL: it is not */
     FL_EFF_AGGREGATE,      /* seq; the accepted parts in client order, maybe none */
     FL_EFF_EVALUATE,       /* seq; the server evaluates the new model */
     FL_EFF_COMMIT,         /* seq; round record and the client records that changed */
@@ -302,8 +311,12 @@ enum fl_effect_type {
     /* Of a client, text: what went wrong with it, for whoever looks for the reason. Clean, and at
        most FL_CLIENT_ERROR_SIZE with its end. */
     FL_EFF_CLIENT_ERROR,
-    FL_EFF_TRACE,   /* one readable line, part of the tested behaviour */
-    FL_EFF_FINISHED /* all rounds done: STOPPED */
+    FL_EFF_TRACE,    /* one readable line, part of the tested behaviour */
+    FL_EFF_FINISHED, /* all rounds done: STOPPED */
+    FL_EFF_STOPPED,  /* STOPPED for DRAIN: everything is on disk, the process may end */
+    /* To a wish: text says what follows. code FL_ESTATE: why nothing does; FL_EIO: it is so, and
+       would not outlive a kill. */
+    FL_EFF_ANSWER
 };
 
 struct fl_effect {
@@ -319,6 +332,7 @@ struct fl_effect {
     const uint8_t *units; /* [n_units] or NULL */
     const char *text;     /* reason or trace line */
     bool warning;         /* TRACE: an operator should know of it */
+    int code;             /* ANSWER */
     const struct fl_part_rec *parts;
     size_t n_parts;
     const struct fl_client_rec *clients;

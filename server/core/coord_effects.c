@@ -61,9 +61,9 @@ int fl__coord_reserve(struct fl_coord *c)
     if (rv != FL_OK) {
         return rv;
     }
-    /* At most one write of each one's update at a time, and one that forgets. */
+    /* At most one write of each one's update at a time, one that forgets, and one of the pause. */
     p = c->pending;
-    rv = grow(&p, &c->cap_pending, n_clients + 2, sizeof(*c->pending));
+    rv = grow(&p, &c->cap_pending, n_clients + 3, sizeof(*c->pending));
     c->pending = p;
     return rv;
 }
@@ -89,8 +89,7 @@ struct fl_effect *fl__coord_tell(struct fl_coord *c, enum fl_effect_type type, u
     return e;
 }
 
-FL_PRINTF(2, 0)
-static const char *vtext(struct fl_coord *c, const char *fmt, va_list ap)
+const char *fl__coord_vtext(struct fl_coord *c, const char *fmt, va_list ap)
 {
     char *text;
 
@@ -108,7 +107,7 @@ const char *fl__coord_text(struct fl_coord *c, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    text = vtext(c, fmt, ap);
+    text = fl__coord_vtext(c, fmt, ap);
     va_end(ap);
     return text;
 }
@@ -119,7 +118,7 @@ void fl__coord_trace(struct fl_coord *c, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    e->text = vtext(c, fmt, ap);
+    e->text = fl__coord_vtext(c, fmt, ap);
     va_end(ap);
 }
 
@@ -129,7 +128,7 @@ void fl__coord_warn(struct fl_coord *c, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    e->text = vtext(c, fmt, ap);
+    e->text = fl__coord_vtext(c, fmt, ap);
     va_end(ap);
     e->warning = true;
 }

@@ -138,6 +138,9 @@ void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
     bool server = due && c->conf.evaluate_server;
 
     fl__coord_work_done(c);
+    if (fl__coord_aborting(c)) {
+        return;
+    }
     if (ev->u.aggregated.distance != NULL && r->n_listed > 0) {
         (void)memcpy(r->distance, ev->u.aggregated.distance, r->n_listed * sizeof(double));
         r->has_distance = true;

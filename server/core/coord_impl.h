@@ -10,6 +10,8 @@
  * again when there is no memory.
  */
 
+#include <stdarg.h>
+
 #include "libfl/base/sm.h"
 #include "server/core/client_order.h"
 #include "server/core/coord.h"
@@ -174,12 +176,33 @@ struct fl__work {
     char reason[FL_NAME_MAX];
 };
 
-enum fl__pending_kind { FL__PENDING_FORGET, FL__PENDING_UPDATE };
+enum fl__pending_kind { FL__PENDING_FORGET, FL__PENDING_UPDATE, FL__PENDING_PAUSE };
 
 struct fl__pending {
     uint64_t seq;
     enum fl__pending_kind kind;
     uint32_t client;
+};
+
+/* No round begins; on disk, but for what is `dirty` or under way. */
+struct fl__pause {
+    bool on;
+    bool dirty;        /* on disk is another, and that is not being written */
+    uint64_t seq;      /* of the write under way; 0: none */
+    uint64_t retry_ms; /* a write failed: when to try again */
+    char reason[FL_PAUSE_SIZE];
+};
+
+enum fl__wish_kind {
+    FL__WISH_NONE,
+    FL__WISH_KEPT,  /* answered when the pause is on disk as it is now */
+    FL__WISH_CLOSED /* answered when the end of the open attempt is */
+};
+
+/* The operator's, that has no answer yet. */
+struct fl__wish {
+    enum fl__wish_kind awaited;
+    char text[FL__TEXT_SIZE];
 };
 
 /* "edge-1, edge-2 and 3 more" */
@@ -201,10 +224,12 @@ struct fl_coord {
     uint64_t wall_ms;
     bool clocked; /* an event told the time */
     bool started;
-    bool pausing;
     bool draining;
     bool finished;
-    char pause_reason[FL_ERR_BUF_SIZE];
+    bool aborting; /* the open attempt is to end as soon as nothing of it is being written */
+    struct fl__pause pause;
+    struct fl__wish wish;
+    char abort_wish[FL__CLEAN_SIZE];
     char abort_reason[FL__CLEAN_SIZE];
     uint64_t committed;
     uint32_t attempt; /* of the next selection */
@@ -242,6 +267,7 @@ struct fl_effect *fl__coord_emit(struct fl_coord *c, enum fl_effect_type type);
 /* An effect about the open round to a client. */
 struct fl_effect *fl__coord_tell(struct fl_coord *c, enum fl_effect_type type, uint32_t client);
 FL_PRINTF(2, 3) const char *fl__coord_text(struct fl_coord *c, const char *fmt, ...);
+FL_PRINTF(2, 0) const char *fl__coord_vtext(struct fl_coord *c, const char *fmt, va_list ap);
 FL_PRINTF(2, 3) void fl__coord_trace(struct fl_coord *c, const char *fmt, ...);
 /* A line that asks for somebody's attention. */
 FL_PRINTF(2, 3) void fl__coord_warn(struct fl_coord *c, const char *fmt, ...);
@@ -324,6 +350,30 @@ void fl__coord_bury(struct fl_coord *c);
 void fl__coord_buried(struct fl_coord *c);
 void fl__coord_failed_to_bury(struct fl_coord *c, const char *reason);
 
+/* --- coord_pause.c: what the operator wishes of the rounds, and the end --- */
+
+void fl__coord_pause(struct fl_coord *c, const char *reason);
+/* The core's own pause. */
+FL_PRINTF(2, 3) void fl__coord_pause_for(struct fl_coord *c, const char *fmt, ...);
+void fl__coord_resume(struct fl_coord *c);
+void fl__coord_drain(struct fl_coord *c);
+void fl__coord_abort_round(struct fl_coord *c, const char *reason);
+/* Write down what has changed of the pause. */
+void fl__coord_keep_pause(struct fl_coord *c);
+/* It is on disk as it is now. */
+bool fl__coord_pause_kept(const struct fl_coord *c);
+void fl__coord_pause_persisted(struct fl_coord *c);
+void fl__coord_pause_failed(struct fl_coord *c, const char *reason);
+/* The operator wished it, and it can be now: the attempt is aborted. */
+bool fl__coord_aborting(struct fl_coord *c);
+/* The end of the attempt is on disk; else `trouble`. */
+void fl__coord_abort_closed(struct fl_coord *c, const char *trouble);
+/* A client, or all of them (FL__NONE), are told that rounds or server are at their end. */
+struct fl_effect *fl__coord_send_away(struct fl_coord *c, uint32_t client);
+void fl__coord_begin_drain(struct fl_coord *c);
+bool fl__coord_draining(struct fl_coord *c);
+bool fl__coord_paused(struct fl_coord *c);
+
 /* --- coord_select.c --- */
 
 /* N and the members of a round that begins now with `selected` clients. */
@@ -378,8 +428,12 @@ void fl__coord_planned(struct fl_coord *c);
 bool fl__coord_training(struct fl_coord *c);
 bool fl__coord_uploading(struct fl_coord *c);
 FL_PRINTF(2, 3) void fl__coord_abort(struct fl_coord *c, const char *fmt, ...);
-/* Write down that the open attempt is over. */
+/* The same, without a wait before the next attempt. */
+FL_PRINTF(2, 3) void fl__coord_abort_now(struct fl_coord *c, const char *fmt, ...);
+/* The open attempt is over, and that is to be written down. */
 void fl__coord_close(struct fl_coord *c);
+/* It is, but not before the pause that follows from it. */
+void fl__coord_write_close(struct fl_coord *c);
 void fl__coord_closed(struct fl_coord *c);
 /* Too few are left, say why; a pause follows when it is for want of diverged clients. */
 FL_PRINTF(2, 3) void fl__coord_abort_few(struct fl_coord *c, const char *fmt, ...);

@@ -23,6 +23,9 @@ uint64_t fl_coord_deadline(const struct fl_coord *c)
     if (c->clients.first_grave != FL__NONE && c->work.kind != FL__WORK_COMMIT) {
         at = sooner(at, to_come(c, c->clients.bury_ms));
     }
+    if (c->pause.dirty && c->pause.seq == 0) {
+        at = sooner(at, to_come(c, c->pause.retry_ms));
+    }
     switch ((enum fl_phase)c->sm.state) {
     case FL_PHASE_IDLE:
         if (c->started && !r->closing && c->clients.n_alive >= fl__coord_need(c)) {

@@ -57,10 +57,7 @@ void fl__coord_welcome(struct fl_coord *c, uint32_t client)
     uint32_t i = live->part;
 
     if (c->sm.state == FL_PHASE_STOPPED || c->sm.state == FL_PHASE_DRAINING) {
-        struct fl_effect *e = fl__coord_tell(c, FL_EFF_DRAIN_CLIENTS, client);
-
-        e->text = c->finished ? "all rounds are done" : "the server stops";
-        e->deadline_ms = c->finished ? 0 : fl__coord_backoff(c, 1);
+        (void)fl__coord_send_away(c, client);
         return;
     }
     if (i == FL__NONE) {

@@ -391,27 +391,51 @@ void fl__coord_close(struct fl_coord *c)
 {
     c->round.closing = true;
     fl__coord_unpend_updates(c);
-    fl__coord_work(c, FL__WORK_CLOSE);
+    fl__coord_keep_pause(c);
+    fl__coord_write_close(c);
+}
+
+/* A kill between the two must not leave a server that begins the next attempt. */
+void fl__coord_write_close(struct fl_coord *c)
+{
+    if (c->work.kind != FL__WORK_CLOSE && (!c->pause.on || fl__coord_pause_kept(c))) {
+        fl__coord_work(c, FL__WORK_CLOSE);
+    }
+}
+
+static void end_attempt(struct fl_coord *c, uint64_t wait_ms, const char *then)
+{
+    fl__coord_round_account(c);
+    c->attempt = c->round.attempt + 1;
+    c->not_before_ms = fl__coord_after(c, wait_ms);
+    fl__coord_work_done(c);
+    c->round.closing = true;
+    fl__coord_move(c, FL_PHASE_IDLE, "aborted (%s)%s", c->abort_reason, then);
+    fl__coord_close(c);
 }
 
 void fl__coord_abort(struct fl_coord *c, const char *fmt, ...)
 {
+    char then[64];
     uint64_t span;
     va_list ap;
 
     va_start(ap, fmt);
     (void)vsnprintf(c->abort_reason, sizeof(c->abort_reason), fmt, ap);
     va_end(ap);
-    fl__coord_round_account(c);
-    c->n_aborts++;
-    c->attempt = c->round.attempt + 1;
-    span = fl__coord_backoff(c, c->n_aborts);
-    c->not_before_ms = fl__coord_after(c, span);
-    fl__coord_work_done(c);
-    c->round.closing = true;
-    fl__coord_move(c, FL_PHASE_IDLE, "aborted (%s), again in %" PRIu64 " ms", c->abort_reason,
-                   span);
-    fl__coord_close(c);
+    span = fl__coord_backoff(c, ++c->n_aborts);
+    (void)snprintf(then, sizeof(then), ", again in %" PRIu64 " ms", span);
+    end_attempt(c, span, then);
+}
+
+void fl__coord_abort_now(struct fl_coord *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(c->abort_reason, sizeof(c->abort_reason), fmt, ap);
+    va_end(ap);
+    end_attempt(c, 0, "");
 }
 
 void fl__coord_pause_diverged(struct fl_coord *c, const char *fmt, ...)
@@ -422,12 +446,11 @@ void fl__coord_pause_diverged(struct fl_coord *c, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
-    /* The server reads its options when it starts, and goes on with the next attempt then. */
-    (void)snprintf(c->pause_reason, sizeof(c->pause_reason),
-                   "round %" PRIu64 " attempt %" PRIu32 " diverged: %s; lower "
-                   "training.learning_rate of the server and restart it",
-                   c->round.round, c->round.attempt, what);
-    c->pausing = true;
+    /* The server reads its options when it starts. */
+    fl__coord_pause_for(c,
+                        "round %" PRIu64 " attempt %" PRIu32 " diverged: %s; lower "
+                        "training.learning_rate of the server and restart it",
+                        c->round.round, c->round.attempt, what);
     fl__coord_abort(c, "diverged: %s", what);
 }
 
@@ -473,4 +496,5 @@ void fl__coord_closed(struct fl_coord *c)
     }
     (void)fl__coord_emit(c, FL_EFF_ROUND_CLOSED);
     fl__coord_round_done(c);
+    fl__coord_abort_closed(c, NULL);
 }

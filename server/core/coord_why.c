@@ -226,6 +226,7 @@ static void why_stopped(const struct fl_coord *c, char *out, size_t size)
 static void why_work(const struct fl_coord *c, char *out, size_t size)
 {
     const char *what = "";
+    const char *then = "";
 
     switch ((enum fl_phase)c->sm.state) {
     case FL_PHASE_SELECTING:
@@ -244,7 +245,8 @@ static void why_work(const struct fl_coord *c, char *out, size_t size)
         what = "the last records are being written down";
         break;
     case FL_PHASE_PAUSED:
-        what = c->pause_reason;
+        what = c->pause.reason;
+        then = "; 'flctl resume' goes on";
         break;
     case FL_PHASE_STOPPED:
     case FL_PHASE_IDLE:
@@ -254,8 +256,8 @@ static void why_work(const struct fl_coord *c, char *out, size_t size)
     case FL_PHASE_COUNT:
         break;
     }
-    (void)snprintf(out, size, "round %" PRIu64 " is %s: %s", c->committed + 1, fl_sm_name(&c->sm),
-                   what);
+    (void)snprintf(out, size, "round %" PRIu64 " is %s: %s%s", c->committed + 1, fl_sm_name(&c->sm),
+                   what, then);
 }
 
 /* What does not hold the rounds up, and is still not as it was meant. */
@@ -307,7 +309,7 @@ void fl_coord_why(const struct fl_coord *c, uint64_t now_ms, char *out, size_t s
     }
     if (c->draining && c->sm.state < FL_PHASE_PAUSED) {
         append(out, size, "; no round begins after it (draining)");
-    } else if (c->pausing && c->sm.state < FL_PHASE_PAUSED) {
+    } else if (c->pause.on && c->sm.state < FL_PHASE_PAUSED) {
         append(out, size, "; then the federation pauses");
     }
     add_notes(c, out, size);

@@ -18,6 +18,7 @@ static void request_free(struct fl_admin_request *r)
     fl_buf_done(&r->replies);
     fl_buf_done(&r->header);
     fl_blob_unref(r->model);
+    fl_wire_control_done(&r->control);
     free(r);
 }
 
@@ -148,6 +149,8 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
         r->force = rv == FL_OK && rollback.force;
     } else if (r->type == FL_ADMIN_FORGET) {
         rv = fl_wire_forget_decode(data, len, &r->forget, &r->err);
+    } else if (r->type >= FL_ADMIN_PAUSE && r->type <= FL_ADMIN_ABORT_ROUND) {
+        rv = fl_wire_control_decode(data, len, &r->control, &r->err);
     }
     up = rv == FL_OK ? fl_up_new(FL_UP_ADMIN) : NULL;
     if (up == NULL) {
@@ -257,6 +260,26 @@ static void start_rollback(struct fl_call *call, void *ctx)
     start(call, ctx, FL_ADMIN_ROLLBACK);
 }
 
+static void start_pause(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_PAUSE);
+}
+
+static void start_resume(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_RESUME);
+}
+
+static void start_drain(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_DRAIN);
+}
+
+static void start_abort_round(struct fl_call *call, void *ctx)
+{
+    start(call, ctx, FL_ADMIN_ABORT_ROUND);
+}
+
 size_t fl_admin_methods(struct fl_front *front, struct fl_rpc_method *methods)
 {
     struct fl_rpc_method *m = methods;
@@ -270,5 +293,9 @@ size_t fl_admin_methods(struct fl_front *front, struct fl_rpc_method *methods)
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListCheckpoints", start_checkpoints, front};
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/HoldCheckpoint", start_hold, front};
     *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Rollback", start_rollback, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Pause", start_pause, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Resume", start_resume, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Drain", start_drain, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/AbortRound", start_abort_round, front};
     return (size_t)(m - methods);
 }

@@ -359,6 +359,7 @@ void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_con
         .upload_ms = r->upload_deadline_ms,
         .lost_grace_ms = r->lost_grace_ms,
         .evaluate_ms = conf->evaluation->deadline_ms,
+        .restart_ms = FL_RESTART_MS,
         .retry_ms = r->retry_ms,
         .evaluate_every = (uint32_t)conf->evaluation->every,
         .evaluate_server = conf->evaluation->data[0] != '\0',

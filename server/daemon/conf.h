@@ -18,6 +18,9 @@
 /* Longest path of a configuration. */
 #define FL_SERVER_PATH_MAX 4096
 
+/* Told to clients when the server stops: about how long a restart takes. */
+#define FL_RESTART_MS 2000
+
 struct fl_server_conf {
     struct fl_conf_file *file; /* owns what the next seven point to */
     const struct fl_server_main *main;

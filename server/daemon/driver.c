@@ -210,7 +210,11 @@ static void carry_out(struct fl_driver *driver, const struct fl_effect *e)
     case FL_EFF_FORGOTTEN:
         fl_driver_forgotten(driver, e);
         break;
+    case FL_EFF_ANSWER:
+        fl_driver_wish_answered(driver, e);
+        break;
     case FL_EFF_FORGET_CLIENTS:
+    case FL_EFF_PERSIST_PAUSE:
     case FL_EFF_PERSIST_SELECTION:
     case FL_EFF_PERSIST_PLAN:
     case FL_EFF_PERSIST_UPDATE:
@@ -240,6 +244,9 @@ static void carry_out(struct fl_driver *driver, const struct fl_effect *e)
         break;
     case FL_EFF_FINISHED:
         finished(driver);
+        break;
+    case FL_EFF_STOPPED:
+        fl_driver_down(driver, fl_down_new(driver, FL_DOWN_STOPPED));
         break;
     }
 }
@@ -519,6 +526,7 @@ void fl_driver_free(struct fl_driver *driver)
         fl_loop_free(driver->loop);
     }
     fl_driver_forget_done(driver);
+    fl_driver_wish_done(driver);
     fl_coord_free(driver->coord);
     fl_store_close(driver->federation.store);
     fl_store_resume_done(&driver->resume);

@@ -346,6 +346,12 @@ void fl_driver_admin(struct fl_driver *driver, struct fl_admin_request *request)
     case FL_ADMIN_FORGET:
         fl_driver_forget(driver, request);
         break;
+    case FL_ADMIN_PAUSE:
+    case FL_ADMIN_RESUME:
+    case FL_ADMIN_DRAIN:
+    case FL_ADMIN_ABORT_ROUND:
+        fl_driver_wish(driver, request);
+        break;
     case FL_ADMIN_EXPORT:
         if (request->round == 0) {
             export_current(driver, request);

@@ -12,6 +12,11 @@
 #include "server/store/files.h"
 #include "server/work/offers.h"
 
+/* Of the operator, in the order they came; the core has the first. */
+struct fl_wishes {
+    struct fl_admin_request *first, *last;
+};
+
 struct fl_driver {
     struct fl_serverd *srv;
     struct fl_loop *loop;
@@ -40,6 +45,7 @@ struct fl_driver {
     struct fl_admin_request *
         *forgetting; /* [n_forgetting], by client number: waits for FORGOTTEN */
     size_t n_forgetting;
+    struct fl_wishes wishes;
     bool stopped;
     bool finished;
 };
@@ -110,6 +116,13 @@ void fl_driver_forgotten(struct fl_driver *driver, const struct fl_effect *e);
 void fl_driver_forgot(struct fl_driver *driver, struct fl_admin_request *request, const char *why);
 /* The server stops: nobody waits any longer. */
 void fl_driver_forget_done(struct fl_driver *driver);
+
+/* driver_wish.c: pause, resume, drain, abort-round. */
+void fl_driver_wish(struct fl_driver *driver, struct fl_admin_request *request);
+/* ANSWER: to the first of them. */
+void fl_driver_wish_answered(struct fl_driver *driver, const struct fl_effect *e);
+/* Nobody waits any longer. */
+void fl_driver_wish_done(struct fl_driver *driver);
 
 /* Send a message to the network; takes `down`. */
 void fl_driver_down(struct fl_driver *driver, struct fl_down *down);

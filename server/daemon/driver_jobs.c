@@ -81,6 +81,10 @@ struct fl_job *fl_job_new(struct fl_driver *driver, const struct fl_effect *e)
         job->record = *e->record;
         job->e.record = &job->record;
     }
+    if (e->type == FL_EFF_PERSIST_PAUSE && e->text != NULL) {
+        FL_REQUIRE(fl_str_copy(job->pause, sizeof(job->pause), e->text) == FL_OK);
+        job->e.text = job->pause;
+    }
     if (!copy_parts(job, e, fl_layout_units(driver->srv->conf->layout))) {
         fl_job_free(job);
         return NULL;

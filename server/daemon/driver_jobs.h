@@ -11,11 +11,12 @@
 
 struct fl_job {
     struct fl_driver *driver;
-    struct fl_effect e;            /* copies of all but units and text */
+    struct fl_effect e;            /* copies of all but units; text of a pause only */
     struct fl_part_rec *parts;     /* deep copy */
     struct fl_client_rec *clients; /* of the parts (AGGREGATE), or as the effect */
     struct fl_round_rec record;
-    bool fix_offers; /* PERSIST_SELECTION */
+    bool fix_offers;           /* PERSIST_SELECTION */
+    char pause[FL_PAUSE_SIZE]; /* PERSIST_PAUSE */
     /* Inputs kept alive, and results. */
     struct fl_blob *theta;
     struct fl_aggregation aggregation;

@@ -194,6 +194,9 @@ static void on_down(void *arg)
     case FL_DOWN_FINISHED:
         finished(front);
         break;
+    case FL_DOWN_STOPPED:
+        fl_loop_stop(front->srv->net);
+        break;
     case FL_DOWN_ADMIN:
         fl_admin_answered(down->request);
         break;

@@ -20,8 +20,6 @@
  * last words. The whole stop stays well under 2 s.
  */
 #define STOP_GRACE_MS 250
-/* Told to clients when the server stops: about how long a restart takes. */
-#define RESTART_MS 2000
 
 struct stop {
     struct fl_serverd *srv;
@@ -35,7 +33,7 @@ static void on_signal(void *arg, int signum)
     srv->again = false;
     srv->stopping = true;
     fl_log(srv->log, FL_LOG_NOTICE, "server", "stopping on signal %d", signum);
-    fl_attend_drain(srv->front, FL_EVERYBODY, "the server stops", RESTART_MS);
+    fl_attend_drain(srv->front, FL_EVERYBODY, "the server stops", FL_RESTART_MS);
     fl_loop_stop(srv->net);
 }
 
@@ -46,7 +44,7 @@ void fl_server_again(struct fl_serverd *srv, const char *why)
     }
     srv->again = true;
     fl_log(srv->log, FL_LOG_NOTICE, "server", "starting again: %s", why);
-    fl_attend_drain(srv->front, FL_EVERYBODY, why, RESTART_MS);
+    fl_attend_drain(srv->front, FL_EVERYBODY, why, FL_RESTART_MS);
     fl_loop_stop(srv->net);
 }
 

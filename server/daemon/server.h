@@ -88,8 +88,9 @@ enum fl_down_type {
     FL_DOWN_EVALUATE,
     FL_DOWN_DRAIN,
     FL_DOWN_ROUND_CLOSED,
-    FL_DOWN_ADMIN,   /* request is answered */
-    FL_DOWN_FINISHED /* all rounds are done */
+    FL_DOWN_ADMIN,    /* request is answered */
+    FL_DOWN_FINISHED, /* all rounds are done */
+    FL_DOWN_STOPPED   /* drained: the process ends */
 };
 
 struct fl_down {
@@ -128,19 +129,25 @@ enum fl_admin_type {
     FL_ADMIN_EXPORT,
     FL_ADMIN_CHECKPOINTS,
     FL_ADMIN_HOLD,
-    FL_ADMIN_ROLLBACK
+    FL_ADMIN_ROLLBACK,
+    FL_ADMIN_PAUSE,
+    FL_ADMIN_RESUME,
+    FL_ADMIN_DRAIN,
+    FL_ADMIN_ABORT_ROUND
 };
 
 struct fl_admin_request {
     enum fl_admin_type type;
     struct fl_serverd *srv;
-    struct fl_call *call;            /* network side only; NULL when the peer went away */
-    bool asked;                      /* network side only: the coordinator has it, or had it */
-    bool answered;                   /* network side only */
-    struct fl_wire_list_rounds list; /* ROUNDS */
-    uint64_t round;                  /* EXPORT, HOLD, ROLLBACK */
-    bool release;                    /* HOLD */
-    bool force;                      /* ROLLBACK */
+    struct fl_call *call;               /* network side only; NULL when the peer went away */
+    bool asked;                         /* network side only: the coordinator has it, or had it */
+    bool answered;                      /* network side only */
+    struct fl_wire_list_rounds list;    /* ROUNDS */
+    uint64_t round;                     /* EXPORT, HOLD, ROLLBACK */
+    bool release;                       /* HOLD */
+    bool force;                         /* ROLLBACK */
+    struct fl_wire_control control;     /* PAUSE to ABORT_ROUND */
+    struct fl_admin_request *next_wish; /* and who waits behind it; coordinator side only */
     struct fl_wire_forget forget;
     struct fl_wire_forgotten forgotten;
     size_t n_waits; /* FORGET: for so many things to be on disk */

@@ -122,6 +122,9 @@
     X(PUT_ROLLBACK, "INSERT OR REPLACE INTO rollback (one, round, at_ms) VALUES (1, ?, ?)") \
     X(NOTE_ROLLBACK, "UPDATE rollback SET last = ?, line = ?")                              \
     X(DROP_ROLLBACK, "DELETE FROM rollback")                                                \
+    X(GET_PAUSE, "SELECT reason FROM pause")                                                \
+    X(PUT_PAUSE, "INSERT OR REPLACE INTO pause (one, reason) VALUES (1, ?)")                \
+    X(DROP_PAUSE, "DELETE FROM pause")                                                      \
     X(DROP_HOLDS_AFTER, "DELETE FROM hold WHERE round > ?")                                 \
     X(DROP_ROUNDS, "DELETE FROM round WHERE round > ?")
 /* clang-format on */

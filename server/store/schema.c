@@ -191,6 +191,12 @@ static const char *const migrations[] = {
     "ALTER TABLE abandoned ADD COLUMN sum INTEGER;"
     "ALTER TABLE rollback ADD COLUMN sum INTEGER;"
     "ALTER TABLE migration ADD COLUMN sum INTEGER;",
+    /* 11: no round begins, for this reason, until somebody resumes; no row: they do. */
+    "CREATE TABLE pause ("
+    " one INTEGER PRIMARY KEY CHECK (one = 1),"
+    " reason TEXT NOT NULL,"
+    " sum INTEGER"
+    ") STRICT;",
 };
 
 #define NEWEST ((uint64_t)(sizeof(migrations) / sizeof(migrations[0])))

@@ -420,6 +420,25 @@ int fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients,
     return fl__db_end(&store->db, rv, err);
 }
 
+static int write_pause(struct fl_store *store, const char *reason, struct fl_err *err)
+{
+    struct fl__query q;
+
+    if (reason == NULL) {
+        return run(store, FL__DB_DROP_PAUSE, err);
+    }
+    q = fl__db_query(&store->db, FL__DB_PUT_PAUSE);
+    fl__query_text(&q, reason);
+    return fl__query_run(&q, err);
+}
+
+int fl_store_put_pause(struct fl_store *store, const char *reason, struct fl_err *err)
+{
+    int rv = fl__db_begin_durable(&store->db, err);
+
+    return rv == FL_OK ? fl__db_end(&store->db, write_pause(store, reason, err), err) : rv;
+}
+
 static int write_selection(struct fl_store *store, const struct fl_selection *sel,
                            struct fl_err *err)
 {

@@ -88,6 +88,9 @@ FL_MUST_CHECK int fl_store_put_selection(struct fl_store *store,
    `departed` as fl_coord_resume. Durable. FL_ESTATE: one to be removed is in the open round. */
 FL_MUST_CHECK int fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients,
                                   size_t n, uint64_t departed, struct fl_err *err);
+/* Why the federation is paused; NULL: it is not. Durable. */
+FL_MUST_CHECK int fl_store_put_pause(struct fl_store *store, const char *reason,
+                                     struct fl_err *err);
 FL_MUST_CHECK int fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
                                     const struct fl_part_rec *parts, size_t n, struct fl_err *err);
 FL_MUST_CHECK int fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt,

@@ -230,6 +230,20 @@ static int load_used(struct fl_store *store, struct fl_coord_resume *r, struct f
     return rv;
 }
 
+static int load_pause(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
+{
+    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_PAUSE);
+    int rv = fl__query_next(&q, err);
+
+    if (rv == FL_OK && (fl_str_copy(r->pause, sizeof(r->pause), fl__column_text(&q)) != FL_OK ||
+                        r->pause[0] == '\0'))
+    {
+        rv = damaged(store, "the reason of a pause is too long, or missing", err);
+    }
+    fl__query_reset(&q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
 int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret, struct fl_err *err)
 {
     struct fl_coord_resume r = {0};
@@ -254,6 +268,9 @@ int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret, struct fl
     }
     if (rv == FL_OK) {
         rv = load_open(store, &r, err);
+    }
+    if (rv == FL_OK) {
+        rv = load_pause(store, &r, err);
     }
     if (rv != FL_OK) {
         fl_store_resume_done(&r);

@@ -24,6 +24,8 @@ int fl_persist_run(const struct fl_federation *federation, const struct fl_effec
     switch (e->type) {
     case FL_EFF_FORGET_CLIENTS:
         return fl_store_forget(store, e->clients, e->n_clients, e->departed, err);
+    case FL_EFF_PERSIST_PAUSE:
+        return fl_store_put_pause(store, e->text, err);
     case FL_EFF_PERSIST_SELECTION:
         return select_clients(federation, e, offers, err);
     case FL_EFF_PERSIST_PLAN:

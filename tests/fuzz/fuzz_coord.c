@@ -28,6 +28,7 @@ struct work {
     uint32_t attempt;
     size_t n_parts, n_clients;
     uint64_t expected, departed;
+    bool pauses; /* PERSIST_PAUSE: or ends */
     struct fl_part_rec parts[N_CLIENTS];
     float divergence[N_CLIENTS][N_UNITS];
     uint8_t units[N_CLIENTS][N_UNITS];
@@ -155,6 +156,9 @@ static void write_disk(struct disk *d, const struct work *w)
 {
     struct fl_coord_resume *r = &d->resume;
 
+    if (w->type == FL_EFF_PERSIST_PAUSE) {
+        (void)snprintf(r->pause, sizeof(r->pause), "%s", w->pauses ? "for some reason" : "");
+    }
     if (w->type == FL_EFF_FORGET_CLIENTS) {
         r->departed = w->departed;
         drop_clients(d, w);
@@ -196,6 +200,7 @@ static void keep(struct world *w, const struct fl_effect *e)
     k = &w->works[w->n_works++];
     *k = (struct work){.type = e->type, .seq = e->seq, .round = e->round, .attempt = e->attempt};
     k->expected = e->expected;
+    k->pauses = e->type == FL_EFF_PERSIST_PAUSE && e->text != NULL;
     k->departed = e->departed;
     for (i = 0; i < e->n_parts; i++) {
         copy_part(&k->parts[i], k->divergence[i], k->units[i], &e->parts[i]);
@@ -496,7 +501,12 @@ static void event(struct world *w, uint8_t what, uint8_t arg)
         ask(w);
         break;
     case 14:
-        simple(w, arg < 100 ? FL_EV_PAUSE : arg < 254 ? FL_EV_RESUME : FL_EV_DRAIN);
+        if (w->check.wish == 0) { /* One at a time. */
+            simple(w, arg < 100   ? FL_EV_PAUSE
+                      : arg < 200 ? FL_EV_RESUME
+                      : arg < 254 ? FL_EV_ABORT_ROUND
+                                  : FL_EV_DRAIN);
+        }
         break;
     default:
         if (arg > 128) { /* kill -9 */
@@ -546,6 +556,8 @@ static void finish(struct world *w)
     for (i = 0; i < N_CLIENTS; i++) {
         join(w, (uint8_t)(0x18 + i));
     }
+    answer_all(w);
+    require(w->check.wish == 0, "a wish has no answer");
     simple(w, FL_EV_RESUME);
     for (i = 0; i < 200 && fl_coord_phase(w->coord) != FL_PHASE_STOPPED; i++) {
         behave(w);

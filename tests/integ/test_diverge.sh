@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Training that diverges on the clients: the federation pauses at once and says why and what to do,
-# what was committed stays whole, and a restart with a lower learning rate goes on with the same round.
+# what was committed stays whole, and with a lower learning rate it goes on with the same round once it is
+# resumed, which a restart alone does not do.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 synthetic "$dir/data" 3 --seed 3
@@ -58,8 +59,13 @@ equal "nobody was asked a second time" 1 "$(grep -c 'SELECTING -> TRAINING' "$di
 stop a
 equal "exit code on SIGTERM" 0 "$rc"
 
-# The same rate: the next attempt of the same round, and the same end.
+# A restart stays paused. The same rate: the next attempt of the same round, and the same end.
 start_server a
+wait_for "the clients" connected a 3
+shows_the_pause a 1 1
+ctl a resume >"$dir/a.resume"
+has_line "resume goes on with the round" "$dir/a.resume" "the federation goes on with round 1"
+wait_for "the second attempt" in_log a "round 1 attempt 2 diverged"
 wait_for "the pause of the second attempt" in_phase a PAUSED
 shows_the_pause a 1 2
 check "the attempt is another" test "$reason_of_a" != "$(ctl a why)"
@@ -67,6 +73,7 @@ stop a
 
 # A lower one: the same round goes on, to the end.
 server a 0.05 "rounds: 3"
+ctl a resume >"$dir/a.resume"
 wait_for "all rounds with a lower rate" at_round a 3
 equal "round 1 was done in its third attempt, then all in their first" "1.3 2.1 3.1" \
   "$(ctl a rounds --json | json '" ".join("%d.%d" % (r["round"], r["attempt"]) for r in d)')"
@@ -91,6 +98,7 @@ for solver in igfl_c scaffold; do
   stop "$name"
   equal "$solver: exit code on SIGTERM" 0 "$rc"
   server "$name" 0.01 "rounds: 4" "strategy: {solver: $solver}"
+  ctl "$name" resume >"$dir/$name.resume"
   wait_for "the rest of the rounds of $solver" at_round "$name" 4
   equal "$solver: round 3 was done in its second attempt" 2 \
     "$(ctl "$name" rounds --json | json 'd[2]["attempt"]')"

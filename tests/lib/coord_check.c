@@ -30,6 +30,7 @@ struct check_work {
     uint32_t attempt;
     struct check_fact *facts;
     size_t n;
+    bool pauses; /* PERSIST_PAUSE: or ends */
 };
 
 FL_PRINTF(2, 3) static void fail(struct coord_check *c, const char *fmt, ...)
@@ -195,6 +196,16 @@ void coord_check_resume(struct coord_check *c, const struct fl_coord_resume *res
     for (i = 0; i < resume->n_parts; i++) {
         take_part(c, &resume->parts[i], resume->open_round, resume->open_attempt);
     }
+    /* Records may have become durable without us hearing of it, but only what was asked for. */
+    if (c->lives++ > 0 && c->wish == 0 && !c->pause_failed &&
+        c->pause_durable != (resume->pause[0] != '\0') && c->pause_durable == c->pause_wanted)
+    {
+        fail(c, "the pause on disk went from %d to %d", c->pause_durable, !c->pause_durable);
+    }
+    c->pause_durable = c->pause_wanted = resume->pause[0] != '\0';
+    c->pause_failed = false;
+    c->begun_round = 0;
+    c->wish = 0;
 }
 
 static void note_work(struct coord_check *c, const struct fl_effect *e)
@@ -208,8 +219,11 @@ static void note_work(struct coord_check *c, const struct fl_effect *e)
     c->last_seq = e->seq;
     c->works = grow(c->works, &c->cap_works, c->n_works + 1, sizeof(*c->works));
     w = &c->works[c->n_works++];
-    *w = (struct check_work){
-        .seq = e->seq, .type = e->type, .round = e->round, .attempt = e->attempt};
+    *w = (struct check_work){.seq = e->seq,
+                             .type = e->type,
+                             .round = e->round,
+                             .attempt = e->attempt,
+                             .pauses = e->type == FL_EFF_PERSIST_PAUSE && e->text != NULL};
     if (e->type != FL_EFF_PERSIST_SELECTION && e->type != FL_EFF_PERSIST_PLAN &&
         e->type != FL_EFF_PERSIST_UPDATE)
     {
@@ -262,6 +276,12 @@ void coord_check_event(struct coord_check *c, const struct fl_event *ev)
     struct check_fact bad = {.what = FACT_BAD};
     size_t i;
 
+    if (ev->type == FL_EV_PAUSE || ev->type == FL_EV_RESUME) {
+        c->pause_wanted = ev->type == FL_EV_PAUSE;
+    }
+    if (ev->type >= FL_EV_PAUSE && ev->type <= FL_EV_ABORT_ROUND) {
+        c->wish = ev->type;
+    }
     if (ev->type == FL_EV_RELEASED && ev->u.client < COORD_CHECK_NUMBERS) {
         c->gone[ev->u.client] = false;
         drop_told(c, ev->u.client);
@@ -289,6 +309,10 @@ void coord_check_event(struct coord_check *c, const struct fl_event *ev)
         }
         if (ev->type == FL_EV_COMMITTED && w.type == FL_EFF_COMMIT) {
             commit(c, w.round);
+        }
+        if (w.type == FL_EFF_PERSIST_PAUSE) {
+            c->pause_durable = w.pauses;
+            c->pause_failed = c->pause_failed && w.pauses != c->pause_wanted;
         }
         free(w.facts);
     }
@@ -384,6 +408,32 @@ static void check_spoken(struct coord_check *c, const struct fl_effect *e)
     }
 }
 
+static void check_answer(struct coord_check *c, const struct fl_effect *e)
+{
+    bool pause = c->wish == FL_EV_PAUSE || c->wish == FL_EV_RESUME;
+
+    if (c->wish == 0) {
+        fail(c, "'%s' is an answer to nothing", e->text);
+    }
+    if (pause && e->code == FL_OK && c->pause_durable != (c->wish == FL_EV_PAUSE)) {
+        fail(c, "'%s' is answered before it is durable", e->text);
+    }
+    c->pause_failed = c->pause_failed || (pause && e->code != FL_OK);
+    c->wish = 0;
+}
+
+/* What was begun before may be written down again. */
+static void check_begin(struct coord_check *c, const struct fl_effect *e)
+{
+    bool again = e->round == c->begun_round && e->attempt == c->begun_attempt;
+
+    if (c->pause_wanted && e->n_parts > 0 && !again) {
+        fail(c, "round %" PRIu64 " attempt %" PRIu32 " begins in a pause", e->round, e->attempt);
+    }
+    c->begun_round = e->round;
+    c->begun_attempt = e->attempt;
+}
+
 static void check_effect(struct coord_check *c, const struct fl_coord *coord,
                          const struct fl_effect *e)
 {
@@ -425,7 +475,12 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
         check_release(c, e->client);
         break;
     case FL_EFF_PERSIST_SELECTION:
+        check_begin(c, e);
         check_counted(c, e);
+        note_work(c, e);
+        break;
+    case FL_EFF_PERSIST_PAUSE:
+        c->pause_wanted = e->text != NULL;
         note_work(c, e);
         break;
     case FL_EFF_FORGET_CLIENTS:
@@ -452,6 +507,10 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
     case FL_EFF_ROUND_OPEN:
     case FL_EFF_ROUND_CLOSED:
     case FL_EFF_FINISHED:
+    case FL_EFF_STOPPED:
+        break;
+    case FL_EFF_ANSWER:
+        check_answer(c, e);
         break;
     case FL_EFF_CLIENT_ERROR:
     case FL_EFF_TRACE:
@@ -471,6 +530,11 @@ void coord_check_effects(struct coord_check *c, const struct fl_coord *coord,
     for (i = 0; i < effects->n; i++) {
         check_spoken(c, &effects->list[i]);
         check_effect(c, coord, &effects->list[i]);
+    }
+    if (fl_coord_phase(coord) == FL_PHASE_PAUSED && !c->pause_durable && c->wish == 0 &&
+        !c->pause_failed)
+    {
+        fail(c, "PAUSED, and that is not durable");
     }
     if (due <= ev->now_ms) {
         fail(c, "the deadline %" PRIu64 " is not after now, %" PRIu64, due, ev->now_ms);

@@ -18,6 +18,8 @@
  *     is not committed
  *   - a number that was released is given to nobody, and nobody is spoken to under it, before the
  *     caller says that it may
+ *   - from a pause on no round begins before it is resumed, in this life or another; once it is
+ *     answered, or the core that made it itself is PAUSED, it is durable; so is its end
  *   - numbers of work rise; a due TICK leads somewhere
  */
 
@@ -37,7 +39,12 @@ struct coord_check {
     size_t n_works;
     size_t cap_works;
     bool gone[COORD_CHECK_NUMBERS]; /* RELEASE was emitted and not answered */
-    char broken[256];               /* the first rule that did not hold; "" when all did */
+    unsigned lives;
+    bool pause_durable, pause_wanted, pause_failed;
+    uint64_t begun_round; /* newest selection of this life */
+    uint32_t begun_attempt;
+    enum fl_event_type wish; /* of the operator, that is not answered; 0: none */
+    char broken[256];        /* the first rule that did not hold; "" when all did */
 };
 
 void coord_check_init(struct coord_check *c);

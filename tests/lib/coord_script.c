@@ -41,6 +41,7 @@ struct script *script_new(const char *preset)
         .upload_ms = 1000,
         .evaluate_ms = 1000,
         .lost_grace_ms = 100,
+        .restart_ms = 50,
         .retry_ms = 50,
         .learning_rate = 0.5,
         .learning_rate_decay = 1.0,
@@ -227,6 +228,20 @@ static void put_effect(struct script *s, const struct fl_effect *e)
     case FL_EFF_FINISHED:
         put(s, "FINISHED");
         break;
+    case FL_EFF_STOPPED:
+        put(s, "STOPPED");
+        break;
+    case FL_EFF_PERSIST_PAUSE:
+        put(s, "persist %s%s", e->text != NULL ? "pause: " : "no pause",
+            e->text != NULL ? e->text : "");
+        break;
+    case FL_EFF_ANSWER:
+        put(s, "answer%s: %s",
+            e->code == FL_OK       ? ""
+            : e->code == FL_ESTATE ? " (no)"
+                                   : " (but)",
+            e->text);
+        break;
     }
     put(s, "\n");
 }
@@ -370,7 +385,12 @@ void script_start(struct script *s)
 
 void script_simple(struct script *s, enum fl_event_type type)
 {
-    struct fl_event ev = {.type = type};
+    script_wish(s, type, NULL);
+}
+
+void script_wish(struct script *s, enum fl_event_type type, const char *reason)
+{
+    struct fl_event ev = {.type = type, .u.reason = reason};
 
     script_step(s, &ev);
 }

@@ -78,6 +78,8 @@ void script_unstored(struct script *s, const char *name, const char *reason);
 void script_failed(struct script *s, const char *name, const char *reason);
 void script_diverged(struct script *s, const char *name, const char *reason);
 void script_simple(struct script *s, enum fl_event_type type);
+/* PAUSE or ABORT_ROUND, with a reason. */
+void script_wish(struct script *s, enum fl_event_type type, const char *reason);
 /* Let time pass, with a TICK at every deadline. */
 void script_run_to(struct script *s, uint64_t now);
 /* Answer the oldest work, or let it fail. */

@@ -630,6 +630,45 @@ static int recode_forgotten(const void *data, size_t len, struct fl_buf *out, st
     return rv != FL_OK ? rv : fl_wire_forgotten_encode(&r, out);
 }
 
+static int control(struct fl_buf *out)
+{
+    const struct fl_wire_control c = {.reason = text_reason};
+
+    return fl_wire_control_encode(&c, out);
+}
+
+static int recode_control(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_control c;
+    int rv = fl_wire_control_decode(data, len, &c, err);
+
+    if (rv == FL_OK) {
+        rv = fl_wire_control_encode(&c, out);
+        fl_wire_control_done(&c);
+    }
+    return rv;
+}
+
+static int controlled(struct fl_buf *out)
+{
+    char phase[] = "PAUSED";
+    const struct fl_wire_controlled r = {.phase = phase, .text = text_reason, .round = 4};
+
+    return fl_wire_controlled_encode(&r, out);
+}
+
+static int recode_controlled(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_controlled r;
+    int rv = fl_wire_controlled_decode(data, len, &r, err);
+
+    if (rv == FL_OK) {
+        rv = fl_wire_controlled_encode(&r, out);
+        fl_wire_controlled_done(&r);
+    }
+    return rv;
+}
+
 static int rollback(struct fl_buf *out)
 {
     const struct fl_wire_rollback r = {.round = 4, .force = true};
@@ -699,5 +738,7 @@ const struct wire_sample wire_samples[] = {
     {"admin_forget", forget, recode_forget},
     {"admin_forgotten", forgotten, recode_forgotten},
     {"admin_rollback", rollback, recode_rollback},
+    {"admin_control", control, recode_control},
+    {"admin_controlled", controlled, recode_controlled},
     {NULL, NULL, NULL},
 };

@@ -41,6 +41,8 @@
 #define FED_NUMBERS (4 * FED_MAX)
 /* A timer of the server with a client's index: the operator makes it forget that client. */
 #define FED_TAG_FORGET (UINT64_C(11) << 60)
+/* And with what the operator wishes of the rounds: an event's type. */
+#define FED_TAG_WISH (UINT64_C(12) << 60)
 
 struct fed_plan {
     uint64_t seed;
@@ -78,6 +80,7 @@ struct fed_plan {
     double failed_disk_rate; /* a write of the server fails and says so */
     double failed_aggregate_rate;
     uint64_t forget_every;    /* the operator makes the server forget one of the clients */
+    uint64_t wish_every;      /* the operator pauses, or ends the open attempt */
     uint64_t forget_after_ms; /* and the server by itself who is away for so long */
     uint64_t restart_ms;      /* every node that dies lives again after so long; 0: see above */
     /* Node `dies` (0: none) does so at its write `dies_at`, as fed_die_at(). */
@@ -242,6 +245,7 @@ struct fed {
     bool forgotten[FED_MAX]; /* once or more: what it keeps may be of a life before */
     bool promised[FED_MAX];  /* FORGOTTEN was answered, and it has not come back since */
     unsigned n_promised;
+    unsigned n_wishes; /* that were answered with yes */
     struct coord_check check;
     struct fl_buf log;
     char broken[256];

@@ -37,6 +37,14 @@ int __real_fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t 
 int __wrap_fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt,
                                const struct fl_part_rec *part, struct fl_err *err);
 
+int __real_fl_store_put_pause(struct fl_store *store, const char *reason, struct fl_err *err);
+int __wrap_fl_store_put_pause(struct fl_store *store, const char *reason, struct fl_err *err);
+
+int __wrap_fl_store_put_pause(struct fl_store *store, const char *reason, struct fl_err *err)
+{
+    return fed_write() ? __real_fl_store_put_pause(store, reason, err) : FL_EIO;
+}
+
 int __wrap_fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
                            const struct fl_client_rec *clients, size_t n, struct fl_err *err)
 {
@@ -74,6 +82,7 @@ struct fed_job {
     struct fl_round_rec record;
     struct fl_client_rec *clients;
     struct fl_part_rec *parts;
+    char pause[FL_PAUSE_SIZE];
     float divergence[FED_MAX][FED_UNITS];
     uint8_t units[FED_MAX][FED_UNITS];
     /* An upload of client `from`, when type is 0. */
@@ -152,6 +161,10 @@ uint64_t fed_disk_job(struct fed *fed, const struct fl_effect *e)
     job->e.parts = job->parts;
     if (e->record != NULL) {
         job->record = *e->record;
+    }
+    if (e->text != NULL) {
+        ck_assert_int_eq(fl_str_copy(job->pause, sizeof(job->pause), e->text), FL_OK);
+        job->e.text = job->pause;
     }
     return add_job(fed, job);
 }

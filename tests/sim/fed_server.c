@@ -16,6 +16,7 @@
 #define TAG_RESUME    (UINT64_C(8) << 60)
 #define TAG_RELEASE   (UINT64_C(9) << 60)
 #define TAG_FORGET    (FED_TAG_FORGET)
+#define TAG_WISH      (FED_TAG_WISH)
 #define TAG_KIND      (UINT64_C(15) << 60)
 
 /* How long the server adds up and evaluates. */
@@ -237,6 +238,7 @@ static void take_effect(struct fed *fed, const struct fl_effect *e)
         release(fed, e);
         break;
     case FL_EFF_FORGET_CLIENTS:
+    case FL_EFF_PERSIST_PAUSE:
     case FL_EFF_PERSIST_SELECTION:
     case FL_EFF_PERSIST_PLAN:
     case FL_EFF_PERSIST_UPDATE:
@@ -264,6 +266,13 @@ static void take_effect(struct fed *fed, const struct fl_effect *e)
         break;
     case FL_EFF_FINISHED:
         fed->finished = true;
+        break;
+    case FL_EFF_ANSWER:
+        fed_log(fed, "answer %d: %s", e->code, e->text);
+        fed->n_wishes += e->code == FL_OK;
+        break;
+    case FL_EFF_STOPPED:
+        fed_fail(fed, "nobody has asked the server to stop");
         break;
     }
 }
@@ -357,8 +366,15 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
         }
         break;
     case TAG_RESUME: /* One timer a step here too. */
-        if (fl_coord_phase(fed->server.coord) == FL_PHASE_PAUSED) {
+        if (fl_coord_phase(fed->server.coord) == FL_PHASE_PAUSED && fed->check.wish == 0) {
             ev.type = FL_EV_RESUME;
+            fed_server_step(fed, &ev);
+        }
+        break;
+    case TAG_WISH:
+        if (fed->check.wish == 0) {
+            ev.type = (enum fl_event_type)seq;
+            ev.u.reason = "the hand";
             fed_server_step(fed, &ev);
         }
         break;

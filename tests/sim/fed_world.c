@@ -15,6 +15,7 @@ enum hand_tag {
     HAND_CUT,
     HAND_CALM,
     HAND_FORGET,
+    HAND_WISH,
     HAND_RESTART = 1000, /* + node */
     HAND_HEAL = 2000,    /* + client index */
     HAND_DIE = 3000      /* + node */
@@ -162,6 +163,14 @@ static void blow(struct fed *fed, enum hand_tag tag)
         }
         plan_blow(fed, tag, fed->plan.forget_every);
         break;
+    case HAND_WISH:
+        if (fl_sim_alive(fed->sim, FED_SERVER)) {
+            fl_sim_timer(fed->sim, FED_SERVER, fl_sim_now(fed->sim) + 1,
+                         FED_TAG_WISH |
+                             (uint64_t)(fed_chance(fed, 0.5) ? FL_EV_PAUSE : FL_EV_ABORT_ROUND));
+        }
+        plan_blow(fed, tag, fed->plan.wish_every);
+        break;
     case HAND_CALM:
     case HAND_RESTART:
     case HAND_HEAL:
@@ -280,6 +289,7 @@ struct fed *fed_new(const struct fed_plan *plan)
         plan_blow(fed, HAND_CLIENT, plan->client_crash_every);
         plan_blow(fed, HAND_CUT, plan->cut_every);
         plan_blow(fed, HAND_FORGET, plan->forget_every);
+        plan_blow(fed, HAND_WISH, plan->wish_every);
         fl_sim_timer(fed->sim, FED_HAND, plan->calm_ms, HAND_CALM);
     }
     return fed;

@@ -219,6 +219,15 @@ static void run_extended_trouble(uint64_t seed, bool real_sessions)
     fed_free(fed);
 }
 
+/* An operator who pauses and ends attempts at any time; the checker knows what that means. */
+static void run_wishes(uint64_t seed, bool real_sessions)
+{
+    struct fed_plan plan = trouble(seed, real_sessions);
+
+    plan.wish_every = 100 + 50 * (seed % 8);
+    run_plan(&plan);
+}
+
 static uint64_t env_number(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
@@ -246,6 +255,20 @@ START_TEST(whatever_breaks_the_rules_hold_and_it_ends)
          seed++) {
         run_trouble(seed, false);
         run_trouble(seed, true);
+    }
+}
+END_TEST
+
+START_TEST(whatever_breaks_a_pause_lasts_until_it_is_resumed)
+{
+    uint64_t first = env_number("FL_SIM_SEED", 0);
+    uint64_t from = first != 0 ? first : 1 + (uint64_t)_i * SEEDS_PER_TEST;
+    uint64_t to = first != 0 ? first : (uint64_t)(_i + 1) * SEEDS_PER_TEST;
+    uint64_t seed;
+
+    for (seed = from; seed <= to; seed++) {
+        run_wishes(seed, false);
+        run_wishes(seed, true);
     }
 }
 END_TEST
@@ -341,6 +364,7 @@ int main(void)
     tcase_add_loop_test(tc, a_federation_without_trouble_ends, 0, 8);
     tcase_add_loop_test(tc, no_round_waits_for_an_evaluation_that_failed, 0, 2);
     tcase_add_loop_test(tc, whatever_breaks_the_rules_hold_and_it_ends, 0, n > 0 ? n : 1);
+    tcase_add_loop_test(tc, whatever_breaks_a_pause_lasts_until_it_is_resumed, 0, n > 0 ? n : 1);
     tcase_add_loop_test(tc, whatever_breaks_every_client_goes_on_from_its_own_model, 0,
                         n > 0 ? n : 1);
     tcase_add_loop_test(tc, whoever_joins_the_control_is_the_mean_of_the_controls, 0,

@@ -151,6 +151,34 @@ START_TEST(a_server_that_forgets_may_die_at_any_write)
 }
 END_TEST
 
+/* As is what it was paused for, or what an operator was told of an attempt. */
+START_TEST(a_server_that_is_paused_may_die_at_any_write)
+{
+    unsigned answered = 0;
+    bool more = true;
+    size_t k;
+
+    for (k = 0; more; k++) {
+        struct fed_plan plan = plan_of(_i);
+        struct fed *fed;
+
+        plan.wish_every = 150;
+        plan.calm_ms = 3000;
+        plan.min_responders = 1;
+        plan.dies = FED_SERVER;
+        plan.dies_at = k / 2 + 1;
+        plan.dies_after = k % 2 == 1;
+        fed = fed_new(&plan);
+        fed_finish(fed);
+        more = fed->n_deaths > 0;
+        answered += fed->n_wishes;
+        fed_free(fed);
+    }
+    ck_assert_uint_gt(k, 40);
+    ck_assert_uint_gt(answered, k);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("fed_crash");
@@ -161,6 +189,7 @@ int main(void)
     tcase_add_loop_test(tc, the_server_may_die_at_any_write, 0, N_SCENARIOS);
     tcase_add_loop_test(tc, a_client_may_die_at_any_write, 0, N_SCENARIOS);
     tcase_add_loop_test(tc, a_server_that_forgets_may_die_at_any_write, 0, N_SCENARIOS);
+    tcase_add_loop_test(tc, a_server_that_is_paused_may_die_at_any_write, 0, 4);
     tcase_add_loop_test(tc, a_server_that_dies_again_and_again_gets_on, 0, N_SCENARIOS);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);

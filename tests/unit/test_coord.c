@@ -606,7 +606,7 @@ START_TEST(a_pause_waits_for_the_open_round)
                   "the federation pauses");
     script_forget(s);
     script_stored(s, "b");
-    script_why(s, "round 2 is PAUSED: paused by the operator");
+    script_why(s, "round 2 is PAUSED: paused by the operator; 'flctl resume' goes on");
     script_simple(s, FL_EV_RESUME);
     script_expect(
         s,
@@ -619,9 +619,12 @@ START_TEST(a_pause_waits_for_the_open_round)
         "[    0] closed 1.1\n"
         "[    0] - round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 2 clients\n"
         "[    0] - round 2 attempt 1: IDLE -> PAUSED, paused by the operator\n"
+        "[    0] - the operator resumes\n"
         "[    0] - round 2 attempt 1: PAUSED -> IDLE, resumed\n"
+        "[    0] persist no pause\n"
         "[    0] - round 2 attempt 1: IDLE -> SELECTING, 2 of 2 clients that are alive\n"
         "[    0] persist selection 2.1 a:selected:111 b:selected:111\n"
+        "[    0] answer: the federation goes on with round 2\n"
         "[    0] - round 2 attempt 1: SELECTING -> TRAINING, 2 clients have 1000 ms\n"
         "[    0] open 2.1\n"
         "[    0] a TASK 2.1 units 111 within 1000\n"
@@ -655,6 +658,7 @@ START_TEST(drained_it_stops_after_the_open_round)
         "[    0] * DRAIN 2.1 within 50 (the server stops)\n"
         "[    0] - round 2 attempt 1: IDLE -> DRAINING, the server stops\n"
         "[    0] - round 2 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
+        "[    0] STOPPED\n"
         "[    0] - client 'c' is new, 5 samples\n"
         "[    0] c is client 2\n"
         "[    0] c DRAIN 2.1 within 50 (the server stops)\n");
@@ -682,12 +686,14 @@ START_TEST(drained_between_rounds_it_stops_once_all_is_on_disk)
     script_answer(s);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_STOPPED);
     script_expect(s, "[    0] - no new round will begin\n"
+                     "[    0] answer: the server stops\n"
                      "[    0] * DRAIN 1.1 within 50 (the server stops)\n"
                      "[    0] - round 1 attempt 1: IDLE -> DRAINING, the server stops\n"
                      "[    0] client 0 is forgotten, but: no space left\n"
                      "[    0] - 1 forgotten clients are still on disk: no space left\n"
                      "[   50] forget a\n"
-                     "[   50] - round 1 attempt 1: DRAINING -> STOPPED, everything is on disk\n");
+                     "[   50] - round 1 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
+                     "[   50] STOPPED\n");
     script_free(s);
 }
 END_TEST

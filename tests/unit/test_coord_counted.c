@@ -395,7 +395,7 @@ START_TEST(a_model_that_is_not_finite_pauses_and_why_names_the_unit)
     script_answer_all(s);
     script_why(s, "round 1 is PAUSED: round 1 attempt 1 diverged: unit 'b': the new model is not "
                   "finite at entry 3 of b.weight; lower training.learning_rate of the server and "
-                  "restart it");
+                  "restart it; 'flctl resume' goes on");
     check_counted(rec_of(s, "a"), 0, 0, false);
     script_simple(s, FL_EV_RESUME);
     script_run_to(s, 60);

@@ -5,6 +5,7 @@
 #include "tests/lib/coord_script.h"
 
 #define WHAT_TO_DO "; lower training.learning_rate of the server and restart it"
+#define GOES_ON    "; 'flctl resume' goes on"
 
 static const float moved[] = {1, 2, 3};
 
@@ -36,17 +37,21 @@ START_TEST(too_few_for_want_of_diverged_clients_pause_once_that_is_on_disk)
     script_why(s, "round 1 attempt 1 is over (diverged: 2 of 3 clients report that training left "
                   "the finite numbers), that is being written down; then the federation pauses");
     script_answer(s);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE); /* Its end waits for the pause. */
+    script_answer(s);
     script_expect(s, "[    0] - client 'a' diverged: NaN?\n"
                      "[    0] - client 'c' diverged: NaN\n"
                      "[    0] - round 1 attempt 1: TRAINING -> IDLE, aborted (diverged: 2 of 3 "
                      "clients report that training left the finite numbers), again in 50 ms\n"
+                     "[    0] persist pause: round 1 attempt 1 diverged: 2 of 3 clients report "
+                     "that training left the finite numbers" WHAT_TO_DO "\n"
                      "[    0] persist selection 1.2\n"
                      "[    0] b DISMISSED 1.1\n"
                      "[    0] closed 1.1\n"
                      "[    0] - round 1 attempt 2: IDLE -> PAUSED, round 1 attempt 1 diverged: 2 "
                      "of 3 clients report that training left the finite numbers" WHAT_TO_DO "\n");
     script_why(s, "round 1 is PAUSED: round 1 attempt 1 diverged: 2 of 3 clients report that "
-                  "training left the finite numbers" WHAT_TO_DO);
+                  "training left the finite numbers" WHAT_TO_DO GOES_ON);
     script_run_to(s, 100000);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_PAUSED);
     ck_assert_uint_eq(fl_coord_committed(s->coord), 0);
@@ -83,23 +88,28 @@ START_TEST(a_server_that_stops_does_so_in_this_pause_too)
 }
 END_TEST
 
-/* What the pause leaves on disk: attempt 2 is the next, with no parts. */
-START_TEST(a_restart_begins_the_next_attempt_and_pauses_again_when_nothing_changed)
+/* What the pause leaves on disk: the reason, and that attempt 2 is the next, with no parts. */
+START_TEST(a_restart_stays_paused_and_resume_begins_the_next_attempt)
 {
     static const struct fl_client_rec clients[] = {{.id = 0, .name = "a", .samples = 300}};
-    const struct fl_coord_resume resume = {
-        .clients = clients, .n_clients = 1, .open_round = 1, .open_attempt = 2};
+    const struct fl_coord_resume resume = {.clients = clients,
+                                           .n_clients = 1,
+                                           .open_round = 1,
+                                           .open_attempt = 2,
+                                           .pause = "round 1 attempt 1 diverged: NaN"};
     struct script *s = script_new("fedavg");
 
     script_option(s, FL_SLOT_FRACTION, "fraction", "1");
     script_create(s, &resume);
     script_start(s);
     script_join(s, "a", 300);
+    script_why(s, "round 1 is PAUSED: round 1 attempt 1 diverged: NaN" GOES_ON);
+    script_simple(s, FL_EV_RESUME);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
     script_diverged(s, "a", "NaN");
     script_why(s, "round 1 is PAUSED: round 1 attempt 2 diverged: 1 of 1 clients report that "
-                  "training left the finite numbers" WHAT_TO_DO);
+                  "training left the finite numbers" WHAT_TO_DO GOES_ON);
     script_free(s);
 }
 END_TEST
@@ -184,7 +194,7 @@ START_TEST(an_update_that_is_missing_because_it_diverged_pauses)
     ck_assert_int_eq(fl_coord_part(s->coord, script_id(s, "b"))->state, FL_PART_EMPTY);
     script_diverged(s, "a", "the codec has no such number");
     script_why(s, "round 1 is PAUSED: round 1 attempt 1 diverged: 1 of 3 clients report that "
-                  "training left the finite numbers" WHAT_TO_DO);
+                  "training left the finite numbers" WHAT_TO_DO GOES_ON);
     script_free(s);
 }
 END_TEST
@@ -232,7 +242,7 @@ int main(void)
     tcase_add_test(tc, too_few_for_want_of_diverged_clients_pause_once_that_is_on_disk);
     tcase_add_test(tc, resume_begins_the_next_attempt_of_the_round_and_forgets_who_diverged);
     tcase_add_test(tc, a_server_that_stops_does_so_in_this_pause_too);
-    tcase_add_test(tc, a_restart_begins_the_next_attempt_and_pauses_again_when_nothing_changed);
+    tcase_add_test(tc, a_restart_stays_paused_and_resume_begins_the_next_attempt);
     tcase_add_test(tc, the_round_goes_on_when_enough_others_respond_and_says_how_many_diverged);
     tcase_add_test(tc, one_that_failed_beside_one_that_diverged_pauses_too);
     tcase_add_test(tc, an_attempt_that_the_diverged_would_not_have_saved_is_repeated);

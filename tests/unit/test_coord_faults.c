@@ -239,16 +239,18 @@ START_TEST(a_model_that_is_not_finite_pauses_the_federation)
     struct script *s = aggregating();
 
     script_fail(s, FL_ENUMERIC, "not a finite number", UINT32_MAX);
-    script_answer(s);
+    script_answer_all(s);
     script_expect(s,
                   "[    0] - round 1 attempt 1: AGGREGATING -> IDLE, aborted (diverged: not a "
                   "finite number), again in 50 ms\n"
+                  "[    0] persist pause: round 1 attempt 1 diverged: not a finite number; lower "
+                  "training.learning_rate of the server and restart it\n"
                   "[    0] persist selection 1.2\n"
                   "[    0] closed 1.1\n"
                   "[    0] - round 1 attempt 2: IDLE -> PAUSED, round 1 attempt 1 diverged: not "
                   "a finite number; lower training.learning_rate of the server and restart it\n");
     script_why(s, "round 1 is PAUSED: round 1 attempt 1 diverged: not a finite number; lower "
-                  "training.learning_rate of the server and restart it");
+                  "training.learning_rate of the server and restart it; 'flctl resume' goes on");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 0);
     script_simple(s, FL_EV_RESUME);
     script_run_to(s, 50);

@@ -101,6 +101,7 @@ static void odd_event(const struct odd *odd, struct fl_event *ev)
     case FL_EV_PAUSE:
     case FL_EV_RESUME:
     case FL_EV_DRAIN:
+    case FL_EV_ABORT_ROUND:
         break;
     }
 }

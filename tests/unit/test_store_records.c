@@ -372,6 +372,31 @@ START_TEST(every_figure_of_a_client_comes_back)
 }
 END_TEST
 
+START_TEST(a_pause_outlives_rounds_and_restarts_until_it_ends)
+{
+    struct fl_coord_resume r;
+    struct fl_round_rec round = {.round = 1, .attempt = 1};
+    struct fl_store *s = open_store();
+
+    ck_assert_int_eq(fl_store_put_pause(s, "one", NULL), FL_OK);
+    ck_assert_int_eq(fl_store_put_pause(s, "new data", NULL), FL_OK);
+    ck_assert_int_eq(fl_store_commit(s, &round, NULL, 0, NULL), FL_OK);
+    fl_store_close(s);
+    s = open_store();
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    ck_assert_str_eq(r.pause, "new data");
+    fl_store_resume_done(&r);
+    ck_assert_int_eq(fl_store_put_pause(s, NULL, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_put_pause(s, NULL, NULL), FL_OK);
+    fl_store_close(s);
+    s = open_store();
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    ck_assert_str_eq(r.pause, "");
+    fl_store_resume_done(&r);
+    fl_store_close(s);
+}
+END_TEST
+
 struct seen {
     char text[512];
     unsigned n;
@@ -480,6 +505,7 @@ int main(void)
     tcase_add_test(tc, what_counted_a_client_comes_back);
     tcase_add_test(tc, going_back_uncounts_the_rounds_that_are_run_again);
     tcase_add_test(tc, a_part_keeps_what_the_client_measured);
+    tcase_add_test(tc, a_pause_outlives_rounds_and_restarts_until_it_ends);
     tcase_add_test(tc, the_last_errors_of_clients_come_back_and_the_oldest_go);
     tcase_add_test(tc,
                    a_flood_of_names_with_an_error_each_takes_no_more_of_the_disk_than_the_newest);

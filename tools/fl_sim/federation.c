@@ -150,6 +150,7 @@ static void carry_out(struct fl_fed *fed, const struct fl_effect *e)
         release(fed, e);
         break;
     case FL_EFF_FORGET_CLIENTS:
+    case FL_EFF_PERSIST_PAUSE:
     case FL_EFF_PERSIST_SELECTION:
     case FL_EFF_PERSIST_PLAN:
     case FL_EFF_PERSIST_UPDATE:
@@ -174,6 +175,8 @@ static void carry_out(struct fl_fed *fed, const struct fl_effect *e)
         fl_log(fed->conf.log, e->warning ? FL_LOG_WARNING : FL_LOG_DEBUG, "round", "%s", e->text);
         break;
     case FL_EFF_EVALUATE: /* There is no test set. */
+    case FL_EFF_STOPPED:  /* There is no operator. */
+    case FL_EFF_ANSWER:
     case FL_EFF_FORGOTTEN:
     case FL_EFF_DRAIN_CLIENTS:
     case FL_EFF_CLIENT_ERROR:

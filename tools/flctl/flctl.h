@@ -42,6 +42,10 @@ struct fl_ctl_command {
 /* Ended by a NULL name. */
 extern const struct fl_ctl_command fl_ctl_commands[];
 
+/* What pause, resume, drain and abort-round are answered. */
+int fl_ctl_on_controlled(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                         struct fl_err *err);
+
 /* Call `path` on the socket with `request`; returns an exit code, errors are printed. */
 int fl_ctl_call(const char *socket, const struct fl_ctl_command *command,
                 const struct fl_buf *request, struct fl_ctl_out *out);

@@ -29,6 +29,7 @@ static void usage(FILE *out)
         "  -j, --json            print JSON\n"
         "  -l, --last N          rounds: only the newest N\n"
         "  -a, --abandoned       rounds: those that were given up, when and by what\n"
+        "  -m, --reason TEXT     pause, abort-round: why, for whoever looks; at most 300 bytes\n"
         "  -f, --force           rollback: although clients and server keep state between rounds\n"
         "  -r, --round N         export, hold, release: of which round; export without: the last\n"
         "  -u, --unseen-for SPAN clients forget: all that are away for so long, such as 720h\n"
@@ -47,6 +48,7 @@ struct arguments {
     uint64_t round;
     bool has_round;
     bool force;
+    char *reason;
     struct fl_wire_forget forget;
     const struct fl_ctl_command *command;
 };
@@ -144,6 +146,14 @@ static int parse_option(struct arguments *a, int opt, const char *arg)
     case 'f':
         a->force = true;
         return -1;
+    case 'm':
+        a->reason = fl_wire_lend(arg);
+        if (strlen(arg) <= FL_WIRE_MAX_REASON) {
+            return -1;
+        }
+        (void)fprintf(stderr, "flctl: --reason: %zu bytes, at most %d are taken\n", strlen(arg),
+                      FL_WIRE_MAX_REASON);
+        return FL_CTL_USAGE;
     case 'o':
         a->out.file = arg;
         return -1;
@@ -178,19 +188,14 @@ static int parse_forget(int n, char **args, struct arguments *a)
 
 static int parse(int argc, char **argv, struct arguments *a)
 {
-    static const struct option options[] = {{"socket", required_argument, NULL, 's'},
-                                            {"state-dir", required_argument, NULL, 'd'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"last", required_argument, NULL, 'l'},
-                                            {"abandoned", no_argument, NULL, 'a'},
-                                            {"round", required_argument, NULL, 'r'},
-                                            {"output", required_argument, NULL, 'o'},
-                                            {"force", no_argument, NULL, 'f'},
-                                            {"unseen-for", required_argument, NULL, 'u'},
-                                            {"reference", no_argument, NULL, 'R'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {"version", no_argument, NULL, 'V'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"socket", required_argument, NULL, 's'}, {"state-dir", required_argument, NULL, 'd'},
+        {"json", no_argument, NULL, 'j'},         {"last", required_argument, NULL, 'l'},
+        {"abandoned", no_argument, NULL, 'a'},    {"round", required_argument, NULL, 'r'},
+        {"output", required_argument, NULL, 'o'}, {"force", no_argument, NULL, 'f'},
+        {"reason", required_argument, NULL, 'm'}, {"unseen-for", required_argument, NULL, 'u'},
+        {"reference", no_argument, NULL, 'R'},    {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
     const char *env = getenv("FL_ADMIN_SOCKET");
     char path[PATH_SIZE];
     struct fl_err err = {0};
@@ -201,7 +206,7 @@ static int parse(int argc, char **argv, struct arguments *a)
     {
         return FL_CTL_USAGE;
     }
-    while ((opt = getopt_long(argc, argv, "s:d:jl:r:o:u:afhV", options, NULL)) != -1) {
+    while ((opt = getopt_long(argc, argv, "s:d:jl:r:o:u:m:afhV", options, NULL)) != -1) {
         int code = parse_option(a, opt, optarg);
 
         if (code >= 0) {
@@ -301,6 +306,10 @@ static int fill_request(const struct arguments *a, struct fl_buf *request)
             return FL_CTL_USAGE;
         }
         rv = fl_wire_hold_encode(&hold, request);
+    } else if (a->command->message == fl_ctl_on_controlled) {
+        const struct fl_wire_control control = {a->reason};
+
+        rv = fl_wire_control_encode(&control, request);
     } else if (strcmp(name, "rollback") == 0) {
         const struct fl_wire_rollback rollback = {a->round, a->force};
 
@@ -344,7 +353,7 @@ static int run(struct arguments *a)
 
 int main(int argc, char **argv)
 {
-    struct arguments a = {.out = {.file = "model.safetensors"}};
+    struct arguments a = {.out = {.file = "model.safetensors"}, .reason = fl_wire_lend("")};
     int code = parse(argc, argv, &a);
 
     return code >= 0 ? code : run(&a);

@@ -360,6 +360,29 @@ static int on_done(struct fl_ctl_out *out, const uint8_t *data, size_t len, stru
     return FL_OK;
 }
 
+int fl_ctl_on_controlled(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                         struct fl_err *err)
+{
+    struct fl_wire_controlled r;
+    int rv = fl_wire_controlled_decode(data, len, &r, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (out->json) {
+        json_t *o = json_object();
+
+        (void)json_object_set_new(o, "phase", json_string(r.phase));
+        (void)json_object_set_new(o, "round", fl_json_whole(r.round));
+        (void)json_object_set_new(o, "text", json_string(r.text));
+        fl_json_print(o, stdout);
+    } else {
+        (void)printf("%s\n", r.text);
+    }
+    fl_wire_controlled_done(&r);
+    return FL_OK;
+}
+
 static int on_forgotten(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
 {
     struct fl_wire_forgotten r;
@@ -443,6 +466,14 @@ const struct fl_ctl_command fl_ctl_commands[] = {
      finish_list},
     {"clients forget", "/fl.v1.Admin/ForgetClients",
      "NAME, or --unseen-for SPAN: forget clients; who comes back is new", on_forgotten, NULL},
+    {"pause", "/fl.v1.Admin/Pause",
+     "begin no round after the open one until resume, also after a restart (--reason TEXT)",
+     fl_ctl_on_controlled, NULL},
+    {"resume", "/fl.v1.Admin/Resume", "go on after a pause", fl_ctl_on_controlled, NULL},
+    {"drain", "/fl.v1.Admin/Drain", "stop the server when the open round is finished",
+     fl_ctl_on_controlled, NULL},
+    {"abort-round", "/fl.v1.Admin/AbortRound",
+     "end the open attempt now; the next one follows (--reason TEXT)", fl_ctl_on_controlled, NULL},
     {"export", "/fl.v1.Admin/ExportModel",
      "the current model, or a kept one (--round N), as safetensors (--output FILE)", on_export,
      finish_export},

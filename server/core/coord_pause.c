@@ -1,0 +1,297 @@
+/*
+ * What the operator wishes of the rounds: pause, resume, drain, abort; and the pause that the core
+ * makes itself when training diverges. A pause is on disk until somebody resumes.
+ *
+ * Each wish is answered once. Of a pause and its end when that is on disk, of an aborted attempt
+ * when its end is: no kill takes back what was answered. A drain is this process's: it stops, or is
+ * killed.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/core/coord_impl.h"
+
+static bool is_open(const struct fl_coord *c)
+{
+    return c->round.round != 0 && !c->round.closing;
+}
+
+static bool is_over(const struct fl_coord *c)
+{
+    return c->sm.state == FL_PHASE_DRAINING || c->sm.state == FL_PHASE_STOPPED;
+}
+
+FL_PRINTF(3, 4)
+static void answer(struct fl_coord *c, int code, const char *fmt, ...)
+{
+    struct fl_effect *e = fl__coord_emit(c, FL_EFF_ANSWER);
+    va_list ap;
+
+    va_start(ap, fmt);
+    e->text = fl__coord_vtext(c, fmt, ap);
+    va_end(ap);
+    e->code = code;
+    c->wish.awaited = FL__WISH_NONE;
+}
+
+/* To be answered with this when it is on disk. */
+FL_PRINTF(3, 4)
+static void await(struct fl_coord *c, enum fl__wish_kind what, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(c->wish.text, sizeof(c->wish.text), fmt, ap);
+    va_end(ap);
+    c->wish.awaited = what;
+}
+
+/* It is on disk, or could not be put there (`trouble`). */
+static void answer_awaited(struct fl_coord *c, enum fl__wish_kind what, const char *trouble)
+{
+    char clean[FL__CLEAN_SIZE];
+
+    if (c->wish.awaited != what) {
+        return;
+    }
+    if (trouble == NULL) {
+        answer(c, FL_OK, "%s", c->wish.text);
+        return;
+    }
+    answer(c, FL_EIO,
+           "it is so, but not on disk: %s; a server that is killed now does not know of it: make "
+           "room, it is tried again",
+           fl__coord_clean(clean, sizeof(clean), trouble));
+}
+
+/* --- the record of a pause --- */
+
+void fl__coord_keep_pause(struct fl_coord *c)
+{
+    struct fl__pause *p = &c->pause;
+    struct fl_effect *e;
+
+    if (!p->dirty || p->seq != 0 || c->now_ms < p->retry_ms) {
+        return;
+    }
+    p->dirty = false;
+    p->retry_ms = 0;
+    p->seq = fl__coord_pend(c, FL__PENDING_PAUSE, FL__NONE);
+    e = fl__coord_emit(c, FL_EFF_PERSIST_PAUSE);
+    e->seq = p->seq;
+    e->text = p->on ? p->reason : NULL;
+}
+
+bool fl__coord_pause_kept(const struct fl_coord *c)
+{
+    return !c->pause.dirty && c->pause.seq == 0;
+}
+
+void fl__coord_pause_persisted(struct fl_coord *c)
+{
+    c->pause.seq = 0;
+    if (!c->pause.dirty) {
+        answer_awaited(c, FL__WISH_KEPT, NULL);
+    }
+}
+
+void fl__coord_pause_failed(struct fl_coord *c, const char *reason)
+{
+    char clean[FL__CLEAN_SIZE];
+    uint64_t span = fl__coord_backoff(c, 1);
+
+    c->pause.seq = 0;
+    c->pause.dirty = true;
+    c->pause.retry_ms = fl__coord_after(c, span);
+    fl__coord_trace(c, "that the federation %s is not on disk: %s, next try in %" PRIu64 " ms",
+                    c->pause.on ? "pauses" : "goes on",
+                    fl__coord_clean(clean, sizeof(clean), reason), span);
+    answer_awaited(c, FL__WISH_KEPT, reason);
+}
+
+static void set_pause(struct fl_coord *c, bool on)
+{
+    c->pause.on = on;
+    c->pause.dirty = true;
+}
+
+void fl__coord_pause_for(struct fl_coord *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(c->pause.reason, sizeof(c->pause.reason), fmt, ap);
+    va_end(ap);
+    set_pause(c, true);
+}
+
+/* --- wishes --- */
+
+/* What a pause means, from now on. */
+static void await_pause(struct fl_coord *c, const char *already)
+{
+    const char *reason = c->pause.reason;
+
+    if (is_over(c) && c->finished) {
+        await(c, FL__WISH_KEPT,
+              "%sall %" PRIu64 " rounds are done; a server that is started with more of them is "
+              "paused: %s",
+              already, c->committed, reason);
+    } else if (c->draining) {
+        await(c, FL__WISH_KEPT,
+              "%sthe server stops%s%s, and is paused when it is started again: %s", already,
+              is_open(c) ? " when the open round is finished" : "", "", reason);
+    } else if (is_open(c)) {
+        await(c, FL__WISH_KEPT,
+              "%sround %" PRIu64 " is finished first, then the federation pauses: %s", already,
+              c->round.round, reason);
+    } else {
+        await(c, FL__WISH_KEPT, "%sthe federation is paused before round %" PRIu64 ": %s", already,
+              c->committed + 1, reason);
+    }
+}
+
+void fl__coord_pause(struct fl_coord *c, const char *reason)
+{
+    bool already = c->pause.on;
+    char clean[FL__CLEAN_SIZE];
+
+    if (!already) { /* The first reason stays: what to do about it stands there. */
+        bool given = reason != NULL && reason[0] != '\0';
+
+        fl__coord_pause_for(c, "paused by the operator%s%s", given ? ": " : "",
+                            given ? fl__coord_clean(clean, sizeof(clean), reason) : "");
+        fl__coord_trace(c, "a pause is asked for");
+    }
+    await_pause(c, already ? "it is so already: " : "");
+    if (fl__coord_pause_kept(c)) {
+        answer_awaited(c, FL__WISH_KEPT, NULL);
+    }
+}
+
+void fl__coord_resume(struct fl_coord *c)
+{
+    if (!c->pause.on) {
+        await(c, FL__WISH_KEPT, "it is so already: the federation is not paused");
+    } else if (c->draining || is_over(c)) {
+        await(c, FL__WISH_KEPT, "a server that is started again is not paused");
+    } else if (is_open(c)) {
+        await(c, FL__WISH_KEPT, "round %" PRIu64 " goes on, and the next one follows it",
+              c->round.round);
+    } else {
+        await(c, FL__WISH_KEPT, "the federation goes on with round %" PRIu64, c->committed + 1);
+    }
+    if (c->pause.on) {
+        set_pause(c, false);
+        fl__coord_trace(c, "the operator resumes");
+    }
+    if (c->sm.state == FL_PHASE_PAUSED) {
+        fl__coord_move(c, FL_PHASE_IDLE, "resumed");
+    }
+    if (fl__coord_pause_kept(c)) {
+        answer_awaited(c, FL__WISH_KEPT, NULL);
+    }
+}
+
+void fl__coord_abort_round(struct fl_coord *c, const char *reason)
+{
+    bool given = reason != NULL && reason[0] != '\0';
+    char clean[FL__CLEAN_SIZE];
+
+    if (!c->started || !is_open(c)) {
+        answer(c, FL_ESTATE, "nothing is to be aborted: no round is open");
+        return;
+    }
+    if (c->sm.state == FL_PHASE_EVALUATING || c->sm.state == FL_PHASE_COMMITTING) {
+        answer(c, FL_ESTATE,
+               "nothing is to be aborted: the model of round %" PRIu64
+               " is made (%s) and will be committed; 'flctl rollback' goes back behind it",
+               c->round.round, fl_sm_name(&c->sm));
+        return;
+    }
+    c->aborting = true;
+    (void)snprintf(c->abort_wish, sizeof(c->abort_wish), "by the operator%s%s", given ? ": " : "",
+                   given ? fl__coord_clean(clean, sizeof(clean), reason) : "");
+    await(c, FL__WISH_CLOSED, "round %" PRIu64 " attempt %" PRIu32 " is aborted; %s",
+          c->round.round, c->round.attempt,
+          c->draining   ? "the server stops"
+          : c->pause.on ? "the federation pauses"
+                        : "the next attempt follows");
+}
+
+bool fl__coord_aborting(struct fl_coord *c)
+{
+    if (!c->aborting) {
+        return false;
+    }
+    fl__coord_abort_now(c, "%s", c->abort_wish);
+    return true;
+}
+
+void fl__coord_abort_closed(struct fl_coord *c, const char *trouble)
+{
+    c->aborting = false;
+    answer_awaited(c, FL__WISH_CLOSED, trouble);
+}
+
+/* --- the end --- */
+
+struct fl_effect *fl__coord_send_away(struct fl_coord *c, uint32_t client)
+{
+    struct fl_effect *e = fl__coord_tell(c, FL_EFF_DRAIN_CLIENTS, client);
+
+    e->text = c->finished ? "all rounds are done" : "the server stops";
+    e->deadline_ms = c->finished ? 0 : c->conf.restart_ms > 0 ? c->conf.restart_ms : 1;
+    return e;
+}
+
+void fl__coord_begin_drain(struct fl_coord *c)
+{
+    fl__coord_move(c, FL_PHASE_DRAINING, "%s", fl__coord_send_away(c, FL__NONE)->text);
+}
+
+void fl__coord_drain(struct fl_coord *c)
+{
+    const char *already = c->draining ? "it is so already: " : "";
+
+    if (!c->draining) {
+        c->draining = true;
+        c->started = true;
+        fl__coord_trace(c, "no new round will begin");
+    }
+    if (is_open(c)) {
+        answer(c, FL_OK, "%sround %" PRIu64 " is finished first, then the server stops", already,
+               c->round.round);
+    } else {
+        answer(c, FL_OK, "%sthe server stops", already);
+    }
+    if (c->sm.state == FL_PHASE_STOPPED) { /* All rounds are done, and it stayed. */
+        (void)fl__coord_emit(c, FL_EFF_STOPPED);
+    }
+}
+
+bool fl__coord_draining(struct fl_coord *c)
+{
+    if (c->n_pending > 0 || c->clients.first_grave != FL__NONE || !fl__coord_pause_kept(c)) {
+        return false;
+    }
+    fl__coord_move(c, FL_PHASE_STOPPED, "everything is on disk");
+    if (c->finished) {
+        (void)fl__coord_emit(c, FL_EFF_FINISHED);
+    }
+    if (c->draining) {
+        (void)fl__coord_emit(c, FL_EFF_STOPPED);
+    }
+    return false;
+}
+
+bool fl__coord_paused(struct fl_coord *c)
+{
+    if (!c->draining) {
+        return false;
+    }
+    fl__coord_begin_drain(c);
+    return true;
+}
