@@ -194,9 +194,13 @@ offered "$dir/mix.state/offers/guest.offer" "$dir/mix.state/offers/m"[012].offer
 check "all offers in client order" cmp "$dir/all" \
   <(offered "$dir/mix.state/offers/fixed" | head -c "$(stat -c %s "$dir/all")")
 cp "$dir/mix.state/offers/fixed" "$dir/fixed"
+# Nothing is drawn while it is there: it would be selected, and fetch nothing.
+freeze m0
+freeze m1
 start_server mix
 odd "$address" late samples wait
 has_line "late clients are not asked any more" "$dir/odd.out" "welcome offer=0"
+for i in 0 1; do kill -CONT "${pid_of[m$i]}"; done
 wait_for "the other rounds" at_round mix 3
 for i in 0 1 2; do wait_end "m$i"; done
 check "what was fixed stays" cmp "$dir/fixed" "$dir/mix.state/offers/fixed"
