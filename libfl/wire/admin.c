@@ -3,7 +3,7 @@
 
 #include "fl/v1/admin.pb-c.h"
 #include "libfl/wire/admin.h"
-#include "libfl/wire/internal.h"
+#include "libfl/wire/wire_impl.h"
 
 /* One line of a status, a round or a client. */
 #define LINE_MAX_BYTES 65536

@@ -5,7 +5,7 @@
 #include "fl/v1/admin.pb-c.h"
 #include "libfl/base/str.h"
 #include "libfl/wire/admin.h"
-#include "libfl/wire/internal.h"
+#include "libfl/wire/wire_impl.h"
 
 #define MAX_BYTES 4096
 

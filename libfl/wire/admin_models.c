@@ -5,7 +5,7 @@
 
 #include "fl/v1/admin.pb-c.h"
 #include "libfl/wire/admin.h"
-#include "libfl/wire/internal.h"
+#include "libfl/wire/wire_impl.h"
 
 /* A number or two and a line of text. */
 #define LINE_MAX_BYTES 65536

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "fl/v1/federation.pb-c.h"
-#include "libfl/wire/internal.h"
+#include "libfl/wire/wire_impl.h"
 
 /* Requests and replies around the bulk data: some numbers and a name. */
 #define SMALL_MAX 4096

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "libfl/wire/internal.h"
+#include "libfl/wire/wire_impl.h"
 
 #define TAG(number, type) ((uint8_t)((number) << 3 | (type)))
 

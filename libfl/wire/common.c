@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "libfl/base/log.h"
-#include "libfl/wire/internal.h"
+#include "libfl/wire/wire_impl.h"
 
 /* In front of every block, so that freeing gives the cost back. */
 union block_head {

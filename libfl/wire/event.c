@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "fl/v1/federation.pb-c.h"
-#include "libfl/wire/internal.h"
+#include "libfl/wire/wire_impl.h"
 
 uint32_t fl_wire_version(uint32_t min, uint32_t max)
 {

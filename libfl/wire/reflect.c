@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "libfl/wire/internal.h"
+#include "libfl/wire/wire_impl.h"
 
 static const uint8_t descriptor_set[] = {
 #include "proto/descriptors.inc"

@@ -1,4 +1,4 @@
-#include "libfl/wire/internal.h"
+#include "libfl/wire/wire_impl.h"
 
 /* Tags and lengths are at most five bytes, as other implementations have it. */
 #define SHORT_VARINT 5

@@ -5,7 +5,7 @@
 #include "grpc/health.pb-c.h"
 #include "grpc/reflection.pb-c.h"
 #include "libfl/wire/admin.h"
-#include "libfl/wire/internal.h"
+#include "libfl/wire/wire_impl.h"
 
 #define REQUEST_MAX 4096
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fl/v1/federation.pb-c.h"
-#include "libfl/wire/internal.h"
+#include "libfl/wire/wire_impl.h"
 
 /* An hour: a longer silence than that is no sign of life. */
 #define HEARTBEAT_MAX_MS 3600000

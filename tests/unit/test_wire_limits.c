@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fl/v1/federation.pb-c.h"
-#include "libfl/wire/internal.h"
+#include "libfl/wire/wire_impl.h"
 #include "tests/lib/wire_samples.h"
 
 static void encode_sample(const char *name, struct fl_buf *out)

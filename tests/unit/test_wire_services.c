@@ -6,7 +6,7 @@
 
 #include "grpc/reflection.pb-c.h"
 #include "libfl/wire/admin.h"
-#include "libfl/wire/internal.h"
+#include "libfl/wire/wire_impl.h"
 
 typedef Grpc__Reflection__V1alpha__ServerReflectionRequest request_msg;
 typedef Grpc__Reflection__V1alpha__ServerReflectionResponse response_msg;

@@ -1,5 +1,5 @@
-#ifndef FL_WIRE_INTERNAL_H
-#define FL_WIRE_INTERNAL_H
+#ifndef FL_WIRE_WIRE_IMPL_H
+#define FL_WIRE_WIRE_IMPL_H
 
 /*
  * Shared inside libfl/wire: decoding under a memory cap, checks of single fields, a small
