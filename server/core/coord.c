@@ -478,6 +478,9 @@ static void advance(struct fl_coord *c)
 
 static void take(struct fl_coord *c, const struct fl_event *ev)
 {
+    if (c->stopping && ev->type >= FL_EV_REPORT && ev->type <= FL_EV_EVAL_REPORT) {
+        return;
+    }
     switch (ev->type) {
     case FL_EV_START:
         start(c);
@@ -555,7 +558,21 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
     case FL_EV_ABORT_ROUND:
         fl__coord_abort_round(c, ev->u.reason);
         break;
+    case FL_EV_STOP:
+        fl__coord_stop(c, ev->u.reason);
+        break;
     }
+}
+
+static void go_on(struct fl_coord *c)
+{
+    if (c->work.retry_ms != 0 && c->now_ms >= c->work.retry_ms) {
+        fl__coord_work(c, c->work.kind);
+    }
+    fl__coord_age(c);
+    fl__coord_bury(c);
+    fl__coord_keep_pause(c);
+    advance(c);
 }
 
 /* Time never goes back, and begins with the first event. The wall clock may do as it likes. */
@@ -583,13 +600,11 @@ int fl_coord_step(struct fl_coord *c, const struct fl_event *ev, struct fl_effec
     c->n_texts = 0;
     tell_time(c, ev);
     take(c, ev);
-    if (c->work.retry_ms != 0 && c->now_ms >= c->work.retry_ms) {
-        fl__coord_work(c, c->work.kind);
+    if (c->stopping) {
+        fl__coord_stopping(c);
+    } else {
+        go_on(c);
     }
-    fl__coord_age(c);
-    fl__coord_bury(c);
-    fl__coord_keep_pause(c);
-    advance(c);
     *ret = (struct fl_effects){.list = c->effects, .n = c->n_effects};
     return FL_OK;
 }

@@ -199,8 +199,14 @@ enum fl_event_type {
     /* Wishes of the operator. Each has one ANSWER; the next one comes after that. */
     FL_EV_PAUSE, /* u.reason, may be NULL: no new round; PAUSED after the open one, until RESUME */
     FL_EV_RESUME,
-    FL_EV_DRAIN,      /* no new round; after the open one: STOPPED */
-    FL_EV_ABORT_ROUND /* u.reason, may be NULL: attempt + 1 at once, or PAUSED or STOPPED */
+    FL_EV_DRAIN,       /* no new round; after the open one: STOPPED */
+    FL_EV_ABORT_ROUND, /* u.reason, may be NULL: attempt + 1 at once, or PAUSED or STOPPED */
+    /*
+     * u.reason, for the clients: the process ends. What they say does not count any more, they say
+     * it again to the next one. STOPPED as soon as nothing is being written; the open round stays
+     * open.
+     */
+    FL_EV_STOP
 };
 
 struct fl_event {
@@ -313,7 +319,7 @@ enum fl_effect_type {
     FL_EFF_CLIENT_ERROR,
     FL_EFF_TRACE,    /* one readable line, part of the tested behaviour */
     FL_EFF_FINISHED, /* all rounds done: STOPPED */
-    FL_EFF_STOPPED,  /* STOPPED for DRAIN: everything is on disk, the process may end */
+    FL_EFF_STOPPED,  /* STOPPED for DRAIN or STOP: nothing is being written, the process may end */
     /* To a wish: text says what follows. code FL_ESTATE: why nothing does; FL_EIO: it is so, and
        would not outlive a kill. */
     FL_EFF_ANSWER

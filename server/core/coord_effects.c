@@ -10,17 +10,19 @@
 #define TO(phase) FL_SM_TO(FL_PHASE_##phase)
 
 /* The picture is in coord.h. The moves from IDLE into the middle of a round are those of a
-   server that comes back; the ones to IDLE from within a round end an attempt. */
+   server that comes back; the ones to IDLE from within a round end an attempt, those to DRAINING
+   the process. */
 static const struct fl_sm_state phases[FL_PHASE_COUNT] = {
     [FL_PHASE_IDLE] = {"IDLE",
                        TO(SELECTING) | TO(TRAINING) | TO(UPLOADING) | TO(PAUSED) | TO(DRAINING)},
-    [FL_PHASE_SELECTING] = {"SELECTING", TO(TRAINING)},
-    [FL_PHASE_TRAINING] = {"TRAINING", TO(PLANNING) | TO(UPLOADING) | TO(IDLE)},
-    [FL_PHASE_PLANNING] = {"PLANNING", TO(UPLOADING)},
-    [FL_PHASE_UPLOADING] = {"UPLOADING", TO(AGGREGATING) | TO(IDLE)},
-    [FL_PHASE_AGGREGATING] = {"AGGREGATING", TO(EVALUATING) | TO(COMMITTING) | TO(IDLE)},
-    [FL_PHASE_EVALUATING] = {"EVALUATING", TO(COMMITTING)},
-    [FL_PHASE_COMMITTING] = {"COMMITTING", TO(IDLE)},
+    [FL_PHASE_SELECTING] = {"SELECTING", TO(TRAINING) | TO(DRAINING)},
+    [FL_PHASE_TRAINING] = {"TRAINING", TO(PLANNING) | TO(UPLOADING) | TO(IDLE) | TO(DRAINING)},
+    [FL_PHASE_PLANNING] = {"PLANNING", TO(UPLOADING) | TO(DRAINING)},
+    [FL_PHASE_UPLOADING] = {"UPLOADING", TO(AGGREGATING) | TO(IDLE) | TO(DRAINING)},
+    [FL_PHASE_AGGREGATING] = {"AGGREGATING",
+                              TO(EVALUATING) | TO(COMMITTING) | TO(IDLE) | TO(DRAINING)},
+    [FL_PHASE_EVALUATING] = {"EVALUATING", TO(COMMITTING) | TO(DRAINING)},
+    [FL_PHASE_COMMITTING] = {"COMMITTING", TO(IDLE) | TO(DRAINING)},
     [FL_PHASE_PAUSED] = {"PAUSED", TO(IDLE) | TO(DRAINING)},
     [FL_PHASE_DRAINING] = {"DRAINING", TO(STOPPED)},
     [FL_PHASE_STOPPED] = {"STOPPED", 0},
@@ -165,8 +167,9 @@ static bool invariant(const struct fl_sm *sm, unsigned previous)
     switch ((enum fl_phase)sm->state) {
     case FL_PHASE_IDLE:
     case FL_PHASE_PAUSED:
-    case FL_PHASE_DRAINING:
         return r->round == 0 || r->closing;
+    case FL_PHASE_DRAINING:
+        return r->round == 0 || r->closing || c->stopping;
     case FL_PHASE_SELECTING:
         return r->n > 0 && r->count[FL_PART_SELECTED] == r->n;
     case FL_PHASE_TRAINING:
@@ -180,7 +183,7 @@ static bool invariant(const struct fl_sm *sm, unsigned previous)
     case FL_PHASE_COMMITTING:
         return !r->closing && fl__coord_round_waiting(c) == 0 && r->round == c->committed + 1;
     case FL_PHASE_STOPPED:
-        return r->round == 0;
+        return r->round == 0 || c->stopping;
     case FL_PHASE_COUNT:
         break;
     }

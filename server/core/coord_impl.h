@@ -225,11 +225,13 @@ struct fl_coord {
     bool clocked; /* an event told the time */
     bool started;
     bool draining;
+    bool stopping;
     bool finished;
     bool aborting; /* the open attempt is to end as soon as nothing of it is being written */
     struct fl__pause pause;
     struct fl__wish wish;
     char abort_wish[FL__CLEAN_SIZE];
+    char stop_reason[FL__CLEAN_SIZE];
     char abort_reason[FL__CLEAN_SIZE];
     uint64_t committed;
     uint32_t attempt; /* of the next selection */
@@ -373,6 +375,9 @@ struct fl_effect *fl__coord_send_away(struct fl_coord *c, uint32_t client);
 void fl__coord_begin_drain(struct fl_coord *c);
 bool fl__coord_draining(struct fl_coord *c);
 bool fl__coord_paused(struct fl_coord *c);
+void fl__coord_stop(struct fl_coord *c, const char *reason);
+/* In place of all else, once it was told to stop. */
+void fl__coord_stopping(struct fl_coord *c);
 
 /* --- coord_select.c --- */
 

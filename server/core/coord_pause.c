@@ -1,6 +1,6 @@
 /*
- * What the operator wishes of the rounds: pause, resume, drain, abort; and the pause that the core
- * makes itself when training diverges. A pause is on disk until somebody resumes.
+ * What the operator wishes of the rounds: pause, resume, drain, abort; the pause that the core
+ * makes itself when training diverges; and the end. A pause is on disk until somebody resumes.
  *
  * Each wish is answered once. Of a pause and its end when that is on disk, of an aborted attempt
  * when its end is: no kill takes back what was answered. A drain is this process's: it stops, or is
@@ -242,8 +242,10 @@ struct fl_effect *fl__coord_send_away(struct fl_coord *c, uint32_t client)
 {
     struct fl_effect *e = fl__coord_tell(c, FL_EFF_DRAIN_CLIENTS, client);
 
-    e->text = c->finished ? "all rounds are done" : "the server stops";
-    e->deadline_ms = c->finished ? 0 : c->conf.restart_ms > 0 ? c->conf.restart_ms : 1;
+    bool over = c->finished && !c->stopping;
+
+    e->text = over ? "all rounds are done" : c->stopping ? c->stop_reason : "the server stops";
+    e->deadline_ms = over ? 0 : c->conf.restart_ms > 0 ? c->conf.restart_ms : 1;
     return e;
 }
 
@@ -294,4 +296,51 @@ bool fl__coord_paused(struct fl_coord *c)
     }
     fl__coord_begin_drain(c);
     return true;
+}
+
+/* --- the end of the process --- */
+
+void fl__coord_stop(struct fl_coord *c, const char *reason)
+{
+    if (c->stopping) {
+        return;
+    }
+    c->stopping = true;
+    c->started = true;
+    (void)fl__coord_clean(c->stop_reason, sizeof(c->stop_reason),
+                          reason != NULL ? reason : "the server stops");
+    if (c->sm.state == FL_PHASE_STOPPED) {
+        (void)fl__coord_send_away(c, FL__NONE);
+        (void)fl__coord_emit(c, FL_EFF_STOPPED);
+    }
+}
+
+/* A promise may hang on it. What failed would be tried again later: that is the next process's. */
+static bool is_writing(const struct fl_coord *c)
+{
+    switch (c->work.kind) {
+    case FL__WORK_SELECTION:
+    case FL__WORK_PLAN:
+    case FL__WORK_COMMIT:
+    case FL__WORK_CLOSE:
+        return c->work.retry_ms == 0 || c->n_pending > 0;
+    case FL__WORK_NONE:
+    case FL__WORK_AGGREGATE:
+    case FL__WORK_EVALUATE:
+        break;
+    }
+    return c->n_pending > 0;
+}
+
+void fl__coord_stopping(struct fl_coord *c)
+{
+    if (c->sm.state == FL_PHASE_STOPPED || is_writing(c)) {
+        return;
+    }
+    fl__coord_work_done(c);
+    if (c->sm.state != FL_PHASE_DRAINING) {
+        fl__coord_begin_drain(c);
+    }
+    fl__coord_move(c, FL_PHASE_STOPPED, "nothing is being written");
+    (void)fl__coord_emit(c, FL_EFF_STOPPED);
 }

@@ -20,6 +20,10 @@ uint64_t fl_coord_deadline(const struct fl_coord *c)
     const struct fl__round *r = &c->round;
     uint64_t at = c->work.retry_ms != 0 ? c->work.retry_ms : FL__NEVER;
 
+    if (c->stopping) { /* It waits for what is being written only. */
+        return FL__NEVER;
+    }
+
     if (c->clients.first_grave != FL__NONE && c->work.kind != FL__WORK_COMMIT) {
         at = sooner(at, to_come(c, c->clients.bury_ms));
     }

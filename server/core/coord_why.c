@@ -217,9 +217,8 @@ static void why_stopped(const struct fl_coord *c, char *out, size_t size)
         (void)snprintf(out, size, "the federation is %s: all %" PRIu64 " rounds are done",
                        fl_sm_name(&c->sm), c->committed);
     } else {
-        (void)snprintf(out, size,
-                       "the federation is %s after round %" PRIu64 ": the server was drained",
-                       fl_sm_name(&c->sm), c->committed);
+        (void)snprintf(out, size, "the federation is %s after round %" PRIu64 ": the server %s",
+                       fl_sm_name(&c->sm), c->committed, c->stopping ? "stops" : "was drained");
     }
 }
 
@@ -307,7 +306,9 @@ void fl_coord_why(const struct fl_coord *c, uint64_t now_ms, char *out, size_t s
                        c->work.reason, span(c, now_ms, c->work.retry_ms, until, sizeof(until)));
         append(out, size, failed);
     }
-    if (c->draining && c->sm.state < FL_PHASE_PAUSED) {
+    if (c->stopping && c->sm.state < FL_PHASE_PAUSED) {
+        append(out, size, "; the server stops");
+    } else if (c->draining && c->sm.state < FL_PHASE_PAUSED) {
         append(out, size, "; no round begins after it (draining)");
     } else if (c->pause.on && c->sm.state < FL_PHASE_PAUSED) {
         append(out, size, "; then the federation pauses");

@@ -429,6 +429,11 @@ static void on_up(void *arg)
     case FL_UP_ADMIN:
         fl_driver_admin(driver, up->request);
         break;
+    case FL_UP_STOP:
+        event.type = FL_EV_STOP;
+        event.u.reason = up->text;
+        fl_driver_step(driver, &event);
+        break;
     }
     fl_up_free(up);
 }

@@ -195,7 +195,7 @@ static void on_down(void *arg)
         finished(front);
         break;
     case FL_DOWN_STOPPED:
-        fl_loop_stop(front->srv->net);
+        fl_server_stopped(front->srv);
         break;
     case FL_DOWN_ADMIN:
         fl_admin_answered(down->request);

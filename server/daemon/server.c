@@ -17,24 +17,65 @@
 
 /*
  * Calls get this long to end; a peer that reads nothing then costs the link's second for
- * last words. The whole stop stays well under 2 s.
+ * last words.
  */
 #define STOP_GRACE_MS 250
+/*
+ * Before that the coordinator has this long for what is being written. It takes milliseconds but
+ * for the commit of a large model on a slow disk.
+ */
+#define STOP_PATIENCE_MS 5000
 
 struct stop {
     struct fl_serverd *srv;
     bool done;
 };
 
+/* Whatever is being written: the lanes finish it, and the next start goes on from what is there. */
+static void stop_now(struct fl_serverd *srv)
+{
+    fl_attend_drain(srv->front, FL_EVERYBODY, "the server stops", FL_RESTART_MS);
+    fl_loop_stop(srv->net);
+}
+
+static void on_patience(void *arg)
+{
+    struct fl_serverd *srv = arg;
+
+    fl_log(srv->log, FL_LOG_WARNING, "server",
+           "what is being written is not on disk after %d s, clients are not kept any longer",
+           STOP_PATIENCE_MS / 1000);
+    stop_now(srv);
+}
+
+/* The coordinator ends it as soon as nothing is being written. */
+static void begin_stop(struct fl_serverd *srv, const char *why)
+{
+    struct fl_up *up = fl_up_new(FL_UP_STOP);
+
+    srv->stopping = true;
+    if (up != NULL) {
+        up->text = fl_str_dup(why);
+    }
+    if (up == NULL || up->text == NULL) {
+        fl_serverd_no_memory(srv, "the end");
+    }
+    fl_driver_post(srv->driver, up);
+    fl_timer_start(srv->patience, STOP_PATIENCE_MS);
+}
+
 static void on_signal(void *arg, int signum)
 {
     struct fl_serverd *srv = arg;
 
     srv->again = false;
-    srv->stopping = true;
+    if (srv->stopping) {
+        fl_log(srv->log, FL_LOG_NOTICE, "server", "stopping at once on signal %d", signum);
+        stop_now(srv);
+        return;
+    }
     fl_log(srv->log, FL_LOG_NOTICE, "server", "stopping on signal %d", signum);
-    fl_attend_drain(srv->front, FL_EVERYBODY, "the server stops", FL_RESTART_MS);
-    fl_loop_stop(srv->net);
+    begin_stop(srv, "the server stops");
 }
 
 void fl_server_again(struct fl_serverd *srv, const char *why)
@@ -44,7 +85,15 @@ void fl_server_again(struct fl_serverd *srv, const char *why)
     }
     srv->again = true;
     fl_log(srv->log, FL_LOG_NOTICE, "server", "starting again: %s", why);
-    fl_attend_drain(srv->front, FL_EVERYBODY, why, FL_RESTART_MS);
+    begin_stop(srv, why);
+}
+
+void fl_server_stopped(struct fl_serverd *srv)
+{
+    if (!srv->stopping) {
+        srv->stopping = true;
+        fl_log(srv->log, FL_LOG_NOTICE, "server", "stopping: the operator drained the server");
+    }
     fl_loop_stop(srv->net);
 }
 
@@ -160,6 +209,9 @@ static int run_once(const struct fl_server_conf *conf, const struct fl_log *log,
     fl_gemm_init();
     rv = start(&srv, &exit_code, &err);
     if (rv == FL_OK) {
+        rv = fl_timer_create(srv.net, on_patience, &srv, &srv.patience);
+    }
+    if (rv == FL_OK) {
         rv = fl_signal_create(srv.net, SIGTERM, on_signal, &srv, &term);
     }
     if (rv == FL_OK) {
@@ -182,6 +234,7 @@ static int run_once(const struct fl_server_conf *conf, const struct fl_log *log,
     }
     fl_signal_close(term);
     fl_signal_close(interrupt);
+    fl_timer_close(srv.patience);
     stop_all(&srv);
     *ret_again = srv.again;
     if (exit_code == FL_EXIT_OK && !srv.again) {

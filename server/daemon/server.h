@@ -34,8 +34,9 @@ struct fl_serverd {
     struct fl_front *front;
     struct fl_driver *driver;
     uint64_t started_ms;
-    uint64_t max_connections; /* limits.clients, or what descriptors allow */
-    bool again, stopping;     /* start anew after the stop; network loop only */
+    uint64_t max_connections;  /* limits.clients, or what descriptors allow */
+    bool again, stopping;      /* start anew after the stop; network loop only */
+    struct fl_timer *patience; /* of a stop, with the coordinator */
 };
 
 /* What the network tells the coordinator. */
@@ -49,7 +50,8 @@ enum fl_up_type {
     FL_UP_STORED,   /* client, round, attempt, bytes */
     FL_UP_INVALID,  /* client, round, attempt, text */
     FL_UP_UNSTORED, /* client, round, attempt, text: our own trouble */
-    FL_UP_ADMIN     /* request */
+    FL_UP_ADMIN,    /* request */
+    FL_UP_STOP      /* text: why, for clients; answered by STOPPED */
 };
 
 struct fl_admin_request;
@@ -90,7 +92,7 @@ enum fl_down_type {
     FL_DOWN_ROUND_CLOSED,
     FL_DOWN_ADMIN,    /* request is answered */
     FL_DOWN_FINISHED, /* all rounds are done */
-    FL_DOWN_STOPPED   /* drained: the process ends */
+    FL_DOWN_STOPPED   /* drained, or told to stop: the process ends */
 };
 
 struct fl_down {
@@ -174,6 +176,8 @@ FL_MUST_CHECK int fl_admin_reply(struct fl_admin_request *request, const struct 
 FL_NORETURN void fl_serverd_no_memory(const struct fl_serverd *srv, const char *what);
 /* Network loop: stop as on a signal, tell clients to come back soon, and start anew. */
 void fl_server_again(struct fl_serverd *srv, const char *why);
+/* Network loop: the coordinator has stopped. */
+void fl_server_stopped(struct fl_serverd *srv);
 /* Run the daemon until it is told to stop; returns the exit code. */
 int fl_server_run(const struct fl_server_conf *conf, const struct fl_log *log);
 /*

@@ -457,6 +457,13 @@ static void ask(struct world *w)
     require(strlen(out) > 10 && n <= N_CLIENTS, "why has no answer");
 }
 
+static void answer_all(struct world *w)
+{
+    while (w->n_works > 0) {
+        answer(w, 0);
+    }
+}
+
 static void event(struct world *w, uint8_t what, uint8_t arg)
 {
     struct fl_event ev = {.type = FL_EV_CLIENT_LOST};
@@ -509,7 +516,12 @@ static void event(struct world *w, uint8_t what, uint8_t arg)
         }
         break;
     default:
-        if (arg > 128) { /* kill -9 */
+        if (arg > 224) { /* SIGTERM, while all that is being written gets there */
+            simple(w, FL_EV_STOP);
+            answer_all(w);
+            require(fl_coord_phase(w->coord) == FL_PHASE_STOPPED, "it does not stop");
+            start(w);
+        } else if (arg > 128) { /* kill -9 */
             start(w);
         } else {
             ev.type = FL_EV_FORGET;
@@ -521,13 +533,6 @@ static void event(struct world *w, uint8_t what, uint8_t arg)
 }
 
 /* --- the end: everybody behaves --- */
-
-static void answer_all(struct world *w)
-{
-    while (w->n_works > 0) {
-        answer(w, 0);
-    }
-}
 
 static void behave(struct world *w)
 {

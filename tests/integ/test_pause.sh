@@ -109,6 +109,23 @@ for i in 0 1; do
 done
 stop c
 
+### SIGTERM does not wait for the round, which goes on with the next start
+rm -f "$dir/go"
+server d "rounds: 1"
+for i in 0 1; do slow_client "d$i"; done
+wait_for "the first attempt" training_of d 1 1
+stop d
+equal "exit code on SIGTERM in a round" 0 "$rc"
+for i in 0 1; do
+  wait_for "client d$i to hear of it" in_log "d$i" "drained: the server stops; asking again in"
+done
+touch "$dir/go"
+start_server d
+wait_for "the round" at_round d 1
+equal "it was the same attempt" "1.1" "$(attempts d)"
+for i in 0 1; do wait_end "d$i"; done
+stop d
+
 ### Usage
 says "a reason that is too long is refused" 2 "at most 300" \
   "$build/flctl" pause --reason "$(printf '%0301d' 0)"

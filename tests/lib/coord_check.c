@@ -205,6 +205,7 @@ void coord_check_resume(struct coord_check *c, const struct fl_coord_resume *res
     c->pause_durable = c->pause_wanted = resume->pause[0] != '\0';
     c->pause_failed = false;
     c->begun_round = 0;
+    c->stopped = false;
     c->wish = 0;
 }
 
@@ -408,6 +409,31 @@ static void check_spoken(struct coord_check *c, const struct fl_effect *e)
     }
 }
 
+/* Nobody hears of anything else any more. */
+static void check_stopped(struct coord_check *c, const struct fl_effect *e)
+{
+    switch (e->type) {
+    case FL_EFF_STOPPED:
+        c->stopped = true;
+        break;
+    case FL_EFF_TASK:
+    case FL_EFF_PLAN:
+    case FL_EFF_REJECTED:
+    case FL_EFF_EVALUATE_CLIENT:
+    case FL_EFF_PERSIST_SELECTION:
+    case FL_EFF_PERSIST_PLAN:
+    case FL_EFF_PERSIST_UPDATE:
+    case FL_EFF_AGGREGATE:
+    case FL_EFF_COMMIT:
+        if (c->stopped) {
+            fail(c, "effect %d of a server that is STOPPED", (int)e->type);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
 static void check_answer(struct coord_check *c, const struct fl_effect *e)
 {
     bool pause = c->wish == FL_EV_PAUSE || c->wish == FL_EV_RESUME;
@@ -530,6 +556,7 @@ void coord_check_effects(struct coord_check *c, const struct fl_coord *coord,
     for (i = 0; i < effects->n; i++) {
         check_spoken(c, &effects->list[i]);
         check_effect(c, coord, &effects->list[i]);
+        check_stopped(c, &effects->list[i]);
     }
     if (fl_coord_phase(coord) == FL_PHASE_PAUSED && !c->pause_durable && c->wish == 0 &&
         !c->pause_failed)

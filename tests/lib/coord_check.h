@@ -20,6 +20,7 @@
  *     caller says that it may
  *   - from a pause on no round begins before it is resumed, in this life or another; once it is
  *     answered, or the core that made it itself is PAUSED, it is durable; so is its end
+ *   - a server that is STOPPED begins and decides nothing
  *   - numbers of work rise; a due TICK leads somewhere
  */
 
@@ -41,6 +42,7 @@ struct coord_check {
     bool gone[COORD_CHECK_NUMBERS]; /* RELEASE was emitted and not answered */
     unsigned lives;
     bool pause_durable, pause_wanted, pause_failed;
+    bool stopped;
     uint64_t begun_round; /* newest selection of this life */
     uint32_t begun_attempt;
     enum fl_event_type wish; /* of the operator, that is not answered; 0: none */

@@ -102,6 +102,7 @@ static void odd_event(const struct odd *odd, struct fl_event *ev)
     case FL_EV_RESUME:
     case FL_EV_DRAIN:
     case FL_EV_ABORT_ROUND:
+    case FL_EV_STOP:
         break;
     }
 }

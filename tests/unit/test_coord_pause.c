@@ -1,5 +1,5 @@
 /* What the operator wishes of the rounds: pause, resume, drain, abort-round; what is answered,
- * when. */
+   when; and how the server stops. */
 #include <check.h>
 #include <stdlib.h>
 
@@ -448,6 +448,121 @@ START_TEST(a_drain_of_a_finished_server_that_stayed_stops_it)
 }
 END_TEST
 
+/* --- stop --- */
+
+START_TEST(told_to_stop_it_is_STOPPED_at_once_and_the_round_stays_open)
+{
+    struct script *s = training();
+
+    script_report(s, "a", NULL);
+    script_forget(s);
+    script_wish(s, FL_EV_STOP, "the server goes");
+    script_expect(s, "[    0] * DRAIN 1.1 within 50 (the server goes)\n"
+                     "[    0] - round 1 attempt 1: TRAINING -> DRAINING, the server goes\n"
+                     "[    0] - round 1 attempt 1: DRAINING -> STOPPED, nothing is being written\n"
+                     "[    0] STOPPED\n");
+    script_why(s, "the federation is STOPPED after round 0: the server stops");
+    script_report(s, "b", NULL);
+    script_expect(s, "");
+    script_lost(s, "a");
+    script_join(s, "a", 100);
+    script_expect(s, "[    0] - client 'a' disconnected\n"
+                     "[    0] - client 'a' is back, 100 samples\n"
+                     "[    0] a is client 0\n"
+                     "[    0] a DRAIN 1.1 within 50 (the server goes)\n");
+    script_simple(s, FL_EV_STOP);
+    script_expect(s, "");
+    ck_assert_uint_eq(fl_coord_deadline(s->coord), UINT64_MAX);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(told_to_stop_it_waits_for_what_is_being_written)
+{
+    struct script *s = training();
+
+    script_report(s, "a", NULL);
+    script_report(s, "b", NULL);
+    s->manual = true;
+    script_stored(s, "a");
+    script_simple(s, FL_EV_STOP);
+    script_stored(s, "b"); /* Too late: nothing new is begun. */
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
+    script_why(s, "round 1 is UPLOADING: 0 of 2 uploads are in, waiting 1.0 s more for: a, b; the "
+                  "server stops");
+    script_forget(s);
+    ck_assert_uint_eq(s->n_works, 1);
+    script_answer(s);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_STOPPED);
+    script_expect(s, "[    0] a ACCEPTED 1.1\n"
+                     "[    0] * DRAIN 1.1 within 50 (the server stops)\n"
+                     "[    0] - round 1 attempt 1: UPLOADING -> DRAINING, the server stops\n"
+                     "[    0] - round 1 attempt 1: DRAINING -> STOPPED, nothing is being written\n"
+                     "[    0] STOPPED\n");
+    script_free(s);
+}
+END_TEST
+
+/* The disk is full, say: the next start finds what there is. */
+START_TEST(told_to_stop_it_does_not_try_again_what_failed)
+{
+    struct script *s = training();
+
+    script_report(s, "a", NULL);
+    script_report(s, "b", NULL);
+    script_stored(s, "a");
+    s->manual = true;
+    script_stored(s, "b");
+    script_answer(s);
+    script_answer(s);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_COMMITTING);
+    if (_i == 0) { /* It fails after the stop, or before. */
+        script_simple(s, FL_EV_STOP);
+        ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_COMMITTING);
+    }
+    script_fail(s, FL_ENOSPC, "no space left", UINT32_MAX);
+    script_simple(s, FL_EV_STOP);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_STOPPED);
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 0);
+    script_free(s);
+}
+END_TEST
+
+/* It may take long, and is done again from the same updates. */
+START_TEST(told_to_stop_it_does_not_wait_for_an_aggregation)
+{
+    struct script *s = training();
+
+    script_report(s, "a", NULL);
+    script_report(s, "b", NULL);
+    script_stored(s, "a");
+    s->manual = true;
+    script_stored(s, "b");
+    script_answer(s);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_AGGREGATING);
+    script_simple(s, FL_EV_STOP);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_STOPPED);
+    script_answer(s); /* What it says then is heard by nobody. */
+    ck_assert_uint_eq(s->n_works, 0);
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_finished_server_that_is_told_to_stop_says_when_to_come_back)
+{
+    struct script *s = training();
+
+    respond(s);
+    respond(s);
+    respond(s);
+    script_forget(s);
+    script_simple(s, FL_EV_STOP);
+    script_expect(s, "[    0] * DRAIN 4.1 within 50 (the server stops)\n"
+                     "[    0] STOPPED\n");
+    script_free(s);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("coord_pause");
@@ -480,6 +595,13 @@ static Suite *suite(void)
     tcase_add_test(tc, a_drain_in_a_pause_stops_at_once_and_the_pause_stays);
     tcase_add_test(tc, a_pause_after_a_drain_is_for_the_next_start);
     tcase_add_test(tc, a_drain_of_a_finished_server_that_stayed_stops_it);
+    suite_add_tcase(s, tc);
+    tc = tcase_create("stop");
+    tcase_add_test(tc, told_to_stop_it_is_STOPPED_at_once_and_the_round_stays_open);
+    tcase_add_test(tc, told_to_stop_it_waits_for_what_is_being_written);
+    tcase_add_loop_test(tc, told_to_stop_it_does_not_try_again_what_failed, 0, 2);
+    tcase_add_test(tc, told_to_stop_it_does_not_wait_for_an_aggregation);
+    tcase_add_test(tc, a_finished_server_that_is_told_to_stop_says_when_to_come_back);
     suite_add_tcase(s, tc);
     return s;
 }
