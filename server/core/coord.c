@@ -490,6 +490,9 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
     case FL_EV_CLIENT_JOINED:
         fl__coord_joined(c, ev);
         break;
+    case FL_EV_CLIENT_OFFERED:
+        fl__coord_offered(c, ev);
+        break;
     case FL_EV_CLIENT_LOST:
         fl__coord_lost(c, ev->u.client);
         break;

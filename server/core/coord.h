@@ -180,6 +180,8 @@ enum fl_event_type {
     /* u.joined; a second one for the same name replaces the first: a new session, or a client
        that is ready only now (0 samples before; it is not selected with 0). */
     FL_EV_CLIENT_JOINED,
+    /* u.offered: what it tells of its data is on disk, or too late to count: it can be selected. */
+    FL_EV_CLIENT_OFFERED,
     FL_EV_CLIENT_LOST,    /* u.client */
     FL_EV_CLIENT_HEARD,   /* u.client: a sign of life, for its last_seen_ms */
     FL_EV_FORGET,         /* u.client: see RELEASE; nothing is kept of it. Answer: FORGOTTEN */
@@ -219,7 +221,12 @@ struct fl_event {
             const char *agent;
             uint64_t samples;
             uint64_t evaluation_samples;
+            bool offer_missing; /* what it tells of its data; it counts for no samples before */
         } joined;
+        struct {
+            uint32_t client;
+            const char *name; /* the number may be another's by now */
+        } offered;
         uint32_t client;
         struct {
             uint32_t client;

@@ -55,6 +55,7 @@ struct fl__client {
     uint64_t lost_ms; /* when the connection went, FL__NEVER: not seen since the start */
     /* Test samples as announced; who announced none is held to what its first report tells. */
     uint64_t evaluation_samples;
+    uint64_t withheld;       /* samples that count once its offer is in; 0: it is not waited for */
     bool unfit;              /* it has said that it does not fit, in this session */
     bool evaluates;          /* it announced some: it can be asked for an evaluation */
     uint64_t accepted_round; /* newest accepted update since the process began */
@@ -331,6 +332,7 @@ const char *fl__coord_name(const struct fl_coord *c, uint32_t client);
 /* --- coord_join.c: who comes and goes --- */
 
 void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev);
+void fl__coord_offered(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_lost(struct fl_coord *c, uint32_t client);
 /* The name means nobody any more. */
 void fl__coord_leave(struct fl_coord *c, uint32_t client);

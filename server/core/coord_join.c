@@ -46,10 +46,20 @@ static uint32_t admit(struct fl_coord *c, const char *name, const char **ret_rea
     return t->names.n < limit ? fl__clients_add(t, name, FL__NONE) : FL__NONE;
 }
 
+/* What the client counts for: nothing, while its offer is missing. */
+static uint64_t counted_samples(struct fl_coord *c, uint32_t id, const struct fl_event *ev)
+{
+    bool waits = ev->u.joined.offer_missing;
+
+    c->clients.live[id].withheld = waits ? ev->u.joined.samples : 0;
+    return waits ? 0 : ev->u.joined.samples;
+}
+
 static void take_hello(struct fl_coord *c, uint32_t id, const struct fl_event *ev)
 {
     struct fl_client_rec *rec = &c->clients.recs[id];
     struct fl__client *live = &c->clients.live[id];
+    uint64_t samples = counted_samples(c, id, ev);
     char agent[FL_NAME_MAX];
 
     fl__clients_uncount(&c->clients, id);
@@ -58,8 +68,8 @@ static void take_hello(struct fl_coord *c, uint32_t id, const struct fl_event *e
         fl_order_insert(&c->clients.here, c->clients.recs, id);
         fl__list_remove(&c->clients, id);
     }
-    if (rec->samples != ev->u.joined.samples) {
-        rec->samples = ev->u.joined.samples;
+    if (rec->samples != samples) {
+        rec->samples = samples;
         fl__clients_dirty(&c->clients, id);
     }
     live->evaluation_samples = ev->u.joined.evaluation_samples;
@@ -92,8 +102,11 @@ void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev)
     }
     forget_evaluation(c, id);
     take_hello(c, id, ev);
-    fl__coord_trace(c, "client '%s' %s, %" PRIu64 " samples", name, known ? "is back" : "is new",
-                    c->clients.recs[id].samples);
+    fl__coord_trace(c, "client '%s' %s, %" PRIu64 " samples%s", name, known ? "is back" : "is new",
+                    ev->u.joined.samples,
+                    c->clients.live[id].withheld > 0
+                        ? "; it is not selected before it has told of its data"
+                        : "");
     if (c->conf.evaluate_clients && c->conf.evaluate_every != 0 &&
         c->clients.recs[id].samples > 0 && !c->clients.live[id].evaluates)
     {
@@ -104,6 +117,28 @@ void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev)
     }
     (void)fl__coord_tell(c, FL_EFF_CLIENT_ID, id);
     fl__coord_welcome(c, id);
+}
+
+void fl__coord_offered(struct fl_coord *c, const struct fl_event *ev)
+{
+    const struct fl_client_rec *rec = fl_coord_client(c, ev->u.offered.client);
+    uint32_t id = ev->u.offered.client;
+    struct fl__client *live;
+
+    if (rec == NULL || strcmp(rec->name, ev->u.offered.name) != 0) {
+        return;
+    }
+    live = &c->clients.live[id];
+    if (!live->connected || live->withheld == 0) {
+        return; /* When it comes back, its offer is there. */
+    }
+    fl__clients_uncount(&c->clients, id);
+    c->clients.recs[id].samples = live->withheld;
+    live->withheld = 0;
+    fl__clients_dirty(&c->clients, id);
+    fl__clients_heard(c, id);
+    fl__clients_count(&c->clients, id);
+    fl__coord_trace(c, "client '%s' has told of its data", rec->name);
 }
 
 static void disconnect(struct fl_coord *c, uint32_t client)

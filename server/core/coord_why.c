@@ -265,11 +265,20 @@ static void add_notes(const struct fl_coord *c, char *out, size_t size)
     struct fl_order_at at = {0};
     size_t connected = c->clients.here.n;
     size_t evaluate = 0;
+    size_t waiting = 0;
     char note[FL__CLEAN_SIZE];
     uint32_t client;
 
     while ((client = fl_order_next(&c->clients.here, &at)) != FL__NONE) {
         evaluate += c->clients.live[client].evaluates;
+        waiting += c->clients.live[client].withheld > 0;
+    }
+    if (waiting > 0) {
+        (void)snprintf(note, sizeof(note),
+                       "; %zu connected clients have not told of their data yet (solver '%s' needs "
+                       "that before they can be selected)",
+                       waiting, c->conf.strategy->solver->policy.name);
+        append(out, size, note);
     }
     if (c->conf.evaluate_clients && c->conf.evaluate_every != 0 && connected > 0 && evaluate == 0) {
         (void)snprintf(note, sizeof(note),

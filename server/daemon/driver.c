@@ -144,7 +144,6 @@ static void client_id(struct fl_driver *driver, const struct fl_effect *e)
         refuse(driver, driver->joining->session, e->text);
         return;
     }
-    fl_driver_admitted(driver, e->client, &driver->joining->event.u.hello, driver->joining_samples);
     keep_labels(driver, e->client, &driver->joining->event.u.hello);
     down = fl_down_new(driver, FL_DOWN_JOINED);
     down->session = driver->joining->session;
@@ -156,7 +155,6 @@ static void client_id(struct fl_driver *driver, const struct fl_effect *e)
 
 static void release(struct fl_driver *driver, const struct fl_effect *e)
 {
-    fl_waits_release(&driver->waits, e->client);
     fl_labels_drop(&driver->labels, e->client);
     command(driver, e, FL_DOWN_RELEASE);
 }
@@ -300,10 +298,11 @@ static void on_join(struct fl_driver *driver, const struct fl_up *up)
 
     event.u.joined.name = hello->client;
     event.u.joined.agent = hello->agent != NULL ? hello->agent : "";
-    event.u.joined.samples = fl_driver_samples(driver, hello);
+    event.u.joined.samples = hello->samples;
     event.u.joined.evaluation_samples = hello->evaluation_samples;
+    event.u.joined.offer_missing =
+        fl_offering_waits(&driver->federation, &driver->progress, hello->client);
     driver->joining = up;
-    driver->joining_samples = event.u.joined.samples;
     fl_driver_step(driver, &event);
     driver->joining = NULL;
 }
@@ -538,7 +537,6 @@ void fl_driver_free(struct fl_driver *driver)
     fl_progress_done(&driver->progress);
     fl_errors_done(&driver->errors);
     fl_labels_done(&driver->labels);
-    fl_waits_done(&driver->waits);
     fl_dataset_free(driver->test);
     fl_net_free(driver->net);
     if (driver->lock_fd >= 0) {

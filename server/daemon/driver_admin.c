@@ -36,20 +36,6 @@ void fl_driver_answer(struct fl_driver *driver, struct fl_admin_request *request
     fl_driver_down(driver, down);
 }
 
-/* Of clients that are here and cannot be selected the core knows only that they have no samples. */
-static void add_waiting(const struct fl_driver *driver, char *text, size_t size)
-{
-    size_t waiting = fl_driver_waiting(driver);
-    size_t used = strlen(text);
-
-    if (waiting > 0) {
-        (void)snprintf(text + used, size - used,
-                       "; %zu connected clients have not told of their data yet (solver '%s' needs "
-                       "that before they can be selected)",
-                       waiting, driver->srv->conf->strategy->solver->policy.name);
-    }
-}
-
 /* The answer of `why`, which `status` shows too. Returns how many are missing. */
 static size_t why_text(const struct fl_driver *driver, char *text, size_t size,
                        const char **missing, size_t max)
@@ -57,7 +43,6 @@ static size_t why_text(const struct fl_driver *driver, char *text, size_t size,
     size_t n = 0;
 
     fl_coord_why(driver->coord, fl_clock_ms(), text, size, missing, max, &n);
-    add_waiting(driver, text, size);
     fl_driver_add_error(driver, text, size);
     return n < max ? n : max;
 }

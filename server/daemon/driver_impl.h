@@ -29,9 +29,7 @@ struct fl_driver {
 
     struct fl_federation federation; /* its store is used by the db lane only, after start */
     struct fl_progress progress;
-    struct fl_waits waits;       /* by client number, for offers */
-    const struct fl_up *joining; /* what the step is about that runs now, and what the client */
-    uint64_t joining_samples;    /* counts for in it */
+    const struct fl_up *joining; /* what the step is about that runs now */
 
     struct fl_dataset *test; /* NULL: the server does not evaluate; used by the work lane */
     struct fl_net *net;      /* for evaluation, work lane */
@@ -74,15 +72,8 @@ void fl_driver_round_open(struct fl_driver *driver, const struct fl_effect *effe
 void fl_driver_round_bundles_closed(struct fl_driver *driver, uint64_t round);
 
 /* driver_offers.c: what clients tell of their data before the first round. */
-/* What the client of a hello counts for now: 0 samples while its offer is missing. */
-uint64_t fl_driver_samples(const struct fl_driver *driver, const struct fl_wire_hello *hello);
-/* Remember what a client really has that was admitted with `samples`. */
-void fl_driver_admitted(struct fl_driver *driver, uint32_t client,
-                        const struct fl_wire_hello *hello, uint64_t samples);
 /* Takes what is in up->offer. */
 void fl_driver_offer(struct fl_driver *driver, struct fl_up *up);
-/* Connected clients that are waited for. */
-size_t fl_driver_waiting(const struct fl_driver *driver);
 /* Start the work of an effect on its lane; the answer comes back as an event. */
 void fl_driver_persist(struct fl_driver *driver, const struct fl_effect *effect);
 void fl_driver_aggregate(struct fl_driver *driver, const struct fl_effect *effect);

@@ -1,54 +1,16 @@
-/* Offers on their way from clients to the disk, and clients that join behind theirs. */
+/* Offers on their way from clients to the disk. */
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/daemon/driver_impl.h"
 
-uint64_t fl_driver_samples(const struct fl_driver *driver, const struct fl_wire_hello *hello)
+static void offered(struct fl_driver *driver, uint32_t client, const char *name)
 {
-    return fl_offering_waits(&driver->federation, &driver->progress, hello->client)
-               ? 0
-               : hello->samples;
-}
+    struct fl_event event = {.type = FL_EV_CLIENT_OFFERED};
 
-void fl_driver_admitted(struct fl_driver *driver, uint32_t client,
-                        const struct fl_wire_hello *hello, uint64_t samples)
-{
-    const struct fl_waiting waiting = {.waits = samples != hello->samples,
-                                       .samples = hello->samples,
-                                       .evaluation_samples = hello->evaluation_samples};
-
-    if (!fl_offering_wanted(&driver->federation, &driver->progress)) {
-        return;
-    }
-    if (fl_waits_admit(&driver->waits, client, &waiting) != FL_OK) {
-        fl_serverd_no_memory(driver->srv, "who is waited for");
-    }
-    if (waiting.waits) {
-        fl_log(driver->srv->log, FL_LOG_INFO, "round",
-               "client '%s' is not selected before it has told of its data", hello->client);
-    }
-}
-
-/* From now on it can be selected; the number may be another's by now. */
-static void join_with_samples(struct fl_driver *driver, uint32_t client, const char *name)
-{
-    const struct fl_client_rec *known = fl_coord_client(driver->coord, client);
-    struct fl_event event = {.type = FL_EV_CLIENT_JOINED};
-    struct fl_client_rec rec;
-    struct fl_waiting has;
-
-    if (!fl_coord_connected(driver->coord, client) || known == NULL ||
-        strcmp(known->name, name) != 0 || !fl_waits_end(&driver->waits, client, &has))
-    {
-        return; /* When it comes back, its offer is there. */
-    }
-    rec = *known; /* Names that outlive the step. */
-    event.u.joined.name = rec.name;
-    event.u.joined.agent = rec.agent;
-    event.u.joined.samples = has.samples;
-    event.u.joined.evaluation_samples = has.evaluation_samples;
+    event.u.offered.client = client;
+    event.u.offered.name = name;
     fl_driver_step(driver, &event);
 }
 
@@ -93,7 +55,7 @@ static void put_done(void *arg)
                fl_offering_is_theirs(job->code) ? job->code : FL_EUNAVAIL,
                fl_err_text(&job->err, job->code));
     } else {
-        join_with_samples(job->driver, job->client, job->name);
+        offered(job->driver, job->client, job->name);
     }
     fl_buf_done(&job->data);
     free(job);
@@ -109,8 +71,12 @@ void fl_driver_offer(struct fl_driver *driver, struct fl_up *up)
         return; /* It was forgotten in the meantime. */
     }
     name = rec->name;
-    if (!fl_offering_wanted(&driver->federation, &driver->progress)) { /* Too late to count. */
-        join_with_samples(driver, up->client, name);
+    if (!fl_offering_wanted(&driver->federation, &driver->progress)) {
+        /* Too late to count. A copy, for it has to outlive the step. */
+        char known[FL_NAME_MAX];
+
+        FL_REQUIRE(fl_str_copy(known, sizeof(known), name) == FL_OK);
+        offered(driver, up->client, known);
         return;
     }
     job = calloc(1, sizeof(*job));
@@ -130,16 +96,4 @@ void fl_driver_offer(struct fl_driver *driver, struct fl_up *up)
             free(job);
         }
     }
-}
-
-size_t fl_driver_waiting(const struct fl_driver *driver)
-{
-    size_t n = 0;
-    size_t i;
-
-    for (i = 0; i < driver->waits.n && i < fl_coord_numbers(driver->coord); i++) {
-        n += fl_waits_for(&driver->waits, (uint32_t)i) &&
-             fl_coord_connected(driver->coord, (uint32_t)i);
-    }
-    return n;
 }

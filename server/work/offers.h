@@ -2,10 +2,9 @@
 #define FL_SERVER_WORK_OFFERS_H
 
 /*
- * What clients tell of their data before the first round (FedMix). A client counts for 0 samples,
- * so that it cannot be selected, until its offer is on disk; then it joins again with what it has.
- * With the first selection the offers are fixed: from then on nobody is waited for any more, and
- * who comes late has offered nothing.
+ * What clients tell of their data before the first round (FedMix). The core lets a client be
+ * selected once its offer is on disk. With the first selection the offers are fixed: from then on
+ * nobody is waited for any more, and who comes late has offered nothing.
  */
 
 #include "server/work/commit.h"
@@ -32,28 +31,5 @@ FL_MUST_CHECK int fl_offering_open(const struct fl_federation *federation, struc
 FL_MUST_CHECK int fl_offering_select(const struct fl_federation *federation,
                                      const struct fl_selection *selection,
                                      struct fl_offered *offers, struct fl_err *err);
-
-/* --- who is here and waited for --- */
-
-struct fl_waiting {
-    bool waits;
-    uint64_t samples, evaluation_samples;
-};
-
-/* By client number. All zero: nobody. Belongs to one thread. */
-struct fl_waits {
-    struct fl_waiting *list;
-    size_t n;
-};
-
-void fl_waits_done(struct fl_waits *waits);
-/* A client was admitted; `waiting` says with what it joins once its offer is in. FL_ENOMEM. */
-FL_MUST_CHECK int fl_waits_admit(struct fl_waits *waits, uint32_t client,
-                                 const struct fl_waiting *waiting);
-/* The number means nobody any more. */
-void fl_waits_release(struct fl_waits *waits, uint32_t client);
-bool fl_waits_for(const struct fl_waits *waits, uint32_t client);
-/* Its offer is in: false, it was not waited for. */
-bool fl_waits_end(struct fl_waits *waits, uint32_t client, struct fl_waiting *ret);
 
 #endif

@@ -406,6 +406,25 @@ void script_join(struct script *s, const char *name, uint64_t samples)
     script_step(s, &ev);
 }
 
+void script_join_waiting(struct script *s, const char *name, uint64_t samples)
+{
+    struct fl_event ev = {.type = FL_EV_CLIENT_JOINED};
+
+    ev.u.joined.name = name;
+    ev.u.joined.samples = samples;
+    ev.u.joined.offer_missing = true;
+    script_step(s, &ev);
+}
+
+void script_offered(struct script *s, const char *name, const char *said)
+{
+    struct fl_event ev = {.type = FL_EV_CLIENT_OFFERED};
+
+    ev.u.offered.client = script_id(s, name);
+    ev.u.offered.name = said;
+    script_step(s, &ev);
+}
+
 void script_lost(struct script *s, const char *name)
 {
     struct fl_event ev = {.type = FL_EV_CLIENT_LOST};

@@ -63,6 +63,10 @@ void script_start(struct script *s);
 void script_step(struct script *s, struct fl_event *ev);
 uint32_t script_id(const struct script *s, const char *name);
 void script_join(struct script *s, const char *name, uint64_t samples);
+/* Its offer is missing; it is there. */
+void script_join_waiting(struct script *s, const char *name, uint64_t samples);
+/* Under the number of `name`, as `said`. */
+void script_offered(struct script *s, const char *name, const char *said);
 void script_lost(struct script *s, const char *name);
 /* By the operator. Numbers that are to be released are so at once. */
 void script_forget_client(struct script *s, const char *name);

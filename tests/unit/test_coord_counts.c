@@ -333,6 +333,33 @@ START_TEST(participation_is_counted_once_an_attempt_is_over)
 }
 END_TEST
 
+/* --- offers --- */
+
+START_TEST(who_has_not_told_of_its_data_is_not_selected_before_it_has)
+{
+    struct script *s = script_new("fedavg");
+
+    script_create(s, NULL);
+    script_start(s);
+    script_join_waiting(s, "a", 70);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE);
+    ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->samples, 0);
+    script_why(s, "round 1 is IDLE: 0 of 1 clients are here; 1 connected clients have not told of "
+                  "their data yet (solver 'sgd' needs that before they can be selected)");
+    script_offered(s, "a", "b"); /* The number was another's. */
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE);
+    script_lost(s, "a");
+    script_join_waiting(s, "a", 70);
+    script_offered(s, "a", "a");
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
+    ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->samples, 70);
+    script_forget(s);
+    script_offered(s, "a", "a"); /* Once. */
+    script_expect(s, "");
+    script_free(s);
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("coord_counts");
@@ -348,6 +375,7 @@ static Suite *suite(void)
     tcase_add_test(tc, a_task_has_its_rate_and_a_seed_of_round_and_name);
     tcase_add_test(tc, a_later_client_gets_its_score_at_the_next_selection);
     tcase_add_test(tc, participation_is_counted_once_an_attempt_is_over);
+    tcase_add_test(tc, who_has_not_told_of_its_data_is_not_selected_before_it_has);
     suite_add_tcase(s, tc);
     return s;
 }

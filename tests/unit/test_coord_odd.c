@@ -98,6 +98,7 @@ static void odd_event(const struct odd *odd, struct fl_event *ev)
     case FL_EV_START:
     case FL_EV_TICK:
     case FL_EV_CLIENT_JOINED:
+    case FL_EV_CLIENT_OFFERED:
     case FL_EV_PAUSE:
     case FL_EV_RESUME:
     case FL_EV_DRAIN:

@@ -257,34 +257,6 @@ START_TEST(every_record_that_the_core_asks_for_is_on_disk)
 }
 END_TEST
 
-START_TEST(who_waits_joins_once_with_what_it_has)
-{
-    const struct fl_waiting waiting = {.waits = true, .samples = 70, .evaluation_samples = 7};
-    const struct fl_waiting ready = {.waits = false, .samples = 30};
-    struct fl_waits w = {.n = 0};
-    struct fl_waiting has;
-    int rv;
-
-    ck_assert(!fl_waits_for(&w, 200) && !fl_waits_end(&w, 200, &has));
-    ck_assert_int_eq(fl_waits_admit(&w, 200, &waiting), FL_OK);
-    ck_assert_int_eq(fl_waits_admit(&w, 3, &ready), FL_OK);
-    ck_assert(fl_waits_for(&w, 200) && !fl_waits_for(&w, 3) && !fl_waits_for(&w, 4));
-    ck_assert(fl_waits_end(&w, 200, &has));
-    ck_assert_uint_eq(has.samples, 70);
-    ck_assert_uint_eq(has.evaluation_samples, 7);
-    ck_assert(!fl_waits_end(&w, 200, &has));
-    ck_assert_int_eq(fl_waits_admit(&w, 200, &waiting), FL_OK);
-    fl_waits_release(&w, 200); /* The number is another's. */
-    fl_waits_release(&w, 100000);
-    ck_assert(!fl_waits_for(&w, 200));
-    failmalloc_start(0, true);
-    rv = fl_waits_admit(&w, 100000, &waiting);
-    (void)failmalloc_stop();
-    ck_assert_int_eq(rv, FL_ENOMEM);
-    fl_waits_done(&w);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("work_offers");
@@ -302,7 +274,6 @@ int main(void)
     tcase_add_test(tc, offers_that_do_not_fit_are_left_out_and_counted);
     tcase_add_test(tc, fixed_offers_that_are_damaged_are_put_together_again);
     tcase_add_test(tc, every_record_that_the_core_asks_for_is_on_disk);
-    tcase_add_test(tc, who_waits_joins_once_with_what_it_has);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
