@@ -70,6 +70,8 @@ for f in $files; do
               train:*) say "$f: the trainer must not include $inc" ;;
               work:base|work:conf|work:figures|work:num|work:model|work:nn|work:strategy|work:data|work:wire) ;;
               work:*) say "$f: the work room must not include $inc" ;;
+              daemon:base|daemon:conf|daemon:figures|daemon:json|daemon:num|daemon:model|daemon:nn|daemon:data|daemon:strategy|daemon:wire|daemon:rpc|daemon:net|daemon:grpc) ;;
+              daemon:*) say "$f: a daemon schedules, moves bytes and translates; it must not include $inc" ;;
             esac ;;
           fl/v1/*|grpc/*) say "$f: generated messages belong to libfl/wire" ;;
         esac
