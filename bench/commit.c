@@ -7,7 +7,6 @@
  *   select  the draw over all that are connected, and its transaction
  *   commit  from the last evaluation to COMMITTED: scores, records, the transaction
  */
-#include <ftw.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/scratch.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/str.h"
 #include "server/store/store.h"
@@ -381,28 +381,18 @@ static double run(struct bench *b, uint64_t known, double first)
     return commit;
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)
-{
-    (void)st;
-    (void)flag;
-    (void)at;
-    return remove(path);
-}
-
 static void run_in_folder(struct bench *b, const char *parent, uint64_t known, double *first)
 {
+    struct fl_err err = {0};
     double commit;
 
-    (void)snprintf(b->dir, sizeof(b->dir), "%s/fl-bench-XXXXXX", parent);
-    if (mkdtemp(b->dir) == NULL) {
-        perror(b->dir);
+    if (scratch_make(parent, "fl-bench", b->dir, sizeof(b->dir), &err) != FL_OK) {
+        (void)fprintf(stderr, "%s\n", err.msg);
         exit(EXIT_FAILURE);
     }
     commit = run(b, known, *first);
     *first = *first > 0 ? *first : commit;
-    if (nftw(b->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0) {
-        perror(b->dir);
-    }
+    scratch_remove(b->dir);
 }
 
 int main(int argc, char **argv)

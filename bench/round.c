@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/scratch.h"
 #include "bench/sim_client.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/rng.h"
@@ -338,23 +339,13 @@ static int parse(int argc, char **argv, struct arguments *a)
                : FL_EINVAL;
 }
 
-static void remove_scratch(const char *dir)
-{
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        (void)execlp("rm", "rm", "-rf", "--", dir, (char *)NULL);
-        _exit(127);
-    }
-    (void)waitpid(pid, NULL, 0);
-}
-
 int main(int argc, char **argv)
 {
     struct arguments a = {.clients = 10, .rounds = 3, .model_mb = 100.0};
     char server[4096];
     char scratch[4096];
     const char *tmp = getenv("TMPDIR");
+    struct fl_err err = {0};
     int code;
 
     a.server = default_server(server, sizeof(server), argv[0]);
@@ -365,13 +356,13 @@ int main(int argc, char **argv)
     if (a.dir != NULL) {
         return run(&a);
     }
-    (void)snprintf(scratch, sizeof(scratch), "%s/fl-bench-XXXXXX", tmp != NULL ? tmp : "/tmp");
-    a.dir = mkdtemp(scratch);
-    if (a.dir == NULL) {
-        perror(scratch);
+    if (scratch_make(tmp != NULL ? tmp : "/tmp", "fl-bench", scratch, sizeof(scratch), &err) !=
+        FL_OK) {
+        (void)fprintf(stderr, "%s\n", err.msg);
         return EXIT_FAILURE;
     }
+    a.dir = scratch;
     code = run(&a);
-    remove_scratch(a.dir);
+    scratch_remove(scratch);
     return code;
 }

@@ -86,6 +86,15 @@ for f in $files; do
   esac
 done
 
+# What is built without tests does not need them; a tool needs no benchmark.
+for f in $(printf '%s\n' $files | grep -E '^(bench|tools)/'); do
+  for inc in $(sed -n 's/^#include "\([^"]*\)".*/\1/p' "$f"); do
+    case "$f:$inc" in
+      *:tests/*|tools/*:bench/*) say "$f: must not include $inc" ;;
+    esac
+  done
+done
+
 # 3 Libraries only in their room.
 only() { # pattern, allowed path regex, name
   out=$(grep -nE "^#include <($1)" $files /dev/null | grep -vE "^($2)" | head -5)

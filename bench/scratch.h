@@ -1,0 +1,44 @@
+#ifndef FL_BENCH_SCRATCH_H
+#define FL_BENCH_SCRATCH_H
+
+/* A folder for one run of a benchmark. */
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "libfl/base/err.h"
+
+/* "<parent>/NAME-…" in `out`. */
+static inline int scratch_make(const char *parent, const char *name, char *out, size_t size,
+                               struct fl_err *err)
+{
+    int n = snprintf(out, size, "%s/%s-XXXXXX", parent, name);
+
+    if (n < 0 || (size_t)n >= size) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", parent);
+    }
+    return mkdtemp(out) != NULL
+               ? FL_OK
+               : fl_err_set(err, fl_err_from_errno(errno), "cannot make a folder in '%s'", parent);
+}
+
+static inline int scratch_remove_one(const char *path, const struct stat *st, int type,
+                                     struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+/* With all that is in it; what cannot be removed is said. */
+static inline void scratch_remove(const char *path)
+{
+    if (nftw(path, scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0) {
+        perror(path);
+    }
+}
+
+#endif
