@@ -30,7 +30,7 @@ static const char usage[] =
     "One line per row, in percent: what the paper prints (0: nothing) and what the file says we\n"
     "found; what this run found: the best accuracy over all clients' test samples (weighted, the\n"
     "papers' figure), and the mean of the clients' accuracies (unweighted).\n"
-    "All rows take about fifteen minutes on an idle core.\n";
+    "All rows take about ten minutes of one core.\n";
 
 static bool chosen(const char *list, const char *name)
 {
