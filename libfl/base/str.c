@@ -136,6 +136,10 @@ const char *fl_str_nearest(const char *word, const char *const *names, size_t n)
             best = names[i];
         }
     }
+    /* Half a name, then: "abort" for "abort-round". */
+    for (i = 0; best == NULL && strlen(word) >= 3 && i < n; i++) {
+        best = strncmp(names[i], word, strlen(word)) == 0 ? names[i] : NULL;
+    }
     return best;
 }
 

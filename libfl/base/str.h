@@ -22,8 +22,8 @@ FL_MUST_CHECK int fl_str_to_u64(const char *text, uint64_t *ret);
 FL_MUST_CHECK int fl_str_to_i64(const char *text, int64_t *ret);
 FL_MUST_CHECK int fl_str_to_double(const char *text, double *ret);
 /*
- * The name in `names` nearest to `word` by edit distance, or NULL when none is
- * near enough to be a likely typing slip.
+ * The name in `names` nearest to `word` by edit distance; when none is near enough to be a likely
+ * typing slip, the first that begins with `word` (three letters at least), else NULL.
  */
 const char *fl_str_nearest(const char *word, const char *const *names, size_t n);
 /*

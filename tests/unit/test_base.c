@@ -181,6 +181,8 @@ START_TEST(a_typing_slip_finds_its_word_and_nonsense_does_not)
 
     ck_assert_str_eq(fl_str_nearest("dedline", names, 3), "deadline");
     ck_assert_str_eq(fl_str_nearest("min_client", names, 3), "min_clients");
+    ck_assert_str_eq(fl_str_nearest("min_", names, 3), "min_clients"); /* half of it */
+    ck_assert_ptr_null(fl_str_nearest("mi", names, 3));
     ck_assert_ptr_null(fl_str_nearest("zzzzzzzz", names, 3));
 }
 END_TEST
