@@ -37,6 +37,21 @@ static void respond(struct script *s)
     script_stored(s, "b");
 }
 
+/* From here the script says when work is done. */
+static struct script *aggregating(void)
+{
+    struct script *s = training();
+
+    script_report(s, "a", NULL);
+    script_report(s, "b", NULL);
+    script_stored(s, "a");
+    s->manual = true;
+    script_stored(s, "b");
+    script_answer(s);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_AGGREGATING);
+    return s;
+}
+
 /* Before the first client has come. */
 static struct script *idle(void)
 {
@@ -289,15 +304,8 @@ END_TEST
 /* The lane that puts it together reads the files that an abort removes. */
 START_TEST(an_attempt_is_aborted_when_its_aggregation_has_answered)
 {
-    struct script *s = training();
+    struct script *s = aggregating();
 
-    script_report(s, "a", NULL);
-    script_report(s, "b", NULL);
-    script_stored(s, "a");
-    s->manual = true;
-    script_stored(s, "b");
-    script_answer(s);
-    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_AGGREGATING);
     script_simple(s, FL_EV_ABORT_ROUND);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_AGGREGATING);
     if (_i == 0) {
@@ -361,14 +369,8 @@ END_TEST
 
 START_TEST(a_round_whose_model_is_made_is_not_aborted)
 {
-    struct script *s = training();
+    struct script *s = aggregating();
 
-    script_report(s, "a", NULL);
-    script_report(s, "b", NULL);
-    script_stored(s, "a");
-    s->manual = true;
-    script_stored(s, "b");
-    script_answer(s);
     script_answer(s);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_COMMITTING);
     script_forget(s);
@@ -506,14 +508,8 @@ END_TEST
 /* The disk is full, say: the next start finds what there is. */
 START_TEST(told_to_stop_it_does_not_try_again_what_failed)
 {
-    struct script *s = training();
+    struct script *s = aggregating();
 
-    script_report(s, "a", NULL);
-    script_report(s, "b", NULL);
-    script_stored(s, "a");
-    s->manual = true;
-    script_stored(s, "b");
-    script_answer(s);
     script_answer(s);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_COMMITTING);
     if (_i == 0) { /* It fails after the stop, or before. */
@@ -531,15 +527,8 @@ END_TEST
 /* It may take long, and is done again from the same updates. */
 START_TEST(told_to_stop_it_does_not_wait_for_an_aggregation)
 {
-    struct script *s = training();
+    struct script *s = aggregating();
 
-    script_report(s, "a", NULL);
-    script_report(s, "b", NULL);
-    script_stored(s, "a");
-    s->manual = true;
-    script_stored(s, "b");
-    script_answer(s);
-    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_AGGREGATING);
     script_simple(s, FL_EV_STOP);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_STOPPED);
     script_answer(s); /* What it says then is heard by nobody. */
