@@ -1,6 +1,6 @@
 /*
- * A row of a table: its federation in this process (tools/fl_sim/federation.h), every client in
- * every round that draws it, every update arriving.
+ * A row of a table: its federation in this process (tools/fl_sim/engine/federation.h), every client
+ * in every round that draws it, every update arriving.
  */
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "bench/anchors.h"
 #include "bench/scratch.h"
 #include "client/train/trainer.h"
-#include "tools/fl_sim/federation.h"
+#include "tools/fl_sim/engine/federation.h"
 
 #define CLIENTS        100
 #define EVALUATE_EVERY 5

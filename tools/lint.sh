@@ -77,10 +77,21 @@ for f in $files; do
         esac
       done ;;
     tools/fl_sim/*)
+      room=${f#tools/fl_sim/}; room=${room%%/*}
       for inc in $(sed -n 's/^#include "\([^"]*\)".*/\1/p' "$f"); do
         case "$inc" in
           */daemon/*|libfl/net/*|libfl/grpc/*|libfl/h2/*|libfl/rpc/*|tests/*|bench/*)
             say "$f: a federation in one process has no daemon and no network: $inc" ;;
+        esac
+        case "$room:$inc" in
+          engine:tools/fl_sim/engine/*|engine:tools/fl_sim/world/*|world:tools/fl_sim/world/*) ;;
+          experiment:tools/fl_sim/experiment/*|experiment:tools/fl_sim/world/*|results:tools/fl_sim/results/*) ;;
+          engine:tools/*|world:tools/*|experiment:tools/*|results:tools/*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
+          world:libfl/base/*|world:libfl/conf/*|world:libfl/sim/*) ;;
+          results:libfl/base/*|results:libfl/figures/*|results:libfl/json/*) ;;
+          world:*|results:*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
+          experiment:server/conf/*|experiment:client/conf/*) ;;
+          experiment:server/*|experiment:client/*|engine:*/conf/conf*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
         esac
       done ;;
   esac

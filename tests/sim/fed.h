@@ -25,7 +25,7 @@
 #include "server/work/aggregation.h"
 #include "server/work/bundles.h"
 #include "tests/lib/coord_check.h"
-#include "tools/fl_sim/member.h"
+#include "tools/fl_sim/engine/member.h"
 
 #define FED_UNITS  3
 #define FED_FLOATS 8 /* of the model: each unit is a weight and a bias, the last has two */

@@ -3,7 +3,7 @@
 
 /*
  * A federation around a solver with a server's part, where the test says who trains and what of it
- * is counted: clients are members (tools/fl_sim/member.h), the server's pass is that of
+ * is counted: clients are members (tools/fl_sim/engine/member.h), the server's pass is that of
  * server/work. Two units, the first with batch-norm buffers.
  */
 
@@ -15,7 +15,7 @@
 #include "server/work/aggregation.h"
 #include "tests/lib/folder.h"
 #include "tests/unit/strategy_fixture.h"
-#include "tools/fl_sim/member.h"
+#include "tools/fl_sim/engine/member.h"
 
 #define FED_CLIENTS 5
 #define FED_UNITS   2

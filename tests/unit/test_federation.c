@@ -9,7 +9,7 @@
 #include "libfl/model/safetensors.h"
 #include "tests/lib/folder.h"
 #include "tests/unit/train_fixture.h"
-#include "tools/fl_sim/federation.h"
+#include "tools/fl_sim/engine/federation.h"
 
 #define N_CLIENTS 4
 #define N_SAMPLES 40

@@ -1,4 +1,4 @@
-#include "tools/fl_sim/member.h"
+#include "tools/fl_sim/engine/member.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 
 #include "server/work/bundles.h"
 #include "server/work/commit.h"
-#include "tools/fl_sim/federation.h"
+#include "tools/fl_sim/engine/federation.h"
 
 struct fl__fed_client {
     char name[FL_NAME_MAX];

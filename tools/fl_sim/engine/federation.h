@@ -14,7 +14,7 @@
 
 #include "libfl/nn/net.h"
 #include "server/core/coord.h"
-#include "tools/fl_sim/member.h"
+#include "tools/fl_sim/engine/member.h"
 
 /* What happens, for whoever measures; each may be NULL. `client`: in the order of fl_fed_add(). */
 struct fl_fed_watch {

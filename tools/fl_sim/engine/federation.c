@@ -1,4 +1,4 @@
-#include "tools/fl_sim/federation.h"
+#include "tools/fl_sim/engine/federation.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "libfl/base/fs.h"
 #include "server/work/offers.h"
 #include "server/work/opening.h"
-#include "tools/fl_sim/federation_impl.h"
+#include "tools/fl_sim/engine/federation_impl.h"
 
 /* --- events under way --- */
 

@@ -6,7 +6,7 @@
 #include "client/work/evaluation.h"
 #include "server/work/aggregation.h"
 #include "server/work/persist.h"
-#include "tools/fl_sim/federation_impl.h"
+#include "tools/fl_sim/engine/federation_impl.h"
 
 /* --- the server --- */
 

@@ -1,0 +1,16 @@
+#ifndef FL_SIM_FL_SIM_H
+#define FL_SIM_FL_SIM_H
+
+/*
+ * fl-sim: the commands. Each takes argv with its own name first and returns an exit code: 0 done,
+ * 1 it could not be done (the reason is on stderr), 2 wrong usage.
+ */
+
+#include "libfl/base/err.h"
+
+#define EXIT_USAGE 2
+
+/* "fl-sim COMMAND: " + what + how to get help, on stderr; returns EXIT_USAGE. */
+FL_PRINTF(2, 3) int usage_error(const char *command, const char *fmt, ...);
+
+#endif

@@ -1,0 +1,83 @@
+/* fl-sim: whole federations in one process, in virtual time. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "tools/fl_sim/fl_sim.h"
+
+struct command {
+    const char *name;
+    const char *help;
+    int (*run)(int argc, char **argv);
+};
+
+/* Ended by a row without name. */
+static const struct command commands[] = {
+    {NULL, NULL, NULL},
+};
+
+int usage_error(const char *command, const char *fmt, ...)
+{
+    va_list ap;
+
+    (void)fprintf(stderr, "fl-sim%s%s: ", command[0] != '\0' ? " " : "", command);
+    va_start(ap, fmt);
+    (void)vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    (void)fprintf(stderr, "\nTry 'fl-sim%s%s --help'.\n", command[0] != '\0' ? " " : "", command);
+    return EXIT_USAGE;
+}
+
+static void print_help(void)
+{
+    const struct command *c;
+
+    (void)puts("Usage: fl-sim COMMAND [OPTION]...\n\nCommands:");
+    for (c = commands; c->name != NULL; c++) {
+        (void)printf("  %-12s %s\n", c->name, c->help);
+    }
+    (void)puts("\n'fl-sim COMMAND --help' has the options of a command.\n"
+               "Exit status: 0 done, 1 it could not be done, 2 wrong usage.");
+}
+
+/* A full disk behind stdout is an error like any other. */
+static int end(int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout) != 0) {
+        (void)fputs("fl-sim: cannot write to standard output\n", stderr);
+        return status == EXIT_SUCCESS ? EXIT_FAILURE : status;
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    const char *names[sizeof(commands) / sizeof(commands[0])];
+    const struct command *c;
+    const char *near;
+    size_t n = 0;
+
+    if (argc < 2) {
+        return usage_error("", "expected a command");
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_help();
+        return end(EXIT_SUCCESS);
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        (void)puts("fl-sim " PACKAGE_VERSION);
+        return end(EXIT_SUCCESS);
+    }
+    for (c = commands; c->name != NULL; c++) {
+        names[n++] = c->name;
+        if (strcmp(argv[1], c->name) == 0) {
+            return end(c->run(argc - 1, argv + 1));
+        }
+    }
+    near = fl_str_nearest(argv[1], names, n);
+    return usage_error("", "unknown command '%s'%s%s%s", argv[1],
+                       near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
+                       near != NULL ? "'?" : "");
+}
