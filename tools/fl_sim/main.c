@@ -54,7 +54,7 @@ static int end(int status)
 
 int main(int argc, char **argv)
 {
-    const char *names[sizeof(commands) / sizeof(commands[0])];
+    const char *names[sizeof(commands) / sizeof(commands[0])] = {NULL};
     const struct command *c;
     const char *near;
     size_t n = 0;
