@@ -9,7 +9,7 @@
 #include "libfl/conf/yaml.h"
 #include "libfl/data/synthetic.h"
 #include "libfl/strategy/strategy.h"
-#include "server/daemon/conf_tables.h"
+#include "server/conf/conf_tables.h"
 
 struct anchor_figures {
     double paper, ours; /* percent */

@@ -88,7 +88,7 @@ static int read_row(const struct anchor_file *file, const struct fl_conf_node *b
         rv = fl_conf_only(server, known, err);
     }
     if (rv == FL_OK) {
-        rv = read_map(file, base, "server.training", fl_serverd_training_specs, NULL,
+        rv = read_map(file, base, "server.training", fl_server_training_specs, NULL,
                       &row->options[1], err);
     }
     if (rv == FL_OK && training != NULL) {

@@ -56,7 +56,7 @@ for f in $files; do
         case "$inc" in
           "$side"/*) to=${inc#*/}; to=${to%%/*}
             case "$side/$room:$to" in
-              */core:core|server/store:store|server/store:core|server/work:core|server/work:store|server/work:work|server/daemon:*|client/store:store|client/store:core|client/train:train|client/work:core|client/work:store|client/work:train|client/work:work|client/daemon:*) ;;
+              */core:core|*/conf:conf|server/conf:core|server/conf:store|server/store:store|server/store:core|server/work:core|server/work:store|server/work:work|server/daemon:*|client/store:store|client/store:core|client/train:train|client/work:core|client/work:store|client/work:train|client/work:work|client/daemon:*) ;;
               *) say "$f: room $side/$room must not include $inc" ;;
             esac ;;
           server/*|client/*|tools/*|tests/*|bench/*) say "$f: $side must not include $inc" ;;
@@ -66,6 +66,8 @@ for f in $files; do
               core:*) say "$f: the core must not include $inc" ;;
               store:base|store:conf|store:figures|store:num|store:model|store:nn|store:strategy) ;;
               store:*) say "$f: the store must not include $inc" ;;
+              conf:base|conf:conf|conf:figures|conf:num|conf:model|conf:nn|conf:strategy|conf:data|conf:wire) ;;
+              conf:*) say "$f: reading a configuration must not include $inc" ;;
               train:base|train:conf|train:num|train:model|train:nn|train:strategy|train:data) ;;
               train:*) say "$f: the trainer must not include $inc" ;;
               work:base|work:conf|work:figures|work:num|work:model|work:nn|work:strategy|work:data|work:wire) ;;

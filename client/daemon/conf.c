@@ -1,148 +1,15 @@
 #include "client/daemon/conf.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "libfl/base/buf.h"
-#include "libfl/base/str.h"
 #include "libfl/net/address.h"
 #include "libfl/net/conn.h"
-#include "libfl/wire/messages.h"
 
-const char *const fl_client_trainers[] = {
-    [FL_TRAINER_BUILTIN] = "builtin", [FL_TRAINER_COMMAND] = "command", NULL};
-static const char *const augments[] = {
-    [FL_AUGMENT_NONE] = "none", [FL_AUGMENT_FLIP_CROP] = "flip_crop", NULL};
-
-static const struct fl_opt_spec main_specs[] = {
-    {FL_OPT(struct fl_client_main, STRING, server), .flags = FL_OPT_REQUIRED,
-     .help = "Address of fl-serverd: host:port, [v6]:port or unix:/path"},
-    {FL_OPT(struct fl_client_main, STRING, name), .flags = FL_OPT_REQUIRED,
-     .help = "Name of this client, unique in the federation: 1 to 127 of A-Z a-z 0-9 . _ -"},
-    {FL_OPT(struct fl_client_main, STRING, state_dir), .flags = FL_OPT_REQUIRED,
-     .help = "Folder for a finished and unsent result, and for what is kept between rounds; made "
-             "when missing"},
-    {FL_OPT(struct fl_client_main, BOOL, insecure), .def = "no",
-     .help = "Plaintext; needed as long as this version has no TLS, and only for loopback"},
-    {FL_OPT(struct fl_client_main, BOOL, insecure_remote), .def = "no",
-     .help = "Plaintext to other hosts too: anybody on the way can read and change updates"},
-    {FL_OPT(struct fl_client_main, ENUM, trainer), .def = "builtin", .choices = fl_client_trainers,
-     .help = "Who trains: the built-in engine or a program of yours"},
-    {FL_OPT(struct fl_client_main, MAP, labels),
-     .help = "Free names and values that flctl clients shows; at most 64, 2048 bytes in all"},
-    {FL_OPT(struct fl_client_main, ENUM, log_level), .def = "info", .choices = fl_log_names,
-     .help = "Lines above this level are not written"},
-    {FL_OPT(struct fl_client_main, BOOL, exit_when_done), .def = "no",
-     .help = "End with exit code 0 when all rounds are done. Otherwise the client stays, and takes "
-             "part again when the server is started with more rounds, within seconds: nobody has "
-             "to go to every machine for it"},
-    {FL_OPT(struct fl_client_main, BOOL, offers), .def = "no",
-     .help = "Take part in algorithms whose clients tell something of their data itself: means of "
-             "a few samples each, with fedmix and naivemix, which the server gives to all clients. "
-             "Without a yes the client leaves such a federation, and says so"},
-    {FL_OPT(struct fl_client_main, INT, seed), .def = "0", .min = 0, .max = 9e15,
-     .help = "Of the jitter of reconnects; 0 derives it from the name"},
-    FL_OPT_END_OF(struct fl_client_main)};
-
-static const struct fl_opt_spec data_specs[] = {
-    {FL_OPT(struct fl_client_data, STRING, path),
-     .help = "Folder with the training part (IDX, CIFAR, NPY or CSV), and a test part if any"},
-    {FL_OPT(struct fl_client_data, FLOAT, validation), .def = "0", .min = 0, .max = 0.9,
-     .help = "Share of the training part kept for evaluation when there is no test part"},
-    {FL_OPT(struct fl_client_data, ENUM, augment), .def = "none", .choices = augments,
-     .help = "Of training pictures; flip_crop: mirrored or not, shifted by up to 4 pixels"},
-    FL_OPT_END_OF(struct fl_client_data)};
-
-static const struct fl_opt_spec command_specs[] = {
-    {FL_OPT(struct fl_client_command, STRING_LIST, program),
-     .help = "Program and arguments; {task} stands for the path of the task file"},
-    {FL_OPT(struct fl_client_command, DURATION, time_limit),
-     FL_OPT_GIVEN(struct fl_client_command, time_limit), .def = "1h", .min = 100, .max = 6.048e8,
-     .help = "The program is ended after it"},
-    {FL_OPT(struct fl_client_command, DURATION, first_limit),
-     FL_OPT_GIVEN(struct fl_client_command, first_limit), .min = 100, .max = 6.048e8,
-     .help = "And after this while no run for this federation was good yet, as there is none to "
-             "be compared with; not set: 10m, or time_limit when that is set or patience is 0"},
-    {FL_OPT(struct fl_client_command, FLOAT, patience), .def = "10", .min = 0, .max = 1e6,
-     .help = "And after this many times its longest run for this federation so far; 0: never"},
-    {FL_OPT(struct fl_client_command, DURATION, patience_least), .def = "2m", .min = 0,
-     .max = 6.048e8, .help = "But not before"},
-    {FL_OPT(struct fl_client_command, BYTES, memory_limit), .def = "0", .min = 0, .max = 1.1e12,
-     .help = "Address space of the program; 0: no limit"},
-    {FL_OPT(struct fl_client_command, INT, samples), .def = "1", .min = 1, .max = 1e12,
-     .help = "Training samples to announce before the program ever ran"},
-    FL_OPT_END_OF(struct fl_client_command)};
-
-static const struct fl_opt_spec reconnect_specs[] = {
-    {FL_OPT(struct fl_client_reconnect, DURATION, first), .def = "1s", .min = 10, .max = 3.6e6,
-     .help = "First wait after a lost connection; doubled each time, with 20 % jitter"},
-    {FL_OPT(struct fl_client_reconnect, DURATION, longest), .def = "1m", .min = 10, .max = 8.64e7,
-     .help = "The waits grow to this"},
-    {FL_OPT(struct fl_client_reconnect, DURATION, after_refusal), .def = "15m", .min = 0,
-     .max = 8.64e7,
-     .help = "Wait after the server refused this client for good; 0s: exit with code 7"},
-    {FL_OPT(struct fl_client_reconnect, DURATION, when_done), .def = "1m", .min = 10, .max = 8.64e7,
-     .help = "All rounds are done, and the server ends the session of a client that stays: the "
-             "waits grow to this. A minute is soon enough for an operator who adds rounds, and "
-             "a thousand clients that ask every minute cost a server nothing"},
-    {FL_OPT(struct fl_client_reconnect, DURATION, connect_timeout), .def = "10s", .min = 100,
-     .max = 600000, .help = "A connection that does not stand by then counts as failed"},
-    FL_OPT_END_OF(struct fl_client_reconnect)};
-
-static const struct fl_conf_section sections[] = {
-    {FL_CONF_SECTION("", main_specs, struct fl_client_conf, main, struct fl_client_main)},
-    {FL_CONF_SECTION("data", data_specs, struct fl_client_conf, data, struct fl_client_data)},
-    {FL_CONF_SECTION("command", command_specs, struct fl_client_conf, command,
-                     struct fl_client_command)},
-    {FL_CONF_SECTION("reconnect", reconnect_specs, struct fl_client_conf, reconnect,
-                     struct fl_client_reconnect)},
-    {.name = NULL}};
-
-/* What a Hello and the server have room for: nothing is left out that the operator wrote. */
-static int check_labels(const struct fl_client_conf *conf, struct fl_err *err)
-{
-    const struct fl_opt_map *labels = &conf->main->labels;
-    const struct fl_conf_node *node = fl_conf_field(conf->file, labels);
-    size_t bytes = 0;
-    size_t i;
-
-    if (labels->n > FL_WIRE_MAX_PAIRS) {
-        return fl_conf_error(node, err, "expected at most %d labels, found %zu", FL_WIRE_MAX_PAIRS,
-                             labels->n);
-    }
-    for (i = 0; i < labels->n; i++) {
-        size_t key = strlen(labels->list[i].key);
-        size_t value = strlen(labels->list[i].value);
-        size_t longest = key > value ? key : value;
-
-        if (longest > FL_WIRE_MAX_TEXT) {
-            return fl_conf_error(node, err, "expected at most %d bytes of a label, found %zu",
-                                 FL_WIRE_MAX_TEXT, longest);
-        }
-        bytes += key + value + 2;
-    }
-    if (bytes > FL_WIRE_LABELS_BYTES) {
-        return fl_conf_error(node, err,
-                             "expected at most %d bytes of labels, each key and value counted with "
-                             "one byte more, found %zu",
-                             FL_WIRE_LABELS_BYTES, bytes);
-    }
-    return FL_OK;
-}
-
-static int check(const struct fl_client_conf *conf, struct fl_err *err)
+static int check_server(const struct fl_client_conf *conf, struct fl_err *err)
 {
     const struct fl_client_main *m = conf->main;
-    bool command = m->trainer == FL_TRAINER_COMMAND;
     struct fl_address parsed;
     struct fl_err inner = {0};
     int rv;
 
-    if (!fl_name_valid(m->name)) {
-        return fl_conf_error(fl_conf_field(conf->file, &m->name), err,
-                             "expected 1 to %d characters of A-Z a-z 0-9 . _ -, found '%s'",
-                             FL_NAME_MAX - 1, m->name);
-    }
     if (!m->insecure) {
         return fl_conf_error(fl_conf_field(conf->file, &m->insecure), err,
                              "this version has no TLS yet: set 'insecure: yes' for plaintext to "
@@ -159,52 +26,19 @@ static int check(const struct fl_client_conf *conf, struct fl_err *err)
                              "'insecure_remote: yes' too",
                              m->server);
     }
-    if (command && conf->command->program.n == 0) {
-        return fl_conf_error(fl_conf_field(conf->file, &conf->command->program), err,
-                             "trainer 'command' needs command.program");
-    }
-    if (command && conf->data->augment != FL_AUGMENT_NONE) {
-        return fl_conf_error(fl_conf_field(conf->file, &conf->data->augment), err,
-                             "data.augment is for the built-in trainer; your program augments by "
-                             "itself");
-    }
-    if (!command && conf->data->path[0] == '\0') {
-        return fl_conf_error(fl_conf_field(conf->file, &conf->data->path), err,
-                             "trainer 'builtin' needs data.path");
-    }
-    return check_labels(conf, err);
+    return FL_OK;
 }
 
-int fl_client_conf_load(const char *path, struct fl_client_conf **ret, struct fl_err *err)
+int fl_clientd_conf_load(const char *path, struct fl_client_conf **ret, struct fl_err *err)
 {
-    struct fl_client_conf *conf = calloc(1, sizeof(*conf));
-    int rv;
+    struct fl_client_conf *conf = NULL;
+    int rv = fl_client_conf_load(path, &conf, err);
 
-    if (conf == NULL) {
-        return FL_ENOMEM;
-    }
-    rv = fl_conf_read(path, sections, NULL, conf, &conf->file, err);
-    if (rv == FL_OK) {
-        rv = check(conf, err);
-    }
+    rv = rv == FL_OK ? check_server(conf, err) : rv;
     if (rv != FL_OK) {
         fl_client_conf_free(conf);
         return rv;
     }
     *ret = conf;
     return FL_OK;
-}
-
-void fl_client_conf_free(struct fl_client_conf *conf)
-{
-    if (conf == NULL) {
-        return;
-    }
-    fl_conf_file_free(conf->file);
-    free(conf);
-}
-
-int fl_client_conf_reference(struct fl_buf *out)
-{
-    return fl_conf_sections_reference(sections, out);
 }

@@ -52,7 +52,7 @@ static int run(const char *path, bool check_only)
     int fd = STDERR_FILENO;
     struct fl_log log = {.level = FL_LOG_INFO, .sink = fl_log_sink_fd, .ctx = &fd, .limit = &limit};
     int exit_code = FL_EXIT_OK;
-    int rv = fl_client_conf_load(path, &conf, &err);
+    int rv = fl_clientd_conf_load(path, &conf, &err);
 
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-clientd: %s\n", fl_err_text(&err, rv));

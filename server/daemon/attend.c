@@ -312,6 +312,7 @@ static void welcome(struct fl_attend *attend)
 {
     const struct fl_serverd *srv = attend->front->srv;
     const struct fl_server_conf *conf = srv->conf;
+    const struct fl_serverd_conf *own = srv->own;
     const struct fl_described of = {.federation = srv->federation,
                                     .strategy = conf->strategy,
                                     .layout = conf->layout,
@@ -332,10 +333,10 @@ static void welcome(struct fl_attend *attend)
     w->session = attend->token;
     w->heartbeat_ms = (uint32_t)conf->main->heartbeat_ms;
     w->wants_offer = attend->wants_offer;
-    w->limits = (struct fl_wire_limits){.chunk_bytes = conf->chunk_bytes,
-                                        .message_bytes = (uint32_t)conf->rpc.message_bytes,
-                                        .streams = conf->rpc.streams,
-                                        .idle_ms = conf->rpc.idle_ms};
+    w->limits = (struct fl_wire_limits){.chunk_bytes = own->chunk_bytes,
+                                        .message_bytes = (uint32_t)own->rpc.message_bytes,
+                                        .streams = own->rpc.streams,
+                                        .idle_ms = own->rpc.idle_ms};
     fl_attend_command(attend, &command);
     fl_welcome_done(w);
 }

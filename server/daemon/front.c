@@ -277,9 +277,9 @@ int fl_front_create(struct fl_serverd *srv, struct fl_front **ret, struct fl_err
     struct fl_front *front = calloc(1, sizeof(*front));
     struct fl_grpc_server_setup setup = {
         .loop = srv->net,
-        .limits = srv->conf->rpc,
+        .limits = srv->own->rpc,
         .max_connections = (uint32_t)srv->max_connections,
-        .memory = srv->conf->memory,
+        .memory = srv->own->memory,
         .notice = on_notice,
         .notice_ctx = front,
     };
@@ -342,7 +342,7 @@ int fl_front_listen(struct fl_front *front, struct fl_err *err)
         rv = listen_one(front, front->server, "listening", listen->list[i], err);
     }
     if (rv == FL_OK) {
-        rv = listen_one(front, front->admin, "admin", front->srv->conf->admin, err);
+        rv = listen_one(front, front->admin, "admin", front->srv->own->admin, err);
     }
     if (rv == FL_OK) {
         fl_grpc_builtin_serving(front->builtin, true);

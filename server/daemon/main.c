@@ -72,24 +72,26 @@ enum task { TASK_RUN, TASK_CHECK, TASK_RECOVER };
 
 static int run(const char *path, enum task task)
 {
-    struct fl_server_conf *conf = NULL;
+    struct fl_serverd_conf *own = NULL;
+    const struct fl_server_conf *conf;
     static struct fl_log_limit limit = FL_LOG_LIMIT_INIT;
     struct fl_err err = {0};
     int fd = STDERR_FILENO;
     struct fl_log log = {.level = FL_LOG_INFO, .sink = fl_log_sink_fd, .ctx = &fd, .limit = &limit};
     char fewer[FL_ERR_BUF_SIZE] = "";
     int exit_code;
-    int rv = fl_server_conf_load(path, &conf, &err);
+    int rv = fl_serverd_conf_load(path, &own, &err);
 
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
         return FL_EXIT_CONFIG;
     }
+    conf = own->conf;
     log.level = conf->main->log_level;
     if (task == TASK_RECOVER) {
-        exit_code = fl_server_recover(conf, &log);
+        exit_code = fl_server_recover(own, &log);
     } else if (task == TASK_CHECK &&
-               (rv = fl_preflight(conf, &exit_code, fewer, sizeof(fewer), &err)) != FL_OK)
+               (rv = fl_preflight(own, &exit_code, fewer, sizeof(fewer), &err)) != FL_OK)
     {
         (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
     } else if (task == TASK_CHECK) {
@@ -102,10 +104,10 @@ static int run(const char *path, enum task task)
         exit_code = FL_EXIT_OK;
     } else {
         share_heap();
-        exit_code = fl_server_run(conf, &log);
+        exit_code = fl_server_run(own, &log);
         fl_log_left_out(&log, /* all= */ true);
     }
-    fl_server_conf_free(conf);
+    fl_serverd_conf_free(own);
     return exit_code;
 }
 

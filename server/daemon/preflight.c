@@ -28,22 +28,22 @@ static int at_field(const struct fl_server_conf *conf, const void *field, int rv
 }
 
 /* A socket below the state folder: that folder is made before it. */
-static bool in_state(const struct fl_server_conf *conf, const char *path)
+static bool in_state(const struct fl_serverd_conf *own, const char *path)
 {
-    size_t n = strlen(conf->state_dir);
+    size_t n = strlen(own->state_dir);
 
-    return strncmp(path, conf->state_dir, n) == 0 && path[n] == '/' &&
+    return strncmp(path, own->state_dir, n) == 0 && path[n] == '/' &&
            strchr(path + n + 1, '/') == NULL;
 }
 
 /* Whether somebody listens there already is seen when it is bound. */
-static int check_socket(const struct fl_server_conf *conf, const char *address, struct fl_err *err)
+static int check_socket(const struct fl_serverd_conf *own, const char *address, struct fl_err *err)
 {
     struct fl_address a;
     struct stat st;
     int rv = fl_address_parse(address, &a, err);
 
-    if (rv != FL_OK || a.kind != FL_ADDRESS_UNIX || in_state(conf, a.path)) {
+    if (rv != FL_OK || a.kind != FL_ADDRESS_UNIX || in_state(own, a.path)) {
         return rv;
     }
     if (stat(a.path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
@@ -68,11 +68,12 @@ int fl_preflight_model(const struct fl_server_conf *conf, float *theta, struct f
 }
 
 /* A folder that was used before has its model, and does not need the first one any more. */
-static int check_model(const struct fl_server_conf *conf, struct fl_err *err)
+static int check_model(const struct fl_serverd_conf *own, struct fl_err *err)
 {
+    const struct fl_server_conf *conf = own->conf;
     char database[FL_SERVER_PATH_MAX + sizeof("/federation.db")];
     float *theta;
-    int rv = fl_fs_join(database, sizeof(database), conf->state_dir, "federation.db");
+    int rv = fl_fs_join(database, sizeof(database), own->state_dir, "federation.db");
 
     if (rv != FL_OK || fl_fs_exists(database)) {
         return rv;
@@ -83,31 +84,32 @@ static int check_model(const struct fl_server_conf *conf, struct fl_err *err)
     return rv;
 }
 
-int fl_preflight_places(const struct fl_server_conf *conf, int *ret_exit, struct fl_err *err)
+int fl_preflight_places(const struct fl_serverd_conf *own, int *ret_exit, struct fl_err *err)
 {
+    const struct fl_server_conf *conf = own->conf;
     const struct fl_server_main *m = conf->main;
     size_t i;
     int rv;
 
     *ret_exit = FL_EXIT_STATE;
-    rv = fl_fs_check_folder(conf->state_dir, err);
+    rv = fl_fs_check_folder(own->state_dir, err);
     if (rv != FL_OK) {
         return at_field(conf, &m->state_dir, rv, err);
     }
     *ret_exit = FL_EXIT_LISTEN;
     for (i = 0; i < m->listen.n; i++) {
-        rv = check_socket(conf, m->listen.list[i], err);
+        rv = check_socket(own, m->listen.list[i], err);
         if (rv != FL_OK) {
             return at_field(conf, &m->listen, rv, err);
         }
     }
-    rv = check_socket(conf, conf->admin, err);
+    rv = check_socket(own, own->admin, err);
     if (rv != FL_OK) {
         return at_field(conf, m->admin_socket[0] != '\0' ? &m->admin_socket : &m->state_dir, rv,
                         err);
     }
     *ret_exit = FL_EXIT_DATA;
-    return check_model(conf, err);
+    return check_model(own, err);
 }
 
 static int fits(const struct fl_dataset *test, const struct fl_net *net, const char *folder,
@@ -175,18 +177,19 @@ int fl_preflight_connections(const struct fl_server_conf *conf, uint64_t descrip
     return FL_OK;
 }
 
-int fl_preflight(const struct fl_server_conf *conf, int *ret_exit, char *fewer, size_t size,
+int fl_preflight(const struct fl_serverd_conf *own, int *ret_exit, char *fewer, size_t size,
                  struct fl_err *err)
 {
+    const struct fl_server_conf *conf = own->conf;
     struct fl_dataset *test = NULL;
     struct fl_net *net = NULL;
     uint64_t connections;
-    int rv = fl_preflight_places(conf, ret_exit, err);
+    int rv = fl_preflight_places(own, ret_exit, err);
 
     fewer[0] = '\0';
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_STATE;
-        rv = fl_store_check(conf->state_dir, err);
+        rv = fl_store_check(own->state_dir, err);
     }
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_FAILURE;

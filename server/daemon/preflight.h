@@ -16,7 +16,7 @@
  * What comes before anything is made: the state folder and the places of sockets can be used, the
  * first model is there and fits when the folder is new.
  */
-FL_MUST_CHECK int fl_preflight_places(const struct fl_server_conf *conf, int *ret_exit,
+FL_MUST_CHECK int fl_preflight_places(const struct fl_serverd_conf *own, int *ret_exit,
                                       struct fl_err *err);
 /* The test data of evaluation.data and a network that takes them; both NULL without that key. */
 FL_MUST_CHECK int fl_preflight_evaluation(const struct fl_server_conf *conf,
@@ -33,7 +33,7 @@ FL_MUST_CHECK int fl_preflight_connections(const struct fl_server_conf *conf, ui
                                            uint64_t *ret, char *fewer, size_t size,
                                            struct fl_err *err);
 /* All of them; `fewer` as above. */
-FL_MUST_CHECK int fl_preflight(const struct fl_server_conf *conf, int *ret_exit, char *fewer,
+FL_MUST_CHECK int fl_preflight(const struct fl_serverd_conf *own, int *ret_exit, char *fewer,
                                size_t size, struct fl_err *err);
 
 #endif

@@ -11,15 +11,16 @@
 #include "server/daemon/preflight.h"
 #include "server/work/opening.h"
 
-static struct fl_federation federation_of(const struct fl_server_conf *conf,
+static struct fl_federation federation_of(const struct fl_serverd_conf *own,
                                           const struct fl_log *log)
 {
+    const struct fl_server_conf *conf = own->conf;
     const struct fl_server_checkpoints *c = conf->checkpoints;
 
     return (struct fl_federation){
         .layout = conf->layout,
         .strategy = conf->strategy,
-        .state_dir = conf->state_dir,
+        .state_dir = own->state_dir,
         .log = log,
         .momentum = conf->training->momentum,
         .retention = {.keep = (uint32_t)c->keep,
@@ -62,9 +63,9 @@ static int open_folder(struct fl_driver *driver, int *ret_exit, struct fl_err *e
                                        .wall_ms = fl_clock_wall_ms(),
                                        .first_model = first_model,
                                        .ctx = &first};
-    int rv = fl_fs_mkdirs(conf->state_dir, err);
+    int rv = fl_fs_mkdirs(driver->srv->state_dir, err);
 
-    rv = rv == FL_OK ? fl_fs_lock_dir(conf->state_dir, &driver->lock_fd, err) : rv;
+    rv = rv == FL_OK ? fl_fs_lock_dir(driver->srv->state_dir, &driver->lock_fd, err) : rv;
     rv = rv == FL_OK ? fl_server_conf_settings(conf, &settings) : rv;
     if (rv == FL_OK) {
         rv = fl_opening_run(&driver->federation, &opening, &driver->progress, &driver->resume, err);
@@ -78,7 +79,7 @@ int fl_driver_recover(struct fl_driver *driver, int *ret_exit, struct fl_err *er
     const struct fl_server_conf *conf = driver->srv->conf;
     int rv;
 
-    driver->federation = federation_of(conf, driver->srv->log);
+    driver->federation = federation_of(driver->srv->own, driver->srv->log);
     *ret_exit = FL_EXIT_DATA;
     rv = fl_preflight_evaluation(conf, &driver->test, &driver->net, err);
     if (rv == FL_OK) {
@@ -106,11 +107,11 @@ static void say_lost(const struct fl_store_rebuild *r, const struct fl_federatio
     }
 }
 
-static int rebuild(const struct fl_server_conf *conf, const struct fl_log *log, struct fl_err *err)
+static int rebuild(const struct fl_serverd_conf *own, const struct fl_log *log, struct fl_err *err)
 {
-    struct fl_federation federation = federation_of(conf, log);
+    struct fl_federation federation = federation_of(own, log);
     struct fl_store_rebuild r;
-    int rv = fl_opening_rebuild(&federation, conf->main->federation, &r, err);
+    int rv = fl_opening_rebuild(&federation, own->conf->main->federation, &r, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -128,15 +129,15 @@ static int rebuild(const struct fl_server_conf *conf, const struct fl_log *log, 
     return FL_OK;
 }
 
-int fl_server_recover(const struct fl_server_conf *conf, const struct fl_log *log)
+int fl_server_recover(const struct fl_serverd_conf *own, const struct fl_log *log)
 {
-    const char *dir = conf->state_dir;
+    const char *dir = own->state_dir;
     struct fl_err err = {0};
     int lock = -1;
     int rv = fl_fs_exists(dir) ? fl_fs_lock_dir(dir, &lock, &err)
                                : fl_err_set(&err, FL_ENOENT, "there is no state folder '%s'", dir);
 
-    rv = rv == FL_OK ? rebuild(conf, log, &err) : rv;
+    rv = rv == FL_OK ? rebuild(own, log, &err) : rv;
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-serverd: cannot recover: %s\n", fl_err_text(&err, rv));
     }

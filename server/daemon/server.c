@@ -135,7 +135,7 @@ static int start(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
 {
     int rv;
 
-    rv = fl_preflight_places(srv->conf, ret_exit, err);
+    rv = fl_preflight_places(srv->own, ret_exit, err);
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_FAILURE;
         rv = limit_connections(srv, err);
@@ -193,11 +193,13 @@ static void stop_all(struct fl_serverd *srv)
     fl_front_free(srv->front);
 }
 
-static int run_once(const struct fl_server_conf *conf, const struct fl_log *log, bool *ret_again)
+static int run_once(const struct fl_serverd_conf *own, const struct fl_log *log, bool *ret_again)
 {
+    const struct fl_server_conf *conf = own->conf;
     struct fl_serverd srv = {.conf = conf,
+                             .own = own,
                              .log = log,
-                             .state_dir = conf->state_dir,
+                             .state_dir = own->state_dir,
                              .federation = conf->main->federation,
                              .started_ms = fl_clock_ms()};
     struct fl_signal *term = NULL;
@@ -243,14 +245,14 @@ static int run_once(const struct fl_server_conf *conf, const struct fl_log *log,
     return exit_code;
 }
 
-int fl_server_run(const struct fl_server_conf *conf, const struct fl_log *log)
+int fl_server_run(const struct fl_serverd_conf *own, const struct fl_log *log)
 {
     bool again;
     int exit_code;
 
     do {
         again = false;
-        exit_code = run_once(conf, log, &again);
+        exit_code = run_once(own, log, &again);
     } while (again && exit_code == FL_EXIT_OK);
     return exit_code;
 }

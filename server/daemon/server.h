@@ -25,6 +25,7 @@ struct fl_driver;
 
 struct fl_serverd {
     const struct fl_server_conf *conf;
+    const struct fl_serverd_conf *own; /* what only a daemon needs of it */
     const struct fl_log *log;
     const char *state_dir;
     const char *federation;
@@ -179,11 +180,11 @@ void fl_server_again(struct fl_serverd *srv, const char *why);
 /* Network loop: the coordinator has stopped. */
 void fl_server_stopped(struct fl_serverd *srv);
 /* Run the daemon until it is told to stop; returns the exit code. */
-int fl_server_run(const struct fl_server_conf *conf, const struct fl_log *log);
+int fl_server_run(const struct fl_serverd_conf *own, const struct fl_log *log);
 /*
  * --recover: make the newest good checkpoint of the state folder its last committed round
  * (fl_store_rebuild()), and print what came of it. Starts nothing. Returns the exit code.
  */
-int fl_server_recover(const struct fl_server_conf *conf, const struct fl_log *log);
+int fl_server_recover(const struct fl_serverd_conf *own, const struct fl_log *log);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "libfl/base/buf.h"
 #include "libfl/base/rng.h"
-#include "server/daemon/conf.h"
+#include "server/conf/conf.h"
 
 void conf_drawn_add(struct fl_buf *yaml, const char *text);
 const char *conf_drawn_preset(struct fl_rng *rng);

@@ -18,7 +18,7 @@
 #include "libfl/base/buf.h"
 #include "libfl/base/rng.h"
 #include "libfl/strategy/codec_masked.h"
-#include "server/daemon/conf_tables.h"
+#include "server/conf/conf_tables.h"
 #include "tests/lib/conf_drawn.h"
 
 enum { CLIENTS = 7, ROUNDS = 3, STEPS = 2000, UNITS_MAX = 16, BUNDLES = 3 };
@@ -120,7 +120,7 @@ static void add_round(struct fl_buf *yaml, struct fl_rng *rng)
     size_t i;
 
     if (fl_rng_below(rng, 8) == 0) {
-        add_section(yaml, rng, "round", fl_serverd_round_specs, "start_clients");
+        add_section(yaml, rng, "round", fl_server_round_specs, "start_clients");
         return;
     }
     conf_drawn_add(yaml, "round: {over_selection: ");
@@ -173,9 +173,9 @@ static void draw_conf(struct fl_buf *yaml, struct fl_rng *rng)
         }
         conf_drawn_add(yaml, "\n");
     }
-    add_section(yaml, rng, "training", fl_serverd_training_specs, "");
+    add_section(yaml, rng, "training", fl_server_training_specs, "");
     add_round(yaml, rng);
-    add_section(yaml, rng, "evaluation", fl_serverd_evaluation_specs, "data");
+    add_section(yaml, rng, "evaluation", fl_server_evaluation_specs, "data");
     conf_drawn_add(yaml, slots > 0 ? "strategy:\n" : "");
     for (slot = 0; slots > 0 && slot < FL_SLOT_COUNT; slot++) {
         if (fl_rng_below(rng, FL_SLOT_COUNT) < slots) {

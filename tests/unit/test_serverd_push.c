@@ -19,7 +19,8 @@
 #define ATTEMPT 2
 
 static char dir[64];
-static struct fl_server_conf *conf;
+static struct fl_serverd_conf *own;
+static const struct fl_server_conf *conf;
 static struct fl_front front;
 static struct fl_serverd srv;
 static struct fl_slot_rec slot;
@@ -82,7 +83,8 @@ static void load_conf(void)
                   "insecure: yes\nrounds: 1\nmodel: {preset: dnn60}\n",
                   dir, dir);
     ck_assert_int_eq(fclose(yaml), 0);
-    ck_assert_msg(fl_server_conf_load(path, &conf, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_serverd_conf_load(path, &own, &err) == FL_OK, "%s", err.msg);
+    conf = own->conf;
 }
 
 static void setup(void)
@@ -99,7 +101,8 @@ static void setup(void)
     ck_assert_ptr_nonnull(slot.units);
     (void)memset(slot.units, 1, n_units);
     ck_assert_int_eq(fl_str_copy(attend.name, sizeof(attend.name), "edge"), FL_OK);
-    srv = (struct fl_serverd){.front = &front, .conf = conf, .state_dir = conf->state_dir};
+    srv =
+        (struct fl_serverd){.front = &front, .conf = conf, .own = own, .state_dir = own->state_dir};
     front = (struct fl_front){.srv = &srv, .slots = &slot, .n_slots = 1};
     ck_assert_int_eq(fl_loop_create(&srv.net, NULL), FL_OK);
     ck_assert_int_eq(fl_lane_create("io", &srv.io, NULL), FL_OK);
@@ -158,7 +161,7 @@ static void teardown(void)
     ck_assert_uint_eq(budget.used, 0);
     free(slot.units);
     fl_buf_done(&body);
-    fl_server_conf_free(conf);
+    fl_serverd_conf_free(own);
     folder_remove(dir);
 }
 
@@ -178,7 +181,7 @@ static void push(uint64_t upto, bool ends)
 
 static uint64_t on_disk(void)
 {
-    return fl_spool_peek(conf->state_dir, ROUND, ATTEMPT, "edge");
+    return fl_spool_peek(own->state_dir, ROUND, ATTEMPT, "edge");
 }
 
 static void verdict(int code)

@@ -146,7 +146,7 @@ static int run_daemon(void)
 {
     static const char text[] = "federation: stop\nstate_dir: %s/state\nlisten: [\"unix:%s/sock\"]\n"
                                "insecure: yes\nrounds: 1\nmodel: {preset: dnn60}\n";
-    struct fl_server_conf *conf = NULL;
+    struct fl_serverd_conf *own = NULL;
     struct fl_err err = {0};
     char path[128];
     FILE *yaml;
@@ -157,9 +157,9 @@ static int run_daemon(void)
     ck_assert_ptr_nonnull(yaml);
     (void)fprintf(yaml, text, dir, dir);
     ck_assert_int_eq(fclose(yaml), 0);
-    ck_assert_msg(fl_server_conf_load(path, &conf, &err) == FL_OK, "%s", err.msg);
-    code = fl_server_run(conf, NULL);
-    fl_server_conf_free(conf);
+    ck_assert_msg(fl_serverd_conf_load(path, &own, &err) == FL_OK, "%s", err.msg);
+    code = fl_server_run(own, NULL);
+    fl_serverd_conf_free(own);
     return code;
 }
 

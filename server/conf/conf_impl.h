@@ -1,10 +1,10 @@
-#ifndef FL_SERVERD_CONF_IMPL_H
-#define FL_SERVERD_CONF_IMPL_H
+#ifndef FL_SERVER_CONF_IMPL_H
+#define FL_SERVER_CONF_IMPL_H
 
 /* Shared between the files that make a configuration. */
 
 #include "libfl/conf/sections.h"
-#include "server/daemon/conf.h"
+#include "server/conf/conf.h"
 
 /* All sections, in the order of the reference; ended by a row without name. */
 extern const struct fl_conf_section fl__server_sections[];

@@ -1,18 +1,18 @@
 /* The option tables of fl-serverd, and the reference that is printed from them. */
 
-#include "server/daemon/conf_tables.h"
+#include "server/conf/conf_tables.h"
 
 #include <stdio.h>
 
 #include "libfl/base/buf.h"
-#include "server/daemon/conf_impl.h"
+#include "server/conf/conf_impl.h"
 
 static const char *const durabilities[] = {
     [FL_DURABLE_PROCESS] = "process", [FL_DURABLE_POWER] = "power", NULL};
 static const char *const finish_choices[] = {
     [FL_FINISHED_STAY] = "stay", [FL_FINISHED_EXIT] = "exit", NULL};
 
-const struct fl_opt_spec fl_serverd_main_specs[] = {
+const struct fl_opt_spec fl_server_main_specs[] = {
     {FL_OPT(struct fl_server_main, STRING, federation), .flags = FL_OPT_REQUIRED,
      .help = "Name of the federation: 1 to 127 of A-Z a-z 0-9 . _ -"},
     {FL_OPT(struct fl_server_main, STRING, state_dir), .flags = FL_OPT_REQUIRED,
@@ -40,7 +40,7 @@ const struct fl_opt_spec fl_serverd_main_specs[] = {
      .help = "Interval of heartbeats; silence for three of them ends a session"},
     FL_OPT_END_OF(struct fl_server_main)};
 
-const struct fl_opt_spec fl_serverd_model_specs[] = {
+const struct fl_opt_spec fl_server_model_specs[] = {
     {FL_OPT(struct fl_server_model, STRING, preset),
      .help = "A named network (fl-serverd --help lists them)"},
     {FL_OPT(struct fl_server_model, INT_LIST, input), .min = 1, .max = 1e6,
@@ -51,7 +51,7 @@ const struct fl_opt_spec fl_serverd_model_specs[] = {
      .help = "A safetensors file: the first model, and its shape when no network is given"},
     FL_OPT_END_OF(struct fl_server_model)};
 
-const struct fl_opt_spec fl_serverd_training_specs[] = {
+const struct fl_opt_spec fl_server_training_specs[] = {
     {FL_OPT(struct fl_server_training, INT, epochs), .def = "1", .min = 0, .max = 10000,
      .help = "Passes over the local data per round; 0: use steps"},
     {FL_OPT(struct fl_server_training, INT, steps), .def = "0", .min = 0, .max = 1e9,
@@ -68,7 +68,7 @@ const struct fl_opt_spec fl_serverd_training_specs[] = {
      .help = "Added to the gradient as this times the parameter"},
     FL_OPT_END_OF(struct fl_server_training)};
 
-const struct fl_opt_spec fl_serverd_round_specs[] = {
+const struct fl_opt_spec fl_server_round_specs[] = {
     {FL_OPT(struct fl_server_round, INT, population), .def = "0", .min = 0, .max = 1e6,
      .help =
          "Number of clients that fractions are taken of; 0: those that are connected, and those "
@@ -109,7 +109,7 @@ const struct fl_opt_spec fl_serverd_round_specs[] = {
      .help = "Reject updates with a larger Euclidean norm; 0: no bound"},
     FL_OPT_END_OF(struct fl_server_round)};
 
-const struct fl_opt_spec fl_serverd_evaluation_specs[] = {
+const struct fl_opt_spec fl_server_evaluation_specs[] = {
     {FL_OPT(struct fl_server_evaluation, INT, every), .def = "1", .min = 0, .max = 1e6,
      .help = "Evaluate every so many rounds, and the last one; 0: never"},
     {FL_OPT(struct fl_server_evaluation, STRING, data),
@@ -120,7 +120,7 @@ const struct fl_opt_spec fl_serverd_evaluation_specs[] = {
      .max = 6.048e8, .help = "Until the evaluations of the clients must be in"},
     FL_OPT_END_OF(struct fl_server_evaluation)};
 
-const struct fl_opt_spec fl_serverd_checkpoint_specs[] = {
+const struct fl_opt_spec fl_server_checkpoint_specs[] = {
     {FL_OPT(struct fl_server_checkpoints, INT, keep), .def = "3", .min = 1, .max = 1e6,
      .help = "Newest checkpoints that stay, however fast rounds come"},
     {FL_OPT(struct fl_server_checkpoints, DURATION, keep_for), .def = "24h", .min = 0,
@@ -134,7 +134,7 @@ const struct fl_opt_spec fl_serverd_checkpoint_specs[] = {
      .help = "Every so many-th checkpoint stays for good; 0: none"},
     FL_OPT_END_OF(struct fl_server_checkpoints)};
 
-const struct fl_opt_spec fl_serverd_limit_specs[] = {
+const struct fl_opt_spec fl_server_limit_specs[] = {
     {FL_OPT(struct fl_server_limits, INT, clients), .def = "10000", .min = 1, .max = 1e6,
      .help = "Connections at once, as far as descriptors allow (two for each); one more takes the "
              "place of the oldest that is no client's, or is closed"},
@@ -193,22 +193,21 @@ static int reference_slot(enum fl_slot slot, struct fl_buf *out)
 }
 
 const struct fl_conf_section fl__server_sections[] = {
-    {FL_CONF_SECTION("", fl_serverd_main_specs, struct fl_server_conf, main,
-                     struct fl_server_main)},
-    {FL_CONF_SECTION("model", fl_serverd_model_specs, struct fl_server_conf, model,
+    {FL_CONF_SECTION("", fl_server_main_specs, struct fl_server_conf, main, struct fl_server_main)},
+    {FL_CONF_SECTION("model", fl_server_model_specs, struct fl_server_conf, model,
                      struct fl_server_model)},
-    {FL_CONF_SECTION("training", fl_serverd_training_specs, struct fl_server_conf, training,
+    {FL_CONF_SECTION("training", fl_server_training_specs, struct fl_server_conf, training,
                      struct fl_server_training),
      .flags = FL_SERVER_FIGURE},
-    {FL_CONF_SECTION("round", fl_serverd_round_specs, struct fl_server_conf, round,
+    {FL_CONF_SECTION("round", fl_server_round_specs, struct fl_server_conf, round,
                      struct fl_server_round),
      .flags = FL_SERVER_FIGURE},
-    {FL_CONF_SECTION("evaluation", fl_serverd_evaluation_specs, struct fl_server_conf, evaluation,
+    {FL_CONF_SECTION("evaluation", fl_server_evaluation_specs, struct fl_server_conf, evaluation,
                      struct fl_server_evaluation),
      .flags = FL_SERVER_FIGURE},
-    {FL_CONF_SECTION("checkpoints", fl_serverd_checkpoint_specs, struct fl_server_conf, checkpoints,
+    {FL_CONF_SECTION("checkpoints", fl_server_checkpoint_specs, struct fl_server_conf, checkpoints,
                      struct fl_server_checkpoints)},
-    {FL_CONF_SECTION("limits", fl_serverd_limit_specs, struct fl_server_conf, limits,
+    {FL_CONF_SECTION("limits", fl_server_limit_specs, struct fl_server_conf, limits,
                      struct fl_server_limits)},
     {.name = NULL}};
 

@@ -1,5 +1,5 @@
-#ifndef FL_SERVERD_CONF_TABLES_H
-#define FL_SERVERD_CONF_TABLES_H
+#ifndef FL_SERVER_CONF_TABLES_H
+#define FL_SERVER_CONF_TABLES_H
 
 /*
  * The YAML file of fl-serverd: one struct per section, and the option table that binds it. What
@@ -71,12 +71,12 @@ enum {
     FL_SERVER_RATE = FL_OPT_OWNERS << 1
 };
 
-extern const struct fl_opt_spec fl_serverd_main_specs[];
-extern const struct fl_opt_spec fl_serverd_model_specs[];
-extern const struct fl_opt_spec fl_serverd_training_specs[];
-extern const struct fl_opt_spec fl_serverd_round_specs[];
-extern const struct fl_opt_spec fl_serverd_evaluation_specs[];
-extern const struct fl_opt_spec fl_serverd_checkpoint_specs[];
-extern const struct fl_opt_spec fl_serverd_limit_specs[];
+extern const struct fl_opt_spec fl_server_main_specs[];
+extern const struct fl_opt_spec fl_server_model_specs[];
+extern const struct fl_opt_spec fl_server_training_specs[];
+extern const struct fl_opt_spec fl_server_round_specs[];
+extern const struct fl_opt_spec fl_server_evaluation_specs[];
+extern const struct fl_opt_spec fl_server_checkpoint_specs[];
+extern const struct fl_opt_spec fl_server_limit_specs[];
 
 #endif

@@ -1,7 +1,7 @@
 /* A configuration as the settings that a state folder remembers (core/settings.h). */
 
 #include "libfl/wire/messages.h"
-#include "server/daemon/conf_impl.h"
+#include "server/conf/conf_impl.h"
 
 /* "784; dense 200; relu; dense 10", or nothing for a model from a file. */
 static int add_network(const struct fl_server_conf *conf, struct fl_settings *s)

@@ -1,0 +1,232 @@
+#include "server/conf/conf_impl.h"
+
+#include <stdlib.h>
+
+#include "libfl/model/safetensors.h"
+
+/* input: and layers: of the model section into conf->net. */
+static int own_network(struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_server_model *m = conf->model;
+    size_t i;
+
+    if (m->input.n == 0 || m->input.n > FL_NET_MAX_INPUT_DIMS) {
+        return fl_conf_error(fl_conf_field(conf->file, &m->input), err,
+                             "expected 1 to %d numbers beside layers, found %zu",
+                             FL_NET_MAX_INPUT_DIMS, m->input.n);
+    }
+    for (i = 0; i < m->input.n; i++) {
+        conf->net.input[i] = (size_t)m->input.list[i];
+    }
+    conf->net.n_input = m->input.n;
+    conf->net.layers = m->layers.list;
+    conf->net.n_layers = m->layers.n;
+    return FL_OK;
+}
+
+static int copy_layout(const struct fl_layout *from, struct fl_layout **ret, struct fl_err *err)
+{
+    struct fl_layout *layout = NULL;
+    int rv = fl_layout_create(&layout);
+    size_t i;
+
+    for (i = 0; rv == FL_OK && i < fl_layout_tensors(from); i++) {
+        const struct fl_tensor *t = fl_layout_tensor(from, i);
+
+        rv = fl_layout_add(layout, fl_layout_unit(from, t->unit)->name, t->name, t->dims, t->n_dims,
+                           t->buffer, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_layout_finish(layout, err);
+    }
+    if (rv != FL_OK) {
+        fl_layout_free(layout);
+        return rv;
+    }
+    *ret = layout;
+    return FL_OK;
+}
+
+static int load_model(struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_server_model *m = conf->model;
+    const struct fl_conf_node *node = fl_conf_section(conf->file, m);
+    bool preset = m->preset[0] != '\0';
+    bool layers = m->layers.n > 0;
+    struct fl_net *net = NULL;
+    int rv;
+
+    if (preset && layers) {
+        return fl_conf_error(node, err, "expected either preset or layers, found both");
+    }
+    if (!preset && !layers) {
+        if (m->file[0] == '\0') {
+            return fl_conf_error(node, err, "expected one of preset, layers (with input) or file");
+        }
+        rv = fl_st_layout(m->file, &conf->layout, err);
+        return rv == FL_OK ? FL_OK
+                           : fl_conf_error(fl_conf_field(conf->file, &conf->model->file), err, "%s",
+                                           fl_err_text(err, rv));
+    }
+    if (preset) {
+        rv = fl_net_preset(m->preset, &conf->net, err);
+    } else {
+        rv = own_network(conf, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    if (rv == FL_OK) {
+        rv = fl_net_create(&conf->net, 1, &net, err);
+    }
+    if (rv != FL_OK) {
+        struct fl_err inner = *err;
+
+        return rv == FL_ENOMEM ? rv
+                               : fl_conf_error(preset ? fl_conf_field(conf->file, &m->preset)
+                                                      : fl_conf_field(conf->file, &m->layers),
+                                               err, "%s", fl_err_text(&inner, rv));
+    }
+    conf->inputs = fl_net_inputs(net);
+    conf->classes = fl_net_classes(net);
+    rv = copy_layout(fl_net_layout(net), &conf->layout, err);
+    fl_net_free(net);
+    return rv;
+}
+
+/* A round must be able to begin with the connections that are allowed. */
+static int check_clients(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_server_round *r = conf->round;
+    bool start = r->start_clients > conf->limits->clients;
+    long long needs = (long long)(start ? r->start_clients : r->min_clients);
+
+    if (needs > conf->limits->clients) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->limits->clients), err,
+                             "expected at least round.%s, %lld, found %lld",
+                             start ? "start_clients" : "min_clients", needs,
+                             (long long)conf->limits->clients);
+    }
+    return FL_OK;
+}
+
+static int check_training(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    if (conf->training->epochs == 0 && conf->training->steps == 0) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->training->epochs), err,
+                             "expected epochs or steps above 0");
+    }
+    if (conf->evaluation->data[0] != '\0' && conf->net.n_layers == 0) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->evaluation->data), err,
+                             "the server can evaluate only networks given as preset or layers, "
+                             "not a model from a file");
+    }
+    return FL_OK;
+}
+
+static int check_rate(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    struct fl_err why = {0};
+    int rv = fl_strategy_check_training(conf->strategy, conf->training->learning_rate,
+                                        conf->training->momentum, &why);
+
+    return rv == FL_OK ? FL_OK
+                       : fl_conf_error(fl_conf_field(conf->file, &conf->training->learning_rate),
+                                       err, "%s", why.msg);
+}
+
+static int check(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    const char *name = conf->main->federation;
+    int rv;
+
+    if (!fl_name_valid(name)) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->main->federation), err,
+                             "expected 1 to %d characters of A-Z a-z 0-9 . _ -, found '%s'",
+                             FL_NAME_MAX - 1, name);
+    }
+    rv = check_training(conf, err);
+    rv = rv == FL_OK ? check_clients(conf, err) : rv;
+    return rv == FL_OK ? check_rate(conf, err) : rv;
+}
+
+static int load_strategy(struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_conf_doc *doc = fl_conf_file_doc(conf->file);
+    const struct fl_conf_node *root = fl_conf_root(doc);
+
+    return fl_strategy_load(doc, fl_conf_get(root, "algorithm"), fl_conf_get(root, "strategy"),
+                            &conf->strategy, err);
+}
+
+int fl_server_conf_load(const char *path, struct fl_server_conf **ret, struct fl_err *err)
+{
+    static const char *const others[] = {"algorithm", "strategy", NULL};
+    struct fl_server_conf *conf = calloc(1, sizeof(*conf));
+    int rv;
+
+    if (conf == NULL) {
+        return FL_ENOMEM;
+    }
+    rv = fl_conf_read(path, fl__server_sections, others, conf, &conf->file, err);
+    if (rv == FL_OK) {
+        rv = load_strategy(conf, err);
+    }
+    if (rv == FL_OK) {
+        rv = load_model(conf, err);
+    }
+    if (rv == FL_OK) {
+        rv = check(conf, err);
+    }
+    if (rv != FL_OK) {
+        fl_server_conf_free(conf);
+        return rv;
+    }
+    *ret = conf;
+    return FL_OK;
+}
+
+void fl_server_conf_free(struct fl_server_conf *conf)
+{
+    if (conf == NULL) {
+        return;
+    }
+    fl_strategy_free(conf->strategy);
+    fl_layout_free(conf->layout);
+    fl_conf_file_free(conf->file);
+    free(conf);
+}
+
+void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_conf *ret)
+{
+    const struct fl_server_round *r = conf->round;
+
+    *ret = (struct fl_coord_conf){
+        .seed = (uint64_t)conf->main->seed,
+        .rounds = (uint64_t)conf->main->rounds,
+        .population = (uint32_t)r->population,
+        .start_clients = (uint32_t)r->start_clients,
+        .min_clients = (uint32_t)r->min_clients,
+        .min_responders =
+            r->min_responders_given ? (uint32_t)r->min_responders : FL_RESPONDERS_HALF,
+        .patience = r->patience,
+        .patience_least_ms = r->patience_least_ms,
+        .over_selection = r->over_selection,
+        .train_ms = r->train_deadline_ms,
+        .upload_ms = r->upload_deadline_ms,
+        .lost_grace_ms = r->lost_grace_ms,
+        .evaluate_ms = conf->evaluation->deadline_ms,
+        .restart_ms = FL_RESTART_MS,
+        .retry_ms = r->retry_ms,
+        .evaluate_every = (uint32_t)conf->evaluation->every,
+        .evaluate_server = conf->evaluation->data[0] != '\0',
+        .evaluate_clients = conf->evaluation->clients,
+        .forget_after_ms = r->forget_after_ms,
+        .max_clients = (uint32_t)conf->limits->known_clients,
+        .learning_rate = conf->training->learning_rate,
+        .learning_rate_decay = conf->training->learning_rate_decay,
+        .backfill = r->backfill,
+        .strategy = conf->strategy,
+        .layout = conf->layout,
+    };
+}

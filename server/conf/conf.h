@@ -1,0 +1,48 @@
+#ifndef FL_SERVER_CONF_H
+#define FL_SERVER_CONF_H
+
+/*
+ * What is configured of a federation on the side of its server: a YAML file, read through option
+ * tables. What a daemon alone makes of it (addresses, sizes of messages) is server/daemon/conf.h.
+ *
+ * Ownership: everything belongs to the struct; free with fl_server_conf_free().
+ * Errors: FL_ECONF with file, line, key and what was expected.
+ */
+
+#include "libfl/conf/sections.h"
+#include "libfl/nn/net.h"
+#include "libfl/strategy/strategy.h"
+#include "server/conf/conf_tables.h"
+#include "server/core/settings.h"
+
+/* Told to clients when the server stops: about how long a restart takes. */
+#define FL_RESTART_MS 2000
+
+struct fl_server_conf {
+    struct fl_conf_file *file; /* owns what the next seven point to */
+    const struct fl_server_main *main;
+    const struct fl_server_model *model;
+    const struct fl_server_training *training;
+    const struct fl_server_round *round;
+    const struct fl_server_evaluation *evaluation;
+    const struct fl_server_checkpoints *checkpoints;
+    const struct fl_server_limits *limits;
+    struct fl_strategy *strategy;
+    struct fl_layout *layout;
+    struct fl_net_spec net; /* n_layers 0: the model came from a file */
+    size_t inputs, classes; /* of the network; 0: not known */
+};
+
+FL_MUST_CHECK int fl_server_conf_load(const char *path, struct fl_server_conf **ret,
+                                      struct fl_err *err);
+void fl_server_conf_free(struct fl_server_conf *conf);
+/* The coordinator's part; strategy and layout are referenced. */
+void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_conf *ret);
+/* All keys as Markdown, for `fl-serverd --reference`. */
+FL_MUST_CHECK int fl_server_conf_reference(struct fl_buf *out);
+
+/* What the state folder remembers of it; free with fl_settings_done(). FL_ENOMEM. */
+FL_MUST_CHECK int fl_server_conf_settings(const struct fl_server_conf *conf,
+                                          struct fl_settings *ret);
+
+#endif
