@@ -21,17 +21,9 @@ static void forget(struct fl__builtin *b)
 {
     fl_net_free(b->net);
     fl_options_free(b->options);
-    free(b->order);
-    free(b->order_test);
-    free(b->x);
-    free(b->y);
-    fl_buf_done(&b->own_offer);
+    fl__builtin_forget_data(b);
     b->net = NULL;
     b->options = NULL;
-    b->order = NULL;
-    b->order_test = NULL;
-    b->x = NULL;
-    b->y = NULL;
 }
 
 static void builtin_free(struct fl_trainer *trainer)
@@ -40,26 +32,6 @@ static void builtin_free(struct fl_trainer *trainer)
 
     forget(b);
     free(b);
-}
-
-static int check_data(const struct fl_net *net, const struct fl_dataset *ds, const char *part,
-                      struct fl_err *err)
-{
-    const char *source = ds->source != NULL ? ds->source : "memory";
-
-    if (fl_net_inputs(net) != ds->dim) {
-        return fl_err_set(err, FL_ESHAPE,
-                          "the server's network takes %zu inputs, a sample of the %s data has %zu "
-                          "values (%zux%zux%zu, %.200s)",
-                          fl_net_inputs(net), part, ds->dim, ds->dims[0], ds->dims[1], ds->dims[2],
-                          source);
-    }
-    if (fl_net_classes(net) < ds->classes) {
-        return fl_err_set(err, FL_ESHAPE,
-                          "the server's network has %zu classes, the %s data has %zu (%.200s)",
-                          fl_net_classes(net), part, ds->classes, source);
-    }
-    return FL_OK;
 }
 
 static int check_model(const struct fl_train_model *model, struct fl_err *err)
@@ -78,34 +50,22 @@ static int check_model(const struct fl_train_model *model, struct fl_err *err)
     return FL_OK;
 }
 
-/* Samples of the largest set that steps are made on. */
-static size_t largest(const struct fl__builtin *b)
-{
-    bool test = b->adapt_on_test && b->test != NULL && b->test->n > b->train->n;
-
-    return test ? b->test->n : b->train->n;
-}
-
 static int make_net(struct fl__builtin *b, const struct fl_train_model *model, struct fl_err *err)
 {
     char diff[256];
-    int rv;
+    int rv = fl__builtin_describe(b, &model->net);
 
-    b->max_batch = largest(b) < b->batch_size ? largest(b) : b->batch_size;
-    rv = fl_net_create(&model->net, b->max_batch, &b->net, err);
+    rv = rv == FL_OK ? fl__builtin_make_net(b, err)
+                     : fl_err_set(err, rv, "the server's network: out of memory");
     if (rv != FL_OK) {
-        return fl_err_wrap(err, rv, "the server's network");
+        return rv;
     }
     if (!fl_layout_equal(fl_net_layout(b->net), model->layout)) {
         fl_layout_diff(fl_net_layout(b->net), model->layout, diff, sizeof(diff));
         return fl_err_set(err, FL_ESHAPE,
                           "the server's layers do not make the units that it lists: %s", diff);
     }
-    rv = check_data(b->net, b->train, "training", err);
-    if (rv == FL_OK && b->test != NULL) {
-        rv = check_data(b->net, b->test, "test", err);
-    }
-    return rv;
+    return fl__builtin_check_data(b, b->train, b->test, err);
 }
 
 static void take_description(struct fl__builtin *b, const struct fl_train_model *model)
@@ -130,21 +90,6 @@ static void take_description(struct fl__builtin *b, const struct fl_train_model 
     }
 }
 
-static int take_memory(struct fl__builtin *b, struct fl_err *err)
-{
-    size_t piece = b->test != NULL ? fl_net_piece(b->net) : 1;
-    size_t held = piece > b->max_batch ? piece : b->max_batch;
-
-    b->order = malloc(largest(b) * sizeof(*b->order));
-    b->order_test = malloc(piece * sizeof(*b->order_test));
-    b->x = malloc(held * b->train->dim * sizeof(*b->x));
-    b->y = malloc(held * sizeof(*b->y));
-    if (b->order == NULL || b->order_test == NULL || b->x == NULL || b->y == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "samples of one batch, %zu: out of memory", held);
-    }
-    return FL_OK;
-}
-
 static int prepare(struct fl_trainer *trainer, const struct fl_train_model *model,
                    struct fl_err *err)
 {
@@ -164,7 +109,7 @@ static int prepare(struct fl_trainer *trainer, const struct fl_train_model *mode
         rv = fl_err_set(err, rv, "solver options: %s", fl_strerror(rv));
         goto fail;
     }
-    rv = take_memory(b, err);
+    rv = fl__builtin_take_memory(b, err);
     if (rv != FL_OK) {
         goto fail;
     }
@@ -477,7 +422,8 @@ int fl_trainer_builtin(const struct fl_dataset *train, const struct fl_dataset *
                                                .run = run,
                                                .offer = offer,
                                                .adapt = adapt,
-                                               .evaluate = evaluate};
+                                               .evaluate = evaluate,
+                                               .set_data = fl__builtin_set_data};
     struct fl__builtin *b;
 
     if (train->n == 0) {

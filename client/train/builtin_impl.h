@@ -5,12 +5,19 @@
 
 #include "client/train/trainer_impl.h"
 
+/* How much the memory of an engine is for, in entries. */
+struct fl__builtin_room {
+    size_t order, order_test, x, y;
+};
+
 struct fl__builtin {
     struct fl_trainer base;
     const struct fl_dataset *train;
     const struct fl_dataset *test;
     /* Of the last prepare(); net NULL: none. */
     struct fl_net *net;
+    struct fl_net_spec spec; /* of `net`; its layers are `layers` */
+    char **layers;           /* owned, each of them */
     const struct fl_solver_ops *solver;
     struct fl_options *options;
     uint32_t epochs, steps, batch_size;
@@ -23,8 +30,24 @@ struct fl__builtin {
     uint32_t *order_test; /* of one piece of an evaluation */
     float *x;             /* a batch or a piece, whichever is larger, [..][dim] */
     int32_t *y;
+    struct fl__builtin_room room;
     struct fl_buf own_offer; /* of the solver, made when it is first needed; len 0: not yet */
 };
+
+/* The network that the server describes, copied. FL_ENOMEM. */
+FL_MUST_CHECK int fl__builtin_describe(struct fl__builtin *b, const struct fl_net_spec *spec);
+/* b->net as it was described, for batches of the data that is there. */
+FL_MUST_CHECK int fl__builtin_make_net(struct fl__builtin *b, struct fl_err *err);
+/* FL_ESHAPE: the network does not fit it. */
+FL_MUST_CHECK int fl__builtin_check_data(const struct fl__builtin *b,
+                                         const struct fl_dataset *train,
+                                         const struct fl_dataset *test, struct fl_err *err);
+/* For the data that is there. FL_ENOMEM. */
+FL_MUST_CHECK int fl__builtin_take_memory(struct fl__builtin *b, struct fl_err *err);
+/* The memory, and what was described. */
+void fl__builtin_forget_data(struct fl__builtin *b);
+FL_MUST_CHECK int fl__builtin_set_data(struct fl_trainer *trainer, const struct fl_dataset *train,
+                                       const struct fl_dataset *test, struct fl_err *err);
 
 /* How many steps are made on which samples. */
 struct fl__walk {

@@ -65,6 +65,14 @@ void fl_trainer_free(struct fl_trainer *trainer)
     }
 }
 
+int fl_trainer_set_data(struct fl_trainer *trainer, const struct fl_dataset *train,
+                        const struct fl_dataset *test, struct fl_err *err)
+{
+    return trainer->ops->set_data != NULL
+               ? trainer->ops->set_data(trainer, train, test, err)
+               : fl_err_set(err, FL_EUNIMPL, "a program that trains has its own data");
+}
+
 int fl_trainer_prepare(struct fl_trainer *trainer, const struct fl_train_model *model,
                        struct fl_err *err)
 {

@@ -78,6 +78,14 @@ struct fl_trainer;
 /* Built-in engine over `train` (and `test`, may be NULL): keeps references. */
 FL_MUST_CHECK int fl_trainer_builtin(const struct fl_dataset *train, const struct fl_dataset *test,
                                      struct fl_trainer **ret, struct fl_err *err);
+/*
+ * From now on over these, in place of those before: another client's, or another part of it. What
+ * then comes of a task is bit for bit what a new trainer over them makes of it. Keeps references;
+ * what was prepared stays so. On error the data before stays. FL_EINVAL: no samples; FL_ESHAPE as
+ * fl_trainer_prepare(); FL_EUNIMPL: a command trainer; FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl_trainer_set_data(struct fl_trainer *trainer, const struct fl_dataset *train,
+                                      const struct fl_dataset *test, struct fl_err *err);
 
 struct fl_command_conf {
     const char *const *argv; /* NULL-terminated; {task} is replaced by the task file's path */

@@ -1,0 +1,197 @@
+/*
+ * The data of the built-in engine, and the memory that follows from it. One engine may be given
+ * the data of one client after the other: memory only grows, and nothing that was made of one
+ * client's data is there for the next.
+ */
+#include <stdlib.h>
+
+#include "client/train/builtin_impl.h"
+#include "libfl/base/str.h"
+
+/* --- the network --- */
+
+static void forget_description(struct fl__builtin *b)
+{
+    size_t i;
+
+    for (i = 0; b->layers != NULL && i < b->spec.n_layers; i++) {
+        free(b->layers[i]);
+    }
+    free(b->layers);
+    b->layers = NULL;
+    b->spec = (struct fl_net_spec){.n_layers = 0};
+}
+
+int fl__builtin_describe(struct fl__builtin *b, const struct fl_net_spec *spec)
+{
+    size_t i;
+
+    forget_description(b);
+    b->layers = calloc(spec->n_layers, sizeof(*b->layers));
+    if (b->layers == NULL) {
+        return FL_ENOMEM;
+    }
+    b->spec = *spec;
+    b->spec.layers = (const char *const *)b->layers;
+    for (i = 0; i < spec->n_layers; i++) {
+        b->layers[i] = fl_str_dup(spec->layers[i]);
+        if (b->layers[i] == NULL) {
+            return FL_ENOMEM;
+        }
+    }
+    return FL_OK;
+}
+
+/* Samples of the largest set that steps are made on. */
+static size_t largest(const struct fl__builtin *b, const struct fl_dataset *train,
+                      const struct fl_dataset *test)
+{
+    return b->adapt_on_test && test != NULL && test->n > train->n ? test->n : train->n;
+}
+
+static size_t batch_of(const struct fl__builtin *b, size_t samples)
+{
+    return samples < b->batch_size ? samples : b->batch_size;
+}
+
+int fl__builtin_make_net(struct fl__builtin *b, struct fl_err *err)
+{
+    size_t batch = batch_of(b, largest(b, b->train, b->test));
+    int rv = fl_net_create(&b->spec, batch, &b->net, err);
+
+    if (rv != FL_OK) {
+        return fl_err_wrap(err, rv, "the server's network");
+    }
+    b->max_batch = batch;
+    return FL_OK;
+}
+
+/* One for larger batches in place of the one that is there; its parameters are not kept. */
+static int widen_net(struct fl__builtin *b, size_t samples, struct fl_err *err)
+{
+    size_t want = batch_of(b, samples);
+    struct fl_net *wider = NULL;
+    int rv;
+
+    if (want <= b->max_batch) {
+        return FL_OK;
+    }
+    /* At least doubled, so that clients of rising sizes make few. */
+    want = want < 2 * b->max_batch ? batch_of(b, 2 * b->max_batch) : want;
+    rv = fl_net_create(&b->spec, want, &wider, err);
+    if (rv != FL_OK) {
+        return fl_err_wrap(err, rv, "the server's network");
+    }
+    fl_net_free(b->net);
+    b->net = wider;
+    b->max_batch = want;
+    return FL_OK;
+}
+
+/* --- memory --- */
+
+static int room(void **list, size_t *cap, size_t n, size_t size, struct fl_err *err)
+{
+    void *more;
+
+    if (n <= *cap) {
+        return FL_OK;
+    }
+    more = malloc(n * size);
+    if (more == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%zu samples: out of memory", n);
+    }
+    free(*list); /* What is in it is of a step that is over. */
+    *list = more;
+    *cap = n;
+    return FL_OK;
+}
+
+static int take_memory(struct fl__builtin *b, const struct fl_dataset *train,
+                       const struct fl_dataset *test, struct fl_err *err)
+{
+    size_t piece = test != NULL ? fl_net_piece(b->net) : 1;
+    size_t held = piece > b->max_batch ? piece : b->max_batch;
+    void *lists[] = {b->order, b->order_test, b->x, b->y};
+    int rv = room(&lists[0], &b->room.order, largest(b, train, test), sizeof(*b->order), err);
+
+    rv =
+        rv == FL_OK ? room(&lists[1], &b->room.order_test, piece, sizeof(*b->order_test), err) : rv;
+    rv = rv == FL_OK ? room(&lists[2], &b->room.x, held, train->dim * sizeof(*b->x), err) : rv;
+    rv = rv == FL_OK ? room(&lists[3], &b->room.y, held, sizeof(*b->y), err) : rv;
+    b->order = lists[0];
+    b->order_test = lists[1];
+    b->x = lists[2];
+    b->y = lists[3];
+    return rv;
+}
+
+int fl__builtin_take_memory(struct fl__builtin *b, struct fl_err *err)
+{
+    return take_memory(b, b->train, b->test, err);
+}
+
+void fl__builtin_forget_data(struct fl__builtin *b)
+{
+    free(b->order);
+    free(b->order_test);
+    free(b->x);
+    free(b->y);
+    fl_buf_done(&b->own_offer);
+    forget_description(b);
+    b->order = NULL;
+    b->order_test = NULL;
+    b->x = NULL;
+    b->y = NULL;
+    b->room = (struct fl__builtin_room){0};
+}
+
+/* --- the data --- */
+
+static int check_one(const struct fl_net *net, const struct fl_dataset *ds, const char *part,
+                     struct fl_err *err)
+{
+    const char *source = ds->source != NULL ? ds->source : "memory";
+
+    if (fl_net_inputs(net) != ds->dim) {
+        return fl_err_set(err, FL_ESHAPE,
+                          "the server's network takes %zu inputs, a sample of the %s data has %zu "
+                          "values (%zux%zux%zu, %.200s)",
+                          fl_net_inputs(net), part, ds->dim, ds->dims[0], ds->dims[1], ds->dims[2],
+                          source);
+    }
+    if (fl_net_classes(net) < ds->classes) {
+        return fl_err_set(err, FL_ESHAPE,
+                          "the server's network has %zu classes, the %s data has %zu (%.200s)",
+                          fl_net_classes(net), part, ds->classes, source);
+    }
+    return FL_OK;
+}
+
+int fl__builtin_check_data(const struct fl__builtin *b, const struct fl_dataset *train,
+                           const struct fl_dataset *test, struct fl_err *err)
+{
+    int rv = check_one(b->net, train, "training", err);
+
+    return rv == FL_OK && test != NULL ? check_one(b->net, test, "test", err) : rv;
+}
+
+int fl__builtin_set_data(struct fl_trainer *trainer, const struct fl_dataset *train,
+                         const struct fl_dataset *test, struct fl_err *err)
+{
+    struct fl__builtin *b = (struct fl__builtin *)trainer;
+    int rv = train->n > 0 ? FL_OK : fl_err_set(err, FL_EINVAL, "the training data has no samples");
+
+    if (rv == FL_OK && b->net != NULL) {
+        rv = fl__builtin_check_data(b, train, test, err);
+        rv = rv == FL_OK ? widen_net(b, largest(b, train, test), err) : rv;
+        rv = rv == FL_OK ? take_memory(b, train, test, err) : rv;
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_buf_done(&b->own_offer); /* It was made of the data before. */
+    b->train = train;
+    b->test = test;
+    return FL_OK;
+}
