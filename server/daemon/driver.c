@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "libfl/base/clock.h"
+#include "server/core/told.h"
 #include "server/daemon/driver_impl.h"
 #include "server/daemon/front.h"
 
@@ -175,8 +176,19 @@ static void trace(const struct fl_driver *driver, enum fl_log_level level, const
     fl_log_peer(driver->srv->log, level, "round", who, "%s", text);
 }
 
+static void note_told(const struct fl_driver *driver, const struct fl_effect *e)
+{
+    size_t n = fl_layout_units(driver->srv->conf->layout);
+    char line[FL_TOLD_SIZE];
+
+    if (driver->srv->log->level >= FL_LOG_DEBUG && fl_told(driver->coord, e, n, line) != NULL) {
+        fl_log(driver->srv->log, FL_LOG_DEBUG, "told", "%s", line);
+    }
+}
+
 static void carry_out(struct fl_driver *driver, const struct fl_effect *e)
 {
+    note_told(driver, e);
     switch (e->type) {
     case FL_EFF_TASK:
         command(driver, e, FL_DOWN_TASK);

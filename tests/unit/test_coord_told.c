@@ -1,0 +1,121 @@
+/* The lines by which a simulation is held against daemons say all that was decided about a client.
+ */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/core/told.h"
+#include "tests/lib/coord_script.h"
+
+static struct fl_buf told;
+
+static int step(struct fl_coord *coord, const struct fl_event *ev, struct fl_effects *ret)
+{
+    char line[FL_TOLD_SIZE];
+    int rv = fl_coord_step(coord, ev, ret);
+    size_t i;
+
+    for (i = 0; rv == FL_OK && i < ret->n; i++) {
+        if (fl_told(coord, &ret->list[i], SCRIPT_UNITS, line) != NULL) {
+            ck_assert_int_eq(fl_buf_printf(&told, "%s\n", line), FL_OK);
+        }
+    }
+    return rv;
+}
+
+static void expect(const char *text)
+{
+    ck_assert_int_eq(fl_buf_add(&told, "", 1), FL_OK);
+    ck_assert_str_eq((const char *)told.data, text);
+    told.len = 0;
+}
+
+static struct script *begin(const char *preset)
+{
+    struct script *s = script_new(preset);
+
+    told.len = 0;
+    s->take = step;
+    s->conf.start_clients = 2;
+    s->conf.rounds = 1;
+    s->conf.learning_rate = 0.1;
+    script_option(s, FL_SLOT_FRACTION, "fraction", "1");
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 10);
+    script_join(s, "b", 20);
+    return s;
+}
+
+START_TEST(a_round_with_feedback_is_told_client_by_client)
+{
+    struct script *s = begin("fedldf");
+    const float far[3] = {3, 0, 1};
+    const float near[3] = {1, 2, 0};
+
+    expect("task 'a' round=1 attempt=1 counted=0/0 selected=2 population=2 members=2 units=- "
+           "rate=0.10000000000000001 seed=15099039616673600221 order=16597536825310453160 "
+           "mixture=no\n"
+           "task 'b' round=1 attempt=1 counted=0/0 selected=2 population=2 members=2 units=- "
+           "rate=0.10000000000000001 seed=9045288385340941130 order=8869134733739574326 "
+           "mixture=no\n");
+    script_report(s, "a", far);
+    script_report(s, "b", near);
+    expect("plan 'a' round=1 attempt=1 units=101\n"
+           "plan 'b' round=1 attempt=1 units=010\n");
+    script_stored(s, "a");
+    expect("update 'a' round=1 attempt=1 units=101 bytes=24 samples=10 steps=5 loss=2\n"
+           "accepted 'a' round=1 attempt=1\n");
+    script_invalid(s, "b", "cut off");
+    ck_assert_ptr_nonnull(strstr((const char *)told.data, "rejected 'b' round=1 attempt=1\n"));
+    script_free(s);
+}
+END_TEST
+
+START_TEST(without_feedback_a_task_says_what_is_asked_for)
+{
+    struct script *s = begin("fedavg");
+
+    told.len = 0;
+    script_report(s, "a", NULL);
+    script_stored(s, "a");
+    script_run_to(s, 5000);
+    expect("update 'a' round=1 attempt=1 units=111 bytes=56 samples=10 steps=5 loss=2\n"
+           "accepted 'a' round=1 attempt=1\n"
+           "dismissed 'b' round=1 attempt=1\n");
+    script_free(s);
+}
+END_TEST
+
+START_TEST(a_list_of_units_that_does_not_fit_is_cut)
+{
+    struct script *s = begin("fedavg");
+    static const uint8_t units[FL_LAYOUT_MAX_UNITS] = {1};
+    const struct fl_effect plan = {.type = FL_EFF_PLAN, .round = 1, .attempt = 1, .units = units};
+    char line[FL_TOLD_SIZE];
+
+    ck_assert_ptr_nonnull(fl_told(s->coord, &plan, FL_LAYOUT_MAX_UNITS, line));
+    ck_assert_ptr_nonnull(strstr(line, "units=100000"));
+    ck_assert_str_eq(line + strlen(line) - 6, "000...");
+    script_free(s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("coord_told");
+    TCase *tc = tcase_create("all");
+    SRunner *sr = srunner_create(suite);
+    int failed;
+
+    fl_buf_init(&told, 1u << 20);
+    tcase_add_test(tc, a_round_with_feedback_is_told_client_by_client);
+    tcase_add_test(tc, without_feedback_a_task_says_what_is_asked_for);
+    tcase_add_test(tc, a_list_of_units_that_does_not_fit_is_cut);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    fl_buf_done(&told);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
