@@ -17,7 +17,13 @@ size_t fl_dataset_value_size(const struct fl_dataset *ds)
 const void *fl_dataset_row(const struct fl_dataset *ds, size_t i)
 {
     FL_REQUIRE(i < ds->n);
-    return (const uint8_t *)ds->x + i * ds->dim * fl_dataset_value_size(ds);
+    return (const uint8_t *)ds->x + fl_dataset_place(ds, i) * ds->dim * fl_dataset_value_size(ds);
+}
+
+int32_t fl_dataset_label(const struct fl_dataset *ds, size_t i)
+{
+    FL_REQUIRE(i < ds->n);
+    return ds->y[fl_dataset_place(ds, i)];
 }
 
 int fl_dataset_create(enum fl_data_type type, size_t n, const size_t *dims, size_t n_dims,
@@ -76,12 +82,32 @@ void fl_dataset_free(struct fl_dataset *ds)
     if (ds == NULL) {
         return;
     }
-    free(ds->x);
-    free(ds->y);
-    free(ds->mean);
-    free(ds->std);
-    free(ds->source);
+    if (ds->of == NULL) { /* Otherwise they are those of the set that is shown. */
+        free(ds->x);
+        free(ds->y);
+        free(ds->mean);
+        free(ds->std);
+        free(ds->source);
+    }
+    free(ds->own_items);
     free(ds);
+}
+
+int fl_dataset_view(const struct fl_dataset *of, const uint32_t *items, size_t n,
+                    struct fl_dataset **ret, struct fl_err *err)
+{
+    struct fl_dataset *view = malloc(sizeof(*view));
+
+    FL_REQUIRE(of->of == NULL && (items != NULL || n == 0));
+    if (view == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "no memory for a view of %zu samples", n);
+    }
+    *view = *of;
+    view->of = of;
+    view->items = items;
+    view->n = n;
+    *ret = view;
+    return FL_OK;
 }
 
 int fl_dataset_set_classes(struct fl_dataset *ds, size_t classes, struct fl_err *err)
@@ -89,10 +115,12 @@ int fl_dataset_set_classes(struct fl_dataset *ds, size_t classes, struct fl_err 
     size_t i;
 
     for (i = 0; i < ds->n; i++) {
-        if ((size_t)ds->y[i] >= classes) {
+        int32_t label = fl_dataset_label(ds, i);
+
+        if ((size_t)label >= classes) {
             return fl_err_set(err, FL_ERANGE,
                               "'%s': sample %zu has label %" PRId32 ", expected one below %zu",
-                              ds->source != NULL ? ds->source : ds->format, i, ds->y[i], classes);
+                              ds->source != NULL ? ds->source : ds->format, i, label, classes);
         }
     }
     ds->classes = classes;
@@ -107,7 +135,7 @@ void fl_dataset_histogram(const struct fl_dataset *ds, size_t *counts)
         counts[i] = 0;
     }
     for (i = 0; i < ds->n; i++) {
-        counts[ds->y[i]]++;
+        counts[fl_dataset_label(ds, i)]++;
     }
 }
 
@@ -160,21 +188,13 @@ static void shrink(struct fl_dataset *ds)
     ds->y = y != NULL ? y : ds->y;
 }
 
-int fl_dataset_split(struct fl_dataset *ds, double share, uint64_t seed,
-                     struct fl_dataset **ret_rest, struct fl_err *err)
+/* An empty set for the `moved` samples of `ds`, which is no view. */
+static int make_rest(const struct fl_dataset *ds, size_t moved, struct fl_dataset **ret,
+                     struct fl_err *err)
 {
     struct fl_dataset *rest = NULL;
-    struct fl_rng rng;
-    uint8_t *taken = NULL;
-    size_t moved;
-    int rv;
+    int rv = fl_dataset_create(ds->type, moved, ds->dims, ds->n_dims, &rest, err);
 
-    if (!(share >= 0.0 && share < 1.0)) {
-        return fl_err_set(err, FL_ERANGE, "cannot set aside a share of %g: expected 0 <= share < 1",
-                          share);
-    }
-    moved = fl_dataset_split_count(ds->n, share);
-    rv = fl_dataset_create(ds->type, moved, ds->dims, ds->n_dims, &rest, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -189,17 +209,78 @@ int fl_dataset_split(struct fl_dataset *ds, double share, uint64_t seed,
     if (ds->source != NULL) {
         rest->source = fl_str_dup(ds->source); /* Without it a message is poorer, no more. */
     }
-    if (moved > 0) {
-        fl_rng_key(&rng, seed, FL_RNG_PARTITION, FL_PICK_SPLIT, 0);
-        rv = fl_pick_marks(&rng, ds->n, moved, &taken, err);
-        if (rv != FL_OK) {
-            fl_dataset_free(rest);
-            return rv;
-        }
-        part_ways(ds, rest, taken);
-        free(taken);
+    *ret = rest;
+    return FL_OK;
+}
+
+static int split_samples(struct fl_dataset *ds, const uint8_t *taken, size_t moved,
+                         struct fl_dataset **ret_rest, struct fl_err *err)
+{
+    int rv = make_rest(ds, moved, ret_rest, err);
+
+    if (rv == FL_OK && moved > 0) {
+        part_ways(ds, *ret_rest, taken);
         shrink(ds);
     }
+    return rv;
+}
+
+/* The same of a view: only its list of samples is parted. */
+static int split_view(struct fl_dataset *ds, const uint8_t *taken, size_t moved,
+                      struct fl_dataset **ret_rest, struct fl_err *err)
+{
+    uint32_t *kept = calloc(ds->n - moved + 1, sizeof(*kept));
+    uint32_t *gone = calloc(moved + 1, sizeof(*gone));
+    struct fl_dataset *rest = NULL;
+    size_t n_kept = 0;
+    size_t n_gone = 0;
+    size_t i;
+    int rv = kept == NULL || gone == NULL
+                 ? fl_err_set(err, FL_ENOMEM, "no memory for a view of %zu samples", ds->n)
+                 : fl_dataset_view(ds->of, gone, moved, &rest, err);
+
+    if (rv != FL_OK) {
+        free(kept);
+        free(gone);
+        return rv;
+    }
+    for (i = 0; i < ds->n; i++) {
+        if (taken[i] != 0) {
+            gone[n_gone++] = ds->items[i];
+        } else {
+            kept[n_kept++] = ds->items[i];
+        }
+    }
+    free(ds->own_items);
+    ds->own_items = kept;
+    ds->items = kept;
+    ds->n = n_kept;
+    rest->own_items = gone;
+    rest->classes = ds->classes;
+    rest->augment = FL_AUGMENT_NONE; /* As of a set that is no view. */
     *ret_rest = rest;
     return FL_OK;
+}
+
+int fl_dataset_split(struct fl_dataset *ds, double share, uint64_t seed,
+                     struct fl_dataset **ret_rest, struct fl_err *err)
+{
+    uint8_t *taken = NULL;
+    struct fl_rng rng;
+    size_t moved;
+    int rv;
+
+    if (!(share >= 0.0 && share < 1.0)) {
+        return fl_err_set(err, FL_ERANGE, "cannot set aside a share of %g: expected 0 <= share < 1",
+                          share);
+    }
+    moved = fl_dataset_split_count(ds->n, share);
+    fl_rng_key(&rng, seed, FL_RNG_PARTITION, FL_PICK_SPLIT, 0);
+    rv = fl_pick_marks(&rng, ds->n, moved, &taken, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = (ds->of != NULL ? split_view : split_samples)(ds, taken, moved, ret_rest, err);
+    free(taken);
+    return rv;
 }

@@ -8,6 +8,9 @@
  * value = (raw * scale - mean) / std with one mean and std for all values, for each channel or
  * for each value of a sample; byte features have scale 1/255 unless told otherwise, floats 1.
  *
+ * A view (fl_dataset_view()) shows some samples of another set without copying them: whoever reads
+ * samples through the functions below does not see a difference.
+ *
  * Errors name the file, what was expected and what was found.
  * Limits: FL_DATA_MAX_…; a header is believed only as far as the file has bytes.
  * Threading: read-only after loading, any number of readers.
@@ -43,9 +46,12 @@ struct fl_dataset {
     size_t dims[3]; /* channels, height, width; {features, 1, 1} for flat data */
     size_t n_dims;  /* 1 or 3 */
     size_t dim;     /* product of dims: values of one sample */
-    void *x;        /* n * dim values of `type` */
-    int32_t *y;     /* n class numbers, all in [0, classes) */
-    size_t classes; /* largest label + 1 unless the caller said more */
+    void *x;        /* n * dim values of `type`; of a view: those of the set that it shows */
+    int32_t *y;     /* n class numbers, all in [0, classes); of a view: as x */
+    const struct fl_dataset *of; /* whose samples a view shows; NULL: no view */
+    const uint32_t *items;       /* [n]: sample i of the view is sample items[i] of that set */
+    uint32_t *own_items;         /* owned; `items` of a view that fl_dataset_split() made */
+    size_t classes;              /* largest label + 1 unless the caller said more */
     float scale;
     size_t n_norm;     /* 0: no standardisation; else 1, channels or dim: fl_dataset_set_norm() */
     float *mean, *std; /* [n_norm] */
@@ -61,6 +67,16 @@ struct fl_dataset {
 FL_MUST_CHECK int fl_dataset_create(enum fl_data_type type, size_t n, const size_t *dims,
                                     size_t n_dims, struct fl_dataset **ret, struct fl_err *err);
 void fl_dataset_free(struct fl_dataset *ds);
+/*
+ * A view: its samples are items[0 … n - 1] of `of`, each below of->n (our caller's duty), with the
+ * classes, standardisation and augmentation that `of` has now. `of` is no view. Costs one small
+ * allocation. Borrows `of` and `items`, which live and stay as they are for as long as the view;
+ * any number of views of one set may be used by as many threads. What changes samples or their
+ * standardisation is not for views; fl_dataset_set_augment(), fl_dataset_set_classes() and
+ * fl_dataset_split() are. FL_ENOMEM. Returns owned: fl_dataset_free().
+ */
+FL_MUST_CHECK int fl_dataset_view(const struct fl_dataset *of, const uint32_t *items, size_t n,
+                                  struct fl_dataset **ret, struct fl_err *err);
 
 /*
  * Open the part `part` ("train" or "test") of a folder in any known format:
@@ -134,16 +150,23 @@ FL_MUST_CHECK int fl_dataset_append(struct fl_dataset *ds, const struct fl_datas
 /* Whether samples have the same type and dimensions. */
 bool fl_dataset_alike(const struct fl_dataset *a, const struct fl_dataset *b);
 
-/* Bytes of one stored value, and the stored values of sample `i`. */
+/* Bytes of one stored value; the stored values and the label of sample `i`. */
 size_t fl_dataset_value_size(const struct fl_dataset *ds);
 const void *fl_dataset_row(const struct fl_dataset *ds, size_t i);
+int32_t fl_dataset_label(const struct fl_dataset *ds, size_t i);
+/* Where the values and the label of sample `i` stand in x and y. i < ds->n. */
+static inline size_t fl_dataset_place(const struct fl_dataset *ds, size_t i)
+{
+    return ds->items != NULL ? ds->items[i] : i;
+}
 /* Samples per class into counts[ds->classes]. */
 void fl_dataset_histogram(const struct fl_dataset *ds, size_t *counts);
 /*
  * Move a random share of the samples (0 <= share < 1, at least 1 when share > 0 and n > 1) to a
  * new set; the seed decides which. The old set keeps floor((1 - share) n) samples; both keep the
  * order of the file. With n = 1 or share = 0 the new set is empty (n = 0).
- * Used for a local validation part. Returns owned: fl_dataset_free(). On error `ds` is unchanged.
+ * A view moves the same samples and gives a view. Used for a local validation part. Returns owned:
+ * fl_dataset_free(). On error `ds` is unchanged.
  */
 FL_MUST_CHECK int fl_dataset_split(struct fl_dataset *ds, double share, uint64_t seed,
                                    struct fl_dataset **ret_rest, struct fl_err *err);

@@ -105,12 +105,14 @@ void fl_dataset_gather(const struct fl_dataset *ds, const uint32_t *idx, size_t 
 
     for (i = 0; i < n; i++) {
         float *out = x + i * ds->dim;
+        size_t at;
 
         FL_REQUIRE(idx[i] < ds->n);
-        convert(ds, idx[i] * ds->dim, ds->dim, out);
+        at = fl_dataset_place(ds, idx[i]);
+        convert(ds, at * ds->dim, ds->dim, out);
         standardise(ds, out);
         if (y != NULL) {
-            y[i] = ds->y[idx[i]];
+            y[i] = ds->y[at];
         }
     }
 }
@@ -128,8 +130,8 @@ static void mirror(float *row, size_t n)
 }
 
 /*
- * One sample cut out of its picture with a margin: row y of the result is row y + down of the
- * picture, column x its column x + right, black (0) where there is none; then mirrored.
+ * The sample at that place, cut out of its picture with a margin: row y of the result is row y +
+ * down of the picture, column x its column x + right, black (0) where there is none; then mirrored.
  */
 static void flip_crop(const struct fl_dataset *ds, struct fl_rng *rng, size_t sample, float *out)
 {
@@ -173,12 +175,14 @@ void fl_dataset_gather_train(const struct fl_dataset *ds, struct fl_rng *rng, co
     }
     for (i = 0; i < n; i++) {
         float *out = x + i * ds->dim;
+        size_t at;
 
         FL_REQUIRE(idx[i] < ds->n);
-        flip_crop(ds, rng, idx[i], out);
+        at = fl_dataset_place(ds, idx[i]);
+        flip_crop(ds, rng, at, out);
         standardise(ds, out);
         if (y != NULL) {
-            y[i] = ds->y[idx[i]];
+            y[i] = ds->y[at];
         }
     }
 }

@@ -36,6 +36,7 @@ int fl_dataset_set_norm(struct fl_dataset *ds, const float *mean, const float *s
     float *stds;
     size_t i;
 
+    FL_REQUIRE(ds->of == NULL);
     if (n != 1 && n != ds->dim && !(ds->n_dims == 3 && n == ds->dims[0])) {
         return fl_err_set(err, FL_ESHAPE,
                           "'%s': expected one mean, %zu (a channel) or %zu (a value), found %zu",
@@ -64,6 +65,7 @@ int fl_dataset_set_norm(struct fl_dataset *ds, const float *mean, const float *s
 
 int fl_dataset_copy_norm(struct fl_dataset *to, const struct fl_dataset *from, struct fl_err *err)
 {
+    FL_REQUIRE(to->of == NULL);
     if (from->n_norm == 0) {
         adopt_norm(to, NULL, NULL, 0);
         return FL_OK;
@@ -93,7 +95,7 @@ int fl_dataset_norm_pixels(struct fl_dataset *ds, struct fl_err *err)
     float *std = calloc(ds->dim, sizeof(*std));
     size_t i;
 
-    FL_REQUIRE(ds->n > 0);
+    FL_REQUIRE(ds->n > 0 && ds->of == NULL);
     if (sum == NULL || squares == NULL || mean == NULL || std == NULL) {
         free(sum);
         free(squares);
@@ -163,6 +165,7 @@ int fl_dataset_crop(struct fl_dataset *ds, size_t side, struct fl_err *err)
     size_t dim = ds->dims[0] * side * side;
     void *x;
 
+    FL_REQUIRE(ds->of == NULL);
     if (ds->n_dims != 3 || side == 0 || side > from[0] || side > from[1]) {
         return fl_err_set(err, FL_ESHAPE,
                           "'%s': expected pictures of at least %zu x %zu, found samples of %zu x "
@@ -196,7 +199,7 @@ int fl_dataset_append(struct fl_dataset *ds, const struct fl_dataset *more, stru
     void *x;
     int32_t *y;
 
-    FL_REQUIRE(fl_dataset_alike(ds, more));
+    FL_REQUIRE(ds->of == NULL && more->of == NULL && fl_dataset_alike(ds, more));
     if (n > FL_DATA_MAX_SAMPLES || n > FL_DATA_MAX_BYTES / bytes) {
         return fl_err_set(err, FL_ELIMIT, "%zu samples of %zu bytes are more than a set may hold",
                           n, bytes);
