@@ -12,7 +12,8 @@ One YAML file per daemon. `--check-config FILE` checks it and all that a start n
 data, the first model, the program), changes nothing, and says what is wrong with file, line and key and
 the exit code of such a start; unknown keys are refused with the nearest known one. Run it as the user of
 the daemon: what it may write is part of the check. Relative paths start at the current folder. Sizes take K, M, G (powers of 1024),
-durations ms, s, m, h. This page is printed by the daemons themselves (`make reference`).
+durations ms, s, m, h, rates kbit/s, Mbit/s, kB/s, MB/s and the like (powers of 1000).
+This page is printed by the daemons themselves (`make reference`).
 
 ## fl-serverd
 

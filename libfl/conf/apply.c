@@ -254,6 +254,8 @@ static const char *type_name(enum fl_opt_type type)
         return "size";
     case FL_OPT_DURATION:
         return "duration";
+    case FL_OPT_RATE:
+        return "rate";
     case FL_OPT_STRING:
         return "text";
     case FL_OPT_ENUM:

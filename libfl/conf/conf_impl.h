@@ -14,7 +14,7 @@
 struct fl__opt_number {
     int64_t i;  /* bool, int, index of an enum */
     double f;   /* float */
-    uint64_t u; /* bytes, ms */
+    uint64_t u; /* bytes, ms, bytes/s */
 };
 
 struct fl__opt_pair {

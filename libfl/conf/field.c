@@ -19,6 +19,7 @@ size_t fl__field_size(enum fl_opt_type type)
         [FL_OPT_FLOAT] = sizeof(double),
         [FL_OPT_BYTES] = sizeof(uint64_t),
         [FL_OPT_DURATION] = sizeof(uint64_t),
+        [FL_OPT_RATE] = sizeof(uint64_t),
         [FL_OPT_STRING] = sizeof(const char *),
         [FL_OPT_ENUM] = sizeof(int),
         [FL_OPT_STRING_LIST] = sizeof(struct fl_opt_texts),

@@ -146,6 +146,7 @@ static void take_number(const struct fl_opt_spec *spec, const struct fl__opt_num
         break;
     case FL_OPT_BYTES:
     case FL_OPT_DURATION:
+    case FL_OPT_RATE:
         ret->u = number->u;
         break;
     case FL_OPT_ENUM:

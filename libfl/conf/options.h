@@ -32,6 +32,7 @@ enum fl_opt_type {
     FL_OPT_FLOAT,       /* finite double */
     FL_OPT_BYTES,       /* "64K", "8M", "1G" (powers of 1024) or plain number: uint64_t */
     FL_OPT_DURATION,    /* "500ms", "10s", "5m", "2h": uint64_t in ms, named KEY_ms */
+    FL_OPT_RATE,        /* "2Mbit/s", "500kB/s", "none": uint64_t in bytes/s, named KEY_per_s */
     FL_OPT_STRING,      /* any text: const char *, never NULL */
     FL_OPT_ENUM,        /* one of `choices`, which has a default: its index, an enum or int */
     FL_OPT_STRING_LIST, /* sequence of texts, or one text: struct fl_opt_texts */
@@ -67,10 +68,10 @@ enum fl_opt_flags {
 struct fl_opt_spec {
     const char *name;
     enum fl_opt_type type;
-    size_t offset;              /* Of the field; in the last row, size of the struct. */
-    size_t given;               /* 0, or 1 more than the offset of a bool: was it given? */
-    const char *def;            /* Default as text; NULL: unset ("", empty list, 0). */
-    double min, max;            /* Numbers, bytes, ms; both 0: no range; may be infinite. */
+    size_t offset;   /* Of the field; in the last row, size of the struct. */
+    size_t given;    /* 0, or 1 more than the offset of a bool: was it given? */
+    const char *def; /* Default as text; NULL: unset ("", empty list, 0). */
+    double min, max; /* Numbers, bytes, ms, bytes/s; both 0: no range; may be infinite. */
     const char *const *choices; /* NULL-terminated, for FL_OPT_ENUM. */
     const char *help;           /* One sentence. */
     unsigned flags;
@@ -100,6 +101,7 @@ struct fl_opt_spec {
 #define FL__OPT_AT_FLOAT(S, field)       FL__OPT_AT(S, field, double)
 #define FL__OPT_AT_BYTES(S, field)       FL__OPT_AT(S, field, uint64_t)
 #define FL__OPT_AT_DURATION(S, field)    FL__OPT_AT(S, field##_ms, uint64_t)
+#define FL__OPT_AT_RATE(S, field)        FL__OPT_AT(S, field##_per_s, uint64_t)
 #define FL__OPT_AT_STRING(S, field)      FL__OPT_AT(S, field, const char *)
 #define FL__OPT_AT_STRING_LIST(S, field) FL__OPT_AT(S, field, struct fl_opt_texts)
 #define FL__OPT_AT_INT_LIST(S, field)    FL__OPT_AT(S, field, struct fl_opt_ints)

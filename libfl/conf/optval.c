@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "libfl/base/log.h"
+#include "libfl/base/rate.h"
 #include "libfl/base/str.h"
 #include "libfl/conf/conf_impl.h"
 
@@ -88,6 +89,9 @@ const char *fl__opt_format(enum fl_opt_type type, const struct fl__opt_number *n
     case FL_OPT_DURATION:
         (void)format_scaled(ms_suffixes, N_MS_SUFFIXES, number->u, out, size);
         break;
+    case FL_OPT_RATE:
+        (void)fl_rate_text(out, size, number->u);
+        break;
     case FL_OPT_STRING:
     case FL_OPT_ENUM:
     case FL_OPT_STRING_LIST:
@@ -109,7 +113,7 @@ static const char *bound(const struct fl_opt_spec *spec, double value, char *out
 {
     struct fl__opt_number number = {.u = value > 0.0 ? (uint64_t)value : 0};
 
-    if (spec->type == FL_OPT_BYTES || spec->type == FL_OPT_DURATION) {
+    if (spec->type == FL_OPT_BYTES || spec->type == FL_OPT_DURATION || spec->type == FL_OPT_RATE) {
         return fl__opt_format(spec->type, &number, out, size);
     }
     (void)snprintf(out, size, "%.15g", value);
@@ -147,6 +151,8 @@ static const char *type_words(enum fl_opt_type type)
         return "a size such as 64K, 8M or 1G";
     case FL_OPT_DURATION:
         return "a duration such as 10s";
+    case FL_OPT_RATE:
+        return "a rate such as 2Mbit/s or 500kB/s, or none";
     case FL_OPT_STRING:
         return "a text";
     case FL_OPT_ENUM:
@@ -274,6 +280,23 @@ static int parse_duration(const struct fl_opt_spec *spec, const char *text, uint
     return fl__opt_refuse(spec, with_hint, err);
 }
 
+static int parse_rate(const struct fl_opt_spec *spec, const char *text, uint64_t *ret,
+                      struct fl_err *err)
+{
+    char found[FOUND_MAX];
+    char with_hint[FOUND_MAX + 64];
+
+    if (fl_rate_parse(text, ret) == FL_OK) {
+        return FL_OK;
+    }
+    if (text[0] == '\0' || strspn(text, "0123456789.") != strlen(text)) {
+        return refuse_text(spec, text, err);
+    }
+    (void)snprintf(with_hint, sizeof(with_hint), "%s: add a unit (kbit/s, Mbit/s, kB/s or MB/s)",
+                   quote_found(spec, text, found, sizeof(found)));
+    return fl__opt_refuse(spec, with_hint, err);
+}
+
 static int parse_enum(const struct fl_opt_spec *spec, const char *text, int64_t *ret,
                       struct fl_err *err)
 {
@@ -328,6 +351,10 @@ int fl__opt_parse(const struct fl_opt_spec *spec, const char *text, struct fl__o
     case FL_OPT_DURATION:
         rv = parse_duration(spec, text, &number.u, err);
         value = (double)number.u;
+        break;
+    case FL_OPT_RATE:
+        rv = parse_rate(spec, text, &number.u, err);
+        value = number.u > 0 ? (double)number.u : spec->min; /* "none" is in every range */
         break;
     case FL_OPT_ENUM:
         rv = parse_enum(spec, text, &number.i, err);

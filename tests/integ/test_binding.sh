@@ -13,8 +13,8 @@ const struct fl_opt_spec specs[] = {{FL_OPT(struct s, $1, x), .help = "h"}, FL_O
 EOF
 }
 
-types=(BOOL INT FLOAT BYTES DURATION STRING ENUM STRING_LIST INT_LIST MAP)
-fields=("_Bool x" "int64_t x" "double x" "uint64_t x" "uint64_t x_ms" "const char *x" "enum { A } x"
+types=(BOOL INT FLOAT BYTES DURATION RATE STRING ENUM STRING_LIST INT_LIST MAP)
+fields=("_Bool x" "int64_t x" "double x" "uint64_t x" "uint64_t x_ms" "uint64_t x_per_s" "const char *x" "enum { A } x"
   "struct fl_opt_texts x" "struct fl_opt_ints x" "struct fl_opt_map x")
 for i in "${!types[@]}"; do
   for j in "${!fields[@]}"; do

@@ -13,7 +13,7 @@ struct values {
     bool flag, count_given;
     int64_t count;
     double share, odd;
-    uint64_t size, wait_ms;
+    uint64_t size, wait_ms, link_per_s;
     const char *title, *token;
     enum colour colour;
     int plain;
@@ -31,6 +31,8 @@ static const struct fl_opt_spec specs[] = {
      .help = "A size."},
     {FL_OPT(struct values, DURATION, wait), .def = "10s", .min = 100, .max = 7200000,
      .help = "A span."},
+    {FL_OPT(struct values, RATE, link), .def = "none", .min = 1000, .max = 125e6,
+     .help = "A rate."},
     {FL_OPT(struct values, STRING, title), .help = "A text."},
     {FL_OPT(struct values, ENUM, colour), .def = "red", .choices = colours, .help = "A colour."},
     {FL_OPT(struct values, STRING_LIST, names), .def = "a,b", .help = "Names."},
@@ -71,6 +73,7 @@ START_TEST(defaults_of_the_table_are_the_first_values)
     ck_assert_double_eq(v->odd, 0);
     ck_assert_uint_eq(v->size, 65536);
     ck_assert_uint_eq(v->wait_ms, 10000);
+    ck_assert_uint_eq(v->link_per_s, 0);
     ck_assert_str_eq(v->title, "");
     ck_assert_int_eq(v->colour, RED);
     ck_assert_int_eq(v->plain, GREEN);
@@ -105,6 +108,12 @@ static const struct {
     {"wait", "5m", "5m"},
     {"wait", "2h", "2h"},
     {"wait", "60s", "1m"},
+    {"link", "2Mbit/s", "2Mbit/s"},
+    {"link", "250 kB/s", "2Mbit/s"},
+    {"link", "1000Mbit/s", "1Gbit/s"},
+    {"link", "1001B/s", "1001B/s"},
+    {"link", "none", "none"},
+    {"link", "0", "none"},
     {"title", "x, y: z", "x, y: z"},
     {"colour", "blue", "blue"},
     {"names", "x, y ,z", "x,y,z"},
@@ -114,10 +123,10 @@ static const struct {
     {"token", "hunter2", "(not shown)"},
 };
 
-static const char *const given[] = {"flag=no",     "count=1",       "share=1e-3", "size=8M",
-                                    "wait=1500ms", "title=x, y",    "token=t",    "colour=blue",
-                                    "plain=red",   "names=x, y ,z", "layers=2,1", "labels=k=v,l=w",
-                                    "odd=1e9",     "count=100"};
+static const char *const given[] = {"flag=no",     "count=1",       "share=1e-3",  "size=8M",
+                                    "wait=1500ms", "title=x, y",    "token=t",     "colour=blue",
+                                    "plain=red",   "names=x, y ,z", "layers=2,1",  "labels=k=v,l=w",
+                                    "odd=1e9",     "count=100",     "link=1.5MB/s"};
 
 START_TEST(what_is_set_stands_in_the_field_of_its_type)
 {
@@ -139,6 +148,7 @@ START_TEST(what_is_set_stands_in_the_field_of_its_type)
     ck_assert_double_eq(v->odd, 1e9);
     ck_assert_uint_eq(v->size, 8388608);
     ck_assert_uint_eq(v->wait_ms, 1500);
+    ck_assert_uint_eq(v->link_per_s, 1500000);
     ck_assert_str_eq(v->title, "x, y");
     ck_assert_str_eq(v->token, "t");
     ck_assert_int_eq(v->colour, BLUE);
@@ -195,6 +205,15 @@ static const struct {
     {"wait", "abc", "option 'wait': expected a duration such as 10s, 100ms to 2h, found 'abc'"},
     {"wait", "3h", "option 'wait': expected a duration such as 10s, 100ms to 2h, found '3h'"},
     {"wait", "-1s", "option 'wait': expected a duration such as 10s, 100ms to 2h, found '-1s'"},
+    {"link", "250000",
+     "option 'link': expected a rate such as 2Mbit/s or 500kB/s, or none, 1kB/s to 1Gbit/s, found "
+     "'250000': add a unit (kbit/s, Mbit/s, kB/s or MB/s)"},
+    {"link", "2Mb/s",
+     "option 'link': expected a rate such as 2Mbit/s or 500kB/s, or none, 1kB/s to 1Gbit/s, found "
+     "'2Mb/s'"},
+    {"link", "999B/s",
+     "option 'link': expected a rate such as 2Mbit/s or 500kB/s, or none, 1kB/s to 1Gbit/s, found "
+     "'999B/s'"},
     {"colour", "gren",
      "option 'colour': expected one of red, green, blue, found 'gren', did you mean 'green'?"},
     {"colour", "violet", "option 'colour': expected one of red, green, blue, found 'violet'"},
@@ -205,10 +224,12 @@ static const struct {
      "option 'labels': expected a mapping of text to text, found an entry without '='"},
     {"cuont", "1", "unknown option 'cuont', did you mean 'count'?"},
     {"zzzzzzzz", "1",
-     "unknown option 'zzzzzzzz', known: flag, count, share, size, wait, title, colour, names, "
+     "unknown option 'zzzzzzzz', known: flag, count, share, size, wait, link, title, colour, "
+     "names, "
      "layers, labels, token, odd, plain"},
     {"a\nb\x1b", "1",
-     "unknown option 'a\\x0ab\\x1b', known: flag, count, share, size, wait, title, colour, names, "
+     "unknown option 'a\\x0ab\\x1b', known: flag, count, share, size, wait, link, title, colour, "
+     "names, "
      "layers, labels, token, odd, plain"},
 };
 

@@ -51,6 +51,7 @@ static void add_value(struct fl_buf *yaml, struct fl_rng *rng, const struct fl_o
     case FL_OPT_BYTES:
     case FL_OPT_DURATION:
         break;
+    case FL_OPT_RATE:
     case FL_OPT_STRING:
     case FL_OPT_STRING_LIST:
     case FL_OPT_INT_LIST:
