@@ -13,24 +13,24 @@ static const char *const augments[] = {
     [FL_AUGMENT_NONE] = "none", [FL_AUGMENT_FLIP_CROP] = "flip_crop", NULL};
 
 static const struct fl_opt_spec main_specs[] = {
-    {FL_OPT(struct fl_client_main, STRING, server), .flags = FL_OPT_REQUIRED,
+    {FL_OPT(struct fl_client_main, STRING, server), .flags = FL_OPT_REQUIRED | FL_CLIENT_DAEMON,
      .help = "Address of fl-serverd: host:port, [v6]:port or unix:/path"},
-    {FL_OPT(struct fl_client_main, STRING, name), .flags = FL_OPT_REQUIRED,
+    {FL_OPT(struct fl_client_main, STRING, name), .flags = FL_OPT_REQUIRED | FL_CLIENT_DAEMON,
      .help = "Name of this client, unique in the federation: 1 to 127 of A-Z a-z 0-9 . _ -"},
-    {FL_OPT(struct fl_client_main, STRING, state_dir), .flags = FL_OPT_REQUIRED,
+    {FL_OPT(struct fl_client_main, STRING, state_dir), .flags = FL_OPT_REQUIRED | FL_CLIENT_DAEMON,
      .help = "Folder for a finished and unsent result, and for what is kept between rounds; made "
              "when missing"},
-    {FL_OPT(struct fl_client_main, BOOL, insecure), .def = "no",
+    {FL_OPT(struct fl_client_main, BOOL, insecure), .flags = FL_CLIENT_DAEMON, .def = "no",
      .help = "Plaintext; needed as long as this version has no TLS, and only for loopback"},
-    {FL_OPT(struct fl_client_main, BOOL, insecure_remote), .def = "no",
+    {FL_OPT(struct fl_client_main, BOOL, insecure_remote), .flags = FL_CLIENT_DAEMON, .def = "no",
      .help = "Plaintext to other hosts too: anybody on the way can read and change updates"},
     {FL_OPT(struct fl_client_main, ENUM, trainer), .def = "builtin", .choices = fl_client_trainers,
      .help = "Who trains: the built-in engine or a program of yours"},
     {FL_OPT(struct fl_client_main, MAP, labels),
      .help = "Free names and values that flctl clients shows; at most 64, 2048 bytes in all"},
-    {FL_OPT(struct fl_client_main, ENUM, log_level), .def = "info", .choices = fl_log_names,
-     .help = "Lines above this level are not written"},
-    {FL_OPT(struct fl_client_main, BOOL, exit_when_done), .def = "no",
+    {FL_OPT(struct fl_client_main, ENUM, log_level), .flags = FL_CLIENT_DAEMON, .def = "info",
+     .choices = fl_log_names, .help = "Lines above this level are not written"},
+    {FL_OPT(struct fl_client_main, BOOL, exit_when_done), .flags = FL_CLIENT_DAEMON, .def = "no",
      .help = "End with exit code 0 when all rounds are done. Otherwise the client stays, and takes "
              "part again when the server is started with more rounds, within seconds: nobody has "
              "to go to every machine for it"},
@@ -38,8 +38,8 @@ static const struct fl_opt_spec main_specs[] = {
      .help = "Take part in algorithms whose clients tell something of their data itself: means of "
              "a few samples each, with fedmix and naivemix, which the server gives to all clients. "
              "Without a yes the client leaves such a federation, and says so"},
-    {FL_OPT(struct fl_client_main, INT, seed), .def = "0", .min = 0, .max = 9e15,
-     .help = "Of the jitter of reconnects; 0 derives it from the name"},
+    {FL_OPT(struct fl_client_main, INT, seed), .flags = FL_CLIENT_DAEMON, .def = "0", .min = 0,
+     .max = 9e15, .help = "Of the jitter of reconnects; 0 derives it from the name"},
     FL_OPT_END_OF(struct fl_client_main)};
 
 static const struct fl_opt_spec data_specs[] = {
@@ -91,9 +91,11 @@ static const struct fl_conf_section sections[] = {
     {FL_CONF_SECTION("", main_specs, struct fl_client_conf, main, struct fl_client_main)},
     {FL_CONF_SECTION("data", data_specs, struct fl_client_conf, data, struct fl_client_data)},
     {FL_CONF_SECTION("command", command_specs, struct fl_client_conf, command,
-                     struct fl_client_command)},
+                     struct fl_client_command),
+     .flags = FL_CLIENT_DAEMON},
     {FL_CONF_SECTION("reconnect", reconnect_specs, struct fl_client_conf, reconnect,
-                     struct fl_client_reconnect)},
+                     struct fl_client_reconnect),
+     .flags = FL_CLIENT_DAEMON},
     {.name = NULL}};
 
 /* What a Hello and the server have room for: nothing is left out that the operator wrote. */
@@ -172,6 +174,30 @@ int fl_client_conf_load(const char *path, struct fl_client_conf **ret, struct fl
     }
     *ret = conf;
     return FL_OK;
+}
+
+int fl_client_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
+                        struct fl_client_conf **ret, struct fl_err *err)
+{
+    struct fl_client_conf *conf = calloc(1, sizeof(*conf));
+    int rv;
+
+    if (conf == NULL) {
+        return FL_ENOMEM;
+    }
+    rv = fl_conf_read_map(doc, map, sections, NULL, FL_CLIENT_DAEMON, conf, &conf->file, err);
+    rv = rv == FL_OK ? check_labels(conf, err) : rv;
+    if (rv != FL_OK) {
+        fl_client_conf_free(conf);
+        return rv;
+    }
+    *ret = conf;
+    return FL_OK;
+}
+
+bool fl_client_conf_is_daemons(const char *key)
+{
+    return (fl_conf_key_flags(sections, key) & (unsigned)FL_CLIENT_DAEMON) != 0;
 }
 
 void fl_client_conf_free(struct fl_client_conf *conf)

@@ -51,11 +51,26 @@ struct fl_client_conf {
     const struct fl_client_reconnect *reconnect;
 };
 
+/* Flags of rows and sections. */
+enum {
+    /* Whom to reach and how, how programs are run: says nothing to a simulation. */
+    FL_CLIENT_DAEMON = FL_OPT_OWNERS
+};
+
 /* The words for an enum fl_client_trainer. */
 extern const char *const fl_client_trainers[];
 
 FL_MUST_CHECK int fl_client_conf_load(const char *path, struct fl_client_conf **ret,
                                       struct fl_err *err);
+/*
+ * The same keys below a mapping of another document, which has to outlive `*ret`; NULL: not given.
+ * What only a daemon has (FL_CLIENT_DAEMON) need not be there, and whether the trainer has what it
+ * needs is not checked.
+ */
+FL_MUST_CHECK int fl_client_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
+                                      struct fl_client_conf **ret, struct fl_err *err);
+/* Is it a key, or a section ("reconnect.first", "reconnect"), that only a daemon has? */
+bool fl_client_conf_is_daemons(const char *key);
 void fl_client_conf_free(struct fl_client_conf *conf);
 FL_MUST_CHECK int fl_client_conf_reference(struct fl_buf *out);
 

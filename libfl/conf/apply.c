@@ -7,31 +7,47 @@
 
 #include "libfl/conf/conf_impl.h"
 
+/* Does the place of the node say its key, as "--set server.seed" does? */
+static bool place_has_key(const char *place, const char *path)
+{
+    size_t n = strlen(place);
+    size_t m = strlen(path);
+
+    return n > m && place[n - m - 1] == ' ' && strcmp(place + n - m, path) == 0;
+}
+
+/* "place: key 'path': " and the text; the place is that of `node`. */
+static int say(const struct fl_conf_node *node, const char *path, const char *text,
+               struct fl_err *err)
+{
+    char place[FL_ERR_BUF_SIZE];
+    bool key = path[0] != '\0';
+
+    (void)fl__conf_at(node, place, sizeof(place));
+    key = key && !(node->line == 0 && place_has_key(place, path));
+    return fl_err_set(err, FL_ECONF, "%s: %s%s%s%s", place, key ? "key '" : "", key ? path : "",
+                      key ? "': " : "", text);
+}
+
 int fl_conf_error(const struct fl_conf_node *node, struct fl_err *err, const char *fmt, ...)
 {
-    const char *path = fl_conf_path(node);
     char text[FL_ERR_BUF_SIZE];
     va_list ap;
 
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    return fl_err_set(err, FL_ECONF, "%s:%zu: %s%s%s%s", fl__conf_name(fl__conf_doc(node)),
-                      fl_conf_line(node), path[0] != '\0' ? "key '" : "", path,
-                      path[0] != '\0' ? "': " : "", text);
+    return say(node, fl_conf_path(node), text, err);
 }
 
 /* The unknown entry stands on its own line, so the message has that line and the map's key. */
 static int unknown_entry(const struct fl_conf_node *map, size_t i, const char *const *known,
                          size_t n, struct fl_err *err)
 {
-    const char *path = fl_conf_path(map);
     struct fl_err bare = {0};
 
     (void)fl__opt_unknown("key", fl_conf_key(map, i), known, n, &bare);
-    return fl_err_set(err, FL_ECONF, "%s:%zu: %s%s%s%s", fl__conf_name(fl__conf_doc(map)),
-                      fl_conf_line(fl_conf_at(map, i)), path[0] != '\0' ? "key '" : "", path,
-                      path[0] != '\0' ? "': " : "", bare.msg);
+    return say(fl_conf_at(map, i), fl_conf_path(map), bare.msg, err);
 }
 
 static bool listed(const char *const *names, const char *name)
@@ -178,14 +194,17 @@ static int unknown_option(const struct fl_conf_node *map, size_t i, const struct
 }
 
 static int check_required(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
-                          const char *where, const struct fl_options *options, struct fl_err *err)
+                          const char *where, unsigned optional, const struct fl_options *options,
+                          struct fl_err *err)
 {
     const struct fl_opt_spec *spec = fl_options_specs(options);
     const char *dot = where != NULL && where[0] != '\0' ? "." : "";
     char want[320];
 
     for (; spec->name != NULL; spec++) {
-        if ((spec->flags & (unsigned)FL_OPT_REQUIRED) == 0 || fl_options_given(options, spec)) {
+        if ((spec->flags & (unsigned)FL_OPT_REQUIRED) == 0 || (spec->flags & optional) != 0 ||
+            fl_options_given(options, spec))
+        {
             continue;
         }
         (void)fl__opt_describe(spec, want, sizeof(want));
@@ -200,8 +219,9 @@ static int check_required(const struct fl_conf_doc *doc, const struct fl_conf_no
     return FL_OK;
 }
 
-int fl_conf_apply(const struct fl_conf_doc *doc, const struct fl_conf_node *map, const char *where,
-                  const char *const *others, struct fl_options *options, struct fl_err *err)
+int fl__conf_apply(const struct fl_conf_doc *doc, const struct fl_conf_node *map, const char *where,
+                   const char *const *others, unsigned optional, struct fl_options *options,
+                   struct fl_err *err)
 {
     const struct fl_opt_spec *specs = fl_options_specs(options);
     size_t i;
@@ -220,7 +240,13 @@ int fl_conf_apply(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
         rv = spec != NULL ? apply_one(fl_conf_at(map, i), spec, options, err)
                           : unknown_option(map, i, specs, others, err);
     }
-    return rv == FL_OK ? check_required(doc, map, where, options, err) : rv;
+    return rv == FL_OK ? check_required(doc, map, where, optional, options, err) : rv;
+}
+
+int fl_conf_apply(const struct fl_conf_doc *doc, const struct fl_conf_node *map, const char *where,
+                  const char *const *others, struct fl_options *options, struct fl_err *err)
+{
+    return fl__conf_apply(doc, map, where, others, 0, options, err);
 }
 
 /* --- reference --- */

@@ -92,14 +92,32 @@ FL_MUST_CHECK int fl__options_add(struct fl_options *options, const struct fl_op
 /* Make a list or map empty and given. */
 void fl__options_clear(struct fl_options *options, const struct fl_opt_spec *spec);
 
-/* --- the tree of a file; made in yaml.c, read through tree.c --- */
+/* --- the tree of a file; made in yaml.c, changed in edit.c, read through tree.c --- */
+
+/*
+ * A configuration is written by people: these are far above any real one, and keep what
+ * a hostile or wrong file can make us hold to tens of MiB.
+ */
+#define FL__CONF_MAX_BYTES   (1u << 20)
+#define FL__CONF_MAX_DEPTH   32
+#define FL__CONF_MAX_NODES   65536
+#define FL__CONF_MAX_ENTRIES 1024 /* of one mapping: duplicates are found by comparing all */
+#define FL__CONF_MAX_KEY     255
+#define FL__CONF_MAX_PATH    1023
+
+/* A place beside the document's own file, owned by the document. */
+struct fl__conf_place {
+    struct fl__conf_place *next;
+    char text[];
+};
 
 struct fl_conf_node {
     const struct fl_conf_doc *doc;
     struct fl_conf_node *next; /* of the document, for freeing */
     enum fl_conf_kind kind;
     bool null;
-    size_t line;
+    const char *place; /* NULL: the document's file */
+    size_t line;       /* 0: the place has no lines */
     char *path;
     char *text;                /* scalars */
     char **keys;               /* maps */
@@ -113,12 +131,38 @@ struct fl_conf_doc {
     struct fl_conf_node *root;
     struct fl_conf_node *nodes;
     size_t n_nodes;
+    struct fl__conf_place *places;
 };
 
+/*
+ * Take the YAML text for the document's tree. `bare`: a value of any kind, whose messages have no
+ * line. On an error the document is to be freed.
+ */
+FL_MUST_CHECK int fl__conf_build(struct fl_conf_doc *doc, const void *data, size_t len, bool bare,
+                                 struct fl_err *err);
+/* An empty document, FL_ENOMEM. */
+FL_MUST_CHECK int fl__conf_new(const char *name, struct fl_conf_doc **ret);
+/*
+ * A node that stands nowhere yet; `parent` (NULL: the root) and `key` (of an item: NULL, it
+ * comes last) make its path. FL_ELIMIT: one more than FL__CONF_MAX_NODES, FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl__conf_node(struct fl_conf_doc *doc, enum fl_conf_kind kind,
+                                const struct fl_conf_node *parent, const char *key,
+                                struct fl_conf_node **ret);
+/* Make it the last entry or item of its parent; copies the key. FL_ENOMEM. */
+FL_MUST_CHECK int fl__conf_attach(struct fl_conf_node *parent, const char *key,
+                                  struct fl_conf_node *node);
+/* Where an entry stands, n when it is not there. */
+size_t fl__conf_index(const struct fl_conf_node *map, const char *key);
+/* "file:line: " or what stands for it. Returns `out`. */
+const char *fl__conf_at(const struct fl_conf_node *node, char *out, size_t size);
+
+/* As fl_conf_apply(); rows with one of the flags in `optional` need not be given. */
+FL_MUST_CHECK int fl__conf_apply(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
+                                 const char *where, const char *const *others, unsigned optional,
+                                 struct fl_options *options, struct fl_err *err);
 /* Plain null or no value at all: "key:", "~", "null". */
 bool fl__conf_is_null(const struct fl_conf_node *node);
 const char *fl__conf_name(const struct fl_conf_doc *doc);
-/* The document a node belongs to. */
-const struct fl_conf_doc *fl__conf_doc(const struct fl_conf_node *node);
 
 #endif

@@ -6,19 +6,21 @@
 #include "libfl/conf/conf_impl.h"
 
 struct fl_conf_file {
-    struct fl_conf_doc *doc;
+    struct fl_conf_doc *own; /* NULL: the document is the caller's */
+    const struct fl_conf_doc *doc;
+    const struct fl_conf_node *map; /* the root of the keys; NULL: not given */
+    unsigned optional;
     const struct fl_conf_section *sections;
     size_t n;
     struct fl_options *options[];
 };
 
-/* The map of a section, NULL when the file has none. */
+/* The map of a section, NULL when it is not given. */
 static const struct fl_conf_node *map_of(const struct fl_conf_file *file, size_t i)
 {
-    const struct fl_conf_node *root = fl_conf_root(file->doc);
     const char *name = file->sections[i].name;
 
-    return name[0] != '\0' ? fl_conf_get(root, name) : root;
+    return name[0] != '\0' ? fl_conf_get(file->map, name) : file->map;
 }
 
 /* The keys of the root that are no options: the sections, and what is the caller's. */
@@ -56,19 +58,15 @@ static int read_section(struct fl_conf_file *file, size_t i, const char *const *
     FL_REQUIRE(file->options[i]->specs[file->options[i]->n].offset == section->size);
     values = fl_options_values(file->options[i]);
     (void)memcpy((char *)base + section->offset, &values, sizeof(values));
-    return fl_conf_apply(file->doc, map_of(file, i), section->name,
-                         section->name[0] == '\0' ? others : NULL, file->options[i], err);
+    return fl__conf_apply(file->doc, map_of(file, i), section->name,
+                          section->name[0] == '\0' ? others : NULL, file->optional,
+                          file->options[i], err);
 }
 
-int fl_conf_read(const char *path, const struct fl_conf_section *sections,
-                 const char *const *others, void *base, struct fl_conf_file **ret,
-                 struct fl_err *err)
+static int make_file(const struct fl_conf_section *sections, struct fl_conf_file **ret)
 {
     struct fl_conf_file *file;
-    const char **keys = NULL;
     size_t n = 0;
-    size_t i;
-    int rv;
 
     while (sections[n].name != NULL) {
         n++;
@@ -79,15 +77,62 @@ int fl_conf_read(const char *path, const struct fl_conf_section *sections,
     }
     file->sections = sections;
     file->n = n;
-    rv = fl_conf_load(path, &file->doc, err);
-    if (rv == FL_OK) {
-        keys = root_keys(file, others);
-        rv = keys != NULL ? FL_OK : FL_ENOMEM;
-    }
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    *ret = file;
+    return FL_OK;
+}
+
+static int read_sections(struct fl_conf_file *file, const char *const *others, void *base,
+                         struct fl_err *err)
+{
+    const char **keys = root_keys(file, others);
+    size_t i;
+    int rv = keys != NULL ? FL_OK : FL_ENOMEM;
+
+    for (i = 0; rv == FL_OK && i < file->n; i++) {
         rv = read_section(file, i, keys, base, err);
     }
     free(keys);
+    return rv;
+}
+
+int fl_conf_read(const char *path, const struct fl_conf_section *sections,
+                 const char *const *others, void *base, struct fl_conf_file **ret,
+                 struct fl_err *err)
+{
+    struct fl_conf_file *file = NULL;
+    int rv = make_file(sections, &file);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_conf_load(path, &file->own, err);
+    if (rv == FL_OK) {
+        file->doc = file->own;
+        file->map = fl_conf_root(file->doc);
+        rv = read_sections(file, others, base, err);
+    }
+    if (rv != FL_OK) {
+        fl_conf_file_free(file);
+        return rv;
+    }
+    *ret = file;
+    return FL_OK;
+}
+
+int fl_conf_read_map(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
+                     const struct fl_conf_section *sections, const char *const *others,
+                     unsigned optional, void *base, struct fl_conf_file **ret, struct fl_err *err)
+{
+    struct fl_conf_file *file = NULL;
+    int rv = make_file(sections, &file);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    file->doc = doc;
+    file->map = map;
+    file->optional = optional;
+    rv = read_sections(file, others, base, err);
     if (rv != FL_OK) {
         fl_conf_file_free(file);
         return rv;
@@ -106,13 +151,18 @@ void fl_conf_file_free(struct fl_conf_file *file)
     for (i = 0; i < file->n; i++) {
         fl_options_free(file->options[i]);
     }
-    fl_conf_free(file->doc);
+    fl_conf_free(file->own);
     free(file);
 }
 
 const struct fl_conf_doc *fl_conf_file_doc(const struct fl_conf_file *file)
 {
     return file->doc;
+}
+
+const struct fl_conf_node *fl_conf_file_map(const struct fl_conf_file *file)
+{
+    return file->map;
 }
 
 const struct fl_options *fl_conf_file_options(const struct fl_conf_file *file, size_t i)
@@ -131,6 +181,7 @@ const struct fl_conf_node *fl_conf_section(const struct fl_conf_file *file, cons
     }
     FL_REQUIRE(i < file->n);
     map = map_of(file, i);
+    map = map != NULL ? map : file->map;
     return map != NULL ? map : fl_conf_root(file->doc);
 }
 
@@ -159,6 +210,26 @@ const struct fl_conf_node *fl_conf_field(const struct fl_conf_file *file, const 
     FL_REQUIRE(spec != NULL);
     node = fl_conf_get(map_of(file, i), spec->name);
     return node != NULL ? node : fl_conf_section(file, fl_options_values(file->options[i]));
+}
+
+unsigned fl_conf_key_flags(const struct fl_conf_section *sections, const char *key)
+{
+    for (; sections->name != NULL; sections++) {
+        size_t n = strlen(sections->name);
+        bool inside = n > 0 && strncmp(key, sections->name, n) == 0;
+        const struct fl_opt_spec *spec;
+
+        if (inside && key[n] == '\0') {
+            return sections->flags;
+        }
+        spec = n == 0                    ? fl__opt_find(sections->specs, key)
+               : inside && key[n] == '.' ? fl__opt_find(sections->specs, key + n + 1)
+                                         : NULL;
+        if (spec != NULL) {
+            return sections->flags | spec->flags;
+        }
+    }
+    return 0;
 }
 
 int fl_conf_sections_reference(const struct fl_conf_section *sections, struct fl_buf *out)

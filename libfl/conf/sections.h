@@ -40,9 +40,19 @@ struct fl_buf;
 FL_MUST_CHECK int fl_conf_read(const char *path, const struct fl_conf_section *sections,
                                const char *const *others, void *base, struct fl_conf_file **ret,
                                struct fl_err *err);
+/*
+ * The same of a mapping inside a document, which stays the caller's and has to outlive `*ret`;
+ * NULL: it is not given. Rows with one of the owner's flags in `optional` need not be given.
+ */
+FL_MUST_CHECK int fl_conf_read_map(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
+                                   const struct fl_conf_section *sections,
+                                   const char *const *others, unsigned optional, void *base,
+                                   struct fl_conf_file **ret, struct fl_err *err);
 /* What `base` points to goes too. */
 void fl_conf_file_free(struct fl_conf_file *file);
 const struct fl_conf_doc *fl_conf_file_doc(const struct fl_conf_file *file);
+/* The mapping that was read: the root of a file; NULL: it was not given. */
+const struct fl_conf_node *fl_conf_file_map(const struct fl_conf_file *file);
 /* The options of the i-th section, for what walks them. */
 const struct fl_options *fl_conf_file_options(const struct fl_conf_file *file, size_t i);
 
@@ -53,6 +63,12 @@ const struct fl_options *fl_conf_file_options(const struct fl_conf_file *file, s
 const struct fl_conf_node *fl_conf_field(const struct fl_conf_file *file, const void *field);
 /* The same of a section as a whole, by its struct. */
 const struct fl_conf_node *fl_conf_section(const struct fl_conf_file *file, const void *values);
+
+/*
+ * Flags of the row of `key` ("round.retry") together with its section's, or of a section ("round"):
+ * the owner's and enum fl_opt_flags. 0 when there is none.
+ */
+unsigned fl_conf_key_flags(const struct fl_conf_section *sections, const char *key);
 
 /* The reference of all sections, as one Markdown table with its head; appends. */
 FL_MUST_CHECK int fl_conf_sections_reference(const struct fl_conf_section *sections,

@@ -1,17 +1,115 @@
-/* The tree of a YAML file: questions and its end. */
+/* The tree of a YAML file: its nodes, questions and its end. */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/str.h"
 #include "libfl/conf/conf_impl.h"
+
+int fl__conf_new(const char *name, struct fl_conf_doc **ret)
+{
+    struct fl_conf_doc *doc = calloc(1, sizeof(*doc));
+
+    if (doc == NULL || (doc->name = fl_str_dup(name)) == NULL) {
+        free(doc);
+        return FL_ENOMEM;
+    }
+    *ret = doc;
+    return FL_OK;
+}
+
+static char *make_path(const struct fl_conf_node *parent, const char *key)
+{
+    char path[FL__CONF_MAX_PATH + 1];
+    int n = 0;
+
+    if (parent == NULL) {
+        return fl_str_dup("");
+    }
+    if (key == NULL) {
+        n = snprintf(path, sizeof(path), "%s[%zu]", parent->path, parent->n);
+    } else {
+        n = snprintf(path, sizeof(path), "%s%s%s", parent->path, parent->path[0] != '\0' ? "." : "",
+                     key);
+    }
+    /* A longer one would only be cut in messages; depth times key length bounds it. */
+    return n < 0 ? NULL : fl_str_dup(path);
+}
+
+int fl__conf_node(struct fl_conf_doc *doc, enum fl_conf_kind kind,
+                  const struct fl_conf_node *parent, const char *key, struct fl_conf_node **ret)
+{
+    struct fl_conf_node *node;
+
+    if (doc->n_nodes >= FL__CONF_MAX_NODES) {
+        return FL_ELIMIT;
+    }
+    node = calloc(1, sizeof(*node));
+    if (node == NULL || (node->path = make_path(parent, key)) == NULL) {
+        free(node);
+        return FL_ENOMEM;
+    }
+    node->doc = doc;
+    node->kind = kind;
+    node->next = doc->nodes;
+    doc->nodes = node;
+    doc->n_nodes++;
+    *ret = node;
+    return FL_OK;
+}
+
+static int grow(struct fl_conf_node *parent)
+{
+    size_t cap = parent->cap == 0 ? 8 : parent->cap * 2;
+    struct fl_conf_node **all = realloc(parent->all, cap * sizeof(*all));
+    char **keys;
+
+    if (all == NULL) {
+        return FL_ENOMEM;
+    }
+    parent->all = all;
+    if (parent->kind == FL_CONF_MAP) {
+        keys = realloc(parent->keys, cap * sizeof(*keys));
+        if (keys == NULL) {
+            return FL_ENOMEM;
+        }
+        parent->keys = keys;
+    }
+    parent->cap = cap;
+    return FL_OK;
+}
+
+int fl__conf_attach(struct fl_conf_node *parent, const char *key, struct fl_conf_node *node)
+{
+    char *copy = NULL;
+
+    if (parent->n == parent->cap && grow(parent) != FL_OK) {
+        return FL_ENOMEM;
+    }
+    if (parent->kind == FL_CONF_MAP) {
+        copy = fl_str_dup(key);
+        if (copy == NULL) {
+            return FL_ENOMEM;
+        }
+        parent->keys[parent->n] = copy;
+    }
+    parent->all[parent->n++] = node;
+    return FL_OK;
+}
 
 void fl_conf_free(struct fl_conf_doc *doc)
 {
+    struct fl__conf_place *place;
     struct fl_conf_node *node;
     size_t i;
 
     if (doc == NULL) {
         return;
+    }
+    while ((place = doc->places) != NULL) {
+        doc->places = place->next;
+        free(place);
     }
     while ((node = doc->nodes) != NULL) {
         doc->nodes = node->next;
@@ -72,6 +170,16 @@ const char *fl_conf_key(const struct fl_conf_node *map, size_t i)
     return map->keys[i];
 }
 
+size_t fl__conf_index(const struct fl_conf_node *map, const char *key)
+{
+    size_t i = 0;
+
+    while (i < map->n && strcmp(map->keys[i], key) != 0) {
+        i++;
+    }
+    return i;
+}
+
 const struct fl_conf_node *fl_conf_get(const struct fl_conf_node *map, const char *key)
 {
     size_t i;
@@ -79,12 +187,20 @@ const struct fl_conf_node *fl_conf_get(const struct fl_conf_node *map, const cha
     if (map == NULL || map->kind != FL_CONF_MAP) {
         return NULL;
     }
-    for (i = 0; i < map->n; i++) {
-        if (strcmp(map->keys[i], key) == 0) {
-            return map->all[i];
-        }
+    i = fl__conf_index(map, key);
+    return i < map->n ? map->all[i] : NULL;
+}
+
+const char *fl__conf_at(const struct fl_conf_node *node, char *out, size_t size)
+{
+    const char *place = node->place != NULL ? node->place : node->doc->name;
+
+    if (node->line == 0) {
+        (void)snprintf(out, size, "%s", place);
+    } else {
+        (void)snprintf(out, size, "%s:%zu", place, node->line);
     }
-    return NULL;
+    return out;
 }
 
 bool fl__conf_is_null(const struct fl_conf_node *node)
@@ -95,9 +211,4 @@ bool fl__conf_is_null(const struct fl_conf_node *node)
 const char *fl__conf_name(const struct fl_conf_doc *doc)
 {
     return doc->name;
-}
-
-const struct fl_conf_doc *fl__conf_doc(const struct fl_conf_node *node)
-{
-    return node->doc;
 }

@@ -1,6 +1,6 @@
 /*
  * libyaml's events to a tree. One frame of an explicit stack per open collection, so
- * depth is bounded by FL_CONF_MAX_DEPTH and not by the C stack. Every node knows its
+ * depth is bounded by FL__CONF_MAX_DEPTH and not by the C stack. Every node knows its
  * document, its line and its full key.
  */
 
@@ -17,17 +17,6 @@
 #include "libfl/base/str.h"
 #include "libfl/conf/conf_impl.h"
 
-/*
- * A configuration is written by people: these are far above any real one, and keep what
- * a hostile or wrong file can make us hold to tens of MiB.
- */
-#define FL_CONF_MAX_BYTES   (1u << 20)
-#define FL_CONF_MAX_DEPTH   32
-#define FL_CONF_MAX_NODES   65536
-#define FL_CONF_MAX_ENTRIES 1024 /* of one mapping: duplicates are found by comparing all */
-#define FL_CONF_MAX_KEY     255
-#define FL_CONF_MAX_PATH    1023
-
 struct frame {
     struct fl_conf_node *node;
     char *key; /* of the entry whose value comes next */
@@ -38,9 +27,10 @@ struct builder {
     struct fl_conf_doc *doc;
     struct fl_err *err;
     yaml_parser_t parser;
-    struct frame stack[FL_CONF_MAX_DEPTH];
+    struct frame stack[FL__CONF_MAX_DEPTH];
     size_t depth;
     size_t n_docs;
+    bool bare;
 };
 
 FL_PRINTF(3, 4)
@@ -52,7 +42,8 @@ static int refuse(const struct builder *b, size_t line, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    return fl_err_set(b->err, FL_ECONF, "%s:%zu: %s", b->doc->name, line, text);
+    return b->bare ? fl_err_set(b->err, FL_ECONF, "%s: %s", b->doc->name, text)
+                   : fl_err_set(b->err, FL_ECONF, "%s:%zu: %s", b->doc->name, line, text);
 }
 
 static int no_memory(const struct builder *b)
@@ -138,86 +129,34 @@ static bool null_text(const char *text)
     return false;
 }
 
-static char *make_path(const struct frame *frame)
-{
-    char path[FL_CONF_MAX_PATH + 1];
-    int n = 0;
-
-    if (frame == NULL) {
-        return fl_str_dup("");
-    }
-    if (frame->node->kind == FL_CONF_SEQ) {
-        n = snprintf(path, sizeof(path), "%s[%zu]", frame->node->path, frame->node->n);
-    } else {
-        n = snprintf(path, sizeof(path), "%s%s%s", frame->node->path,
-                     frame->node->path[0] != '\0' ? "." : "", frame->key);
-    }
-    /* A longer one would only be cut in messages; depth times key length bounds it. */
-    return n < 0 ? NULL : fl_str_dup(path);
-}
-
-static int attach(struct builder *b, struct frame *frame, struct fl_conf_node *node)
-{
-    struct fl_conf_node *parent = frame->node;
-
-    if (parent->n == parent->cap) {
-        size_t cap = parent->cap == 0 ? 8 : parent->cap * 2;
-        struct fl_conf_node **all = realloc(parent->all, cap * sizeof(*all));
-        char **keys;
-
-        if (all == NULL) {
-            return no_memory(b);
-        }
-        parent->all = all;
-        if (parent->kind == FL_CONF_MAP) {
-            keys = realloc(parent->keys, cap * sizeof(*keys));
-            if (keys == NULL) {
-                return no_memory(b);
-            }
-            parent->keys = keys;
-        }
-        parent->cap = cap;
-    }
-    if (parent->kind == FL_CONF_MAP) {
-        parent->keys[parent->n] = frame->key;
-        frame->key = NULL;
-    }
-    parent->all[parent->n++] = node;
-    return FL_OK;
-}
-
 /* A new node, put where the innermost open collection expects it. */
 static int new_node(struct builder *b, enum fl_conf_kind kind, const yaml_mark_t *mark,
                     struct fl_conf_node **ret)
 {
     struct frame *frame = b->depth > 0 ? &b->stack[b->depth - 1] : NULL;
-    struct fl_conf_node *node;
+    const char *key = frame != NULL ? frame->key : NULL;
+    struct fl_conf_node *node = NULL;
+    int rv = fl__conf_node(b->doc, kind, frame != NULL ? frame->node : NULL, key, &node);
 
-    if (b->doc->n_nodes >= FL_CONF_MAX_NODES) {
-        return refuse(b, mark->line + 1, "more than %d values in one file", FL_CONF_MAX_NODES);
+    if (rv == FL_ELIMIT) {
+        return refuse(b, mark->line + 1, "more than %d values in one file", FL__CONF_MAX_NODES);
     }
-    node = calloc(1, sizeof(*node));
-    if (node == NULL) {
+    if (rv != FL_OK) {
         return no_memory(b);
     }
-    node->doc = b->doc;
-    node->kind = kind;
     /* A section begins where its key stands, not at its first entry. */
-    node->line =
-        frame != NULL && frame->node->kind == FL_CONF_MAP ? frame->key_line : mark->line + 1;
-    node->next = b->doc->nodes;
-    b->doc->nodes = node;
-    b->doc->n_nodes++;
-    node->path = make_path(frame);
-    if (node->path == NULL) {
-        return no_memory(b);
-    }
+    node->line = key != NULL ? frame->key_line : mark->line + 1;
     *ret = node;
     if (frame == NULL) {
         b->doc->root = node;
         return FL_OK;
     }
-    return attach(b, frame, node);
+    if (fl__conf_attach(frame->node, key, node) != FL_OK) {
+        return no_memory(b);
+    }
+    free(frame->key);
+    frame->key = NULL;
+    return FL_OK;
 }
 
 static int take_key(struct builder *b, struct frame *frame, const yaml_event_t *event)
@@ -228,8 +167,8 @@ static int take_key(struct builder *b, struct frame *frame, const yaml_event_t *
     const char *dot = map->path[0] != '\0' ? "." : "";
     size_t i;
 
-    if (event->data.scalar.length == 0 || event->data.scalar.length > FL_CONF_MAX_KEY) {
-        return refuse(b, line, "a key must have 1 to %d bytes", FL_CONF_MAX_KEY);
+    if (event->data.scalar.length == 0 || event->data.scalar.length > FL__CONF_MAX_KEY) {
+        return refuse(b, line, "a key must have 1 to %d bytes", FL__CONF_MAX_KEY);
     }
     for (i = 0; key[i] != '\0'; i++) {
         if ((unsigned char)key[i] < 0x20 || key[i] == 0x7F) {
@@ -242,8 +181,8 @@ static int take_key(struct builder *b, struct frame *frame, const yaml_event_t *
                           key, map->all[i]->line);
         }
     }
-    if (map->n >= FL_CONF_MAX_ENTRIES) {
-        return refuse(b, line, "more than %d entries in one section", FL_CONF_MAX_ENTRIES);
+    if (map->n >= FL__CONF_MAX_ENTRIES) {
+        return refuse(b, line, "more than %d entries in one section", FL__CONF_MAX_ENTRIES);
     }
     frame->key_line = line;
     frame->key = fl_str_dup(key);
@@ -303,8 +242,8 @@ static int on_open(struct builder *b, const yaml_event_t *event, enum fl_conf_ki
     if (rv != FL_OK) {
         return rv;
     }
-    if (b->depth == FL_CONF_MAX_DEPTH) {
-        return refuse(b, line, "nested deeper than %d levels", FL_CONF_MAX_DEPTH);
+    if (b->depth == FL__CONF_MAX_DEPTH) {
+        return refuse(b, line, "nested deeper than %d levels", FL__CONF_MAX_DEPTH);
     }
     if (frame != NULL && frame->node->kind == FL_CONF_MAP && frame->key == NULL) {
         return refuse(b, line, "a key must be a text");
@@ -365,14 +304,29 @@ static int run_parser(struct builder *b, const uint8_t *data, size_t len)
     return rv;
 }
 
+/* A value without text is null, as behind a key. */
+static int nothing(struct builder *b)
+{
+    struct fl_conf_node *node = NULL;
+
+    if (fl__conf_node(b->doc, FL_CONF_SCALAR, NULL, NULL, &node) != FL_OK ||
+        (node->text = fl_str_dup("")) == NULL)
+    {
+        return no_memory(b);
+    }
+    node->null = true;
+    b->doc->root = node;
+    return FL_OK;
+}
+
 static int build(struct builder *b, const uint8_t *data, size_t len)
 {
     size_t i;
     int rv;
 
-    if (len > FL_CONF_MAX_BYTES) {
+    if (len > FL__CONF_MAX_BYTES) {
         return fl_err_set(b->err, FL_ECONF, "%s: the file has more than %u bytes", b->doc->name,
-                          FL_CONF_MAX_BYTES);
+                          FL__CONF_MAX_BYTES);
     }
     rv = check_utf8(b, data, len);
     if (rv != FL_OK) {
@@ -391,6 +345,9 @@ static int build(struct builder *b, const uint8_t *data, size_t len)
     if (rv != FL_OK) {
         return rv;
     }
+    if (b->bare) {
+        return b->doc->root != NULL ? FL_OK : nothing(b);
+    }
     if (b->doc->root == NULL || b->doc->root->null) {
         return fl_err_set(b->err, FL_ECONF, "%s: the file is empty", b->doc->name);
     }
@@ -400,21 +357,24 @@ static int build(struct builder *b, const uint8_t *data, size_t len)
     return FL_OK;
 }
 
+int fl__conf_build(struct fl_conf_doc *doc, const void *data, size_t len, bool bare,
+                   struct fl_err *err)
+{
+    struct builder b = {.doc = doc, .err = err, .bare = bare};
+
+    return build(&b, data, len);
+}
+
 int fl_conf_parse(const char *name, const void *data, size_t len, struct fl_conf_doc **ret,
                   struct fl_err *err)
 {
-    struct fl_conf_doc *doc = calloc(1, sizeof(*doc));
-    struct builder b = {.doc = doc, .err = err};
-    int rv = FL_ENOMEM;
+    struct fl_conf_doc *doc = NULL;
+    int rv = fl__conf_new(name, &doc);
 
-    if (doc != NULL) {
-        doc->name = fl_str_dup(name);
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%s: %s", name, fl_strerror(rv));
     }
-    if (doc == NULL || doc->name == NULL) {
-        fl_conf_free(doc);
-        return fl_err_set(err, FL_ENOMEM, "%s: %s", name, fl_strerror(FL_ENOMEM));
-    }
-    rv = build(&b, data, len);
+    rv = fl__conf_build(doc, data, len, /* bare= */ false, err);
     if (rv != FL_OK) {
         fl_conf_free(doc);
         return rv;
@@ -426,11 +386,11 @@ int fl_conf_parse(const char *name, const void *data, size_t len, struct fl_conf
 int fl_conf_load(const char *path, struct fl_conf_doc **ret, struct fl_err *err)
 {
     struct fl_buf buf;
-    int rv = fl_fs_read(path, FL_CONF_MAX_BYTES, &buf, err);
+    int rv = fl_fs_read(path, FL__CONF_MAX_BYTES, &buf, err);
 
     if (rv == FL_ELIMIT) {
         return fl_err_set(err, FL_ECONF, "%s: the file has more than %u bytes", path,
-                          FL_CONF_MAX_BYTES);
+                          FL__CONF_MAX_BYTES);
     }
     if (rv != FL_OK) {
         return rv;

@@ -135,55 +135,81 @@ static int check_rate(const struct fl_server_conf *conf, struct fl_err *err)
                                        err, "%s", why.msg);
 }
 
-static int check(const struct fl_server_conf *conf, struct fl_err *err)
+/* `daemon`: what only a daemon has, too. */
+static int check(const struct fl_server_conf *conf, bool daemon, struct fl_err *err)
 {
     const char *name = conf->main->federation;
     int rv;
 
-    if (!fl_name_valid(name)) {
+    if (daemon && !fl_name_valid(name)) {
         return fl_conf_error(fl_conf_field(conf->file, &conf->main->federation), err,
                              "expected 1 to %d characters of A-Z a-z 0-9 . _ -, found '%s'",
                              FL_NAME_MAX - 1, name);
     }
     rv = check_training(conf, err);
-    rv = rv == FL_OK ? check_clients(conf, err) : rv;
+    rv = rv == FL_OK && daemon ? check_clients(conf, err) : rv;
     return rv == FL_OK ? check_rate(conf, err) : rv;
 }
 
 static int load_strategy(struct fl_server_conf *conf, struct fl_err *err)
 {
     const struct fl_conf_doc *doc = fl_conf_file_doc(conf->file);
-    const struct fl_conf_node *root = fl_conf_root(doc);
+    const struct fl_conf_node *map = fl_conf_file_map(conf->file);
 
-    return fl_strategy_load(doc, fl_conf_get(root, "algorithm"), fl_conf_get(root, "strategy"),
+    return fl_strategy_load(doc, fl_conf_get(map, "algorithm"), fl_conf_get(map, "strategy"),
                             &conf->strategy, err);
 }
 
-int fl_server_conf_load(const char *path, struct fl_server_conf **ret, struct fl_err *err)
+/* Of the sections that are read into `conf`; takes it. */
+static int finish(struct fl_server_conf *conf, bool daemon, struct fl_server_conf **ret,
+                  struct fl_err *err)
 {
-    static const char *const others[] = {"algorithm", "strategy", NULL};
-    struct fl_server_conf *conf = calloc(1, sizeof(*conf));
-    int rv;
+    int rv = load_strategy(conf, err);
 
-    if (conf == NULL) {
-        return FL_ENOMEM;
-    }
-    rv = fl_conf_read(path, fl__server_sections, others, conf, &conf->file, err);
-    if (rv == FL_OK) {
-        rv = load_strategy(conf, err);
-    }
-    if (rv == FL_OK) {
-        rv = load_model(conf, err);
-    }
-    if (rv == FL_OK) {
-        rv = check(conf, err);
-    }
+    rv = rv == FL_OK ? load_model(conf, err) : rv;
+    rv = rv == FL_OK ? check(conf, daemon, err) : rv;
     if (rv != FL_OK) {
         fl_server_conf_free(conf);
         return rv;
     }
     *ret = conf;
     return FL_OK;
+}
+
+/* Keys of the root that are no section's. */
+static const char *const others[] = {"algorithm", "strategy", NULL};
+
+int fl_server_conf_load(const char *path, struct fl_server_conf **ret, struct fl_err *err)
+{
+    struct fl_server_conf *conf = calloc(1, sizeof(*conf));
+    int rv = conf != NULL ? fl_conf_read(path, fl__server_sections, others, conf, &conf->file, err)
+                          : FL_ENOMEM;
+
+    if (rv != FL_OK) {
+        fl_server_conf_free(conf);
+        return rv;
+    }
+    return finish(conf, /* daemon= */ true, ret, err);
+}
+
+int fl_server_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
+                        struct fl_server_conf **ret, struct fl_err *err)
+{
+    struct fl_server_conf *conf = calloc(1, sizeof(*conf));
+    int rv = conf != NULL ? fl_conf_read_map(doc, map, fl__server_sections, others,
+                                             FL_SERVER_DAEMON, conf, &conf->file, err)
+                          : FL_ENOMEM;
+
+    if (rv != FL_OK) {
+        fl_server_conf_free(conf);
+        return rv;
+    }
+    return finish(conf, /* daemon= */ false, ret, err);
+}
+
+bool fl_server_conf_is_daemons(const char *key)
+{
+    return (fl_conf_key_flags(fl__server_sections, key) & (unsigned)FL_SERVER_DAEMON) != 0;
 }
 
 void fl_server_conf_free(struct fl_server_conf *conf)

@@ -35,6 +35,14 @@ struct fl_server_conf {
 
 FL_MUST_CHECK int fl_server_conf_load(const char *path, struct fl_server_conf **ret,
                                       struct fl_err *err);
+/*
+ * The same keys below a mapping of another document, which has to outlive `*ret`; NULL: not given.
+ * What only a daemon has (FL_SERVER_DAEMON) need not be there, and is not checked beyond its type.
+ */
+FL_MUST_CHECK int fl_server_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
+                                      struct fl_server_conf **ret, struct fl_err *err);
+/* Is it a key, or a section ("limits.idle", "limits"), that only a daemon has? */
+bool fl_server_conf_is_daemons(const char *key);
 void fl_server_conf_free(struct fl_server_conf *conf);
 /* The coordinator's part; strategy and layout are referenced. */
 void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_conf *ret);

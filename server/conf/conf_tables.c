@@ -13,30 +13,33 @@ static const char *const finish_choices[] = {
     [FL_FINISHED_STAY] = "stay", [FL_FINISHED_EXIT] = "exit", NULL};
 
 const struct fl_opt_spec fl_server_main_specs[] = {
-    {FL_OPT(struct fl_server_main, STRING, federation), .flags = FL_OPT_REQUIRED,
+    {FL_OPT(struct fl_server_main, STRING, federation), .flags = FL_OPT_REQUIRED | FL_SERVER_DAEMON,
      .help = "Name of the federation: 1 to 127 of A-Z a-z 0-9 . _ -"},
-    {FL_OPT(struct fl_server_main, STRING, state_dir), .flags = FL_OPT_REQUIRED,
+    {FL_OPT(struct fl_server_main, STRING, state_dir), .flags = FL_OPT_REQUIRED | FL_SERVER_DAEMON,
      .help = "Folder for the database, checkpoints and the upload spool; made when missing"},
-    {FL_OPT(struct fl_server_main, STRING_LIST, listen), .def = "127.0.0.1:7800",
+    {FL_OPT(struct fl_server_main, STRING_LIST, listen), .flags = FL_SERVER_DAEMON,
+     .def = "127.0.0.1:7800",
      .help = "Addresses for clients: host:port, [v6]:port or unix:/path; port 0 picks a free one"},
-    {FL_OPT(struct fl_server_main, BOOL, insecure), .def = "no",
+    {FL_OPT(struct fl_server_main, BOOL, insecure), .flags = FL_SERVER_DAEMON, .def = "no",
      .help = "Plaintext; needed as long as this version has no TLS, and only for loopback"},
-    {FL_OPT(struct fl_server_main, BOOL, insecure_remote), .def = "no",
+    {FL_OPT(struct fl_server_main, BOOL, insecure_remote), .flags = FL_SERVER_DAEMON, .def = "no",
      .help = "Plaintext on other addresses too: anybody on the way can read and change updates"},
-    {FL_OPT(struct fl_server_main, STRING, admin_socket),
+    {FL_OPT(struct fl_server_main, STRING, admin_socket), .flags = FL_SERVER_DAEMON,
      .help = "Unix socket for flctl; default: admin.sock in state_dir"},
-    {FL_OPT(struct fl_server_main, ENUM, log_level), .def = "info", .choices = fl_log_names,
-     .help = "Lines above this level are not written"},
-    {FL_OPT(struct fl_server_main, ENUM, durability), .def = "process", .choices = durabilities,
+    {FL_OPT(struct fl_server_main, ENUM, log_level), .flags = FL_SERVER_DAEMON, .def = "info",
+     .choices = fl_log_names, .help = "Lines above this level are not written"},
+    {FL_OPT(struct fl_server_main, ENUM, durability), .flags = FL_SERVER_DAEMON, .def = "process",
+     .choices = durabilities,
      .help = "What an accepted update survives: a kill -9 (process) or a power cut (power)"},
     {FL_OPT(struct fl_server_main, INT, seed), .flags = FL_SERVER_FIGURE, .def = "1", .min = 0,
      .max = 9e15,
      .help = "Master seed: same seed and same responders give the same model, bit for bit"},
     {FL_OPT(struct fl_server_main, INT, rounds), .flags = FL_SERVER_FIGURE, .def = "0", .min = 0,
      .max = 1e9, .help = "Rounds to run; 0 goes on for ever"},
-    {FL_OPT(struct fl_server_main, ENUM, when_finished), .def = "stay", .choices = finish_choices,
-     .help = "After the last round: stay (flctl still answers) or exit"},
-    {FL_OPT(struct fl_server_main, DURATION, heartbeat), .def = "10s", .min = 200, .max = 3600000,
+    {FL_OPT(struct fl_server_main, ENUM, when_finished), .flags = FL_SERVER_DAEMON, .def = "stay",
+     .choices = finish_choices, .help = "After the last round: stay (flctl still answers) or exit"},
+    {FL_OPT(struct fl_server_main, DURATION, heartbeat), .flags = FL_SERVER_DAEMON, .def = "10s",
+     .min = 200, .max = 3600000,
      .help = "Interval of heartbeats; silence for three of them ends a session"},
     FL_OPT_END_OF(struct fl_server_main)};
 
@@ -135,40 +138,44 @@ const struct fl_opt_spec fl_server_checkpoint_specs[] = {
     FL_OPT_END_OF(struct fl_server_checkpoints)};
 
 const struct fl_opt_spec fl_server_limit_specs[] = {
-    {FL_OPT(struct fl_server_limits, INT, clients), .def = "10000", .min = 1, .max = 1e6,
+    {FL_OPT(struct fl_server_limits, INT, clients), .flags = FL_SERVER_DAEMON, .def = "10000",
+     .min = 1, .max = 1e6,
      .help = "Connections at once, as far as descriptors allow (two for each); one more takes the "
              "place of the oldest that is no client's, or is closed"},
-    {FL_OPT(struct fl_server_limits, INT, known_clients), .def = "100000", .min = 1, .max = 1e7,
+    {FL_OPT(struct fl_server_limits, INT, known_clients), .flags = FL_SERVER_DAEMON,
+     .def = "100000", .min = 1, .max = 1e7,
      .help =
          "Client names that are known at once, connected or having taken part; more are refused, "
          "but those that never took part and are away go first"},
-    {FL_OPT(struct fl_server_limits, INT, streams), .def = "16", .min = 3, .max = 1000,
-     .help = "Calls at once on a connection"},
-    {FL_OPT(struct fl_server_limits, BYTES, header_bytes), .def = "16K", .min = 1024,
-     .max = 1048576, .help = "Headers of a call"},
-    {FL_OPT(struct fl_server_limits, BYTES, upload_memory), .def = "32M", .min = 1048576,
-     .max = 1099511627776.0,
+    {FL_OPT(struct fl_server_limits, INT, streams), .flags = FL_SERVER_DAEMON, .def = "16",
+     .min = 3, .max = 1000, .help = "Calls at once on a connection"},
+    {FL_OPT(struct fl_server_limits, BYTES, header_bytes), .flags = FL_SERVER_DAEMON, .def = "16K",
+     .min = 1024, .max = 1048576, .help = "Headers of a call"},
+    {FL_OPT(struct fl_server_limits, BYTES, upload_memory), .flags = FL_SERVER_DAEMON, .def = "32M",
+     .min = 1048576, .max = 1099511627776.0,
      .help = "Uploads held in memory when all expected clients (round.population or start_clients) "
              "push at once; sizes chunks and windows"},
-    {FL_OPT(struct fl_server_limits, BYTES, memory), .def = "0", .min = 0, .max = 1099511627776.0,
+    {FL_OPT(struct fl_server_limits, BYTES, memory), .flags = FL_SERVER_DAEMON, .def = "0",
+     .min = 0, .max = 1099511627776.0,
      .help = "Held for all connections together: unfinished messages, replies that are not read, "
              "old models that a transfer keeps. Past it connections without a client go first, "
              "those that hold most before others. 0: four times upload_memory"},
-    {FL_OPT(struct fl_server_limits, BYTES, peer_memory), .def = "16M", .min = 65536,
-     .max = 1099511627776.0,
+    {FL_OPT(struct fl_server_limits, BYTES, peer_memory), .flags = FL_SERVER_DAEMON, .def = "16M",
+     .min = 65536, .max = 1099511627776.0,
      .help = "The same for one connection: what is in flight (connection_window), as much again "
              "that waits for it"},
     {FL_OPT(struct fl_server_limits, BYTES, offer), .def = "1M", .min = 1024, .max = 67108864,
      .help = "What one client may tell of its data before the first round (solver fedmix)"},
-    {FL_OPT(struct fl_server_limits, BYTES, connection_window), .def = "8M", .min = 65536,
-     .max = 1073741824, .help = "Bytes in flight from a connection"},
-    {FL_OPT(struct fl_server_limits, DURATION, handshake), .def = "10s", .min = 100, .max = 600000,
-     .help = "From accepting a connection to HTTP/2"},
-    {FL_OPT(struct fl_server_limits, DURATION, idle), .def = "60s", .min = 100, .max = 3.6e6,
+    {FL_OPT(struct fl_server_limits, BYTES, connection_window), .flags = FL_SERVER_DAEMON,
+     .def = "8M", .min = 65536, .max = 1073741824, .help = "Bytes in flight from a connection"},
+    {FL_OPT(struct fl_server_limits, DURATION, handshake), .flags = FL_SERVER_DAEMON, .def = "10s",
+     .min = 100, .max = 600000, .help = "From accepting a connection to HTTP/2"},
+    {FL_OPT(struct fl_server_limits, DURATION, idle), .flags = FL_SERVER_DAEMON, .def = "60s",
+     .min = 100, .max = 3.6e6,
      .help = "A connection without calls, a call that waits for its client, a client that does "
              "not take what waits for it: ended after once to twice this"},
-    {FL_OPT(struct fl_server_limits, INT, resets), .def = "100", .min = 1, .max = 1e6,
-     .help = "Calls a connection may cancel in a second"},
+    {FL_OPT(struct fl_server_limits, INT, resets), .flags = FL_SERVER_DAEMON, .def = "100",
+     .min = 1, .max = 1e6, .help = "Calls a connection may cancel in a second"},
     FL_OPT_END_OF(struct fl_server_limits)};
 
 static int reference_slot(enum fl_slot slot, struct fl_buf *out)

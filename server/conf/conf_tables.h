@@ -63,12 +63,17 @@ struct fl_server_limits {
     uint64_t handshake_ms, idle_ms;
 };
 
-/* Flags of rows and sections for what the state folder remembers (fl_server_conf_settings()). */
+/*
+ * Flags of rows and sections: what the state folder remembers (fl_server_conf_settings()), and what
+ * only a daemon has.
+ */
 enum {
     /* A change is told; where things lie and what limits they have changes no figure. */
     FL_SERVER_FIGURE = FL_OPT_OWNERS,
     /* The clients' rate: of what an update means, when the solver scales updates by it. */
-    FL_SERVER_RATE = FL_OPT_OWNERS << 1
+    FL_SERVER_RATE = FL_OPT_OWNERS << 1,
+    /* Where it is, who may come, what they may hold: says nothing to a simulation. */
+    FL_SERVER_DAEMON = FL_OPT_OWNERS << 2
 };
 
 extern const struct fl_opt_spec fl_server_main_specs[];

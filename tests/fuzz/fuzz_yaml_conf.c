@@ -1,12 +1,14 @@
 /*
  * Any bytes as a configuration file: parsed, put into a table, and every value read back.
- * Checked besides memory: an error has a message, and what stands in a field is in range.
+ * Checked besides memory: an error has a message, what stands in a field is in range, and a tree
+ * that is written and parsed is the same.
  */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/conf/yaml.h"
+#include "libfl/base/buf.h"
+#include "libfl/conf/edit.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -63,6 +65,34 @@ static void check(struct fl_options *o)
     }
 }
 
+/* Text that was made of a tree makes that text again, of a copy too. */
+static void check_written(const struct fl_conf_doc *doc)
+{
+    struct fl_buf buf[3];
+    struct fl_conf_doc *again = NULL;
+    struct fl_conf_doc *copy = NULL;
+    struct fl_err err = {0};
+    size_t i;
+
+    for (i = 0; i < 3; i++) {
+        fl_buf_init(&buf[i], 1u << 20);
+    }
+    if (fl_conf_write(fl_conf_root(doc), &buf[0]) == FL_OK) { /* else it has become too long */
+        int rv = fl_conf_parse("again.yaml", buf[0].data, buf[0].len, &again, &err);
+
+        FL_REQUIRE(rv == FL_OK && fl_conf_write(fl_conf_root(again), &buf[1]) == FL_OK);
+        FL_REQUIRE(buf[1].len == buf[0].len && memcmp(buf[0].data, buf[1].data, buf[0].len) == 0);
+        FL_REQUIRE(fl_conf_copy(doc, &copy) == FL_OK);
+        FL_REQUIRE(fl_conf_write(fl_conf_root(copy), &buf[2]) == FL_OK);
+        FL_REQUIRE(buf[2].len == buf[0].len && memcmp(buf[0].data, buf[2].data, buf[0].len) == 0);
+    }
+    for (i = 0; i < 3; i++) {
+        fl_buf_done(&buf[i]);
+    }
+    fl_conf_free(copy);
+    fl_conf_free(again);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fl_conf_doc *doc = NULL;
@@ -74,6 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FL_REQUIRE(rv == FL_ECONF && strncmp(err.msg, "fuzz.yaml:", 10) == 0);
         return 0;
     }
+    check_written(doc);
     if (fl_options_create(specs, &o) == FL_OK) {
         rv = fl_conf_apply(doc, fl_conf_root(doc), "", others, o, &err);
         FL_REQUIRE(rv == FL_OK || strncmp(err.msg, "fuzz.yaml:", 10) == 0);

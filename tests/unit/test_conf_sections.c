@@ -127,6 +127,70 @@ START_TEST(a_bad_key_of_any_section_is_refused_with_its_line)
 }
 END_TEST
 
+/* The owner's: of a row that only matters at the root of a file. */
+enum { OWN_FILE = FL_OPT_OWNERS };
+
+static const struct fl_opt_spec lax_specs[] = {
+    {FL_OPT(struct top, STRING, name), .flags = FL_OPT_REQUIRED | OWN_FILE, .help = "Its name."},
+    {FL_OPT(struct top, INT, seed), .flags = FL_OPT_REQUIRED, .help = "A seed."},
+    FL_OPT_END_OF(struct top),
+};
+
+static const struct fl_conf_section lax[] = {
+    {FL_CONF_SECTION("", lax_specs, struct conf, top, struct top)},
+    {FL_CONF_SECTION("part", part_specs, struct conf, part, struct part), .flags = OWN_FILE << 1},
+    {.name = NULL},
+};
+
+static int read_below(const struct fl_conf_doc *doc, const char *key, struct conf *conf,
+                      struct fl_conf_file **ret, struct fl_err *err)
+{
+    return fl_conf_read_map(doc, fl_conf_get(fl_conf_root(doc), key), lax, NULL, OWN_FILE, conf,
+                            ret, err);
+}
+
+START_TEST(sections_below_a_key_of_another_document_have_its_line_and_full_key)
+{
+    static const char text[] = "good:\n  seed: 3\n  part: {wait: 2s}\n"
+                               "slip:\n  seed: 3\n  part: {wiat: 2s}\n"
+                               "none:\n  name: x\nlist: [1]\n";
+    struct fl_conf_doc *doc = NULL;
+    struct fl_conf_file *file = NULL;
+    struct fl_err err = {0};
+    struct conf conf;
+
+    ck_assert_int_eq(fl_conf_parse("f.yaml", text, strlen(text), &doc, &err), FL_OK);
+    ck_assert_msg(read_below(doc, "good", &conf, &file, &err) == FL_OK, "%s", err.msg);
+    ck_assert_str_eq(conf.top->name, "");
+    ck_assert_uint_eq(conf.part->wait_ms, 2000);
+    ck_assert_str_eq(fl_conf_path(fl_conf_field(file, &conf.part->wait_ms)), "good.part.wait");
+    ck_assert_str_eq(fl_conf_path(fl_conf_field(file, &conf.top->name)), "good");
+    ck_assert_ptr_eq(fl_conf_file_map(file), fl_conf_get(fl_conf_root(doc), "good"));
+    fl_conf_file_free(file); /* The document stays. */
+    ck_assert_int_eq(read_below(doc, "slip", &conf, &file, &err), FL_ECONF);
+    ck_assert_str_eq(err.msg,
+                     "f.yaml:6: key 'slip.part': unknown key 'wiat', did you mean 'wait'?");
+    ck_assert_int_eq(read_below(doc, "none", &conf, &file, &err), FL_ECONF);
+    ck_assert_str_eq(err.msg,
+                     "f.yaml:7: key 'none': the required key 'seed' is missing (a whole number)");
+    ck_assert_int_eq(read_below(doc, "list", &conf, &file, &err), FL_ECONF);
+    ck_assert_str_eq(err.msg, "f.yaml:9: key 'list': expected a section of 'key: value' lines, "
+                              "found a list");
+    fl_conf_free(doc);
+}
+END_TEST
+
+START_TEST(flags_of_a_key_are_its_own_and_its_sections)
+{
+    ck_assert_uint_eq(fl_conf_key_flags(lax, "name"), FL_OPT_REQUIRED | OWN_FILE);
+    ck_assert_uint_eq(fl_conf_key_flags(lax, "part.wait"), OWN_FILE << 1);
+    ck_assert_uint_eq(fl_conf_key_flags(lax, "part"), OWN_FILE << 1);
+    ck_assert_uint_eq(fl_conf_key_flags(lax, "part.wait.x"), 0);
+    ck_assert_uint_eq(fl_conf_key_flags(lax, "par"), 0);
+    ck_assert_uint_eq(fl_conf_key_flags(lax, "part."), 0);
+}
+END_TEST
+
 START_TEST(the_reference_has_every_section_in_order)
 {
     static const char want[] = "| key | type | default | range | meaning |\n"
@@ -176,6 +240,8 @@ int main(void)
     tcase_add_test(tc, a_field_knows_where_its_key_stands);
     tcase_add_loop_test(tc, a_bad_key_of_any_section_is_refused_with_its_line, 0,
                         (int)(sizeof(bad) / sizeof(bad[0])));
+    tcase_add_test(tc, sections_below_a_key_of_another_document_have_its_line_and_full_key);
+    tcase_add_test(tc, flags_of_a_key_are_its_own_and_its_sections);
     tcase_add_test(tc, the_reference_has_every_section_in_order);
     tcase_add_test_raise_signal(tc, a_table_for_another_struct_is_our_own_bug, 6);
     suite_add_tcase(s, tc);
