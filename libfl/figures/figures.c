@@ -62,6 +62,22 @@ double fl_figure_real(const struct fl_figure *figure, const void *record)
     return value;
 }
 
+void fl_figure_put_whole(const struct fl_figure *figure, void *record, uint64_t value)
+{
+    uint32_t narrow = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
+    bool wide = figure->type == FL_FIGURE_U64;
+
+    FL_REQUIRE(figure->type != FL_FIGURE_F64);
+    (void)memcpy((char *)record + figure->offset, wide ? (const void *)&value : &narrow,
+                 wide ? sizeof(value) : sizeof(narrow));
+}
+
+void fl_figure_put_real(const struct fl_figure *figure, void *record, double value)
+{
+    FL_REQUIRE(figure->type == FL_FIGURE_F64);
+    (void)memcpy((char *)record + figure->offset, &value, sizeof(value));
+}
+
 const char *fl_figure_key(const struct fl_figure *figure)
 {
     return figure->key != NULL ? figure->key : figure->member;
@@ -72,20 +88,14 @@ bool fl_figure_known(const struct fl_figures *figures, const struct fl_figure *f
 {
     const struct fl_figure *lead = &figures->rows[figure->lead];
 
+    if (figure->unit == FL_UNIT_INSTANT) {
+        return fl_figure_whole(figure, record) != FL_FIGURE_NEVER;
+    }
     if (figure->lead == 0) {
         return true;
     }
     return lead->unit == FL_UNIT_SHARE ? fl_figure_real(lead, record) >= 0.0
                                        : fl_figure_real(lead, record) > 0.0;
-}
-
-static void put_whole(const struct fl_figure *f, void *record, uint64_t value)
-{
-    uint32_t narrow = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
-    bool wide = f->type == FL_FIGURE_U64;
-
-    (void)memcpy((char *)record + f->offset, wide ? (const void *)&value : &narrow,
-                 wide ? sizeof(value) : sizeof(narrow));
 }
 
 static void copy(const struct fl_figure *f, void *to, const void *from)
@@ -96,18 +106,28 @@ static void copy(const struct fl_figure *f, void *to, const void *from)
 
 void fl_figures_init(const struct fl_figures *figures, void *record)
 {
-    static const double unknown = -1.0;
     size_t i;
 
     (void)memset(record, 0, figures->size);
     for (i = 0; i < figures->n; i++) {
         if (figures->rows[i].unit == FL_UNIT_SHARE) {
-            (void)memcpy((char *)record + figures->rows[i].offset, &unknown, sizeof(unknown));
+            fl_figure_put_real(&figures->rows[i], record, -1.0);
+        } else if (figures->rows[i].unit == FL_UNIT_INSTANT) {
+            fl_figure_put_whole(&figures->rows[i], record, FL_FIGURE_NEVER);
         }
     }
 }
 
-/* `n` rounds are in the totals. */
+static void add_up(const struct fl_figure *f, void *totals, const void *record)
+{
+    if (f->type == FL_FIGURE_F64) {
+        fl_figure_put_real(f, totals, fl_figure_real(f, totals) + fl_figure_real(f, record));
+    } else {
+        fl_figure_put_whole(f, totals, fl_figure_whole(f, totals) + fl_figure_whole(f, record));
+    }
+}
+
+/* `n` records are in the totals. */
 static void add(const struct fl_figures *figures, const struct fl_figure *f, uint64_t n,
                 void *totals, const void *record)
 {
@@ -126,20 +146,24 @@ static void add(const struct fl_figures *figures, const struct fl_figure *f, uin
         }
         break;
     case FL_OVER_SUM:
-        put_whole(f, totals, fl_figure_whole(f, totals) + fl_figure_whole(f, record));
+        add_up(f, totals, record);
         break;
     case FL_OVER_ROUNDS:
-        put_whole(f, totals, n + 1);
+        fl_figure_put_whole(f, totals, n + 1);
         break;
+    }
+}
+
+void fl_figures_add(const struct fl_figures *figures, uint64_t n, void *totals, const void *record)
+{
+    size_t i;
+
+    for (i = 0; i < figures->n; i++) {
+        add(figures, &figures->rows[i], n, totals, record);
     }
 }
 
 void fl_round_add(struct fl_round_rec *totals, const struct fl_round_rec *record)
 {
-    uint64_t n = totals->attempt;
-    size_t i;
-
-    for (i = 0; i < FL_ROUND_N; i++) {
-        add(&fl_round_rows, &round_rows[i], n, totals, record);
-    }
+    fl_figures_add(&fl_round_rows, totals->attempt, totals, record);
 }

@@ -23,6 +23,9 @@ enum fl_figure_type { FL_FIGURE_U64, FL_FIGURE_U32, FL_FIGURE_F64 };
 #define FL_FIGURE_C_U32 uint32_t
 #define FL_FIGURE_C_F64 double
 
+/* Of FL_UNIT_INSTANT: it did not happen. */
+#define FL_FIGURE_NEVER UINT64_MAX
+
 /* The members of a record: FL_ROUND_FIGURES(FL_FIGURE_MEMBER). */
 #define FL_FIGURE_MEMBER(type, member, ...) FL_FIGURE_C_##type member;
 
@@ -32,7 +35,9 @@ enum fl_figure_unit {
     FL_UNIT_MS,    /* wall clock, since 1970 */
     FL_UNIT_SHARE, /* 0 to 1; negative: not known */
     FL_UNIT_WEIGHT,
-    FL_UNIT_LOSS
+    FL_UNIT_LOSS,
+    FL_UNIT_US,     /* how long, in microseconds */
+    FL_UNIT_INSTANT /* when, in microseconds since a start; FL_FIGURE_NEVER: not known */
 };
 
 /* How the totals over rounds come from those of each. */
@@ -80,10 +85,15 @@ struct fl_figures {
 uint64_t fl_figure_whole(const struct fl_figure *figure, const void *record);
 /* Of FL_FIGURE_F64. */
 double fl_figure_real(const struct fl_figure *figure, const void *record);
+/* Set it; a whole number that is too large for its type becomes the largest. */
+void fl_figure_put_whole(const struct fl_figure *figure, void *record, uint64_t value);
+void fl_figure_put_real(const struct fl_figure *figure, void *record, double value);
 const char *fl_figure_key(const struct fl_figure *figure);
 bool fl_figure_known(const struct fl_figures *figures, const struct fl_figure *figure,
                      const void *record);
 /* A record of which nothing is known. */
 void fl_figures_init(const struct fl_figures *figures, void *record);
+/* Count one more record, the newest, into the totals of `n`, which began with fl_figures_init(). */
+void fl_figures_add(const struct fl_figures *figures, uint64_t n, void *totals, const void *record);
 
 #endif

@@ -6,6 +6,29 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *fl_figure_unit_text(const struct fl_figure *figure)
+{
+    switch (figure->unit) {
+    case FL_UNIT_COUNT:
+        return "number";
+    case FL_UNIT_BYTES:
+        return "bytes";
+    case FL_UNIT_MS:
+        return "ms since 1970";
+    case FL_UNIT_SHARE:
+        return "share, 0 to 1";
+    case FL_UNIT_WEIGHT:
+        return "weight, 0 to 1";
+    case FL_UNIT_LOSS:
+        return "loss";
+    case FL_UNIT_US:
+        return "microseconds";
+    case FL_UNIT_INSTANT:
+        return "microseconds since the start";
+    }
+    return "";
+}
+
 const char *fl_figure_text(const struct fl_figures *figures, const struct fl_figure *figure,
                            const void *record, int decimals, char out[FL_FIGURE_TEXT])
 {

@@ -1,7 +1,7 @@
 #ifndef FL_FIGURES_TEXT_H
 #define FL_FIGURES_TEXT_H
 
-/* Figures as lines for people. All return `out`; what does not fit is cut. */
+/* Figures as lines for people. What has an `out` returns it; what does not fit is cut. */
 
 #include "libfl/figures/figures.h"
 
@@ -10,6 +10,8 @@
 /* Room for the columns of a record, or for what stands behind them. */
 #define FL_FIGURES_LINE 2048
 
+/* What the value is, for the documents: "share, 0 to 1". */
+const char *fl_figure_unit_text(const struct fl_figure *figure);
 /* The value with `decimals` (at most 16), or "-" when it is not known. */
 const char *fl_figure_text(const struct fl_figures *figures, const struct fl_figure *figure,
                            const void *record, int decimals, char out[FL_FIGURE_TEXT]);

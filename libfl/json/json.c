@@ -19,15 +19,40 @@ void fl_json_figures(json_t *object, const struct fl_figures *figures, const voi
 
     for (i = 0; i < figures->n; i++) {
         const struct fl_figure *f = &figures->rows[i];
+        bool known = fl_figure_known(figures, f, record);
 
         if (totals && !f->totals) {
             continue;
         }
-        (void)json_object_set_new(
-            object, fl_figure_key(f),
-            f->type != FL_FIGURE_F64
-                ? fl_json_whole(fl_figure_whole(f, record))
-                : fl_json_real(fl_figure_real(f, record), fl_figure_known(figures, f, record)));
+        if (f->type == FL_FIGURE_F64) {
+            (void)json_object_set_new(object, fl_figure_key(f),
+                                      fl_json_real(fl_figure_real(f, record), known));
+        } else {
+            (void)json_object_set_new(object, fl_figure_key(f),
+                                      f->unit == FL_UNIT_INSTANT && !known
+                                          ? json_null()
+                                          : fl_json_whole(fl_figure_whole(f, record)));
+        }
+    }
+}
+
+void fl_json_read_figures(const json_t *object, const struct fl_figures *figures, void *record)
+{
+    size_t i;
+
+    for (i = 0; i < figures->n; i++) {
+        const struct fl_figure *f = &figures->rows[i];
+        const json_t *value = json_object_get(object, fl_figure_key(f));
+
+        if (f->type == FL_FIGURE_F64) {
+            if (json_is_number(value)) {
+                fl_figure_put_real(f, record, json_number_value(value));
+            } else if (json_is_null(value) && f->lead == 0) {
+                fl_figure_put_real(f, record, (double)NAN);
+            }
+        } else if (json_is_integer(value) && json_integer_value(value) >= 0) {
+            fl_figure_put_whole(f, record, (uint64_t)json_integer_value(value));
+        }
     }
 }
 

@@ -99,6 +99,78 @@ START_TEST(the_figures_of_a_client_are_whole_and_real_numbers)
 }
 END_TEST
 
+/* Decimals that are short, long, at the ends of the range, and none. */
+START_TEST(a_number_is_read_back_as_it_was)
+{
+    static const double values[] = {0.1,       1.0,       -0.0,        1.0 / 3.0,
+                                    2.0 / 3.0, 1e22,      5e-324,      1e300,
+                                    -2.5e-7,   0.1 + 0.2, 123456789.0, 1.7976931348623157e308};
+    char text[FL_JSON_EXACT];
+    struct fl_buf out;
+    json_t *back;
+    double got;
+    size_t i;
+
+    for (i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        fl_buf_init(&out, 1000);
+        json_t *array = json_pack("[f]", values[i]);
+
+        ck_assert_int_eq(fl_json_add(&out, array), FL_OK);
+        json_decref(array);
+        back = json_loadb((const char *)out.data, out.len, 0, NULL);
+        got = json_real_value(json_array_get(back, 0));
+        ck_assert_int_eq(memcmp(&got, &values[i], sizeof(got)), 0);
+        json_decref(back);
+        fl_buf_done(&out);
+    }
+    ck_assert_str_eq(fl_json_exact(0.1, text), "0.1");
+    ck_assert_str_eq(fl_json_exact(1.0, text), "1.0");
+    ck_assert_str_eq(fl_json_exact(0.1 + 0.2, text), "0.30000000000000004");
+    ck_assert_str_eq(fl_json_exact((double)NAN, text), "null");
+}
+END_TEST
+
+START_TEST(a_page_has_its_members_in_order)
+{
+    json_t *page = json_pack("{s:[i,b,n], s:{}, s:s}", "b", 7, 1, "a", "c", "\"\n\xc3\xa9");
+    struct fl_buf out;
+
+    fl_buf_init(&out, 1000);
+    ck_assert_int_eq(fl_json_add(&out, page), FL_OK);
+    ck_assert_int_eq(fl_buf_add(&out, "", 1), FL_OK);
+    ck_assert_str_eq((const char *)out.data,
+                     "{\n  \"b\": [\n    7,\n    true,\n    null\n  ],\n  \"a\": {},\n"
+                     "  \"c\": \"\\\"\\n\\u00E9\"\n}\n");
+    json_decref(page);
+    fl_buf_done(&out);
+}
+END_TEST
+
+START_TEST(figures_are_read_back_where_they_are_known)
+{
+    struct fl_round_rec r = {.round = 3,
+                             .accuracy = -1.0,
+                             .train_loss = (double)NAN,
+                             .uplink_bytes = UINT64_C(1) << 60,
+                             .personal_accuracy = 1.0 / 3.0};
+    struct fl_round_rec back;
+    json_t *o = round_json(&r, false);
+
+    (void)json_object_set_new(o, "selected", json_string("many"));
+    (void)json_object_set_new(o, "responders", json_integer(-1));
+    fl_figures_init(&fl_round_rows, &back);
+    fl_json_read_figures(o, &fl_round_rows, &back);
+    json_decref(o);
+    ck_assert_uint_eq(back.round, 3);
+    ck_assert_uint_eq(back.uplink_bytes, UINT64_C(1) << 60);
+    ck_assert_double_eq(back.accuracy, -1.0);
+    ck_assert_double_eq(back.personal_accuracy, 1.0 / 3.0);
+    ck_assert(isnan(back.train_loss));
+    ck_assert_uint_eq(back.n_selected, 0);
+    ck_assert_uint_eq(back.n_responders, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("json");
@@ -109,6 +181,9 @@ int main(void)
     tcase_add_test(tc, what_is_not_known_is_null);
     tcase_add_test(tc, totals_are_those_that_are_told);
     tcase_add_loop_test(tc, every_figure_has_its_key, 0, 2);
+    tcase_add_test(tc, a_number_is_read_back_as_it_was);
+    tcase_add_test(tc, a_page_has_its_members_in_order);
+    tcase_add_test(tc, figures_are_read_back_where_they_are_known);
     tcase_add_test(tc, the_figures_of_a_client_are_whole_and_real_numbers);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);

@@ -3,26 +3,8 @@
 
 #include "libfl/figures/client.h"
 #include "libfl/figures/round.h"
+#include "libfl/figures/text.h"
 #include "tools/flctl/flctl.h"
-
-static const char *unit_name(enum fl_figure_unit unit)
-{
-    switch (unit) {
-    case FL_UNIT_COUNT:
-        return "number";
-    case FL_UNIT_BYTES:
-        return "bytes";
-    case FL_UNIT_MS:
-        return "ms since 1970";
-    case FL_UNIT_SHARE:
-        return "share, 0 to 1";
-    case FL_UNIT_WEIGHT:
-        return "weight, 0 to 1";
-    case FL_UNIT_LOSS:
-        return "loss";
-    }
-    return "";
-}
 
 /* What `flctl status` makes of those of all rounds. */
 static const char *over_name(const struct fl_figure *f)
@@ -42,7 +24,7 @@ static void print_table(const struct fl_figures *figures, bool totals)
     for (i = 0; i < figures->n; i++) {
         const struct fl_figure *f = &figures->rows[i];
 
-        (void)printf("| `%s` | %s |", fl_figure_key(f), unit_name(f->unit));
+        (void)printf("| `%s` | %s |", fl_figure_key(f), fl_figure_unit_text(f));
         if (totals) {
             (void)printf(" %s |", over_name(f));
         }

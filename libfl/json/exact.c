@@ -1,0 +1,127 @@
+/* JSON whose numbers are read back as they were. */
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/json/json.h"
+
+/* A name of a page of ours nests no deeper. */
+#define DEEPEST 32
+
+const char *fl_json_exact(double value, char out[FL_JSON_EXACT])
+{
+    int digits = 15;
+    uint64_t want;
+    uint64_t got;
+    double back;
+
+    if (!isfinite(value)) {
+        (void)snprintf(out, FL_JSON_EXACT, "null");
+        return out;
+    }
+    (void)memcpy(&want, &value, sizeof(want));
+    do {
+        (void)snprintf(out, FL_JSON_EXACT, "%.*g", digits, value);
+        back = strtod(out, NULL);
+        (void)memcpy(&got, &back, sizeof(got));
+    } while (got != want && ++digits <= 17);
+    if (strpbrk(out, ".e") == NULL) {
+        /* Without them it would be a whole number, which knows no -0. */
+        (void)snprintf(out + strlen(out), FL_JSON_EXACT - strlen(out), ".0");
+    }
+    return out;
+}
+
+int fl_json_add_text(struct fl_buf *out, const char *text)
+{
+    json_t *value = json_string(text);
+    char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+    int rv = dump != NULL ? fl_buf_add(out, dump, strlen(dump)) : FL_ENOMEM;
+
+    free(dump);
+    json_decref(value);
+    return rv;
+}
+
+static int add(struct fl_buf *out, const json_t *value, int depth);
+
+static int begin_member(struct fl_buf *out, size_t i, int depth)
+{
+    return fl_buf_printf(out, "%s\n%*s", i > 0 ? "," : "", 2 * depth, "");
+}
+
+static int end_members(struct fl_buf *out, size_t n, int depth, char mark)
+{
+    return n > 0 ? fl_buf_printf(out, "\n%*s%c", 2 * depth, "", mark)
+                 : fl_buf_printf(out, "%c", mark);
+}
+
+static int add_object(struct fl_buf *out, const json_t *value, int depth)
+{
+    /* jansson iterates without const; nothing is changed. */
+    void *it = json_object_iter((json_t *)(uintptr_t)value);
+    size_t i = 0;
+    int rv = fl_buf_printf(out, "{");
+
+    while (rv == FL_OK && it != NULL) {
+        rv = begin_member(out, i++, depth + 1);
+        rv = rv == FL_OK ? fl_json_add_text(out, json_object_iter_key(it)) : rv;
+        rv = rv == FL_OK ? fl_buf_printf(out, ": ") : rv;
+        rv = rv == FL_OK ? add(out, json_object_iter_value(it), depth + 1) : rv;
+        it = json_object_iter_next((json_t *)(uintptr_t)value, it);
+    }
+    return rv == FL_OK ? end_members(out, i, depth, '}') : rv;
+}
+
+static int add_array(struct fl_buf *out, const json_t *value, int depth)
+{
+    size_t n = json_array_size(value);
+    size_t i;
+    int rv = fl_buf_printf(out, "[");
+
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        rv = begin_member(out, i, depth + 1);
+        rv = rv == FL_OK ? add(out, json_array_get(value, i), depth + 1) : rv;
+    }
+    return rv == FL_OK ? end_members(out, n, depth, ']') : rv;
+}
+
+static int add(struct fl_buf *out, const json_t *value, int depth)
+{
+    char number[FL_JSON_EXACT];
+
+    if (value == NULL) {
+        return FL_ENOMEM;
+    }
+    if (depth > DEEPEST) {
+        return FL_ELIMIT;
+    }
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return add_object(out, value, depth);
+    case JSON_ARRAY:
+        return add_array(out, value, depth);
+    case JSON_STRING:
+        return fl_json_add_text(out, json_string_value(value));
+    case JSON_INTEGER:
+        return fl_buf_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    case JSON_REAL:
+        return fl_buf_printf(out, "%s", fl_json_exact(json_real_value(value), number));
+    case JSON_TRUE:
+        return fl_buf_printf(out, "true");
+    case JSON_FALSE:
+        return fl_buf_printf(out, "false");
+    case JSON_NULL:
+        break;
+    }
+    return fl_buf_printf(out, "null");
+}
+
+int fl_json_add(struct fl_buf *out, const json_t *value)
+{
+    int rv = add(out, value, 0);
+
+    return rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
+}
