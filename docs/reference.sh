@@ -34,8 +34,15 @@ statistics ([algorithms.md](algorithms.md)). This page is printed by `flctl --re
 TEXT
   "$build/flctl" --reference
   ;;
+simulation)
+  # The page as it is, with the tables between the two marks made anew.
+  page=$(dirname "${BASH_SOURCE[0]}")/simulation.md
+  sed '/^<!-- fl-sim --reference -->$/q' "$page"
+  "$build/fl-sim" --reference
+  sed -n '/^<!-- end of fl-sim --reference -->$/,$p' "$page"
+  ;;
 *)
-  echo "docs/reference.sh: expected the page configuration or records, found '$2'" >&2
+  echo "docs/reference.sh: expected the page configuration, records or simulation, found '$2'" >&2
   exit 2
   ;;
 esac

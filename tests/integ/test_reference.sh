@@ -3,7 +3,7 @@
 # of theirs, of algorithms and of networks, stands in its page.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
-for page in configuration records; do
+for page in configuration records simulation; do
   check "docs/$page.md is what 'make reference' prints" \
     diff -u "$srcdir/docs/$page.md" <(bash "$srcdir/docs/reference.sh" "$build" $page)
 done

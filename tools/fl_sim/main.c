@@ -6,6 +6,7 @@
 
 #include "libfl/base/str.h"
 #include "tools/fl_sim/fl_sim.h"
+#include "tools/fl_sim/results/figures.h"
 
 struct command {
     const char *name;
@@ -38,7 +39,8 @@ static void print_help(void)
     for (c = commands; c->name != NULL; c++) {
         (void)printf("  %-12s %s\n", c->name, c->help);
     }
-    (void)puts("\n'fl-sim COMMAND --help' has the options of a command.\n"
+    (void)puts("\n'fl-sim COMMAND --help' has the options of a command, 'fl-sim --reference' the\n"
+               "figures of its results (Markdown).\n"
                "Exit status: 0 done, 1 it could not be done, 2 wrong usage.");
 }
 
@@ -68,6 +70,10 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "--version") == 0) {
         (void)puts("fl-sim " PACKAGE_VERSION);
+        return end(EXIT_SUCCESS);
+    }
+    if (strcmp(argv[1], "--reference") == 0) {
+        fl_sim_print_reference();
         return end(EXIT_SUCCESS);
     }
     for (c = commands; c->name != NULL; c++) {

@@ -1,0 +1,49 @@
+#ifndef FL_RESULTS_COURSE_H
+#define FL_RESULTS_COURSE_H
+
+/*
+ * What the rounds of a trial come to: what was spent so far, and when an accuracy was reached with
+ * it.
+ *
+ * Threading: pure functions.
+ */
+
+#include "tools/fl_sim/results/row.h"
+
+/* What was spent from the start to the end of a round. */
+struct fl_spent {
+    uint64_t round;
+    uint64_t time_us;
+    uint64_t uplink_bytes; /* that the server accepted */
+    uint64_t bytes_up;     /* that clients sent */
+    uint64_t bytes_down;
+    double full_models;
+};
+
+/* The next round; *spent began as {0}. */
+void fl_spent_add(struct fl_spent *spent, const struct fl_row *row);
+
+/* The accuracies of which a summary says when they were reached. */
+extern const double fl_targets[];
+#define FL_N_TARGETS 9
+
+/* The course of one figure, of which more is better. */
+struct fl_course {
+    struct fl_row_figure figure;
+    const double *targets; /* at most FL_COURSE_TARGETS */
+    size_t n_targets;
+    bool known; /* in any round; the four below are only set then */
+    double best, last;
+    uint64_t best_round, last_round;
+#define FL_COURSE_TARGETS 16
+    struct fl_spent reached[FL_COURSE_TARGETS]; /* round 0: not reached */
+};
+
+/* Borrows `targets`. `key` is that of a figure (fl_row_find). */
+void fl_course_init(struct fl_course *course, const char *key, const double *targets,
+                    size_t n_targets);
+/* `spent` with that round. */
+void fl_course_add(struct fl_course *course, const struct fl_row *row,
+                   const struct fl_spent *spent);
+
+#endif

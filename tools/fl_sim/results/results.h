@@ -1,0 +1,103 @@
+#ifndef FL_RESULTS_RESULTS_H
+#define FL_RESULTS_RESULTS_H
+
+/*
+ * What a run leaves in its folder:
+ *
+ *   run.json                    what is needed to run it again, and all that is not reproducible
+ *   POINT/seed-S/rounds.jsonl   a line a round (row.h), the same as rounds.csv
+ *   POINT/seed-S/clients.jsonl  a line for each client of an attempt, when asked for
+ *   POINT/seed-S/summary.json   written last: with it the trial is finished
+ *   POINT/seed-S/state/         the engine's own
+ *   results.csv                 a line for each finished trial
+ *
+ * The files of a trial are bit-identical for the same experiment. A trial without summary.json is
+ * written anew from its first round.
+ *
+ * Errors name the file and the reason. FL_ENOSPC: no space is left; what is finished stays
+ * finished.
+ *
+ * Threading: fl_results_open(), fl_results_finish() and fl_results_free() by one thread, while no
+ * trial is under way; trials of one fl_results by several threads at once, each by one at a time.
+ */
+
+#include "tools/fl_sim/results/figures.h"
+
+/* A point of a sweep. */
+struct fl_run_point {
+    const char *slug;  /* its folder: no '/', not beginning with a dot, shorter than FL_NAME_MAX */
+    const char *label; /* for people */
+};
+
+struct fl_run_partition {
+    const char *data; /* which data set */
+    const char *hash;
+};
+
+/* All borrowed. NULL is allowed where that is said. */
+struct fl_run_info {
+    const char *name;        /* of the experiment */
+    const char *fingerprint; /* equal: the same experiment */
+    const char *file;        /* where it was read */
+    const char *text;        /* what was read */
+    const char *const *sets; /* those of --set */
+    size_t n_sets;
+    const struct fl_run_point *points; /* in the order of results.csv, pictures and tables */
+    size_t n_points;
+    const uint64_t *seeds;
+    size_t n_seeds;
+    const struct fl_run_partition *partitions;
+    size_t n_partitions;
+    const char *blas_kernel;    /* fl_gemm_kernel(); may be NULL */
+    const char *const *command; /* argv */
+    size_t n_command;
+    bool clients;    /* clients.jsonl is asked for */
+    bool keep_state; /* of finished trials */
+};
+
+struct fl_results;
+struct fl_trial;
+
+/*
+ * Make `dir` or go on in it, and lock it. `info` is borrowed until fl_results_free().
+ * FL_EEXIST: it holds another experiment (both are named), or something else; nothing is changed.
+ * FL_EINUSE: a process uses it, which is named. FL_EINVAL: a slug that is none, or twice.
+ */
+FL_MUST_CHECK int fl_results_open(const char *dir, const struct fl_run_info *info,
+                                  struct fl_results **ret, struct fl_err *err);
+/* Write results.csv of all trials that are finished, in the order of points and seeds. */
+FL_MUST_CHECK int fl_results_finish(struct fl_results *results, struct fl_err *err);
+void fl_results_free(struct fl_results *results); /* NULL is allowed. */
+
+/* How a trial ended. */
+enum fl_trial_how { FL_TRIAL_DONE, FL_TRIAL_STOPPED, FL_TRIAL_DIVERGED };
+
+struct fl_trial_end {
+    enum fl_trial_how how;
+    uint64_t round;     /* FL_TRIAL_DIVERGED: in which; else not looked at */
+    const char *reason; /* why it diverged, or by which rule it stopped; may be NULL */
+};
+
+/*
+ * Begin the trial of a point (by its slug) and a seed, both of the info, with empty files. *ret is
+ * NULL when it is finished.
+ */
+FL_MUST_CHECK int fl_trial_begin(struct fl_results *results, const char *point, uint64_t seed,
+                                 struct fl_trial **ret, struct fl_err *err);
+/* The folder state/, which is there. Belongs to the trial. */
+const char *fl_trial_state_dir(const struct fl_trial *trial);
+/*
+ * The next round. FL_ESTATE, and nothing is written: its number is not the next, its parts do not
+ * sum up to wall_us, or time_us is not that of the round before plus wall_us.
+ */
+FL_MUST_CHECK int fl_trial_round(struct fl_trial *trial, const struct fl_round_rec *record,
+                                 const struct fl_sim_round *sim, struct fl_err *err);
+/* Nothing when they are not asked for. */
+FL_MUST_CHECK int fl_trial_client(struct fl_trial *trial, const struct fl_sim_client_round *client,
+                                  struct fl_err *err);
+/* Write summary.json when all else is on the disk; the state goes unless it is to be kept. */
+FL_MUST_CHECK int fl_trial_finish(struct fl_trial *trial, const struct fl_trial_end *end,
+                                  struct fl_err *err);
+void fl_trial_free(struct fl_trial *trial); /* NULL is allowed. */
+
+#endif

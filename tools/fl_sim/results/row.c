@@ -1,0 +1,193 @@
+#include "tools/fl_sim/results/row.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "libfl/json/json.h"
+
+/* The tables of a row, in the order of its columns; the text of the second comes last. */
+struct table {
+    const struct fl_figures *figures;
+    size_t offset;
+};
+
+static const struct table tables[] = {
+    {&fl_round_rows, offsetof(struct fl_row, record)},
+    {&fl_sim_round_rows, offsetof(struct fl_row, sim)},
+};
+#define N_TABLES (sizeof(tables) / sizeof(tables[0]))
+
+static const void *part_of(const struct table *table, const struct fl_row *row)
+{
+    return (const char *)row + table->offset;
+}
+
+bool fl_row_find(const char *key, struct fl_row_figure *ret)
+{
+    size_t t;
+    size_t i;
+
+    for (t = 0; t < N_TABLES; t++) {
+        for (i = 0; i < tables[t].figures->n; i++) {
+            if (strcmp(fl_figure_key(&tables[t].figures->rows[i]), key) == 0) {
+                ret->figures = tables[t].figures;
+                ret->figure = &tables[t].figures->rows[i];
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+const char *fl_row_nearest(const char *key)
+{
+    const char *keys[FL_ROUND_N + FL_SIM_ROUND_N];
+    size_t n = 0;
+    size_t t;
+    size_t i;
+
+    for (t = 0; t < N_TABLES; t++) {
+        for (i = 0; i < tables[t].figures->n; i++) {
+            keys[n++] = fl_figure_key(&tables[t].figures->rows[i]);
+        }
+    }
+    return fl_str_nearest(key, keys, n);
+}
+
+double fl_row_value(const struct fl_row_figure *figure, const struct fl_row *row)
+{
+    const void *record = part_of(&tables[figure->figures == tables[0].figures ? 0 : 1], row);
+
+    if (!fl_figure_known(figure->figures, figure->figure, record)) {
+        return (double)NAN;
+    }
+    return figure->figure->type == FL_FIGURE_F64 ? fl_figure_real(figure->figure, record)
+                                                 : (double)fl_figure_whole(figure->figure, record);
+}
+
+/* A number, or `unknown`. */
+static int add_value(struct fl_buf *out, const struct fl_figures *figures,
+                     const struct fl_figure *f, const void *record, const char *unknown)
+{
+    char number[FL_JSON_EXACT];
+    bool known = fl_figure_known(figures, f, record);
+
+    if (f->type != FL_FIGURE_F64) {
+        return known || f->lead != 0 ? fl_buf_printf(out, "%" PRIu64, fl_figure_whole(f, record))
+                                     : fl_buf_printf(out, "%s", unknown);
+    }
+    known = known && isfinite(fl_figure_real(f, record));
+    return fl_buf_printf(out, "%s",
+                         known ? fl_json_exact(fl_figure_real(f, record), number) : unknown);
+}
+
+/* "key":value of every figure, a comma between them. */
+static int add_members(struct fl_buf *out, const struct fl_figures *figures, const void *record)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < figures->n; i++) {
+        const struct fl_figure *f = &figures->rows[i];
+
+        rv = fl_buf_printf(out, "%s\"%s\":", i > 0 ? "," : "", fl_figure_key(f));
+        rv = rv == FL_OK ? add_value(out, figures, f, record, "null") : rv;
+    }
+    return rv;
+}
+
+static int add_text_member(struct fl_buf *out, const char *key, const char *text)
+{
+    int rv = fl_buf_printf(out, ",\"%s\":", key);
+
+    return rv != FL_OK    ? rv
+           : text != NULL ? fl_json_add_text(out, text)
+                          : fl_buf_printf(out, "null");
+}
+
+int fl_row_json(struct fl_buf *out, const struct fl_row *row)
+{
+    int rv = fl_buf_printf(out, "{");
+
+    rv = rv == FL_OK ? add_members(out, &fl_round_rows, &row->record) : rv;
+    rv = rv == FL_OK ? fl_buf_printf(out, ",") : rv;
+    rv = rv == FL_OK ? add_members(out, &fl_sim_round_rows, &row->sim) : rv;
+    rv = rv == FL_OK ? add_text_member(out, "waiting_for", row->sim.waiting_for) : rv;
+    return rv == FL_OK ? fl_buf_printf(out, "}\n") : rv;
+}
+
+int fl_row_client_json(struct fl_buf *out, const struct fl_sim_client_round *client)
+{
+    int rv = fl_buf_printf(out, "{");
+
+    rv = rv == FL_OK ? add_members(out, &fl_sim_client_rows, client) : rv;
+    rv = rv == FL_OK ? add_text_member(out, "name", client->name) : rv;
+    rv = rv == FL_OK ? add_text_member(out, "state", fl_sim_fate_text(client->fate)) : rv;
+    rv = rv == FL_OK ? add_text_member(out, "asked", client->asked) : rv;
+    return rv == FL_OK ? fl_buf_printf(out, "}\n") : rv;
+}
+
+int fl_csv_add(struct fl_buf *out, const char *text)
+{
+    const char *p;
+    int rv;
+
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        return fl_buf_printf(out, "%s", text);
+    }
+    rv = fl_buf_printf(out, "\"");
+    for (p = text; rv == FL_OK && *p != '\0'; p++) {
+        rv = fl_buf_printf(out, *p == '"' ? "\"%c" : "%c", *p);
+    }
+    return rv == FL_OK ? fl_buf_printf(out, "\"") : rv;
+}
+
+int fl_row_csv(struct fl_buf *out, const struct fl_row *row)
+{
+    size_t t;
+    size_t i;
+    int rv = FL_OK;
+
+    for (t = 0; t < N_TABLES; t++) {
+        for (i = 0; rv == FL_OK && i < tables[t].figures->n; i++) {
+            rv = add_value(out, tables[t].figures, &tables[t].figures->rows[i],
+                           part_of(&tables[t], row), "");
+            rv = rv == FL_OK ? fl_buf_printf(out, ",") : rv;
+        }
+    }
+    rv = rv == FL_OK ? fl_csv_add(out, row->sim.waiting_for) : rv;
+    return rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
+}
+
+int fl_row_csv_head(struct fl_buf *out)
+{
+    size_t t;
+    size_t i;
+    int rv = FL_OK;
+
+    for (t = 0; t < N_TABLES; t++) {
+        for (i = 0; rv == FL_OK && i < tables[t].figures->n; i++) {
+            rv = fl_buf_printf(out, "%s,", fl_figure_key(&tables[t].figures->rows[i]));
+        }
+    }
+    return rv == FL_OK ? fl_buf_printf(out, "waiting_for\n") : rv;
+}
+
+int fl_row_read(const json_t *object, struct fl_row *ret)
+{
+    const char *name = json_string_value(json_object_get(object, "waiting_for"));
+    struct fl_row row;
+
+    fl_figures_init(&fl_round_rows, &row.record);
+    fl_sim_round_init(&row.sim);
+    fl_json_read_figures(object, &fl_round_rows, &row.record);
+    fl_json_read_figures(object, &fl_sim_round_rows, &row.sim);
+    if (row.record.round == 0 ||
+        (name != NULL && fl_str_copy(row.sim.waiting_for, sizeof(row.sim.waiting_for), name) != 0))
+    {
+        return FL_EFORMAT;
+    }
+    *ret = row;
+    return FL_OK;
+}

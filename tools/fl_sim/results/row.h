@@ -1,0 +1,44 @@
+#ifndef FL_RESULTS_ROW_H
+#define FL_RESULTS_ROW_H
+
+/*
+ * A round of a trial as a line of JSON and of CSV, and back. Numbers are read back as the same
+ * bits; what is not known is null, and empty in CSV.
+ *
+ * Threading: pure functions.
+ */
+
+#include "libfl/json/json.h"
+
+#include "libfl/base/buf.h"
+#include "tools/fl_sim/results/figures.h"
+
+struct fl_row {
+    struct fl_round_rec record;
+    struct fl_sim_round sim;
+};
+
+/* A figure of a row, of the server's or of the simulation's. */
+struct fl_row_figure {
+    const struct fl_figures *figures;
+    const struct fl_figure *figure;
+};
+
+/* By the key of JSON; false: there is none. */
+bool fl_row_find(const char *key, struct fl_row_figure *ret);
+/* The key that was meant, or NULL (fl_str_nearest). */
+const char *fl_row_nearest(const char *key);
+/* NAN when it is not known. */
+double fl_row_value(const struct fl_row_figure *figure, const struct fl_row *row);
+
+/* Each appends a line with its end. FL_ENOMEM, FL_ELIMIT. */
+FL_MUST_CHECK int fl_row_json(struct fl_buf *out, const struct fl_row *row);
+FL_MUST_CHECK int fl_row_csv(struct fl_buf *out, const struct fl_row *row);
+FL_MUST_CHECK int fl_row_csv_head(struct fl_buf *out);
+FL_MUST_CHECK int fl_row_client_json(struct fl_buf *out, const struct fl_sim_client_round *client);
+/* The row of an object that fl_row_json() wrote. FL_EFORMAT: it has no round. */
+FL_MUST_CHECK int fl_row_read(const json_t *object, struct fl_row *ret);
+/* A field of CSV: in quotes when it has to be. */
+FL_MUST_CHECK int fl_csv_add(struct fl_buf *out, const char *text);
+
+#endif

@@ -1,0 +1,218 @@
+/* run.json: what is needed to run an experiment again, and on what it ran. */
+
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/json/json.h"
+#include "tools/fl_sim/results/results_impl.h"
+#include "tools/fl_sim/results/version.h"
+
+#define FORMAT   1
+#define FILE_MAX ((size_t)256 << 20)
+
+static json_t *text_or_null(const char *text)
+{
+    return text != NULL && text[0] != '\0' ? json_string(text) : json_null();
+}
+
+static json_t *texts(const char *const *list, size_t n)
+{
+    json_t *array = json_array();
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        (void)json_array_append_new(array, json_string(list[i]));
+    }
+    return array;
+}
+
+/* "2026-11-22T15:04:05Z" */
+static json_t *now(void)
+{
+    time_t t = time(NULL);
+    struct tm tm;
+    char text[32] = "";
+
+    if (gmtime_r(&t, &tm) != NULL) {
+        (void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    }
+    return json_string(text);
+}
+
+/* What follows "model name : " in the table of processors. */
+static json_t *cpu_model(void)
+{
+    static const char *const key = "model name";
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    json_t *model = NULL;
+    char line[256];
+
+    while (f != NULL && model == NULL && fgets(line, sizeof(line), f) != NULL) {
+        char *value = strchr(line, ':');
+
+        if (value != NULL && strncmp(line, key, strlen(key)) == 0) {
+            value += strspn(value, ": \t");
+            value[strcspn(value, "\n")] = '\0';
+            model = json_string(fl_str_clean(value));
+        }
+    }
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return model != NULL ? model : json_null();
+}
+
+static json_t *machine(const struct fl_run_info *info)
+{
+    json_t *object = json_object();
+    struct utsname name;
+    bool known = uname(&name) == 0;
+
+    (void)json_object_set_new(object, "cpu", cpu_model());
+    (void)json_object_set_new(object, "cores", json_integer(sysconf(_SC_NPROCESSORS_ONLN)));
+    (void)json_object_set_new(object, "kernel", known ? json_string(name.release) : json_null());
+    (void)json_object_set_new(object, "architecture",
+                              known ? json_string(name.machine) : json_null());
+    (void)json_object_set_new(object, "blas_kernel", text_or_null(info->blas_kernel));
+    return object;
+}
+
+static json_t *run_of_now(const struct fl_run_info *info)
+{
+    json_t *object = json_object();
+
+    (void)json_object_set_new(object, "date", now());
+    (void)json_object_set_new(object, "command", texts(info->command, info->n_command));
+    (void)json_object_set_new(object, "version", json_string(PACKAGE_VERSION));
+    (void)json_object_set_new(object, "git", text_or_null(FL_GIT_DESCRIBE));
+    (void)json_object_set_new(object, "machine", machine(info));
+    return object;
+}
+
+static json_t *experiment(const struct fl_run_info *info)
+{
+    json_t *object = json_object();
+
+    (void)json_object_set_new(object, "name", json_string(info->name));
+    (void)json_object_set_new(object, "fingerprint", json_string(info->fingerprint));
+    (void)json_object_set_new(object, "file", text_or_null(info->file));
+    (void)json_object_set_new(object, "text", text_or_null(info->text));
+    (void)json_object_set_new(object, "set", texts(info->sets, info->n_sets));
+    return object;
+}
+
+static json_t *points(const struct fl_run_info *info)
+{
+    json_t *array = json_array();
+    size_t i;
+
+    for (i = 0; i < info->n_points; i++) {
+        json_t *point = json_object();
+
+        (void)json_object_set_new(point, "point", json_string(info->points[i].slug));
+        (void)json_object_set_new(point, "label", text_or_null(info->points[i].label));
+        (void)json_array_append_new(array, point);
+    }
+    return array;
+}
+
+static json_t *partitions(const struct fl_run_info *info)
+{
+    json_t *object = json_object();
+    size_t i;
+
+    for (i = 0; i < info->n_partitions; i++) {
+        (void)json_object_set_new(object, info->partitions[i].data,
+                                  json_string(info->partitions[i].hash));
+    }
+    return object;
+}
+
+static json_t *seeds(const struct fl_run_info *info)
+{
+    json_t *array = json_array();
+    size_t i;
+
+    for (i = 0; i < info->n_seeds; i++) {
+        (void)json_array_append_new(array, fl_json_whole(info->seeds[i]));
+    }
+    return array;
+}
+
+int fl_run_json_make(const struct fl_run_info *info, const json_t *old, json_t **ret,
+                     struct fl_err *err)
+{
+    json_t *root = json_object();
+    json_t *runs = json_deep_copy(json_object_get(old, "runs"));
+    json_t *trials = json_deep_copy(json_object_get(old, "trials"));
+
+    runs = json_is_array(runs) ? runs : json_array();
+    trials = json_is_object(trials) ? trials : json_object();
+    (void)json_array_append_new(runs, run_of_now(info));
+    (void)json_object_set_new(root, "format", json_integer(FORMAT));
+    (void)json_object_set_new(root, "experiment", experiment(info));
+    (void)json_object_set_new(root, "points", points(info));
+    (void)json_object_set_new(root, "seeds", seeds(info));
+    (void)json_object_set_new(root, "partitions", partitions(info));
+    (void)json_object_set_new(root, "runs", runs);
+    (void)json_object_set_new(root, "trials", trials);
+    if (json_object_size(root) != 7 || json_array_size(runs) == 0) {
+        json_decref(root);
+        return fl_err_set(err, FL_ENOMEM, "out of memory for run.json");
+    }
+    *ret = root;
+    return FL_OK;
+}
+
+static int path_of(const char *dir, char out[FL_RESULTS_PATH], struct fl_err *err)
+{
+    return fl_fs_join(out, FL_RESULTS_PATH, dir, "run.json") == FL_OK
+               ? FL_OK
+               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+}
+
+int fl_run_json_read(const char *dir, json_t **ret, struct fl_err *err)
+{
+    char path[FL_RESULTS_PATH];
+    struct fl_buf text;
+    json_error_t why;
+    json_t *root;
+    int rv = path_of(dir, path, err);
+
+    rv = rv == FL_OK ? fl_fs_read(path, FILE_MAX, &text, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    root = json_loadb((const char *)text.data, text.len, 0, &why);
+    fl_buf_done(&text);
+    if (root == NULL) {
+        return fl_err_set(err, FL_EFORMAT, "%s:%d: %s", path, why.line, why.text);
+    }
+    if (json_integer_value(json_object_get(root, "format")) != FORMAT) {
+        json_decref(root);
+        return fl_err_set(err, FL_EFORMAT,
+                          "%s: not the results of this version of fl-sim (expected format %d)",
+                          path, FORMAT);
+    }
+    *ret = root;
+    return FL_OK;
+}
+
+int fl_run_json_write(const char *dir, const json_t *run, struct fl_err *err)
+{
+    char path[FL_RESULTS_PATH];
+    struct fl_buf text;
+    int rv = path_of(dir, path, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_buf_init(&text, FILE_MAX);
+    rv = fl_json_add(&text, run);
+    rv = rv == FL_OK ? fl_fs_replace(path, text.data, text.len, /* sync= */ true, NULL) : rv;
+    fl_buf_done(&text);
+    return rv == FL_OK ? FL_OK : fl_results_write_error(err, rv, path);
+}
