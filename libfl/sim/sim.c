@@ -4,7 +4,23 @@
 #include <string.h>
 
 #include "libfl/base/rng.h"
-#include "libfl/sim/queue.h"
+#include "libfl/sim/agenda.h"
+
+/* At equal time: rank1 of an event is its node, rank2 its kind. */
+enum kind { TIMER, DISK, NETWORK };
+
+/* What stands behind an event; of its data the event is the owner. */
+struct happening {
+    uint64_t life;  /* of the node; another one has no part in it */
+    uint64_t tag;   /* timer, disk */
+    uint32_t peer;  /* network */
+    uint64_t epoch; /* of the link, for messages */
+    bool is_link;   /* network: the link went up or down, no message */
+    bool up;
+    bool mend; /* network: a broken link may stand again; no node hears of it */
+    void *data;
+    size_t len;
+};
 
 struct record {
     void *data;
@@ -44,7 +60,7 @@ struct link {
 struct fl_sim {
     uint64_t now;
     struct fl_rng rng;
-    struct fl__sim_queue queue;
+    struct fl_agenda agenda;
     struct node *nodes;
     uint32_t n_nodes;
     struct link **links; /* by (a, b) */
@@ -69,6 +85,22 @@ static void *copy_of(const void *data, size_t len)
     return p;
 }
 
+/* Copies `what`, takes its data. */
+static void schedule(struct fl_sim *sim, uint64_t at, uint32_t node, enum kind kind,
+                     const struct happening *what)
+{
+    struct fl_event e = {.at = at, .rank1 = node, .rank2 = kind};
+
+    e.data = copy_of(what, sizeof(*what));
+    FL_REQUIRE(fl_agenda_push(&sim->agenda, &e) == FL_OK);
+}
+
+static void forget(struct happening *what)
+{
+    free(what->data);
+    free(what);
+}
+
 int fl_sim_create(uint64_t seed, struct fl_sim **ret)
 {
     struct fl_sim *sim = calloc(1, sizeof(*sim));
@@ -83,6 +115,7 @@ int fl_sim_create(uint64_t seed, struct fl_sim **ret)
 
 void fl_sim_free(struct fl_sim *sim)
 {
+    struct fl_event e;
     size_t i;
     size_t k;
 
@@ -100,7 +133,10 @@ void fl_sim_free(struct fl_sim *sim)
     }
     free(sim->links);
     free(sim->nodes);
-    fl__sim_queue_done(&sim->queue);
+    while (fl_agenda_pop(&sim->agenda, &e)) {
+        forget(e.data);
+    }
+    fl_agenda_done(&sim->agenda);
     free(sim);
 }
 
@@ -154,10 +190,7 @@ static struct link *find_link(const struct fl_sim *sim, uint32_t x, uint32_t y)
 
 static void tell_link(struct fl_sim *sim, const struct link *l, uint32_t node, uint32_t peer)
 {
-    struct fl__sim_event e = {
-        .at = sim->now + l->conf.latency_ms,
-        .node = node,
-        .kind = FL__SIM_NETWORK,
+    struct happening what = {
         .life = sim->nodes[node].life,
         .peer = peer,
         .is_link = true,
@@ -165,7 +198,7 @@ static void tell_link(struct fl_sim *sim, const struct link *l, uint32_t node, u
     };
 
     if (sim->nodes[node].alive) {
-        fl__sim_push(&sim->queue, &e);
+        schedule(sim, sim->now + l->conf.latency_ms, node, NETWORK, &what);
     }
 }
 
@@ -198,12 +231,11 @@ static void update_links_of(struct fl_sim *sim, uint32_t node)
 
 static void break_link(struct fl_sim *sim, struct link *l)
 {
-    struct fl__sim_event mend = {.node = l->a, .peer = l->b, .kind = FL__SIM_NETWORK, .mend = true};
+    struct happening mend = {.peer = l->b, .mend = true};
 
     l->broken_until = sim->now + 2 * l->conf.latency_ms + 1;
     update_link(sim, l);
-    mend.at = l->broken_until;
-    fl__sim_push(&sim->queue, &mend);
+    schedule(sim, l->broken_until, l->a, NETWORK, &mend);
 }
 
 void fl_sim_set_link(struct fl_sim *sim, uint32_t a, uint32_t b, const struct fl_sim_link *conf)
@@ -241,7 +273,7 @@ void fl_sim_partition(struct fl_sim *sim, uint32_t a, uint32_t b, bool cut)
 void fl_sim_send(struct fl_sim *sim, uint32_t from, uint32_t to, const void *data, size_t len)
 {
     struct link *l = find_link(sim, from, to);
-    struct fl__sim_event e = {.node = to, .peer = from, .kind = FL__SIM_NETWORK};
+    struct happening what = {.peer = from, .len = len};
     int dir = from < to ? 0 : 1;
     uint64_t at;
 
@@ -261,27 +293,19 @@ void fl_sim_send(struct fl_sim *sim, uint32_t from, uint32_t to, const void *dat
     at += l->conf.jitter_ms > 0 ? fl_rng_below(&sim->rng, l->conf.jitter_ms + 1) : 0;
     at = at > l->last_ms[dir] ? at : l->last_ms[dir];
     l->last_ms[dir] = at;
-    e.at = at;
-    e.life = sim->nodes[to].life;
-    e.epoch = l->epoch;
-    e.data = copy_of(data, len);
-    e.len = len;
-    fl__sim_push(&sim->queue, &e);
+    what.life = sim->nodes[to].life;
+    what.epoch = l->epoch;
+    what.data = copy_of(data, len);
+    schedule(sim, at, to, NETWORK, &what);
 }
 
 /* --- timers, disks --- */
 
 void fl_sim_timer(struct fl_sim *sim, uint32_t node, uint64_t at_ms, uint64_t tag)
 {
-    struct fl__sim_event e = {
-        .at = at_ms > sim->now ? at_ms : sim->now,
-        .node = node,
-        .kind = FL__SIM_TIMER,
-        .life = sim->nodes[node].life,
-        .tag = tag,
-    };
+    struct happening what = {.life = sim->nodes[node].life, .tag = tag};
 
-    fl__sim_push(&sim->queue, &e);
+    schedule(sim, at_ms > sim->now ? at_ms : sim->now, node, TIMER, &what);
 }
 
 void fl_sim_set_disk_latency(struct fl_sim *sim, uint32_t node, uint64_t latency_ms)
@@ -292,19 +316,17 @@ void fl_sim_set_disk_latency(struct fl_sim *sim, uint32_t node, uint64_t latency
 void fl_sim_write(struct fl_sim *sim, uint32_t node, uint64_t tag, const void *data, size_t len)
 {
     struct disk *disk = &sim->nodes[node].disk;
-    struct fl__sim_event e = {
-        .at = sim->now + disk->latency_ms,
-        .node = node,
-        .kind = FL__SIM_DISK,
+    struct happening what = {
         .life = sim->nodes[node].life,
         .tag = tag,
         .data = copy_of(data, len),
         .len = len,
     };
+    uint64_t at = sim->now + disk->latency_ms;
 
-    e.at = e.at > disk->last_ms ? e.at : disk->last_ms; /* in order, whatever the latency became */
-    disk->last_ms = e.at;
-    fl__sim_push(&sim->queue, &e);
+    at = at > disk->last_ms ? at : disk->last_ms; /* in order, whatever the latency became */
+    disk->last_ms = at;
+    schedule(sim, at, node, DISK, &what);
 }
 
 size_t fl_sim_disk_count(const struct fl_sim *sim, uint32_t node)
@@ -327,25 +349,25 @@ void fl_sim_crash_at_write(struct fl_sim *sim, uint32_t node, uint64_t n, bool a
     sim->nodes[node].disk.crash_after = after;
 }
 
-/* Takes the data of `e`. False: the node died with or before this write. */
-static bool become_durable(struct fl_sim *sim, struct fl__sim_event *e)
+/* Takes the data of `what`. False: the node died with or before this write. */
+static bool become_durable(struct fl_sim *sim, uint32_t node, struct happening *what)
 {
-    struct disk *disk = &sim->nodes[e->node].disk;
+    struct disk *disk = &sim->nodes[node].disk;
     bool crash = disk->crash_in == 1;
 
     disk->crash_in -= disk->crash_in > 0;
     if (crash && !disk->crash_after) {
-        fl_sim_crash(sim, e->node);
+        fl_sim_crash(sim, node);
         return false;
     }
     if (disk->n == disk->cap) {
         disk->cap = disk->cap > 0 ? 2 * disk->cap : 16;
         disk->records = grown(disk->records, disk->cap * sizeof(*disk->records));
     }
-    disk->records[disk->n++] = (struct record){.data = e->data, .len = e->len};
-    e->data = NULL;
+    disk->records[disk->n++] = (struct record){.data = what->data, .len = what->len};
+    what->data = NULL;
     if (crash) {
-        fl_sim_crash(sim, e->node);
+        fl_sim_crash(sim, node);
     }
     return !crash;
 }
@@ -388,57 +410,57 @@ bool fl_sim_alive(const struct fl_sim *sim, uint32_t node)
     return sim->nodes[node].alive;
 }
 
-static void network(struct fl_sim *sim, const struct fl__sim_event *e)
+static void network(struct fl_sim *sim, uint32_t node, const struct happening *what)
 {
-    const struct node *n = &sim->nodes[e->node];
-    const struct link *l = find_link(sim, e->node, e->peer);
+    const struct node *n = &sim->nodes[node];
+    const struct link *l = find_link(sim, node, what->peer);
 
-    if (e->is_link) {
+    if (what->is_link) {
         if (n->cbs.on_link != NULL) {
-            n->cbs.on_link(n->ctx, sim, e->node, e->peer, e->up);
+            n->cbs.on_link(n->ctx, sim, node, what->peer, what->up);
         }
-    } else if (l->up && l->epoch == e->epoch && n->cbs.on_message != NULL) {
-        n->cbs.on_message(n->ctx, sim, e->node, e->peer, e->data, e->len);
+    } else if (l->up && l->epoch == what->epoch && n->cbs.on_message != NULL) {
+        n->cbs.on_message(n->ctx, sim, node, what->peer, what->data, what->len);
     }
 }
 
-static void happen(struct fl_sim *sim, struct fl__sim_event *e)
+static void happen(struct fl_sim *sim, uint32_t node, enum kind kind, struct happening *what)
 {
-    const struct node *n = &sim->nodes[e->node];
+    const struct node *n = &sim->nodes[node];
 
-    if (e->mend) {
-        update_link(sim, find_link(sim, e->node, e->peer));
+    if (what->mend) {
+        update_link(sim, find_link(sim, node, what->peer));
         return;
     }
-    if (!n->alive || n->life != e->life) {
+    if (!n->alive || n->life != what->life) {
         return;
     }
-    switch (e->kind) {
-    case FL__SIM_TIMER:
+    switch (kind) {
+    case TIMER:
         if (n->cbs.on_timer != NULL) {
-            n->cbs.on_timer(n->ctx, sim, e->node, e->tag);
+            n->cbs.on_timer(n->ctx, sim, node, what->tag);
         }
         break;
-    case FL__SIM_DISK:
-        if (become_durable(sim, e) && n->cbs.on_disk != NULL) {
-            n->cbs.on_disk(n->ctx, sim, e->node, e->tag);
+    case DISK:
+        if (become_durable(sim, node, what) && n->cbs.on_disk != NULL) {
+            n->cbs.on_disk(n->ctx, sim, node, what->tag);
         }
         break;
-    case FL__SIM_NETWORK:
-        network(sim, e);
+    case NETWORK:
+        network(sim, node, what);
         break;
     }
 }
 
 bool fl_sim_step(struct fl_sim *sim)
 {
-    struct fl__sim_event e;
+    struct fl_event e;
 
-    if (!fl__sim_pop(&sim->queue, &e)) {
+    if (!fl_agenda_pop(&sim->agenda, &e)) {
         return false;
     }
     sim->now = e.at;
-    happen(sim, &e);
-    free(e.data);
+    happen(sim, e.rank1, (enum kind)e.rank2, e.data);
+    forget(e.data);
     return true;
 }
