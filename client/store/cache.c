@@ -53,6 +53,6 @@ int fl_cache_save(const char *state_dir, const void *data, size_t len, struct fl
     char path[CACHE_PATH];
 
     return path_of(state_dir, path) == FL_OK
-               ? fl_whole_write(path, &run, 1, err)
+               ? fl_whole_write(path, &run, 1, /* sync= */ true, err)
                : fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", state_dir);
 }

@@ -2,7 +2,8 @@
 
 int fl_held_load(struct fl_held *held, struct fl_err *err)
 {
-    int rv = fl_result_load(held->state_dir, &held->result, err);
+    int rv =
+        held->state_dir != NULL ? fl_result_load(held->state_dir, &held->result, err) : FL_ENOENT;
 
     if (rv == FL_EFORMAT) {
         fl_log(held->log, FL_LOG_WARNING, "client", "%s, ignoring it", fl_err_text(err, rv));
@@ -31,7 +32,7 @@ void fl_held_drop(struct fl_held *held, struct fl_round_key key)
         return;
     }
     fl_held_put(held, NULL);
-    rv = fl_result_remove(held->state_dir, &err);
+    rv = held->state_dir != NULL ? fl_result_remove(held->state_dir, &err) : FL_OK;
     if (rv != FL_OK) {
         fl_log(held->log, FL_LOG_WARNING, "client", "%s, ignoring", fl_err_text(&err, rv));
     }

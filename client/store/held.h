@@ -7,7 +7,7 @@
 #include "libfl/base/log.h"
 
 struct fl_held {
-    const char *state_dir;    /* borrowed */
+    const char *state_dir;    /* borrowed; NULL: the result is in memory only */
     const struct fl_log *log; /* borrowed; may be NULL */
     struct fl_result *result; /* a reference, NULL: none */
 };

@@ -6,9 +6,12 @@
 
 #include "client/store/keep_impl.h"
 #include "libfl/base/fs.h"
+#include "libfl/base/str.h"
 
 struct fl_keeps {
-    char dir[FL__KEEP_PATH];
+    char *dir;   /* owned; NULL: there is none */
+    bool sync;   /* what is written outlives the machine */
+    bool loaded; /* `index` is that of the disk */
     const struct fl_log *log;
     const struct fl_layout *layout; /* NULL: nothing is bound */
     struct fl_keeps_spec wanted[FL_KEEPS_MAX];
@@ -32,30 +35,70 @@ static struct fl__keep_block block_of(const struct fl_keeps *k, const char *name
 
 /* --- opening and binding --- */
 
+static int place(struct fl_keeps *k, const char *state_dir, struct fl_err *err)
+{
+    char path[FL__KEEP_PATH];
+
+    if (fl_fs_join(path, sizeof(path), state_dir, "keep") != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", state_dir);
+    }
+    k->dir = fl_str_dup(path);
+    return k->dir != NULL ? FL_OK : FL_ENOMEM;
+}
+
+/* What is on the disk. */
+static int load(struct fl_keeps *k, struct fl_err *err)
+{
+    struct fl_err inner = {0};
+    int rv = fl__keep_index_read(k->dir, &k->index, &inner);
+
+    if (rv == FL_OK) {
+        fl__keep_sweep(k->dir, &k->index);
+    } else if (rv == FL_EFORMAT) {
+        fl_log(k->log, FL_LOG_WARNING, "keep",
+               "%s: everything kept between rounds is lost, ignoring", inner.msg);
+    } else if (rv != FL_ENOENT) {
+        return fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+    }
+    k->loaded = true;
+    return FL_OK;
+}
+
 int fl_keeps_open(const char *state_dir, const struct fl_log *log, struct fl_keeps **ret,
                   struct fl_err *err)
 {
+    struct fl_keeps *k = NULL;
+    int rv = fl_keeps_open_scratch(state_dir, log, &k, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    k->sync = true;
+    rv = load(k, err);
+    if (rv != FL_OK) {
+        fl_keeps_free(k);
+        return rv;
+    }
+    *ret = k;
+    return FL_OK;
+}
+
+int fl_keeps_open_scratch(const char *state_dir, const struct fl_log *log, struct fl_keeps **ret,
+                          struct fl_err *err)
+{
     struct fl_keeps *k = calloc(1, sizeof(*k));
-    struct fl_err inner = {0};
-    int rv;
+    int rv = FL_OK;
 
     if (k == NULL) {
         return FL_ENOMEM;
     }
     k->log = log;
-    if (fl_fs_join(k->dir, sizeof(k->dir), state_dir, "keep") != FL_OK) {
-        free(k);
-        return fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", state_dir);
+    if (state_dir != NULL) {
+        rv = place(k, state_dir, err);
     }
-    rv = fl__keep_index_read(k->dir, &k->index, &inner);
-    if (rv == FL_OK) {
-        fl__keep_sweep(k->dir, &k->index);
-    } else if (rv == FL_EFORMAT) {
-        fl_log(log, FL_LOG_WARNING, "keep", "%s: everything kept between rounds is lost, ignoring",
-               inner.msg);
-    } else if (rv != FL_ENOENT) {
+    if (rv != FL_OK) {
         free(k);
-        return fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+        return rv;
     }
     *ret = k;
     return FL_OK;
@@ -64,6 +107,7 @@ int fl_keeps_open(const char *state_dir, const struct fl_log *log, struct fl_kee
 void fl_keeps_free(struct fl_keeps *keeps)
 {
     if (keeps != NULL) {
+        free(keeps->dir);
         fl__keep_index_done(&keeps->index);
         free(keeps);
     }
@@ -137,6 +181,13 @@ int fl_keeps_bind(struct fl_keeps *k, const struct fl_keeps_home *home,
     const char *why;
     int rv = check_wanted(wanted, n, err);
 
+    if (rv == FL_OK && n > 0 && k->dir == NULL) {
+        rv = fl_err_set(err, FL_EINVAL, "'%s' has to be kept, and there is no folder for it",
+                        wanted[0].name);
+    }
+    if (rv == FL_OK && n > 0 && !k->loaded) {
+        rv = load(k, err);
+    }
     if (rv != FL_OK) {
         return rv;
     }
@@ -178,7 +229,7 @@ static int commit(struct fl_keeps *k, struct fl__keep_index *next, struct fl_err
     int rv = fl_fs_mkdirs(k->dir, err);
 
     if (rv == FL_OK) {
-        rv = fl__keep_index_write(k->dir, next, err);
+        rv = fl__keep_index_write(k->dir, next, k->sync, err);
     }
     if (rv != FL_OK) {
         return rv;
@@ -196,7 +247,7 @@ static int write_block(struct fl_keeps *k, struct fl__keep_index *next, const ch
                        struct fl_err *err)
 {
     struct fl__keep_block block = block_of(k, name, key);
-    int rv = fl__keep_block_write(k->dir, &block, next->serial + 1, data, err);
+    int rv = fl__keep_block_write(k->dir, &block, next->serial + 1, data, k->sync, err);
 
     if (rv == FL_OK) {
         *ret_serial = ++next->serial;

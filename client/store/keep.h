@@ -49,6 +49,13 @@ struct fl_keeps;
 /* Nothing is wanted yet. `log` is referenced, may be NULL. */
 FL_MUST_CHECK int fl_keeps_open(const char *state_dir, const struct fl_log *log,
                                 struct fl_keeps **ret, struct fl_err *err);
+/*
+ * The same of a simulated client, which is there for a task and gone again: the disk is not touched
+ * before something is wanted, and nothing is synced, so that what is kept survives the process and
+ * not the machine. `state_dir` NULL: there is no place to keep anything. FL_ENOMEM, FL_ELIMIT.
+ */
+FL_MUST_CHECK int fl_keeps_open_scratch(const char *state_dir, const struct fl_log *log,
+                                        struct fl_keeps **ret, struct fl_err *err);
 void fl_keeps_free(struct fl_keeps *keeps);
 
 /* Where what is kept belongs: Welcome's federation, model and kept_line. */
@@ -62,7 +69,8 @@ struct fl_keeps_home {
  * What is kept from now on. What is there of another federation or model, or of another
  * kept_line (the server's part of it began anew), is not used, and removed by the next
  * write. n 0: nothing is wanted.
- * FL_EINVAL: a bad or repeated name, or more than FL_KEEPS_MAX.
+ * FL_EINVAL: a bad or repeated name, more than FL_KEEPS_MAX, or there is no place to keep it. After
+ * fl_keeps_open_scratch() also those of the disk.
  */
 FL_MUST_CHECK int fl_keeps_bind(struct fl_keeps *keeps, const struct fl_keeps_home *home,
                                 const struct fl_keeps_spec *wanted, size_t n, struct fl_err *err);

@@ -115,7 +115,8 @@ static int index_path(const char *dir, char path[FL__KEEP_PATH], struct fl_err *
                : fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", dir);
 }
 
-int fl__keep_index_write(const char *dir, const struct fl__keep_index *index, struct fl_err *err)
+int fl__keep_index_write(const char *dir, const struct fl__keep_index *index, bool sync,
+                         struct fl_err *err)
 {
     struct index_head head = {.version = KEEP_VERSION,
                               .n = (uint32_t)index->n,
@@ -147,7 +148,7 @@ int fl__keep_index_write(const char *dir, const struct fl__keep_index *index, st
     }
     if (rv == FL_OK) {
         (void)memcpy(buf.data, &head, sizeof(head));
-        rv = fl_fs_replace(path, buf.data, buf.len, /* sync= */ true, err);
+        rv = fl_fs_replace(path, buf.data, buf.len, sync, err);
     }
     fl_buf_done(&buf);
     return rv;
@@ -250,7 +251,7 @@ static int block_path(const char *dir, const char *name, uint64_t serial, char p
 }
 
 int fl__keep_block_write(const char *dir, const struct fl__keep_block *block, uint64_t serial,
-                         const float *data, struct fl_err *err)
+                         const float *data, bool sync, struct fl_err *err)
 {
     struct block_head head = {.version = KEEP_VERSION,
                               .attempt = block->key.attempt,
@@ -270,7 +271,7 @@ int fl__keep_block_write(const char *dir, const struct fl__keep_block *block, ui
     {
         struct fl_run runs[] = {{&head, sizeof(head)}, {data, body}};
 
-        rv = fl_whole_write(path, runs, 2, err);
+        rv = fl_whole_write(path, runs, 2, sync, err);
     }
     return rv;
 }

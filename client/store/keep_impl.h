@@ -45,12 +45,13 @@ bool fl__keep_all_granted(const struct fl__keep_index *index);
 void fl__keep_clear_pending(struct fl__keep_index *index);
 
 FL_MUST_CHECK int fl__keep_index_write(const char *dir, const struct fl__keep_index *index,
-                                       struct fl_err *err);
+                                       bool sync, struct fl_err *err);
 /* FL_ENOENT: none; FL_EFORMAT: damaged. */
 FL_MUST_CHECK int fl__keep_index_read(const char *dir, struct fl__keep_index *ret,
                                       struct fl_err *err);
 FL_MUST_CHECK int fl__keep_block_write(const char *dir, const struct fl__keep_block *block,
-                                       uint64_t serial, const float *data, struct fl_err *err);
+                                       uint64_t serial, const float *data, bool sync,
+                                       struct fl_err *err);
 /* Owned, free(). FL_ENOENT, FL_EFORMAT: not there, or not whole. */
 FL_MUST_CHECK int fl__keep_block_read(const char *dir, const struct fl__keep_block *block,
                                       uint64_t serial, float **ret, struct fl_err *err);

@@ -149,7 +149,7 @@ int fl_result_save(const char *state_dir, const struct fl_result *r, struct fl_e
     if (rv == FL_OK) {
         rv = fl_sha256(&head, offsetof(struct head, head), head.head);
     }
-    return rv == FL_OK ? fl_whole_write(path, runs, 1 + n, err) : rv;
+    return rv == FL_OK ? fl_whole_write(path, runs, 1 + n, /* sync= */ true, err) : rv;
 }
 
 /* --- reading --- */

@@ -18,7 +18,8 @@ static int fail(struct fl_err *err, const char *what, const char *path)
                       strerror(saved));
 }
 
-int fl_whole_write(const char *path, const struct fl_run *runs, size_t n, struct fl_err *err)
+int fl_whole_write(const char *path, const struct fl_run *runs, size_t n, bool sync,
+                   struct fl_err *err)
 {
     char tmp[WHOLE_PATH];
     int len = snprintf(tmp, sizeof(tmp), "%s.tmp", path);
@@ -40,14 +41,14 @@ int fl_whole_write(const char *path, const struct fl_run *runs, size_t n, struct
     }
     if (rv != FL_OK) {
         (void)fl_err_set(err, rv, "cannot write '%s': %s", tmp, fl_strerror(rv));
-    } else if (fsync(fd) != 0) {
+    } else if (sync && fsync(fd) != 0) {
         rv = fail(err, "sync", tmp);
     }
     if (close(fd) != 0 && rv == FL_OK) {
         rv = fail(err, "close", tmp);
     }
     if (rv == FL_OK) {
-        rv = fl_fs_publish(tmp, path, /* sync= */ true, err);
+        rv = fl_fs_publish(tmp, path, sync, err);
     }
     if (rv != FL_OK) {
         (void)unlink(tmp);

@@ -7,6 +7,7 @@
  * fl_fs_replace().
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "libfl/base/err.h"
@@ -16,8 +17,9 @@ struct fl_run {
     size_t len;
 };
 
-/* Write `path`.tmp, fsync, rename, fsync the folder. On error `path` is as it was. */
-FL_MUST_CHECK int fl_whole_write(const char *path, const struct fl_run *runs, size_t n,
+/* Write `path`.tmp, rename; with `sync` fsync both, and the folder. On error `path` is as it was.
+ */
+FL_MUST_CHECK int fl_whole_write(const char *path, const struct fl_run *runs, size_t n, bool sync,
                                  struct fl_err *err);
 
 #endif

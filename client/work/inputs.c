@@ -18,7 +18,7 @@ void fl_inputs_done(struct fl_inputs *inputs)
     size_t i;
 
     for (i = 0; i < inputs->n; i++) {
-        free(inputs->list[i].data);
+        fl_input_drop(&inputs->list[i]);
     }
     free(inputs->own);
     fl_setup_unref(inputs->setup);
@@ -158,6 +158,7 @@ void fl_inputs_reuse(struct fl_inputs *now, struct fl_inputs *old)
             in->data = was->data;
             in->have = was->have;
             in->cached = was->cached;
+            in->lent = was->lent;
             was->data = NULL;
         }
     }
@@ -203,12 +204,45 @@ int fl_input_add(struct fl_input *input, uint64_t offset, const void *data, size
     return FL_OK;
 }
 
+void fl_input_lend(struct fl_input *input, const void *data)
+{
+    FL_REQUIRE(input->data == NULL);
+    input->data = (uint8_t *)(uintptr_t)data; /* read only, as `lent` says */
+    input->have = input->bytes;
+    input->lent = true;
+}
+
+void fl_input_drop(struct fl_input *input)
+{
+    if (!input->lent) {
+        free(input->data);
+    }
+    input->data = NULL;
+    input->have = 0;
+    input->lent = false;
+}
+
+int fl_input_own(struct fl_input *input)
+{
+    uint8_t *copy = input->lent ? malloc((size_t)input->bytes + 1) : input->data;
+
+    if (copy == NULL) {
+        return FL_ENOMEM;
+    }
+    if (input->lent && input->bytes > 0) {
+        (void)memcpy(copy, input->data, (size_t)input->bytes);
+    }
+    input->data = copy;
+    input->lent = false;
+    return FL_OK;
+}
+
 static int check(const struct fl_input *input, struct fl_err *err)
 {
     uint8_t sha[FL_DIGEST_SIZE];
 
     /* The model is checked where it is used; what is cached goes by its digest alone. */
-    if (!input->opaque || !input->has_digest || input->cached) {
+    if (!input->opaque || !input->has_digest || input->cached || input->lent) {
         return FL_OK;
     }
     if (fl_sha256(input->data, (size_t)input->bytes, sha) != FL_OK) {
@@ -237,7 +271,7 @@ void fl_inputs_save(const struct fl_inputs *inputs, const char *state_dir, const
         struct fl_err err = {0};
         int rv = FL_OK;
 
-        if (in->opaque && in->has_digest && !in->cached && in->bytes > 0) {
+        if (in->opaque && in->has_digest && !in->cached && !in->lent && in->bytes > 0) {
             rv = fl_cache_save(state_dir, in->data, (size_t)in->bytes, &err);
         }
         if (rv != FL_OK) {

@@ -14,7 +14,8 @@ struct fl_input {
     uint8_t digest[FL_DIGEST_SIZE];
     bool opaque;   /* not a block of floats in the model's shape */
     bool cached;   /* found on the disk */
-    uint8_t *data; /* [bytes], owned, or NULL */
+    bool lent;     /* `data` is another's, and only read */
+    uint8_t *data; /* [bytes], owned but when lent, or NULL */
 };
 
 /* What a training starts from. */
@@ -52,6 +53,15 @@ FL_MUST_CHECK int fl_inputs_next(struct fl_inputs *inputs, struct fl_input **ret
  */
 FL_MUST_CHECK int fl_input_add(struct fl_input *input, uint64_t offset, const void *data,
                                size_t len, struct fl_err *err);
+/*
+ * All of one of which nothing is here, as it lies in memory: it is not copied, and has to stay
+ * until the inputs are done with, or what was made of them.
+ */
+void fl_input_lend(struct fl_input *input, const void *data);
+/* Nothing of it is here any more. */
+void fl_input_drop(struct fl_input *input);
+/* A lent one is the caller's own from now on. FL_ENOMEM. */
+FL_MUST_CHECK int fl_input_own(struct fl_input *input);
 /* A whole one: is it what its digest says? Else it is begun anew. FL_EFORMAT, FL_ENOMEM. */
 FL_MUST_CHECK int fl_input_check(struct fl_input *input, struct fl_err *err);
 /* What is the same in the next round goes to the disk, so that it need not come again. */

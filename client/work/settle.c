@@ -27,7 +27,8 @@ int fl_settling_run(struct fl_settling *s, const struct fl_worker *worker, struc
         rv = fl_keeps_load(worker->keeps, FL_KEEP_PERSONAL, &s->own, err);
         rv = rv == FL_ENOENT ? FL_OK : rv;
     }
-    if (rv == FL_OK && s->cached.name[0] != '\0') { /* Not there: it is fetched. */
+    if (rv == FL_OK && s->cached.name[0] != '\0' && worker->state_dir != NULL) {
+        /* Not there: it is fetched. */
         s->cached.cached = fl_cache_load(worker->state_dir, s->cached.digest,
                                          (size_t)s->cached.bytes, &s->cached.data) == FL_OK;
     }

@@ -72,6 +72,11 @@ static int start_own(struct fl_training *t)
         return FL_OK;
     }
     if (in != NULL) {
+        rv = anchor != NULL ? fl_input_own(in) : FL_OK; /* It is not the same when it is blended. */
+        if (rv != FL_OK) {
+            free(anchor);
+            return rv;
+        }
         t->start = (float *)(void *)in->data;
         if (anchor != NULL) {
             blend(t, anchor);
@@ -142,7 +147,9 @@ static int prepare(struct fl_training *t)
         return rv;
     }
     gather_inputs(t);
-    fl_inputs_save(&t->in, t->worker->state_dir, t->worker->log);
+    if (t->worker->state_dir != NULL) {
+        fl_inputs_save(&t->in, t->worker->state_dir, t->worker->log);
+    }
     t->task.model = t->start;
     t->task.anchor = t->anchor;
     t->task.raw = personal->own;
@@ -165,8 +172,7 @@ static void release_inputs(struct fl_training *t)
     t->anchor = NULL;
     for (i = 0; i < t->in.n; i++) {
         if ((float *)(void *)t->in.list[i].data != t->start) {
-            free(t->in.list[i].data);
-            t->in.list[i].data = NULL;
+            fl_input_drop(&t->in.list[i]);
         }
     }
 }
@@ -360,6 +366,9 @@ static int keep_result(struct fl_training *t)
         return rv;
     }
     take_result(t);
+    if (worker->state_dir == NULL) {
+        return FL_OK;
+    }
     rv = fl_result_save(worker->state_dir, t->made, &t->err);
     if (rv != FL_OK) {
         /* Without a disk the result lives as long as the process: better than none. */

@@ -33,10 +33,8 @@ static int want_own(struct fl_keeps_spec *specs, size_t *n, const char *name, bo
 }
 
 /* What has to be kept between rounds for all of this. */
-static int prepare_keeps(struct fl_keeps *keeps, const struct fl_setup *s, struct fl_err *err)
+static int wanted(const struct fl_setup *s, struct fl_keeps_spec specs[FL_KEEPS_MAX], size_t *ret_n)
 {
-    struct fl_keeps_spec specs[FL_KEEPS_MAX];
-    const struct fl_keeps_home home = {s->welcome.federation, s->layout, s->welcome.kept_line};
     size_t n_solver = fl_solver_keeps(s->solver->keeps);
     size_t n = 0;
     size_t i;
@@ -60,10 +58,30 @@ static int prepare_keeps(struct fl_keeps *keeps, const struct fl_setup *s, struc
     if (rv == FL_OK && s->personal->own) {
         rv = want_own(specs, &n, FL_KEEP_ANCHOR, false);
     }
+    *ret_n = n;
+    return rv;
+}
+
+static int prepare_keeps(struct fl_keeps *keeps, const struct fl_setup *s, struct fl_err *err)
+{
+    struct fl_keeps_spec specs[FL_KEEPS_MAX];
+    const struct fl_keeps_home home = {s->welcome.federation, s->layout, s->welcome.kept_line};
+    size_t n = 0;
+    int rv = wanted(s, specs, &n);
+
     return rv == FL_OK ? fl_keeps_bind(keeps, &home, specs, n, err) : rv;
 }
 
-static int prepare_trainer(struct fl_trainer *trainer, const struct fl_setup *s, struct fl_err *err)
+bool fl_worker_keeps(const struct fl_setup *setup)
+{
+    struct fl_keeps_spec specs[FL_KEEPS_MAX];
+    size_t n = 0;
+
+    return wanted(setup, specs, &n) != FL_OK || n > 0;
+}
+
+int fl_worker_prepare_trainer(struct fl_trainer *trainer, const struct fl_setup *s,
+                              struct fl_err *err)
 {
     const struct fl_wire_welcome *w = &s->welcome;
     const char *layers[FL_NET_MAX_LAYERS];
@@ -98,8 +116,8 @@ int fl_worker_prepare(struct fl_worker *worker, struct fl_setup *setup, struct f
     (void)fl_setup_ref(setup); /* Before the other is given back: it may be the same. */
     fl_setup_unref(worker->setup);
     worker->setup = setup;
-    if (rv == FL_OK) {
-        rv = prepare_trainer(worker->trainer, setup, err);
+    if (rv == FL_OK && worker->trainer != NULL) {
+        rv = fl_worker_prepare_trainer(worker->trainer, setup, err);
     }
     if (rv != FL_OK) {
         fl_worker_forget(worker);

@@ -29,10 +29,10 @@
 #define FL_KEEP_RESIDUAL "codec.residual"
 
 struct fl_worker {
-    struct fl_trainer *trainer; /* owned */
+    struct fl_trainer *trainer; /* owned; NULL: none yet, which prepares nothing */
     struct fl_keeps *keeps;     /* owned */
     struct fl_setup *setup;     /* what both are prepared for, a reference; NULL: nothing */
-    const char *state_dir;      /* borrowed */
+    const char *state_dir;      /* borrowed; NULL: nothing but `keeps` touches the disk */
     const struct fl_log *log;   /* borrowed; may be NULL */
     uint64_t seed;              /* of this client, the same in every run */
 };
@@ -49,6 +49,11 @@ void fl_worker_done(struct fl_worker *worker);
  */
 FL_MUST_CHECK int fl_worker_prepare(struct fl_worker *worker, struct fl_setup *setup,
                                     struct fl_err *err);
+/* One that has no worker yet, for what `setup` describes. FL_ESHAPE, FL_ENOMEM. */
+FL_MUST_CHECK int fl_worker_prepare_trainer(struct fl_trainer *trainer,
+                                            const struct fl_setup *setup, struct fl_err *err);
+/* Does a client of `setup` keep something between rounds? */
+bool fl_worker_keeps(const struct fl_setup *setup);
 /* Nothing is described any more. */
 void fl_worker_forget(struct fl_worker *worker);
 

@@ -108,9 +108,9 @@ START_TEST(a_file_is_written_from_several_runs_of_memory)
 
     /* What a process left that was killed while it wrote. */
     ck_assert_int_eq(fl_fs_replace(in_dir("file.tmp"), "longer than that", 16, false, NULL), FL_OK);
-    ck_assert_int_eq(fl_whole_write(in_dir("file"), runs, 3, NULL), FL_OK);
+    ck_assert_int_eq(fl_whole_write(in_dir("file"), runs, 3, true, NULL), FL_OK);
     expect_file(in_dir("file"), "one two");
-    ck_assert_int_eq(fl_whole_write(in_dir("file"), less, 1, NULL), FL_OK);
+    ck_assert_int_eq(fl_whole_write(in_dir("file"), less, 1, true, NULL), FL_OK);
     expect_file(in_dir("file"), "1"); /* Nothing of the longer one before. */
     ck_assert(!fl_fs_exists(in_dir("file.tmp")));
 }
@@ -129,14 +129,14 @@ START_TEST(a_file_that_cannot_be_written_is_as_it_was_and_names_the_step)
     const struct fl_run new = {"newer", 5};
     struct fl_err err = {0};
 
-    ck_assert_int_eq(fl_whole_write(in_dir("file"), &old, 1, NULL), FL_OK);
+    ck_assert_int_eq(fl_whole_write(in_dir("file"), &old, 1, true, NULL), FL_OK);
     break_call(rows[_i].call, 0);
-    ck_assert_int_eq(fl_whole_write(in_dir("file"), &new, 1, &err), FL_ENOSPC);
+    ck_assert_int_eq(fl_whole_write(in_dir("file"), &new, 1, true, &err), FL_ENOSPC);
     ck_assert_msg(strncmp(err.msg, rows[_i].says, strlen(rows[_i].says)) == 0, "%s", err.msg);
     ck_assert_ptr_nonnull(strstr(err.msg, "/file"));
     expect_file(in_dir("file"), "old");
     ck_assert(!fl_fs_exists(in_dir("file.tmp")));
-    ck_assert_int_eq(fl_whole_write(in_dir("file"), &new, 1, NULL), FL_OK);
+    ck_assert_int_eq(fl_whole_write(in_dir("file"), &new, 1, true, NULL), FL_OK);
     expect_file(in_dir("file"), "newer");
 }
 END_TEST
@@ -147,7 +147,7 @@ START_TEST(a_folder_that_is_not_there_is_named)
     struct fl_result *r = fl_result_new();
     struct fl_err err = {0};
 
-    ck_assert_int_eq(fl_whole_write(in_dir("missing/file"), &run, 1, &err), FL_ENOENT);
+    ck_assert_int_eq(fl_whole_write(in_dir("missing/file"), &run, 1, true, &err), FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "missing/file.tmp'"));
     ck_assert_int_eq(fl_cache_save(in_dir("missing"), "x", 1, &err), FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "missing/offered.bin.tmp'"));
@@ -178,7 +178,7 @@ START_TEST(a_path_that_is_too_long_is_called_that)
 
     (void)memset(path, 'x', 4094);
     path[0] = '/';
-    expect_too_long(fl_whole_write(path, &run, 1, &err), &err);
+    expect_too_long(fl_whole_write(path, &run, 1, true, &err), &err);
     expect_too_long(fl_result_save(path, r, &err), &err);
     expect_too_long(fl_result_load(path, &loaded, &err), &err);
     expect_too_long(fl_result_remove(path, &err), &err);

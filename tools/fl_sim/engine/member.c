@@ -29,8 +29,33 @@ int fl_member_open(struct fl_member *m, const char *dir, struct fl_trainer *trai
     return rv;
 }
 
+int fl_member_begin(struct fl_member *m, const struct fl_member_place *place,
+                    struct fl_setup *setup, struct fl_err *err)
+{
+    int rv;
+
+    *m = (struct fl_member){.begun = true,
+                            .worker = {.log = place->log, .seed = place->seed},
+                            .held = {.log = place->log}};
+    rv = fl_keeps_open_scratch(place->dir, place->log, &m->worker.keeps, err);
+    rv = rv == FL_OK ? fl_worker_prepare(&m->worker, setup, err) : rv;
+    if (rv != FL_OK) {
+        fl_member_close(m);
+    }
+    return rv;
+}
+
+void fl_member_lend(struct fl_member *m, struct fl_trainer *trainer)
+{
+    FL_REQUIRE(m->begun);
+    m->worker.trainer = trainer;
+}
+
 void fl_member_close(struct fl_member *m)
 {
+    if (m->begun) {
+        m->worker.trainer = NULL; /* It goes back to whom it belongs to. */
+    }
     fl_inputs_done(&m->inputs);
     fl_held_done(&m->held);
     fl_worker_done(&m->worker);
@@ -44,7 +69,8 @@ const char *fl_member_unfit(const struct fl_member *m)
 
 /* --- a task --- */
 
-static int list(const struct fl_member_bundle *bundles, size_t n, struct fl_inputs *ret)
+/* What is lent has no digest: nothing of it comes from the disk or goes there. */
+static int list(const struct fl_member_bundle *bundles, size_t n, bool lend, struct fl_inputs *ret)
 {
     struct fl_wire_bundle wire[FL_WIRE_MAX_BUNDLES] = {{0}};
     struct fl_wire_task task = {.bundles = wire, .n_bundles = n};
@@ -55,9 +81,9 @@ static int list(const struct fl_member_bundle *bundles, size_t n, struct fl_inpu
     for (i = 0; rv == FL_OK && i < n; i++) {
         wire[i].name = fl_wire_lend(bundles[i].name);
         wire[i].bytes = bundles[i].len;
-        wire[i].has_digest = bundles[i].has_digest;
-        rv = bundles[i].has_digest ? fl_sha256(bundles[i].data, bundles[i].len, wire[i].digest)
-                                   : FL_OK;
+        wire[i].has_digest = bundles[i].has_digest && !lend;
+        rv =
+            wire[i].has_digest ? fl_sha256(bundles[i].data, bundles[i].len, wire[i].digest) : FL_OK;
     }
     if (rv == FL_OK) {
         fl_inputs_list(ret, &task);
@@ -81,7 +107,32 @@ static int settle(struct fl_member *m, struct fl_inputs *listed, struct fl_err *
     return rv;
 }
 
-/* What settling chose of `bundles` comes, each as one chunk. */
+static const struct fl_member_bundle *bundle_of(const struct fl_member_bundle *bundles, size_t n,
+                                                const char *name)
+{
+    size_t i = 0;
+
+    while (i < n && strcmp(bundles[i].name, name) != 0) {
+        i++;
+    }
+    FL_REQUIRE(i < n); /* What was chosen was listed. */
+    return &bundles[i];
+}
+
+/* What settling chose of `bundles` is read where it is. */
+static void borrow(struct fl_inputs *inputs, const struct fl_member_bundle *bundles, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < inputs->n; i++) {
+        struct fl_input *in = &inputs->list[i];
+
+        fl_input_drop(in); /* one of an earlier try may lie elsewhere */
+        fl_input_lend(in, bundle_of(bundles, n, in->name)->data);
+    }
+}
+
+/* It comes, each as one chunk. */
 static int receive(struct fl_inputs *inputs, const struct fl_member_bundle *bundles, size_t n,
                    struct fl_err *err)
 {
@@ -89,13 +140,9 @@ static int receive(struct fl_inputs *inputs, const struct fl_member_bundle *bund
     int rv = fl_inputs_next(inputs, &in);
 
     while (rv == FL_OK && in != NULL) {
-        size_t i = 0;
+        const struct fl_member_bundle *b = bundle_of(bundles, n, in->name);
 
-        while (i < n && strcmp(bundles[i].name, in->name) != 0) {
-            i++;
-        }
-        FL_REQUIRE(i < n);
-        rv = fl_input_add(in, 0, bundles[i].data, bundles[i].len, err);
+        rv = fl_input_add(in, 0, b->data, b->len, err);
         if (rv == FL_OK) {
             rv = fl_input_check(in, err);
         }
@@ -110,14 +157,18 @@ int fl_member_fetch(struct fl_member *m, const struct fl_task *task,
                     const struct fl_member_bundle *bundles, size_t n, struct fl_err *err)
 {
     struct fl_inputs listed = {.n = 0};
-    int rv = list(bundles, n, &listed);
+    int rv = list(bundles, n, m->begun, &listed);
 
     if (m->task.key.round != task->key.round || m->task.key.attempt != task->key.attempt) {
         fl_inputs_done(&m->inputs); /* Those of another are no part of these. */
     }
     m->task = *task;
     rv = rv == FL_OK ? settle(m, &listed, err) : rv;
-    rv = rv == FL_OK ? receive(&m->inputs, bundles, n, err) : rv;
+    if (rv == FL_OK && m->begun) {
+        borrow(&m->inputs, bundles, n);
+    } else if (rv == FL_OK) {
+        rv = receive(&m->inputs, bundles, n, err);
+    }
     fl_inputs_done(&listed);
     return rv;
 }

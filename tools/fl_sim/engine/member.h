@@ -22,7 +22,8 @@
 #include "server/work/welcome.h"
 
 struct fl_member {
-    char dir[512];
+    char dir[512]; /* of one that was opened */
+    bool begun;    /* its trainer is lent */
     struct fl_worker worker;
     struct fl_task task;
     struct fl_inputs inputs; /* of the task, whole */
@@ -46,6 +47,31 @@ FL_MUST_CHECK int fl_member_open(struct fl_member *member, const char *dir,
                                  uint64_t seed, struct fl_err *err);
 /* It ends; the folder stays as it is. All zero is allowed. */
 void fl_member_close(struct fl_member *member);
+
+/*
+ * The other way to be one, for a client of a simulation that has something to do: it is there for
+ * its part in a round, and gone again. Only its folder is there in between, if anything is kept.
+ */
+struct fl_member_place {
+    const char *dir; /* made by the first write; NULL: nothing may be kept (fl_worker_keeps()) */
+    const struct fl_log *log; /* may be NULL, is borrowed */
+    uint64_t seed;            /* as above */
+};
+/*
+ * Prepared for `setup`, to which it takes a reference, without a trainer; what it held when it was
+ * last closed is gone. The disk is touched only where something is kept between rounds, and nothing
+ * is synced. What it fetches is lent to it: not copied, checked or cached on its disk, a bundle
+ * stays where it is, as it is, until the training is over or the member is closed. FL_EINVAL:
+ * something is kept, and there is no folder.
+ */
+FL_MUST_CHECK int fl_member_begin(struct fl_member *member, const struct fl_member_place *place,
+                                  struct fl_setup *setup, struct fl_err *err);
+/*
+ * For what follows, until another is lent (NULL: none) or the member is closed, which does not free
+ * it: a trainer over this client's data (fl_trainer_set_data()), prepared for the same setup
+ * (fl_worker_prepare_trainer()). Of a member that was begun.
+ */
+void fl_member_lend(struct fl_member *member, struct fl_trainer *trainer);
 
 /* Of a member that is prepared (fl_worker_prepare): why what it holds cannot be reported; NULL: it
    can, or it holds nothing. */
