@@ -48,6 +48,7 @@ struct fl__ahead {
     const uint64_t *sums; /* of all from base to end; NULL: not checked */
     bool damaged;         /* bytes were found that are not those that were written */
     int errnum;           /* why the file could not be opened or read; 0: it could */
+    bool lent;            /* `data` is all there is, and another's */
     uint8_t *data;        /* owned; taken at the first use */
     size_t cap;
     uint64_t from; /* offset of data[0] in the file */
@@ -60,6 +61,20 @@ struct fl__ahead {
  */
 FL_MUST_CHECK int fl__ahead_read(struct fl__ahead *a, uint64_t offset, void *out, size_t len);
 void fl__ahead_done(struct fl__ahead *a);
+/* Over bytes that lie in memory, from offset 0 on; borrows them. */
+struct fl__ahead fl__ahead_memory(const void *data, uint64_t len);
+
+/*
+ * Decode all parts of an upload once, block by block; nothing of it is kept. FL_EFORMAT,
+ * FL_ENUMERIC, FL_ERANGE (a norm over `norm_bound`; 0: none) with the unit's name.
+ */
+FL_MUST_CHECK int fl__spool_validate(const struct fl__spool_head *head, struct fl__ahead *ahead,
+                                     const struct fl_layout *layout, double norm_bound,
+                                     struct fl_err *err);
+/* A reader of what `client` sent, which is `data` and outlives it. */
+FL_MUST_CHECK int fl__spool_reader_memory(const char *client, const struct fl__spool_head *head,
+                                          const void *data, const struct fl_layout *layout,
+                                          struct fl_spool_reader **ret, struct fl_err *err);
 
 /* One coded unit of a file: the context of its fl_codec_reader. */
 struct fl__spool_unit {

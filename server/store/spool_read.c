@@ -121,9 +121,20 @@ int fl__ahead_read(struct fl__ahead *a, uint64_t offset, void *out, size_t len)
     return FL_OK;
 }
 
+struct fl__ahead fl__ahead_memory(const void *data, uint64_t len)
+{
+    return (struct fl__ahead){.fd = -1,
+                              .end = len,
+                              .lent = true,
+                              .data = (uint8_t *)(uintptr_t)data, /* only read */
+                              .len = (size_t)len};
+}
+
 void fl__ahead_done(struct fl__ahead *a)
 {
-    free(a->data);
+    if (!a->lent) {
+        free(a->data);
+    }
     a->data = NULL;
     a->len = 0;
 }
@@ -177,7 +188,8 @@ struct place {
 };
 
 struct fl_spool_reader {
-    char *path;
+    char *path; /* of one in memory: whose it is */
+    bool in_memory;
     const struct fl_layout *layout;
     /* One a bundle: the bundles of a unit are read in turn, and would throw each other out. */
     struct fl__ahead ahead[FL_SPOOL_MAX_BUNDLES];
@@ -270,30 +282,61 @@ static int load_head(struct fl_spool_reader *r, struct fl_err *err)
     return rv;
 }
 
+static int make_reader(const char *path, const struct fl_layout *layout,
+                       struct fl_spool_reader **ret, struct fl_err *err)
+{
+    struct fl_spool_reader *r = calloc(1, sizeof(*r));
+
+    if (r != NULL) {
+        r->layout = layout;
+        r->path = fl_str_dup(path);
+        r->units = calloc(fl_layout_units(layout), sizeof(*r->units));
+    }
+    if (r == NULL || r->path == NULL || r->units == NULL) {
+        fl_spool_reader_close(r);
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    *ret = r;
+    return FL_OK;
+}
+
 int fl_spool_reader_open(const char *dir, uint64_t round, uint32_t attempt, const char *client,
                          const struct fl_layout *layout, struct fl_spool_reader **ret,
                          struct fl_err *err)
 {
-    size_t n_units = fl_layout_units(layout);
     char path[FL__STORE_PATH_MAX];
-    struct fl_spool_reader *r;
+    struct fl_spool_reader *r = NULL;
     int rv = fl__spool_path(dir, round, attempt, client, path, sizeof(path), err);
+
+    rv = rv == FL_OK ? make_reader(path, layout, &r, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = load_head(r, err);
+    if (rv != FL_OK) {
+        fl_spool_reader_close(r);
+        return rv;
+    }
+    *ret = r;
+    return FL_OK;
+}
+
+int fl__spool_reader_memory(const char *client, const struct fl__spool_head *head, const void *data,
+                            const struct fl_layout *layout, struct fl_spool_reader **ret,
+                            struct fl_err *err)
+{
+    struct fl_spool_reader *r = NULL;
+    size_t b;
+    int rv = make_reader(client, layout, &r, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    r = calloc(1, sizeof(*r));
-    if (r == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    r->in_memory = true;
+    for (b = 0; b < FL_SPOOL_MAX_BUNDLES; b++) {
+        r->ahead[b] = fl__ahead_memory(data, head->bytes);
     }
-    r->layout = layout;
-    r->path = fl_str_dup(path);
-    r->units = calloc(n_units, sizeof(*r->units));
-    if (r->path == NULL || r->units == NULL) {
-        rv = fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
-    } else {
-        rv = load_head(r, err);
-    }
+    rv = index_parts(r, head, err);
     if (rv != FL_OK) {
         fl_spool_reader_close(r);
         return rv;
@@ -309,7 +352,7 @@ void fl_spool_reader_share(struct fl_spool_reader *reader, size_t n_readers)
     size_t b;
 
     cap = cap < BUFFER_MIN ? BUFFER_MIN : cap > BUFFER_MAX ? BUFFER_MAX : cap;
-    for (b = 0; b < FL_SPOOL_MAX_BUNDLES; b++) {
+    for (b = 0; !reader->in_memory && b < FL_SPOOL_MAX_BUNDLES; b++) {
         fl__ahead_done(&reader->ahead[b]);
         reader->ahead[b].cap = cap;
     }
@@ -322,7 +365,7 @@ const uint8_t *fl_spool_reader_units(const struct fl_spool_reader *reader)
 
 bool fl_spool_reader_checked(const struct fl_spool_reader *reader)
 {
-    return reader->sums != NULL;
+    return reader->sums != NULL || reader->in_memory;
 }
 
 void fl_spool_reader_explain(const struct fl_spool_reader *reader, int code, struct fl_err *err)

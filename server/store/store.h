@@ -319,7 +319,8 @@ static inline bool fl_spool_is_lost(int code)
 {
     return code == FL_EFORMAT || code == FL_ESHAPE || code == FL_ENOENT;
 }
-/* Before the first decoder: this reader is one of `n_readers`. 16 KiB to 256 KiB each. */
+/* Before the first decoder: this reader is one of `n_readers`. 16 KiB to 256 KiB each; none where
+   the upload lies in memory (uploads.h). */
 void fl_spool_reader_share(struct fl_spool_reader *reader, size_t n_readers);
 /* false: a file of an earlier version, without checksums. */
 bool fl_spool_reader_checked(const struct fl_spool_reader *reader);

@@ -58,6 +58,21 @@ static void note_unchecked(const struct pass *a, size_t i)
     }
 }
 
+/* In memory, or else in its file. */
+static int open_reader(const struct pass *a, const char *client, struct fl_spool_reader **ret)
+{
+    const struct fl_federation *f = a->f;
+    const struct fl_aggregation *job = a->job;
+    int rv = FL_ENOENT;
+
+    if (f->uploads != NULL) {
+        rv = fl_uploads_open(f->uploads, job->round, job->attempt, client, f->layout, ret, a->err);
+    }
+    return rv == FL_ENOENT ? fl_spool_reader_open(f->state_dir, job->round, job->attempt, client,
+                                                  f->layout, ret, a->err)
+                           : rv;
+}
+
 static int open_readers(struct pass *a)
 {
     struct fl_aggregation *job = a->job;
@@ -68,8 +83,7 @@ static int open_readers(struct pass *a)
     for (i = 0; i < job->n_parts; i++) {
         const struct fl_part_rec *part = &job->parts[i];
         struct fl_agg_client *c = &a->clients[i];
-        int rv = fl_spool_reader_open(f->state_dir, job->round, job->attempt, job->clients[i].name,
-                                      f->layout, &a->readers[i], a->err);
+        int rv = open_reader(a, job->clients[i].name, &a->readers[i]);
 
         if (rv != FL_OK) {
             job->bad_client = part->client; /* The core judges by the code whose fault it is. */

@@ -20,6 +20,7 @@
 #include "server/core/retain.h"
 #include "server/store/files.h"
 #include "server/store/line.h"
+#include "server/store/uploads.h"
 
 /* What all of the work is for. Everything but the store is borrowed. */
 struct fl_federation {
@@ -35,6 +36,8 @@ struct fl_federation {
     const char *state_names[FL_AGG_MAX_STATE];
     /* Of the folder, since it was opened. */
     struct fl_store *store; /* owned; fl_store_close() */
+    /* Borrowed; uploads that are not in it are files of the folder. NULL: all are. */
+    struct fl_uploads *uploads;
     struct fl_line line;
 };
 

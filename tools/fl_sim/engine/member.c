@@ -225,20 +225,16 @@ int fl_member_setup(const struct fl_described *of, struct fl_setup **ret, struct
     return rv == FL_OK ? fl_setup_create(&heard.u.welcome, ret, err) : rv;
 }
 
-int fl_member_upload(const struct fl_federation *f, const char *name, const struct fl_code *code,
-                     struct fl_err *err)
+static int upload_to_file(const struct fl_federation *f, const char *name,
+                          const struct fl_code *code, const struct fl_spool_part *parts,
+                          struct fl_err *err)
 {
-    const struct fl_wire_push_header header = {.parts = code->parts, .n_parts = code->n_parts};
     const struct fl_round_key key = code->result->key;
-    struct fl_spool_part *parts = NULL;
     struct fl_spool *spool = NULL;
     uint64_t there = 0;
-    int rv = fl_sent_parts(f->layout, f->strategy, &header, code->units, &parts, err);
-
-    if (rv == FL_OK) {
-        rv = fl_spool_open(f->state_dir, key.round, key.attempt, name, parts, code->n_parts, &spool,
+    int rv = fl_spool_open(f->state_dir, key.round, key.attempt, name, parts, code->n_parts, &spool,
                            &there, err);
-    }
+
     if (rv == FL_OK && there < fl_blob_len(code->bytes)) {
         rv = fl_spool_write(spool, there, fl_blob_data(code->bytes) + there,
                             (size_t)(fl_blob_len(code->bytes) - there), err);
@@ -247,6 +243,39 @@ int fl_member_upload(const struct fl_federation *f, const char *name, const stru
         rv = fl_spool_finish(spool, f->layout, 0, FL_DURABLE_PROCESS, err);
     }
     fl_spool_close(spool);
+    return rv;
+}
+
+static int upload_to_memory(const struct fl_federation *f, const char *name,
+                            const struct fl_code *code, const struct fl_spool_part *parts,
+                            struct fl_err *err)
+{
+    const struct fl_round_key key = code->result->key;
+    struct fl_upload *upload = NULL;
+    int rv = fl_upload_make(parts, code->n_parts, code->bytes, f->layout, 0, &upload, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_uploads_put(f->uploads, key.round, key.attempt, name, upload);
+    if (rv != FL_OK) {
+        fl_upload_free(upload);
+        rv = fl_err_set(err, rv, "the upload of '%s': %s", name, fl_strerror(rv));
+    }
+    return rv;
+}
+
+int fl_member_upload(const struct fl_federation *f, const char *name, const struct fl_code *code,
+                     struct fl_err *err)
+{
+    const struct fl_wire_push_header header = {.parts = code->parts, .n_parts = code->n_parts};
+    struct fl_spool_part *parts = NULL;
+    int rv = fl_sent_parts(f->layout, f->strategy, &header, code->units, &parts, err);
+
+    if (rv == FL_OK) {
+        rv = f->uploads != NULL ? upload_to_memory(f, name, code, parts, err)
+                                : upload_to_file(f, name, code, parts, err);
+    }
     free(parts);
     return rv;
 }

@@ -100,7 +100,8 @@ FL_MUST_CHECK int fl_member_setup(const struct fl_described *of, struct fl_setup
                                   struct fl_err *err);
 /*
  * What a member coded, as the server takes it: what is announced, the bytes, and whether they are
- * any good. Errors of sent.h and of the spool, fl_spool_is_bad().
+ * any good. Into the federation's uploads where it has a place for them in memory, else into a
+ * spool file. Errors of sent.h and of the spool, fl_spool_is_bad().
  */
 FL_MUST_CHECK int fl_member_upload(const struct fl_federation *federation, const char *name,
                                    const struct fl_code *code, struct fl_err *err);

@@ -1,0 +1,325 @@
+/*
+ * A client that is there for its part in a round and gone again is the client that stays: the same
+ * results, bytes and kept state, for every preset.
+ */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "client/work/offer.h"
+#include "libfl/base/fs.h"
+#include "tests/lib/folder.h"
+#include "tests/unit/train_fixture.h"
+#include "tools/fl_sim/engine/member.h"
+
+#define CLIENTS 2
+#define ROUNDS  4
+
+struct world {
+    struct server server; /* network and layout */
+    struct fl_strategy *strategy;
+    struct fl_setup *setup;
+    struct fl_dataset *data[CLIENTS];
+    struct fl_trainer *lent;
+    struct fl_buf offered; /* of all clients */
+    char dir[FOLDER_PATH];
+    struct fl_err err;
+};
+
+static uint64_t seed_of(size_t k)
+{
+    return 7 + k;
+}
+
+static void world_init(struct world *w, const char *preset)
+{
+    const struct fl_line line = {.made = {0}};
+
+    *w = (struct world){.setup = NULL};
+    server_init(&w->server);
+    ck_assert(folder_make("fl-member", w->dir));
+    ck_assert_msg(fl_strategy_create(preset, &w->strategy, &w->err) == FL_OK, "%s", w->err.msg);
+    ck_assert_msg(
+        fl_member_setup(&(struct fl_described){.federation = "f",
+                                               .strategy = w->strategy,
+                                               .layout = w->server.model.layout,
+                                               .net = &w->server.model.net,
+                                               .line = &line,
+                                               .training = {.steps = 4, .batch_size = 10}},
+                        &w->setup, &w->err) == FL_OK,
+        "%s", w->err.msg);
+    w->data[0] = make_data(23, INPUTS, CLASSES, 1);
+    w->data[1] = make_data(6, INPUTS, CLASSES, 2);
+    ck_assert_int_eq(fl_trainer_builtin(w->data[0], NULL, &w->lent, &w->err), FL_OK);
+    ck_assert_int_eq(fl_worker_prepare_trainer(w->lent, w->setup, &w->err), FL_OK);
+    fl_buf_init(&w->offered, SIZE_MAX);
+}
+
+static void world_done(struct world *w)
+{
+    size_t k;
+
+    fl_trainer_free(w->lent);
+    for (k = 0; k < CLIENTS; k++) {
+        fl_dataset_free(w->data[k]);
+    }
+    fl_buf_done(&w->offered);
+    fl_setup_unref(w->setup);
+    fl_strategy_free(w->strategy);
+    server_done(&w->server);
+    folder_remove(w->dir);
+}
+
+/* --- the two ways --- */
+
+static void path_of(const struct world *w, const char *way, size_t k, char out[128])
+{
+    (void)snprintf(out, 128, "%s/%s-%zu", w->dir, way, k);
+}
+
+static void begin(struct world *w, size_t k, struct fl_member *ret)
+{
+    char dir[128];
+    const struct fl_member_place place = {.dir = dir, .seed = seed_of(k)};
+
+    path_of(w, "begun", k, dir);
+    ck_assert_msg(fl_member_begin(ret, &place, w->setup, &w->err) == FL_OK, "%s", w->err.msg);
+    ck_assert_int_eq(fl_trainer_set_data(w->lent, w->data[k], NULL, &w->err), FL_OK);
+    fl_member_lend(ret, w->lent);
+}
+
+static void open_one(struct world *w, size_t k, struct fl_member *ret)
+{
+    struct fl_trainer *trainer = NULL;
+    char dir[128];
+
+    path_of(w, "opened", k, dir);
+    ck_assert_int_eq(fl_fs_mkdirs(dir, NULL), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(w->data[k], NULL, &trainer, &w->err), FL_OK);
+    ck_assert_msg(fl_member_open(ret, dir, trainer, NULL, seed_of(k), &w->err) == FL_OK, "%s",
+                  w->err.msg);
+    ck_assert_msg(fl_worker_prepare(&ret->worker, w->setup, &w->err) == FL_OK, "%s", w->err.msg);
+}
+
+/* Both make the same offer; the round has those of all. */
+static void offer(struct world *w, const struct fl_member *a, const struct fl_member *b)
+{
+    struct fl_offer x;
+    struct fl_offer y;
+
+    if (w->setup->solver->offer == NULL) {
+        return;
+    }
+    ck_assert_int_eq(fl_offer_make(&a->worker, &x), FL_OK);
+    ck_assert_int_eq(fl_offer_make(&b->worker, &y), FL_OK);
+    ck_assert_uint_gt(x.data.len, 0);
+    ck_assert_uint_eq(x.data.len, y.data.len);
+    ck_assert_mem_eq(x.data.data, y.data.data, x.data.len);
+    ck_assert_int_eq(fl_buf_add(&w->offered, x.data.data, x.data.len), FL_OK);
+    fl_offer_done(&x);
+    fl_offer_done(&y);
+}
+
+/* --- a round --- */
+
+struct bundles {
+    struct fl_member_bundle list[FL_WIRE_MAX_BUNDLES];
+    float *blocks[FL_WIRE_MAX_BUNDLES];
+    size_t n;
+};
+
+/* A block that is another in each round, of its name. */
+static void add_block(const struct world *w, struct bundles *b, const char *name, uint64_t round)
+{
+    float *data = calloc(w->server.count, sizeof(*data));
+    struct fl_rng rng;
+    size_t i;
+
+    fl_rng_key(&rng, 1, FL_RNG_BATCH, round, strlen(name));
+    for (i = 0; i < w->server.count; i++) {
+        data[i] = w->server.theta[i] + 0.01f * (float)fl_rng_normal(&rng);
+    }
+    b->blocks[b->n] = data;
+    b->list[b->n++] = (struct fl_member_bundle){name, data, w->server.count * sizeof(*data), false};
+}
+
+static void list_bundles(const struct world *w, uint64_t round, struct bundles *b)
+{
+    const char *const *name = w->setup->solver->inputs;
+    const char *offered = w->setup->solver->offered;
+
+    *b = (struct bundles){.n = 0};
+    add_block(w, b, "model", round);
+    if (w->setup->personal->own && round % 2 == 0) {
+        add_block(w, b, "mixture", round);
+    }
+    for (; name != NULL && *name != NULL; name++) {
+        if (offered != NULL && strcmp(*name, offered) == 0) {
+            b->list[b->n++] =
+                (struct fl_member_bundle){*name, w->offered.data, w->offered.len, true};
+        } else {
+            add_block(w, b, *name, round);
+        }
+    }
+}
+
+static void bundles_done(struct bundles *b)
+{
+    size_t i;
+
+    for (i = 0; i < b->n; i++) {
+        free(b->blocks[i]);
+    }
+}
+
+static void take_part(struct world *w, struct fl_member *m, size_t k, uint64_t round,
+                      struct fl_code *code)
+{
+    uint8_t units[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    /* The third round is not counted. */
+    const struct fl_task task = {.key = {round, 1},
+                                 .counted = {round == 4 ? 2 : round - 1, round > 1},
+                                 .learning_rate = 0.05,
+                                 .seed = 100 * round + k,
+                                 .order_seed = 3,
+                                 .n_selected = CLIENTS,
+                                 .population = CLIENTS};
+    struct bundles b;
+
+    list_bundles(w, round, &b);
+    ck_assert_msg(fl_member_fetch(m, &task, b.list, b.n, &w->err) == FL_OK, "%s", w->err.msg);
+    ck_assert_msg(fl_member_train(m, &w->err) == FL_OK, "%s", w->err.msg);
+    units[round % 2] = 0; /* a part of the units */
+    ck_assert_msg(fl_member_code(m, units, code, &w->err) == FL_OK, "%s", w->err.msg);
+    bundles_done(&b);
+}
+
+static void same_result(const struct fl_result *a, const struct fl_result *b)
+{
+    ck_assert_uint_eq(a->n_floats, b->n_floats);
+    ck_assert_mem_eq(a->delta, b->delta, a->n_floats * sizeof(float));
+    ck_assert_mem_eq(a->divergence, b->divergence, a->n_units * sizeof(float));
+    ck_assert_mem_eq(&a->train_loss, &b->train_loss, sizeof(double));
+    ck_assert_mem_eq(&a->previous_dot, &b->previous_dot, sizeof(double));
+}
+
+static void same_push(const struct fl_code *a, const struct fl_code *b)
+{
+    size_t n = fl_blob_len(a->bytes);
+    size_t i;
+
+    ck_assert_uint_eq(n, fl_blob_len(b->bytes));
+    ck_assert_mem_eq(fl_blob_data(a->bytes), fl_blob_data(b->bytes), n);
+    ck_assert_uint_eq(a->n_parts, b->n_parts);
+    for (i = 0; i < a->n_parts; i++) {
+        ck_assert_str_eq(a->parts[i].bundle, b->parts[i].bundle);
+        ck_assert_uint_eq(a->parts[i].unit, b->parts[i].unit);
+        ck_assert_uint_eq(a->parts[i].bytes, b->parts[i].bytes);
+    }
+}
+
+static const char *preset(int i)
+{
+    return fl_strategy_presets()[i].name;
+}
+
+START_TEST(who_comes_for_a_round_and_goes_is_who_stays_for_every_preset)
+{
+    struct fl_member stays[CLIENTS];
+    struct fl_member comes;
+    struct world w;
+    uint64_t round;
+    size_t k;
+
+    world_init(&w, preset(_i));
+    for (k = 0; k < CLIENTS; k++) {
+        open_one(&w, k, &stays[k]);
+        begin(&w, k, &comes);
+        offer(&w, &stays[k], &comes);
+        fl_member_close(&comes);
+    }
+    for (round = 1; round <= ROUNDS; round++) {
+        for (k = 0; k < CLIENTS; k++) {
+            struct fl_code a;
+            struct fl_code b;
+
+            begin(&w, k, &comes);
+            take_part(&w, &stays[k], k, round, &a);
+            take_part(&w, &comes, k, round, &b);
+            same_result(stays[k].held.result, comes.held.result);
+            same_push(&a, &b);
+            fl_code_done(&a);
+            fl_code_done(&b);
+            fl_member_close(&comes);
+        }
+    }
+    for (k = 0; k < CLIENTS; k++) {
+        fl_member_close(&stays[k]);
+    }
+    world_done(&w);
+}
+END_TEST
+
+START_TEST(a_folder_is_made_only_where_something_is_kept)
+{
+    struct fl_member m;
+    struct fl_code code;
+    struct world w;
+    struct stat st;
+    char dir[128];
+
+    world_init(&w, preset(_i));
+    begin(&w, 0, &m);
+    if (w.setup->solver->offer == NULL) {
+        take_part(&w, &m, 0, 1, &code);
+        fl_code_done(&code);
+        path_of(&w, "begun", 0, dir);
+        ck_assert_int_eq(stat(dir, &st) == 0, fl_worker_keeps(w.setup));
+    }
+    fl_member_close(&m);
+    world_done(&w);
+}
+END_TEST
+
+START_TEST(where_something_is_kept_there_has_to_be_a_folder)
+{
+    const struct fl_member_place nowhere = {.seed = 1};
+    struct fl_member m;
+    struct world w;
+
+    world_init(&w, "scaffold");
+    ck_assert(fl_worker_keeps(w.setup));
+    ck_assert_int_eq(fl_member_begin(&m, &nowhere, w.setup, &w.err), FL_EINVAL);
+    ck_assert_ptr_nonnull(strstr(w.err.msg, "no folder"));
+    world_done(&w);
+    world_init(&w, "fedavg");
+    ck_assert(!fl_worker_keeps(w.setup));
+    ck_assert_int_eq(fl_member_begin(&m, &nowhere, w.setup, &w.err), FL_OK);
+    fl_member_close(&m);
+    world_done(&w);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("member");
+    TCase *tc = tcase_create("all");
+    SRunner *runner;
+    int failed;
+    int n = 0;
+
+    while (preset(n) != NULL) {
+        n++;
+    }
+    tcase_add_loop_test(tc, who_comes_for_a_round_and_goes_is_who_stays_for_every_preset, 0, n);
+    tcase_add_loop_test(tc, a_folder_is_made_only_where_something_is_kept, 0, n);
+    tcase_add_test(tc, where_something_is_kept_there_has_to_be_a_folder);
+    suite_add_tcase(s, tc);
+    runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
