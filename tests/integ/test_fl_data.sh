@@ -65,9 +65,9 @@ says "option out of range" 2 "alpha: expected 0.0001 to 1000000, found '0'" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --method dirichlet --alpha 0
 says "option that is no choice" 2 "dirichlet-prior: expected one of rho_over_C, rho, found 'q'" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --method device --dirichlet-prior q
-says "a word that is no choice" 2 "--pool: expected one of no, yes, found 'maybe'" \
+says "a word that is no choice" 2 "--pool: expected one of as-method, no, yes, found 'maybe'" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --pool maybe
-says "no standardisation" 2 "--standardise: expected one of none, pixel, cifar, found 'z'" \
+says "no standardisation" 2 "--standardise: expected one of as-input, none, pixel, cifar, found 'z'" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --standardise z
 says "stray word" 2 "unexpected word 'here'" split here
 
@@ -84,7 +84,7 @@ says "no colours" 1 "the means of CIFAR-10 are for three channels" \
 says "released for other data" 1 "as released there are 20 clients and 10 labels, found 19 and 10" \
   split --input "$dir/in" --output "$dir/x" --clients 19 --method pairs --as-released cifar
 mkdir "$dir/notest" && cp "$dir/in/train.csv" "$dir/notest"
-says "nothing to pool" 1 "--pool yes: '$dir/notest' holds no test part" \
+says "nothing to pool" 1 "pool is yes, but '$dir/notest' holds no test part" \
   split --input "$dir/notest" --output "$dir/x" --clients 2 --pool yes
 says "labels that cannot differ" 1 "10 clients cannot get 11 shards of different labels each" \
   split --input "$dir/in" --output "$dir/x" --clients 10 --method silo --shards-per-client 11

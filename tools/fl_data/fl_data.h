@@ -77,9 +77,6 @@ FL_MUST_CHECK int output_manifest(const struct output *out, const json_t *root, 
 void catch_signals(void);
 FL_MUST_CHECK int check_interrupted(struct fl_err *err);
 
-/* "client-007", with as many digits as `n` clients need. */
-void client_name(char *out, size_t size, size_t k, size_t n);
-
 /* A line on stderr that counts up, when a person is looking. */
 void show_progress(const char *what, size_t done, size_t total);
 
@@ -104,11 +101,8 @@ struct client_job {
     const struct output *out;
     const char *name;
     const struct fl_dataset *ds;
-    const uint32_t *items; /* the client's samples; NULL: all of ds */
-    size_t n;
-    size_t client; /* key of the draw of its test part, with `seed` */
-    uint64_t seed;
-    double test_share;
+    const uint32_t *items; /* the client's samples, those of its test part last */
+    size_t n, n_test;
     struct part *pool; /* also gets the test samples; may be NULL */
 };
 
@@ -118,10 +112,9 @@ struct client_job {
  */
 FL_MUST_CHECK int write_client(const struct client_job *job, json_t *manifest, struct fl_err *err);
 
-/* {"type": …, "shape": […]} of the features, and the names of stored types. */
-const char *type_name(const struct fl_dataset *ds);
 /* What has a mean and a deviation of its own: "none", "all", "channel" or "value". */
 const char *norm_name(const struct fl_dataset *ds);
+/* The shape of a sample. */
 json_t *shape_json(const struct fl_dataset *ds);
 
 /* The commands. */

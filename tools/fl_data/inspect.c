@@ -7,6 +7,7 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
+#include "libfl/data/split.h"
 #include "tools/fl_data/fl_data.h"
 
 #define BAR 40
@@ -43,9 +44,9 @@ static json_t *part_json(const char *part, const struct fl_dataset *ds)
     }
     free(counts);
     return json_pack("{s:s, s:s, s:I, s:o, s:s, s:s, s:I, s:o}", "part", part, "format", ds->format,
-                     "samples", (json_int_t)ds->n, "shape", shape_json(ds), "type", type_name(ds),
-                     "standardised_per", norm_name(ds), "classes", (json_int_t)ds->classes,
-                     "labels", labels);
+                     "samples", (json_int_t)ds->n, "shape", shape_json(ds), "type",
+                     fl_dataset_type_name(ds), "standardised_per", norm_name(ds), "classes",
+                     (json_int_t)ds->classes, "labels", labels);
 }
 
 /* {"folder": …, "parts": […]}; without parts when there are none. */
@@ -200,7 +201,8 @@ static int list_folders(const char *path, char ***ret, size_t *ret_n, struct fl_
     while ((entry = readdir(dir)) != NULL) {
         char **more;
 
-        if (strncmp(entry->d_name, "client-", 7) != 0 && strcmp(entry->d_name, "server") != 0) {
+        if (strncmp(entry->d_name, "client-", 7) != 0 &&
+            strcmp(entry->d_name, FL_SPLIT_SERVER) != 0) {
             continue;
         }
         more = realloc(names, (n + 1) * sizeof(*names));

@@ -11,9 +11,9 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
+#include "libfl/data/split.h"
 #include "tools/fl_data/fl_data.h"
 
-#define MANIFEST     "split.json"
 #define PROGRESS_MS  100
 #define TREE_HANDLES 16
 
@@ -187,7 +187,7 @@ int output_commit(struct output *out, struct fl_err *err)
     }
     out->tmp[0] = '\0';
     if (aside) {
-        (void)snprintf(mark, sizeof(mark), "%s/" MANIFEST, old);
+        (void)snprintf(mark, sizeof(mark), "%s/" FL_SPLIT_MANIFEST, old);
         /* --force is for doing a split again, not for losing what somebody else put there. */
         if (!fl_fs_exists(mark) || remove_tree(old) != 0) {
             (void)fprintf(stderr, "fl-data: the former contents are kept in '%s'\n", old);
@@ -217,7 +217,7 @@ int output_manifest(const struct output *out, const json_t *root, struct fl_err 
 {
     char path[PATH_SIZE];
 
-    if (fl_fs_join(path, sizeof(path), out->tmp, MANIFEST) != FL_OK) {
+    if (fl_fs_join(path, sizeof(path), out->tmp, FL_SPLIT_MANIFEST) != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", out->tmp);
     }
     if (root == NULL) {
@@ -227,17 +227,6 @@ int output_manifest(const struct output *out, const json_t *root, struct fl_err 
         return fl_err_set(err, FL_EIO, "cannot write '%s'", path);
     }
     return FL_OK;
-}
-
-void client_name(char *out, size_t size, size_t k, size_t n)
-{
-    size_t top;
-    int digits = 3;
-
-    for (top = 1000; n > top; top *= 10) {
-        digits++;
-    }
-    (void)snprintf(out, size, "client-%0*zu", digits, k);
 }
 
 void show_progress(const char *what, size_t done, size_t total)

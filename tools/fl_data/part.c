@@ -2,18 +2,12 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/data/npy.h"
-#include "libfl/data/pick.h"
 #include "tools/fl_data/fl_data.h"
 
 struct part {
     struct fl_npy_writer *x;
     struct fl_npy_writer *y;
 };
-
-const char *type_name(const struct fl_dataset *ds)
-{
-    return ds->type == FL_DATA_U8 ? "uint8" : "float32";
-}
 
 const char *norm_name(const struct fl_dataset *ds)
 {
@@ -72,9 +66,10 @@ int part_open(const char *folder, const char *name, const struct fl_dataset *lik
 
 int part_add(struct part *part, const struct fl_dataset *ds, size_t i, struct fl_err *err)
 {
+    int32_t label = fl_dataset_label(ds, i);
     int rv = fl_npy_add(part->x, fl_dataset_row(ds, i), ds->dim, err);
 
-    return rv == FL_OK ? fl_npy_add(part->y, &ds->y[i], 1, err) : rv;
+    return rv == FL_OK ? fl_npy_add(part->y, &label, 1, err) : rv;
 }
 
 int part_close(struct part *part, struct fl_err *err)
@@ -125,23 +120,18 @@ int write_norm(const char *folder, const struct fl_dataset *ds, struct fl_err *e
     return rv;
 }
 
-/* Those of the client's samples whose mark is `mark`, as the part `name`. */
+/* `n` of the client's samples as the part `name`; into `pool` too, unless that is NULL. */
 static int write_part(const struct client_job *job, const char *folder, const char *name,
-                      const uint8_t *marks, uint8_t mark, size_t n, struct fl_err *err)
+                      const uint32_t *items, size_t n, struct part *pool, struct fl_err *err)
 {
     struct part *part = NULL;
     size_t i;
     int rv = part_open(folder, name, job->ds, n, &part, err);
 
-    for (i = 0; i < job->n && rv == FL_OK; i++) {
-        size_t at = job->items != NULL ? job->items[i] : i;
-
-        if (marks[i] != mark) {
-            continue;
-        }
-        rv = part_add(part, job->ds, at, err);
-        if (rv == FL_OK && mark != 0 && job->pool != NULL) {
-            rv = part_add(job->pool, job->ds, at, err);
+    for (i = 0; i < n && rv == FL_OK; i++) {
+        rv = part_add(part, job->ds, items[i], err);
+        if (rv == FL_OK && pool != NULL) {
+            rv = part_add(pool, job->ds, items[i], err);
         }
     }
     if (rv != FL_OK) {
@@ -151,7 +141,7 @@ static int write_part(const struct client_job *job, const char *folder, const ch
     return part_close(part, err);
 }
 
-static int describe(const struct client_job *job, size_t n_test, json_t *manifest)
+static int describe(const struct client_job *job, json_t *manifest)
 {
     size_t *counts = calloc(job->ds->classes + 1, sizeof(*counts));
     json_t *labels = json_object();
@@ -164,7 +154,7 @@ static int describe(const struct client_job *job, size_t n_test, json_t *manifes
         return FL_ENOMEM;
     }
     for (i = 0; i < job->n; i++) {
-        counts[job->ds->y[job->items != NULL ? job->items[i] : i]]++;
+        counts[fl_dataset_label(job->ds, job->items[i])]++;
     }
     for (i = 0; i < job->ds->classes; i++) {
         if (counts[i] > 0) {
@@ -173,38 +163,30 @@ static int describe(const struct client_job *job, size_t n_test, json_t *manifes
         }
     }
     free(counts);
-    return json_array_append_new(manifest, json_pack("{s:s, s:I, s:I, s:o}", "folder", job->name,
-                                                     "train", (json_int_t)(job->n - n_test), "test",
-                                                     (json_int_t)n_test, "labels", labels)) == 0
+    return json_array_append_new(manifest,
+                                 json_pack("{s:s, s:I, s:I, s:o}", "folder", job->name, "train",
+                                           (json_int_t)(job->n - job->n_test), "test",
+                                           (json_int_t)job->n_test, "labels", labels)) == 0
                ? FL_OK
                : FL_ENOMEM;
 }
 
 int write_client(const struct client_job *job, json_t *manifest, struct fl_err *err)
 {
-    size_t n_test = fl_dataset_split_count(job->n, job->test_share);
+    size_t n_train = job->n - job->n_test;
     char folder[PATH_SIZE];
-    uint8_t *marks = NULL;
-    struct fl_rng rng;
     int rv = output_folder(job->out, job->name, folder, err);
 
     if (rv == FL_OK) {
         rv = write_norm(folder, job->ds, err);
     }
-    if (rv != FL_OK) {
-        return rv;
+    if (rv == FL_OK) {
+        rv = write_part(job, folder, "train", job->items, n_train, NULL, err);
     }
-    fl_rng_key(&rng, job->seed, FL_RNG_PARTITION, FL_PICK_LOCAL_TEST, job->client);
-    rv = fl_pick_marks(&rng, job->n, n_test, &marks, err);
-    if (rv != FL_OK) {
-        return rv;
+    if (rv == FL_OK && job->n_test > 0) {
+        rv = write_part(job, folder, "test", job->items + n_train, job->n_test, job->pool, err);
     }
-    rv = write_part(job, folder, "train", marks, 0, job->n - n_test, err);
-    if (rv == FL_OK && n_test > 0) {
-        rv = write_part(job, folder, "test", marks, 1, n_test, err);
-    }
-    free(marks);
-    if (rv == FL_OK && describe(job, n_test, manifest) != FL_OK) {
+    if (rv == FL_OK && describe(job, manifest) != FL_OK) {
         rv = fl_err_set(err, FL_ENOMEM, "no memory for the manifest");
     }
     return rv;

@@ -1,28 +1,18 @@
-#ifndef FL_DATA_SPLIT_H
-#define FL_DATA_SPLIT_H
+#ifndef FL_DATA_SPLIT_COMMAND_H
+#define FL_DATA_SPLIT_COMMAND_H
 
 /* fl-data split: what the command line says, and the work (split.c). */
 
-#include "libfl/data/partition.h"
+#include "libfl/data/split.h"
 #include "tools/fl_data/fl_data.h"
-
-enum standardise { STANDARDISE_AS_INPUT, STANDARDISE_NONE, STANDARDISE_PIXEL, STANDARDISE_CIFAR };
-enum pool { POOL_AS_METHOD, POOL_NO, POOL_YES };
 
 struct split {
     const char *input, *output;
-    const struct fl_partition_ops *method;
-    struct fl_partition_conf conf;
-    double test_share;
-    enum standardise standardise;
-    enum pool pool;
-    uint64_t crop; /* 0: none */
+    struct fl_split_conf conf;
     bool force;
-    struct fl_dataset *train; /* what is shared out */
-    struct fl_dataset *test;  /* the server's; NULL when the input has none or it was pooled */
-    bool pooled;
-    size_t n_client_test; /* of all clients together */
+    struct fl_split_set set;
     struct fl_partition part;
+    size_t n_client_test; /* of all clients together */
 };
 
 /* split_args.c: false when the command ends here with *ret_status. */

@@ -97,12 +97,13 @@ static bool set_method_args(struct split *s, const struct method_args *m)
         if (m->texts[i] == NULL) {
             continue;
         }
-        if (!applies(s->method, m->options[i]->name)) {
+        if (!applies(s->conf.method, m->options[i]->name)) {
             (void)usage_error("split", "--%s does not apply to method '%s'", m->options[i]->name,
-                              s->method->name);
+                              s->conf.method->name);
             return false;
         }
-        if (fl_partition_option_set(m->options[i], &s->conf, m->texts[i], &err) != FL_OK) {
+        if (fl_partition_option_set(m->options[i], &s->conf.partition, m->texts[i], &err) != FL_OK)
+        {
             (void)usage_error("split", "--%s", err.msg);
             return false;
         }
@@ -116,8 +117,10 @@ static bool find_method(struct split *s, const char *name)
     size_t used = 0;
     size_t i;
 
-    s->method = fl_partition_find(name != NULL ? name : "iid");
-    if (s->method != NULL) {
+    const struct fl_partition_ops *method = fl_partition_find(name != NULL ? name : "iid");
+
+    if (method != NULL) {
+        fl_split_conf_method(&s->conf, method);
         return true;
     }
     for (i = 0; fl_partition_at(i) != NULL && used < sizeof(known); i++) {
@@ -158,35 +161,30 @@ struct texts {
 
 static bool take_texts(struct split *s, const struct texts *t, const struct method_args *m)
 {
-    static const char *const pools[] = {"no", "yes", NULL};
-    static const char *const standards[] = {"none", "pixel", "cifar", NULL};
+    struct fl_split_conf *conf = &s->conf;
     uint64_t n_clients = 0;
-    int pool = -1;
-    int standard = -1;
+    int pool = FL_POOL_AS_METHOD;
+    int standard = FL_STANDARDISE_AS_INPUT;
 
     if (s->input == NULL || s->output == NULL || t->clients == NULL) {
         (void)usage_error("split", "--%s is required",
                           s->input == NULL ? "input" : (s->output == NULL ? "output" : "clients"));
         return false;
     }
-    fl_partition_conf_init(&s->conf);
-    if (!find_method(s, t->method)) {
-        return false;
-    }
-    s->test_share = s->method->test_share;
-    if (!set_method_args(s, m) ||
+    fl_split_conf_init(conf);
+    if (!find_method(s, t->method) || !set_method_args(s, m) ||
         !arg_count("split", "clients", t->clients, 1, FL_PARTITION_MAX_CLIENTS, &n_clients) ||
-        !arg_count("split", "seed", t->seed, 0, INT64_MAX, &s->conf.seed) ||
-        !arg_real("split", "test-share", t->share, 0.0, 0.99, &s->test_share) ||
-        !arg_count("split", "crop", t->crop, 1, 1u << 16, &s->crop) ||
-        !find_word("pool", t->pool, pools, &pool) ||
-        !find_word("standardise", t->standardise, standards, &standard))
+        !arg_count("split", "seed", t->seed, 0, INT64_MAX, &conf->partition.seed) ||
+        !arg_real("split", "test-share", t->share, 0.0, FL_SPLIT_MAX_SHARE, &conf->test_share) ||
+        !arg_count("split", "crop", t->crop, 1, FL_SPLIT_MAX_CROP, &conf->crop) ||
+        !find_word("pool", t->pool, fl_split_pools, &pool) ||
+        !find_word("standardise", t->standardise, fl_split_standards, &standard))
     {
         return false;
     }
-    s->conf.n_clients = (size_t)n_clients;
-    s->pool = pool < 0 ? POOL_AS_METHOD : (pool == 0 ? POOL_NO : POOL_YES);
-    s->standardise = (enum standardise)(standard + 1);
+    conf->partition.n_clients = (size_t)n_clients;
+    conf->pool = (enum fl_split_pool)pool;
+    conf->standardise = (enum fl_split_standardise)standard;
     return true;
 }
 
@@ -204,10 +202,12 @@ bool split_parse(struct split *s, int argc, char **argv, int *ret_status)
         {"seed", "N", "of every random choice (0)", &t.seed, NULL},
         {"test-share", "P", "share of each client's samples kept for its own test (0; pairs: 0.25)",
          &t.share, NULL},
-        {"pool", "WHAT", "share out the test part of the input too: yes or no (no; pairs: yes)",
-         &t.pool, NULL},
-        {"standardise", "WHAT", "none, pixel or cifar, see above (what the input has)",
-         &t.standardise, NULL},
+        {"pool", "WHAT",
+         "share out the test part of the input too: yes, no or as-method (no; pairs: yes)", &t.pool,
+         NULL},
+        {"standardise", "WHAT",
+         "none, pixel, cifar, see above, or as-input, what it has (as-input)", &t.standardise,
+         NULL},
         {"crop", "N", "keep the middle N x N of every picture", &t.crop, NULL},
         {"force", NULL, "replace an output folder that is not empty", NULL, &s->force},
     };

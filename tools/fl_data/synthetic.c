@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "libfl/data/split.h"
 #include "libfl/data/synthetic.h"
 #include "tools/fl_data/fl_data.h"
 
@@ -54,7 +55,7 @@ static bool parse(struct job *j, int argc, char **argv, int *ret_status)
         !arg_real("synthetic", "alpha", alpha, 0.0, 1e6, &j->conf.alpha) ||
         !arg_real("synthetic", "beta", beta, 0.0, 1e6, &j->conf.beta) ||
         !arg_count("synthetic", "seed", seed, 0, UINT32_MAX, &j->conf.seed) ||
-        !arg_real("synthetic", "test-share", share, 0.0, 0.99, &j->test_share))
+        !arg_real("synthetic", "test-share", share, 0.0, FL_SPLIT_MAX_SHARE, &j->test_share))
     {
         return false;
     }
@@ -68,38 +69,56 @@ static int open_pool(const struct output *out, size_t n, struct part **ret, stru
     const struct fl_dataset like = {
         .type = FL_DATA_F32, .dims = {FL_SYNTHETIC_FEATURES, 1, 1}, .n_dims = 1};
     char folder[PATH_SIZE];
-    int rv = output_folder(out, "server", folder, err);
+    int rv = output_folder(out, FL_SPLIT_SERVER, folder, err);
 
     return rv == FL_OK ? part_open(folder, "test", &like, n, ret, err) : rv;
+}
+
+/* The next client of the generator. */
+static int write_next(const struct job *j, struct fl_synthetic *gen, size_t k,
+                      struct client_job *client, json_t *clients, struct fl_err *err)
+{
+    struct fl_dataset *ds = NULL;
+    uint32_t *items;
+    size_t i;
+    int rv = fl_synthetic_next(gen, &ds, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    items = malloc(ds->n * sizeof(*items));
+    if (items == NULL) {
+        fl_dataset_free(ds);
+        return fl_err_set(err, FL_ENOMEM, "no memory for %zu samples", ds->n);
+    }
+    for (i = 0; i < ds->n; i++) {
+        items[i] = (uint32_t)i;
+    }
+    client->ds = ds;
+    client->items = items;
+    client->n = ds->n;
+    client->n_test = fl_dataset_split_count(ds->n, j->test_share);
+    rv = fl_split_own_test(j->conf.seed, k, j->test_share, items, ds->n, err);
+    if (rv == FL_OK) {
+        rv = write_client(client, clients, err);
+    }
+    free(items);
+    fl_dataset_free(ds);
+    return rv;
 }
 
 static int write_clients(const struct job *j, struct fl_synthetic *gen, const struct output *out,
                          struct part *pool, json_t *clients, struct fl_err *err)
 {
-    char name[64];
+    char name[FL_SPLIT_NAME];
     size_t k;
     int rv = FL_OK;
 
     for (k = 0; k < j->conf.n_clients && rv == FL_OK; k++) {
-        struct fl_dataset *ds = NULL;
         struct client_job client = {
-            .out = out,
-            .name = name,
-            .client = k,
-            .seed = j->conf.seed,
-            .test_share = j->test_share,
-            .pool = pool,
-        };
+            .out = out, .name = fl_split_name(name, k, j->conf.n_clients), .pool = pool};
 
-        rv = fl_synthetic_next(gen, &ds, err);
-        if (rv != FL_OK) {
-            break;
-        }
-        client.ds = ds;
-        client.n = ds->n;
-        client_name(name, sizeof(name), k, j->conf.n_clients);
-        rv = write_client(&client, clients, err);
-        fl_dataset_free(ds);
+        rv = write_next(j, gen, k, &client, clients, err);
         if (rv == FL_OK) {
             show_progress("clients", k + 1, j->conf.n_clients);
             rv = check_interrupted(err);

@@ -1,0 +1,232 @@
+#include "libfl/data/split.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/data/pick.h"
+
+const char *const fl_split_standards[] = {[FL_STANDARDISE_AS_INPUT] = "as-input",
+                                          [FL_STANDARDISE_NONE] = "none",
+                                          [FL_STANDARDISE_PIXEL] = "pixel",
+                                          [FL_STANDARDISE_CIFAR] = "cifar",
+                                          NULL};
+const char *const fl_split_pools[] = {
+    [FL_POOL_AS_METHOD] = "as-method", [FL_POOL_NO] = "no", [FL_POOL_YES] = "yes", NULL};
+
+const char *fl_dataset_type_name(const struct fl_dataset *ds)
+{
+    return ds->type == FL_DATA_U8 ? "uint8" : "float32";
+}
+
+const char *fl_split_name(char out[FL_SPLIT_NAME], size_t k, size_t n)
+{
+    size_t top;
+    int digits = 3;
+
+    for (top = 1000; n > top; top *= 10) {
+        digits++;
+    }
+    (void)snprintf(out, FL_SPLIT_NAME, "client-%0*zu", digits, k);
+    return out;
+}
+
+void fl_split_conf_method(struct fl_split_conf *conf, const struct fl_partition_ops *method)
+{
+    conf->method = method;
+    conf->test_share = method->test_share;
+}
+
+void fl_split_conf_init(struct fl_split_conf *conf)
+{
+    *conf = (struct fl_split_conf){.method = NULL};
+    fl_partition_conf_init(&conf->partition);
+    fl_split_conf_method(conf, fl_partition_find("iid"));
+}
+
+/* --- what is shared out --- */
+
+static bool pools(const struct fl_split_conf *conf)
+{
+    return conf->pool == FL_POOL_YES || (conf->pool == FL_POOL_AS_METHOD && conf->method->pools);
+}
+
+static int load_test(const char *input, struct fl_split_set *set, struct fl_err *err)
+{
+    const struct fl_dataset *train = set->train;
+    const struct fl_dataset *test;
+    size_t classes;
+    int rv = fl_dataset_open(input, "test", &set->test, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    test = set->test;
+    if (!fl_dataset_alike(test, train)) {
+        return fl_err_set(err, FL_ESHAPE,
+                          "'%s': train samples are %s of %zu x %zu x %zu, test samples %s of "
+                          "%zu x %zu x %zu",
+                          input, fl_dataset_type_name(train), train->dims[0], train->dims[1],
+                          train->dims[2], fl_dataset_type_name(test), test->dims[0], test->dims[1],
+                          test->dims[2]);
+    }
+    classes = test->classes > train->classes ? test->classes : train->classes;
+    set->test->classes = classes;
+    set->train->classes = classes;
+    return FL_OK;
+}
+
+static int load(const char *input, const struct fl_split_conf *conf, struct fl_split_set *set,
+                struct fl_err *err)
+{
+    int rv = fl_dataset_open(input, "train", &set->train, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (fl_dataset_has(input, "test")) {
+        return load_test(input, set, err);
+    }
+    return conf->pool == FL_POOL_YES
+               ? fl_err_set(err, FL_ENOENT, "pool is yes, but '%s' holds no test part", input)
+               : FL_OK;
+}
+
+/* What the test part goes through too. */
+static int on_both(const struct fl_split_set *set,
+                   int (*change)(struct fl_dataset *, struct fl_err *), struct fl_err *err)
+{
+    int rv = change(set->train, err);
+
+    return rv == FL_OK && set->test != NULL ? change(set->test, err) : rv;
+}
+
+static int drop_norm(struct fl_dataset *ds, struct fl_err *err)
+{
+    const struct fl_dataset plain = {.n_norm = 0};
+
+    return fl_dataset_copy_norm(ds, &plain, err);
+}
+
+static int standardise(const struct fl_split_set *set, enum fl_split_standardise how,
+                       struct fl_err *err)
+{
+    int rv;
+
+    switch (how) {
+    case FL_STANDARDISE_AS_INPUT:
+        break;
+    case FL_STANDARDISE_NONE:
+        return on_both(set, drop_norm, err);
+    case FL_STANDARDISE_CIFAR:
+        return on_both(set, fl_dataset_norm_cifar, err);
+    case FL_STANDARDISE_PIXEL: /* The test part by the numbers of what is shared out. */
+        rv = fl_dataset_norm_pixels(set->train, err);
+        return rv == FL_OK && set->test != NULL ? fl_dataset_copy_norm(set->test, set->train, err)
+                                                : rv;
+    }
+    return FL_OK;
+}
+
+static int transform(const struct fl_split_conf *conf, struct fl_split_set *set, struct fl_err *err)
+{
+    int rv = FL_OK;
+
+    if (conf->crop > 0) {
+        rv = fl_dataset_crop(set->train, (size_t)conf->crop, err);
+        if (rv == FL_OK && set->test != NULL) {
+            rv = fl_dataset_crop(set->test, (size_t)conf->crop, err);
+        }
+    }
+    if (rv == FL_OK && pools(conf) && set->test != NULL) {
+        rv = fl_dataset_append(set->train, set->test, err);
+        fl_dataset_free(set->test);
+        set->test = NULL;
+        set->pooled = true;
+    }
+    return rv == FL_OK ? standardise(set, conf->standardise, err) : rv;
+}
+
+int fl_split_open(const char *input, const struct fl_split_conf *conf, struct fl_split_set *ret,
+                  struct fl_err *err)
+{
+    struct fl_split_set set = {.train = NULL};
+    int rv = load(input, conf, &set, err);
+
+    if (rv == FL_OK) {
+        rv = transform(conf, &set, err);
+    }
+    if (rv != FL_OK) {
+        fl_split_set_done(&set);
+        return rv;
+    }
+    *ret = set;
+    return FL_OK;
+}
+
+void fl_split_set_done(struct fl_split_set *set)
+{
+    fl_dataset_free(set->train);
+    fl_dataset_free(set->test);
+    *set = (struct fl_split_set){.train = NULL};
+}
+
+/* --- who gets what --- */
+
+int fl_split_own_test(uint64_t seed, size_t client, double share, uint32_t *items, size_t n,
+                      struct fl_err *err)
+{
+    size_t n_test = fl_dataset_split_count(n, share);
+    uint32_t *tests = NULL;
+    uint8_t *marks = NULL;
+    struct fl_rng rng;
+    size_t kept = 0;
+    size_t moved = 0;
+    size_t i;
+    int rv;
+
+    if (n_test == 0) {
+        return FL_OK;
+    }
+    fl_rng_key(&rng, seed, FL_RNG_PARTITION, FL_PICK_LOCAL_TEST, client);
+    rv = fl_pick_marks(&rng, n, n_test, &marks, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    tests = malloc(n_test * sizeof(*tests));
+    if (tests == NULL) {
+        free(marks);
+        return fl_err_set(err, FL_ENOMEM, "no memory to choose among %zu samples", n);
+    }
+    for (i = 0; i < n; i++) {
+        if (marks[i] != 0) {
+            tests[moved++] = items[i];
+        } else {
+            items[kept++] = items[i];
+        }
+    }
+    (void)memcpy(items + kept, tests, n_test * sizeof(*tests));
+    free(tests);
+    free(marks);
+    return FL_OK;
+}
+
+int fl_split_share(const struct fl_dataset *train, const struct fl_split_conf *conf,
+                   struct fl_partition *ret, struct fl_err *err)
+{
+    struct fl_partition part = {.n_clients = 0};
+    size_t k;
+    int rv = fl_partition_make(conf->method, &conf->partition, train->y, train->n, train->classes,
+                               &part, err);
+
+    for (k = 0; rv == FL_OK && k < part.n_clients; k++) {
+        rv = fl_split_own_test(conf->partition.seed, k, conf->test_share,
+                               part.items + part.start[k], fl_partition_count(&part, k), err);
+    }
+    if (rv != FL_OK) {
+        fl_partition_done(&part);
+        return rv;
+    }
+    *ret = part;
+    return FL_OK;
+}
