@@ -87,11 +87,12 @@ for f in $files; do
         esac
         case "$room:$inc" in
           engine:tools/fl_sim/engine/*|engine:tools/fl_sim/world/*|world:tools/fl_sim/world/*) ;;
-          experiment:tools/fl_sim/experiment/*|experiment:tools/fl_sim/world/*|results:tools/fl_sim/results/*) ;;
-          engine:tools/*|world:tools/*|experiment:tools/*|results:tools/*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
+          experiment:tools/fl_sim/experiment/*|experiment:tools/fl_sim/world/*|experiment:tools/fl_sim/data/data.h|data:tools/fl_sim/data/*|results:tools/fl_sim/results/*) ;;
+          engine:tools/*|world:tools/*|experiment:tools/*|data:tools/*|results:tools/*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
           world:libfl/base/*|world:libfl/conf/*|world:libfl/sim/*) ;;
           results:libfl/base/*|results:libfl/figures/*|results:libfl/json/*) ;;
-          world:*|results:*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
+          data:libfl/base/*|data:libfl/conf/*|data:libfl/data/*|data:libfl/json/*|data:libfl/model/*|data:client/train/*) ;;
+          world:*|data:*|results:*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
           experiment:server/conf/*|experiment:client/conf/*) ;;
           experiment:server/*|experiment:client/*|engine:*/conf/conf*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
         esac

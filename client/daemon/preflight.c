@@ -2,6 +2,7 @@
 
 #include "client/daemon/exit_codes.h"
 #include "client/train/trainer.h"
+#include "client/train/validation.h"
 #include "libfl/base/fs.h"
 
 /* The message of `err` behind the file and line of a field's key; keeps the code. */
@@ -39,14 +40,13 @@ int fl_client_preflight_places(const struct fl_client_conf *conf, int *ret_exit,
 static int open_test(const struct fl_client_conf *conf, struct fl_dataset *train,
                      struct fl_dataset **ret, struct fl_err *err)
 {
-    double share = conf->data->validation;
     int rv = fl_dataset_open(conf->data->path, "test", ret, err);
 
-    if (rv != FL_ENOENT) {
-        return rv;
+    if (rv == FL_ENOENT) {
+        *ret = NULL;
+        rv = FL_OK;
     }
-    *ret = NULL;
-    return share > 0.0 ? fl_dataset_split(train, share, 1, ret, err) : FL_OK;
+    return rv == FL_OK ? fl_train_keep_back(train, conf->data->validation, ret, err) : rv;
 }
 
 int fl_client_open_data(const struct fl_client_conf *conf, struct fl_dataset **ret_train,

@@ -46,7 +46,7 @@ void fl_split_conf_init(struct fl_split_conf *conf)
 
 /* --- what is shared out --- */
 
-static bool pools(const struct fl_split_conf *conf)
+bool fl_split_pools_test(const struct fl_split_conf *conf)
 {
     return conf->pool == FL_POOL_YES || (conf->pool == FL_POOL_AS_METHOD && conf->method->pools);
 }
@@ -138,7 +138,7 @@ static int transform(const struct fl_split_conf *conf, struct fl_split_set *set,
             rv = fl_dataset_crop(set->test, (size_t)conf->crop, err);
         }
     }
-    if (rv == FL_OK && pools(conf) && set->test != NULL) {
+    if (rv == FL_OK && fl_split_pools_test(conf) && set->test != NULL) {
         rv = fl_dataset_append(set->train, set->test, err);
         fl_dataset_free(set->test);
         set->test = NULL;

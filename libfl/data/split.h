@@ -46,6 +46,9 @@ void fl_split_conf_init(struct fl_split_conf *conf);
 /* `method`, and the share that it tests on. */
 void fl_split_conf_method(struct fl_split_conf *conf, const struct fl_partition_ops *method);
 
+/* Whether the test part of an input is shared out too. */
+bool fl_split_pools_test(const struct fl_split_conf *conf);
+
 /* What is shared out. */
 struct fl_split_set {
     struct fl_dataset *train; /* owned */

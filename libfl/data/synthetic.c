@@ -21,6 +21,11 @@ struct fl_synthetic {
     double *mu;             /* [n_clients][FEATURES]: mean of the features */
 };
 
+void fl_synthetic_conf_init(struct fl_synthetic_conf *conf)
+{
+    *conf = (struct fl_synthetic_conf){.alpha = 0.5, .beta = 0.5};
+}
+
 static double draw(struct fl_synthetic *gen, double mean, double std)
 {
     return mean + std * fl_numpy_rng_normal(&gen->rng);

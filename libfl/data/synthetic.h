@@ -27,6 +27,12 @@ struct fl_synthetic_conf {
     uint64_t seed; /* below 2^32: MT19937's init_genrand takes no more */
 };
 
+/* What fl-data keeps of each client's samples for its own test unless told otherwise. */
+#define FL_SYNTHETIC_TEST_SHARE 0.25
+
+/* The published set but for the number of clients, which is 0. */
+void fl_synthetic_conf_init(struct fl_synthetic_conf *conf);
+
 struct fl_synthetic;
 
 /* FL_ERANGE for a conf that cannot be, FL_ELIMIT when a size is past the limits, FL_ENOMEM. */

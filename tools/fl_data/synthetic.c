@@ -49,8 +49,8 @@ static bool parse(struct job *j, int argc, char **argv, int *ret_status)
         (void)usage_error("synthetic", "--output is required");
         return false;
     }
-    j->conf = (struct fl_synthetic_conf){.alpha = 0.5, .beta = 0.5};
-    j->test_share = 0.25;
+    fl_synthetic_conf_init(&j->conf);
+    j->test_share = FL_SYNTHETIC_TEST_SHARE;
     if (!arg_count("synthetic", "clients", clients, 1, 10000, &n_clients) ||
         !arg_real("synthetic", "alpha", alpha, 0.0, 1e6, &j->conf.alpha) ||
         !arg_real("synthetic", "beta", beta, 0.0, 1e6, &j->conf.beta) ||

@@ -1,0 +1,406 @@
+/* The mapping `data:`: which keys there are, and what goes together. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/fs.h"
+#include "tools/fl_sim/data/data_impl.h"
+
+/* Options of all methods together, and a name of theirs. */
+#define MAX_OTHERS 32
+#define NAME_SIZE  48
+
+struct values {
+    const char *path, *set, *method, *seed;
+    int64_t clients, crop;
+    double test_share;
+    enum fl_split_pool pool;
+    enum fl_split_standardise standardise;
+    bool path_given, set_given, method_given, clients_given, seed_given, crop_given;
+    bool test_share_given, pool_given, standardise_given;
+};
+
+/* clang-format off */
+#define ROW(TYPE, field) FL_OPT(struct values, TYPE, field), FL_OPT_GIVEN(struct values, field)
+
+const struct fl_opt_spec fl_sim_data_options[] = {
+    {ROW(STRING, path),
+     .help = "A folder that fl-data made: a folder for each client, which is called like it"},
+    {ROW(STRING, set),
+     .help = "A data set to share out: a folder, a name in $FL_DATA_DIR, digits or synthetic"},
+    {ROW(STRING, method), .def = "iid",
+     .help = "How to share out: a method of fl-data split, whose options are keys beside it"},
+    {ROW(INT, clients), .min = 1, .max = (double)FL_PARTITION_MAX_CLIENTS,
+     .help = "How many clients there are"},
+    {ROW(STRING, seed), .def = "0",
+     .help = "Of the partition: a number, or trial, another partition for each trial's seed"},
+    {ROW(FLOAT, test_share), .min = 0, .max = FL_SPLIT_MAX_SHARE,
+     .help = "Share of each client's samples for its own test; what the method does when unset"},
+    {ROW(ENUM, pool), .def = "as-method", .choices = fl_split_pools,
+     .help = "Whether the test part of the set is shared out too"},
+    {ROW(ENUM, standardise), .def = "as-input", .choices = fl_split_standards,
+     .help = "As --standardise of fl-data split"},
+    {ROW(INT, crop), .min = 0, .max = FL_SPLIT_MAX_CROP, .def = "0",
+     .help = "Keep the middle so many pixels of every picture; 0: all"},
+    FL_OPT_END_OF(struct values)};
+/* clang-format on */
+
+/* --- the options of the methods: keys with '_' where fl-data has '-' --- */
+
+struct others {
+    char names[MAX_OTHERS][NAME_SIZE];
+    const char *list[MAX_OTHERS + 1];
+    size_t n;
+};
+
+static void add_other(struct others *o, const char *name)
+{
+    char key[NAME_SIZE];
+    size_t i;
+
+    FL_REQUIRE(fl_str_copy(key, sizeof(key), name) == FL_OK);
+    for (i = 0; key[i] != '\0'; i++) {
+        key[i] = key[i] == '-' ? '_' : key[i];
+    }
+    for (i = 0; i < o->n; i++) {
+        if (strcmp(o->names[i], key) == 0) {
+            return;
+        }
+    }
+    FL_REQUIRE(o->n < MAX_OTHERS);
+    (void)memcpy(o->names[o->n], key, sizeof(key));
+    o->list[o->n] = o->names[o->n];
+    o->n++;
+}
+
+static void list_others(struct others *o)
+{
+    const struct fl_partition_option *option;
+    size_t i;
+
+    *o = (struct others){.n = 0};
+    for (i = 0; fl_partition_at(i) != NULL; i++) {
+        for (option = fl_partition_at(i)->options; option->name != NULL; option++) {
+            add_other(o, option->name);
+        }
+    }
+    add_other(o, "alpha"); /* Of synthetic. */
+    add_other(o, "beta");
+}
+
+static bool is_other(const struct others *o, const char *key)
+{
+    size_t i;
+
+    for (i = 0; i < o->n && strcmp(o->names[i], key) != 0; i++) {
+    }
+    return i < o->n;
+}
+
+static const struct fl_partition_option *option_of(const struct fl_partition_ops *method,
+                                                   const char *key)
+{
+    const struct fl_partition_option *option;
+    size_t i;
+
+    for (option = method->options; option->name != NULL; option++) {
+        for (i = 0; key[i] != '\0' && (key[i] == '_' ? '-' : key[i]) == option->name[i]; i++) {
+        }
+        if (key[i] == '\0' && option->name[i] == '\0') {
+            return option;
+        }
+    }
+    return NULL;
+}
+
+/* --- what was given --- */
+
+struct reading {
+    const struct fl_conf_node *map;
+    const struct values *v;
+    const struct others *others;
+    const char *base;
+    struct fl_sim_data_conf *conf;
+};
+
+/* The node of a key, or the mapping when it was not given. */
+static const struct fl_conf_node *node_of(const struct reading *r, const char *key)
+{
+    const struct fl_conf_node *node = fl_conf_get(r->map, key);
+
+    return node != NULL ? node : r->map;
+}
+
+static int read_seed(const struct reading *r, uint64_t *ret, struct fl_err *err)
+{
+    if (strcmp(r->v->seed, "trial") == 0) {
+        r->conf->by_trial = true;
+        return FL_OK;
+    }
+    if (fl_str_to_u64(r->v->seed, ret) != FL_OK || *ret > INT64_MAX) {
+        return fl_conf_error(node_of(r, "seed"), err,
+                             "expected 'trial' or a whole number of at most %lld, found '%s'",
+                             (long long)INT64_MAX, r->v->seed);
+    }
+    return FL_OK;
+}
+
+static int want_clients(const struct reading *r, size_t *ret, struct fl_err *err)
+{
+    if (!r->v->clients_given) {
+        return fl_conf_error(r->map, err,
+                             "the required key 'clients' is missing (among how many '%s' is shared "
+                             "out)",
+                             r->v->set);
+    }
+    *ret = (size_t)r->v->clients;
+    return FL_OK;
+}
+
+/* Keys beside `keep` (NULL-terminated) do not go with it. */
+static int only_keys(const struct reading *r, const char *const *keep, const char *with,
+                     struct fl_err *err)
+{
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < fl_conf_size(r->map); i++) {
+        for (k = 0; keep[k] != NULL && strcmp(keep[k], fl_conf_key(r->map, i)) != 0; k++) {
+        }
+        if (keep[k] == NULL) {
+            return fl_conf_error(fl_conf_at(r->map, i), err, "does not go with %s", with);
+        }
+    }
+    return FL_OK;
+}
+
+static int read_folder(const struct reading *r, struct fl_err *err)
+{
+    static const char *const keep[] = {"path", NULL};
+    char manifest[FL__DATA_PATH];
+    struct fl_err inner = {0};
+    int rv = only_keys(r, keep, "'path': that folder was shared out already", err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    r->conf->kind = FL__DATA_FOLDER;
+    if (fl__data_resolve(r->base, r->v->path, r->conf->path, &inner) != FL_OK ||
+        fl_fs_join(manifest, sizeof(manifest), r->conf->path, FL_SPLIT_MANIFEST) != FL_OK)
+    {
+        return fl_conf_error(node_of(r, "path"), err, "%s", fl_err_text(&inner, FL_ELIMIT));
+    }
+    if (!fl_fs_exists(r->conf->path)) {
+        return fl_conf_error(node_of(r, "path"), err, "'%s' is not there", r->conf->path);
+    }
+    if (!fl_fs_exists(manifest)) {
+        return fl_conf_error(node_of(r, "path"), err,
+                             "'%s' was not made by fl-data: it holds no %s; a data set is named by "
+                             "'set'",
+                             r->conf->path, FL_SPLIT_MANIFEST);
+    }
+    return FL_OK;
+}
+
+/* The text of a scalar below the mapping; messages say which. */
+static int text_of(const struct fl_conf_node *node, const char **ret, struct fl_err *err)
+{
+    *ret = fl_conf_text(node);
+    return *ret != NULL ? FL_OK : fl_conf_error(node, err, "expected one value, found several");
+}
+
+static int read_spread(const struct reading *r, const char *key, double *ret, struct fl_err *err)
+{
+    const struct fl_conf_node *node = fl_conf_get(r->map, key);
+    const char *text = NULL;
+    double value = 0.0;
+    int rv;
+
+    if (node == NULL) {
+        return FL_OK;
+    }
+    rv = text_of(node, &text, err);
+    if (rv == FL_OK && (fl_str_to_double(text, &value) != FL_OK || !(value >= 0.0 && value <= 1e6)))
+    {
+        rv = fl_conf_error(node, err, "expected a number from 0 to 1e6, found '%s'", text);
+    }
+    if (rv == FL_OK) {
+        *ret = value;
+    }
+    return rv;
+}
+
+static int read_synthetic(const struct reading *r, struct fl_err *err)
+{
+    static const char *const keep[] = {"set",  "clients",    "alpha", "beta",
+                                       "seed", "test_share", NULL};
+    struct fl_synthetic_conf *s = &r->conf->synthetic;
+    int rv = only_keys(r, keep, "'set: synthetic', which generates the clients", err);
+
+    r->conf->kind = FL__DATA_SYNTHETIC;
+    fl_synthetic_conf_init(s);
+    r->conf->split.test_share = r->v->test_share_given ? r->v->test_share : FL_SYNTHETIC_TEST_SHARE;
+    if (rv == FL_OK) {
+        rv = read_seed(r, &s->seed, err);
+    }
+    if (rv == FL_OK) {
+        rv = read_spread(r, "alpha", &s->alpha, err);
+    }
+    if (rv == FL_OK) {
+        rv = read_spread(r, "beta", &s->beta, err);
+    }
+    return rv == FL_OK ? want_clients(r, &s->n_clients, err) : rv;
+}
+
+static int read_method(const struct reading *r, struct fl_err *err)
+{
+    const struct fl_partition_ops *method = fl_partition_find(r->v->method);
+    const char *names[MAX_OTHERS];
+    char known[256] = "";
+    const char *near;
+    size_t used = 0;
+    size_t n;
+
+    if (method != NULL) {
+        fl_split_conf_method(&r->conf->split, method);
+        return FL_OK;
+    }
+    for (n = 0; fl_partition_at(n) != NULL; n++) {
+        FL_REQUIRE(n < MAX_OTHERS && used < sizeof(known));
+        names[n] = fl_partition_at(n)->name;
+        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", n > 0 ? ", " : "",
+                                 names[n]);
+    }
+    near = fl_str_nearest(r->v->method, names, n);
+    return fl_conf_error(node_of(r, "method"), err, "unknown method '%s'%s%s%s; known: %s",
+                         r->v->method, near != NULL ? ", did you mean '" : "",
+                         near != NULL ? near : "", near != NULL ? "'?" : "", known);
+}
+
+static int read_options(const struct reading *r, struct fl_err *err)
+{
+    struct fl_split_conf *split = &r->conf->split;
+    size_t i;
+
+    for (i = 0; i < fl_conf_size(r->map); i++) {
+        const struct fl_conf_node *node = fl_conf_at(r->map, i);
+        const char *key = fl_conf_key(r->map, i);
+        const struct fl_partition_option *option;
+        struct fl_err inner = {0};
+        const char *text = NULL;
+        size_t skip;
+        int rv;
+
+        if (!is_other(r->others, key)) {
+            continue;
+        }
+        option = option_of(split->method, key);
+        if (option == NULL) {
+            return fl_conf_error(node, err, "does not apply to method '%s'", split->method->name);
+        }
+        rv = text_of(node, &text, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (fl_partition_option_set(option, &split->partition, text, &inner) != FL_OK) {
+            /* It begins with the option's name, which the node's message has. */
+            skip = strlen(option->name) + 2;
+            return fl_conf_error(node, err, "%s", inner.msg + skip);
+        }
+    }
+    return FL_OK;
+}
+
+static int read_set(const struct reading *r, struct fl_err *err)
+{
+    struct fl_split_conf *split = &r->conf->split;
+    struct fl_err inner = {0};
+    int rv = read_method(r, err);
+
+    r->conf->kind = FL__DATA_SET;
+    if (rv == FL_OK) {
+        rv = read_options(r, err);
+    }
+    if (rv == FL_OK) {
+        rv = read_seed(r, &split->partition.seed, err);
+    }
+    if (rv == FL_OK) {
+        rv = want_clients(r, &split->partition.n_clients, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    split->test_share = r->v->test_share_given ? r->v->test_share : split->test_share;
+    split->pool = r->v->pool;
+    split->standardise = r->v->standardise;
+    split->crop = (uint64_t)r->v->crop;
+    rv = fl__data_find(r->base, r->v->set, r->conf->path, &inner);
+    if (rv != FL_OK) {
+        return fl_conf_error(node_of(r, "set"), err, "%s", fl_err_text(&inner, rv));
+    }
+    return FL_OK;
+}
+
+static int read_all(const struct reading *r, struct fl_err *err)
+{
+    const struct values *v = r->v;
+
+    if (v->path_given == v->set_given) {
+        return fl_conf_error(r->map, err,
+                             "expected either 'path', a folder that fl-data made, or 'set', a data "
+                             "set to share out, found %s",
+                             v->set_given ? "both" : "neither");
+    }
+    if (v->path_given) {
+        return read_folder(r, err);
+    }
+    return strcmp(v->set, "synthetic") == 0 ? read_synthetic(r, err) : read_set(r, err);
+}
+
+int fl_sim_data_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
+                          const char *base, struct fl_sim_data_conf **ret, struct fl_err *err)
+{
+    struct fl_sim_data_conf *conf = NULL;
+    struct fl_options *options = NULL;
+    struct reading r = {.map = map, .base = base};
+    struct others others;
+    int rv;
+
+    if (map == NULL) {
+        return fl_conf_error(fl_conf_root(doc), err,
+                             "the required section 'data' is missing: what the clients have");
+    }
+    conf = calloc(1, sizeof(*conf));
+    r.conf = conf;
+    rv = conf != NULL ? fl_options_create(fl_sim_data_options, &options) : FL_ENOMEM;
+    if (rv != FL_OK) {
+        free(conf);
+        return fl_err_set(err, rv, "no memory to read what data there is");
+    }
+    list_others(&others);
+    r.others = &others;
+    conf->map = map;
+    fl_split_conf_init(&conf->split);
+    rv = fl_conf_apply(doc, map, "data", others.list, options, err);
+    if (rv == FL_OK) {
+        r.v = fl_options_values(options);
+        rv = read_all(&r, err);
+    }
+    fl_options_free(options);
+    if (rv != FL_OK) {
+        free(conf);
+        return rv;
+    }
+    *ret = conf;
+    return FL_OK;
+}
+
+void fl_sim_data_conf_free(struct fl_sim_data_conf *conf)
+{
+    free(conf);
+}
+
+bool fl_sim_data_conf_by_trial(const struct fl_sim_data_conf *conf)
+{
+    return conf->by_trial;
+}

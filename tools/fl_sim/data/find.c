@@ -1,0 +1,174 @@
+/* Where data sets are that are called by name. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "tools/fl_sim/data/data_impl.h"
+
+/* Folders above the program that are looked into: it may be a test in a build folder. */
+#define LEVELS     5
+#define MAX_PLACES (3 * LEVELS + 2)
+/* Names that a message suggests among. */
+#define MAX_KNOWN 64
+
+static const struct {
+    const char *name, *folder;
+} aliases[] = {{"digits", "optdigits"}};
+
+struct places {
+    char folders[MAX_PLACES][FL__DATA_PATH];
+    size_t n;
+};
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+int fl__data_resolve(const char *base, const char *path, char out[FL__DATA_PATH],
+                     struct fl_err *err)
+{
+    int rv = path[0] == '/' ? fl_str_copy(out, FL__DATA_PATH, path)
+                            : fl_fs_join(out, FL__DATA_PATH, base, path);
+
+    return rv == FL_OK ? FL_OK : fl_err_set(err, FL_ELIMIT, "path '%.200s…' is too long", path);
+}
+
+/* `b` as seen from `a`. */
+static void add_place(struct places *places, const char *a, const char *b)
+{
+    char *to = places->folders[places->n];
+
+    FL_REQUIRE(places->n < MAX_PLACES);
+    if (fl__data_resolve(a, b, to, NULL) == FL_OK && is_folder(to)) {
+        places->n++;
+    }
+}
+
+/* What the installation or the source tree, which the program is somewhere in, has. */
+static void add_own(struct places *places, bool shared)
+{
+    char self[PATH_MAX] = "";
+    ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    char *slash;
+    int up;
+
+    self[len > 0 ? len : 0] = '\0';
+    for (up = 0; up < LEVELS && (slash = strrchr(self, '/')) != NULL && slash != self; up++) {
+        *slash = '\0';
+        if (shared) {
+            add_place(places, self, "shared/data");
+        }
+        add_place(places, self, "share/fl/data");
+        add_place(places, self, "deploy/data");
+    }
+}
+
+/* $FL_DATA_DIR, or what is beside the source tree; what comes with the program; the experiment's
+ * folder. */
+static void list_places(const char *base, struct places *places)
+{
+    const char *dir = getenv("FL_DATA_DIR");
+    bool given = dir != NULL && dir[0] != '\0';
+
+    *places = (struct places){.n = 0};
+    if (given) {
+        add_place(places, ".", dir);
+    }
+    add_own(places, !given);
+    add_place(places, ".", base);
+}
+
+struct known {
+    char names[MAX_KNOWN][FL_NAME_MAX];
+    const char *list[MAX_KNOWN];
+    size_t n;
+};
+
+static int add_known(void *ctx, const char *folder, const char *name, struct fl_err *err)
+{
+    struct known *known = ctx;
+    char path[FL__DATA_PATH];
+
+    (void)err;
+    if (known->n < MAX_KNOWN && name[0] != '.' &&
+        fl_fs_join(path, sizeof(path), folder, name) == FL_OK && is_folder(path) &&
+        fl_str_copy(known->names[known->n], FL_NAME_MAX, name) == FL_OK)
+    {
+        known->list[known->n] = known->names[known->n];
+        known->n++;
+    }
+    return FL_OK;
+}
+
+static int not_found(const struct places *places, const char *name, struct fl_err *err)
+{
+    struct known *known = calloc(1, sizeof(*known));
+    const char *dir = getenv("FL_DATA_DIR");
+    const char *near = NULL;
+    size_t i;
+
+    for (i = 0; known != NULL && i < sizeof(aliases) / sizeof(aliases[0]); i++) {
+        if (strcmp(aliases[i].name, name) != 0) {
+            known->list[known->n++] = aliases[i].name;
+        }
+    }
+    for (i = 0; known != NULL && i < places->n; i++) {
+        if (fl_fs_each(places->folders[i], add_known, known, NULL) != FL_OK) {
+            continue; /* What cannot be listed has nothing to suggest. */
+        }
+    }
+    if (known != NULL) {
+        near = fl_str_nearest(name, known->list, known->n);
+    }
+    (void)fl_err_set(err, FL_ENOENT,
+                     "no data set '%s': looked in $FL_DATA_DIR (%s)%s, in what fl-sim brings with "
+                     "it and beside the experiment's file%s%s%s; a folder is named with a '/'",
+                     name, dir != NULL && dir[0] != '\0' ? dir : "not set",
+                     dir != NULL && dir[0] != '\0' && !is_folder(dir) ? ", which is not there" : "",
+                     near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
+                     near != NULL ? "'?" : "");
+    free(known);
+    return FL_ENOENT;
+}
+
+int fl__data_find(const char *base, const char *name, char path[FL__DATA_PATH], struct fl_err *err)
+{
+    const char *folder = name;
+    struct places *places;
+    size_t i;
+    int rv;
+
+    if (strchr(name, '/') != NULL) {
+        rv = fl__data_resolve(base, name, path, err);
+        if (rv == FL_OK && !is_folder(path)) {
+            rv = fl_err_set(err, FL_ENOENT, "folder '%s' is not there", path);
+        }
+        return rv;
+    }
+    for (i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++) {
+        folder = strcmp(aliases[i].name, name) == 0 ? aliases[i].folder : folder;
+    }
+    places = malloc(sizeof(*places));
+    if (places == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "no memory to look for '%s'", name);
+    }
+    list_places(base, places);
+    for (i = 0; i < places->n; i++) {
+        if (name[0] != '\0' &&
+            fl_fs_join(path, FL__DATA_PATH, places->folders[i], folder) == FL_OK && is_folder(path))
+        {
+            break;
+        }
+    }
+    rv = i < places->n ? FL_OK : not_found(places, name, err);
+    free(places);
+    return rv;
+}

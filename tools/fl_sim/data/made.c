@@ -1,0 +1,189 @@
+/* Data that is made here: a partition of samples in memory, or a federation that is generated. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/fl_sim/data/data_impl.h"
+
+int fl__data_take_clients(struct fl_sim_data *data, size_t n, size_t name_size, struct fl_err *err)
+{
+    data->part.n_clients = n;
+    data->name_size = name_size;
+    data->names = calloc(n, name_size);
+    data->n_test = calloc(n, sizeof(*data->n_test));
+    if (data->part.start == NULL) {
+        data->part.start = calloc(n + 1, sizeof(*data->part.start));
+    }
+    return data->names != NULL && data->n_test != NULL && data->part.start != NULL
+               ? FL_OK
+               : fl_err_set(err, FL_ENOMEM, "no memory for %zu clients", n);
+}
+
+/* Names and test counts by the rules of fl-data. */
+static int describe(struct fl_sim_data *data, double test_share, struct fl_err *err)
+{
+    size_t n = data->part.n_clients;
+    char name[FL_SPLIT_NAME];
+    size_t size = strlen(fl_split_name(name, 0, n)) + 1;
+    size_t k;
+    int rv = fl__data_take_clients(data, n, size, err);
+
+    for (k = 0; rv == FL_OK && k < n; k++) {
+        (void)memcpy(data->names + k * size, fl_split_name(name, k, n), size);
+        data->n_test[k] =
+            (uint32_t)fl_dataset_split_count(fl_partition_count(&data->part, k), test_share);
+    }
+    return rv;
+}
+
+/* The server has the test samples of all clients, if there are any. */
+static int pool_tests(struct fl_sim_data *data, struct fl_err *err)
+{
+    size_t total = 0;
+    size_t used = 0;
+    size_t k;
+    int rv;
+
+    for (k = 0; k < data->part.n_clients; k++) {
+        total += data->n_test[k];
+    }
+    if (total == 0) {
+        return FL_OK;
+    }
+    data->server_items = malloc(total * sizeof(*data->server_items));
+    if (data->server_items == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "no memory for %zu test samples", total);
+    }
+    for (k = 0; k < data->part.n_clients; k++) {
+        (void)memcpy(data->server_items + used,
+                     data->part.items + data->part.start[k + 1] - data->n_test[k],
+                     data->n_test[k] * sizeof(*data->server_items));
+        used += data->n_test[k];
+    }
+    rv = fl_dataset_view(data->samples->set.train, data->server_items, total, &data->server_view,
+                         err);
+    if (rv == FL_OK) {
+        data->server = data->server_view;
+    }
+    return rv;
+}
+
+/* --- a partition --- */
+
+/* The partition, from its file when it was made before. */
+static int partition(const struct fl_split_conf *conf, const char *keep, struct fl_sim_data *data,
+                     struct fl_err *err)
+{
+    const struct fl_dataset *train = data->samples->set.train;
+    struct fl__data_key key;
+    int rv;
+
+    if (keep == NULL) {
+        return fl_split_share(train, conf, &data->part, err);
+    }
+    rv = fl__data_partition_key(train, conf, &key, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__data_read_partition(keep, &key, conf->partition.n_clients, train->n, &data->part, err);
+    if (rv != FL_ENOENT) {
+        return rv;
+    }
+    rv = fl_split_share(train, conf, &data->part, err);
+    return rv == FL_OK ? fl__data_write_partition(keep, &key, &data->part, err) : rv;
+}
+
+int fl__data_share(const struct fl_split_conf *conf, const char *keep, struct fl_sim_data *data,
+                   struct fl_err *err)
+{
+    int rv = partition(conf, keep, data, err);
+
+    if (rv == FL_OK) {
+        rv = describe(data, conf->test_share, err);
+    }
+    if (rv == FL_OK && data->samples->set.pooled) {
+        rv = pool_tests(data, err);
+    } else if (rv == FL_OK) {
+        data->server = data->samples->set.test;
+    }
+    return rv;
+}
+
+/* --- Synthetic(alpha, beta) --- */
+
+/* One set for the samples of all clients, one after the other. */
+static int make_all(const struct fl_synthetic *gen, struct fl_sim_data *data, struct fl_err *err)
+{
+    const size_t dim = FL_SYNTHETIC_FEATURES;
+    struct fl_partition *part = &data->part;
+    size_t total = 0;
+    size_t i;
+    int rv;
+
+    for (i = 0; i < part->n_clients; i++) {
+        part->start[i] = total;
+        total += fl_synthetic_size(gen, i);
+    }
+    part->start[part->n_clients] = total;
+    part->items = malloc((total + 1) * sizeof(*part->items));
+    if (part->items == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "no memory for %zu samples", total);
+    }
+    for (i = 0; i < total; i++) {
+        part->items[i] = (uint32_t)i;
+    }
+    rv = fl_dataset_create(FL_DATA_F32, total, &dim, 1, &data->samples->set.train, err);
+    if (rv == FL_OK) {
+        data->samples->set.train->classes = FL_SYNTHETIC_CLASSES;
+    }
+    return rv;
+}
+
+static int fill_all(struct fl_synthetic *gen, struct fl_sim_data *data, struct fl_err *err)
+{
+    const struct fl_dataset *all = data->samples->set.train;
+    size_t k;
+    int rv = FL_OK;
+
+    for (k = 0; rv == FL_OK && k < data->part.n_clients; k++) {
+        struct fl_dataset *ds = NULL;
+        size_t at = data->part.start[k];
+
+        rv = fl_synthetic_next(gen, &ds, err);
+        if (rv == FL_OK) {
+            (void)memcpy((float *)all->x + at * all->dim, ds->x, ds->n * ds->dim * sizeof(float));
+            (void)memcpy(all->y + at, ds->y, ds->n * sizeof(*ds->y));
+            fl_dataset_free(ds);
+        }
+    }
+    return rv;
+}
+
+int fl__data_open_synthetic(const struct fl_synthetic_conf *conf, double test_share,
+                            struct fl_sim_data *data, struct fl_err *err)
+{
+    struct fl_partition *part = &data->part;
+    struct fl_synthetic *gen = NULL;
+    size_t k;
+    int rv = fl_synthetic_create(conf, &gen, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    part->n_clients = conf->n_clients;
+    part->start = calloc(conf->n_clients + 1, sizeof(*part->start));
+    rv = part->start != NULL
+             ? make_all(gen, data, err)
+             : fl_err_set(err, FL_ENOMEM, "no memory for %zu clients", conf->n_clients);
+    if (rv == FL_OK) {
+        rv = fill_all(gen, data, err);
+    }
+    fl_synthetic_free(gen);
+    for (k = 0; rv == FL_OK && k < conf->n_clients; k++) {
+        rv = fl_split_own_test(conf->seed, k, test_share, part->items + part->start[k],
+                               fl_partition_count(part, k), err);
+    }
+    if (rv == FL_OK) {
+        rv = describe(data, test_share, err);
+    }
+    return rv == FL_OK ? pool_tests(data, err) : rv;
+}
