@@ -59,6 +59,7 @@ static int reserve_scratch(struct fl__clients *t, size_t n)
     GROW(distance);
     GROW(index);
     GROW(who);
+    GROW(answers);
     t->cap_scratch = cap;
     return FL_OK;
 }
@@ -88,6 +89,7 @@ void fl__clients_done(struct fl__clients *t)
     free(t->distance);
     free(t->index);
     free(t->who);
+    free(t->answers);
 }
 
 uint32_t fl__clients_find(const struct fl__clients *t, const char *name)

@@ -45,6 +45,18 @@ void fl__figures_add(struct fl__figures *f, const struct fl_eval_rec *eval)
     f->accuracies += (double)eval->correct / (double)eval->samples;
 }
 
+void fl__coord_count_answers(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+    size_t i;
+
+    for (i = 0; i < r->n_answers; i++) {
+        fl__figures_add(&r->result, &c->clients.answers[i].result);
+        fl__figures_add(&r->adapted, &c->clients.answers[i].adapted);
+    }
+    r->n_answers = 0;
+}
+
 static void put_figures(const struct fl__figures *f, double *accuracy, double *mean)
 {
     *accuracy = f->samples > 0.0 ? f->correct / f->samples : -1.0;

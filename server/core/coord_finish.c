@@ -91,6 +91,7 @@ static void commit(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
 
+    fl__coord_count_answers(c);
     if (r->rec.accuracy < 0.0 && r->result.samples > 0.0) {
         r->rec.accuracy = r->result.correct / r->result.samples;
         r->rec.loss = r->result.loss / r->result.samples;
@@ -119,10 +120,12 @@ static size_t ask_clients(struct fl_coord *c)
 
         if (live->evaluates) {
             live->asked = true;
+            live->answer = (uint32_t)n;
+            c->clients.answers[n++] = (struct fl__answer){.result = {0}};
             fl__coord_tell(c, FL_EFF_EVALUATE_CLIENT, client)->deadline_ms = c->conf.evaluate_ms;
-            n++;
         }
     }
+    c->round.n_answers = n;
     return n;
 }
 
@@ -289,8 +292,8 @@ void fl__coord_eval_report(struct fl_coord *c, const struct fl_event *ev)
                         fl__coord_name(c, client), bad);
         return;
     }
-    fl__figures_add(&c->round.result, &ev->u.eval.result);
-    fl__figures_add(&c->round.adapted, &ev->u.eval.adapted);
+    c->clients.answers[c->clients.live[client].answer] =
+        (struct fl__answer){ev->u.eval.result, ev->u.eval.adapted};
 }
 
 bool fl__coord_evaluating(struct fl_coord *c)

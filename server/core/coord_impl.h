@@ -51,6 +51,7 @@ struct fl__client {
     bool connected;
     bool dirty;       /* in `dirty`: the record on disk is older than what is known */
     bool asked;       /* its evaluation is awaited */
+    uint32_t answer;  /* its place among the evaluations of the round that asked for it last */
     uint32_t part;    /* index in the open round, or FL__NONE */
     uint64_t lost_ms; /* when the connection went, FL__NEVER: not seen since the start */
     /* Test samples as announced; who announced none is held to what its first report tells. */
@@ -63,6 +64,11 @@ struct fl__client {
     struct fl__list *list; /* the one of `away`, `strangers` or `free` that it is in, or NULL */
     uint32_t previous, next;
     uint32_t next_dirty, next_grave;
+};
+
+/* What a client found of a round's new model; 0 samples: nothing, or not yet. */
+struct fl__answer {
+    struct fl_eval_rec result, adapted;
 };
 
 /* Client numbers in the order in which they were put in. */
@@ -98,6 +104,7 @@ struct fl__clients {
     double *distance;
     uint32_t *index; /* position among the candidates -> client number */
     uint32_t *who;
+    struct fl__answer *answers; /* of the open round, in client order: sums depend on the order */
     size_t cap_scratch;
 };
 
@@ -153,6 +160,7 @@ struct fl__round {
     uint64_t grace_ms;                  /* first time at which a lost client is to be given up */
     uint64_t store_retry_ms;            /* first time at which a record is to be written again */
     size_t n_asked;                     /* client evaluations awaited */
+    size_t n_answers;                   /* clients that were asked for one */
     struct fl__figures result, adapted; /* of the evaluations after the aggregation */
     uint64_t offered_bytes;             /* of the bundle `offered` */
     struct fl_round_rec rec;
@@ -466,6 +474,8 @@ bool fl__coord_has_mixture(const struct fl_coord *c, uint32_t client);
 /* Nothing, or an evaluation that can be true: why it is not, or NULL. */
 const char *fl__eval_bad(const struct fl_coord *c, uint32_t client, const struct fl_eval_rec *eval);
 void fl__figures_add(struct fl__figures *figures, const struct fl_eval_rec *eval);
+/* Add up what the clients that were asked found, whoever was first. */
+void fl__coord_count_answers(struct fl_coord *c);
 /* The figures of the round's record. */
 void fl__coord_count_round(struct fl_coord *c);
 /*

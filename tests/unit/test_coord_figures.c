@@ -378,6 +378,41 @@ START_TEST(fitted_models_are_evaluated_by_every_client_whoever_took_part)
 }
 END_TEST
 
+/* 0.1 + 0.7 + 0.2 has other last bits than 0.2 + 0.7 + 0.1. */
+START_TEST(what_clients_find_adds_up_to_the_same_bits_whoever_is_first)
+{
+    static const char *const orders[][3] = {{"a", "b", "c"}, {"c", "b", "a"}};
+    static const uint64_t correct[] = {1, 7, 2};
+    struct fl_round_rec records[2];
+    unsigned o;
+    unsigned i;
+
+    for (o = 0; o < 2; o++) {
+        struct script *s = fedavg();
+
+        set(s, FL_SLOT_PERSONAL, "adapt");
+        s->conf.evaluate_every = 1;
+        begin(s, 3);
+        for (i = 0; i < 3; i++) {
+            respond(s, orders[o][i]);
+        }
+        for (i = 0; i < 3; i++) {
+            unsigned k = (unsigned)(orders[o][i][0] - 'a');
+            struct fl_eval_rec found = EVAL(10, correct[k], 0.1 * (double)correct[k]);
+
+            evaluate(s, orders[o][i], found, found);
+        }
+        ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+        records[o] = s->record;
+        script_free(s);
+    }
+    ck_assert(0.1 + 0.7 + 0.2 != 0.2 + 0.7 + 0.1);
+    ck_assert_double_eq(records[0].loss, records[1].loss);
+    ck_assert_double_eq(records[0].personal_mean, records[1].personal_mean);
+    ck_assert_double_eq(records[0].received_mean, records[1].received_mean);
+}
+END_TEST
+
 START_TEST(the_attention_of_the_aggregation_is_on_record)
 {
     struct script *s = fedavg();
@@ -465,6 +500,7 @@ static void add_figures(TCase *tc)
     tcase_add_test(tc, who_announced_no_test_samples_is_held_to_its_first_report);
     tcase_add_test(tc, without_personal_models_only_the_received_one_is_told);
     tcase_add_test(tc, fitted_models_are_evaluated_by_every_client_whoever_took_part);
+    tcase_add_test(tc, what_clients_find_adds_up_to_the_same_bits_whoever_is_first);
     tcase_add_test(tc, the_attention_of_the_aggregation_is_on_record);
     tcase_add_test(tc, bundles_of_the_solver_are_counted_and_offers_once);
     tcase_add_test(tc, own_models_go_down_as_mixtures_only);
