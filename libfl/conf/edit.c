@@ -225,18 +225,27 @@ int fl_conf_put(struct fl_conf_doc *doc, const char *path, const struct fl_conf_
     return rv == FL_OK ? put_entry(&c, map, key, node) : failed(&c, rv);
 }
 
-void fl_conf_drop(struct fl_conf_doc *doc, const char *key)
+void fl_conf_drop(struct fl_conf_doc *doc, const char *path)
 {
-    struct fl_conf_node *root = doc->root;
-    size_t i = fl__conf_index(root, key);
+    struct fl_conf_node *map = doc->root;
+    char key[FL__CONF_MAX_KEY + 1];
+    size_t i;
 
-    if (i == root->n) {
-        return;
+    for (;;) {
+        path = next_key(path, key);
+        i = path != NULL && map->kind == FL_CONF_MAP ? fl__conf_index(map, key) : map->n;
+        if (i == map->n) {
+            return;
+        }
+        if (*path == '\0') {
+            break;
+        }
+        map = map->all[i];
     }
-    free(root->keys[i]);
-    root->n--;
-    (void)memmove(root->keys + i, root->keys + i + 1, (root->n - i) * sizeof(*root->keys));
-    (void)memmove(root->all + i, root->all + i + 1, (root->n - i) * sizeof(struct fl_conf_node *));
+    free(map->keys[i]);
+    map->n--;
+    (void)memmove(map->keys + i, map->keys + i + 1, (map->n - i) * sizeof(*map->keys));
+    (void)memmove(map->all + i, map->all + i + 1, (map->n - i) * sizeof(struct fl_conf_node *));
 }
 
 /* Nothing of it stands on a line. */

@@ -25,8 +25,8 @@ FL_MUST_CHECK int fl_conf_assign(struct fl_conf_doc *doc, const char *who, const
 /* Put a copy of a node, of this document or another, at a path; it keeps its place and line. */
 FL_MUST_CHECK int fl_conf_put(struct fl_conf_doc *doc, const char *path,
                               const struct fl_conf_node *value, struct fl_err *err);
-/* Drop the entry of the root, if there is one. */
-void fl_conf_drop(struct fl_conf_doc *doc, const char *key);
+/* Drop what stands at a path, if anything does. */
+void fl_conf_drop(struct fl_conf_doc *doc, const char *path);
 
 /*
  * The node as YAML text, one entry of a mapping on a line, lists of single values in brackets:

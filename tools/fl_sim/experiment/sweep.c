@@ -1,0 +1,256 @@
+/* What is compared: a grid over keys, or a list of points. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/fl_sim/experiment/experiment_impl.h"
+
+void fl__sweep_free(struct fl_experiment *e)
+{
+    size_t i;
+    size_t k;
+
+    for (i = 0; e->points != NULL && i < e->n_points; i++) {
+        for (k = 0; k < e->points[i].n; k++) {
+            free(e->points[i].settings[k].own);
+        }
+        free(e->points[i].settings);
+    }
+    free(e->points);
+}
+
+static bool below(const char *path, const char *root)
+{
+    size_t n = strlen(root);
+
+    return strncmp(path, root, n) == 0 && (path[n] == '.' || path[n] == '\0');
+}
+
+static const char *const swept[] = {"server", "client", "data", "world", "stop"};
+static const char *const fixed[] = {"name", "trials", "sweep"};
+
+/* Is `path` a key that points may differ in? `node`: where it stands. */
+static int check_key(const char *path, const struct fl_conf_node *node, struct fl_err *err)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+        if (below(path, fixed[i])) {
+            return fl_conf_error(node, err, "'%s' is the same for all points, it cannot be swept",
+                                 fixed[i]);
+        }
+    }
+    for (i = 0; i < sizeof(swept) / sizeof(swept[0]) && !below(path, swept[i]); i++) {
+    }
+    if (i == sizeof(swept) / sizeof(swept[0])) {
+        return fl_conf_error(node, err,
+                             "unknown key '%.80s': keys are written in full, below server, client, "
+                             "data, world or stop, such as server.algorithm",
+                             path);
+    }
+    if (strcmp(path, "server.seed") == 0) {
+        return fl_conf_error(node, err, "the seeds of all points are those of trials");
+    }
+    if ((below(path, "server") && fl_server_conf_is_daemons(path + strlen("server."))) ||
+        (below(path, "client") && fl_client_conf_is_daemons(path + strlen("client."))))
+    {
+        return fl_conf_error(node, err,
+                             "only a daemon has '%.80s', a simulation is the same with "
+                             "any value",
+                             path);
+    }
+    return FL_OK;
+}
+
+/* --- the settings of a point --- */
+
+/* `path` is copied when `lent` is not. */
+static int add_setting(struct fl__point *p, const char *path, bool lent,
+                       const struct fl_conf_node *value)
+{
+    struct fl__setting s = {.path = path, .value = value};
+
+    if (p->n == p->cap) {
+        size_t cap = p->cap == 0 ? 4 : 2 * p->cap;
+        struct fl__setting *all = realloc(p->settings, cap * sizeof(*all));
+
+        if (all == NULL) {
+            return FL_ENOMEM;
+        }
+        p->settings = all;
+        p->cap = cap;
+    }
+    if (!lent) {
+        s.own = fl_str_dup(path);
+        s.path = s.own;
+    }
+    if (s.path == NULL) {
+        return FL_ENOMEM;
+    }
+    p->settings[p->n++] = s;
+    return FL_OK;
+}
+
+/*
+ * A mapping for what the server or the clients are configured as comes on top of what is there, key
+ * by key; labels, and all else, take its place.
+ */
+static bool on_top(const char *path, const struct fl_conf_node *value)
+{
+    return fl_conf_kind(value) == FL_CONF_MAP && (below(path, "server") || below(path, "client")) &&
+           strcmp(path, "client.labels") != 0;
+}
+
+static int set_value(struct fl__point *p, const char *path, bool lent,
+                     const struct fl_conf_node *node, const struct fl_conf_node *value,
+                     struct fl_err *err)
+{
+    char inner[1024];
+    size_t i;
+    int rv = check_key(path, node, err);
+
+    if (rv == FL_OK && !on_top(path, value)) {
+        if (strcmp(path, "server") == 0 || strcmp(path, "client") == 0) {
+            return fl_conf_error(value, err, "expected a section of 'key: value' lines");
+        }
+        return add_setting(p, path, lent, value);
+    }
+    for (i = 0; rv == FL_OK && i < fl_conf_size(value); i++) {
+        int n = snprintf(inner, sizeof(inner), "%s.%s", path, fl_conf_key(value, i));
+
+        if (n < 0 || (size_t)n >= sizeof(inner)) {
+            return fl_conf_error(value, err, "a key of more than %zu bytes", sizeof(inner) - 1);
+        }
+        rv =
+            set_value(p, inner, /* lent= */ false, fl_conf_at(value, i), fl_conf_at(value, i), err);
+    }
+    return rv;
+}
+
+/* --- a grid --- */
+
+/* Points of the grid; the first key changes slowest. */
+static int count_grid(const struct fl_experiment *e, const struct fl_conf_node *sweep, size_t *ret,
+                      struct fl_err *err)
+{
+    size_t n = 1;
+    size_t i;
+
+    for (i = 0; i < fl_conf_size(sweep); i++) {
+        const struct fl_conf_node *list = fl_conf_at(sweep, i);
+        int rv = check_key(fl_conf_key(sweep, i), list, err);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (fl_conf_kind(list) != FL_CONF_SEQ) {
+            return fl_conf_error(list, err, "expected a list of values, such as [0.05, 0.1]");
+        }
+        if (fl_conf_size(list) == 0) {
+            return fl_conf_error(list, err, "the list is empty: expected at least one value");
+        }
+        n *= fl_conf_size(list); /* Both are far below the square root of SIZE_MAX. */
+        if (n > FL_EXPERIMENT_RUNS / e->n_seeds) {
+            return fl_conf_error(sweep, err, "more than %d runs (points times %zu trials)",
+                                 FL_EXPERIMENT_RUNS, e->n_seeds);
+        }
+    }
+    *ret = n;
+    return FL_OK;
+}
+
+static int grid_point(struct fl__point *p, const struct fl_conf_node *sweep, size_t i, size_t n,
+                      struct fl_err *err)
+{
+    size_t k;
+    int rv = FL_OK;
+
+    p->node = sweep;
+    for (k = 0; rv == FL_OK && k < fl_conf_size(sweep); k++) {
+        const struct fl_conf_node *list = fl_conf_at(sweep, k);
+
+        n /= fl_conf_size(list);
+        rv = set_value(p, fl_conf_key(sweep, k), /* lent= */ true, list,
+                       fl_conf_at(list, i / n % fl_conf_size(list)), err);
+    }
+    return rv;
+}
+
+/* --- a list of points --- */
+
+static int take_label(struct fl__point *p, const struct fl_conf_node *label, struct fl_err *err)
+{
+    const char *text = fl_conf_text(label);
+    size_t n = text != NULL ? strlen(text) : 0;
+
+    if (n == 0 || n >= sizeof(p->label)) {
+        return fl_conf_error(label, err, "expected a text of 1 to %zu bytes", sizeof(p->label) - 1);
+    }
+    (void)memcpy(p->label, text, n + 1);
+    (void)fl_str_clean(p->label);
+    return FL_OK;
+}
+
+static int list_point(struct fl__point *p, const struct fl_conf_node *node, struct fl_err *err)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    p->node = node;
+    if (fl_conf_kind(node) != FL_CONF_MAP) {
+        return fl_conf_error(node, err,
+                             "expected a point such as {label: fast, "
+                             "server.training.learning_rate: 0.1}");
+    }
+    for (i = 0; rv == FL_OK && i < fl_conf_size(node); i++) {
+        const struct fl_conf_node *value = fl_conf_at(node, i);
+        const char *key = fl_conf_key(node, i);
+
+        rv = strcmp(key, "label") == 0 ? take_label(p, value, err)
+                                       : set_value(p, key, /* lent= */ true, value, value, err);
+    }
+    return rv;
+}
+
+static int count_list(const struct fl_experiment *e, const struct fl_conf_node *sweep, size_t *ret,
+                      struct fl_err *err)
+{
+    size_t n = fl_conf_size(sweep);
+
+    if (n == 0) {
+        return fl_conf_error(sweep, err, "the list is empty: expected at least one point");
+    }
+    if (n > FL_EXPERIMENT_RUNS / e->n_seeds) {
+        return fl_conf_error(sweep, err, "more than %d runs (points times %zu trials)",
+                             FL_EXPERIMENT_RUNS, e->n_seeds);
+    }
+    *ret = n;
+    return FL_OK;
+}
+
+int fl__sweep_read(struct fl_experiment *e, struct fl_err *err)
+{
+    const struct fl_conf_node *sweep = fl_conf_get(fl_conf_root(e->doc), "sweep");
+    bool list = sweep != NULL && fl_conf_kind(sweep) == FL_CONF_SEQ;
+    size_t n = 1;
+    size_t i;
+    int rv = FL_OK;
+
+    if (sweep != NULL && fl_conf_text(sweep) != NULL && fl_conf_text(sweep)[0] != '\0') {
+        return fl_conf_error(sweep, err, "expected keys with lists of values, or a list of points");
+    }
+    if (sweep != NULL) {
+        rv = list ? count_list(e, sweep, &n, err) : count_grid(e, sweep, &n, err);
+    }
+    e->points = rv == FL_OK ? calloc(n, sizeof(*e->points)) : NULL;
+    if (e->points == NULL) {
+        return rv == FL_OK ? FL_ENOMEM : rv;
+    }
+    e->n_points = n;
+    for (i = 0; rv == FL_OK && sweep != NULL && i < n; i++) {
+        rv = list ? list_point(&e->points[i], fl_conf_at(sweep, i), err)
+                  : grid_point(&e->points[i], sweep, i, n, err);
+    }
+    return rv;
+}
