@@ -10,7 +10,6 @@
 
 #include "bench/anchors.h"
 #include "bench/scratch.h"
-#include "client/train/trainer.h"
 #include "tools/fl_sim/engine/federation.h"
 
 #define CLIENTS        100
@@ -26,19 +25,20 @@ struct run {
     struct fl_net *net; /* of the layout */
     char dir[64];
     struct fl_dataset *train[CLIENTS], *test[CLIENTS];
+    char names[CLIENTS][16];
+    struct fl_people people;
     struct fl_eval_rec newest[CLIENTS]; /* what each client found last */
     struct anchor_result *result;
 };
 
 /* --- what is found --- */
 
-static void reported(void *ctx, size_t client, const struct fl_result *result)
+static void reported(void *ctx, size_t client, const struct fl_job_answer *report)
 {
     struct run *run = ctx;
 
-    if (result->has_trained) {
-        run->newest[client] = (struct fl_eval_rec){result->trained.samples, result->trained.correct,
-                                                   result->trained.loss_sum};
+    if (report->has_trained) {
+        run->newest[client] = report->trained;
     }
 }
 
@@ -53,7 +53,7 @@ static void evaluated(void *ctx, size_t client, const struct fl_eval_rec *receiv
 }
 
 /* Over all clients: their trained models when they report them, else the model for all. */
-static void committed(void *ctx, const struct fl_round_rec *record)
+static bool committed(void *ctx, const struct fl_round_rec *record, const struct fl_sim_round *sim)
 {
     struct run *run = ctx;
     double correct = 0;
@@ -62,8 +62,9 @@ static void committed(void *ctx, const struct fl_round_rec *record)
     double n = 0;
     size_t k;
 
+    (void)sim;
     if (record->round % EVALUATE_EVERY != 0 && record->round != run->rounds) {
-        return;
+        return true;
     }
     for (k = 0; k < CLIENTS; k++) {
         const struct fl_eval_rec *e = &run->newest[k];
@@ -79,6 +80,30 @@ static void committed(void *ctx, const struct fl_round_rec *record)
         run->result->weighted = fmax(run->result->weighted, correct / samples);
         run->result->unweighted = fmax(run->result->unweighted, shares / n);
     }
+    return true;
+}
+
+static void person(void *ctx, size_t client, struct fl_person *ret)
+{
+    const struct run *run = ctx;
+
+    *ret = (struct fl_person){run->names[client], run->train[client]->n, run->test[client]->n,
+                              run->seed * CLIENTS + client};
+}
+
+static int data(void *ctx, size_t client, struct fl_person_data *ret, struct fl_err *err)
+{
+    const struct run *run = ctx;
+
+    (void)err;
+    *ret = (struct fl_person_data){run->train[client], run->test[client], NULL};
+    return FL_OK;
+}
+
+static void release(void *ctx, struct fl_person_data *of)
+{
+    (void)ctx;
+    (void)of;
 }
 
 /* --- the federation --- */
@@ -113,35 +138,27 @@ static struct fl_fed_conf conf_of(struct run *run, const struct fl_net_spec *spe
                      .weight_decay = training->weight_decay},
         .inputs = fl_net_inputs(run->net),
         .classes = fl_net_classes(run->net),
+        .people = &run->people,
         .watch = {.reported = reported, .evaluated = evaluated, .committed = committed, .ctx = run},
     };
 }
 
-static int add_clients(struct run *run, struct fl_fed *fed, struct fl_err *err)
+static int make_clients(struct run *run, struct fl_err *err)
 {
     struct fl_synthetic *gen = NULL;
     size_t k;
     int rv = fl_synthetic_create(&run->file->data, &gen, err);
 
     for (k = 0; rv == FL_OK && k < CLIENTS; k++) {
-        struct fl_trainer *trainer = NULL;
-        char name[16];
-
-        (void)snprintf(name, sizeof(name), "c%03zu", k);
+        (void)snprintf(run->names[k], sizeof(run->names[k]), "c%03zu", k);
         rv = fl_synthetic_next(gen, &run->train[k], err);
         if (rv == FL_OK) {
             rv = fl_dataset_split(run->train[k], run->file->test_share, run->seed * CLIENTS + k,
                                   &run->test[k], err);
         }
-        if (rv == FL_OK) {
-            rv = fl_trainer_builtin(run->train[k], run->test[k], &trainer, err);
-        }
-        if (rv == FL_OK) {
-            rv = fl_fed_add(fed, name, trainer, run->train[k]->n, run->test[k]->n,
-                            run->seed * CLIENTS + k, err);
-        }
     }
     fl_synthetic_free(gen);
+    run->people = (struct fl_people){CLIENTS, person, data, release, run};
     return rv;
 }
 
@@ -150,17 +167,21 @@ static int run_all(struct run *run, struct fl_err *err)
     struct fl_net_spec spec;
     struct fl_fed_conf conf;
     struct fl_fed *fed = NULL;
+    enum fl_fed_end end = FL_FED_DONE;
     int rv = fl_strategy_load(run->file->doc, run->row->algorithm, run->row->strategy,
                               &run->strategy, err);
 
     rv = rv == FL_OK ? fl_net_preset(run->file->preset, &spec, err) : rv;
     rv = rv == FL_OK ? fl_net_create(&spec, 1, &run->net, err) : rv;
+    rv = rv == FL_OK ? make_clients(run, err) : rv;
     if (rv == FL_OK) {
         conf = conf_of(run, &spec);
         rv = fl_fed_create(&conf, &fed, err);
     }
-    rv = rv == FL_OK ? add_clients(run, fed, err) : rv;
-    rv = rv == FL_OK ? fl_fed_run(fed, err) : rv;
+    rv = rv == FL_OK ? fl_fed_run(fed, &end, err) : rv;
+    if (rv == FL_OK && end != FL_FED_DONE) {
+        rv = fl_err_set(err, FL_ESTATE, "%s", fl_fed_why(fed));
+    }
     fl_fed_free(fed);
     return rv;
 }

@@ -6,7 +6,7 @@
 #define CHILDREN  4
 #define CAP_FIRST 64
 
-static bool before(const struct fl_event *a, const struct fl_event *b)
+static bool before(const struct fl_agenda_event *a, const struct fl_agenda_event *b)
 {
     if (a->at != b->at) {
         return a->at < b->at;
@@ -28,7 +28,7 @@ void fl_agenda_done(struct fl_agenda *agenda)
 
 int fl_agenda_reserve(struct fl_agenda *agenda, size_t n)
 {
-    struct fl_event *heap;
+    struct fl_agenda_event *heap;
     size_t cap = agenda->cap > 0 ? agenda->cap : CAP_FIRST;
 
     if (n <= agenda->cap) {
@@ -49,9 +49,9 @@ int fl_agenda_reserve(struct fl_agenda *agenda, size_t n)
     return FL_OK;
 }
 
-int fl_agenda_push(struct fl_agenda *agenda, const struct fl_event *event)
+int fl_agenda_push(struct fl_agenda *agenda, const struct fl_agenda_event *event)
 {
-    struct fl_event e = *event;
+    struct fl_agenda_event e = *event;
     size_t i = agenda->n;
     int rv = fl_agenda_reserve(agenda, agenda->n + 1);
 
@@ -68,14 +68,14 @@ int fl_agenda_push(struct fl_agenda *agenda, const struct fl_event *event)
     return FL_OK;
 }
 
-const struct fl_event *fl_agenda_peek(const struct fl_agenda *agenda)
+const struct fl_agenda_event *fl_agenda_peek(const struct fl_agenda *agenda)
 {
     return agenda->n > 0 ? &agenda->heap[0] : NULL;
 }
 
-bool fl_agenda_pop(struct fl_agenda *agenda, struct fl_event *ret)
+bool fl_agenda_pop(struct fl_agenda *agenda, struct fl_agenda_event *ret)
 {
-    struct fl_event last;
+    struct fl_agenda_event last;
     size_t i = 0;
 
     if (agenda->n == 0) {

@@ -19,7 +19,7 @@
 
 #include "libfl/base/err.h"
 
-struct fl_event {
+struct fl_agenda_event {
     uint64_t at;
     uint32_t rank1, rank2;
     uint64_t order; /* of scheduling, from 0; fl_agenda_push() sets it */
@@ -29,7 +29,7 @@ struct fl_event {
 
 /* All zero: empty. */
 struct fl_agenda {
-    struct fl_event *heap;
+    struct fl_agenda_event *heap;
     size_t n;
     size_t cap;
     uint64_t n_scheduled;
@@ -40,10 +40,10 @@ void fl_agenda_done(struct fl_agenda *agenda);
 /* Room for `n` events in all: pushing up to there does not fail. FL_ENOMEM. */
 FL_MUST_CHECK int fl_agenda_reserve(struct fl_agenda *agenda, size_t n);
 /* Copies `event`. FL_ENOMEM: the agenda is as before. */
-FL_MUST_CHECK int fl_agenda_push(struct fl_agenda *agenda, const struct fl_event *event);
+FL_MUST_CHECK int fl_agenda_push(struct fl_agenda *agenda, const struct fl_agenda_event *event);
 /* The next event, until the next push or pop; NULL when there is none. */
-const struct fl_event *fl_agenda_peek(const struct fl_agenda *agenda);
+const struct fl_agenda_event *fl_agenda_peek(const struct fl_agenda *agenda);
 /* Take the next event out; false when there is none. */
-bool fl_agenda_pop(struct fl_agenda *agenda, struct fl_event *ret);
+bool fl_agenda_pop(struct fl_agenda *agenda, struct fl_agenda_event *ret);
 
 #endif

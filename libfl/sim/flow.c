@@ -493,10 +493,10 @@ static void run_to(struct fl_flows *f, double time)
 static void complete(struct fl_flows *f, uint32_t i, double end)
 {
     const struct flow *flow = &f->flows[i];
-    struct fl_event e = {.at = rounded_up(f, end),
-                         .rank1 = (uint32_t)(flow->tag >> 32),
-                         .rank2 = (uint32_t)flow->tag,
-                         .words = {i, flow->generation}};
+    struct fl_agenda_event e = {.at = rounded_up(f, end),
+                                .rank1 = (uint32_t)(flow->tag >> 32),
+                                .rank2 = (uint32_t)flow->tag,
+                                .words = {i, flow->generation}};
 
     (void)leave_class(f, i);
     FL_REQUIRE(fl_agenda_push(&f->complete, &e) == FL_OK); /* reserved with the flow */
@@ -606,10 +606,10 @@ void fl_flows_stop(struct fl_flows *f, uint64_t now_us, uint64_t id, uint64_t *r
 }
 
 /* The next that is complete and was not stopped since. */
-static const struct fl_event *next_complete(struct fl_flows *f)
+static const struct fl_agenda_event *next_complete(struct fl_flows *f)
 {
-    const struct fl_event *e = fl_agenda_peek(&f->complete);
-    struct fl_event gone;
+    const struct fl_agenda_event *e = fl_agenda_peek(&f->complete);
+    struct fl_agenda_event gone;
 
     while (e != NULL && f->flows[e->words[0]].generation != e->words[1]) {
         (void)fl_agenda_pop(&f->complete, &gone);
@@ -620,7 +620,7 @@ static const struct fl_event *next_complete(struct fl_flows *f)
 
 bool fl_flows_next(struct fl_flows *f, uint64_t *ret_at_us)
 {
-    const struct fl_event *e = next_complete(f);
+    const struct fl_agenda_event *e = next_complete(f);
     double end;
 
     if (e != NULL) {
@@ -638,8 +638,8 @@ bool fl_flows_next(struct fl_flows *f, uint64_t *ret_at_us)
 
 bool fl_flows_pop(struct fl_flows *f, uint64_t now_us, uint64_t *ret_tag)
 {
-    const struct fl_event *e;
-    struct fl_event taken;
+    const struct fl_agenda_event *e;
+    struct fl_agenda_event taken;
 
     advance(f, now_us);
     e = next_complete(f);

@@ -89,7 +89,7 @@ static void *copy_of(const void *data, size_t len)
 static void schedule(struct fl_sim *sim, uint64_t at, uint32_t node, enum kind kind,
                      const struct happening *what)
 {
-    struct fl_event e = {.at = at, .rank1 = node, .rank2 = kind};
+    struct fl_agenda_event e = {.at = at, .rank1 = node, .rank2 = kind};
 
     e.data = copy_of(what, sizeof(*what));
     FL_REQUIRE(fl_agenda_push(&sim->agenda, &e) == FL_OK);
@@ -115,7 +115,7 @@ int fl_sim_create(uint64_t seed, struct fl_sim **ret)
 
 void fl_sim_free(struct fl_sim *sim)
 {
-    struct fl_event e;
+    struct fl_agenda_event e;
     size_t i;
     size_t k;
 
@@ -454,7 +454,7 @@ static void happen(struct fl_sim *sim, uint32_t node, enum kind kind, struct hap
 
 bool fl_sim_step(struct fl_sim *sim)
 {
-    struct fl_event e;
+    struct fl_agenda_event e;
 
     if (!fl_agenda_pop(&sim->agenda, &e)) {
         return false;

@@ -32,6 +32,7 @@ struct fl_federation {
     struct fl_retention retention;
     size_t offer_max;       /* bytes of what a client tells of its data */
     size_t inputs, classes; /* of the network; 0: not known */
+    double norm_bound;      /* of an upload; 0: none */
     size_t n_state;         /* vectors that the strategy keeps beside the model */
     const char *state_names[FL_AGG_MAX_STATE];
     /* Of the folder, since it was opened. */

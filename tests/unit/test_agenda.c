@@ -4,7 +4,7 @@
 #include "libfl/base/rng.h"
 #include "libfl/sim/agenda.h"
 
-static bool in_order(const struct fl_event *a, const struct fl_event *b)
+static bool in_order(const struct fl_agenda_event *a, const struct fl_agenda_event *b)
 {
     if (a->at != b->at) {
         return a->at < b->at;
@@ -21,8 +21,8 @@ static bool in_order(const struct fl_event *a, const struct fl_event *b)
 START_TEST(events_come_by_time_then_ranks_then_order_of_scheduling)
 {
     struct fl_agenda agenda = {0};
-    struct fl_event e = {0};
-    struct fl_event last = {0};
+    struct fl_agenda_event e = {0};
+    struct fl_agenda_event last = {0};
     struct fl_rng rng;
     size_t n = 0;
     int i;
@@ -50,7 +50,7 @@ END_TEST
 START_TEST(what_is_scheduled_between_pops_falls_into_its_place)
 {
     struct fl_agenda agenda = {0};
-    struct fl_event e = {0};
+    struct fl_agenda_event e = {0};
     struct fl_rng rng;
     uint64_t now = 0;
     size_t n = 0;

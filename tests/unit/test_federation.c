@@ -2,10 +2,12 @@
  * Federations in one process: every preset runs through both cores and both work rooms, on files.
  */
 #include <check.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/checksum.h"
 #include "libfl/model/safetensors.h"
 #include "tests/lib/folder.h"
 #include "tests/unit/train_fixture.h"
@@ -22,13 +24,18 @@ struct run {
     struct fl_dataset *train[N_CLIENTS], *test;
     uint64_t committed;
     unsigned reported[N_CLIENTS], evaluated[N_CLIENTS];
+    char names[N_CLIENTS][16];
+    struct fl_people people;
+    char journal[FOLDER_PATH + 16]; /* "": none */
+    unsigned threads;
+    uint64_t figures; /* of all rounds, as they were told last */
 };
 
-static void on_report(void *ctx, size_t client, const struct fl_result *result)
+static void on_report(void *ctx, size_t client, const struct fl_job_answer *report)
 {
     struct run *r = ctx;
 
-    ck_assert_uint_gt(result->samples, 0);
+    ck_assert_uint_gt(report->samples, 0);
     r->reported[client]++;
 }
 
@@ -42,11 +49,43 @@ static void on_evaluation(void *ctx, size_t client, const struct fl_eval_rec *re
     r->evaluated[client]++;
 }
 
-static void on_commit(void *ctx, const struct fl_round_rec *record)
+static bool on_commit(void *ctx, const struct fl_round_rec *record, const struct fl_sim_round *sim)
 {
     struct run *r = ctx;
 
-    ck_assert_uint_eq(record->round, ++r->committed);
+    r->committed += r->journal[0] == '\0' || record->round > r->committed;
+    ck_assert_uint_eq(record->round, r->journal[0] == '\0' ? r->committed : record->round);
+    ck_assert_uint_eq(fl_sim_round_parts(sim), sim->wall_us);
+    if (record->round == 1) {
+        r->figures = 0;
+    }
+    r->figures = r->figures * 31 + fl_checksum(record, sizeof(*record));
+    r->figures = r->figures * 31 + fl_checksum(sim, offsetof(struct fl_sim_round, waiting_for));
+    return true;
+}
+
+/* --- who they are --- */
+
+static void person(void *ctx, size_t client, struct fl_person *ret)
+{
+    const struct run *r = ctx;
+
+    *ret = (struct fl_person){r->names[client], N_SAMPLES, N_SAMPLES, 7 + client};
+}
+
+static int data(void *ctx, size_t client, struct fl_person_data *ret, struct fl_err *err)
+{
+    const struct run *r = ctx;
+
+    (void)err;
+    *ret = (struct fl_person_data){r->train[client], r->test, NULL};
+    return FL_OK;
+}
+
+static void release(void *ctx, struct fl_person_data *of)
+{
+    (void)ctx;
+    (void)of;
 }
 
 static void run_init(struct run *r, const char *algorithm)
@@ -61,7 +100,9 @@ static void run_init(struct run *r, const char *algorithm)
     ck_assert_msg(fl_strategy_create(algorithm, &r->strategy, &err) == FL_OK, "%s", err.msg);
     for (k = 0; k < N_CLIENTS; k++) {
         r->train[k] = make_data(N_SAMPLES, INPUTS, CLASSES, 1 + k);
+        (void)snprintf(r->names[k], sizeof(r->names[k]), "c%zu", k);
     }
+    r->people = (struct fl_people){N_CLIENTS, person, data, release, r};
     r->test = make_data(N_SAMPLES, INPUTS, CLASSES, 99);
 }
 
@@ -103,7 +144,13 @@ static struct fl_fed_conf conf_of(struct run *r, uint64_t rounds)
         .inputs = INPUTS,
         .classes = CLASSES,
         .offer_max = 1u << 20,
-        .watch = {on_report, on_evaluation, on_commit, r},
+        .people = &r->people,
+        .journal = r->journal[0] != '\0' ? r->journal : NULL,
+        .threads = r->threads,
+        .watch = {.reported = on_report,
+                  .evaluated = on_evaluation,
+                  .committed = on_commit,
+                  .ctx = r},
     };
 }
 
@@ -112,20 +159,12 @@ static void go(struct run *r, uint64_t rounds)
 {
     const struct fl_fed_conf conf = conf_of(r, rounds);
     struct fl_fed *fed = NULL;
+    enum fl_fed_end end;
     struct fl_err err = {0};
-    size_t k;
 
     ck_assert_msg(fl_fed_create(&conf, &fed, &err) == FL_OK, "%s", err.msg);
-    for (k = 0; k < N_CLIENTS; k++) {
-        struct fl_trainer *trainer = NULL;
-        char name[16];
-
-        (void)snprintf(name, sizeof(name), "c%zu", k);
-        ck_assert_int_eq(fl_trainer_builtin(r->train[k], r->test, &trainer, &err), FL_OK);
-        ck_assert_msg(fl_fed_add(fed, name, trainer, N_SAMPLES, N_SAMPLES, 7 + k, &err) == FL_OK,
-                      "%s", err.msg);
-    }
-    ck_assert_msg(fl_fed_run(fed, &err) == FL_OK, "%s: %s", r->strategy->algorithm, err.msg);
+    ck_assert_msg(fl_fed_run(fed, &end, &err) == FL_OK, "%s: %s", r->strategy->algorithm, err.msg);
+    ck_assert_msg(end == FL_FED_DONE, "%s: %s", r->strategy->algorithm, fl_fed_why(fed));
     fl_fed_free(fed);
 }
 
@@ -172,37 +211,68 @@ START_TEST(every_preset_commits_its_rounds_and_goes_on_as_if_it_had_not_stopped)
 }
 END_TEST
 
+START_TEST(
+    with_a_journal_a_run_goes_on_where_it_was_with_the_same_figures_for_any_number_of_threads)
+{
+    float whole[N_FLOATS];
+    float twice[N_FLOATS];
+    uint64_t figures;
+    struct run r;
+
+    run_init(&r, preset(_i));
+    (void)snprintf(r.journal, sizeof(r.journal), "%s/journal", r.dir);
+    go(&r, 4);
+    figures = r.figures;
+    model_of(&r, 4, whole);
+    run_done(&r);
+    run_init(&r, preset(_i));
+    (void)snprintf(r.journal, sizeof(r.journal), "%s/journal", r.dir);
+    r.threads = 3;
+    go(&r, 1);
+    go(&r, 3); /* What was taken in round 1 is not computed again. */
+    go(&r, 4);
+    model_of(&r, 4, twice);
+    ck_assert_uint_eq(r.committed, 4);
+    ck_assert_uint_eq(r.figures, figures);
+    run_done(&r);
+    ck_assert_mem_eq(whole, twice, sizeof(whole));
+}
+END_TEST
+
 START_TEST(a_federation_that_waits_for_more_clients_than_come_says_so)
 {
     struct fl_fed_conf conf;
     struct fl_fed *fed = NULL;
     struct fl_err err = {0};
+    enum fl_fed_end end;
     struct run r;
 
     run_init(&r, "fedavg");
+    r.people.n = 3;
     conf = conf_of(&r, 1);
     ck_assert_msg(fl_fed_create(&conf, &fed, &err) == FL_OK, "%s", err.msg);
-    ck_assert_int_eq(fl_fed_run(fed, &err), FL_ESTATE);
-    ck_assert_ptr_nonnull(strstr(err.msg, "0 of 4 clients are here"));
+    ck_assert_int_eq(fl_fed_run(fed, &end, &err), FL_OK);
+    ck_assert_int_eq(end, FL_FED_STUCK);
+    ck_assert_ptr_nonnull(strstr(fl_fed_why(fed), "3 of 4 clients are here"));
     fl_fed_free(fed);
     run_done(&r);
 }
 END_TEST
 
-START_TEST(what_a_client_cannot_do_ends_the_run_with_its_name)
+START_TEST(a_name_that_nobody_can_have_ends_the_run)
 {
     struct fl_fed_conf conf;
     struct fl_fed *fed = NULL;
-    struct fl_trainer *trainer = NULL;
     struct fl_err err = {0};
+    enum fl_fed_end end;
     struct run r;
 
     run_init(&r, "fedavg");
+    (void)snprintf(r.names[0], sizeof(r.names[0]), "../up");
     conf = conf_of(&r, 1);
     ck_assert_int_eq(fl_fed_create(&conf, &fed, &err), FL_OK);
-    ck_assert_int_eq(fl_trainer_builtin(r.train[0], NULL, &trainer, &err), FL_OK);
-    ck_assert_int_eq(fl_fed_add(fed, "../up", trainer, 1, 0, 1, &err), FL_EINVAL);
-    ck_assert_ptr_nonnull(strstr(err.msg, "'../up'"));
+    ck_assert_int_eq(fl_fed_run(fed, &end, &err), FL_EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.msg, "../up"));
     fl_fed_free(fed);
     run_done(&r);
 }
@@ -221,8 +291,12 @@ int main(void)
     }
     tcase_add_loop_test(tc, every_preset_commits_its_rounds_and_goes_on_as_if_it_had_not_stopped, 0,
                         n);
+    tcase_add_loop_test(
+        tc,
+        with_a_journal_a_run_goes_on_where_it_was_with_the_same_figures_for_any_number_of_threads,
+        0, n);
     tcase_add_test(tc, a_federation_that_waits_for_more_clients_than_come_says_so);
-    tcase_add_test(tc, what_a_client_cannot_do_ends_the_run_with_its_name);
+    tcase_add_test(tc, a_name_that_nobody_can_have_ends_the_run);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);

@@ -5,30 +5,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/work/offer.h"
 #include "libfl/base/fs.h"
-#include "server/work/offers.h"
 #include "server/work/opening.h"
 #include "tools/fl_sim/engine/federation_impl.h"
 
-/* --- events under way --- */
+/* Where a wall clock would begin, for what is only shown. */
+#define WALL_MS UINT64_C(1000000000000)
+/* A round whose attempts are aborted again and again comes to nothing. */
+#define ATTEMPTS_MAX 1000
 
-int fl__fed_grow(void **list, size_t n, size_t *cap, size_t size)
-{
-    size_t more = *cap == 0 ? 64 : *cap * 2;
-    void *grown;
-
-    if (n < *cap) {
-        return FL_OK;
-    }
-    grown = realloc(*list, more * size);
-    if (grown == NULL) {
-        return FL_ENOMEM;
-    }
-    *list = grown;
-    *cap = more;
-    return FL_OK;
-}
+/* --- events --- */
 
 void fl__fed_fail(struct fl_fed *fed, int code, const struct fl_err *err, const char *what)
 {
@@ -37,265 +23,267 @@ void fl__fed_fail(struct fl_fed *fed, int code, const struct fl_err *err, const 
     }
 }
 
-struct fl__fed_event *fl__fed_event(struct fl_fed *fed, enum fl_event_type type)
+const char *fl__fed_name(const struct fl_fed *fed, uint32_t client)
 {
-    void *list = fed->queue;
-    struct fl__fed_event *e;
+    struct fl_person person;
+
+    fed->conf.people->person(fed->conf.people->ctx, client, &person);
+    return person.name;
+}
+
+uint64_t fl__fed_latency(const struct fl_fed *fed, uint32_t client)
+{
+    struct fl_world_client link = {0};
+
+    if (fed->conf.world != NULL) {
+        fl_world_client(fed->conf.world, client, &link);
+    }
+    return link.latency_us;
+}
+
+void fl__fed_at(struct fl_fed *fed, uint64_t at_us, enum fl__fed_kind kind, uint32_t client,
+                uint32_t stamp, void *data)
+{
+    const struct fl_agenda_event event = {.at = at_us > fed->now_us ? at_us : fed->now_us,
+                                          .rank1 = (uint32_t)kind,
+                                          .rank2 = client,
+                                          .words = {stamp, 0},
+                                          .data = data};
+
+    if (fl_agenda_push(&fed->agenda, &event) != FL_OK) {
+        if (kind == FL__AT_MESSAGE) {
+            fl__message_free(data);
+        }
+        fl__fed_fail(fed, FL_ENOMEM, NULL, "what is going to happen");
+    }
+}
+
+struct fl__fed_answer *fl__fed_answer(struct fl_fed *fed, enum fl_event_type type)
+{
+    size_t cap = fed->cap_queue == 0 ? 64 : 2 * fed->cap_queue;
+    struct fl__fed_answer *grown;
 
     if (fed->first > 0 && fed->first == fed->n_queue) { /* All were taken: begin anew. */
         fed->first = fed->n_queue = 0;
     }
-    if (fl__fed_grow(&list, fed->n_queue, &fed->cap_queue, sizeof(*fed->queue)) != FL_OK) {
-        fl__fed_fail(fed, FL_ENOMEM, NULL, "the events under way");
-        return NULL;
+    if (fed->n_queue == fed->cap_queue) {
+        grown = realloc(fed->queue, cap * sizeof(*grown));
+        if (grown == NULL) {
+            fl__fed_fail(fed, FL_ENOMEM, NULL, "answers to the coordinator");
+            return NULL;
+        }
+        fed->queue = grown;
+        fed->cap_queue = cap;
     }
-    fed->queue = list;
-    e = &fed->queue[fed->n_queue++];
-    *e = (struct fl__fed_event){.event = {.type = type}};
-    return e;
+    fed->queue[fed->n_queue] = (struct fl__fed_answer){.event = {.type = type}};
+    return &fed->queue[fed->n_queue++];
 }
 
-static void event_done(struct fl__fed_event *e)
-{
-    fl_result_unref(e->result);
-    free(e->distance);
-}
-
-/* --- effects --- */
-
-static size_t client_of(const struct fl_fed *fed, uint32_t number)
-{
-    size_t i = 0;
-
-    while (i < fed->n_clients && fed->clients[i]->number != number) {
-        i++;
-    }
-    return i;
-}
-
-static void tell_client(struct fl_fed *fed, const struct fl_effect *e)
-{
-    size_t i = client_of(fed, e->client);
-    const struct fl_round_key key = {e->round, e->attempt};
-
-    if (i == fed->n_clients) {
-        return;
-    }
-    switch (e->type) {
-    case FL_EFF_TASK:
-        fl__fed_task(fed, i, e);
-        break;
-    case FL_EFF_PLAN:
-        fl__fed_push(fed, i, e);
-        break;
-    case FL_EFF_EVALUATE_CLIENT:
-        fl__fed_evaluate(fed, i, e);
-        break;
-    default: /* Accepted, rejected, dismissed: it is of no more use. */
-        fl_held_drop(&fed->clients[i]->member.held, key);
-        break;
-    }
-}
-
-static void release(struct fl_fed *fed, const struct fl_effect *e)
-{
-    struct fl__fed_event *answer = fl__fed_event(fed, FL_EV_RELEASED);
-    size_t i = client_of(fed, e->client);
-
-    if (i < fed->n_clients) {
-        fed->clients[i]->number = UINT32_MAX;
-    }
-    if (answer != NULL) {
-        answer->event.u.client = e->client;
-    }
-}
-
-static void admit(struct fl_fed *fed, const struct fl_effect *e)
-{
-    if (fed->joining == NULL) {
-        return;
-    }
-    fed->joining->number = e->client;
-    if (e->client == UINT32_MAX) {
-        fl__fed_fail(fed, FL_ESTATE, NULL, e->text != NULL ? e->text : "a client is not admitted");
-    }
-}
-
-static void close_round(struct fl_fed *fed)
-{
-    struct fl_err err = {0};
-    int rv = fl_spool_clean(fed->server_dir, 0, 0, &err);
-
-    fl__fed_close_round(fed);
-    if (rv != FL_OK) {
-        fl__fed_fail(fed, rv, &err, "uploads that are over");
-    }
-}
-
-static void carry_out(struct fl_fed *fed, const struct fl_effect *e)
-{
-    switch (e->type) {
-    case FL_EFF_TASK:
-    case FL_EFF_PLAN:
-    case FL_EFF_ACCEPTED:
-    case FL_EFF_REJECTED:
-    case FL_EFF_DISMISSED:
-    case FL_EFF_EVALUATE_CLIENT:
-        tell_client(fed, e);
-        break;
-    case FL_EFF_CLIENT_ID:
-        admit(fed, e);
-        break;
-    case FL_EFF_RELEASE:
-        release(fed, e);
-        break;
-    case FL_EFF_FORGET_CLIENTS:
-    case FL_EFF_PERSIST_PAUSE:
-    case FL_EFF_PERSIST_SELECTION:
-    case FL_EFF_PERSIST_PLAN:
-    case FL_EFF_PERSIST_UPDATE:
-        fl__fed_persist(fed, e);
-        break;
-    case FL_EFF_AGGREGATE:
-        fl__fed_aggregate(fed, e);
-        break;
-    case FL_EFF_COMMIT:
-        fl__fed_commit(fed, e);
-        break;
-    case FL_EFF_ROUND_OPEN:
-        fl__fed_open_round(fed, e);
-        break;
-    case FL_EFF_ROUND_CLOSED:
-        close_round(fed);
-        break;
-    case FL_EFF_FINISHED:
-        fed->finished = true;
-        break;
-    case FL_EFF_TRACE:
-        fl_log(fed->conf.log, e->warning ? FL_LOG_WARNING : FL_LOG_DEBUG, "round", "%s", e->text);
-        break;
-    case FL_EFF_EVALUATE: /* There is no test set. */
-    case FL_EFF_STOPPED:  /* There is no operator. */
-    case FL_EFF_ANSWER:
-    case FL_EFF_FORGOTTEN:
-    case FL_EFF_DRAIN_CLIENTS:
-    case FL_EFF_CLIENT_ERROR:
-        break;
-    }
-}
-
-static int step(struct fl_fed *fed, struct fl_event *event)
+static void step_once(struct fl_fed *fed, struct fl_event *event)
 {
     struct fl_effects effects = {0};
+    enum fl_phase before = fl_coord_phase(fed->coord);
+    enum fl_phase after;
     size_t i;
     int rv;
 
-    event->now_ms = ++fed->now_ms;
-    event->wall_ms = event->now_ms;
+    event->now_ms = fed->now_us / 1000;
+    event->wall_ms = WALL_MS + event->now_ms;
     rv = fl_coord_step(fed->coord, event, &effects);
     if (rv != FL_OK) {
         fl__fed_fail(fed, rv, NULL, "the coordinator cannot go on");
     }
-    for (i = 0; fed->code == FL_OK && i < effects.n; i++) {
-        carry_out(fed, &effects.list[i]);
+    after = fl_coord_phase(fed->coord);
+    if (before == FL_PHASE_UPLOADING && after != before) {
+        fed->account.uploads_us = fed->now_us;
     }
-    return fed->code;
+    for (i = 0; fed->code == FL_OK && i < effects.n; i++) {
+        fl__fed_effect(fed, &effects.list[i]);
+    }
 }
 
-/* --- the run --- */
+static void take_answer(struct fl_fed *fed)
+{
+    struct fl__fed_answer a = fed->queue[fed->first++];
 
-/* As the server collects it of who joins, before the first round. */
-static int offer(struct fl_fed *fed, struct fl__fed_client *c)
+    if (a.event.type == FL_EV_WORK_FAILED) {
+        a.event.u.failed_work.reason = a.err.msg;
+    }
+    if (a.event.type == FL_EV_AGGREGATED) {
+        a.event.u.aggregated.distance = a.distance;
+    }
+    step_once(fed, &a.event);
+    free(a.distance);
+}
+
+void fl__fed_step(struct fl_fed *fed, struct fl_event *event)
+{
+    step_once(fed, event);
+    while (fed->code == FL_OK && !fed->finished && fed->first < fed->n_queue) {
+        take_answer(fed);
+    }
+}
+
+int fl__fed_take(struct fl_fed *fed, struct fl_job *job, enum fl_job_kind kind, uint32_t client,
+                 struct fl_round_key key, struct fl_job_answer *ret)
 {
     struct fl_err err = {0};
-    struct fl_offer made;
-    int rv;
+    int rv = FL_OK;
 
-    if (!fl_offering_waits(&fed->federation, &fed->progress, c->name)) {
-        return FL_OK;
+    *ret = (struct fl_job_answer){.code = FL_OK};
+    if (fl__fed_replays(fed)) {
+        rv = fl_journal_take(fed->journal, kind, client, key, ret, &err);
+    } else if (job != NULL) {
+        fl_job_take(job, ret);
+        rv = fed->journal != NULL ? fl_journal_put(fed->journal, kind, client, key, ret) : FL_OK;
+    } else { /* Begun before the commit that the journal ends with: nobody needs it any more. */
+        ret->code = FL_ECANCELED;
     }
-    rv = fl_offer_make(&c->member.worker, &made);
-    if (rv == FL_OK) {
-        rv = fl_offering_take(&fed->federation, c->name, made.data.data, made.data.len, &err);
-    }
-    fl_offer_done(&made);
     if (rv != FL_OK) {
-        fl__fed_fail(fed, rv, &err, c->name);
+        fl_job_answer_done(ret);
+        fl__fed_fail(fed, rv, &err, "the journal");
     }
     return rv;
 }
 
-static int join(struct fl_fed *fed, struct fl__fed_client *c)
+/* --- the clock --- */
+
+static void happen(struct fl_fed *fed, struct fl_agenda_event *e)
 {
-    struct fl_event event = {.type = FL_EV_CLIENT_JOINED};
-    int rv = offer(fed, c);
+    switch ((enum fl__fed_kind)e->rank1) {
+    case FL__AT_MACHINE:
+        fl__fed_machine(fed, e->rank2);
+        break;
+    case FL__AT_BACK:
+        fl__fed_back(fed, e->rank2);
+        break;
+    case FL__AT_LINK:
+        fl__transfer_link(fed, e->rank2);
+        break;
+    case FL__AT_MESSAGE: {
+        struct fl__message *m = e->data;
 
-    if (rv == FL_OK) {
-        event.u.joined.name = c->name;
-        event.u.joined.agent = "fl-sim";
-        event.u.joined.samples = c->samples;
-        event.u.joined.evaluation_samples = c->evaluation_samples;
-        fed->joining = c;
-        rv = step(fed, &event);
-        fed->joining = NULL;
+        if (m->type >= FL__SAYS_WELCOME) {
+            fl__session_hear(fed, m);
+        } else {
+            fl__fed_hear(fed, m);
+        }
+        fl__message_free(m);
+        break;
     }
-    return rv;
+    default:
+        fl__session_happens(fed, e->rank2, (enum fl__fed_kind)e->rank1, (uint32_t)e->words[0]);
+        break;
+    }
 }
 
-/* Nothing is under way: time passes. */
-static int pass_time(struct fl_fed *fed)
+static uint64_t deadline_us(const struct fl_fed *fed)
 {
     uint64_t due = fl_coord_deadline(fed->coord);
-    struct fl_event tick = {.type = FL_EV_TICK};
-    const char *missing[1];
+
+    return due > UINT64_MAX / 1000 ? UINT64_MAX : due * 1000;
+}
+
+/* A phase that ends now ends without whoever is waited for. */
+static void tick(struct fl_fed *fed)
+{
+    struct fl_event event = {.type = FL_EV_TICK};
+    const char *missing[1] = {""};
     char why[256];
     size_t n = 0;
 
-    if (due == UINT64_MAX) {
-        fl_coord_why(fed->coord, fed->now_ms, why, sizeof(why), missing, 1, &n);
-        fl__fed_fail(fed, FL_ESTATE, NULL, why);
-        return fed->code;
+    fl_coord_why(fed->coord, fed->now_us / 1000, why, sizeof(why), missing, 1, &n);
+    if (n > 0) {
+        (void)snprintf(fed->account.missing, sizeof(fed->account.missing), "%s", missing[0]);
     }
-    fed->now_ms = due > fed->now_ms ? due : fed->now_ms;
-    return step(fed, &tick);
+    fl__fed_step(fed, &event);
 }
 
-static int take_next(struct fl_fed *fed)
+static void stuck(struct fl_fed *fed)
 {
-    struct fl__fed_event e = fed->queue[fed->first++];
-    int rv;
+    const char *missing[1];
+    size_t n = 0;
 
-    switch (e.event.type) {
-    case FL_EV_WORK_FAILED:
-        e.event.u.failed_work.reason = e.err.msg;
-        break;
-    case FL_EV_CLIENT_FAILED:
-        e.event.u.failed.reason = e.err.msg;
-        break;
-    case FL_EV_UPLOAD_INVALID:
-        e.event.u.upload.reason = e.err.msg;
-        break;
-    default:
-        break;
-    }
-    rv = step(fed, &e.event);
-    event_done(&e);
-    return rv;
+    fl_coord_why(fed->coord, fed->now_us / 1000, fed->why, sizeof(fed->why), missing, 1, &n);
+    fed->end = FL_FED_STUCK;
+    fed->finished = true;
 }
 
-int fl_fed_run(struct fl_fed *fed, struct fl_err *err)
+/* What comes next: of one instant, what is in the agenda, then transfers, then deadlines. */
+static void next(struct fl_fed *fed)
+{
+    const struct fl_agenda_event *first = fl_agenda_peek(&fed->agenda);
+    uint64_t event_us = first != NULL ? first->at : UINT64_MAX;
+    uint64_t down_us = UINT64_MAX;
+    uint64_t up_us = UINT64_MAX;
+    uint64_t due_us = deadline_us(fed);
+    struct fl_agenda_event e;
+
+    (void)fl_flows_next(fed->down, &down_us);
+    (void)fl_flows_next(fed->up, &up_us);
+    if (event_us != UINT64_MAX && event_us <= down_us && event_us <= up_us && event_us <= due_us) {
+        (void)fl_agenda_pop(&fed->agenda, &e);
+        fed->now_us = e.at > fed->now_us ? e.at : fed->now_us;
+        happen(fed, &e);
+    } else if (down_us != UINT64_MAX && down_us <= up_us && down_us <= due_us) {
+        fed->now_us = down_us > fed->now_us ? down_us : fed->now_us;
+        fl__transfer_done(fed, /* up= */ false);
+    } else if (up_us != UINT64_MAX && up_us <= due_us) {
+        fed->now_us = up_us > fed->now_us ? up_us : fed->now_us;
+        fl__transfer_done(fed, /* up= */ true);
+    } else if (due_us != UINT64_MAX) {
+        fed->now_us = due_us > fed->now_us ? due_us : fed->now_us;
+        tick(fed);
+    } else {
+        stuck(fed);
+    }
+}
+
+/* The coordinator has paused: nobody will tell it to go on. */
+static void check_pause(struct fl_fed *fed)
+{
+    if (fl_coord_phase(fed->coord) == FL_PHASE_PAUSED) {
+        fed->end = FL_FED_DIVERGED;
+        fed->finished = true;
+    } else if (fed->account.sim.n_attempts > ATTEMPTS_MAX) {
+        stuck(fed);
+    }
+}
+
+int fl_fed_run(struct fl_fed *fed, enum fl_fed_end *ret, struct fl_err *err)
 {
     struct fl_event start = {.type = FL_EV_START};
-    int rv = step(fed, &start);
-    size_t i;
 
-    for (i = 0; rv == FL_OK && i < fed->n_clients; i++) {
-        rv = join(fed, fed->clients[i]);
+    FL_REQUIRE(!fed->begun);
+    fed->begun = true;
+    fl__fed_step(fed, &start);
+    if (!fed->finished) {
+        fl__fed_begin_clients(fed);
     }
-    while (rv == FL_OK && !fed->finished) {
-        rv = fed->first < fed->n_queue ? take_next(fed) : pass_time(fed);
+    while (fed->code == FL_OK && !fed->finished) {
+        next(fed);
+        check_pause(fed);
     }
-    return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&fed->err, rv));
+    if (fed->code != FL_OK) {
+        return fl_err_set(err, fed->code, "%s", fl_err_text(&fed->err, fed->code));
+    }
+    *ret = fed->end;
+    return FL_OK;
+}
+
+const char *fl_fed_why(const struct fl_fed *fed)
+{
+    return fed->why;
+}
+
+uint64_t fl_fed_now_us(const struct fl_fed *fed)
+{
+    return fed->now_us;
+}
+
+const float *fl_fed_model(const struct fl_fed *fed)
+{
+    return fl_blob_floats(fed->progress.committed.model.theta);
 }
 
 /* --- life --- */
@@ -325,14 +313,31 @@ static int open_server(struct fl_fed *fed, struct fl_err *err)
                                              .retention = {.keep = 1},
                                              .offer_max = fed->conf.offer_max,
                                              .inputs = fed->conf.inputs,
-                                             .classes = fed->conf.classes};
+                                             .classes = fed->conf.classes,
+                                             .norm_bound = fed->conf.norm_bound,
+                                             .uploads = fed->uploads};
     rv = rv == FL_OK ? fl_fs_lock_dir(fed->server_dir, &fed->lock_fd, err) : rv;
     rv = rv == FL_OK ? fl_settings_add_strategy(&settings, fed->conf.coord.strategy) : rv;
     if (rv == FL_OK) {
         rv = fl_opening_run(&fed->federation, &opening, &fed->progress, &fed->resume, err);
     }
     fl_settings_done(&settings);
-    return rv == FL_OK ? fl_coord_create(&fed->conf.coord, &fed->resume, &fed->coord, err) : rv;
+    return rv;
+}
+
+/* With a journal the coordinator begins anew: what it did is run again. */
+static int open_coordinator(struct fl_fed *fed, struct fl_err *err)
+{
+    const struct fl_coord_resume nothing = {.committed = 0};
+    bool anew = fed->conf.journal != NULL;
+    int rv = FL_OK;
+
+    if (anew) {
+        rv = fl_journal_open(fed->conf.journal, fed->resume.committed, &fed->journal, err);
+    }
+    return rv == FL_OK
+               ? fl_coord_create(&fed->conf.coord, anew ? &nothing : &fed->resume, &fed->coord, err)
+               : rv;
 }
 
 static int describe(struct fl_fed *fed, struct fl_err *err)
@@ -343,8 +348,66 @@ static int describe(struct fl_fed *fed, struct fl_err *err)
                                     .net = &fed->conf.net,
                                     .line = &fed->federation.line,
                                     .training = fed->conf.training};
+    struct fl_wire_command told = {.type = FL_WIRE_WELCOME};
+    int rv = fl_member_setup(&of, &fed->setup, err);
 
-    return fl_member_setup(&of, &fed->setup, err);
+    if (rv == FL_OK) {
+        told.u.welcome = fed->setup->welcome; /* Lent. */
+        rv = fl_wire_command_encode(&told, &fed->scratch);
+        fed->welcome_bytes = fed->scratch.len;
+    }
+    return rv;
+}
+
+static int open_crew(struct fl_fed *fed, struct fl_err *err)
+{
+    const struct fl_crew_conf conf = {.threads = fed->conf.threads,
+                                      .people = fed->conf.people,
+                                      .federation = &fed->federation,
+                                      .setup = fed->setup,
+                                      .dir = fed->clients_dir,
+                                      .dry = fed->conf.dry,
+                                      .seed = fed->conf.coord.seed,
+                                      .log = fed->conf.log};
+    int rv = fl_crew_create(&conf, &fed->crew, err);
+
+    if (rv == FL_OK && fed->conf.test != NULL && !fed->conf.dry) {
+        rv = fl_net_create_evaluator(&fed->conf.net, &fed->net, err);
+    }
+    return rv;
+}
+
+static int open_world(struct fl_fed *fed)
+{
+    struct fl_world_server link = {0};
+    size_t i;
+    int rv;
+
+    if (fed->conf.world != NULL) {
+        link = fl_world_server(fed->conf.world);
+    }
+    rv = fl_flows_create(link.up, &fed->down);
+    rv = rv == FL_OK ? fl_flows_create(link.down, &fed->up) : rv;
+    fed->clients = calloc(fed->conf.people->n + 1, sizeof(*fed->clients));
+    if (rv != FL_OK || fed->clients == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < fed->conf.people->n; i++) {
+        fed->clients[i].number = UINT32_MAX;
+    }
+    return FL_OK;
+}
+
+static int make_paths(struct fl_fed *fed, struct fl_err *err)
+{
+    const char *dir = fed->conf.dir;
+
+    if (fl_fs_join(fed->server_dir, sizeof(fed->server_dir), dir, "server") != FL_OK ||
+        fl_fs_join(fed->clients_dir, sizeof(fed->clients_dir), dir, "clients") != FL_OK)
+    {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    }
+    return FL_OK;
 }
 
 int fl_fed_create(const struct fl_fed_conf *conf, struct fl_fed **ret, struct fl_err *err)
@@ -355,13 +418,19 @@ int fl_fed_create(const struct fl_fed_conf *conf, struct fl_fed **ret, struct fl
     if (fed == NULL) {
         return FL_ENOMEM;
     }
-    FL_REQUIRE(!conf->coord.evaluate_server);
+    FL_REQUIRE(!conf->coord.evaluate_server || conf->test != NULL);
     fed->conf = *conf;
     fed->lock_fd = -1;
-    rv = fl_fs_join(fed->server_dir, sizeof(fed->server_dir), conf->dir, "server") == FL_OK
-             ? open_server(fed, err)
-             : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", conf->dir);
+    fed->joining = UINT32_MAX;
+    fl_buf_init(&fed->scratch, SIZE_MAX / 2);
+    fl_account_begin(&fed->account, 0);
+    rv = make_paths(fed, err);
+    rv = rv == FL_OK ? fl_uploads_create(&fed->uploads) : rv;
+    rv = rv == FL_OK ? open_server(fed, err) : rv;
+    rv = rv == FL_OK ? open_coordinator(fed, err) : rv;
     rv = rv == FL_OK ? describe(fed, err) : rv;
+    rv = rv == FL_OK ? open_crew(fed, err) : rv;
+    rv = rv == FL_OK ? open_world(fed) : rv;
     if (rv != FL_OK) {
         fl_fed_free(fed);
         return rv;
@@ -370,83 +439,52 @@ int fl_fed_create(const struct fl_fed_conf *conf, struct fl_fed **ret, struct fl
     return FL_OK;
 }
 
-void fl_fed_free(struct fl_fed *fed)
+static void free_clients(struct fl_fed *fed)
 {
+    struct fl_agenda_event e;
     size_t i;
 
+    for (i = 0; fed->clients != NULL && i < fed->conf.people->n; i++) {
+        if (fed->clients[i].active != NULL) {
+            fl__active_free(fed, fed->clients[i].active);
+        }
+    }
+    while (fl_agenda_pop(&fed->agenda, &e)) {
+        if (e.rank1 == FL__AT_MESSAGE) {
+            fl__message_free(e.data);
+        }
+    }
+    fl_agenda_done(&fed->agenda);
+    free(fed->clients);
+    free(fed->by_number);
+}
+
+void fl_fed_free(struct fl_fed *fed)
+{
     if (fed == NULL) {
         return;
     }
-    for (i = fed->first; i < fed->n_queue; i++) {
-        event_done(&fed->queue[i]);
+    for (; fed->first < fed->n_queue; fed->first++) {
+        free(fed->queue[fed->first].distance);
     }
     free(fed->queue);
-    for (i = 0; i < fed->n_clients; i++) {
-        fl_member_close(&fed->clients[i]->member);
-        free(fed->clients[i]);
-    }
-    free(fed->clients);
-    fl__fed_close_round(fed);
-    free(fed->bundles);
+    free_clients(fed);
+    fl_flows_free(fed->up);
+    fl_flows_free(fed->down);
+    fl_shelf_unref(fed->shelf);
+    fl_crew_free(fed->crew);
+    fl_account_done(&fed->account);
+    fl_buf_done(&fed->scratch);
+    fl_journal_close(fed->journal);
+    fl_net_free(fed->net);
     fl_coord_free(fed->coord);
     fl_progress_done(&fed->progress);
     fl_store_resume_done(&fed->resume);
     fl_store_close(fed->federation.store);
+    fl_uploads_free(fed->uploads);
     fl_setup_unref(fed->setup);
     if (fed->lock_fd >= 0) {
         (void)close(fed->lock_fd);
     }
     free(fed);
-}
-
-/* The process of a client begins in its folder. */
-static int open_member(struct fl_fed *fed, const char *name, struct fl_trainer *trainer,
-                       uint64_t seed, struct fl_member *ret, struct fl_err *err)
-{
-    char dir[512];
-    int n = snprintf(dir, sizeof(dir), "%s/clients/%s", fed->conf.dir, name);
-    int rv = !fl_name_valid(name) ? fl_err_set(err, FL_EINVAL, "'%s' is no name of a client", name)
-             : n < 0 || (size_t)n >= sizeof(dir)
-                 ? fl_err_set(err, FL_ELIMIT, "path '%s' is too long", fed->conf.dir)
-                 : fl_fs_mkdirs(dir, err);
-
-    if (rv != FL_OK) {
-        fl_trainer_free(trainer);
-        return rv;
-    }
-    rv = fl_member_open(ret, dir, trainer, fed->conf.log, seed, err);
-    rv = rv == FL_OK ? fl_worker_prepare(&ret->worker, fed->setup, err) : rv;
-    if (rv == FL_OK && fl_member_unfit(ret) != NULL) {
-        fl_held_drop(&ret->held, ret->held.result->key);
-    }
-    return rv;
-}
-
-int fl_fed_add(struct fl_fed *fed, const char *name, struct fl_trainer *trainer, uint64_t samples,
-               uint64_t evaluation_samples, uint64_t seed, struct fl_err *err)
-{
-    struct fl__fed_client *c = calloc(1, sizeof(*c));
-    void *list = fed->clients;
-    int rv = c != NULL
-                 ? fl__fed_grow(&list, fed->n_clients, &fed->cap_clients, sizeof(*fed->clients))
-                 : FL_ENOMEM;
-
-    fed->clients = list;
-    if (rv != FL_OK) {
-        free(c);
-        fl_trainer_free(trainer);
-        return rv;
-    }
-    c->samples = samples;
-    c->evaluation_samples = evaluation_samples;
-    c->number = UINT32_MAX;
-    rv = open_member(fed, name, trainer, seed, &c->member, err);
-    rv = rv == FL_OK ? fl_str_copy(c->name, sizeof(c->name), name) : rv;
-    if (rv != FL_OK) {
-        fl_member_close(&c->member);
-        free(c);
-        return rv;
-    }
-    fed->clients[fed->n_clients++] = c;
-    return FL_OK;
 }

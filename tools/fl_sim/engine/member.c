@@ -240,7 +240,7 @@ static int upload_to_file(const struct fl_federation *f, const char *name,
                             (size_t)(fl_blob_len(code->bytes) - there), err);
     }
     if (rv == FL_OK) {
-        rv = fl_spool_finish(spool, f->layout, 0, FL_DURABLE_PROCESS, err);
+        rv = fl_spool_finish(spool, f->layout, f->norm_bound, FL_DURABLE_PROCESS, err);
     }
     fl_spool_close(spool);
     return rv;
@@ -252,7 +252,8 @@ static int upload_to_memory(const struct fl_federation *f, const char *name,
 {
     const struct fl_round_key key = code->result->key;
     struct fl_upload *upload = NULL;
-    int rv = fl_upload_make(parts, code->n_parts, code->bytes, f->layout, 0, &upload, err);
+    int rv =
+        fl_upload_make(parts, code->n_parts, code->bytes, f->layout, f->norm_bound, &upload, err);
 
     if (rv != FL_OK) {
         return rv;

@@ -1,0 +1,248 @@
+#include "tools/fl_sim/engine/account.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void fl_account_begin(struct fl_account *a, uint64_t now_us)
+{
+    fl_sim_round_init(&a->sim);
+    a->ended_us = now_us;
+    a->opened_us = a->first_us = a->uploads_us = a->planned_us = 0;
+    a->n_parts = 0;
+    a->n_evaluated = 0;
+    a->missing[0] = '\0';
+    a->last_report = a->last_push = SIZE_MAX;
+}
+
+static int by_client(const void *a, const void *b)
+{
+    size_t x = ((const struct fl_fed_part *)a)->client;
+    size_t y = ((const struct fl_fed_part *)b)->client;
+
+    return (x > y) - (x < y);
+}
+
+int fl_account_select(struct fl_account *a, size_t n)
+{
+    struct fl_fed_part *grown;
+
+    if (n > a->cap_parts) {
+        grown = realloc(a->parts, n * sizeof(*grown));
+        if (grown == NULL) {
+            return FL_ENOMEM;
+        }
+        a->parts = grown;
+        a->cap_parts = n;
+    }
+    a->n_parts = 0;
+    return FL_OK;
+}
+
+void fl_account_open(struct fl_account *a, uint64_t now_us)
+{
+    size_t i;
+
+    if (a->sim.n_attempts++ == 0) {
+        a->first_us = now_us;
+    }
+    a->opened_us = now_us;
+    a->uploads_us = a->planned_us = 0;
+    a->missing[0] = '\0';
+    a->last_report = a->last_push = SIZE_MAX;
+    for (i = 0; i < a->n_parts; i++) {
+        a->parts[i].selected_us = now_us;
+    }
+}
+
+struct fl_fed_part *fl_account_part(struct fl_account *a, size_t client)
+{
+    const struct fl_fed_part key = {.client = client};
+
+    return a->n_parts == 0 ? NULL
+                           : bsearch(&key, a->parts, a->n_parts, sizeof(*a->parts), by_client);
+}
+
+int fl_account_evaluated(struct fl_account *a, const struct fl_eval_rec *found)
+{
+    size_t cap = a->cap_evaluated == 0 ? 64 : 2 * a->cap_evaluated;
+    double *shares;
+    double *losses;
+
+    if (found->samples == 0) {
+        return FL_OK;
+    }
+    if (a->n_evaluated == a->cap_evaluated) {
+        shares = realloc(a->shares, cap * sizeof(*shares));
+        a->shares = shares != NULL ? shares : a->shares;
+        losses = realloc(a->losses, cap * sizeof(*losses));
+        a->losses = losses != NULL ? losses : a->losses;
+        if (shares == NULL || losses == NULL) {
+            return FL_ENOMEM;
+        }
+        a->cap_evaluated = cap;
+    }
+    a->shares[a->n_evaluated] = (double)found->correct / (double)found->samples;
+    a->losses[a->n_evaluated++] = found->loss_sum / (double)found->samples;
+    return FL_OK;
+}
+
+/* --- where the time went --- */
+
+static uint64_t since(uint64_t later, uint64_t earlier)
+{
+    return later > earlier ? later - earlier : 0;
+}
+
+/*
+ * From when its task was sent to its report, or to `until` when no report of it ended the phase:
+ * what was neither download nor training was on its way.
+ */
+static void add_training(struct fl_sim_round *sim, const struct fl_fed_part *p, uint64_t latency_us,
+                         uint64_t span_us)
+{
+    uint64_t download = since(since(p->fetched_us, p->tasked_us), 2 * latency_us);
+    uint64_t training = since(p->trained_us, p->fetched_us);
+
+    download = download < span_us ? download : span_us;
+    training = training < span_us - download ? training : span_us - download;
+    sim->download_us += download;
+    sim->training_us += training;
+    sim->message_us += span_us - download - training;
+}
+
+static void add_upload(struct fl_sim_round *sim, const struct fl_fed_part *p, uint64_t span_us)
+{
+    uint64_t upload = since(p->sent_us, p->sending_us);
+
+    upload = upload < span_us ? upload : span_us;
+    sim->upload_us += upload;
+    sim->message_us += span_us - upload;
+}
+
+/* Task to upload in one go: the chain of the client whose upload came last. */
+static void cut_without_plan(struct fl_account *a, uint64_t end_us)
+{
+    size_t last = a->last_push != SIZE_MAX ? a->last_push : a->last_report;
+    const struct fl_fed_part *p = last != SIZE_MAX ? &a->parts[last] : NULL;
+    uint64_t reached = p == NULL              ? a->opened_us
+                       : a->last_push == last ? p->pushed_us
+                                              : p->reported_us;
+    uint64_t split;
+
+    if (p != NULL && a->last_push == last) {
+        /* Report and upload leave together when the training is over. */
+        split = since(p->trained_us, a->opened_us) < since(reached, a->opened_us)
+                    ? since(p->trained_us, a->opened_us)
+                    : since(reached, a->opened_us);
+        add_training(&a->sim, p, p->latency_us, split);
+        add_upload(&a->sim, p, since(reached, a->opened_us) - split);
+    } else if (p != NULL) {
+        add_training(&a->sim, p, p->latency_us, since(reached, a->opened_us));
+    }
+    a->sim.late_us += since(end_us, reached);
+}
+
+/* Two chains: of the report that came last before the plan, and of the upload after it. */
+static void cut_with_plan(struct fl_account *a, uint64_t end_us)
+{
+    const struct fl_fed_part *r = a->last_report != SIZE_MAX ? &a->parts[a->last_report] : NULL;
+    const struct fl_fed_part *u = a->last_push != SIZE_MAX ? &a->parts[a->last_push] : NULL;
+    uint64_t reported =
+        r != NULL && r->reported_us < a->planned_us ? r->reported_us : a->planned_us;
+    uint64_t pushed = u != NULL ? u->pushed_us : a->planned_us;
+
+    if (r != NULL) {
+        add_training(&a->sim, r, r->latency_us, since(reported, a->opened_us));
+        a->sim.late_us += since(a->planned_us, reported);
+    } else {
+        a->sim.late_us += since(a->planned_us, a->opened_us);
+    }
+    if (u != NULL) {
+        add_upload(&a->sim, u, since(pushed, a->planned_us));
+    }
+    a->sim.late_us += since(end_us, pushed);
+}
+
+static void cut(struct fl_account *a, uint64_t now_us)
+{
+    uint64_t uploads = a->uploads_us != 0 ? a->uploads_us : now_us;
+    size_t last = a->last_push != SIZE_MAX ? a->last_push : a->last_report;
+    const char *by = a->missing[0] != '\0' ? a->missing
+                     : last != SIZE_MAX    ? a->parts[last].name
+                                           : "";
+
+    a->sim.time_us = now_us;
+    a->sim.wall_us = now_us - a->ended_us;
+    a->sim.wait_clients_us = since(a->first_us, a->ended_us);
+    a->sim.retry_us = since(a->opened_us, a->first_us);
+    a->sim.evaluation_us = since(now_us, uploads);
+    if (a->planned_us != 0) {
+        cut_with_plan(a, uploads);
+    } else {
+        cut_without_plan(a, uploads);
+    }
+    (void)snprintf(a->sim.waiting_for, sizeof(a->sim.waiting_for), "%s", by);
+}
+
+/* --- what clients found --- */
+
+static int rising(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double mean(const double *x, size_t n)
+{
+    double sum = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        sum += x[i];
+    }
+    return sum / (double)n;
+}
+
+/* In rising order, so that nothing depends on who answered first. */
+static void spread(struct fl_account *a)
+{
+    struct fl_sim_round *sim = &a->sim;
+    size_t n = a->n_evaluated;
+    double squares = 0;
+    size_t i;
+
+    if (n == 0) {
+        return;
+    }
+    qsort(a->shares, n, sizeof(*a->shares), rising);
+    qsort(a->losses, n, sizeof(*a->losses), rising);
+    sim->client_accuracy_mean = mean(a->shares, n);
+    for (i = 0; i < n; i++) {
+        double d = a->shares[i] - sim->client_accuracy_mean;
+
+        squares += d * d;
+    }
+    sim->client_accuracy_std = sqrt(squares / (double)n);
+    sim->client_accuracy_worst_tenth = mean(a->shares, (n + 9) / 10);
+    sim->client_accuracy_median =
+        n % 2 == 1 ? a->shares[n / 2] : (a->shares[n / 2 - 1] + a->shares[n / 2]) / 2;
+    sim->client_loss_mean = mean(a->losses, n);
+}
+
+void fl_account_end(struct fl_account *a, uint64_t now_us)
+{
+    cut(a, now_us);
+    spread(a);
+}
+
+void fl_account_done(struct fl_account *a)
+{
+    free(a->parts);
+    free(a->shares);
+    free(a->losses);
+    *a = (struct fl_account){.n_parts = 0};
+}

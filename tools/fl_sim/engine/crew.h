@@ -1,0 +1,82 @@
+#ifndef FL_SIM_CREW_H
+#define FL_SIM_CREW_H
+
+/*
+ * Who does the clients' work: training, coding, evaluation, by client/work. A piece of work is
+ * begun when its client begins it in the simulated world and taken when that ends it there, so what
+ * comes of it does not depend on how many do it or on which of them is done first.
+ *
+ * Of one client there is one piece at a time.
+ *
+ * Threading: all calls from one thread. What a crew calls of its people is called from any.
+ */
+
+#include "server/work/federation.h"
+#include "tools/fl_sim/engine/people.h"
+#include "tools/fl_sim/engine/shelf.h"
+
+enum fl_job_kind {
+    FL_JOB_OFFER = 1, /* what it tells of its data */
+    FL_JOB_TRAIN,     /* fetch and train; what comes of it is held */
+    FL_JOB_CODE,      /* the granted units of what is held, into the server's spool */
+    FL_JOB_EVALUATE
+};
+
+/* What comes of a piece of work, as far as the federation hears of it: plain numbers, so that they
+   can be written down. */
+struct fl_job_answer {
+    int code;     /* of the work; FL_ENUMERIC: it diverged; a bad upload: fl_spool_is_bad() */
+    char why[96]; /* of an error */
+    uint64_t samples, steps;
+    double train_loss, previous_dot;
+    bool has_received, has_trained; /* evaluation: received is the model, trained the adapted */
+    struct fl_eval_rec received, trained;
+    uint64_t bytes; /* of the upload or offer */
+    size_t n_units;
+    float *divergence; /* [n_units], owned; NULL: none was measured */
+};
+void fl_job_answer_done(struct fl_job_answer *answer);
+
+struct fl_job;
+struct fl_crew;
+
+struct fl_crew_conf {
+    unsigned threads; /* 0 and 1: the caller's own */
+    const struct fl_people *people;
+    const struct fl_federation *federation;
+    struct fl_setup *setup; /* a reference is taken */
+    const char *dir;        /* of the clients' folders */
+    bool dry;               /* nothing is computed: what is told is drawn from `seed` */
+    uint64_t seed;
+    const struct fl_log *log;
+};
+
+/* Borrows what `conf` points to. */
+FL_MUST_CHECK int fl_crew_create(const struct fl_crew_conf *conf, struct fl_crew **ret,
+                                 struct fl_err *err);
+void fl_crew_free(struct fl_crew *crew); /* NULL is allowed; ends what is under way. */
+
+/* Begin; NULL: no memory. `shelf`: a reference is taken. */
+struct fl_job *fl_crew_offer(struct fl_crew *crew, uint32_t client);
+struct fl_job *fl_crew_train(struct fl_crew *crew, uint32_t client, const struct fl_task *task,
+                             struct fl_shelf *shelf);
+/* `units` [units of the layout], copied; NULL: all. */
+struct fl_job *fl_crew_code(struct fl_crew *crew, uint32_t client, struct fl_round_key key,
+                            const uint8_t *units);
+/* Takes a reference to `model`. */
+struct fl_job *fl_crew_evaluate(struct fl_crew *crew, uint32_t client, const struct fl_task *task,
+                                struct fl_blob *model, double rate);
+/* Wait for it; the answer is the caller's. An offer's bytes stay in fl_job_bytes(). */
+void fl_job_take(struct fl_job *job, struct fl_job_answer *ret);
+const struct fl_buf *fl_job_bytes(const struct fl_job *job);
+/* NULL is allowed. What was not taken is cancelled. */
+void fl_job_free(struct fl_job *job);
+/* What the client holds of `key` is of no more use. */
+void fl_crew_drop(struct fl_crew *crew, uint32_t client, struct fl_round_key key);
+
+/* Test samples [0, n) are counted by the crew's threads: as fl_measure(). */
+FL_MUST_CHECK int fl_crew_measure(struct fl_crew *crew, const struct fl_net_spec *net,
+                                  const struct fl_dataset *test, const float *theta,
+                                  double *ret_accuracy, double *ret_loss);
+
+#endif

@@ -1,0 +1,411 @@
+#include "tools/fl_sim/engine/journal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/checksum.h"
+
+#define MAGIC UINT64_C(0x314c4e524a4d5346) /* "FSMJRNL1" */
+/* Above any record: the divergences of a model with as many units as there can be. */
+#define RECORD_MAX (UINT32_C(64) << 20)
+
+enum record_kind { RECORD_JOB = 1, RECORD_AGGREGATED, RECORD_EVALUATED, RECORD_COMMIT };
+
+struct record_head {
+    uint32_t kind, len;
+    uint64_t sum; /* of what follows, and of `kind` */
+};
+
+/* Of a job; its divergences follow. */
+struct job_record {
+    uint32_t job, client;
+    uint64_t round;
+    uint32_t attempt;
+    int32_t code;
+    uint64_t samples, steps, bytes, n_units;
+    double train_loss, previous_dot;
+    struct fl_eval_rec received, trained;
+    uint8_t has_received, has_trained, has_divergence, unused[5];
+    char why[96];
+};
+
+/* Of an aggregation; distances follow. */
+struct aggregated_record {
+    uint64_t n_distance, offered_bytes;
+    double effective, self_weight;
+};
+
+struct evaluated_record {
+    double accuracy, loss;
+};
+
+struct fl_journal {
+    char path[4096];
+    FILE *file;
+    uint64_t committed; /* it replays up to this round's commit */
+    bool replays;
+    uint64_t end;    /* where that ends in the file */
+    uint8_t *record; /* the one that was read last, [len] */
+    size_t len, cap;
+};
+
+static uint64_t sum_of(uint32_t kind, const void *data, size_t len)
+{
+    return fl_checksum(data, len) ^ ((uint64_t)kind << 32);
+}
+
+static int file_error(const struct fl_journal *j, struct fl_err *err)
+{
+    int e = errno;
+
+    return fl_err_set(err, e == ENOSPC ? FL_ENOSPC : FL_EIO, "%s: %s", j->path, strerror(e));
+}
+
+/* --- reading --- */
+
+/* The next record into j->record; FL_ENOENT: none that is whole. */
+static int read_record(struct fl_journal *j, struct record_head *ret)
+{
+    uint8_t *grown;
+
+    if (fread(ret, sizeof(*ret), 1, j->file) != 1 || ret->len > RECORD_MAX) {
+        return FL_ENOENT;
+    }
+    if (ret->len > j->cap) {
+        grown = realloc(j->record, ret->len);
+        if (grown == NULL) {
+            return FL_ENOMEM;
+        }
+        j->record = grown;
+        j->cap = ret->len;
+    }
+    if (fread(j->record, 1, ret->len, j->file) != ret->len ||
+        sum_of(ret->kind, j->record, ret->len) != ret->sum)
+    {
+        return FL_ENOENT;
+    }
+    j->len = ret->len;
+    return FL_OK;
+}
+
+/* Where the commit of j->committed ends. */
+static int find_end(struct fl_journal *j, struct fl_err *err)
+{
+    struct record_head head;
+    uint64_t at = sizeof(uint64_t);
+    uint64_t round = 0;
+    int rv;
+
+    while ((rv = read_record(j, &head)) == FL_OK) {
+        at += sizeof(head) + head.len;
+        if (head.kind == RECORD_COMMIT && head.len == sizeof(round)) {
+            (void)memcpy(&round, j->record, sizeof(round));
+            j->end = round == j->committed ? at : j->end;
+        }
+    }
+    if (rv != FL_ENOENT) {
+        return rv;
+    }
+    return j->end > 0 ? FL_OK
+                      : fl_err_set(err, FL_ESTATE,
+                                   "%s ends before round %llu, which the folder beside it has "
+                                   "committed: remove both to run this trial from its start",
+                                   j->path, (unsigned long long)j->committed);
+}
+
+/* What comes next, of that kind. */
+static int take(struct fl_journal *j, uint32_t kind, size_t least, struct fl_err *err)
+{
+    struct record_head head = {.kind = 0};
+    int rv = read_record(j, &head);
+
+    if (rv == FL_OK && (head.kind != kind || head.len < least)) {
+        rv = FL_ENOENT;
+    }
+    return rv != FL_ENOENT
+               ? rv
+               : fl_err_set(err, FL_ESTATE,
+                            "%s does not go with this experiment: it was written by another "
+                            "version or for other settings; remove the trial's folder",
+                            j->path);
+}
+
+static int take_floats(const struct fl_journal *j, size_t at, size_t n, size_t size, void **ret)
+{
+    void *copy = malloc(n * size + 1);
+
+    if (copy == NULL) {
+        return FL_ENOMEM;
+    }
+    if (at > j->len || n > (j->len - at) / size) {
+        free(copy);
+        return FL_EFORMAT;
+    }
+    (void)memcpy(copy, j->record + at, n * size);
+    *ret = copy;
+    return FL_OK;
+}
+
+int fl_journal_take(struct fl_journal *j, enum fl_job_kind kind, uint32_t client,
+                    struct fl_round_key key, struct fl_job_answer *ret, struct fl_err *err)
+{
+    struct job_record r;
+    void *divergence = NULL;
+    int rv = take(j, RECORD_JOB, sizeof(r), err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    (void)memcpy(&r, j->record, sizeof(r));
+    if (r.job != (uint32_t)kind || r.client != client || r.round != key.round ||
+        r.attempt != key.attempt)
+    {
+        return fl_err_set(err, FL_ESTATE,
+                          "%s does not go with this experiment: remove the trial's folder",
+                          j->path);
+    }
+    if (r.has_divergence != 0) {
+        rv = take_floats(j, sizeof(r), (size_t)r.n_units, sizeof(float), &divergence);
+    }
+    r.why[sizeof(r.why) - 1] = '\0';
+    *ret = (struct fl_job_answer){.code = r.code,
+                                  .samples = r.samples,
+                                  .steps = r.steps,
+                                  .train_loss = r.train_loss,
+                                  .previous_dot = r.previous_dot,
+                                  .has_received = r.has_received != 0,
+                                  .has_trained = r.has_trained != 0,
+                                  .received = r.received,
+                                  .trained = r.trained,
+                                  .bytes = r.bytes,
+                                  .n_units = (size_t)r.n_units,
+                                  .divergence = divergence};
+    (void)memcpy(ret->why, r.why, sizeof(ret->why));
+    return rv;
+}
+
+int fl_journal_take_aggregated(struct fl_journal *j, struct fl_event *ret, double **ret_distance,
+                               struct fl_err *err)
+{
+    struct aggregated_record r;
+    void *distance = NULL;
+    int rv = take(j, RECORD_AGGREGATED, sizeof(r), err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    (void)memcpy(&r, j->record, sizeof(r));
+    if (r.n_distance > 0) {
+        rv = take_floats(j, sizeof(r), (size_t)r.n_distance, sizeof(double), &distance);
+    }
+    ret->u.aggregated.effective = r.effective;
+    ret->u.aggregated.self_weight = r.self_weight;
+    ret->u.aggregated.offered_bytes = r.offered_bytes;
+    *ret_distance = distance;
+    return rv;
+}
+
+int fl_journal_take_evaluated(struct fl_journal *j, double *ret_accuracy, double *ret_loss,
+                              struct fl_err *err)
+{
+    struct evaluated_record r;
+    int rv = take(j, RECORD_EVALUATED, sizeof(r), err);
+
+    if (rv == FL_OK) {
+        (void)memcpy(&r, j->record, sizeof(r));
+        *ret_accuracy = r.accuracy;
+        *ret_loss = r.loss;
+    }
+    return rv;
+}
+
+int fl_journal_take_commit(struct fl_journal *j, uint64_t round, struct fl_err *err)
+{
+    uint64_t known = 0;
+    int rv = take(j, RECORD_COMMIT, sizeof(known), err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    (void)memcpy(&known, j->record, sizeof(known));
+    if (known != round) {
+        return fl_err_set(err, FL_ESTATE, "%s has round %llu where round %llu is committed",
+                          j->path, (unsigned long long)known, (unsigned long long)round);
+    }
+    if (round == j->committed) { /* From here on it is written. */
+        j->replays = false;
+        if (fseeko(j->file, (off_t)j->end, SEEK_SET) != 0) {
+            return file_error(j, err);
+        }
+    }
+    return FL_OK;
+}
+
+/* --- writing --- */
+
+/* An error is met again by the commit, which says it. */
+static int put(struct fl_journal *j, uint32_t kind, const void *head, size_t head_len,
+               const void *tail, size_t tail_len)
+{
+    size_t len = head_len + tail_len;
+    struct record_head h = {kind, (uint32_t)len, 0};
+    uint8_t *grown;
+
+    if (len > j->cap) {
+        grown = realloc(j->record, len);
+        if (grown == NULL) {
+            return FL_ENOMEM;
+        }
+        j->record = grown;
+        j->cap = len;
+    }
+    (void)memcpy(j->record, head, head_len);
+    if (tail_len > 0) {
+        (void)memcpy(j->record + head_len, tail, tail_len);
+    }
+    h.sum = sum_of(kind, j->record, len);
+    (void)fwrite(&h, sizeof(h), 1, j->file);
+    (void)fwrite(j->record, 1, len, j->file);
+    return FL_OK;
+}
+
+int fl_journal_put(struct fl_journal *j, enum fl_job_kind kind, uint32_t client,
+                   struct fl_round_key key, const struct fl_job_answer *answer)
+{
+    struct job_record r;
+    bool has = answer->divergence != NULL;
+
+    (void)memset(&r, 0, sizeof(r)); /* Padding too: it is written. */
+    r.job = (uint32_t)kind;
+    r.client = client;
+    r.round = key.round;
+    r.attempt = key.attempt;
+    r.code = answer->code;
+    r.samples = answer->samples;
+    r.steps = answer->steps;
+    r.bytes = answer->bytes;
+    r.n_units = answer->n_units;
+    r.train_loss = answer->train_loss;
+    r.previous_dot = answer->previous_dot;
+    r.received = answer->received;
+    r.trained = answer->trained;
+    r.has_received = answer->has_received;
+    r.has_trained = answer->has_trained;
+    r.has_divergence = has;
+    (void)memcpy(r.why, answer->why, sizeof(r.why));
+    return put(j, RECORD_JOB, &r, sizeof(r), answer->divergence,
+               has ? answer->n_units * sizeof(float) : 0);
+}
+
+int fl_journal_put_aggregated(struct fl_journal *j, const struct fl_event *event, size_t n_distance)
+{
+    const double *distance = event->u.aggregated.distance;
+    struct aggregated_record r = {.n_distance = distance != NULL ? n_distance : 0,
+                                  .offered_bytes = event->u.aggregated.offered_bytes,
+                                  .effective = event->u.aggregated.effective,
+                                  .self_weight = event->u.aggregated.self_weight};
+
+    return put(j, RECORD_AGGREGATED, &r, sizeof(r), distance,
+               (size_t)r.n_distance * sizeof(*distance));
+}
+
+int fl_journal_put_evaluated(struct fl_journal *j, double accuracy, double loss)
+{
+    const struct evaluated_record r = {accuracy, loss};
+
+    return put(j, RECORD_EVALUATED, &r, sizeof(r), NULL, 0);
+}
+
+int fl_journal_put_commit(struct fl_journal *j, uint64_t round, struct fl_err *err)
+{
+    int rv = put(j, RECORD_COMMIT, &round, sizeof(round), NULL, 0);
+
+    if (rv == FL_OK && (fflush(j->file) != 0 || ferror(j->file) != 0)) {
+        rv = file_error(j, err);
+    }
+    return rv;
+}
+
+/* --- life --- */
+
+bool fl_journal_replays(const struct fl_journal *journal)
+{
+    return journal->replays;
+}
+
+static int begin(struct fl_journal *j, struct fl_err *err)
+{
+    const uint64_t magic = MAGIC;
+
+    j->file = fopen(j->path, "w+be");
+    if (j->file == NULL || fwrite(&magic, sizeof(magic), 1, j->file) != 1 || fflush(j->file) != 0) {
+        return file_error(j, err);
+    }
+    return FL_OK;
+}
+
+static int go_on(struct fl_journal *j, struct fl_err *err)
+{
+    uint64_t magic = 0;
+    int rv;
+
+    j->file = fopen(j->path, "r+be");
+    if (j->file == NULL) {
+        return fl_err_set(err, errno == ENOENT ? FL_ESTATE : FL_EIO,
+                          "%s: %s, but the folder beside it has committed %llu rounds: remove the "
+                          "trial's folder",
+                          j->path, strerror(errno), (unsigned long long)j->committed);
+    }
+    if (fread(&magic, sizeof(magic), 1, j->file) != 1 || magic != MAGIC) {
+        return fl_err_set(err, FL_EFORMAT, "%s is no journal of fl-sim", j->path);
+    }
+    rv = find_end(j, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    j->replays = true;
+    if (ftruncate(fileno(j->file), (off_t)j->end) != 0 ||
+        fseeko(j->file, (off_t)sizeof(magic), SEEK_SET) != 0)
+    {
+        return file_error(j, err);
+    }
+    return FL_OK;
+}
+
+int fl_journal_open(const char *path, uint64_t committed, struct fl_journal **ret,
+                    struct fl_err *err)
+{
+    struct fl_journal *j = calloc(1, sizeof(*j));
+    int n;
+    int rv;
+
+    if (j == NULL) {
+        return FL_ENOMEM;
+    }
+    j->committed = committed;
+    n = snprintf(j->path, sizeof(j->path), "%s", path);
+    rv = n < 0 || (size_t)n >= sizeof(j->path)
+             ? fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path)
+         : committed == 0 ? begin(j, err)
+                          : go_on(j, err);
+    if (rv != FL_OK) {
+        fl_journal_close(j);
+        return rv;
+    }
+    *ret = j;
+    return FL_OK;
+}
+
+void fl_journal_close(struct fl_journal *journal)
+{
+    if (journal != NULL) {
+        if (journal->file != NULL) {
+            (void)fclose(journal->file);
+        }
+        free(journal->record);
+        free(journal);
+    }
+}

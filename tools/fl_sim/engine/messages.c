@@ -1,0 +1,346 @@
+/* What clients and server say to each other: the contents of the contract's messages. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/work/offers.h"
+#include "tools/fl_sim/engine/federation_impl.h"
+
+void fl__message_free(struct fl__message *m)
+{
+    if (m != NULL) {
+        fl_blob_unref(m->model);
+        fl_job_answer_done(&m->answer);
+        free(m->units);
+        free(m);
+    }
+}
+
+struct fl__message *fl__fed_message(struct fl_fed *fed, enum fl__message_type type, uint32_t client)
+{
+    struct fl__message *m = calloc(1, sizeof(*m));
+
+    if (m == NULL) {
+        fl__fed_fail(fed, FL_ENOMEM, NULL, "a message");
+        return NULL;
+    }
+    m->type = type;
+    m->client = client;
+    m->connection = fed->clients[client].connection;
+    return m;
+}
+
+/* --- how long they are --- */
+
+static struct fl_wire_evaluation evaluation(const struct fl_eval_rec *e)
+{
+    return (struct fl_wire_evaluation){e->samples, e->correct, e->loss_sum};
+}
+
+static int encode_event(const struct fl_fed *fed, const struct fl__message *m, struct fl_buf *out)
+{
+    struct fl_wire_event event = {.type = FL_WIRE_HELLO};
+    struct fl_person person;
+
+    switch (m->type) {
+    case FL__SAYS_REPORT:
+        event.type = FL_WIRE_REPORT;
+        event.u.report = (struct fl_wire_report){.round = m->key.round,
+                                                 .attempt = m->key.attempt,
+                                                 .samples = m->answer.samples,
+                                                 .steps = m->answer.steps,
+                                                 .train_loss = m->answer.train_loss,
+                                                 .divergence = m->answer.divergence,
+                                                 .n_divergence = m->answer.n_units,
+                                                 .has_received = m->answer.has_received,
+                                                 .received = evaluation(&m->answer.received),
+                                                 .has_trained = m->answer.has_trained,
+                                                 .trained = evaluation(&m->answer.trained),
+                                                 .previous_dot = m->answer.previous_dot};
+        break;
+    case FL__SAYS_FAILED:
+        event.type = FL_WIRE_FAILED;
+        event.u.failed.round = m->key.round;
+        event.u.failed.attempt = m->key.attempt;
+        event.u.failed.reason = fl_wire_lend(m->reason);
+        break;
+    case FL__SAYS_EVALUATION:
+        event.type = FL_WIRE_EVALUATION;
+        event.u.evaluation.round = m->key.round;
+        event.u.evaluation.result = evaluation(&m->answer.received);
+        event.u.evaluation.has_adapted = m->answer.has_trained;
+        event.u.evaluation.adapted = evaluation(&m->answer.trained);
+        break;
+    default:
+        fed->conf.people->person(fed->conf.people->ctx, m->client, &person);
+        event.u.hello.client = fl_wire_lend(person.name);
+        event.u.hello.samples = person.samples;
+        event.u.hello.evaluation_samples = person.evaluation_samples;
+        event.u.hello.agent = fl_wire_lend("fl-sim");
+        break;
+    }
+    return fl_wire_event_encode(&event, out);
+}
+
+/* All bundles that a task lists have the model's length, or the offers'. */
+static size_t list_bundles(const struct fl_fed *fed, bool mixture,
+                           struct fl_wire_bundle list[FL_BUNDLES_MAX])
+{
+    uint64_t model = fl_layout_count(fed->federation.layout) * sizeof(float);
+    struct fl_bundle_name names[FL_BUNDLES_MAX];
+    size_t n = fl_bundles_of(fed->federation.strategy, names);
+    size_t listed = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (names[i].kind != FL_BUNDLE_IS_MIXTURE || mixture) {
+            list[listed++] = (struct fl_wire_bundle){
+                .name = fl_wire_lend(names[i].name),
+                .bytes = names[i].kind == FL_BUNDLE_IS_OFFERS ? fed->offered_bytes : model,
+                .has_digest = names[i].kind == FL_BUNDLE_IS_OFFERS};
+        }
+    }
+    return listed;
+}
+
+static struct fl_wire_plan plan_of(const struct fl_fed *fed, const struct fl__message *m)
+{
+    return (struct fl_wire_plan){m->key.round, m->key.attempt, m->units,
+                                 m->units != NULL ? fl_layout_units(fed->federation.layout) : 0};
+}
+
+static int encode_command(const struct fl_fed *fed, const struct fl__message *m, struct fl_buf *out)
+{
+    struct fl_wire_bundle bundles[FL_BUNDLES_MAX];
+    struct fl_wire_command command = {.type = FL_WIRE_DISMISSED};
+
+    switch (m->type) {
+    case FL__SAYS_TASK:
+        command.type = FL_WIRE_TASK;
+        command.u.task = (struct fl_wire_task){.round = m->key.round,
+                                               .attempt = m->key.attempt,
+                                               .bundles = bundles,
+                                               .n_bundles = list_bundles(fed, m->mixture, bundles),
+                                               .learning_rate = m->task.learning_rate,
+                                               .seed = m->task.seed,
+                                               .order_seed = m->task.order_seed,
+                                               .has_plan = m->units != NULL,
+                                               .plan = plan_of(fed, m),
+                                               .deadline_ms = m->task.deadline_ms,
+                                               .selected = m->task.n_selected,
+                                               .population = m->task.population,
+                                               .counted_round = m->task.counted.round,
+                                               .counted_attempt = m->task.counted.attempt};
+        break;
+    case FL__SAYS_PLAN:
+        command.type = FL_WIRE_PLAN;
+        command.u.plan = plan_of(fed, m);
+        break;
+    case FL__SAYS_EVALUATE:
+        command.type = FL_WIRE_EVALUATE;
+        command.u.evaluate.round = m->key.round;
+        command.u.evaluate.bundle.name = fl_wire_lend(FL_BUNDLE_CANDIDATE);
+        command.u.evaluate.learning_rate = m->rate;
+        break;
+    default:
+        command.u.verdict.round = m->key.round;
+        command.u.verdict.attempt = m->key.attempt;
+        break;
+    }
+    return fl_wire_command_encode(&command, out);
+}
+
+uint64_t fl__message_bytes(struct fl_fed *fed, const struct fl__message *m)
+{
+    int rv;
+
+    if (m->type == FL__SAYS_LOST) {
+        return 0;
+    }
+    if (m->type == FL__SAYS_WELCOME) {
+        return fed->welcome_bytes;
+    }
+    fl_buf_clear(&fed->scratch);
+    rv = m->type > FL__SAYS_WELCOME ? encode_command(fed, m, &fed->scratch)
+                                    : encode_event(fed, m, &fed->scratch);
+    if (rv != FL_OK) {
+        fl__fed_fail(fed, rv, NULL, "the length of a message");
+    }
+    return fed->scratch.len;
+}
+
+void fl__fed_send(struct fl_fed *fed, struct fl__message *m)
+{
+    struct fl_sim_round *sim = &fed->account.sim;
+
+    *(m->type >= FL__SAYS_WELCOME  ? &sim->down_control_bytes
+      : m->type == FL__SAYS_REPORT ? &sim->up_report_bytes
+                                   : &sim->up_control_bytes) += fl__message_bytes(fed, m);
+    fl__fed_at(fed, fed->now_us + fl__fed_latency(fed, m->client), FL__AT_MESSAGE, m->client, 0, m);
+}
+
+/* --- what the server hears --- */
+
+/* As the server collects it of who joins, before the first round. */
+static void take_offer(struct fl_fed *fed, uint32_t client)
+{
+    struct fl_job_answer answer;
+    struct fl_err err = {0};
+    const char *name = fl__fed_name(fed, client);
+    struct fl_job *job = NULL;
+    int rv = FL_OK;
+
+    if (!fl__fed_replays(fed)) {
+        job = fl_crew_offer(fed->crew, client);
+        if (job == NULL) {
+            fl__fed_fail(fed, FL_ENOMEM, NULL, "an offer");
+            return;
+        }
+    }
+    if (fl__fed_take(fed, job, FL_JOB_OFFER, client, (struct fl_round_key){0}, &answer) == FL_OK) {
+        fed->account.sim.up_offer_bytes += answer.bytes;
+        rv = answer.code;
+        if (rv == FL_OK && job != NULL && !fed->conf.dry &&
+            fl_offering_waits(&fed->federation, &fed->progress, name))
+        {
+            const struct fl_buf *bytes = fl_job_bytes(job);
+
+            rv = fl_offering_take(&fed->federation, name, bytes->data, bytes->len, &err);
+        }
+        if (rv != FL_OK) {
+            fl__fed_fail(fed, rv, &err, name);
+        }
+        fl_job_answer_done(&answer);
+    }
+    fl_job_free(job);
+}
+
+static void hear_hello(struct fl_fed *fed, const struct fl__message *m)
+{
+    struct fl__fed_client *c = &fed->clients[m->client];
+    struct fl_event event = {.type = FL_EV_CLIENT_JOINED};
+    struct fl_person person;
+
+    if (c->connection != m->connection) {
+        return; /* Gone before it was heard. */
+    }
+    if (!c->offered && fed->federation.strategy->solver->offer != NULL) {
+        c->offered = true;
+        take_offer(fed, m->client);
+    }
+    fed->conf.people->person(fed->conf.people->ctx, m->client, &person);
+    c->joined = m->connection;
+    event.u.joined.name = person.name;
+    event.u.joined.agent = "fl-sim";
+    event.u.joined.samples = person.samples;
+    event.u.joined.evaluation_samples = person.evaluation_samples;
+    fed->joining = m->client;
+    fl__fed_step(fed, &event);
+    fed->joining = UINT32_MAX;
+}
+
+static void hear_report(struct fl_fed *fed, const struct fl__message *m)
+{
+    struct fl_fed_part *p = fl_account_part(&fed->account, m->client);
+    struct fl_event event = {.type = FL_EV_REPORT};
+
+    event.u.report.client = fed->clients[m->client].number;
+    event.u.report.round = m->key.round;
+    event.u.report.attempt = m->key.attempt;
+    event.u.report.samples = m->answer.samples;
+    event.u.report.steps = m->answer.steps;
+    event.u.report.train_loss = m->answer.train_loss;
+    event.u.report.divergence = m->answer.divergence;
+    event.u.report.n_divergence = m->answer.n_units;
+    event.u.report.previous_dot = m->answer.previous_dot;
+    event.u.report.received = m->answer.received;
+    event.u.report.trained = m->answer.trained;
+    if (p != NULL && p->round == m->key.round && p->attempt == m->key.attempt) {
+        p->reported_us = fed->now_us;
+        p->samples = m->answer.samples;
+        p->steps = m->answer.steps;
+        p->train_loss = m->answer.train_loss;
+        p->received = m->answer.received;
+        p->trained = m->answer.trained;
+        fed->account.last_report = (size_t)(p - fed->account.parts);
+        if (m->answer.has_trained &&
+            fl_account_evaluated(&fed->account, &m->answer.trained) != FL_OK) {
+            fl__fed_fail(fed, FL_ENOMEM, NULL, "the account of a round");
+        }
+    }
+    if (fed->conf.watch.reported != NULL) {
+        fed->conf.watch.reported(fed->conf.watch.ctx, m->client, &m->answer);
+    }
+    fl__fed_step(fed, &event);
+}
+
+static void hear_failed(struct fl_fed *fed, const struct fl__message *m)
+{
+    struct fl_fed_part *p = fl_account_part(&fed->account, m->client);
+    struct fl_event event = {.type = FL_EV_CLIENT_FAILED};
+
+    if (p != NULL && p->round == m->key.round && p->attempt == m->key.attempt) {
+        p->failed = true;
+    }
+    event.u.failed.client = fed->clients[m->client].number;
+    event.u.failed.round = m->key.round;
+    event.u.failed.attempt = m->key.attempt;
+    event.u.failed.reason = m->reason;
+    event.u.failed.diverged = m->diverged;
+    fl__fed_step(fed, &event);
+}
+
+static void hear_evaluation(struct fl_fed *fed, const struct fl__message *m)
+{
+    const struct fl_personal_ops *personal = fed->federation.strategy->personal;
+    const struct fl_eval_rec *found = personal->adapts ? &m->answer.trained : &m->answer.received;
+    struct fl_event event = {.type = FL_EV_EVAL_REPORT};
+
+    event.u.eval.client = fed->clients[m->client].number;
+    event.u.eval.round = m->key.round;
+    event.u.eval.result = m->answer.received;
+    event.u.eval.adapted = m->answer.trained;
+    if (fed->conf.watch.evaluated != NULL) {
+        fed->conf.watch.evaluated(fed->conf.watch.ctx, m->client, &m->answer.received,
+                                  &m->answer.trained);
+    }
+    if (!personal->trained && fl_account_evaluated(&fed->account, found) != FL_OK) {
+        fl__fed_fail(fed, FL_ENOMEM, NULL, "the account of a round");
+    }
+    fl__fed_step(fed, &event);
+}
+
+static void hear_lost(struct fl_fed *fed, const struct fl__message *m)
+{
+    struct fl_event event = {.type = FL_EV_CLIENT_LOST};
+
+    fed->clients[m->client].joined = 0;
+    event.u.client = fed->clients[m->client].number;
+    fl__fed_step(fed, &event);
+}
+
+void fl__fed_hear(struct fl_fed *fed, struct fl__message *m)
+{
+    if (m->type == FL__SAYS_HELLO) {
+        hear_hello(fed, m);
+        return;
+    }
+    if (fed->clients[m->client].joined != m->connection ||
+        fed->clients[m->client].number == UINT32_MAX) {
+        return; /* Of a session that another one took the place of. */
+    }
+    switch (m->type) {
+    case FL__SAYS_REPORT:
+        hear_report(fed, m);
+        break;
+    case FL__SAYS_FAILED:
+        hear_failed(fed, m);
+        break;
+    case FL__SAYS_EVALUATION:
+        hear_evaluation(fed, m);
+        break;
+    default:
+        hear_lost(fed, m);
+        break;
+    }
+}

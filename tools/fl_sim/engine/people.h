@@ -1,0 +1,32 @@
+#ifndef FL_SIM_PEOPLE_H
+#define FL_SIM_PEOPLE_H
+
+/*
+ * Who the clients of a federation are, told by whoever runs it. A client is its place in [0, n).
+ *
+ * Threading: all functions may be called from several threads at once.
+ */
+
+#include "libfl/data/dataset.h"
+
+struct fl_person {
+    const char *name; /* fl_name_valid(); as long as the people */
+    uint64_t samples, evaluation_samples;
+    uint64_t seed; /* as fl_worker.seed */
+};
+
+/* What it trains and evaluates on; `of` is the owner's own. */
+struct fl_person_data {
+    const struct fl_dataset *train, *test; /* test NULL: none */
+    void *of;
+};
+
+struct fl_people {
+    size_t n;
+    void (*person)(void *ctx, size_t client, struct fl_person *ret);
+    int (*data)(void *ctx, size_t client, struct fl_person_data *ret, struct fl_err *err);
+    void (*release)(void *ctx, struct fl_person_data *data);
+    void *ctx;
+};
+
+#endif

@@ -1,0 +1,39 @@
+#ifndef FL_SIM_SHELF_H
+#define FL_SIM_SHELF_H
+
+/*
+ * What clients may fetch in an open round (server/work/bundles.h). Counted, as a training that
+ * began in a round may end after it.
+ *
+ * Threading: filled by one thread, then read by any number; references on any thread.
+ */
+
+#include <stdatomic.h>
+
+#include "server/work/bundles.h"
+#include "tools/fl_sim/engine/member.h"
+
+struct fl_shelf_item {
+    char name[FL_NAME_MAX], client[FL_NAME_MAX]; /* client "": everybody's */
+    struct fl_bytes bytes;                       /* owned */
+    bool has_digest;
+    uint8_t digest[FL_DIGEST_SIZE];
+};
+
+struct fl_shelf {
+    atomic_uint refs;
+    struct fl_shelf_item *common, *own; /* own: in rising order of `client` */
+    size_t n_common, n_own, cap_common, cap_own;
+};
+
+/* All that the round offers, with one reference. FL_ENOMEM. */
+FL_MUST_CHECK int fl_shelf_open(const struct fl_federation *federation,
+                                const struct fl_progress *progress, size_t members,
+                                struct fl_shelf **ret);
+struct fl_shelf *fl_shelf_ref(struct fl_shelf *shelf);
+void fl_shelf_unref(struct fl_shelf *shelf); /* NULL is allowed. */
+/* What `client` may fetch; the items live as long as the shelf. Returns how many. */
+size_t fl_shelf_list(const struct fl_shelf *shelf, const char *client,
+                     const struct fl_shelf_item *list[FL_BUNDLES_MAX]);
+
+#endif

@@ -1,0 +1,431 @@
+/* What goes over the links: bundles and models down, updates up. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/fl_sim/engine/federation_impl.h"
+
+/* Of a flow's tag: whose it is, and what. */
+#define TAG_UPDATE  0
+#define TAG_BUNDLES 0
+#define TAG_MODEL   1
+#define TAG_KINDS   2
+
+static bool same(struct fl_round_key a, struct fl_round_key b)
+{
+    return a.round == b.round && a.attempt == b.attempt;
+}
+
+/* The client's part in the open attempt, when it is that of `key`. */
+static struct fl_fed_part *part_of(struct fl_fed *fed, const struct fl__active *a,
+                                   struct fl_round_key key)
+{
+    struct fl_fed_part *p = fl_account_part(&fed->account, a->client);
+
+    return p != NULL && p->round == key.round && p->attempt == key.attempt ? p : NULL;
+}
+
+/* What its link allows now; asked again when that may change. */
+static double rate_now(struct fl_fed *fed, uint32_t client, bool up)
+{
+    struct fl__fed_client *c = &fed->clients[client];
+    uint64_t until = UINT64_MAX;
+    double rate_up = 0;
+    double rate_down = 0;
+
+    if (fed->conf.world == NULL) {
+        return 0;
+    }
+    fl_world_link(fed->conf.world, client, fed->now_us, &rate_up, &rate_down, &until);
+    if (until != UINT64_MAX && (c->link_us <= fed->now_us || until < c->link_us)) {
+        c->link_us = until;
+        fl__fed_at(fed, until, FL__AT_LINK, client, 0, NULL);
+    }
+    return up ? rate_up : rate_down;
+}
+
+static void begin_flow(struct fl_fed *fed, struct fl__active *a, struct fl__transfer *t,
+                       uint64_t bytes, bool up, unsigned kind)
+{
+    struct fl_flows *flows = up ? fed->up : fed->down;
+
+    if (fl_flows_add(flows, fed->now_us, bytes, rate_now(fed, a->client, up),
+                     (uint64_t)a->client * TAG_KINDS + kind, &t->flow) != FL_OK)
+    {
+        fl__fed_fail(fed, FL_ENOMEM, NULL, "a transfer");
+        return;
+    }
+    t->on = true;
+    t->bytes = bytes;
+}
+
+static void change_rate(struct fl_fed *fed, uint32_t client, struct fl__transfer *t, bool up)
+{
+    if (t->on && fl_flows_set_cap(up ? fed->up : fed->down, fed->now_us, t->flow,
+                                  rate_now(fed, client, up)) != FL_OK)
+    {
+        fl__fed_fail(fed, FL_ENOMEM, NULL, "a transfer");
+    }
+}
+
+void fl__transfer_link(struct fl_fed *fed, uint32_t client)
+{
+    struct fl__active *a = fed->clients[client].active;
+
+    if (a != NULL) {
+        change_rate(fed, client, &a->down, /* up= */ false);
+        change_rate(fed, client, &a->model_down, /* up= */ false);
+        change_rate(fed, client, &a->up, /* up= */ true);
+    }
+}
+
+/* How many bytes of it went. */
+static uint64_t stop_flow(struct fl_fed *fed, struct fl__transfer *t, bool up)
+{
+    uint64_t went = 0;
+
+    if (t->on) {
+        fl_flows_stop(up ? fed->up : fed->down, fed->now_us, t->flow, &went);
+        t->on = false;
+    }
+    return went;
+}
+
+/* --- bundles --- */
+
+/* What this client fetches of what its task lists (client/work/inputs.h). */
+static int choose(struct fl_fed *fed, struct fl__active *a, struct fl_err *err)
+{
+    const struct fl_strategy *s = fed->federation.strategy;
+    uint64_t model = fl_layout_count(fed->federation.layout) * sizeof(float);
+    struct fl_bundle_name names[FL_BUNDLES_MAX];
+    size_t n = fl_bundles_of(s, names);
+    struct fl_inputs listed = {.n = 0};
+    struct fl_inputs chosen;
+    bool has_own = s->personal->own && a->task.counted.round != 0;
+    size_t i;
+    int rv;
+
+    for (i = 0; i < n; i++) {
+        struct fl_input *in = &listed.list[listed.n];
+
+        if (names[i].kind == FL_BUNDLE_IS_MIXTURE && !a->mixture) {
+            continue;
+        }
+        *in = (struct fl_input){.bytes = names[i].kind == FL_BUNDLE_IS_OFFERS ? fed->offered_bytes
+                                                                              : model};
+        rv = fl_str_copy(in->name, sizeof(in->name), names[i].name);
+        listed.n += rv == FL_OK;
+    }
+    rv = fl_inputs_choose(fed->setup, &listed, has_own, NULL, &chosen, err);
+    a->fetch = (struct fl__fetch){.n = 0};
+    for (i = 0; rv == FL_OK && i < chosen.n; i++) {
+        const struct fl_input *in = &chosen.list[i];
+
+        if (in->opaque && fed->clients[a->client].has_offers) {
+            continue; /* On its disk since it first came. */
+        }
+        a->fetch.n++;
+        *(in->opaque                                 ? &a->fetch.offers
+          : strcmp(in->name, FL_BUNDLE_MODEL) == 0   ? &a->fetch.model
+          : strcmp(in->name, FL_BUNDLE_MIXTURE) == 0 ? &a->fetch.mixture
+                                                     : &a->fetch.state) += in->bytes;
+    }
+    if (rv == FL_OK) {
+        fl_inputs_done(&chosen);
+    }
+    return rv;
+}
+
+void fl__fetch_begin(struct fl_fed *fed, struct fl__active *a)
+{
+    struct fl_err err = {0};
+    int rv = choose(fed, a, &err);
+
+    if (rv != FL_OK) {
+        fl__fed_fail(fed, rv, &err, fl__fed_name(fed, a->client));
+        return;
+    }
+    a->awaits_fetch = ++a->stamp;
+    fl__fed_at(fed, fed->now_us + fl__fed_latency(fed, a->client), FL__AT_FETCH, a->client,
+               a->stamp, NULL);
+}
+
+void fl__fetch_cancel(struct fl_fed *fed, struct fl__active *a)
+{
+    struct fl_fed_part *p = part_of(fed, a, a->task.key);
+    uint64_t went = stop_flow(fed, &a->down, /* up= */ false);
+
+    a->awaits_fetch = 0;
+    fed->account.sim.down_model_bytes += went;
+    if (p != NULL) {
+        p->bytes_down += went;
+    }
+}
+
+/* Each bundle is asked for when the one before it is there. */
+static void fetch_done(struct fl_fed *fed, struct fl__active *a)
+{
+    struct fl_sim_round *sim = &fed->account.sim;
+    struct fl_fed_part *p = part_of(fed, a, a->task.key);
+    uint64_t latency = fl__fed_latency(fed, a->client);
+    uint64_t asked = a->fetch.n > 1 ? a->fetch.n - 1 : 0;
+
+    a->down.on = false;
+    sim->down_model_bytes += a->fetch.model;
+    sim->down_state_bytes += a->fetch.state;
+    sim->down_mixture_bytes += a->fetch.mixture;
+    sim->down_offer_bytes += a->fetch.offers;
+    fed->clients[a->client].has_offers |= a->fetch.offers > 0;
+    if (p != NULL) {
+        p->bytes_down += a->down.bytes;
+    }
+    fl__fed_at(fed, fed->now_us + latency + 2 * asked * latency, FL__AT_FETCHED, a->client,
+               a->awaits_fetch, NULL);
+}
+
+static void fetched(struct fl_fed *fed, struct fl__active *a)
+{
+    struct fl_fed_part *p = part_of(fed, a, a->task.key);
+
+    a->awaits_fetch = 0;
+    if (p != NULL) {
+        p->fetched_us = fed->now_us;
+    }
+    fl__session_key(fed, a, FL_CEV_FETCHED, a->task.key);
+}
+
+/* --- updates --- */
+
+static void forget_code(struct fl__active *a)
+{
+    fl_job_free(a->coding);
+    a->coding = NULL;
+    a->coded = false;
+    a->received = 0;
+    fl_job_answer_done(&a->code);
+}
+
+/* The same units as before: what the server has of them stays there. */
+static bool goes_on(const struct fl_fed *fed, const struct fl__active *a, struct fl_round_key key,
+                    const uint8_t *units)
+{
+    size_t n = fl_layout_units(fed->federation.layout);
+
+    return a->coded && same(a->pushing, key) && (a->units == NULL) == (units == NULL) &&
+           (units == NULL || memcmp(a->units, units, n) == 0);
+}
+
+static bool take_units(struct fl_fed *fed, struct fl__active *a, const uint8_t *units,
+                       size_t n_units)
+{
+    size_t n = fl_layout_units(fed->federation.layout);
+
+    free(a->units);
+    a->units = NULL;
+    if (units != NULL) {
+        a->units = calloc(n + 1, 1);
+        if (a->units == NULL) {
+            fl__fed_fail(fed, FL_ENOMEM, NULL, "a plan");
+            return false;
+        }
+        (void)memcpy(a->units, units, n_units < n ? n_units : n);
+    }
+    return true;
+}
+
+void fl__push_begin(struct fl_fed *fed, struct fl__active *a, struct fl_round_key key,
+                    const uint8_t *units, size_t n_units)
+{
+    if (!goes_on(fed, a, key, units)) {
+        forget_code(a);
+        if (!take_units(fed, a, units, n_units)) {
+            return;
+        }
+        a->pushing = key;
+        if (!fl__fed_replays(fed)) {
+            a->coding = fl_crew_code(fed->crew, a->client, key, a->units);
+            if (a->coding == NULL) {
+                fl__fed_fail(fed, FL_ENOMEM, NULL, "an upload");
+            }
+        }
+    }
+    a->awaits_push = ++a->stamp; /* PushStatus, and its answer. */
+    fl__fed_at(fed, fed->now_us + 2 * fl__fed_latency(fed, a->client), FL__AT_PUSH, a->client,
+               a->stamp, NULL);
+}
+
+void fl__push_cancel(struct fl_fed *fed, struct fl__active *a)
+{
+    struct fl_fed_part *p = part_of(fed, a, a->pushing);
+    uint64_t went = stop_flow(fed, &a->up, /* up= */ true);
+
+    a->awaits_push = 0;
+    a->received += went;
+    *(p != NULL ? &p->bytes_up : &fed->account.sim.up_wasted_bytes) += went;
+}
+
+/* False: there is nothing to send, and that was said. */
+static bool take_code(struct fl_fed *fed, struct fl__active *a)
+{
+    if (a->coded) {
+        return true;
+    }
+    if (fl__fed_take(fed, a->coding, FL_JOB_CODE, a->client, a->pushing, &a->code) != FL_OK) {
+        return false;
+    }
+    fl_job_free(a->coding);
+    a->coding = NULL;
+    a->coded = true;
+    if (a->code.code != FL_OK && !fl_spool_is_bad(a->code.code)) {
+        struct fl_err err = {0};
+
+        (void)fl_err_set(&err, a->code.code, "%s", a->code.why);
+        fl__fed_fail(fed, a->code.code, &err, fl__fed_name(fed, a->client));
+        return false;
+    }
+    return true;
+}
+
+static void send(struct fl_fed *fed, struct fl__active *a)
+{
+    struct fl_fed_part *p = part_of(fed, a, a->pushing);
+    uint64_t bytes = a->code.bytes > a->received ? a->code.bytes - a->received : 0;
+    double share = 1;
+
+    a->away_us = 0;
+    if (fed->conf.world != NULL && a->received == 0 &&
+        fl_world_drop(fed->conf.world, a->client, a->pushing.round, a->pushing.attempt, &share,
+                      &a->away_us))
+    {
+        bytes = (uint64_t)((double)bytes * share);
+        a->away_us += a->away_us == 0;
+    }
+    if (p != NULL && p->sending_us == 0) {
+        p->sending_us = fed->now_us;
+    }
+    begin_flow(fed, a, &a->up, bytes, /* up= */ true, TAG_UPDATE);
+}
+
+/* PushStatus is answered: from where on, or that it is of no use. */
+static void may_push(struct fl_fed *fed, struct fl__active *a)
+{
+    const uint8_t *grant = NULL;
+    struct fl_err err = {0};
+    int rv = fl_coord_may_push(fed->coord, fed->clients[a->client].number, a->pushing.round,
+                               a->pushing.attempt, &grant, &err);
+
+    a->awaits_push = 0;
+    if (rv == FL_EEXIST) {
+        fl__session_key(fed, a, FL_CEV_ACCEPTED, a->pushing);
+    } else if (rv != FL_OK) {
+        fl__session_failed(fed, a, FL_CEV_PUSH_FAILED, a->pushing, FL_ESTATE, err.msg);
+    } else if (take_code(fed, a)) {
+        a->awaits_push = ++a->stamp;
+        send(fed, a);
+    }
+}
+
+static void push_done(struct fl_fed *fed, struct fl__active *a)
+{
+    struct fl_fed_part *p = part_of(fed, a, a->pushing);
+    uint64_t away = a->away_us;
+    uint32_t client = a->client;
+
+    a->up.on = false;
+    a->received += a->up.bytes;
+    *(p != NULL ? &p->bytes_up : &fed->account.sim.up_wasted_bytes) += a->up.bytes;
+    if (away != 0) {
+        a->away_us = 0;
+        fl__fed_drop(fed, client, away);
+        return;
+    }
+    if (p != NULL) {
+        p->sent_us = fed->now_us;
+    }
+    fl__fed_at(fed, fed->now_us + fl__fed_latency(fed, client), FL__AT_PUSHED, client,
+               a->awaits_push, NULL);
+}
+
+static void pushed(struct fl_fed *fed, struct fl__active *a)
+{
+    bool good = a->code.code == FL_OK;
+    struct fl_event event = {.type = good ? FL_EV_UPLOAD_STORED : FL_EV_UPLOAD_INVALID};
+    struct fl_fed_part *p = part_of(fed, a, a->pushing);
+
+    a->awaits_push = 0;
+    if (p != NULL) {
+        p->pushed_us = fed->now_us;
+        fed->account.last_push = (size_t)(p - fed->account.parts);
+    }
+    event.u.upload.client = fed->clients[a->client].number;
+    event.u.upload.round = a->pushing.round;
+    event.u.upload.attempt = a->pushing.attempt;
+    event.u.upload.bytes = a->code.bytes;
+    event.u.upload.reason = good ? NULL : a->code.why;
+    fl__fed_step(fed, &event);
+}
+
+/* --- the model of an evaluation --- */
+
+void fl__model_begin(struct fl_fed *fed, struct fl__active *a)
+{
+    a->awaits_evaluation = ++a->stamp;
+    fl__fed_at(fed, fed->now_us + fl__fed_latency(fed, a->client), FL__AT_MODEL, a->client,
+               a->stamp, NULL);
+}
+
+void fl__model_cancel(struct fl_fed *fed, struct fl__active *a)
+{
+    fed->account.sim.down_evaluation_bytes += stop_flow(fed, &a->model_down, /* up= */ false);
+    a->awaits_evaluation = 0;
+}
+
+static void model_done(struct fl_fed *fed, struct fl__active *a)
+{
+    a->model_down.on = false;
+    fed->account.sim.down_evaluation_bytes += a->model_down.bytes;
+    fl__fed_at(fed, fed->now_us + fl__fed_latency(fed, a->client), FL__AT_HAVE_MODEL, a->client,
+               a->awaits_evaluation, NULL);
+}
+
+/* --- what happens --- */
+
+void fl__transfer_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed_kind kind,
+                          uint32_t stamp)
+{
+    uint64_t model = fl_layout_count(fed->federation.layout) * sizeof(float);
+
+    if (kind == FL__AT_FETCH && stamp == a->awaits_fetch) {
+        begin_flow(fed, a, &a->down,
+                   a->fetch.model + a->fetch.state + a->fetch.mixture + a->fetch.offers,
+                   /* up= */ false, TAG_BUNDLES);
+    } else if (kind == FL__AT_FETCHED && stamp == a->awaits_fetch) {
+        fetched(fed, a);
+    } else if (kind == FL__AT_PUSH && stamp == a->awaits_push) {
+        may_push(fed, a);
+    } else if (kind == FL__AT_PUSHED && stamp == a->awaits_push) {
+        pushed(fed, a);
+    } else if (kind == FL__AT_MODEL && stamp == a->awaits_evaluation) {
+        begin_flow(fed, a, &a->model_down, model, /* up= */ false, TAG_MODEL);
+    }
+}
+
+void fl__transfer_done(struct fl_fed *fed, bool up)
+{
+    struct fl__active *a;
+    uint64_t tag;
+
+    if (!fl_flows_pop(up ? fed->up : fed->down, fed->now_us, &tag)) {
+        return;
+    }
+    a = fed->clients[tag / TAG_KINDS].active;
+    FL_REQUIRE(a != NULL); /* Who goes stops its transfers. */
+    if (up) {
+        push_done(fed, a);
+    } else if (tag % TAG_KINDS == TAG_BUNDLES) {
+        fetch_done(fed, a);
+    } else {
+        model_done(fed, a);
+    }
+}
