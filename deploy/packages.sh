@@ -13,7 +13,7 @@ FL_BUILD_PACKAGES=(
 # shellcheck disable=SC2034
 FL_TEST_PACKAGES=(
   git clang-format-14 shellcheck python3 python3-numpy python3-grpcio python3-protobuf protobuf-compiler-grpc
-  systemd libsystemd-dev)
+  systemd libsystemd-dev gnuplot-nox)
 
 fl_has_package() {
   dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'

@@ -44,7 +44,8 @@ struct rig_trial {
 static inline void rig_round(const struct rig_trial *t, uint64_t seed, uint64_t round,
                              struct fl_round_rec *record, struct fl_sim_round *sim)
 {
-    double wobble = 0.01 * sin((double)(round * 7 + seed));
+    double wobble = 0.04 * sin((double)(round * 7 + seed * seed));
+    double learned = 1.0 - exp(-t->speed * (0.8 + 0.05 * (double)(seed % 5)) * (double)round);
 
     fl_figures_init(&fl_round_rows, record);
     fl_sim_round_init(sim);
@@ -54,8 +55,8 @@ static inline void rig_round(const struct rig_trial *t, uint64_t seed, uint64_t 
     record->n_responders = 9;
     record->train_loss = 2.3 * exp(-t->speed * (double)round);
     if (round % t->every == 0) {
-        record->accuracy = 1.0 - 0.9 * exp(-t->speed * (double)round) + wobble / (double)round;
-        record->loss = 2.3 * exp(-t->speed * (double)round) + 0.05;
+        record->accuracy = 0.1 + 0.88 * learned + wobble * learned * (1.0 - learned);
+        record->loss = 2.3 * (1.0 - learned) + 0.05;
     }
     record->uplink_bytes = t->uplink_bytes;
     record->downlink_bytes = 40000;

@@ -13,4 +13,8 @@
 /* "fl-sim COMMAND: " + what + how to get help, on stderr; returns EXIT_USAGE. */
 FL_PRINTF(2, 3) int usage_error(const char *command, const char *fmt, ...);
 
+int cmd_plot(int argc, char **argv);
+int cmd_compare(int argc, char **argv);
+int cmd_table(int argc, char **argv);
+
 #endif

@@ -1,4 +1,5 @@
 /* fl-sim: whole federations in one process, in virtual time. */
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,9 @@ struct command {
 
 /* Ended by a row without name. */
 static const struct command commands[] = {
+    {"plot", "pictures of results", cmd_plot},
+    {"compare", "two results against each other, paired by seed", cmd_compare},
+    {"table", "results as a table", cmd_table},
     {NULL, NULL, NULL},
 };
 
@@ -56,11 +60,14 @@ static int end(int status)
 
 int main(int argc, char **argv)
 {
+    /* A file that may grow no further is an error of the write, not a death. */
+    static const struct sigaction ignore = {.sa_handler = SIG_IGN};
     const char *names[sizeof(commands) / sizeof(commands[0])] = {NULL};
     const struct command *c;
     const char *near;
     size_t n = 0;
 
+    (void)sigaction(SIGXFSZ, &ignore, NULL);
     if (argc < 2) {
         return usage_error("", "expected a command");
     }

@@ -15,6 +15,29 @@ void fl_spent_add(struct fl_spent *spent, const struct fl_row *row)
     spent->full_models += row->sim.full_models;
 }
 
+const char *const fl_axis_names[FL_N_AXES] = {[FL_AXIS_ROUNDS] = "rounds",
+                                              [FL_AXIS_UPLINK] = "uplink",
+                                              [FL_AXIS_BYTES] = "bytes",
+                                              [FL_AXIS_TIME] = "time",
+                                              [FL_AXIS_MODELS] = "models"};
+
+double fl_axis_value(enum fl_axis axis, const struct fl_spent *spent)
+{
+    switch (axis) {
+    case FL_AXIS_ROUNDS:
+        return (double)spent->round;
+    case FL_AXIS_UPLINK:
+        return (double)spent->uplink_bytes;
+    case FL_AXIS_BYTES:
+        return (double)spent->bytes_up + (double)spent->bytes_down;
+    case FL_AXIS_TIME:
+        return (double)spent->time_us;
+    case FL_AXIS_MODELS:
+        return spent->full_models;
+    }
+    return 0.0;
+}
+
 void fl_course_init(struct fl_course *course, const char *key, const double *targets,
                     size_t n_targets)
 {

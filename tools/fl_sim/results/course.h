@@ -23,6 +23,20 @@ struct fl_spent {
 /* The next round; *spent began as {0}. */
 void fl_spent_add(struct fl_spent *spent, const struct fl_row *row);
 
+/* What rounds are put against. */
+enum fl_axis {
+    FL_AXIS_ROUNDS,
+    FL_AXIS_UPLINK, /* what the server accepted */
+    FL_AXIS_BYTES,  /* all that was sent, up and down */
+    FL_AXIS_TIME,   /* simulated; microseconds */
+    FL_AXIS_MODELS  /* full models, of what the server accepted */
+};
+#define FL_N_AXES 5
+
+/* "rounds", "uplink", "bytes", "time", "models" */
+extern const char *const fl_axis_names[FL_N_AXES];
+double fl_axis_value(enum fl_axis axis, const struct fl_spent *spent);
+
 /* The accuracies of which a summary says when they were reached. */
 extern const double fl_targets[];
 #define FL_N_TARGETS 9

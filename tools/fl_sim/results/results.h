@@ -72,6 +72,9 @@ void fl_results_free(struct fl_results *results); /* NULL is allowed. */
 /* How a trial ended. */
 enum fl_trial_how { FL_TRIAL_DONE, FL_TRIAL_STOPPED, FL_TRIAL_DIVERGED };
 
+/* "done", "stopped", "diverged" */
+const char *fl_trial_how_text(enum fl_trial_how how);
+
 struct fl_trial_end {
     enum fl_trial_how how;
     uint64_t round;     /* FL_TRIAL_DIVERGED: in which; else not looked at */

@@ -13,6 +13,11 @@
 static const char *const how_names[] = {
     [FL_TRIAL_DONE] = "done", [FL_TRIAL_STOPPED] = "stopped", [FL_TRIAL_DIVERGED] = "diverged"};
 
+const char *fl_trial_how_text(enum fl_trial_how how)
+{
+    return how_names[how];
+}
+
 /* With every key, so that all trials have the same columns. */
 static json_t *spent_json(const struct fl_spent *s)
 {
@@ -62,7 +67,7 @@ static json_t *summary_json(const struct fl_summary *s, const struct fl_trial_en
     (void)json_object_set_new(object, "point", json_string(s->point));
     (void)json_object_set_new(object, "label", json_string(s->label));
     (void)json_object_set_new(object, "seed", fl_json_whole(s->seed));
-    (void)json_object_set_new(object, "ended", json_string(how_names[end->how]));
+    (void)json_object_set_new(object, "ended", json_string(fl_trial_how_text(end->how)));
     (void)json_object_set_new(object, "diverged_round",
                               diverged ? fl_json_whole(end->round) : json_null());
     (void)json_object_set_new(object, "reason",

@@ -1,0 +1,299 @@
+/* fl-sim plot: pictures of results. */
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "tools/fl_sim/fl_sim.h"
+#include "tools/fl_sim/results/plot.h"
+
+#define COMMAND    "plot"
+#define SMOOTH_MAX 10001
+/* A picture is too small for more. */
+#define SERIES_MAX 64
+#define LABEL_SIZE 512
+
+struct options {
+    const char *out, *title, *y;
+    int axis; /* -1: the four of the help */
+    unsigned smooth;
+    enum fl_band band;
+    const char *scale;
+};
+
+/* All that is drawn. */
+struct drawn {
+    struct fl_read_set set;
+    struct fl_series series[SERIES_MAX];
+    const struct fl_read_point *points[SERIES_MAX];
+    char labels[SERIES_MAX][LABEL_SIZE];
+    size_t n;
+};
+
+static void print_help(void)
+{
+    (void)puts(
+        "Usage: fl-sim plot [OPTION]... DIR...\n\n"
+        "Draw the results of runs (DIR) or of single points of them (DIR/POINT) in one picture: a\n"
+        "curve for each point, the mean over its trials, with a band around it. Writes NAME.svg "
+        "and\n"
+        "NAME.png through gnuplot; without --x NAME-rounds, NAME-uplink, NAME-bytes and "
+        "NAME-time.\n\n"
+        "  --x AXIS          rounds, uplink (bytes that the server accepted), bytes (all that was\n"
+        "                    sent), time (simulated) or models (uplink in full models)\n"
+        "  --y FIGURE        accuracy, loss, personal_accuracy, client_accuracy_worst_tenth, "
+        "wall_us,\n"
+        "                    or any other key of rounds.jsonl; default: accuracy, or\n"
+        "                    personal_accuracy where there is none\n"
+        "  --out NAME        default: the figure, in the current folder\n"
+        "  --title TEXT      above the picture\n"
+        "  --smooth N        mean over N rounds in which the figure is known (odd)\n"
+        "  --band WHAT       range (smallest to largest of the trials, the default), std or none\n"
+        "  --scale WHAT      of the bytes or the time: linear, log, or auto (the default): log "
+        "when\n"
+        "                    one curve is more than 16 times as long as another\n"
+        "  --help            print this and exit\n\n"
+        "Exit status: 0 done, 1 it could not be done, 2 wrong usage.");
+}
+
+static int find_name(const char *const *names, size_t n, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+/* 0, or an exit code after a usage error. */
+static int take(int opt, const char *word, struct options *o)
+{
+    static const char *const bands[] = {
+        [FL_BAND_RANGE] = "range", [FL_BAND_DEVIATION] = "std", [FL_BAND_NONE] = "none"};
+    static const char *const scales[] = {"auto", "linear", "log"};
+    uint64_t number;
+    int found;
+
+    switch (opt) {
+    case 'x':
+        o->axis = find_name(fl_axis_names, FL_N_AXES, optarg);
+        return o->axis >= 0 ? 0
+                            : usage_error(COMMAND,
+                                          "--x: expected rounds, uplink, bytes, time or "
+                                          "models, found '%s'",
+                                          optarg);
+    case 'b':
+        found = find_name(bands, 3, optarg);
+        o->band = (enum fl_band)found;
+        return found >= 0 ? 0
+                          : usage_error(COMMAND, "--band: expected range, std or none, found '%s'",
+                                        optarg);
+    case 'c':
+        o->scale = optarg;
+        return find_name(scales, 3, optarg) >= 0
+                   ? 0
+                   : usage_error(COMMAND, "--scale: expected auto, linear or log, found '%s'",
+                                 optarg);
+    case 's':
+        if (fl_str_to_u64(optarg, &number) != FL_OK || number % 2 == 0 || number > SMOOTH_MAX) {
+            return usage_error(COMMAND, "--smooth: expected an odd number from 1 to %d, found '%s'",
+                               SMOOTH_MAX, optarg);
+        }
+        o->smooth = (unsigned)number;
+        return 0;
+    case 'y':
+        o->y = optarg;
+        return 0;
+    case 'o':
+        o->out = optarg;
+        return 0;
+    case 't':
+        o->title = optarg;
+        return 0;
+    default:
+        return usage_error(COMMAND, "unknown option '%s', or one without its value", word);
+    }
+}
+
+static int parse(int argc, char **argv, struct options *o, bool *ret_help)
+{
+    static const struct option options[] = {{"x", required_argument, NULL, 'x'},
+                                            {"y", required_argument, NULL, 'y'},
+                                            {"out", required_argument, NULL, 'o'},
+                                            {"title", required_argument, NULL, 't'},
+                                            {"smooth", required_argument, NULL, 's'},
+                                            {"band", required_argument, NULL, 'b'},
+                                            {"scale", required_argument, NULL, 'c'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    int opt;
+    int rv = 0;
+
+    optind = 1;
+    opterr = 0;
+    while (rv == 0 && (opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        if (opt == 'h') {
+            *ret_help = true;
+            return 0;
+        }
+        rv = take(opt, argv[optind - 1], o);
+    }
+    return rv == 0 && optind >= argc ? usage_error(COMMAND, "expected the folder of a run") : rv;
+}
+
+/* --- the curves --- */
+
+static int take_points(struct drawn *d, struct fl_err *err)
+{
+    size_t r;
+    size_t p;
+
+    for (r = 0; r < d->set.n; r++) {
+        const struct fl_read_run *run = d->set.runs[r];
+
+        for (p = 0; p < run->n_points; p++) {
+            if (run->points[p].n_trials == 0) {
+                continue;
+            }
+            if (d->n == SERIES_MAX) {
+                return fl_err_set(err, FL_ELIMIT,
+                                  "more than %d curves in a picture: choose points (DIR/POINT)",
+                                  SERIES_MAX);
+            }
+            d->points[d->n] = &run->points[p];
+            d->series[d->n].label =
+                fl_read_label(&d->set, run, &run->points[p], d->labels[d->n], LABEL_SIZE);
+            d->n++;
+        }
+    }
+    return FL_OK;
+}
+
+static void drawn_free(struct drawn *d)
+{
+    size_t i;
+
+    if (d == NULL) {
+        return;
+    }
+    for (i = 0; i < d->n; i++) {
+        fl_curve_done(&d->series[i].curve);
+    }
+    fl_read_set_done(&d->set);
+    free(d);
+}
+
+static bool far_apart(const struct drawn *d)
+{
+    double shortest = 0.0;
+    double longest = 0.0;
+    size_t i;
+
+    for (i = 0; i < d->n; i++) {
+        const struct fl_curve *c = &d->series[i].curve;
+        double end = c->n > 0 ? c->x[c->n - 1] : 0.0;
+
+        shortest = end > 0.0 && (!(shortest > 0.0) || end < shortest) ? end : shortest;
+        longest = end > longest ? end : longest;
+    }
+    return longest > 16.0 * shortest;
+}
+
+static int draw(struct drawn *d, const struct options *o, enum fl_axis axis,
+                const struct fl_row_figure *y, const char *name, struct fl_err *err)
+{
+    struct fl_plot plot = {.title = o->title,
+                           .axis = axis,
+                           .y = y->figure,
+                           .series = d->series,
+                           .n_series = d->n,
+                           .band = o->band != FL_BAND_NONE};
+    bool known = false;
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < d->n; i++) {
+        fl_curve_done(&d->series[i].curve);
+        rv = fl_curve_make(d->points[i], axis, y, o->smooth, o->band, &d->series[i].curve, err);
+        known = known || d->series[i].curve.n > 0;
+    }
+    if (rv == FL_OK && !known) {
+        rv = fl_err_set(err, FL_ENOENT, "no round of these results knows '%s'",
+                        fl_figure_key(y->figure));
+    }
+    plot.log_x = axis != FL_AXIS_ROUNDS &&
+                 (strcmp(o->scale, "log") == 0 || (strcmp(o->scale, "auto") == 0 && far_apart(d)));
+    rv = rv == FL_OK ? fl_plot_draw(&plot, name, err) : rv;
+    if (rv == FL_OK) {
+        (void)printf("%s.svg\n%s.png\n", name, name);
+    }
+    return rv;
+}
+
+static int draw_all(struct drawn *d, const struct options *o, const struct fl_row_figure *y,
+                    struct fl_err *err)
+{
+    const char *base = o->out != NULL ? o->out : fl_figure_key(y->figure);
+    char name[2048];
+    int axis;
+    int rv = FL_OK;
+
+    if (o->axis >= 0) {
+        return draw(d, o, (enum fl_axis)o->axis, y, base, err);
+    }
+    for (axis = FL_AXIS_ROUNDS; rv == FL_OK && axis <= FL_AXIS_TIME; axis++) {
+        (void)snprintf(name, sizeof(name), "%s-%s", base, fl_axis_names[axis]);
+        rv = draw(d, o, (enum fl_axis)axis, y, name, err);
+    }
+    return rv;
+}
+
+static int plot(const struct options *o, char *const *paths, size_t n, struct fl_err *err)
+{
+    struct drawn *d = calloc(1, sizeof(*d));
+    struct fl_row_figure y;
+    int rv = d != NULL ? fl_read_all(paths, n, &d->set, err)
+                       : fl_err_set(err, FL_ENOMEM, "out of memory for the results");
+
+    rv = rv == FL_OK ? take_points(d, err) : rv;
+    if (rv == FL_OK) {
+        FL_REQUIRE(fl_row_find(o->y != NULL ? o->y : fl_read_quality(&d->set), &y));
+        rv = draw_all(d, o, &y, err);
+    }
+    drawn_free(d);
+    return rv;
+}
+
+int cmd_plot(int argc, char **argv)
+{
+    struct options o = {.axis = -1, .smooth = 1, .scale = "auto"};
+    struct fl_row_figure y;
+    struct fl_err err = {0};
+    bool help = false;
+    int rv = parse(argc, argv, &o, &help);
+
+    if (rv != 0) {
+        return rv;
+    }
+    if (help) {
+        print_help();
+        return EXIT_SUCCESS;
+    }
+    if (o.y != NULL && !fl_row_find(o.y, &y)) {
+        const char *near = fl_row_nearest(o.y);
+
+        return usage_error(COMMAND, "--y: unknown figure '%s'%s%s%s", o.y,
+                           near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
+                           near != NULL ? "'?" : "");
+    }
+    rv = plot(&o, argv + optind, (size_t)(argc - optind), &err);
+    if (rv != FL_OK) {
+        (void)fprintf(stderr, "fl-sim " COMMAND ": %s\n", fl_err_text(&err, rv));
+    }
+    return rv == FL_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,261 @@
+#include "tools/fl_sim/results/compare.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The largest accuracies that are looked at. */
+#define N_TARGETS 2
+
+/* Both trials of a seed. */
+struct pair {
+    struct fl_course course[2];
+    struct fl_spent spent[2];
+};
+
+static const struct fl_read_trial *find_trial(const struct fl_read_point *p, uint64_t seed)
+{
+    size_t i;
+
+    for (i = 0; i < p->n_trials; i++) {
+        if (p->trials[i].seed == seed && p->trials[i].finished) {
+            return &p->trials[i];
+        }
+    }
+    return NULL;
+}
+
+static void take(struct pair *pair, int side, const struct fl_read_trial *trial, const char *key)
+{
+    fl_course_init(&pair->course[side], key, fl_targets, FL_N_TARGETS);
+    fl_read_course(trial, &pair->course[side], &pair->spent[side]);
+}
+
+static size_t match(const struct fl_read_point *a, const struct fl_read_point *b, const char *key,
+                    struct pair *pairs, struct fl_comparison *c)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < a->n_trials; i++) {
+        const struct fl_read_trial *one = &a->trials[i];
+        const struct fl_read_trial *two = find_trial(b, one->seed);
+
+        if (!one->finished || two == NULL) {
+            c->n_left_out++;
+            continue;
+        }
+        take(&pairs[n], 0, one, key);
+        take(&pairs[n], 1, two, key);
+        n++;
+        c->diverged_a += one->end.how == FL_TRIAL_DIVERGED;
+        c->diverged_b += two->end.how == FL_TRIAL_DIVERGED;
+    }
+    for (i = 0; i < b->n_trials; i++) {
+        c->n_left_out += find_trial(a, b->trials[i].seed) == NULL;
+    }
+    return n;
+}
+
+/* Which of a pair's figures a row is of. */
+typedef double value_fn(const struct pair *pair, int side, size_t target, enum fl_axis axis);
+
+static double best_of(const struct pair *pair, int side, size_t target, enum fl_axis axis)
+{
+    (void)target;
+    (void)axis;
+    return pair->course[side].known ? pair->course[side].best : (double)NAN;
+}
+
+static double last_of(const struct pair *pair, int side, size_t target, enum fl_axis axis)
+{
+    (void)target;
+    (void)axis;
+    return pair->course[side].known ? pair->course[side].last : (double)NAN;
+}
+
+static double reached_of(const struct pair *pair, int side, size_t target, enum fl_axis axis)
+{
+    const struct fl_spent *spent = &pair->course[side].reached[target];
+
+    return spent->round > 0 ? fl_axis_value(axis, spent) : (double)NAN;
+}
+
+/* The pairs of which both know the figure. `values` has room for 2 n. */
+static struct fl_paired pair_up(const struct pair *pairs, size_t n, value_fn *value, size_t target,
+                                enum fl_axis axis, double *values)
+{
+    size_t kept = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        double a = value(&pairs[i], 0, target, axis);
+        double b = value(&pairs[i], 1, target, axis);
+
+        if (!isnan(a) && !isnan(b)) {
+            values[kept] = a;
+            values[n + kept++] = b;
+        }
+    }
+    return fl_pair(values, values + n, kept);
+}
+
+static bool all_reached(const struct pair *pairs, size_t n, size_t target)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (pairs[i].course[0].reached[target].round == 0 ||
+            pairs[i].course[1].reached[target].round == 0) {
+            return false;
+        }
+    }
+    return n > 0;
+}
+
+static void add_quality(struct fl_comparison *c, const struct pair *pairs, size_t n,
+                        const char *when, const char *key, value_fn *value, double *values)
+{
+    struct fl_compared *row = &c->rows[c->n_rows];
+
+    row->paired = pair_up(pairs, n, value, 0, FL_AXIS_ROUNDS, values);
+    if (row->paired.n > 0) {
+        row->scale = fl_scale_unit(FL_UNIT_SHARE, 1.0);
+        (void)snprintf(row->name, sizeof(row->name), "%s %s", when, key);
+        c->n_rows++;
+    }
+}
+
+static void add_reached(struct fl_comparison *c, const struct pair *pairs, size_t n, size_t target,
+                        double *values)
+{
+    static const enum fl_axis axes[] = {FL_AXIS_UPLINK, FL_AXIS_BYTES, FL_AXIS_TIME};
+    size_t i;
+
+    for (i = 0; i < sizeof(axes) / sizeof(axes[0]); i++) {
+        struct fl_compared *row = &c->rows[c->n_rows++];
+
+        row->paired = pair_up(pairs, n, reached_of, target, axes[i], values);
+        row->scale = fl_scale_axis(axes[i], fmax(row->paired.mean_a, row->paired.mean_b));
+        (void)snprintf(row->name, sizeof(row->name), "%s to %g", fl_axis_names[axes[i]],
+                       fl_targets[target]);
+    }
+}
+
+int fl_compare(const struct fl_read_point *a, const struct fl_read_point *b, const char *quality,
+               struct fl_comparison *ret, struct fl_err *err)
+{
+    size_t room = a->n_trials > 0 ? a->n_trials : 1;
+    struct pair *pairs = calloc(room, sizeof(*pairs));
+    double *values = calloc(2 * room, sizeof(*values));
+    struct fl_comparison c = {0};
+    size_t targets = 0;
+    size_t i;
+    int rv = FL_OK;
+
+    if (pairs == NULL || values == NULL) {
+        rv = fl_err_set(err, FL_ENOMEM, "out of memory for the comparison");
+    } else {
+        c.n_seeds = match(a, b, quality, pairs, &c);
+        if (c.n_seeds == 0) {
+            rv = fl_err_set(err, FL_ENOENT,
+                            "'%s' and '%s' have no seed that is finished in both, so there is "
+                            "nothing to pair",
+                            a->label, b->label);
+        }
+    }
+    if (rv == FL_OK) {
+        add_quality(&c, pairs, c.n_seeds, "best", quality, best_of, values);
+        add_quality(&c, pairs, c.n_seeds, "last", quality, last_of, values);
+        for (i = FL_N_TARGETS; i-- > 0 && targets < N_TARGETS;) {
+            if (all_reached(pairs, c.n_seeds, i)) {
+                add_reached(&c, pairs, c.n_seeds, i, values);
+                targets++;
+            }
+        }
+        *ret = c;
+    }
+    free(pairs);
+    free(values);
+    return rv;
+}
+
+/* --- for people --- */
+
+static int add_row(struct fl_buf *out, const struct fl_compared *row)
+{
+    const struct fl_paired *p = &row->paired;
+    double per = row->scale.per;
+    char interval[64] = "-";
+    char error[32] = "-";
+
+    if (p->n >= 2) {
+        (void)snprintf(interval, sizeof(interval), "%.4g .. %.4g", p->low / per, p->high / per);
+        (void)snprintf(error, sizeof(error), "%.3g", p->error / per);
+    }
+    return fl_buf_printf(out, "%-26s %-5s %10.4g %10.4g %10.4g %10s  %-22s %s\n", row->name,
+                         row->scale.unit, p->mean_a / per, p->mean_b / per, p->difference / per,
+                         error, interval,
+                         p->n < 2               ? "too few pairs"
+                         : fl_paired_differs(p) ? p->difference > 0.0 ? "B is more" : "B is less"
+                                                : "within noise");
+}
+
+/* "A, B" of the rows that are within noise. */
+static int add_noise(struct fl_buf *out, const struct fl_comparison *c)
+{
+    size_t n = 0;
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < c->n_rows; i++) {
+        if (!fl_paired_differs(&c->rows[i].paired)) {
+            rv = fl_buf_printf(
+                out, "%s%s",
+                n++ > 0 ? ", " : "Within noise, for 95 % intervals that hold 0: ", c->rows[i].name);
+        }
+    }
+    return rv != FL_OK ? rv
+           : n > 0
+               ? fl_buf_printf(out, ".\n")
+               : fl_buf_printf(out, "No difference is within noise: no 95 %% interval holds 0.\n");
+}
+
+static int add_notes(struct fl_buf *out, const struct fl_comparison *c)
+{
+    int rv = FL_OK;
+
+    if (c->diverged_a + c->diverged_b > 0) {
+        rv = fl_buf_printf(out, "Diverged: %zu trials of A, %zu of B.\n", c->diverged_a,
+                           c->diverged_b);
+    }
+    if (rv == FL_OK && c->n_left_out > 0) {
+        rv = fl_buf_printf(out, "Left out: %zu trials whose seed is not finished in both.\n",
+                           c->n_left_out);
+    }
+    return rv;
+}
+
+int fl_comparison_text(struct fl_buf *out, const struct fl_comparison *comparison,
+                       const char *label_a, const char *label_b)
+{
+    size_t i;
+    int rv = fl_buf_printf(out, "A: %s\nB: %s\n%zu pair%s of the same seed\n\n", label_a, label_b,
+                           comparison->n_seeds, comparison->n_seeds == 1 ? "" : "s");
+
+    rv = rv == FL_OK ? fl_buf_printf(out, "%-26s %-5s %10s %10s %10s %10s  %-22s\n", "mean of", "",
+                                     "A", "B", "B - A", "std error", "95 % interval")
+                     : rv;
+    for (i = 0; rv == FL_OK && i < comparison->n_rows; i++) {
+        rv = add_row(out, &comparison->rows[i]);
+    }
+    rv = rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
+    if (rv == FL_OK && comparison->n_seeds < 2) {
+        rv = fl_buf_printf(out, "One pair says nothing about noise: run more trials "
+                                "(trials: of the experiment).\n");
+    } else if (rv == FL_OK) {
+        rv = add_noise(out, comparison);
+    }
+    return rv == FL_OK ? add_notes(out, comparison) : rv;
+}

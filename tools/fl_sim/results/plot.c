@@ -1,0 +1,206 @@
+/* The script of a picture. */
+
+#include "tools/fl_sim/results/plot.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tools/fl_sim/results/scale.h"
+
+/*
+ * Colours that people with any kind of colour vision tell apart: Okabe and Ito, Color Universal
+ * Design (2002), without the yellow, which is faint on white. More series than colours take dashes.
+ */
+static const char *const colours[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
+                                      "#E69F00", "#56B4E9", "#000000"};
+#define N_COLOURS (sizeof(colours) / sizeof(colours[0]))
+
+/* With more names the key stands beside the curves, else below them: nowhere does it hide one. */
+#define KEY_BELOW 6
+
+/* In single quotes nothing is special to gnuplot but the quote itself. */
+static int add_quoted(struct fl_buf *out, const char *text)
+{
+    int rv = fl_buf_printf(out, "'");
+    const char *p;
+
+    for (p = text; rv == FL_OK && *p != '\0'; p++) {
+        unsigned char c = (unsigned char)*p;
+
+        rv = *p == '\'' ? fl_buf_printf(out, "''")
+                        : fl_buf_printf(out, "%c", c < ' ' || c == 0x7f ? ' ' : *p);
+    }
+    return rv == FL_OK ? fl_buf_printf(out, "'") : rv;
+}
+
+static int add_set(struct fl_buf *out, const char *what, const char *text)
+{
+    int rv = fl_buf_printf(out, "set %s ", what);
+
+    rv = rv == FL_OK ? add_quoted(out, text) : rv;
+    return rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
+}
+
+/* The largest and the smallest value above 0 that the picture has. */
+struct extent {
+    double x_first, x_last;
+    double y_low, y_high;
+};
+
+static struct extent measure(const struct fl_plot *plot)
+{
+    struct extent e = {(double)INFINITY, 0.0, (double)INFINITY, -(double)INFINITY};
+    size_t s;
+    size_t i;
+
+    for (s = 0; s < plot->n_series; s++) {
+        const struct fl_curve *c = &plot->series[s].curve;
+
+        for (i = 0; i < c->n; i++) {
+            if (c->x[i] > 0.0 && c->x[i] < e.x_first) {
+                e.x_first = c->x[i];
+            }
+            e.x_last = c->x[i] > e.x_last ? c->x[i] : e.x_last;
+            e.y_low = c->low[i] < e.y_low ? c->low[i] : e.y_low;
+            e.y_high = c->high[i] > e.y_high ? c->high[i] : e.y_high;
+        }
+    }
+    return e;
+}
+
+/* "uplink (MB)" */
+static int add_axis_label(struct fl_buf *out, const char *what, const char *name, const char *unit)
+{
+    char text[160];
+    char *p;
+
+    (void)snprintf(text, sizeof(text), "%s%s%s%s", name, unit[0] != '\0' ? " (" : "", unit,
+                   unit[0] != '\0' ? ")" : "");
+    for (p = text; *p != '\0'; p++) {
+        *p = *p == '_' ? ' ' : *p;
+    }
+    return add_set(out, what, text);
+}
+
+static const char *axis_label(enum fl_axis axis)
+{
+    static const char *const labels[FL_N_AXES] = {
+        [FL_AXIS_ROUNDS] = "rounds",
+        [FL_AXIS_UPLINK] = "uplink bytes that the server accepted",
+        [FL_AXIS_BYTES] = "all bytes, up and down",
+        [FL_AXIS_TIME] = "simulated time",
+        [FL_AXIS_MODELS] = "communication units (full models)"};
+
+    return labels[axis];
+}
+
+static int add_terminal(struct fl_buf *out, enum fl_picture picture, const char *path)
+{
+    int rv =
+        fl_buf_printf(out, "set encoding utf8\nset terminal %s\n",
+                      picture == FL_PICTURE_SVG
+                          ? "svg size 800,500 dynamic noenhanced font 'DejaVu Sans,15' linewidth 1 "
+                            "background '#FFFFFF'"
+                          : "pngcairo size 1600,1000 noenhanced font 'DejaVu Sans,23' linewidth 2 "
+                            "background '#FFFFFF'");
+
+    return rv == FL_OK ? add_set(out, "output", path) : rv;
+}
+
+static int add_frame(struct fl_buf *out, const struct fl_plot *plot)
+{
+    int rv = fl_buf_printf(out, "set border 3 linecolor rgb '#606060'\n"
+                                "set tics nomirror out scale 0.6 textcolor rgb '#303030'\n"
+                                "set grid xtics ytics linetype 1 linewidth 0.6 "
+                                "linecolor rgb '#E0E0E0'\n");
+
+    if (rv == FL_OK) {
+        rv = fl_buf_printf(out, "set key outside %s Left reverse samplen 2 spacing 1.2\n",
+                           plot->n_series > KEY_BELOW ? "right top vertical"
+                                                      : "bottom left horizontal");
+    }
+    if (rv == FL_OK && plot->title != NULL && plot->title[0] != '\0') {
+        rv = add_set(out, "title", plot->title);
+    }
+    return rv;
+}
+
+static int add_axes(struct fl_buf *out, const struct fl_plot *plot, const struct extent *e,
+                    const struct fl_scale *x, const struct fl_scale *y)
+{
+    int rv = add_axis_label(out, "xlabel", axis_label(plot->axis), x->unit);
+
+    rv = rv == FL_OK ? add_axis_label(out, "ylabel", fl_figure_key(plot->y), y->unit) : rv;
+    if (rv == FL_OK && plot->log_x) {
+        rv = fl_buf_printf(out, "set logscale x 10\nset xrange [%.6g:%.6g]\n",
+                           e->x_first / x->per * 0.95, e->x_last / x->per * 1.05);
+    } else if (rv == FL_OK) {
+        rv = fl_buf_printf(out, "set xrange [0:%.6g]\n", e->x_last / x->per);
+    }
+    return rv;
+}
+
+static int add_data(struct fl_buf *out, size_t s, const struct fl_curve *c,
+                    const struct fl_scale *x, const struct fl_scale *y)
+{
+    int rv = fl_buf_printf(out, "$s%zu << END\n", s);
+    size_t i;
+
+    for (i = 0; rv == FL_OK && i < c->n; i++) {
+        rv = fl_buf_printf(out, "%.9g %.9g %.9g %.9g\n", c->x[i] / x->per, c->mean[i] / y->per,
+                           c->low[i] / y->per, c->high[i] / y->per);
+    }
+    return rv == FL_OK ? fl_buf_printf(out, "END\n") : rv;
+}
+
+/* Bands first, so that no curve is under one. */
+static int add_plots(struct fl_buf *out, const struct fl_plot *plot)
+{
+    const char *lead = "plot ";
+    size_t s;
+    int rv = FL_OK;
+
+    for (s = 0; rv == FL_OK && s < plot->n_series; s++) {
+        const struct fl_curve *c = &plot->series[s].curve;
+
+        if (c->n > 0 && plot->band && c->n_trials > 1) {
+            rv = fl_buf_printf(out,
+                               "%s$s%zu using 1:3:4 with filledcurves "
+                               "fillcolor rgb '%s' fillstyle transparent solid 0.15 noborder "
+                               "notitle",
+                               lead, s, colours[s % N_COLOURS]);
+            lead = ", \\\n  ";
+        }
+    }
+    for (s = 0; rv == FL_OK && s < plot->n_series; s++) {
+        if (plot->series[s].curve.n == 0) {
+            continue;
+        }
+        rv = fl_buf_printf(out,
+                           "%s$s%zu using 1:2 with lines linewidth 2 dashtype %zu "
+                           "linecolor rgb '%s' title ",
+                           lead, s, s / N_COLOURS + 1, colours[s % N_COLOURS]);
+        rv = rv == FL_OK ? add_quoted(out, plot->series[s].label) : rv;
+        lead = ", \\\n  ";
+    }
+    return rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
+}
+
+int fl_plot_script(struct fl_buf *out, const struct fl_plot *plot, enum fl_picture picture,
+                   const char *path)
+{
+    struct extent e = measure(plot);
+    struct fl_scale x = fl_scale_axis(plot->axis, e.x_last);
+    struct fl_scale y = fl_scale_unit(plot->y->unit, e.y_high);
+    size_t s;
+    int rv = add_terminal(out, picture, path);
+
+    rv = rv == FL_OK ? add_frame(out, plot) : rv;
+    rv = rv == FL_OK ? add_axes(out, plot, &e, &x, &y) : rv;
+    for (s = 0; rv == FL_OK && s < plot->n_series; s++) {
+        if (plot->series[s].curve.n > 0) {
+            rv = add_data(out, s, &plot->series[s].curve, &x, &y);
+        }
+    }
+    return rv == FL_OK ? add_plots(out, plot) : rv;
+}

@@ -1,0 +1,38 @@
+#ifndef FL_RESULTS_PLOT_H
+#define FL_RESULTS_PLOT_H
+
+/* Pictures of curves, drawn by gnuplot. */
+
+#include "libfl/base/buf.h"
+#include "tools/fl_sim/results/curve.h"
+
+struct fl_series {
+    const char *label;
+    struct fl_curve curve;
+};
+
+enum fl_picture { FL_PICTURE_SVG, FL_PICTURE_PNG };
+
+struct fl_plot {
+    const char *title; /* NULL or "": none */
+    enum fl_axis axis;
+    const struct fl_figure *y;
+    const struct fl_series *series;
+    size_t n_series;
+    bool log_x;
+    bool band;
+};
+
+/*
+ * The whole script, data included, that writes the picture to `path`. Texts of the user stand in it
+ * as text, whatever is in them. FL_ENOMEM, FL_ELIMIT.
+ */
+FL_MUST_CHECK int fl_plot_script(struct fl_buf *out, const struct fl_plot *plot,
+                                 enum fl_picture picture, const char *path);
+/*
+ * Write `name`.svg and `name`.png, each whole or not at all. FL_ENOENT: there is no gnuplot in
+ * PATH; FL_ESTATE: it failed, with its own words. Waits for it.
+ */
+FL_MUST_CHECK int fl_plot_draw(const struct fl_plot *plot, const char *name, struct fl_err *err);
+
+#endif

@@ -1,0 +1,23 @@
+#ifndef FL_RESULTS_SCALE_H
+#define FL_RESULTS_SCALE_H
+
+/* Units that people read, by the size of a value. Pure functions. */
+
+#include "tools/fl_sim/results/course.h"
+
+/* A value divided by `per` is in `unit`; the unit of a plain number is "". */
+struct fl_scale {
+    double per;
+    const char *unit;
+};
+
+/* For values up to `largest`: "MB" of bytes (powers of 1000), "h" of microseconds, "%" of shares.
+ */
+struct fl_scale fl_scale_unit(enum fl_figure_unit unit, double largest);
+struct fl_scale fl_scale_axis(enum fl_axis axis, double largest);
+/* Room for a number and its unit. */
+#define FL_SCALED_TEXT 48
+/* "1.23 MB", of three digits or more, or "-" when it is not known. Returns `out`. */
+const char *fl_scaled(char out[FL_SCALED_TEXT], const struct fl_scale *scale, double value);
+
+#endif
