@@ -181,6 +181,25 @@ START_TEST(an_experiment_without_data_is_refused)
 }
 END_TEST
 
+START_TEST(every_key_stands_in_the_documents)
+{
+    const char *source = getenv("FL_SRCDIR");
+    const struct fl_opt_spec *spec;
+    struct fl_buf page;
+    char path[T_PATH];
+    char row[64];
+
+    (void)t_path(path, source != NULL ? source : ".", "docs/simulation.md");
+    ck_assert_int_eq(fl_fs_read(path, 1 << 20, &page, NULL), FL_OK);
+    ck_assert_int_eq(fl_buf_add(&page, "", 1), FL_OK);
+    for (spec = fl_sim_data_options; spec->name != NULL; spec++) {
+        (void)snprintf(row, sizeof(row), "\n| `%s` |", spec->name);
+        ck_assert_msg(strstr((const char *)page.data, row) != NULL, "%s", spec->name);
+    }
+    fl_buf_done(&page);
+}
+END_TEST
+
 /* --- what clients have --- */
 
 START_TEST(every_sample_goes_to_one_client)
@@ -529,6 +548,7 @@ static Suite *data_suite(void)
                         N(refusals));
     tcase_add_loop_test(tc, data_that_does_not_fit_is_refused_with_its_line, 0, N(misfits));
     tcase_add_test(tc, an_experiment_without_data_is_refused);
+    tcase_add_test(tc, every_key_stands_in_the_documents);
     suite_add_tcase(s, tc);
     tc = tcase_create("clients");
     tcase_add_test(tc, every_sample_goes_to_one_client);
