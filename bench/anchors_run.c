@@ -96,7 +96,7 @@ static int data(void *ctx, size_t client, struct fl_person_data *ret, struct fl_
     const struct run *run = ctx;
 
     (void)err;
-    *ret = (struct fl_person_data){run->train[client], run->test[client], NULL};
+    *ret = (struct fl_person_data){run->train[client], run->test[client], {NULL}};
     return FL_OK;
 }
 

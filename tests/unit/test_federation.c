@@ -78,7 +78,7 @@ static int data(void *ctx, size_t client, struct fl_person_data *ret, struct fl_
     const struct run *r = ctx;
 
     (void)err;
-    *ret = (struct fl_person_data){r->train[client], r->test, NULL};
+    *ret = (struct fl_person_data){r->train[client], r->test, {NULL}};
     return FL_OK;
 }
 

@@ -8,11 +8,14 @@
 
 #include "libfl/base/err.h"
 
-#define EXIT_USAGE 2
+#define EXIT_USAGE       2
+#define EXIT_INTERRUPTED 3
 
 /* "fl-sim COMMAND: " + what + how to get help, on stderr; returns EXIT_USAGE. */
 FL_PRINTF(2, 3) int usage_error(const char *command, const char *fmt, ...);
 
+/* The commands. */
+int cmd_run(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_table(int argc, char **argv);

@@ -17,6 +17,7 @@ struct command {
 
 /* Ended by a row without name. */
 static const struct command commands[] = {
+    {"run", "run an experiment", cmd_run},
     {"plot", "pictures of results", cmd_plot},
     {"compare", "two results against each other, paired by seed", cmd_compare},
     {"table", "results as a table", cmd_table},

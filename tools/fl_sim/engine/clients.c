@@ -146,6 +146,7 @@ static void greet(struct fl_fed *fed, uint32_t client)
     fed->clients[client].connection = 1;
     m = fl__fed_message(fed, FL__SAYS_HELLO, client);
     if (m != NULL) { /* A connection stands after a round trip. */
+        fed->account.sim.up_control_bytes += fl__message_bytes(fed, m);
         fl__fed_at(fed, fed->now_us + 3 * latency, FL__AT_MESSAGE, client, 0, m);
     }
 }

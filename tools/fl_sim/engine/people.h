@@ -18,7 +18,7 @@ struct fl_person {
 /* What it trains and evaluates on; `of` is the owner's own. */
 struct fl_person_data {
     const struct fl_dataset *train, *test; /* test NULL: none */
-    void *of;
+    void *of[2];
 };
 
 struct fl_people {

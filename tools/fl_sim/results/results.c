@@ -61,7 +61,7 @@ int fl_results_trial_dir(const struct fl_results *results, const char *point, ui
 
 static int refuse_file(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
-    static const char *const ours[] = {".", "..", ".lock", "run.json.tmp"};
+    static const char *const ours[] = {".", "..", ".lock", "data", "run.json.tmp"};
     size_t i;
 
     (void)ctx;

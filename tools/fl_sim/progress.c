@@ -1,0 +1,138 @@
+/* One line that says how far the trials are. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/base/str.h"
+#include "tools/fl_sim/run.h"
+
+/* Often enough for a person. */
+#define INTERVAL_MS 200
+
+struct progress {
+    pthread_mutex_t lock;
+    bool shown; /* somebody is looking */
+    bool line;  /* it stands there */
+    size_t trials, done;
+    uint64_t begun_ms, drawn_ms;
+    uint64_t rounds; /* that were run, and that are to be run in each trial; 0: not known */
+    uint64_t of_rounds;
+};
+
+int progress_new(size_t trials, bool quiet, struct progress **ret)
+{
+    struct progress *p = calloc(1, sizeof(*p));
+
+    if (p == NULL) {
+        return FL_ENOMEM;
+    }
+    (void)pthread_mutex_init(&p->lock, NULL);
+    p->shown = !quiet && isatty(STDERR_FILENO) != 0;
+    p->trials = trials;
+    p->begun_ms = fl_clock_ms();
+    *ret = p;
+    return FL_OK;
+}
+
+static void clear(struct progress *p)
+{
+    if (p->line) {
+        (void)fputs("\r\033[K", stderr);
+        p->line = false;
+    }
+}
+
+void progress_clear(struct progress *p)
+{
+    (void)pthread_mutex_lock(&p->lock);
+    clear(p);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+void progress_free(struct progress *p)
+{
+    if (p != NULL) {
+        progress_clear(p);
+        (void)pthread_mutex_destroy(&p->lock);
+        free(p);
+    }
+}
+
+/* "3 h 12 min", "12.3 s" */
+static const char *span_text(char *out, size_t size, double ms)
+{
+    double s = ms / 1000;
+
+    if (s < 100) {
+        (void)snprintf(out, size, "%.1f s", s);
+    } else if (s < 7200) {
+        (void)snprintf(out, size, "%.0f min", s / 60);
+    } else if (s < 172800) {
+        (void)snprintf(out, size, "%.1f h", s / 3600);
+    } else {
+        (void)snprintf(out, size, "%.1f days", s / 86400);
+    }
+    return out;
+}
+
+/* What is left, from what went so far. */
+static void time_to_go(const struct progress *p, uint64_t now_ms, char *out, size_t size)
+{
+    double all = (double)p->of_rounds * (double)p->trials;
+    double share = all > 0 ? (double)p->rounds / all : 0;
+    char span[32];
+
+    out[0] = '\0';
+    if (share > 0 && share <= 1) {
+        double left = (double)(now_ms - p->begun_ms) * (1 - share) / share;
+
+        (void)snprintf(out, size, ", %s left", span_text(span, sizeof(span), left));
+    }
+}
+
+static void draw(struct progress *p, const char *label, uint64_t seed, uint64_t round,
+                 double accuracy, uint64_t bytes_up, uint64_t time_us)
+{
+    uint64_t now_ms = fl_clock_ms();
+    char accuracy_text[48] = "";
+    char up[32];
+    char span[32];
+    char left[64];
+
+    if (p->line && now_ms - p->drawn_ms < INTERVAL_MS) {
+        return;
+    }
+    time_to_go(p, now_ms, left, sizeof(left));
+    if (accuracy >= 0) {
+        (void)snprintf(accuracy_text, sizeof(accuracy_text), " accuracy %.4f,", accuracy);
+    }
+    clear(p);
+    (void)fprintf(stderr, "%zu of %zu trials; %s seed %llu: round %llu,%s %s up, %s simulated%s",
+                  p->done, p->trials, label, (unsigned long long)seed, (unsigned long long)round,
+                  accuracy_text, fl_str_bytes(up, sizeof(up), bytes_up),
+                  span_text(span, sizeof(span), (double)time_us / 1000), left);
+    (void)fflush(stderr);
+    p->line = true;
+    p->drawn_ms = now_ms;
+}
+
+void progress_round(struct progress *p, const char *label, uint64_t seed, uint64_t round,
+                    uint64_t rounds, double accuracy, uint64_t bytes_up, uint64_t time_us)
+{
+    (void)pthread_mutex_lock(&p->lock);
+    p->rounds++;
+    p->of_rounds = rounds > p->of_rounds ? rounds : p->of_rounds;
+    if (p->shown) {
+        draw(p, label, seed, round, accuracy, bytes_up, time_us);
+    }
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+void progress_trial(struct progress *p)
+{
+    (void)pthread_mutex_lock(&p->lock);
+    p->done++;
+    (void)pthread_mutex_unlock(&p->lock);
+}

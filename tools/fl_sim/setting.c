@@ -1,0 +1,112 @@
+/* What a trial is run with, and whether it goes together. */
+#include <math.h>
+
+#include "libfl/nn/net.h"
+#include "tools/fl_sim/engine/federation.h"
+#include "tools/fl_sim/run.h"
+
+int setting_open(const struct run *run, size_t point, size_t trial, struct setting *ret,
+                 struct fl_err *err)
+{
+    uint64_t seed = fl_experiment_seed(run->experiment, trial);
+    int rv;
+
+    *ret = (struct setting){.point = NULL};
+    rv = fl_experiment_open(run->experiment, point, trial, &ret->point, err);
+    if (rv == FL_OK) {
+        rv = fl_sim_data_conf_read(ret->point->doc, ret->point->data, run->base, &ret->data_conf,
+                                   err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_sim_data_get(run->data, ret->data_conf, seed, &ret->data, err);
+    }
+    if (rv == FL_OK && ret->point->world != NULL) {
+        const struct fl_world_ask ask = {.node = ret->point->world,
+                                         .dir = run->base,
+                                         .seed = seed,
+                                         .n = fl_sim_data_clients(ret->data),
+                                         .horizon_us = ret->point->stop.time_ms * 1000};
+
+        rv = fl_world_load(&ask, &ret->world, err);
+    }
+    if (rv != FL_OK) {
+        setting_close(ret);
+    }
+    return rv;
+}
+
+void setting_close(struct setting *s)
+{
+    fl_world_free(s->world);
+    fl_sim_data_put(s->data);
+    fl_sim_data_conf_free(s->data_conf);
+    fl_experiment_close(s->point);
+    *s = (struct setting){.point = NULL};
+}
+
+int setting_memory(const struct setting *s, unsigned threads, uint64_t *ret, struct fl_err *err)
+{
+    const struct fl_server_conf *server = s->point->server;
+    const struct fl_strategy *strategy = server->strategy;
+    size_t clients = fl_sim_data_clients(s->data);
+    double share = strategy->fraction->at(strategy->options[FL_SLOT_FRACTION],
+                                          (uint64_t)server->main->rounds + 1);
+    uint64_t round = (uint64_t)ceil(share * (double)clients * server->round->over_selection);
+    uint64_t sent =
+        fl_solver_names(fl_solver_sends(strategy->solver, strategy->options[FL_SLOT_SOLVER]));
+    uint64_t model = fl_layout_count(server->layout) * sizeof(float);
+    struct fl_net_memory memory;
+    struct fl_net *net = NULL;
+    int rv = fl_net_create(&server->net, (size_t)server->training->batch_size, &net, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    memory = fl_net_memory(net);
+    fl_net_free(net);
+    round = round < clients ? round : clients;
+    /* What each client of a round holds, and is sent in; what the server has; a thread's engine. */
+    *ret = model * (round * (2 + 2 * sent) + 8) + clients * 2048 +
+           threads * (memory.parameters + memory.scratch + memory.training + 4 * model);
+    return FL_OK;
+}
+
+/* --- whether it goes together --- */
+
+static int check_model(const struct setting *s, struct fl_err *err)
+{
+    const struct fl_server_conf *server = s->point->server;
+    const struct fl_dataset *samples = fl_sim_data_samples(s->data);
+    const struct fl_conf_node *node = fl_conf_section(server->file, server->model);
+
+    if (server->net.n_layers == 0) {
+        return fl_conf_error(node, err,
+                             "expected preset or layers: a model from a file has units only, and "
+                             "simulated clients train with the built-in engine");
+    }
+    if (server->inputs != samples->dim) {
+        return fl_conf_error(node, err,
+                             "the network takes %zu inputs, a sample of the data has %zu values",
+                             server->inputs, samples->dim);
+    }
+    if (server->classes < samples->classes) {
+        return fl_conf_error(node, err, "the network has %zu classes, the data has %zu",
+                             server->classes, samples->classes);
+    }
+    return FL_OK;
+}
+
+int setting_check(const struct setting *s, struct fl_err *err)
+{
+    const struct fl_server_conf *server = s->point->server;
+    const struct fl_client_conf *client = s->point->client;
+    int rv = check_model(s, err);
+
+    if (rv == FL_OK && server->strategy->solver->offer != NULL && !client->main->offers) {
+        rv = fl_conf_error(fl_conf_field(client->file, &client->main->offers), err,
+                           "expected client.offers: yes, as the solver '%s' has clients tell means "
+                           "of their samples",
+                           server->strategy->solver->policy.name);
+    }
+    return rv;
+}
