@@ -35,11 +35,24 @@ TEXT
   "$build/flctl" --reference
   ;;
 simulation)
-  # The page as it is, with the tables between the two marks made anew.
-  page=$(dirname "${BASH_SOURCE[0]}")/simulation.md
-  sed '/^<!-- fl-sim --reference -->$/q' "$page"
-  "$build/fl-sim" --reference
-  sed -n '/^<!-- end of fl-sim --reference -->$/,$p' "$page"
+  # The page as it is, with the tables between the marks "<!-- fl-sim --reference … -->" made anew.
+  inside=no
+  while IFS= read -r line; do
+    case $line in
+    '<!-- end of fl-sim --reference'*) inside=no ;;
+    esac
+    [ "$inside" = yes ] || printf '%s\n' "$line"
+    case $line in
+    '<!-- fl-sim --reference'*)
+      inside=yes
+      what=${line#'<!-- fl-sim --reference'}
+      what=${what%'-->'}
+      # One word, or none.
+      # shellcheck disable=SC2086
+      "$build/fl-sim" --reference $what
+      ;;
+    esac
+  done <"$(dirname "${BASH_SOURCE[0]}")/simulation.md"
   ;;
 *)
   echo "docs/reference.sh: expected the page configuration, records or simulation, found '$2'" >&2

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "libfl/base/str.h"
+#include "tools/fl_sim/experiment/experiment.h"
 #include "tools/fl_sim/fl_sim.h"
 #include "tools/fl_sim/results/figures.h"
 
@@ -45,7 +46,8 @@ static void print_help(void)
         (void)printf("  %-12s %s\n", c->name, c->help);
     }
     (void)puts("\n'fl-sim COMMAND --help' has the options of a command, 'fl-sim --reference' the\n"
-               "figures of its results (Markdown).\n"
+               "figures of its results and 'fl-sim --reference experiment' the keys of its file\n"
+               "(Markdown).\n"
                "Exit status: 0 done, 1 it could not be done, 2 wrong usage.");
 }
 
@@ -57,6 +59,28 @@ static int end(int status)
         return status == EXIT_SUCCESS ? EXIT_FAILURE : status;
     }
     return status;
+}
+
+static int print_reference(const char *what)
+{
+    struct fl_buf buf;
+    int rv;
+
+    if (strcmp(what, "results") == 0) {
+        fl_sim_print_reference();
+        return EXIT_SUCCESS;
+    }
+    if (strcmp(what, "experiment") != 0) {
+        return usage_error("", "there is a reference of results and of experiment, none of '%s'",
+                           what);
+    }
+    fl_buf_init(&buf, 1u << 20);
+    rv = fl_experiment_reference(&buf);
+    if (rv == FL_OK) {
+        (void)fwrite(buf.data, 1, buf.len, stdout);
+    }
+    fl_buf_done(&buf);
+    return rv == FL_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
@@ -81,8 +105,7 @@ int main(int argc, char **argv)
         return end(EXIT_SUCCESS);
     }
     if (strcmp(argv[1], "--reference") == 0) {
-        fl_sim_print_reference();
-        return end(EXIT_SUCCESS);
+        return end(print_reference(argc > 2 ? argv[2] : "results"));
     }
     for (c = commands; c->name != NULL; c++) {
         names[n++] = c->name;

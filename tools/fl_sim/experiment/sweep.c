@@ -27,6 +27,18 @@ static bool below(const char *path, const char *root)
     return strncmp(path, root, n) == 0 && (path[n] == '.' || path[n] == '\0');
 }
 
+static bool only_daemons(const char *path)
+{
+    static const char server[] = "server.";
+    static const char client[] = "client.";
+
+    if (strncmp(path, server, sizeof(server) - 1) == 0) {
+        return fl_server_conf_is_daemons(path + sizeof(server) - 1);
+    }
+    return strncmp(path, client, sizeof(client) - 1) == 0 &&
+           fl_client_conf_is_daemons(path + sizeof(client) - 1);
+}
+
 static const char *const swept[] = {"server", "client", "data", "world", "stop"};
 static const char *const fixed[] = {"name", "trials", "sweep"};
 
@@ -52,13 +64,9 @@ static int check_key(const char *path, const struct fl_conf_node *node, struct f
     if (strcmp(path, "server.seed") == 0) {
         return fl_conf_error(node, err, "the seeds of all points are those of trials");
     }
-    if ((below(path, "server") && fl_server_conf_is_daemons(path + strlen("server."))) ||
-        (below(path, "client") && fl_client_conf_is_daemons(path + strlen("client."))))
-    {
-        return fl_conf_error(node, err,
-                             "only a daemon has '%.80s', a simulation is the same with "
-                             "any value",
-                             path);
+    if (only_daemons(path)) {
+        return fl_conf_error(
+            node, err, "only a daemon has '%.80s', a simulation is the same with any value", path);
     }
     return FL_OK;
 }

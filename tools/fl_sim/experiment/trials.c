@@ -12,13 +12,15 @@ struct trials {
 
 /* A master seed, as server.seed is one. */
 #define SEED_MAX 9e15
+/* Room for those that come after it. */
+#define FIRST_MAX 8e15
 
 const struct fl_opt_spec fl__trials_specs[] = {
     {FL_OPT(struct trials, INT, count), FL_OPT_GIVEN(struct trials, count), .def = "1", .min = 1,
      .max = FL_EXPERIMENT_RUNS,
      .help = "Runs of each point, one for each seed; `trials: 3` says the same"},
     {FL_OPT(struct trials, INT, seed), FL_OPT_GIVEN(struct trials, seed), .min = 0,
-     .max = SEED_MAX - FL_EXPERIMENT_RUNS,
+     .max = FIRST_MAX,
      .help = "The first seed, the next ones are one more each; not set: server.seed, or 1"},
     {FL_OPT(struct trials, INT_LIST, seeds), FL_OPT_GIVEN(struct trials, seeds), .min = 0,
      .max = SEED_MAX, .help = "The seeds themselves, in place of count and seed"},
@@ -98,10 +100,9 @@ static int server_seed(const struct fl_conf_node *node, uint64_t *ret, struct fl
 
     if (node != NULL &&
         (fl_conf_text(node) == NULL || fl_str_to_i64(fl_conf_text(node), &value) != FL_OK ||
-         value < 0 || (double)value > SEED_MAX - FL_EXPERIMENT_RUNS))
+         value < 0 || (double)value > FIRST_MAX))
     {
-        return fl_conf_error(node, err, "expected a whole number, 0 to %.0f",
-                             SEED_MAX - FL_EXPERIMENT_RUNS);
+        return fl_conf_error(node, err, "expected a whole number, 0 to %.0f", FIRST_MAX);
     }
     *ret = (uint64_t)value;
     return FL_OK;
