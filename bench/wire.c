@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "libfl/base/clock.h"
+#include "libfl/base/rate.h"
 #include "libfl/base/str.h"
 #include "libfl/grpc/endpoint.h"
 
@@ -31,6 +32,8 @@ static const char usage[] =
     "  --runs N     repetitions, the median counts (default 3)\n"
     "  --unix       calls over a unix socket instead of TCP\n"
     "  --control    send small messages beside the upload and print their round trips\n"
+    "  --rate RATE  keep both directions to it, as fl-clientd does with limits (10Mbit/s, 1MB/s);\n"
+    "               the ratios are then to the rate\n"
     "  --cpu        print processor seconds per measurement as well\n"
     "  --help       this text\n"
     "Prints one line (MB are 10^6 bytes, ratios are to the raw TCP stream):\n"
@@ -42,6 +45,7 @@ struct args {
     bool over_unix;
     bool cpu;
     bool control;
+    uint64_t rate; /* 0: none */
 };
 
 FL_NORETURN static void die(const char *what)
@@ -392,6 +396,7 @@ static double measure_call(struct client *client, bool upload)
     must(fl_grpc_call(client->channel, upload ? "/bench.Wire/Push" : "/bench.Wire/Fetch", 0,
                       &handler, client, &call),
          "call");
+    fl_call_set_bulk(call, upload ? FL_CALL_SENDS_BULK : FL_CALL_TAKES_BULK);
     if (upload) {
         push_more(call, client);
     } else {
@@ -514,7 +519,8 @@ static void measure(struct client *client, const struct args *args)
         double t[4];
 
         t[0] = cpu_seconds();
-        raw[i] = measure_raw(client->stream.blob, args->mib);
+        raw[i] =
+            args->rate > 0 ? (double)args->rate / 1e6 : measure_raw(client->stream.blob, args->mib);
         t[1] = cpu_seconds();
         if (args->control) {
             start_pings(client, &pings);
@@ -540,6 +546,12 @@ static void measure(struct client *client, const struct args *args)
         printf("cpu of this process: raw_write_s=%.2f upload_s=%.2f download_s=%.2f\n", cpu[0],
                cpu[1], cpu[2]);
     }
+    if (args->rate > 0) {
+        printf("wire: upload_mb_s=%.3f download_mb_s=%.3f rate_mb_s=%.3f upload_ratio=%.4f "
+               "download_ratio=%.4f\n",
+               mid[1], mid[2], mid[0], mid[1] / mid[0], mid[2] / mid[0]);
+        return;
+    }
     printf("wire: upload_mb_s=%.0f download_mb_s=%.0f raw_tcp_mb_s=%.0f upload_ratio=%.2f "
            "download_ratio=%.2f\n",
            mid[1], mid[2], mid[0], mid[1] / mid[0], mid[2] / mid[0]);
@@ -553,6 +565,8 @@ static void run_client(const char *address, const struct args *args)
     struct fl_err err = {0};
 
     fl_rpc_limits_default(&limits);
+    limits.send_rate = args->rate;
+    limits.take_rate = args->rate;
     client.stream.blob = make_blob();
     must(fl_loop_create(&client.loop, &err), "loop");
     must(fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = client.loop,
@@ -574,13 +588,10 @@ static void run_client(const char *address, const struct args *args)
 static struct args parse(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"mb", required_argument, NULL, 'm'},
-        {"runs", required_argument, NULL, 'r'},
-        {"unix", no_argument, NULL, 'u'},
-        {"cpu", no_argument, NULL, 'c'},
-        {"control", no_argument, NULL, 'k'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"mb", required_argument, NULL, 'm'}, {"runs", required_argument, NULL, 'r'},
+        {"unix", no_argument, NULL, 'u'},     {"cpu", no_argument, NULL, 'c'},
+        {"control", no_argument, NULL, 'k'},  {"rate", required_argument, NULL, 'l'},
+        {"help", no_argument, NULL, 'h'},     {NULL, 0, NULL, 0},
     };
     struct args args = {.mib = 2048, .runs = 3};
     int opt;
@@ -603,6 +614,11 @@ static struct args parse(int argc, char **argv)
             break;
         case 'c':
             args.cpu = true;
+            break;
+        case 'l':
+            if (fl_rate_parse(optarg, &args.rate) != FL_OK) {
+                die("--rate wants a rate such as 10Mbit/s or 1MB/s");
+            }
             break;
         case 'k':
             args.control = true;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "libfl/base/buf.h"
+#include "libfl/base/rate.h"
 #include "libfl/base/str.h"
 #include "libfl/wire/messages.h"
 
@@ -87,6 +88,18 @@ static const struct fl_opt_spec reconnect_specs[] = {
      .max = 600000, .help = "A connection that does not stand by then counts as failed"},
     FL_OPT_END_OF(struct fl_client_reconnect)};
 
+static const struct fl_opt_spec limits_specs[] = {
+    {FL_OPT(struct fl_client_limits, RATE, upload_rate), .def = "none", .min = 1000,
+     .max = (double)FL_RATE_MAX,
+     .help = "Payload that this client sends goes no faster, so that a thin link keeps room for "
+             "others. Of updates, with their frames of gRPC; heartbeats, reports and the like "
+             "are not counted and do not wait behind it"},
+    {FL_OPT(struct fl_client_limits, RATE, download_rate), .def = "none", .min = 1000,
+     .max = (double)FL_RATE_MAX,
+     .help = "The same of models and whatever else it fetches; the server is given credit at this "
+             "rate, so nothing piles up on the way"},
+    FL_OPT_END_OF(struct fl_client_limits)};
+
 static const struct fl_conf_section sections[] = {
     {FL_CONF_SECTION("", main_specs, struct fl_client_conf, main, struct fl_client_main)},
     {FL_CONF_SECTION("data", data_specs, struct fl_client_conf, data, struct fl_client_data)},
@@ -95,6 +108,9 @@ static const struct fl_conf_section sections[] = {
      .flags = FL_CLIENT_DAEMON},
     {FL_CONF_SECTION("reconnect", reconnect_specs, struct fl_client_conf, reconnect,
                      struct fl_client_reconnect),
+     .flags = FL_CLIENT_DAEMON},
+    {FL_CONF_SECTION("limits", limits_specs, struct fl_client_conf, limits,
+                     struct fl_client_limits),
      .flags = FL_CLIENT_DAEMON},
     {.name = NULL}};
 

@@ -43,12 +43,18 @@ struct fl_client_reconnect {
     uint64_t first_ms, longest_ms, after_refusal_ms, when_done_ms, connect_timeout_ms;
 };
 
+/* Of payload: bytes of DATA frames per second; 0: no limit. */
+struct fl_client_limits {
+    uint64_t upload_rate_per_s, download_rate_per_s;
+};
+
 struct fl_client_conf {
-    struct fl_conf_file *file; /* owns what the next four point to */
+    struct fl_conf_file *file; /* owns what the next five point to */
     const struct fl_client_main *main;
     const struct fl_client_data *data;
     const struct fl_client_command *command;
     const struct fl_client_reconnect *reconnect;
+    const struct fl_client_limits *limits;
 };
 
 /* Flags of rows and sections. */

@@ -215,9 +215,10 @@ static int put_together(struct fl_clientd *cli)
     struct fl_jobs *jobs = &cli->jobs;
     struct fl_worker *worker = &cli->worker;
     struct fl_connection *c;
-    int rv = fl_connection_create(jobs->loop, cli->log, cli->conf->main->server,
-                                  (uint32_t)cli->conf->reconnect->connect_timeout_ms,
-                                  &fl_commands_cbs, &cli->commands, &cli->connection);
+    int rv =
+        fl_connection_create(jobs->loop, cli->log, cli->conf->main->server,
+                             (uint32_t)cli->conf->reconnect->connect_timeout_ms, cli->conf->limits,
+                             &fl_commands_cbs, &cli->commands, &cli->connection);
 
     if (rv != FL_OK) {
         return rv;

@@ -9,6 +9,7 @@ struct fl_connection {
     const struct fl_log *log;
     const char *server;
     uint32_t timeout_ms;
+    const struct fl_client_limits *limits;
     struct fl_connection_cbs cbs;
     void *ctx;
     struct fl_grpc_channel *channel; /* NULL: none */
@@ -149,6 +150,8 @@ int fl_connection_open(struct fl_connection *c, struct fl_err *err)
         limits.stream_window = 2 * FL_WIRE_MAX_CONTROL;
     }
     limits.conn_window = 2 * limits.stream_window;
+    limits.send_rate = c->limits->upload_rate_per_s;
+    limits.take_rate = c->limits->download_rate_per_s;
     c->queue_bytes = limits.queue_bytes;
     rv = fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = c->loop,
                                                          .address = c->server,
@@ -197,8 +200,8 @@ int fl_connection_call(struct fl_connection *c, const char *path, uint64_t timeo
 /* --- life --- */
 
 int fl_connection_create(struct fl_loop *loop, const struct fl_log *log, const char *server,
-                         uint32_t timeout_ms, const struct fl_connection_cbs *cbs, void *ctx,
-                         struct fl_connection **ret)
+                         uint32_t timeout_ms, const struct fl_client_limits *limits,
+                         const struct fl_connection_cbs *cbs, void *ctx, struct fl_connection **ret)
 {
     struct fl_connection *c = calloc(1, sizeof(*c));
 
@@ -209,6 +212,7 @@ int fl_connection_create(struct fl_loop *loop, const struct fl_log *log, const c
                                 .log = log,
                                 .server = server,
                                 .timeout_ms = timeout_ms,
+                                .limits = limits,
                                 .cbs = *cbs,
                                 .ctx = ctx};
     *ret = c;

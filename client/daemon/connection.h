@@ -9,6 +9,7 @@
  * Threading: everything on the loop. Callbacks never run inside the function that caused them.
  */
 
+#include "client/conf/conf.h"
 #include "libfl/base/log.h"
 #include "libfl/grpc/endpoint.h"
 #include "libfl/wire/messages.h"
@@ -31,6 +32,7 @@ struct fl_connection_cbs {
 /* Keeps all but `cbs`, which is copied. FL_ENOMEM. */
 FL_MUST_CHECK int fl_connection_create(struct fl_loop *loop, const struct fl_log *log,
                                        const char *server, uint32_t timeout_ms,
+                                       const struct fl_client_limits *limits,
                                        const struct fl_connection_cbs *cbs, void *ctx,
                                        struct fl_connection **ret);
 /* Closes and runs the loop until that is done, without a callback. NULL is allowed. */

@@ -204,6 +204,7 @@ static void start_push(struct fl_delivery *p)
         give_up(p, rv, &(struct fl_err){0});
         return;
     }
+    fl_call_set_bulk(p->call, FL_CALL_SENDS_BULK);
     fl_sm_move(&p->sm, DELIVERY_SENDING);
     if (send_header(p) != FL_OK) {
         fl_sm_move(&p->sm, DELIVERY_WAITING);

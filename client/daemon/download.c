@@ -179,6 +179,7 @@ static int begin(struct fl_download *f)
                                 &download_handler, f, &f->call);
     }
     if (rv == FL_OK) {
+        fl_call_set_bulk(f->call, FL_CALL_TAKES_BULK);
         fl_sm_move(&f->sm, DOWNLOAD_RUNNING);
         piece = (struct fl_piece){.data = buf.data, .len = buf.len};
         rv = fl_call_send(f->call, &piece, 1);

@@ -14,6 +14,8 @@
  * Control is never behind bulk: calls with little queued (under 64 KiB) are served
  * before calls with much.
  *
+ * Calls that carry bulk (fl_call_set_bulk()) go at fl_rpc_limits.send_rate and take_rate, by ticks.
+ *
  * Threading: one loop.
  */
 

@@ -95,6 +95,7 @@ static ssize_t on_read_length(nghttp2_session *session, uint8_t type, int32_t id
     struct h2_stream *s = fl__h2_stream_get(h2, id);
     size_t n = h2->pace / FL_OUT_FRAMES;
     size_t queued = s != NULL ? fl_call_out_bytes(s->call) : 0;
+    const struct fl__bulk *bulk = s != NULL ? fl__h2_bulk_sends(s) : NULL;
 
     (void)session;
     (void)type;
@@ -102,6 +103,7 @@ static ssize_t on_read_length(nghttp2_session *session, uint8_t type, int32_t id
     if (n > queued) {
         n = queued > FL_H2_FRAME_MIN ? queued : FL_H2_FRAME_MIN;
     }
+    n = bulk != NULL && bulk->ready > 0 && bulk->ready < n ? (size_t)bulk->ready : n;
     n = session_window > 0 && (size_t)session_window < n ? (size_t)session_window : n;
     n = stream_window > 0 && (size_t)stream_window < n ? (size_t)stream_window : n;
     return (ssize_t)n;
@@ -173,6 +175,7 @@ static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const ui
         (void)fl__h2_fail(h2, rv);
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     }
+    fl__h2_bulk_sent(s, length);
     return 0;
 }
 
@@ -186,6 +189,10 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
         /* nghttp2 has given the connection up. */
         (void)fl__h2_fail(h2, FL_EPROTO);
         return 0;
+    }
+    if (!h2->server && frame->hd.type == NGHTTP2_HEADERS) {
+        s = fl__h2_stream_get(h2, id);
+        return s == NULL || fl__h2_bulk_opened(s) == FL_OK ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
     }
     if (!h2->server || frame->hd.type != NGHTTP2_HEADERS ||
         (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) == 0)
@@ -231,7 +238,8 @@ static bool can_send(struct fl_h2 *h2, const struct h2_stream *s)
         /* A status needs no window, and so does not wait until nghttp2 asks for data. */
         return fl_call_out_end(s->call) && (h2->server ? s->submitted : s->deferred);
     }
-    return s->deferred && nghttp2_session_get_remote_window_size(h2->session) > 0 &&
+    return s->deferred && fl__h2_bulk_may_send(s) &&
+           nghttp2_session_get_remote_window_size(h2->session) > 0 &&
            nghttp2_session_get_stream_remote_window_size(h2->session, s->id) > 0;
 }
 

@@ -137,7 +137,8 @@ static int submit_settings(struct fl_h2 *h2)
 {
     const struct fl_rpc_limits *l = &h2->conn.limits;
     nghttp2_settings_entry iv[] = {
-        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, l->stream_window},
+        /* At a rate a transfer has no window but the credit that it is given. */
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, h2->takes.rate > 0 ? 0 : l->stream_window},
         {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, l->frame_bytes},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, l->header_bytes},
         {h2->server ? NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS : NGHTTP2_SETTINGS_ENABLE_PUSH,
@@ -167,6 +168,8 @@ int fl__h2_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **r
     h2->methods = setup->methods;
     h2->conn.ops = &fl__h2_transport;
     set_limits(&h2->conn.limits, &setup->limits);
+    fl__h2_bulk_init(&h2->sends, server ? 0 : setup->limits.send_rate);
+    fl__h2_bulk_init(&h2->takes, server ? 0 : setup->limits.take_rate);
     fl_account_open(&h2->conn.account, setup->budget, h2->conn.limits.memory, setup->ctx);
     h2->conn.notice = setup->notice;
     h2->conn.notice_ctx = setup->ctx;
@@ -297,6 +300,7 @@ void fl_h2_tick(struct fl_h2 *h2, uint64_t now_ms)
     struct fl__ring *link;
 
     tick_rates(h2, now_ms);
+    fl__h2_bulk_tick(h2, now_ms);
     for (link = h2->all.next; link != &h2->all; link = link->next) {
         fl_call_tick(FL__RING_OF(link, struct h2_stream, all)->call, now_ms);
     }
@@ -305,7 +309,7 @@ void fl_h2_tick(struct fl_h2 *h2, uint64_t now_ms)
 
 uint64_t fl_h2_deadline(const struct fl_h2 *h2)
 {
-    uint64_t deadline = UINT64_MAX;
+    uint64_t deadline = fl__h2_bulk_deadline(h2);
     struct fl__ring *link;
 
     if (h2->resets > 0 || h2->idle_frames > 0) {

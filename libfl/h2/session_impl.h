@@ -7,6 +7,7 @@
  *   session.c    life cycle, receiving, ticks, delivery of callbacks
  *   callbacks.c  what nghttp2 tells us while it receives
  *   stream.c     a stream and its call, the transport that calls see, credit
+ *   bulk.c       transfers at a rate
  *   output.c     which stream sends next, and the queue of bytes to the socket
  *   server.c, client.c  what only one side does
  *
@@ -17,6 +18,7 @@
 
 #include <nghttp2/nghttp2.h>
 
+#include "libfl/base/rate.h"
 #include "libfl/h2/h2.h"
 #include "libfl/rpc/transport.h"
 
@@ -44,6 +46,16 @@ struct h2_stream {
     bool submitted; /* server: response headers were submitted */
     bool deferred;  /* nghttp2 waits for us to resume the stream's data */
     bool granted;   /* it may send one DATA frame */
+};
+
+/* Bulk one way, at a rate. */
+struct fl__bulk {
+    uint64_t rate;    /* bytes of DATA per second; 0: no limit */
+    uint64_t portion; /* bytes at a time */
+    bool running;     /* the next three count */
+    struct fl_bucket bucket;
+    uint64_t ready;  /* of it, what may go until the next tick */
+    uint64_t due_ms; /* the next tick */
 };
 
 struct fl_h2 {
@@ -78,6 +90,9 @@ struct fl_h2 {
 
     size_t debt;     /* connection credit to keep back because users hold it */
     size_t withheld; /* credit that was kept back */
+
+    struct fl__bulk sends;
+    struct fl__bulk takes;
 
     bool rate_anchored; /* abuse is counted per second from `rate_end` - 1 s */
     uint64_t rate_end;
@@ -138,6 +153,20 @@ void fl__h2_stream_count(struct h2_stream *s);
 /* nghttp2 no longer leads to the stream. */
 void fl__h2_stream_detach(struct h2_stream *s);
 struct h2_stream *fl__h2_stream_get(struct fl_h2 *h2, int32_t id);
+
+/* bulk.c */
+void fl__h2_bulk_init(struct fl__bulk *bulk, uint64_t rate);
+/* Which bucket the stream's bytes go through on their way out, and in; NULL: none. */
+struct fl__bulk *fl__h2_bulk_sends(const struct h2_stream *s);
+struct fl__bulk *fl__h2_bulk_takes(const struct h2_stream *s);
+uint64_t fl__h2_bulk_deadline(const struct fl_h2 *h2);
+void fl__h2_bulk_tick(struct fl_h2 *h2, uint64_t now_ms);
+/* Is a portion of what it has queued, or all, to go now? */
+bool fl__h2_bulk_may_send(const struct h2_stream *s);
+void fl__h2_bulk_sent(struct h2_stream *s, size_t n);
+/* The request was sent: what takes no bulk gets its window. */
+int fl__h2_bulk_opened(struct h2_stream *s);
+void fl__h2_bulk_ended(const struct h2_stream *s);
 
 /* output.c */
 void fl__h2_set_output_callbacks(nghttp2_session_callbacks *cbs);

@@ -78,6 +78,7 @@ void fl__h2_stream_free(struct h2_stream *s)
 {
     struct fl_h2 *h2 = s->h2;
 
+    fl__h2_bulk_ended(s);
     if (h2->code == FL_OK) {
         fl__h2_stream_detach(s);
         release_connection(h2, fl_call_held(s->call));
@@ -109,7 +110,8 @@ static void op_credit(void *stream, size_t conn, size_t window)
         return;
     }
     credit_connection(s->h2, conn);
-    if (window > 0) {
+    /* At a rate credit comes by the bucket, not by what arrived. */
+    if (window > 0 && fl__h2_bulk_takes(s) == NULL) {
         (void)fl__h2_check(s->h2, nghttp2_session_consume_stream(s->h2->session, s->id, window));
     }
 }
@@ -129,7 +131,9 @@ static void op_release(void *stream, size_t n)
         return;
     }
     release_connection(s->h2, n);
-    (void)fl__h2_check(s->h2, nghttp2_session_consume_stream(s->h2->session, s->id, n));
+    if (fl__h2_bulk_takes(s) == NULL) {
+        (void)fl__h2_check(s->h2, nghttp2_session_consume_stream(s->h2->session, s->id, n));
+    }
     fl__h2_wake_output(s->h2);
 }
 

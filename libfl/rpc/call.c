@@ -142,6 +142,17 @@ void fl_call_set_patient(struct fl_call *call, bool patient)
     call->stirred = true;
 }
 
+void fl_call_set_bulk(struct fl_call *call, enum fl_call_bulk bulk)
+{
+    FL_REQUIRE(call->magic == FL_CALL_MAGIC && !call->server && call->queued == 0);
+    call->bulk = bulk;
+}
+
+enum fl_call_bulk fl_call_bulk(const struct fl_call *call)
+{
+    return call->bulk;
+}
+
 void fl_call_set_handler(struct fl_call *call, const struct fl_call_handler *handler, void *ctx)
 {
     call->handler = handler;

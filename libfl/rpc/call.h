@@ -125,6 +125,14 @@ void fl_call_vouch(struct fl_call *call);
  */
 void fl_call_set_patient(struct fl_call *call, bool patient);
 
+enum fl_call_bulk { FL_CALL_NO_BULK, FL_CALL_SENDS_BULK, FL_CALL_TAKES_BULK };
+/*
+ * Client, right after the call was begun: what it sends, or takes, is payload, kept to
+ * fl_rpc_limits.send_rate or take_rate. All calls that send share the one, all that take the other.
+ * One that takes gets its credit as bytes arrive and time goes by, whatever its handler holds.
+ */
+void fl_call_set_bulk(struct fl_call *call, enum fl_call_bulk bulk);
+
 /* "127.0.0.1:50312" or "unix"; for logs. */
 const char *fl_call_peer(const struct fl_call *call);
 const char *fl_call_path(const struct fl_call *call);
@@ -152,6 +160,8 @@ struct fl_rpc_limits {
     uint32_t handshake_ms;  /* from accept to HTTP/2 settings */
     uint32_t idle_ms;       /* connection without any call, call that waits for its peer */
     uint32_t resets;        /* streams a peer may reset per second (rapid reset) */
+    uint64_t send_rate; /* client: of calls that send bulk, in bytes of DATA per second; 0: none */
+    uint64_t take_rate; /* client: of calls that take bulk, likewise */
 };
 
 /* The defaults, each with its reason in the source. */

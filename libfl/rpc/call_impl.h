@@ -51,6 +51,7 @@ struct fl_call {
     bool stirred;     /* something moved since the tick before */
     bool patient;     /* the peer may be silent */
     bool vouched;
+    enum fl_call_bulk bulk;
 
     struct fl_frame frame;
     uint8_t *msg;   /* memory for messages that come in parts; kept from one to the next */

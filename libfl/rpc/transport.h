@@ -111,6 +111,7 @@ void fl_call_tick(struct fl_call *call, uint64_t now_ms);
 
 /* Run the callbacks that are due. True: the call is over, free it. */
 bool fl_call_dispatch(struct fl_call *call);
+enum fl_call_bulk fl_call_bulk(const struct fl_call *call);
 /* Credit that the user still holds. */
 size_t fl_call_held(const struct fl_call *call);
 

@@ -209,6 +209,9 @@ int gworld_call(struct client *client)
     side->intact = true;
     rv = fl_grpc_call(client->channel, client->path, client->timeout_ms, &client_handler, side,
                       &side->call);
+    if (rv == FL_OK) {
+        fl_call_set_bulk(side->call, side->bulk);
+    }
     if (rv == FL_OK && side->blob != NULL) {
         gworld_send_more(side);
     }

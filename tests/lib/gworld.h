@@ -33,6 +33,7 @@ struct side {
     size_t bytes;
     bool intact; /* All messages were equal to `blob`. */
     bool hold;   /* The client sends, but does not end. */
+    enum fl_call_bulk bulk;
     unsigned closed;
     enum fl_grpc_status status;
 };

@@ -140,6 +140,67 @@ START_TEST(calls_begin_when_the_channel_is_up_and_not_after_it_was_closed)
 }
 END_TEST
 
+static bool control_is_over(struct world *world)
+{
+    return world->client[1].side.closed > 0;
+}
+
+START_TEST(control_messages_pass_a_transfer_at_its_rate)
+{
+    struct world world = {.done = first_up};
+    struct client *bulk = &world.client[0];
+    struct client *control = &world.client[1];
+
+    fl_rpc_limits_default(&world.limits);
+    world.limits.send_rate = 1000; /* the bulk takes ten minutes */
+    world.limits.take_rate = 1000;
+    gworld_begin(&world, "127.0.0.1:0");
+    bulk->side.blob = gworld_blob(600 * 1000);
+    bulk->side.to_send = 1;
+    bulk->side.bulk = _i == 0 ? FL_CALL_SENDS_BULK : FL_CALL_TAKES_BULK;
+    bulk->call_on_up = true;
+    (void)gworld_connect(&world, world.address, 5000);
+    fl_loop_run(world.loop);
+    *control = (struct client){.world = &world, .channel = bulk->channel, .path = "/t.T/Echo"};
+    control->side.blob = gworld_blob(20 * 1000);
+    control->side.to_send = 20;
+    world.done = control_is_over;
+    world.inside = true;
+    ck_assert_int_eq(gworld_call(control), FL_OK);
+    world.inside = false;
+    fl_loop_run(world.loop);
+    ck_assert_int_eq((int)control->side.status, (int)FL_GRPC_OK);
+    ck_assert_uint_eq(control->side.messages, 20);
+    ck_assert(control->side.intact);
+    ck_assert_uint_eq(bulk->side.closed, 0);
+    ck_assert_uint_eq(bulk->side.messages, 0);
+    fl_blob_unref(control->side.blob);
+    gworld_end(&world);
+}
+END_TEST
+
+START_TEST(a_transfer_at_a_rate_comes_to_its_end)
+{
+    struct world world = {.done = gworld_calls_closed};
+    struct side *side = &world.client[0].side;
+
+    fl_rpc_limits_default(&world.limits);
+    world.limits.send_rate = 1000000;
+    world.limits.take_rate = 1000000;
+    gworld_begin(&world, "127.0.0.1:0");
+    side->blob = gworld_blob(20 * 1000);
+    side->to_send = 5;
+    side->bulk = _i == 0 ? FL_CALL_SENDS_BULK : FL_CALL_TAKES_BULK;
+    world.client[0].call_on_up = true;
+    (void)gworld_connect(&world, world.address, 5000);
+    fl_loop_run(world.loop);
+    ck_assert_int_eq((int)side->status, (int)FL_GRPC_OK);
+    ck_assert_uint_eq(side->messages, 5);
+    ck_assert(side->intact);
+    gworld_end(&world);
+}
+END_TEST
+
 static bool call_over_on_both_sides(struct world *world)
 {
     return world->client[0].side.closed > 0 && world->server_closed_calls > 0;
@@ -261,6 +322,8 @@ static void add_tests(TCase *tc)
 {
     tcase_add_loop_test(tc, calls_of_any_size_go_over_tcp_and_unix_sockets, 0, (int)N_SIZES * 4);
     tcase_add_test(tc, eight_connections_move_eight_mib_each_way);
+    tcase_add_loop_test(tc, a_transfer_at_a_rate_comes_to_its_end, 0, 2);
+    tcase_add_loop_test(tc, control_messages_pass_a_transfer_at_its_rate, 0, 2);
     tcase_add_test(tc, a_call_ends_at_its_deadline_on_both_sides);
     tcase_add_test(tc, calls_begin_when_the_channel_is_up_and_not_after_it_was_closed);
     tcase_add_test(tc, a_cut_connection_ends_its_calls_with_unavailable);
