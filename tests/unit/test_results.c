@@ -72,6 +72,19 @@ static char *text_of(const char *name)
     return text;
 }
 
+static size_t lines_of(const char *name)
+{
+    char *text = text_of(name);
+    const char *p;
+    size_t n = 0;
+
+    for (p = text; (p = strchr(p, '\n')) != NULL; p++) {
+        n++;
+    }
+    free(text);
+    return n;
+}
+
 static json_t *json_of(const char *name)
 {
     char *text = text_of(name);
@@ -275,11 +288,16 @@ START_TEST(a_finished_trial_does_not_run_again_and_another_begins_anew)
     struct fl_round_rec record;
     struct fl_sim_round sim;
     char path[256];
+    json_t *json;
+    uint64_t round;
     char *one;
     char *two;
 
-    rig_round(&quick, 11, 1, &record, &sim);
-    ck_assert_int_eq(fl_trial_round(trial, &record, &sim, NULL), FL_OK);
+    /* More of it than the one after will have. */
+    for (round = 1; round <= 9; round++) {
+        rig_round(&quick, 11, round, &record, &sim);
+        ck_assert_int_eq(fl_trial_round(trial, &record, &sim, NULL), FL_OK);
+    }
     put_file("lean/seed-11/state/store.db", "kept");
     fl_trial_free(trial); /* as a kill */
     fl_results_free(results);
@@ -288,6 +306,11 @@ START_TEST(a_finished_trial_does_not_run_again_and_another_begins_anew)
     ck_assert(is_there("lean/seed-11/state/store.db"));
     write_trial(results, "lean", 11);
     ck_assert(!is_there("lean/seed-11/state"));
+    json = json_of("lean/seed-11/summary.json");
+    ck_assert_int_eq(json_integer_value(json_object_get(json, "rounds")), 4);
+    json_decref(json);
+    ck_assert_uint_eq(lines_of("lean/seed-11/rounds.jsonl"), 4);
+    ck_assert_uint_eq(lines_of("lean/seed-11/rounds.csv"), 5);
     one = text_of("lean/seed-11/rounds.jsonl");
     ck_assert_int_eq(fl_trial_begin(results, "lean", 11, &trial, NULL), FL_OK);
     ck_assert_ptr_null(trial);
@@ -374,9 +397,6 @@ START_TEST(clients_are_written_when_they_are_asked_for)
     struct fl_sim_client_round client;
     struct fl_results *results;
     struct fl_trial *trial;
-    char *text;
-    const char *p;
-    int lines = 0;
     int k;
 
     info.clients = _i == 1;
@@ -393,12 +413,7 @@ START_TEST(clients_are_written_when_they_are_asked_for)
     fl_results_free(results);
     ck_assert_int_eq(is_there("lean/seed-11/clients.jsonl"), info.clients);
     if (info.clients) {
-        text = text_of("lean/seed-11/clients.jsonl");
-        for (p = text; (p = strchr(p, '\n')) != NULL; p++) {
-            lines++;
-        }
-        ck_assert_int_eq(lines, 1000);
-        free(text);
+        ck_assert_uint_eq(lines_of("lean/seed-11/clients.jsonl"), 1000);
     }
 }
 END_TEST

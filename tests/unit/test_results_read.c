@@ -317,6 +317,18 @@ START_TEST(between_two_rounds_a_curve_is_straight)
 }
 END_TEST
 
+START_TEST(a_round_that_cost_nothing_takes_the_place_of_the_one_before)
+{
+    static const double x[] = {1e6, 2e6, 3e6};
+    static const double mean[] = {0.2, 0.3, 0.4};
+    struct rigged r;
+
+    rig_trials(&r, one_, 4, NULL, 0);
+    r.rows[0][1].record.uplink_bytes = 0;
+    is_curve(curve_of(&r, FL_AXIS_UPLINK, 1, FL_BAND_RANGE), x, mean, mean, 3);
+}
+END_TEST
+
 START_TEST(a_smooth_curve_is_the_mean_of_the_rounds_around)
 {
     static const double jumps[] = {0.1, 0.4, 0.1, 0.4};
@@ -348,13 +360,13 @@ START_TEST(the_script_of_a_picture_has_all_that_is_in_it)
 {
     static const char *const want =
         "set encoding utf8\n"
-        "set terminal svg size 800,500 dynamic noenhanced font 'DejaVu Sans,15' linewidth 1 "
+        "set terminal svg size 800,512 dynamic noenhanced font 'DejaVu Sans,15' linewidth 1 "
         "background '#FFFFFF'\n"
         "set output 'it''s.svg'\n"
         "set border 3 linecolor rgb '#606060'\n"
         "set tics nomirror out scale 0.6 textcolor rgb '#303030'\n"
         "set grid xtics ytics linetype 1 linewidth 0.6 linecolor rgb '#E0E0E0'\n"
-        "set key outside bottom left horizontal Left reverse samplen 2 spacing 1.2\n"
+        "set key outside bottom left horizontal Left reverse samplen 3 spacing 1.2 height 1\n"
         "set title 'a  '';system''b'\n"
         "set xlabel 'uplink bytes that the server accepted (MB)'\n"
         "set ylabel 'accuracy (%)'\n"
@@ -394,6 +406,17 @@ START_TEST(the_script_of_a_picture_has_all_that_is_in_it)
     ck_assert_ptr_nonnull(strstr((const char *)script.data, "set terminal pngcairo "));
     ck_assert_ptr_nonnull(
         strstr((const char *)script.data, "set logscale x 10\nset xrange [0.95:4.2]\n"));
+    fl_curve_done(&series.curve);
+    /* Nothing was spent, and a figure with its unit in its key. */
+    series.curve = curve_of(&r, FL_AXIS_MODELS, 1, FL_BAND_RANGE);
+    plot.axis = FL_AXIS_MODELS;
+    ck_assert(fl_row_find("wall_us", &y));
+    plot.y = y.figure;
+    fl_buf_clear(&script);
+    ck_assert_int_eq(fl_plot_script(&script, &plot, FL_PICTURE_PNG, "x.png"), FL_OK);
+    ck_assert_int_eq(fl_buf_add(&script, "", 1), FL_OK);
+    ck_assert_ptr_nonnull(strstr((const char *)script.data, "set xrange [0:1]\n"));
+    ck_assert_ptr_nonnull(strstr((const char *)script.data, "set ylabel 'wall (us)'\n"));
     fl_buf_done(&script);
     fl_curve_done(&series.curve);
 }
@@ -537,6 +560,7 @@ int main(void)
     tcase_add_test(tc, a_difference_is_noise_when_the_interval_holds_0);
     tcase_add_test(tc, a_finished_trial_stays_where_it_ended_as_the_others_go_on);
     tcase_add_test(tc, between_two_rounds_a_curve_is_straight);
+    tcase_add_test(tc, a_round_that_cost_nothing_takes_the_place_of_the_one_before);
     tcase_add_test(tc, a_smooth_curve_is_the_mean_of_the_rounds_around);
     tcase_add_test(tc, a_figure_that_is_never_known_has_no_curve);
     tcase_add_test(tc, the_script_of_a_picture_has_all_that_is_in_it);

@@ -15,8 +15,10 @@ static const char *const colours[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7"
                                       "#E69F00", "#56B4E9", "#000000"};
 #define N_COLOURS (sizeof(colours) / sizeof(colours[0]))
 
-/* With more names the key stands beside the curves, else below them: nowhere does it hide one. */
-#define KEY_BELOW 6
+/* Of the key: pixels for all names of a line, and for one beside and by its letters. */
+#define KEY_WIDTH  700
+#define KEY_SAMPLE 60
+#define KEY_LETTER 9
 
 /* In single quotes nothing is special to gnuplot but the quote itself. */
 static int add_quoted(struct fl_buf *out, const char *text)
@@ -68,13 +70,14 @@ static struct extent measure(const struct fl_plot *plot)
     return e;
 }
 
-/* "uplink (MB)" */
+/* "uplink (MB)"; of "wall_us" in seconds "wall (s)". */
 static int add_axis_label(struct fl_buf *out, const char *what, const char *name, const char *unit)
 {
+    int len = (int)strlen(name) - (fl_str_ends_with(name, "_us") ? 3 : 0);
     char text[160];
     char *p;
 
-    (void)snprintf(text, sizeof(text), "%s%s%s%s", name, unit[0] != '\0' ? " (" : "", unit,
+    (void)snprintf(text, sizeof(text), "%.*s%s%s%s", len, name, unit[0] != '\0' ? " (" : "", unit,
                    unit[0] != '\0' ? ")" : "");
     for (p = text; *p != '\0'; p++) {
         *p = *p == '_' ? ' ' : *p;
@@ -94,15 +97,41 @@ static const char *axis_label(enum fl_axis axis)
     return labels[axis];
 }
 
-static int add_terminal(struct fl_buf *out, enum fl_picture picture, const char *path)
+/*
+ * Lines of the key below the curves, by what its names take in a picture 800 wide: gnuplot places
+ * them, and the picture grows by as many, so that the curves keep their room.
+ */
+static unsigned key_lines(const struct fl_plot *plot)
 {
-    int rv =
-        fl_buf_printf(out, "set encoding utf8\nset terminal %s\n",
-                      picture == FL_PICTURE_SVG
-                          ? "svg size 800,500 dynamic noenhanced font 'DejaVu Sans,15' linewidth 1 "
-                            "background '#FFFFFF'"
-                          : "pngcairo size 1600,1000 noenhanced font 'DejaVu Sans,23' linewidth 2 "
-                            "background '#FFFFFF'");
+    size_t longest = 1;
+    size_t in_a_line;
+    size_t s;
+
+    for (s = 0; s < plot->n_series; s++) {
+        size_t len = strlen(plot->series[s].label);
+
+        longest = len > longest ? len : longest;
+    }
+    in_a_line = KEY_WIDTH / (KEY_SAMPLE + longest * KEY_LETTER);
+    in_a_line = in_a_line > 0 ? in_a_line : 1;
+    return (unsigned)((plot->n_series + in_a_line - 1) / in_a_line);
+}
+
+static int add_terminal(struct fl_buf *out, const struct fl_plot *plot, enum fl_picture picture,
+                        const char *path)
+{
+    unsigned height = 488 + 24 * key_lines(plot);
+    int rv = picture == FL_PICTURE_SVG
+                 ? fl_buf_printf(out,
+                                 "set encoding utf8\nset terminal svg size 800,%u dynamic "
+                                 "noenhanced font 'DejaVu Sans,15' linewidth 1 "
+                                 "background '#FFFFFF'\n",
+                                 height)
+                 : fl_buf_printf(out,
+                                 "set encoding utf8\nset terminal pngcairo size 1600,%u "
+                                 "noenhanced font 'DejaVu Sans,23' linewidth 2 "
+                                 "background '#FFFFFF'\n",
+                                 2 * height);
 
     return rv == FL_OK ? add_set(out, "output", path) : rv;
 }
@@ -112,13 +141,10 @@ static int add_frame(struct fl_buf *out, const struct fl_plot *plot)
     int rv = fl_buf_printf(out, "set border 3 linecolor rgb '#606060'\n"
                                 "set tics nomirror out scale 0.6 textcolor rgb '#303030'\n"
                                 "set grid xtics ytics linetype 1 linewidth 0.6 "
-                                "linecolor rgb '#E0E0E0'\n");
+                                "linecolor rgb '#E0E0E0'\n"
+                                "set key outside bottom left horizontal Left reverse samplen 3 "
+                                "spacing 1.2 height 1\n");
 
-    if (rv == FL_OK) {
-        rv = fl_buf_printf(out, "set key outside %s Left reverse samplen 2 spacing 1.2\n",
-                           plot->n_series > KEY_BELOW ? "right top vertical"
-                                                      : "bottom left horizontal");
-    }
     if (rv == FL_OK && plot->title != NULL && plot->title[0] != '\0') {
         rv = add_set(out, "title", plot->title);
     }
@@ -131,11 +157,13 @@ static int add_axes(struct fl_buf *out, const struct fl_plot *plot, const struct
     int rv = add_axis_label(out, "xlabel", axis_label(plot->axis), x->unit);
 
     rv = rv == FL_OK ? add_axis_label(out, "ylabel", fl_figure_key(plot->y), y->unit) : rv;
-    if (rv == FL_OK && plot->log_x) {
+    /* Where nothing was spent there is neither a logarithm nor a range. */
+    if (rv == FL_OK && plot->log_x && e->x_last > 0.0) {
         rv = fl_buf_printf(out, "set logscale x 10\nset xrange [%.6g:%.6g]\n",
                            e->x_first / x->per * 0.95, e->x_last / x->per * 1.05);
     } else if (rv == FL_OK) {
-        rv = fl_buf_printf(out, "set xrange [0:%.6g]\n", e->x_last / x->per);
+        rv =
+            fl_buf_printf(out, "set xrange [0:%.6g]\n", e->x_last > 0.0 ? e->x_last / x->per : 1.0);
     }
     return rv;
 }
@@ -193,7 +221,7 @@ int fl_plot_script(struct fl_buf *out, const struct fl_plot *plot, enum fl_pictu
     struct fl_scale x = fl_scale_axis(plot->axis, e.x_last);
     struct fl_scale y = fl_scale_unit(plot->y->unit, e.y_high);
     size_t s;
-    int rv = add_terminal(out, picture, path);
+    int rv = add_terminal(out, plot, picture, path);
 
     rv = rv == FL_OK ? add_frame(out, plot) : rv;
     rv = rv == FL_OK ? add_axes(out, plot, &e, &x, &y) : rv;
