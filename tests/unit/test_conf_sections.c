@@ -153,7 +153,7 @@ START_TEST(sections_below_a_key_of_another_document_have_its_line_and_full_key)
 {
     static const char text[] = "good:\n  seed: 3\n  part: {wait: 2s}\n"
                                "slip:\n  seed: 3\n  part: {wiat: 2s}\n"
-                               "none:\n  name: x\nlist: [1]\n";
+                               "none:\n  name: x\nlist: [1]\nbare: {seed: 3}\n";
     struct fl_conf_doc *doc = NULL;
     struct fl_conf_file *file = NULL;
     struct fl_err err = {0};
@@ -167,6 +167,9 @@ START_TEST(sections_below_a_key_of_another_document_have_its_line_and_full_key)
     ck_assert_str_eq(fl_conf_path(fl_conf_field(file, &conf.top->name)), "good");
     ck_assert_ptr_eq(fl_conf_file_map(file), fl_conf_get(fl_conf_root(doc), "good"));
     fl_conf_file_free(file); /* The document stays. */
+    ck_assert_int_eq(read_below(doc, "bare", &conf, &file, &err), FL_OK);
+    ck_assert_str_eq(fl_conf_path(fl_conf_field(file, &conf.part->wait_ms)), "bare");
+    fl_conf_file_free(file);
     ck_assert_int_eq(read_below(doc, "slip", &conf, &file, &err), FL_ECONF);
     ck_assert_str_eq(err.msg,
                      "f.yaml:6: key 'slip.part': unknown key 'wiat', did you mean 'wait'?");

@@ -406,6 +406,22 @@ START_TEST(the_text_of_a_point_runs_it_again)
 }
 END_TEST
 
+START_TEST(the_text_of_a_point_has_its_seeds_once)
+{
+    struct fl_experiment *e =
+        load("server: {model: {preset: mlr60}, rounds: 1, seed: 40}\ndata: {}\ntrials: 2\n");
+    char *text = text_of(e, 0);
+    struct fl_experiment *again = load(text);
+
+    ck_assert_str_eq(text, "name: x\nserver:\n  model:\n    preset: mlr60\n  rounds: 1\ndata: {}\n"
+                           "trials:\n  count: 2\n  seed: 40\n");
+    ck_assert_uint_eq(fl_experiment_seed(again, 1), 41);
+    fl_experiment_free(again);
+    fl_experiment_free(e);
+    free(text);
+}
+END_TEST
+
 static uint64_t fingerprint(const char *text)
 {
     struct fl_experiment *e = load(text);
@@ -485,6 +501,7 @@ int main(void)
     tcase_add_test(tc, the_smaller_number_of_rounds_ends_a_run);
     tcase_add_test(tc, what_is_set_counts_for_all_points);
     tcase_add_test(tc, the_text_of_a_point_runs_it_again);
+    tcase_add_test(tc, the_text_of_a_point_has_its_seeds_once);
     tcase_add_test(tc, another_experiment_has_another_fingerprint);
     tcase_add_test(tc, a_name_is_the_files_without_its_end);
     suite_add_tcase(s, tc);

@@ -80,6 +80,7 @@ const char *fl_experiment_slug(const struct fl_experiment *experiment, size_t po
 uint64_t fl_experiment_fingerprint(const struct fl_experiment *experiment);
 /*
  * A file that runs this point alone, with all trials and with what was set: appended to `out`.
+ * Paths are as they were written: relative ones want the file in the folder of the experiment's.
  * FL_ENOMEM, FL_ELIMIT of the buffer.
  */
 FL_MUST_CHECK int fl_experiment_text(const struct fl_experiment *experiment, size_t point,
