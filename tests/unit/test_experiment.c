@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/fs.h"
 #include "tools/fl_sim/experiment/experiment.h"
 
 /* The least that loads; 4 lines. */
@@ -480,6 +481,39 @@ START_TEST(a_name_is_the_files_without_its_end)
 }
 END_TEST
 
+START_TEST(the_example_of_the_documents_loads)
+{
+    const char *srcdir = getenv("FL_SRCDIR");
+    struct fl_buf page;
+    struct fl_buf text;
+    char path[4096];
+    char *line;
+    struct fl_experiment *e;
+
+    fl_buf_init(&text, 1u << 20);
+    ck_assert_ptr_nonnull(srcdir);
+    ck_assert_int_eq(fl_fs_join(path, sizeof(path), srcdir, "docs/simulation.md"), FL_OK);
+    ck_assert_int_eq(fl_fs_read(path, 1u << 20, &page, NULL), FL_OK);
+    ck_assert_int_eq(fl_buf_add(&page, "", 1), FL_OK);
+    line = strstr((char *)page.data, "\n## The experiment file\n");
+    ck_assert_ptr_nonnull(line);
+    line = strstr(line, "\n    ");
+    ck_assert_ptr_nonnull(line);
+    for (line++; strncmp(line, "    ", 4) == 0; line = strchr(line, '\n') + 1) {
+        ck_assert_int_eq(fl_buf_add(&text, line + 4, (size_t)(strchr(line, '\n') + 1 - line) - 4),
+                         FL_OK);
+    }
+    ck_assert_int_eq(fl_buf_add(&text, "", 1), FL_OK);
+    e = load((const char *)text.data);
+    ck_assert_str_eq(fl_experiment_name(e), "lines");
+    ck_assert_uint_eq(fl_experiment_points(e), 4);
+    ck_assert_uint_eq(fl_experiment_trials(e), 3);
+    fl_experiment_free(e);
+    fl_buf_done(&text);
+    fl_buf_done(&page);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("experiment");
@@ -503,6 +537,7 @@ int main(void)
     tcase_add_test(tc, the_text_of_a_point_runs_it_again);
     tcase_add_test(tc, the_text_of_a_point_has_its_seeds_once);
     tcase_add_test(tc, another_experiment_has_another_fingerprint);
+    tcase_add_test(tc, the_example_of_the_documents_loads);
     tcase_add_test(tc, a_name_is_the_files_without_its_end);
     suite_add_tcase(s, tc);
     runner = srunner_create(s);
