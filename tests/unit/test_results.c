@@ -441,6 +441,7 @@ START_TEST(a_folder_with_other_files_is_refused_and_not_changed)
     struct fl_run_info info = rig_info();
 
     put_file("thesis.tex", "");
+    ck_assert_int_eq(fl_results_check(dir, &info, NULL), FL_EEXIST);
     refused(&info, FL_EEXIST, "there is 'thesis.tex', and no run.json");
     ck_assert(!is_there(".lock"));
     ck_assert(!is_there("run.json"));
@@ -453,6 +454,7 @@ START_TEST(a_folder_that_is_used_is_refused)
     struct fl_results *results = open_run(&info);
 
     refused(&info, FL_EINUSE, "is in use by process");
+    ck_assert_int_eq(fl_results_check(dir, &info, NULL), FL_OK);
     fl_results_free(results);
     fl_results_free(open_run(&info));
 }

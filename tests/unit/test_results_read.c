@@ -35,7 +35,7 @@ static void write_run(void)
 {
     struct fl_err err = {0};
 
-    ck_assert_msg(rig_write_run(dir, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(rig_write_run(dir, 1, &err) == FL_OK, "%s", err.msg);
 }
 
 static struct fl_read_run *read_run(const char *path)

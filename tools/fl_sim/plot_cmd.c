@@ -14,6 +14,8 @@
 /* A picture is too small for more. */
 #define SERIES_MAX 64
 #define LABEL_SIZE 512
+/* A curve that ends at so many times what another one ends at hides it on a linear axis. */
+#define FAR_APART 16.0
 
 struct options {
     const char *out, *title, *y;
@@ -188,24 +190,49 @@ static void drawn_free(struct drawn *d)
     free(d);
 }
 
-static bool far_apart(const struct drawn *d)
+/* Where the shortest and the longest curve end. */
+static void measure(const struct drawn *d, double *ret_shortest, double *ret_longest)
 {
-    double shortest = 0.0;
-    double longest = 0.0;
     size_t i;
 
+    *ret_shortest = 0.0;
+    *ret_longest = 0.0;
     for (i = 0; i < d->n; i++) {
         const struct fl_curve *c = &d->series[i].curve;
         double end = c->n > 0 ? c->x[c->n - 1] : 0.0;
 
-        shortest = end > 0.0 && (!(shortest > 0.0) || end < shortest) ? end : shortest;
-        longest = end > longest ? end : longest;
+        if (end > 0.0 && (!(*ret_shortest > 0.0) || end < *ret_shortest)) {
+            *ret_shortest = end;
+        }
+        *ret_longest = end > *ret_longest ? end : *ret_longest;
     }
-    return longest > 16.0 * shortest;
 }
 
+static int make_curves(struct drawn *d, const struct options *o, enum fl_axis axis,
+                       const struct fl_row_figure *y, struct fl_err *err)
+{
+    bool known = false;
+    size_t i;
+
+    for (i = 0; i < d->n; i++) {
+        int rv;
+
+        fl_curve_done(&d->series[i].curve);
+        rv = fl_curve_make(d->points[i], axis, y, o->smooth, o->band, &d->series[i].curve, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        known = known || d->series[i].curve.n > 0;
+    }
+    return known ? FL_OK
+                 : fl_err_set(err, FL_ENOENT, "no round of these results knows '%s'",
+                              fl_figure_key(y->figure));
+}
+
+/* *ret_drawn: whether anything was spent on that axis. */
 static int draw(struct drawn *d, const struct options *o, enum fl_axis axis,
-                const struct fl_row_figure *y, const char *name, struct fl_err *err)
+                const struct fl_row_figure *y, const char *name, bool *ret_drawn,
+                struct fl_err *err)
 {
     struct fl_plot plot = {.title = o->title,
                            .axis = axis,
@@ -213,22 +240,22 @@ static int draw(struct drawn *d, const struct options *o, enum fl_axis axis,
                            .series = d->series,
                            .n_series = d->n,
                            .band = o->band != FL_BAND_NONE};
-    bool known = false;
-    size_t i;
-    int rv = FL_OK;
+    double shortest;
+    double longest;
+    int rv = make_curves(d, o, axis, y, err);
 
-    for (i = 0; rv == FL_OK && i < d->n; i++) {
-        fl_curve_done(&d->series[i].curve);
-        rv = fl_curve_make(d->points[i], axis, y, o->smooth, o->band, &d->series[i].curve, err);
-        known = known || d->series[i].curve.n > 0;
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && !known) {
-        rv = fl_err_set(err, FL_ENOENT, "no round of these results knows '%s'",
-                        fl_figure_key(y->figure));
+    measure(d, &shortest, &longest);
+    *ret_drawn = longest > 0.0;
+    if (!*ret_drawn) {
+        return FL_OK;
     }
     plot.log_x = axis != FL_AXIS_ROUNDS &&
-                 (strcmp(o->scale, "log") == 0 || (strcmp(o->scale, "auto") == 0 && far_apart(d)));
-    rv = rv == FL_OK ? fl_plot_draw(&plot, name, err) : rv;
+                 (strcmp(o->scale, "log") == 0 ||
+                  (strcmp(o->scale, "auto") == 0 && longest > FAR_APART * shortest));
+    rv = fl_plot_draw(&plot, name, err);
     if (rv == FL_OK) {
         (void)printf("%s.svg\n%s.png\n", name, name);
     }
@@ -240,15 +267,27 @@ static int draw_all(struct drawn *d, const struct options *o, const struct fl_ro
 {
     const char *base = o->out != NULL ? o->out : fl_figure_key(y->figure);
     char name[2048];
+    bool drawn = true;
     int axis;
     int rv = FL_OK;
 
     if (o->axis >= 0) {
-        return draw(d, o, (enum fl_axis)o->axis, y, base, err);
+        rv = draw(d, o, (enum fl_axis)o->axis, y, base, &drawn, err);
+        return rv != FL_OK || drawn ? rv
+                                    : fl_err_set(err, FL_ENOENT,
+                                                 "these results say nothing about '%s': it is 0 "
+                                                 "in every round",
+                                                 fl_axis_names[o->axis]);
     }
     for (axis = FL_AXIS_ROUNDS; rv == FL_OK && axis <= FL_AXIS_TIME; axis++) {
         (void)snprintf(name, sizeof(name), "%s-%s", base, fl_axis_names[axis]);
-        rv = draw(d, o, (enum fl_axis)axis, y, name, err);
+        rv = draw(d, o, (enum fl_axis)axis, y, name, &drawn, err);
+        if (rv == FL_OK && !drawn) {
+            (void)fprintf(stderr,
+                          "fl-sim " COMMAND ": no picture over %s, which is 0 in every "
+                          "round\n",
+                          fl_axis_names[axis]);
+        }
     }
     return rv;
 }

@@ -370,6 +370,24 @@ static int list_points(struct job *j)
     return FL_OK;
 }
 
+/* What is left out of the arithmetic, or out of the rows, makes other results. */
+static const char *fingerprint_of(const struct job *j, char out[FL_CHECKSUM_TEXT])
+{
+    return fl_checksum_text(fl_experiment_fingerprint(j->experiment) ^
+                                (j->o.dry ? UINT64_C(0x9e3779b97f4a7c15) : 0),
+                            out);
+}
+
+/* Before data is kept in it. */
+static int check_out(const struct job *j, struct fl_err *err)
+{
+    char fingerprint[FL_CHECKSUM_TEXT];
+    const struct fl_run_info info = {.name = fl_experiment_name(j->experiment),
+                                     .fingerprint = fingerprint_of(j, fingerprint)};
+
+    return fl_results_check(j->out, &info, err);
+}
+
 static int open_results(struct job *j, int argc, char **argv, struct fl_err *err)
 {
     char fingerprint[FL_CHECKSUM_TEXT];
@@ -386,10 +404,7 @@ static int open_results(struct job *j, int argc, char **argv, struct fl_err *err
                                .keep_state = j->o.keep_state};
     int rv = list_points(j);
 
-    /* What is left out of the arithmetic, or out of the rows, makes other results. */
-    info.fingerprint = fl_checksum_text(fl_experiment_fingerprint(j->experiment) ^
-                                            (j->o.dry ? UINT64_C(0x9e3779b97f4a7c15) : 0),
-                                        fingerprint);
+    info.fingerprint = fingerprint_of(j, fingerprint);
     info.points = j->points;
     info.n_points = fl_experiment_points(j->experiment);
     info.seeds = j->seeds;
@@ -438,6 +453,7 @@ static int prepare(struct job *j, struct fl_err *err)
     j->check.run = &j->run;
     share_threads(j);
     rv = name_folders(j, err);
+    rv = rv == FL_OK ? check_out(j, err) : rv;
     rv = rv == FL_OK ? open_data(j, err) : rv;
     rv = rv == FL_OK ? check_all(&j->check, err) : rv;
     return rv == FL_OK && !j->o.force ? check_memory(&j->check, j->at_once, err) : rv;

@@ -134,9 +134,13 @@ static void add_reached(struct fl_comparison *c, const struct pair *pairs, size_
     size_t i;
 
     for (i = 0; i < sizeof(axes) / sizeof(axes[0]); i++) {
-        struct fl_compared *row = &c->rows[c->n_rows++];
+        struct fl_compared *row = &c->rows[c->n_rows];
 
         row->paired = pair_up(pairs, n, reached_of, target, axes[i], values);
+        if (!(row->paired.mean_a > 0.0) && !(row->paired.mean_b > 0.0)) {
+            continue; /* Nobody spent anything: a world without links has no time. */
+        }
+        c->n_rows++;
         row->scale = fl_scale_axis(axes[i], fmax(row->paired.mean_a, row->paired.mean_b));
         (void)snprintf(row->name, sizeof(row->name), "%s to %g", fl_axis_names[axes[i]],
                        fl_targets[target]);

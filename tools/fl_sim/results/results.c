@@ -114,6 +114,15 @@ static int check_folder(const char *dir, const struct fl_run_info *info, json_t 
     return FL_OK;
 }
 
+int fl_results_check(const char *dir, const struct fl_run_info *info, struct fl_err *err)
+{
+    json_t *old = NULL;
+    int rv = check_folder(dir, info, &old, err);
+
+    json_decref(old);
+    return rv;
+}
+
 static int check_slugs(const struct fl_run_info *info, struct fl_err *err)
 {
     size_t i;
@@ -151,9 +160,7 @@ int fl_results_open(const char *dir, const struct fl_run_info *info, struct fl_r
     rv = fl_str_copy(r->dir, sizeof(r->dir), dir);
     rv = rv == FL_OK ? check_slugs(info, err) : fl_err_set(err, rv, "path '%s' is too long", dir);
     /* Before anything is made in it, and again when nobody else can. */
-    rv = rv == FL_OK ? check_folder(dir, info, &old, err) : rv;
-    json_decref(old);
-    old = NULL;
+    rv = rv == FL_OK ? fl_results_check(dir, info, err) : rv;
     rv = rv == FL_OK ? fl_fs_mkdirs(dir, err) : rv;
     rv = rv == FL_OK ? fl_fs_lock_dir(dir, &r->lock_fd, err) : rv;
     rv = rv == FL_OK ? check_folder(dir, info, &old, err) : rv;

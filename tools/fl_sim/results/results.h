@@ -65,6 +65,12 @@ struct fl_trial;
  */
 FL_MUST_CHECK int fl_results_open(const char *dir, const struct fl_run_info *info,
                                   struct fl_results **ret, struct fl_err *err);
+/*
+ * Whether fl_results_open() would refuse `dir`, before anything is made in it: only the name and
+ * the fingerprint of `info` are looked at. FL_EEXIST as there.
+ */
+FL_MUST_CHECK int fl_results_check(const char *dir, const struct fl_run_info *info,
+                                   struct fl_err *err);
 /* Write results.csv of all trials that are finished, in the order of points and seeds. */
 FL_MUST_CHECK int fl_results_finish(struct fl_results *results, struct fl_err *err);
 void fl_results_free(struct fl_results *results); /* NULL is allowed. */

@@ -1,8 +1,5 @@
 #include "tools/fl_sim/results/scale.h"
 
-#include <math.h>
-#include <stdio.h>
-
 /* The largest of `n`, from small to large, that is not above the value. */
 static struct fl_scale pick(const struct fl_scale *scales, size_t n, double largest)
 {
@@ -28,7 +25,8 @@ static struct fl_scale of_time(double largest)
     static const struct fl_scale scales[] = {{1.0, "us"},   {1e3, "ms"},   {1e6, "s"},
                                              {60e6, "min"}, {3600e6, "h"}, {86400e6, "days"}};
 
-    return pick(scales, sizeof(scales) / sizeof(scales[0]), largest / 2.0);
+    return largest > 0.0 ? pick(scales, sizeof(scales) / sizeof(scales[0]), largest / 2.0)
+                         : scales[2];
 }
 
 struct fl_scale fl_scale_unit(enum fl_figure_unit unit, double largest)
@@ -57,20 +55,4 @@ struct fl_scale fl_scale_axis(enum fl_axis axis, double largest)
                                                          [FL_AXIS_TIME] = FL_UNIT_US};
 
     return fl_scale_unit(units[axis], largest);
-}
-
-const char *fl_scaled(char out[FL_SCALED_TEXT], const struct fl_scale *scale, double value)
-{
-    double x = value / scale->per;
-    double size = fabs(x);
-    bool whole = x == floor(x) && scale->unit[0] == '\0';
-    int decimals = whole || size >= 100.0 ? 0 : size >= 10.0 ? 1 : size >= 1.0 ? 2 : 3;
-
-    if (isnan(value)) {
-        (void)snprintf(out, FL_SCALED_TEXT, "-");
-    } else {
-        (void)snprintf(out, FL_SCALED_TEXT, "%.*f%s%s", decimals, x,
-                       scale->unit[0] != '\0' ? " " : "", scale->unit);
-    }
-    return out;
 }

@@ -15,9 +15,5 @@ struct fl_scale {
  */
 struct fl_scale fl_scale_unit(enum fl_figure_unit unit, double largest);
 struct fl_scale fl_scale_axis(enum fl_axis axis, double largest);
-/* Room for a number and its unit. */
-#define FL_SCALED_TEXT 48
-/* "1.23 MB", of three digits or more, or "-" when it is not known. Returns `out`. */
-const char *fl_scaled(char out[FL_SCALED_TEXT], const struct fl_scale *scale, double value);
 
 #endif

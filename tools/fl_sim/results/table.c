@@ -160,9 +160,10 @@ static int add_mean(struct fl_buf *out, const struct fl_column *c, const double 
         (void)snprintf(of, sizeof(of), " (%zu of %zu)", n, n_trials);
     }
     if (n == 1 || (c->kind == FL_COLUMN_SPENT && !(deviation > 0.0))) {
-        return fl_buf_printf(out, "%.*f%s%s%s",
-                             scale.unit[0] == '\0' && floor(mean) == mean ? 0 : decimals,
-                             mean / scale.per, scale.unit[0] != '\0' ? " " : "", scale.unit, of);
+        return fl_buf_printf(
+            out, "%.*f%s%s%s",
+            !(size > 0.0) || (scale.unit[0] == '\0' && floor(mean) == mean) ? 0 : decimals,
+            mean / scale.per, scale.unit[0] != '\0' ? " " : "", scale.unit, of);
     }
     return fl_buf_printf(out, "%.*f ± %.*f%s%s%s", decimals, mean / scale.per, decimals, deviation,
                          scale.unit[0] != '\0' ? " " : "", scale.unit, of);
