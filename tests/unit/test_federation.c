@@ -2,6 +2,7 @@
  * Federations in one process: every preset runs through both cores and both work rooms, on files.
  */
 #include <check.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,8 @@ struct run {
     struct fl_people people;
     char journal[FOLDER_PATH + 16]; /* "": none */
     unsigned threads;
-    uint64_t figures; /* of all rounds, as they were told last */
+    const struct fl_team *team; /* NULL: this process alone */
+    uint64_t figures;           /* of all rounds, as they were told last */
 };
 
 static void on_report(void *ctx, size_t client, const struct fl_job_answer *report)
@@ -147,6 +149,7 @@ static struct fl_fed_conf conf_of(struct run *r, uint64_t rounds)
         .people = &r->people,
         .journal = r->journal[0] != '\0' ? r->journal : NULL,
         .threads = r->threads,
+        .team = r->team,
         .watch = {.reported = on_report,
                   .evaluated = on_evaluation,
                   .committed = on_commit,
@@ -239,6 +242,153 @@ START_TEST(
 }
 END_TEST
 
+/* --- a team of threads that share nothing but messages --- */
+
+#define TEAM_MAX 3
+
+struct letter {
+    struct letter *next;
+    struct fl_blob *blob;
+};
+
+struct process {
+    struct post *post;
+    struct fl_team team;
+    const struct fl_people *people;
+    struct letter *first, **end;
+    pthread_t thread;
+    unsigned heard;
+    int code;
+    struct fl_err err;
+};
+
+struct post {
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    struct process processes[TEAM_MAX];
+};
+
+static int post_send(void *ctx, unsigned to, struct fl_blob *message, struct fl_err *err)
+{
+    struct process *from = ctx;
+    struct process *p = &from->post->processes[to];
+    struct letter *letter = calloc(1, sizeof(*letter));
+
+    (void)err;
+    ck_assert_ptr_nonnull(letter);
+    letter->blob = fl_blob_ref(message);
+    (void)pthread_mutex_lock(&from->post->lock);
+    *p->end = letter;
+    p->end = &letter->next;
+    (void)pthread_cond_broadcast(&from->post->more);
+    (void)pthread_mutex_unlock(&from->post->lock);
+    return FL_OK;
+}
+
+static int post_receive(void *ctx, bool wait, struct fl_buf *ret, struct fl_err *err)
+{
+    struct process *p = ctx;
+    struct letter *letter;
+
+    (void)err;
+    (void)pthread_mutex_lock(&p->post->lock);
+    while (wait && p->first == NULL) {
+        (void)pthread_cond_wait(&p->post->more, &p->post->lock);
+    }
+    letter = p->first;
+    if (letter != NULL) {
+        p->first = letter->next;
+        p->end = p->first == NULL ? &p->first : p->end;
+    }
+    (void)pthread_mutex_unlock(&p->post->lock);
+    if (letter == NULL) {
+        return FL_ENOENT;
+    }
+    fl_buf_init(ret, SIZE_MAX / 2);
+    ck_assert_int_eq(fl_buf_add(ret, fl_blob_data(letter->blob), fl_blob_len(letter->blob)), FL_OK);
+    fl_blob_unref(letter->blob);
+    free(letter);
+    p->heard++;
+    return FL_OK;
+}
+
+static void *serve(void *ctx)
+{
+    struct process *p = ctx;
+
+    p->code = fl_team_serve(&p->team, p->people, 1, NULL, &p->err);
+    return NULL;
+}
+
+static void post_begin(struct post *post, unsigned n, const struct fl_people *people)
+{
+    unsigned k;
+
+    *post = (struct post){.more = PTHREAD_COND_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
+    for (k = 0; k < n; k++) {
+        struct process *p = &post->processes[k];
+
+        p->post = post;
+        p->people = people;
+        p->end = &p->first;
+        p->team = (struct fl_team){n, k, post_send, post_receive, p};
+    }
+    for (k = 1; k < n; k++) {
+        ck_assert_int_eq(
+            pthread_create(&post->processes[k].thread, NULL, serve, &post->processes[k]), 0);
+    }
+}
+
+/* All have ended well, and did some of it. */
+static void post_end(struct post *post)
+{
+    struct process *leader = &post->processes[0];
+    unsigned k;
+
+    ck_assert_int_eq(fl_team_end(&leader->team, NULL), FL_OK);
+    for (k = 1; k < leader->team.n; k++) {
+        (void)pthread_join(post->processes[k].thread, NULL);
+        ck_assert_msg(post->processes[k].code == FL_OK, "%s", post->processes[k].err.msg);
+        ck_assert_uint_gt(post->processes[k].heard, 2);
+    }
+    while (leader->first != NULL) { /* Answers that nobody waited for. */
+        struct fl_buf message;
+
+        ck_assert_int_eq(post_receive(leader, false, &message, NULL), FL_OK);
+        fl_buf_done(&message);
+    }
+}
+
+START_TEST(processes_that_share_the_clients_work_come_to_the_same_bits)
+{
+    float whole[N_FLOATS];
+    float spread[N_FLOATS];
+    uint64_t figures;
+    struct post post;
+    struct run r;
+    unsigned n;
+
+    run_init(&r, preset(_i));
+    go(&r, 4);
+    figures = r.figures;
+    model_of(&r, 4, whole);
+    run_done(&r);
+    for (n = 2; n <= TEAM_MAX; n++) {
+        run_init(&r, preset(_i));
+        (void)snprintf(r.journal, sizeof(r.journal), "%s/journal", r.dir);
+        post_begin(&post, n, &r.people);
+        r.team = &post.processes[0].team;
+        go(&r, 2); /* The clients' folders are all that is left of it. */
+        go(&r, 4);
+        post_end(&post);
+        model_of(&r, 4, spread);
+        ck_assert_uint_eq(r.figures, figures);
+        run_done(&r);
+        ck_assert_mem_eq(whole, spread, sizeof(whole));
+    }
+}
+END_TEST
+
 START_TEST(a_federation_that_waits_for_more_clients_than_come_says_so)
 {
     struct fl_fed_conf conf;
@@ -295,6 +445,7 @@ int main(void)
         tc,
         with_a_journal_a_run_goes_on_where_it_was_with_the_same_figures_for_any_number_of_threads,
         0, n);
+    tcase_add_loop_test(tc, processes_that_share_the_clients_work_come_to_the_same_bits, 0, n);
     tcase_add_test(tc, a_federation_that_waits_for_more_clients_than_come_says_so);
     tcase_add_test(tc, a_name_that_nobody_can_have_ends_the_run);
     suite_add_tcase(s, tc);

@@ -39,6 +39,19 @@ static void run(struct fl_crew *crew, struct fl_job *job)
     (void)pthread_cond_broadcast(&crew->done);
 }
 
+bool fl__crew_step(struct fl_crew *crew)
+{
+    bool any;
+
+    (void)pthread_mutex_lock(&crew->lock);
+    any = crew->first != NULL;
+    if (any) {
+        run(crew, crew->first);
+    }
+    (void)pthread_mutex_unlock(&crew->lock);
+    return any;
+}
+
 static void *work(void *arg)
 {
     struct fl_crew *crew = arg;
@@ -65,6 +78,7 @@ static struct fl_job *begin(struct fl_crew *crew, enum fl_job_kind kind, uint32_
         job->crew = crew;
         job->kind = kind;
         job->client = client;
+        job->process = crew->team != NULL ? client % crew->conf.team->n : 0;
         atomic_init(&job->cancel, false);
         fl_buf_init(&job->bytes, SIZE_MAX / 2);
     }
@@ -78,6 +92,10 @@ static struct fl_job *submit(struct fl_job *job)
     if (crew->conf.dry) {
         fl__crew_dry(job);
         job->state = FL__JOB_DONE;
+        return job;
+    }
+    if (job->process != 0) {
+        fl__team_begin(job);
         return job;
     }
     (void)pthread_mutex_lock(&crew->lock);
@@ -150,6 +168,10 @@ static void finish(struct fl_job *job)
     if (crew->conf.dry) {
         return;
     }
+    if (job->process != 0) {
+        fl__team_wait(job);
+        return;
+    }
     (void)pthread_mutex_lock(&crew->lock);
     if (job->state == FL__JOB_QUEUED) {
         run(crew, job);
@@ -176,15 +198,16 @@ const struct fl_buf *fl_job_bytes(const struct fl_job *job)
     return &job->bytes;
 }
 
-void fl_job_free(struct fl_job *job)
+/* It is nobody's work any more. */
+static void stop(struct fl_job *job)
 {
-    struct fl_crew *crew;
+    struct fl_crew *crew = job->crew;
     bool queued;
 
-    if (job == NULL) {
+    if (job->process != 0) {
+        fl__team_cancel(job);
         return;
     }
-    crew = job->crew;
     atomic_store(&job->cancel, true);
     (void)pthread_mutex_lock(&crew->lock);
     queued = job->state == FL__JOB_QUEUED;
@@ -195,10 +218,20 @@ void fl_job_free(struct fl_job *job)
     if (!queued) {
         finish(job);
     }
+}
+
+void fl_job_free(struct fl_job *job)
+{
+    if (job == NULL) {
+        return;
+    }
+    stop(job);
     fl_shelf_unref(job->shelf);
     fl_blob_unref(job->model);
     fl_buf_done(&job->bytes);
     fl_job_answer_done(&job->answer);
+    fl_blob_unref(job->upload);
+    free(job->parts);
     free(job->units);
     free(job);
 }
@@ -207,7 +240,9 @@ void fl_crew_drop(struct fl_crew *crew, uint32_t client, struct fl_round_key key
 {
     struct fl_member *member = crew->members[client];
 
-    if (member != NULL) {
+    if (crew->team != NULL && client % crew->conf.team->n != 0) {
+        fl__team_drop(crew, client, key);
+    } else if (member != NULL) {
         fl_held_drop(&member->held, key);
         if (member->held.result == NULL) {
             fl__crew_close(crew, client);
@@ -254,6 +289,9 @@ int fl_crew_create(const struct fl_crew_conf *conf, struct fl_crew **ret, struct
     if (rv == FL_OK) {
         rv = conf->dry ? fl__crew_dry_sizes(crew) : start_threads(crew, err);
     }
+    if (rv == FL_OK && conf->team != NULL && conf->team->n > 1 && !conf->dry) {
+        rv = fl__team_open(crew, err);
+    }
     if (rv != FL_OK) {
         fl_crew_free(crew);
         return rv;
@@ -276,6 +314,7 @@ void fl_crew_free(struct fl_crew *crew)
     while (crew->n_threads > 0) {
         (void)pthread_join(crew->threads[--crew->n_threads], NULL);
     }
+    fl__team_close(crew);
     for (i = 0; crew->members != NULL && i < crew->conf.people->n; i++) {
         fl__crew_close(crew, i);
     }

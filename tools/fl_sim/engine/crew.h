@@ -6,7 +6,7 @@
  * begun when its client begins it in the simulated world and taken when that ends it there, so what
  * comes of it does not depend on how many do it or on which of them is done first.
  *
- * Of one client there is one piece at a time.
+ * Of one client there is one piece at a time. Other processes may do a part of it (team.h).
  *
  * Threading: all calls from one thread. What a crew calls of its people is called from any.
  */
@@ -14,6 +14,7 @@
 #include "server/work/federation.h"
 #include "tools/fl_sim/engine/people.h"
 #include "tools/fl_sim/engine/shelf.h"
+#include "tools/fl_sim/engine/team.h"
 
 enum fl_job_kind {
     FL_JOB_OFFER = 1, /* what it tells of its data */
@@ -41,8 +42,10 @@ struct fl_job;
 struct fl_crew;
 
 struct fl_crew_conf {
-    unsigned threads; /* 0 and 1: the caller's own */
+    unsigned threads;           /* 0 and 1: the caller's own */
+    const struct fl_team *team; /* this is its leader; NULL: this process does everything */
     const struct fl_people *people;
+    /* Where uploads go; NULL: in a process of a team, to its leader. */
     const struct fl_federation *federation;
     struct fl_setup *setup; /* a reference is taken */
     const char *dir;        /* of the clients' folders */

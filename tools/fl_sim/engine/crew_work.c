@@ -193,7 +193,14 @@ static int code(struct fl_job *job, struct fl_member *m, struct fl_err *err)
     rv = fl_member_code(m, job->units, &code, err);
     if (rv == FL_OK) {
         job->answer.bytes = fl_blob_len(code.bytes);
-        rv = fl_member_upload(job->crew->conf.federation, person.name, &code, err);
+        if (job->crew->conf.federation != NULL) {
+            rv = fl_member_upload(job->crew->conf.federation, person.name, &code, err);
+        } else {
+            job->parts = code.parts;
+            job->n_parts = code.n_parts;
+            job->upload = fl_blob_ref(code.bytes);
+            code.parts = NULL;
+        }
     }
     fl_code_done(&code);
     return rv;

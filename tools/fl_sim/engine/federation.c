@@ -362,6 +362,7 @@ static int describe(struct fl_fed *fed, struct fl_err *err)
 static int open_crew(struct fl_fed *fed, struct fl_err *err)
 {
     const struct fl_crew_conf conf = {.threads = fed->conf.threads,
+                                      .team = fed->conf.team,
                                       .people = fed->conf.people,
                                       .federation = &fed->federation,
                                       .setup = fed->setup,

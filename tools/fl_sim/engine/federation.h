@@ -55,7 +55,8 @@ struct fl_fed_conf {
     bool dry;                      /* no arithmetic: what depends on it is drawn or left out */
     bool keep_records;             /* selections, plans and updates go to the database too */
     unsigned threads;
-    const struct fl_log *log; /* may be NULL */
+    const struct fl_team *team; /* others who do clients' work too; NULL: none */
+    const struct fl_log *log;   /* may be NULL */
     struct fl_fed_watch watch;
 };
 

@@ -82,6 +82,36 @@ int fl_shelf_open(const struct fl_federation *federation, const struct fl_progre
     return FL_OK;
 }
 
+int fl_shelf_make(const struct fl_shelf_item *common, size_t n_common,
+                  const struct fl_shelf_item *own, struct fl_shelf **ret)
+{
+    struct fl_shelf *shelf = calloc(1, sizeof(*shelf));
+    size_t i;
+
+    if (shelf == NULL) {
+        return FL_ENOMEM;
+    }
+    atomic_init(&shelf->refs, 1);
+    shelf->common = calloc(n_common + 1, sizeof(*shelf->common));
+    shelf->own = calloc(1, sizeof(*shelf->own));
+    if (shelf->common == NULL || shelf->own == NULL) {
+        fl_shelf_unref(shelf);
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < n_common; i++) {
+        shelf->common[i] = common[i];
+        shelf->common[i].bytes = fl_bytes_ref(&common[i].bytes);
+    }
+    shelf->n_common = n_common;
+    if (own != NULL) {
+        shelf->own[0] = *own;
+        shelf->own[0].bytes = fl_bytes_ref(&own->bytes);
+        shelf->n_own = 1;
+    }
+    *ret = shelf;
+    return FL_OK;
+}
+
 struct fl_shelf *fl_shelf_ref(struct fl_shelf *shelf)
 {
     (void)atomic_fetch_add(&shelf->refs, 1);

@@ -30,6 +30,9 @@ struct fl_shelf {
 FL_MUST_CHECK int fl_shelf_open(const struct fl_federation *federation,
                                 const struct fl_progress *progress, size_t members,
                                 struct fl_shelf **ret);
+/* One of these items, everybody's, and of a client's own (NULL: none). Their bytes are shared. */
+FL_MUST_CHECK int fl_shelf_make(const struct fl_shelf_item *common, size_t n_common,
+                                const struct fl_shelf_item *own, struct fl_shelf **ret);
 struct fl_shelf *fl_shelf_ref(struct fl_shelf *shelf);
 void fl_shelf_unref(struct fl_shelf *shelf); /* NULL is allowed. */
 /* What `client` may fetch; the items live as long as the shelf. Returns how many. */
