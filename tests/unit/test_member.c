@@ -1,6 +1,6 @@
 /*
  * A client that is there for its part in a round and gone again is the client that stays: the same
- * results, bytes and kept state, for every preset.
+ * results, bytes and kept state, and with uploads in memory the same next model, for every preset.
  */
 #include <check.h>
 #include <stdio.h>
@@ -10,12 +10,20 @@
 
 #include "client/work/offer.h"
 #include "libfl/base/fs.h"
+#include "server/work/aggregation.h"
 #include "tests/lib/folder.h"
 #include "tests/unit/train_fixture.h"
 #include "tools/fl_sim/engine/member.h"
 
 #define CLIENTS 2
 #define ROUNDS  4
+
+/* A server that has the uploads of its clients in files, or in memory. */
+struct side {
+    char dir[128];
+    struct fl_federation fed;
+    struct fl_model_state model;
+};
 
 struct world {
     struct server server; /* network and layout */
@@ -24,6 +32,7 @@ struct world {
     struct fl_dataset *data[CLIENTS];
     struct fl_trainer *lent;
     struct fl_buf offered; /* of all clients */
+    struct side files, memory;
     char dir[FOLDER_PATH];
     struct fl_err err;
 };
@@ -31,6 +40,30 @@ struct world {
 static uint64_t seed_of(size_t k)
 {
     return 7 + k;
+}
+
+static void side_init(struct world *w, const char *name, struct side *s)
+{
+    char mixtures[160];
+    size_t i;
+
+    (void)snprintf(s->dir, sizeof(s->dir), "%s/%s", w->dir, name);
+    (void)snprintf(mixtures, sizeof(mixtures), "%s/mixtures", s->dir);
+    ck_assert_int_eq(fl_fs_mkdirs(mixtures, NULL), FL_OK);
+    s->fed = (struct fl_federation){
+        .layout = w->server.model.layout, .strategy = w->strategy, .state_dir = s->dir};
+    fl_federation_name_states(&s->fed);
+    ck_assert_int_eq(fl_model_state_new(&s->fed, &s->model), FL_OK);
+    (void)memcpy(fl_blob_fill(s->model.theta), w->server.theta, w->server.count * sizeof(float));
+    for (i = 0; i < s->fed.n_state; i++) {
+        (void)memset(fl_blob_fill(s->model.state[i]), 0, w->server.count * sizeof(float));
+    }
+}
+
+static void side_done(struct side *s)
+{
+    fl_uploads_free(s->fed.uploads);
+    fl_model_state_done(&s->model);
 }
 
 static void world_init(struct world *w, const char *preset)
@@ -55,6 +88,9 @@ static void world_init(struct world *w, const char *preset)
     ck_assert_int_eq(fl_trainer_builtin(w->data[0], NULL, &w->lent, &w->err), FL_OK);
     ck_assert_int_eq(fl_worker_prepare_trainer(w->lent, w->setup, &w->err), FL_OK);
     fl_buf_init(&w->offered, SIZE_MAX);
+    side_init(w, "files", &w->files);
+    side_init(w, "memory", &w->memory);
+    ck_assert_int_eq(fl_uploads_create(&w->memory.fed.uploads), FL_OK);
 }
 
 static void world_done(struct world *w)
@@ -66,6 +102,8 @@ static void world_done(struct world *w)
         fl_dataset_free(w->data[k]);
     }
     fl_buf_done(&w->offered);
+    side_done(&w->files);
+    side_done(&w->memory);
     fl_setup_unref(w->setup);
     fl_strategy_free(w->strategy);
     server_done(&w->server);
@@ -191,7 +229,7 @@ static void take_part(struct world *w, struct fl_member *m, size_t k, uint64_t r
     list_bundles(w, round, &b);
     ck_assert_msg(fl_member_fetch(m, &task, b.list, b.n, &w->err) == FL_OK, "%s", w->err.msg);
     ck_assert_msg(fl_member_train(m, &w->err) == FL_OK, "%s", w->err.msg);
-    units[round % 2] = 0; /* a part of the units */
+    units[k % 2] = round % 2 == 0; /* every other time a part of the units */
     ck_assert_msg(fl_member_code(m, units, code, &w->err) == FL_OK, "%s", w->err.msg);
     bundles_done(&b);
 }
@@ -220,6 +258,56 @@ static void same_push(const struct fl_code *a, const struct fl_code *b)
     }
 }
 
+/* The next model of a server, and how far each update is from it. */
+static void aggregate(struct side *s, uint64_t round, double distance[CLIENTS])
+{
+    struct fl_part_rec parts[CLIENTS] = {{0}};
+    struct fl_client_rec clients[CLIENTS] = {{0}};
+    struct fl_aggregation a = {.round = round,
+                               .attempt = 1,
+                               .members = CLIENTS,
+                               .learning_rate = 0.05,
+                               .parts = parts,
+                               .clients = clients,
+                               .n_parts = CLIENTS,
+                               .model = &s->model,
+                               .want_distance =
+                                   round % 2 == 0 &&
+                                   fl_strategy_distance(s->fed.strategy) == FL_DISTANCE_NEW};
+    struct fl_err err = {0};
+    size_t k;
+
+    for (k = 0; k < CLIENTS; k++) {
+        (void)snprintf(clients[k].name, sizeof(clients[k].name), "c%zu", k);
+        parts[k] = (struct fl_part_rec){.client = (uint32_t)k, .samples = 10 + k, .steps = 4};
+    }
+    ck_assert_msg(fl_aggregation_run(&s->fed, &a, &err) == FL_OK, "%s", err.msg);
+    (void)memcpy(distance, a.distance, CLIENTS * sizeof(*distance)); /* zeros, or measured */
+    fl_model_state_done(&s->model);
+    s->model = a.next.model;
+    a.next.model = (struct fl_model_state){.theta = NULL};
+    fl_aggregation_done(&a);
+}
+
+static void same_model(struct world *w, uint64_t round)
+{
+    size_t bytes = w->server.count * sizeof(float);
+    double x[CLIENTS];
+    double y[CLIENTS];
+    size_t i;
+
+    aggregate(&w->files, round, x);
+    aggregate(&w->memory, round, y);
+    ck_assert_mem_eq(x, y, sizeof(x));
+    ck_assert_mem_eq(fl_blob_data(w->files.model.theta), fl_blob_data(w->memory.model.theta),
+                     bytes);
+    for (i = 0; i < w->files.fed.n_state; i++) {
+        ck_assert_mem_eq(fl_blob_data(w->files.model.state[i]),
+                         fl_blob_data(w->memory.model.state[i]), bytes);
+    }
+    fl_uploads_clean(w->memory.fed.uploads, 0, 0);
+}
+
 static const char *preset(int i)
 {
     return fl_strategy_presets()[i].name;
@@ -231,6 +319,7 @@ START_TEST(who_comes_for_a_round_and_goes_is_who_stays_for_every_preset)
     struct fl_member comes;
     struct world w;
     uint64_t round;
+    char name[16];
     size_t k;
 
     world_init(&w, preset(_i));
@@ -250,10 +339,17 @@ START_TEST(who_comes_for_a_round_and_goes_is_who_stays_for_every_preset)
             take_part(&w, &comes, k, round, &b);
             same_result(stays[k].held.result, comes.held.result);
             same_push(&a, &b);
+            (void)snprintf(name, sizeof(name), "c%zu", k);
+            ck_assert_msg(fl_member_upload(&w.files.fed, name, &a, &w.err) == FL_OK, "%s",
+                          w.err.msg);
+            ck_assert_msg(fl_member_upload(&w.memory.fed, name, &b, &w.err) == FL_OK, "%s",
+                          w.err.msg);
             fl_code_done(&a);
             fl_code_done(&b);
             fl_member_close(&comes);
         }
+        ck_assert_uint_gt(fl_uploads_bytes(w.memory.fed.uploads), 0);
+        same_model(&w, round);
     }
     for (k = 0; k < CLIENTS; k++) {
         fl_member_close(&stays[k]);
