@@ -84,21 +84,17 @@
     X(DROP_OPEN, "DELETE FROM open_round")                                                  \
     X(DROP_PARTS, "DELETE FROM part")                                                       \
     X(COUNT_PARTS, "SELECT COUNT(*) FROM part")                                             \
+    /* Without a place: behind all that are there. */\
     X(PUT_PART, "INSERT INTO part (client, state, samples, steps, train_loss, divergence,"  \
         " units, upload_bytes, previous_dot, received_samples, received_correct,"           \
         " received_loss, trained_samples, trained_correct, trained_loss, place)"            \
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"                             \
-        " (SELECT COALESCE(MAX(place) + 1, 0) FROM part)) ON CONFLICT (client) DO UPDATE SET"\
-        " state = excluded.state, samples = excluded.samples, steps = excluded.steps,"      \
-        " train_loss = excluded.train_loss, divergence = excluded.divergence,"              \
-        " units = excluded.units, upload_bytes = excluded.upload_bytes,"                    \
-        " previous_dot = excluded.previous_dot,"                                            \
-        " received_samples = excluded.received_samples,"                                    \
-        " received_correct = excluded.received_correct,"                                    \
-        " received_loss = excluded.received_loss,"                                          \
-        " trained_samples = excluded.trained_samples,"                                      \
-        " trained_correct = excluded.trained_correct,"                                      \
-        " trained_loss = excluded.trained_loss")                                            \
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,"        \
+        " COALESCE(?16, (SELECT COALESCE(MAX(place) + 1, 0) FROM part)))")                  \
+    X(SET_PART, "UPDATE part SET state = ?2, samples = ?3, steps = ?4, train_loss = ?5,"    \
+        " divergence = ?6, units = ?7, upload_bytes = ?8, previous_dot = ?9,"               \
+        " received_samples = ?10, received_correct = ?11, received_loss = ?12,"             \
+        " trained_samples = ?13, trained_correct = ?14, trained_loss = ?15"                 \
+        " WHERE client = ?1")                                                               \
     X(GET_PARTS, "SELECT client, state, samples, steps, train_loss, divergence, units,"     \
         " upload_bytes, previous_dot, received_samples, received_correct, received_loss,"   \
         " trained_samples, trained_correct, trained_loss FROM part ORDER BY place")         \

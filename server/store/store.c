@@ -302,9 +302,10 @@ static void put_eval(struct fl__query *q, const struct fl_eval_rec *e)
     fl__query_f64(q, e->loss_sum);
 }
 
-static int put_part(struct fl_store *store, const struct fl_part_rec *p, struct fl_err *err)
+static struct fl__query part_query(struct fl_store *store, enum fl__db_statement which,
+                                   const struct fl_part_rec *p)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_PART);
+    struct fl__query q = fl__db_query(&store->db, which);
 
     fl__query_u64(&q, p->client);
     fl__query_u64(&q, (uint64_t)p->state);
@@ -317,7 +318,23 @@ static int put_part(struct fl_store *store, const struct fl_part_rec *p, struct 
     fl__query_f64(&q, p->previous_dot);
     put_eval(&q, &p->received);
     put_eval(&q, &p->trained);
-    return fl__query_run(&q, err);
+    return q;
+}
+
+/* Those of a selection, in its order: there are no others. */
+static int put_first_parts(struct fl_store *store, const struct fl_part_rec *parts, size_t n,
+                           struct fl_err *err)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        struct fl__query q = part_query(store, FL__DB_PUT_PART, &parts[i]);
+
+        fl__query_u64(&q, i);
+        rv = fl__query_run(&q, err);
+    }
+    return rv;
 }
 
 static int put_parts(struct fl_store *store, const struct fl_part_rec *parts, size_t n,
@@ -327,7 +344,13 @@ static int put_parts(struct fl_store *store, const struct fl_part_rec *parts, si
     int rv = FL_OK;
 
     for (i = 0; rv == FL_OK && i < n; i++) {
-        rv = put_part(store, &parts[i], err);
+        struct fl__query q = part_query(store, FL__DB_SET_PART, &parts[i]);
+
+        rv = fl__query_run(&q, err);
+        if (rv == FL_OK && sqlite3_changes(store->db.handle) == 0) {
+            q = part_query(store, FL__DB_PUT_PART, &parts[i]);
+            rv = fl__query_run(&q, err);
+        }
     }
     return rv;
 }
@@ -466,7 +489,7 @@ static int write_selection(struct fl_store *store, const struct fl_selection *se
     if (rv == FL_OK) {
         rv = run(store, FL__DB_DROP_PARTS, err);
     }
-    return rv == FL_OK ? put_parts(store, sel->parts, sel->n_parts, err) : rv;
+    return rv == FL_OK ? put_first_parts(store, sel->parts, sel->n_parts, err) : rv;
 }
 
 int fl_store_put_selection(struct fl_store *store, const struct fl_selection *selection,
@@ -508,7 +531,7 @@ int fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt
     }
     rv = check_open(store, round, attempt, err);
     if (rv == FL_OK) {
-        rv = put_part(store, part, err);
+        rv = put_parts(store, part, 1, err);
     }
     return fl__db_end(&store->db, rv, err);
 }
