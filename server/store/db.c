@@ -113,13 +113,15 @@ static int check_integrity(struct fl__db *db, struct fl_err *err)
 /* In WAL mode this syncs the log at a commit, and so all that was committed before. */
 static int set_sync(struct fl__db *db, bool full)
 {
-    const char *sql = full ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL";
+    const char *sql = db->never_sync ? "PRAGMA synchronous = OFF"
+                      : full         ? "PRAGMA synchronous = FULL"
+                                     : "PRAGMA synchronous = NORMAL";
 
     return sqlite3_exec(db->handle, sql, NULL, NULL, NULL);
 }
 
 /* FULL: a commit survives the machine; NORMAL: our own death. Neither can damage the database
-   in WAL mode. */
+   in WAL mode; nor can OFF by our own death, but by that of the machine. */
 static int set_up(struct fl__db *db, struct fl_err *err)
 {
     static const char pragmas[] = "PRAGMA journal_mode = WAL;"
@@ -156,7 +158,8 @@ static int prepare_all(struct fl__db *db, struct fl_err *err)
     return FL_OK;
 }
 
-int fl__db_open(struct fl__db *db, const char *path, bool full_sync, struct fl_err *err)
+int fl__db_open(struct fl__db *db, const char *path, enum fl_durability durability,
+                struct fl_err *err)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     int rv;
@@ -165,7 +168,8 @@ int fl__db_open(struct fl__db *db, const char *path, bool full_sync, struct fl_e
     if (db->path == NULL) {
         return fl_err_set(err, FL_ENOMEM, "state database '%s': out of memory", path);
     }
-    db->full_sync = full_sync;
+    db->full_sync = durability == FL_DURABLE_POWER;
+    db->never_sync = durability == FL_DURABLE_SCRATCH;
     make_private(path);
     rv = sqlite3_open_v2(path, &db->handle, flags, NULL) == SQLITE_OK ? FL_OK
                                                                       : fl__db_error(db, err);
@@ -307,7 +311,7 @@ int fl__db_begin_durable(struct fl__db *db, struct fl_err *err)
 {
     int rv;
 
-    if (!db->full_sync) {
+    if (!db->full_sync && !db->never_sync) {
         if (set_sync(db, true) != SQLITE_OK) {
             return fl__db_error(db, err);
         }

@@ -17,6 +17,7 @@
 
 #include "libfl/base/err.h"
 #include "server/store/columns_impl.h"
+#include "server/store/store.h"
 
 /* clang-format off */
 #define FL__DB_STATEMENTS(X)                                                                \
@@ -136,6 +137,7 @@ struct fl__db {
     sqlite3 *handle;
     char *path;
     bool full_sync;    /* every commit survives the machine */
+    bool never_sync;   /* none does, not even one that is durable */
     bool durable_once; /* the transaction that runs does */
     sqlite3_stmt *statements[FL__DB_STATEMENT_COUNT];
 };
@@ -149,8 +151,8 @@ struct fl__query {
     int rc;     /* first error of SQLite while binding */
 };
 
-/* Open or create (mode 0640) with the newest schema. `full_sync`: a commit survives the machine. */
-FL_MUST_CHECK int fl__db_open(struct fl__db *db, const char *path, bool full_sync,
+/* Open or create (mode 0640) with the newest schema. */
+FL_MUST_CHECK int fl__db_open(struct fl__db *db, const char *path, enum fl_durability durability,
                               struct fl_err *err);
 /* A half-opened or zeroed one is fine. */
 void fl__db_close(struct fl__db *db);

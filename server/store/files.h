@@ -52,6 +52,8 @@ FL_MUST_CHECK int fl_mixtures_create(const char *dir, uint64_t round, const char
 /* The bytes of one client come in rising order, without gaps (FL_ERANGE). */
 FL_MUST_CHECK int fl_mixtures_write(struct fl_mixtures_writer *w, size_t client, uint64_t offset,
                                     const void *data, size_t len, struct fl_err *err);
+/* It will not be synced: it survives the process. */
+void fl_mixtures_scratch(struct fl_mixtures_writer *w);
 /* Sync and put in place. FL_ESTATE: bytes are missing. Takes `w`. */
 FL_MUST_CHECK int fl_mixtures_publish(struct fl_mixtures_writer *w, struct fl_err *err);
 /* Remove what was written. Takes `w`; NULL is allowed. */

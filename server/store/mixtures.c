@@ -77,6 +77,7 @@ static uint64_t head_hash(uint32_t version, const void *data, size_t len)
 
 struct fl_mixtures_writer {
     int fd;
+    bool scratch; /* not synced */
     char path[FL__STORE_PATH_MAX], tmp[FL__STORE_PATH_MAX];
     uint64_t round;
     size_t n;
@@ -222,6 +223,11 @@ static void writer_free(struct fl_mixtures_writer *w)
     free(w);
 }
 
+void fl_mixtures_scratch(struct fl_mixtures_writer *w)
+{
+    w->scratch = true;
+}
+
 int fl_mixtures_publish(struct fl_mixtures_writer *w, struct fl_err *err)
 {
     size_t i;
@@ -240,12 +246,12 @@ int fl_mixtures_publish(struct fl_mixtures_writer *w, struct fl_err *err)
             (void)fl_err_set(err, rv, "cannot write '%s': %s", w->tmp, fl_strerror(rv));
         }
     }
-    if (rv == FL_OK && fdatasync(w->fd) != 0) {
+    if (rv == FL_OK && !w->scratch && fdatasync(w->fd) != 0) {
         rv = fl_err_from_errno(errno);
         (void)fl_err_set(err, rv, "cannot sync '%s': %s", w->tmp, fl_strerror(rv));
     }
     if (rv == FL_OK) {
-        rv = fl_fs_publish(w->tmp, w->path, /* sync= */ true, err);
+        rv = fl_fs_publish(w->tmp, w->path, /* sync= */ !w->scratch, err);
     }
     if (rv != FL_OK) {
         fl_mixtures_abandon(w);

@@ -173,7 +173,7 @@ int fl__store_open_path(const char *dir, const char *path, const char *federatio
         free(store);
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
-    rv = fl__db_open(&store->db, path, durability == FL_DURABLE_POWER, err);
+    rv = fl__db_open(&store->db, path, durability, err);
     if (rv == FL_OK) {
         rv = check_owner(store, dir, federation, layout, rebuild, err);
     }

@@ -12,12 +12,11 @@
  * (fl_fs_lock_dir()).
  *
  * A round is committed by: checkpoint (write, fsync, rename, fsync folder), then one
- * transaction, which is synced whatever the durability; only then older checkpoints go. So the
- * newest record that any crash or power cut can leave has its checkpoint beside it. A crash
- * anywhere resumes at the last persisted point; a checkpoint newer than the last record is
- * left alone until its round is run again.
- * A database has a random id, which stands in its checkpoints: what another one wrote is
- * neither taken for its own nor removed.
+ * transaction, which is synced whatever the durability (but FL_DURABLE_SCRATCH); only then older
+ * checkpoints go. So the newest record that any crash or power cut can leave has its checkpoint
+ * beside it. A crash anywhere resumes at the last persisted point; a checkpoint newer than the last
+ * record is left alone until its round is run again. A database has a random id, which stands in
+ * its checkpoints: what another one wrote is neither taken for its own nor removed.
  *
  * Threading: a store belongs to one thread (the database lane); spool and model
  * functions take only paths and may run on any lane.
@@ -31,7 +30,9 @@
 
 enum fl_durability {
     FL_DURABLE_PROCESS, /* survives a kill -9 */
-    FL_DURABLE_POWER    /* survives the machine: fsync before "accepted" */
+    FL_DURABLE_POWER,   /* survives the machine: fsync before "accepted" */
+    /* A simulation: survives a kill -9, commits too; nothing is ever synced. Not for a daemon. */
+    FL_DURABLE_SCRATCH
 };
 
 struct fl_store;

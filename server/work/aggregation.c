@@ -151,6 +151,9 @@ static int open_mixtures(struct pass *a)
     rv = fl_mixtures_create(a->f->state_dir, job->round, names, n,
                             fl_federation_floats(a->f) * sizeof(float), &a->mixtures, a->err);
     free(names);
+    if (rv == FL_OK && a->f->scratch) {
+        fl_mixtures_scratch(a->mixtures);
+    }
     return rv;
 }
 

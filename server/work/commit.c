@@ -47,7 +47,7 @@ static int save(const struct fl_federation *f, const struct fl_progress *progres
         state[i] = fl_blob_floats(model->state[i]);
     }
     return fl_models_save(f->state_dir, round, &tag, f->layout, fl_blob_floats(model->theta), state,
-                          f->state_names, f->n_state, true, err);
+                          f->state_names, f->n_state, /* sync= */ !f->scratch, err);
 }
 
 /* The round is safe; old files only take room. */

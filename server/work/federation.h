@@ -39,6 +39,7 @@ struct fl_federation {
     struct fl_store *store; /* owned; fl_store_close() */
     /* Borrowed; uploads that are not in it are files of the folder. NULL: all are. */
     struct fl_uploads *uploads;
+    bool scratch; /* it was opened as FL_DURABLE_SCRATCH: nothing is synced */
     struct fl_line line;
 };
 

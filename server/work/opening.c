@@ -272,6 +272,7 @@ static int open_records(const struct opening *o, struct fl_err *err)
     int rv =
         fl_store_open(f->state_dir, o->how->name, f->layout, o->how->durability, &f->store, err);
 
+    f->scratch = o->how->durability == FL_DURABLE_SCRATCH;
     if (rv == FL_OK) {
         rv = fl_rollback_carry_out(f, o->how->wall_ms, err);
     }

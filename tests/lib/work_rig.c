@@ -41,7 +41,7 @@ int work_rig_try(struct work_rig *rig, const char *algorithm, struct fl_err *err
     static char dir[RIG_PATH_MAX];
     struct fl_settings settings = {.n = 0};
     const struct fl_opening opening = {.name = "fed",
-                                       .durability = FL_DURABLE_PROCESS,
+                                       .durability = rig->durability,
                                        .settings = &settings,
                                        .wall_ms = rig->wall_ms,
                                        .first_model = first_model,

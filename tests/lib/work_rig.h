@@ -17,6 +17,7 @@ struct work_rig {
     struct fl_coord_resume resume;
     struct fl_retention retention; /* of the next opening; two checkpoints stay */
     uint64_t wall_ms;              /* of the next opening */
+    enum fl_durability durability; /* of the next opening */
     unsigned n_first;              /* first models that were made, of FIRST in every entry */
     char logged[8192];             /* "LEVEL text\n" each */
     struct fl_log log;
