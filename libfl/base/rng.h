@@ -23,7 +23,8 @@ enum fl_rng_purpose {
     FL_RNG_JITTER,    /* back-off */
     FL_RNG_SOLVER,    /* draws of a client solver */
     FL_RNG_TEST,
-    FL_RNG_AUGMENT /* changes of training samples */
+    FL_RNG_AUGMENT, /* changes of training samples */
+    FL_RNG_WORLD    /* what simulated clients are like */
 };
 
 struct fl_rng {

@@ -1,0 +1,300 @@
+/*
+ * Table files: comma-separated numbers below a header that says where they come from and what
+ * they are measured in. Not a general CSV reader on purpose: what it does not understand, it
+ * refuses.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/log.h"
+#include "libfl/base/str.h"
+#include "tools/fl_sim/world/world_impl.h"
+
+#define QUOTED_MAX 64
+
+struct reader {
+    struct fl__table *table;
+    size_t cap; /* rows that there is room for */
+    size_t line;
+    struct fl_err *err;
+};
+
+FL_PRINTF(2, 3) static int refuse(const struct reader *r, const char *fmt, ...)
+{
+    char text[FL_ERR_BUF_SIZE];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    return fl_err_set(r->err, FL_ECONF, "%s:%zu: %s", r->table->path, r->line, text);
+}
+
+static char *trimmed(char *text)
+{
+    size_t len;
+
+    text += strspn(text, " \t");
+    len = strlen(text);
+    while (len > 0 && (text[len - 1] == ' ' || text[len - 1] == '\t' || text[len - 1] == '\r')) {
+        text[--len] = '\0';
+    }
+    return text;
+}
+
+/* Cut the next field off `*rest`; NULL behind the last. */
+static char *next_field(char **rest)
+{
+    char *field = *rest;
+    char *comma;
+
+    if (field == NULL) {
+        return NULL;
+    }
+    comma = strchr(field, ',');
+    if (comma != NULL) {
+        *comma = '\0';
+    }
+    *rest = comma != NULL ? comma + 1 : NULL;
+    return trimmed(field);
+}
+
+/* "# source: …" and "# length: 7d"; every other comment is one. */
+static int read_comment(struct reader *r, char *text)
+{
+    char *colon;
+    const char *value;
+    struct fl_err why = {0};
+
+    text = trimmed(text + strspn(text, "#"));
+    colon = strchr(text, ':');
+    if (colon == NULL) {
+        return FL_OK;
+    }
+    *colon = '\0';
+    value = trimmed(colon + 1);
+    if (strcmp(trimmed(text), "source") == 0 && value[0] != '\0' && r->table->source == NULL) {
+        r->table->source = fl_str_dup(value);
+        return r->table->source != NULL ? FL_OK : FL_ENOMEM;
+    }
+    if (strcmp(text, "length") == 0) {
+        if (fl__quantity(FL__TIME, value, &r->table->length, &why) != FL_OK) {
+            return refuse(r, "length: %s", why.msg);
+        }
+        if (r->table->length <= 0) {
+            return refuse(r, "length: a trace that lasts no time");
+        }
+    }
+    return FL_OK;
+}
+
+/* "uplink [Mbit/s]" */
+static int read_column(struct reader *r, char *text)
+{
+    struct fl__table *t = r->table;
+    struct fl__column *c = &t->columns[t->n_columns];
+    char *open = strchr(text, '[');
+    size_t len = strlen(text);
+    char quoted[QUOTED_MAX];
+    const char *unit = NULL;
+
+    (void)fl_log_quote(quoted, sizeof(quoted), text, len);
+    if (open != NULL && len > 0 && text[len - 1] == ']') {
+        text[len - 1] = '\0';
+        *open = '\0';
+        unit = trimmed(open + 1);
+        text = trimmed(text);
+    }
+    *c = (struct fl__column){.kind = FL__NUMBER, .factor = 1};
+    if (text[0] == '\0' || strpbrk(text, "[]\"") != NULL) {
+        return refuse(r, "column %s: expected a name and its unit, as in uplink [Mbit/s]", quoted);
+    }
+    if (unit == NULL && strcmp(text, FL__NAME_OF_WHOM) != 0) {
+        return refuse(r, "column %s has no unit: write it as in uplink [Mbit/s] or latency [ms]",
+                      quoted);
+    }
+    if (unit != NULL && !fl__unit_find(unit, &c->kind, &c->factor)) {
+        return refuse(r, "column %s: unknown unit; rates: %s; times: %s; sizes: %s; %%; samples/s",
+                      quoted, fl__unit_list(FL__RATE), fl__unit_list(FL__TIME),
+                      fl__unit_list(FL__SIZE));
+    }
+    if (c->kind == FL__RATE && strncmp(text, "uplink", 6) != 0 && strncmp(text, "downlink", 8) != 0)
+    {
+        return refuse(r,
+                      "column %s: a rate has a direction: let its name begin with uplink or "
+                      "downlink",
+                      quoted);
+    }
+    if (fl__table_column(t, text) < t->n_columns) {
+        return refuse(r, "column %s: there are two of that name", quoted);
+    }
+    c->name = fl_str_dup(text);
+    if (c->name == NULL) {
+        return FL_ENOMEM;
+    }
+    t->n_columns++;
+    return FL_OK;
+}
+
+static int read_header(struct reader *r, char *text)
+{
+    char *field;
+    int rv = FL_OK;
+
+    if (r->table->source == NULL) {
+        return refuse(r, "no source: a line '# source: where the figures are from' goes above");
+    }
+    while (rv == FL_OK && (field = next_field(&text)) != NULL) {
+        if (r->table->n_columns == FL__COLUMNS_MAX) {
+            return refuse(r, "more than %d columns", FL__COLUMNS_MAX);
+        }
+        rv = read_column(r, field);
+    }
+    return rv;
+}
+
+static int grow(struct reader *r)
+{
+    struct fl__table *t = r->table;
+    size_t cap = r->cap > 0 ? 2 * r->cap : 64;
+    double *cells;
+    uint32_t *lines;
+
+    if (t->n_rows < r->cap) {
+        return FL_OK;
+    }
+    cells = realloc(t->cells, cap * t->n_columns * sizeof(*cells));
+    t->cells = cells != NULL ? cells : t->cells;
+    lines = realloc(t->lines, cap * sizeof(*lines));
+    t->lines = lines != NULL ? lines : t->lines;
+    if (cells == NULL || lines == NULL) {
+        return FL_ENOMEM;
+    }
+    r->cap = cap;
+    return FL_OK;
+}
+
+static int read_cell(const struct reader *r, const struct fl__column *c, const char *text,
+                     double *ret)
+{
+    char quoted[QUOTED_MAX];
+    const char *why;
+
+    (void)fl_log_quote(quoted, sizeof(quoted), text, strlen(text));
+    if (!fl__number(text, ret)) {
+        return refuse(r, "column '%s': expected a finite number, found %s", c->name, quoted);
+    }
+    *ret *= c->factor;
+    why = fl__refuses(c->kind, *ret);
+    if (why == NULL && c->kind == FL__NUMBER && (double)(uint64_t)*ret < *ret) {
+        why = "is not a whole number";
+    }
+    return why == NULL ? FL_OK : refuse(r, "column '%s': %s %s", c->name, quoted, why);
+}
+
+static int read_row(struct reader *r, char *text)
+{
+    struct fl__table *t = r->table;
+    char *field;
+    size_t i = 0;
+    int rv = grow(r);
+
+    for (field = next_field(&text); rv == FL_OK && field != NULL; field = next_field(&text)) {
+        if (i == t->n_columns) {
+            return refuse(r, "more values than the %zu columns", t->n_columns);
+        }
+        rv = read_cell(r, &t->columns[i], field, &t->cells[t->n_rows * t->n_columns + i]);
+        i++;
+    }
+    if (rv == FL_OK && i < t->n_columns) {
+        return refuse(r, "no value in column '%s'", t->columns[i].name);
+    }
+    if (rv == FL_OK) {
+        t->lines[t->n_rows++] = (uint32_t)r->line;
+    }
+    return rv;
+}
+
+static int read_lines(struct reader *r, char *text)
+{
+    int rv = FL_OK;
+
+    for (r->line = 1; rv == FL_OK && text != NULL; r->line++) {
+        char *end = strchr(text, '\n');
+        char *line;
+
+        if (end != NULL) {
+            *end = '\0';
+        }
+        line = trimmed(text);
+        text = end != NULL ? end + 1 : NULL;
+        if (line[0] == '#') {
+            rv = read_comment(r, line);
+        } else if (line[0] != '\0') {
+            rv = r->table->n_columns == 0 ? read_header(r, line) : read_row(r, line);
+        }
+    }
+    if (rv == FL_OK && r->table->n_rows == 0) {
+        r->line--;
+        rv = refuse(r, "no rows: a world without clients");
+    }
+    return rv;
+}
+
+int fl__table_parse(const char *path, const void *data, size_t len, struct fl__table **ret,
+                    struct fl_err *err)
+{
+    struct reader r = {.err = err};
+    char *text = malloc(len + 1);
+    size_t bom = len >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    int rv = FL_ENOMEM;
+
+    r.table = calloc(1, sizeof(*r.table));
+    if (r.table != NULL) {
+        r.table->path = fl_str_dup(path);
+    }
+    if (text != NULL && r.table != NULL && r.table->path != NULL) {
+        if (len > 0) {
+            (void)memcpy(text, data, len);
+        }
+        text[len] = '\0';
+        rv = strlen(text) == len ? read_lines(&r, text + bom)
+                                 : fl_err_set(err, FL_ECONF, "%s: not a text: it has a NUL", path);
+    }
+    free(text);
+    if (rv != FL_OK) {
+        fl__table_free(r.table);
+        return rv == FL_ENOMEM ? fl_err_set(err, rv, "no memory to read '%s'", path) : rv;
+    }
+    *ret = r.table;
+    return FL_OK;
+}
+
+void fl__table_free(struct fl__table *table)
+{
+    size_t i;
+
+    if (table == NULL) {
+        return;
+    }
+    for (i = 0; i < table->n_columns; i++) {
+        free(table->columns[i].name);
+    }
+    free(table->path);
+    free(table->source);
+    free(table->cells);
+    free(table->lines);
+    free(table);
+}
+
+size_t fl__table_column(const struct fl__table *table, const char *name)
+{
+    size_t i = 0;
+
+    while (i < table->n_columns && strcmp(table->columns[i].name, name) != 0) {
+        i++;
+    }
+    return i;
+}
