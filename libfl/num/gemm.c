@@ -2,8 +2,17 @@
 
 #include <cblas.h>
 #include <limits.h>
+#include <pthread.h>
 
 #include "libfl/base/err.h"
+
+/*
+ * An OpenBLAS that was built without threads gives the same piece of its memory to two callers that
+ * come at the same instant: one product in a thousand is then wrong. So with it one thread
+ * multiplies at a time; a daemon has only one that does. The build with threads
+ * (libopenblas-pthread) takes callers side by side.
+ */
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
 void fl_gemm_init(void)
 {
@@ -41,9 +50,15 @@ void fl_gemm(bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alp
     FL_REQUIRE(m <= INT_MAX && n <= INT_MAX && k <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX &&
                ldc <= INT_MAX);
     FL_REQUIRE(lda >= (trans_a ? m : k) && ldb >= (trans_b ? k : n) && ldc >= n);
+    if (openblas_get_parallel() == 0) {
+        (void)pthread_mutex_lock(&one_at_a_time);
+    }
     cblas_sgemm(CblasRowMajor, trans_a ? CblasTrans : CblasNoTrans,
                 trans_b ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n, (blasint)k, alpha, a,
                 (blasint)lda, b, (blasint)ldb, beta, c, (blasint)ldc);
+    if (openblas_get_parallel() == 0) {
+        (void)pthread_mutex_unlock(&one_at_a_time);
+    }
 }
 
 void fl_gemm_ref(bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha,

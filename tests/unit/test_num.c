@@ -1,6 +1,7 @@
 #include <check.h>
 #include <float.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,6 +117,58 @@ static double ordered_sum(const double *terms, size_t n)
     }
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
+
+/* --- side by side --- */
+
+enum { SIDE_M = 5, SIDE_N = 32, SIDE_K = 64, SIDE_TIMES = 60000 };
+
+struct side {
+    float a[SIDE_M * SIDE_K], b[SIDE_K * SIDE_N], product[SIDE_M * SIDE_N];
+};
+
+/* How many products are not the one that a thread alone gets. */
+static void *multiply(void *arg)
+{
+    const struct side *s = arg;
+    float c[SIDE_M * SIDE_N];
+    uintptr_t wrong = 0;
+    int i;
+
+    for (i = 0; i < SIDE_TIMES; i++) {
+        fl_gemm(false, false, SIDE_M, SIDE_N, SIDE_K, 1.0f, s->a, SIDE_K, s->b, SIDE_N, 0.0f, c,
+                SIDE_N);
+        wrong += memcmp(c, s->product, sizeof(c)) != 0;
+    }
+    return (void *)wrong;
+}
+
+START_TEST(threads_that_multiply_side_by_side_get_what_one_alone_gets)
+{
+    static struct side s;
+    pthread_t threads[4];
+    struct fl_rng rng;
+    void *wrong;
+    size_t i;
+
+    fl_rng_seed(&rng, 4);
+    for (i = 0; i < SIDE_M * SIDE_K; i++) {
+        s.a[i] = (float)fl_rng_normal(&rng);
+    }
+    for (i = 0; i < SIDE_K * SIDE_N; i++) {
+        s.b[i] = (float)fl_rng_normal(&rng);
+    }
+    fl_gemm_init();
+    fl_gemm(false, false, SIDE_M, SIDE_N, SIDE_K, 1.0f, s.a, SIDE_K, s.b, SIDE_N, 0.0f, s.product,
+            SIDE_N);
+    for (i = 0; i < 4; i++) {
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, multiply, &s), 0);
+    }
+    for (i = 0; i < 4; i++) {
+        ck_assert_int_eq(pthread_join(threads[i], &wrong), 0);
+        ck_assert_ptr_null(wrong);
+    }
+}
+END_TEST
 
 START_TEST(sums_have_the_promised_order_bit_for_bit)
 {
@@ -345,6 +398,7 @@ int main(void)
 
     tcase_add_loop_test(tc, a_product_agrees_with_the_reference_on_odd_shapes, 0, n_shapes);
     tcase_add_test(tc, beta_zero_overwrites_even_nan);
+    tcase_add_test(tc, threads_that_multiply_side_by_side_get_what_one_alone_gets);
     tcase_add_loop_test(tc, sums_have_the_promised_order_bit_for_bit, 0, n_lengths);
     tcase_add_loop_test(tc, elementwise_kernels_do_what_their_line_says, 0, n_lengths);
     tcase_add_loop_test(tc, heavy_ball_is_its_three_passes_bit_for_bit, 0, n_lengths);
