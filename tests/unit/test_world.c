@@ -334,6 +334,35 @@ START_TEST(every_named_world_loads_and_tells_its_source)
 }
 END_TEST
 
+START_TEST(the_example_of_the_documents_loads)
+{
+    const char *src = getenv("FL_SRCDIR");
+    char path[4096];
+    struct fl_conf_doc *doc = NULL;
+    struct fl_world_ask ask = {.n = 50};
+    struct fl_world *w = NULL;
+    struct fl_err err = {0};
+    struct fl_buf page;
+    char *begin;
+    char *end;
+
+    ck_assert_int_eq(fl_fs_join(path, sizeof(path), src != NULL ? src : ".", "docs/simulation.md"),
+                     FL_OK);
+    ck_assert_int_eq(fl_fs_read(path, 1 << 20, &page, &err), FL_OK);
+    ck_assert_int_eq(fl_buf_add(&page, "", 1), FL_OK);
+    begin = strstr((char *)page.data, "    world:\n      base:");
+    ck_assert_ptr_nonnull(begin);
+    end = strstr(begin, "\n\n");
+    ck_assert_int_eq(fl_conf_parse("docs", begin, (size_t)(end - begin), &doc, &err), FL_OK);
+    ask.node = fl_conf_get(fl_conf_root(doc), "world");
+    ck_assert_msg(fl_world_load(&ask, &w, &err) == FL_OK, "%s", err.msg);
+    assert_near(client_of(w, 49).up, 250000);
+    fl_world_free(w);
+    fl_conf_free(doc);
+    fl_buf_done(&page);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("world");
@@ -353,6 +382,7 @@ int main(void)
     tcase_add_test(tc, a_trace_says_who_is_up_and_begins_again_when_told_to);
     tcase_add_test(tc, a_bandwidth_trace_changes_rates_in_time_for_the_directions_it_has);
     tcase_add_test(tc, every_named_world_loads_and_tells_its_source);
+    tcase_add_test(tc, the_example_of_the_documents_loads);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);

@@ -19,5 +19,6 @@ int cmd_run(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_table(int argc, char **argv);
+int cmd_world(int argc, char **argv);
 
 #endif

@@ -22,6 +22,7 @@ static const struct command commands[] = {
     {"plot", "pictures of results", cmd_plot},
     {"compare", "two results against each other, paired by seed", cmd_compare},
     {"table", "results as a table", cmd_table},
+    {"world", "what worlds there are, and what their clients are like", cmd_world},
     {NULL, NULL, NULL},
 };
 

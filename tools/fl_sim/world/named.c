@@ -1,6 +1,6 @@
 /*
  * Worlds that have a name. Each figure has its source, and what is an assumption of ours is called
- * one; the page of fl-sim repeats the table. They are about links: how fast clients
+ * one; docs/simulation.md#named-worlds repeats the table. They are about links: how fast clients
  * train is said by `train:`, as nothing that is published fits every model.
  */
 #include "tools/fl_sim/world/world.h"

@@ -2,7 +2,7 @@
 #define FL_SIM_WORLD_H
 
 /*
- * What clients, their links and the server's link are like (the page of fl-sim). After it
+ * What clients, their links and the server's link are like (docs/simulation.md#worlds). After it
  * was loaded a world is a pure function of (seed, client, time, round): no I/O, no state, so that
  * nothing depends on the order of questions, and client i is the same whatever the number of
  * clients is. Memory does not grow with the number of clients, but for the rows of trace files.

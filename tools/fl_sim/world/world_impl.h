@@ -36,7 +36,7 @@ FL_MUST_CHECK int fl__quantity(enum fl__unit_kind kind, const char *text, double
                                struct fl_err *err);
 uint64_t fl__us(double seconds);
 
-/* --- table files (table.c) --- */
+/* --- table files (table.c): docs/simulation.md#tables-and-traces --- */
 
 #define FL__TABLE_MAX    ((size_t)256 << 20) /* bytes */
 #define FL__COLUMNS_MAX  64

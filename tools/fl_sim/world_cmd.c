@@ -1,0 +1,438 @@
+/* fl-sim world: what worlds there are, and what one is like. */
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/sim/flow.h"
+#include "tools/fl_sim/experiment/experiment.h"
+#include "tools/fl_sim/fl_sim.h"
+#include "tools/fl_sim/world/world.h"
+
+#define COMMAND       "world"
+#define CLIENTS       100
+#define CLIENTS_MAX   10000000
+#define SHOWN_BYTES   800000
+#define WEEK_US       (UINT64_C(7) * 86400 * 1000000)
+#define WEEK_STEPS    10000 /* of one client, at most */
+#define COLUMN_TEXT   32
+#define DIR_SIZE      4096
+#define NO_SEED_GIVEN UINT64_MAX
+
+struct options {
+    const char *what; /* a name, or a file */
+    uint64_t clients; /* 0: not given */
+    uint64_t seed;    /* NO_SEED_GIVEN */
+    bool help;
+};
+
+static void print_help(void)
+{
+    (void)puts(
+        "Usage: fl-sim world\n"
+        "       fl-sim world show [OPTION]... NAME|EXPERIMENT.yaml\n\n"
+        "List the worlds that have a name, with the sources of their figures; or show what the\n"
+        "clients of one are like, or those of an experiment (of its first point and seed).\n\n"
+        "  --clients N   how many; default: data.clients of the experiment, or 100\n"
+        "  --seed N      default: the first of the experiment, or 1\n"
+        "  --help        print this and exit\n\n"
+        "docs/simulation.md says what `world:` can hold.\n"
+        "Exit status: 0 done, 1 it could not be done, 2 wrong usage.");
+}
+
+static int list_worlds(void)
+{
+    const struct fl_world_name *w;
+    size_t i;
+
+    for (i = 0; (w = fl_world_named(i)) != NULL; i++) {
+        (void)printf("%-12s %s\n             source: %s\n", w->name, w->help, w->source);
+    }
+    return EXIT_SUCCESS;
+}
+
+static int parse(int argc, char **argv, struct options *o)
+{
+    static const struct option options[] = {{"clients", required_argument, NULL, 'c'},
+                                            {"seed", required_argument, NULL, 's'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    int opt;
+
+    optind = 1;
+    opterr = 0;
+    while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+        switch (opt) {
+        case 'c':
+            if (fl_str_to_u64(optarg, &o->clients) != FL_OK || o->clients > CLIENTS_MAX) {
+                return usage_error(COMMAND, "--clients: expected 1 to %d, found '%s'", CLIENTS_MAX,
+                                   optarg);
+            }
+            if (o->clients == 0) {
+                return usage_error(COMMAND, "--clients: a world without clients");
+            }
+            break;
+        case 's':
+            if (fl_str_to_u64(optarg, &o->seed) != FL_OK || o->seed == NO_SEED_GIVEN) {
+                return usage_error(COMMAND, "--seed: expected a whole number, found '%s'", optarg);
+            }
+            break;
+        case 'h':
+            o->help = true;
+            return 0;
+        default:
+            return usage_error(COMMAND, "unknown option '%s', or one without its value",
+                               argv[optind - 1]);
+        }
+    }
+    if (optind == argc) {
+        return 0; /* the list */
+    }
+    if (strcmp(argv[optind], "show") != 0) {
+        return usage_error(COMMAND, "expected show, or nothing, found '%s'", argv[optind]);
+    }
+    if (optind + 2 != argc) {
+        return usage_error(COMMAND, "show: expected one name or experiment");
+    }
+    o->what = argv[optind + 1];
+    return 0;
+}
+
+/* --- loading --- */
+
+static bool is_name(const char *text)
+{
+    size_t i;
+
+    for (i = 0; fl_world_named(i) != NULL; i++) {
+        if (strcmp(fl_world_named(i)->name, text) == 0) {
+            return true;
+        }
+    }
+    /* A slip of the keyboard in a name is told as one; a file has a dot or a folder. */
+    return strpbrk(text, "./") == NULL;
+}
+
+static int load_named(const struct options *o, struct fl_world **ret, struct fl_err *err)
+{
+    struct fl_world_ask ask = {.seed = o->seed != NO_SEED_GIVEN ? o->seed : 1,
+                               .n = o->clients > 0 ? o->clients : CLIENTS};
+    struct fl_conf_doc *doc = NULL;
+    struct fl_buf text;
+    int rv;
+
+    fl_buf_init(&text, 4096);
+    rv = fl_buf_printf(&text, "world: '%s'\n", o->what);
+    rv = rv == FL_OK ? fl_conf_parse("fl-sim world show", text.data, text.len, &doc, err)
+                     : fl_err_set(err, rv, "'%s': not the name of a world", o->what);
+    fl_buf_done(&text);
+    if (rv == FL_OK) {
+        ask.node = fl_conf_get(fl_conf_root(doc), "world");
+        rv = fl_world_load(&ask, ret, err);
+    }
+    fl_conf_free(doc);
+    return rv;
+}
+
+static uint64_t clients_of(const struct fl_experiment_point *point)
+{
+    const struct fl_conf_node *node =
+        fl_conf_kind(point->data) == FL_CONF_MAP ? fl_conf_get(point->data, "clients") : NULL;
+    const char *text = node != NULL ? fl_conf_text(node) : NULL;
+    uint64_t n;
+
+    return text != NULL && fl_str_to_u64(text, &n) == FL_OK && n > 0 && n <= CLIENTS_MAX ? n
+                                                                                         : CLIENTS;
+}
+
+static int load_file(const struct options *o, struct fl_world **ret, struct fl_err *err)
+{
+    struct fl_experiment *experiment = NULL;
+    struct fl_experiment_point *point = NULL;
+    const char *slash = strrchr(o->what, '/');
+    char dir[DIR_SIZE];
+    int rv = fl_experiment_load(o->what, NULL, 0, &experiment, err);
+
+    (void)snprintf(dir, sizeof(dir), "%.*s",
+                   slash != NULL ? (int)(slash - o->what) + (slash == o->what) : 1,
+                   slash != NULL ? o->what : ".");
+    rv = rv == FL_OK ? fl_experiment_open(experiment, 0, 0, &point, err) : rv;
+    if (rv == FL_OK) {
+        const struct fl_world_ask ask = {
+            .node = point->world,
+            .dir = dir,
+            .seed = o->seed != NO_SEED_GIVEN ? o->seed : fl_experiment_seed(experiment, 0),
+            .n = o->clients > 0 ? o->clients : clients_of(point),
+            .horizon_us = point->stop.time_ms * 1000};
+
+        rv = fl_world_load(&ask, ret, err);
+    }
+    fl_experiment_close(point);
+    fl_experiment_free(experiment);
+    return rv;
+}
+
+/* --- numbers with the unit that suits them --- */
+
+struct scale {
+    const char *unit;
+    double factor;
+};
+
+/* Largest first; the last one takes what is left. */
+static const struct scale rates[] = {
+    {"Gbit/s", 125e6}, {"Mbit/s", 125e3}, {"kbit/s", 125}, {"bit/s", 0.125}, {NULL, 0}};
+static const struct scale times[] = {{"h", 3600e6}, {"min", 60e6}, {"s", 1e6},
+                                     {"ms", 1e3},   {"us", 1},     {NULL, 0}};
+static const struct scale sizes[] = {{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1}, {NULL, 0}};
+static const struct scale shares[] = {{"%", 0.01}, {NULL, 0}};
+static const struct scale numbers[] = {{"", 1}, {NULL, 0}};
+static const struct scale speeds[] = {{"1/s", 1}, {NULL, 0}};
+
+static const struct scale *scale_for(const struct scale *scales, double value)
+{
+    while (scales[1].unit != NULL && value < scales->factor) {
+        scales++;
+    }
+    return scales;
+}
+
+/* Three digits, more where a number has more before its point. */
+static const char *number(char out[COLUMN_TEXT], double value)
+{
+    double size = fabs(value);
+
+    (void)snprintf(out, COLUMN_TEXT, "%.*f",
+                   size >= 99.95 || size <= 0 ? 0 : (size >= 9.995 ? 1 : (size >= 0.1 ? 2 : 4)),
+                   value);
+    return out;
+}
+
+static const char *with_unit(char out[COLUMN_TEXT], const struct scale *scales, double value)
+{
+    const struct scale *s = scale_for(scales, value);
+    size_t used = strlen(number(out, value / s->factor));
+
+    (void)snprintf(out + used, COLUMN_TEXT - used, " %s", s->unit);
+    return out;
+}
+
+/* --- quantiles --- */
+
+/* What is shown of each client. */
+static const struct shown {
+    const char *name;
+    const struct scale *scales;
+    bool unlimited; /* what 0 means */
+} shown[] = {
+    {"uplink", rates, true},
+    {"downlink", rates, true},
+    {"latency, one way", times, false},
+    {"memory", sizes, true},
+    {"training, fixed", times, false},
+    {"training speed", speeds, true},
+    {"training jitter", numbers, false},
+    {"drops per upload", shares, false},
+    {"up, of a week", shares, false},
+};
+
+#define N_SHOWN (sizeof(shown) / sizeof(shown[0]))
+
+/* The share of the first week that a client is up. */
+static double up_share(const struct fl_world *world, uint64_t client)
+{
+    uint64_t up = 0;
+    uint64_t t = 0;
+    uint64_t steps;
+
+    for (steps = 0; t < WEEK_US && steps < WEEK_STEPS; steps++) {
+        uint64_t until = 0;
+        bool is_up = fl_world_up(world, client, t, &until);
+
+        until = until < WEEK_US ? until : WEEK_US;
+        up += is_up ? until - t : 0;
+        t = until;
+    }
+    return (double)up / (double)t;
+}
+
+/* `columns`: N_SHOWN times as many values as there are clients. */
+static void measure(const struct fl_world *world, double *columns)
+{
+    uint64_t n = fl_world_clients(world);
+    uint64_t i;
+
+    for (i = 0; i < n; i++) {
+        struct fl_world_client c;
+        uint64_t until;
+        size_t k;
+
+        fl_world_client(world, i, &c);
+        fl_world_link(world, i, 0, &c.up, &c.down, &until);
+        {
+            const double values[N_SHOWN] = {c.up,
+                                            c.down,
+                                            (double)c.latency_us,
+                                            (double)c.memory,
+                                            (double)c.train_us,
+                                            c.samples_per_s,
+                                            c.jitter,
+                                            c.drop_chance,
+                                            up_share(world, i)};
+
+            for (k = 0; k < N_SHOWN; k++) {
+                columns[k * n + i] = values[k];
+            }
+        }
+    }
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* `values` come sorted. */
+static void print_row(const struct shown *s, const double *values, uint64_t n)
+{
+    static const double quantiles[] = {0, 0.05, 0.25, 0.5, 0.75, 0.95, 1};
+    const struct scale *scale = scale_for(s->scales, values[n / 2]);
+    char text[COLUMN_TEXT];
+    size_t i;
+
+    (void)printf("  %-18s", s->name);
+    if (s->unlimited && values[n - 1] <= 0) {
+        (void)puts(" unlimited");
+        return;
+    }
+    for (i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++) {
+        double value = values[(uint64_t)(quantiles[i] * (double)(n - 1))];
+
+        (void)printf(" %9s", s->unlimited && value <= 0 ? "unlimited"
+                                                        : number(text, value / scale->factor));
+    }
+    (void)printf("%s%s\n", scale->unit[0] != '\0' ? "  " : "", scale->unit);
+}
+
+static int print_quantiles(const struct fl_world *world)
+{
+    uint64_t n = fl_world_clients(world);
+    double *columns = calloc(n * N_SHOWN, sizeof(*columns));
+    size_t k;
+
+    if (columns == NULL) {
+        return FL_ENOMEM;
+    }
+    measure(world, columns);
+    (void)printf("%" PRIu64 " clients %*s min        p5       p25       p50       p75       p95"
+                 "       max\n",
+                 n, (int)(17 - snprintf(NULL, 0, "%" PRIu64, n)), "");
+    for (k = 0; k < N_SHOWN; k++) {
+        qsort(columns + k * n, n, sizeof(*columns), ascending);
+        print_row(&shown[k], columns + k * n, n);
+    }
+    free(columns);
+    return FL_OK;
+}
+
+/* --- transfers --- */
+
+/* All at once through the server's link. When each was complete, latency included, comes sorted. */
+static int transfer(const struct fl_world *world, bool upload, uint64_t n, double *ends)
+{
+    struct fl_world_server server = fl_world_server(world);
+    struct fl_flows *flows = NULL;
+    uint64_t at;
+    uint64_t i;
+    int rv = fl_flows_create(upload ? server.down : server.up, &flows);
+
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        struct fl_world_client c;
+        uint64_t until;
+        uint64_t id;
+
+        fl_world_client(world, i, &c);
+        fl_world_link(world, i, 0, &c.up, &c.down, &until);
+        ends[i] = (double)c.latency_us;
+        rv = fl_flows_add(flows, 0, SHOWN_BYTES, upload ? c.up : c.down, i, &id);
+    }
+    while (rv == FL_OK && fl_flows_next(flows, &at) && fl_flows_pop(flows, at, &i)) {
+        ends[i] += (double)at;
+    }
+    fl_flows_free(flows);
+    qsort(ends, n, sizeof(*ends), ascending);
+    return rv;
+}
+
+static int print_transfers(const struct fl_world *world)
+{
+    uint64_t n = fl_world_clients(world) < CLIENTS ? fl_world_clients(world) : CLIENTS;
+    double ends[CLIENTS] = {0};
+    char a[COLUMN_TEXT];
+    char b[COLUMN_TEXT];
+    char c[COLUMN_TEXT];
+    int rv = FL_OK;
+    int upload;
+
+    for (upload = 0; rv == FL_OK && upload < 2; upload++) {
+        rv = transfer(world, upload == 1, n, ends);
+        (void)printf("%" PRIu64 " %s of %.1f MB at once: first after %s, half after %s, last after "
+                     "%s\n",
+                     n, upload == 1 ? "uploads" : "downloads", SHOWN_BYTES / 1e6,
+                     with_unit(a, times, ends[0]), with_unit(b, times, ends[(n - 1) / 2]),
+                     with_unit(c, times, ends[n - 1]));
+    }
+    return rv;
+}
+
+static int show(const struct options *o, struct fl_err *err)
+{
+    struct fl_world *world = NULL;
+    struct fl_world_server server;
+    char up[COLUMN_TEXT];
+    char down[COLUMN_TEXT];
+    int rv = is_name(o->what) ? load_named(o, &world, err) : load_file(o, &world, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = print_quantiles(world);
+    if (rv == FL_OK) {
+        server = fl_world_server(world);
+        (void)printf("server: uplink %s (to clients), downlink %s (from clients)\n",
+                     server.up > 0 ? with_unit(up, rates, server.up) : "unlimited",
+                     server.down > 0 ? with_unit(down, rates, server.down) : "unlimited");
+        rv = print_transfers(world);
+    }
+    fl_world_free(world);
+    return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_strerror(rv));
+}
+
+int cmd_world(int argc, char **argv)
+{
+    struct options o = {.seed = NO_SEED_GIVEN};
+    struct fl_err err = {0};
+    int rv = parse(argc, argv, &o);
+
+    if (rv != 0) {
+        return rv;
+    }
+    if (o.help) {
+        print_help();
+        return EXIT_SUCCESS;
+    }
+    if (o.what == NULL) {
+        return list_worlds();
+    }
+    rv = show(&o, &err);
+    if (rv != FL_OK) {
+        (void)fprintf(stderr, "fl-sim " COMMAND ": %s\n", fl_err_text(&err, rv));
+    }
+    return rv == FL_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
