@@ -29,6 +29,8 @@ struct run {
     struct fl_people people;
     char journal[FOLDER_PATH + 16]; /* "": none */
     unsigned threads;
+    const struct fl_world *world;
+    unsigned late;
     const struct fl_team *team; /* NULL: this process alone */
     uint64_t figures;           /* of all rounds, as they were told last */
 };
@@ -389,6 +391,54 @@ START_TEST(processes_that_share_the_clients_work_come_to_the_same_bits)
 }
 END_TEST
 
+static void trained_as_the_world_says(void *ctx, const struct fl_fed_part *part)
+{
+    const struct fl_world *world = ((struct run *)ctx)->world;
+    uint64_t span = fl_world_train_us(world, part->client, part->round, 30);
+
+    if (part->trained_us != 0) {
+        ck_assert_uint_eq(part->trained_us - part->fetched_us, span);
+    } else {
+        ck_assert_uint_ge(part->fetched_us - part->selected_us + span, 1000000);
+        ((struct run *)ctx)->late++;
+    }
+}
+
+START_TEST(a_training_that_was_cancelled_does_not_end_the_next_one)
+{
+    static const char text[] = "{train: {fixed: 800ms, jitter: 0.7}}";
+    struct fl_conf_doc *doc = NULL;
+    struct fl_world *world = NULL;
+    struct fl_fed_conf conf;
+    struct fl_fed *fed = NULL;
+    struct fl_err err = {0};
+    enum fl_fed_end end;
+    struct run r;
+
+    run_init(&r, "fedavg");
+    ck_assert_int_eq(fl_conf_parse("world", text, strlen(text), &doc, &err), FL_OK);
+    ck_assert_msg(
+        fl_world_load(&(struct fl_world_ask){.node = fl_conf_root(doc), .seed = 1, .n = 4}, &world,
+                      &err) == FL_OK,
+        "%s", err.msg);
+    r.world = world;
+    conf = conf_of(&r, 20);
+    conf.world = world;
+    conf.dry = true;
+    conf.coord.train_ms = 1000;
+    conf.coord.evaluate_every = 0;
+    conf.watch.part = trained_as_the_world_says;
+    ck_assert_msg(fl_fed_create(&conf, &fed, &err) == FL_OK, "%s", err.msg);
+    ck_assert_int_eq(fl_fed_run(fed, &end, &err), FL_OK);
+    ck_assert_int_eq(end, FL_FED_DONE);
+    ck_assert_uint_gt(r.late, 10);
+    fl_fed_free(fed);
+    fl_world_free(world);
+    fl_conf_free(doc);
+    run_done(&r);
+}
+END_TEST
+
 START_TEST(a_federation_that_waits_for_more_clients_than_come_says_so)
 {
     struct fl_fed_conf conf;
@@ -446,6 +496,7 @@ int main(void)
         with_a_journal_a_run_goes_on_where_it_was_with_the_same_figures_for_any_number_of_threads,
         0, n);
     tcase_add_loop_test(tc, processes_that_share_the_clients_work_come_to_the_same_bits, 0, n);
+    tcase_add_test(tc, a_training_that_was_cancelled_does_not_end_the_next_one);
     tcase_add_test(tc, a_federation_that_waits_for_more_clients_than_come_says_so);
     tcase_add_test(tc, a_name_that_nobody_can_have_ends_the_run);
     suite_add_tcase(s, tc);

@@ -17,6 +17,7 @@ struct fl__active *fl__fed_active(struct fl_fed *fed, uint32_t client)
             return NULL;
         }
         c->active->client = client;
+        c->active->stamp = c->stamp;
     }
     return c->active;
 }
@@ -32,6 +33,7 @@ void fl__active_free(struct fl_fed *fed, struct fl__active *a)
     fl_job_answer_done(&a->result);
     free(a->units);
     fed->clients[a->client].active = NULL;
+    fed->clients[a->client].stamp = a->stamp; /* What it had begun may still be on the agenda. */
     free(a);
 }
 

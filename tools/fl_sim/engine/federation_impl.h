@@ -113,6 +113,7 @@ struct fl__fed_client {
     uint32_t number;     /* of the coordinator; UINT32_MAX: none */
     uint32_t connection; /* how many there were */
     uint32_t joined;     /* the one that the server knows; 0: none */
+    uint32_t stamp;      /* of the last `active`: the next one goes on from it */
     uint64_t link_us;    /* its rates are asked for again then */
     bool up;             /* it is there, and its process runs */
     bool away;           /* it went in the middle of something */
