@@ -15,6 +15,8 @@ static const struct unit {
     double factor;
 } units[] = {
     {"bit/s", FL__RATE, 0.125},
+    {"Kbit/s", FL__RATE, 125},
+    {"KB/s", FL__RATE, 1e3},
     {"kbit/s", FL__RATE, 125},
     {"Mbit/s", FL__RATE, 125e3},
     {"Gbit/s", FL__RATE, 125e6},

@@ -171,6 +171,32 @@ void fl__world_key(struct fl_rng *rng, uint64_t seed, unsigned what, uint64_t cl
 /* The same for each (a, b) apart: round and attempt, period. */
 void fl__world_key2(struct fl_rng *rng, uint64_t seed, unsigned what, uint64_t client, uint64_t a,
                     uint64_t b);
+/* --- reading (prop.c, load.c) --- */
+
+struct fl__loader {
+    const struct fl_world_ask *ask;
+    struct fl_world *world; /* keeps the tables */
+    struct fl_err *err;
+};
+
+/* A key that clients are described by; `section` "" is the world itself. */
+struct fl__prop_spec {
+    const char *section, *key;
+    enum fl__unit_kind unit;
+    bool unlimited; /* the word is taken */
+};
+
+/* The table file that a node names; each is read once. */
+FL_MUST_CHECK int fl__open_table(struct fl__loader *l, const struct fl_conf_node *node,
+                                 const struct fl__table **ret);
+/* `assign: in_order` or `drawn`, which is what it is when not given. */
+FL_MUST_CHECK int fl__read_assign(struct fl__loader *l, const struct fl_conf_node *map,
+                                  bool *ret_in_order);
+FL_MUST_CHECK int fl__read_quantity(struct fl__loader *l, enum fl__unit_kind unit,
+                                    const struct fl_conf_node *node, double *ret);
+/* Replaces `ret`. */
+FL_MUST_CHECK int fl__read_prop(struct fl__loader *l, const struct fl__prop_spec *prop,
+                                const struct fl_conf_node *node, struct fl__dist *ret);
 /* Reads `node` into a world that is ideal so far. */
 FL_MUST_CHECK int fl__world_read(struct fl_world *world, const struct fl_world_ask *ask,
                                  struct fl_err *err);
