@@ -415,6 +415,29 @@ static int open_results(struct job *j, int argc, char **argv, struct fl_err *err
     return rv == FL_OK ? fl_results_open(j->out, &info, &j->run.results, err) : rv;
 }
 
+/* Beside the trials of a point: a file that runs it alone. */
+static int write_points(struct job *j, struct fl_err *err)
+{
+    size_t n = fl_experiment_points(j->experiment);
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < n; i++) {
+        char dir[4400];
+        char path[4500];
+        struct fl_buf text;
+
+        fl_buf_init(&text, SIZE_MAX / 2);
+        (void)snprintf(dir, sizeof(dir), "%s/%s", j->out, fl_experiment_slug(j->experiment, i));
+        (void)snprintf(path, sizeof(path), "%s/experiment.yaml", dir);
+        rv = fl_experiment_text(j->experiment, i, &text);
+        rv = rv == FL_OK ? fl_fs_mkdirs(dir, err) : rv;
+        rv = rv == FL_OK ? fl_fs_replace(path, text.data, text.len, /* sync= */ false, err) : rv;
+        fl_buf_done(&text);
+    }
+    return rv;
+}
+
 static int name_folders(struct job *j, struct fl_err *err)
 {
     const char *slash = strrchr(j->o.file, '/');
@@ -465,6 +488,7 @@ static int run_job(struct job *j, int argc, char **argv, struct fl_err *err)
     int end;
 
     rv = rv == FL_OK ? open_results(j, argc, argv, err) : rv;
+    rv = rv == FL_OK ? write_points(j, err) : rv;
     rv = rv == FL_OK ? progress_new(j->check.cap, j->o.quiet, &j->run.progress) : rv;
     if (rv != FL_OK) {
         return rv;

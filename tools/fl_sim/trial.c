@@ -142,7 +142,7 @@ static bool on_committed(void *ctx, const struct fl_round_rec *record,
     struct trial *t = ctx;
     const char *rule;
 
-    t->up_bytes += fl_sim_round_up(sim);
+    t->up_bytes += record->uplink_bytes;
     t->all_bytes += fl_sim_round_up(sim) + fl_sim_round_down(sim);
     t->round = record->round;
     t->accuracy = record->accuracy >= 0 ? record->accuracy : t->accuracy;

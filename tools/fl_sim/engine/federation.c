@@ -31,16 +31,6 @@ const char *fl__fed_name(const struct fl_fed *fed, uint32_t client)
     return person.name;
 }
 
-uint64_t fl__fed_latency(const struct fl_fed *fed, uint32_t client)
-{
-    struct fl_world_client link = {0};
-
-    if (fed->conf.world != NULL) {
-        fl_world_client(fed->conf.world, client, &link);
-    }
-    return link.latency_us;
-}
-
 void fl__fed_at(struct fl_fed *fed, uint64_t at_us, enum fl__fed_kind kind, uint32_t client,
                 uint32_t stamp, void *data)
 {
@@ -359,6 +349,22 @@ static int describe(struct fl_fed *fed, struct fl_err *err)
     return rv;
 }
 
+/* Network, optimiser and batch; what it received, and what came of it. */
+static int measure_training(struct fl_fed *fed, struct fl_err *err)
+{
+    uint64_t model = fl_layout_count(fed->conf.coord.layout) * sizeof(float);
+    struct fl_net_memory memory;
+    struct fl_net *net = NULL;
+    int rv = fl_net_create(&fed->conf.net, fed->conf.training.batch_size, &net, err);
+
+    if (rv == FL_OK) {
+        memory = fl_net_memory(net);
+        fed->training_bytes = memory.parameters + memory.scratch + memory.training + 3 * model;
+        fl_net_free(net);
+    }
+    return rv;
+}
+
 static int open_crew(struct fl_fed *fed, struct fl_err *err)
 {
     const struct fl_crew_conf conf = {.threads = fed->conf.threads,
@@ -394,7 +400,13 @@ static int open_world(struct fl_fed *fed)
         return FL_ENOMEM;
     }
     for (i = 0; i < fed->conf.people->n; i++) {
+        struct fl_world_client client = {0};
+
+        if (fed->conf.world != NULL) {
+            fl_world_client(fed->conf.world, i, &client);
+        }
         fed->clients[i].number = UINT32_MAX;
+        fed->clients[i].latency_us = client.latency_us;
     }
     return FL_OK;
 }
@@ -430,6 +442,7 @@ int fl_fed_create(const struct fl_fed_conf *conf, struct fl_fed **ret, struct fl
     rv = rv == FL_OK ? open_server(fed, err) : rv;
     rv = rv == FL_OK ? open_coordinator(fed, err) : rv;
     rv = rv == FL_OK ? describe(fed, err) : rv;
+    rv = rv == FL_OK ? measure_training(fed, err) : rv;
     rv = rv == FL_OK ? open_crew(fed, err) : rv;
     rv = rv == FL_OK ? open_world(fed) : rv;
     if (rv != FL_OK) {

@@ -90,6 +90,7 @@ struct fl__active {
     struct fl__transfer down, up;
     struct fl_round_key training_key;
     struct fl_job *training; /* NULL: none, or from the journal */
+    bool lacks_memory;       /* the training does not fit into its machine */
     uint32_t stamp;          /* what was begun last; what is older comes to nothing */
     uint32_t awaits_fetch, awaits_training, awaits_push, awaits_evaluation;
     /* What it holds of a training, on its disk. */
@@ -115,6 +116,7 @@ struct fl__fed_client {
     uint32_t joined;     /* the one that the server knows; 0: none */
     uint32_t stamp;      /* of the last `active`: the next one goes on from it */
     uint64_t link_us;    /* its rates are asked for again then */
+    uint64_t latency_us; /* of a message, one way */
     bool up;             /* it is there, and its process runs */
     bool away;           /* it went in the middle of something */
     bool has_offers;     /* those of all clients are on its disk */
@@ -156,6 +158,7 @@ struct fl_fed {
     uint64_t offered_bytes; /* of the bundle of all offers */
     struct fl_buf scratch;  /* of a message that is measured */
     uint64_t welcome_bytes;
+    uint64_t training_bytes; /* of memory that a client needs */
     bool begun, finished;
     enum fl_fed_end end;
     char why[FL_PAUSE_SIZE];
@@ -180,7 +183,10 @@ static inline bool fl__fed_replays(const struct fl_fed *fed)
 }
 const char *fl__fed_name(const struct fl_fed *fed, uint32_t client);
 /* How long a message takes from the client or to it. */
-uint64_t fl__fed_latency(const struct fl_fed *fed, uint32_t client);
+static inline uint64_t fl__fed_latency(const struct fl_fed *fed, uint32_t client)
+{
+    return fed->clients[client].latency_us;
+}
 
 /* What came of a piece of work: of the journal while that is run again, else of `job`, which may
    be NULL. The answer is the caller's. An error ends the run. */

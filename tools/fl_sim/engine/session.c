@@ -153,11 +153,27 @@ static uint64_t training_us(struct fl_fed *fed, const struct fl__active *a)
                : 0;
 }
 
+static bool fits(const struct fl_fed *fed, uint32_t client)
+{
+    struct fl_world_client link = {0};
+
+    if (fed->conf.world != NULL) {
+        fl_world_client(fed->conf.world, client, &link);
+    }
+    return link.memory == 0 || link.memory >= fed->training_bytes;
+}
+
 static void train(struct fl_fed *fed, struct fl__active *a, struct fl_round_key key)
 {
     fl_job_free(a->training);
     a->training = NULL;
     a->training_key = key;
+    a->lacks_memory = !fits(fed, a->client);
+    if (a->lacks_memory) { /* Said as soon as it tries. */
+        a->awaits_training = ++a->stamp;
+        fl__fed_at(fed, fed->now_us, FL__AT_TRAINED, a->client, a->stamp, NULL);
+        return;
+    }
     if (!fl__fed_replays(fed)) {
         a->training = fl_crew_train(fed->crew, a->client, &a->task, a->shelf);
         if (a->training == NULL) {
@@ -182,6 +198,12 @@ static void trained(struct fl_fed *fed, struct fl__active *a)
     struct fl_fed_part *part = fl_account_part(&fed->account, a->client);
     struct fl_job_answer answer;
 
+    if (a->lacks_memory) {
+        cancel_training(a);
+        fl__session_failed(fed, a, FL_CEV_TRAIN_FAILED, key, FL_ENOMEM,
+                           "the training does not fit into its memory");
+        return;
+    }
     if (fl__fed_take(fed, a->training, FL_JOB_TRAIN, a->client, key, &answer) != FL_OK) {
         return;
     }
@@ -331,8 +353,10 @@ static void take_effect(struct fl_fed *fed, struct fl__active *a, const struct f
         break;
     case FL_CEFF_TRACE:
     case FL_CEFF_NOTICE:
-        fl_log(fed->conf.log, FL_LOG_DEBUG, "client", "%s: %s", fl__fed_name(fed, a->client),
-               e->text);
+        if (fed->conf.log != NULL) {
+            fl_log(fed->conf.log, FL_LOG_DEBUG, "client", "%s: %s", fl__fed_name(fed, a->client),
+                   e->text);
+        }
         break;
     case FL_CEFF_HEARTBEAT:
     case FL_CEFF_EXIT:

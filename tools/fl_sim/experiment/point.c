@@ -18,7 +18,7 @@ const struct fl_opt_spec fl__stop_specs[] = {
     {FL_OPT(struct stop, FLOAT, accuracy), .def = "0", .min = 0, .max = 1,
      .help = "Accuracy of the server's model in an evaluation, or more"},
     {FL_OPT(struct stop, BYTES, uplink), .def = "0", .min = 0, .max = 1125899906842624.0,
-     .help = "Bytes from all clients to the server, or more"},
+     .help = "Bytes that the server accepted from all clients (`uplink_bytes`), or more"},
     {FL_OPT(struct stop, BYTES, bytes), .def = "0", .min = 0, .max = 1125899906842624.0,
      .help = "Bytes in both directions, or more"},
     {FL_OPT(struct stop, DURATION, time), .def = "0s", .min = 0, .max = 3.1536e12,
