@@ -244,6 +244,8 @@ void fl__fetch_cancel(struct fl_fed *fed, struct fl__active *a);
 void fl__push_begin(struct fl_fed *fed, struct fl__active *a, struct fl_round_key key,
                     const uint8_t *units, size_t n_units);
 void fl__push_cancel(struct fl_fed *fed, struct fl__active *a);
+/* The round ends while it sends: what went so far is of that round. */
+void fl__push_cut(struct fl_fed *fed, struct fl__active *a);
 void fl__model_begin(struct fl_fed *fed, struct fl__active *a);
 void fl__model_cancel(struct fl_fed *fed, struct fl__active *a);
 /* AT_LINK. */

@@ -252,6 +252,9 @@ static void end_parts(struct fl_fed *fed, bool committed)
         const struct fl_part_rec *rec = fl_coord_part(fed->coord, fed->clients[p->client].number);
         bool counts;
 
+        if (fed->clients[p->client].active != NULL) {
+            fl__push_cut(fed, fed->clients[p->client].active);
+        }
         p->state = rec != NULL ? rec->state : FL_PART_LOST;
         p->committed = committed;
         p->units = rec != NULL ? rec->units : NULL;

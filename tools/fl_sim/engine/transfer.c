@@ -255,14 +255,34 @@ void fl__push_begin(struct fl_fed *fed, struct fl__active *a, struct fl_round_ke
                a->stamp, NULL);
 }
 
-void fl__push_cancel(struct fl_fed *fed, struct fl__active *a)
+/* Bytes of its upload went: in the open attempt's part, or for nothing. */
+static void count_up(struct fl_fed *fed, struct fl__active *a, uint64_t bytes)
 {
     struct fl_fed_part *p = part_of(fed, a, a->pushing);
+
+    *(p != NULL ? &p->bytes_up : &fed->account.sim.up_wasted_bytes) += bytes;
+}
+
+void fl__push_cancel(struct fl_fed *fed, struct fl__active *a)
+{
     uint64_t went = stop_flow(fed, &a->up, /* up= */ true);
 
     a->awaits_push = 0;
     a->received += went;
-    *(p != NULL ? &p->bytes_up : &fed->account.sim.up_wasted_bytes) += went;
+    count_up(fed, a, went);
+}
+
+void fl__push_cut(struct fl_fed *fed, struct fl__active *a)
+{
+    uint64_t bytes = a->up.bytes;
+    uint64_t went;
+
+    if (a->up.on) {
+        went = stop_flow(fed, &a->up, /* up= */ true);
+        a->received += went;
+        count_up(fed, a, went);
+        begin_flow(fed, a, &a->up, bytes - went, /* up= */ true, TAG_UPDATE);
+    }
 }
 
 /* False: there is nothing to send, and that was said. */
@@ -334,7 +354,7 @@ static void push_done(struct fl_fed *fed, struct fl__active *a)
 
     a->up.on = false;
     a->received += a->up.bytes;
-    *(p != NULL ? &p->bytes_up : &fed->account.sim.up_wasted_bytes) += a->up.bytes;
+    count_up(fed, a, a->up.bytes);
     if (away != 0) {
         a->away_us = 0;
         fl__fed_drop(fed, client, away);
