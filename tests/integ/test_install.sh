@@ -16,7 +16,7 @@ sysconfdir=$(value_of sysconfdir)
 check "make install" inner_make install DESTDIR="$root"
 
 ### Programs and units
-for program in "$(value_of sbindir)"/fl-{serverd,clientd} "$(value_of bindir)"/{flctl,fl-data}; do
+for program in "$(value_of sbindir)"/fl-{serverd,clientd} "$(value_of bindir)"/{flctl,fl-data,fl-sim}; do
   check "$program runs" "$root$program" --version
 done
 
