@@ -3,6 +3,8 @@
 # finished runs again; what cannot be run is refused before anything runs.
 . "$(dirname "$0")/lib.sh"
 fl_sim=$build/fl-sim
+pid=''
+trap 'kill -KILL $pid 2>/dev/null; end_all' EXIT
 cd "$dir" || exit 99
 
 experiment() { # file, further lines
@@ -48,7 +50,6 @@ while [ "$kills" -lt 20 ] && [ "$tries" -lt 400 ]; do
   tries=$((tries + 1))
   "$fl_sim" run e.yaml --quiet --clients --out killed >kill.log 2>&1 &
   pid=$!
-  pid_of[$pid]=$pid
   read -r -t "0.$(printf '%03d' $((RANDOM % 400)))" <> <(:) # An instant of its own each time.
   if kill -KILL "$pid" 2>/dev/null; then kills=$((kills + 1)); fi
   wait "$pid" 2>/dev/null
@@ -62,7 +63,6 @@ check "after 20 kills the files are the same" cmp sums-1 sums-killed
 # --- an interruption ---
 "$fl_sim" run e.yaml --quiet --clients --jobs 1 --out stopped >stop.log 2>&1 &
 pid=$!
-pid_of[$pid]=$pid
 wait_for "the first round" test -s "stopped/1-algorithm=fedldf/seed-1/rounds.jsonl"
 kill -TERM "$pid" 2>/dev/null
 wait "$pid"

@@ -77,9 +77,4 @@ void fl_job_free(struct fl_job *job);
 /* What the client holds of `key` is of no more use. */
 void fl_crew_drop(struct fl_crew *crew, uint32_t client, struct fl_round_key key);
 
-/* Test samples [0, n) are counted by the crew's threads: as fl_measure(). */
-FL_MUST_CHECK int fl_crew_measure(struct fl_crew *crew, const struct fl_net_spec *net,
-                                  const struct fl_dataset *test, const float *theta,
-                                  double *ret_accuracy, double *ret_loss);
-
 #endif
