@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # fl-sim run: the same files for any number of threads and after any number of kills; nothing that is
 # finished runs again; what cannot be run is refused before anything runs.
+# shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 fl_sim=$build/fl-sim
 pid=''
