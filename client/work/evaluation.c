@@ -9,7 +9,7 @@ int fl_evaluation_run(const struct fl_worker *worker, const struct fl_setup *set
                                 .model = model,
                                 .learning_rate = rate != 0.0 ? rate : task->learning_rate,
                                 .seed = worker->seed,
-                                .order_seed = task->order_seed,
+                                .order_seed = worker->seed,
                                 .n_selected = task->n_selected,
                                 .population = task->population,
                                 .cancel = cancel};

@@ -286,6 +286,35 @@ START_TEST(a_client_that_adapts_tells_what_the_model_is_worth_before_and_after)
 }
 END_TEST
 
+/* A process that was started again has had none. */
+START_TEST(what_a_fitted_model_is_worth_does_not_depend_on_the_tasks_before)
+{
+    const struct rig_server server = {.personal = "adapt steps=3"};
+    struct fl_wire_welcome w = rig_welcome(&server);
+    struct fl_task task = rig_task(1, 0);
+    struct fl_evaluation e;
+    struct fl_evaluation other;
+    struct fl_setup *s = NULL;
+    struct rig r;
+
+    rig_init(&r, &server, true);
+    w.training.epochs = 0; /* In the order that goes on from round to round. */
+    w.training.steps = 3;
+    ck_assert_int_eq(fl_setup_create(&w, &s, &r.err), FL_OK);
+    ck_assert_int_eq(fl_worker_prepare(&r.worker, s, &r.err), FL_OK);
+    fl_setup_unref(r.setup);
+    r.setup = s;
+    e = evaluate(&r, &task, 0.1);
+    task = (struct fl_task){.key = {.round = 1}};
+    other = evaluate(&r, &task, 0.1);
+    ck_assert_double_eq(e.adapted.loss_sum, other.adapted.loss_sum);
+    task.order_seed = 99;
+    other = evaluate(&r, &task, 0.1);
+    ck_assert_double_eq(e.adapted.loss_sum, other.adapted.loss_sum);
+    rig_done(&r);
+}
+END_TEST
+
 START_TEST(an_evaluation_fails_for_its_reason)
 {
     static const struct {
@@ -351,6 +380,7 @@ int main(void)
     tcase_add_loop_test(tc, a_held_result_of_another_description_is_unfit_for_its_reason, 0, 4);
     tcase_add_test(tc, a_model_is_evaluated_as_it_is_where_clients_do_not_adapt);
     tcase_add_test(tc, a_client_that_adapts_tells_what_the_model_is_worth_before_and_after);
+    tcase_add_test(tc, what_a_fitted_model_is_worth_does_not_depend_on_the_tasks_before);
     tcase_add_loop_test(tc, an_evaluation_fails_for_its_reason, 0, 3);
     tcase_add_test(tc, an_evaluation_of_a_model_of_another_description_is_refused);
     suite_add_tcase(suite, tc);
