@@ -89,12 +89,12 @@ static const struct fl_opt_spec reconnect_specs[] = {
     FL_OPT_END_OF(struct fl_client_reconnect)};
 
 static const struct fl_opt_spec limits_specs[] = {
-    {FL_OPT(struct fl_client_limits, RATE, upload_rate), .def = "none", .min = 1000,
+    {FL_OPT(struct fl_client_limits, RATE, upload_rate), .def = "none", .min = 1,
      .max = (double)FL_RATE_MAX,
      .help = "Payload that this client sends goes no faster, so that a thin link keeps room for "
              "others. Of updates, with their frames of gRPC; heartbeats, reports and the like "
              "are not counted and do not wait behind it"},
-    {FL_OPT(struct fl_client_limits, RATE, download_rate), .def = "none", .min = 1000,
+    {FL_OPT(struct fl_client_limits, RATE, download_rate), .def = "none", .min = 1,
      .max = (double)FL_RATE_MAX,
      .help = "The same of models and whatever else it fetches; the server is given credit at this "
              "rate, so nothing piles up on the way"},
