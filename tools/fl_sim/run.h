@@ -27,8 +27,16 @@ struct run {
     bool dry; /* --no-training */
     bool keep_state;
     unsigned threads; /* of one trial */
-    const struct fl_log *log;
 };
+
+/* What a server at level debug would log, in server.log of the state that is kept. Not to be moved
+   while it is open. */
+struct trial_log {
+    int fd;
+    struct fl_log log;
+};
+FL_MUST_CHECK int trial_log_open(const char *state_dir, struct trial_log *ret, struct fl_err *err);
+void trial_log_close(struct trial_log *log);
 
 /* Everything of a point and a trial's seed that can be wrong before it runs: its data and world. */
 struct setting {

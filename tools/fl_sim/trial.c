@@ -18,6 +18,8 @@ struct trial {
     const char *label;
     uint64_t seed;
     struct fl_trial *out; /* NULL: it is finished */
+    struct trial_log log; /* fd -1: there is none */
+    struct fl_settings settings;
     uint64_t up_bytes, all_bytes;
     struct fl_trial_end end;
     char reason[FL_PAUSE_SIZE];
@@ -186,6 +188,19 @@ static void set_start(const struct setting *s, struct fl_coord_conf *coord)
     }
 }
 
+/* All checkpoints that the server's rule keeps, where somebody wants to look at them. */
+static struct fl_retention retention_of(const struct trial *t)
+{
+    const struct fl_server_checkpoints *c = t->setting.point->server->checkpoints;
+
+    return t->run->keep_state ? (struct fl_retention){.keep = (uint32_t)c->keep,
+                                                      .best = (uint32_t)c->keep_best,
+                                                      .every = (uint32_t)c->every,
+                                                      .span_ms = c->keep_for_ms,
+                                                      .parts = (uint32_t)c->keep_parts}
+                              : (struct fl_retention){.keep = 1};
+}
+
 static struct fl_fed_conf conf_of(struct trial *t, const struct fl_people *people,
                                   const char *journal)
 {
@@ -205,13 +220,16 @@ static struct fl_fed_conf conf_of(struct trial *t, const struct fl_people *peopl
         .classes = server->classes,
         .offer_max = (size_t)server->limits->offer,
         .norm_bound = server->round->norm_bound,
+        .retention = retention_of(t),
+        .settings = &t->settings,
         .people = people,
         .test = fl_sim_data_server(t->setting.data),
         .world = t->setting.world,
         .journal = journal,
         .dry = t->run->dry,
         .threads = t->run->threads,
-        .log = t->run->log,
+        .keep_records = t->run->keep_state,
+        .log = t->log.fd >= 0 ? &t->log.log : NULL,
         .watch = {.part = on_part, .committed = on_committed, .ctx = t},
     };
 
@@ -252,11 +270,18 @@ static int run_federation(struct trial *t, struct fl_err *err)
 
 static int run_opened(struct trial *t, struct fl_err *err)
 {
-    int rv;
+    int rv = fl_server_conf_settings(t->setting.point->server, &t->settings);
 
+    t->log.fd = -1;
+    if (rv == FL_OK && t->run->keep_state) {
+        rv = trial_log_open(fl_trial_state_dir(t->out), &t->log, err);
+    }
     t->asked = calloc(fl_layout_units(t->setting.point->server->layout) + 1, 1);
-    rv = t->asked != NULL ? run_federation(t, err) : FL_ENOMEM;
+    rv = rv == FL_OK && t->asked == NULL ? FL_ENOMEM : rv;
+    rv = rv == FL_OK ? run_federation(t, err) : rv;
     free(t->asked);
+    trial_log_close(&t->log);
+    fl_settings_done(&t->settings);
     if (t->code != FL_OK) { /* Why the run was ended. */
         return fl_err_set(err, t->code, "%s", fl_err_text(&t->err, t->code));
     }

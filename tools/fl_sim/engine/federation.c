@@ -287,10 +287,11 @@ static int first_model(void *ctx, float *theta, struct fl_err *err)
 
 static int open_server(struct fl_fed *fed, struct fl_err *err)
 {
-    struct fl_settings settings = {.n = 0};
+    struct fl_settings slots = {.n = 0};
+    const struct fl_settings *settings = fed->conf.settings != NULL ? fed->conf.settings : &slots;
     const struct fl_opening opening = {.name = fed->conf.name,
                                        .durability = FL_DURABLE_PROCESS,
-                                       .settings = &settings,
+                                       .settings = settings,
                                        .first_model = first_model,
                                        .ctx = fed};
     int rv = fl_fs_mkdirs(fed->server_dir, err);
@@ -300,18 +301,18 @@ static int open_server(struct fl_fed *fed, struct fl_err *err)
                                              .state_dir = fed->server_dir,
                                              .log = fed->conf.log,
                                              .momentum = fed->conf.training.momentum,
-                                             .retention = {.keep = 1},
+                                             .retention = fed->conf.retention,
                                              .offer_max = fed->conf.offer_max,
                                              .inputs = fed->conf.inputs,
                                              .classes = fed->conf.classes,
                                              .norm_bound = fed->conf.norm_bound,
                                              .uploads = fed->uploads};
     rv = rv == FL_OK ? fl_fs_lock_dir(fed->server_dir, &fed->lock_fd, err) : rv;
-    rv = rv == FL_OK ? fl_settings_add_strategy(&settings, fed->conf.coord.strategy) : rv;
+    rv = rv == FL_OK ? fl_settings_add_strategy(&slots, fed->conf.coord.strategy) : rv;
     if (rv == FL_OK) {
         rv = fl_opening_run(&fed->federation, &opening, &fed->progress, &fed->resume, err);
     }
-    fl_settings_done(&settings);
+    fl_settings_done(&slots);
     return rv;
 }
 

@@ -46,8 +46,10 @@ struct fl_fed_conf {
     struct fl_coord_conf coord;
     struct fl_net_spec net;
     struct fl_wire_training training;
-    size_t inputs, classes, offer_max; /* as fl_federation */
-    double norm_bound;                 /* of an update; 0: none */
+    size_t inputs, classes, offer_max;  /* as fl_federation */
+    double norm_bound;                  /* of an update; 0: none */
+    struct fl_retention retention;      /* all zero: the newest checkpoint */
+    const struct fl_settings *settings; /* that the folder remembers; NULL: those of the strategy */
     const struct fl_people *people;
     const struct fl_dataset *test; /* the server's; NULL: none */
     const struct fl_world *world;  /* NULL: nothing takes time */

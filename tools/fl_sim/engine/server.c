@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "libfl/model/digest.h"
+#include "server/core/told.h"
 #include "server/work/aggregation.h"
 #include "server/work/measure.h"
 #include "server/work/offers.h"
@@ -511,8 +512,22 @@ static void release(struct fl_fed *fed, const struct fl_effect *e)
     }
 }
 
+/* As a daemon's log has it. */
+static void note_told(const struct fl_fed *fed, const struct fl_effect *e)
+{
+    size_t n = fl_layout_units(fed->federation.layout);
+    char line[FL_TOLD_SIZE];
+
+    if (fed->conf.log != NULL && fed->conf.log->level >= FL_LOG_DEBUG &&
+        fl_told(fed->coord, e, n, line) != NULL)
+    {
+        fl_log(fed->conf.log, FL_LOG_DEBUG, "told", "%s", line);
+    }
+}
+
 void fl__fed_effect(struct fl_fed *fed, const struct fl_effect *e)
 {
+    note_told(fed, e);
     switch (e->type) {
     case FL_EFF_TASK:
         tell_task(fed, e);

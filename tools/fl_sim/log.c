@@ -1,0 +1,45 @@
+/* What the server of a trial would log, beside the state that is kept of it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "tools/fl_sim/run.h"
+
+#define LINE_MAX_SIZE 2048
+
+/* Without the time of this machine, which says nothing of the federation's. */
+static void write_line(void *ctx, enum fl_log_level level, const char *component, const char *text)
+{
+    const struct trial_log *log = ctx;
+    char line[LINE_MAX_SIZE];
+    int n = snprintf(line, sizeof(line), "%-7s %s: %s\n", fl_log_names[level], component, text);
+
+    if (n > 0 && write(log->fd, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1) < 0)
+    {
+        return; /* It is for whoever looks; the results say when a disk is full. */
+    }
+}
+
+int trial_log_open(const char *state_dir, struct trial_log *ret, struct fl_err *err)
+{
+    char path[4200];
+
+    (void)snprintf(path, sizeof(path), "%s/server.log", state_dir);
+    ret->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0640);
+    if (ret->fd < 0) {
+        return fl_err_set(err, fl_err_from_errno(errno), "cannot write '%s': %s", path,
+                          fl_strerror(fl_err_from_errno(errno)));
+    }
+    ret->log = (struct fl_log){.level = FL_LOG_DEBUG, .sink = write_line, .ctx = ret};
+    return FL_OK;
+}
+
+void trial_log_close(struct trial_log *log)
+{
+    if (log->fd >= 0) {
+        (void)close(log->fd);
+    }
+    log->fd = -1;
+}
