@@ -110,16 +110,16 @@ presets_of_help() {
   "$build/fl-serverd" --help | sed -n '/^algorithms:/,/^networks:/s/^  \([^ ]*\) .*/\1/p'
 }
 
-# items…: shares them out among three runs of this script as "--worker ITEMS…", which mostly wait for
-# their federations, and takes over what they found.
+# items…: shares them out among three ($workers) runs of this script as "--worker ITEMS…", which mostly
+# wait for their federations, and takes over what they found.
 share_out() {
-  local w i mine texts=()
+  local w i mine texts=() n=${workers:-3}
   worker_pids=()
   trap 'kill -TERM "${worker_pids[@]}" 2>/dev/null; end_all' EXIT
   local items=("$@")
-  for w in 0 1 2; do
+  for ((w = 0; w < n; w++)); do
     mine=()
-    for i in "${!items[@]}"; do [ $((i % 3)) -ne "$w" ] || mine+=("${items[i]}"); done
+    for i in "${!items[@]}"; do [ $((i % n)) -ne "$w" ] || mine+=("${items[i]}"); done
     [ ${#mine[@]} -gt 0 ] || continue
     texts+=("$dir/worker$w.txt")
     bash "$0" --worker "${mine[@]}" >"$dir/worker$w.txt" 2>&1 &

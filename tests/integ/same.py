@@ -1,0 +1,196 @@
+"""What a federation left behind, as lines of text that are equal when the federations were.
+
+    same.py FOLDER LOG
+
+FOLDER holds `server`, the server's state folder (database, models and vectors, mixtures, offers), and
+`clients`, with the state folder of each (what it keeps, taken over and pending; what it holds). LOG is
+the server's at level debug: who was selected, asked for what, and accepted.
+
+For test_same.sh, which holds fl-sim against the daemons. What is left out stands in LEFT_OUT and
+HEAD_LEFT_OUT, with the reason; all else is compared, also columns, keys and files that come later.
+"""
+
+import hashlib
+import json
+import os
+import re
+import sqlite3
+import struct
+import sys
+
+LEFT_OUT = {
+    # Times: of this machine's clock there, of a simulated one here.
+    "migration": "*",
+    "round": {"started_ms", "ended_ms"},
+    "client": {"last_seen_ms", "seen_up_ms", "id", "agent"},  # id: in the order of joining; agent: the program
+    # A sentence for an operator, of the last thing that went wrong with a client.
+    "client_error": "*",
+    # Random, so that no two folders are taken for each other.
+    "federation": {"id", "identity"},
+}
+# A checksum of the row, which has the columns above in it.
+SUM = "sum"
+# fl.database is federation.id; fl.checksum covers it; fl.states holds checksums of files with it.
+HEAD_LEFT_OUT = {"fl.database", "fl.checksum"}
+
+
+def digest(raw):
+    return hashlib.sha256(raw).hexdigest()[:32]
+
+
+def text(value):
+    return value.hex() if isinstance(value, bytes) else repr(value)
+
+
+def tables(path):
+    db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    db.row_factory = sqlite3.Row
+    names = [n for (n,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")]
+    for name in names:
+        out = LEFT_OUT.get(name, set())
+        if out == "*":
+            continue
+        lines = []
+        for row in db.execute(f'SELECT * FROM "{name}"'):
+            who = row["name"] if "name" in row.keys() else row["round"] if "round" in row.keys() else ""
+            lines.append([f"{name} {who}: {key}={text(row[key])}" for key in row.keys() if key not in out and key != SUM])
+        for line in sorted(lines):  # rows lie in the order in which clients came
+            yield from line
+    db.close()
+
+
+def model(path, name):
+    with open(path, "rb") as f:
+        raw = f.read()
+    (n,) = struct.unpack("<Q", raw[:8])
+    head = json.loads(raw[8 : 8 + n])
+    about = head.pop("__metadata__", {})
+    for key in sorted(about):
+        value = about[key]
+        if key == "fl.states":  # names and checksums: the names
+            value = " ".join(part.split(":")[0] for part in value.split())
+        if key not in HEAD_LEFT_OUT:
+            yield f"{name}: {key}={value!r}"
+    body = raw[8 + n :]
+    for key in sorted(head):
+        begin, end = head[key]["data_offsets"]
+        yield f"{name}: {key} {head[key]['dtype']} {head[key]['shape']} {digest(body[begin:end])}"
+
+
+def whole(folder, name):
+    with open(os.path.join(folder, name), "rb") as f:
+        raw = f.read()
+    yield f"{name}: {len(raw)} bytes {digest(raw)}"
+
+
+def files(folder):
+    found = []
+    for where, _, names in os.walk(folder):
+        found += [os.path.relpath(os.path.join(where, name), folder) for name in names]
+    return sorted(found)
+
+
+def server(folder):
+    for name in files(folder):
+        path = os.path.join(folder, name)
+        if name == "federation.db":
+            yield from tables(path)
+        elif name.endswith(".safetensors"):
+            yield from model(path, name)
+        elif not name.startswith(("federation.db-", ".lock", "admin.sock")):  # of a running process
+            yield from whole(folder, name)
+
+
+# --- a client's folder: formats of client/store/keep_file.c and result.c ---
+
+INDEX = struct.Struct("<8sIIQQQQII128s32s32s32s")
+ENTRY = struct.Struct("<128sQQ")
+BLOCK = struct.Struct("<8sIIQQ128s32s32s32s")
+
+
+def word(raw):
+    return raw.rstrip(b"\0").decode()
+
+
+def block(folder, name, serial):
+    if serial == 0:
+        return "none"
+    with open(os.path.join(folder, "keep", f"{name}.{serial}.keep"), "rb") as f:
+        raw = f.read()
+    magic, version, attempt, rnd, n, of, _, _, _ = BLOCK.unpack_from(raw)
+    assert magic == b"FLKEEPBL" and version == 2 and word(of) == name, (folder, name)
+    assert len(raw) == BLOCK.size + 4 * n, (folder, name)
+    return f"of {rnd}/{attempt}, {n} floats {digest(raw[BLOCK.size:])}"
+
+
+def kept(folder):
+    """Serials of files and the tag of the line (made of a random number) are left out."""
+    with open(os.path.join(folder, "keep", "index"), "rb") as f:
+        raw = f.read()
+    head = INDEX.unpack_from(raw)
+    magic, version, n, _, n_units, kept_round, pending_round, kept_attempt, pending_attempt = head[:9]
+    assert magic == b"FLKEEPIX" and version == 2, folder
+    at = INDEX.size + n * ENTRY.size
+    assert len(raw) == at + n_units, folder
+    yield f"keep: federation={word(head[9])} layout={head[10].hex()}"
+    yield f"keep: kept of {kept_round}/{kept_attempt}, pending of {pending_round}/{pending_attempt}"
+    yield "keep: granted " + "".join(str(x) for x in raw[at:])
+    entries = [ENTRY.unpack_from(raw, INDEX.size + i * ENTRY.size) for i in range(n)]
+    for name, serial, pending in sorted(entries):
+        yield f"keep {word(name)}: kept {block(folder, word(name), serial)}"
+        yield f"keep {word(name)}: pending {block(folder, word(name), pending)}"
+    blocks = [name for name in files(os.path.join(folder, "keep")) if name.endswith(".keep")]
+    yield f"keep: {len(blocks)} blocks"
+
+
+def held(folder):
+    with open(os.path.join(folder, "result.bin"), "rb") as f:
+        raw = f.read()
+    magic, _, attempt, rnd = struct.unpack_from("<8sIIQ", raw)
+    assert magic == b"FLRESULT", folder
+    yield f"result.bin: of {rnd}/{attempt}, {len(raw)} bytes"
+
+
+def client(folder):
+    for name in files(folder):
+        if name == "keep/index":
+            yield from kept(folder)
+        elif name == "result.bin":
+            yield from held(folder)
+        # offered.bin is a copy of what is with the server, to fetch it once.
+        elif not name.startswith((".lock", "keep/", "offered.bin")):
+            yield from whole(folder, name)
+
+
+# --- what was decided ---
+
+TOLD = re.compile(r"\btold: (\w+ '([^']*)' round=(\d+) attempt=(\d+).*)$")
+GAVE_UP = re.compile(r"\bround: (round (\d+): (?:late|did not come back in time): .*)$")
+
+
+def told(path):
+    """In an order of their own: which client was faster is not compared."""
+    lines = []
+    with open(path, encoding="utf-8") as f:
+        for line in f:
+            found = TOLD.search(line)
+            if found:
+                lines.append((int(found[3]), int(found[4]), found[2], found[1]))
+            found = GAVE_UP.search(line)
+            if found:
+                lines.append((int(found[2]), 0, "", found[1]))
+    return [line[-1] for line in sorted(lines)]
+
+
+def federation(folder, log):
+    yield from told(log)
+    for line in server(os.path.join(folder, "server")):
+        yield "server " + line
+    clients = os.path.join(folder, "clients")  # whoever keeps nothing may have no folder
+    for name in sorted(os.listdir(clients)) if os.path.isdir(clients) else []:
+        for line in client(os.path.join(clients, name)):
+            yield f"{name} {line}"
+
+
+if __name__ == "__main__":
+    print(*federation(*sys.argv[1:]), sep="\n")
