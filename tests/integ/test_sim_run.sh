@@ -95,6 +95,9 @@ refused "a model that does not fit" "takes 32 inputs, a sample of the data has 6
 refused "offers that nobody allows" "client.offers: yes" bad.yaml --set server.algorithm=fedmix
 refused "data that is not there" "nowhere" bad.yaml --set data.set=nowhere
 refused "more clients than samples" "5000 clients cannot share 1497 samples" bad.yaml --set data.clients=5000
+sed -i 's/method: dirichlet, alpha: 0.5/method: iid/' bad.yaml
+refused "more memory than there is" "of memory" bad.yaml --set data.clients=1000 \
+  --set "server.model.layers=[dense 1048576, relu, dense 10]"
 experiment other.yaml "stop: {rounds: 3}"
 "$fl_sim" run other.yaml --quiet --out jobs-1 >/dev/null 2>refused.err
 equal "a folder of another experiment: exit code" "$?" 1

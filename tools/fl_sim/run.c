@@ -232,10 +232,29 @@ static int check_all(struct check *c, struct fl_err *err)
     return rv;
 }
 
+/* What can be had without swapping; caches of files make room. */
+static uint64_t memory_free(void)
+{
+    struct fl_buf text = {0};
+    uint64_t kib = UINT64_MAX / 1024;
+    const char *line = NULL;
+    char *end;
+
+    if (fl_fs_read("/proc/meminfo", 65536, &text, NULL) == FL_OK &&
+        fl_buf_add(&text, "", 1) == FL_OK) {
+        line = strstr((const char *)text.data, "MemAvailable:");
+    }
+    if (line != NULL) {
+        kib = strtoull(line + strlen("MemAvailable:"), &end, 10);
+    }
+    fl_buf_done(&text);
+    return kib * 1024;
+}
+
 static int check_memory(const struct check *c, unsigned at_once, struct fl_err *err)
 {
     uint64_t needs = c->data_bytes + c->most * at_once;
-    uint64_t has = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t has = memory_free();
     char needs_text[32];
     char has_text[32];
 
