@@ -74,6 +74,10 @@ static void world_init(struct world *w, const char *preset)
     server_init(&w->server);
     ck_assert(folder_make("fl-member", w->dir));
     ck_assert_msg(fl_strategy_create(preset, &w->strategy, &w->err) == FL_OK, "%s", w->err.msg);
+    if (w->strategy->personal->own) { /* so that what is received is blended */
+        ck_assert_int_eq(
+            fl_options_set(w->strategy->options[FL_SLOT_PERSONAL], "beta", "0.5", NULL), FL_OK);
+    }
     ck_assert_msg(
         fl_member_setup(&(struct fl_described){.federation = "f",
                                                .strategy = w->strategy,
@@ -212,6 +216,21 @@ static void bundles_done(struct bundles *b)
     }
 }
 
+/* What is lent is only read. */
+static void expect_unchanged(const struct world *w, uint64_t round, const struct bundles *b)
+{
+    struct bundles fresh;
+    size_t i;
+
+    list_bundles(w, round, &fresh);
+    for (i = 0; i < b->n; i++) {
+        if (b->blocks[i] != NULL) {
+            ck_assert_mem_eq(b->blocks[i], fresh.blocks[i], w->server.count * sizeof(float));
+        }
+    }
+    bundles_done(&fresh);
+}
+
 static void take_part(struct world *w, struct fl_member *m, size_t k, uint64_t round,
                       struct fl_code *code)
 {
@@ -229,6 +248,7 @@ static void take_part(struct world *w, struct fl_member *m, size_t k, uint64_t r
     list_bundles(w, round, &b);
     ck_assert_msg(fl_member_fetch(m, &task, b.list, b.n, &w->err) == FL_OK, "%s", w->err.msg);
     ck_assert_msg(fl_member_train(m, &w->err) == FL_OK, "%s", w->err.msg);
+    expect_unchanged(w, round, &b);
     units[k % 2] = round % 2 == 0; /* every other time a part of the units */
     ck_assert_msg(fl_member_code(m, units, code, &w->err) == FL_OK, "%s", w->err.msg);
     bundles_done(&b);
