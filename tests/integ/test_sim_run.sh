@@ -38,6 +38,13 @@ equal "18 files, 3 a trial and the table" "$(wc -l <sums-1)" 25
 check "two threads change nothing" cmp sums-1 sums-2
 check "eight threads change nothing" cmp sums-1 sums-8
 
+# --- progress ---
+"$fl_sim" run e.yaml --out piped >piped.out 2>piped.err
+equal "it says nothing of its progress when nobody looks" "$(cat piped.err)" ""
+"$python" -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)' "$fl_sim" run e.yaml --out seen >seen.out 2>&1
+check "one line says how far it is" grep -qE '[0-9]+ of 6 trials; .*round [0-9]+, accuracy .* up, .* simulated, .* left' seen.out
+equal "and is gone at the end" "$(tail -n 1 seen.out | tr -d '\r' | sed 's/.*\x1b\[K//')" "6 trials in seen"
+
 # --- what is finished ---
 before=$(find jobs-1 -name rounds.jsonl -printf '%p %T@\n' | sort)
 check "it runs again" "$fl_sim" run e.yaml --quiet --clients --jobs 1 --out jobs-1
