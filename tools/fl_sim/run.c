@@ -1,6 +1,5 @@
 /* fl-sim run: an experiment, all points with all seeds. */
 #include <getopt.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +10,10 @@
 #include "libfl/base/fs.h"
 #include "libfl/num/dense.h"
 #include "tools/fl_sim/fl_sim.h"
+#include "tools/fl_sim/fleet.h"
 #include "tools/fl_sim/run.h"
 
 #define SETS_MAX 256
-#define JOBS_MAX 1024
 #define FILE_MAX ((size_t)16 << 20)
 
 atomic_bool run_interrupted;
@@ -36,7 +35,9 @@ static void print_help(void)
         "kill -9, the same command goes on where it was, with the same results.\n\n"
         "  --out DIR        where results go; default: NAME.results beside the current folder's "
         "files\n"
-        "  --jobs N         threads; default: all cores. Results do not depend on it\n"
+        "  --jobs N         threads, under mpirun of each process; default: all cores. Results do "
+        "not\n"
+        "                   depend on it, nor on how many processes there are\n"
         "  --set KEY=VALUE  change a key of the file, as server.training.learning_rate=0.1; "
         "repeatable\n"
         "  --clients        a row for each client and round too (clients.jsonl)\n"
@@ -232,103 +233,7 @@ static int check_all(struct check *c, struct fl_err *err)
     return rv;
 }
 
-/* What can be had without swapping; caches of files make room. */
-static uint64_t memory_free(void)
-{
-    struct fl_buf text = {0};
-    uint64_t kib = UINT64_MAX / 1024;
-    const char *line = NULL;
-    char *end;
-
-    if (fl_fs_read("/proc/meminfo", 65536, &text, NULL) == FL_OK &&
-        fl_buf_add(&text, "", 1) == FL_OK) {
-        line = strstr((const char *)text.data, "MemAvailable:");
-    }
-    if (line != NULL) {
-        kib = strtoull(line + strlen("MemAvailable:"), &end, 10);
-    }
-    fl_buf_done(&text);
-    return kib * 1024;
-}
-
-static int check_memory(const struct check *c, unsigned at_once, struct fl_err *err)
-{
-    uint64_t needs = c->data_bytes + c->most * at_once;
-    uint64_t has = memory_free();
-    char needs_text[32];
-    char has_text[32];
-
-    if (needs <= has) {
-        return FL_OK;
-    }
-    return fl_err_set(err, FL_ENOMEM,
-                      "this experiment needs about %s of memory, %s are free: fewer --jobs, fewer "
-                      "clients a round, or --force to try",
-                      fl_str_bytes(needs_text, sizeof(needs_text), needs),
-                      fl_str_bytes(has_text, sizeof(has_text), has));
-}
-
-/* --- all trials --- */
-
-struct queue {
-    struct run *run;
-    pthread_mutex_t lock;
-    size_t next, n;
-    int code;
-    struct fl_err err;
-};
-
-/* Point by point of one seed: pairs are there early. */
-static void *work(void *arg)
-{
-    struct queue *q = arg;
-    size_t points = fl_experiment_points(q->run->experiment);
-
-    for (;;) {
-        struct fl_err err = {0};
-        size_t i;
-        int rv;
-
-        (void)pthread_mutex_lock(&q->lock);
-        i = q->code == FL_OK && !atomic_load(&run_interrupted) ? q->next++ : q->n;
-        (void)pthread_mutex_unlock(&q->lock);
-        if (i >= q->n) {
-            return NULL;
-        }
-        rv = trial_run(q->run, i % points, i / points, &err);
-        if (rv != FL_OK) {
-            (void)pthread_mutex_lock(&q->lock);
-            if (q->code == FL_OK) {
-                q->code = fl_err_set(
-                    &q->err, rv, "%s, seed %llu: %s",
-                    fl_experiment_label(q->run->experiment, i % points),
-                    (unsigned long long)fl_experiment_seed(q->run->experiment, i / points),
-                    fl_err_text(&err, rv));
-            }
-            (void)pthread_mutex_unlock(&q->lock);
-        }
-    }
-}
-
-static int run_all(struct run *run, unsigned at_once, struct fl_err *err)
-{
-    struct queue q = {.run = run, .lock = PTHREAD_MUTEX_INITIALIZER};
-    pthread_t threads[JOBS_MAX];
-    unsigned n = 0;
-
-    q.n = fl_experiment_points(run->experiment) * fl_experiment_trials(run->experiment);
-    while (n + 1 < at_once && pthread_create(&threads[n], NULL, work, &q) == 0) {
-        n++;
-    }
-    (void)work(&q);
-    while (n > 0) {
-        (void)pthread_join(threads[--n], NULL);
-    }
-    if (q.code != FL_OK && err != NULL) {
-        *err = q.err;
-    }
-    return q.code != FL_OK ? q.code : atomic_load(&run_interrupted) ? FL_ECANCELED : FL_OK;
-}
+/* --- interruptions --- */
 
 static void on_signal(int number)
 {
@@ -348,23 +253,34 @@ static void catch_signals(void)
 
 struct job {
     struct options o;
+    const struct fleet *fleet; /* NULL: this process alone */
     struct run run;
+    struct fl_run_info info; /* of run.results */
     struct fl_experiment *experiment;
     struct check check;
     struct fl_run_point *points;
     uint64_t *seeds;
-    char base[4096], out[4096], text_name[32];
+    char base[4096], out[4096], text_name[32], fingerprint[FL_CHECKSUM_TEXT];
     struct fl_buf text;
     unsigned at_once;
 };
 
+/* The others do as the leader found, and write nothing that is not of their trials. */
+static bool leads(const struct job *j)
+{
+    return j->fleet == NULL || j->fleet->me == 0;
+}
+
 static void share_threads(struct job *j)
 {
     size_t trials = fl_experiment_points(j->experiment) * fl_experiment_trials(j->experiment);
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    long cores = j->fleet != NULL ? (long)j->fleet->threads : sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t jobs = j->o.jobs != 0 ? j->o.jobs : cores > 0 ? (uint64_t)cores : 1;
 
     jobs = jobs > JOBS_MAX ? JOBS_MAX : jobs;
+    if (j->fleet != NULL) { /* A process has one trial at a time. */
+        trials = 1;
+    }
     j->at_once = (unsigned)(trials < jobs ? trials : jobs);
     j->run.threads = (unsigned)(jobs / j->at_once);
 }
@@ -409,29 +325,31 @@ static int check_out(const struct job *j, struct fl_err *err)
 
 static int open_results(struct job *j, int argc, char **argv, struct fl_err *err)
 {
-    char fingerprint[FL_CHECKSUM_TEXT];
-    struct fl_run_info info = {.name = fl_experiment_name(j->experiment),
-                               .file = j->o.file,
-                               .sets = j->o.sets,
-                               .n_sets = j->o.n_sets,
-                               .partitions = j->check.partitions,
-                               .n_partitions = j->check.n_partitions,
-                               .blas_kernel = fl_dense_kernel(),
-                               .command = (const char *const *)argv,
-                               .n_command = (size_t)argc,
-                               .clients = j->o.clients,
-                               .keep_state = j->o.keep_state};
     int rv = list_points(j);
 
-    info.fingerprint = fingerprint_of(j, fingerprint);
-    info.points = j->points;
-    info.n_points = fl_experiment_points(j->experiment);
-    info.seeds = j->seeds;
-    info.n_seeds = fl_experiment_trials(j->experiment);
+    j->info = (struct fl_run_info){.name = fl_experiment_name(j->experiment),
+                                   .fingerprint = fingerprint_of(j, j->fingerprint),
+                                   .file = j->o.file,
+                                   .sets = j->o.sets,
+                                   .n_sets = j->o.n_sets,
+                                   .points = j->points,
+                                   .n_points = fl_experiment_points(j->experiment),
+                                   .seeds = j->seeds,
+                                   .n_seeds = fl_experiment_trials(j->experiment),
+                                   .partitions = j->check.partitions,
+                                   .n_partitions = j->check.n_partitions,
+                                   .blas_kernel = fl_dense_kernel(),
+                                   .command = (const char *const *)argv,
+                                   .n_command = (size_t)argc,
+                                   .clients = j->o.clients,
+                                   .keep_state = j->o.keep_state};
+    if (rv == FL_OK && !leads(j)) {
+        return fl_results_join(j->out, &j->info, &j->run.results, err);
+    }
     rv = rv == FL_OK ? fl_fs_read(j->o.file, FILE_MAX, &j->text, err) : rv;
     rv = rv == FL_OK ? fl_buf_add(&j->text, "", 1) : rv;
-    info.text = (const char *)j->text.data;
-    return rv == FL_OK ? fl_results_open(j->out, &info, &j->run.results, err) : rv;
+    j->info.text = (const char *)j->text.data;
+    return rv == FL_OK ? fl_results_open(j->out, &j->info, &j->run.results, err) : rv;
 }
 
 /* Beside the trials of a point: a file that runs it alone. */
@@ -481,6 +399,43 @@ static int open_data(struct job *j, struct fl_err *err)
     return fl_sim_data_cache_new(keep, &j->run.data, err);
 }
 
+/* What can be had without swapping; caches of files make room. */
+static uint64_t memory_free(void)
+{
+    struct fl_buf text = {0};
+    uint64_t kib = UINT64_MAX / 1024;
+    const char *line = NULL;
+    char *end;
+
+    if (fl_fs_read("/proc/meminfo", 65536, &text, NULL) == FL_OK &&
+        fl_buf_add(&text, "", 1) == FL_OK) {
+        line = strstr((const char *)text.data, "MemAvailable:");
+    }
+    if (line != NULL) {
+        kib = strtoull(line + strlen("MemAvailable:"), &end, 10);
+    }
+    fl_buf_done(&text);
+    return kib * 1024;
+}
+
+static int check_memory(const struct job *j, struct fl_err *err)
+{
+    uint64_t here = j->fleet != NULL ? j->fleet->local : 1;
+    uint64_t needs = here * (j->check.data_bytes + j->check.most * j->at_once);
+    uint64_t has = memory_free();
+    char needs_text[32];
+    char has_text[32];
+
+    if (needs <= has) {
+        return FL_OK;
+    }
+    return fl_err_set(err, FL_ENOMEM,
+                      "this experiment needs about %s of memory, %s are free: fewer --jobs, fewer "
+                      "clients a round, or --force to try",
+                      fl_str_bytes(needs_text, sizeof(needs_text), needs),
+                      fl_str_bytes(has_text, sizeof(has_text), has));
+}
+
 static int prepare(struct job *j, struct fl_err *err)
 {
     int rv = fl_experiment_load(j->o.file, j->o.sets, j->o.n_sets, &j->experiment, err);
@@ -495,28 +450,59 @@ static int prepare(struct job *j, struct fl_err *err)
     j->check.run = &j->run;
     share_threads(j);
     rv = name_folders(j, err);
+    if (!leads(j)) {
+        return rv == FL_OK ? open_data(j, err) : rv;
+    }
     rv = rv == FL_OK ? check_out(j, err) : rv;
     rv = rv == FL_OK ? open_data(j, err) : rv;
     rv = rv == FL_OK ? check_all(&j->check, err) : rv;
-    return rv == FL_OK && !j->o.force ? check_memory(&j->check, j->at_once, err) : rv;
+    return rv == FL_OK && !j->o.force ? check_memory(j, err) : rv;
 }
 
-static int run_job(struct job *j, int argc, char **argv, struct fl_err *err)
+static int run_opened(struct job *j, struct fl_err *err)
 {
-    int rv = prepare(j, err);
     int end;
+    int rv = progress_new(fl_experiment_points(j->experiment) * fl_experiment_trials(j->experiment),
+                          j->o.quiet || !leads(j), &j->run.progress);
 
-    rv = rv == FL_OK ? open_results(j, argc, argv, err) : rv;
-    rv = rv == FL_OK ? write_points(j, err) : rv;
-    rv = rv == FL_OK ? progress_new(j->check.cap, j->o.quiet, &j->run.progress) : rv;
     if (rv != FL_OK) {
         return rv;
     }
     catch_signals();
-    rv = run_all(&j->run, j->at_once, err);
+    rv = j->fleet != NULL ? trials_spread(&j->run, j->fleet, err)
+                          : trials_run(&j->run, j->at_once, err);
     progress_clear(j->run.progress);
+    if (!leads(j)) {
+        return rv;
+    }
     end = fl_results_finish(j->run.results, rv == FL_OK ? err : NULL);
     return rv != FL_OK ? rv : end;
+}
+
+static int open_all(struct job *j, int argc, char **argv, struct fl_err *err)
+{
+    int rv = prepare(j, err);
+
+    rv = rv == FL_OK ? open_results(j, argc, argv, err) : rv;
+    return rv == FL_OK && leads(j) ? write_points(j, err) : rv;
+}
+
+/* The others wait for the leader: what is wrong is found and said once. */
+static int run_job(struct job *j, int argc, char **argv, struct fl_err *err)
+{
+    int rv = leads(j) ? open_all(j, argc, argv, err) : FL_OK;
+    int leaders = rv;
+
+    if (j->fleet != NULL) {
+        j->fleet->share(&leaders, sizeof(leaders));
+        if (leaders == FL_OK && !leads(j)) {
+            rv = open_all(j, argc, argv, err);
+            if (rv != FL_OK) {
+                j->fleet->fail(rv, err);
+            }
+        }
+    }
+    return leaders == FL_OK ? run_opened(j, err) : leaders;
 }
 
 static void close_job(struct job *j)
@@ -530,6 +516,23 @@ static void close_job(struct job *j)
     free(j->seeds);
     free(j->check.partitions);
     free(j->check.hashes);
+}
+
+static int say_end(const struct job *j, int rv, const struct fl_err *err)
+{
+    int status = rv == FL_OK ? EXIT_SUCCESS : rv == FL_ECANCELED ? EXIT_INTERRUPTED : EXIT_FAILURE;
+
+    if (!leads(j)) {
+        return status;
+    }
+    if (rv == FL_ECANCELED) {
+        (void)fprintf(stderr, "fl-sim run: interrupted; the same command goes on from here\n");
+    } else if (rv != FL_OK) {
+        (void)fprintf(stderr, "fl-sim run: %s\n", fl_err_text(err, rv));
+    } else {
+        (void)printf("%zu trials in %s\n", j->check.cap, j->out);
+    }
+    return status;
 }
 
 int cmd_run(int argc, char **argv)
@@ -548,14 +551,11 @@ int cmd_run(int argc, char **argv)
         free(j);
         return status;
     }
-    rv = run_job(j, argc, argv, &err);
-    status = rv == FL_OK ? EXIT_SUCCESS : rv == FL_ECANCELED ? EXIT_INTERRUPTED : EXIT_FAILURE;
-    if (rv == FL_ECANCELED) {
-        (void)fprintf(stderr, "fl-sim run: interrupted; the same command goes on from here\n");
-    } else if (rv != FL_OK) {
-        (void)fprintf(stderr, "fl-sim run: %s\n", fl_err_text(&err, rv));
-    } else {
-        (void)printf("%zu trials in %s\n", j->check.cap, j->out);
+    rv = fleet_begin(argc, argv, &j->fleet, &err);
+    rv = rv == FL_OK ? run_job(j, argc, argv, &err) : rv;
+    status = say_end(j, rv, &err);
+    if (j->fleet != NULL) {
+        j->fleet->end();
     }
     close_job(j);
     free(j);

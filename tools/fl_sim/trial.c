@@ -14,6 +14,7 @@
 
 struct trial {
     const struct run *run;
+    const struct fl_team *team; /* NULL: this process alone */
     struct setting setting;
     const char *label;
     uint64_t seed;
@@ -228,6 +229,7 @@ static struct fl_fed_conf conf_of(struct trial *t, const struct fl_people *peopl
         .journal = journal,
         .dry = t->run->dry,
         .threads = t->run->threads,
+        .team = t->team,
         .keep_records = t->run->keep_state,
         .log = t->log.fd >= 0 ? &t->log.log : NULL,
         .watch = {.part = on_part, .committed = on_committed, .ctx = t},
@@ -241,10 +243,15 @@ static struct fl_fed_conf conf_of(struct trial *t, const struct fl_people *peopl
     return conf;
 }
 
+static struct fl_people people_of(struct trial *t)
+{
+    return (struct fl_people){fl_sim_data_clients(t->setting.data), person, client_data, release,
+                              t};
+}
+
 static int run_federation(struct trial *t, struct fl_err *err)
 {
-    const struct fl_people people = {fl_sim_data_clients(t->setting.data), person, client_data,
-                                     release, t};
+    const struct fl_people people = people_of(t);
     char journal[4096];
     struct fl_fed_conf conf;
     struct fl_fed *fed = NULL;
@@ -291,9 +298,11 @@ static int run_opened(struct trial *t, struct fl_err *err)
     return rv == FL_OK ? fl_trial_finish(t->out, &t->end, err) : rv;
 }
 
-int trial_run(const struct run *run, size_t point, size_t trial, struct fl_err *err)
+int trial_run(const struct run *run, size_t point, size_t trial, const struct fl_team *team,
+              struct fl_err *err)
 {
     struct trial t = {.run = run,
+                      .team = team,
                       .label = fl_experiment_label(run->experiment, point),
                       .seed = fl_experiment_seed(run->experiment, trial),
                       .accuracy = -1};
@@ -308,6 +317,21 @@ int trial_run(const struct run *run, size_t point, size_t trial, struct fl_err *
     fl_trial_free(t.out);
     if (rv == FL_OK) {
         progress_trial(run->progress);
+    }
+    return rv;
+}
+
+int trial_serve(const struct run *run, size_t point, size_t trial, const struct fl_team *team,
+                struct fl_err *err)
+{
+    struct trial t = {.run = run};
+    int rv = setting_open(run, point, trial, &t.setting, err);
+
+    if (rv == FL_OK) {
+        const struct fl_people people = people_of(&t);
+
+        rv = fl_team_serve(team, &people, run->threads, NULL, err);
+        setting_close(&t.setting);
     }
     return rv;
 }

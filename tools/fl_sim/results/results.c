@@ -175,6 +175,49 @@ int fl_results_open(const char *dir, const struct fl_run_info *info, struct fl_r
     return FL_OK;
 }
 
+int fl_results_join(const char *dir, const struct fl_run_info *info, struct fl_results **ret,
+                    struct fl_err *err)
+{
+    struct fl_results *r = calloc(1, sizeof(*r));
+    json_t *old = NULL;
+    int rv;
+
+    if (r == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "out of memory for the results");
+    }
+    r->info = info;
+    r->lock_fd = -1;
+    (void)pthread_mutex_init(&r->mutex, NULL);
+    rv = fl_str_copy(r->dir, sizeof(r->dir), dir);
+    rv = rv == FL_OK ? check_folder(dir, info, &old, err)
+                     : fl_err_set(err, rv, "path '%s' is too long", dir);
+    if (rv == FL_OK && old == NULL) {
+        rv = fl_err_set(err, FL_ENOENT,
+                        "'%s' is not the folder that the first process made: do "
+                        "all machines see the same files?",
+                        dir);
+    }
+    json_decref(old);
+    if (rv != FL_OK) {
+        fl_results_free(r);
+        return rv;
+    }
+    *ret = r;
+    return FL_OK;
+}
+
+bool fl_results_finished(const struct fl_results *results, const char *point, uint64_t seed)
+{
+    char dir[FL_RESULTS_DIR];
+    char path[FL_RESULTS_PATH];
+
+    if (fl_results_trial_dir(results, point, seed, dir, NULL) != FL_OK) {
+        return false;
+    }
+    (void)snprintf(path, sizeof(path), "%s/summary.json", dir);
+    return fl_fs_exists(path);
+}
+
 void fl_results_free(struct fl_results *results)
 {
     if (results == NULL) {
@@ -191,10 +234,14 @@ void fl_results_free(struct fl_results *results)
 int fl_results_note_trial(struct fl_results *results, const char *point, uint64_t seed,
                           uint64_t wall_ns, struct fl_err *err)
 {
-    json_t *note = json_object();
+    json_t *note;
     char name[FL_NAME_MAX + 32];
     int rv;
 
+    if (results->run_json == NULL) {
+        return FL_OK;
+    }
+    note = json_object();
     (void)snprintf(name, sizeof(name), "%s/seed-%" PRIu64, point, seed);
     (void)json_object_set_new(note, "wall_s", json_real((double)wall_ns / 1e9));
     (void)pthread_mutex_lock(&results->mutex);

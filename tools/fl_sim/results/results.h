@@ -71,6 +71,17 @@ FL_MUST_CHECK int fl_results_open(const char *dir, const struct fl_run_info *inf
  */
 FL_MUST_CHECK int fl_results_check(const char *dir, const struct fl_run_info *info,
                                    struct fl_err *err);
+/*
+ * For trials in the folder that another process has open, on this machine or another that sees the
+ * same files: nothing but the files of its trials is written.
+ */
+FL_MUST_CHECK int fl_results_join(const char *dir, const struct fl_run_info *info,
+                                  struct fl_results **ret, struct fl_err *err);
+/* Whether the trial of a point (by its slug) and a seed is finished. */
+bool fl_results_finished(const struct fl_results *results, const char *point, uint64_t seed);
+/* A trial was finished, after `wall_ns`: of those who joined. Others note it themselves. */
+FL_MUST_CHECK int fl_results_note_trial(struct fl_results *results, const char *point,
+                                        uint64_t seed, uint64_t wall_ns, struct fl_err *err);
 /* Write results.csv of all trials that are finished, in the order of points and seeds. */
 FL_MUST_CHECK int fl_results_finish(struct fl_results *results, struct fl_err *err);
 void fl_results_free(struct fl_results *results); /* NULL is allowed. */

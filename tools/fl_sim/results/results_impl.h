@@ -17,7 +17,7 @@ struct fl_results {
     const struct fl_run_info *info;
     int lock_fd;
     pthread_mutex_t mutex; /* run_json */
-    json_t *run_json;
+    json_t *run_json;      /* NULL: it joined */
 };
 
 /* The text "what: …" of a file that could not be written; says what becomes of the rest. */
@@ -25,9 +25,6 @@ int fl_results_write_error(struct fl_err *err, int code, const char *path);
 /* "POINT/seed-S" in the folder of the results. FL_ELIMIT. */
 FL_MUST_CHECK int fl_results_trial_dir(const struct fl_results *results, const char *point,
                                        uint64_t seed, char out[FL_RESULTS_DIR], struct fl_err *err);
-/* A trial was finished, after `wall_ns`. */
-FL_MUST_CHECK int fl_results_note_trial(struct fl_results *results, const char *point,
-                                        uint64_t seed, uint64_t wall_ns, struct fl_err *err);
 /* A folder with all that is in it; none is fine. */
 FL_MUST_CHECK int fl_results_remove_folder(const char *path, struct fl_err *err);
 
