@@ -290,7 +290,7 @@ static int open_server(struct fl_fed *fed, struct fl_err *err)
     struct fl_settings slots = {.n = 0};
     const struct fl_settings *settings = fed->conf.settings != NULL ? fed->conf.settings : &slots;
     const struct fl_opening opening = {.name = fed->conf.name,
-                                       .durability = FL_DURABLE_PROCESS,
+                                       .durability = FL_DURABLE_SCRATCH,
                                        .settings = settings,
                                        .first_model = first_model,
                                        .ctx = fed};
