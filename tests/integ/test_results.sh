@@ -16,6 +16,8 @@ says "compare of one" 2 'expected two results, found 1' "$sim" compare run
 says "table" 0 '| FedAvg | 3 | 60 |' "$sim" table run
 says "table as CSV" 0 'FedAvg,3,60.0,0.0,3' "$sim" table --format csv run
 says "table of two folders" 0 '| run/fedavg: FedAvg | 3 |' "$sim" table --columns trials run/fedavg run/fedavg
+says "table of means" 0 '| FedAvg | 3 |' "$sim" table --mean-of 10 --columns trials,best run
+says "means of nothing" 2 '--mean-of: expected 1 to 64' "$sim" table --mean-of 0 run
 says "unknown column" 2 "did you mean 'uplink'" "$sim" table --columns uplnk run
 says "no results" 1 'holds no results of fl-sim' "$sim" table /
 says "no folder" 2 'expected the folder of a run' "$sim" plot

@@ -497,9 +497,9 @@ START_TEST(trials_are_compared_on_the_seeds_that_both_have)
 }
 END_TEST
 
-static char *table_of(const struct fl_read_set *set, const char *columns, bool csv)
+static char *means_of(const struct fl_read_set *set, const char *columns, bool csv, unsigned n)
 {
-    struct fl_table table = {.quality = "accuracy", .csv = csv};
+    struct fl_table table = {.quality = "accuracy", .mean_of = n, .csv = csv};
     struct fl_buf text;
     struct fl_err err = {0};
 
@@ -509,6 +509,30 @@ static char *table_of(const struct fl_read_set *set, const char *columns, bool c
     ck_assert_int_eq(fl_buf_add(&text, "", 1), FL_OK);
     return (char *)text.data;
 }
+
+static char *table_of(const struct fl_read_set *set, const char *columns, bool csv)
+{
+    return means_of(set, columns, csv, 0);
+}
+
+START_TEST(a_table_looks_at_means_of_the_newest_rounds)
+{
+    static const double with_gaps[] = {0.9, -1.0, 0.1, -1.0, 0.3, 0.4};
+    struct rigged r;
+    struct fl_read_run run = {.path = (char[]){"x"}, .points = &r.point, .n_points = 1};
+    struct fl_read_run *runs[] = {&run};
+    struct fl_read_set set = {runs, 1};
+
+    rig_trials(&r, with_gaps, 6, NULL, 0);
+    has(means_of(&set, "best,rounds@0.3,rounds@0.9,accuracy", false, 1),
+        "| 90.00 % | 1 | 1 | 40.00 % |");
+    has(means_of(&set, "best,rounds@0.3,rounds@0.9,accuracy", false, 2),
+        "| 50.00 % | 3 | - | 40.00 % |");
+    has(means_of(&set, "best,rounds@0.3,rounds@0.42", false, 3), "| 43.33 % | 5 | 5 |");
+    has(means_of(&set, "best,rounds@0.1", false, 4), "| 42.50 % | 6 |");
+    has(means_of(&set, "best,rounds@0.1", false, 5), "| - | - |");
+}
+END_TEST
 
 START_TEST(a_table_has_means_and_says_of_how_many)
 {
@@ -567,6 +591,7 @@ int main(void)
     tcase_add_test(tc, without_gnuplot_its_name_is_said);
     tcase_add_test(tc, trials_are_compared_on_the_seeds_that_both_have);
     tcase_add_test(tc, a_table_has_means_and_says_of_how_many);
+    tcase_add_test(tc, a_table_looks_at_means_of_the_newest_rounds);
     tcase_add_loop_test(tc, a_column_that_is_none_is_named, 0, 6);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);

@@ -27,6 +27,10 @@ static void print_help(void)
         "trials,rounds,accuracy,uplink@0.9,uplink@0.95,time@0.9,time@0.95,bytes,time\n"
         "  --of FIGURE       which accuracy 'best' and '@' look at; default: accuracy, or\n"
         "                    personal_accuracy where there is none\n"
+        "  --mean-of N       'best' and '@' look at the mean of so many rounds in which it is "
+        "known, "
+        "the\n"
+        "                    last of them the round that counts; default: 1\n"
         "  --format WHAT     markdown (the default) or csv: in bytes, microseconds and shares\n"
         "  --help            print this and exit\n\n"
         "Exit status: 0 done, 1 it could not be done, 2 wrong usage.");
@@ -34,16 +38,16 @@ static void print_help(void)
 
 struct options {
     const char *columns, *of;
+    uint64_t mean_of;
     bool csv, help;
 };
 
 static int parse(int argc, char **argv, struct options *o)
 {
-    static const struct option options[] = {{"columns", required_argument, NULL, 'c'},
-                                            {"of", required_argument, NULL, 'o'},
-                                            {"format", required_argument, NULL, 'f'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"columns", required_argument, NULL, 'c'}, {"of", required_argument, NULL, 'o'},
+        {"mean-of", required_argument, NULL, 'm'}, {"format", required_argument, NULL, 'f'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
     struct fl_row_figure figure;
     int opt;
 
@@ -58,6 +62,13 @@ static int parse(int argc, char **argv, struct options *o)
             o->of = optarg;
             if (!fl_row_find(optarg, &figure)) {
                 return usage_error(COMMAND, "--of: unknown figure '%s'", optarg);
+            }
+            break;
+        case 'm':
+            if (fl_str_to_u64(optarg, &o->mean_of) != FL_OK || o->mean_of < 1 ||
+                o->mean_of > FL_COURSE_WINDOW) {
+                return usage_error(COMMAND, "--mean-of: expected 1 to %d, found '%s'",
+                                   FL_COURSE_WINDOW, optarg);
             }
             break;
         case 'f':
@@ -115,6 +126,7 @@ int cmd_table(int argc, char **argv)
     rv = fl_read_all(argv + optind, (size_t)(argc - optind), &set, &err);
     if (rv == FL_OK) {
         table.csv = o.csv;
+        table.mean_of = (unsigned)o.mean_of;
         table.quality = o.of != NULL ? o.of : fl_read_quality(&set);
         (void)snprintf(usual, sizeof(usual), USUAL, table.quality);
         rv = o.columns != NULL ? FL_OK : fl_table_columns(&table, usual, &err);

@@ -48,11 +48,36 @@ void fl_course_init(struct fl_course *course, const char *key, const double *tar
     course->n_targets = n_targets;
 }
 
+void fl_course_mean_of(struct fl_course *course, unsigned n)
+{
+    FL_REQUIRE(n >= 1 && n <= FL_COURSE_WINDOW);
+    course->mean_of = n;
+}
+
+/* NAN: they are too few yet. Added up anew each time, so that no error of rounding builds up. */
+static double mean_with(struct fl_course *course, double value)
+{
+    double sum = 0.0;
+    size_t i;
+
+    course->values[course->n_values++ % course->mean_of] = value;
+    if (course->n_values < course->mean_of) {
+        return (double)NAN;
+    }
+    for (i = 0; i < course->mean_of; i++) {
+        sum += course->values[i];
+    }
+    return sum / course->mean_of;
+}
+
 void fl_course_add(struct fl_course *course, const struct fl_row *row, const struct fl_spent *spent)
 {
     double value = fl_row_value(&course->figure, row);
     size_t i;
 
+    if (!isnan(value) && course->mean_of > 1) {
+        value = mean_with(course, value);
+    }
     if (isnan(value)) {
         return;
     }

@@ -51,11 +51,20 @@ struct fl_course {
     uint64_t best_round, last_round;
 #define FL_COURSE_TARGETS 16
     struct fl_spent reached[FL_COURSE_TARGETS]; /* round 0: not reached */
+#define FL_COURSE_WINDOW 64
+    unsigned mean_of; /* 1 or 0: a value as it is, else the mean of so many, this one the newest */
+    size_t n_values;
+    double values[FL_COURSE_WINDOW]; /* the newest in turn */
 };
 
 /* Borrows `targets`. `key` is that of a figure (fl_row_find). */
 void fl_course_init(struct fl_course *course, const char *key, const double *targets,
                     size_t n_targets);
+/*
+ * Before the first round: a value is the mean of the newest `n` (1 to FL_COURSE_WINDOW) that are
+ * known, from the n-th on. It stands for the round of the newest.
+ */
+void fl_course_mean_of(struct fl_course *course, unsigned n);
 /* `spent` with that round. */
 void fl_course_add(struct fl_course *course, const struct fl_row *row,
                    const struct fl_spent *spent);

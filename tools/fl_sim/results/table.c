@@ -108,6 +108,9 @@ static double value_of(const struct fl_table *table, const struct fl_column *c,
     struct fl_spent spent;
 
     fl_course_init(&course, last ? c->name : table->quality, &c->target, 1);
+    if (!last && table->mean_of > 1) {
+        fl_course_mean_of(&course, table->mean_of);
+    }
     fl_read_course(trial, &course, &spent);
     switch (c->kind) {
     case FL_COLUMN_BEST:

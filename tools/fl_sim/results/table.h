@@ -40,6 +40,7 @@ struct fl_table {
     struct fl_column columns[FL_TABLE_COLUMNS];
     size_t n;
     const char *quality; /* the key whose values "best" and "@" look at */
+    unsigned mean_of;    /* these take the mean of so many of its values; 0, 1: each */
     bool csv;            /* in plain units, mean, deviation and number of trials; else Markdown */
 };
 
