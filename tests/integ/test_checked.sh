@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every test that docs/algorithms.md names under "What is checked" exists, and the figures of its table of
-# FedMCSA's experiments, and those of docs/figures.md, are those that bench/anchors printed when it was run last.
+# Every test that docs/algorithms.md names under "What is checked" exists, and the tables of docs/results.md are those
+# that its script makes of the runs that were kept.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 # The backquotes are those of the document.
@@ -15,19 +15,15 @@ for test in "${named[@]}"; do
   esac
   check "$test exists" grep -qF -- "$text" "$file"
 done
-# Row, figure of the paper, ours: as recorded, and as the pages have it.
-record=$srcdir/bench/experiments/fedmcsa-synthetic.result
-recorded=$(awk '/ s( +OUTSIDE)?$/ { print $1, $2, $4 }' "$record")
-table=$(sed -n '/^### FedMCSA on Synthetic/,/^### /{/^### A/q;/^| /p}' "$srcdir/docs/algorithms.md" |
-  awk -F ' *[|] *' 'NR > 2 { sub(/ .*/, "", $4); print $2, $4 == "not" ? "0.00" : $4, $5 }')
-for what in command date commit; do
-  has_line "the record says its $what" "$record" "# $what: "
+# The tables of the results.
+report=$srcdir/bench/experiments/report.py
+check "the page of results is made of the kept runs" cmp <("$python" "$report" page --print) "$srcdir/docs/results.md"
+for file in "$srcdir"/bench/experiments/*.yaml; do
+  name=$(basename "$file" .yaml)
+  for what in command seeds "run time" date commit machine; do
+    has_line "the record of $name says its $what" "${file%.yaml}.csv" "# $what: "
+  done
+  equal "the record of $name has the rows of its file" "$(sed -n 's/^- {label: \([^,]*\),.*/\1/p' "$file")" \
+    "$(grep -v '^#' "${file%.yaml}.csv" | sed '1d; s/,.*//')"
 done
-check "the record has the rows of the experiment file" cmp <(cut -d ' ' -f 1 <<<"$recorded") \
-  <(sed -n '/^rows:/,$s/^  \([a-z][^ :]*\):$/\1/p' "$srcdir/bench/experiments/fedmcsa-synthetic.yaml")
-equal "the table has the figures of the record" "$recorded" "$table"
-of() { awk -v row="$1" -v column="$2" '$1 == row { print $column }' <<<"$recorded"; }
-equal "figures.md has the figures of the record" \
-  "$(echo "$(of fedavg 2)" "$(of fedavg 3)" "$(of fedmcsa 2)" "$(of fedmcsa 3)" "$(of fedmcsa_fixed 3)" "$(of local_only 3)")" \
-  "$(grep "^| FedMCSA's Synthetic table" "$srcdir/docs/figures.md" | cut -d '|' -f 3 | grep -oE '[0-9]+[.][0-9]+' | xargs)"
 finish

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""The tables of docs/results.md, from results of fl-sim.
+
+    fl-sim run bench/experiments/NAME.yaml
+    bench/experiments/report.py keep NAME.results     writes bench/experiments/NAME.csv, what the page needs of a run
+    bench/experiments/report.py page                  writes these tables into docs/results.md (make results)
+
+`keep` asks `fl-sim table` (--sim FILE: which one) and nobody else for figures. `page --print` prints the page instead.
+What papers print stands in NAME.paper.csv. A figure within half a point of the paper's is called reproduced.
+"""
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PAGE = os.path.join(HERE, "..", "..", "docs", "results.md")
+TOLERANCE = 0.5  # points
+
+# Arguments of `fl-sim table`; what --of and --mean-of say stands before the names of the columns.
+REACHED = "rounds@0.9,uplink@0.9,models@0.9,rounds@0.95,uplink@0.95,models@0.95"
+VIEWS = {
+    "fedmcsa-synthetic": [("", "trials", []), ("accuracy:", "best", ["--of", "accuracy"]),
+                          ("personal:", "best", ["--of", "personal_accuracy"]),
+                          ("clients:", "best", ["--of", "client_accuracy_mean"])],
+    "mnist-shards": [("", "trials," + REACHED, []), ("mean10:", "uplink@0.9,models@0.9", ["--mean-of", "10"])],
+    "lean": [("", "trials", []), ("mean10:", "best," + REACHED, ["--mean-of", "10"])],
+}
+
+
+# --- a run, kept ---
+
+def table(sim, folder, columns, options):
+    command = [sim, "table", "--format", "csv", "--columns", columns, *options, folder]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def keep(folder, sim):
+    with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
+        run = json.load(file)
+    name = run["experiment"]["name"]
+    rows = {}
+    for prefix, columns, options in VIEWS[name]:
+        for row in table(sim, folder, columns, options):
+            point = row.pop("point")
+            rows.setdefault(point, {"point": point}).update((prefix + key, value) for key, value in row.items())
+    last = run["runs"][-1]
+    machine = last["machine"]
+    seconds = sum(trial["wall_s"] for trial in run["trials"].values())
+    with open(os.path.join(HERE, name + ".csv"), "w", encoding="utf-8", newline="") as file:
+        file.write(f"# What fl-sim table printed of a run; docs/results.md is made of it (report.py).\n"
+                   f"# command: fl-sim run bench/experiments/{name}.yaml\n"
+                   f"# set: {' '.join(run['experiment']['set']) or 'nothing'}\n"
+                   f"# seeds: {' '.join(map(str, run['seeds']))}\n"
+                   f"# run time: {seconds:.0f} s, the sum of its trials\n"
+                   f"# date: {last['date']}\n# commit: {' and '.join(dict.fromkeys(run['git'] for run in run['runs']))}\n"
+                   f"# machine: {machine['cores']} cores, {machine['cpu']}, {machine['blas_kernel']}\n")
+        writer = csv.DictWriter(file, list(next(iter(rows.values()))), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows.values())
+
+
+def kept(name):
+    """Its head, and its rows."""
+    with open(os.path.join(HERE, name + ".csv"), encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    head = dict(line[2:].split(": ", 1) for line in lines[1:] if line.startswith("# "))
+    return head, list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+def paper(name):
+    with open(os.path.join(HERE, name + ".paper.csv"), encoding="utf-8") as file:
+        return {row["point"]: row for row in csv.DictReader(file)}
+
+
+# --- tables ---
+
+def markdown(heads, rows):
+    out = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    return "\n".join(out + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def settings(name):
+    """What a line of the sweep says of the server, as it stands there."""
+    with open(os.path.join(HERE, name + ".yaml"), encoding="utf-8") as file:
+        return dict(re.findall(r"^- \{label: ([^,]+), server: \{(.*)\}\}$", file.read(), re.MULTILINE))
+
+
+def synthetic():
+    name = "fedmcsa-synthetic"
+    printed, said = paper(name), settings(name)
+    rows = []
+    for row in kept(name)[1]:
+        point = row["point"]
+        found = row["personal:best"] or row["accuracy:best"]
+        if found == "":
+            rows.append([point, f"`{said[point]}`", printed.get(point, {}).get("accuracy", ""), "not run", "", ""])
+            continue
+        ours = 100 * float(found)
+        theirs, verdict = "not in it", ""
+        if point in printed:
+            value = float(printed[point]["accuracy"])
+            theirs = f"{value:.2f} ({printed[point]['where']})"
+            verdict = ("" if abs(ours - value) <= TOLERANCE else "not ") + f"reproduced: {ours - value:+.2f}"
+        rows.append([point, f"`{said[point]}`", theirs, f"{ours:.2f}", f"{100 * float(row['clients:best']):.2f}", verdict])
+    return markdown(["row", "settings of ours", "paper", "ours", "unweighted", ""], rows)
+
+
+def amount(row, key, unit=1.0, digits=0):
+    """Mean and deviation over the trials that got there."""
+    if row[key] == "":
+        return "-"
+    mean, off, n = float(row[key]) / unit, float(row[key + ".std"]) / unit, int(row[key + ".trials"])
+    text = f"{mean:.{digits}f} ± {off:.{digits}f}"
+    return text if n == int(row["trials"]) else f"{text} ({n} of {row['trials']})"
+
+
+def megabytes(row, key):
+    small = row[key] != "" and float(row[key]) < 2e7
+    return amount(row, key, 1e6, 2 if small else 0)
+
+
+def models(row, key):
+    return amount(row, key, 1, 1 if row[key] != "" and float(row[key]) < 20 else 0)
+
+
+def shards():
+    printed = paper("mnist-shards")
+    rows = [[row["point"], amount(row, "rounds@0.9"), megabytes(row, "uplink@0.9"), models(row, "models@0.9"),
+             amount(row, "rounds@0.95"), megabytes(row, "uplink@0.95"), models(row, "models@0.95"),
+             models(row, "mean10:models@0.9"), printed.get(row["point"], {}).get("units", "")]
+            for row in kept("mnist-shards")[1]]
+    return markdown(["", "rounds to 90 %", "MB up", "units", "rounds to 95 %", "MB up", "units",
+                     "units to 90 %, mean of 10", "AdaFL, Table 2"], rows)
+
+
+def lean():
+    printed = paper("lean")
+    rows = [[row["point"], f"{target} %", amount(row, f"mean10:rounds@{share}"),
+             megabytes(row, f"mean10:uplink@{share}") + " MB", printed[row["point"]][share] + " MB"]
+            for row in kept("lean")[1] for target, share in ((90, "0.9"), (95, "0.95"))]
+    return markdown(["", "to", "rounds", "up", "expected"], rows)
+
+
+TABLES = {"fedmcsa-synthetic": synthetic, "mnist-shards": shards, "lean": lean}
+
+
+def page():
+    with open(PAGE, encoding="utf-8") as file:
+        text = file.read()
+    for name, make in TABLES.items():
+        head, rows = kept(name)
+        about = (f"`fl-sim run bench/experiments/{name}.yaml`: {len(rows)} rows, seeds {head['seeds']}, {head['run time']}; "
+                 f"{head['date'][:10]}, commit {head['commit']}, {head['machine']}.")
+        mark = re.escape(name)
+        text, n = re.subn(rf"(<!-- report.py {mark} -->\n).*?(<!-- end of report.py {mark} -->)",
+                          lambda found, made=make(), said=about: f"{found[1]}{said}\n\n{made}\n{found[2]}", text, flags=re.DOTALL)
+        if n != 1:
+            sys.exit(f"report.py: {PAGE} has no place for the table of {name}")
+    return text
+
+
+def main():
+    arguments = sys.argv[1:]
+    sim = "fl-sim"
+    if "--sim" in arguments[:-1]:
+        at = arguments.index("--sim")
+        sim = arguments[at + 1]
+        del arguments[at:at + 2]
+    if len(arguments) == 2 and arguments[0] == "keep":
+        keep(arguments[1], sim)
+    elif arguments == ["page", "--print"]:
+        sys.stdout.write(page())
+    elif arguments == ["page"]:
+        text = page()
+        with open(PAGE, "w", encoding="utf-8") as file:
+            file.write(text)
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
