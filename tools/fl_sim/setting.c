@@ -96,12 +96,29 @@ static int check_model(const struct setting *s, struct fl_err *err)
     return FL_OK;
 }
 
+/* A round has to be able to begin. */
+static int check_clients(const struct setting *s, struct fl_err *err)
+{
+    const struct fl_server_conf *server = s->point->server;
+    const struct fl_server_round *round = server->round;
+    bool start = round->start_clients > round->min_clients;
+    const int64_t *needs = start ? &round->start_clients : &round->min_clients;
+    size_t n = fl_sim_data_clients(s->data);
+
+    return (uint64_t)*needs <= n
+               ? FL_OK
+               : fl_conf_error(fl_conf_field(server->file, needs), err,
+                               "expected at most %zu, as many clients as the data has, found %lld",
+                               n, (long long)*needs);
+}
+
 int setting_check(const struct setting *s, struct fl_err *err)
 {
     const struct fl_server_conf *server = s->point->server;
     const struct fl_client_conf *client = s->point->client;
     int rv = check_model(s, err);
 
+    rv = rv == FL_OK ? check_clients(s, err) : rv;
     if (rv == FL_OK && server->strategy->solver->offer != NULL && !client->main->offers) {
         rv = fl_conf_error(fl_conf_field(client->file, &client->main->offers), err,
                            "expected client.offers: yes, as the solver '%s' has clients tell means "
