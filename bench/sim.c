@@ -13,6 +13,7 @@
 #include "bench/sim.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/str.h"
+#include "tools/fl_sim/engine/heap.h"
 
 #ifndef FL_SIM_TORCH
 #define FL_SIM_TORCH "bench/sim_torch.py"
@@ -354,6 +355,7 @@ int main(int argc, char **argv)
                                 .learning_rate = 0.05,
                                 .dir = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"}};
 
+    fl_sim_keep_heap();
     parse(argc, argv, &o);
     if (o.one.selected == 0 || o.one.selected > o.one.clients) {
         o.one.selected = o.one.clients;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "libfl/base/str.h"
+#include "tools/fl_sim/engine/heap.h"
 #include "tools/fl_sim/experiment/experiment.h"
 #include "tools/fl_sim/fl_sim.h"
 #include "tools/fl_sim/results/figures.h"
@@ -94,6 +95,7 @@ int main(int argc, char **argv)
     size_t n = 0;
 
     (void)sigaction(SIGXFSZ, &ignore, NULL);
+    fl_sim_keep_heap();
     if (argc < 2) {
         return usage_error("", "expected a command");
     }

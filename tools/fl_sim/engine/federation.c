@@ -9,6 +9,12 @@
 #include "server/work/opening.h"
 #include "tools/fl_sim/engine/federation_impl.h"
 
+/*
+ * What happens to so many clients in one instant is done before the next ones have their turn: what
+ * they need stays in the caches, and is freed before theirs is made; enough of them for any number
+ * of threads.
+ */
+#define GROUP 128
 /* Where a wall clock would begin, for what is only shown. */
 #define WALL_MS UINT64_C(1000000000000)
 /* A round whose attempts are aborted again and again comes to nothing. */
@@ -35,8 +41,8 @@ void fl__fed_at(struct fl_fed *fed, uint64_t at_us, enum fl__fed_kind kind, uint
                 uint32_t stamp, void *data)
 {
     const struct fl_agenda_event event = {.at = at_us > fed->now_us ? at_us : fed->now_us,
-                                          .rank1 = (uint32_t)kind,
-                                          .rank2 = client,
+                                          .rank1 = client / GROUP,
+                                          .rank2 = (uint32_t)kind * GROUP + client % GROUP,
                                           .words = {stamp, 0},
                                           .data = data};
 
@@ -140,15 +146,18 @@ int fl__fed_take(struct fl_fed *fed, struct fl_job *job, enum fl_job_kind kind, 
 
 static void happen(struct fl_fed *fed, struct fl_agenda_event *e)
 {
-    switch ((enum fl__fed_kind)e->rank1) {
+    enum fl__fed_kind kind = (enum fl__fed_kind)(e->rank2 / GROUP);
+    uint32_t client = e->rank1 * GROUP + e->rank2 % GROUP;
+
+    switch (kind) {
     case FL__AT_MACHINE:
-        fl__fed_machine(fed, e->rank2);
+        fl__fed_machine(fed, client);
         break;
     case FL__AT_BACK:
-        fl__fed_back(fed, e->rank2);
+        fl__fed_back(fed, client);
         break;
     case FL__AT_LINK:
-        fl__transfer_link(fed, e->rank2);
+        fl__transfer_link(fed, client);
         break;
     case FL__AT_MESSAGE: {
         struct fl__message *m = e->data;
@@ -162,7 +171,7 @@ static void happen(struct fl_fed *fed, struct fl_agenda_event *e)
         break;
     }
     default:
-        fl__session_happens(fed, e->rank2, (enum fl__fed_kind)e->rank1, (uint32_t)e->words[0]);
+        fl__session_happens(fed, client, kind, (uint32_t)e->words[0]);
         break;
     }
 }
@@ -394,6 +403,8 @@ static int open_world(struct fl_fed *fed)
     if (fed->conf.world != NULL) {
         link = fl_world_server(fed->conf.world);
     }
+    fed->unlimited_down = !(link.up > 0);
+    fed->unlimited_up = !(link.down > 0);
     rv = fl_flows_create(link.up, &fed->down);
     rv = rv == FL_OK ? fl_flows_create(link.down, &fed->up) : rv;
     fed->clients = calloc(fed->conf.people->n + 1, sizeof(*fed->clients));
@@ -465,7 +476,7 @@ static void free_clients(struct fl_fed *fed)
         }
     }
     while (fl_agenda_pop(&fed->agenda, &e)) {
-        if (e.rank1 == FL__AT_MESSAGE) {
+        if (e.rank2 / GROUP == FL__AT_MESSAGE) {
             fl__message_free(e.data);
         }
     }

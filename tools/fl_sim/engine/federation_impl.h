@@ -23,11 +23,14 @@ enum fl__fed_kind {
     FL__AT_CONNECTED, /* the session may say hello */
     FL__AT_MESSAGE,   /* data: a struct fl__message */
     FL__AT_FETCH,     /* the request for bundles is at the server */
+    FL__AT_LOADED,    /* bundles that take no time have left the server */
     FL__AT_FETCHED,   /* the last of them are at the client */
     FL__AT_TRAINED,
     FL__AT_PUSH,   /* the server has said from where on */
+    FL__AT_SENT,   /* an upload that takes no time is sent; so the two below */
     FL__AT_PUSHED, /* the last byte is at the server */
     FL__AT_MODEL,  /* the request for the model of an evaluation is at the server */
+    FL__AT_MODEL_LOADED,
     FL__AT_HAVE_MODEL,
     FL__AT_EVALUATED,
     FL__AT_TICK /* of the session */
@@ -67,6 +70,7 @@ struct fl__message {
 /* A transfer under way. */
 struct fl__transfer {
     bool on;
+    bool at_once;  /* no link limits it: it is no flow */
     uint64_t flow; /* of fl_flows */
     uint64_t bytes;
 };
@@ -148,8 +152,9 @@ struct fl_fed {
     uint64_t now_us;
     struct fl_agenda agenda;
     struct fl_flows *up, *down;
-    struct fl__fed_client *clients; /* [people->n] */
-    uint32_t *by_number;            /* [cap_numbers] place of the client with that number */
+    bool unlimited_up, unlimited_down; /* the server's link */
+    struct fl__fed_client *clients;    /* [people->n] */
+    uint32_t *by_number;               /* [cap_numbers] place of the client with that number */
     size_t cap_numbers;
     uint32_t joining;             /* whose hello is being taken; UINT32_MAX: nobody's */
     struct fl__fed_answer *queue; /* [n_queue], from `first` on under way */
@@ -253,7 +258,7 @@ void fl__transfer_link(struct fl_fed *fed, uint32_t client);
 /* AT_FETCH, AT_PUSH, AT_MODEL, AT_PUSHED. */
 void fl__transfer_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed_kind kind,
                           uint32_t stamp);
-/* The next transfer that is done, at `fed->now_us`. */
+/* The next flow that is done, at `fed->now_us`. */
 void fl__transfer_done(struct fl_fed *fed, bool up);
 
 #endif

@@ -6,8 +6,7 @@
 #include "tools/fl_sim/engine/federation_impl.h"
 
 /* Of a flow's tag: whose it is, and what. */
-#define TAG_UPDATE  0
-#define TAG_BUNDLES 0
+#define TAG_OF_TASK 0 /* its update, or its bundles */
 #define TAG_MODEL   1
 #define TAG_KINDS   2
 
@@ -44,25 +43,36 @@ static double rate_now(struct fl_fed *fed, uint32_t client, bool up)
     return up ? rate_up : rate_down;
 }
 
+/* What is awaited when it is done (FL__AT_LOADED and the like). */
 static void begin_flow(struct fl_fed *fed, struct fl__active *a, struct fl__transfer *t,
-                       uint64_t bytes, bool up, unsigned kind)
+                       uint64_t bytes, enum fl__fed_kind done)
 {
+    bool up = done == FL__AT_SENT;
+    double rate = rate_now(fed, a->client, up);
     struct fl_flows *flows = up ? fed->up : fed->down;
+    unsigned kind = done == FL__AT_MODEL_LOADED ? TAG_MODEL : TAG_OF_TASK;
+    uint32_t stamp = done == FL__AT_SENT     ? a->awaits_push
+                     : done == FL__AT_LOADED ? a->awaits_fetch
+                                             : a->awaits_evaluation;
 
-    if (fl_flows_add(flows, fed->now_us, bytes, rate_now(fed, a->client, up),
-                     (uint64_t)a->client * TAG_KINDS + kind, &t->flow) != FL_OK)
-    {
-        fl__fed_fail(fed, FL_ENOMEM, NULL, "a transfer");
-        return;
-    }
     t->on = true;
     t->bytes = bytes;
+    t->at_once = !(rate > 0) && (up ? fed->unlimited_up : fed->unlimited_down);
+    if (t->at_once) {
+        fl__fed_at(fed, fed->now_us, done, a->client, stamp, NULL);
+    } else if (fl_flows_add(flows, fed->now_us, bytes, rate, (uint64_t)a->client * TAG_KINDS + kind,
+                            &t->flow) != FL_OK)
+    {
+        t->on = false;
+        fl__fed_fail(fed, FL_ENOMEM, NULL, "a transfer");
+    }
 }
 
 static void change_rate(struct fl_fed *fed, uint32_t client, struct fl__transfer *t, bool up)
 {
-    if (t->on && fl_flows_set_cap(up ? fed->up : fed->down, fed->now_us, t->flow,
-                                  rate_now(fed, client, up)) != FL_OK)
+    if (t->on && !t->at_once &&
+        fl_flows_set_cap(up ? fed->up : fed->down, fed->now_us, t->flow,
+                         rate_now(fed, client, up)) != FL_OK)
     {
         fl__fed_fail(fed, FL_ENOMEM, NULL, "a transfer");
     }
@@ -84,10 +94,12 @@ static uint64_t stop_flow(struct fl_fed *fed, struct fl__transfer *t, bool up)
 {
     uint64_t went = 0;
 
-    if (t->on) {
+    if (t->on && t->at_once) {
+        went = t->bytes;
+    } else if (t->on) {
         fl_flows_stop(up ? fed->up : fed->down, fed->now_us, t->flow, &went);
-        t->on = false;
     }
+    t->on = false;
     return went;
 }
 
@@ -281,7 +293,7 @@ void fl__push_cut(struct fl_fed *fed, struct fl__active *a)
         went = stop_flow(fed, &a->up, /* up= */ true);
         a->received += went;
         count_up(fed, a, went);
-        begin_flow(fed, a, &a->up, bytes - went, /* up= */ true, TAG_UPDATE);
+        begin_flow(fed, a, &a->up, bytes - went, FL__AT_SENT);
     }
 }
 
@@ -324,7 +336,7 @@ static void send(struct fl_fed *fed, struct fl__active *a)
     if (p != NULL && p->sending_us == 0) {
         p->sending_us = fed->now_us;
     }
-    begin_flow(fed, a, &a->up, bytes, /* up= */ true, TAG_UPDATE);
+    begin_flow(fed, a, &a->up, bytes, FL__AT_SENT);
 }
 
 /* PushStatus is answered: from where on, or that it is of no use. */
@@ -419,7 +431,9 @@ void fl__transfer_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed
     if (kind == FL__AT_FETCH && stamp == a->awaits_fetch) {
         begin_flow(fed, a, &a->down,
                    a->fetch.model + a->fetch.state + a->fetch.mixture + a->fetch.offers,
-                   /* up= */ false, TAG_BUNDLES);
+                   FL__AT_LOADED);
+    } else if (kind == FL__AT_LOADED && stamp == a->awaits_fetch && a->down.on) {
+        fetch_done(fed, a);
     } else if (kind == FL__AT_FETCHED && stamp == a->awaits_fetch) {
         fetched(fed, a);
     } else if (kind == FL__AT_PUSH && stamp == a->awaits_push) {
@@ -427,7 +441,11 @@ void fl__transfer_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed
     } else if (kind == FL__AT_PUSHED && stamp == a->awaits_push) {
         pushed(fed, a);
     } else if (kind == FL__AT_MODEL && stamp == a->awaits_evaluation) {
-        begin_flow(fed, a, &a->model_down, model, /* up= */ false, TAG_MODEL);
+        begin_flow(fed, a, &a->model_down, model, FL__AT_MODEL_LOADED);
+    } else if (kind == FL__AT_MODEL_LOADED && stamp == a->awaits_evaluation && a->model_down.on) {
+        model_done(fed, a);
+    } else if (kind == FL__AT_SENT && stamp == a->awaits_push && a->up.on) {
+        push_done(fed, a);
     }
 }
 
@@ -443,7 +461,7 @@ void fl__transfer_done(struct fl_fed *fed, bool up)
     FL_REQUIRE(a != NULL); /* Who goes stops its transfers. */
     if (up) {
         push_done(fed, a);
-    } else if (tag % TAG_KINDS == TAG_BUNDLES) {
+    } else if (tag % TAG_KINDS == TAG_OF_TASK) {
         fetch_done(fed, a);
     } else {
         model_done(fed, a);
