@@ -6,6 +6,8 @@
  * Time is known at ticks only. A tick says what may go, and when the next portion, or the rest,
  * is due; late ticks lose nothing as long as the bucket holds what came in.
  */
+#include <stdlib.h>
+
 #include "libfl/h2/session_impl.h"
 
 /* A portion is what the rate gives in this time: timers are exact to a millisecond or two. */
@@ -25,25 +27,33 @@ static uint64_t at_least(uint64_t value, uint64_t least)
     return value > least ? value : least;
 }
 
-void fl__h2_bulk_init(struct fl__bulk *bulk, uint64_t rate)
+int fl__h2_bulk_new(uint64_t rate, struct fl__bulk **ret)
 {
+    struct fl__bulk *bulk;
+
+    *ret = NULL;
+    if (rate == 0) {
+        return FL_OK;
+    }
+    bulk = malloc(sizeof(*bulk));
+    if (bulk == NULL) {
+        return FL_ENOMEM;
+    }
     *bulk = (struct fl__bulk){.rate = rate < FL_RATE_MAX ? rate : FL_RATE_MAX};
     bulk->portion = at_least(rate / FL_PORTION_PER_S, FL_PORTION_MIN);
     bulk->portion = bulk->portion < FL_PORTION_MAX ? bulk->portion : FL_PORTION_MAX;
+    *ret = bulk;
+    return FL_OK;
 }
 
 struct fl__bulk *fl__h2_bulk_sends(const struct h2_stream *s)
 {
-    bool limited = s->h2->sends.rate > 0 && fl_call_bulk(s->call) == FL_CALL_SENDS_BULK;
-
-    return limited ? &s->h2->sends : NULL;
+    return fl_call_bulk(s->call) == FL_CALL_SENDS_BULK ? s->h2->sends : NULL;
 }
 
 struct fl__bulk *fl__h2_bulk_takes(const struct h2_stream *s)
 {
-    bool limited = s->h2->takes.rate > 0 && fl_call_bulk(s->call) == FL_CALL_TAKES_BULK;
-
-    return limited ? &s->h2->takes : NULL;
+    return fl_call_bulk(s->call) == FL_CALL_TAKES_BULK ? s->h2->takes : NULL;
 }
 
 static bool is_under_way(const struct h2_stream *s, const struct fl__bulk *bulk)
@@ -84,7 +94,7 @@ void fl__h2_bulk_ended(const struct h2_stream *s)
 
 static uint64_t deadline_of(const struct fl_h2 *h2, const struct fl__bulk *bulk)
 {
-    if (bulk->rate == 0 || (!bulk->running && next(h2, &h2->all, bulk) == NULL)) {
+    if (bulk == NULL || (!bulk->running && next(h2, &h2->all, bulk) == NULL)) {
         return UINT64_MAX;
     }
     return bulk->running ? bulk->due_ms : 0;
@@ -92,8 +102,8 @@ static uint64_t deadline_of(const struct fl_h2 *h2, const struct fl__bulk *bulk)
 
 uint64_t fl__h2_bulk_deadline(const struct fl_h2 *h2)
 {
-    uint64_t sends = deadline_of(h2, &h2->sends);
-    uint64_t takes = deadline_of(h2, &h2->takes);
+    uint64_t sends = deadline_of(h2, h2->sends);
+    uint64_t takes = deadline_of(h2, h2->takes);
 
     return sends < takes ? sends : takes;
 }
@@ -125,12 +135,12 @@ static void end_tick(struct fl__bulk *bulk, uint64_t more, uint64_t now_ms)
 
 static void tick_sends(struct fl_h2 *h2, uint64_t now_ms)
 {
-    struct fl__bulk *bulk = &h2->sends;
+    struct fl__bulk *bulk = h2->sends;
     struct h2_stream *s;
     uint64_t queued = 0;
     uint64_t rest;
 
-    if (!begin_tick(h2, bulk, now_ms)) {
+    if (bulk == NULL || !begin_tick(h2, bulk, now_ms)) {
         return;
     }
     for (s = next(h2, &h2->all, bulk); s != NULL; s = next(h2, &s->all, bulk)) {
@@ -185,11 +195,11 @@ static uint64_t credit(struct h2_stream *s, const struct fl__bulk *bulk, uint64_
 
 static void tick_takes(struct fl_h2 *h2, uint64_t now_ms)
 {
-    struct fl__bulk *bulk = &h2->takes;
+    struct fl__bulk *bulk = h2->takes;
     struct h2_stream *s;
     uint64_t n = 0;
 
-    if (!begin_tick(h2, bulk, now_ms)) {
+    if (bulk == NULL || !begin_tick(h2, bulk, now_ms)) {
         return;
     }
     for (s = next(h2, &h2->all, bulk); s != NULL; s = next(h2, &s->all, bulk)) {
@@ -221,7 +231,7 @@ int fl__h2_bulk_opened(struct h2_stream *s)
     /* Until the server has acknowledged that, nghttp2 counts from the window of RFC 9113. */
     uint64_t window = (uint64_t)h2->conn.limits.stream_window + FL_H2_WINDOW_MIN;
 
-    if (h2->takes.rate == 0 || fl__h2_bulk_takes(s) != NULL) {
+    if (h2->takes == NULL || fl__h2_bulk_takes(s) != NULL) {
         return FL_OK;
     }
     window = window < FL_H2_WINDOW_MAX ? window : FL_H2_WINDOW_MAX;

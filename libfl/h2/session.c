@@ -138,7 +138,7 @@ static int submit_settings(struct fl_h2 *h2)
     const struct fl_rpc_limits *l = &h2->conn.limits;
     nghttp2_settings_entry iv[] = {
         /* At a rate a transfer has no window but the credit that it is given. */
-        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, h2->takes.rate > 0 ? 0 : l->stream_window},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, h2->takes != NULL ? 0 : l->stream_window},
         {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, l->frame_bytes},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, l->header_bytes},
         {h2->server ? NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS : NGHTTP2_SETTINGS_ENABLE_PUSH,
@@ -168,8 +168,6 @@ int fl__h2_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **r
     h2->methods = setup->methods;
     h2->conn.ops = &fl__h2_transport;
     set_limits(&h2->conn.limits, &setup->limits);
-    fl__h2_bulk_init(&h2->sends, server ? 0 : setup->limits.send_rate);
-    fl__h2_bulk_init(&h2->takes, server ? 0 : setup->limits.take_rate);
     fl_account_open(&h2->conn.account, setup->budget, h2->conn.limits.memory, setup->ctx);
     h2->conn.notice = setup->notice;
     h2->conn.notice_ctx = setup->ctx;
@@ -183,7 +181,13 @@ int fl__h2_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **r
     if (h2->peer == NULL || h2->authority == NULL) {
         goto fail;
     }
-    rv = create_session(h2);
+    rv = fl__h2_bulk_new(server ? 0 : setup->limits.send_rate, &h2->sends);
+    if (rv == FL_OK) {
+        rv = fl__h2_bulk_new(server ? 0 : setup->limits.take_rate, &h2->takes);
+    }
+    if (rv == FL_OK) {
+        rv = create_session(h2);
+    }
     if (rv == FL_OK) {
         rv = submit_settings(h2);
     }
@@ -217,6 +221,8 @@ void fl_h2_free(struct fl_h2 *h2)
     nghttp2_session_del(h2->session);
     fl__h2_output_done(h2);
     fl_account_close(&h2->conn.account);
+    free(h2->sends);
+    free(h2->takes);
     free(h2->peer);
     free(h2->authority);
     free(h2);

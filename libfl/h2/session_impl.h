@@ -50,7 +50,7 @@ struct h2_stream {
 
 /* Bulk one way, at a rate. */
 struct fl__bulk {
-    uint64_t rate;    /* bytes of DATA per second; 0: no limit */
+    uint64_t rate;    /* bytes of DATA per second */
     uint64_t portion; /* bytes at a time */
     bool running;     /* the next three count */
     struct fl_bucket bucket;
@@ -91,8 +91,7 @@ struct fl_h2 {
     size_t debt;     /* connection credit to keep back because users hold it */
     size_t withheld; /* credit that was kept back */
 
-    struct fl__bulk sends;
-    struct fl__bulk takes;
+    struct fl__bulk *sends, *takes; /* owned; NULL: without limit, as with most */
 
     bool rate_anchored; /* abuse is counted per second from `rate_end` - 1 s */
     uint64_t rate_end;
@@ -155,7 +154,8 @@ void fl__h2_stream_detach(struct h2_stream *s);
 struct h2_stream *fl__h2_stream_get(struct fl_h2 *h2, int32_t id);
 
 /* bulk.c */
-void fl__h2_bulk_init(struct fl__bulk *bulk, uint64_t rate);
+/* `rate` 0: none, which is FL_OK. FL_ENOMEM. */
+FL_MUST_CHECK int fl__h2_bulk_new(uint64_t rate, struct fl__bulk **ret);
 /* Which bucket the stream's bytes go through on their way out, and in; NULL: none. */
 struct fl__bulk *fl__h2_bulk_sends(const struct h2_stream *s);
 struct fl__bulk *fl__h2_bulk_takes(const struct h2_stream *s);
