@@ -181,7 +181,9 @@ static void note_told(const struct fl_driver *driver, const struct fl_effect *e)
     size_t n = fl_layout_units(driver->srv->conf->layout);
     char line[FL_TOLD_SIZE];
 
-    if (driver->srv->log->level >= FL_LOG_DEBUG && fl_told(driver->coord, e, n, line) != NULL) {
+    if (driver->srv->log != NULL && driver->srv->log->level >= FL_LOG_DEBUG &&
+        fl_told(driver->coord, e, n, line) != NULL)
+    {
         fl_log(driver->srv->log, FL_LOG_DEBUG, "told", "%s", line);
     }
 }
