@@ -34,7 +34,7 @@ write_client odd "$dir/data/client-000" "limits: {upload_rate: 100}"
 says "a number without a unit" 3 "odd.yaml:9: key 'limits.upload_rate': expected a rate" \
   "$build/fl-clientd" --check-config "$dir/odd.yaml"
 has_line "says which there are" "$dir/says.out" "add a unit (kbit/s, Mbit/s, kB/s or MB/s)"
-write_client odd "$dir/data/client-000" "limits: {download_rate: 999B/s}"
-says "too slow to be meant" 3 "1kB/s to 100Gbit/s, found '999B/s'" \
+write_client odd "$dir/data/client-000" "limits: {download_rate: 0.4B/s}"
+says "too slow to be meant" 3 "1B/s to 100Gbit/s, found '0.4B/s'" \
   "$build/fl-clientd" --check-config "$dir/odd.yaml"
 finish

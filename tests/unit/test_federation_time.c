@@ -16,7 +16,7 @@ struct run {
     char dir[FOLDER_PATH];
     struct fl_strategy *strategy;
     struct server server;
-    char names[N_CLIENTS][16];
+    char names[N_CLIENTS][32];
     struct fl_people people;
     struct fl_conf_doc *doc;
     struct fl_world *world;
