@@ -221,6 +221,7 @@ struct rigged {
     struct fl_row rows[2][8];
     struct fl_read_trial trials[2];
     struct fl_read_point point;
+    char name[2]; /* of the point */
 };
 
 static void rig_trials(struct rigged *r, const double *one, size_t n_one, const double *two,
@@ -232,6 +233,7 @@ static void rig_trials(struct rigged *r, const double *one, size_t n_one, const 
     size_t i;
 
     (void)memset(r, 0, sizeof(*r));
+    r->name[0] = 'p';
     for (t = 0; t < 2; t++) {
         for (i = 0; i < n[t]; i++) {
             struct fl_row *row = &r->rows[t][i];
@@ -246,10 +248,8 @@ static void rig_trials(struct rigged *r, const double *one, size_t n_one, const 
         r->trials[t] = (struct fl_read_trial){
             .seed = t + 1, .finished = true, .rows = r->rows[t], .n_rows = n[t]};
     }
-    r->point = (struct fl_read_point){.slug = (char[]){"p"},
-                                      .label = (char[]){"p"},
-                                      .trials = r->trials,
-                                      .n_trials = n_two > 0 ? 2 : 1};
+    r->point = (struct fl_read_point){
+        .slug = r->name, .label = r->name, .trials = r->trials, .n_trials = n_two > 0 ? 2 : 1};
 }
 
 static struct fl_curve curve_of(const struct rigged *r, enum fl_axis axis, unsigned smooth,
