@@ -24,6 +24,7 @@ fi
 # shellcheck disable=SC2034
 {
 lower_conf="base"
+lower_db="base"
 lower_figures="base"
 lower_num="base"
 lower_model="num base"
@@ -64,7 +65,7 @@ for f in $files; do
             case "$room:$to" in
               core:base|core:conf|core:figures|core:num|core:model|core:nn|core:strategy) ;;
               core:*) say "$f: the core must not include $inc" ;;
-              store:base|store:conf|store:figures|store:num|store:model|store:nn|store:strategy) ;;
+              store:base|store:conf|store:db|store:figures|store:num|store:model|store:nn|store:strategy) ;;
               store:*) say "$f: the store must not include $inc" ;;
               conf:base|conf:conf|conf:figures|conf:num|conf:model|conf:nn|conf:strategy|conf:data|conf:wire) ;;
               conf:*) say "$f: reading a configuration must not include $inc" ;;
@@ -118,7 +119,7 @@ $out"
 only 'uv\.h' 'libfl/net/|tests/' libuv
 only 'nghttp2/' 'libfl/h2/|tests/' nghttp2
 only 'openssl/' 'libfl/net/tls|libfl/model/digest' OpenSSL
-only 'sqlite3\.h' 'server/store/|tests/' SQLite
+only 'sqlite3\.h' 'libfl/db/|tests/' SQLite
 only 'cblas\.h|openblas' 'libfl/num/|bench/' BLAS
 only 'yaml\.h' 'libfl/conf/' libyaml
 only 'jansson\.h' 'libfl/model/|libfl/json/|client/train/|tools/fl_data/|tests/' jansson

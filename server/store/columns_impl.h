@@ -15,16 +15,16 @@
 #define FL__SQL_SET(type, member, ...)    #member " = ?, "
 
 #define FL__SQL_BIND(type, member, ...) FL__SQL_BIND_##type(q, rec->member);
-#define FL__SQL_BIND_U64(q, value)      fl__query_u64(q, value)
-#define FL__SQL_BIND_U32(q, value)      fl__query_u64(q, value)
-#define FL__SQL_BIND_F64(q, value)      fl__query_f64(q, value)
-#define FL__SQL_BIND_BOOL(q, value)     fl__query_u64(q, (value) ? 1 : 0)
+#define FL__SQL_BIND_U64(q, value)      fl_query_u64(q, value)
+#define FL__SQL_BIND_U32(q, value)      fl_query_u64(q, value)
+#define FL__SQL_BIND_F64(q, value)      fl_query_f64(q, value)
+#define FL__SQL_BIND_BOOL(q, value)     fl_query_u64(q, (value) ? 1 : 0)
 
 #define FL__SQL_READ(type, member, ...) rec->member = FL__SQL_READ_##type(q);
-#define FL__SQL_READ_U64(q)             fl__column_u64(q)
-#define FL__SQL_READ_U32(q)             (uint32_t) fl__column_u64(q)
-#define FL__SQL_READ_F64(q)             fl__column_f64(q)
-#define FL__SQL_READ_BOOL(q)            (fl__column_u64(q) != 0)
+#define FL__SQL_READ_U64(q)             fl_column_u64(q)
+#define FL__SQL_READ_U32(q)             (uint32_t) fl_column_u64(q)
+#define FL__SQL_READ_F64(q)             fl_column_f64(q)
+#define FL__SQL_READ_BOOL(q)            (fl_column_u64(q) != 0)
 
 #define FL__SQL_ROUND        FL_ROUND_FIGURES(FL__SQL_NAME)
 #define FL__SQL_CLIENT(each) FL_CLIENT_FIGURES(each) FL_CLIENT_STATE(each)

@@ -1,28 +1,15 @@
 #ifndef FL_STORE_DB_H
 #define FL_STORE_DB_H
 
-/*
- * SQLite behind our own words, for the files of this room only: opening with schema and
- * migrations, prepared statements, transactions, and errors translated.
- *
- * Ownership: texts and blobs that are bound are borrowed until fl__db_run() or the reset
- * of the query.
- * Threading: one thread.
- */
+/* What is in the state database: its statements, and its schema (schema.c). For the files of this
+   room only. */
 
-#include <sqlite3.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "libfl/base/err.h"
+#include "libfl/db/db.h"
 #include "server/store/columns_impl.h"
 #include "server/store/store.h"
 
 /* clang-format off */
 #define FL__DB_STATEMENTS(X)                                                                \
-    X(BEGIN, "BEGIN IMMEDIATE")                                                             \
-    X(COMMIT, "COMMIT")                                                                     \
     X(GET_FEDERATION, "SELECT name, layout, model, id FROM federation")                     \
     X(PUT_FEDERATION, "INSERT INTO federation (one, name, layout, model, id, identity)"     \
         " VALUES (1, ?, ?, ?, ?, ?)")                                                       \
@@ -133,68 +120,6 @@ enum fl__db_statement {
         FL__DB_STATEMENT_COUNT
 };
 
-struct fl__db {
-    sqlite3 *handle;
-    char *path;
-    bool full_sync;    /* every commit survives the machine */
-    bool never_sync;   /* none does, not even one that is durable */
-    bool durable_once; /* the transaction that runs does */
-    sqlite3_stmt *statements[FL__DB_STATEMENT_COUNT];
-};
-
-/* One use of a prepared statement: values are bound and columns read in order. */
-struct fl__query {
-    struct fl__db *db;
-    sqlite3_stmt *st;
-    int param;  /* last parameter that was bound */
-    int column; /* next column to be read */
-    int rc;     /* first error of SQLite while binding */
-};
-
-/* Open or create (mode 0640) with the newest schema. */
-FL_MUST_CHECK int fl__db_open(struct fl__db *db, const char *path, enum fl_durability durability,
-                              struct fl_err *err);
-/* A half-opened or zeroed one is fine. */
-void fl__db_close(struct fl__db *db);
-/* The last error of the connection in our code, with the file in the message. */
-int fl__db_error(const struct fl__db *db, struct fl_err *err);
-
-struct fl__query fl__db_query(struct fl__db *db, enum fl__db_statement which);
-void fl__query_u64(struct fl__query *q, uint64_t value);
-void fl__query_f64(struct fl__query *q, double value); /* NaN becomes NULL. */
-void fl__query_text(struct fl__query *q, const char *text);
-void fl__query_blob(struct fl__query *q, const void *data, size_t len); /* NULL allowed */
-
-/* Run to the end, reset. */
-FL_MUST_CHECK int fl__query_run(struct fl__query *q, struct fl_err *err);
-/* Next row: FL_OK, or FL_ENOENT after the last one. Errors have a message. */
-FL_MUST_CHECK int fl__query_next(struct fl__query *q, struct fl_err *err);
-/* Must follow after the last fl__query_next(), whatever it returned. */
-void fl__query_reset(struct fl__query *q);
-
-uint64_t fl__column_u64(struct fl__query *q);
-double fl__column_f64(struct fl__query *q); /* NULL becomes NaN. */
-/* Valid until the next row or reset. */
-const char *fl__column_text(struct fl__query *q);
-/* NULL with `*ret_len` 0 for SQL's NULL. */
-const void *fl__column_blob(struct fl__query *q, size_t *ret_len);
-
-FL_MUST_CHECK int fl__db_begin(struct fl__db *db, struct fl_err *err);
-/* The same for a transaction that, with all before it, survives the machine in any case. */
-FL_MUST_CHECK int fl__db_begin_durable(struct fl__db *db, struct fl_err *err);
-/* COMMIT when `rv` is FL_OK, else ROLLBACK; returns `rv` or the failure of COMMIT. */
-FL_MUST_CHECK int fl__db_end(struct fl__db *db, int rv, struct fl_err *err);
-
-/* Only the parts of fl__db_open(), in the order of their calls. */
-/* The function with which the others work (db_sums.c). */
-FL_MUST_CHECK int fl__db_sums_prepare(struct fl__db *db, struct fl_err *err);
-/* Is every row what was written? FL_EFORMAT names the first that is not. */
-FL_MUST_CHECK int fl__db_sums_check(struct fl__db *db, struct fl_err *err);
-/* Bring it to the newest version; rows lose their sums when there was anything to do. */
-FL_MUST_CHECK int fl__schema_update(struct fl__db *db, struct fl_err *err);
-/* For fl__schema_update(): their columns are others now. */
-FL_MUST_CHECK int fl__db_sums_drop(struct fl__db *db, struct fl_err *err);
-/* Sums for rows that have none, and from now on for whatever is written. */
-FL_MUST_CHECK int fl__db_sums_keep(struct fl__db *db, struct fl_err *err);
+extern const struct fl_db_kind fl__store_db;
 
 #endif

@@ -6,68 +6,68 @@
 
 static int put(struct fl_store *store, const struct fl_client_error *error, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_ERROR);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_ERROR);
     int rv;
 
-    fl__query_text(&q, error->name);
-    fl__query_u64(&q, error->at_ms);
-    fl__query_u64(&q, error->up_ms);
-    fl__query_text(&q, error->text);
-    rv = fl__query_run(&q, err);
+    fl_query_text(&q, error->name);
+    fl_query_u64(&q, error->at_ms);
+    fl_query_u64(&q, error->up_ms);
+    fl_query_text(&q, error->text);
+    rv = fl_query_run(&q, err);
     if (rv != FL_OK) {
         return rv;
     }
-    q = fl__db_query(&store->db, FL__DB_DROP_ERRORS);
-    fl__query_u64(&q, FL_ERRORS_MAX - 1);
-    return fl__query_run(&q, err);
+    q = fl_db_query(&store->db, FL__DB_DROP_ERRORS);
+    fl_query_u64(&q, FL_ERRORS_MAX - 1);
+    return fl_query_run(&q, err);
 }
 
 int fl_store_put_error(struct fl_store *store, const struct fl_client_error *error,
                        struct fl_err *err)
 {
-    int rv = fl__db_begin(&store->db, err);
+    int rv = fl_db_begin(&store->db, err);
 
-    return rv == FL_OK ? fl__db_end(&store->db, put(store, error, err), err) : rv;
+    return rv == FL_OK ? fl_db_end(&store->db, put(store, error, err), err) : rv;
 }
 
 int fl_store_drop_errors(struct fl_store *store, const struct fl_client_error *errors, size_t n,
                          struct fl_err *err)
 {
-    int rv = fl__db_begin_durable(&store->db, err);
+    int rv = fl_db_begin_durable(&store->db, err);
     size_t i;
 
     if (rv != FL_OK) {
         return rv;
     }
     for (i = 0; rv == FL_OK && i < n; i++) {
-        struct fl__query q = fl__db_query(&store->db, FL__DB_DROP_ERROR);
+        struct fl_query q = fl_db_query(&store->db, FL__DB_DROP_ERROR);
 
-        fl__query_text(&q, errors[i].name);
-        rv = fl__query_run(&q, err);
+        fl_query_text(&q, errors[i].name);
+        rv = fl_query_run(&q, err);
     }
-    return fl__db_end(&store->db, rv, err);
+    return fl_db_end(&store->db, rv, err);
 }
 
 int fl_store_errors(struct fl_store *store, fl_store_error_cb cb, void *ctx, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_ERRORS);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ERRORS);
     int rv;
 
-    while ((rv = fl__query_next(&q, err)) == FL_OK) {
+    while ((rv = fl_query_next(&q, err)) == FL_OK) {
         struct fl_client_error error = {.at_ms = 0};
-        const char *name = fl__column_text(&q);
+        const char *name = fl_column_text(&q);
         const char *text;
 
         (void)snprintf(error.name, sizeof(error.name), "%s", name != NULL ? name : "");
-        error.at_ms = fl__column_u64(&q);
-        error.up_ms = fl__column_u64(&q);
-        text = fl__column_text(&q);
+        error.at_ms = fl_column_u64(&q);
+        error.up_ms = fl_column_u64(&q);
+        text = fl_column_text(&q);
         (void)fl_str_ends(error.text, sizeof(error.text), text);
         rv = cb(ctx, &error);
         if (rv != FL_OK) {
             break;
         }
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv == FL_ENOENT ? FL_OK : rv;
 }

@@ -21,12 +21,12 @@ struct row {
 
 static int read_row(struct fl_store *store, struct row *ret, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_LINE);
-    int rv = fl__query_next(&q, err);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_LINE);
+    int rv = fl_query_next(&q, err);
 
     if (rv == FL_OK) {
         size_t n_identity = 0;
-        const void *identity = fl__column_blob(&q, &n_identity);
+        const void *identity = fl_column_blob(&q, &n_identity);
         size_t n_meaning = 0;
         const void *meaning = NULL;
 
@@ -37,32 +37,32 @@ static int read_row(struct fl_store *store, struct row *ret, struct fl_err *err)
             rv = fl_err_set(err, FL_EFORMAT, "state database '%s' is damaged: no identity",
                             store->db.path);
         }
-        meaning = fl__column_blob(&q, &n_meaning);
+        meaning = fl_column_blob(&q, &n_meaning);
         if (n_meaning == sizeof(ret->meaning)) {
             (void)memcpy(ret->meaning, meaning, sizeof(ret->meaning));
             ret->known = true;
         }
-        ret->line = fl__column_u64(&q);
-        ret->kept_line = fl__column_u64(&q);
-        ret->kept_since = fl__column_u64(&q);
-        ret->used_round = fl__column_u64(&q);
-        ret->used_attempt = fl__column_u64(&q);
+        ret->line = fl_column_u64(&q);
+        ret->kept_line = fl_column_u64(&q);
+        ret->kept_since = fl_column_u64(&q);
+        ret->used_round = fl_column_u64(&q);
+        ret->used_attempt = fl_column_u64(&q);
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv;
 }
 
 static int write_row(struct fl_store *store, const struct row *row, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_LINE);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_LINE);
 
-    fl__query_blob(&q, row->known ? row->meaning : NULL, sizeof(row->meaning));
-    fl__query_u64(&q, row->line);
-    fl__query_u64(&q, row->kept_line);
-    fl__query_u64(&q, row->kept_since);
-    fl__query_u64(&q, row->used_round);
-    fl__query_u64(&q, row->used_attempt);
-    return fl__query_run(&q, err);
+    fl_query_blob(&q, row->known ? row->meaning : NULL, sizeof(row->meaning));
+    fl_query_u64(&q, row->line);
+    fl_query_u64(&q, row->kept_line);
+    fl_query_u64(&q, row->kept_since);
+    fl_query_u64(&q, row->used_round);
+    fl_query_u64(&q, row->used_attempt);
+    return fl_query_run(&q, err);
 }
 
 /* SHA-256 of what it is, whose, the number, and what an update means (NULL: no part of it). */
@@ -108,12 +108,12 @@ int fl_store_line(struct fl_store *store, struct fl_line *ret, struct fl_err *er
 
 static int read_settings(struct fl_store *store, struct fl_settings *ret, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_SETTINGS);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_SETTINGS);
     int rv;
 
-    while ((rv = fl__query_next(&q, err)) == FL_OK) {
-        uint64_t kind = fl__column_u64(&q);
-        char *name = fl_str_dup(fl__column_text(&q));
+    while ((rv = fl_query_next(&q, err)) == FL_OK) {
+        uint64_t kind = fl_column_u64(&q);
+        char *name = fl_str_dup(fl_column_text(&q));
         int added = FL_ENOMEM;
 
         if (name != NULL) { /* A later version may know more kinds: those are only told. */
@@ -121,7 +121,7 @@ static int read_settings(struct fl_store *store, struct fl_settings *ret, struct
                                     kind >= FL_SETTING_FIGURE && kind <= FL_SETTING_SCORE
                                         ? (enum fl_setting_kind)kind
                                         : FL_SETTING_FIGURE,
-                                    name, fl__column_text(&q));
+                                    name, fl_column_text(&q));
         }
         free(name);
         if (added != FL_OK) {
@@ -129,84 +129,84 @@ static int read_settings(struct fl_store *store, struct fl_settings *ret, struct
             break;
         }
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
 static int write_settings(struct fl_store *store, const struct fl_settings *s, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_DROP_SETTINGS);
-    int rv = fl__query_run(&q, err);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_DROP_SETTINGS);
+    int rv = fl_query_run(&q, err);
     size_t i;
 
     for (i = 0; rv == FL_OK && i < s->n; i++) {
-        q = fl__db_query(&store->db, FL__DB_PUT_SETTING);
-        fl__query_u64(&q, (uint64_t)s->list[i].kind);
-        fl__query_text(&q, s->list[i].name);
-        fl__query_text(&q, s->list[i].value);
-        rv = fl__query_run(&q, err);
+        q = fl_db_query(&store->db, FL__DB_PUT_SETTING);
+        fl_query_u64(&q, (uint64_t)s->list[i].kind);
+        fl_query_text(&q, s->list[i].name);
+        fl_query_text(&q, s->list[i].value);
+        rv = fl_query_run(&q, err);
     }
     return rv;
 }
 
 static int put_change(struct fl_store *store, const struct fl_change_rec *c, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_CHANGE);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_CHANGE);
 
-    fl__query_u64(&q, c->round);
-    fl__query_u64(&q, c->line);
-    fl__query_u64(&q, c->at_ms);
-    fl__query_text(&q, c->name);
-    fl__query_text(&q, c->before);
-    fl__query_text(&q, c->after);
-    return fl__query_run(&q, err);
+    fl_query_u64(&q, c->round);
+    fl_query_u64(&q, c->line);
+    fl_query_u64(&q, c->at_ms);
+    fl_query_text(&q, c->name);
+    fl_query_text(&q, c->before);
+    fl_query_text(&q, c->after);
+    return fl_query_run(&q, err);
 }
 
 /* --- entering --- */
 
 static int run(struct fl_store *store, enum fl__db_statement which, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, which);
+    struct fl_query q = fl_db_query(&store->db, which);
 
-    return fl__query_run(&q, err);
+    return fl_query_run(&q, err);
 }
 
 static int run_from(struct fl_store *store, enum fl__db_statement which, uint64_t round,
                     struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, which);
+    struct fl_query q = fl_db_query(&store->db, which);
 
-    fl__query_u64(&q, round);
-    return fl__query_run(&q, err);
+    fl_query_u64(&q, round);
+    return fl_query_run(&q, err);
 }
 
 static int put_hold(struct fl_store *store, uint64_t round, const char *reason, uint64_t wall_ms,
                     struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_HOLD);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_HOLD);
 
-    fl__query_u64(&q, round);
-    fl__query_text(&q, reason);
-    fl__query_u64(&q, wall_ms);
-    return fl__query_run(&q, err);
+    fl_query_u64(&q, round);
+    fl_query_text(&q, reason);
+    fl_query_u64(&q, wall_ms);
+    return fl_query_run(&q, err);
 }
 
 /* The open attempt is over: the next one of its round begins with nobody in it. */
 static int drop_open(struct fl_store *store, struct fl_store_entered *e, uint64_t wall_ms,
                      struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_ATTEMPT);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ATTEMPT);
     char text[96];
     int rv;
 
-    fl__query_u64(&q, FL_PART_ACCEPTED);
-    rv = fl__query_next(&q, err);
+    fl_query_u64(&q, FL_PART_ACCEPTED);
+    rv = fl_query_next(&q, err);
     if (rv == FL_OK) {
-        e->dropped_round = fl__column_u64(&q);
-        e->dropped_attempt = (uint32_t)fl__column_u64(&q);
-        e->dropped_updates = fl__column_u64(&q);
+        e->dropped_round = fl_column_u64(&q);
+        e->dropped_attempt = (uint32_t)fl_column_u64(&q);
+        e->dropped_updates = fl_column_u64(&q);
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     if (rv != FL_OK) {
         return rv == FL_ENOENT ? FL_OK : rv; /* None is open, or nobody is in it. */
     }
@@ -327,12 +327,12 @@ int fl_store_enter(struct fl_store *store, const struct fl_settings *now, uint64
                    struct fl_store_entered *ret, struct fl_err *err)
 {
     struct fl_store_entered e = {.committed = 0};
-    int rv = fl__db_begin_durable(&store->db, err);
+    int rv = fl_db_begin_durable(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl__db_end(&store->db, enter(store, now, wall_ms, &e, err), err);
+    rv = fl_db_end(&store->db, enter(store, now, wall_ms, &e, err), err);
     if (rv != FL_OK) {
         fl_store_entered_done(&e);
         return rv;
@@ -358,19 +358,19 @@ int fl_store_clean_spool(const char *dir, const struct fl_coord_resume *resume, 
 /* The highest round and attempt behind `round` that clients may have heard of. */
 static int note_used(struct fl_store *store, uint64_t round, struct row *row, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_LAST_ATTEMPT);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_LAST_ATTEMPT);
     int rv;
 
-    fl__query_u64(&q, round);
-    rv = fl__query_next(&q, err);
+    fl_query_u64(&q, round);
+    rv = fl_query_next(&q, err);
     if (rv == FL_OK) {
-        uint64_t used_round = fl__column_u64(&q);
-        uint64_t used_attempt = fl__column_u64(&q);
+        uint64_t used_round = fl_column_u64(&q);
+        uint64_t used_attempt = fl_column_u64(&q);
 
         row->used_round = used_round > row->used_round ? used_round : row->used_round;
         row->used_attempt = used_attempt > row->used_attempt ? used_attempt : row->used_attempt;
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv;
 }
 
@@ -410,12 +410,12 @@ int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rew
 int fl_store_rewind(struct fl_store *store, uint64_t round, const struct fl_rewind *why,
                     struct fl_err *err)
 {
-    int rv = fl__db_begin_durable(&store->db, err);
+    int rv = fl_db_begin_durable(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    return fl__db_end(&store->db, fl__store_rewind(store, round, why, err), err);
+    return fl_db_end(&store->db, fl__store_rewind(store, round, why, err), err);
 }
 
 /* --- reading the record --- */
@@ -423,38 +423,38 @@ int fl_store_rewind(struct fl_store *store, uint64_t round, const struct fl_rewi
 int fl_store_changes(struct fl_store *store, uint64_t first, uint64_t last, fl_store_change_cb cb,
                      void *ctx, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_CHANGES);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_CHANGES);
     int rv;
 
-    fl__query_u64(&q, first);
-    fl__query_u64(&q, last);
-    while ((rv = fl__query_next(&q, err)) == FL_OK) {
-        struct fl_change_rec c = {.round = fl__column_u64(&q)};
+    fl_query_u64(&q, first);
+    fl_query_u64(&q, last);
+    while ((rv = fl_query_next(&q, err)) == FL_OK) {
+        struct fl_change_rec c = {.round = fl_column_u64(&q)};
 
-        c.line = fl__column_u64(&q);
-        c.at_ms = fl__column_u64(&q);
-        c.name = fl__column_text(&q);
-        c.before = fl__column_text(&q);
-        c.after = fl__column_text(&q);
+        c.line = fl_column_u64(&q);
+        c.at_ms = fl_column_u64(&q);
+        c.name = fl_column_text(&q);
+        c.before = fl_column_text(&q);
+        c.after = fl_column_text(&q);
         rv = cb(ctx, &c);
         if (rv != FL_OK) {
-            fl__query_reset(&q);
+            fl_query_reset(&q);
             return rv;
         }
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
 int fl_store_hold(struct fl_store *store, uint64_t round, const char *reason, uint64_t wall_ms,
                   struct fl_err *err)
 {
-    int rv = fl__db_begin_durable(&store->db, err);
+    int rv = fl_db_begin_durable(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    return fl__db_end(&store->db, put_hold(store, round, reason, wall_ms, err), err);
+    return fl_db_end(&store->db, put_hold(store, round, reason, wall_ms, err), err);
 }
 
 static int find_hold(void *ctx, const struct fl_hold_rec *hold)
@@ -464,7 +464,7 @@ static int find_hold(void *ctx, const struct fl_hold_rec *hold)
 
 int fl_store_release(struct fl_store *store, uint64_t round, struct fl_err *err)
 {
-    int rv = fl__db_begin_durable(&store->db, err);
+    int rv = fl_db_begin_durable(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -475,25 +475,25 @@ int fl_store_release(struct fl_store *store, uint64_t round, struct fl_err *err)
     } else if (rv == FL_EEXIST) {
         rv = run_from(store, FL__DB_DROP_HOLD, round, err);
     }
-    return fl__db_end(&store->db, rv, err);
+    return fl_db_end(&store->db, rv, err);
 }
 
 int fl_store_holds(struct fl_store *store, fl_store_hold_cb cb, void *ctx, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_HOLDS);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_HOLDS);
     int rv;
 
-    while ((rv = fl__query_next(&q, err)) == FL_OK) {
-        struct fl_hold_rec h = {.round = fl__column_u64(&q)};
+    while ((rv = fl_query_next(&q, err)) == FL_OK) {
+        struct fl_hold_rec h = {.round = fl_column_u64(&q)};
 
-        h.reason = fl__column_text(&q);
-        h.at_ms = fl__column_u64(&q);
+        h.reason = fl_column_text(&q);
+        h.at_ms = fl_column_u64(&q);
         rv = cb(ctx, &h);
         if (rv != FL_OK) {
-            fl__query_reset(&q);
+            fl_query_reset(&q);
             return rv;
         }
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv == FL_ENOENT ? FL_OK : rv;
 }

@@ -14,33 +14,33 @@ struct asked {
 
 static int read_asked(struct fl_store *store, struct asked *ret, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_ROLLBACK);
-    int rv = fl__query_next(&q, err);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ROLLBACK);
+    int rv = fl_query_next(&q, err);
 
     if (rv == FL_OK) {
-        ret->round = fl__column_u64(&q);
-        ret->last = fl__column_u64(&q);
-        ret->line = fl__column_u64(&q);
+        ret->round = fl_column_u64(&q);
+        ret->last = fl_column_u64(&q);
+        ret->line = fl_column_u64(&q);
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv;
 }
 
 static int ask(struct fl_store *store, uint64_t round, uint64_t wall_ms, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_ROLLBACK);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_ROLLBACK);
 
-    fl__query_u64(&q, round);
-    fl__query_u64(&q, wall_ms);
-    return fl__query_run(&q, err);
+    fl_query_u64(&q, round);
+    fl_query_u64(&q, wall_ms);
+    return fl_query_run(&q, err);
 }
 
 int fl_store_ask_rollback(struct fl_store *store, uint64_t round, uint64_t wall_ms,
                           struct fl_err *err)
 {
-    int rv = fl__db_begin_durable(&store->db, err);
+    int rv = fl_db_begin_durable(&store->db, err);
 
-    return rv == FL_OK ? fl__db_end(&store->db, ask(store, round, wall_ms, err), err) : rv;
+    return rv == FL_OK ? fl_db_end(&store->db, ask(store, round, wall_ms, err), err) : rv;
 }
 
 int fl_store_asked_rollback(struct fl_store *store, uint64_t *ret_round, struct fl_err *err)
@@ -54,41 +54,41 @@ int fl_store_asked_rollback(struct fl_store *store, uint64_t *ret_round, struct 
 
 static int drop(struct fl_store *store, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_DROP_ROLLBACK);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_DROP_ROLLBACK);
 
-    return fl__query_run(&q, err);
+    return fl_query_run(&q, err);
 }
 
 int fl_store_drop_rollback(struct fl_store *store, struct fl_err *err)
 {
-    int rv = fl__db_begin_durable(&store->db, err);
+    int rv = fl_db_begin_durable(&store->db, err);
 
-    return rv == FL_OK ? fl__db_end(&store->db, drop(store, err), err) : rv;
+    return rv == FL_OK ? fl_db_end(&store->db, drop(store, err), err) : rv;
 }
 
 static int open_attempt(struct fl_store *store, struct fl_rolled_back *r, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_ATTEMPT);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ATTEMPT);
     int rv;
 
-    fl__query_u64(&q, FL_PART_ACCEPTED);
-    rv = fl__query_next(&q, err);
+    fl_query_u64(&q, FL_PART_ACCEPTED);
+    rv = fl_query_next(&q, err);
     if (rv == FL_OK) {
-        r->dropped_round = fl__column_u64(&q);
-        r->dropped_attempt = (uint32_t)fl__column_u64(&q);
-        r->dropped_updates = fl__column_u64(&q);
+        r->dropped_round = fl_column_u64(&q);
+        r->dropped_attempt = (uint32_t)fl_column_u64(&q);
+        r->dropped_updates = fl_column_u64(&q);
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
 static int note_done(struct fl_store *store, uint64_t last, uint64_t line, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_NOTE_ROLLBACK);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_NOTE_ROLLBACK);
 
-    fl__query_u64(&q, last);
-    fl__query_u64(&q, line);
-    return fl__query_run(&q, err);
+    fl_query_u64(&q, last);
+    fl_query_u64(&q, line);
+    return fl_query_run(&q, err);
 }
 
 static int roll_back(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
@@ -118,10 +118,10 @@ int fl_store_roll_back(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
                        struct fl_rolled_back *ret, struct fl_err *err)
 {
     struct fl_rolled_back r = {.round = 0};
-    int rv = fl__db_begin_durable(&store->db, err);
+    int rv = fl_db_begin_durable(&store->db, err);
 
     if (rv == FL_OK) {
-        rv = fl__db_end(&store->db, roll_back(store, keep_anew, wall_ms, &r, err), err);
+        rv = fl_db_end(&store->db, roll_back(store, keep_anew, wall_ms, &r, err), err);
     }
     if (rv == FL_OK) {
         *ret = r;
@@ -160,11 +160,11 @@ static int keep_held(void *ctx, const struct fl_hold_rec *hold)
 /* The numbers come again: a hold on one of them was not meant for the checkpoint to come. */
 static int forget_asked(struct fl_store *store, uint64_t round, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_DROP_HOLDS_AFTER);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_DROP_HOLDS_AFTER);
     int rv;
 
-    fl__query_u64(&q, round);
-    rv = fl__query_run(&q, err);
+    fl_query_u64(&q, round);
+    rv = fl_query_run(&q, err);
     return rv == FL_OK ? drop(store, err) : rv;
 }
 
@@ -182,32 +182,32 @@ int fl_store_finish_rollback(struct fl_store *store, struct fl_err *err)
     rv = rv == FL_OK ? fl__models_abandon(store->dir, asked.round, asked.line, k.rounds, k.n, err)
                      : rv;
     free(k.rounds);
-    rv = rv == FL_OK ? fl__db_begin_durable(&store->db, err) : rv;
-    return rv == FL_OK ? fl__db_end(&store->db, forget_asked(store, asked.round, err), err) : rv;
+    rv = rv == FL_OK ? fl_db_begin_durable(&store->db, err) : rv;
+    return rv == FL_OK ? fl_db_end(&store->db, forget_asked(store, asked.round, err), err) : rv;
 }
 
 int fl_store_abandoned(struct fl_store *store, uint32_t last, fl_store_abandoned_cb cb, void *ctx,
                        struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_ABANDONED);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ABANDONED);
     struct fl_abandoned_round r;
     int rv;
 
-    fl__query_u64(&q, last == 0 ? (uint64_t)INT64_MAX : last);
-    while ((rv = fl__query_next(&q, err)) == FL_OK) {
+    fl_query_u64(&q, last == 0 ? (uint64_t)INT64_MAX : last);
+    while ((rv = fl_query_next(&q, err)) == FL_OK) {
         fl__store_read_round(&q, &r.round);
-        r.line = fl__column_u64(&q);
-        r.at_ms = fl__column_u64(&q);
-        r.by = fl__column_text(&q);
+        r.line = fl_column_u64(&q);
+        r.at_ms = fl_column_u64(&q);
+        r.by = fl_column_text(&q);
         if (r.by[0] == '\0') {
             r.by = "not recorded";
         }
         rv = cb(ctx, &r);
         if (rv != FL_OK) {
-            fl__query_reset(&q);
+            fl_query_reset(&q);
             return rv;
         }
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv == FL_ENOENT ? FL_OK : rv;
 }

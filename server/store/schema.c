@@ -1,19 +1,5 @@
-/*
- * The schema as a list of migrations. A new version appends one; what was released is
- * never edited. Each runs in its own transaction together with its row in `migration`,
- * so a crash between two leaves the older schema, whole.
- */
-
-#include <inttypes.h>
-#include <stdio.h>
-
-#include "libfl/base/clock.h"
+/* The schema of the state database, as a list of migrations (libfl/db/db.h). */
 #include "server/store/db.h"
-
-/* "flfd" in the header of the file: tells our databases from anybody else's. */
-#define APPLICATION_ID     0x666c6664
-#define APPLICATION_ID_SQL "PRAGMA application_id = 1718380132"
-_Static_assert(APPLICATION_ID == 1718380132, "both forms of the id are equal");
 
 static const char *const migrations[] = {
     /* 1: the first. Loss columns are NULL for NaN; 64-bit counters are stored as signed. */
@@ -178,7 +164,8 @@ static const char *const migrations[] = {
     "ALTER TABLE client ADD COLUMN forgotten INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE client ADD COLUMN seen_up_ms INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE client_error ADD COLUMN up_ms INTEGER NOT NULL DEFAULT 0;",
-    /* 10: a checksum in every row (db_sums.c). A table of a later migration has this column too. */
+    /* 10: a checksum in every row (libfl/db/sums.c). A table of a later migration has this column
+       too. */
     "ALTER TABLE federation ADD COLUMN sum INTEGER;"
     "ALTER TABLE client ADD COLUMN sum INTEGER;"
     "ALTER TABLE round ADD COLUMN sum INTEGER;"
@@ -199,85 +186,18 @@ static const char *const migrations[] = {
     ") STRICT;",
 };
 
-#define NEWEST ((uint64_t)(sizeof(migrations) / sizeof(migrations[0])))
+static const char *const statements[] = {
+#define X(name, sql) [FL__DB_##name] = (sql),
+    FL__DB_STATEMENTS(X)
+#undef X
+};
 
-/* One number from a statement that is needed before the others can be prepared. */
-static int number(struct fl__db *db, const char *sql, uint64_t *ret, struct fl_err *err)
-{
-    sqlite3_stmt *st = NULL;
-    int rc = sqlite3_prepare_v2(db->handle, sql, -1, &st, NULL);
-
-    if (rc == SQLITE_OK) {
-        rc = sqlite3_step(st);
-    }
-    if (rc == SQLITE_ROW) {
-        *ret = (uint64_t)sqlite3_column_int64(st, 0);
-    }
-    (void)sqlite3_finalize(st); /* repeats the error of the step */
-    return rc == SQLITE_ROW ? FL_OK : fl__db_error(db, err);
-}
-
-static int execute(struct fl__db *db, const char *sql, struct fl_err *err)
-{
-    return sqlite3_exec(db->handle, sql, NULL, NULL, NULL) == SQLITE_OK ? FL_OK
-                                                                        : fl__db_error(db, err);
-}
-
-static int migrate(struct fl__db *db, uint64_t version, struct fl_err *err)
-{
-    char note[160];
-    int rv = execute(db, "BEGIN IMMEDIATE", err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (version == 1) {
-        rv = execute(db,
-                     APPLICATION_ID_SQL ";"
-                                        "CREATE TABLE migration (version INTEGER PRIMARY KEY,"
-                                        " applied_ms INTEGER NOT NULL) STRICT",
-                     err);
-    }
-    rv = rv == FL_OK ? execute(db, migrations[version - 1], err) : rv;
-    (void)snprintf(note, sizeof(note),
-                   "INSERT INTO migration (version, applied_ms) VALUES (%" PRIu64 ", %" PRIu64 ")",
-                   version, fl_clock_wall_ms());
-    rv = rv == FL_OK ? execute(db, note, err) : rv;
-    rv = rv == FL_OK ? fl__db_sums_drop(db, err) : rv;
-    rv = rv == FL_OK ? execute(db, "COMMIT", err) : rv;
-    if (rv != FL_OK && sqlite3_get_autocommit(db->handle) == 0) {
-        (void)execute(db, "ROLLBACK", NULL); /* The first error is the one that counts. */
-    }
-    return rv;
-}
-
-int fl__schema_update(struct fl__db *db, struct fl_err *err)
-{
-    uint64_t tables = 0;
-    uint64_t id = 0;
-    uint64_t version = 0;
-    int rv = number(db, "SELECT COUNT(*) FROM sqlite_master", &tables, err);
-
-    if (rv == FL_OK) {
-        rv = number(db, "PRAGMA application_id", &id, err);
-    }
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (tables > 0 && id != APPLICATION_ID) {
-        return fl_err_set(err, FL_ESTATE, "'%s' is a database of another program", db->path);
-    }
-    if (tables > 0) {
-        rv = number(db, "SELECT COALESCE(MAX(version), 0) FROM migration", &version, err);
-    }
-    if (rv == FL_OK && version > NEWEST) {
-        return fl_err_set(err, FL_EVERSION,
-                          "'%s' has schema version %" PRIu64 ", this program knows up to %" PRIu64
-                          ": use the newer program, or another state folder",
-                          db->path, version, NEWEST);
-    }
-    while (rv == FL_OK && version < NEWEST) {
-        rv = migrate(db, ++version, err);
-    }
-    return rv;
-}
+const struct fl_db_kind fl__store_db = {
+    .what = "state database",
+    .id = 0x666c6664, /* "flfd" */
+    .mode = 0640,
+    .statements = statements,
+    .n_statements = FL__DB_STATEMENT_COUNT,
+    .migrations = migrations,
+    .n_migrations = sizeof(migrations) / sizeof(migrations[0]),
+};

@@ -27,50 +27,54 @@ static void describe_model(const struct fl_layout *layout, char *out, size_t siz
                    d[5]);
 }
 
+static const enum fl_db_sync sync_of[] = {[FL_DURABLE_PROCESS] = FL_DB_SYNC_NORMAL,
+                                          [FL_DURABLE_POWER] = FL_DB_SYNC_FULL,
+                                          [FL_DURABLE_SCRATCH] = FL_DB_SYNC_NEVER};
+
 /* It has to be as durable as what is written under it. */
-static int in_durable(struct fl_store *store, struct fl__query *q, struct fl_err *err)
+static int in_durable(struct fl_store *store, struct fl_query *q, struct fl_err *err)
 {
-    int rv = fl__db_begin_durable(&store->db, err);
+    int rv = fl_db_begin_durable(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    return fl__db_end(&store->db, fl__query_run(q, err), err);
+    return fl_db_end(&store->db, fl_query_run(q, err), err);
 }
 
 static int claim(struct fl_store *store, const char *federation, const struct fl_layout *layout,
                  const char *model, const uint8_t id[FL__STORE_ID_SIZE], struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_PUT_FEDERATION);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_FEDERATION);
     uint8_t identity[FL__IDENTITY];
     int rv = fl_random_bytes(identity, sizeof(identity));
 
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "no random bytes for the state folder");
     }
-    fl__query_text(&q, federation);
-    fl__query_blob(&q, fl_layout_digest(layout), FL_DIGEST_SIZE);
-    fl__query_text(&q, model);
-    fl__query_blob(&q, id, FL__STORE_ID_SIZE);
-    fl__query_blob(&q, identity, sizeof(identity));
+    fl_query_text(&q, federation);
+    fl_query_blob(&q, fl_layout_digest(layout), FL_DIGEST_SIZE);
+    fl_query_text(&q, model);
+    fl_query_blob(&q, id, FL__STORE_ID_SIZE);
+    fl_query_blob(&q, identity, sizeof(identity));
     return in_durable(store, &q, err);
 }
 
 /* A database of an earlier version gets its id now. */
 static int give_id(struct fl_store *store, const uint8_t id[FL__STORE_ID_SIZE], struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_SET_ID);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_SET_ID);
 
-    fl__query_blob(&q, id, FL__STORE_ID_SIZE);
+    fl_query_blob(&q, id, FL__STORE_ID_SIZE);
     return in_durable(store, &q, err);
 }
 
-static int check_row(struct fl__query *q, const char *dir, const char *federation,
+static int check_row(struct fl_query *q, const char *dir, const char *federation,
                      const struct fl_layout *layout, const char *model, struct fl_err *err)
 {
-    const char *name = fl__column_text(q);
+    const char *name = fl_column_text(q);
     size_t len = 0;
-    const void *digest = fl__column_blob(q, &len);
+    const void *digest = fl_column_blob(q, &len);
 
     if (strcmp(name, federation) != 0) {
         return fl_err_set(err, FL_ESTATE,
@@ -82,9 +86,9 @@ static int check_row(struct fl__query *q, const char *dir, const char *federatio
         return fl_err_set(err, FL_ESTATE,
                           "state folder '%s' belongs to another model (%s), the configuration "
                           "makes %s: use another folder, or the model it had",
-                          dir, fl__column_text(q), model);
+                          dir, fl_column_text(q), model);
     }
-    (void)fl__column_text(q);
+    (void)fl_column_text(q);
     return FL_OK;
 }
 
@@ -92,7 +96,7 @@ static int check_row(struct fl__query *q, const char *dir, const char *federatio
 static int check_owner(struct fl_store *store, const char *dir, const char *federation,
                        const struct fl_layout *layout, const uint8_t *rebuild, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_FEDERATION);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_FEDERATION);
     uint8_t id[FL__STORE_ID_SIZE];
     char model[128];
     bool has_id = false;
@@ -101,13 +105,13 @@ static int check_owner(struct fl_store *store, const char *dir, const char *fede
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "no random bytes for the id of a state database");
     }
-    rv = fl__query_next(&q, err);
+    rv = fl_query_next(&q, err);
     describe_model(layout, model, sizeof(model));
     if (rv == FL_OK) {
         rv = check_row(&q, dir, federation, layout, model, err);
         if (rv == FL_OK) {
             size_t len = 0;
-            const void *data = fl__column_blob(&q, &len);
+            const void *data = fl_column_blob(&q, &len);
 
             has_id = len == sizeof(id);
             if (has_id) {
@@ -116,7 +120,7 @@ static int check_owner(struct fl_store *store, const char *dir, const char *fede
             rv = has_id ? FL_OK : FL_EAGAIN;
         }
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     if (rv == FL_ENOENT) {
         rv = rebuild != NULL ? FL_OK : fl__store_check_new(dir, "holds no federation", err);
         if (rebuild != NULL) {
@@ -173,7 +177,7 @@ int fl__store_open_path(const char *dir, const char *path, const char *federatio
         free(store);
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
-    rv = fl__db_open(&store->db, path, durability, err);
+    rv = fl_db_open(&store->db, &fl__store_db, path, sync_of[durability], err);
     if (rv == FL_OK) {
         rv = check_owner(store, dir, federation, layout, rebuild, err);
     }
@@ -231,7 +235,7 @@ void fl_store_close(struct fl_store *store)
     if (store == NULL) {
         return;
     }
-    fl__db_close(&store->db);
+    fl_db_close(&store->db);
     free(store);
 }
 
@@ -240,13 +244,13 @@ void fl_store_close(struct fl_store *store)
 static int one_number(struct fl_store *store, enum fl__db_statement which, uint64_t *ret,
                       struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, which);
-    int rv = fl__query_next(&q, err);
+    struct fl_query q = fl_db_query(&store->db, which);
+    int rv = fl_query_next(&q, err);
 
     if (rv == FL_OK) {
-        *ret = fl__column_u64(&q);
+        *ret = fl_column_u64(&q);
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv;
 }
 
@@ -267,14 +271,14 @@ int fl__store_is_new(struct fl_store *store, bool *ret, struct fl_err *err)
 static int write_client(struct fl_store *store, enum fl__db_statement which,
                         const struct fl_client_rec *rec, struct fl_err *err)
 {
-    struct fl__query query = fl__db_query(&store->db, which);
-    struct fl__query *q = &query;
+    struct fl_query query = fl_db_query(&store->db, which);
+    struct fl_query *q = &query;
 
     FL__SQL_CLIENT(FL__SQL_BIND)
-    fl__query_text(q, rec->agent);
-    fl__query_u64(q, rec->id);
-    fl__query_text(q, rec->name);
-    return fl__query_run(q, err);
+    fl_query_text(q, rec->agent);
+    fl_query_u64(q, rec->id);
+    fl_query_text(q, rec->name);
+    return fl_query_run(q, err);
 }
 
 /* A known one is updated without its name: that would rewrite a page of the index as well. */
@@ -286,7 +290,7 @@ static int put_client(struct fl_store *store, const struct fl_client_rec *c, str
         return fl_err_set(err, FL_EINVAL, "client '%s' has number %" PRIu32, c->name, c->id);
     }
     rv = write_client(store, FL__DB_SET_CLIENT, c, err);
-    if (rv == FL_OK && sqlite3_changes(store->db.handle) == 0) {
+    if (rv == FL_OK && fl_db_changes(&store->db) == 0) {
         rv = write_client(store, FL__DB_PUT_CLIENT, c, err);
     }
     return rv;
@@ -295,27 +299,27 @@ static int put_client(struct fl_store *store, const struct fl_client_rec *c, str
 /* Floats lie in the file as on every machine we run on. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "float blobs are written as they lie");
 
-static void put_eval(struct fl__query *q, const struct fl_eval_rec *e)
+static void put_eval(struct fl_query *q, const struct fl_eval_rec *e)
 {
-    fl__query_u64(q, e->samples);
-    fl__query_u64(q, e->correct);
-    fl__query_f64(q, e->loss_sum);
+    fl_query_u64(q, e->samples);
+    fl_query_u64(q, e->correct);
+    fl_query_f64(q, e->loss_sum);
 }
 
-static struct fl__query part_query(struct fl_store *store, enum fl__db_statement which,
-                                   const struct fl_part_rec *p)
+static struct fl_query part_query(struct fl_store *store, enum fl__db_statement which,
+                                  const struct fl_part_rec *p)
 {
-    struct fl__query q = fl__db_query(&store->db, which);
+    struct fl_query q = fl_db_query(&store->db, which);
 
-    fl__query_u64(&q, p->client);
-    fl__query_u64(&q, (uint64_t)p->state);
-    fl__query_u64(&q, p->samples);
-    fl__query_u64(&q, p->steps);
-    fl__query_f64(&q, p->train_loss);
-    fl__query_blob(&q, p->divergence, store->n_units * sizeof(*p->divergence));
-    fl__query_blob(&q, p->units, store->n_units);
-    fl__query_u64(&q, p->upload_bytes);
-    fl__query_f64(&q, p->previous_dot);
+    fl_query_u64(&q, p->client);
+    fl_query_u64(&q, (uint64_t)p->state);
+    fl_query_u64(&q, p->samples);
+    fl_query_u64(&q, p->steps);
+    fl_query_f64(&q, p->train_loss);
+    fl_query_blob(&q, p->divergence, store->n_units * sizeof(*p->divergence));
+    fl_query_blob(&q, p->units, store->n_units);
+    fl_query_u64(&q, p->upload_bytes);
+    fl_query_f64(&q, p->previous_dot);
     put_eval(&q, &p->received);
     put_eval(&q, &p->trained);
     return q;
@@ -329,10 +333,10 @@ static int put_first_parts(struct fl_store *store, const struct fl_part_rec *par
     int rv = FL_OK;
 
     for (i = 0; rv == FL_OK && i < n; i++) {
-        struct fl__query q = part_query(store, FL__DB_PUT_PART, &parts[i]);
+        struct fl_query q = part_query(store, FL__DB_PUT_PART, &parts[i]);
 
-        fl__query_u64(&q, i);
-        rv = fl__query_run(&q, err);
+        fl_query_u64(&q, i);
+        rv = fl_query_run(&q, err);
     }
     return rv;
 }
@@ -344,12 +348,12 @@ static int put_parts(struct fl_store *store, const struct fl_part_rec *parts, si
     int rv = FL_OK;
 
     for (i = 0; rv == FL_OK && i < n; i++) {
-        struct fl__query q = part_query(store, FL__DB_SET_PART, &parts[i]);
+        struct fl_query q = part_query(store, FL__DB_SET_PART, &parts[i]);
 
-        rv = fl__query_run(&q, err);
-        if (rv == FL_OK && sqlite3_changes(store->db.handle) == 0) {
+        rv = fl_query_run(&q, err);
+        if (rv == FL_OK && fl_db_changes(&store->db) == 0) {
             q = part_query(store, FL__DB_PUT_PART, &parts[i]);
-            rv = fl__query_run(&q, err);
+            rv = fl_query_run(&q, err);
         }
     }
     return rv;
@@ -369,9 +373,9 @@ static int put_clients(struct fl_store *store, const struct fl_client_rec *clien
 
 static int run(struct fl_store *store, enum fl__db_statement which, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, which);
+    struct fl_query q = fl_db_query(&store->db, which);
 
-    return fl__query_run(&q, err);
+    return fl_query_run(&q, err);
 }
 
 /* A round that was committed can never be opened or committed again. */
@@ -389,12 +393,12 @@ static int check_after_last(struct fl_store *store, uint64_t round, struct fl_er
 
 static int check_open(struct fl_store *store, uint64_t round, uint32_t attempt, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_OPEN);
-    int rv = fl__query_next(&q, err);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_OPEN);
+    int rv = fl_query_next(&q, err);
 
     if (rv == FL_OK) {
-        uint64_t open_round = fl__column_u64(&q);
-        uint64_t open_attempt = fl__column_u64(&q);
+        uint64_t open_round = fl_column_u64(&q);
+        uint64_t open_attempt = fl_column_u64(&q);
 
         if (open_round != round || open_attempt != attempt) {
             rv = fl_err_set(err, FL_ESTATE,
@@ -405,83 +409,82 @@ static int check_open(struct fl_store *store, uint64_t round, uint32_t attempt, 
     } else if (rv == FL_ENOENT) {
         rv = fl_err_set(err, FL_ESTATE, "no round is open, round %" PRIu64 " was meant", round);
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv;
 }
 
 int fl_store_put_clients(struct fl_store *store, const struct fl_client_rec *clients, size_t n,
                          struct fl_err *err)
 {
-    int rv = fl__db_begin(&store->db, err);
+    int rv = fl_db_begin(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    return fl__db_end(&store->db, put_clients(store, clients, n, err), err);
+    return fl_db_end(&store->db, put_clients(store, clients, n, err), err);
 }
 
 int fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients, size_t n,
                     uint64_t departed, struct fl_err *err)
 {
-    struct fl__query q;
+    struct fl_query q;
     /* The operator was told: that has to survive the machine too. */
-    int rv = fl__db_begin_durable(&store->db, err);
+    int rv = fl_db_begin_durable(&store->db, err);
     size_t i;
 
     if (rv != FL_OK) {
         return rv;
     }
-    q = fl__db_query(&store->db, FL__DB_SET_DEPARTED);
-    fl__query_u64(&q, departed);
-    rv = fl__query_run(&q, err);
+    q = fl_db_query(&store->db, FL__DB_SET_DEPARTED);
+    fl_query_u64(&q, departed);
+    rv = fl_query_run(&q, err);
     for (i = 0; rv == FL_OK && i < n; i++) {
-        q = fl__db_query(&store->db,
-                         clients[i].forgotten ? FL__DB_MARK_CLIENT : FL__DB_DROP_CLIENT);
-        fl__query_u64(&q, clients[i].id);
-        rv = fl__query_run(&q, err);
+        q = fl_db_query(&store->db, clients[i].forgotten ? FL__DB_MARK_CLIENT : FL__DB_DROP_CLIENT);
+        fl_query_u64(&q, clients[i].id);
+        rv = fl_query_run(&q, err);
     }
-    return fl__db_end(&store->db, rv, err);
+    return fl_db_end(&store->db, rv, err);
 }
 
 static int write_pause(struct fl_store *store, const char *reason, struct fl_err *err)
 {
-    struct fl__query q;
+    struct fl_query q;
 
     if (reason == NULL) {
         return run(store, FL__DB_DROP_PAUSE, err);
     }
-    q = fl__db_query(&store->db, FL__DB_PUT_PAUSE);
-    fl__query_text(&q, reason);
-    return fl__query_run(&q, err);
+    q = fl_db_query(&store->db, FL__DB_PUT_PAUSE);
+    fl_query_text(&q, reason);
+    return fl_query_run(&q, err);
 }
 
 int fl_store_put_pause(struct fl_store *store, const char *reason, struct fl_err *err)
 {
-    int rv = fl__db_begin_durable(&store->db, err);
+    int rv = fl_db_begin_durable(&store->db, err);
 
-    return rv == FL_OK ? fl__db_end(&store->db, write_pause(store, reason, err), err) : rv;
+    return rv == FL_OK ? fl_db_end(&store->db, write_pause(store, reason, err), err) : rv;
 }
 
 static int write_selection(struct fl_store *store, const struct fl_selection *sel,
                            struct fl_err *err)
 {
-    struct fl__query q;
+    struct fl_query q;
     int rv = check_after_last(store, sel->round, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    q = fl__db_query(&store->db, FL__DB_PUT_OPEN);
-    fl__query_u64(&q, sel->round);
-    fl__query_u64(&q, sel->attempt);
-    fl__query_u64(&q, sel->size.selected);
-    fl__query_u64(&q, sel->size.population);
-    fl__query_u64(&q, sel->size.members);
-    rv = fl__query_run(&q, err);
+    q = fl_db_query(&store->db, FL__DB_PUT_OPEN);
+    fl_query_u64(&q, sel->round);
+    fl_query_u64(&q, sel->attempt);
+    fl_query_u64(&q, sel->size.selected);
+    fl_query_u64(&q, sel->size.population);
+    fl_query_u64(&q, sel->size.members);
+    rv = fl_query_run(&q, err);
     if (rv == FL_OK) {
-        q = fl__db_query(&store->db, FL__DB_SET_EXPECTED);
-        fl__query_u64(&q, sel->expected);
-        rv = fl__query_run(&q, err);
+        q = fl_db_query(&store->db, FL__DB_SET_EXPECTED);
+        fl_query_u64(&q, sel->expected);
+        rv = fl_query_run(&q, err);
     }
     if (rv == FL_OK) {
         rv = put_clients(store, sel->clients, sel->n_clients, err);
@@ -495,18 +498,18 @@ static int write_selection(struct fl_store *store, const struct fl_selection *se
 int fl_store_put_selection(struct fl_store *store, const struct fl_selection *selection,
                            struct fl_err *err)
 {
-    int rv = fl__db_begin(&store->db, err);
+    int rv = fl_db_begin(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    return fl__db_end(&store->db, write_selection(store, selection, err), err);
+    return fl_db_end(&store->db, write_selection(store, selection, err), err);
 }
 
 int fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
                       const struct fl_part_rec *parts, size_t n, struct fl_err *err)
 {
-    int rv = fl__db_begin(&store->db, err);
+    int rv = fl_db_begin(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -518,13 +521,13 @@ int fl_store_put_plan(struct fl_store *store, uint64_t round, uint32_t attempt,
     if (rv == FL_OK) {
         rv = run(store, FL__DB_SET_PLANNED, err);
     }
-    return fl__db_end(&store->db, rv, err);
+    return fl_db_end(&store->db, rv, err);
 }
 
 int fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt,
                         const struct fl_part_rec *part, struct fl_err *err)
 {
-    int rv = fl__db_begin(&store->db, err);
+    int rv = fl_db_begin(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -533,23 +536,23 @@ int fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt
     if (rv == FL_OK) {
         rv = put_parts(store, part, 1, err);
     }
-    return fl__db_end(&store->db, rv, err);
+    return fl_db_end(&store->db, rv, err);
 }
 
 static int put_round(struct fl_store *store, const struct fl_round_rec *rec, struct fl_err *err)
 {
-    struct fl__query query = fl__db_query(&store->db, FL__DB_PUT_ROUND);
-    struct fl__query *q = &query;
+    struct fl_query query = fl_db_query(&store->db, FL__DB_PUT_ROUND);
+    struct fl_query *q = &query;
 
     FL_ROUND_FIGURES(FL__SQL_BIND)
-    return fl__query_run(q, err);
+    return fl_query_run(q, err);
 }
 
 int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
                     const struct fl_client_rec *clients, size_t n_clients, struct fl_err *err)
 {
     /* Checkpoints are removed because of this record: it must not be lost before them. */
-    int rv = fl__db_begin_durable(&store->db, err);
+    int rv = fl_db_begin_durable(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -567,7 +570,7 @@ int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
     if (rv == FL_OK) {
         rv = run(store, FL__DB_DROP_OPEN, err);
     }
-    return fl__db_end(&store->db, rv, err);
+    return fl_db_end(&store->db, rv, err);
 }
 
 int fl__store_restore(struct fl_store *store, uint64_t round, struct fl_err *err)
@@ -577,7 +580,7 @@ int fl__store_restore(struct fl_store *store, uint64_t round, struct fl_err *err
     const struct fl_rewind why = {
         .reason = "recovered", .keep_anew = true, .wall_ms = fl_clock_wall_ms()};
     bool known = false;
-    int rv = fl__db_begin_durable(&store->db, err);
+    int rv = fl_db_begin_durable(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -589,5 +592,5 @@ int fl__store_restore(struct fl_store *store, uint64_t round, struct fl_err *err
     rv = fl__store_rewind(store, round, &why, err);
     rv = rv == FL_OK ? fl_store_has_round(store, round, &known, err) : rv;
     rv = rv == FL_OK && !known ? put_round(store, &rec, err) : rv;
-    return fl__db_end(&store->db, rv, err);
+    return fl_db_end(&store->db, rv, err);
 }

@@ -14,7 +14,7 @@
 #define FL__IDENTITY 16
 
 struct fl_store {
-    struct fl__db db;
+    struct fl_db db;
     size_t n_units;
     char id[FL_STORE_ID_TEXT];
     uint8_t layout[FL_DIGEST_SIZE];
@@ -42,7 +42,7 @@ FL_MUST_CHECK int fl__store_last_round(struct fl_store *store, uint64_t *ret, st
 /* Is there no client, no round and none open? */
 FL_MUST_CHECK int fl__store_is_new(struct fl_store *store, bool *ret, struct fl_err *err);
 /* store_load.c: the figures of a round, which come first in its statements. */
-void fl__store_read_round(struct fl__query *q, struct fl_round_rec *r);
+void fl__store_read_round(struct fl_query *q, struct fl_round_rec *r);
 struct fl_rewind;
 /* line.c: as fl_store_rewind(), within a transaction. */
 FL_MUST_CHECK int fl__store_rewind(struct fl_store *store, uint64_t round,

@@ -19,22 +19,22 @@ static int no_memory(struct fl_err *err)
     return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
 }
 
-static int read_client(struct fl_store *store, struct fl__query *q, struct fl_client_rec *rec,
+static int read_client(struct fl_store *store, struct fl_query *q, struct fl_client_rec *rec,
                        struct fl_err *err)
 {
     uint64_t id;
 
     *rec = (struct fl_client_rec){0};
     FL__SQL_CLIENT(FL__SQL_READ)
-    if (fl_str_copy(rec->agent, sizeof(rec->agent), fl__column_text(q)) != FL_OK) {
+    if (fl_str_copy(rec->agent, sizeof(rec->agent), fl_column_text(q)) != FL_OK) {
         return damaged(store, "a client has a bad agent", err);
     }
-    id = fl__column_u64(q);
+    id = fl_column_u64(q);
     if (id >= FL_CLIENT_NUMBERS) {
         return damaged(store, "a client has an impossible number", err);
     }
     rec->id = (uint32_t)id;
-    if (fl_str_copy(rec->name, sizeof(rec->name), fl__column_text(q)) != FL_OK ||
+    if (fl_str_copy(rec->name, sizeof(rec->name), fl_column_text(q)) != FL_OK ||
         !fl_name_valid(rec->name))
     {
         return damaged(store, "a client has a bad name", err);
@@ -45,19 +45,19 @@ static int read_client(struct fl_store *store, struct fl__query *q, struct fl_cl
 static int count(struct fl_store *store, enum fl__db_statement which, size_t *ret,
                  struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, which);
-    int rv = fl__query_next(&q, err);
+    struct fl_query q = fl_db_query(&store->db, which);
+    int rv = fl_query_next(&q, err);
 
     if (rv == FL_OK) {
-        *ret = (size_t)fl__column_u64(&q);
+        *ret = (size_t)fl_column_u64(&q);
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv;
 }
 
 static int load_clients(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_CLIENTS);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_CLIENTS);
     struct fl_client_rec *clients;
     size_t n = 0;
     int rv = count(store, FL__DB_COUNT_CLIENTS, &n, err);
@@ -71,21 +71,21 @@ static int load_clients(struct fl_store *store, struct fl_coord_resume *r, struc
     }
     r->clients = clients;
     for (r->n_clients = 0; rv == FL_OK && r->n_clients < n; r->n_clients++) {
-        rv = fl__query_next(&q, err);
+        rv = fl_query_next(&q, err);
         if (rv == FL_OK) {
             rv = read_client(store, &q, &clients[r->n_clients], err);
         }
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv == FL_ENOENT ? damaged(store, "clients are missing", err) : rv;
 }
 
 /* A copy of a blob column of exactly `want` bytes; NULL stays NULL. */
-static int read_blob(struct fl_store *store, struct fl__query *q, size_t want, void **ret,
+static int read_blob(struct fl_store *store, struct fl_query *q, size_t want, void **ret,
                      struct fl_err *err)
 {
     size_t len = 0;
-    const void *data = fl__column_blob(q, &len);
+    const void *data = fl_column_blob(q, &len);
 
     *ret = NULL;
     if (data == NULL) {
@@ -102,18 +102,18 @@ static int read_blob(struct fl_store *store, struct fl__query *q, size_t want, v
     return FL_OK;
 }
 
-static void read_eval(struct fl__query *q, struct fl_eval_rec *e)
+static void read_eval(struct fl_query *q, struct fl_eval_rec *e)
 {
-    e->samples = fl__column_u64(q);
-    e->correct = fl__column_u64(q);
-    e->loss_sum = fl__column_f64(q);
+    e->samples = fl_column_u64(q);
+    e->correct = fl_column_u64(q);
+    e->loss_sum = fl_column_f64(q);
 }
 
-static int read_part(struct fl_store *store, struct fl__query *q, struct fl_part_rec *p,
+static int read_part(struct fl_store *store, struct fl_query *q, struct fl_part_rec *p,
                      struct fl_err *err)
 {
-    uint64_t client = fl__column_u64(q);
-    uint64_t state = fl__column_u64(q);
+    uint64_t client = fl_column_u64(q);
+    uint64_t state = fl_column_u64(q);
     void *divergence = NULL;
     void *units = NULL;
     int rv;
@@ -124,17 +124,17 @@ static int read_part(struct fl_store *store, struct fl__query *q, struct fl_part
     }
     p->client = (uint32_t)client;
     p->state = (enum fl_part_state)state;
-    p->samples = fl__column_u64(q);
-    p->steps = fl__column_u64(q);
-    p->train_loss = fl__column_f64(q);
+    p->samples = fl_column_u64(q);
+    p->steps = fl_column_u64(q);
+    p->train_loss = fl_column_f64(q);
     rv = read_blob(store, q, store->n_units * sizeof(*p->divergence), &divergence, err);
     p->divergence = divergence;
     if (rv == FL_OK) {
         rv = read_blob(store, q, store->n_units, &units, err);
         p->units = units;
     }
-    p->upload_bytes = fl__column_u64(q);
-    p->previous_dot = fl__column_f64(q);
+    p->upload_bytes = fl_column_u64(q);
+    p->previous_dot = fl_column_f64(q);
     read_eval(q, &p->received);
     read_eval(q, &p->trained);
     return rv;
@@ -142,7 +142,7 @@ static int read_part(struct fl_store *store, struct fl__query *q, struct fl_part
 
 static int load_parts(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_PARTS);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_PARTS);
     struct fl_part_rec *parts;
     size_t n = 0;
     int rv = count(store, FL__DB_COUNT_PARTS, &n, err);
@@ -156,31 +156,31 @@ static int load_parts(struct fl_store *store, struct fl_coord_resume *r, struct 
     }
     r->parts = parts;
     for (r->n_parts = 0; rv == FL_OK && r->n_parts < n; r->n_parts++) {
-        rv = fl__query_next(&q, err);
+        rv = fl_query_next(&q, err);
         if (rv == FL_OK) {
             rv = read_part(store, &q, &parts[r->n_parts], err);
         }
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv == FL_ENOENT ? damaged(store, "parts are missing", err) : rv;
 }
 
 static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_OPEN);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_OPEN);
     bool same = true;
-    int rv = fl__query_next(&q, err);
+    int rv = fl_query_next(&q, err);
 
     if (rv == FL_OK) {
-        r->open_round = fl__column_u64(&q);
-        r->open_attempt = (uint32_t)fl__column_u64(&q);
-        r->planned = fl__column_u64(&q) != 0;
-        r->size.selected = (uint32_t)fl__column_u64(&q);
-        r->size.population = (uint32_t)fl__column_u64(&q);
-        r->size.members = (uint32_t)fl__column_u64(&q);
-        same = fl__column_u64(&q) != 0;
+        r->open_round = fl_column_u64(&q);
+        r->open_attempt = (uint32_t)fl_column_u64(&q);
+        r->planned = fl_column_u64(&q) != 0;
+        r->size.selected = (uint32_t)fl_column_u64(&q);
+        r->size.population = (uint32_t)fl_column_u64(&q);
+        r->size.members = (uint32_t)fl_column_u64(&q);
+        same = fl_column_u64(&q) != 0;
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     if (rv == FL_ENOENT) {
         return FL_OK;
     }
@@ -194,66 +194,66 @@ static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct f
 
 static int load_counts(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_COUNTS);
-    int rv = fl__query_next(&q, err);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_COUNTS);
+    int rv = fl_query_next(&q, err);
 
     if (rv == FL_OK) {
-        r->expected = fl__column_u64(&q);
-        r->departed = fl__column_u64(&q);
+        r->expected = fl_column_u64(&q);
+        r->departed = fl_column_u64(&q);
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv;
 }
 
 static int load_up(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_NEWEST_UP);
-    int rv = fl__query_next(&q, err);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_NEWEST_UP);
+    int rv = fl_query_next(&q, err);
 
     if (rv == FL_OK) {
-        r->up_ms = fl__column_u64(&q);
+        r->up_ms = fl_column_u64(&q);
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv;
 }
 
 static int load_used(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_USED);
-    int rv = fl__query_next(&q, err);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_USED);
+    int rv = fl_query_next(&q, err);
 
     if (rv == FL_OK) {
-        r->used_round = fl__column_u64(&q);
-        r->used_attempt = (uint32_t)fl__column_u64(&q);
+        r->used_round = fl_column_u64(&q);
+        r->used_attempt = (uint32_t)fl_column_u64(&q);
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv;
 }
 
 static int load_pause(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_PAUSE);
-    int rv = fl__query_next(&q, err);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_PAUSE);
+    int rv = fl_query_next(&q, err);
 
-    if (rv == FL_OK && (fl_str_copy(r->pause, sizeof(r->pause), fl__column_text(&q)) != FL_OK ||
+    if (rv == FL_OK && (fl_str_copy(r->pause, sizeof(r->pause), fl_column_text(&q)) != FL_OK ||
                         r->pause[0] == '\0'))
     {
         rv = damaged(store, "the reason of a pause is too long, or missing", err);
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
 int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret, struct fl_err *err)
 {
     struct fl_coord_resume r = {0};
-    struct fl__query q = fl__db_query(&store->db, FL__DB_LAST_ROUND);
-    int rv = fl__query_next(&q, err);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_LAST_ROUND);
+    int rv = fl_query_next(&q, err);
 
     if (rv == FL_OK) {
-        r.committed = fl__column_u64(&q);
+        r.committed = fl_column_u64(&q);
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     if (rv == FL_OK) {
         rv = load_clients(store, &r, err);
     }
@@ -304,73 +304,73 @@ void fl_store_resume_done(struct fl_coord_resume *resume)
 
 /* --- history --- */
 
-void fl__store_read_round(struct fl__query *q, struct fl_round_rec *rec)
+void fl__store_read_round(struct fl_query *q, struct fl_round_rec *rec)
 {
     FL_ROUND_FIGURES(FL__SQL_READ)
 }
 
 int fl_store_has_round(struct fl_store *store, uint64_t round, bool *ret, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_HAS_ROUND);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_HAS_ROUND);
     int rv;
 
-    fl__query_u64(&q, round);
-    rv = fl__query_next(&q, err);
+    fl_query_u64(&q, round);
+    rv = fl_query_next(&q, err);
     if (rv == FL_OK) {
-        *ret = round == 0 || fl__column_u64(&q) != 0;
+        *ret = round == 0 || fl_column_u64(&q) != 0;
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv;
 }
 
 int fl_store_round(struct fl_store *store, uint64_t round, struct fl_round_rec *ret,
                    struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_ROUND);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ROUND);
     int rv;
 
-    fl__query_u64(&q, round);
-    rv = fl__query_next(&q, err);
+    fl_query_u64(&q, round);
+    rv = fl_query_next(&q, err);
     if (rv == FL_OK) {
         fl__store_read_round(&q, ret);
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv;
 }
 
 int fl_store_rounds(struct fl_store *store, uint32_t last, fl_store_round_cb cb, void *ctx,
                     struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_GET_ROUNDS);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ROUNDS);
     struct fl_round_rec r;
     int rv;
 
-    fl__query_u64(&q, last == 0 ? (uint64_t)INT64_MAX : last);
-    while ((rv = fl__query_next(&q, err)) == FL_OK) {
+    fl_query_u64(&q, last == 0 ? (uint64_t)INT64_MAX : last);
+    while ((rv = fl_query_next(&q, err)) == FL_OK) {
         fl__store_read_round(&q, &r);
         rv = cb(ctx, &r);
         if (rv != FL_OK) {
-            fl__query_reset(&q);
+            fl_query_reset(&q);
             return rv;
         }
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
 int fl_store_totals(struct fl_store *store, struct fl_round_rec *ret, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(&store->db, FL__DB_EACH_ROUND);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_EACH_ROUND);
     struct fl_round_rec totals;
     struct fl_round_rec r;
     int rv;
 
     fl_figures_init(&fl_round_rows, &totals);
-    while ((rv = fl__query_next(&q, err)) == FL_OK) {
+    while ((rv = fl_query_next(&q, err)) == FL_OK) {
         fl__store_read_round(&q, &r);
         fl_round_add(&totals, &r);
     }
-    fl__query_reset(&q);
+    fl_query_reset(&q);
     if (rv != FL_ENOENT) {
         return rv;
     }

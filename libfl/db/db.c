@@ -1,4 +1,4 @@
-#include "server/store/db.h"
+#include "libfl/db/db.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -9,17 +9,17 @@
 #include <unistd.h>
 
 #include "libfl/base/str.h"
+#include "libfl/db/db_impl.h"
 
 /* Somebody looks at the database with the sqlite3 tool: wait for him this long. */
 #define BUSY_MS 5000
 
-#define FL__DB_PATH_MAX 4200
+#define PATH_MAX_BYTES 4200
 
-static const char *const statement_sql[] = {
-#define X(name, sql) [FL__DB_##name] = (sql),
-    FL__DB_STATEMENTS(X)
-#undef X
-};
+/* Behind the statements of the kind. */
+enum { BEGIN, COMMIT, N_OWN };
+
+static const char *const own_statements[] = {[BEGIN] = "BEGIN IMMEDIATE", [COMMIT] = "COMMIT"};
 
 static int code_of(int rc)
 {
@@ -49,7 +49,7 @@ static int code_of(int rc)
     }
 }
 
-int fl__db_error(const struct fl__db *db, struct fl_err *err)
+int fl_db_error(const struct fl_db *db, struct fl_err *err)
 {
     int rc = db->handle != NULL ? sqlite3_extended_errcode(db->handle) : SQLITE_NOMEM;
     int code = code_of(rc);
@@ -60,7 +60,8 @@ int fl__db_error(const struct fl__db *db, struct fl_err *err)
         code = os != 0 ? fl_err_from_errno(os) : code;
     }
     /* An error was reported, so "no error" here would only be a lost one. */
-    return fl_err_set(err, code != FL_OK ? code : FL_EIO, "state database '%s': %s%s%s", db->path,
+    return fl_err_set(err, code != FL_OK ? code : FL_EIO, "%s '%s': %s%s%s", db->kind->what,
+                      db->path,
                       db->handle != NULL ? sqlite3_errmsg(db->handle) : sqlite3_errstr(rc),
                       os != 0 ? ": " : "", os != 0 ? strerror(os) : "");
 }
@@ -69,11 +70,12 @@ int fl__db_error(const struct fl__db *db, struct fl_err *err)
  * SQLite makes a file for everybody to read, and the others (-wal, -shm) like it: it is made
  * here first, and those of earlier versions lose what they gave to others.
  */
-static void make_private(const char *path)
+static void make_private(const char *path, unsigned mode)
 {
     static const char *const more[] = {"", "-wal", "-shm"};
-    char name[FL__DB_PATH_MAX];
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    char name[PATH_MAX_BYTES];
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, (mode_t)mode);
+    unsigned most = (mode & 070) != 0 ? 0770 : 0700; /* what somebody may have given on purpose */
     size_t i;
 
     if (fd < 0) {
@@ -84,14 +86,15 @@ static void make_private(const char *path)
         struct stat st;
         int n = snprintf(name, sizeof(name), "%s%s", path, more[i]);
 
-        if (n > 0 && (size_t)n < sizeof(name) && stat(name, &st) == 0 && (st.st_mode & 07) != 0) {
-            (void)chmod(name, st.st_mode & 0770); /* Not ours: then it is not ours to say. */
+        if (n > 0 && (size_t)n < sizeof(name) && stat(name, &st) == 0 &&
+            (st.st_mode & 0777 & ~most) != 0) {
+            (void)chmod(name, st.st_mode & most); /* Not ours: then it is not ours to say. */
         }
     }
 }
 
 /* "PRAGMA integrity_check(1)" answers "ok", or what is broken first; what an index says, too. */
-static int check_integrity(struct fl__db *db, struct fl_err *err)
+static int check_integrity(struct fl_db *db, struct fl_err *err)
 {
     sqlite3_stmt *st = NULL;
     int rc = sqlite3_prepare_v2(db->handle, "PRAGMA integrity_check(1)", -1, &st, NULL);
@@ -101,28 +104,28 @@ static int check_integrity(struct fl__db *db, struct fl_err *err)
         rc = sqlite3_step(st);
     }
     if (rc != SQLITE_ROW) {
-        rv = fl__db_error(db, err);
+        rv = fl_db_error(db, err);
     } else if (strcmp((const char *)sqlite3_column_text(st, 0), "ok") != 0) {
-        rv = fl_err_set(err, FL_EFORMAT, "state database '%s' is damaged: %s", db->path,
+        rv = fl_err_set(err, FL_EFORMAT, "%s '%s' is damaged: %s", db->kind->what, db->path,
                         (const char *)sqlite3_column_text(st, 0));
     }
     (void)sqlite3_finalize(st); /* repeats the error of the step */
     return rv;
 }
 
-/* In WAL mode this syncs the log at a commit, and so all that was committed before. */
-static int set_sync(struct fl__db *db, bool full)
+/* In WAL mode FULL syncs the log at a commit, and so all that was committed before. */
+static int set_sync(struct fl_db *db, enum fl_db_sync sync)
 {
-    const char *sql = db->never_sync ? "PRAGMA synchronous = OFF"
-                      : full         ? "PRAGMA synchronous = FULL"
-                                     : "PRAGMA synchronous = NORMAL";
+    static const char *const sql[] = {[FL_DB_SYNC_FULL] = "PRAGMA synchronous = FULL",
+                                      [FL_DB_SYNC_NORMAL] = "PRAGMA synchronous = NORMAL",
+                                      [FL_DB_SYNC_NEVER] = "PRAGMA synchronous = OFF"};
 
-    return sqlite3_exec(db->handle, sql, NULL, NULL, NULL);
+    return sqlite3_exec(db->handle, sql[sync], NULL, NULL, NULL);
 }
 
 /* FULL: a commit survives the machine; NORMAL: our own death. Neither can damage the database
    in WAL mode; nor can OFF by our own death, but by that of the machine. */
-static int set_up(struct fl__db *db, struct fl_err *err)
+static int set_up(struct fl_db *db, struct fl_err *err)
 {
     static const char pragmas[] = "PRAGMA journal_mode = WAL;"
                                   "PRAGMA foreign_keys = ON;"
@@ -134,45 +137,50 @@ static int set_up(struct fl__db *db, struct fl_err *err)
     (void)sqlite3_busy_timeout(db->handle, BUSY_MS);
     /* SQLite opens a file that it may not write for reading, silently. */
     if (sqlite3_db_readonly(db->handle, "main") == 1) {
-        return fl_err_set(err, FL_EPERM, "state database '%s' is read-only", db->path);
+        return fl_err_set(err, FL_EPERM, "%s '%s' is read-only", db->kind->what, db->path);
     }
     if (sqlite3_exec(db->handle, pragmas, NULL, NULL, NULL) != SQLITE_OK ||
-        set_sync(db, db->full_sync) != SQLITE_OK)
+        set_sync(db, db->sync) != SQLITE_OK)
     {
-        return fl__db_error(db, err);
+        return fl_db_error(db, err);
     }
     return FL_OK;
 }
 
-static int prepare_all(struct fl__db *db, struct fl_err *err)
+static int prepare_all(struct fl_db *db, struct fl_err *err)
 {
+    size_t n = db->kind->n_statements;
     size_t i;
 
-    for (i = 0; i < FL__DB_STATEMENT_COUNT; i++) {
-        if (sqlite3_prepare_v3(db->handle, statement_sql[i], -1, SQLITE_PREPARE_PERSISTENT,
-                               &db->statements[i], NULL) != SQLITE_OK)
+    db->statements = calloc(n + N_OWN, sizeof(sqlite3_stmt *));
+    if (db->statements == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%s '%s': out of memory", db->kind->what, db->path);
+    }
+    for (i = 0; i < n + N_OWN; i++) {
+        const char *sql = i < n ? db->kind->statements[i] : own_statements[i - n];
+
+        if (sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &db->statements[i],
+                               NULL) != SQLITE_OK)
         {
-            return fl__db_error(db, err);
+            return fl_db_error(db, err);
         }
     }
     return FL_OK;
 }
 
-int fl__db_open(struct fl__db *db, const char *path, enum fl_durability durability,
-                struct fl_err *err)
+int fl_db_open(struct fl_db *db, const struct fl_db_kind *kind, const char *path,
+               enum fl_db_sync sync, struct fl_err *err)
 {
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
     int rv;
 
-    *db = (struct fl__db){.path = fl_str_dup(path)};
+    *db = (struct fl_db){.kind = kind, .path = fl_str_dup(path), .sync = sync};
     if (db->path == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "state database '%s': out of memory", path);
+        return fl_err_set(err, FL_ENOMEM, "%s '%s': out of memory", kind->what, path);
     }
-    db->full_sync = durability == FL_DURABLE_POWER;
-    db->never_sync = durability == FL_DURABLE_SCRATCH;
-    make_private(path);
-    rv = sqlite3_open_v2(path, &db->handle, flags, NULL) == SQLITE_OK ? FL_OK
-                                                                      : fl__db_error(db, err);
+    make_private(path, kind->mode);
+    rv =
+        sqlite3_open_v2(path, &db->handle, flags, NULL) == SQLITE_OK ? FL_OK : fl_db_error(db, err);
     if (rv == FL_OK) {
         rv = set_up(db, err);
     }
@@ -186,7 +194,7 @@ int fl__db_open(struct fl__db *db, const char *path, enum fl_durability durabili
         rv = fl__db_sums_check(db, err);
     }
     if (rv == FL_OK) {
-        rv = fl__schema_update(db, err);
+        rv = fl__db_schema_update(db, err);
     }
     if (rv == FL_OK) {
         rv = fl__db_sums_keep(db, err);
@@ -195,29 +203,40 @@ int fl__db_open(struct fl__db *db, const char *path, enum fl_durability durabili
         rv = prepare_all(db, err);
     }
     if (rv != FL_OK) {
-        fl__db_close(db);
+        fl_db_close(db);
     }
     return rv;
 }
 
-void fl__db_close(struct fl__db *db)
+void fl_db_close(struct fl_db *db)
 {
     size_t i;
 
-    for (i = 0; i < FL__DB_STATEMENT_COUNT; i++) {
+    for (i = 0; db->statements != NULL && i < db->kind->n_statements + N_OWN; i++) {
         (void)sqlite3_finalize(db->statements[i]);
     }
+    free(db->statements);
     (void)sqlite3_close_v2(db->handle);
     free(db->path);
-    *db = (struct fl__db){0};
+    *db = (struct fl_db){0};
 }
 
-struct fl__query fl__db_query(struct fl__db *db, enum fl__db_statement which)
+size_t fl_db_changes(const struct fl_db *db)
 {
-    return (struct fl__query){.db = db, .st = db->statements[which], .rc = SQLITE_OK};
+    return (size_t)sqlite3_changes(db->handle);
 }
 
-static void note(struct fl__query *q, int rc)
+uint64_t fl_db_last_row(const struct fl_db *db)
+{
+    return (uint64_t)sqlite3_last_insert_rowid(db->handle);
+}
+
+struct fl_query fl_db_query(struct fl_db *db, size_t which)
+{
+    return (struct fl_query){.db = db, .st = db->statements[which], .rc = SQLITE_OK};
+}
+
+static void note(struct fl_query *q, int rc)
 {
     if (q->rc == SQLITE_OK) {
         q->rc = rc;
@@ -225,29 +244,29 @@ static void note(struct fl__query *q, int rc)
 }
 
 /* SQLite has signed integers only: the bits are kept, the upper half reads back right. */
-void fl__query_u64(struct fl__query *q, uint64_t value)
+void fl_query_u64(struct fl_query *q, uint64_t value)
 {
     note(q, sqlite3_bind_int64(q->st, ++q->param, (sqlite3_int64)value));
 }
 
-void fl__query_f64(struct fl__query *q, double value)
+void fl_query_f64(struct fl_query *q, double value)
 {
     note(q, sqlite3_bind_double(q->st, ++q->param, value));
 }
 
-void fl__query_text(struct fl__query *q, const char *text)
+void fl_query_text(struct fl_query *q, const char *text)
 {
     note(q, sqlite3_bind_text(q->st, ++q->param, text, -1, SQLITE_STATIC));
 }
 
-void fl__query_blob(struct fl__query *q, const void *data, size_t len)
+void fl_query_blob(struct fl_query *q, const void *data, size_t len)
 {
     note(q, data == NULL
                 ? sqlite3_bind_null(q->st, ++q->param)
                 : sqlite3_bind_blob64(q->st, ++q->param, data, (sqlite3_uint64)len, SQLITE_STATIC));
 }
 
-int fl__query_next(struct fl__query *q, struct fl_err *err)
+int fl_query_next(struct fl_query *q, struct fl_err *err)
 {
     int rc = q->rc == SQLITE_OK ? sqlite3_step(q->st) : q->rc;
 
@@ -255,29 +274,29 @@ int fl__query_next(struct fl__query *q, struct fl_err *err)
     if (rc == SQLITE_ROW) {
         return FL_OK;
     }
-    return rc == SQLITE_DONE ? FL_ENOENT : fl__db_error(q->db, err);
+    return rc == SQLITE_DONE ? FL_ENOENT : fl_db_error(q->db, err);
 }
 
-void fl__query_reset(struct fl__query *q)
+void fl_query_reset(struct fl_query *q)
 {
     (void)sqlite3_reset(q->st); /* repeats the error of the last step */
     (void)sqlite3_clear_bindings(q->st);
 }
 
-int fl__query_run(struct fl__query *q, struct fl_err *err)
+int fl_query_run(struct fl_query *q, struct fl_err *err)
 {
-    int rv = fl__query_next(q, err);
+    int rv = fl_query_next(q, err);
 
-    fl__query_reset(q);
+    fl_query_reset(q);
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
-uint64_t fl__column_u64(struct fl__query *q)
+uint64_t fl_column_u64(struct fl_query *q)
 {
     return (uint64_t)sqlite3_column_int64(q->st, q->column++);
 }
 
-double fl__column_f64(struct fl__query *q)
+double fl_column_f64(struct fl_query *q)
 {
     int column = q->column++;
 
@@ -285,14 +304,14 @@ double fl__column_f64(struct fl__query *q)
                                                              : sqlite3_column_double(q->st, column);
 }
 
-const char *fl__column_text(struct fl__query *q)
+const char *fl_column_text(struct fl_query *q)
 {
     const unsigned char *text = sqlite3_column_text(q->st, q->column++);
 
     return text != NULL ? (const char *)text : "";
 }
 
-const void *fl__column_blob(struct fl__query *q, size_t *ret_len)
+const void *fl_column_blob(struct fl_query *q, size_t *ret_len)
 {
     const void *data = sqlite3_column_blob(q->st, q->column);
 
@@ -300,33 +319,33 @@ const void *fl__column_blob(struct fl__query *q, size_t *ret_len)
     return data;
 }
 
-int fl__db_begin(struct fl__db *db, struct fl_err *err)
+int fl_db_begin(struct fl_db *db, struct fl_err *err)
 {
-    struct fl__query q = fl__db_query(db, FL__DB_BEGIN);
+    struct fl_query q = fl_db_query(db, db->kind->n_statements + BEGIN);
 
-    return fl__query_run(&q, err);
+    return fl_query_run(&q, err);
 }
 
-int fl__db_begin_durable(struct fl__db *db, struct fl_err *err)
+int fl_db_begin_durable(struct fl_db *db, struct fl_err *err)
 {
     int rv;
 
-    if (!db->full_sync && !db->never_sync) {
-        if (set_sync(db, true) != SQLITE_OK) {
-            return fl__db_error(db, err);
+    if (db->sync == FL_DB_SYNC_NORMAL) {
+        if (set_sync(db, FL_DB_SYNC_FULL) != SQLITE_OK) {
+            return fl_db_error(db, err);
         }
         db->durable_once = true;
     }
-    rv = fl__db_begin(db, err);
-    return rv == FL_OK ? FL_OK : fl__db_end(db, rv, err);
+    rv = fl_db_begin(db, err);
+    return rv == FL_OK ? FL_OK : fl_db_end(db, rv, err);
 }
 
-int fl__db_end(struct fl__db *db, int rv, struct fl_err *err)
+int fl_db_end(struct fl_db *db, int rv, struct fl_err *err)
 {
     if (rv == FL_OK) {
-        struct fl__query q = fl__db_query(db, FL__DB_COMMIT);
+        struct fl_query q = fl_db_query(db, db->kind->n_statements + COMMIT);
 
-        rv = fl__query_run(&q, err);
+        rv = fl_query_run(&q, err);
     }
     /* Some errors (a full disk) have rolled back by themselves. */
     if (rv != FL_OK && sqlite3_get_autocommit(db->handle) == 0) {
@@ -334,7 +353,7 @@ int fl__db_end(struct fl__db *db, int rv, struct fl_err *err)
         (void)sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
     }
     if (db->durable_once) {
-        (void)set_sync(db, false); /* Where that fails, later commits are only slower. */
+        (void)set_sync(db, db->sync); /* Where that fails, later commits are only slower. */
         db->durable_once = false;
     }
     return rv;

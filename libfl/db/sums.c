@@ -1,11 +1,11 @@
 /*
- * A checksum in each row. SQLite finds pages that do not fit together, and frames of its log that
- * are torn; a bit that flips inside a value it hands out as the value. So every table has a column
- * `sum`, XXH3 over the other columns, which triggers of this connection keep: statements do not
- * know of it. All rows are checked when the database is opened, before anything is read from it.
- * SQLite's own checksums of pages (its cksumvfs) are not in the distributions' libraries, and
- * refuse a file that another program has opened and checkpointed, as a look with sqlite3 after a
- * kill does.
+ * A checksum in each row that has room for one. SQLite finds pages that do not fit together, and
+ * frames of its log that are torn; a bit that flips inside a value it hands out as the value. So a
+ * table may have a column `sum`, XXH3 over the other columns, which triggers of this connection
+ * keep: statements do not know of it. All rows are checked when the database is opened, before
+ * anything is read from it. SQLite's own checksums of pages (its cksumvfs) are not in the
+ * distributions' libraries, and refuse a file that another program has opened and checkpointed, as
+ * a look with sqlite3 after a kill does.
  *
  * A row whose sum is NULL is taken as it is and gets one: it was written by a version before sums,
  * or by somebody who vouches for it (docs/operating.md#the-database).
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "libfl/base/checksum.h"
-#include "server/store/db.h"
+#include "libfl/db/db_impl.h"
 
 /* The type tells 0 from NULL from "" from 0.0. */
 static void add_value(struct fl_summer *summer, sqlite3_value *value)
@@ -67,25 +67,25 @@ static void free_summer(void *summer)
     fl_summer_free(summer);
 }
 
-int fl__db_sums_prepare(struct fl__db *db, struct fl_err *err)
+int fl__db_sums_prepare(struct fl_db *db, struct fl_err *err)
 {
     struct fl_summer *summer = NULL;
     int rv = fl_summer_new(&summer);
 
     if (rv != FL_OK) {
-        return fl_err_set(err, rv, "state database '%s': out of memory", db->path);
+        return fl_err_set(err, rv, "%s '%s': out of memory", db->kind->what, db->path);
     }
     /* SQLite frees it also when this fails. */
     return sqlite3_create_function_v2(db->handle, "fl_sum", -1,
                                       SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, summer,
                                       sum_values, NULL, NULL, free_summer) == SQLITE_OK
                ? FL_OK
-               : fl__db_error(db, err);
+               : fl_db_error(db, err);
 }
 
 /* Call `each` for every table with sums: its name, and its other columns as "a", "b". */
-static int for_tables(struct fl__db *db,
-                      int (*each)(struct fl__db *, const char *, const char *, struct fl_err *),
+static int for_tables(struct fl_db *db,
+                      int (*each)(struct fl_db *, const char *, const char *, struct fl_err *),
                       struct fl_err *err)
 {
     static const char sql[] =
@@ -110,14 +110,13 @@ static int for_tables(struct fl__db *db,
         }
     }
     if (rv == FL_OK && rc != SQLITE_DONE) {
-        rv = fl__db_error(db, err);
+        rv = fl_db_error(db, err);
     }
     (void)sqlite3_finalize(st); /* repeats the error of the step */
     return rv;
 }
 
-static int check_table(struct fl__db *db, const char *table, const char *columns,
-                       struct fl_err *err)
+static int check_table(struct fl_db *db, const char *table, const char *columns, struct fl_err *err)
 {
     char *sql =
         sqlite3_mprintf("SELECT rowid FROM \"%w\" WHERE sum <> fl_sum(%s) LIMIT 1", table, columns);
@@ -130,34 +129,33 @@ static int check_table(struct fl__db *db, const char *table, const char *columns
         rc = sqlite3_step(st);
     }
     if (rc == SQLITE_ROW) {
-        rv = fl_err_set(
-            err, FL_EFORMAT,
-            "state database '%s' is damaged: row %lld of table '%s' is not what was written",
-            db->path, sqlite3_column_int64(st, 0), table);
+        rv = fl_err_set(err, FL_EFORMAT,
+                        "%s '%s' is damaged: row %lld of table '%s' is not what was written",
+                        db->kind->what, db->path, sqlite3_column_int64(st, 0), table);
     } else if (rc != SQLITE_DONE) {
-        rv = fl__db_error(db, err);
+        rv = fl_db_error(db, err);
     }
     (void)sqlite3_finalize(st); /* repeats the error of the step */
     return rv;
 }
 
 /* Takes `sql`, of sqlite3_mprintf(). */
-static int run(struct fl__db *db, char *sql, struct fl_err *err)
+static int run(struct fl_db *db, char *sql, struct fl_err *err)
 {
     int rc = sql != NULL ? sqlite3_exec(db->handle, sql, NULL, NULL, NULL) : SQLITE_NOMEM;
 
     sqlite3_free(sql);
-    return rc == SQLITE_OK ? FL_OK : fl__db_error(db, err);
+    return rc == SQLITE_OK ? FL_OK : fl_db_error(db, err);
 }
 
-static int drop_sums(struct fl__db *db, const char *table, const char *columns, struct fl_err *err)
+static int drop_sums(struct fl_db *db, const char *table, const char *columns, struct fl_err *err)
 {
     (void)columns;
     return run(db, sqlite3_mprintf("UPDATE \"%w\" SET sum = NULL WHERE sum IS NOT NULL", table),
                err);
 }
 
-static int keep_table(struct fl__db *db, const char *table, const char *columns, struct fl_err *err)
+static int keep_table(struct fl_db *db, const char *table, const char *columns, struct fl_err *err)
 {
     /* An update of `sum` alone fires nothing, so a trigger does not call itself. */
     return run(
@@ -172,17 +170,17 @@ static int keep_table(struct fl__db *db, const char *table, const char *columns,
         err);
 }
 
-int fl__db_sums_check(struct fl__db *db, struct fl_err *err)
+int fl__db_sums_check(struct fl_db *db, struct fl_err *err)
 {
     return for_tables(db, check_table, err);
 }
 
-int fl__db_sums_drop(struct fl__db *db, struct fl_err *err)
+int fl__db_sums_drop(struct fl_db *db, struct fl_err *err)
 {
     return for_tables(db, drop_sums, err);
 }
 
-int fl__db_sums_keep(struct fl__db *db, struct fl_err *err)
+int fl__db_sums_keep(struct fl_db *db, struct fl_err *err)
 {
     return for_tables(db, keep_table, err);
 }

@@ -1,0 +1,102 @@
+#ifndef FL_DB_DB_H
+#define FL_DB_DB_H
+
+/*
+ * SQLite behind our own words: opening with schema and migrations, checksums of rows, prepared
+ * statements, transactions, and errors translated. What is in a database is its room's business:
+ * a struct fl_db_kind of constants says it.
+ *
+ * Ownership: texts and blobs that are bound are borrowed until fl_query_run() or the reset
+ * of the query.
+ * Threading: one thread.
+ */
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libfl/base/err.h"
+
+struct fl_db_kind {
+    const char *what; /* for messages: "state database" */
+    uint32_t id;      /* in the header of the file: tells it from anybody else's */
+    unsigned mode;    /* of the file when it is made */
+    /* Numbered from 0; an enum of the room names them. */
+    const char *const *statements;
+    size_t n_statements;
+    /*
+     * A new version appends one; what was released is never edited. Each runs in a transaction of
+     * its own together with its row in `migration`, so a crash between two leaves the older
+     * schema, whole. Tables with a column `sum INTEGER` have checksums (sums.c).
+     */
+    const char *const *migrations;
+    size_t n_migrations;
+};
+
+enum fl_db_sync {
+    FL_DB_SYNC_FULL,   /* every commit survives the machine */
+    FL_DB_SYNC_NORMAL, /* our own death; the machine's only what fl_db_begin_durable() began */
+    FL_DB_SYNC_NEVER   /* none survives the machine's */
+};
+
+struct fl_db {
+    sqlite3 *handle;
+    const struct fl_db_kind *kind;
+    char *path;
+    enum fl_db_sync sync;
+    bool durable_once;         /* the transaction that runs is synced */
+    sqlite3_stmt **statements; /* those of the kind, BEGIN, COMMIT */
+};
+
+/* One use of a prepared statement: values are bound and columns read in order. */
+struct fl_query {
+    struct fl_db *db;
+    sqlite3_stmt *st;
+    int param;  /* last parameter that was bound */
+    int column; /* next column to be read */
+    int rc;     /* first error of SQLite while binding */
+};
+
+/*
+ * Open or create with the newest schema; `kind` is kept. FL_EFORMAT: damaged, FL_EVERSION: of a
+ * newer program, FL_ESTATE: of another one.
+ */
+FL_MUST_CHECK int fl_db_open(struct fl_db *db, const struct fl_db_kind *kind, const char *path,
+                             enum fl_db_sync sync, struct fl_err *err);
+/* A half-opened or zeroed one is fine. */
+void fl_db_close(struct fl_db *db);
+/* The last error of the connection in our code, with the file in the message. */
+int fl_db_error(const struct fl_db *db, struct fl_err *err);
+/* Rows that the last statement changed. */
+size_t fl_db_changes(const struct fl_db *db);
+/* The number of the last row that was inserted. */
+uint64_t fl_db_last_row(const struct fl_db *db);
+
+struct fl_query fl_db_query(struct fl_db *db, size_t which);
+void fl_query_u64(struct fl_query *q, uint64_t value);
+void fl_query_f64(struct fl_query *q, double value); /* NaN becomes NULL. */
+void fl_query_text(struct fl_query *q, const char *text);
+void fl_query_blob(struct fl_query *q, const void *data, size_t len); /* NULL allowed */
+
+/* Run to the end, reset. */
+FL_MUST_CHECK int fl_query_run(struct fl_query *q, struct fl_err *err);
+/* Next row: FL_OK, or FL_ENOENT after the last one. Errors have a message. */
+FL_MUST_CHECK int fl_query_next(struct fl_query *q, struct fl_err *err);
+/* Must follow after the last fl_query_next(), whatever it returned. */
+void fl_query_reset(struct fl_query *q);
+
+uint64_t fl_column_u64(struct fl_query *q);
+double fl_column_f64(struct fl_query *q); /* NULL becomes NaN. */
+/* Valid until the next row or reset. */
+const char *fl_column_text(struct fl_query *q);
+/* NULL with `*ret_len` 0 for SQL's NULL. */
+const void *fl_column_blob(struct fl_query *q, size_t *ret_len);
+
+FL_MUST_CHECK int fl_db_begin(struct fl_db *db, struct fl_err *err);
+/* The same for a transaction that, with all before it, survives the machine in any case. */
+FL_MUST_CHECK int fl_db_begin_durable(struct fl_db *db, struct fl_err *err);
+/* COMMIT when `rv` is FL_OK, else ROLLBACK; returns `rv` or the failure of COMMIT. */
+FL_MUST_CHECK int fl_db_end(struct fl_db *db, int rv, struct fl_err *err);
+
+#endif

@@ -1,0 +1,88 @@
+/* The schema as a list of migrations. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/db/db_impl.h"
+
+/* One number from a statement that is needed before the others can be prepared. */
+static int number(struct fl_db *db, const char *sql, uint64_t *ret, struct fl_err *err)
+{
+    sqlite3_stmt *st = NULL;
+    int rc = sqlite3_prepare_v2(db->handle, sql, -1, &st, NULL);
+
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_step(st);
+    }
+    if (rc == SQLITE_ROW) {
+        *ret = (uint64_t)sqlite3_column_int64(st, 0);
+    }
+    (void)sqlite3_finalize(st); /* repeats the error of the step */
+    return rc == SQLITE_ROW ? FL_OK : fl_db_error(db, err);
+}
+
+static int execute(struct fl_db *db, const char *sql, struct fl_err *err)
+{
+    return sqlite3_exec(db->handle, sql, NULL, NULL, NULL) == SQLITE_OK ? FL_OK
+                                                                        : fl_db_error(db, err);
+}
+
+static int migrate(struct fl_db *db, uint64_t version, struct fl_err *err)
+{
+    char note[160];
+    int rv = execute(db, "BEGIN IMMEDIATE", err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (version == 1) {
+        (void)snprintf(note, sizeof(note),
+                       "PRAGMA application_id = %" PRIu32 "; CREATE TABLE migration"
+                       " (version INTEGER PRIMARY KEY, applied_ms INTEGER NOT NULL) STRICT",
+                       db->kind->id);
+        rv = execute(db, note, err);
+    }
+    rv = rv == FL_OK ? execute(db, db->kind->migrations[version - 1], err) : rv;
+    (void)snprintf(note, sizeof(note),
+                   "INSERT INTO migration (version, applied_ms) VALUES (%" PRIu64 ", %" PRIu64 ")",
+                   version, fl_clock_wall_ms());
+    rv = rv == FL_OK ? execute(db, note, err) : rv;
+    rv = rv == FL_OK ? fl__db_sums_drop(db, err) : rv;
+    rv = rv == FL_OK ? execute(db, "COMMIT", err) : rv;
+    if (rv != FL_OK && sqlite3_get_autocommit(db->handle) == 0) {
+        (void)execute(db, "ROLLBACK", NULL); /* The first error is the one that counts. */
+    }
+    return rv;
+}
+
+int fl__db_schema_update(struct fl_db *db, struct fl_err *err)
+{
+    uint64_t newest = db->kind->n_migrations;
+    uint64_t tables = 0;
+    uint64_t id = 0;
+    uint64_t version = 0;
+    int rv = number(db, "SELECT COUNT(*) FROM sqlite_master", &tables, err);
+
+    if (rv == FL_OK) {
+        rv = number(db, "PRAGMA application_id", &id, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (tables > 0 && id != db->kind->id) {
+        return fl_err_set(err, FL_ESTATE, "'%s' is a database of another program", db->path);
+    }
+    if (tables > 0) {
+        rv = number(db, "SELECT COALESCE(MAX(version), 0) FROM migration", &version, err);
+    }
+    if (rv == FL_OK && version > newest) {
+        return fl_err_set(err, FL_EVERSION,
+                          "'%s' has schema version %" PRIu64 ", this program knows up to %" PRIu64
+                          ": use the newer program, or another state folder",
+                          db->path, version, newest);
+    }
+    while (rv == FL_OK && version < newest) {
+        rv = migrate(db, ++version, err);
+    }
+    return rv;
+}
