@@ -14,7 +14,11 @@ FL_BUILD_PACKAGES=(
 # shellcheck disable=SC2034
 FL_TEST_PACKAGES=(
   git clang-format-14 shellcheck python3 python3-numpy python3-grpcio python3-protobuf protobuf-compiler-grpc
-  systemd libsystemd-dev gnuplot-nox)
+  systemd libsystemd-dev gnuplot-nox man-db
+  debhelper lintian mmdebstrap fakeroot dpkg-dev)
+# What deploy/package.sh needs besides those of the build.
+# shellcheck disable=SC2034
+FL_PACKAGE_PACKAGES=(debhelper fakeroot dpkg-dev libsystemd-dev)
 
 fl_has_package() {
   dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'
