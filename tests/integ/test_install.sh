@@ -72,6 +72,7 @@ done
 ### The contract
 if [ -n "${FL_PROTOC:-}" ]; then
   check "the contract compiles" "$FL_PROTOC" -I "$root$datadir/fl/proto" \
-    --descriptor_set_out="$dir/all.bin" fl/v1/federation.proto fl/v1/admin.proto
+    --descriptor_set_out="$dir/all.bin" fl/v1/federation.proto \
+    fl/v1/identity.proto fl/v1/admin.proto
 fi
 finish

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/wire_samples_identity.h"
+
 static char text_client[] = "edge-04";
 static char text_federation[] = "demo";
 static char text_agent[] = "fl-clientd 0.1.0";
@@ -740,5 +742,8 @@ const struct wire_sample wire_samples[] = {
     {"admin_rollback", rollback, recode_rollback},
     {"admin_control", control, recode_control},
     {"admin_controlled", controlled, recode_controlled},
-    {NULL, NULL, NULL},
+#define X(name) {"identity_" #name, wire_sample_##name##_, wire_recode_##name##_},
+    WIRE_IDENTITY_SAMPLES(X)
+#undef X
+        {NULL, NULL, NULL},
 };

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/wire_samples.h"
+#include "tests/lib/wire_samples_identity.h"
 
-#define N_SAMPLES 40
+#define N_SAMPLES (40 + WIRE_N_IDENTITY_SAMPLES)
 
 static void encode_sample(int i, struct fl_buf *out)
 {

@@ -94,6 +94,8 @@ static const struct {
     {"fl.v1.Hello.LabelsEntry", "fl/v1/federation.proto"},
     {"fl.v1.Codec", "fl/v1/federation.proto"},
     {"fl.v1.Admin.Why", "fl/v1/admin.proto"},
+    {"fl.v1.Identity.Join", "fl/v1/identity.proto"},
+    {"fl.v1.Labels.LabelsEntry", "fl/v1/identity.proto"},
     {"grpc.health.v1.HealthCheckResponse.ServingStatus", "grpc/health.proto"},
     {"grpc.reflection.v1alpha.ServerReflection", "grpc/reflection.proto"},
     {"", ""},
@@ -112,7 +114,7 @@ static const struct {
     {"fl.v10.Federation", ""},
     {"google.protobuf.Any", ""},
 };
-#define N_SYMBOLS 25
+#define N_SYMBOLS 27
 
 START_TEST(symbols_are_found_in_their_file)
 {
@@ -175,10 +177,13 @@ START_TEST(imports_come_with_a_file_once)
     struct fl__file files[FL__FILES_MAX];
     struct fl__file file;
 
-    /* None of ours imports another today: the file alone. */
-    ck_assert(fl__desc_by_symbol("fl.v1.Admin", &file));
+    ck_assert(fl__desc_by_symbol("fl.v1.Federation", &file));
     ck_assert_uint_eq(fl__desc_closure(file, files), 1);
     ck_assert_ptr_eq(files[0].data, file.data);
+    ck_assert(fl__desc_by_symbol("fl.v1.Admin", &file));
+    ck_assert_uint_eq(fl__desc_closure(file, files), 2);
+    ck_assert_ptr_eq(files[0].data, file.data);
+    ck_assert_mem_eq(files[1].data + 2, "fl/v1/identity.proto", 20);
 }
 END_TEST
 
