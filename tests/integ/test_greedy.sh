@@ -49,7 +49,7 @@ end_greedy unread
 
 ### No call of any service stays open without its request
 calls=0
-for proto in federation.proto admin.proto; do
+for proto in federation.proto identity.proto admin.proto; do
   to=$address
   [ "$proto" != admin.proto ] || to="unix:$dir/srv.state/admin.sock"
   for method in $(sed -n 's/^ *rpc \([A-Za-z]*\)(.*/\1/p' "$srcdir/proto/fl/v1/$proto"); do
