@@ -17,12 +17,21 @@
 #define FL_WIRE_MAX_AUDIT 10000
 #define FL_WIRE_AUDIT     100
 
-/* InviteRequest. */
-struct fl_wire_invite {
+/* Invitations of one request. */
+#define FL_WIRE_MAX_INVITES 10000
+
+/* NewInvitation. */
+struct fl_wire_new_invitation {
     char name[FL_NAME_MAX]; /* fl_wire_pattern_valid() was checked */
     struct fl_wire_labels labels;
     uint32_t uses;     /* 0: one */
     uint64_t valid_ms; /* 0: as configured */
+};
+
+/* InviteRequest. */
+struct fl_wire_invite {
+    struct fl_wire_new_invitation *list;
+    size_t n; /* 1 to FL_WIRE_MAX_INVITES */
 };
 
 /* InviteReply. */

@@ -9,6 +9,8 @@
 
 /* A line with 64 labels. */
 #define LINE_MAX_BYTES 65536
+/* FL_WIRE_MAX_INVITES of the longest names, with a few labels each. */
+#define INVITE_MAX_BYTES (4u << 20)
 
 bool fl_wire_prefix_valid(const char *prefix)
 {
@@ -48,52 +50,109 @@ static int copy_pattern(const char *field, const char *value, char ret[FL_NAME_M
 int fl_wire_invite_encode(const struct fl_wire_invite *invite, struct fl_buf *out)
 {
     struct fl__arena arena = {NULL};
+    Fl__V1__NewInvitation *entries = fl__arena_array(&arena, invite->n + 1, sizeof(*entries));
     Fl__V1__InviteRequest msg;
+    size_t i;
     int rv;
 
     fl__v1__invite_request__init(&msg);
-    msg.name = fl_wire_lend(invite->name);
-    msg.uses = invite->uses;
-    msg.valid_ms = invite->valid_ms;
-    rv = fl__wire_put_labels(&arena, &invite->labels, &msg.labels);
+    msg.invitations = fl__arena_array(&arena, invite->n + 1, sizeof(*msg.invitations));
+    rv = entries != NULL && msg.invitations != NULL ? FL_OK : FL_ENOMEM;
+    for (i = 0; rv == FL_OK && i < invite->n; i++) {
+        const struct fl_wire_new_invitation *one = &invite->list[i];
+
+        fl__v1__new_invitation__init(&entries[i]);
+        entries[i].name = fl_wire_lend(one->name);
+        entries[i].uses = one->uses;
+        entries[i].valid_ms = one->valid_ms;
+        rv = fl__wire_put_labels(&arena, &one->labels, &entries[i].labels);
+        msg.invitations[i] = &entries[i];
+    }
+    msg.n_invitations = invite->n;
     rv = rv == FL_OK ? fl__wire_pack(&msg.base, out) : rv;
     fl__arena_done(&arena);
     return rv;
 }
 
-int fl_wire_invite_decode(const void *data, size_t len, struct fl_wire_invite *ret,
-                          struct fl_err *err)
+static int take_new(const Fl__V1__NewInvitation *msg, struct fl_wire_new_invitation *ret,
+                    struct fl_err *err)
 {
-    struct fl__unpacked u;
-    struct fl_wire_invite invite = {.name = ""};
-    const Fl__V1__InviteRequest *msg;
-    int rv =
-        fl__wire_unpack(&fl__v1__invite_request__descriptor, data, len, LINE_MAX_BYTES, &u, err);
+    int rv = copy_pattern("InviteRequest.invitations.name", msg->name, ret->name, err);
 
+    ret->uses = msg->uses;
+    ret->valid_ms = msg->valid_ms;
+    if (rv == FL_OK) {
+        rv = fl__wire_check_range("InviteRequest.invitations.valid_ms", msg->valid_ms, 0,
+                                  FL_WIRE_MAX_VALID_MS, err);
+    }
+    return rv != FL_OK ? rv
+                       : fl__wire_take_labels("InviteRequest.invitations.labels", msg->labels,
+                                              &ret->labels, err);
+}
+
+static int take_invite(const Fl__V1__InviteRequest *msg, struct fl_wire_invite *ret,
+                       struct fl_err *err)
+{
+    int rv;
+
+    if (msg->n_invitations == 0) {
+        return fl_err_set(err, FL_EPROTO, "InviteRequest.invitations: nobody is invited");
+    }
+    rv = fl__wire_check_count("InviteRequest.invitations", msg->n_invitations, FL_WIRE_MAX_INVITES,
+                              err);
     if (rv != FL_OK) {
         return rv;
     }
-    msg = (const Fl__V1__InviteRequest *)u.msg;
-    invite.uses = msg->uses;
-    invite.valid_ms = msg->valid_ms;
-    rv = copy_pattern("InviteRequest.name", msg->name, invite.name, err);
-    rv = rv != FL_OK ? rv
-                     : fl__wire_check_range("InviteRequest.valid_ms", msg->valid_ms, 0,
-                                            FL_WIRE_MAX_VALID_MS, err);
-    rv = rv != FL_OK
-             ? rv
-             : fl__wire_take_labels("InviteRequest.labels", msg->labels, &invite.labels, err);
-    fl__wire_unpacked_done(&u);
-    if (rv == FL_OK) {
-        *ret = invite;
+    ret->list = calloc(msg->n_invitations, sizeof(*ret->list));
+    if (ret->list == NULL) {
+        return FL_ENOMEM;
+    }
+    while (rv == FL_OK && ret->n < msg->n_invitations) {
+        rv = take_new(msg->invitations[ret->n], &ret->list[ret->n], err);
+        ret->n++;
     }
     return rv;
 }
 
+/* The shortest names, one in each invitation, take more memory than other messages of their length.
+ */
+#define INVITE_EXTRA ((size_t)FL_WIRE_MAX_INVITES * 192)
+
+int fl_wire_invite_decode(const void *data, size_t len, struct fl_wire_invite *ret,
+                          struct fl_err *err)
+{
+    struct fl__unpacked u;
+    struct fl_wire_invite invite = {.n = 0};
+    int rv;
+
+    if (len > INVITE_MAX_BYTES) {
+        return fl_err_set(err, FL_ELIMIT, "InviteRequest: %zu bytes, at most %u are taken", len,
+                          INVITE_MAX_BYTES);
+    }
+    rv = fl__wire_unpack_capped(&fl__v1__invite_request__descriptor, data, len,
+                                FL__WIRE_COST(len) + INVITE_EXTRA, &u, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = take_invite((const Fl__V1__InviteRequest *)u.msg, &invite, err);
+    fl__wire_unpacked_done(&u);
+    if (rv != FL_OK) {
+        fl_wire_invite_done(&invite);
+        return rv;
+    }
+    *ret = invite;
+    return FL_OK;
+}
+
 void fl_wire_invite_done(struct fl_wire_invite *invite)
 {
-    fl_wire_labels_done(&invite->labels);
-    *invite = (struct fl_wire_invite){.name = ""};
+    size_t i;
+
+    for (i = 0; i < invite->n; i++) {
+        fl_wire_labels_done(&invite->list[i].labels);
+    }
+    free(invite->list);
+    *invite = (struct fl_wire_invite){.n = 0};
 }
 
 int fl_wire_invited_encode(const struct fl_wire_invited *reply, struct fl_buf *out)

@@ -137,9 +137,9 @@ int wire_sample_renewed_(struct fl_buf *out)
 
 int wire_sample_invite_(struct fl_buf *out)
 {
-    const struct fl_wire_invite invite = {"edge-*", labels, 40, 3600000};
+    struct fl_wire_new_invitation list[] = {{"edge-*", labels, 40, 3600000}, {.name = "edge-04"}};
 
-    return fl_wire_invite_encode(&invite, out);
+    return fl_wire_invite_encode(&(struct fl_wire_invite){list, 2}, out);
 }
 
 int wire_sample_invited_(struct fl_buf *out)

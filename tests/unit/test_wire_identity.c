@@ -205,26 +205,44 @@ END_TEST
 
 START_TEST(bad_invitations_are_refused)
 {
-    static const char no_pattern[] =
-        "InviteRequest.name: is neither a name nor a pattern (1 to 127 "
-        "of [A-Za-z0-9._*?-], not starting with a dot)";
+    static const char no_pattern[] = "InviteRequest.invitations.name: is neither a name nor a "
+                                     "pattern (1 to 127 of [A-Za-z0-9._*?-], not starting with a "
+                                     "dot)";
     static const char no_prefix[] = ".prefix: is not the beginning of a token (4 of [A-Za-z0-9_-], "
                                     "as flctl invitations lists it)";
+    static Fl__V1__NewInvitation *list[FL_WIRE_MAX_INVITES + 1];
     char expected[256];
     Fl__V1__InviteRequest invite;
+    Fl__V1__NewInvitation good;
+    Fl__V1__NewInvitation bad;
     Fl__V1__InviteReply invited;
     Fl__V1__InvitationInfo info;
+    size_t i;
 
     fl__v1__invite_request__init(&invite);
-    EXPECT(fl_wire_invite, &invite.base, no_pattern);
-    invite.name = text_slash;
-    EXPECT(fl_wire_invite, &invite.base, no_pattern);
-    invite.name = text_long_name;
-    EXPECT(fl_wire_invite, &invite.base, no_pattern);
-    invite.name = text_pattern;
-    invite.valid_ms = FL_WIRE_MAX_VALID_MS + 1;
+    fl__v1__new_invitation__init(&good);
+    fl__v1__new_invitation__init(&bad);
+    good.name = text_pattern;
+    for (i = 0; i <= FL_WIRE_MAX_INVITES; i++) {
+        list[i] = &good;
+    }
+    EXPECT(fl_wire_invite, &invite.base, "InviteRequest.invitations: nobody is invited");
+    invite.invitations = list;
+    invite.n_invitations = FL_WIRE_MAX_INVITES + 1;
     EXPECT(fl_wire_invite, &invite.base,
-           "InviteRequest.valid_ms: 3155760000001 is out of range, expected 0 to 3155760000000");
+           "InviteRequest.invitations: 10001 entries, at most 10000 are taken");
+    invite.n_invitations = 2;
+    list[1] = &bad;
+    EXPECT(fl_wire_invite, &invite.base, no_pattern);
+    bad.name = text_slash;
+    EXPECT(fl_wire_invite, &invite.base, no_pattern);
+    bad.name = text_long_name;
+    EXPECT(fl_wire_invite, &invite.base, no_pattern);
+    bad.name = text_pattern;
+    bad.valid_ms = FL_WIRE_MAX_VALID_MS + 1;
+    EXPECT(fl_wire_invite, &invite.base,
+           "InviteRequest.invitations.valid_ms: 3155760000001 is out of range, expected 0 to "
+           "3155760000000");
     fl__v1__invite_reply__init(&invited);
     invited.prefix = text_ok;
     (void)snprintf(expected, sizeof(expected), "InviteReply%s", no_prefix);
@@ -233,6 +251,34 @@ START_TEST(bad_invitations_are_refused)
     info.prefix = text_slash;
     (void)snprintf(expected, sizeof(expected), "InvitationInfo%s", no_prefix);
     EXPECT(fl_wire_invitation, &info.base, expected);
+}
+END_TEST
+
+START_TEST(a_whole_fleet_is_invited_at_once)
+{
+    static struct fl_wire_new_invitation list[FL_WIRE_MAX_INVITES];
+    struct fl_wire_invite invite = {list, FL_WIRE_MAX_INVITES};
+    struct fl_wire_invite got;
+    struct fl_err err = {0};
+    struct fl_buf out;
+    size_t i;
+
+    for (i = 0; i < FL_WIRE_MAX_INVITES; i++) {
+        (void)memset(list[i].name, 'a', FL_NAME_MAX - 1);
+    }
+    fl_buf_init(&out, 8u << 20);
+    ck_assert_int_eq(fl_wire_invite_encode(&invite, &out), FL_OK);
+    ck_assert_msg(fl_wire_invite_decode(out.data, out.len, &got, &err) == FL_OK, "%s", err.msg);
+    ck_assert_uint_eq(got.n, FL_WIRE_MAX_INVITES);
+    fl_wire_invite_done(&got);
+    fl_buf_clear(&out);
+    for (i = 0; i < FL_WIRE_MAX_INVITES; i++) { /* as dense as can be */
+        list[i].name[1] = '\0';
+    }
+    ck_assert_int_eq(fl_wire_invite_encode(&invite, &out), FL_OK);
+    ck_assert_msg(fl_wire_invite_decode(out.data, out.len, &got, &err) == FL_OK, "%s", err.msg);
+    fl_wire_invite_done(&got);
+    fl_buf_done(&out);
 }
 END_TEST
 
@@ -343,6 +389,7 @@ int main(void)
     tcase_add_loop_test(tc, a_bad_answer_to_one_who_joins_is_refused, 0, N_JOINED);
     tcase_add_test(tc, a_bad_renewal_is_refused);
     tcase_add_test(tc, bad_invitations_are_refused);
+    tcase_add_test(tc, a_whole_fleet_is_invited_at_once);
     tcase_add_test(tc, bad_certificates_are_refused);
     tcase_add_test(tc, a_denial_says_what_it_denies);
     tcase_add_test(tc, the_audit_is_told_in_part);
