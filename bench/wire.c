@@ -229,10 +229,10 @@ static void on_term(void *arg, int signum)
 static void run_server(const char *address, int fd)
 {
     struct server server = {.blob = make_blob()};
-    struct fl_rpc_method methods[] = {{"/bench.Wire/Push", start_push, &server},
-                                      {"/bench.Wire/Fetch", start_fetch, &server},
-                                      {"/bench.Wire/Ping", start_ping, &server},
-                                      {NULL, NULL, NULL}};
+    struct fl_rpc_method methods[] = {{"/bench.Wire/Push", FL_WHO_ANYBODY, start_push, &server},
+                                      {"/bench.Wire/Fetch", FL_WHO_ANYBODY, start_fetch, &server},
+                                      {"/bench.Wire/Ping", FL_WHO_ANYBODY, start_ping, &server},
+                                      {NULL, 0, NULL, NULL}};
     struct fl_grpc_server_setup setup = {.max_connections = 16, .methods = methods};
     struct fl_signal *term = NULL;
     struct fl_err err = {0};
@@ -242,7 +242,9 @@ static void run_server(const char *address, int fd)
     must(fl_loop_create(&server.loop, &err), "loop");
     setup.loop = server.loop;
     must(fl_grpc_server_create(&setup, &server.grpc, &err), "server");
-    must(fl_grpc_server_listen(server.grpc, address, &port, &err), fl_err_text(&err, FL_EIO));
+    must(fl_grpc_server_listen(server.grpc, &(struct fl_grpc_listen){.address = address}, &port,
+                               &err),
+         fl_err_text(&err, FL_EIO));
     must(fl_signal_create(server.loop, SIGTERM, on_term, &server, &term), "signal");
     if (write(fd, &port, sizeof(port)) != (ssize_t)sizeof(port)) {
         die("pipe");

@@ -282,15 +282,21 @@ void fl_grpc_builtin_free(struct fl_grpc_builtin *builtin)
     free(builtin);
 }
 
+/* Who has not shown who he is, or is no longer, reaches what lets him in and nothing else. */
+#define MEMBERS (FL_WHO_ANYBODY & ~(uint32_t)(FL_WHO_STRANGER | FL_WHO_LAPSED))
+
 size_t fl_grpc_builtin_methods(struct fl_grpc_builtin *builtin, struct fl_rpc_method *methods)
 {
-    methods[0] = (struct fl_rpc_method){"/grpc.health.v1.Health/Check", check_start, builtin};
-    methods[1] = (struct fl_rpc_method){"/grpc.health.v1.Health/Watch", watch_start, builtin};
-    methods[2] = (struct fl_rpc_method){
-        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", reflect_start, builtin};
+    methods[0] =
+        (struct fl_rpc_method){"/grpc.health.v1.Health/Check", MEMBERS, check_start, builtin};
+    methods[1] =
+        (struct fl_rpc_method){"/grpc.health.v1.Health/Watch", MEMBERS, watch_start, builtin};
+    methods[2] =
+        (struct fl_rpc_method){"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                               MEMBERS, reflect_start, builtin};
     /* The same messages under the name that they got later. */
     methods[3] = (struct fl_rpc_method){"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-                                        reflect_start, builtin};
+                                        MEMBERS, reflect_start, builtin};
     return 4;
 }
 

@@ -20,7 +20,9 @@ struct fl_grpc_channel {
 static void on_opened(struct fl__link *link)
 {
     struct fl_grpc_channel *channel = (struct fl_grpc_channel *)link;
-    struct fl_h2_setup setup = {.limits = channel->limits, .authority = channel->authority};
+    struct fl_h2_setup setup = {.limits = channel->limits,
+                                .authority = channel->authority,
+                                .secure = fl_stream_identity(link->stream) != NULL};
     int rv = fl__link_start(link, fl_stream_peer(link->stream), &setup, false);
 
     if (rv != FL_OK) {

@@ -29,16 +29,35 @@ struct fl_grpc_server_setup {
     void (*notice)(void *ctx, const char *peer, const char *reason, const char *text);
     void *notice_ctx;
     const struct fl_rpc_method *methods; /* kept; ended by a NULL path */
+};
+
+/* One address, and what its peers are. */
+struct fl_grpc_listen {
+    const char *address;
     /* Over each connection, kept; NULL: nothing. Its handshake counts as one with that of HTTP/2.
      */
     const struct fl_stream_filter *filter;
+    /*
+     * What a peer is to the methods, in bits of enum fl_who, by what it has shown (NULL: nothing).
+     * 0: nothing, and its calls are refused with `*why`, which is valid until the next call.
+     * Asked when it comes, and for all that are there by fl_grpc_server_review(). NULL: each is
+     * FL_WHO_PLAIN.
+     */
+    uint32_t (*who)(void *ctx, const struct fl_identity *identity, const char **why);
+    void *who_ctx;
 };
 
 FL_MUST_CHECK int fl_grpc_server_create(const struct fl_grpc_server_setup *setup,
                                         struct fl_grpc_server **ret, struct fl_err *err);
 /* Listen on one more address; `*ret_port` (may be NULL) is the bound port. */
-FL_MUST_CHECK int fl_grpc_server_listen(struct fl_grpc_server *server, const char *address,
-                                        unsigned *ret_port, struct fl_err *err);
+FL_MUST_CHECK int fl_grpc_server_listen(struct fl_grpc_server *server,
+                                        const struct fl_grpc_listen *listen, unsigned *ret_port,
+                                        struct fl_err *err);
+/*
+ * Look again at what each peer is: a certificate may be over by now, or denied. The calls of one
+ * that has lost something end with PERMISSION_DENIED and the reason, then its connection.
+ */
+void fl_grpc_server_review(struct fl_grpc_server *server);
 size_t fl_grpc_server_connections(const struct fl_grpc_server *server);
 /* What is held for all of its peers, now and at most. */
 const struct fl_budget *fl_grpc_server_budget(const struct fl_grpc_server *server);

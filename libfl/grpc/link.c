@@ -94,6 +94,12 @@ static void on_data(void *ctx, const uint8_t *data, size_t len)
     struct fl__link *link = ctx;
     int rv;
 
+    if (!link->arrived) {
+        link->arrived = true;
+        if (link->ops->arrived != NULL) {
+            link->ops->arrived(link);
+        }
+    }
     if (link->mute || link->code != FL_OK) {
         return;
     }

@@ -19,6 +19,9 @@ struct fl__link;
 struct fl__link_ops {
     /* An outgoing connection stands. */
     void (*opened)(struct fl__link *link);
+    /* The first bytes have come: whom they are from is known now. They are looked at when it has
+       not closed the link. May be NULL. */
+    void (*arrived)(struct fl__link *link);
     /* The peer's SETTINGS have come. May be NULL. */
     void (*ready)(struct fl__link *link);
     /* It was attached, calls began or ended, or the owner's deadline has come: look, and return the
@@ -41,6 +44,7 @@ struct fl__link {
     uint32_t idle_ms; /* In it the peer has to take what waits. */
     int code;         /* Why we close it; FL_OK: nobody's fault. */
     const char *why;  /* The same in words, kept; NULL: the text of the code. */
+    bool arrived;
     bool ready;
     bool mute; /* Nothing is sent any more. */
 };

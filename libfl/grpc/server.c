@@ -8,19 +8,25 @@
 /* A client without calls gets a GOAWAY and this long to answer it. */
 #define IDLE_GRACE_MS 1000
 
+/* One that is expelled gets this long to read why. */
+#define EXPELLED_GRACE_MS 500
+
 struct listener {
     struct listener *next;
-    struct fl_listener *net;
+    struct fl_grpc_server *server;
+    struct fl_listener *net;    /* NULL: closed, but its sessions may still be there */
+    struct fl_grpc_listen rule; /* but for its address */
 };
 
 struct session {
     struct fl__link link; /* First: the link's callbacks lead here. */
-    struct fl_grpc_server *server;
+    const struct listener *listener;
     struct session *next;
     struct session *prev;
     uint64_t accepted_at;
     uint64_t idle_since; /* UINT64_MAX while it has calls. */
     bool idle_drain;     /* Asked to go because it was idle. */
+    bool expelled;       /* Asked to go because it is not what it was. */
     char peer[64];
     bool leaving; /* Its descriptor is closed, a newer connection has its place. */
 };
@@ -45,7 +51,7 @@ struct fl_grpc_server {
 
 static void session_free(struct session *session)
 {
-    struct fl_grpc_server *server = session->server;
+    struct fl_grpc_server *server = session->listener->server;
 
     if (session->next != NULL) {
         session->next->prev = session->prev;
@@ -90,7 +96,7 @@ static void on_gone(struct fl__link *link, int code, const char *text)
     if (code == FL_EPROTO || (code == FL_ETIMEOUT && link->why != NULL) ||
         (code == FL_ELIMIT && link->why == NULL))
     {
-        tell(session->server, session->peer, "broken",
+        tell(session->listener->server, session->peer, "broken",
              link->why != NULL ? link->why : without_peer(text, session->peer));
     }
     session_free(session);
@@ -103,7 +109,7 @@ static void on_call_notice(void *ctx, const struct fl_call *call, const char *re
     char line[512];
 
     (void)snprintf(line, sizeof(line), "%.200s: %s", fl_call_path(call), text);
-    tell(session->server, fl_call_peer(call), reason, line);
+    tell(session->listener->server, fl_call_peer(call), reason, line);
 }
 
 /* The account whose connection has to go; it lies in the session of its link. */
@@ -121,10 +127,61 @@ static void on_evict(void *ctx, struct fl_account *account)
     fl__link_abort(link, FL_ELIMIT, "it makes room for others");
 }
 
+static uint32_t who_is(const struct session *session, const struct fl_identity *identity,
+                       const char **why)
+{
+    const struct fl_grpc_listen *rule = &session->listener->rule;
+
+    *why = NULL;
+    return rule->who != NULL ? rule->who(rule->who_ctx, identity, why) : FL_WHO_PLAIN;
+}
+
+static void on_arrived(struct fl__link *link)
+{
+    struct session *session = (struct session *)link;
+    const struct fl_identity *identity = fl_stream_identity(link->stream);
+    const char *why;
+    uint32_t who = who_is(session, identity, &why);
+
+    if (fl_h2_identify(link->h2, who, why, identity) != FL_OK) {
+        fl__link_abort(link, FL_ENOMEM, "out of memory for its identity");
+    }
+}
+
+static void expel(struct session *session, const char *why)
+{
+    tell(session->listener->server, session->peer, "expelled", why);
+    session->expelled = true;
+    fl_h2_expel(session->link.h2, why);
+    fl__link_drain(&session->link, EXPELLED_GRACE_MS);
+}
+
+static void review(struct session *session)
+{
+    struct fl_h2 *h2 = session->link.h2;
+    const char *why;
+    uint32_t who;
+
+    if (h2 == NULL || !session->link.arrived || session->link.mute || session->expelled) {
+        return;
+    }
+    who = who_is(session, fl_h2_identity(h2), &why);
+    if (who == fl_h2_who(h2)) {
+        return;
+    }
+    if ((fl_h2_who(h2) & ~who) != 0) {
+        expel(session, why != NULL ? why : "it is not what it was when it came");
+    }
+    /* Whatever comes before the connection has ended is judged by what the peer is now. */
+    if (fl_h2_identify(h2, who, why, fl_h2_identity(h2)) != FL_OK) {
+        fl__link_abort(&session->link, FL_ENOMEM, "out of memory for its identity");
+    }
+}
+
 static uint64_t check(struct fl__link *link, uint64_t now_ms)
 {
     struct session *session = (struct session *)link;
-    const struct fl_rpc_limits *limits = &session->server->setup.limits;
+    const struct fl_rpc_limits *limits = &session->listener->server->setup.limits;
     uint64_t at;
 
     if (!link->ready) {
@@ -158,10 +215,11 @@ static uint64_t check(struct fl__link *link, uint64_t now_ms)
     return UINT64_MAX;
 }
 
-static const struct fl__link_ops ops = {.check = check, .gone = on_gone};
+static const struct fl__link_ops ops = {.arrived = on_arrived, .check = check, .gone = on_gone};
 
-static int start_session(struct fl_grpc_server *server, struct fl_stream *stream)
+static int start_session(const struct listener *listener, struct fl_stream *stream)
 {
+    struct fl_grpc_server *server = listener->server;
     struct fl_h2_setup setup = {.limits = server->setup.limits,
                                 .methods = server->setup.methods,
                                 .budget = &server->budget,
@@ -183,7 +241,7 @@ static int start_session(struct fl_grpc_server *server, struct fl_stream *stream
         free(session);
         return rv;
     }
-    session->server = server;
+    session->listener = listener;
     (void)snprintf(session->peer, sizeof(session->peer), "%s", fl_stream_peer(stream));
     session->accepted_at = fl_loop_now(server->setup.loop);
     session->idle_since = UINT64_MAX;
@@ -235,7 +293,8 @@ static bool make_room(struct fl_grpc_server *server)
 
 static void on_accept(void *ctx, struct fl_stream *stream)
 {
-    struct fl_grpc_server *server = ctx;
+    const struct listener *listener = ctx;
+    struct fl_grpc_server *server = listener->server;
 
     if (server->n_sessions - server->n_leaving >= server->setup.max_connections &&
         !make_room(server)) {
@@ -244,8 +303,8 @@ static void on_accept(void *ctx, struct fl_stream *stream)
         fl_stream_close(stream);
         return;
     }
-    if (fl_stream_wrap(server->setup.filter, &stream) != FL_OK ||
-        start_session(server, stream) != FL_OK)
+    if (fl_stream_wrap(listener->rule.filter, &stream) != FL_OK ||
+        start_session(listener, stream) != FL_OK)
     {
         tell(server, fl_stream_peer(stream), "no memory", "it is turned away: out of memory");
         fl_stream_close(stream);
@@ -255,10 +314,15 @@ static void on_accept(void *ctx, struct fl_stream *stream)
 static void on_closer(void *arg)
 {
     struct fl_grpc_server *server = arg;
+    struct listener *listener;
     fl_loop_cb closed = server->closed;
     void *ctx = server->closed_ctx;
 
     fl_timer_close(server->closer);
+    while ((listener = server->listeners) != NULL) {
+        server->listeners = listener->next;
+        free(listener);
+    }
     free(server);
     if (closed != NULL) {
         closed(ctx);
@@ -285,8 +349,8 @@ int fl_grpc_server_create(const struct fl_grpc_server_setup *setup, struct fl_gr
     return FL_OK;
 }
 
-int fl_grpc_server_listen(struct fl_grpc_server *server, const char *address, unsigned *ret_port,
-                          struct fl_err *err)
+int fl_grpc_server_listen(struct fl_grpc_server *server, const struct fl_grpc_listen *listen,
+                          unsigned *ret_port, struct fl_err *err)
 {
     struct listener *listener;
     int rv;
@@ -296,7 +360,10 @@ int fl_grpc_server_listen(struct fl_grpc_server *server, const char *address, un
     if (listener == NULL) {
         return fl_err_set(err, FL_ENOMEM, "listening: out of memory");
     }
-    rv = fl_listen(server->setup.loop, address, on_accept, server, &listener->net, err);
+    listener->server = server;
+    listener->rule = *listen;
+    listener->rule.address = NULL;
+    rv = fl_listen(server->setup.loop, listen->address, on_accept, listener, &listener->net, err);
     if (rv != FL_OK) {
         free(listener);
         return rv;
@@ -314,6 +381,16 @@ size_t fl_grpc_server_connections(const struct fl_grpc_server *server)
     return server->n_sessions;
 }
 
+void fl_grpc_server_review(struct fl_grpc_server *server)
+{
+    struct session *session;
+
+    /* Nothing is freed here: sessions end in callbacks. */
+    for (session = server->sessions; session != NULL; session = session->next) {
+        review(session);
+    }
+}
+
 const struct fl_budget *fl_grpc_server_budget(const struct fl_grpc_server *server)
 {
     return &server->budget;
@@ -329,10 +406,9 @@ void fl_grpc_server_close(struct fl_grpc_server *server, uint32_t grace_ms, fl_l
     server->closing = true;
     server->closed = closed;
     server->closed_ctx = ctx;
-    while ((listener = server->listeners) != NULL) {
-        server->listeners = listener->next;
+    for (listener = server->listeners; listener != NULL; listener = listener->next) {
         fl_listener_close(listener->net);
-        free(listener);
+        listener->net = NULL;
     }
     /* Nothing is freed here: sessions end in callbacks. */
     for (session = server->sessions; session != NULL; session = session->next) {

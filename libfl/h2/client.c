@@ -37,7 +37,7 @@ static int submit(struct fl_h2 *h2, struct h2_stream *s, const char *path, const
     int32_t id;
 
     nv[n++] = fl__h2_nv(":method", "POST");
-    nv[n++] = fl__h2_nv(":scheme", "http");
+    nv[n++] = fl__h2_nv(":scheme", h2->secure ? "https" : "http");
     nv[n++] = fl__h2_nv(":path", path);
     nv[n++] = fl__h2_nv(":authority", h2->authority);
     nv[n++] = fl__h2_nv("te", "trailers");

@@ -40,6 +40,7 @@ struct fl_h2_setup {
     struct fl_budget *budget;
     const struct fl_rpc_method *methods; /* server; kept, ended by a NULL path */
     const char *authority;               /* client */
+    bool secure;                         /* client: the stream below is verified, :scheme https */
 };
 
 FL_MUST_CHECK int fl_h2_server_create(const struct fl_h2_setup *setup, struct fl_h2 **ret);
@@ -83,6 +84,16 @@ bool fl_h2_finished(const struct fl_h2 *h2);
 bool fl_h2_ready(const struct fl_h2 *h2);
 /* Calls whose request has been read (server) or begun (client), and that are not closed. */
 size_t fl_h2_calls(const struct fl_h2 *h2);
+/*
+ * Server: what the peer is (enum fl_who), why it is nothing (NULL: no reason), and who; all copied.
+ * Nobody said so yet: FL_WHO_PLAIN. Calls that run go on. FL_ENOMEM: nothing has changed.
+ */
+FL_MUST_CHECK int fl_h2_identify(struct fl_h2 *h2, uint32_t who, const char *why,
+                                 const struct fl_identity *identity);
+uint32_t fl_h2_who(const struct fl_h2 *h2);
+const struct fl_identity *fl_h2_identity(const struct fl_h2 *h2); /* NULL: not known */
+/* Server: end all calls with PERMISSION_DENIED and `why`. */
+void fl_h2_expel(struct fl_h2 *h2, const char *why);
 /* What the session holds for its peer. */
 const struct fl_account *fl_h2_account(const struct fl_h2 *h2);
 /* GOAWAY: no new calls, open ones end by themselves. */

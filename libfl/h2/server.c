@@ -92,6 +92,7 @@ int fl__h2_server_request(struct fl_h2 *h2, struct h2_stream *s, bool end)
     enum fl_grpc_status status;
     const char *message = NULL;
     unsigned http_status = 200;
+    bool denied = false;
     char text[256];
     int rv;
 
@@ -102,6 +103,12 @@ int fl__h2_server_request(struct fl_h2 *h2, struct h2_stream *s, bool end)
     if (status == FL_GRPC_OK && method == NULL) {
         status = FL_GRPC_UNIMPLEMENTED;
         (void)snprintf(text, sizeof(text), "unknown method %s", fl_call_path(s->call));
+    } else if (status == FL_GRPC_OK) {
+        status = fl_call_check_peer(s->call, method, text, sizeof(text));
+        denied = status != FL_GRPC_OK;
+    }
+    if (denied && h2->conn.notice != NULL) {
+        h2->conn.notice(h2->conn.notice_ctx, s->call, "not allowed", text);
     }
     if (status != FL_GRPC_OK) {
         return refuse(h2, s, http_status, status, text);
@@ -121,4 +128,19 @@ int fl__h2_server_request(struct fl_h2 *h2, struct h2_stream *s, bool end)
         fl_call_recv_end(s->call);
     }
     return rv != FL_OK ? rv : h2->code;
+}
+
+void fl_h2_expel(struct fl_h2 *h2, const char *why)
+{
+    struct fl__ring *link;
+    struct fl__ring *next;
+
+    for (link = h2->all.next; link != &h2->all; link = next) {
+        struct h2_stream *s = FL__RING_OF(link, struct h2_stream, all);
+
+        next = link->next;
+        if (s->attached && s->counted) {
+            fl_call_expel(s->call, why);
+        }
+    }
 }

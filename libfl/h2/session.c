@@ -163,6 +163,7 @@ int fl__h2_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **r
         return FL_ENOMEM;
     }
     h2->server = server;
+    h2->secure = setup->secure;
     h2->wake = setup->wake;
     h2->ctx = setup->ctx;
     h2->methods = setup->methods;
@@ -178,6 +179,7 @@ int fl__h2_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **r
     h2->peer = fl_str_dup(setup->peer != NULL ? setup->peer : "");
     h2->authority = fl_str_dup(setup->authority != NULL ? setup->authority : "localhost");
     h2->conn.peer = h2->peer;
+    h2->conn.who = FL_WHO_PLAIN;
     if (h2->peer == NULL || h2->authority == NULL) {
         goto fail;
     }
@@ -221,6 +223,7 @@ void fl_h2_free(struct fl_h2 *h2)
     nghttp2_session_del(h2->session);
     fl__h2_output_done(h2);
     fl_account_close(&h2->conn.account);
+    fl_rpc_conn_done(&h2->conn);
     free(h2->sends);
     free(h2->takes);
     free(h2->peer);
@@ -344,6 +347,22 @@ bool fl_h2_finished(const struct fl_h2 *h2)
 bool fl_h2_ready(const struct fl_h2 *h2)
 {
     return h2->greeted;
+}
+
+int fl_h2_identify(struct fl_h2 *h2, uint32_t who, const char *why,
+                   const struct fl_identity *identity)
+{
+    return fl_rpc_conn_identify(&h2->conn, who, why, identity);
+}
+
+uint32_t fl_h2_who(const struct fl_h2 *h2)
+{
+    return h2->conn.who;
+}
+
+const struct fl_identity *fl_h2_identity(const struct fl_h2 *h2)
+{
+    return h2->conn.identity;
 }
 
 const struct fl_account *fl_h2_account(const struct fl_h2 *h2)

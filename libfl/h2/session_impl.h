@@ -61,6 +61,7 @@ struct fl__bulk {
 struct fl_h2 {
     nghttp2_session *session;
     bool server;
+    bool secure;     /* client: https */
     bool greeted;    /* the peer's SETTINGS have come */
     bool going_away; /* no new calls: GOAWAY either way */
     bool freeing;

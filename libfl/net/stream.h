@@ -29,6 +29,7 @@
 #include <sys/uio.h>
 
 #include "libfl/base/err.h"
+#include "libfl/base/identity.h"
 
 /*
  * Every callback may call every function below, on its own stream too. After fl_stream_close() and
@@ -60,6 +61,8 @@ struct fl_stream_ops {
     void (*close)(struct fl_stream *stream);
     void (*close_flushed)(struct fl_stream *stream, uint32_t timeout_ms);
     const char *(*peer)(const struct fl_stream *stream);
+    /* May be NULL: nobody is ever known. */
+    const struct fl_identity *(*identity)(const struct fl_stream *stream);
 };
 
 /* Lies first in what implements it. */
@@ -109,6 +112,15 @@ static inline void fl_stream_close_flushed(struct fl_stream *stream, uint32_t ti
 static inline const char *fl_stream_peer(const struct fl_stream *stream)
 {
     return stream->ops->peer(stream);
+}
+
+/*
+ * Who the peer is, as far as the stream has verified it; NULL: it has not. Known for good before
+ * the first on_data, of outgoing ones with on_open; valid until on_close has returned.
+ */
+static inline const struct fl_identity *fl_stream_identity(const struct fl_stream *stream)
+{
+    return stream->ops->identity != NULL ? stream->ops->identity(stream) : NULL;
 }
 
 /* What goes over each stream of a server, or a channel. */

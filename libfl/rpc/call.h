@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "libfl/base/buf.h"
+#include "libfl/base/identity.h"
 
 enum fl_grpc_status {
     FL_GRPC_OK = 0,
@@ -139,9 +140,32 @@ const char *fl_call_path(const struct fl_call *call);
 /* Request metadata value (server) or NULL; names in lower case. */
 const char *fl_call_metadata(const struct fl_call *call, const char *name);
 
+/*
+ * What the peer of a connection is to a server's methods (docs/access.md), in bits. Who listens
+ * says what those are whom he lets in (libfl/grpc/endpoint.h).
+ */
+enum fl_who {
+    FL_WHO_PLAIN = 1,    /* without TLS: believed by the name that it says */
+    FL_WHO_STRANGER = 2, /* over TLS, without a certificate */
+    FL_WHO_LAPSED = 4,   /* with a client's certificate that is over, within the grace */
+    FL_WHO_CLIENT = 8,   /* with a client's certificate */
+    FL_WHO_ADMIN = 16,   /* with an admin's */
+    FL_WHO_LOCAL = 32,   /* at the admin socket, may do everything there */
+    FL_WHO_VIEWER = 64,  /* at the admin socket, may look only */
+    FL_WHO_ANYBODY = 127
+};
+
+/* Who the call's peer is, verified; NULL: nobody knows. Valid until the call is closed. */
+const struct fl_identity *fl_call_identity(const struct fl_call *call);
+/* Its bits of enum fl_who. */
+uint32_t fl_call_who(const struct fl_call *call);
+/* The same peer, with a newer certificate; copied for the whole connection. FL_ENOMEM. */
+FL_MUST_CHECK int fl_call_set_identity(struct fl_call *call, const struct fl_identity *identity);
+
 /* A method that a server offers: "/fl.v1.Federation/Attend". */
 struct fl_rpc_method {
     const char *path;
+    uint32_t who; /* may call it, bits of enum fl_who; 0: nobody */
     /* A call has begun: set its handler. `ctx` is the service's. */
     void (*start)(struct fl_call *call, void *ctx);
     void *ctx;

@@ -53,6 +53,9 @@ struct fl_rpc_conn {
     const struct fl_rpc_transport *ops;
     struct fl_rpc_limits limits;
     const char *peer;
+    uint32_t who;                 /* what the peer is, bits of enum fl_who */
+    char *why;                    /* it is nothing; owned, NULL: no reason was given */
+    struct fl_identity *identity; /* owned; NULL: not known */
     struct fl_account account;
     /* A call ended because of what its peer does or fails to do; `text` says why, `reason` is a
        literal, the same for what is alike. May be NULL. */
@@ -77,6 +80,15 @@ FL_MUST_CHECK int fl_call_recv_header(struct fl_call *call, const void *name, si
  */
 enum fl_grpc_status fl_call_check_request(struct fl_call *call, unsigned *ret_http, char *text,
                                           size_t size);
+/* Server: may the peer call it? Else the status, with the text. */
+enum fl_grpc_status fl_call_check_peer(const struct fl_call *call,
+                                       const struct fl_rpc_method *method, char *text, size_t size);
+/* Server: what the peer was, it is no longer; `why` is copied. */
+void fl_call_expel(struct fl_call *call, const char *why);
+/* What the peer of the connection is; copied. FL_ENOMEM: nothing has changed. */
+FL_MUST_CHECK int fl_rpc_conn_identify(struct fl_rpc_conn *conn, uint32_t who, const char *why,
+                                       const struct fl_identity *identity);
+void fl_rpc_conn_done(struct fl_rpc_conn *conn);
 /* Server: hand the call to its method. */
 void fl_call_start(struct fl_call *call, const struct fl_rpc_method *method);
 /* Client: a header block (response or trailers) is complete. */

@@ -280,22 +280,26 @@ static void start_abort_round(struct fl_call *call, void *ctx)
     start(call, ctx, FL_ADMIN_ABORT_ROUND);
 }
 
+/* Who may look, and who may do something. */
+#define ACTS  (FL_WHO_LOCAL | FL_WHO_ADMIN)
+#define LOOKS (ACTS | FL_WHO_VIEWER)
+
 size_t fl_admin_methods(struct fl_front *front, struct fl_rpc_method *methods)
 {
     struct fl_rpc_method *m = methods;
 
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Status", start_status, front};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Why", start_why, front};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListRounds", start_rounds, front};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListClients", start_clients, front};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ForgetClients", start_forget, front};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ExportModel", start_export, front};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListCheckpoints", start_checkpoints, front};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/HoldCheckpoint", start_hold, front};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Rollback", start_rollback, front};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Pause", start_pause, front};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Resume", start_resume, front};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Drain", start_drain, front};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/AbortRound", start_abort_round, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Status", LOOKS, start_status, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Why", LOOKS, start_why, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListRounds", LOOKS, start_rounds, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListClients", LOOKS, start_clients, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ForgetClients", ACTS, start_forget, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ExportModel", ACTS, start_export, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListCheckpoints", LOOKS, start_checkpoints, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/HoldCheckpoint", ACTS, start_hold, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Rollback", ACTS, start_rollback, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Pause", ACTS, start_pause, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Resume", ACTS, start_resume, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Drain", ACTS, start_drain, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/AbortRound", ACTS, start_abort_round, front};
     return (size_t)(m - methods);
 }

@@ -260,14 +260,18 @@ static void on_sweep(void *arg)
     fl_timer_start(front->sweep, sweep_interval(front));
 }
 
+/* Who may take part. */
+#define CLIENTS (FL_WHO_PLAIN | FL_WHO_CLIENT)
+
 static void make_methods(struct fl_front *front)
 {
     struct fl_rpc_method *m = front->methods;
 
-    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/Attend", fl_attend_start, front};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/Fetch", fl_fetch_start, front};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/Push", fl_push_start, front};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/PushStatus", fl_push_status_start, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/Attend", CLIENTS, fl_attend_start, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/Fetch", CLIENTS, fl_fetch_start, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/Push", CLIENTS, fl_push_start, front};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Federation/PushStatus", CLIENTS, fl_push_status_start,
+                                  front};
     (void)fl_grpc_builtin_methods(front->builtin, m);
     (void)fl_admin_methods(front, front->admin_methods);
 }
@@ -313,11 +317,12 @@ int fl_front_create(struct fl_serverd *srv, struct fl_front **ret, struct fl_err
 
 /* Where it listens goes to standard output too: port 0 is known only here. */
 static int listen_one(struct fl_front *front, struct fl_grpc_server *server, const char *kind,
-                      const char *address, struct fl_err *err)
+                      const struct fl_grpc_listen *listen, struct fl_err *err)
 {
+    const char *address = listen->address;
     const char *colon = strrchr(address, ':');
     unsigned port = 0;
-    int rv = fl_grpc_server_listen(server, address, &port, err);
+    int rv = fl_grpc_server_listen(server, listen, &port, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -332,6 +337,15 @@ static int listen_one(struct fl_front *front, struct fl_grpc_server *server, con
     return FL_OK;
 }
 
+/* Who reaches the socket may do everything there: its mode says who does. */
+static uint32_t at_admin_socket(void *ctx, const struct fl_identity *identity, const char **why)
+{
+    (void)ctx;
+    (void)identity;
+    (void)why;
+    return FL_WHO_LOCAL;
+}
+
 int fl_front_listen(struct fl_front *front, struct fl_err *err)
 {
     const struct fl_opt_texts *listen = &front->srv->conf->main->listen;
@@ -339,10 +353,14 @@ int fl_front_listen(struct fl_front *front, struct fl_err *err)
     int rv = FL_OK;
 
     for (i = 0; rv == FL_OK && i < listen->n; i++) {
-        rv = listen_one(front, front->server, "listening", listen->list[i], err);
+        rv = listen_one(front, front->server, "listening",
+                        &(struct fl_grpc_listen){.address = listen->list[i]}, err);
     }
     if (rv == FL_OK) {
-        rv = listen_one(front, front->admin, "admin", front->srv->own->admin, err);
+        rv = listen_one(
+            front, front->admin, "admin",
+            &(struct fl_grpc_listen){.address = front->srv->own->admin, .who = at_admin_socket},
+            err);
     }
     if (rv == FL_OK) {
         fl_grpc_builtin_serving(front->builtin, true);

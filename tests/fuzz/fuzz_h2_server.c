@@ -95,7 +95,9 @@ static void read_answers(struct fl_h2 *h2)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct fl_rpc_method methods[] = {
-        {"/t.T/Echo", start, NULL}, {"/t.T/Hold", start, &open_calls}, {NULL, NULL, NULL}};
+        {"/t.T/Echo", FL_WHO_ANYBODY, start, NULL},
+        {"/t.T/Hold", FL_WHO_ANYBODY, start, &open_calls},
+        {NULL, 0, NULL, NULL}};
     struct fl_h2_setup setup = {.peer = "fuzz", .methods = methods};
     struct fl_h2 *h2 = NULL;
     uint64_t now_ms = 1000;

@@ -630,11 +630,12 @@ static bool choose(struct bad *b, const char *state, const char *command)
 int main(int argc, char **argv)
 {
     struct bad b = {.end = N_CELLS + N_ODD};
-    struct fl_rpc_method methods[] = {{"/fl.v1.Federation/Attend", on_attend, &b},
-                                      {"/fl.v1.Federation/Fetch", on_fetch, &b},
-                                      {"/fl.v1.Federation/PushStatus", on_status, &b},
-                                      {"/fl.v1.Federation/Push", on_push, &b},
-                                      {NULL, NULL, NULL}};
+    struct fl_rpc_method methods[] = {
+        {"/fl.v1.Federation/Attend", FL_WHO_ANYBODY, on_attend, &b},
+        {"/fl.v1.Federation/Fetch", FL_WHO_ANYBODY, on_fetch, &b},
+        {"/fl.v1.Federation/PushStatus", FL_WHO_ANYBODY, on_status, &b},
+        {"/fl.v1.Federation/Push", FL_WHO_ANYBODY, on_push, &b},
+        {NULL, 0, NULL, NULL}};
     struct fl_grpc_server_setup setup = {.max_connections = 8, .methods = methods};
     struct fl_err err = {0};
     int rv;
@@ -650,7 +651,8 @@ int main(int argc, char **argv)
         rv = fl_grpc_server_create(&setup, &b.server, &err);
     }
     if (rv == FL_OK) {
-        rv = fl_grpc_server_listen(b.server, argv[1], NULL, &err);
+        rv = fl_grpc_server_listen(b.server, &(struct fl_grpc_listen){.address = argv[1]}, NULL,
+                                   &err);
     }
     if (rv != FL_OK) {
         (void)fprintf(stderr, "bad_server: %s\n", fl_err_text(&err, rv));

@@ -333,17 +333,17 @@ static void count_wake(void *ctx)
 void callpair_init(struct callpair *pair)
 {
     static const struct fl_rpc_method methods[] = {
-        {"/t.T/Echo", start_echo, NULL},
-        {"/t.T/Sum", start_sum, NULL},
-        {"/t.T/Give", start_give, NULL},
-        {"/t.T/Fail", start_fail, NULL},
-        {"/t.T/Refuse", start_refuse, NULL},
-        {"/t.T/Drop", start_drop, NULL},
-        {"/t.T/Cancel", start_cancel, NULL},
-        {"/t.T/Silent", start_silent, NULL},
-        {"/t.T/Hold", start_hold, NULL},
-        {"/t.T/Greet", start_greet, NULL},
-        {NULL, NULL, NULL},
+        {"/t.T/Echo", FL_WHO_ANYBODY, start_echo, NULL},
+        {"/t.T/Sum", FL_WHO_ANYBODY, start_sum, NULL},
+        {"/t.T/Give", FL_WHO_ANYBODY, start_give, NULL},
+        {"/t.T/Fail", FL_WHO_ANYBODY, start_fail, NULL},
+        {"/t.T/Refuse", FL_WHO_ANYBODY, start_refuse, NULL},
+        {"/t.T/Drop", FL_WHO_ANYBODY, start_drop, NULL},
+        {"/t.T/Cancel", FL_WHO_ANYBODY, start_cancel, NULL},
+        {"/t.T/Silent", FL_WHO_ANYBODY, start_silent, NULL},
+        {"/t.T/Hold", FL_WHO_ANYBODY, start_hold, NULL},
+        {"/t.T/Greet", FL_WHO_ANYBODY, start_greet, NULL},
+        {NULL, 0, NULL, NULL},
     };
 
     (void)memset(pair, 0, sizeof(*pair));

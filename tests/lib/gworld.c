@@ -246,26 +246,29 @@ const struct fl_grpc_channel_cbs gworld_channel_cbs = {on_up, on_down};
 
 void gworld_begin(struct world *world, const char *listen_on)
 {
-    static struct fl_rpc_method methods[4];
+    static struct fl_rpc_method methods[6];
     struct fl_grpc_server_setup setup = {
         .methods = methods, .notice = on_notice, .notice_ctx = world};
+    struct fl_grpc_listen listen = {
+        .address = listen_on, .filter = gworld_filter, .who = world->who, .who_ctx = world};
     struct fl_err err = {0};
     unsigned port = 0;
 
-    methods[0] = (struct fl_rpc_method){"/t.T/Echo", start_echo, world};
-    methods[1] = (struct fl_rpc_method){"/t.T/Hold", start_hold, world};
-    methods[2] = (struct fl_rpc_method){"/t.T/Known", start_known, world};
-    methods[3] = (struct fl_rpc_method){NULL, NULL, NULL};
+    methods[0] = (struct fl_rpc_method){"/t.T/Echo", FL_WHO_ANYBODY, start_echo, world};
+    methods[1] = (struct fl_rpc_method){"/t.T/Hold", FL_WHO_ANYBODY, start_hold, world};
+    methods[2] = (struct fl_rpc_method){"/t.T/Known", FL_WHO_ANYBODY, start_known, world};
+    methods[3] = (struct fl_rpc_method){"/t.T/Members", FL_WHO_CLIENT, start_echo, world};
+    methods[4] = (struct fl_rpc_method){"/t.T/Nobody", 0, start_echo, world};
+    methods[5] = (struct fl_rpc_method){NULL, 0, NULL, NULL};
     if (world->limits.streams == 0) {
         fl_rpc_limits_default(&world->limits);
     }
     ck_assert_int_eq(fl_loop_create(&world->loop, NULL), FL_OK);
     setup.loop = world->loop;
-    setup.filter = gworld_filter;
     setup.limits = world->limits;
     setup.max_connections = world->max_connections != 0 ? world->max_connections : CLIENTS;
     ck_assert_int_eq(fl_grpc_server_create(&setup, &world->server, &err), FL_OK);
-    ck_assert_msg(fl_grpc_server_listen(world->server, listen_on, &port, &err) == FL_OK, "%s",
+    ck_assert_msg(fl_grpc_server_listen(world->server, &listen, &port, &err) == FL_OK, "%s",
                   err.msg);
     if (port != 0) {
         (void)snprintf(world->address, sizeof(world->address), "127.0.0.1:%u", port);

@@ -3,7 +3,8 @@
 
 /*
  * A gRPC server and its clients on one loop, for tests. Methods: Echo sends each message back and
- * ends with the client; Hold never ends; Known neither, and the server knows who it is. Everything
+ * ends with the client; Hold never ends; Known neither, and the server knows who it is; Members is Echo
+ * for FL_WHO_CLIENT, Nobody for nobody. Everything
  * that happens is recorded, and the loop stops when a test's condition holds.
  */
 
@@ -65,6 +66,8 @@ struct world {
     unsigned server_closed;
     unsigned notices;
     char notice[300]; /* the last */
+    /* As in struct fl_grpc_listen, with the world as its context. */
+    uint32_t (*who)(void *ctx, const struct fl_identity *identity, const char **why);
     bool inside;
     bool (*done)(struct world *world);
 };

@@ -89,10 +89,10 @@ static void start_hold(struct fl_call *call, void *ctx)
     fl_call_set_handler(call, &handler, ctx);
 }
 
-static const struct fl_rpc_method methods[] = {{"/t.T/Ignore", start_ignore, NULL},
-                                               {"/t.T/Echo", start_echo, NULL},
-                                               {"/t.T/Hold", start_hold, NULL},
-                                               {NULL, NULL, NULL}};
+static const struct fl_rpc_method methods[] = {{"/t.T/Ignore", FL_WHO_ANYBODY, start_ignore, NULL},
+                                               {"/t.T/Echo", FL_WHO_ANYBODY, start_echo, NULL},
+                                               {"/t.T/Hold", FL_WHO_ANYBODY, start_hold, NULL},
+                                               {NULL, 0, NULL, NULL}};
 
 static void on_notice(void *ctx, const struct fl_call *call, const char *reason, const char *text)
 {

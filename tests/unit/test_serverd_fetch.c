@@ -79,9 +79,10 @@ static void begin(size_t peer_memory, uint32_t window)
     slot = (struct fl_slot_rec){.attend = &attend};
     srv = (struct fl_serverd){.front = &front};
     front = (struct fl_front){.srv = &srv, .slots = &slot, .n_slots = 1};
-    methods[0] = (struct fl_rpc_method){"/fl.v1.Federation/Fetch", fl_fetch_start, &front};
-    methods[1] =
-        (struct fl_rpc_method){"/fl.v1.Federation/PushStatus", fl_push_status_start, &front};
+    methods[0] =
+        (struct fl_rpc_method){"/fl.v1.Federation/Fetch", FL_WHO_ANYBODY, fl_fetch_start, &front};
+    methods[1] = (struct fl_rpc_method){"/fl.v1.Federation/PushStatus", FL_WHO_ANYBODY,
+                                        fl_push_status_start, &front};
     fl_budget_init(&budget, 64 * MIB, 0, on_evict, NULL);
     fl_rpc_limits_default(&setup.limits);
     setup.limits.idle_ms = IDLE_MS;

@@ -106,7 +106,8 @@ static void setup(void)
     front = (struct fl_front){.srv = &srv, .slots = &slot, .n_slots = 1};
     ck_assert_int_eq(fl_loop_create(&srv.net, NULL), FL_OK);
     ck_assert_int_eq(fl_lane_create("io", &srv.io, NULL), FL_OK);
-    methods[0] = (struct fl_rpc_method){"/fl.v1.Federation/Push", fl_push_start, &front};
+    methods[0] =
+        (struct fl_rpc_method){"/fl.v1.Federation/Push", FL_WHO_ANYBODY, fl_push_start, &front};
     fl_budget_init(&budget, SIZE_MAX, 0, NULL, NULL);
     fl_rpc_limits_default(&server.limits);
     server.methods = methods;

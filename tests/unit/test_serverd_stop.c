@@ -53,7 +53,8 @@ static void add_upload(struct fl_front *front)
 {
     static struct fl_budget budget;
     static struct fl_attend attend; /* Client 0, token of zeros. */
-    struct fl_rpc_method methods[2] = {{"/fl.v1.Federation/Push", fl_push_start, front}};
+    struct fl_rpc_method methods[2] = {
+        {"/fl.v1.Federation/Push", FL_WHO_ANYBODY, fl_push_start, front}};
     struct fl_h2_setup setup = {.peer = "raw:9", .budget = &budget, .methods = methods};
     const struct fl_layout *layout = front->srv->conf->layout;
     struct fl_slot_rec *slot = fl_front_slot(front, 0);

@@ -1,0 +1,39 @@
+#ifndef FL_BASE_IDENTITY_H
+#define FL_BASE_IDENTITY_H
+
+/*
+ * Who the peer of a connection is, as whoever verified it says: plain data that rooms hand to each
+ * other. docs/access.md says what each may do.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum fl_identity_kind {
+    FL_IDENTITY_NONE,       /* it showed nothing */
+    FL_IDENTITY_LOCAL,      /* a process of this machine, by its socket */
+    FL_IDENTITY_CERTIFICATE /* chain, validity and purpose are verified */
+};
+
+enum fl_role { FL_ROLE_NONE, FL_ROLE_CLIENT, FL_ROLE_SERVER, FL_ROLE_ADMIN };
+
+/* As long as the name of a client may be, with its NUL. */
+#define FL_IDENTITY_NAME_MAX 128
+/* RFC 5280 section 4.1.2.2. */
+#define FL_SERIAL_MAX 20
+
+struct fl_identity {
+    enum fl_identity_kind kind;
+    uint32_t uid, gid, pid; /* FL_IDENTITY_LOCAL; the rest is of FL_IDENTITY_CERTIFICATE */
+    enum fl_role role;
+    bool lapsed; /* it was over when it was verified, but not for longer than the grace */
+    char federation[FL_IDENTITY_NAME_MAX]; /* "": of an operator's own PKI, by a rule of his */
+    char name[FL_IDENTITY_NAME_MAX];
+    uint8_t serial[FL_SERIAL_MAX]; /* big endian, without leading zeros */
+    size_t serial_len;
+    uint8_t key[32];               /* SHA-256 of the SubjectPublicKeyInfo */
+    int64_t not_before, not_after; /* seconds since 1970, both within */
+};
+
+#endif

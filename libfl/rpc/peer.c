@@ -1,0 +1,83 @@
+/* Who a connection's peer is, and what it may call. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/rpc/call_impl.h"
+
+int fl_rpc_conn_identify(struct fl_rpc_conn *conn, uint32_t who, const char *why,
+                         const struct fl_identity *identity)
+{
+    struct fl_identity *copy = identity != NULL ? malloc(sizeof(*copy)) : NULL;
+    char *text = why != NULL ? fl_str_dup(why) : NULL;
+
+    if ((identity != NULL && copy == NULL) || (why != NULL && text == NULL)) {
+        free(copy);
+        free(text);
+        return FL_ENOMEM;
+    }
+    if (copy != NULL) {
+        *copy = *identity;
+    }
+    fl_rpc_conn_done(conn);
+    conn->who = who;
+    conn->why = text;
+    conn->identity = copy;
+    return FL_OK;
+}
+
+void fl_rpc_conn_done(struct fl_rpc_conn *conn)
+{
+    free(conn->why);
+    free(conn->identity);
+    conn->why = NULL;
+    conn->identity = NULL;
+}
+
+const struct fl_identity *fl_call_identity(const struct fl_call *call)
+{
+    return call->conn->identity;
+}
+
+uint32_t fl_call_who(const struct fl_call *call)
+{
+    return call->conn->who;
+}
+
+int fl_call_set_identity(struct fl_call *call, const struct fl_identity *identity)
+{
+    struct fl_rpc_conn *conn = call->conn;
+    struct fl_identity copy = *identity; /* It may be the connection's own. */
+
+    return fl_rpc_conn_identify(conn, conn->who, NULL, &copy);
+}
+
+enum fl_grpc_status fl_call_check_peer(const struct fl_call *call,
+                                       const struct fl_rpc_method *method, char *text, size_t size)
+{
+    const struct fl_rpc_conn *conn = call->conn;
+
+    if ((conn->who & method->who) != 0) {
+        return FL_GRPC_OK;
+    }
+    if (conn->why != NULL) {
+        (void)snprintf(text, size, "%s", conn->why);
+        return FL_GRPC_PERMISSION_DENIED;
+    }
+    if ((conn->who & (FL_WHO_STRANGER | FL_WHO_LAPSED)) != 0) {
+        (void)snprintf(text, size, "%s: %s", method->path,
+                       (conn->who & FL_WHO_LAPSED) != 0
+                           ? "the certificate is over, only renewing it is left to it"
+                           : "a certificate of this federation is needed for that");
+        return FL_GRPC_UNAUTHENTICATED;
+    }
+    (void)snprintf(text, size, "%s: not for this peer", method->path);
+    return FL_GRPC_PERMISSION_DENIED;
+}
+
+void fl_call_expel(struct fl_call *call, const char *why)
+{
+    fl__call_fail(call, FL_GRPC_PERMISSION_DENIED, "%s", why);
+}
