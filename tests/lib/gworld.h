@@ -3,9 +3,9 @@
 
 /*
  * A gRPC server and its clients on one loop, for tests. Methods: Echo sends each message back and
- * ends with the client; Hold never ends; Known neither, and the server knows who it is; Members is Echo
- * for FL_WHO_CLIENT, Nobody for nobody. Everything
- * that happens is recorded, and the loop stops when a test's condition holds.
+ * ends with the client; Hold never ends; Known neither, and the server knows who it is; Members is
+ * Echo for FL_WHO_CLIENT, Nobody for nobody. Everything that happens is recorded, and the loop
+ * stops when a test's condition holds.
  */
 
 #include <check.h>
