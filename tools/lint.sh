@@ -37,6 +37,7 @@ lower_rpc="wire model base"
 lower_h2="rpc base"
 lower_net="base"
 lower_grpc="net h2 rpc wire base"
+lower_pki="base"
 lower_sim="base"
 }
 for f in $files; do
@@ -118,7 +119,7 @@ $out"
 }
 only 'uv\.h' 'libfl/net/|tests/' libuv
 only 'nghttp2/' 'libfl/h2/|tests/' nghttp2
-only 'openssl/' 'libfl/net/tls|libfl/model/digest' OpenSSL
+only 'openssl/' 'libfl/pki/|libfl/tls/|libfl/model/digest|tests/' OpenSSL
 only 'sqlite3\.h' 'libfl/db/|tests/' SQLite
 only 'cblas\.h|openblas' 'libfl/num/|bench/' BLAS
 only 'yaml\.h' 'libfl/conf/' libyaml

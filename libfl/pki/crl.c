@@ -1,0 +1,108 @@
+#include <openssl/x509.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "libfl/pki/trust_impl.h"
+
+/* A PEM of a list is a third longer than the list. */
+static int add_list(struct fl_trust *trust, const char *path, const char *what,
+                    const unsigned char *der, long len, struct fl_err *err)
+{
+    const unsigned char *p = der;
+    X509_CRL *crl;
+    char *file;
+
+    if (trust->n_lists == FL_TRUST_LISTS) {
+        return fl_err_set(err, FL_ELIMIT, "%s: more than %d lists of revoked certificates", what,
+                          FL_TRUST_LISTS);
+    }
+    crl = d2i_X509_CRL(NULL, &p, len);
+    if (crl == NULL || p != der + len) {
+        X509_CRL_free(crl);
+        return fl_err_set(
+            err, FL_EFORMAT,
+            "%s: this is no list of revoked certificates: it is damaged or cut off; get it "
+            "again whole",
+            what);
+    }
+    file = fl_str_dup(path);
+    if (file == NULL || X509_STORE_add_crl(trust->store, crl) != 1) {
+        X509_CRL_free(crl);
+        free(file);
+        return FL_ENOMEM;
+    }
+    trust->lists[trust->n_lists++] = (struct fl_list){.crl = crl, .file = file};
+    return FL_OK;
+}
+
+static int add_block(struct fl_trust *trust, const char *path, const struct fl_pem_block *block,
+                     struct fl_err *err)
+{
+    unsigned char *der = NULL;
+    char what[512];
+    long len = 0;
+    int rv = fl__pem_bytes(block, path, &der, &len, err);
+
+    if (rv == FL_OK) {
+        (void)snprintf(what, sizeof(what), "'%s': line %u", path, block->line);
+        rv = add_list(trust, path, what, der, len, err);
+        OPENSSL_free(der);
+    }
+    return rv;
+}
+
+static int add_pem(struct fl_trust *trust, const char *path, const struct fl_buf *buf,
+                   struct fl_err *err)
+{
+    struct fl_pem scan = {.text = (const char *)buf->data, .len = buf->len};
+    struct fl_pem_block block;
+    bool any = false;
+    int rv;
+
+    while ((rv = fl__pem_next(&scan, path, &block, err)) == FL_OK) {
+        if (strcmp(block.label, "X509 CRL") == 0) {
+            rv = add_block(trust, path, &block, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
+            any = true;
+        }
+    }
+    if (rv != FL_ENOENT) {
+        return rv;
+    }
+    return any ? FL_OK
+               : fl_err_set(err, FL_EFORMAT,
+                            "'%s' holds no list of revoked certificates: '-----BEGIN X509 "
+                            "CRL-----' or DER "
+                            "was expected",
+                            path);
+}
+
+int fl__lists_load(struct fl_trust *trust, const char *path, struct fl_err *err)
+{
+    struct fl_buf buf;
+    char what[512];
+    int rv = fl_fs_read(path, FL_CRL_FILE_MAX, &buf, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (buf.len > 2 && buf.data[0] == 0x30 && (buf.data[1] & 0x80) != 0) {
+        (void)snprintf(what, sizeof(what), "'%s'", path);
+        rv = add_list(trust, path, what, buf.data, (long)buf.len, err);
+    } else {
+        rv = add_pem(trust, path, &buf, err);
+    }
+    fl_buf_done(&buf);
+    /* A leaf's issuer has to have a list; those above only where there is one (verify.c). */
+    if (rv == FL_OK &&
+        X509_STORE_set_flags(trust->store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) != 1)
+    {
+        rv = FL_ENOMEM;
+    }
+    return fl__openssl_forget(rv);
+}

@@ -1,0 +1,357 @@
+#include "libfl/pki/issue.h"
+
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "libfl/base/str.h"
+#include "libfl/pki/pki_impl.h"
+#include "libfl/pki/when.h"
+
+/* What goes into one certificate beside what fl_issue says. */
+struct shape {
+    const char *constraints;
+    const char *usage;
+    const char *extended; /* NULL: none */
+    const char *subject;
+    X509 *issuer; /* NULL: itself */
+    EVP_PKEY *issuer_key;
+    EVP_PKEY *key;
+};
+
+static int add_text(X509 *x509, X509V3_CTX *ctx, int nid, const char *value)
+{
+    X509_EXTENSION *ext = X509V3_EXT_conf_nid(NULL, ctx, nid, value);
+    int ok = ext != NULL && X509_add_ext(x509, ext, -1) == 1;
+
+    X509_EXTENSION_free(ext);
+    return ok ? FL_OK : FL_ENOMEM;
+}
+
+static int set_serial(X509 *x509, const uint8_t given[FL_ISSUE_SERIAL])
+{
+    uint8_t bytes[FL_ISSUE_SERIAL];
+    BIGNUM *bn;
+    int ok;
+
+    (void)memcpy(bytes, given, sizeof(bytes));
+    bytes[0] &= 0x7f; /* a positive number in 16 bytes of DER */
+    bn = BN_bin2bn(bytes, sizeof(bytes), NULL);
+    ok = bn != NULL && (!BN_is_zero(bn) || BN_one(bn)) &&
+         BN_to_ASN1_INTEGER(bn, X509_get_serialNumber(x509)) != NULL;
+    BN_free(bn);
+    return ok ? FL_OK : FL_ENOMEM;
+}
+
+static int set_times(X509 *x509, const X509 *issuer, const struct fl_issue *issue,
+                     struct fl_err *err)
+{
+    int64_t begin = issue->not_before;
+    int64_t end = issue->not_after;
+    int64_t limit;
+    char a[FL_WHEN_TEXT];
+    char b[FL_WHEN_TEXT];
+    int rv;
+
+    if (issuer != NULL) {
+        rv = fl__time_read(X509_get0_notBefore(issuer), &limit);
+        begin = rv == FL_OK && limit > begin ? limit : begin;
+        rv = rv == FL_OK ? fl__time_read(X509_get0_notAfter(issuer), &limit) : rv;
+        end = rv == FL_OK && limit < end ? limit : end;
+    }
+    if (begin >= end) {
+        return fl_err_set(
+            err, FL_EPERM,
+            "a certificate from %s to %s cannot be issued: no time is left of it within the "
+            "validity of its issuer: renew the issuer first, or set the clock",
+            fl_when_text(a, sizeof(a), issue->not_before), fl_when_text(b, sizeof(b), end));
+    }
+    return ASN1_TIME_set(X509_getm_notBefore(x509), (time_t)begin) != NULL &&
+                   ASN1_TIME_set(X509_getm_notAfter(x509), (time_t)end) != NULL
+               ? FL_OK
+               : FL_ENOMEM;
+}
+
+/* SubjectAltName by its parts: a text for OpenSSL's parser would have to be escaped. */
+static int add_name(GENERAL_NAMES *names, int type, const void *data, size_t len)
+{
+    GENERAL_NAME *name = GENERAL_NAME_new();
+    ASN1_STRING *value =
+        ASN1_STRING_type_new(type == GEN_IPADD ? V_ASN1_OCTET_STRING : V_ASN1_IA5STRING);
+
+    if (name == NULL || value == NULL || ASN1_STRING_set(value, data, (int)len) != 1 ||
+        sk_GENERAL_NAME_push(names, name) <= 0)
+    {
+        GENERAL_NAME_free(name);
+        ASN1_STRING_free(value);
+        return FL_ENOMEM;
+    }
+    GENERAL_NAME_set0_value(name, type, value);
+    return FL_OK;
+}
+
+/* Letters, digits and hyphens in labels (RFC 1123); no wildcards: a server has names. */
+static bool dns_name(const char *host)
+{
+    size_t len = strlen(host);
+    size_t label = 0;
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        char c = host[i];
+
+        if (c == '.') {
+            if (label == 0 || host[i - 1] == '-') {
+                return false;
+            }
+            label = 0;
+            continue;
+        }
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+              c == '_' || (c == '-' && label > 0)) ||
+            ++label > 63)
+        {
+            return false;
+        }
+    }
+    return len > 0 && len < 254 && label > 0 && host[len - 1] != '-';
+}
+
+static int add_host(GENERAL_NAMES *names, const char *host, struct fl_err *err)
+{
+    ASN1_OCTET_STRING *ip = a2i_IPADDRESS(host);
+    char shown[64];
+    int rv;
+
+    if (ip != NULL) {
+        rv = add_name(names, GEN_IPADD, ASN1_STRING_get0_data(ip), (size_t)ASN1_STRING_length(ip));
+        ASN1_OCTET_STRING_free(ip);
+        return rv;
+    }
+    if (!dns_name(host)) {
+        (void)snprintf(shown, sizeof(shown), "%s", host);
+        return fl_err_set(
+            err, FL_EINVAL,
+            "'%s' is neither a DNS name nor an address: a server's certificate has names such "
+            "as fl.example.org, 192.0.2.1 or 2001:db8::1, without port",
+            fl_str_clean(shown));
+    }
+    return add_name(names, GEN_DNS, host, strlen(host));
+}
+
+static int add_names(X509 *x509, const struct fl_issue *issue, struct fl_err *err)
+{
+    GENERAL_NAMES *names = GENERAL_NAMES_new();
+    char uri[FL_NAME_URI_MAX];
+    int rv = names != NULL ? FL_OK : FL_ENOMEM;
+    size_t i;
+
+    if (rv == FL_OK) {
+        (void)fl_uri_make(uri, sizeof(uri), issue->role, issue->federation, issue->name);
+        rv = add_name(names, GEN_URI, uri, strlen(uri));
+    }
+    for (i = 0; rv == FL_OK && i < issue->n_hosts; i++) {
+        rv = add_host(names, issue->hosts[i], err);
+    }
+    if (rv == FL_OK && X509_add1_ext_i2d(x509, NID_subject_alt_name, names, 0, 0) != 1) {
+        rv = FL_ENOMEM;
+    }
+    GENERAL_NAMES_free(names);
+    return rv;
+}
+
+static int fill(X509 *x509, const struct shape *shape, const struct fl_issue *issue,
+                struct fl_err *err)
+{
+    X509V3_CTX ctx;
+    int rv = set_serial(x509, issue->serial);
+
+    if (rv == FL_OK) {
+        rv = set_times(x509, shape->issuer, issue, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl__subject_add(X509_get_subject_name(x509), shape->subject);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (X509_set_version(x509, X509_VERSION_3) != 1 || X509_set_pubkey(x509, shape->key) != 1 ||
+        X509_set_issuer_name(
+            x509, X509_get_subject_name(shape->issuer != NULL ? shape->issuer : x509)) != 1)
+    {
+        return FL_ENOMEM;
+    }
+    X509V3_set_ctx(&ctx, shape->issuer != NULL ? shape->issuer : x509, x509, NULL, NULL, 0);
+    rv = add_text(x509, &ctx, NID_basic_constraints, shape->constraints);
+    rv = rv == FL_OK ? add_text(x509, &ctx, NID_key_usage, shape->usage) : rv;
+    rv = rv == FL_OK ? add_text(x509, &ctx, NID_subject_key_identifier, "hash") : rv;
+    /* The key's hash alone: a root that was renewed with its key still fits. */
+    if (rv == FL_OK && shape->issuer != NULL) {
+        rv = add_text(x509, &ctx, NID_authority_key_identifier, "keyid:always");
+    }
+    if (rv == FL_OK && shape->extended != NULL) {
+        rv = add_text(x509, &ctx, NID_ext_key_usage, shape->extended);
+        rv = rv == FL_OK ? add_names(x509, issue, err) : rv;
+    }
+    return rv;
+}
+
+static int make(const struct shape *shape, const struct fl_issue *issue, X509 **ret,
+                struct fl_err *err)
+{
+    X509 *x509 = X509_new();
+    int rv = x509 != NULL ? fill(x509, shape, issue, err) : FL_ENOMEM;
+
+    if (rv == FL_OK && X509_sign(x509, shape->issuer_key, fl__key_digest(shape->issuer_key)) <= 0) {
+        rv = FL_ENOMEM;
+    }
+    if (rv != FL_OK) {
+        X509_free(x509);
+        return fl__openssl_forget(rv);
+    }
+    *ret = x509;
+    return FL_OK;
+}
+
+/* The new certificate, then those of `above` that are wanted. */
+static int chain_of(X509 *first, const struct fl_chain *above, bool with_root,
+                    struct fl_chain **ret, struct fl_err *err)
+{
+    struct fl_chain *chain;
+    int rv = fl__chain_create("", &chain);
+    size_t i;
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__chain_add(chain, first, "the new certificate", err);
+    for (i = 0; rv == FL_OK && above != NULL && i < above->n; i++) {
+        if (with_root || !above->certs[i].info.self_issued) {
+            rv = fl__chain_add(chain, above->certs[i].x509, "its issuer", err);
+        }
+    }
+    if (rv != FL_OK) {
+        fl_chain_unref(chain);
+        return rv;
+    }
+    *ret = chain;
+    return FL_OK;
+}
+
+static int issue_by(const struct fl_chain *ca, const struct fl_key *ca_key, struct shape *shape,
+                    const struct fl_issue *issue, bool with_root, struct fl_chain **ret,
+                    struct fl_err *err)
+{
+    X509 *x509 = NULL;
+    int rv = fl_chain_fits(ca, ca_key, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (!ca->certs[0].info.is_ca) {
+        return fl_err_set(
+            err, FL_ECONF,
+            "'%s': '%s' is no authority's certificate and cannot issue others: the file of "
+            "the intermediate was expected",
+            ca->origin, ca->certs[0].info.subject);
+    }
+    FL_REQUIRE(ca_key->has_private);
+    shape->issuer = ca->certs[0].x509;
+    shape->issuer_key = ca_key->pkey;
+    rv = make(shape, issue, &x509, err);
+    if (rv == FL_OK) {
+        rv = chain_of(x509, ca, with_root, ret, err);
+        X509_free(x509);
+    }
+    return rv;
+}
+
+/* "fl root fed-a", cut by fl__subject_add() to what a common name may have. */
+static void ca_subject(char *out, size_t size, const char *what, const struct fl_issue *issue)
+{
+    (void)snprintf(out, size, "fl %s %s", what, issue->federation);
+}
+
+int fl_issue_root(const struct fl_key *key, const struct fl_issue *issue, struct fl_chain **ret,
+                  struct fl_err *err)
+{
+    char subject[FL_IDENTITY_NAME_MAX + 32];
+    const struct shape shape = {.constraints = "critical,CA:TRUE",
+                                .usage = "critical,keyCertSign,cRLSign",
+                                .subject = subject,
+                                .issuer_key = key->pkey,
+                                .key = key->pkey};
+    X509 *x509 = NULL;
+    int rv;
+
+    FL_REQUIRE(key->has_private && fl_name_valid(issue->federation));
+    ca_subject(subject, sizeof(subject), "root", issue);
+    rv = make(&shape, issue, &x509, err);
+    if (rv == FL_OK) {
+        rv = chain_of(x509, NULL, true, ret, err);
+        X509_free(x509);
+    }
+    return rv;
+}
+
+int fl_issue_intermediate(const struct fl_chain *root, const struct fl_key *root_key,
+                          const struct fl_key *key, const struct fl_issue *issue,
+                          struct fl_chain **ret, struct fl_err *err)
+{
+    char subject[FL_IDENTITY_NAME_MAX + 32];
+    struct shape shape = {.constraints = "critical,CA:TRUE,pathlen:0",
+                          .usage = "critical,keyCertSign,cRLSign",
+                          .subject = subject,
+                          .key = key->pkey};
+
+    FL_REQUIRE(fl_name_valid(issue->federation));
+    ca_subject(subject, sizeof(subject), "intermediate", issue);
+    return issue_by(root, root_key, &shape, issue, true, ret, err);
+}
+
+int fl_issue_leaf(const struct fl_chain *ca, const struct fl_key *ca_key, const struct fl_key *key,
+                  const struct fl_issue *issue, struct fl_chain **ret, struct fl_err *err)
+{
+    struct shape shape = {.constraints = "critical,CA:FALSE",
+                          .usage = "critical,digitalSignature",
+                          .extended = issue->role == FL_ROLE_SERVER ? "serverAuth" : "clientAuth",
+                          .subject = issue->name,
+                          .key = key->pkey};
+
+    FL_REQUIRE(issue->role != FL_ROLE_NONE && fl_name_valid(issue->federation) &&
+               fl_name_valid(issue->name));
+    if (issue->n_hosts > FL_ISSUE_HOSTS) {
+        return fl_err_set(err, FL_ELIMIT, "a certificate for %zu names; at most %d", issue->n_hosts,
+                          FL_ISSUE_HOSTS);
+    }
+    return issue_by(ca, ca_key, &shape, issue, issue->with_root, ret, err);
+}
+
+static bool has_host(X509 *x509, const char *host)
+{
+    return X509_check_ip_asc(x509, host, 0) == 1 ||
+           X509_check_host(x509, host, strlen(host), X509_CHECK_FLAG_NO_WILDCARDS, NULL) == 1;
+}
+
+bool fl_chain_has_hosts(const struct fl_chain *chain, const char *const *hosts, size_t n)
+{
+    X509 *x509 = chain->certs[0].x509;
+    GENERAL_NAMES *names = X509_get_ext_d2i(x509, NID_subject_alt_name, NULL, NULL);
+    bool all = true;
+    size_t there = 0;
+    size_t i;
+    int k;
+
+    for (i = 0; i < n; i++) {
+        all = all && has_host(x509, hosts[i]);
+    }
+    for (k = 0; k < sk_GENERAL_NAME_num(names); k++) {
+        int type = sk_GENERAL_NAME_value(names, k)->type;
+
+        there += type == GEN_DNS || type == GEN_IPADD;
+    }
+    GENERAL_NAMES_free(names);
+    (void)fl__openssl_forget(FL_OK);
+    return all && there == n;
+}

@@ -1,0 +1,319 @@
+/* What is said when a path is not good: which certificate, expected, found, what to do. */
+
+#include <arpa/inet.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/pki/trust_impl.h"
+#include "libfl/pki/when.h"
+
+static const struct {
+    const char *word;
+    int alert; /* RFC 8446, 6.2 */
+} reasons[] = {
+    [FL_REFUSED_NOT] = {"none", 80},        [FL_REFUSED_UNKNOWN] = {"unknown", 48},
+    [FL_REFUSED_CLOCK] = {"clock", 45},     [FL_REFUSED_EXPIRED] = {"expired", 45},
+    [FL_REFUSED_REVOKED] = {"revoked", 44}, [FL_REFUSED_LIST] = {"list", 46},
+    [FL_REFUSED_PURPOSE] = {"purpose", 43}, [FL_REFUSED_HOST] = {"host", 42},
+    [FL_REFUSED_NAME] = {"name", 49},       [FL_REFUSED_SIGNATURE] = {"signature", 42},
+    [FL_REFUSED_WEAK] = {"weak", 43},       [FL_REFUSED_FORM] = {"form", 42},
+};
+
+const char *fl_refusal_text(enum fl_refusal_reason reason)
+{
+    return (size_t)reason < sizeof(reasons) / sizeof(reasons[0]) ? reasons[reason].word : "none";
+}
+
+int fl__refuse(struct fl_refusal *refusal, enum fl_refusal_reason reason)
+{
+    refusal->reason = reason;
+    refusal->alert = reasons[reason].alert;
+    return FL_EPERM;
+}
+
+/* The certificate that is meant: of the path, or the leaf. */
+static void meant(const struct fl_verifying *v, struct fl_cert_info *info)
+{
+    if (v->cert == NULL || fl__cert_info(v->cert, "", info, NULL) != FL_OK) {
+        *info = v->chain->certs[0].info;
+    }
+}
+
+static int clock_refused(const struct fl_verifying *v, struct fl_refusal *refusal,
+                         struct fl_err *err)
+{
+    struct fl_cert_info info;
+    char text[FL_CERT_TEXT];
+    char clock[FL_WHEN_TEXT];
+    char date[FL_WHEN_TEXT];
+    char span[FL_WHEN_TEXT];
+
+    meant(v, &info);
+    return fl_err_set(
+        err, fl__refuse(refusal, FL_REFUSED_CLOCK),
+        "%s: this machine's clock says %s, the certificate begins %s, which is %s later: "
+        "wait for time synchronisation or set the clock",
+        fl__cert_text(text, &info), fl_when_text(clock, sizeof(clock), v->now),
+        fl_when_text(date, sizeof(date), info.not_before),
+        fl_span_text(span, sizeof(span), info.not_before - v->now));
+}
+
+static int expired(const struct fl_verifying *v, struct fl_refusal *refusal, struct fl_err *err)
+{
+    const char *action;
+    struct fl_cert_info info;
+    char text[FL_CERT_TEXT];
+    char clock[FL_WHEN_TEXT];
+    char date[FL_WHEN_TEXT];
+    char span[FL_WHEN_TEXT];
+
+    meant(v, &info);
+    if (v->depth > 0) {
+        action = "have it, and what is under it, issued again (`fl-serverd --init` does it for a "
+                 "federation's own)";
+    } else if (v->purpose == FL_ROLE_SERVER) {
+        action = "have the server's certificate issued again (`fl-serverd --init` there)";
+    } else {
+        action =
+            "`flctl invite NAME` on the server and `fl-clientd --join` on the client get a new one";
+    }
+    return fl_err_set(
+        err, fl__refuse(refusal, FL_REFUSED_EXPIRED),
+        "%s: this machine's clock says %s, the certificate ended %s, which was %s earlier: "
+        "if the clock is right, %s",
+        fl__cert_text(text, &info), fl_when_text(clock, sizeof(clock), v->now),
+        fl_when_text(date, sizeof(date), info.not_after),
+        fl_span_text(span, sizeof(span), v->now - info.not_after), action);
+}
+
+/* Whose issuer is not there, and who that would be. */
+static int unknown(const struct fl_verifying *v, struct fl_refusal *refusal, struct fl_err *err)
+{
+    X509 *last = v->cert != NULL ? v->cert : v->chain->certs[0].x509;
+    const struct fl_chain *roots = v->trust->roots;
+    struct fl_uri_name uri;
+    char of[FL_IDENTITY_NAME_MAX + 32] = "";
+    char text[FL_CERT_TEXT];
+    char issuer[96];
+
+    fl__name_text(X509_get_issuer_name(last), issuer, sizeof(issuer));
+    if (fl__uri_of(v->chain->certs[0].x509, &uri) == FL_OK) {
+        (void)snprintf(of, sizeof(of), " of federation '%.60s'", uri.federation);
+    }
+    return fl_err_set(
+        err, fl__refuse(refusal, FL_REFUSED_UNKNOWN),
+        "%s%s: its issuer '%s' is not believed here; roots are '%s'%s%s%s%s: is it of another "
+        "federation, or was its intermediate left out? Join with an invitation, or add the "
+        "root to `tls: ca`",
+        fl__cert_text(text, &v->chain->certs[0].info), of, issuer, roots->certs[0].info.subject,
+        roots->n > 1 ? " and others" : "", roots->origin[0] != '\0' ? " (" : "", roots->origin,
+        roots->origin[0] != '\0' ? ")" : "");
+}
+
+static const char *list_file(const struct fl_verifying *v)
+{
+    size_t i;
+
+    for (i = 0; v->crl != NULL && i < v->trust->n_lists; i++) {
+        if (X509_CRL_match(v->trust->lists[i].crl, v->crl) == 0) {
+            return v->trust->lists[i].file;
+        }
+    }
+    return v->trust->n_lists > 0 ? v->trust->lists[0].file : "";
+}
+
+static int revoked(const struct fl_verifying *v, struct fl_refusal *refusal, struct fl_err *err)
+{
+    struct fl_cert_info info;
+    char text[FL_CERT_TEXT];
+    char date[FL_WHEN_TEXT] = "?";
+    X509_REVOKED *entry = NULL;
+    int64_t when;
+
+    meant(v, &info);
+    if (v->crl != NULL && X509_CRL_get0_by_cert(v->crl, &entry, v->cert) == 1 &&
+        fl__time_read(X509_REVOKED_get0_revocationDate(entry), &when) == FL_OK)
+    {
+        (void)fl_when_text(date, sizeof(date), when);
+    }
+    return fl_err_set(
+        err, fl__refuse(refusal, FL_REFUSED_REVOKED),
+        "%s: was revoked on %s by the list '%s': if that was meant, nothing is to be done; "
+        "else have a new certificate issued for a new key",
+        fl__cert_text(text, &info), date, list_file(v));
+}
+
+static int list_refused(const struct fl_verifying *v, struct fl_refusal *refusal,
+                        struct fl_err *err)
+{
+    const char *file = list_file(v);
+    struct fl_cert_info info;
+    char text[FL_CERT_TEXT];
+    char clock[FL_WHEN_TEXT];
+    char date[FL_WHEN_TEXT];
+    char span[FL_WHEN_TEXT];
+    bool over = v->error == X509_V_ERR_CRL_HAS_EXPIRED;
+    int64_t when = 0;
+
+    meant(v, &info);
+    (void)fl__cert_text(text, &info);
+    (void)fl__refuse(refusal, FL_REFUSED_LIST);
+    if (v->error == X509_V_ERR_UNABLE_TO_GET_CRL) {
+        return fl_err_set(err, FL_EPERM,
+                          "%s: none of the lists of `tls: crl` ('%s' …) is of its issuer: add that "
+                          "issuer's list",
+                          text, file);
+    }
+    if ((over || v->error == X509_V_ERR_CRL_NOT_YET_VALID) && v->crl != NULL &&
+        fl__time_read(over ? X509_CRL_get0_nextUpdate(v->crl) : X509_CRL_get0_lastUpdate(v->crl),
+                      &when) == FL_OK)
+    {
+        return fl_err_set(
+            err, FL_EPERM,
+            "%s: this machine's clock says %s, the list '%s' %s %s, which %s %s %s: fetch the "
+            "list anew, or set the clock",
+            text, fl_when_text(clock, sizeof(clock), v->now), file, over ? "ended" : "begins",
+            fl_when_text(date, sizeof(date), when), over ? "was" : "is",
+            fl_span_text(span, sizeof(span), v->now - when), over ? "earlier" : "later");
+    }
+    return fl_err_set(err, FL_EPERM, "%s: the list '%s' cannot be used (%s): fetch it anew", text,
+                      file, X509_verify_cert_error_string(v->error));
+}
+
+static int wrong_purpose(const struct fl_verifying *v, struct fl_refusal *refusal,
+                         struct fl_err *err)
+{
+    bool server = v->purpose == FL_ROLE_SERVER;
+    const char *word = server ? "serverAuth" : "clientAuth";
+    struct fl_cert_info info;
+    char text[FL_CERT_TEXT];
+    char found[64];
+
+    meant(v, &info);
+    return fl_err_set(
+        err, fl__refuse(refusal, FL_REFUSED_PURPOSE),
+        "%s: is not for a %s: extendedKeyUsage %s was expected, it has %s: use the "
+        "certificate that was issued for this side",
+        fl__cert_text(text, &info), server ? "server" : "client", word,
+        fl__usage_text(found, sizeof(found), v->cert != NULL ? v->cert : v->chain->certs[0].x509));
+}
+
+static bool ip_text(const ASN1_OCTET_STRING *ip, char *out, size_t size)
+{
+    int family = ASN1_STRING_length(ip) == 4 ? AF_INET : AF_INET6;
+
+    return (ASN1_STRING_length(ip) == 4 || ASN1_STRING_length(ip) == 16) &&
+           inet_ntop(family, ASN1_STRING_get0_data(ip), out, (socklen_t)size) != NULL;
+}
+
+/* The names of a certificate, as many as fit. */
+static void names_text(const X509 *x509, char *out, size_t size)
+{
+    GENERAL_NAMES *names = X509_get_ext_d2i(x509, NID_subject_alt_name, NULL, NULL);
+    size_t len = 0;
+    int i;
+
+    (void)snprintf(out, size, "none");
+    for (i = 0; i < sk_GENERAL_NAME_num(names) && len < size; i++) {
+        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+        char ip[INET6_ADDRSTRLEN];
+        int n = 0;
+
+        if (name->type == GEN_DNS) {
+            n = snprintf(out + len, size - len, "%s%.*s", len > 0 ? ", " : "",
+                         ASN1_STRING_length(name->d.dNSName),
+                         (const char *)ASN1_STRING_get0_data(name->d.dNSName));
+        } else if (name->type == GEN_IPADD && ip_text(name->d.iPAddress, ip, sizeof(ip))) {
+            n = snprintf(out + len, size - len, "%s%s", len > 0 ? ", " : "", ip);
+        }
+        len += n > 0 ? (size_t)n : 0;
+    }
+    GENERAL_NAMES_free(names);
+    (void)fl_str_clean(out);
+}
+
+static int wrong_host(const struct fl_verifying *v, struct fl_refusal *refusal, struct fl_err *err)
+{
+    char text[FL_CERT_TEXT];
+    char names[128];
+    char host[96];
+
+    names_text(v->chain->certs[0].x509, names, sizeof(names));
+    (void)snprintf(host, sizeof(host), "%s", v->host != NULL ? v->host : "?");
+    return fl_err_set(
+        err, fl__refuse(refusal, FL_REFUSED_HOST),
+        "%s: is not that of '%s'; its names are %s: connect by one of these, or name '%s' in "
+        "the server's `tls: hosts` and restart it",
+        fl__cert_text(text, &v->chain->certs[0].info), fl_str_clean(host), names, host);
+}
+
+static int other(const struct fl_verifying *v, enum fl_refusal_reason reason, const char *action,
+                 struct fl_refusal *refusal, struct fl_err *err)
+{
+    struct fl_cert_info info;
+    char text[FL_CERT_TEXT];
+
+    meant(v, &info);
+    return fl_err_set(err, fl__refuse(refusal, reason), "%s: %s: %s", fl__cert_text(text, &info),
+                      X509_verify_cert_error_string(v->error), action);
+}
+
+int fl__refuse_path(const struct fl_verifying *v, struct fl_refusal *refusal, struct fl_err *err)
+{
+    switch (v->error) {
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_CERT_UNTRUSTED:
+        return unknown(v, refusal, err);
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+        return clock_refused(v, refusal, err);
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+        return expired(v, refusal, err);
+    case X509_V_ERR_CERT_REVOKED:
+        return revoked(v, refusal, err);
+    case X509_V_ERR_UNABLE_TO_GET_CRL:
+    case X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER:
+    case X509_V_ERR_CRL_NOT_YET_VALID:
+    case X509_V_ERR_CRL_HAS_EXPIRED:
+    case X509_V_ERR_CRL_SIGNATURE_FAILURE:
+    case X509_V_ERR_UNABLE_TO_DECRYPT_CRL_SIGNATURE:
+    case X509_V_ERR_KEYUSAGE_NO_CRL_SIGN:
+    case X509_V_ERR_UNHANDLED_CRITICAL_CRL_EXTENSION:
+    case X509_V_ERR_DIFFERENT_CRL_SCOPE:
+    case X509_V_ERR_CRL_PATH_VALIDATION_ERROR:
+    case X509_V_ERR_ERROR_IN_CRL_LAST_UPDATE_FIELD:
+    case X509_V_ERR_ERROR_IN_CRL_NEXT_UPDATE_FIELD:
+        return list_refused(v, refusal, err);
+    case X509_V_ERR_INVALID_PURPOSE:
+    case X509_V_ERR_CERT_REJECTED:
+        return wrong_purpose(v, refusal, err);
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+        return wrong_host(v, refusal, err);
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+    case X509_V_ERR_UNABLE_TO_DECRYPT_CERT_SIGNATURE:
+        return other(
+            v, FL_REFUSED_SIGNATURE,
+            "it was altered, or its issuer's key was made anew: get the certificate again from "
+            "its issuer, or join again",
+            refusal, err);
+    case X509_V_ERR_EE_KEY_TOO_SMALL:
+    case X509_V_ERR_CA_KEY_TOO_SMALL:
+    case X509_V_ERR_CA_MD_TOO_WEAK:
+        return other(
+            v, FL_REFUSED_WEAK,
+            "at least EC P-256 or RSA 2048 and SHA-256 were expected: make it anew with these",
+            refusal, err);
+    default:
+        return other(
+            v, FL_REFUSED_FORM,
+            "a certificate as RFC 5280 has it was expected: see it by `openssl x509 -text` and "
+            "have it issued anew",
+            refusal, err);
+    }
+}

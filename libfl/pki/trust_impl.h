@@ -1,0 +1,64 @@
+#ifndef FL_PKI_TRUST_IMPL_H
+#define FL_PKI_TRUST_IMPL_H
+
+/* What verifying, finding out who it is, and saying no share. */
+
+#include <openssl/x509.h>
+#include <openssl/x509_vfy.h>
+
+#include "libfl/pki/pki_impl.h"
+#include "libfl/pki/trust.h"
+
+#define FL_TRUST_LISTS 64
+
+/* One list of revoked certificates; the store has it too. */
+struct fl_list {
+    X509_CRL *crl;
+    char *file;
+};
+
+struct fl_trust {
+    atomic_uint refs;
+    X509_STORE *store;
+    struct fl_chain *roots;
+    struct fl_chain *helpers; /* NULL: none */
+    char federation[FL_IDENTITY_NAME_MAX];
+    struct fl_rules *rules;
+    int64_t grace_s;
+    size_t n_lists;
+    struct fl_list lists[FL_TRUST_LISTS];
+};
+
+/* One question, and what came of it. */
+struct fl_verifying {
+    const struct fl_trust *trust;
+    const struct fl_chain *chain;
+    enum fl_role purpose;
+    const char *host;
+    int64_t now;
+    bool lapsed;
+    /* Of the first refusal. */
+    int error; /* X509_V_ERR_… */
+    int depth;
+    X509 *cert;    /* borrowed: of the chain, the trust or the store */
+    X509_CRL *crl; /* borrowed; NULL where none is meant */
+};
+
+/* who.c: who the leaf is for, after its path was found good. */
+FL_MUST_CHECK int fl__who(const struct fl_verifying *v, struct fl_identity *ret,
+                          struct fl_refusal *refusal, struct fl_err *err);
+/* The one fl:// URI of a certificate; FL_ENOENT: none; FL_EFORMAT: several, or a bad one. */
+FL_MUST_CHECK int fl__uri_of(const X509 *x509, struct fl_uri_name *ret);
+/* "serverAuth, clientAuth" of a certificate; returns `out`. */
+const char *fl__usage_text(char *out, size_t size, X509 *x509);
+
+/* refuse.c: what is to be said of v->error. */
+FL_MUST_CHECK int fl__refuse_path(const struct fl_verifying *v, struct fl_refusal *refusal,
+                                  struct fl_err *err);
+/* Notes down a reason and its alert; returns FL_EPERM. */
+int fl__refuse(struct fl_refusal *refusal, enum fl_refusal_reason reason);
+
+/* crl.c */
+FL_MUST_CHECK int fl__lists_load(struct fl_trust *trust, const char *path, struct fl_err *err);
+
+#endif

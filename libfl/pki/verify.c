@@ -1,0 +1,212 @@
+#include <openssl/x509v3.h>
+#include <string.h>
+
+#include "libfl/pki/trust_impl.h"
+
+/*
+ * Within the grace a client's certificate is looked at as of its last second: whoever was valid
+ * then is, the certificate itself and those above it, which may have ended meanwhile and would else
+ * keep all their clients from renewing.
+ */
+static bool within_grace(const struct fl_verifying *v, const X509 *x509)
+{
+    const struct fl_cert_info *leaf = &v->chain->certs[0].info;
+    time_t last = (time_t)(leaf->not_after - 1);
+
+    return v->purpose == FL_ROLE_CLIENT && v->now >= leaf->not_after &&
+           v->now - leaf->not_after <= v->trust->grace_s &&
+           X509_cmp_time(X509_get0_notAfter(x509), &last) > 0;
+}
+
+static int on_error(int ok, X509_STORE_CTX *ctx)
+{
+    struct fl_verifying *v = X509_STORE_CTX_get_app_data(ctx);
+    int error = X509_STORE_CTX_get_error(ctx);
+    int depth = X509_STORE_CTX_get_error_depth(ctx);
+    X509 *x509 = X509_STORE_CTX_get_current_cert(ctx);
+
+    if (ok) {
+        return ok;
+    }
+    if (error == X509_V_ERR_CERT_HAS_EXPIRED && x509 != NULL && within_grace(v, x509)) {
+        v->lapsed = true;
+        X509_STORE_CTX_set_error(ctx, X509_V_OK);
+        return 1;
+    }
+    if (error == X509_V_ERR_UNABLE_TO_GET_CRL && depth > 0) {
+        X509_STORE_CTX_set_error(ctx, X509_V_OK);
+        return 1;
+    }
+    v->error = error;
+    v->depth = depth;
+    v->cert = x509;
+    v->crl = X509_STORE_CTX_get0_current_crl(ctx);
+    return 0;
+}
+
+static int set_host(X509_VERIFY_PARAM *param, const char *host)
+{
+    if (X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1) {
+        return FL_OK;
+    }
+    /* Names stand in the subject alternative names; a common name is for people. */
+    X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
+                                               X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+    return X509_VERIFY_PARAM_set1_host(param, host, 0) == 1 ? FL_OK : FL_ENOMEM;
+}
+
+static int add_helpers(STACK_OF(X509) * stack, const struct fl_chain *chain, size_t first)
+{
+    size_t i;
+
+    for (i = first; chain != NULL && i < chain->n; i++) {
+        if (sk_X509_push(stack, chain->certs[i].x509) <= 0) {
+            return FL_ENOMEM;
+        }
+    }
+    return FL_OK;
+}
+
+/* FL_OK with v->error of 0 or the first one; FL_ENOMEM. */
+static int walk(X509_STORE_CTX *ctx, STACK_OF(X509) * others, struct fl_verifying *v)
+{
+    X509_VERIFY_PARAM *param;
+    int rv = add_helpers(others, v->chain, 1);
+
+    if (rv == FL_OK) {
+        rv = add_helpers(others, v->trust->helpers, 0);
+    }
+    if (rv != FL_OK ||
+        X509_STORE_CTX_init(ctx, v->trust->store, v->chain->certs[0].x509, others) != 1) {
+        return FL_ENOMEM;
+    }
+    param = X509_STORE_CTX_get0_param(ctx);
+    X509_VERIFY_PARAM_set_time(param, (time_t)v->now);
+    if (X509_STORE_CTX_set_purpose(ctx, v->purpose == FL_ROLE_SERVER
+                                            ? X509_PURPOSE_SSL_SERVER
+                                            : X509_PURPOSE_SSL_CLIENT) != 1 ||
+        (v->host != NULL && set_host(param, v->host) != FL_OK) ||
+        X509_STORE_CTX_set_app_data(ctx, v) != 1)
+    {
+        return FL_ENOMEM;
+    }
+    X509_STORE_CTX_set_verify_cb(ctx, on_error);
+    if (X509_verify_cert(ctx) == 1) {
+        return FL_OK;
+    }
+    if (v->error == X509_V_OK) {
+        v->error = X509_STORE_CTX_get_error(ctx);
+        v->cert = X509_STORE_CTX_get_current_cert(ctx);
+    }
+    /* Not a word about the certificate: it was not looked at. */
+    return v->error == X509_V_ERR_OUT_OF_MEM || v->error == X509_V_OK ? FL_ENOMEM : FL_OK;
+}
+
+int fl_trust_verify(const struct fl_trust *trust, const struct fl_chain *chain,
+                    enum fl_role purpose, const char *host, int64_t now, struct fl_identity *ret,
+                    struct fl_refusal *ret_refusal, struct fl_err *err)
+{
+    struct fl_verifying v = {.trust = trust,
+                             .chain = chain,
+                             .purpose = purpose,
+                             .host = purpose == FL_ROLE_SERVER ? host : NULL,
+                             .now = now};
+    struct fl_refusal refusal = {.reason = FL_REFUSED_NOT, .alert = 80};
+    STACK_OF(X509) *others = sk_X509_new_null();
+    X509_STORE_CTX *ctx = X509_STORE_CTX_new();
+    int rv = FL_ENOMEM;
+
+    FL_REQUIRE(purpose == FL_ROLE_SERVER || purpose == FL_ROLE_CLIENT);
+    if (ctx != NULL && others != NULL) {
+        rv = walk(ctx, others, &v);
+    }
+    if (rv == FL_OK) {
+        /* Before ctx goes: the certificate may be held by it alone. */
+        rv = v.error != X509_V_OK ? fl__refuse_path(&v, &refusal, err)
+                                  : fl__who(&v, ret, &refusal, err);
+    }
+    X509_STORE_CTX_free(ctx);
+    sk_X509_free(others);
+    if (ret_refusal != NULL) {
+        *ret_refusal = refusal;
+    }
+    return fl__openssl_forget(rv);
+}
+
+static int pin_refused(const struct fl_chain *chain, struct fl_refusal *refusal, struct fl_err *err)
+{
+    const struct fl_cert_info *last = &chain->certs[chain->n - 1].info;
+
+    return fl_err_set(
+        err, fl__refuse(refusal, FL_REFUSED_UNKNOWN),
+        "none of the %zu certificates it shows is the root that the invitation names (the "
+        "last is '%s'): this is not the server that invited, or its root was made anew "
+        "with another key: ask for a new invitation (`flctl invite NAME` on the server)",
+        chain->n, last->subject);
+}
+
+/* All of that key: a root that was renewed with it stands beside the old one for a while. */
+static int pinned(const uint8_t pin[FL_KEY_HASH], const struct fl_chain *chain,
+                  struct fl_chain **ret)
+{
+    struct fl_chain *roots;
+    int rv = fl__chain_create(chain->origin, &roots);
+    size_t i;
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    /* The leaf itself is no root, whatever it says. */
+    for (i = 1; rv == FL_OK && i < chain->n; i++) {
+        const struct fl_cert *cert = &chain->certs[i];
+
+        if (memcmp(cert->info.key, pin, FL_KEY_HASH) == 0 && cert->info.self_issued &&
+            cert->info.is_ca) {
+            rv = fl__chain_add(roots, cert->x509, chain->origin, NULL);
+        }
+    }
+    if (rv != FL_OK) {
+        fl_chain_unref(roots);
+        return rv;
+    }
+    *ret = roots;
+    return FL_OK;
+}
+
+static int verify_under(const struct fl_chain *roots, const char *federation,
+                        const struct fl_chain *chain, const char *host, int64_t now,
+                        struct fl_identity *ret, struct fl_refusal *refusal, struct fl_err *err)
+{
+    const struct fl_trust_setup setup = {.roots = roots, .federation = federation};
+    struct fl_trust *trust = NULL;
+    int rv = fl_trust_create(&setup, &trust, err);
+
+    if (rv == FL_OK) {
+        rv = fl_trust_verify(trust, chain, FL_ROLE_SERVER, host, now, ret, refusal, err);
+    }
+    fl_trust_unref(trust);
+    return rv;
+}
+
+int fl_pin_verify(const uint8_t pin[FL_KEY_HASH], const char *federation,
+                  const struct fl_chain *chain, const char *host, int64_t now,
+                  struct fl_identity *ret, struct fl_chain **ret_roots,
+                  struct fl_refusal *ret_refusal, struct fl_err *err)
+{
+    struct fl_refusal refusal = {.reason = FL_REFUSED_NOT, .alert = 80};
+    struct fl_chain *roots = NULL;
+    int rv = pinned(pin, chain, &roots);
+
+    if (rv == FL_OK) {
+        rv = roots->n == 0 ? pin_refused(chain, &refusal, err)
+                           : verify_under(roots, federation, chain, host, now, ret, &refusal, err);
+    }
+    if (rv == FL_OK && ret_roots != NULL) {
+        *ret_roots = fl_chain_ref(roots);
+    }
+    fl_chain_unref(roots);
+    if (ret_refusal != NULL) {
+        *ret_refusal = refusal;
+    }
+    return rv;
+}

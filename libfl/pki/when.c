@@ -1,0 +1,40 @@
+#include "libfl/pki/when.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+const char *fl_when_text(char *out, size_t size, int64_t s)
+{
+    time_t t = (time_t)s;
+    struct tm tm;
+
+    if (gmtime_r(&t, &tm) == NULL || strftime(out, size, "%Y-%m-%d %H:%M:%SZ", &tm) == 0) {
+        (void)snprintf(out, size, "%" PRId64 " s after 1970", s);
+    }
+    return out;
+}
+
+const char *fl_span_text(char *out, size_t size, int64_t s)
+{
+    /* A year of 365.2425 days, so that centuries come out right. */
+    static const struct {
+        int64_t s;
+        const char *one;
+        const char *many;
+    } units[] = {{31556952, "year", "years"},
+                 {86400, "day", "days"},
+                 {3600, "hour", "hours"},
+                 {60, "minute", "minutes"},
+                 {1, "second", "seconds"}};
+    uint64_t span = s < 0 ? 0 - (uint64_t)s : (uint64_t)s;
+    size_t i = 0;
+    uint64_t n;
+
+    while (i < sizeof(units) / sizeof(units[0]) - 1 && span < (uint64_t)units[i].s) {
+        i++;
+    }
+    n = span / (uint64_t)units[i].s;
+    (void)snprintf(out, size, "%" PRIu64 " %s", n, n == 1 ? units[i].one : units[i].many);
+    return out;
+}

@@ -1,0 +1,274 @@
+/* Whom a chain is believed to be: who is let in as whom, and what is said to the others. */
+
+#include <check.h>
+#include <openssl/asn1.h>
+#include <openssl/bn.h>
+#include <openssl/ec.h>
+#include <openssl/x509.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/pki/native.h"
+#include "tests/lib/pki_rig.h"
+
+#define NOW RIG_PKI_NOW
+#define DAY RIG_DAY
+
+static struct rig_pki a;
+
+static void setup(void)
+{
+    rig_pki_make(&a, "fed-a", NOW);
+}
+
+static void teardown(void)
+{
+    rig_pki_free(&a);
+}
+
+static struct fl_identity believed(const struct fl_trust *trust, const struct fl_chain *chain,
+                                   enum fl_role purpose, const char *host, int64_t now)
+{
+    struct fl_refusal refusal;
+    struct fl_identity who;
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_trust_verify(trust, chain, purpose, host, now, &who, &refusal, &err) == FL_OK,
+                  "%s", err.msg);
+    ck_assert_int_eq(who.kind, FL_IDENTITY_CERTIFICATE);
+    return who;
+}
+
+/* Refused for that reason, and every one of the words is in the message ("|" between them). */
+static void refused(const struct fl_trust *trust, const struct fl_chain *chain,
+                    enum fl_role purpose, const char *host, int64_t now,
+                    enum fl_refusal_reason reason, int alert, const char *words)
+{
+    struct fl_refusal refusal;
+    struct fl_identity who;
+    struct fl_err err = {0};
+    char text[512];
+    char *rest = text;
+    char *word;
+    int rv = fl_trust_verify(trust, chain, purpose, host, now, &who, &refusal, &err);
+
+    ck_assert_msg(rv == FL_EPERM, "%s was believed", words);
+    ck_assert_msg(refusal.reason == reason, "%s: %s", fl_refusal_text(refusal.reason), err.msg);
+    ck_assert_int_eq(refusal.alert, alert);
+    ck_assert_msg(strlen(err.msg) < FL_ERR_BUF_SIZE - 72, "no room for the peer: %s", err.msg);
+    (void)snprintf(text, sizeof(text), "%s", words);
+    while ((word = strtok_r(rest, "|", &rest)) != NULL) {
+        ck_assert_msg(strstr(err.msg, word) != NULL, "'%s' is not in: %s", word, err.msg);
+    }
+}
+
+static struct fl_trust *trust_in(const struct fl_chain *roots, const char *federation,
+                                 int64_t grace_s)
+{
+    struct fl_trust_setup s = {.roots = roots, .federation = federation, .grace_s = grace_s};
+    struct fl_trust *trust = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_trust_create(&s, &trust, &err) == FL_OK, "%s", err.msg);
+    return trust;
+}
+
+START_TEST(identity_comes_from_the_certificate)
+{
+    struct fl_identity who = believed(a.trust, a.client, FL_ROLE_CLIENT, NULL, NOW);
+    struct fl_cert_info info;
+    uint8_t hash[FL_KEY_HASH];
+
+    ck_assert_int_eq(who.role, FL_ROLE_CLIENT);
+    ck_assert_str_eq(who.name, "edge-001");
+    ck_assert_str_eq(who.federation, "fed-a");
+    ck_assert(!who.lapsed);
+    fl_key_hash(a.client_key, hash);
+    ck_assert_mem_eq(who.key, hash, sizeof(hash));
+    fl_chain_info(a.client, 0, &info);
+    ck_assert_uint_eq(who.serial_len, info.serial_len);
+    ck_assert_mem_eq(who.serial, info.serial, info.serial_len);
+    ck_assert_int_eq(who.not_before, NOW - 600);
+    ck_assert_int_eq(who.not_after, NOW + 30 * DAY);
+    who = believed(a.trust, a.admin, FL_ROLE_CLIENT, NULL, NOW);
+    ck_assert_int_eq(who.role, FL_ROLE_ADMIN);
+    ck_assert_str_eq(who.name, "jane");
+    who = believed(a.trust, a.server, FL_ROLE_SERVER, "localhost", NOW);
+    ck_assert_int_eq(who.role, FL_ROLE_SERVER);
+    (void)believed(a.trust, a.server, FL_ROLE_SERVER, "127.0.0.1", NOW);
+    (void)believed(a.trust, a.server, FL_ROLE_SERVER, "::1", NOW);
+    (void)believed(a.trust, a.server, FL_ROLE_SERVER, NULL, NOW);
+}
+END_TEST
+
+START_TEST(each_refusal_names_certificate_expected_found_and_action)
+{
+    struct rig_pki b;
+
+    rig_pki_make(&b, "fed-b", NOW);
+    refused(a.trust, b.client, FL_ROLE_CLIENT, NULL, NOW, FL_REFUSED_UNKNOWN, 48,
+            "CN=edge-001|of federation 'fed-b'|fl root fed-b|fl root fed-a|Join");
+    refused(
+        a.trust, a.client, FL_ROLE_CLIENT, NULL, 12, FL_REFUSED_CLOCK, 45,
+        "clock says 1970-01-01 00:00:12Z|begins 2026-11-20 18:05:00Z|56 years later|set the clock");
+    refused(
+        a.trust, a.client, FL_ROLE_CLIENT, NULL, NOW + 33 * DAY, FL_REFUSED_EXPIRED, 45,
+        "CN=edge-001|2026-12-23 18:15:00Z|ended 2026-12-20 18:15:00Z|3 days earlier|flctl invite");
+    refused(a.trust, a.server, FL_ROLE_SERVER, "localhost", NOW + 31 * DAY, FL_REFUSED_EXPIRED, 45,
+            "CN=server|1 day earlier|fl-serverd --init");
+    refused(a.trust, a.client, FL_ROLE_SERVER, NULL, NOW, FL_REFUSED_PURPOSE, 43,
+            "not for a server|serverAuth was expected|it has clientAuth|use the certificate");
+    refused(a.trust, a.server, FL_ROLE_CLIENT, NULL, NOW, FL_REFUSED_PURPOSE, 43,
+            "not for a client|clientAuth was expected|it has serverAuth");
+    refused(a.trust, a.server, FL_ROLE_SERVER, "fl.example.org", NOW, FL_REFUSED_HOST, 42,
+            "not that of 'fl.example.org'|localhost, 127.0.0.1, ::1|tls: hosts");
+    refused(a.trust, a.server, FL_ROLE_SERVER, "192.0.2.7", NOW, FL_REFUSED_HOST, 42, "192.0.2.7");
+    refused(a.trust, a.root, FL_ROLE_CLIENT, NULL, NOW, FL_REFUSED_PURPOSE, 43, "fl root fed-a");
+    rig_pki_free(&b);
+}
+END_TEST
+
+START_TEST(a_name_of_another_federation_under_our_root_is_refused)
+{
+    struct fl_issue issue = rig_pki_issue("fed-b", FL_ROLE_CLIENT, "edge-001", NOW, 30);
+    struct fl_chain *chain = rig_pki_leaf(&a, a.client_key, &issue);
+
+    refused(a.trust, chain, FL_ROLE_CLIENT, NULL, NOW, FL_REFUSED_NAME, 49,
+            "fl://fed-a/client/NAME was expected|of federation 'fed-b'|invitation");
+    fl_chain_unref(chain);
+}
+END_TEST
+
+START_TEST(a_lapsed_client_is_known_within_the_grace_only)
+{
+    struct fl_trust *trust = trust_in(a.root, "fed-a", 60 * DAY);
+    struct fl_identity who = believed(trust, a.client, FL_ROLE_CLIENT, NULL, NOW + 30 * DAY - 1);
+
+    ck_assert(!who.lapsed);
+    who = believed(trust, a.client, FL_ROLE_CLIENT, NULL, NOW + 30 * DAY);
+    ck_assert(who.lapsed);
+    ck_assert_str_eq(who.name, "edge-001");
+    who = believed(trust, a.client, FL_ROLE_CLIENT, NULL, NOW + 90 * DAY);
+    ck_assert(who.lapsed);
+    refused(trust, a.client, FL_ROLE_CLIENT, NULL, NOW + 90 * DAY + 1, FL_REFUSED_EXPIRED, 45,
+            "60 days earlier");
+    refused(trust, a.server, FL_ROLE_SERVER, NULL, NOW + 31 * DAY, FL_REFUSED_EXPIRED, 45,
+            "CN=server");
+    fl_trust_unref(trust);
+}
+END_TEST
+
+START_TEST(an_intermediate_that_is_over_keeps_no_client_from_renewing)
+{
+    struct fl_trust *trust = trust_in(a.root, "fed-a", 60 * DAY);
+    struct fl_issue issue =
+        rig_pki_issue("fed-a", FL_ROLE_CLIENT, "late", NOW + 720 * DAY, 30); /* cut at 730 */
+    struct fl_chain *chain = rig_pki_leaf(&a, a.client_key, &issue);
+    struct fl_cert_info leaf;
+    struct fl_cert_info above;
+    struct fl_identity who;
+
+    fl_chain_info(chain, 0, &leaf);
+    fl_chain_info(chain, 1, &above);
+    ck_assert_int_eq(leaf.not_after, above.not_after);
+    who = believed(trust, chain, FL_ROLE_CLIENT, NULL, NOW + 740 * DAY);
+    ck_assert(who.lapsed);
+    fl_chain_unref(chain);
+    fl_trust_unref(trust);
+}
+END_TEST
+
+/*
+ * Anybody can make (r, n - s) of an ECDSA signature (r, s), without the key: it verifies as well,
+ * and all bytes after it are others. So a fingerprint names a certificate no better than its file
+ * name does.
+ */
+static struct fl_chain *altered(const struct fl_chain *chain)
+{
+    X509 *x509 = X509_dup(fl_chain_native(chain, 0));
+    const ASN1_BIT_STRING *given;
+    const unsigned char *p;
+    unsigned char *der = NULL;
+    BIGNUM *order = NULL;
+    BIGNUM *s = BN_new();
+    ECDSA_SIG *sig;
+    struct stack_st_X509 *stack = sk_X509_new_null();
+    struct fl_chain *ret = NULL;
+    struct fl_err err = {0};
+    size_t i;
+    int len;
+
+    X509_get0_signature(&given, NULL, x509);
+    p = ASN1_STRING_get0_data(given);
+    sig = d2i_ECDSA_SIG(NULL, &p, ASN1_STRING_length(given));
+    ck_assert_ptr_nonnull(sig);
+    /* The order of P-256 (SEC 2). */
+    ck_assert_int_ne(
+        BN_hex2bn(&order, "FFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551"), 0);
+    ck_assert_int_eq(BN_sub(s, order, ECDSA_SIG_get0_s(sig)), 1);
+    ck_assert_int_eq(ECDSA_SIG_set0(sig, BN_dup(ECDSA_SIG_get0_r(sig)), s), 1);
+    len = i2d_ECDSA_SIG(sig, &der);
+    ck_assert_int_gt(len, 0);
+    ck_assert_int_eq(ASN1_STRING_set((ASN1_STRING *)(uintptr_t)given, der, len), 1);
+    ck_assert_int_gt(sk_X509_push(stack, x509), 0);
+    for (i = 1; i < fl_chain_len(chain); i++) {
+        ck_assert_int_gt(sk_X509_push(stack, fl_chain_native(chain, i)), 0);
+    }
+    ck_assert_msg(fl_chain_from_native(stack, "altered", &ret, &err) == FL_OK, "%s", err.msg);
+    sk_X509_free(stack);
+    X509_free(x509);
+    OPENSSL_free(der);
+    ECDSA_SIG_free(sig);
+    BN_free(order);
+    return ret;
+}
+
+static void fingerprint(const struct fl_chain *chain, uint8_t out[32])
+{
+    struct fl_buf der;
+
+    fl_buf_init(&der, FL_CERT_MAX);
+    ck_assert_int_eq(fl_chain_der(chain, 0, &der), FL_OK);
+    ck_assert_int_eq(EVP_Digest(der.data, der.len, out, NULL, EVP_sha256(), NULL), 1);
+    fl_buf_done(&der);
+}
+
+START_TEST(an_altered_signature_is_another_fingerprint_of_the_same_serial_and_key)
+{
+    struct fl_chain *other = altered(a.client);
+    struct fl_identity x = believed(a.trust, a.client, FL_ROLE_CLIENT, NULL, NOW);
+    struct fl_identity y = believed(a.trust, other, FL_ROLE_CLIENT, NULL, NOW);
+    uint8_t one[32];
+    uint8_t two[32];
+
+    fingerprint(a.client, one);
+    fingerprint(other, two);
+    ck_assert_mem_ne(one, two, sizeof(one));
+    ck_assert_uint_eq(x.serial_len, y.serial_len);
+    ck_assert_mem_eq(x.serial, y.serial, x.serial_len);
+    ck_assert_mem_eq(x.key, y.key, sizeof(x.key));
+    fl_chain_unref(other);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("pki_verify");
+    TCase *tc = tcase_create("all");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, identity_comes_from_the_certificate);
+    tcase_add_test(tc, each_refusal_names_certificate_expected_found_and_action);
+    tcase_add_test(tc, a_name_of_another_federation_under_our_root_is_refused);
+    tcase_add_test(tc, a_lapsed_client_is_known_within_the_grace_only);
+    tcase_add_test(tc, an_intermediate_that_is_over_keeps_no_client_from_renewing);
+    tcase_add_test(tc, an_altered_signature_is_another_fingerprint_of_the_same_serial_and_key);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
