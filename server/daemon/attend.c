@@ -71,13 +71,31 @@ static bool hello_fits(struct fl_attend *attend, const struct fl_wire_hello *hel
     return true;
 }
 
+/* Who shows a certificate is who it says he is. */
+static bool name_fits(struct fl_attend *attend)
+{
+    const struct fl_identity *identity = fl_call_identity(attend->call);
+    char text[512];
+
+    attend->verified = identity != NULL;
+    if (!attend->verified || strcmp(identity->name, attend->name) == 0) {
+        return true;
+    }
+    (void)snprintf(text, sizeof(text),
+                   "its certificate is for '%s', and it says that it is '%s': `name` in the "
+                   "client's configuration has to be that of its certificate, or is left out",
+                   identity->name, attend->name);
+    refuse(attend, FL_WIRE_REASON_DENIED, 0, text);
+    return false;
+}
+
 static void on_hello(struct fl_attend *attend, struct fl_wire_event *event)
 {
     struct fl_up *up;
 
     /* Decoding has checked the name, its length included. */
     FL_REQUIRE(fl_str_copy(attend->name, sizeof(attend->name), event->u.hello.client) == FL_OK);
-    if (!hello_fits(attend, &event->u.hello)) {
+    if (!name_fits(attend) || !hello_fits(attend, &event->u.hello)) {
         return;
     }
     up = fl_up_new(FL_UP_JOIN);

@@ -223,7 +223,7 @@ static int begin(struct fl_fetch *f, const uint8_t *data, size_t len, struct fl_
     if (rv != FL_OK) {
         return rv;
     }
-    attend = fl_front_session(f->front, &request.session);
+    attend = fl_front_session(f->front, f->call, &request.session);
     if (attend == NULL) {
         return fl_err_set(err, FL_EPERM, "unknown session: attend first, or a newer one took over");
     }

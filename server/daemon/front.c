@@ -83,8 +83,16 @@ struct fl_slot_rec *fl_front_slot(struct fl_front *front, uint32_t client)
     return &front->slots[client];
 }
 
+/* A renewed certificate is another one of the same name; without one nobody is told apart. */
+static bool is_of(const struct fl_attend *attend, const struct fl_identity *identity)
+{
+    return identity == NULL ? !attend->verified
+                            : attend->verified && strcmp(identity->name, attend->name) == 0;
+}
+
 /* The first four bytes of a token are the client's number, the rest is unguessable. */
-struct fl_attend *fl_front_session(struct fl_front *front, const struct fl_wire_session *token)
+struct fl_attend *fl_front_session(struct fl_front *front, const struct fl_call *call,
+                                   const struct fl_wire_session *token)
 {
     struct fl_attend *attend;
     unsigned char differ = 0;
@@ -99,7 +107,7 @@ struct fl_attend *fl_front_session(struct fl_front *front, const struct fl_wire_
     for (i = 0; i < sizeof(token->id); i++) {
         differ |= (unsigned char)(token->id[i] ^ attend->token.id[i]);
     }
-    return differ == 0 ? attend : NULL;
+    return differ == 0 && is_of(attend, fl_call_identity(call)) ? attend : NULL;
 }
 
 void fl_front_notice(struct fl_front *front, const char *peer, const char *reason, const char *text)

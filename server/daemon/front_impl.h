@@ -23,6 +23,7 @@ struct fl_attend {
     uint64_t id;
     struct fl_call *call; /* NULL after it closed */
     bool greeted;         /* hello came in */
+    bool verified;        /* its connection's certificate says that it is `name` */
     bool asked;           /* the coordinator was asked for a number and has not answered */
     struct fl_up *hello;  /* what it will be asked, while others are before it; owned */
     bool joined;          /* the coordinator gave a number: `client` is valid */
@@ -89,8 +90,12 @@ struct fl_front {
 
 /* The slot of a client number, growing the table; NULL without memory. */
 struct fl_slot_rec *fl_front_slot(struct fl_front *front, uint32_t client);
-/* The client that a session token belongs to, or NULL. */
-struct fl_attend *fl_front_session(struct fl_front *front, const struct fl_wire_session *token);
+/*
+ * The client that a session token belongs to, or NULL. On the connection of somebody else than who
+ * began that session it is worth nothing.
+ */
+struct fl_attend *fl_front_session(struct fl_front *front, const struct fl_call *call,
+                                   const struct fl_wire_session *token);
 void fl_front_up(struct fl_front *front, struct fl_up *up);
 /*
  * Run work(arg) on the io lane, then done(arg) (may be NULL) here. FL_ENOMEM; FL_ECLOSED: all ends,

@@ -317,7 +317,7 @@ static void open_file(struct fl_push *p, const struct fl_wire_push_header *h,
 
 static void on_header(struct fl_push *p, const struct fl_wire_push_header *h)
 {
-    struct fl_attend *attend = fl_front_session(p->front, &h->session);
+    struct fl_attend *attend = fl_front_session(p->front, p->call, &h->session);
     struct fl_slot_rec *slot;
     struct fl_err err = {0};
 

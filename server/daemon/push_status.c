@@ -104,7 +104,7 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
         fl_front_fail_request(call, rv, &err);
         return true;
     }
-    attend = fl_front_session(q->front, &s->session);
+    attend = fl_front_session(q->front, call, &s->session);
     if (attend == NULL) {
         fl_call_finish(call, FL_GRPC_UNAUTHENTICATED, "unknown session: attend first");
         return true;

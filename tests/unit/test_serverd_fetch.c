@@ -241,6 +241,35 @@ START_TEST(a_model_that_is_served_costs_those_who_do_not_read_it_little)
 }
 END_TEST
 
+/* How many are served to `shown` (NULL: who shows nothing) by a session of `of` (likewise). */
+static size_t served_to(const char *shown, const char *of)
+{
+    struct fl_identity identity = {.kind = FL_IDENTITY_CERTIFICATE, .role = FL_ROLE_CLIENT};
+    size_t n;
+
+    begin(16 * MIB, 0);
+    attend.verified = of != NULL;
+    (void)snprintf(attend.name, sizeof(attend.name), "%s", of != NULL ? of : "edge-1");
+    (void)snprintf(identity.name, sizeof(identity.name), "%s", shown != NULL ? shown : "");
+    ck_assert_int_eq(
+        fl_h2_identify(raw.other, FL_WHO_ANYBODY, NULL, shown != NULL ? &identity : NULL), FL_OK);
+    serve_blob("model", 1, MIB);
+    fetch("model", 1);
+    n = fl_h2_calls(raw.other);
+    end();
+    return n;
+}
+
+START_TEST(a_session_is_worth_nothing_on_the_connection_of_somebody_else)
+{
+    ck_assert_uint_eq(served_to("edge-1", "edge-1"), 1);
+    ck_assert_uint_eq(served_to("edge-2", "edge-1"), 0);
+    ck_assert_uint_eq(served_to(NULL, "edge-1"), 0);
+    ck_assert_uint_eq(served_to("edge-1", NULL), 0);
+    ck_assert_uint_eq(served_to(NULL, NULL), 1);
+}
+END_TEST
+
 START_TEST(a_model_that_is_no_longer_served_costs_each_transfer_all_of_it_until_it_ends)
 {
     begin(20 * MIB, 0);
@@ -499,6 +528,7 @@ int main(void)
     tcase_add_test(tc, a_model_that_is_served_costs_those_who_do_not_read_it_little);
     tcase_add_test(tc,
                    a_model_that_is_no_longer_served_costs_each_transfer_all_of_it_until_it_ends);
+    tcase_add_test(tc, a_session_is_worth_nothing_on_the_connection_of_somebody_else);
     tcase_add_test(tc, a_transfer_that_would_keep_too_much_of_what_is_no_longer_served_ends);
     tcase_add_test(tc, what_is_served_under_another_name_too_is_not_superseded);
     tcase_add_test(tc,
