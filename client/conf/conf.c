@@ -31,6 +31,9 @@ static const struct fl_opt_spec main_specs[] = {
      .help = "Free names and values that flctl clients shows; at most 64, 2048 bytes in all"},
     {FL_OPT(struct fl_client_main, ENUM, log_level), .flags = FL_CLIENT_DAEMON, .def = "info",
      .choices = fl_log_names, .help = "Lines above this level are not written"},
+    {FL_OPT(struct fl_client_main, ENUM, log_format), .flags = FL_CLIENT_DAEMON, .def = "text",
+     .choices = fl_log_formats,
+     .help = "Lines for people, or an object of JSON each, whose key=value are its members"},
     {FL_OPT(struct fl_client_main, BOOL, exit_when_done), .flags = FL_CLIENT_DAEMON, .def = "no",
      .help = "End with exit code 0 when all rounds are done. Otherwise the client stays, and takes "
              "part again when the server is started with more rounds, within seconds: nobody has "

@@ -8,7 +8,7 @@
  * Ownership: everything belongs to the struct; free with fl_client_conf_free().
  */
 
-#include "libfl/base/log.h"
+#include "libfl/base/log_out.h"
 #include "libfl/conf/sections.h"
 #include "libfl/data/dataset.h"
 
@@ -21,6 +21,7 @@ struct fl_client_main {
     enum fl_client_trainer trainer;
     struct fl_opt_map labels;
     enum fl_log_level log_level;
+    enum fl_log_format log_format;
     int64_t seed;
 };
 

@@ -8,14 +8,21 @@
 #include "client/daemon/events.h"
 #include "client/daemon/exit_codes.h"
 #include "client/daemon/preflight.h"
+#include "client/daemon/reload.h"
+#include "client/daemon/status_line.h"
 #include "libfl/base/descriptors.h"
 #include "libfl/base/fs.h"
+#include "libfl/net/failed_start.h"
 #include "libfl/net/notify.h"
+#include "libfl/net/status.h"
+#include "libfl/net/watchdog.h"
 #include "libfl/num/gemm.h"
 
 struct fl_clientd {
     const struct fl_client_conf *conf;
     const struct fl_log *log;
+    struct fl_client_reload reload;
+    struct fl_status *status; /* for systemd */
     int lock_fd;
     int exit_code;
     uint64_t heartbeats; /* said so far */
@@ -150,6 +157,7 @@ static void carry_out(void *ctx, const struct fl_session_effect *e)
         no_evaluation(cli, e);
         break;
     case FL_CEFF_TRACE:
+        fl_status_changed(cli->status);
         fl_log(cli->log, FL_LOG_DEBUG, "session", "%s", e->text);
         break;
     case FL_CEFF_NOTICE:
@@ -159,6 +167,22 @@ static void carry_out(void *ctx, const struct fl_session_effect *e)
         leave(cli, e);
         break;
     }
+}
+
+static void on_reload(void *arg, int signum)
+{
+    const struct fl_clientd *cli = arg;
+
+    (void)signum;
+    fl_client_reload(&cli->reload);
+}
+
+static void fill_status(void *arg, char *out, size_t size)
+{
+    const struct fl_clientd *cli = arg;
+
+    (void)fl_client_status_line(fl_session_state(fl_stepper_session(cli->jobs.stepper)),
+                                cli->wanted.task.key.round, cli->conf->main->server, out, size);
 }
 
 static void on_signal(void *arg, int signum)
@@ -296,12 +320,50 @@ static void finish(struct fl_clientd *cli)
     }
 }
 
-int fl_client_run(const struct fl_client_conf *conf, const struct fl_log *log)
+/* What the loop hears beside the network. */
+struct listening {
+    struct fl_signal *term, *interrupt, *reload;
+    struct fl_watchdog *watchdog;
+};
+
+static int listen_to(struct fl_clientd *cli, struct listening *to)
 {
-    struct fl_clientd cli = {.conf = conf, .log = log, .lock_fd = -1, .jobs = {.log = log}};
+    struct fl_loop *loop = cli->jobs.loop;
+    int rv = fl_signal_create(loop, SIGTERM, on_signal, cli, &to->term);
+
+    if (rv == FL_OK) {
+        rv = fl_signal_create(loop, SIGINT, on_signal, cli, &to->interrupt);
+    }
+    if (rv == FL_OK) {
+        rv = fl_signal_create(loop, SIGHUP, on_reload, cli, &to->reload);
+    }
+    if (rv == FL_OK) {
+        rv = fl_watchdog_create(loop, NULL, &to->watchdog);
+    }
+    return rv == FL_OK ? fl_status_create(loop, fill_status, cli, &cli->status) : rv;
+}
+
+static void listen_no_more(struct fl_clientd *cli, struct listening *to)
+{
+    fl_status_close(cli->status);
+    cli->status = NULL;
+    fl_watchdog_close(to->watchdog);
+    fl_signal_close(to->term);
+    fl_signal_close(to->interrupt);
+    fl_signal_close(to->reload);
+    fl_signal_ignore(SIGHUP);
+}
+
+int fl_client_run(const struct fl_client_conf *conf, const char *path, struct fl_log *log,
+                  struct fl_log_out *out)
+{
+    struct fl_clientd cli = {.conf = conf,
+                             .log = log,
+                             .reload = {path, conf, log, out},
+                             .lock_fd = -1,
+                             .jobs = {.log = log}};
     struct fl_session_event event = {.type = FL_CEV_START};
-    struct fl_signal *term = NULL;
-    struct fl_signal *interrupt = NULL;
+    struct listening to = {NULL};
     struct fl_err err = {0};
     uint64_t descriptors = 0;
     int rv;
@@ -309,15 +371,11 @@ int fl_client_run(const struct fl_client_conf *conf, const struct fl_log *log)
     fl_gemm_init();
     (void)fl_descriptors_raise(&descriptors);
     rv = start(&cli, descriptors, &err);
-    if (rv == FL_OK) {
-        rv = fl_signal_create(cli.jobs.loop, SIGTERM, on_signal, &cli, &term);
-    }
-    if (rv == FL_OK) {
-        rv = fl_signal_create(cli.jobs.loop, SIGINT, on_signal, &cli, &interrupt);
-    }
+    rv = rv == FL_OK ? listen_to(&cli, &to) : rv;
     if (rv == FL_OK) {
         cli.exit_code = FL_EXIT_OK;
-        fl_notify_ready("running");
+        fl_notify_ready();
+        fl_start_succeeded();
         if (cli.held.result != NULL) {
             event.u.held = cli.held.result->key;
         }
@@ -327,8 +385,7 @@ int fl_client_run(const struct fl_client_conf *conf, const struct fl_log *log)
     } else {
         fl_log(log, FL_LOG_ERROR, "client", "cannot start: %s", fl_err_text(&err, rv));
     }
-    fl_signal_close(term);
-    fl_signal_close(interrupt);
+    listen_no_more(&cli, &to);
     finish(&cli);
     return cli.exit_code;
 }

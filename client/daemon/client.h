@@ -20,9 +20,13 @@
  */
 
 #include "client/daemon/conf.h"
-#include "libfl/base/log.h"
+#include "libfl/base/log_out.h"
 
-/* Run the daemon; returns the exit code. */
-int fl_client_run(const struct fl_client_conf *conf, const struct fl_log *log);
+/*
+ * Run the daemon; returns the exit code. `path`: the file that `conf` was read from, read again by
+ * a reload, which changes `log` and `out`.
+ */
+int fl_client_run(const struct fl_client_conf *conf, const char *path, struct fl_log *log,
+                  struct fl_log_out *out);
 
 #endif

@@ -3,11 +3,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/time.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "libfl/base/clock.h"
 #include "libfl/base/str.h"
@@ -17,39 +13,6 @@
 const char *const fl_log_names[] = {
     [FL_LOG_ERROR] = "error", [FL_LOG_WARNING] = "warning", [FL_LOG_NOTICE] = "notice",
     [FL_LOG_INFO] = "info",   [FL_LOG_DEBUG] = "debug",     NULL};
-/* syslog(3) priorities of the levels. */
-static const int fl_log_priority[] = {3, 4, 5, 6, 7};
-
-void fl_log_sink_fd(void *ctx, enum fl_log_level level, const char *component, const char *text)
-{
-    int fd = *(const int *)ctx;
-    char line[FL_LOG_LINE_MAX];
-    int n;
-
-    if (getenv("JOURNAL_STREAM") != NULL) {
-        n = snprintf(line, sizeof(line), "<%d>%s: %s\n", fl_log_priority[level], component, text);
-    } else {
-        char when[32];
-        struct timeval tv;
-        struct tm tm;
-
-        (void)gettimeofday(&tv, NULL);
-        (void)gmtime_r(&tv.tv_sec, &tm);
-        (void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &tm);
-        n = snprintf(line, sizeof(line), "%s.%03ldZ %-7s %s: %s\n", when, (long)tv.tv_usec / 1000,
-                     fl_log_names[level], component, text);
-    }
-    if (n < 0) {
-        return;
-    }
-    if ((size_t)n >= sizeof(line)) {
-        n = (int)sizeof(line) - 1;
-        line[n - 1] = '\n';
-    }
-    if (write(fd, line, (size_t)n) < 0) {
-        return; /* Nowhere left to say it. */
-    }
-}
 
 void fl_log(const struct fl_log *log, enum fl_log_level level, const char *component,
             const char *fmt, ...)
@@ -57,7 +20,7 @@ void fl_log(const struct fl_log *log, enum fl_log_level level, const char *compo
     char text[FL_LOG_LINE_MAX - 128];
     va_list ap;
 
-    if (log == NULL || log->sink == NULL || level > log->level) {
+    if (log == NULL || log->sink == NULL || (int)level > atomic_load(&log->level)) {
         return;
     }
     va_start(ap, fmt);
@@ -87,7 +50,7 @@ static void log_reason(const struct fl_log *log, enum fl_log_level level, const 
     char text[FL_LOG_LINE_MAX - 128];
     bool pass = true;
 
-    if (log == NULL || log->sink == NULL || level > log->level) {
+    if (log == NULL || log->sink == NULL || (int)level > atomic_load(&log->level)) {
         return;
     }
     (void)vsnprintf(text, sizeof(text), fmt, ap);

@@ -7,13 +7,14 @@
  *
  * Ownership: a struct fl_log is passed in, never global. Library rooms return
  * errors and only trace; the daemons log.
- * Threading: fl_log() may be called from any thread when the sink may; the
- * standard sink writes each line with one write(2).
+ * Threading: fl_log() may be called from any thread when the sink may (log_out.h: where a daemon's
+ * lines go); the level may be set meanwhile.
  * Security: text that a peer supplied goes through fl_log_quote() first. Model
  * data, keys and tokens are never logged.
  */
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "libfl/base/err.h"
@@ -36,18 +37,11 @@ struct fl_log_limit {
     }
 
 struct fl_log {
-    enum fl_log_level level; /* Lines above this level are dropped. */
+    atomic_int level; /* enum fl_log_level: lines above it are dropped. */
     fl_log_sink_cb sink;
     void *ctx;
     struct fl_log_limit *limit; /* Of lines that peers can cause; NULL: none. */
 };
-
-/*
- * Sink to a file descriptor (`ctx` is an int pointer kept by the caller). Under
- * journald each line carries its syslog priority as "<n>", otherwise a time
- * stamp.
- */
-void fl_log_sink_fd(void *ctx, enum fl_log_level level, const char *component, const char *text);
 
 /* `log` may be NULL: nothing is written. */
 FL_PRINTF(4, 5)

@@ -377,3 +377,10 @@ void fl_signal_close(struct fl_signal *self)
     fl__loop_closing(self->loop);
     uv_close((uv_handle_t *)&self->uv, on_signal_closed);
 }
+
+void fl_signal_ignore(int signum)
+{
+    struct sigaction action = {.sa_handler = SIG_IGN};
+
+    (void)sigaction(signum, &action, NULL);
+}

@@ -47,6 +47,8 @@ typedef void (*fl_signal_cb)(void *arg, int signum);
 FL_MUST_CHECK int fl_signal_create(struct fl_loop *loop, int signum, fl_signal_cb fn, void *arg,
                                    struct fl_signal **ret);
 void fl_signal_close(struct fl_signal *signal);
+/* Nothing happens on it while no fl_signal waits for it; closing one takes this back. */
+void fl_signal_ignore(int signum);
 
 /*
  * A worker lane: one thread that runs jobs one after the other, away from the loops.

@@ -6,7 +6,7 @@
  * the keys mean, their ranges and defaults stand in the tables (fl-serverd --reference).
  */
 
-#include "libfl/base/log.h"
+#include "libfl/base/log_out.h"
 #include "libfl/conf/options.h"
 #include "server/store/store.h"
 
@@ -19,6 +19,7 @@ struct fl_server_main {
     bool insecure, insecure_remote;
     const char *admin_socket; /* "": the default */
     enum fl_log_level log_level;
+    enum fl_log_format log_format;
     enum fl_durability durability;
     int64_t seed, rounds;
     enum fl_when_finished when_finished;

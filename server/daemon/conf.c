@@ -164,6 +164,7 @@ int fl_serverd_conf_load(const char *path, struct fl_serverd_conf **ret, struct 
         return rv;
     }
     fill_limits(own);
+    own->path = path;
     *ret = own;
     return FL_OK;
 }

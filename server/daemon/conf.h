@@ -17,6 +17,7 @@
 
 struct fl_serverd_conf {
     struct fl_server_conf *conf;
+    const char *path;                   /* of the file, the caller's */
     char state_dir[FL_SERVER_PATH_MAX]; /* from the root on */
     char admin[FL_SERVER_PATH_MAX];     /* address of the admin socket */
     struct fl_rpc_limits rpc;

@@ -181,7 +181,7 @@ static void note_told(const struct fl_driver *driver, const struct fl_effect *e)
     size_t n = fl_layout_units(driver->srv->conf->layout);
     char line[FL_TOLD_SIZE];
 
-    if (driver->srv->log != NULL && driver->srv->log->level >= FL_LOG_DEBUG &&
+    if (driver->srv->log != NULL && atomic_load(&driver->srv->log->level) >= FL_LOG_DEBUG &&
         fl_told(driver->coord, e, n, line) != NULL)
     {
         fl_log(driver->srv->log, FL_LOG_DEBUG, "told", "%s", line);
@@ -296,6 +296,7 @@ void fl_driver_step(struct fl_driver *driver, struct fl_event *event)
         fl_timer_start(driver->timer, deadline > now ? deadline - now : 0);
     }
     fl_driver_age_errors(driver);
+    fl_status_changed(driver->status);
 }
 
 static void on_timer(void *arg)
@@ -497,6 +498,9 @@ int fl_driver_create(struct fl_serverd *srv, struct fl_driver **ret, int *ret_ex
     if (rv == FL_OK) {
         rv = fl_timer_create(driver->loop, on_timer, driver, &driver->timer);
     }
+    if (rv == FL_OK) {
+        rv = fl_driver_status_create(driver);
+    }
     if (rv != FL_OK) {
         fl_driver_free(driver);
         return rv;
@@ -510,6 +514,11 @@ int fl_driver_start(struct fl_driver *driver, struct fl_err *err)
     int rv = fl_thread_create("fl-coord", thread_main, driver, &driver->thread, err);
 
     return rv == FL_OK ? fl_loop_post(driver->loop, on_start, driver) : rv;
+}
+
+struct fl_loop *fl_driver_loop(struct fl_driver *driver)
+{
+    return driver->loop;
 }
 
 static void on_stop(void *arg)
@@ -540,6 +549,8 @@ void fl_driver_free(struct fl_driver *driver)
     }
     driver->stopped = true;
     fl_timer_close(driver->timer);
+    fl_status_close(driver->status);
+    driver->status = NULL;
     if (driver->loop != NULL) {
         fl_loop_free(driver->loop);
     }

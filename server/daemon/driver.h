@@ -15,6 +15,8 @@
 FL_MUST_CHECK int fl_driver_create(struct fl_serverd *srv, struct fl_driver **ret, int *ret_exit,
                                    struct fl_err *err);
 FL_MUST_CHECK int fl_driver_start(struct fl_driver *driver, struct fl_err *err);
+/* The coordinator's. Any thread. */
+struct fl_loop *fl_driver_loop(struct fl_driver *driver);
 /* Takes `up`. */
 void fl_driver_post(struct fl_driver *driver, struct fl_up *up);
 /* Stop the thread (no effect is carried out after) and join it. Idempotent. */

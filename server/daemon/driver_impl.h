@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "libfl/data/dataset.h"
+#include "libfl/net/status.h"
 #include "server/daemon/driver.h"
 #include "server/daemon/errors.h"
 #include "server/daemon/labels.h"
@@ -44,6 +45,7 @@ struct fl_driver {
         *forgetting; /* [n_forgetting], by client number: waits for FORGOTTEN */
     size_t n_forgetting;
     struct fl_wishes wishes;
+    struct fl_status *status; /* for systemd; after each step */
     bool stopped;
     bool finished;
 };
@@ -114,6 +116,9 @@ void fl_driver_wish(struct fl_driver *driver, struct fl_admin_request *request);
 void fl_driver_wish_answered(struct fl_driver *driver, const struct fl_effect *e);
 /* Nobody waits any longer. */
 void fl_driver_wish_done(struct fl_driver *driver);
+
+/* driver_status.c */
+FL_MUST_CHECK int fl_driver_status_create(struct fl_driver *driver);
 
 /* Send a message to the network; takes `down`. */
 void fl_driver_down(struct fl_driver *driver, struct fl_down *down);

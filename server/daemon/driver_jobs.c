@@ -248,12 +248,13 @@ static void report_round(const struct fl_driver *driver, const struct fl_round_r
     char full[32];
     char figures[256];
 
-    fl_log(driver->srv->log, FL_LOG_NOTICE, "server",
-           "round %llu committed: selected=%u responders=%u%s train_loss=%.4f uplink='%s' of '%s'",
-           (unsigned long long)r->round, r->n_selected, r->n_responders,
-           fl_figures_log(&fl_round_rows, r, figures, sizeof(figures)), r->train_loss,
-           fl_str_bytes(up, sizeof(up), r->uplink_bytes),
-           fl_str_bytes(full, sizeof(full), r->uplink_bytes_full));
+    fl_log(
+        driver->srv->log, FL_LOG_NOTICE, "server",
+        "round %llu committed: selected=%u responders=%u%s train_loss=%.4f uplink='%s' full='%s'",
+        (unsigned long long)r->round, r->n_selected, r->n_responders,
+        fl_figures_log(&fl_round_rows, r, figures, sizeof(figures)), r->train_loss,
+        fl_str_bytes(up, sizeof(up), r->uplink_bytes),
+        fl_str_bytes(full, sizeof(full), r->uplink_bytes_full));
 }
 
 static void commit_done(void *arg)

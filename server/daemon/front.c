@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "libfl/base/clock.h"
 #include "server/daemon/descriptors.h"
@@ -335,7 +336,9 @@ static int listen_one(struct fl_front *front, struct fl_grpc_server *server, con
     if (rv != FL_OK) {
         return rv;
     }
-    if (port != 0 && colon != NULL) {
+    if (fl_log_is_journal(STDOUT_FILENO)) {
+        /* The line below stands there too. */
+    } else if (port != 0 && colon != NULL) {
         (void)printf("%s %.*s:%u\n", kind, (int)(colon - address), address, port);
     } else {
         (void)printf("%s %s\n", kind, address);

@@ -2,10 +2,13 @@
 
 #include <getopt.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "libfl/net/failed_start.h"
+#include "libfl/net/loop.h"
 #include "server/daemon/exit_codes.h"
 #include "server/daemon/preflight.h"
 #include "server/daemon/server.h"
@@ -30,6 +33,7 @@ static void usage(FILE *out)
         "  -V, --version       version\n"
         "\n"
         "SIGTERM and SIGINT stop it with everything committed; a new start goes on.\n"
+        "SIGHUP reads the file again and takes up what a running server can.\n"
         "exit codes: 0 done, 1 failure while running, 2 usage, 3 configuration,\n"
         "            4 state folder or database, 5 data set or model file, 6 address\n"
         "\n"
@@ -68,6 +72,27 @@ static void share_heap(void)
     (void)mallopt(M_ARENA_MAX, 1);
 }
 
+/* An address may come by itself, and soon; a folder or a data set needs somebody. */
+#define LONGEST_PAUSE_ADDRESS_MS (30 * 1000)
+#define LONGEST_PAUSE_MS         (5 * 60 * 1000)
+
+static int serve(const struct fl_serverd_conf *own, struct fl_log *log, struct fl_log_out *out)
+{
+    int exit_code;
+
+    share_heap();
+    fl_signal_ignore(SIGHUP); /* Until it serves there is nothing to take up. */
+    exit_code = fl_server_run(own, log, out);
+    if (exit_code != FL_EXIT_OK &&
+        !fl_start_failed(log,
+                         exit_code == FL_EXIT_LISTEN ? LONGEST_PAUSE_ADDRESS_MS : LONGEST_PAUSE_MS))
+    {
+        exit_code = FL_EXIT_OK; /* It was told to stop. */
+    }
+    fl_log_left_out(log, /* all= */ true);
+    return exit_code;
+}
+
 enum task { TASK_RUN, TASK_CHECK, TASK_RECOVER };
 
 static int run(const char *path, enum task task)
@@ -76,24 +101,28 @@ static int run(const char *path, enum task task)
     const struct fl_server_conf *conf;
     static struct fl_log_limit limit = FL_LOG_LIMIT_INIT;
     struct fl_err err = {0};
-    int fd = STDERR_FILENO;
-    struct fl_log log = {.level = FL_LOG_INFO, .sink = fl_log_sink_fd, .ctx = &fd, .limit = &limit};
+    struct fl_log_out out;
+    struct fl_log log = {
+        .level = FL_LOG_INFO, .sink = fl_log_out_sink, .ctx = &out, .limit = &limit};
     char fewer[FL_ERR_BUF_SIZE] = "";
     int exit_code;
-    int rv = fl_serverd_conf_load(path, &own, &err);
+    int rv;
 
+    fl_log_out_init(&out, STDERR_FILENO);
+    rv = fl_serverd_conf_load(path, &own, &err);
     if (rv != FL_OK) {
-        (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
+        fl_log_out_complain(&out, "fl-serverd", fl_err_text(&err, rv));
         return FL_EXIT_CONFIG;
     }
     conf = own->conf;
-    log.level = conf->main->log_level;
+    atomic_store(&log.level, (int)conf->main->log_level);
+    atomic_store(&out.format, (int)conf->main->log_format);
     if (task == TASK_RECOVER) {
         exit_code = fl_server_recover(own, &log);
     } else if (task == TASK_CHECK &&
                (rv = fl_preflight(own, &exit_code, fewer, sizeof(fewer), &err)) != FL_OK)
     {
-        (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
+        fl_log_out_complain(&out, "fl-serverd", fl_err_text(&err, rv));
     } else if (task == TASK_CHECK) {
         (void)printf("%s: ok: federation '%s', algorithm %s, %zu units, %zu parameters\n", path,
                      conf->main->federation, conf->strategy->algorithm,
@@ -103,9 +132,7 @@ static int run(const char *path, enum task task)
         }
         exit_code = FL_EXIT_OK;
     } else {
-        share_heap();
-        exit_code = fl_server_run(own, &log);
-        fl_log_left_out(&log, /* all= */ true);
+        exit_code = serve(own, &log, &out);
     }
     fl_serverd_conf_free(own);
     return exit_code;

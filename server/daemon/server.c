@@ -7,13 +7,16 @@
 #include "libfl/base/clock.h"
 #include "libfl/base/descriptors.h"
 #include "libfl/base/fs.h"
+#include "libfl/net/failed_start.h"
 #include "libfl/net/notify.h"
+#include "libfl/net/watchdog.h"
 #include "libfl/num/gemm.h"
 #include "server/daemon/driver.h"
 #include "server/daemon/exit_codes.h"
 #include "server/daemon/front.h"
 #include "server/daemon/front_impl.h"
 #include "server/daemon/preflight.h"
+#include "server/daemon/reload.h"
 
 /*
  * Calls get this long to end; a peer that reads nothing then costs the link's second for
@@ -62,6 +65,16 @@ static void begin_stop(struct fl_serverd *srv, const char *why)
     }
     fl_driver_post(srv->driver, up);
     fl_timer_start(srv->patience, STOP_PATIENCE_MS);
+}
+
+static void on_reload(void *arg, int signum)
+{
+    struct fl_serverd *srv = arg;
+
+    (void)signum;
+    if (!srv->stopping) {
+        fl_server_reload(srv);
+    }
 }
 
 static void on_signal(void *arg, int signum)
@@ -193,39 +206,66 @@ static void stop_all(struct fl_serverd *srv)
     fl_front_free(srv->front);
 }
 
-static int run_once(const struct fl_serverd_conf *own, const struct fl_log *log, bool *ret_again)
+/* What the network loop hears beside the network. */
+struct listening {
+    struct fl_signal *term, *interrupt, *reload;
+    struct fl_watchdog *watchdog;
+};
+
+static int listen_to(struct fl_serverd *srv, struct listening *to)
+{
+    int rv = fl_timer_create(srv->net, on_patience, srv, &srv->patience);
+
+    if (rv == FL_OK) {
+        rv = fl_signal_create(srv->net, SIGTERM, on_signal, srv, &to->term);
+    }
+    if (rv == FL_OK) {
+        rv = fl_signal_create(srv->net, SIGINT, on_signal, srv, &to->interrupt);
+    }
+    if (rv == FL_OK) {
+        rv = fl_signal_create(srv->net, SIGHUP, on_reload, srv, &to->reload);
+    }
+    return rv == FL_OK ? fl_watchdog_create(srv->net, fl_driver_loop(srv->driver), &to->watchdog)
+                       : rv;
+}
+
+static void listen_no_more(struct fl_serverd *srv, struct listening *to)
+{
+    fl_watchdog_close(to->watchdog);
+    fl_signal_close(to->term);
+    fl_signal_close(to->interrupt);
+    fl_signal_close(to->reload);
+    fl_signal_ignore(SIGHUP);
+    fl_timer_close(srv->patience);
+}
+
+static int run_once(const struct fl_serverd_conf *own, struct fl_log *log, struct fl_log_out *out,
+                    bool *ret_again)
 {
     const struct fl_server_conf *conf = own->conf;
     struct fl_serverd srv = {.conf = conf,
                              .own = own,
                              .log = log,
+                             .log_out = out,
                              .state_dir = own->state_dir,
                              .federation = conf->main->federation,
                              .started_ms = fl_clock_ms()};
-    struct fl_signal *term = NULL;
-    struct fl_signal *interrupt = NULL;
+    struct listening to = {NULL};
     struct fl_err err = {0};
     int exit_code = FL_EXIT_OK;
     int rv;
 
     fl_gemm_init();
     rv = start(&srv, &exit_code, &err);
-    if (rv == FL_OK) {
-        rv = fl_timer_create(srv.net, on_patience, &srv, &srv.patience);
-    }
-    if (rv == FL_OK) {
-        rv = fl_signal_create(srv.net, SIGTERM, on_signal, &srv, &term);
-    }
-    if (rv == FL_OK) {
-        rv = fl_signal_create(srv.net, SIGINT, on_signal, &srv, &interrupt);
-    }
+    rv = rv == FL_OK ? listen_to(&srv, &to) : rv;
     if (rv == FL_OK) {
         exit_code = FL_EXIT_OK;
         fl_log(log, FL_LOG_NOTICE, "server",
                "federation '%s' runs: algorithm=%s units=%zu parameters=%zu blas=%s",
                srv.federation, conf->strategy->algorithm, fl_layout_units(conf->layout),
                fl_layout_count(conf->layout), fl_gemm_kernel());
-        fl_notify_ready("serving");
+        fl_notify_ready();
+        fl_start_succeeded();
         fl_loop_run(srv.net);
         srv.stopping = true;
         if (!srv.again) {
@@ -234,9 +274,7 @@ static int run_once(const struct fl_serverd_conf *own, const struct fl_log *log,
     } else {
         fl_log(log, FL_LOG_ERROR, "server", "cannot start: %s", fl_err_text(&err, rv));
     }
-    fl_signal_close(term);
-    fl_signal_close(interrupt);
-    fl_timer_close(srv.patience);
+    listen_no_more(&srv, &to);
     stop_all(&srv);
     *ret_again = srv.again;
     if (exit_code == FL_EXIT_OK && !srv.again) {
@@ -245,14 +283,14 @@ static int run_once(const struct fl_serverd_conf *own, const struct fl_log *log,
     return exit_code;
 }
 
-int fl_server_run(const struct fl_serverd_conf *own, const struct fl_log *log)
+int fl_server_run(const struct fl_serverd_conf *own, struct fl_log *log, struct fl_log_out *out)
 {
     bool again;
     int exit_code;
 
     do {
         again = false;
-        exit_code = run_once(own, log, &again);
+        exit_code = run_once(own, log, out, &again);
     } while (again && exit_code == FL_EXIT_OK);
     return exit_code;
 }

@@ -14,7 +14,7 @@
  * fl_down (towards the network).
  */
 
-#include "libfl/base/log.h"
+#include "libfl/base/log_out.h"
 #include "libfl/grpc/endpoint.h"
 #include "libfl/wire/admin.h"
 #include "server/daemon/conf.h"
@@ -26,7 +26,8 @@ struct fl_driver;
 struct fl_serverd {
     const struct fl_server_conf *conf;
     const struct fl_serverd_conf *own; /* what only a daemon needs of it */
-    const struct fl_log *log;
+    struct fl_log *log;                /* changed by reload.c only */
+    struct fl_log_out *log_out;        /* where its lines go; NULL: elsewhere */
     const char *state_dir;
     const char *federation;
     const struct fl_line *line; /* since the start, never changed */
@@ -179,8 +180,9 @@ FL_NORETURN void fl_serverd_no_memory(const struct fl_serverd *srv, const char *
 void fl_server_again(struct fl_serverd *srv, const char *why);
 /* Network loop: the coordinator has stopped. */
 void fl_server_stopped(struct fl_serverd *srv);
-/* Run the daemon until it is told to stop; returns the exit code. */
-int fl_server_run(const struct fl_serverd_conf *own, const struct fl_log *log);
+/* Run the daemon until it is told to stop; returns the exit code. A reload changes `log` and `out`.
+ */
+int fl_server_run(const struct fl_serverd_conf *own, struct fl_log *log, struct fl_log_out *out);
 /*
  * --recover: make the newest good checkpoint of the state folder its last committed round
  * (fl_store_rebuild()), and print what came of it. Starts nothing. Returns the exit code.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "libfl/base/buf.h"
+#include "libfl/conf/differ.h"
 #include "libfl/conf/edit.h"
 
 struct values {
@@ -184,6 +185,58 @@ START_TEST(what_is_written_is_read_as_the_same)
 }
 END_TEST
 
+static const char *const live[] = {"log_level", "tls", NULL};
+
+static void differ(const char *before, const char *now, size_t n, const char *expected)
+{
+    struct fl_conf_doc *a = parse(before);
+    struct fl_conf_doc *b = parse(now);
+    char keys[128];
+
+    ck_assert_uint_eq(fl_conf_differ(fl_conf_root(a), fl_conf_root(b), live, keys, sizeof(keys)),
+                      n);
+    ck_assert_str_eq(keys, expected);
+    fl_conf_free(a);
+    fl_conf_free(b);
+}
+
+START_TEST(what_was_changed_between_two_readings_is_named)
+{
+    differ("a: 1\nb: {c: 2}\n", "b: {c: 2}\na: 1\n", 0, "");
+    differ("a: 1\nb: {c: 2}\n", "a: 2\nb: {c: 3, d: 4}\n", 3, "a, b.c, b.d");
+    differ("a: 1\nb: {c: 2}\n", "a: 1\n", 1, "b.c");
+    differ("a: 1\n", "a: 1\nb: {c: 2}\n", 1, "b.c");
+    differ("a: [1, 2]\n", "a: [2, 1]\n", 1, "a");
+    differ("a: [1, 2]\n", "a: [1]\n", 1, "a");
+    differ("a: {b: {c: 1}}\n", "a: {b: {c: 2}}\n", 1, "a.b");
+    differ("a: {b: 1}\n", "a: x\n", 1, "a");
+    differ("log_level: info\ntls: {key: a}\na: 1\n", "log_level: debug\ntls: {key: b}\na: 2\n", 1,
+           "a");
+}
+END_TEST
+
+START_TEST(a_long_list_of_changes_says_that_it_was_cut)
+{
+    char text[4096] = "";
+    char keys[64];
+    struct fl_conf_doc *a = parse("{}\n");
+    struct fl_conf_doc *b;
+    size_t i;
+
+    for (i = 0; i < 100; i++) {
+        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "key_%zu: 1\n", i);
+    }
+    b = parse(text);
+    for (i = 9; i <= sizeof(keys); i++) {
+        ck_assert_uint_eq(fl_conf_differ(fl_conf_root(a), fl_conf_root(b), live, keys, i), 100);
+        ck_assert_uint_eq(strlen(keys), i - 1);
+        ck_assert_str_eq(keys + i - 4, "...");
+    }
+    fl_conf_free(a);
+    fl_conf_free(b);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("conf_edit");
@@ -191,6 +244,8 @@ int main(void)
     SRunner *runner;
     int failed;
 
+    tcase_add_test(tc, what_was_changed_between_two_readings_is_named);
+    tcase_add_test(tc, a_long_list_of_changes_says_that_it_was_cut);
     tcase_add_test(tc, a_value_is_put_at_its_path_and_what_is_missing_is_made);
     tcase_add_loop_test(tc, a_bad_value_is_refused_with_who_set_it, 0,
                         (int)(sizeof(bad) / sizeof(bad[0])));

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libfl/base/log_out.h"
 #include "server/daemon/driver_impl.h"
 #include "server/daemon/exit_codes.h"
 #include "server/daemon/front_impl.h"
@@ -16,8 +17,8 @@
 /* What the linker renames: what the coordinator hears. */
 void __wrap_fl_front_up(struct fl_front *front, struct fl_up *up);
 
-static int fd = STDERR_FILENO;
-static const struct fl_log log_ = {.level = FL_LOG_INFO, .sink = fl_log_sink_fd, .ctx = &fd};
+static struct fl_log_out out = {.fd = STDERR_FILENO};
+static struct fl_log log_ = {.level = FL_LOG_INFO, .sink = fl_log_out_sink, .ctx = &out};
 static struct fl_serverd srv = {.log = &log_};
 static struct fl_driver driver = {.srv = &srv};
 static struct fl_front front = {.srv = &srv, .n_units = 2};

@@ -159,7 +159,7 @@ static int run_daemon(void)
     (void)fprintf(yaml, text, dir, dir);
     ck_assert_int_eq(fclose(yaml), 0);
     ck_assert_msg(fl_serverd_conf_load(path, &own, &err) == FL_OK, "%s", err.msg);
-    code = fl_server_run(own, NULL);
+    code = fl_server_run(own, NULL, NULL);
     fl_serverd_conf_free(own);
     return code;
 }

@@ -518,7 +518,7 @@ static void note_told(const struct fl_fed *fed, const struct fl_effect *e)
     size_t n = fl_layout_units(fed->federation.layout);
     char line[FL_TOLD_SIZE];
 
-    if (fed->conf.log != NULL && fed->conf.log->level >= FL_LOG_DEBUG &&
+    if (fed->conf.log != NULL && atomic_load(&fed->conf.log->level) >= FL_LOG_DEBUG &&
         fl_told(fed->coord, e, n, line) != NULL)
     {
         fl_log(fed->conf.log, FL_LOG_DEBUG, "told", "%s", line);

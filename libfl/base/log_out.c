@@ -1,0 +1,275 @@
+#include "libfl/base/log_out.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libfl/base/str.h"
+
+#define LINE_MAX_BYTES 4096
+#define TIME_SIZE      32
+
+const char *const fl_log_formats[] = {[FL_LOG_TEXT] = "text", [FL_LOG_JSON] = "json", NULL};
+/* syslog(3) priorities of the levels. */
+static const int priorities[] = {3, 4, 5, 6, 7};
+
+bool fl_log_is_journal(int fd)
+{
+    const char *stream = getenv("JOURNAL_STREAM");
+    char ours[64];
+    struct stat st;
+
+    if (stream == NULL || fstat(fd, &st) != 0) {
+        return false;
+    }
+    (void)snprintf(ours, sizeof(ours), "%llu:%llu", (unsigned long long)st.st_dev,
+                   (unsigned long long)st.st_ino);
+    return strcmp(stream, ours) == 0;
+}
+
+void fl_log_out_init(struct fl_log_out *out, int fd)
+{
+    out->fd = fd;
+    out->journal = fl_log_is_journal(fd);
+    atomic_init(&out->format, FL_LOG_TEXT);
+}
+
+static void write_line(const struct fl_log_out *out, char *line, size_t n, size_t size)
+{
+    n = n < size ? n : size - 1;
+    line[n - 1] = '\n';
+    if (write(out->fd, line, n) < 0) {
+        return; /* Nowhere left to say it. */
+    }
+}
+
+static const char *now_text(char out[TIME_SIZE])
+{
+    struct timeval tv;
+    struct tm tm;
+    size_t n;
+
+    (void)gettimeofday(&tv, NULL);
+    (void)gmtime_r(&tv.tv_sec, &tm);
+    n = strftime(out, TIME_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
+    (void)snprintf(out + n, TIME_SIZE - n, ".%03ldZ", (long)tv.tv_usec / 1000);
+    return out;
+}
+
+void fl_log_out_sink(void *ctx, enum fl_log_level level, const char *component, const char *text)
+{
+    struct fl_log_out *out = ctx;
+    char line[LINE_MAX_BYTES];
+    char when[TIME_SIZE];
+    size_t n = 0;
+
+    if (out->journal) {
+        n = (size_t)snprintf(line, sizeof(line), "<%d>", priorities[level]);
+    }
+    if (atomic_load(&out->format) == FL_LOG_JSON) {
+        n += fl_log_json(line + n, sizeof(line) - n - 1, now_text(when), level, component, text);
+        n++;
+    } else if (out->journal) {
+        n += (size_t)snprintf(line + n, sizeof(line) - n, "%s: %s\n", component, text);
+    } else {
+        n = (size_t)snprintf(line, sizeof(line), "%s %-7s %s: %s\n", now_text(when),
+                             fl_log_names[level], component, text);
+    }
+    write_line(out, line, n, sizeof(line));
+}
+
+void fl_log_out_complain(const struct fl_log_out *out, const char *program, const char *text)
+{
+    char line[LINE_MAX_BYTES];
+    size_t n = (size_t)snprintf(line, sizeof(line), "%s%s: %s\n", out->journal ? "<3>" : "",
+                                program, text);
+
+    write_line(out, line, n, sizeof(line));
+}
+
+/* --- JSON --- */
+
+/* What has been written so far; all or nothing of what is added, but for a long text. */
+struct json {
+    char *out;
+    size_t n, size;
+};
+
+static bool put(struct json *j, const char *data, size_t n)
+{
+    if (j->n + n > j->size) {
+        return false;
+    }
+    (void)memcpy(j->out + j->n, data, n);
+    j->n += n;
+    return true;
+}
+
+/* The escaped text, up to the first character that leaves less than `spare`. */
+static void put_text(struct json *j, const char *text, size_t len, size_t spare)
+{
+    size_t i = 0;
+
+    while (i < len) {
+        size_t n = fl_str_utf8((const uint8_t *)text + i, len - i);
+        bool special = text[i] == '"' || text[i] == '\\';
+
+        n = n > 0 ? n : 1;
+        if (j->n + n + (special ? 1 : 0) + spare > j->size) {
+            return;
+        }
+        if (special) {
+            (void)put(j, "\\", 1);
+        }
+        (void)put(j, text + i, n);
+        i += n;
+    }
+}
+
+/* "key":"text", with its comma unless it is the first. */
+static bool put_member(struct json *j, const char *key, size_t key_len, const char *value,
+                       size_t len, bool number)
+{
+    size_t before = j->n;
+    bool ok = put(j, j->n > 1 ? ",\"" : "\"", j->n > 1 ? 2 : 1) && put(j, key, key_len) &&
+              put(j, number ? "\":" : "\":\"", number ? 2 : 3);
+    size_t begin = j->n;
+
+    if (ok && number) {
+        ok = put(j, value, len);
+    } else if (ok) {
+        put_text(j, value, len, 2);
+        ok = (j->n > begin || len == 0) && put(j, "\"", 1);
+    }
+    ok = ok && j->n < j->size; /* The last brace. */
+    j->n = ok ? j->n : before;
+    return ok;
+}
+
+/* A number as JSON has them, and no longer than a double tells apart. */
+static bool is_number(const char *s, size_t len)
+{
+    size_t sign = len > 0 && s[0] == '-' ? 1 : 0;
+    size_t whole = strspn(s + sign, "0123456789");
+    size_t end = sign + whole;
+
+    if (whole == 0 || (whole > 1 && s[sign] == '0')) {
+        return false;
+    }
+    if (end < len && s[end] == '.') {
+        size_t part = strspn(s + end + 1, "0123456789");
+
+        if (part == 0) {
+            return false;
+        }
+        end += 1 + part;
+    }
+    return end == len && len <= 16;
+}
+
+/* Length of the key of a "key=value" at `s`, 0: it is none. */
+static size_t key_of(const char *s)
+{
+    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+    return n > 0 && n < 40 && s[n] == '=' ? n : 0;
+}
+
+/* Length of the word at `s`: to the next blank, or to the end of its quotes. */
+static size_t word_at(const char *s)
+{
+    const char *quote = strstr(s, "='");
+    size_t n = strcspn(s, " ");
+
+    if (quote != NULL && quote < s + n) {
+        const char *end = strchr(quote + 2, '\'');
+
+        if (end != NULL && (end[1] == ' ' || end[1] == '\0')) {
+            return (size_t)(end + 1 - s);
+        }
+    }
+    return n;
+}
+
+/* Where the fields begin: behind the last word that is none. */
+static const char *fields_of(const char *text)
+{
+    const char *fields = NULL;
+    const char *s = text;
+
+    while (*s != '\0') {
+        size_t n = word_at(s);
+
+        if (key_of(s) == 0) {
+            fields = NULL;
+        } else if (fields == NULL) {
+            fields = s;
+        }
+        s += n;
+        s += strspn(s, " ");
+    }
+    return fields != NULL ? fields : s;
+}
+
+/* What a line's own members are called is no field's name. */
+static bool is_taken(const char *key, size_t len)
+{
+    static const char *const taken[] = {"time", "level", "component", "message"};
+    size_t i;
+
+    for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+        if (strlen(taken[i]) == len && strncmp(key, taken[i], len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool put_field(struct json *j, const char *s, size_t n)
+{
+    size_t len = key_of(s);
+    const char *value = s + len + 1;
+    size_t value_len = n - len - 1;
+    bool number = is_number(value, value_len);
+    char key[64];
+
+    (void)snprintf(key, sizeof(key), "%s%.*s", is_taken(s, len) ? "field_" : "", (int)len, s);
+    if (value_len >= 2 && value[0] == '\'' && value[value_len - 1] == '\'') {
+        value++;
+        value_len -= 2;
+    }
+    return put_member(j, key, strlen(key), value, value_len, number);
+}
+
+size_t fl_log_json(char *out, size_t size, const char *time, enum fl_log_level level,
+                   const char *component, const char *text)
+{
+    struct json j = {.out = out, .size = size};
+    const char *fields = fields_of(text);
+    const char *end = fields;
+    const char *s = fields;
+
+    while (end > text && end[-1] == ' ') {
+        end--;
+    }
+    (void)put(&j, "{", 1);
+    (void)put_member(&j, "time", 4, time, strlen(time), false);
+    (void)put_member(&j, "level", 5, fl_log_names[level], strlen(fl_log_names[level]), false);
+    (void)put_member(&j, "component", 9, component, strlen(component), false);
+    (void)put_member(&j, "message", 7, text, (size_t)(end - text), false);
+    while (*s != '\0') {
+        size_t n = word_at(s);
+
+        if (!put_field(&j, s, n)) {
+            break;
+        }
+        s += n;
+        s += strspn(s, " ");
+    }
+    (void)put(&j, "}", 1);
+    return j.n;
+}

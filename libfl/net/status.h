@@ -1,0 +1,30 @@
+#ifndef FL_NET_STATUS_H
+#define FL_NET_STATUS_H
+
+/*
+ * The line that `systemctl status` shows of a service: asked for when something may have changed,
+ * told when it has, and at most once a second.
+ *
+ * Threading: one loop.
+ */
+
+#include <stddef.h>
+
+#include "libfl/net/loop.h"
+
+/* Longest line, with its NUL. */
+#define FL_STATUS_SIZE 256
+
+struct fl_status;
+
+/* Write the line as things stand now. */
+typedef void fl_status_fn(void *ctx, char *out, size_t size);
+
+FL_MUST_CHECK int fl_status_create(struct fl_loop *loop, fl_status_fn *fill, void *ctx,
+                                   struct fl_status **ret);
+/* It may have changed: `fill` runs now, or within a second. Cheap. NULL is allowed. */
+void fl_status_changed(struct fl_status *status);
+/* NULL is allowed. */
+void fl_status_close(struct fl_status *status);
+
+#endif

@@ -1,0 +1,219 @@
+/* Lines as the journal and machines read them. */
+
+#include <check.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libfl/base/log_out.h"
+
+static int ends[2]; /* of a pipe */
+
+static void setup(void)
+{
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    (void)unsetenv("JOURNAL_STREAM");
+}
+
+static void tear_down(void)
+{
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
+static const char *written(void)
+{
+    static char text[8192];
+    ssize_t n = read(ends[0], text, sizeof(text) - 1);
+
+    ck_assert_int_ge(n, 0);
+    text[n] = '\0';
+    return text;
+}
+
+/* As systemd says it. */
+static void be_journal(int fd)
+{
+    struct stat st;
+    char text[64];
+
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    (void)snprintf(text, sizeof(text), "%llu:%llu", (unsigned long long)st.st_dev,
+                   (unsigned long long)st.st_ino);
+    ck_assert_int_eq(setenv("JOURNAL_STREAM", text, 1), 0);
+}
+
+START_TEST(the_journal_gets_priorities_and_no_times)
+{
+    static const char *const want[] = {"<3>net: x a=1\n", "<4>net: x a=1\n", "<5>net: x a=1\n",
+                                       "<6>net: x a=1\n", "<7>net: x a=1\n"};
+    struct fl_log_out out;
+
+    be_journal(ends[1]);
+    fl_log_out_init(&out, ends[1]);
+    fl_log_out_sink(&out, (enum fl_log_level)_i, "net", "x a=1");
+    ck_assert_str_eq(written(), want[_i]);
+}
+END_TEST
+
+START_TEST(what_is_said_before_there_is_a_log_is_an_error_for_the_journal)
+{
+    struct fl_log_out out;
+
+    fl_log_out_init(&out, ends[1]);
+    fl_log_out_complain(&out, "fl-serverd", "a.yaml:3: no");
+    ck_assert_str_eq(written(), "fl-serverd: a.yaml:3: no\n");
+    be_journal(ends[1]);
+    fl_log_out_init(&out, ends[1]);
+    fl_log_out_complain(&out, "fl-serverd", "a.yaml:3: no");
+    ck_assert_str_eq(written(), "<3>fl-serverd: a.yaml:3: no\n");
+}
+END_TEST
+
+START_TEST(a_stream_that_went_elsewhere_is_not_the_journals)
+{
+    struct fl_log_out out;
+
+    be_journal(STDIN_FILENO); /* inherited by a program whose output was redirected */
+    fl_log_out_init(&out, ends[1]);
+    fl_log_out_sink(&out, FL_LOG_NOTICE, "net", "x");
+    ck_assert_ptr_nonnull(strstr(written(), "Z notice  net: x\n"));
+}
+END_TEST
+
+static json_t *parsed(const char *text)
+{
+    char line[4096];
+    size_t n = fl_log_json(line, sizeof(line), "T", FL_LOG_NOTICE, "net", text);
+    json_t *object = json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
+
+    ck_assert_msg(object != NULL, "no JSON: %.*s", (int)n, line);
+    return object;
+}
+
+START_TEST(fields_of_a_line_become_members)
+{
+    json_t *o =
+        parsed("round 3 committed: clients=7 accuracy=0.9780 name='a b\"c' id=007 part=-1.5");
+
+    ck_assert_str_eq(json_string_value(json_object_get(o, "time")), "T");
+    ck_assert_str_eq(json_string_value(json_object_get(o, "level")), "notice");
+    ck_assert_str_eq(json_string_value(json_object_get(o, "component")), "net");
+    ck_assert_str_eq(json_string_value(json_object_get(o, "message")), "round 3 committed:");
+    ck_assert_int_eq(json_integer_value(json_object_get(o, "clients")), 7);
+    ck_assert(json_real_value(json_object_get(o, "accuracy")) == 0.978);
+    ck_assert_str_eq(json_string_value(json_object_get(o, "name")), "a b\"c");
+    ck_assert_str_eq(json_string_value(json_object_get(o, "id")), "007"); /* no number of JSON */
+    ck_assert(json_real_value(json_object_get(o, "part")) == -1.5);
+    ck_assert_uint_eq(json_object_size(o), 9);
+    json_decref(o);
+}
+END_TEST
+
+START_TEST(fields_in_the_middle_of_a_text_stay_there)
+{
+    json_t *o = parsed("refused: wants a=1 and more b=2");
+
+    ck_assert_str_eq(json_string_value(json_object_get(o, "message")),
+                     "refused: wants a=1 and more");
+    ck_assert_int_eq(json_integer_value(json_object_get(o, "b")), 2);
+    json_decref(o);
+    o = parsed("x message=no level=9");
+    ck_assert_str_eq(json_string_value(json_object_get(o, "message")), "x");
+    ck_assert_str_eq(json_string_value(json_object_get(o, "field_message")), "no");
+    ck_assert_int_eq(json_integer_value(json_object_get(o, "field_level")), 9);
+    json_decref(o);
+}
+END_TEST
+
+START_TEST(whatever_is_in_a_line_it_is_one_object)
+{
+    static const char *const texts[] = {
+        "",        " ",     "=",     "a=",   "a='",   "a=''", "a='x",     "\"\\\"",
+        "k=\"\\",  "a=1e9", "a=--1", "a=1.", "a=0x1", "a=.5", "q='it' x", "\xc3\xa4=\xe2\x82\xac",
+        "a=1 b==2"};
+    size_t i;
+
+    for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        json_decref(parsed(texts[i]));
+    }
+}
+END_TEST
+
+START_TEST(a_line_that_is_too_long_is_cut_and_still_an_object)
+{
+    char text[2048];
+    char line[512];
+    size_t n;
+    size_t i;
+    json_t *o;
+
+    (void)memset(text, '"', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    for (i = 256; i <= sizeof(line); i++) {
+        n = fl_log_json(line, i, "2026", FL_LOG_ERROR, "net", text);
+        ck_assert_uint_le(n, i);
+        o = json_loadb(line, n, 0, NULL);
+        ck_assert_ptr_nonnull(json_object_get(o, "message"));
+        json_decref(o);
+    }
+    (void)memset(text, 'a', 100);
+    text[100] = '\0';
+    for (i = 0; i < 40; i++) {
+        (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), " k%zu=12345", i);
+    }
+    for (i = 256; i <= sizeof(line); i++) {
+        n = fl_log_json(line, i, "2026", FL_LOG_ERROR, "net", text);
+        o = json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
+        ck_assert_ptr_nonnull(json_object_get(o, "k0"));
+        json_decref(o);
+    }
+}
+END_TEST
+
+START_TEST(the_format_of_a_running_log_can_change)
+{
+    struct fl_log_out out;
+    json_t *o;
+
+    fl_log_out_init(&out, ends[1]);
+    atomic_store(&out.format, (int)FL_LOG_JSON);
+    fl_log_out_sink(&out, FL_LOG_WARNING, "net", "x a=1");
+    o = json_loads(written(), 0, NULL);
+    ck_assert_str_eq(json_string_value(json_object_get(o, "level")), "warning");
+    json_decref(o);
+    be_journal(ends[1]);
+    fl_log_out_init(&out, ends[1]);
+    atomic_store(&out.format, (int)FL_LOG_JSON);
+    fl_log_out_sink(&out, FL_LOG_WARNING, "net", "x a=1");
+    ck_assert_int_eq(strncmp(written(), "<4>{\"time\":\"", 12), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("log_out");
+    TCase *tc = tcase_create("lines");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, tear_down);
+    tcase_add_loop_test(tc, the_journal_gets_priorities_and_no_times, 0, 5);
+    tcase_add_test(tc, what_is_said_before_there_is_a_log_is_an_error_for_the_journal);
+    tcase_add_test(tc, a_stream_that_went_elsewhere_is_not_the_journals);
+    tcase_add_test(tc, fields_of_a_line_become_members);
+    tcase_add_test(tc, fields_in_the_middle_of_a_text_stay_there);
+    tcase_add_test(tc, whatever_is_in_a_line_it_is_one_object);
+    tcase_add_test(tc, a_line_that_is_too_long_is_cut_and_still_an_object);
+    tcase_add_test(tc, the_format_of_a_running_log_can_change);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
