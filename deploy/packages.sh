@@ -9,16 +9,17 @@ FL_BUILD_PACKAGES=(
   gcc make autoconf automake libtool pkg-config
   protobuf-c-compiler protobuf-compiler libprotobuf-c-dev
   libuv1-dev libnghttp2-dev libssl-dev libopenblas-serial-dev/libopenblas-pthread-dev libyaml-dev libsqlite3-dev
-  zlib1g-dev libjansson-dev libxxhash-dev check)
+  zlib1g-dev libjansson-dev libxxhash-dev libsystemd-dev check)
 # Open MPI is for fl-sim-mpi: 11 MB to fetch, 48 MB on disk.
 # shellcheck disable=SC2034
 FL_TEST_PACKAGES=(
   git clang-format-14 shellcheck python3 python3-numpy python3-grpcio python3-protobuf protobuf-compiler-grpc
-  systemd libsystemd-dev gnuplot-nox man-db
-  debhelper lintian mmdebstrap fakeroot dpkg-dev)
+  systemd gnuplot-nox man-db
+  debhelper lintian mmdebstrap fakeroot dpkg-dev
+  systemd-container iproute2 util-linux procps)
 # What deploy/package.sh needs besides those of the build.
 # shellcheck disable=SC2034
-FL_PACKAGE_PACKAGES=(debhelper fakeroot dpkg-dev libsystemd-dev)
+FL_PACKAGE_PACKAGES=(debhelper fakeroot dpkg-dev)
 
 fl_has_package() {
   dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'

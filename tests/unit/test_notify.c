@@ -90,8 +90,11 @@ static void run_until(bool (*fn)(void))
     fl_loop_run(loop);
 }
 
+static unsigned n_fed; /* meanwhile */
+
 static bool fifty(void)
 {
+    n_fed = (turns > 1 ? n_fed : 0) + heard("WATCHDOG=1");
     return turns >= 50;
 }
 
@@ -139,12 +142,12 @@ START_TEST(a_loop_that_hangs_beside_one_that_turns_is_not_fed)
     open_loops();
     ck_assert_int_eq(fl_watchdog_create(loop, other, &watchdog), FL_OK);
     run_until(fifty); /* more than ten spans */
-    ck_assert_uint_eq(heard("WATCHDOG=1"), 0);
+    ck_assert_uint_eq(n_fed, 0);
     ck_assert_int_eq(fl_loop_post(other, stop_other, other), FL_OK);
     fl_loop_run(other); /* It answers the one question that was asked. */
     run_until(fed);
     run_until(fifty);
-    ck_assert_uint_eq(heard("WATCHDOG=1"), 0);
+    ck_assert_uint_eq(n_fed, 0);
     fl_watchdog_close(watchdog);
     close_loops(); /* and the question that waits there frees what was closed */
 }
@@ -158,7 +161,7 @@ START_TEST(nobody_is_fed_who_was_not_asked_to)
     open_loops();
     ck_assert_int_eq(fl_watchdog_create(loop, NULL, &watchdog), FL_OK);
     run_until(fifty);
-    ck_assert_uint_eq(heard("WATCHDOG=1"), 0);
+    ck_assert_uint_eq(n_fed, 0);
     fl_watchdog_close(watchdog);
     close_loops();
 }
