@@ -77,6 +77,12 @@ void fl_trust_unref(struct fl_trust *trust); /* NULL is allowed. */
 const struct fl_chain *fl_trust_roots(const struct fl_trust *trust);
 
 /*
+ * Who the leaf says by its fl:// URI that it is for, whether that is to be believed or not: for the
+ * holder of a certificate. FL_ENOENT: it has none; FL_EFORMAT: a damaged one, or several.
+ */
+FL_MUST_CHECK int fl_chain_name(const struct fl_chain *chain, struct fl_uri_name *ret);
+
+/*
  * Is `chain` (leaf first, in any order behind it) to be believed at `now`, seconds since 1970?
  * `purpose` FL_ROLE_SERVER: it is a server's and `host`'s (NULL: any); the name is that of its
  * fl:// URI, in an operator's own PKI `host`. FL_ROLE_CLIENT: a client's or an admin's, the

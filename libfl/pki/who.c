@@ -46,6 +46,11 @@ int fl__uri_of(const X509 *x509, struct fl_uri_name *ret)
     return fl__openssl_forget(rv);
 }
 
+int fl_chain_name(const struct fl_chain *chain, struct fl_uri_name *ret)
+{
+    return fl__uri_of(chain->certs[0].x509, ret);
+}
+
 const char *fl__usage_text(char *out, size_t size, X509 *x509)
 {
     uint32_t usage = X509_get_extended_key_usage(x509);
