@@ -152,6 +152,7 @@ static void go_offline(struct fl_session *s, uint64_t now_ms, uint64_t wait, con
     fl__round_leave(s);
     s->evaluating = 0;
     s->last_wait_ms = wait;
+    s->told_when = false;
     s->wake_at = fl__later(now_ms, wait);
     fl__session_move(s, FL_SESSION_OFFLINE,
                      fl__session_text(s, "%s, again in %" PRIu64 " ms", why, wait));
@@ -247,19 +248,6 @@ static void on_connected(struct fl_session *s, uint64_t now_ms)
     fl__session_emit(s, FL_CEFF_HELLO, s->held);
 }
 
-static void on_disconnected(struct fl_session *s, const struct fl_session_event *event)
-{
-    const char *reason = reason_or(event->u.failed.reason, "no reason given");
-
-    if (s->sm.state == FL_SESSION_OFFLINE || s->sm.state == FL_SESSION_STOPPED) {
-        return;
-    }
-    lost(s, event->now_ms,
-         fl__session_text(
-             s, "%s: %s",
-             s->sm.state == FL_SESSION_CONNECTING ? "no connection" : "connection lost", reason));
-}
-
 /* Neither side can change that by itself: wait for an operator, or give up. */
 static void hopeless(struct fl_session *s, uint64_t now_ms, enum fl_session_exit code,
                      const char *why)
@@ -270,6 +258,34 @@ static void hopeless(struct fl_session *s, uint64_t now_ms, enum fl_session_exit
     }
     fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
     stay_away(s, now_ms, at_least(s, s->conf.refused_ms), why);
+}
+
+/* As hopeless(), but the connection is gone already. */
+static void refused_by_transport(struct fl_session *s, uint64_t now_ms, const char *why)
+{
+    if (s->conf.refused_ms != 0) {
+        stay_away(s, now_ms, at_least(s, s->conf.refused_ms), why);
+        return;
+    }
+    go_offline(s, now_ms, 0, why);
+    stop(s, FL_SESSION_EXIT_REFUSED, why);
+}
+
+static void on_disconnected(struct fl_session *s, const struct fl_session_event *event)
+{
+    const char *reason = reason_or(event->u.failed.reason, "no reason given");
+
+    if (s->sm.state == FL_SESSION_OFFLINE || s->sm.state == FL_SESSION_STOPPED) {
+        return;
+    }
+    if (event->u.failed.permanent) {
+        refused_by_transport(s, event->now_ms, reason);
+        return;
+    }
+    lost(s, event->now_ms,
+         fl__session_text(
+             s, "%s: %s",
+             s->sm.state == FL_SESSION_CONNECTING ? "no connection" : "connection lost", reason));
 }
 
 static void on_welcome(struct fl_session *s, const struct fl_session_event *event)
@@ -302,6 +318,7 @@ static void on_refused(struct fl_session *s, const struct fl_session_event *even
     }
     fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
     stay_away(s, event->now_ms, at_least(s, event->u.refused.retry_after_ms), why);
+    s->told_when = true;
 }
 
 /* All rounds are done. A server that still waits for hello has no session to stay in. */
@@ -339,6 +356,14 @@ static void on_drain(struct fl_session *s, const struct fl_session_event *event)
     s->lost.n = 0;
     fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round);
     stay_away(s, event->now_ms, at_least(s, wait), fl__session_text(s, "drained: %s", reason));
+    s->told_when = true;
+}
+
+static void on_retry(struct fl_session *s)
+{
+    if (s->started && s->sm.state == FL_SESSION_OFFLINE && !s->told_when) {
+        connect_now(s, "the wait is cut short");
+    }
 }
 
 static uint64_t silent_at(const struct fl_session *s)
@@ -518,6 +543,9 @@ static void on_event(struct fl_session *s, const struct fl_session_event *event)
         break;
     case FL_CEV_PUSH_FAILED:
         fl__round_push_failed(s, event);
+        break;
+    case FL_CEV_RETRY:
+        on_retry(s);
         break;
     case FL_CEV_STOP:
         stop(s, FL_SESSION_EXIT_DONE, "asked to stop");

@@ -45,7 +45,8 @@
  * Back-off: `backoff_ms`, doubled with each attempt up to `backoff_max_ms`, each time
  * +-20 %; a session that outlived the wait before it starts the series anew. A wait that
  * the server asks for is never cut short, but up to 20 % longer so that clients do not
- * come back all at once (a day at most). Fetches and pushes that fail for a while are
+ * come back all at once (a day at most). A refusal may be the transport's as well, of a certificate
+ * say: a connection that it ended waits as long. Fetches and pushes that fail for a while are
  * tried again after the same series of waits as long as the round stands.
  *
  * The glue: after a CANCEL effect events of what was cancelled may still come, they are
@@ -94,25 +95,27 @@ struct fl_round_key {
 enum fl_session_event_type {
     FL_CEV_START = 1, /* u.held: result found on disk */
     FL_CEV_TICK,
-    FL_CEV_CONNECTED,       /* channel is up, Attend is open: say hello */
-    FL_CEV_DISCONNECTED,    /* u.failed: connecting failed, or lost at any time */
-    FL_CEV_WELCOME,         /* u.welcome */
-    FL_CEV_REFUSED,         /* u.refused */
-    FL_CEV_TASK,            /* u.task */
-    FL_CEV_PLAN,            /* u.plan */
-    FL_CEV_ACCEPTED,        /* u.key: verdict on the push, on either stream */
-    FL_CEV_REJECTED,        /* u.failed */
-    FL_CEV_DISMISSED,       /* u.key */
-    FL_CEV_EVALUATE,        /* u.evaluate */
-    FL_CEV_DRAIN,           /* u.drain */
-    FL_CEV_HEARTBEAT,       /* the server's */
-    FL_CEV_FETCHED,         /* u.key: all bundles are here */
-    FL_CEV_FETCH_FAILED,    /* u.failed; the session itself stands */
-    FL_CEV_TRAINED,         /* u.key: result is in memory and on disk */
-    FL_CEV_TRAIN_FAILED,    /* u.failed */
-    FL_CEV_EVALUATED,       /* u.key: the report went out */
+    FL_CEV_CONNECTED,    /* channel is up, Attend is open: say hello */
+    FL_CEV_DISCONNECTED, /* u.failed: connecting failed, or lost at any time; permanent: a refusal
+                          */
+    FL_CEV_WELCOME,      /* u.welcome */
+    FL_CEV_REFUSED,      /* u.refused */
+    FL_CEV_TASK,         /* u.task */
+    FL_CEV_PLAN,         /* u.plan */
+    FL_CEV_ACCEPTED,     /* u.key: verdict on the push, on either stream */
+    FL_CEV_REJECTED,     /* u.failed */
+    FL_CEV_DISMISSED,    /* u.key */
+    FL_CEV_EVALUATE,     /* u.evaluate */
+    FL_CEV_DRAIN,        /* u.drain */
+    FL_CEV_HEARTBEAT,    /* the server's */
+    FL_CEV_FETCHED,      /* u.key: all bundles are here */
+    FL_CEV_FETCH_FAILED, /* u.failed; the session itself stands */
+    FL_CEV_TRAINED,      /* u.key: result is in memory and on disk */
+    FL_CEV_TRAIN_FAILED, /* u.failed */
+    FL_CEV_EVALUATED,    /* u.key: the report went out */
     FL_CEV_EVALUATE_FAILED, /* u.failed: the server is told, so that it does not wait */
     FL_CEV_PUSH_FAILED,     /* u.failed; temporary: push goes on from PushStatus */
+    FL_CEV_RETRY,           /* what kept it away may be over: a wait that is ours ends now */
     FL_CEV_STOP             /* SIGTERM */
 };
 

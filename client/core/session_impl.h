@@ -29,6 +29,7 @@ struct fl_session {
     struct fl__backoff done; /* sessions that a finished server ended */
     uint64_t last_wait_ms;   /* before the session that stands */
     uint64_t wake_at;        /* OFFLINE: connect again */
+    bool told_when;          /* OFFLINE: the server asked for this wait */
     uint64_t greet_until;    /* GREETING: Welcome is due */
     uint64_t welcomed_at;
     uint64_t done_at; /* DONE since */

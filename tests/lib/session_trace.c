@@ -27,6 +27,7 @@ static const char *const event_names[] = {
     [FL_CEV_EVALUATED] = "evaluated",
     [FL_CEV_EVALUATE_FAILED] = "evaluate failed",
     [FL_CEV_PUSH_FAILED] = "push failed",
+    [FL_CEV_RETRY] = "retry",
     [FL_CEV_STOP] = "stop",
 };
 
@@ -84,6 +85,7 @@ static void write_event(struct session_trace *t, const struct fl_session_event *
     case FL_CEV_EVALUATE:
     case FL_CEV_DRAIN:
     case FL_CEV_HEARTBEAT:
+    case FL_CEV_RETRY:
     case FL_CEV_STOP:
     case FL_CEV_DISCONNECTED:
         break;

@@ -154,6 +154,69 @@ START_TEST(a_draining_server_is_left_for_the_time_it_names)
 }
 END_TEST
 
+/* Of a certificate that one of the two does not take: nothing that another try in a second mends.
+ */
+static struct fl_session_event refused_certificate(void)
+{
+    return session_event_failed(FL_CEV_DISCONNECTED, 0, 0, "certificate expired", true);
+}
+
+START_TEST(a_connection_that_is_refused_is_a_refusal)
+{
+    go(session_event_key(FL_CEV_START, 0, 0));
+    session_trace_skip(&world);
+    go(refused_certificate());
+    TRACE("[    0] < disconnected\n"
+          "          CONNECTING -> OFFLINE: certificate expired, again in 0 ms\n"
+          "          OFFLINE -> STOPPED: certificate expired\n"
+          "        > exit 1: certificate expired\n");
+}
+END_TEST
+
+START_TEST(a_client_that_stays_waits_after_a_refused_connection_as_after_a_refusal)
+{
+    static const struct fl_session_conf conf = {
+        .seed = 7, .backoff_ms = 1000, .backoff_max_ms = 8000, .refused_ms = 900000};
+
+    session_trace_done(&world);
+    session_trace_init(&world, &conf);
+    go(session_event_key(FL_CEV_START, 0, 0));
+    session_trace_skip(&world);
+    go(refused_certificate());
+    TRACE("[    0] < disconnected\n"
+          "        > notice: certificate expired; asking again in 1053 s\n"
+          "          CONNECTING -> OFFLINE: certificate expired, again in 1053544 ms\n");
+}
+END_TEST
+
+START_TEST(what_kept_a_client_away_is_over_and_it_asks_at_once)
+{
+    go(session_event_key(FL_CEV_START, 0, 0));
+    lose("no route");
+    session_trace_skip(&world);
+    go(session_event(FL_CEV_RETRY));
+    go(session_event(FL_CEV_RETRY));
+    TRACE("[    0] < retry\n"
+          "          OFFLINE -> CONNECTING: the wait is cut short\n"
+          "        > connect\n"
+          "[    0] < retry\n");
+}
+END_TEST
+
+START_TEST(a_wait_that_the_server_asked_for_is_not_cut_short)
+{
+    struct fl_session_event event = session_event(FL_CEV_DRAIN);
+
+    event.u.drain.reason = "restart";
+    event.u.drain.reconnect_after_ms = 5000;
+    join();
+    go(event);
+    session_trace_skip(&world);
+    go(session_event(FL_CEV_RETRY));
+    TRACE("[    0] < retry\n");
+}
+END_TEST
+
 START_TEST(stopping_ends_what_is_under_way_and_keeps_the_result)
 {
     join_and_report();
@@ -305,6 +368,10 @@ int main(void)
     tcase_add_test(tc, a_model_that_does_not_fit_ends_the_client);
     tcase_add_test(tc, the_end_of_the_federation_ends_the_client);
     tcase_add_test(tc, a_draining_server_is_left_for_the_time_it_names);
+    tcase_add_test(tc, a_connection_that_is_refused_is_a_refusal);
+    tcase_add_test(tc, a_client_that_stays_waits_after_a_refused_connection_as_after_a_refusal);
+    tcase_add_test(tc, what_kept_a_client_away_is_over_and_it_asks_at_once);
+    tcase_add_test(tc, a_wait_that_the_server_asked_for_is_not_cut_short);
     tcase_add_test(tc, stopping_ends_what_is_under_way_and_keeps_the_result);
     tcase_add_test(tc, stopping_while_offline_stops_training);
     tcase_add_test(tc, events_before_their_time_are_ignored);
