@@ -1,0 +1,354 @@
+#include "client/identity/enrolling.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/identity/folder_impl.h"
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "libfl/pki/request.h"
+
+#define HASH 32
+/* Two hashes in hex, a blank, an end of line. */
+#define RECORD_MAX ((size_t)4 * HASH + 2)
+
+struct fl_enrolling {
+    char *dir;
+    int lock;
+    struct fl_key *key; /* in next.key */
+    struct fl_buf request;
+    char name[FL_IDENTITY_NAME_MAX];       /* that the certificate has to have; "": any */
+    char federation[FL_IDENTITY_NAME_MAX]; /* likewise, never "" */
+    bool pinned;
+    uint8_t pin[FL_KEY_HASH]; /* one of the roots has to be this one */
+};
+
+/* --- the key of an invitation --- */
+
+static void to_hex(char *out, const uint8_t hash[HASH])
+{
+    size_t i;
+
+    for (i = 0; i < HASH; i++) {
+        (void)snprintf(out + 2 * i, 3, "%02x", hash[i]);
+    }
+}
+
+/* What invitation.sha256 says of this token and this key. */
+static void record_of(const uint8_t token[HASH], const struct fl_key *key, char out[RECORD_MAX + 1])
+{
+    uint8_t hash[FL_KEY_HASH];
+
+    fl_key_hash(key, hash);
+    to_hex(out, token);
+    out[(size_t)2 * HASH] = ' ';
+    to_hex(out + (size_t)2 * HASH + 1, hash);
+    (void)memcpy(out + RECORD_MAX - 1, "\n", 2);
+}
+
+static bool record_is(const char *dir, const char *expected)
+{
+    char path[FL__PATH_MAX];
+    struct fl_buf found;
+    bool same;
+
+    if (fl__identity_path(path, dir, FL__INVITATION, NULL) != FL_OK ||
+        fl_fs_read(path, RECORD_MAX, &found, NULL) != FL_OK)
+    {
+        return false;
+    }
+    same = found.len == RECORD_MAX && memcmp(found.data, expected, RECORD_MAX) == 0;
+    fl_buf_done(&found);
+    return same;
+}
+
+/* The key in `name`, if this invitation was used with it; NULL: no. */
+static struct fl_key *key_of(const char *dir, const char *name, const uint8_t token[HASH])
+{
+    char path[FL__PATH_MAX];
+    char record[RECORD_MAX + 1];
+    struct fl_key *key = NULL;
+
+    if (fl__identity_path(path, dir, name, NULL) != FL_OK || !fl_fs_exists(path) ||
+        fl_key_load(path, &key, NULL) != FL_OK)
+    {
+        return NULL;
+    }
+    record_of(token, key, record);
+    if (!record_is(dir, record)) {
+        fl_key_unref(key);
+        return NULL;
+    }
+    return key;
+}
+
+/* A key is on the disk before anybody hears of it. */
+static int keep_key(struct fl_enrolling *e, struct fl_err *err)
+{
+    char path[FL__PATH_MAX];
+    int rv = fl__identity_path(path, e->dir, FL__NEXT_KEY, err);
+
+    return rv == FL_OK ? fl_key_save(e->key, path, /* sync= */ true, err) : rv;
+}
+
+static int keep_record(const struct fl_enrolling *e, const uint8_t token[HASH], struct fl_err *err)
+{
+    char path[FL__PATH_MAX];
+    char record[RECORD_MAX + 1];
+    int rv = fl__identity_path(path, e->dir, FL__INVITATION, err);
+
+    record_of(token, e->key, record);
+    return rv == FL_OK ? fl_fs_replace(path, record, RECORD_MAX, /* sync= */ true, err) : rv;
+}
+
+/*
+ * The record is written last: a kill before it leaves a key that nobody heard of. When the
+ * certificate is in place already and its reply is asked for again, the key goes through next.key
+ * too, so that there is one way only in which files take each other's place.
+ */
+static int choose_key(struct fl_enrolling *e, const uint8_t token[HASH], struct fl_err *err)
+{
+    int rv;
+
+    e->key = key_of(e->dir, FL__NEXT_KEY, token);
+    if (e->key != NULL) {
+        return FL_OK;
+    }
+    e->key = key_of(e->dir, FL__KEY, token);
+    if (e->key != NULL) {
+        return keep_key(e, err);
+    }
+    rv = fl_key_make(&e->key);
+    rv = rv == FL_OK ? keep_key(e, err) : rv;
+    return rv == FL_OK ? keep_record(e, token, err) : rv;
+}
+
+/* --- beginning --- */
+
+static int begin(const char *dir, const char *name, const char *federation,
+                 struct fl_enrolling **ret, struct fl_err *err)
+{
+    struct fl_enrolling *e = calloc(1, sizeof(*e));
+    int rv;
+
+    if (e == NULL) {
+        return FL_ENOMEM;
+    }
+    e->lock = -1;
+    fl_buf_init(&e->request, FL_CSR_MAX);
+    e->dir = fl_str_dup(dir);
+    rv = e->dir != NULL ? FL_OK : FL_ENOMEM;
+    rv = rv == FL_OK ? fl_str_copy(e->name, sizeof(e->name), name) : rv;
+    rv = rv == FL_OK ? fl_str_copy(e->federation, sizeof(e->federation), federation) : rv;
+    rv = rv == FL_OK ? fl__folder_take(dir, &e->lock, err) : rv;
+    rv = rv == FL_OK ? fl__folder_settle(dir, err) : rv;
+    if (rv != FL_OK) {
+        fl_enrolling_free(e);
+        return rv;
+    }
+    *ret = e;
+    return FL_OK;
+}
+
+static int make_request(struct fl_enrolling *e)
+{
+    return fl_csr_make(e->key, e->name[0] != '\0' ? e->name : "fl-client", &e->request);
+}
+
+int fl_enrolling_join(const char *dir, const struct fl_invite *invite, const char *name,
+                      struct fl_enrolling **ret, struct fl_err *err)
+{
+    struct fl_enrolling *e = NULL;
+    uint8_t token[HASH];
+    int rv = begin(dir, name, invite->federation, &e, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    e->pinned = true;
+    (void)memcpy(e->pin, invite->pin, sizeof(e->pin));
+    rv = fl_token_hash(invite->token, token);
+    rv = rv == FL_OK ? choose_key(e, token, err) : rv;
+    rv = rv == FL_OK ? make_request(e) : rv;
+    if (rv != FL_OK) {
+        fl_enrolling_free(e);
+        return rv;
+    }
+    *ret = e;
+    return FL_OK;
+}
+
+/* Is it a key that some invitation was used with? */
+static bool is_of_invitation(const char *dir, const struct fl_key *key)
+{
+    static const uint8_t any[HASH];
+    char path[FL__PATH_MAX];
+    char record[RECORD_MAX + 1];
+    size_t at = (size_t)2 * HASH; /* of the key's hash */
+    struct fl_buf found;
+    bool same;
+
+    record_of(any, key, record);
+    if (fl__identity_path(path, dir, FL__INVITATION, NULL) != FL_OK ||
+        fl_fs_read(path, RECORD_MAX, &found, NULL) != FL_OK)
+    {
+        return false;
+    }
+    same = found.len == RECORD_MAX && memcmp(found.data + at, record + at, RECORD_MAX - at) == 0;
+    fl_buf_done(&found);
+    return same;
+}
+
+/*
+ * That of a renewal before, whose reply may be lost; else a new one, also in place of what somebody
+ * who joined again left half done.
+ */
+static int choose_next_key(struct fl_enrolling *e, struct fl_err *err)
+{
+    char path[FL__PATH_MAX];
+    int rv = fl__identity_path(path, e->dir, FL__NEXT_KEY, err);
+
+    if (rv == FL_OK && fl_fs_exists(path) && fl_key_load(path, &e->key, NULL) == FL_OK) {
+        if (!is_of_invitation(e->dir, e->key)) {
+            return FL_OK;
+        }
+        fl_key_unref(e->key);
+        e->key = NULL;
+    }
+    rv = rv == FL_OK ? fl_key_make(&e->key) : rv;
+    return rv == FL_OK ? keep_key(e, err) : rv;
+}
+
+int fl_enrolling_renew(const char *dir, const struct fl_client_identity *identity,
+                       struct fl_enrolling **ret, struct fl_err *err)
+{
+    struct fl_enrolling *e = NULL;
+    int rv = begin(dir, identity->who.name, identity->who.federation, &e, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = choose_next_key(e, err);
+    rv = rv == FL_OK ? make_request(e) : rv;
+    if (rv != FL_OK) {
+        fl_enrolling_free(e);
+        return rv;
+    }
+    *ret = e;
+    return FL_OK;
+}
+
+const uint8_t *fl_enrolling_request(const struct fl_enrolling *e, size_t *ret_len)
+{
+    *ret_len = e->request.len;
+    return e->request.data;
+}
+
+/* --- the reply --- */
+
+static int check_roots(const struct fl_enrolling *e, const struct fl_chain *roots,
+                       struct fl_err *err)
+{
+    if (e->pinned && fl_chain_find_key(roots, 0, e->pin) < 0) {
+        return fl_err_set(
+            err, FL_EPROTO,
+            "the root that the invitation names is not one of the %zu that the server "
+            "wants to be believed",
+            fl_chain_len(roots));
+    }
+    return FL_OK;
+}
+
+/*
+ * As of the last moment of its validity: what this host's clock says is no matter, for the server's
+ * certificate was verified by it already.
+ */
+static int check_chain(const struct fl_enrolling *e, const struct fl_chain *chain,
+                       const struct fl_chain *roots, struct fl_identity *ret, struct fl_err *err)
+{
+    const struct fl_trust_setup setup = {.roots = roots, .federation = e->federation};
+    struct fl_trust *trust = NULL;
+    struct fl_cert_info info;
+    int rv = fl_trust_create(&setup, &trust, err);
+
+    if (rv == FL_OK) {
+        fl_chain_info(chain, 0, &info);
+        rv = fl_trust_verify(trust, chain, FL_ROLE_CLIENT, NULL, info.not_after, ret, NULL, err);
+    }
+    fl_trust_unref(trust);
+    if (rv == FL_OK && ret->role != FL_ROLE_CLIENT) {
+        rv =
+            fl_err_set(err, FL_EPERM, "expected a client's certificate, found one of another role");
+    }
+    if (rv == FL_OK && e->name[0] != '\0' && strcmp(e->name, ret->name) != 0) {
+        rv = fl_err_set(err, FL_EPERM, "expected a certificate for '%s', found one for '%s'",
+                        e->name, ret->name);
+    }
+    return rv;
+}
+
+static int check_reply(const struct fl_enrolling *e, const struct fl_chain *chain,
+                       const struct fl_chain *roots, struct fl_identity *ret, struct fl_err *err)
+{
+    int rv = fl_chain_fits(chain, e->key, err);
+
+    rv = rv == FL_OK ? check_roots(e, roots, err) : rv;
+    rv = rv == FL_OK ? check_chain(e, chain, roots, ret, err) : rv;
+    return rv;
+}
+
+static int take(const struct fl_wire_chain *certs, const char *origin, struct fl_chain **ret,
+                struct fl_err *err)
+{
+    struct fl_der der[FL_WIRE_MAX_CHAIN];
+    size_t i;
+
+    if (certs->n == 0 || certs->n > FL_WIRE_MAX_CHAIN) {
+        return fl_err_set(err, FL_EPROTO, "%s: expected 1 to %d certificates, found %zu", origin,
+                          FL_WIRE_MAX_CHAIN, certs->n);
+    }
+    for (i = 0; i < certs->n; i++) {
+        der[i] = (struct fl_der){certs->list[i].data, certs->list[i].len};
+    }
+    return fl_chain_from_der(der, certs->n, origin, ret, err);
+}
+
+int fl_enrolling_done(struct fl_enrolling *e, const struct fl_wire_chain *chain_der,
+                      const struct fl_wire_chain *roots_der, struct fl_identity *ret,
+                      struct fl_err *err)
+{
+    struct fl_chain *chain = NULL;
+    struct fl_chain *roots = NULL;
+    struct fl_identity who;
+    int rv = take(chain_der, "the server's reply", &chain, err);
+
+    rv = rv == FL_OK ? take(roots_der, "the roots in the server's reply", &roots, err) : rv;
+    rv = rv == FL_OK ? check_reply(e, chain, roots, &who, err) : rv;
+    if (rv == FL_OK) {
+        rv = fl__folder_install(e->dir, chain, roots, err);
+    } else if (rv != FL_ENOMEM) {
+        rv = fl_err_wrap(err, FL_EPROTO, "the certificate that the server sent is not used");
+    }
+    if (rv == FL_OK && ret != NULL) {
+        *ret = who;
+    }
+    fl_chain_unref(chain);
+    fl_chain_unref(roots);
+    return rv;
+}
+
+void fl_enrolling_free(struct fl_enrolling *e)
+{
+    if (e == NULL) {
+        return;
+    }
+    if (e->lock >= 0) {
+        (void)close(e->lock);
+    }
+    fl_key_unref(e->key);
+    fl_buf_done(&e->request);
+    free(e->dir);
+    free(e);
+}
