@@ -38,6 +38,7 @@ lower_h2="rpc base"
 lower_net="base"
 lower_grpc="net h2 rpc wire base"
 lower_pki="base"
+lower_tls="pki net base"
 lower_sim="base"
 }
 for f in $files; do
@@ -76,7 +77,7 @@ for f in $files; do
               identity:base|identity:model|identity:conf|identity:wire|identity:pki) ;;
               identity:*) say "$f: the room of an identity must not include $inc" ;;
               work:*) say "$f: the work room must not include $inc" ;;
-              daemon:base|daemon:conf|daemon:figures|daemon:json|daemon:num|daemon:model|daemon:nn|daemon:data|daemon:strategy|daemon:wire|daemon:rpc|daemon:net|daemon:grpc) ;;
+              daemon:base|daemon:conf|daemon:figures|daemon:json|daemon:num|daemon:model|daemon:nn|daemon:data|daemon:strategy|daemon:wire|daemon:rpc|daemon:net|daemon:grpc|daemon:pki|daemon:tls) ;;
               daemon:*) say "$f: a daemon schedules, moves bytes and translates; it must not include $inc" ;;
             esac ;;
           fl/v1/*|grpc/*) say "$f: generated messages belong to libfl/wire" ;;
@@ -122,6 +123,7 @@ $out"
 only 'uv\.h' 'libfl/net/|tests/' libuv
 only 'nghttp2/' 'libfl/h2/|tests/' nghttp2
 only 'openssl/' 'libfl/pki/|libfl/tls/|libfl/model/digest|tests/' OpenSSL
+only 'openssl/ssl' 'libfl/tls/|tests/' libssl
 only 'sqlite3\.h' 'libfl/db/|tests/' SQLite
 only 'cblas\.h|openblas' 'libfl/num/|bench/' BLAS
 only 'yaml\.h' 'libfl/conf/' libyaml

@@ -1,0 +1,121 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/bio.h>
+
+#include "libfl/tls/tls_impl.h"
+
+/* What handshakes make: flights of a few KiB. */
+#define FIRST_BYTES ((size_t)4 * 1024)
+
+static int on_read(BIO *bio, char *data, size_t len, size_t *ret)
+{
+    struct fl__tls_stream *s = BIO_get_data(bio);
+    size_t n = len < s->in_len ? len : s->in_len;
+
+    BIO_clear_retry_flags(bio);
+    if (n == 0) {
+        BIO_set_retry_read(bio);
+        return 0;
+    }
+    (void)memcpy(data, s->in, n);
+    s->in += n;
+    s->in_len -= n;
+    *ret = n;
+    return 1;
+}
+
+static bool make_room(struct fl_tls *tls, struct fl__tls_out *out, size_t len)
+{
+    size_t cap = out->cap;
+    uint8_t *data;
+
+    if (out->data == NULL && len > FIRST_BYTES && len <= FL__TLS_BATCH_BYTES && tls->spare != NULL)
+    {
+        out->data = tls->spare;
+        out->cap = FL__TLS_BATCH_BYTES;
+        tls->spare = NULL;
+        return true;
+    }
+    /* A record of bulk will have others behind it. */
+    cap = out->data == NULL && len > FIRST_BYTES ? FL__TLS_BATCH_BYTES : cap;
+    cap = cap == 0 ? FIRST_BYTES : cap;
+    while (cap < out->len + len) {
+        cap *= 2;
+    }
+    if (out->data != NULL && cap == out->cap) {
+        return true;
+    }
+    data = realloc(out->data, cap);
+    if (data == NULL) {
+        return false;
+    }
+    out->data = data;
+    out->cap = cap;
+    return true;
+}
+
+bool fl__tls_out_add(struct fl__tls_stream *s, const void *data, size_t len)
+{
+    struct fl__tls_out *out = s->out_busy ? &s->later : &s->out;
+
+    if (!make_room(s->tls, out, len)) {
+        s->no_memory = true;
+        return false;
+    }
+    (void)memcpy(out->data + out->len, data, len);
+    out->len += len;
+    return true;
+}
+
+void fl__tls_out_done(struct fl__tls_stream *s, struct fl__tls_out *out)
+{
+    if (out->cap == FL__TLS_BATCH_BYTES && s->tls->spare == NULL) {
+        s->tls->spare = out->data;
+    } else {
+        free(out->data);
+    }
+    *out = (struct fl__tls_out){0};
+}
+
+static int on_write(BIO *bio, const char *data, size_t len, size_t *ret)
+{
+    BIO_clear_retry_flags(bio);
+    if (!fl__tls_out_add(BIO_get_data(bio), data, len)) {
+        return 0;
+    }
+    *ret = len;
+    return 1;
+}
+
+static long on_ctrl(BIO *bio, int cmd, long num, void *ptr)
+{
+    (void)bio;
+    (void)num;
+    (void)ptr;
+    return cmd == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
+BIO_METHOD *fl__tls_bio_method(void)
+{
+    BIO_METHOD *made = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "fl stream");
+
+    if (made == NULL || BIO_meth_set_read_ex(made, on_read) != 1 ||
+        BIO_meth_set_write_ex(made, on_write) != 1 || BIO_meth_set_ctrl(made, on_ctrl) != 1)
+    {
+        BIO_meth_free(made);
+        return NULL;
+    }
+    return made;
+}
+
+BIO *fl__tls_bio(struct fl__tls_stream *s)
+{
+    BIO *bio = BIO_new(s->tls->bio_method);
+
+    if (bio != NULL) {
+        BIO_set_data(bio, s);
+        BIO_set_init(bio, 1);
+    }
+    return bio;
+}

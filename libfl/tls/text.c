@@ -1,0 +1,177 @@
+#include <stdio.h>
+#include <string.h>
+
+#include <openssl/err.h>
+
+#include "libfl/tls/tls_impl.h"
+
+static bool begins(const struct fl__tls_stream *s, const char *with)
+{
+    size_t n = strlen(with);
+
+    return s->in_len >= n && memcmp(s->in, with, n) == 0;
+}
+
+/* RFC 8446, section 5.1: type, then a version of which the first byte never changed. A client
+   begins with a handshake, a server may begin with an alert. */
+static bool may_be_tls(const struct fl__tls_stream *s)
+{
+    uint8_t type = s->in[0];
+
+    if (s->in_len > 1 && s->in[1] != 3) {
+        return false;
+    }
+    return type == SSL3_RT_HANDSHAKE || (!s->tls->server && type == SSL3_RT_ALERT);
+}
+
+static const char *of_client(const struct fl__tls_stream *s)
+{
+    if (begins(s, "PRI * HTTP/2")) {
+        return "it speaks HTTP/2 without TLS, and this address is for TLS: join that client "
+               "(fl-clientd --join) or give it `tls`, or serve it on an address that is `insecure`";
+    }
+    if (begins(s, "GET ") || begins(s, "POST ") || begins(s, "HEAD ")) {
+        return "it speaks HTTP/1 without TLS, and this address is for gRPC over TLS";
+    }
+    return "it speaks no TLS, and this address is for TLS";
+}
+
+static const char *of_server(const struct fl__tls_stream *s)
+{
+    /* Servers begin with a SETTINGS frame on stream 0, of at most 255 bytes in practice. */
+    if (s->in_len >= 5 && s->in[0] == 0 && s->in[1] == 0 && s->in[3] == 4 && s->in[4] == 0) {
+        return "it speaks HTTP/2 without TLS: this address of the server is `insecure`, connect to "
+               "one with TLS, or set `insecure` here too";
+    }
+    return "it speaks no TLS: is another service at this address?";
+}
+
+const char *fl__tls_not_tls(struct fl__tls_stream *s)
+{
+    /* A fatal alert, protocol_version: TLS on the other side says what that means. */
+    static const uint8_t alert[] = {SSL3_RT_ALERT,          3, 3, 0, 2, SSL3_AL_FATAL,
+                                    SSL_AD_PROTOCOL_VERSION};
+
+    if (may_be_tls(s)) {
+        return NULL;
+    }
+    if (!s->tls->server) {
+        return of_server(s);
+    }
+    if (!fl__tls_out_add(s, alert, sizeof(alert))) {
+        return "out of memory to tell it that it speaks no TLS";
+    }
+    return of_client(s);
+}
+
+/* Alerts about certificates (RFC 8446, section 6.2) as they look to whom the peer refuses. */
+static const struct {
+    int alert;
+    const char *server; /* what a server does who sends it, of our certificate */
+    const char *client;
+} refusals[] = {
+    {SSL_AD_BAD_CERTIFICATE,
+     "it refuses our certificate as bad (its log says why; compare the clocks of both hosts)",
+     "it refuses our certificate as bad: this server is not the one it asked for, or the clocks "
+     "differ (its log says which)"},
+    {SSL_AD_UNSUPPORTED_CERTIFICATE,
+     "it refuses our certificate for what it is used for: a client's is needed here",
+     "it refuses our certificate for what it is used for: a server's is needed here"},
+    {SSL_AD_CERTIFICATE_REVOKED,
+     "it says that our certificate is revoked: ask for a new invitation",
+     "it says that our certificate is revoked: make a new one"},
+    {SSL_AD_CERTIFICATE_EXPIRED,
+     "it says that our certificate is over or not valid yet: compare the clocks of both hosts, "
+     "else "
+     "join again",
+     "it says that our certificate is over or not valid yet: compare the clocks of both hosts, "
+     "else "
+     "make a new one"},
+    {SSL_AD_CERTIFICATE_UNKNOWN, "it does not take our certificate (its log says why)",
+     "it does not take our certificate (its log says why)"},
+    {SSL_AD_UNKNOWN_CA,
+     "it does not know who signed our certificate: it is of another federation, or its root was "
+     "replaced; join this one",
+     "it does not know who signed our certificate: it has joined another federation, or has an old "
+     "root"},
+    {SSL_AD_ACCESS_DENIED, "it knows our certificate and does not let us in",
+     "it knows our certificate and does not want it"},
+    {SSL_AD_HANDSHAKE_FAILURE, "it refuses our certificate or the handshake (its log says why)",
+     "it refuses our certificate or the handshake (its log says why)"},
+    {SSL_AD_CERTIFICATE_REQUIRED,
+     "it wants a certificate and we have none: join (fl-clientd --join) or set `tls.certificate`",
+     "it wants a certificate and we have none"},
+};
+
+static void fail_alert(struct fl__tls_stream *s, int alert)
+{
+    const char *origin = s->tls->chain != NULL ? fl_chain_origin(s->tls->chain) : "";
+    const char *name = SSL_alert_desc_string_long(alert);
+    char text[FL__TLS_TEXT_MAX];
+    size_t i;
+
+    for (i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+        if (refusals[i].alert == alert) {
+            (void)snprintf(text, sizeof(text), "%s%s%.300s [TLS alert: %s]",
+                           s->tls->server ? refusals[i].client : refusals[i].server,
+                           origin[0] != '\0' ? "; ours is " : "", origin, name);
+            s->refusal_reason = "refused by the peer";
+            fl__tls_fail(s, FL_EPERM, text);
+            return;
+        }
+    }
+    if (alert == SSL_AD_NO_APPLICATION_PROTOCOL) {
+        (void)snprintf(text, sizeof(text),
+                       "it speaks TLS, but not HTTP/2: is this another service?");
+    } else if (alert == SSL_AD_PROTOCOL_VERSION) {
+        (void)snprintf(text, sizeof(text), "it speaks no TLS 1.3, and we nothing else");
+    } else {
+        (void)snprintf(text, sizeof(text), "it ended TLS: %s (alert %d)", name, alert);
+    }
+    fl__tls_fail(s, FL_EPROTO, text);
+}
+
+static const char *what_of(int reason, bool stands)
+{
+    switch (reason) {
+    case SSL_R_UNSUPPORTED_PROTOCOL:
+    case SSL_R_BAD_PROTOCOL_VERSION_NUMBER:
+    case SSL_R_NO_PROTOCOLS_AVAILABLE:
+    case SSL_R_VERSION_TOO_LOW:
+        return "it speaks no TLS 1.3, and we nothing else";
+    case SSL_R_NO_APPLICATION_PROTOCOL:
+        return "it speaks TLS, but not HTTP/2 (\"h2\" in ALPN): is it another program?";
+    case SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC:
+    case SSL_R_BAD_RECORD_TYPE:
+    case SSL_R_BAD_LENGTH:
+    case SSL_R_ENCRYPTED_LENGTH_TOO_LONG:
+    case SSL_R_WRONG_VERSION_NUMBER:
+        return "a record of it is damaged, or was changed on the way";
+    default:
+        return stands ? "it breaks TLS" : "its handshake is not right";
+    }
+}
+
+void fl__tls_fail_ssl(struct fl__tls_stream *s)
+{
+    unsigned long error = ERR_peek_error();
+    int reason = ERR_GET_REASON(error);
+    char text[FL__TLS_TEXT_MAX];
+
+    ERR_clear_error();
+    if (s->no_memory || reason == ERR_R_MALLOC_FAILURE) {
+        fl__tls_fail(s, FL_ENOMEM, "out of memory in TLS");
+    } else if (s->refusal != NULL) {
+        fl__tls_fail(s, FL_EPERM, s->refusal);
+    } else if (ERR_GET_LIB(error) == ERR_LIB_SSL && reason > SSL_AD_REASON_OFFSET &&
+               reason <= SSL_AD_REASON_OFFSET + 255)
+    {
+        fail_alert(s, reason - SSL_AD_REASON_OFFSET);
+    } else {
+        const char *why = ERR_reason_error_string(error);
+
+        (void)snprintf(text, sizeof(text), "%s (%s)", what_of(reason, s->stands),
+                       why != NULL ? why : "the library says no more");
+        fl__tls_fail(s, FL_EPROTO, text);
+    }
+}

@@ -1,0 +1,75 @@
+#include <stdio.h>
+
+#include <openssl/err.h>
+
+#include "libfl/base/str.h"
+#include "libfl/pki/native.h"
+#include "libfl/tls/tls_impl.h"
+
+bool fl__tls_believes(const struct fl_tls *tls, const struct fl_chain *chain,
+                      struct fl_identity *ret, struct fl_refusal *ret_refusal, struct fl_err *err)
+{
+    int64_t now = tls->now(tls->now_ctx);
+
+    *ret_refusal = (struct fl_refusal){0};
+    if (tls->has_pin) {
+        return fl_pin_verify(tls->pin, tls->federation, chain, tls->host, now, ret, NULL,
+                             ret_refusal, err) == FL_OK;
+    }
+    return fl_trust_verify(tls->trust, chain, tls->server ? FL_ROLE_CLIENT : FL_ROLE_SERVER,
+                           tls->server ? NULL : tls->host, now, ret, ret_refusal, err) == FL_OK;
+}
+
+/* OpenSSL makes the alert of its own code: one of those that lead to the alert that we want. */
+static int code_of_alert(int alert)
+{
+    switch (alert) {
+    case SSL_AD_BAD_CERTIFICATE:
+        return X509_V_ERR_CERT_REJECTED;
+    case SSL_AD_UNSUPPORTED_CERTIFICATE:
+        return X509_V_ERR_INVALID_PURPOSE;
+    case SSL_AD_CERTIFICATE_REVOKED:
+        return X509_V_ERR_CERT_REVOKED;
+    case SSL_AD_CERTIFICATE_EXPIRED:
+        return X509_V_ERR_CERT_HAS_EXPIRED;
+    case SSL_AD_UNKNOWN_CA:
+        return X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY;
+    case SSL_AD_INTERNAL_ERROR:
+        return X509_V_ERR_OUT_OF_MEM;
+    default:
+        return X509_V_ERR_APPLICATION_VERIFICATION;
+    }
+}
+
+static int refuse(struct fl__tls_stream *s, X509_STORE_CTX *store, const struct fl_refusal *refusal,
+                  const struct fl_err *err, int code)
+{
+    s->refusal = fl_str_dup(fl_err_text(err, code));
+    s->refusal_reason = fl_refusal_text(refusal->reason);
+    s->no_memory = s->no_memory || s->refusal == NULL || code == FL_ENOMEM;
+    X509_STORE_CTX_set_error(
+        store, code_of_alert(code == FL_ENOMEM ? SSL_AD_INTERNAL_ERROR : refusal->alert));
+    return 0;
+}
+
+int fl__tls_on_verify(X509_STORE_CTX *store, void *arg)
+{
+    const SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
+    struct fl__tls_stream *s = fl__tls_of_ssl(ssl);
+    const struct fl_tls *tls = arg;
+    struct fl_refusal refusal = {.reason = FL_REFUSED_FORM, .alert = SSL_AD_BAD_CERTIFICATE};
+    struct fl_chain *chain = NULL;
+    struct fl_err err = {0};
+    int rv;
+
+    rv = fl_chain_from_native(X509_STORE_CTX_get0_untrusted(store), fl_stream_peer(s->below),
+                              &chain, &err);
+    if (rv == FL_OK && fl__tls_believes(tls, chain, &s->identity, &refusal, &err)) {
+        fl_chain_unref(s->shown);
+        s->shown = chain;
+        X509_STORE_CTX_set_error(store, X509_V_OK);
+        return 1;
+    }
+    fl_chain_unref(chain);
+    return refuse(s, store, &refusal, &err, rv != FL_OK ? rv : err.code);
+}
