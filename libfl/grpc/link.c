@@ -89,13 +89,35 @@ static void on_open(void *ctx)
     link->ops->opened(link);
 }
 
+/*
+ * What begins as a record of TLS (RFC 8446, section 5.1) and is no HTTP/2: a ClientHello, or the
+ * alert with which TLS answers us.
+ */
+static const char *speaks_tls(const uint8_t *data, size_t len)
+{
+    if (len < 2 || data[1] != 3) {
+        return NULL;
+    }
+    if (data[0] == 0x16) {
+        return "it speaks TLS, and this address is `insecure`: let it connect to one with TLS, or "
+               "set "
+               "`insecure` there too";
+    }
+    return data[0] == 0x15
+               ? "it speaks TLS, and we are set to `insecure`: join it (fl-clientd --join) or "
+                 "set `tls`"
+               : NULL;
+}
+
 static void on_data(void *ctx, const uint8_t *data, size_t len)
 {
     struct fl__link *link = ctx;
+    const char *tls = NULL;
     int rv;
 
     if (!link->arrived) {
         link->arrived = true;
+        tls = speaks_tls(data, len);
         if (link->ops->arrived != NULL) {
             link->ops->arrived(link);
         }
@@ -103,12 +125,14 @@ static void on_data(void *ctx, const uint8_t *data, size_t len)
     if (link->mute || link->code != FL_OK) {
         return;
     }
-    rv = fl_h2_recv(link->h2, data, len);
+    /* An alert is shorter than the head of a frame: HTTP/2 would wait for the rest of it. */
+    rv = tls != NULL ? FL_EPROTO : fl_h2_recv(link->h2, data, len);
     /* Answers may be due: window updates and the like do not come with a wake. */
     fl_stream_wake(link->stream);
     if (rv != FL_OK && !link->mute) {
         /* Dead, but the GOAWAY that says why still goes out. */
         link->code = rv;
+        link->why = tls;
         fl_stream_close_flushed(link->stream, LAST_WORDS_MS);
         return;
     }

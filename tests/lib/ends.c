@@ -9,6 +9,7 @@
 #include "libfl/base/rng.h"
 
 const struct fl_stream_filter *ends_filter;
+const struct fl_stream_filter *ends_dial_filter;
 
 static void happened(struct end *end, const char *what)
 {
@@ -194,7 +195,7 @@ struct end *ends_dial(struct world *world, unsigned which, const char *address, 
     ck_assert_msg(fl_conn_connect(world->loop, address, timeout_ms, &end->stream, &err) == FL_OK,
                   "%s", err.msg);
     end->socket = (struct fl_conn *)end->stream;
-    ck_assert_int_eq(fl_stream_wrap(ends_filter, &end->stream), FL_OK);
+    ck_assert_int_eq(fl_stream_wrap(ends_dial_filter, &end->stream), FL_OK);
     fl_stream_start(end->stream, &ends_cbs, end);
     world->inside = false;
     return end;

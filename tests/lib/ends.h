@@ -54,8 +54,9 @@ struct world {
 #define CLIENT 3
 
 extern const struct fl_stream_cbs ends_cbs;
-/* Over every connection; NULL: nothing. */
+/* Over every connection that is accepted, and that is made; NULL: nothing. */
 extern const struct fl_stream_filter *ends_filter;
+extern const struct fl_stream_filter *ends_dial_filter;
 
 /* For fl_listen(): the connection becomes the next end, from 0 on. */
 void ends_accept(void *world, struct fl_stream *stream);

@@ -7,6 +7,7 @@
 #include "libfl/base/rng.h"
 
 const struct fl_stream_filter *gworld_filter;
+const struct fl_stream_filter *gworld_dial_filter;
 
 void gworld_happened(struct world *world)
 {
@@ -142,6 +143,7 @@ static void on_notice(void *ctx, const char *peer, const char *reason, const cha
     ck_assert_ptr_nonnull(reason);
     world->notices++;
     (void)snprintf(world->notice, sizeof(world->notice), "%s", text);
+    gworld_happened(world);
 }
 
 /* The client's side. */
@@ -293,7 +295,7 @@ struct client *gworld_connect(struct world *world, const char *address, uint32_t
                                                                      .timeout_ms = timeout_ms,
                                                                      .cbs = &gworld_channel_cbs,
                                                                      .ctx = client,
-                                                                     .filter = gworld_filter},
+                                                                     .filter = gworld_dial_filter},
                                      &client->channel, &err),
                      FL_OK);
     world->inside = false;

@@ -73,8 +73,9 @@ struct world {
 };
 
 extern const struct fl_grpc_channel_cbs gworld_channel_cbs;
-/* Over every connection; NULL: nothing. */
+/* Over every connection that the server accepts, and that a client makes; NULL: nothing. */
 extern const struct fl_stream_filter *gworld_filter;
+extern const struct fl_stream_filter *gworld_dial_filter;
 
 /* Start the server. Fields of `world` that a test sets come before. */
 void gworld_begin(struct world *world, const char *listen_on);

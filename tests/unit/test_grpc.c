@@ -8,6 +8,7 @@
 
 #include "tests/lib/gworld.h"
 #include "tests/lib/mangle.h"
+#include "tests/lib/tlsrig.h"
 
 /* Calls. */
 
@@ -312,9 +313,24 @@ START_TEST(closing_a_channel_from_its_callback_is_safe)
 }
 END_TEST
 
+static struct tlsrig rig;
+
+static void put_tls(void)
+{
+    tlsrig_begin(&rig);
+    gworld_filter = &rig.filter[TLSRIG_SERVER];
+    gworld_dial_filter = &rig.filter[TLSRIG_CLIENT];
+}
+
+static void end_tls(void)
+{
+    tlsrig_end(&rig);
+}
+
 static void put_filter(void)
 {
     gworld_filter = &mangle_filter;
+    gworld_dial_filter = &mangle_filter;
 }
 
 /* Whose peer is one of ours. */
@@ -336,6 +352,7 @@ int main(void)
     Suite *suite = suite_create("grpc");
     TCase *tc = tcase_create("grpc");
     TCase *over = tcase_create("over a filter");
+    TCase *tls = tcase_create("over TLS");
     SRunner *runner;
     int failed;
 
@@ -347,6 +364,9 @@ int main(void)
     add_tests(over);
     tcase_add_test(over, a_server_that_never_completes_the_filters_handshake_is_told_apart);
     suite_add_tcase(suite, over);
+    tcase_add_checked_fixture(tls, put_tls, end_tls);
+    add_tests(tls);
+    suite_add_tcase(suite, tls);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

@@ -10,6 +10,7 @@
 #include "libfl/base/clock.h"
 #include "tests/lib/gworld.h"
 #include "tests/lib/mangle.h"
+#include "tests/lib/tlsrig.h"
 
 /* The server. */
 
@@ -387,9 +388,24 @@ START_TEST(an_idle_connection_costs_less_than_64_kib_for_both_sides_together)
 }
 END_TEST
 
+static struct tlsrig rig;
+
+static void put_tls(void)
+{
+    tlsrig_begin(&rig);
+    gworld_filter = &rig.filter[TLSRIG_SERVER];
+    gworld_dial_filter = &rig.filter[TLSRIG_CLIENT];
+}
+
+static void end_tls(void)
+{
+    tlsrig_end(&rig);
+}
+
 static void put_filter(void)
 {
     gworld_filter = &mangle_filter;
+    gworld_dial_filter = &mangle_filter;
 }
 
 /* Whose peer is one of ours. */
@@ -404,7 +420,6 @@ static void add_tests(TCase *tc)
     tcase_add_test(tc, a_connection_is_idle_from_the_end_of_its_last_call_on);
     tcase_add_test(tc, a_new_connection_takes_the_place_of_the_oldest_that_nobody_knows);
     tcase_add_test(tc, a_connection_beyond_those_that_are_known_is_turned_away);
-    tcase_add_test(tc, an_idle_connection_costs_less_than_64_kib_for_both_sides_together);
 }
 
 int main(void)
@@ -412,17 +427,23 @@ int main(void)
     Suite *suite = suite_create("grpc_server");
     TCase *tc = tcase_create("grpc_server");
     TCase *over = tcase_create("over a filter");
+    TCase *tls = tcase_create("over TLS");
     SRunner *runner;
     int failed;
 
     add_tests(tc);
     tcase_add_test(tc, a_client_of_another_protocol_is_closed_and_others_go_on);
+    tcase_add_test(tc, an_idle_connection_costs_less_than_64_kib_for_both_sides_together);
     suite_add_tcase(suite, tc);
     tcase_add_checked_fixture(over, put_filter, NULL);
     add_tests(over);
     tcase_add_loop_test(
         over, a_client_that_breaks_the_filters_protocol_is_closed_and_named_and_others_go_on, 0, 2);
+    tcase_add_test(over, an_idle_connection_costs_less_than_64_kib_for_both_sides_together);
     suite_add_tcase(suite, over);
+    tcase_add_checked_fixture(tls, put_tls, end_tls);
+    add_tests(tls);
+    suite_add_tcase(suite, tls);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);

@@ -6,6 +6,7 @@
 
 #include "tests/lib/ends.h"
 #include "tests/lib/mangle.h"
+#include "tests/lib/tlsrig.h"
 
 /* Echo. */
 
@@ -417,9 +418,24 @@ START_TEST(an_idle_connection_costs_less_than_two_kib)
 }
 END_TEST
 
+static struct tlsrig rig;
+
+static void put_tls(void)
+{
+    tlsrig_begin(&rig);
+    ends_filter = &rig.filter[TLSRIG_SERVER];
+    ends_dial_filter = &rig.filter[TLSRIG_CLIENT];
+}
+
+static void end_tls(void)
+{
+    tlsrig_end(&rig);
+}
+
 static void put_filter(void)
 {
     ends_filter = &mangle_filter;
+    ends_dial_filter = &mangle_filter;
 }
 
 /* Whose peer is one of ours. */
@@ -443,6 +459,7 @@ int main(void)
     Suite *suite = suite_create("net_conn");
     TCase *tc = tcase_create("net_conn");
     TCase *over = tcase_create("over a filter");
+    TCase *tls = tcase_create("over TLS");
     SRunner *runner;
     int failed;
 
@@ -458,6 +475,9 @@ int main(void)
     tcase_add_checked_fixture(over, put_filter, NULL);
     add_tests(over);
     suite_add_tcase(suite, over);
+    tcase_add_checked_fixture(tls, put_tls, end_tls);
+    add_tests(tls);
+    suite_add_tcase(suite, tls);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
