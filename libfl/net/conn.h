@@ -31,7 +31,8 @@ typedef void (*fl_accept_cb)(void *ctx, struct fl_stream *stream);
 /*
  * FL_EINUSE, FL_EPERM, FL_EINVAL … with the address. A name is looked up here and now, so
  * only at start. "*" takes IPv6 and IPv4. An old unix socket file that nobody
- * listens on is replaced; the new one has mode 0660.
+ * listens on is replaced; the new one has mode 0660. An address that a service manager holds for us
+ * is not bound again (inherited.h).
  */
 FL_MUST_CHECK int fl_listen(struct fl_loop *loop, const char *address, fl_accept_cb on_accept,
                             void *ctx, struct fl_listener **ret, struct fl_err *err);

@@ -19,8 +19,8 @@
  */
 
 /* A whole federation that reconnects at once after a restart must fit; the kernel cuts it to
-   net.core.somaxconn. */
-#define BACKLOG 512
+   net.core.somaxconn, which is as much by default. */
+#define BACKLOG 4096
 
 union stream {
     uv_handle_t handle;
@@ -164,11 +164,39 @@ static int clear_old_socket(const char *path, struct fl_err *err)
     return FL_OK;
 }
 
+/* The descriptor is the listener's, or closed. */
+static int open_inherited(struct fl_listener *listener, int fd, const char *text,
+                          struct fl_err *err)
+{
+    int status =
+        listener->is_unix ? uv_pipe_open(&listener->u.pipe, fd) : uv_tcp_open(&listener->u.tcp, fd);
+
+    if (status != 0) {
+        (void)close(fd);
+        return fl__uv_fail(err, status, "cannot use the inherited socket for %s", text);
+    }
+    return FL_OK;
+}
+
+static int inherited_unix(const char *path)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+
+    return fl_str_copy(addr.sun_path, sizeof(addr.sun_path), path) == FL_OK
+               ? fl__inherited_take((const struct sockaddr *)&addr, sizeof(addr))
+               : -1;
+}
+
 static int bind_unix(struct fl_listener *listener, const char *path, struct fl_err *err)
 {
+    int fd = inherited_unix(path);
     int status;
-    int rv = clear_old_socket(path, err);
+    int rv;
 
+    if (fd >= 0) {
+        return open_inherited(listener, fd, path, err);
+    }
+    rv = clear_old_socket(path, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -201,7 +229,9 @@ static int bind_tcp(struct fl_listener *listener, const struct fl_address *addre
                     const char *text, struct fl_err *err)
 {
     struct fl__resolved found;
+    unsigned i;
     int status;
+    int fd;
 
     if (address->kind == FL_ADDRESS_NAME) {
         fl__resolve_now(address->host, address->port, &found);
@@ -209,9 +239,17 @@ static int bind_tcp(struct fl_listener *listener, const struct fl_address *addre
             return fl_err_set(err, FL_EINVAL, "cannot listen on %s: %s", text,
                               gai_strerror(found.status));
         }
-        found.addrs[0] = *preferred(&found);
     } else {
         fl__resolve_literal(address, &found);
+    }
+    for (i = 0; i < found.n; i++) {
+        fd = fl__inherited_take((const struct sockaddr *)&found.addrs[i], sizeof(found.addrs[i]));
+        if (fd >= 0) {
+            return open_inherited(listener, fd, text, err);
+        }
+    }
+    if (address->kind == FL_ADDRESS_NAME) {
+        found.addrs[0] = *preferred(&found);
     }
     status = uv_tcp_bind(&listener->u.tcp, (const struct sockaddr *)&found.addrs[0], 0);
     if (status == UV_EAFNOSUPPORT && address->kind == FL_ADDRESS_ANY) {

@@ -88,6 +88,9 @@ void fl__resolve_now(const char *host, uint16_t port, struct fl__resolved *ret);
 /* IP4, IP6 or ANY without asking anybody. */
 void fl__resolve_literal(const struct fl_address *address, struct fl__resolved *ret);
 
+/* A copy of the inherited socket that listens on this address; -1: there is none. */
+int fl__inherited_take(const struct sockaddr *address, size_t len);
+
 /*
  * A connection.
  *

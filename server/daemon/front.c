@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "libfl/base/clock.h"
+#include "libfl/net/inherited.h"
 #include "server/daemon/descriptors.h"
 #include "server/daemon/driver.h"
 #include "server/daemon/front_impl.h"
@@ -357,6 +358,21 @@ static uint32_t at_admin_socket(void *ctx, const struct fl_identity *identity, c
     return FL_WHO_LOCAL;
 }
 
+/* A socket unit of another address would take connections that nobody answers. */
+static int check_inherited(const struct fl_front *front, struct fl_err *err)
+{
+    const struct fl_server_conf *conf = front->srv->conf;
+    char address[256];
+
+    if (!fl_inherited_unused(address, sizeof(address))) {
+        return FL_OK;
+    }
+    return fl_conf_error(fl_conf_field(conf->file, &conf->main->listen), err,
+                         "systemd listens on '%s' for this server, which is not among these "
+                         "addresses: add it here, or change ListenStream= of the socket unit",
+                         address);
+}
+
 int fl_front_listen(struct fl_front *front, struct fl_err *err)
 {
     const struct fl_opt_texts *listen = &front->srv->conf->main->listen;
@@ -373,6 +389,7 @@ int fl_front_listen(struct fl_front *front, struct fl_err *err)
             &(struct fl_grpc_listen){.address = front->srv->own->admin, .who = at_admin_socket},
             err);
     }
+    rv = rv == FL_OK ? check_inherited(front, err) : rv;
     if (rv == FL_OK) {
         fl_grpc_builtin_serving(front->builtin, true);
         fl_timer_start(front->sweep, sweep_interval(front));
