@@ -59,7 +59,7 @@ for f in $files; do
         case "$inc" in
           "$side"/*) to=${inc#*/}; to=${to%%/*}
             case "$side/$room:$to" in
-              */core:core|*/conf:conf|server/conf:core|server/conf:store|server/store:store|server/store:core|server/work:core|server/work:store|server/work:work|server/daemon:*|client/store:store|client/store:core|client/train:train|client/work:core|client/work:store|client/work:train|client/work:work|client/identity:identity|client/daemon:*) ;;
+              */core:core|*/conf:conf|server/conf:core|server/conf:store|*/identity:identity|server/store:store|server/store:core|server/work:core|server/work:store|server/work:work|server/daemon:*|client/store:store|client/store:core|client/train:train|client/work:core|client/work:store|client/work:train|client/work:work|client/daemon:*) ;;
               *) say "$f: room $side/$room must not include $inc" ;;
             esac ;;
           server/*|client/*|tools/*|tests/*|bench/*) say "$f: $side must not include $inc" ;;
@@ -73,9 +73,9 @@ for f in $files; do
               conf:*) say "$f: reading a configuration must not include $inc" ;;
               train:base|train:conf|train:num|train:model|train:nn|train:strategy|train:data) ;;
               train:*) say "$f: the trainer must not include $inc" ;;
-              work:base|work:conf|work:figures|work:num|work:model|work:nn|work:strategy|work:data|work:wire) ;;
-              identity:base|identity:model|identity:conf|identity:wire|identity:pki) ;;
+              identity:base|identity:conf|identity:db|identity:model|identity:pki|identity:wire) ;;
               identity:*) say "$f: the room of an identity must not include $inc" ;;
+              work:base|work:conf|work:figures|work:num|work:model|work:nn|work:strategy|work:data|work:wire) ;;
               work:*) say "$f: the work room must not include $inc" ;;
               daemon:base|daemon:conf|daemon:figures|daemon:json|daemon:num|daemon:model|daemon:nn|daemon:data|daemon:strategy|daemon:wire|daemon:rpc|daemon:net|daemon:grpc|daemon:pki|daemon:tls) ;;
               daemon:*) say "$f: a daemon schedules, moves bytes and translates; it must not include $inc" ;;

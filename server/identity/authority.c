@@ -1,0 +1,458 @@
+#include "server/identity/authority.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "libfl/pki/issue.h"
+#include "libfl/pki/when.h"
+#include "server/identity/authority_impl.h"
+
+#define HOUR_MS (INT64_C(3600) * 1000)
+#define DAY_MS  (24 * HOUR_MS)
+#define FORGOTTEN_MS                                                            \
+    (30 * DAY_MS) /* how long an invitation that is over can still be explained \
+                   */
+
+const struct fl_authority_spans fl_authority_default_spans = {
+    .root = INT64_C(10) * 365 * 86400,
+    .intermediate = INT64_C(2) * 365 * 86400,
+    .leaf = INT64_C(30) * 86400,
+    .grace = INT64_C(60) * 86400,
+    .token = 3600,
+    .back_date = 600,
+};
+
+static void fill_spans(struct fl_authority_spans *spans)
+{
+    if (spans->root == 0) {
+        *spans = fl_authority_default_spans;
+    }
+}
+
+static int check_conf(const struct fl_authority_conf *conf, struct fl_err *err)
+{
+    const struct fl_authority_spans *s = &conf->spans;
+
+    FL_REQUIRE(conf->state_dir != NULL && conf->n_hosts <= FL_AUTHORITY_HOSTS);
+    if (!fl_name_valid(conf->federation)) {
+        return fl_err_set(err, FL_ECONF, "the name of the federation is not valid");
+    }
+    if (conf->own_pki) {
+        return FL_OK;
+    }
+    if (conf->n_hosts == 0) {
+        return fl_err_set(err, FL_ECONF,
+                          "there is no name and no address by which clients reach this server: the "
+                          "certificate needs one");
+    }
+    if (s->leaf <= 0 || s->leaf >= s->intermediate || s->intermediate > s->root) {
+        return fl_err_set(
+            err, FL_ECONF,
+            "a certificate cannot be good for longer than the one that signs it: leaf "
+            "%lld s, intermediate %lld s, root %lld s",
+            (long long)s->leaf, (long long)s->intermediate, (long long)s->root);
+    }
+    return FL_OK;
+}
+
+/* --- the lock of the folder: for the moment of a change only, since --init may run beside us ---
+ */
+
+static int lock_folder(const struct fl_authority_conf *conf, int *ret_fd, struct fl_err *err)
+{
+    char path[FL__PATH_MAX];
+    int rv = fl__files_path(path, conf, "", err);
+
+    return rv == FL_OK ? fl_fs_lock_dir(path, ret_fd, err) : rv;
+}
+
+static int open_db(const struct fl_authority_conf *conf, struct fl_db *db, struct fl_err *err)
+{
+    char path[FL__PATH_MAX];
+    struct fl_query q;
+    int rv = fl__files_path(path, conf, "identity.db", err);
+
+    rv = rv == FL_OK ? fl_db_open(db, &fl__identity_db, path, FL_DB_SYNC_FULL, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    q = fl_db_query(db, FL__SQL_GET_FEDERATION);
+    rv = fl_query_next(&q, err);
+    if (rv == FL_OK && strcmp(fl_column_text(&q), conf->federation) != 0) {
+        rv =
+            fl_err_set(err, FL_ESTATE,
+                       "'%s' is of federation '%s', and this is '%s': correct `federation`, or use "
+                       "another state folder",
+                       path, fl_column_text(&q), conf->federation);
+    }
+    fl_query_reset(&q);
+    if (rv == FL_ENOENT) {
+        q = fl_db_query(db, FL__SQL_PUT_FEDERATION);
+        fl_query_text(&q, conf->federation);
+        rv = fl_query_run(&q, err);
+    }
+    if (rv != FL_OK) {
+        fl_db_close(db);
+    }
+    return rv;
+}
+
+/* What --init and --renew-root have in common. */
+static int change(const struct fl_authority_conf *given, int64_t now_ms, bool renew_root,
+                  struct fl_err *err)
+{
+    struct fl_authority_conf conf = *given;
+    struct fl__files files = {0};
+    struct fl_db db = {0};
+    int64_t due = 0;
+    int lock = -1;
+    int rv;
+
+    fill_spans(&conf.spans);
+    rv = check_conf(&conf, err);
+    rv = rv == FL_OK ? fl__files_make_folder(&conf, err) : rv;
+    rv = rv == FL_OK ? lock_folder(&conf, &lock, err) : rv;
+    rv = rv == FL_OK ? open_db(&conf, &db, err) : rv;
+    if (rv == FL_OK && !conf.own_pki) {
+        rv = fl__files_load(&conf, &files, err);
+        rv = rv == FL_OK ? fl__files_begin(&conf, &files, now_ms / 1000, err) : rv;
+        if (rv == FL_OK && renew_root) {
+            rv = fl__files_begin_root(&conf, &files, now_ms / 1000, err);
+        }
+        rv = rv == FL_OK ? fl__files_renew(&conf, &files, now_ms / 1000, &due, err) : rv;
+        fl__files_done(&files);
+    }
+    fl_db_close(&db);
+    if (lock >= 0) {
+        (void)close(lock);
+    }
+    return rv;
+}
+
+int fl_authority_init(const struct fl_authority_conf *conf, int64_t now_ms, struct fl_err *err)
+{
+    return change(conf, now_ms, false, err);
+}
+
+int fl_authority_renew_root(const struct fl_authority_conf *conf, int64_t now_ms,
+                            struct fl_err *err)
+{
+    return change(conf, now_ms, true, err);
+}
+
+/* --- open --- */
+
+static int copy_conf(struct fl_authority *a, const struct fl_authority_conf *conf)
+{
+    const char *from[5] = {conf->state_dir, conf->federation, conf->root_key, conf->credentials,
+                           NULL};
+    size_t i;
+
+    a->conf = *conf;
+    fill_spans(&a->conf.spans);
+    for (i = 0; i < 4; i++) {
+        a->texts[i] = from[i] != NULL ? fl_str_dup(from[i]) : NULL;
+        if (from[i] != NULL && a->texts[i] == NULL) {
+            return FL_ENOMEM;
+        }
+    }
+    a->conf.state_dir = a->texts[0];
+    a->conf.federation = a->texts[1];
+    a->conf.root_key = a->texts[2];
+    a->conf.credentials = a->texts[3];
+    a->hosts = calloc(conf->n_hosts + 1, sizeof(*a->hosts));
+    if (a->hosts == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < conf->n_hosts; i++) {
+        a->hosts[i] = fl_str_dup(conf->hosts[i]);
+        if (a->hosts[i] == NULL) {
+            return FL_ENOMEM;
+        }
+    }
+    a->conf.hosts = (const char *const *)a->hosts;
+    return FL_OK;
+}
+
+/* Is what the server shows good for those who come, now? Clock, names and federation are looked at.
+ */
+static int check_server(const struct fl_authority *a, const struct fl__files *files,
+                        const struct fl_trust *trust, int64_t now_ms, struct fl_err *err)
+{
+    struct fl_identity who;
+    int rv = fl_trust_verify(trust, files->server, FL_ROLE_SERVER, a->conf.hosts[0], now_ms / 1000,
+                             &who, NULL, err);
+
+    return rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "the server's own certificate");
+}
+
+/* Take `files`, on success only. */
+static int use(struct fl_authority *a, struct fl__files *files, int64_t now_ms, struct fl_err *err)
+{
+    struct fl_trust_setup setup = {.federation = a->conf.federation,
+                                   .intermediates = files->intermediate,
+                                   .grace_s = a->conf.spans.grace};
+    struct fl_chain *roots = NULL;
+    struct fl_trust *trust = NULL;
+    int rv = FL_OK;
+
+    if (files->next_root != NULL) {
+        rv = fl_chain_join(files->root, files->next_root, &roots);
+    } else {
+        roots = fl_chain_ref(files->root);
+    }
+    setup.roots = roots;
+    rv = rv == FL_OK ? fl_trust_create(&setup, &trust, err) : rv;
+    rv = rv == FL_OK ? check_server(a, files, trust, now_ms, err) : rv;
+    if (rv != FL_OK) {
+        fl_chain_unref(roots);
+        fl_trust_unref(trust);
+        return rv;
+    }
+    fl_chain_unref(a->roots);
+    fl_trust_unref(a->trust);
+    fl__files_done(&a->files);
+    a->roots = roots;
+    a->trust = trust;
+    a->files = *files;
+    *files = (struct fl__files){0};
+    return FL_OK;
+}
+
+/* Are the two the same certificates, in the same order? */
+static bool equal(const struct fl_chain *x, const struct fl_chain *y)
+{
+    size_t n = x != NULL ? fl_chain_len(x) : 0;
+    size_t i;
+
+    if (n != (y != NULL ? fl_chain_len(y) : 0)) {
+        return false;
+    }
+    for (i = 0; i < n; i++) {
+        struct fl_cert_info a;
+        struct fl_cert_info b;
+
+        fl_chain_info(x, i, &a);
+        fl_chain_info(y, i, &b);
+        if (strcmp(a.serial_text, b.serial_text) != 0 || memcmp(a.key, b.key, sizeof(a.key)) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int refresh_files(struct fl_authority *a, int64_t now_ms, bool *ret_changed,
+                         struct fl_err *err)
+{
+    struct fl__files files = {0};
+    char wanted[FL_ERR_BUF_SIZE];
+    int64_t due = INT64_MAX;
+    int lock = -1;
+    int rv = fl__files_check_folder(&a->conf, err);
+
+    rv = rv == FL_OK ? lock_folder(&a->conf, &lock, err) : rv;
+    rv = rv == FL_OK ? fl__files_load(&a->conf, &files, err) : rv;
+    if (rv == FL_OK &&
+        (files.root == NULL || files.intermediate == NULL || files.intermediate_key == NULL))
+    {
+        rv = fl_err_set(err, FL_ENOENT,
+                        "there is no %s in '%s/identity' yet: run fl-serverd --init with this "
+                        "configuration",
+                        files.root == NULL           ? "root.pem"
+                        : files.intermediate == NULL ? "intermediate.pem"
+                                                     : "intermediate.key",
+                        a->conf.state_dir);
+    }
+    rv = rv == FL_OK ? fl__files_renew(&a->conf, &files, now_ms / 1000, &due, err) : rv;
+    if (rv == FL_OK) {
+        *ret_changed = !equal(files.server, a->files.server) || !equal(files.root, a->files.root) ||
+                       !equal(files.next_root, a->files.next_root);
+        fl__files_wanted(&a->conf, &files, now_ms / 1000, wanted);
+        rv = use(a, &files, now_ms, err);
+    }
+    fl__files_done(&files);
+    if (lock >= 0) {
+        (void)close(lock);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (wanted[0] != '\0' &&
+        (a->warned_ms == 0 || now_ms - a->warned_ms >= DAY_MS || now_ms < a->warned_ms))
+    {
+        a->warned_ms = now_ms;
+        fl__say(&a->conf, FL_LOG_WARNING, "%s", wanted);
+    }
+    a->due_ms = due < INT64_MAX / 1000 ? due * 1000 : INT64_MAX;
+    return FL_OK;
+}
+
+/* What can be of no use to anybody any more. */
+static int clean(struct fl_authority *a, int64_t now_ms, struct fl_err *err)
+{
+    int64_t ended = now_ms / 1000 - a->conf.spans.grace - DAY_MS / 1000;
+    struct fl_query q;
+    int rv;
+
+    if (a->cleaned_ms != 0 && now_ms - a->cleaned_ms < DAY_MS && now_ms >= a->cleaned_ms) {
+        return FL_OK;
+    }
+    rv = fl__authority_begin(a, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    q = fl_db_query(&a->db, FL__SQL_DROP_INVITATIONS);
+    fl_query_u64(&q, (uint64_t)(now_ms > FORGOTTEN_MS ? now_ms - FORGOTTEN_MS : 0));
+    rv = fl_query_run(&q, err);
+    if (rv == FL_OK) {
+        q = fl_db_query(&a->db, FL__SQL_DROP_USES);
+        rv = fl_query_run(&q, err);
+    }
+    if (rv == FL_OK) {
+        q = fl_db_query(&a->db, FL__SQL_DROP_CERTIFICATES);
+        fl_query_u64(&q, (uint64_t)(ended > 0 ? ended : 0));
+        rv = fl_query_run(&q, err);
+    }
+    if (rv == FL_OK) {
+        q = fl_db_query(&a->db, FL__SQL_DROP_DENIALS);
+        fl_query_u64(&q, (uint64_t)(ended > 0 ? ended : 0));
+        rv = fl_query_run(&q, err);
+        a->denials_old = true;
+    }
+    rv = fl__authority_end(a, rv, err);
+    a->cleaned_ms = rv == FL_OK ? now_ms : a->cleaned_ms;
+    return rv;
+}
+
+int fl_authority_refresh(struct fl_authority *authority, int64_t now_ms, bool *ret_changed,
+                         struct fl_err *err)
+{
+    bool changed = false;
+    int rv = fl__audit_counted(authority, false, now_ms, err);
+
+    rv = rv == FL_OK ? clean(authority, now_ms, err) : rv;
+    authority->due_ms = INT64_MAX;
+    if (rv == FL_OK && !authority->conf.own_pki) {
+        rv = refresh_files(authority, now_ms, &changed, err);
+    }
+    authority->due_ms = authority->due_ms < now_ms + HOUR_MS ? authority->due_ms : now_ms + HOUR_MS;
+    if (rv == FL_OK && ret_changed != NULL) {
+        *ret_changed = changed;
+    }
+    return rv;
+}
+
+int fl_authority_open(const struct fl_authority_conf *conf, int64_t now_ms,
+                      struct fl_authority **ret, struct fl_err *err)
+{
+    struct fl_authority *a = calloc(1, sizeof(*a));
+    int rv = a != NULL ? copy_conf(a, conf) : FL_ENOMEM;
+
+    if (rv != FL_OK) {
+        fl_authority_close(a);
+        return fl_err_set(err, rv, "out of memory");
+    }
+    fl_buf_init(&a->told, FL__TOLD_MAX);
+    a->denials_old = true;
+    rv = check_conf(&a->conf, err);
+    if (rv == FL_OK && a->conf.own_pki) {
+        rv = fl__files_make_folder(&a->conf, err);
+    }
+    rv = rv == FL_OK ? fl__files_check_folder(&a->conf, err) : rv;
+    rv = rv == FL_OK ? open_db(&a->conf, &a->db, err) : rv;
+    rv = rv == FL_OK ? fl_authority_refresh(a, now_ms, NULL, err) : rv;
+    if (rv != FL_OK) {
+        fl_authority_close(a);
+        return rv;
+    }
+    *ret = a;
+    return FL_OK;
+}
+
+void fl_authority_close(struct fl_authority *authority)
+{
+    size_t i;
+
+    if (authority == NULL) {
+        return;
+    }
+    for (i = 0; i < sizeof(authority->texts) / sizeof(authority->texts[0]); i++) {
+        free(authority->texts[i]);
+    }
+    for (i = 0; authority->hosts != NULL && authority->hosts[i] != NULL; i++) {
+        free(authority->hosts[i]);
+    }
+    free((void *)authority->hosts);
+    fl_db_close(&authority->db);
+    fl__files_done(&authority->files);
+    fl_chain_unref(authority->roots);
+    fl_trust_unref(authority->trust);
+    fl_denials_unref(authority->denials);
+    fl_buf_done(&authority->told);
+    free(authority);
+}
+
+int64_t fl_authority_due_ms(const struct fl_authority *authority)
+{
+    return authority->due_ms;
+}
+
+struct fl_chain *fl_authority_chain(const struct fl_authority *authority)
+{
+    return authority->files.server;
+}
+
+struct fl_key *fl_authority_key(const struct fl_authority *authority)
+{
+    return authority->files.server_key;
+}
+
+struct fl_trust *fl_authority_trust(const struct fl_authority *authority)
+{
+    return authority->trust;
+}
+
+/* --- for the other files --- */
+
+int fl__issues(const struct fl_authority *a, struct fl_err *err)
+{
+    return !a->conf.own_pki
+               ? FL_OK
+               : fl_err_set(err, FL_ESTATE,
+                            "the certificates of federation '%s' are of its operator's own PKI "
+                            "(`tls.ca`): ask there for one",
+                            a->conf.federation);
+}
+
+int fl__authority_begin(struct fl_authority *a, struct fl_err *err)
+{
+    fl_buf_clear(&a->told);
+    a->n_told = 0;
+    return fl_db_begin(&a->db, err);
+}
+
+int fl__authority_end(struct fl_authority *a, int rv, struct fl_err *err)
+{
+    size_t said = 0;
+    size_t at = 0;
+
+    rv = fl_db_end(&a->db, rv, err);
+    while (rv == FL_OK && at < a->told.len) {
+        const char *line = (const char *)a->told.data + at;
+
+        fl__say(&a->conf, FL_LOG_NOTICE, "%s", line);
+        at += strlen(line) + 1;
+        said++;
+    }
+    if (rv == FL_OK && said < a->n_told) {
+        fl__say(&a->conf, FL_LOG_NOTICE, "audit: and %zu more lines (flctl audit)",
+                a->n_told - said);
+    }
+    fl_buf_clear(&a->told);
+    a->n_told = 0;
+    return rv;
+}

@@ -1,0 +1,75 @@
+#ifndef FL_SERVER_IDENTITY_AUTHORITY_IMPL_H
+#define FL_SERVER_IDENTITY_AUTHORITY_IMPL_H
+
+#include "libfl/base/buf.h"
+#include "libfl/wire/messages.h"
+#include "server/identity/authority.h"
+#include "server/identity/db_impl.h"
+#include "server/identity/denials.h"
+#include "server/identity/files_impl.h"
+#include "server/identity/tries_impl.h"
+
+/* Lines of one transaction that are said one by one; of more, how many. */
+#define FL__TOLD_MAX 8192
+/* A text that comes from outside, in the audit. */
+#define FL__AUDIT_TEXT 301
+
+struct fl_authority {
+    struct fl_authority_conf conf; /* its texts are ours */
+    char *texts[5];
+    char **hosts;
+    struct fl_db db;
+    struct fl__files files;
+    struct fl_chain *roots; /* all that are believed */
+    struct fl_trust *trust;
+    struct fl_denials *denials;
+    bool denials_old;
+    struct fl__tries tries;
+    struct fl_buf told; /* lines of the transaction, each with its NUL */
+    size_t n_told;      /* of them, those that did not fit too */
+    int64_t due_ms;
+    int64_t warned_ms;  /* when the root's key was asked for; 0: never */
+    int64_t cleaned_ms; /* 0: never */
+};
+
+/* One transaction, its lines of the audit said when it is on disk. `rv` as fl_db_end(). */
+FL_MUST_CHECK int fl__authority_begin(struct fl_authority *a, struct fl_err *err);
+FL_MUST_CHECK int fl__authority_end(struct fl_authority *a, int rv, struct fl_err *err);
+/* Inside one. `peer`: anybody can cause it at will. */
+FL_MUST_CHECK int fl__audit(struct fl_authority *a, bool peer, const char *who, const char *what,
+                            const char *object, const char *result, int64_t now_ms,
+                            struct fl_err *err);
+/*
+ * A refusal: a line, or counted; a transaction of its own. What the peer is told stays the same
+ * when it cannot be written.
+ */
+void fl__audit_refusal(struct fl_authority *a, const char *address, const char *what,
+                       const char *object, const char *result, int64_t now_ms);
+/* What was counted and has waited for an hour, or with `all` any. */
+FL_MUST_CHECK int fl__audit_counted(struct fl_authority *a, bool all, int64_t now_ms,
+                                    struct fl_err *err);
+
+/*
+ * FL_EPERM when `serial` (may be empty), `key` or `name` is denied, with why and what to do;
+ * `key` and `name` may be NULL.
+ */
+FL_MUST_CHECK int fl__denied(struct fl_authority *a, const uint8_t *serial, size_t serial_len,
+                             const uint8_t *key, const char *name, struct fl_err *err);
+/* Only the verb that applies, 0: none. `why`, of `size` bytes, may be NULL. */
+FL_MUST_CHECK int fl__denied_by(struct fl_authority *a, const uint8_t *serial, size_t serial_len,
+                                const uint8_t *key, const char *name, int *ret_verb, char *why,
+                                size_t size, struct fl_err *err);
+FL_MUST_CHECK int fl__issues(const struct fl_authority *a, struct fl_err *err);
+
+/* authority.c / init.c, for --renew-root */
+FL_MUST_CHECK int fl__files_begin_root(const struct fl_authority_conf *conf,
+                                       struct fl__files *files, int64_t now, struct fl_err *err);
+
+/* Labels as they are stored: keys and values, each with its NUL. */
+FL_MUST_CHECK int fl__labels_pack(const struct fl_wire_pair *labels, size_t n, struct fl_buf *out);
+/* Owned: fl__labels_free(). */
+FL_MUST_CHECK int fl__labels_unpack(const void *data, size_t len, struct fl_wire_pair **ret,
+                                    size_t *ret_n);
+void fl__labels_free(struct fl_wire_pair *labels, size_t n);
+
+#endif

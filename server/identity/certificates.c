@@ -1,0 +1,79 @@
+#include "server/identity/certificates.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "server/identity/issuing_impl.h"
+
+const char *fl_certificate_state_text(enum fl_certificate_state state)
+{
+    static const char *const texts[] = {
+        [FL_CERTIFICATE_VALID] = "valid",       [FL_CERTIFICATE_LAPSED] = "lapsed",
+        [FL_CERTIFICATE_OVER] = "over",         [FL_CERTIFICATE_REVOKED] = "revoked",
+        [FL_CERTIFICATE_EVICTED] = "evicted",   [FL_CERTIFICATE_REPLACED] = "replaced",
+        [FL_CERTIFICATE_DISABLED] = "disabled",
+    };
+
+    return texts[state];
+}
+
+static enum fl_certificate_state state_of(const struct fl_authority *a,
+                                          const struct fl__certificate *c, int verb, int64_t now)
+{
+    static const enum fl_certificate_state denied[] = {
+        [FL_DENIAL_REVOKED] = FL_CERTIFICATE_REVOKED,
+        [FL_DENIAL_EVICTED] = FL_CERTIFICATE_EVICTED,
+        [FL_DENIAL_REPLACED] = FL_CERTIFICATE_REPLACED,
+        [FL_DENIAL_DISABLED] = FL_CERTIFICATE_DISABLED,
+    };
+
+    if (verb != 0) {
+        return denied[verb];
+    }
+    return now <= c->not_after                         ? FL_CERTIFICATE_VALID
+           : now <= c->not_after + a->conf.spans.grace ? FL_CERTIFICATE_LAPSED
+                                                       : FL_CERTIFICATE_OVER;
+}
+
+static int tell(struct fl_authority *a, const struct fl__certificate *c, int64_t now_ms,
+                fl_certificate_cb *cb, void *ctx, struct fl_err *err)
+{
+    struct fl_certificate out = {.role = c->role,
+                                 .serial_len = c->serial_len,
+                                 .issued_ms = c->issued_ms,
+                                 .not_before = c->not_before,
+                                 .not_after = c->not_after,
+                                 .by = c->by};
+    char why[2 * FL__AUDIT_TEXT] = "";
+    int verb = 0;
+    int rv =
+        fl__denied_by(a, c->serial, c->serial_len, c->key, c->name, &verb, why, sizeof(why), err);
+
+    (void)memcpy(out.name, c->name, sizeof(out.name));
+    (void)memcpy(out.serial, c->serial, sizeof(out.serial));
+    (void)memcpy(out.key, c->key, sizeof(out.key));
+    out.why = why;
+    out.state = state_of(a, c, verb, now_ms / 1000);
+    return rv == FL_OK ? cb(ctx, &out) : rv;
+}
+
+int fl_authority_certificates(struct fl_authority *authority, const char *name, int64_t now_ms,
+                              fl_certificate_cb *cb, void *ctx, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&authority->db, FL__SQL_GET_CERTIFICATES);
+    int rv;
+
+    fl_query_text(&q, name);
+    while ((rv = fl_query_next(&q, err)) == FL_OK) {
+        struct fl__certificate c;
+
+        rv = fl__certificate_read(&q, &c);
+        rv = rv == FL_OK ? tell(authority, &c, now_ms, cb, ctx, err) : rv;
+        fl__certificate_done(&c);
+        if (rv != FL_OK) {
+            break;
+        }
+    }
+    fl_query_reset(&q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}

@@ -1,0 +1,245 @@
+/* The denials as a table that any thread may ask. */
+#include "server/identity/denials.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/pki/when.h"
+#include "server/identity/authority_impl.h"
+
+struct denial {
+    uint8_t kind; /* enum fl__denial_kind */
+    uint8_t len;
+    uint8_t value[FL_IDENTITY_NAME_MAX];
+    char *why;
+};
+
+struct fl_denials {
+    atomic_uint refs;
+    struct denial *list; /* in the order of compare() */
+    size_t n, cap;
+};
+
+const char *fl_denial_verb_text(enum fl_denial_verb verb)
+{
+    static const char *const texts[] = {[FL_DENIAL_REVOKED] = "revoked",
+                                        [FL_DENIAL_EVICTED] = "evicted",
+                                        [FL_DENIAL_REPLACED] = "replaced",
+                                        [FL_DENIAL_DISABLED] = "disabled"};
+
+    return texts[verb];
+}
+
+struct fl_denials *fl_denials_ref(struct fl_denials *denials)
+{
+    (void)atomic_fetch_add_explicit(&denials->refs, 1, memory_order_relaxed);
+    return denials;
+}
+
+void fl_denials_unref(struct fl_denials *denials)
+{
+    size_t i;
+
+    if (denials == NULL || atomic_fetch_sub_explicit(&denials->refs, 1, memory_order_acq_rel) != 1)
+    {
+        return;
+    }
+    for (i = 0; i < denials->n; i++) {
+        free(denials->list[i].why);
+    }
+    free(denials->list);
+    free(denials);
+}
+
+size_t fl_denials_len(const struct fl_denials *denials)
+{
+    return denials->n;
+}
+
+/* As SQLite orders them: by kind, then as memcmp(), the shorter one first. */
+static int compare(const void *x, const void *y)
+{
+    const struct denial *a = x;
+    const struct denial *b = y;
+    int order = (int)a->kind - (int)b->kind;
+
+    if (order == 0) {
+        order = memcmp(a->value, b->value, a->len < b->len ? a->len : b->len);
+    }
+    return order != 0 ? order : (int)a->len - (int)b->len;
+}
+
+static bool find(const struct fl_denials *denials, enum fl__denial_kind kind, const void *value,
+                 size_t len, const char **ret_why)
+{
+    struct denial key = {.kind = (uint8_t)kind, .len = (uint8_t)len};
+    const struct denial *found;
+
+    if (len == 0 || len > sizeof(key.value) || denials->n == 0) {
+        return false;
+    }
+    (void)memcpy(key.value, value, len);
+    found = bsearch(&key, denials->list, denials->n, sizeof(key), compare);
+    if (found != NULL && ret_why != NULL) {
+        *ret_why = found->why;
+    }
+    return found != NULL;
+}
+
+bool fl_denials_has(const struct fl_denials *denials, const struct fl_identity *who,
+                    const char **ret_why)
+{
+    if (who->kind == FL_IDENTITY_CERTIFICATE &&
+        (find(denials, FL__DENY_SERIAL, who->serial, who->serial_len, ret_why) ||
+         find(denials, FL__DENY_KEY, who->key, sizeof(who->key), ret_why)))
+    {
+        return true;
+    }
+    return find(denials, FL__DENY_NAME, who->name, strlen(who->name), ret_why);
+}
+
+/* "revoked at 2026-11-22 18:15:02Z by uid 0 (root): stolen"; what to do follows. */
+static void why_text(char *out, size_t size, enum fl_denial_verb verb, const char *why,
+                     const char *by, int64_t at_ms)
+{
+    char when[FL_WHEN_TEXT];
+
+    (void)snprintf(out, size, "%s at %s by %s%s%s", fl_denial_verb_text(verb),
+                   fl_when_text(when, sizeof(when), at_ms / 1000), by, why[0] != '\0' ? ": " : "",
+                   why);
+}
+
+static const char *advice(enum fl_denial_verb verb)
+{
+    static const char *const texts[] = {
+        [FL_DENIAL_REVOKED] =
+            "for good; join again with another key, and where the name is revoked, by "
+            "another name",
+        [FL_DENIAL_EVICTED] =
+            "to join again: flctl invite NAME on the server, fl-clientd --join here",
+        [FL_DENIAL_REPLACED] = "if this host is the right one: flctl invite NAME on the server, "
+                               "fl-clientd --join here",
+        [FL_DENIAL_DISABLED] = "until flctl enable NAME on the server"};
+
+    return texts[verb];
+}
+
+static int add(struct fl_denials *d, struct fl_query *q)
+{
+    char text[2 * FL__AUDIT_TEXT];
+    char full[3 * FL__AUDIT_TEXT];
+    struct denial *slot;
+    const void *value;
+    const char *why;
+    const char *by;
+    enum fl_denial_verb verb;
+    size_t len = 0;
+
+    if (d->n == d->cap) {
+        size_t cap = d->cap > 0 ? 2 * d->cap : 64;
+        struct denial *grown = realloc(d->list, cap * sizeof(*grown));
+
+        if (grown == NULL) {
+            return FL_ENOMEM;
+        }
+        d->list = grown;
+        d->cap = cap;
+    }
+    slot = &d->list[d->n];
+    *slot = (struct denial){.kind = (uint8_t)fl_column_u64(q)};
+    value = fl_column_blob(q, &len);
+    slot->len = (uint8_t)(len < sizeof(slot->value) ? len : sizeof(slot->value));
+    (void)memcpy(slot->value, value != NULL ? value : "", slot->len);
+    verb = (enum fl_denial_verb)fl_column_u64(q);
+    why = fl_column_text(q);
+    by = fl_column_text(q);
+    why_text(text, sizeof(text), verb, why, by, (int64_t)fl_column_u64(q));
+    (void)snprintf(full, sizeof(full), "%s (%s)", text, advice(verb));
+    slot->why = fl_str_dup(full);
+    d->n += slot->why != NULL;
+    return slot->why != NULL ? FL_OK : FL_ENOMEM;
+}
+
+int fl_authority_denials(struct fl_authority *authority, struct fl_denials **ret,
+                         struct fl_err *err)
+{
+    struct fl_denials *made;
+    struct fl_query q;
+    int rv;
+
+    if (!authority->denials_old) {
+        *ret = fl_denials_ref(authority->denials);
+        return FL_OK;
+    }
+    made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "the denials: out of memory");
+    }
+    atomic_init(&made->refs, 1);
+    q = fl_db_query(&authority->db, FL__SQL_GET_DENIALS);
+    while ((rv = fl_query_next(&q, err)) == FL_OK) {
+        rv = add(made, &q);
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "the denials: %s", fl_strerror(rv));
+            break;
+        }
+    }
+    fl_query_reset(&q);
+    if (rv != FL_ENOENT) {
+        fl_denials_unref(made);
+        return rv;
+    }
+    fl_denials_unref(authority->denials);
+    authority->denials = made;
+    authority->denials_old = false;
+    *ret = fl_denials_ref(made);
+    return FL_OK;
+}
+
+/* --- the same of the database, for one that asks for a certificate --- */
+
+int fl__denied_by(struct fl_authority *a, const uint8_t *serial, size_t serial_len,
+                  const uint8_t *key, const char *name, int *ret_verb, char *why, size_t size,
+                  struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_GET_DENIAL);
+    int rv;
+
+    *ret_verb = 0;
+    fl_query_blob(&q, serial, serial_len);
+    fl_query_blob(&q, key, FL_KEY_HASH);
+    fl_query_blob(&q, name, name != NULL ? strlen(name) : 0);
+    rv = fl_query_next(&q, err);
+    if (rv == FL_OK) {
+        const char *reason;
+        const char *by;
+
+        *ret_verb = (int)fl_column_u64(&q);
+        reason = fl_column_text(&q);
+        by = fl_column_text(&q);
+        if (why != NULL) {
+            why_text(why, size, (enum fl_denial_verb) * ret_verb, reason, by,
+                     (int64_t)fl_column_u64(&q));
+        }
+    }
+    fl_query_reset(&q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
+int fl__denied(struct fl_authority *a, const uint8_t *serial, size_t serial_len, const uint8_t *key,
+               const char *name, struct fl_err *err)
+{
+    char why[2 * FL__AUDIT_TEXT];
+    int verb = 0;
+    int rv = fl__denied_by(a, serial, serial_len, key, name, &verb, why, sizeof(why), err);
+
+    if (rv != FL_OK || verb == 0) {
+        return rv;
+    }
+    return fl_err_set(err, FL_EPERM, "%s%s%s was %.200s (%s)", name != NULL ? "'" : "this key",
+                      name != NULL ? name : "", name != NULL ? "'" : "", why,
+                      advice((enum fl_denial_verb)verb));
+}

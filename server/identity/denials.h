@@ -1,0 +1,73 @@
+#ifndef FL_SERVER_IDENTITY_DENIALS_H
+#define FL_SERVER_IDENTITY_DENIALS_H
+
+/*
+ * Who is not let in although his certificate verifies: by serial number and by public key, never by
+ * a certificate's fingerprint, which anybody can change (an ECDSA signature has two valid forms);
+ * and by name, which is all that there is of an operator's own PKI.
+ */
+
+#include "server/identity/authority.h"
+
+/* What is more final has the lower number. */
+enum fl_denial_verb {
+    FL_DENIAL_REVOKED = 1, /* for good */
+    FL_DENIAL_EVICTED,     /* until it joins again */
+    FL_DENIAL_REPLACED,    /* another host has the name now */
+    FL_DENIAL_DISABLED     /* until it is enabled */
+};
+
+/* "revoked", … */
+const char *fl_denial_verb_text(enum fl_denial_verb verb);
+
+/* Immutable and counted; any thread. */
+struct fl_denials;
+
+struct fl_denials *fl_denials_ref(struct fl_denials *denials);
+void fl_denials_unref(struct fl_denials *denials); /* NULL is allowed. */
+/* `*ret_why` (may be NULL) is a text for peer and log that lives as long as `denials`. */
+bool fl_denials_has(const struct fl_denials *denials, const struct fl_identity *who,
+                    const char **ret_why);
+size_t fl_denials_len(const struct fl_denials *denials);
+
+/*
+ * The denials as they are now, a reference for the caller; the same ones again as long as nothing
+ * changed. FL_ENOMEM, FL_EIO …
+ */
+FL_MUST_CHECK int fl_authority_denials(struct fl_authority *authority, struct fl_denials **ret,
+                                       struct fl_err *err);
+
+/* Whom a verb is about: one of the three. */
+struct fl_denied {
+    const char *name; /* NULL: none */
+    const uint8_t *serial;
+    size_t serial_len;  /* 0: none */
+    const uint8_t *key; /* FL_KEY_HASH bytes; NULL: none */
+};
+
+/*
+ * Each on disk when it returns; `*ret_n` (may be NULL) certificates are touched that could still be
+ * used. `reason` may be "".
+ *
+ * Revoke, for good. A name: its certificates, their keys, and the name, which never joins again. A
+ * serial or a key: that one, and the name may join again with another key. What we never issued
+ * is denied all the same.
+ */
+FL_MUST_CHECK int fl_authority_revoke(struct fl_authority *authority, const struct fl_denied *whom,
+                                      const char *reason, const char *by, int64_t now_ms,
+                                      size_t *ret_n, struct fl_err *err);
+/* The certificates until now; a name only. With a new invitation it joins again. FL_ENOENT: has
+ * none. */
+FL_MUST_CHECK int fl_authority_evict(struct fl_authority *authority, const struct fl_denied *whom,
+                                     const char *reason, const char *by, int64_t now_ms,
+                                     size_t *ret_n, struct fl_err *err);
+/* Kept, but not let in, not renewed. FL_EEXIST: denied for longer already. */
+FL_MUST_CHECK int fl_authority_disable(struct fl_authority *authority, const struct fl_denied *whom,
+                                       const char *reason, const char *by, int64_t now_ms,
+                                       size_t *ret_n, struct fl_err *err);
+/* FL_ENOENT: it is not disabled; the text says what it is. */
+FL_MUST_CHECK int fl_authority_enable(struct fl_authority *authority, const struct fl_denied *whom,
+                                      const char *by, int64_t now_ms, size_t *ret_n,
+                                      struct fl_err *err);
+
+#endif

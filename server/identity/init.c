@@ -1,0 +1,489 @@
+/*
+ * Making and renewing root, intermediate and the server's certificate. The key of the intermediate
+ * stays the same when its certificate is renewed, or is signed by another root: so whatever it
+ * signed verifies under each of its certificates, and nobody has to be told at the same moment.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "libfl/model/digest.h"
+#include "libfl/pki/issue.h"
+#include "libfl/pki/when.h"
+#include "server/identity/authority_impl.h"
+#include "server/identity/files_impl.h"
+
+static int64_t min_s(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static struct fl_cert_info first_of(const struct fl_chain *chain)
+{
+    struct fl_cert_info info;
+
+    fl_chain_info(chain, 0, &info);
+    return info;
+}
+
+/* Two thirds of the validity are over. */
+static int64_t due(const struct fl_cert_info *info)
+{
+    return info->not_before + (info->not_after - info->not_before) / 3 * 2;
+}
+
+static bool same(const struct fl_chain *a, size_t i, const struct fl_chain *b, size_t k)
+{
+    struct fl_cert_info x;
+    struct fl_cert_info y;
+
+    if (fl_chain_len(a) <= i || fl_chain_len(b) <= k) {
+        return false;
+    }
+    fl_chain_info(a, i, &x);
+    fl_chain_info(b, k, &y);
+    return x.serial_len == y.serial_len && memcmp(x.serial, y.serial, x.serial_len) == 0 &&
+           memcmp(x.key, y.key, sizeof(x.key)) == 0;
+}
+
+static void said(const struct fl_authority_conf *conf, const char *what,
+                 const struct fl_chain *chain)
+{
+    struct fl_cert_info info = first_of(chain);
+    char ends[FL_WHEN_TEXT];
+
+    fl__say(conf, FL_LOG_NOTICE, "made %s of federation '%s', serial %s, good until %s", what,
+            conf->federation, info.serial_text, fl_when_text(ends, sizeof(ends), info.not_after));
+}
+
+static int begin_issue(const struct fl_authority_conf *conf, int64_t now, int64_t span,
+                       struct fl_issue *ret, struct fl_err *err)
+{
+    *ret = (struct fl_issue){.federation = conf->federation,
+                             .not_before = now - conf->spans.back_date,
+                             .not_after = now + span};
+    return fl__random(conf, ret->serial, sizeof(ret->serial), err);
+}
+
+static int put_root(const struct fl_authority_conf *conf, const char *name, const char *what,
+                    const struct fl_key *key, int64_t now, struct fl_chain **slot,
+                    struct fl_err *err)
+{
+    struct fl_issue issue;
+    struct fl_chain *root = NULL;
+    int rv = begin_issue(conf, now, conf->spans.root, &issue, err);
+
+    rv = rv == FL_OK ? fl_issue_root(key, &issue, &root, err) : rv;
+    rv = rv == FL_OK ? fl__files_put_chain(conf, name, root, slot, err) : rv;
+    if (rv == FL_OK) {
+        said(conf, what, root);
+    }
+    fl_chain_unref(root);
+    return rv;
+}
+
+static int put_intermediate(const struct fl_authority_conf *conf, const char *name,
+                            const struct fl_chain *root, const struct fl_key *root_key,
+                            const struct fl_key *key, int64_t now, struct fl_chain **slot,
+                            struct fl_err *err)
+{
+    struct fl_issue issue;
+    struct fl_chain *first = NULL;
+    struct fl_chain *chain = NULL;
+    int rv = begin_issue(conf, now, conf->spans.intermediate, &issue, err);
+
+    rv = rv == FL_OK ? fl_chain_part(root, 0, 1, &first) : rv;
+    rv = rv == FL_OK ? fl_issue_intermediate(first, root_key, key, &issue, &chain, err) : rv;
+    rv = rv == FL_OK ? fl__files_put_chain(conf, name, chain, slot, err) : rv;
+    if (rv == FL_OK) {
+        said(conf, "an intermediate certificate", chain);
+    }
+    fl_chain_unref(first);
+    fl_chain_unref(chain);
+    return rv;
+}
+
+/* Where the root's key is looked for. */
+static int root_key_path(const struct fl_authority_conf *conf, char out[FL__PATH_MAX],
+                         struct fl_err *err)
+{
+    if (conf->root_key == NULL) {
+        return fl__files_path(out, conf, "root.key", err);
+    }
+    return fl_str_copy(out, FL__PATH_MAX, conf->root_key);
+}
+
+static int want_root_key(const struct fl_authority_conf *conf, const struct fl__files *files,
+                         const char *what, struct fl_err *err)
+{
+    char path[FL__PATH_MAX];
+    int rv;
+
+    if (files->root_key != NULL) {
+        return FL_OK;
+    }
+    rv = root_key_path(conf, path, err);
+    return rv != FL_OK
+               ? rv
+               : fl_err_set(err, FL_ENOENT,
+                            "%s needs the key of the root, and '%s' is not there or not the key of "
+                            "root.pem: put it there, or say where it is (identity.root_key)",
+                            what, path);
+}
+
+int fl__files_begin(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
+                    struct fl_err *err)
+{
+    int rv = FL_OK;
+
+    if (files->root == NULL && files->root_key == NULL &&
+        (files->intermediate != NULL || files->intermediate_key != NULL))
+    {
+        return fl_err_set(
+            err, FL_EFORMAT,
+            "'%s/identity' has an intermediate, but neither root.pem nor root.key: "
+            "take root.pem from a backup, or move the folder away to begin anew (then "
+            "everybody has to be invited again)",
+            conf->state_dir);
+    }
+    if (files->root == NULL && files->root_key == NULL && conf->root_key != NULL) {
+        return want_root_key(conf, files, "a new root", err);
+    }
+    if (files->root == NULL && files->root_key == NULL) {
+        rv = fl__files_make_key(conf, "root.key", &files->root_key, err);
+    }
+    if (rv == FL_OK && files->root == NULL) {
+        rv = put_root(conf, "root.pem", "the root", files->root_key, now, &files->root, err);
+    }
+    if (rv == FL_OK && (files->intermediate == NULL || files->intermediate_key == NULL)) {
+        rv = want_root_key(conf, files, "a new intermediate", err);
+    }
+    if (rv == FL_OK && files->intermediate_key == NULL) {
+        rv = fl__files_make_key(conf, "intermediate.key", &files->intermediate_key, err);
+        if (rv == FL_OK) {
+            fl_chain_unref(files->intermediate); /* of a key that is gone */
+            files->intermediate = NULL;
+        }
+    }
+    if (rv == FL_OK && files->intermediate == NULL) {
+        rv = put_intermediate(conf, "intermediate.pem", files->root, files->root_key,
+                              files->intermediate_key, now, &files->intermediate, err);
+    }
+    return rv;
+}
+
+/* --- a root with another key --- */
+
+int fl__files_begin_root(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
+                         struct fl_err *err)
+{
+    int rv = FL_OK;
+
+    if (files->next_root != NULL && files->next_intermediate != NULL) {
+        return FL_OK;
+    }
+    if (files->next_root_key == NULL) {
+        rv = fl__files_make_key(conf, "next-root.key", &files->next_root_key, err);
+    }
+    /* The intermediate first: with next-root.pem the change has begun. */
+    if (rv == FL_OK) {
+        struct fl_chain *made = NULL;
+        struct fl_issue issue;
+
+        rv = begin_issue(conf, now, conf->spans.root, &issue, err);
+        rv = rv == FL_OK ? fl_issue_root(files->next_root_key, &issue, &made, err) : rv;
+        rv = rv == FL_OK
+                 ? put_intermediate(conf, "next-intermediate.pem", made, files->next_root_key,
+                                    files->intermediate_key, now, &files->next_intermediate, err)
+                 : rv;
+        rv = rv == FL_OK ? fl__files_put_chain(conf, "next-root.pem", made, &files->next_root, err)
+                         : rv;
+        if (rv == FL_OK) {
+            said(conf, "the next root", made);
+        }
+        fl_chain_unref(made);
+    }
+    return rv;
+}
+
+int64_t fl__files_switch(const struct fl_authority_conf *conf, const struct fl__files *files)
+{
+    int64_t planned;
+
+    if (files->next_root == NULL || files->next_intermediate == NULL) {
+        return INT64_MAX;
+    }
+    planned = first_of(files->next_root).not_before + conf->spans.back_date + conf->spans.leaf +
+              conf->spans.grace;
+    /* What it signs would be shorter from here on. */
+    return min_s(planned, first_of(files->intermediate).not_after - conf->spans.leaf);
+}
+
+/* Keys keep their place by name: root.key is the key of root.pem, if it is here at all. */
+static int move_keys(const struct fl_authority_conf *conf, const struct fl__files *files,
+                     struct fl_err *err)
+{
+    char root[FL__PATH_MAX];
+    char next[FL__PATH_MAX];
+    char old[FL__PATH_MAX];
+    char name[64];
+    char hex[2 * FL_KEY_HASH + 1];
+    uint8_t hash[FL_KEY_HASH];
+    struct fl_key *key = NULL;
+    int rv = fl__files_path(root, conf, "root.key", err);
+
+    rv = rv == FL_OK ? fl__files_path(next, conf, "next-root.key", err) : rv;
+    if (rv == FL_OK && fl_fs_exists(root)) {
+        rv = fl_key_load(root, &key, err);
+        if (rv == FL_OK && fl_chain_fits(files->root, key, NULL) != FL_OK) {
+            fl_key_hash(key, hash);
+            (void)snprintf(name, sizeof(name), "old-root-%.8s.key",
+                           fl_hex(hex, hash, sizeof(hash)));
+            rv = fl__files_path(old, conf, name, err);
+            rv = rv == FL_OK ? fl_fs_publish(root, old, true, err) : rv;
+        }
+        fl_key_unref(key);
+    }
+    if (rv == FL_OK && fl_fs_exists(next) && !fl_fs_exists(root)) {
+        rv = fl_fs_publish(next, root, true, err);
+    }
+    return rv;
+}
+
+/*
+ * The next root signs from now on. Each step leaves what the steps before it made as it is, so that
+ * a crash is followed by all of them once more; next-root.pem goes last.
+ */
+static int take_next_root(const struct fl_authority_conf *conf, struct fl__files *files,
+                          struct fl_err *err)
+{
+    char path[FL__PATH_MAX];
+    struct fl_chain *both = NULL;
+    int rv = fl_chain_join(files->next_root, files->root, &both);
+
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "the roots of '%s': %s", conf->federation, fl_strerror(rv));
+    }
+    rv = fl__files_put_chain(conf, "root.pem", both, &files->root, err);
+    fl_chain_unref(both);
+    if (rv == FL_OK && files->next_intermediate != NULL) {
+        rv = fl__files_put_chain(conf, "intermediate.pem", files->next_intermediate,
+                                 &files->intermediate, err);
+    }
+    rv = rv == FL_OK ? move_keys(conf, files, err) : rv;
+    rv = rv == FL_OK ? fl__files_path(path, conf, "next-root.pem", err) : rv;
+    if (rv == FL_OK) {
+        rv = fl_fs_remove(path);
+        rv = rv == FL_OK ? fl__files_path(path, conf, "next-intermediate.pem", err) : rv;
+        rv = rv == FL_OK ? fl_fs_remove(path) : rv;
+        if (rv != FL_OK) {
+            return fl_err_set(err, rv, "cannot remove '%s': %s", path, fl_strerror(rv));
+        }
+    }
+    if (rv == FL_OK) {
+        fl__say(
+            conf, FL_LOG_NOTICE,
+            "the next root of federation '%s' signs from now on; the old one is believed for as "
+            "long as its certificates may be used",
+            conf->federation);
+        fl_chain_unref(files->next_root);
+        fl_chain_unref(files->next_intermediate);
+        files->next_root = NULL;
+        files->next_intermediate = NULL;
+        if (files->root_key == NULL) {
+            files->root_key = files->next_root_key;
+            files->next_root_key = NULL;
+        }
+    }
+    return rv;
+}
+
+/* The old root is of no use when all that it stands for has been over for the grace. */
+static int64_t old_root_ends(const struct fl_authority_conf *conf, const struct fl__files *files)
+{
+    return fl_chain_len(files->root) < 2
+               ? INT64_MAX
+               : first_of(files->root).not_before + conf->spans.back_date +
+                     2 * (conf->spans.leaf + conf->spans.grace);
+}
+
+static int renew_roots(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
+                       struct fl_err *err)
+{
+    struct fl_cert_info root = first_of(files->root);
+    struct fl_chain *rest = NULL;
+    struct fl_chain *only = NULL;
+    int rv = FL_OK;
+
+    if (now >= old_root_ends(conf, files)) {
+        rv = fl_chain_part(files->root, 0, 1, &only);
+        rv = rv == FL_OK ? fl__files_put_chain(conf, "root.pem", only, &files->root, err) : rv;
+        fl_chain_unref(only);
+        if (rv == FL_OK) {
+            fl__say(conf, FL_LOG_NOTICE, "the old root of federation '%s' is believed no more",
+                    conf->federation);
+        }
+    }
+    if (rv == FL_OK && now >= due(&root) && files->root_key != NULL && files->next_root == NULL) {
+        struct fl_chain *all = NULL;
+        struct fl_issue issue;
+        size_t n = fl_chain_len(files->root);
+
+        rv = begin_issue(conf, now, conf->spans.root, &issue, err);
+        rv = rv == FL_OK ? fl_issue_root(files->root_key, &issue, &only, err) : rv;
+        if (rv == FL_OK && n > 1) {
+            rv = fl_chain_part(files->root, 1, n - 1, &rest);
+            rv = rv == FL_OK ? fl_chain_join(only, rest, &all) : rv;
+        } else if (rv == FL_OK) {
+            all = fl_chain_ref(only);
+        }
+        rv = rv == FL_OK ? fl__files_put_chain(conf, "root.pem", all, &files->root, err) : rv;
+        if (rv == FL_OK) {
+            said(conf, "the root anew, with the same key,", files->root);
+        }
+        fl_chain_unref(only);
+        fl_chain_unref(rest);
+        fl_chain_unref(all);
+    }
+    return rv;
+}
+
+static int renew_intermediate(const struct fl_authority_conf *conf, struct fl__files *files,
+                              int64_t now, struct fl_err *err)
+{
+    struct fl_cert_info info = first_of(files->intermediate);
+    struct fl_chain *first = NULL;
+    struct fl_chain *root = NULL;
+    struct fl_chain *chain = NULL;
+    int rv = FL_OK;
+
+    if (now >= due(&info) && files->root_key != NULL) {
+        return put_intermediate(conf, "intermediate.pem", files->root, files->root_key,
+                                files->intermediate_key, now, &files->intermediate, err);
+    }
+    if (same(files->intermediate, 1, files->root, 0)) {
+        return FL_OK;
+    }
+    /* The root has new dates: the file ends with the root that counts. */
+    rv = fl_chain_part(files->intermediate, 0, 1, &first);
+    rv = rv == FL_OK ? fl_chain_part(files->root, 0, 1, &root) : rv;
+    rv = rv == FL_OK ? fl_chain_join(first, root, &chain) : rv;
+    rv = rv == FL_OK
+             ? fl__files_put_chain(conf, "intermediate.pem", chain, &files->intermediate, err)
+             : rv;
+    fl_chain_unref(first);
+    fl_chain_unref(root);
+    fl_chain_unref(chain);
+    return rv;
+}
+
+static bool server_stands(const struct fl_authority_conf *conf, const struct fl__files *files,
+                          int64_t now)
+{
+    struct fl_cert_info info;
+
+    if (files->server == NULL || files->server_key == NULL) {
+        return false;
+    }
+    info = first_of(files->server);
+    return fl_chain_fits(files->server, files->server_key, NULL) == FL_OK && now < due(&info) &&
+           same(files->server, 1, files->intermediate, 0) &&
+           same(files->server, 2, files->root, 0) &&
+           fl_chain_has_hosts(files->server, conf->hosts, conf->n_hosts);
+}
+
+static int renew_server(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
+                        struct fl_err *err)
+{
+    struct fl_issue issue;
+    struct fl_chain *chain = NULL;
+    int rv = FL_OK;
+
+    if (server_stands(conf, files, now)) {
+        return FL_OK;
+    }
+    if (files->server_key == NULL) {
+        rv = fl__files_make_key(conf, "server.key", &files->server_key, err);
+    }
+    rv = rv == FL_OK ? begin_issue(conf, now, conf->spans.leaf, &issue, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    issue.role = FL_ROLE_SERVER;
+    issue.name = "server";
+    issue.hosts = conf->hosts;
+    issue.n_hosts = conf->n_hosts;
+    issue.with_root = true;
+    rv = fl_issue_leaf(files->intermediate, files->intermediate_key, files->server_key, &issue,
+                       &chain, err);
+    rv = rv == FL_OK ? fl__files_put_chain(conf, "server.pem", chain, &files->server, err) : rv;
+    if (rv == FL_OK) {
+        said(conf, "the server's certificate", chain);
+    }
+    fl_chain_unref(chain);
+    return rv;
+}
+
+int fl__files_renew(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
+                    int64_t *ret_due, struct fl_err *err)
+{
+    struct fl_cert_info info;
+    int rv = FL_OK;
+
+    /* It counts as taken with the first step, so that a crash behind that is gone on from. */
+    if (now >= fl__files_switch(conf, files) ||
+        (files->next_root != NULL && same(files->next_root, 0, files->root, 0)))
+    {
+        rv = take_next_root(conf, files, err);
+    }
+    rv = rv == FL_OK ? renew_roots(conf, files, now, err) : rv;
+    rv = rv == FL_OK ? renew_intermediate(conf, files, now, err) : rv;
+    rv = rv == FL_OK ? renew_server(conf, files, now, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    info = first_of(files->server);
+    *ret_due = min_s(due(&info), fl__files_switch(conf, files));
+    info = first_of(files->intermediate);
+    *ret_due = files->root_key != NULL ? min_s(*ret_due, due(&info)) : *ret_due;
+    *ret_due = min_s(*ret_due, old_root_ends(conf, files));
+    return FL_OK;
+}
+
+void fl__files_wanted(const struct fl_authority_conf *conf, const struct fl__files *files,
+                      int64_t now, char *out)
+{
+    struct fl_cert_info info = first_of(files->intermediate);
+    struct fl_cert_info root = first_of(files->root);
+    const char *what = "intermediate certificate";
+    char path[FL__PATH_MAX];
+    char ends[FL_WHEN_TEXT];
+    char left[FL_WHEN_TEXT];
+
+    out[0] = '\0';
+    if (files->root_key != NULL || files->next_root != NULL) {
+        return;
+    }
+    if (now >= due(&root)) {
+        info = root;
+        what = "root";
+    } else if (now < due(&info)) {
+        return;
+    }
+    if (root_key_path(conf, path, NULL) != FL_OK) {
+        path[0] = '\0';
+    }
+    (void)snprintf(out, FL_ERR_BUF_SIZE,
+                   "the %s of federation '%s' is good until %s (%s %s), and the key of the root is "
+                   "not on this host: bring it to '%.200s' before, and run fl-serverd --init; else "
+                   "nobody can join or renew any more",
+                   what, conf->federation, fl_when_text(ends, sizeof(ends), info.not_after),
+                   now < info.not_after ? "in" : "over for",
+                   fl_span_text(left, sizeof(left),
+                                now < info.not_after ? info.not_after - now : now - info.not_after),
+                   path);
+}

@@ -1,0 +1,412 @@
+#include "server/identity/invitations.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/pki/when.h"
+#include "server/identity/authority_impl.h"
+
+/* Of 16 million prefixes, with FL_INVITATIONS_MAX taken: 8 in a row are as good as never taken. */
+#define PREFIX_TRIES 8
+
+bool fl_invitation_fits(const char *pattern, const char *name)
+{
+    const char *star = NULL;
+    const char *from = NULL; /* where in `name` the star's letters end, as far as was tried */
+
+    while (*name != '\0') {
+        if (*pattern == '*') {
+            star = pattern++;
+            from = name;
+        } else if (*pattern == '?' || *pattern == *name) {
+            pattern++;
+            name++;
+        } else if (star != NULL) {
+            pattern = star + 1;
+            name = ++from;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*') {
+        pattern++;
+    }
+    return *pattern == '\0';
+}
+
+static bool is_pattern(const char *name)
+{
+    return strpbrk(name, "*?") != NULL;
+}
+
+/* A name with stars and question marks in it. */
+static bool pattern_valid(const char *pattern)
+{
+    char plain[FL_IDENTITY_NAME_MAX];
+    size_t i;
+
+    if (fl_str_copy(plain, sizeof(plain), pattern) != FL_OK) {
+        return false;
+    }
+    for (i = 0; plain[i] != '\0'; i++) {
+        plain[i] = plain[i] == '*' || plain[i] == '?' ? 'x' : plain[i];
+    }
+    return fl_name_valid(plain);
+}
+
+/* --- labels --- */
+
+int fl__labels_pack(const struct fl_wire_pair *labels, size_t n, struct fl_buf *out)
+{
+    int rv = FL_OK;
+    size_t i;
+
+    for (i = 0; i < n && rv == FL_OK; i++) {
+        rv = fl_buf_add(out, labels[i].key, strlen(labels[i].key) + 1);
+        rv = rv == FL_OK ? fl_buf_add(out, labels[i].value, strlen(labels[i].value) + 1) : rv;
+    }
+    return rv;
+}
+
+void fl__labels_free(struct fl_wire_pair *labels, size_t n)
+{
+    size_t i;
+
+    for (i = 0; labels != NULL && i < n; i++) {
+        free(labels[i].key);
+        free(labels[i].value);
+    }
+    free(labels);
+}
+
+/* The next text of what was packed; NULL behind the last. */
+static char *next_text(const char *data, size_t len, size_t *at)
+{
+    const char *end = *at < len ? memchr(data + *at, '\0', len - *at) : NULL;
+    char *copy = end != NULL ? fl_str_dup(data + *at) : NULL;
+
+    *at = end != NULL ? (size_t)(end - data) + 1 : len;
+    return copy;
+}
+
+int fl__labels_unpack(const void *data, size_t len, struct fl_wire_pair **ret, size_t *ret_n)
+{
+    struct fl_wire_pair *labels = calloc(FL_WIRE_MAX_PAIRS, sizeof(*labels));
+    size_t n = 0;
+    size_t at = 0;
+
+    if (labels == NULL) {
+        return FL_ENOMEM;
+    }
+    while (at < len && n < FL_WIRE_MAX_PAIRS) {
+        labels[n].key = next_text(data, len, &at);
+        labels[n].value = next_text(data, len, &at);
+        n++;
+        if (labels[n - 1].key == NULL || labels[n - 1].value == NULL) {
+            fl__labels_free(labels, n);
+            return FL_ENOMEM;
+        }
+    }
+    *ret = labels;
+    *ret_n = n;
+    return FL_OK;
+}
+
+/* --- making --- */
+
+static int check(struct fl_authority *a, const struct fl_invitation *in, struct fl_err *err)
+{
+    char quoted[160];
+    char why[FL__AUDIT_TEXT];
+    int verb = 0;
+    int rv;
+
+    if (in->name == NULL || !pattern_valid(in->name)) {
+        return fl_err_set(err, FL_EINVAL,
+                          "%s is no name: 1 to %d of [A-Za-z0-9._-], not a dot first; * stands for "
+                          "any letters, ? for one",
+                          in->name != NULL
+                              ? fl_log_quote(quoted, sizeof(quoted), in->name, strlen(in->name))
+                              : "nothing",
+                          FL_IDENTITY_NAME_MAX - 1);
+    }
+    if (in->uses > FL_INVITATION_USES_MAX || (in->uses > 1 && !is_pattern(in->name))) {
+        return fl_err_set(err, FL_EINVAL,
+                          in->uses > FL_INVITATION_USES_MAX
+                              ? "an invitation for '%s' with more than %d uses"
+                              : "an invitation for one name, '%s', has one use: a pattern like "
+                                "'edge-*' may have up to %d",
+                          in->name, FL_INVITATION_USES_MAX);
+    }
+    if (in->valid_ms < 0 || in->valid_ms > FL_INVITATION_VALID_MAX_MS) {
+        return fl_err_set(err, FL_EINVAL, "an invitation for '%s' is valid for a year at most",
+                          in->name);
+    }
+    if (is_pattern(in->name)) {
+        return FL_OK;
+    }
+    rv = fl__denied_by(a, NULL, 0, NULL, in->name, &verb, why, sizeof(why), err);
+    if (rv == FL_OK && verb == FL_DENIAL_REVOKED) {
+        rv = fl_err_set(err, FL_EPERM,
+                        "the name '%s' is %s, for good: invite that host by another name", in->name,
+                        why);
+    }
+    return rv;
+}
+
+/* One row; the token goes into `invite`. */
+static int put(struct fl_authority *a, const struct fl_invitation *in, const char *by,
+               int64_t now_ms, int64_t ends_ms, struct fl_invite *invite, struct fl_err *err)
+{
+    struct fl_buf labels;
+    uint8_t hash[32];
+    char prefix[FL_TOKEN_PREFIX_TEXT];
+    int rv;
+    int tries;
+
+    fl_buf_init(&labels, FL_WIRE_LABELS_BYTES);
+    rv = in->n_labels <= FL_WIRE_MAX_PAIRS ? fl__labels_pack(in->labels, in->n_labels, &labels)
+                                           : FL_ELIMIT;
+    if (rv != FL_OK) {
+        fl_buf_done(&labels);
+        return fl_err_set(err, rv, "the labels of '%s' are more than %d, or than %d bytes: %s",
+                          in->name, FL_WIRE_MAX_PAIRS, FL_WIRE_LABELS_BYTES, fl_strerror(rv));
+    }
+    for (tries = 0; rv == FL_OK && tries < PREFIX_TRIES; tries++) {
+        struct fl_query q;
+
+        rv = fl__random(&a->conf, invite->token, sizeof(invite->token), err);
+        rv = rv == FL_OK ? fl_token_hash(invite->token, hash) : rv;
+        if (rv != FL_OK) {
+            break;
+        }
+        (void)fl_token_prefix(invite->token, prefix);
+        if (prefix[0] == '-') {
+            continue; /* it is an argument of `flctl withdraw` */
+        }
+        q = fl_db_query(&a->db, FL__SQL_PUT_INVITATION);
+        fl_query_text(&q, prefix);
+        fl_query_blob(&q, hash, sizeof(hash));
+        fl_query_text(&q, in->name);
+        fl_query_blob(&q, labels.data, labels.len);
+        fl_query_u64(&q, in->uses > 0 ? in->uses : 1);
+        fl_query_u64(&q, (uint64_t)now_ms);
+        fl_query_u64(&q, (uint64_t)ends_ms);
+        fl_query_text(&q, by);
+        rv = fl_query_run(&q, err);
+        if (rv == FL_OK && fl_db_changes(&a->db) == 1) {
+            char result[96];
+            char ends[FL_WHEN_TEXT];
+
+            fl_buf_done(&labels);
+            (void)snprintf(result, sizeof(result), "ok, invitation %s, %u use%s, until %s", prefix,
+                           in->uses > 0 ? in->uses : 1, in->uses > 1 ? "s" : "",
+                           fl_when_text(ends, sizeof(ends), ends_ms / 1000));
+            return fl__audit(a, false, by, "invite", in->name, result, now_ms, err);
+        }
+    }
+    fl_buf_done(&labels);
+    return rv != FL_OK ? rv : fl_err_set(err, FL_EAGAIN, "no free prefix: try again");
+}
+
+static int count_room(struct fl_authority *a, size_t n, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_COUNT_INVITATIONS);
+    uint64_t have = 0;
+    int rv = fl_query_next(&q, err);
+
+    have = rv == FL_OK ? fl_column_u64(&q) : 0;
+    fl_query_reset(&q);
+    if (rv == FL_OK && (n > FL_INVITATIONS_MAX || have > FL_INVITATIONS_MAX - n)) {
+        rv = fl_err_set(err, FL_ELIMIT,
+                        "%" PRIu64
+                        " invitations are known and %zu more would be over %d: those that "
+                        "are over are forgotten 30 days later, so wait, or invite by a pattern",
+                        have, n, FL_INVITATIONS_MAX);
+    }
+    return rv;
+}
+
+static void begin_line(const struct fl_authority *a, struct fl_invite *invite)
+{
+    struct fl_cert_info root;
+
+    *invite = (struct fl_invite){.port = a->conf.port};
+    fl_chain_info(a->files.root, 0, &root);
+    (void)memcpy(invite->pin, root.key, sizeof(invite->pin));
+    (void)snprintf(invite->host, sizeof(invite->host), "%s", a->conf.hosts[0]);
+    (void)snprintf(invite->federation, sizeof(invite->federation), "%s", a->conf.federation);
+}
+
+static int64_t ends_of(const struct fl_authority *a, const struct fl_invitation *in, int64_t now_ms)
+{
+    int64_t valid = in->valid_ms > 0 ? in->valid_ms : a->conf.spans.token * 1000;
+    int64_t change = fl__files_switch(&a->conf, &a->files);
+
+    /* With the next root the pin in the line is another one. */
+    return change < INT64_MAX / 1000 && change * 1000 < now_ms + valid ? change * 1000
+                                                                       : now_ms + valid;
+}
+
+static int tell(struct fl_authority *a, const struct fl_invitation *in, size_t n,
+                const uint8_t *tokens, int64_t now_ms, fl_invited_cb *cb, void *ctx,
+                struct fl_err *err)
+{
+    char line[FL_INVITE_MAX];
+    struct fl_invite invite;
+    size_t i;
+    int rv = FL_OK;
+
+    begin_line(a, &invite);
+    for (i = 0; i < n && rv == FL_OK; i++) {
+        struct fl_invited invited = {.line = line, .ends_ms = ends_of(a, &in[i], now_ms)};
+
+        (void)memcpy(invite.token, tokens + i * FL_TOKEN_SIZE, FL_TOKEN_SIZE);
+        (void)fl_token_prefix(invite.token, invited.prefix);
+        rv = fl_invite_write(line, sizeof(line), &invite, err);
+        rv = rv == FL_OK ? cb(ctx, i, &invited) : rv;
+    }
+    explicit_bzero(line, sizeof(line));
+    fl_invite_done(&invite);
+    return rv;
+}
+
+int fl_authority_invite(struct fl_authority *authority, const struct fl_invitation *invitations,
+                        size_t n, const char *by, int64_t now_ms, fl_invited_cb *cb, void *ctx,
+                        struct fl_err *err)
+{
+    struct fl_invite invite = {0};
+    uint8_t *tokens = NULL;
+    size_t i;
+    int rv = fl__issues(authority, err);
+
+    rv = rv == FL_OK ? count_room(authority, n, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    tokens = calloc(n + 1, FL_TOKEN_SIZE);
+    rv = tokens != NULL ? fl__authority_begin(authority, err)
+                        : fl_err_set(err, FL_ENOMEM, "%zu invitations: out of memory", n);
+    if (rv != FL_OK) {
+        free(tokens);
+        return rv;
+    }
+    for (i = 0; i < n && rv == FL_OK; i++) {
+        rv = check(authority, &invitations[i], err);
+        rv = rv == FL_OK ? put(authority, &invitations[i], by, now_ms,
+                               ends_of(authority, &invitations[i], now_ms), &invite, err)
+                         : rv;
+        if (rv != FL_OK && n > 1) {
+            (void)fl_err_wrap(err, rv, "number %zu of %zu, none of which was made", i + 1, n);
+        }
+        (void)memcpy(tokens + i * FL_TOKEN_SIZE, invite.token, FL_TOKEN_SIZE);
+    }
+    rv = fl__authority_end(authority, rv, err);
+    rv = rv == FL_OK ? tell(authority, invitations, n, tokens, now_ms, cb, ctx, err) : rv;
+    explicit_bzero(tokens, n * FL_TOKEN_SIZE);
+    free(tokens);
+    fl_invite_done(&invite);
+    return rv;
+}
+
+/* --- those that there are --- */
+
+const char *fl_invitation_state_text(enum fl_invitation_state state)
+{
+    static const char *const texts[] = {[FL_INVITATION_OPEN] = "open",
+                                        [FL_INVITATION_OVER] = "over",
+                                        [FL_INVITATION_USED] = "used",
+                                        [FL_INVITATION_WITHDRAWN] = "withdrawn"};
+
+    return texts[state];
+}
+
+int fl_authority_invitations(struct fl_authority *authority, int64_t now_ms, fl_invitation_cb *cb,
+                             void *ctx, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&authority->db, FL__SQL_GET_INVITATIONS);
+    int rv;
+
+    while ((rv = fl_query_next(&q, err)) == FL_OK) {
+        struct fl_invitation_info info = {0};
+        int64_t withdrawn;
+        const void *labels;
+        size_t len;
+
+        (void)snprintf(info.prefix, sizeof(info.prefix), "%s", fl_column_text(&q));
+        (void)snprintf(info.name, sizeof(info.name), "%s", fl_column_text(&q));
+        labels = fl_column_blob(&q, &len);
+        rv = fl__labels_unpack(labels, len, &info.labels, &info.n_labels);
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "labels: %s", fl_strerror(rv));
+            break;
+        }
+        info.uses = (uint32_t)fl_column_u64(&q);
+        info.used = (uint32_t)fl_column_u64(&q);
+        info.made_ms = (int64_t)fl_column_u64(&q);
+        info.ends_ms = (int64_t)fl_column_u64(&q);
+        withdrawn = (int64_t)fl_column_u64(&q);
+        info.by = fl_column_text(&q);
+        info.state = withdrawn != 0           ? FL_INVITATION_WITHDRAWN
+                     : info.used >= info.uses ? FL_INVITATION_USED
+                     : info.ends_ms <= now_ms ? FL_INVITATION_OVER
+                                              : FL_INVITATION_OPEN;
+        rv = cb(ctx, &info);
+        fl__labels_free(info.labels, info.n_labels);
+        if (rv != FL_OK) {
+            break;
+        }
+    }
+    fl_query_reset(&q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
+static int withdraw(struct fl_authority *a, const char *prefix, const char *by, int64_t now_ms,
+                    char *ret_name, uint32_t *ret_used, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_FIND_INVITATION);
+    char result[64];
+    size_t len;
+    int rv;
+
+    fl_query_text(&q, prefix);
+    rv = fl_query_next(&q, err);
+    if (rv == FL_OK) {
+        (void)fl_column_u64(&q);
+        (void)fl_column_blob(&q, &len);
+        (void)snprintf(ret_name, FL_IDENTITY_NAME_MAX, "%s", fl_column_text(&q));
+        (void)fl_column_blob(&q, &len);
+        (void)fl_column_u64(&q);
+        *ret_used = (uint32_t)fl_column_u64(&q);
+    }
+    fl_query_reset(&q);
+    if (rv != FL_OK) {
+        return rv != FL_ENOENT ? rv
+                               : fl_err_set(err, rv,
+                                            "no invitation begins with '%.16s': flctl invitations "
+                                            "--all lists them",
+                                            prefix);
+    }
+    q = fl_db_query(&a->db, FL__SQL_WITHDRAW);
+    fl_query_u64(&q, (uint64_t)now_ms);
+    fl_query_text(&q, prefix);
+    rv = fl_query_run(&q, err);
+    (void)snprintf(result, sizeof(result), "ok, invitation %s, used %u times", prefix, *ret_used);
+    return rv == FL_OK ? fl__audit(a, false, by, "withdraw", ret_name, result, now_ms, err) : rv;
+}
+
+int fl_authority_withdraw(struct fl_authority *authority, const char *prefix, const char *by,
+                          int64_t now_ms, char ret_name[FL_IDENTITY_NAME_MAX], uint32_t *ret_used,
+                          struct fl_err *err)
+{
+    int rv = fl__authority_begin(authority, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = withdraw(authority, prefix, by, now_ms, ret_name, ret_used, err);
+    return fl__authority_end(authority, rv, err);
+}

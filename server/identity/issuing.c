@@ -1,0 +1,240 @@
+#include "server/identity/issuing_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/model/digest.h"
+#include "libfl/pki/issue.h"
+#include "libfl/pki/when.h"
+
+#define DAY_MS (INT64_C(86400) * 1000)
+
+static size_t read_bytes(struct fl_query *q, void *out, size_t size)
+{
+    size_t len = 0;
+    const void *data = fl_column_blob(q, &len);
+
+    len = len < size ? len : size;
+    if (len > 0) {
+        (void)memcpy(out, data, len);
+    }
+    return len;
+}
+
+int fl__certificate_read(struct fl_query *q, struct fl__certificate *ret)
+{
+    const void *der;
+    size_t len;
+
+    *ret = (struct fl__certificate){0};
+    fl_buf_init(&ret->der, FL_CERT_MAX);
+    ret->serial_len = read_bytes(q, ret->serial, sizeof(ret->serial));
+    (void)snprintf(ret->name, sizeof(ret->name), "%s", fl_column_text(q));
+    ret->role = (enum fl_role)fl_column_u64(q);
+    (void)read_bytes(q, ret->key, sizeof(ret->key));
+    ret->issued_ms = (int64_t)fl_column_u64(q);
+    ret->not_before = (int64_t)fl_column_u64(q);
+    ret->not_after = (int64_t)fl_column_u64(q);
+    (void)snprintf(ret->by, sizeof(ret->by), "%s", fl_column_text(q));
+    der = fl_column_blob(q, &len);
+    return fl_buf_add(&ret->der, der, len);
+}
+
+void fl__certificate_done(struct fl__certificate *certificate)
+{
+    fl_buf_done(&certificate->der);
+}
+
+bool fl__is_refusal(int rv)
+{
+    return rv == FL_ENOENT || rv == FL_EAGAIN || rv == FL_EPERM || rv == FL_EEXIST ||
+           rv == FL_EINVAL || rv == FL_EFORMAT || rv == FL_ELIMIT;
+}
+
+void fl_joined_done(struct fl_joined *joined)
+{
+    fl_chain_unref(joined->chain);
+    fl_chain_unref(joined->roots);
+    fl__labels_free(joined->labels, joined->n_labels);
+    *joined = (struct fl_joined){0};
+}
+
+/* A server whose clock is wrong gives nobody a certificate that others cannot use. */
+static int check_clock(const struct fl_authority *a, int64_t now, struct fl_err *err)
+{
+    struct fl_cert_info info;
+    char clock[FL_WHEN_TEXT];
+    char begins[FL_WHEN_TEXT];
+    char by[FL_WHEN_TEXT];
+
+    fl_chain_info(a->files.intermediate, 0, &info);
+    if (now >= info.not_before) {
+        return FL_OK;
+    }
+    return fl_err_set(
+        err, FL_EPERM,
+        "the server's clock says %s, which is %s before its own certificate began (%s): "
+        "its clock is wrong, set it (timedatectl)",
+        fl_when_text(clock, sizeof(clock), now),
+        fl_span_text(by, sizeof(by), info.not_before - now),
+        fl_when_text(begins, sizeof(begins), info.not_before));
+}
+
+static int write_down(struct fl_authority *a, const struct fl__wanted *wanted, int64_t now_ms,
+                      const struct fl_chain *chain, const struct fl_cert_info *info,
+                      struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_PUT_CERTIFICATE);
+    struct fl_buf der;
+    int rv;
+
+    fl_buf_init(&der, FL_CERT_MAX);
+    rv = fl_chain_der(chain, 0, &der);
+    if (rv != FL_OK) {
+        fl_buf_done(&der);
+        return fl_err_set(err, rv, "a certificate for '%s': %s", wanted->name, fl_strerror(rv));
+    }
+    fl_query_blob(&q, info->serial, info->serial_len);
+    fl_query_text(&q, wanted->name);
+    fl_query_u64(&q, (uint64_t)wanted->role);
+    fl_query_blob(&q, info->key, sizeof(info->key));
+    fl_query_u64(&q, (uint64_t)now_ms);
+    fl_query_u64(&q, (uint64_t)info->not_before);
+    fl_query_u64(&q, (uint64_t)info->not_after);
+    fl_query_text(&q, wanted->by);
+    fl_query_blob(&q, der.data, der.len);
+    fl_query_blob(&q, wanted->parent, wanted->parent_len);
+    fl_query_u64(&q, wanted->joined);
+    rv = fl_query_run(&q, err);
+    fl_buf_done(&der);
+    return rv;
+}
+
+int fl__issue(struct fl_authority *a, const struct fl__wanted *wanted, int64_t now_ms,
+              struct fl_joined *ret, struct fl_cert_info *ret_info, struct fl_err *err)
+{
+    int64_t now = now_ms / 1000;
+    struct fl_issue issue = {.federation = a->conf.federation,
+                             .not_before = now - a->conf.spans.back_date,
+                             .not_after = now + wanted->span_s,
+                             .role = wanted->role,
+                             .name = wanted->name};
+    int rv = check_clock(a, now, err);
+
+    rv = rv == FL_OK ? fl__random(&a->conf, issue.serial, sizeof(issue.serial), err) : rv;
+    rv = rv == FL_OK ? fl_issue_leaf(a->files.intermediate, a->files.intermediate_key, wanted->key,
+                                     &issue, &ret->chain, err)
+                     : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_chain_info(ret->chain, 0, ret_info);
+    ret->roots = fl_chain_ref(a->roots);
+    (void)snprintf(ret->name, sizeof(ret->name), "%s", wanted->name);
+    return write_down(a, wanted, now_ms, ret->chain, ret_info, err);
+}
+
+int fl__give_again(struct fl_authority *a, const struct fl__certificate *certificate,
+                   struct fl_joined *ret, struct fl_err *err)
+{
+    struct fl_der der = {.data = certificate->der.data, .len = certificate->der.len};
+    struct fl_chain *leaf = NULL;
+    struct fl_chain *above = NULL;
+    int rv = fl_chain_from_der(&der, 1, "identity.db", &leaf, err);
+
+    rv = rv == FL_OK ? fl_chain_part(a->files.intermediate, 0, 1, &above) : rv;
+    rv = rv == FL_OK ? fl_chain_join(leaf, above, &ret->chain) : rv;
+    fl_chain_unref(leaf);
+    fl_chain_unref(above);
+    if (rv != FL_OK) {
+        return fl_err_wrap(err, rv, "the certificate of '%s'", certificate->name);
+    }
+    ret->roots = fl_chain_ref(a->roots);
+    ret->again = true;
+    (void)snprintf(ret->name, sizeof(ret->name), "%s", certificate->name);
+    return FL_OK;
+}
+
+int fl__check_burst(struct fl_authority *a, const char *name, int64_t now_ms, struct fl_err *err)
+{
+    int64_t span = a->conf.spans.leaf * 1000 < DAY_MS ? a->conf.spans.leaf * 1000 : DAY_MS;
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_COUNT_RECENT);
+    char text[FL_WHEN_TEXT];
+    uint64_t n;
+    int rv;
+
+    fl_query_text(&q, name);
+    fl_query_u64(&q, (uint64_t)(now_ms > span ? now_ms - span : 0));
+    rv = fl_query_next(&q, err);
+    n = rv == FL_OK ? fl_column_u64(&q) : 0;
+    fl_query_reset(&q);
+    if (rv == FL_OK && n >= FL__NAME_BURST) {
+        rv =
+            fl_err_set(err, FL_EAGAIN,
+                       "'%s' was given %llu certificates within %s: that is not renewing, look why "
+                       "they do not arrive",
+                       name, (unsigned long long)n, fl_span_text(text, sizeof(text), span / 1000));
+    }
+    return rv;
+}
+
+int fl__check_key(struct fl_authority *a, const uint8_t *key, const char *name, int64_t now_ms,
+                  struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_OTHER_NAME);
+    int rv;
+
+    fl_query_blob(&q, key, FL_KEY_HASH);
+    fl_query_text(&q, name);
+    fl_query_u64(&q, (uint64_t)(now_ms / 1000 - a->conf.spans.grace));
+    rv = fl_query_next(&q, err);
+    if (rv == FL_OK) {
+        rv = fl_err_set(
+            err, FL_EEXIST,
+            "this key is that of '%s': one key has one name; '%s' needs a key of its own, "
+            "which another state folder gets",
+            fl_column_text(&q), name);
+    }
+    fl_query_reset(&q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
+int fl__check_name(struct fl_authority *a, const char *name, const uint8_t *key, int64_t made_ms,
+                   int64_t now_ms, bool *ret_replaces, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_HOLDER);
+    uint8_t holder[FL_KEY_HASH] = {0};
+    char hex[2 * FL_KEY_HASH + 1];
+    char since[FL_WHEN_TEXT];
+    int64_t issued_ms = 0;
+    int64_t joined_ms = 0;
+    int rv;
+
+    *ret_replaces = false;
+    fl_query_text(&q, name);
+    fl_query_u64(&q, (uint64_t)(now_ms / 1000 - a->conf.spans.grace));
+    fl_query_blob(&q, key, FL_KEY_HASH);
+    rv = fl_query_next(&q, err);
+    if (rv == FL_OK) {
+        (void)read_bytes(&q, holder, sizeof(holder));
+        (void)fl_column_u64(&q);
+        issued_ms = (int64_t)fl_column_u64(&q);
+        joined_ms = (int64_t)fl_column_u64(&q);
+    }
+    fl_query_reset(&q);
+    if (rv != FL_OK) {
+        return rv == FL_ENOENT ? FL_OK : rv;
+    }
+    if (made_ms > joined_ms) {
+        *ret_replaces = true;
+        return FL_OK;
+    }
+    return fl_err_set(
+        err, FL_EEXIST,
+        "the name '%s' is taken by another key (%.8s…, certificate of %s): if its host "
+        "was installed anew, run on the server: flctl invite %s; else join by another "
+        "name",
+        name, fl_hex(hex, holder, sizeof(holder)),
+        fl_when_text(since, sizeof(since), issued_ms / 1000), name);
+}

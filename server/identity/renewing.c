@@ -1,0 +1,193 @@
+/* The next certificate of who has one, and those of admins. */
+#include <stdio.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/pki/request.h"
+#include "libfl/pki/when.h"
+#include "server/identity/issuing_impl.h"
+
+static int check_who(const struct fl_authority *a, const struct fl_identity *who, int64_t now,
+                     struct fl_err *err)
+{
+    char ended[FL_WHEN_TEXT];
+    char ago[FL_WHEN_TEXT];
+    char grace[FL_WHEN_TEXT];
+
+    if (who->kind != FL_IDENTITY_CERTIFICATE ||
+        (who->role != FL_ROLE_CLIENT && who->role != FL_ROLE_ADMIN))
+    {
+        return fl_err_set(err, FL_EPERM,
+                          "only a client's or an admin's certificate is renewed here");
+    }
+    if (strcmp(who->federation, a->conf.federation) != 0) {
+        return fl_err_set(err, FL_EPERM,
+                          "the certificate of '%s' is not of federation '%s': it is renewed by who "
+                          "issued it",
+                          who->name, a->conf.federation);
+    }
+    if (now > who->not_after + a->conf.spans.grace) {
+        return fl_err_set(
+            err, FL_EPERM,
+            "the certificate of '%s' ended at %s, %s ago, and can be renewed for %s only: "
+            "run on the server: flctl invite %s, and on this host: fl-clientd --join",
+            who->name, fl_when_text(ended, sizeof(ended), who->not_after),
+            fl_span_text(ago, sizeof(ago), now - who->not_after),
+            fl_span_text(grace, sizeof(grace), a->conf.spans.grace), who->name);
+    }
+    return FL_OK;
+}
+
+/*
+ * Was this certificate renewed for this key before, and is that one still young? Then its reply was
+ * lost. FL_ENOENT: no.
+ */
+static int renewed_before(struct fl_authority *a, const struct fl_identity *who, const uint8_t *key,
+                          int64_t now, struct fl_joined *ret, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_GET_SUCCESSOR);
+    struct fl__certificate c = {0};
+    int verb = 0;
+    int rv;
+
+    fl_query_blob(&q, who->serial, who->serial_len);
+    fl_query_blob(&q, key, FL_KEY_HASH);
+    rv = fl_query_next(&q, err);
+    rv = rv == FL_OK ? fl__certificate_read(&q, &c) : rv;
+    fl_query_reset(&q);
+    if (rv == FL_OK) {
+        rv = fl__denied_by(a, c.serial, c.serial_len, NULL, NULL, &verb, NULL, 0, err);
+    }
+    if (rv == FL_OK && (verb != 0 || now >= c.not_before + (c.not_after - c.not_before) / 3 * 2)) {
+        rv = FL_ENOENT;
+    }
+    rv = rv == FL_OK ? fl__give_again(a, &c, ret, err) : rv;
+    fl__certificate_done(&c);
+    return rv;
+}
+
+static int renew(struct fl_authority *a, const struct fl_identity *who, const struct fl_key *key,
+                 const char *address, int64_t now_ms, struct fl_joined *ret, struct fl_err *err)
+{
+    struct fl__wanted wanted = {.role = who->role,
+                                .name = who->name,
+                                .key = key,
+                                .span_s = a->conf.spans.leaf,
+                                .by = "renewal",
+                                .parent = who->serial,
+                                .parent_len = who->serial_len};
+    char result[FL__BY_MAX];
+    struct fl_cert_info info;
+    int rv = fl__authority_begin(a, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__issue(a, &wanted, now_ms, ret, &info, err);
+    if (rv == FL_OK) {
+        (void)snprintf(result, sizeof(result), "ok, serial %s%s", info.serial_text,
+                       now_ms / 1000 > who->not_after ? ", within its grace" : "");
+        rv = fl__audit(a, true, address, "renew", who->name, result, now_ms, err);
+    }
+    return fl__authority_end(a, rv, err);
+}
+
+int fl_authority_renew(struct fl_authority *authority, const struct fl_identity *who,
+                       const uint8_t *request, size_t request_len, const char *address,
+                       int64_t now_ms, struct fl_joined *ret, struct fl_err *err)
+{
+    struct fl_joined joined = {0};
+    struct fl_key *key = NULL;
+    struct fl_err own = {0};
+    uint8_t hash[FL_KEY_HASH];
+    int rv = fl__issues(authority, err);
+
+    err = err != NULL ? err : &own;
+    rv = rv == FL_OK ? check_who(authority, who, now_ms / 1000, err) : rv;
+    rv = rv == FL_OK ? fl__denied(authority, who->serial, who->serial_len, who->key, who->name, err)
+                     : rv;
+    rv = rv == FL_OK ? fl_csr_check(request, request_len, &key, err) : rv;
+    if (rv == FL_OK) {
+        fl_key_hash(key, hash);
+        rv = fl__denied(authority, NULL, 0, hash, NULL, err);
+        rv = rv == FL_OK ? fl__check_key(authority, hash, who->name, now_ms, err) : rv;
+        rv = rv == FL_OK ? renewed_before(authority, who, hash, now_ms / 1000, &joined, err) : rv;
+        if (rv == FL_ENOENT) {
+            rv = fl__check_burst(authority, who->name, now_ms, err);
+            rv = rv == FL_OK ? renew(authority, who, key, address, now_ms, &joined, err) : rv;
+        }
+    }
+    fl_key_unref(key);
+    if (rv != FL_OK) {
+        fl_joined_done(&joined);
+        if (fl__is_refusal(rv)) {
+            fl__audit_refusal(authority, address, "renew", who->name, err->msg, now_ms);
+        }
+        return rv;
+    }
+    *ret = joined;
+    return FL_OK;
+}
+
+/* --- admins --- */
+
+static int issue_admin(struct fl_authority *a, const char *name, const struct fl_key *key,
+                       int64_t span_s, const char *by, int64_t now_ms, struct fl_joined *ret,
+                       struct fl_err *err)
+{
+    struct fl__wanted wanted = {.role = FL_ROLE_ADMIN,
+                                .name = name,
+                                .key = key,
+                                .span_s = span_s,
+                                .by = by,
+                                .joined = true};
+    char result[FL__BY_MAX];
+    struct fl_cert_info info;
+    int rv = fl__authority_begin(a, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__issue(a, &wanted, now_ms, ret, &info, err);
+    if (rv == FL_OK) {
+        (void)snprintf(result, sizeof(result), "ok, serial %s", info.serial_text);
+        rv = fl__audit(a, false, by, "admin certificate", name, result, now_ms, err);
+    }
+    return fl__authority_end(a, rv, err);
+}
+
+int fl_authority_issue_admin(struct fl_authority *authority, const char *name,
+                             const uint8_t *request, size_t request_len, int64_t valid_ms,
+                             const char *by, int64_t now_ms, struct fl_joined *ret,
+                             struct fl_err *err)
+{
+    int64_t span = valid_ms > 0 ? valid_ms / 1000 : authority->conf.spans.leaf;
+    struct fl_joined joined = {0};
+    struct fl_key *key = NULL;
+    uint8_t hash[FL_KEY_HASH];
+    bool replaces = false;
+    int rv = fl__issues(authority, err);
+
+    if (rv == FL_OK && !fl_name_valid(name)) {
+        rv = fl_err_set(err, FL_EINVAL, "the name of an admin is 1 to %d of [A-Za-z0-9._-]",
+                        FL_IDENTITY_NAME_MAX - 1);
+    }
+    rv = rv == FL_OK ? fl_csr_check(request, request_len, &key, err) : rv;
+    if (rv == FL_OK) {
+        fl_key_hash(key, hash);
+        rv = fl__denied(authority, NULL, 0, hash, name, err);
+        rv = rv == FL_OK ? fl__check_key(authority, hash, name, now_ms, err) : rv;
+        rv = rv == FL_OK ? fl__check_name(authority, name, hash, -1, now_ms, &replaces, err) : rv;
+        rv = rv == FL_OK ? fl__check_burst(authority, name, now_ms, err) : rv;
+        rv = rv == FL_OK
+                 ? issue_admin(authority, name, key, span > 0 ? span : 1, by, now_ms, &joined, err)
+                 : rv;
+    }
+    fl_key_unref(key);
+    if (rv != FL_OK) {
+        fl_joined_done(&joined);
+        return rv;
+    }
+    *ret = joined;
+    return FL_OK;
+}

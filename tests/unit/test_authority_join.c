@@ -1,0 +1,650 @@
+/* Who is let in by which invitation, and who is not. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/pki/request.h"
+#include "server/identity/audit.h"
+#include "server/identity/certificates.h"
+#include "tests/lib/authority_rig.h"
+
+static struct rig r;
+static struct fl_key *key, *other;
+
+static void setup(void)
+{
+    rig_begin(&r, 1);
+    rig_init(&r);
+    key = rig_key();
+    other = rig_key();
+}
+
+static void teardown(void)
+{
+    fl_key_unref(key);
+    fl_key_unref(other);
+    rig_end(&r);
+}
+
+/* --- certificates that there are --- */
+
+struct listed {
+    size_t n;
+    size_t by_state[7];
+};
+
+static int list(void *ctx, const struct fl_certificate *c)
+{
+    struct listed *l = ctx;
+
+    l->n++;
+    l->by_state[c->state]++;
+    return FL_OK;
+}
+
+static struct listed certificates(const char *name)
+{
+    struct listed l = {0};
+
+    ck_assert_int_eq(fl_authority_certificates(r.a, name, r.now_ms, list, &l, &r.err), FL_OK);
+    return l;
+}
+
+START_TEST(one_line_gives_one_name_and_one_certificate)
+{
+    struct fl_invite in;
+    struct fl_identity who;
+
+    rig_invite(&r, "edge-001", 0, &in);
+    ck_assert_str_eq(in.host, "fl.example.org");
+    ck_assert_uint_eq(in.port, 7443);
+    ck_assert_str_eq(in.federation, "digits");
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
+    ck_assert_str_eq(r.joined.name, "edge-001");
+    who = rig_who(&r);
+    ck_assert_str_eq(who.name, "edge-001");
+    ck_assert_int_eq(who.role, FL_ROLE_CLIENT);
+    ck_assert_str_eq(who.federation, "digits");
+    ck_assert_int_eq(who.not_before, r.now_ms / 1000 - 600);
+    ck_assert_int_eq(who.not_after, r.now_ms / 1000 + 30 * 86400);
+    ck_assert_uint_eq(certificates("edge-001").n, 1);
+    rig_said(&r, "audit: join edge-001: ok");
+}
+END_TEST
+
+START_TEST(the_same_line_with_the_same_key_gives_the_same_certificate_again)
+{
+    struct fl_invite in;
+    struct fl_identity first;
+    struct fl_identity again;
+
+    rig_invite(&r, "edge-001", 0, &in);
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
+    first = rig_who(&r);
+    rig_close(&r);
+    rig_open(&r);
+    r.now_ms += 1800 * 1000;
+    ck_assert_int_eq(rig_join(&r, &in, key, "edge-001", "10.9.9.9:1"), FL_OK);
+    ck_assert(r.joined.again);
+    again = rig_who(&r);
+    ck_assert_mem_eq(first.serial, again.serial, first.serial_len);
+    ck_assert_uint_eq(certificates("").n, 1);
+}
+END_TEST
+
+START_TEST(another_key_is_refused_and_told_whose_it_is)
+{
+    struct fl_invite in;
+
+    rig_invite(&r, "edge-001", 0, &in);
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
+    ck_assert_int_eq(rig_join(&r, &in, other, "", NULL), FL_EPERM);
+    rig_says(&r, "used by another key, for 'edge-001'");
+    rig_says(&r, "flctl evict edge-001");
+    ck_assert_uint_eq(certificates("").n, 1);
+}
+END_TEST
+
+START_TEST(a_line_that_ended_or_was_withdrawn_says_so_and_names_the_command)
+{
+    struct fl_invite in;
+    char name[FL_IDENTITY_NAME_MAX];
+    char prefix[FL_TOKEN_PREFIX_TEXT];
+    uint32_t used = 0;
+
+    rig_invite(&r, "edge-001", 0, &in);
+    r.now_ms += 3600 * 1000 + 7200 * 1000;
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_EPERM);
+    rig_says(&r, "ended at 2026-");
+    rig_says(&r, "2 hours ago");
+    rig_says(&r, "flctl invite edge-001");
+    rig_invite(&r, "edge-002", 0, &in);
+    (void)fl_token_prefix(in.token, prefix);
+    ck_assert_int_eq(
+        fl_authority_withdraw(r.a, prefix, "uid 0 (root)", r.now_ms, name, &used, &r.err), FL_OK);
+    ck_assert_str_eq(name, "edge-002");
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_EPERM);
+    rig_says(&r, "was withdrawn");
+    rig_says(&r, "flctl invite edge-002");
+    ck_assert_int_eq(
+        fl_authority_withdraw(r.a, "AAAA", "uid 0 (root)", r.now_ms, name, &used, &r.err),
+        FL_ENOENT);
+    rig_says(&r, "flctl invitations");
+}
+END_TEST
+
+START_TEST(a_pattern_lets_in_whom_it_fits_as_often_as_it_says)
+{
+    struct fl_invite in;
+    struct fl_key *third = rig_key();
+
+    rig_invite(&r, "edge-*", 2, &in);
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_EINVAL);
+    rig_says(&r, "say which");
+    ck_assert_int_eq(rig_join(&r, &in, key, "desk-1", NULL), FL_EPERM);
+    rig_says(&r, "is for 'edge-*'");
+    rig_says(&r, "flctl invite desk-1");
+    ck_assert_int_eq(rig_join(&r, &in, key, "edge-1", NULL), FL_OK);
+    ck_assert_int_eq(rig_join(&r, &in, key, "edge-2", NULL), FL_EPERM);
+    rig_says(&r, "as 'edge-1'");
+    ck_assert_int_eq(rig_join(&r, &in, other, "edge-2", NULL), FL_OK);
+    ck_assert_int_eq(rig_join(&r, &in, third, "edge-3", NULL), FL_EPERM);
+    rig_says(&r, "used by 2 other keys");
+    ck_assert_int_eq(rig_join(&r, &in, key, "edge-1", NULL), FL_OK);
+    fl_key_unref(third);
+}
+END_TEST
+
+START_TEST(patterns_fit_as_they_say)
+{
+    ck_assert(fl_invitation_fits("edge-*", "edge-"));
+    ck_assert(fl_invitation_fits("edge-*", "edge-1"));
+    ck_assert(fl_invitation_fits("*-a-*b", "x-a-a-bb"));
+    ck_assert(fl_invitation_fits("e?ge", "edge"));
+    ck_assert(!fl_invitation_fits("e?ge", "ege"));
+    ck_assert(!fl_invitation_fits("edge-*", "edge"));
+    ck_assert(!fl_invitation_fits("edge", "edge-1"));
+    ck_assert(!fl_invitation_fits("*a", "b"));
+    ck_assert(fl_invitation_fits("*", "anything"));
+    ck_assert(fl_invitation_fits("**?", "a"));
+}
+END_TEST
+
+START_TEST(a_name_that_is_taken_stays_with_its_key)
+{
+    struct fl_invite in;
+    struct fl_invite pattern;
+
+    rig_invite(&r, "*", 5, &pattern);
+    rig_invite(&r, "edge-001", 0, &in);
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
+    r.now_ms += 60 * 1000;
+    ck_assert_int_eq(rig_join(&r, &pattern, other, "edge-001", NULL), FL_EEXIST);
+    rig_says(&r, "taken by another key");
+    rig_says(&r, "flctl invite edge-001");
+    /* As long as its certificate can be renewed. */
+    r.now_ms += 91 * RIG_DAY_MS;
+    rig_invite(&r, "*", 5, &pattern);
+    ck_assert_int_eq(rig_join(&r, &pattern, other, "edge-001", NULL), FL_OK);
+}
+END_TEST
+
+START_TEST(a_host_that_was_installed_anew_takes_its_name_back)
+{
+    struct fl_invite before;
+    struct fl_invite in;
+    struct fl_identity old;
+    struct fl_identity fresh;
+    char why[512];
+
+    rig_invite(&r, "edge-001", 0, &in);
+    rig_invite(&r, "edge-001", 0, &before);
+    r.now_ms += 1000;
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
+    old = rig_who(&r);
+    /* Made before the name was joined under: it does not mean who joined. */
+    ck_assert_int_eq(rig_join(&r, &before, other, "", NULL), FL_EEXIST);
+    r.now_ms += 1000;
+    rig_invite(&r, "edge-001", 0, &in);
+    ck_assert(!rig_denied(&r, &old, NULL, 0));
+    /* The old host renewing in between changes nothing about it. */
+    r.now_ms += 1000;
+    ck_assert_int_eq(rig_renew(&r, &old, key), FL_OK);
+    ck_assert_int_eq(rig_join(&r, &in, other, "", NULL), FL_OK);
+    fresh = rig_who(&r);
+    ck_assert(rig_denied(&r, &old, why, sizeof(why)));
+    ck_assert_ptr_nonnull(strstr(why, "replaced"));
+    ck_assert(!rig_denied(&r, &fresh, NULL, 0));
+    ck_assert_int_eq(rig_renew(&r, &old, key), FL_EPERM);
+    rig_says(&r, "another host joined by this name");
+    ck_assert_uint_eq(certificates("edge-001").by_state[FL_CERTIFICATE_REPLACED], 2);
+    ck_assert_uint_eq(certificates("edge-001").by_state[FL_CERTIFICATE_VALID], 1);
+}
+END_TEST
+
+START_TEST(one_key_has_one_name)
+{
+    struct fl_invite in;
+
+    rig_invite(&r, "edge-001", 0, &in);
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
+    rig_invite(&r, "edge-002", 0, &in);
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_EEXIST);
+    rig_says(&r, "that of 'edge-001'");
+}
+END_TEST
+
+START_TEST(wrong_tokens_are_counted_for_their_address_alone_and_a_right_one_is_heard_all_the_same)
+{
+    struct fl_invite in;
+    struct fl_invite wrong;
+    int i;
+
+    rig_invite(&r, "edge-001", 0, &in);
+    wrong = in;
+    wrong.token[20] ^= 1;
+    for (i = 0; i < 20; i++) {
+        ck_assert_int_eq(rig_join(&r, &wrong, other, "", "10.0.0.9:77"), FL_ENOENT);
+    }
+    rig_says(&r, "no invitation has this token");
+    ck_assert_int_eq(rig_join(&r, &wrong, other, "", "10.0.0.9:78"), FL_EAGAIN);
+    rig_says(&r, "too many wrong tokens from 10.0.0.9");
+    ck_assert_int_eq(rig_join(&r, &wrong, other, "", "10.0.0.8:78"), FL_ENOENT);
+    /* One comes back. */
+    r.now_ms += 6000;
+    ck_assert_int_eq(rig_join(&r, &wrong, other, "", "10.0.0.9:78"), FL_ENOENT);
+    ck_assert_int_eq(rig_join(&r, &wrong, other, "", "10.0.0.9:78"), FL_EAGAIN);
+    ck_assert_int_eq(rig_join(&r, &in, key, "", "10.0.0.9:79"), FL_OK);
+    /* An IPv6 host has a whole /64. */
+    for (i = 0; i < 20; i++) {
+        char address[64];
+
+        (void)snprintf(address, sizeof(address), "[2001:db8::%x]:1", i + 1);
+        ck_assert_int_eq(rig_join(&r, &wrong, other, "", address), FL_ENOENT);
+    }
+    ck_assert_int_eq(rig_join(&r, &wrong, other, "", "[2001:db8::ffff]:1"), FL_EAGAIN);
+    ck_assert_int_eq(rig_join(&r, &wrong, other, "", "[2001:db8:0:1::1]:1"), FL_ENOENT);
+}
+END_TEST
+
+/* --- audit --- */
+
+struct lines {
+    size_t n;
+    char last[400];
+    char all[65536];
+};
+
+static int keep(void *ctx, const struct fl_audit_line *line)
+{
+    struct lines *l = ctx;
+    size_t at = strlen(l->all);
+
+    l->n++;
+    (void)snprintf(l->last, sizeof(l->last), "%s|%s|%s|%s", line->who, line->what, line->object,
+                   line->result);
+    (void)snprintf(l->all + at, sizeof(l->all) - at, "%s\n", l->last);
+    return FL_OK;
+}
+
+static struct lines *audit(void)
+{
+    static struct lines l;
+
+    l = (struct lines){0};
+    ck_assert_int_eq(fl_authority_audit_lines(r.a, 100000, keep, &l, &r.err), FL_OK);
+    return &l;
+}
+
+START_TEST(a_thousand_refusals_are_two_lines_and_a_count)
+{
+    struct fl_invite in;
+    struct fl_invite wrong;
+    size_t before;
+    int i;
+
+    rig_invite(&r, "edge-001", 0, &in);
+    wrong = in;
+    wrong.token[20] ^= 1;
+    before = audit()->n;
+    for (i = 0; i < 1000; i++) {
+        (void)rig_join(&r, &wrong, other, "", "10.0.0.9:77");
+    }
+    ck_assert_uint_eq(audit()->n, before + 1);
+    r.now_ms += 3601 * 1000;
+    ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
+    ck_assert_uint_eq(audit()->n, before + 2);
+    ck_assert_str_eq(audit()->last, "10.0.0.9|join||refused 999 more times");
+}
+END_TEST
+
+START_TEST(refusals_of_ten_thousand_addresses_are_a_bounded_number_of_lines)
+{
+    struct fl_invite wrong;
+    size_t before;
+    int i;
+
+    rig_invite(&r, "edge-001", 0, &wrong);
+    wrong.token[20] ^= 1;
+    before = audit()->n;
+    for (i = 0; i < 10000; i++) {
+        char address[64];
+
+        (void)snprintf(address, sizeof(address), "10.%d.%d.1:5", i / 250, i % 250);
+        ck_assert_int_eq(rig_join(&r, &wrong, other, "", address), FL_ENOENT);
+    }
+    ck_assert_uint_eq(audit()->n, before + FL_AUDIT_REFUSALS);
+    r.now_ms += 3601 * 1000;
+    ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
+    ck_assert_uint_le(audit()->n, before + 2 * FL_AUDIT_REFUSALS + 2);
+}
+END_TEST
+
+START_TEST(what_is_done_leaves_a_line_and_no_secret)
+{
+    struct fl_invite in;
+    struct fl_denied whom = {.name = "edge-001"};
+    char line[FL_INVITE_MAX];
+    struct lines *l;
+
+    rig_invite(&r, "edge-001", 0, &in);
+    ck_assert_int_eq(fl_invite_write(line, sizeof(line), &in, NULL), FL_OK);
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
+    ck_assert_int_eq(rig_renew(&r, &(struct fl_identity){0}, key), FL_EPERM);
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
+    {
+        struct fl_identity who = rig_who(&r);
+
+        ck_assert_int_eq(rig_renew(&r, &who, other), FL_OK);
+    }
+    ck_assert_int_eq(
+        fl_authority_disable(r.a, &whom, "holiday", "uid 0 (root)", r.now_ms, NULL, &r.err), FL_OK);
+    ck_assert_int_eq(
+        fl_authority_audit(r.a, "uid 0 (root)", "pause", "round 7", "ok", r.now_ms, &r.err), FL_OK);
+    l = audit();
+    ck_assert_ptr_nonnull(strstr(l->all, "uid 0 (root)|invite|edge-001|ok, invitation "));
+    ck_assert_ptr_nonnull(strstr(l->all, "10.0.0.1:1000|join|edge-001|ok, "));
+    ck_assert_ptr_nonnull(strstr(l->all, "10.0.0.1:1000|renew|edge-001|ok, "));
+    ck_assert_ptr_nonnull(strstr(l->all, "|disable|edge-001|ok, 2 certificates: holiday"));
+    ck_assert_ptr_nonnull(strstr(l->all, "|pause|round 7|ok"));
+    /* The last 20 letters of a line are of the secret part of its token. */
+    ck_assert_ptr_null(strstr(l->all, line + strlen(line) - 20));
+    ck_assert_ptr_null(strstr(r.said, line + strlen(line) - 20));
+}
+END_TEST
+
+/* --- fleets --- */
+
+struct fleet {
+    size_t n;
+    struct fl_invite last;
+};
+
+static int count_line(void *ctx, size_t i, const struct fl_invited *invited)
+{
+    struct fleet *f = ctx;
+
+    ck_assert_uint_eq(i, f->n);
+    f->n++;
+    ck_assert_int_eq(fl_invite_parse(invited->line, strlen(invited->line), &f->last, NULL), FL_OK);
+    return FL_OK;
+}
+
+START_TEST(ten_thousand_invitations_are_one_transaction_all_or_none)
+{
+    enum { N = 10000 };
+    struct fl_invitation *list_of = calloc(N, sizeof(*list_of));
+    char(*names)[16] = calloc(N, sizeof(*names));
+    struct fleet fleet = {0};
+    size_t lines;
+    size_t i;
+
+    ck_assert(list_of != NULL && names != NULL);
+    for (i = 0; i < N; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "edge-%05zu", i);
+        list_of[i].name = names[i];
+    }
+    list_of[N - 1].name = "not a name";
+    lines = audit()->n;
+    ck_assert_int_eq(
+        fl_authority_invite(r.a, list_of, N, "uid 0 (root)", r.now_ms, count_line, &fleet, &r.err),
+        FL_EINVAL);
+    rig_says(&r, "number 10000 of 10000, none of which was made");
+    rig_says(&r, "'not a name'");
+    ck_assert_uint_eq(fleet.n, 0);
+    ck_assert_uint_eq(audit()->n, lines);
+    list_of[N - 1].name = names[N - 1];
+    ck_assert_int_eq(
+        fl_authority_invite(r.a, list_of, N, "uid 0 (root)", r.now_ms, count_line, &fleet, &r.err),
+        FL_OK);
+    ck_assert_uint_eq(fleet.n, N);
+    ck_assert_uint_eq(audit()->n, lines + N);
+    rig_said(&r, "more lines (flctl audit)");
+    ck_assert_int_eq(rig_join(&r, &fleet.last, key, "", NULL), FL_OK);
+    ck_assert_str_eq(r.joined.name, names[N - 1]);
+    free(list_of);
+    free(names);
+}
+END_TEST
+
+static int info_of(void *ctx, const struct fl_invitation_info *info)
+{
+    char *out = ctx;
+    size_t at = strlen(out);
+
+    (void)snprintf(out + at, 2000 - at, "%s %u/%u %s %s %zu%s%s;", info->name, info->used,
+                   info->uses, fl_invitation_state_text(info->state), info->by, info->n_labels,
+                   info->n_labels > 0 ? info->labels[0].key : "",
+                   info->n_labels > 0 ? info->labels[0].value : "");
+    return FL_OK;
+}
+
+START_TEST(invitations_are_listed_by_state_and_hand_on_their_labels)
+{
+    struct fl_wire_pair labels[] = {{(char *)(uintptr_t) "site", (char *)(uintptr_t) "kiel"}};
+    struct fl_invitation in = {.name = "edge-*", .uses = 2, .labels = labels, .n_labels = 1};
+    struct fleet fleet = {0};
+    char text[2000] = "";
+
+    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, count_line, &fleet, &r.err),
+                     FL_OK);
+    ck_assert_int_eq(rig_join(&r, &fleet.last, key, "edge-1", NULL), FL_OK);
+    ck_assert_uint_eq(r.joined.n_labels, 1);
+    ck_assert_str_eq(r.joined.labels[0].key, "site");
+    ck_assert_str_eq(r.joined.labels[0].value, "kiel");
+    ck_assert_int_eq(fl_authority_invitations(r.a, r.now_ms, info_of, text, &r.err), FL_OK);
+    ck_assert_str_eq(text, "edge-* 1/2 open ops 1sitekiel;");
+    text[0] = '\0';
+    ck_assert_int_eq(fl_authority_invitations(r.a, r.now_ms + 3600 * 1000, info_of, text, &r.err),
+                     FL_OK);
+    ck_assert_str_eq(text, "edge-* 1/2 over ops 1sitekiel;");
+    /* Forgotten a month later; the certificate stays. */
+    r.now_ms += 31 * RIG_DAY_MS;
+    ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
+    text[0] = '\0';
+    ck_assert_int_eq(fl_authority_invitations(r.a, r.now_ms, info_of, text, &r.err), FL_OK);
+    ck_assert_str_eq(text, "");
+    ck_assert_uint_eq(certificates("edge-1").by_state[FL_CERTIFICATE_LAPSED], 1);
+    r.now_ms += 62 * RIG_DAY_MS;
+    ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
+    ck_assert_uint_eq(certificates("").n, 0);
+}
+END_TEST
+
+START_TEST(an_invitation_that_makes_no_sense_is_refused)
+{
+    struct fl_invitation in = {.name = "edge-1", .uses = 2};
+    struct fleet fleet = {0};
+
+    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, count_line, &fleet, &r.err),
+                     FL_EINVAL);
+    rig_says(&r, "has one use");
+    in = (struct fl_invitation){.name = "../etc"};
+    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, count_line, &fleet, &r.err),
+                     FL_EINVAL);
+    in = (struct fl_invitation){.name = "a", .valid_ms = INT64_MAX};
+    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, count_line, &fleet, &r.err),
+                     FL_EINVAL);
+    rig_says(&r, "a year at most");
+}
+END_TEST
+
+/* --- renewing --- */
+
+START_TEST(a_lost_reply_to_a_renewal_is_given_again)
+{
+    struct fl_invite in;
+    struct fl_identity who;
+    struct fl_identity next;
+    struct fl_identity again;
+
+    rig_invite(&r, "edge-001", 0, &in);
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
+    who = rig_who(&r);
+    r.now_ms += 20 * RIG_DAY_MS;
+    ck_assert_int_eq(rig_renew(&r, &who, other), FL_OK);
+    next = rig_who(&r);
+    ck_assert_str_eq(next.name, "edge-001");
+    ck_assert_int_eq(next.not_after, r.now_ms / 1000 + 30 * 86400);
+    r.now_ms += RIG_DAY_MS;
+    rig_close(&r);
+    rig_open(&r);
+    ck_assert_int_eq(rig_renew(&r, &who, other), FL_OK);
+    ck_assert(r.joined.again);
+    again = rig_who(&r);
+    ck_assert_mem_eq(again.serial, next.serial, next.serial_len);
+    ck_assert_uint_eq(certificates("edge-001").n, 2);
+}
+END_TEST
+
+START_TEST(a_certificate_that_is_over_is_renewed_within_its_grace_and_then_names_the_commands)
+{
+    struct fl_invite in;
+    struct fl_identity who;
+
+    rig_invite(&r, "edge-001", 0, &in);
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
+    who = rig_who(&r);
+    r.now_ms += 89 * RIG_DAY_MS;
+    ck_assert_int_eq(rig_renew(&r, &who, other), FL_OK);
+    r.now_ms += 2 * RIG_DAY_MS;
+    ck_assert_int_eq(rig_renew(&r, &who, other), FL_EPERM);
+    rig_says(&r, "flctl invite edge-001");
+    rig_says(&r, "fl-clientd --join");
+    rig_says(&r, "61 days ago");
+}
+END_TEST
+
+START_TEST(a_client_that_asks_for_ever_new_keys_is_held_up)
+{
+    struct fl_invite in;
+    struct fl_identity who;
+    int n = 0;
+
+    rig_invite(&r, "edge-001", 0, &in);
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
+    who = rig_who(&r);
+    while (n < 100) {
+        struct fl_key *fresh = rig_key();
+        int rv = rig_renew(&r, &who, fresh);
+
+        fl_key_unref(fresh);
+        if (rv != FL_OK) {
+            ck_assert_int_eq(rv, FL_EAGAIN);
+            rig_says(&r, "was given 24 certificates");
+            break;
+        }
+        n++;
+    }
+    ck_assert_int_eq(n, 23);
+    r.now_ms += RIG_DAY_MS + 1;
+    ck_assert_int_eq(rig_renew(&r, &who, other), FL_OK);
+}
+END_TEST
+
+START_TEST(an_admin_is_one_by_his_certificate)
+{
+    struct fl_invite in;
+    struct fl_identity who;
+    struct fl_buf der;
+
+    fl_buf_init(&der, FL_CSR_MAX);
+    ck_assert_int_eq(fl_csr_make(key, "jane", &der), FL_OK);
+    ck_assert_int_eq(fl_authority_issue_admin(r.a, "jane", der.data, der.len, 86400 * 1000,
+                                              "uid 0 (root)", r.now_ms, &r.joined, &r.err),
+                     FL_OK);
+    who = rig_who(&r);
+    ck_assert_int_eq(who.role, FL_ROLE_ADMIN);
+    ck_assert_int_eq(who.not_after, r.now_ms / 1000 + 86400);
+    fl_joined_done(&r.joined);
+    fl_buf_done(&der);
+    rig_invite(&r, "*", 2, &in);
+    ck_assert_int_eq(rig_join(&r, &in, other, "jane", NULL), FL_EEXIST);
+}
+END_TEST
+
+START_TEST(a_request_that_is_none_is_refused_and_costs_no_use)
+{
+    struct fl_invite in;
+    struct fl_joining join = {
+        .name = "", .request = (const uint8_t *)"half", .request_len = 4, .address = "10.0.0.1:1"};
+
+    rig_invite(&r, "edge-001", 0, &in);
+    join.token = in.token;
+    ck_assert_int_ne(fl_authority_join(r.a, &join, r.now_ms, &r.joined, &r.err), FL_OK);
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("authority_join");
+    TCase *join = tcase_create("join");
+    TCase *audits = tcase_create("audit");
+    TCase *renewals = tcase_create("renew");
+
+    tcase_add_checked_fixture(join, setup, teardown);
+    tcase_add_test(join, one_line_gives_one_name_and_one_certificate);
+    tcase_add_test(join, the_same_line_with_the_same_key_gives_the_same_certificate_again);
+    tcase_add_test(join, another_key_is_refused_and_told_whose_it_is);
+    tcase_add_test(join, a_line_that_ended_or_was_withdrawn_says_so_and_names_the_command);
+    tcase_add_test(join, a_pattern_lets_in_whom_it_fits_as_often_as_it_says);
+    tcase_add_test(join, patterns_fit_as_they_say);
+    tcase_add_test(join, a_name_that_is_taken_stays_with_its_key);
+    tcase_add_test(join, a_host_that_was_installed_anew_takes_its_name_back);
+    tcase_add_test(join, one_key_has_one_name);
+    tcase_add_test(
+        join,
+        wrong_tokens_are_counted_for_their_address_alone_and_a_right_one_is_heard_all_the_same);
+    tcase_add_test(join, ten_thousand_invitations_are_one_transaction_all_or_none);
+    tcase_add_test(join, invitations_are_listed_by_state_and_hand_on_their_labels);
+    tcase_add_test(join, an_invitation_that_makes_no_sense_is_refused);
+    tcase_add_test(join, a_request_that_is_none_is_refused_and_costs_no_use);
+    suite_add_tcase(s, join);
+    tcase_add_checked_fixture(audits, setup, teardown);
+    tcase_add_test(audits, a_thousand_refusals_are_two_lines_and_a_count);
+    tcase_add_test(audits, refusals_of_ten_thousand_addresses_are_a_bounded_number_of_lines);
+    tcase_add_test(audits, what_is_done_leaves_a_line_and_no_secret);
+    suite_add_tcase(s, audits);
+    tcase_add_checked_fixture(renewals, setup, teardown);
+    tcase_add_test(renewals, a_lost_reply_to_a_renewal_is_given_again);
+    tcase_add_test(
+        renewals,
+        a_certificate_that_is_over_is_renewed_within_its_grace_and_then_names_the_commands);
+    tcase_add_test(renewals, a_client_that_asks_for_ever_new_keys_is_held_up);
+    tcase_add_test(renewals, an_admin_is_one_by_his_certificate);
+    suite_add_tcase(s, renewals);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(suite());
+    int failed;
+
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
