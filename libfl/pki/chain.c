@@ -217,12 +217,6 @@ static int add_pem(struct fl_chain *chain, const void *pem, size_t len, struct f
         chain->origin);
 }
 
-/* DER is one SEQUENCE; no PEM begins with that byte and has a length behind it. */
-static bool looks_like_der(const unsigned char *data, size_t len)
-{
-    return len > 2 && data[0] == 0x30 && (data[1] & 0x80) != 0;
-}
-
 int fl_chain_parse(const void *pem, size_t len, const char *origin, struct fl_chain **ret,
                    struct fl_err *err)
 {
@@ -235,7 +229,7 @@ int fl_chain_parse(const void *pem, size_t len, const char *origin, struct fl_ch
     }
     if (len > FL_CHAIN_FILE_MAX) {
         rv = fl_err_set(err, FL_ELIMIT, "'%s' is longer than %d bytes", origin, FL_CHAIN_FILE_MAX);
-    } else if (looks_like_der(pem, len)) {
+    } else if (fl__looks_like_der(pem, len)) {
         (void)snprintf(what, sizeof(what), "'%s'", origin);
         rv = add_der(chain, pem, (long)len, what, err);
     } else {

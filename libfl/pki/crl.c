@@ -7,7 +7,6 @@
 #include "libfl/base/str.h"
 #include "libfl/pki/trust_impl.h"
 
-/* A PEM of a list is a third longer than the list. */
 static int add_list(struct fl_trust *trust, const char *path, const char *what,
                     const unsigned char *der, long len, struct fl_err *err)
 {
@@ -54,10 +53,10 @@ static int add_block(struct fl_trust *trust, const char *path, const struct fl_p
     return rv;
 }
 
-static int add_pem(struct fl_trust *trust, const char *path, const struct fl_buf *buf,
+static int add_pem(struct fl_trust *trust, const char *path, const void *data, size_t len,
                    struct fl_err *err)
 {
-    struct fl_pem scan = {.text = (const char *)buf->data, .len = buf->len};
+    struct fl_pem scan = {.text = data, .len = len};
     struct fl_pem_block block;
     bool any = false;
     int rv;
@@ -82,22 +81,18 @@ static int add_pem(struct fl_trust *trust, const char *path, const struct fl_buf
                             path);
 }
 
-int fl__lists_load(struct fl_trust *trust, const char *path, struct fl_err *err)
+int fl__lists_parse(struct fl_trust *trust, const void *data, size_t len, const char *origin,
+                    struct fl_err *err)
 {
-    struct fl_buf buf;
     char what[512];
-    int rv = fl_fs_read(path, FL_CRL_FILE_MAX, &buf, err);
+    int rv;
 
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (buf.len > 2 && buf.data[0] == 0x30 && (buf.data[1] & 0x80) != 0) {
-        (void)snprintf(what, sizeof(what), "'%s'", path);
-        rv = add_list(trust, path, what, buf.data, (long)buf.len, err);
+    if (fl__looks_like_der(data, len)) {
+        (void)snprintf(what, sizeof(what), "'%s'", origin);
+        rv = add_list(trust, origin, what, data, (long)len, err);
     } else {
-        rv = add_pem(trust, path, &buf, err);
+        rv = add_pem(trust, origin, data, len, err);
     }
-    fl_buf_done(&buf);
     /* A leaf's issuer has to have a list; those above only where there is one (verify.c). */
     if (rv == FL_OK &&
         X509_STORE_set_flags(trust->store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) != 1)
@@ -105,4 +100,26 @@ int fl__lists_load(struct fl_trust *trust, const char *path, struct fl_err *err)
         rv = FL_ENOMEM;
     }
     return fl__openssl_forget(rv);
+}
+
+int fl__lists_load(struct fl_trust *trust, const char *path, struct fl_err *err)
+{
+    struct fl_buf buf;
+    int rv = fl_fs_read(path, FL_CRL_FILE_MAX, &buf, err);
+
+    if (rv == FL_OK) {
+        rv = fl__lists_parse(trust, buf.data, buf.len, path, err);
+        fl_buf_done(&buf);
+    }
+    return rv;
+}
+
+void fl__lists_free(struct fl_trust *trust)
+{
+    while (trust->n_lists > 0) {
+        struct fl_list *list = &trust->lists[--trust->n_lists];
+
+        X509_CRL_free(list->crl);
+        free(list->file);
+    }
 }

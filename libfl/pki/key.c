@@ -246,6 +246,22 @@ static int read_key(int fd, const char *path, char *text, size_t size, size_t *r
     return rv;
 }
 
+static int cannot_open(const char *path, int errnum, struct fl_err *err)
+{
+    struct stat st;
+
+    if (errnum == EACCES && stat(path, &st) == 0) {
+        return fl_err_set(
+            err, FL_EPERM,
+            "cannot open the private key '%s': it belongs to user %u with mode %04o, this "
+            "program runs as user %u: `chown %u %s`",
+            path, (unsigned)st.st_uid, (unsigned)st.st_mode & 07777, (unsigned)geteuid(),
+            (unsigned)geteuid(), path);
+    }
+    return fl_err_set(err, fl_err_from_errno(errnum), "cannot open the private key '%s': %s", path,
+                      strerror(errnum));
+}
+
 int fl_key_load(const char *path, struct fl_key **ret, struct fl_err *err)
 {
     char text[FL_KEY_FILE_MAX + 1];
@@ -255,8 +271,7 @@ int fl_key_load(const char *path, struct fl_key **ret, struct fl_err *err)
     int rv;
 
     if (fd < 0) {
-        return fl_err_set(err, fl_err_from_errno(errno), "cannot open the private key '%s': %s",
-                          path, strerror(errno));
+        return cannot_open(path, errno, err);
     }
     rv = read_key(fd, path, text, sizeof(text), &len, err);
     (void)close(fd);
@@ -314,7 +329,14 @@ int fl_key_save(const struct fl_key *key, const char *path, bool sync, struct fl
     len = BIO_get_mem_data(bio, &text);
     rv = write_key(tmp, text, (size_t)len, sync, err);
     BIO_free(bio);
-    return rv == FL_OK ? fl_fs_publish(tmp, path, sync, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_fs_publish(tmp, path, sync, err);
+    if (rv != FL_OK) {
+        (void)unlink(tmp);
+    }
+    return rv;
 }
 
 void fl_key_hash(const struct fl_key *key, uint8_t out[FL_KEY_HASH])

@@ -145,6 +145,13 @@ int fl__pem_bytes(const struct fl_pem_block *block, const char *origin, unsigned
     return fl__openssl_forget(rv);
 }
 
+bool fl__looks_like_der(const void *data, size_t len)
+{
+    const unsigned char *p = data;
+
+    return len > 2 && p[0] == 0x30 && (p[1] & 0x80) != 0;
+}
+
 int fl__openssl_forget(int rv)
 {
     ERR_clear_error();

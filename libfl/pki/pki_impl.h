@@ -67,6 +67,9 @@ FL_MUST_CHECK int fl__pem_next(struct fl_pem *pem, const char *origin, struct fl
 FL_MUST_CHECK int fl__pem_bytes(const struct fl_pem_block *block, const char *origin,
                                 unsigned char **ret, long *ret_len, struct fl_err *err);
 
+/* DER is one SEQUENCE of more than 127 bytes; no text begins with these two. */
+bool fl__looks_like_der(const void *data, size_t len);
+
 /* --- chain.c --- */
 
 /* An empty one, to be filled before it is shared. */

@@ -159,7 +159,8 @@ static int list_refused(const struct fl_verifying *v, struct fl_refusal *refusal
 
     meant(v, &info);
     (void)fl__cert_text(text, &info);
-    (void)fl__refuse(refusal, FL_REFUSED_LIST);
+    (void)fl__refuse(refusal,
+                     v->error == X509_V_ERR_CRL_NOT_YET_VALID ? FL_REFUSED_CLOCK : FL_REFUSED_LIST);
     if (v->error == X509_V_ERR_UNABLE_TO_GET_CRL) {
         return fl_err_set(err, FL_EPERM,
                           "%s: none of the lists of `tls: crl` ('%s' …) is of its issuer: add that "

@@ -124,15 +124,10 @@ struct fl_trust *fl_trust_ref(struct fl_trust *trust)
 
 void fl_trust_unref(struct fl_trust *trust)
 {
-    size_t i;
-
     if (trust == NULL || atomic_fetch_sub_explicit(&trust->refs, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    for (i = 0; i < trust->n_lists; i++) {
-        X509_CRL_free(trust->lists[i].crl);
-        free(trust->lists[i].file);
-    }
+    fl__lists_free(trust);
     X509_STORE_free(trust->store);
     fl_chain_unref(trust->roots);
     fl_chain_unref(trust->helpers);

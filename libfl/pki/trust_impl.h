@@ -59,6 +59,9 @@ FL_MUST_CHECK int fl__refuse_path(const struct fl_verifying *v, struct fl_refusa
 int fl__refuse(struct fl_refusal *refusal, enum fl_refusal_reason reason);
 
 /* crl.c */
+FL_MUST_CHECK int fl__lists_parse(struct fl_trust *trust, const void *data, size_t len,
+                                  const char *origin, struct fl_err *err);
 FL_MUST_CHECK int fl__lists_load(struct fl_trust *trust, const char *path, struct fl_err *err);
+void fl__lists_free(struct fl_trust *trust);
 
 #endif

@@ -251,6 +251,172 @@ START_TEST(an_altered_signature_is_another_fingerprint_of_the_same_serial_and_ke
 }
 END_TEST
 
+/* Root, intermediate and a server's leaf under it for `key` as the root's. */
+static void other_root(struct fl_key *key, int64_t now, struct fl_chain **root,
+                       struct fl_chain **server)
+{
+    static const char *const hosts[] = {"localhost"};
+    struct fl_issue issue = rig_pki_issue("fed-a", FL_ROLE_NONE, NULL, now, 3650);
+    struct fl_key *between = rig_pki_key();
+    struct fl_chain *chain = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_issue_root(key, &issue, root, &err) == FL_OK, "%s", err.msg);
+    issue = rig_pki_issue("fed-a", FL_ROLE_NONE, NULL, now, 730);
+    ck_assert_msg(fl_issue_intermediate(*root, key, between, &issue, &chain, &err) == FL_OK, "%s",
+                  err.msg);
+    issue = rig_pki_issue("fed-a", FL_ROLE_SERVER, "server", now, 30);
+    issue.hosts = hosts;
+    issue.n_hosts = 1;
+    issue.with_root = true;
+    ck_assert_msg(fl_issue_leaf(chain, between, a.server_key, &issue, server, &err) == FL_OK, "%s",
+                  err.msg);
+    fl_chain_unref(chain);
+    fl_key_unref(between);
+}
+
+START_TEST(while_the_root_changes_both_are_believed)
+{
+    struct fl_key *key = rig_pki_key();
+    struct fl_chain *root = NULL;
+    struct fl_chain *server = NULL;
+    struct fl_chain *both = NULL;
+    struct fl_trust *old_and_new;
+    struct fl_trust *only_new;
+
+    other_root(key, NOW, &root, &server);
+    ck_assert_int_eq(fl_chain_join(a.root, root, &both), FL_OK);
+    old_and_new = trust_in(both, "fed-a", 0);
+    only_new = trust_in(root, "fed-a", 0);
+    ck_assert_uint_eq(fl_chain_len(fl_trust_roots(old_and_new)), 2);
+    (void)believed(old_and_new, a.server, FL_ROLE_SERVER, "localhost", NOW);
+    (void)believed(old_and_new, server, FL_ROLE_SERVER, "localhost", NOW);
+    (void)believed(only_new, server, FL_ROLE_SERVER, "localhost", NOW);
+    /* Both roots have one name: it is the key that tells them apart. */
+    refused(only_new, a.server, FL_ROLE_SERVER, "localhost", NOW, FL_REFUSED_UNKNOWN, 48,
+            "not believed here");
+    refused(a.trust, server, FL_ROLE_SERVER, "localhost", NOW, FL_REFUSED_UNKNOWN, 48,
+            "not believed here");
+    fl_trust_unref(old_and_new);
+    fl_trust_unref(only_new);
+    fl_chain_unref(both);
+    fl_chain_unref(root);
+    fl_chain_unref(server);
+    fl_key_unref(key);
+}
+END_TEST
+
+START_TEST(a_root_renewed_with_its_key_fits_what_was_under_the_old_one)
+{
+    struct fl_chain *root = NULL;
+    struct fl_chain *server = NULL;
+    struct fl_trust *renewed;
+
+    other_root(a.root_key, NOW + 1000 * DAY, &root, &server);
+    renewed = trust_in(root, "fed-a", 0);
+    /* At a time at which both are valid. */
+    refused(renewed, a.server, FL_ROLE_SERVER, NULL, NOW, FL_REFUSED_CLOCK, 45, "fl root fed-a");
+    fl_trust_unref(renewed);
+    fl_chain_unref(root);
+    fl_chain_unref(server);
+    other_root(a.root_key, NOW, &root, &server);
+    renewed = trust_in(root, "fed-a", 0);
+    (void)believed(renewed, a.server, FL_ROLE_SERVER, "localhost", NOW);
+    (void)believed(renewed, a.client, FL_ROLE_CLIENT, NULL, NOW);
+    (void)believed(a.trust, server, FL_ROLE_SERVER, "localhost", NOW);
+    fl_trust_unref(renewed);
+    fl_chain_unref(root);
+    fl_chain_unref(server);
+}
+END_TEST
+
+static int pinned(const struct fl_key *root, const struct fl_chain *chain, const char *federation,
+                  int64_t now, struct fl_chain **ret_roots, struct fl_refusal *refusal,
+                  struct fl_err *err)
+{
+    struct fl_identity who;
+    uint8_t pin[FL_KEY_HASH];
+
+    fl_key_hash(root, pin);
+    return fl_pin_verify(pin, federation, chain, "localhost", now, &who, ret_roots, refusal, err);
+}
+
+START_TEST(a_pin_finds_its_root_in_what_the_server_shows)
+{
+    struct fl_chain *roots = NULL;
+    struct fl_chain *root = NULL;
+    struct fl_chain *server = NULL;
+    struct fl_cert_info info;
+    struct fl_refusal refusal;
+    struct fl_err err = {0};
+
+    ck_assert_msg(pinned(a.root_key, a.server, "fed-a", NOW, &roots, &refusal, &err) == FL_OK, "%s",
+                  err.msg);
+    ck_assert_uint_eq(fl_chain_len(roots), 1);
+    fl_chain_info(roots, 0, &info);
+    ck_assert_str_eq(info.subject, "CN=fl root fed-a");
+    fl_chain_unref(roots);
+    /* The invitation is older than the root that is shown, but its key is the same. */
+    other_root(a.root_key, NOW + 1000 * DAY, &root, &server);
+    ck_assert_msg(pinned(a.root_key, server, "fed-a", NOW + 1001 * DAY, &roots, &refusal, &err) ==
+                      FL_OK,
+                  "%s", err.msg);
+    fl_chain_unref(roots);
+    fl_chain_unref(root);
+    fl_chain_unref(server);
+}
+END_TEST
+
+START_TEST(under_a_pin_only_what_its_root_signed_is_believed)
+{
+    struct fl_key *other = rig_pki_key();
+    struct fl_chain *mixed = NULL;
+    struct fl_chain *root = NULL;
+    struct fl_chain *server = NULL;
+    struct fl_refusal refusal;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(pinned(other, a.server, "fed-a", NOW, NULL, &refusal, &err), FL_EPERM);
+    ck_assert_int_eq(refusal.reason, FL_REFUSED_UNKNOWN);
+    ck_assert_ptr_nonnull(strstr(err.msg, "none of the 3 certificates"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "flctl invite"));
+    /* A root is no secret: whoever shows it beside a chain of his own has not won anything. */
+    other_root(other, NOW, &root, &server);
+    ck_assert_int_eq(fl_chain_join(server, a.root, &mixed), FL_OK);
+    ck_assert_int_eq(pinned(a.root_key, mixed, "fed-a", NOW, NULL, &refusal, &err), FL_EPERM);
+    ck_assert_int_eq(refusal.reason, FL_REFUSED_UNKNOWN);
+    /* Nor is the key of a leaf or of the intermediate a root's. */
+    ck_assert_int_eq(pinned(a.server_key, a.server, "fed-a", NOW, NULL, &refusal, &err), FL_EPERM);
+    ck_assert_int_eq(pinned(a.intermediate_key, a.server, "fed-a", NOW, NULL, &refusal, &err),
+                     FL_EPERM);
+    ck_assert_int_eq(pinned(a.root_key, a.server, "fed-b", NOW, NULL, &refusal, &err), FL_EPERM);
+    ck_assert_int_eq(refusal.reason, FL_REFUSED_NAME);
+    ck_assert_int_eq(pinned(a.root_key, a.server, "fed-a", 12, NULL, &refusal, &err), FL_EPERM);
+    ck_assert_int_eq(refusal.reason, FL_REFUSED_CLOCK);
+    fl_chain_unref(mixed);
+    fl_chain_unref(root);
+    fl_chain_unref(server);
+    fl_key_unref(other);
+}
+END_TEST
+
+START_TEST(a_chain_with_a_hole_is_mended_by_known_intermediates_only)
+{
+    struct fl_trust_setup s = {.roots = a.root, .federation = "fed-a"};
+    struct fl_trust *trust = NULL;
+    struct fl_chain *leaf = NULL;
+
+    ck_assert_int_eq(fl_chain_part(a.client, 0, 1, &leaf), FL_OK);
+    refused(a.trust, leaf, FL_ROLE_CLIENT, NULL, NOW, FL_REFUSED_UNKNOWN, 48,
+            "fl intermediate fed-a|intermediate left out");
+    s.intermediates = a.intermediate;
+    ck_assert_int_eq(fl_trust_create(&s, &trust, NULL), FL_OK);
+    (void)believed(trust, leaf, FL_ROLE_CLIENT, NULL, NOW);
+    fl_trust_unref(trust);
+    fl_chain_unref(leaf);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("pki_verify");
@@ -265,6 +431,11 @@ int main(void)
     tcase_add_test(tc, a_lapsed_client_is_known_within_the_grace_only);
     tcase_add_test(tc, an_intermediate_that_is_over_keeps_no_client_from_renewing);
     tcase_add_test(tc, an_altered_signature_is_another_fingerprint_of_the_same_serial_and_key);
+    tcase_add_test(tc, while_the_root_changes_both_are_believed);
+    tcase_add_test(tc, a_root_renewed_with_its_key_fits_what_was_under_the_old_one);
+    tcase_add_test(tc, a_pin_finds_its_root_in_what_the_server_shows);
+    tcase_add_test(tc, under_a_pin_only_what_its_root_signed_is_believed);
+    tcase_add_test(tc, a_chain_with_a_hole_is_mended_by_known_intermediates_only);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

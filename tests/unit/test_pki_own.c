@@ -1,0 +1,478 @@
+/* An operator's own PKI: rules, lists of revoked certificates, and what strictness finds. */
+
+#include <check.h>
+#include <openssl/rsa.h>
+#include <openssl/x509v3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/pki/native.h"
+#include "tests/lib/folder.h"
+#include "tests/lib/pki_odd.h"
+#include "tests/lib/pki_rig.h"
+
+#define NOW RIG_PKI_NOW
+#define DAY RIG_DAY
+
+/* As `openssl ca` with an ordinary configuration makes them. */
+static const struct odd_ext ca_exts[] = {{NID_basic_constraints, "critical,CA:TRUE"},
+                                         {NID_key_usage, "critical,keyCertSign,cRLSign"},
+                                         {NID_subject_key_identifier, "hash"},
+                                         {0, NULL}};
+static const char *const ca_subject[] = {"O", "ACME", "CN", "ACME Root", NULL};
+
+static EVP_PKEY *ca_key;
+static EVP_PKEY *leaf_key;
+static struct fl_chain *ca;
+static char dir[FOLDER_PATH];
+
+static void setup(void)
+{
+    struct odd_cert root = {.subject = ca_subject,
+                            .exts = ca_exts,
+                            .not_before = NOW - DAY,
+                            .not_after = NOW + 3650 * DAY};
+
+    ck_assert(folder_make("pki", dir));
+    ca_key = EVP_EC_gen("P-384");
+    leaf_key = EVP_EC_gen("P-256");
+    root.key = ca_key;
+    ca = odd_chain(&root);
+}
+
+static void teardown(void)
+{
+    fl_chain_unref(ca);
+    EVP_PKEY_free(ca_key);
+    EVP_PKEY_free(leaf_key);
+    folder_remove(dir);
+}
+
+/* A leaf with these names; `usage` NULL: no extended key usage. */
+static struct fl_chain *leaf(const char *cn, const char *names, const char *usage)
+{
+    const char *const subject[] = {"CN", cn, NULL};
+    struct odd_ext exts[] = {{NID_basic_constraints, "critical,CA:FALSE"},
+                             {NID_key_usage, "critical,digitalSignature"},
+                             {NID_subject_key_identifier, "hash"},
+                             {NID_authority_key_identifier, "keyid"},
+                             {NID_subject_alt_name, names},
+                             {NID_ext_key_usage, usage},
+                             {0, NULL}};
+    struct odd_cert odd = {.subject = subject,
+                           .issuer = ca,
+                           .issuer_key = ca_key,
+                           .key = leaf_key,
+                           .exts = exts,
+                           .not_before = NOW - DAY,
+                           .not_after = NOW + 90 * DAY};
+
+    if (names == NULL) {
+        exts[4] = exts[5];
+        exts[5].value = NULL;
+    }
+    return odd_chain(&odd);
+}
+
+static struct fl_trust *trust_by(const char *const *texts, size_t n, const char *const *lists,
+                                 size_t n_lists)
+{
+    struct fl_trust_setup s = {.roots = ca, .crl_files = lists, .n_crl_files = n_lists};
+    struct fl_trust *trust = NULL;
+    struct fl_err err = {0};
+
+    if (texts != NULL) {
+        ck_assert_msg(fl_rules_create(texts, n, &s.rules, NULL, &err) == FL_OK, "%s", err.msg);
+    }
+    ck_assert_msg(fl_trust_create(&s, &trust, &err) == FL_OK, "%s", err.msg);
+    fl_rules_unref(s.rules);
+    return trust;
+}
+
+/* Takes `chain`. "role name", or "! reason" with all of `words` in the message. */
+static void is(const struct fl_trust *trust, struct fl_chain *chain, enum fl_role purpose,
+               int64_t now, const char *want, const char *words)
+{
+    struct fl_refusal refusal;
+    struct fl_identity who;
+    struct fl_err err = {0};
+    char got[FL_IDENTITY_NAME_MAX + 16];
+    char text[256];
+    char *rest = text;
+    char *word;
+    int rv = fl_trust_verify(trust, chain, purpose, NULL, now, &who, &refusal, &err);
+
+    ck_assert(rv == FL_OK || rv == FL_EPERM);
+    if (rv == FL_OK) {
+        (void)snprintf(got, sizeof(got), "%s %s", fl_role_text(who.role), who.name);
+        ck_assert_str_eq(who.federation, "");
+    } else {
+        (void)snprintf(got, sizeof(got), "! %s", fl_refusal_text(refusal.reason));
+    }
+    ck_assert_msg(strcmp(got, want) == 0, "%s, not %s: %s", got, want, err.msg);
+    (void)snprintf(text, sizeof(text), "%s", words);
+    while ((word = strtok_r(rest, "|", &rest)) != NULL) {
+        ck_assert_msg(strstr(err.msg, word) != NULL, "'%s' is not in: %s", word, err.msg);
+    }
+    fl_chain_unref(chain);
+}
+
+#define CLIENT FL_ROLE_CLIENT
+
+START_TEST(rules_say_who_a_certificate_of_the_operator_is_for)
+{
+    static const char *const rules[] = {
+        "admin email:{name}@ops.acme.org", "client dns:{name}.edge.acme.org",
+        "client uri:spiffe://acme.org/fl/{name}", "client cn:{name}"};
+    struct fl_trust *trust = trust_by(rules, 4, NULL, 0);
+
+    is(trust, leaf("x y", "DNS:K7.edge.acme.org", "clientAuth"), CLIENT, NOW, "client k7", "");
+    is(trust, leaf("x y", "email:jane@ops.acme.org", "clientAuth"), CLIENT, NOW, "admin jane", "");
+    is(trust, leaf("x y", "URI:spiffe://acme.org/fl/k8", "clientAuth"), CLIENT, NOW, "client k8",
+       "");
+    is(trust, leaf("host-9", NULL, "clientAuth"), CLIENT, NOW, "client host-9", "");
+    /* The first rule that fits, whatever the order of the names. */
+    is(trust, leaf("host-9", "DNS:k7.edge.acme.org,email:jane@ops.acme.org", "clientAuth"), CLIENT,
+       NOW, "admin jane", "");
+    is(trust, leaf("x y", "DNS:k7.acme.org", "clientAuth"), CLIENT, NOW, "! name",
+       "rules of `tls: names`|none of its names does|add a rule");
+    is(trust, leaf("x", "DNS:k7.edge.acme.org,DNS:k8.edge.acme.org", "clientAuth"), CLIENT, NOW,
+       "! name", "one name was expected|several|narrower");
+    is(trust, leaf("x", "DNS:k7.edge.acme.org,DNS:K7.edge.acme.org", "clientAuth"), CLIENT, NOW,
+       "client k7", "");
+    /* Our own spelling is nothing special where rules are given. */
+    is(trust, leaf("x y", "URI:fl://fed-a/admin/eve", "clientAuth"), CLIENT, NOW, "! name", "");
+    fl_trust_unref(trust);
+    trust = trust_by(NULL, 0, NULL, 0);
+    is(trust, leaf("host-9", NULL, "clientAuth"), CLIENT, NOW, "! name", "there is none|add one");
+    fl_trust_unref(trust);
+}
+END_TEST
+
+START_TEST(a_purpose_has_to_be_said)
+{
+    static const char *const rules[] = {"client cn:{name}"};
+    struct fl_trust *trust = trust_by(rules, 1, NULL, 0);
+    struct fl_identity who;
+    struct fl_chain *server;
+    struct fl_err err = {0};
+
+    is(trust, leaf("k7", NULL, NULL), CLIENT, NOW, "! purpose",
+       "extendedKeyUsage clientAuth was expected, it has none|extendedKeyUsage = clientAuth");
+    is(trust, leaf("k7", NULL, "serverAuth"), CLIENT, NOW, "! purpose", "it has serverAuth");
+    is(trust, leaf("k7", NULL, "emailProtection"), CLIENT, NOW, "! purpose", "it has others");
+    is(trust, leaf("k7", NULL, "clientAuth,serverAuth"), CLIENT, NOW, "client k7", "");
+    is(trust, leaf("k7", NULL, "clientAuth"), FL_ROLE_SERVER, NOW, "! purpose",
+       "it has clientAuth");
+    fl_trust_unref(trust);
+    trust = trust_by(NULL, 0, NULL, 0);
+    server = leaf("not.this", "DNS:fl.acme.org", "serverAuth");
+    ck_assert_msg(fl_trust_verify(trust, server, FL_ROLE_SERVER, "fl.acme.org", NOW, &who, NULL,
+                                  &err) == FL_OK,
+                  "%s", err.msg);
+    ck_assert_str_eq(who.name, "fl.acme.org");
+    /* A common name is no name of a host. */
+    ck_assert_int_eq(
+        fl_trust_verify(trust, server, FL_ROLE_SERVER, "not.this", NOW, &who, NULL, &err),
+        FL_EPERM);
+    ck_assert_ptr_nonnull(strstr(err.msg, "its names are fl.acme.org"));
+    fl_chain_unref(server);
+    fl_trust_unref(trust);
+}
+END_TEST
+
+START_TEST(weak_and_misshapen_certificates_are_refused)
+{
+    static const char *const rules[] = {"client cn:{name}"};
+    static const char *const subject[] = {"CN", "k7", NULL};
+    static const struct odd_ext sound[] = {{NID_basic_constraints, "critical,CA:FALSE"},
+                                           {NID_subject_key_identifier, "hash"},
+                                           {NID_authority_key_identifier, "keyid"},
+                                           {NID_ext_key_usage, "clientAuth"},
+                                           {0, NULL}};
+    static const struct odd_ext no_issuer[] = {
+        {NID_basic_constraints, "critical,CA:FALSE"}, {NID_ext_key_usage, "clientAuth"}, {0, NULL}};
+    static const struct odd_ext signs[] = {{NID_basic_constraints, "critical,CA:TRUE"},
+                                           {NID_key_usage, "critical,keyCertSign,digitalSignature"},
+                                           {NID_subject_key_identifier, "hash"},
+                                           {NID_authority_key_identifier, "keyid"},
+                                           {NID_ext_key_usage, "clientAuth"},
+                                           {0, NULL}};
+    struct fl_trust *trust = trust_by(rules, 1, NULL, 0);
+    EVP_PKEY *small = EVP_RSA_gen(1024);
+    struct odd_cert odd = {.subject = subject,
+                           .issuer = ca,
+                           .issuer_key = ca_key,
+                           .key = small,
+                           .exts = sound,
+                           .not_before = NOW - DAY,
+                           .not_after = NOW + DAY};
+
+    is(trust, odd_chain(&odd), CLIENT, NOW, "! weak", "key too weak|EC P-256 or RSA 2048");
+    odd.key = leaf_key;
+    is(trust, odd_chain(&odd), CLIENT, NOW, "client k7", "");
+    odd.digest = EVP_sha1();
+    is(trust, odd_chain(&odd), CLIENT, NOW, "! weak", "SHA-256");
+    odd.digest = NULL;
+    odd.exts = no_issuer;
+    is(trust, odd_chain(&odd), CLIENT, NOW, "! form", "RFC 5280|openssl x509 -text");
+    odd.exts = signs;
+    is(trust, odd_chain(&odd), CLIENT, NOW, "! purpose", "is an authority's|CA:FALSE");
+    odd.exts = sound;
+    odd.issuer_key = leaf_key; /* the issuer's name, another's key */
+    is(trust, odd_chain(&odd), CLIENT, NOW, "! signature", "altered");
+    odd.issuer_key = NULL;
+    odd.issuer = NULL;
+    is(trust, odd_chain(&odd), CLIENT, NOW, "! unknown", "its issuer 'CN=k7' is not believed here");
+    fl_trust_unref(trust);
+    EVP_PKEY_free(small);
+}
+END_TEST
+
+START_TEST(a_leaf_that_issues_is_not_followed)
+{
+    static const char *const rules[] = {"client cn:{name}"};
+    static const char *const subject[] = {"CN", "k8", NULL};
+    static const struct odd_ext sound[] = {{NID_basic_constraints, "critical,CA:FALSE"},
+                                           {NID_subject_key_identifier, "hash"},
+                                           {NID_authority_key_identifier, "keyid"},
+                                           {NID_ext_key_usage, "clientAuth"},
+                                           {0, NULL}};
+    struct fl_trust *trust = trust_by(rules, 1, NULL, 0);
+    struct fl_chain *client = leaf("k7", NULL, "clientAuth");
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    struct odd_cert odd = {.subject = subject,
+                           .issuer = client,
+                           .issuer_key = leaf_key,
+                           .key = key,
+                           .exts = sound,
+                           .not_before = NOW - DAY,
+                           .not_after = NOW + DAY};
+
+    is(trust, odd_chain(&odd), CLIENT, NOW, "! form", "CN=k7|invalid CA certificate");
+    fl_chain_unref(client);
+    fl_trust_unref(trust);
+    EVP_PKEY_free(key);
+}
+END_TEST
+
+static const char *list_file(char out[128], const char *name, const struct odd_list *list, int pem)
+{
+    struct fl_buf buf;
+    struct fl_err err = {0};
+
+    (void)snprintf(out, 128, "%s/%s", dir, name);
+    fl_buf_init(&buf, 65536);
+    odd_list(list, pem, &buf);
+    ck_assert_msg(fl_fs_replace(out, buf.data, buf.len, false, &err) == FL_OK, "%s", err.msg);
+    fl_buf_done(&buf);
+    return out;
+}
+
+START_TEST(who_is_on_a_list_is_refused_and_the_list_is_named)
+{
+    static const char *const rules[] = {"client cn:{name}"};
+    struct fl_chain *k7 = leaf("k7", NULL, "clientAuth");
+    struct odd_list list = {.issuer = ca,
+                            .issuer_key = ca_key,
+                            .last = NOW - 3600,
+                            .next = NOW + 7 * DAY,
+                            .revoked = k7};
+    char path[128];
+    const char *files[1] = {path};
+    struct fl_trust *trust;
+    int pem;
+
+    for (pem = 0; pem < 2; pem++) {
+        (void)list_file(path, "x.crl", &list, pem);
+        trust = trust_by(rules, 1, files, 1);
+        is(trust, fl_chain_ref(k7), CLIENT, NOW, "! revoked",
+           "CN=k7|revoked on 2026-11-20 17:15:00Z|x.crl");
+        fl_trust_unref(trust);
+    }
+    list.revoked = NULL;
+    (void)list_file(path, "x.crl", &list, 1);
+    trust = trust_by(rules, 1, files, 1);
+    is(trust, fl_chain_ref(k7), CLIENT, NOW, "client k7", "");
+    is(trust, fl_chain_ref(k7), CLIENT, NOW + 10 * DAY, "! list",
+       "x.crl' ended 2026-11-27|3 days earlier|fetch the list anew");
+    is(trust, fl_chain_ref(k7), CLIENT, 12, "! clock",
+       "1970-01-01 00:00:12Z|x.crl' begins|56 years");
+    fl_trust_unref(trust);
+    fl_chain_unref(k7);
+}
+END_TEST
+
+START_TEST(several_lists_are_used_together)
+{
+    static const char *const rules[] = {"client cn:{name}"};
+    struct fl_chain *k7 = leaf("k7", NULL, "clientAuth");
+    struct odd_list list = {
+        .issuer = ca, .issuer_key = ca_key, .last = NOW - 2 * 3600, .next = NOW + 7 * DAY};
+    struct rig_pki b;
+    struct odd_list other = list;
+    char one[128];
+    char two[128];
+    const char *files[2] = {one, two};
+    struct fl_trust *trust;
+
+    rig_pki_make(&b, "fed-b", NOW);
+    other.issuer = b.root;
+    other.issuer_key = fl_key_native(b.root_key);
+    (void)list_file(one, "other.crl", &other, 1);
+    trust = trust_by(rules, 1, files, 1);
+    is(trust, fl_chain_ref(k7), CLIENT, NOW, "! list", "is of its issuer|add that issuer's list");
+    fl_trust_unref(trust);
+    (void)list_file(two, "ours.crl", &list, 0);
+    trust = trust_by(rules, 1, files, 2);
+    is(trust, fl_chain_ref(k7), CLIENT, NOW, "client k7", "");
+    fl_trust_unref(trust);
+    /* A newer one of the same issuer counts, in whatever order the files stand. */
+    list.last = NOW - 3600;
+    list.revoked = k7;
+    (void)list_file(one, "newer.crl", &list, 0);
+    trust = trust_by(rules, 1, files, 2);
+    is(trust, fl_chain_ref(k7), CLIENT, NOW, "! revoked", "newer.crl");
+    fl_trust_unref(trust);
+    /* Signed by somebody else. */
+    list.issuer_key = leaf_key;
+    (void)list_file(one, "forged.crl", &list, 0);
+    trust = trust_by(rules, 1, files, 1);
+    is(trust, fl_chain_ref(k7), CLIENT, NOW, "! list", "forged.crl|signature");
+    fl_trust_unref(trust);
+    fl_chain_unref(k7);
+    rig_pki_free(&b);
+}
+END_TEST
+
+START_TEST(within_the_grace_todays_list_counts)
+{
+    static const char *const rules[] = {"client cn:{name}"};
+    struct fl_chain *k7 = leaf("k7", NULL, "clientAuth");
+    struct odd_list list = {.issuer = ca,
+                            .issuer_key = ca_key,
+                            .last = NOW + 100 * DAY, /* after the leaf ended */
+                            .next = NOW + 120 * DAY};
+    char path[128];
+    const char *files[1] = {path};
+    struct fl_trust_setup s = {
+        .roots = ca, .crl_files = files, .n_crl_files = 1, .grace_s = 60 * DAY};
+    struct fl_trust *trust = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_rules_create(rules, 1, &s.rules, NULL, &err), FL_OK);
+    (void)list_file(path, "x.crl", &list, 0);
+    ck_assert_int_eq(fl_trust_create(&s, &trust, &err), FL_OK);
+    is(trust, fl_chain_ref(k7), CLIENT, NOW + 110 * DAY, "client k7", "");
+    is(trust, fl_chain_ref(k7), CLIENT, NOW + 130 * DAY, "! list", "ended");
+    fl_trust_unref(trust);
+    list.revoked = k7;
+    (void)list_file(path, "x.crl", &list, 0);
+    ck_assert_int_eq(fl_trust_create(&s, &trust, &err), FL_OK);
+    is(trust, fl_chain_ref(k7), CLIENT, NOW + 110 * DAY, "! revoked", "");
+    fl_trust_unref(trust);
+    fl_rules_unref(s.rules);
+    fl_chain_unref(k7);
+}
+END_TEST
+
+static void setup_refused(const struct fl_trust_setup *s, int code, const char *words)
+{
+    struct fl_trust *trust = NULL;
+    struct fl_err err = {0};
+    char text[256];
+    char *rest = text;
+    char *word;
+
+    ck_assert_int_eq(fl_trust_create(s, &trust, &err), code);
+    (void)snprintf(text, sizeof(text), "%s", words);
+    while ((word = strtok_r(rest, "|", &rest)) != NULL) {
+        ck_assert_msg(strstr(err.msg, word) != NULL, "'%s' is not in: %s", word, err.msg);
+    }
+}
+
+START_TEST(what_cannot_be_believed_in_is_refused_at_once)
+{
+    struct fl_chain *k7 = leaf("k7", NULL, "clientAuth");
+    char path[128];
+    const char *files[1] = {path};
+    struct fl_trust_setup s = {.federation = "fed-a"};
+    struct odd_list list = {
+        .issuer = ca, .issuer_key = ca_key, .last = NOW - 3600, .next = NOW + 7 * DAY};
+    struct fl_buf buf;
+
+    setup_refused(&s, FL_ECONF, "no root certificate");
+    s.roots = k7;
+    setup_refused(&s, FL_ECONF, "CN=k7|no authority's");
+    s.roots = ca;
+    s.crl_files = files;
+    s.n_crl_files = 1;
+    (void)snprintf(path, sizeof(path), "%s/none.crl", dir);
+    setup_refused(&s, FL_ENOENT, "none.crl");
+    ck_assert_int_eq(fl_fs_replace(path, "hello", 5, false, NULL), FL_OK);
+    setup_refused(&s, FL_EFORMAT, "none.crl|holds no list|BEGIN X509 CRL");
+    fl_buf_init(&buf, 65536);
+    odd_list(&list, 1, &buf);
+    ck_assert_int_eq(fl_fs_replace(path, buf.data, buf.len / 2, false, NULL), FL_OK);
+    setup_refused(&s, FL_EFORMAT, "none.crl': line 1|no end");
+    fl_buf_clear(&buf);
+    odd_list(&list, 0, &buf);
+    ck_assert_int_eq(fl_fs_replace(path, buf.data, buf.len - 1, false, NULL), FL_OK);
+    setup_refused(&s, FL_EFORMAT, "none.crl|cut off");
+    fl_buf_done(&buf);
+    s.n_crl_files = 0;
+    s.root_files = files;
+    s.n_root_files = 1;
+    setup_refused(&s, FL_EFORMAT, "none.crl");
+    fl_chain_unref(k7);
+}
+END_TEST
+
+START_TEST(one_intermediate_may_be_believed_without_its_root)
+{
+    struct rig_pki b;
+    struct fl_chain *only = NULL;
+    struct fl_trust_setup s = {.federation = "fed-b"};
+    struct fl_trust *trust = NULL;
+    struct fl_identity who;
+    struct fl_err err = {0};
+
+    rig_pki_make(&b, "fed-b", NOW);
+    ck_assert_int_eq(fl_chain_part(b.intermediate, 0, 1, &only), FL_OK);
+    s.roots = only;
+    ck_assert_int_eq(fl_trust_create(&s, &trust, &err), FL_OK);
+    ck_assert_msg(fl_trust_verify(trust, b.client, CLIENT, NULL, NOW, &who, NULL, &err) == FL_OK,
+                  "%s", err.msg);
+    fl_trust_unref(trust);
+    fl_chain_unref(only);
+    rig_pki_free(&b);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("pki_own");
+    TCase *tc = tcase_create("all");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, rules_say_who_a_certificate_of_the_operator_is_for);
+    tcase_add_test(tc, a_purpose_has_to_be_said);
+    tcase_add_test(tc, weak_and_misshapen_certificates_are_refused);
+    tcase_add_test(tc, a_leaf_that_issues_is_not_followed);
+    tcase_add_test(tc, who_is_on_a_list_is_refused_and_the_list_is_named);
+    tcase_add_test(tc, several_lists_are_used_together);
+    tcase_add_test(tc, within_the_grace_todays_list_counts);
+    tcase_add_test(tc, what_cannot_be_believed_in_is_refused_at_once);
+    tcase_add_test(tc, one_intermediate_may_be_believed_without_its_root);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
