@@ -23,9 +23,19 @@ enum fl_role { FL_ROLE_NONE, FL_ROLE_CLIENT, FL_ROLE_SERVER, FL_ROLE_ADMIN };
 /* RFC 5280 section 4.1.2.2. */
 #define FL_SERIAL_MAX 20
 
+/*
+ * Of a process's further groups so many are looked at. The kernel keeps them in ascending order, so
+ * those of the system, below 1000, come before those of people, however many there are.
+ */
+#define FL_IDENTITY_GROUPS 32
+
 struct fl_identity {
     enum fl_identity_kind kind;
-    uint32_t uid, gid, pid; /* FL_IDENTITY_LOCAL; the rest is of FL_IDENTITY_CERTIFICATE */
+    /* FL_IDENTITY_LOCAL */
+    uint32_t uid, gid, pid;
+    uint32_t groups[FL_IDENTITY_GROUPS];
+    size_t n_groups;
+    /* FL_IDENTITY_CERTIFICATE */
     enum fl_role role;
     bool lapsed; /* it was over when it was verified, but not for longer than the grace */
     char federation[FL_IDENTITY_NAME_MAX]; /* "": of an operator's own PKI, by a rule of his */

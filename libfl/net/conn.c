@@ -179,8 +179,11 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 
 void fl__conn_established(struct fl_conn *conn, bool is_unix)
 {
+    uv_os_fd_t fd;
+
     if (is_unix) {
         (void)snprintf(conn->peer, sizeof(conn->peer), "unix");
+        conn->identity = uv_fileno(&conn->u.handle, &fd) == 0 ? fl__local_identity(fd) : NULL;
     } else {
         set_options(conn);
         name_peer(conn);
@@ -219,6 +222,7 @@ void fl__conn_handle_gone(struct fl_conn *conn)
     }
     fl__dial_free(conn);
     conn->magic = 0;
+    free(conn->identity);
     free(conn->text);
     free(conn);
 }
@@ -461,6 +465,11 @@ static const char *stream_peer(const struct fl_stream *stream)
     return ((const struct fl_conn *)stream)->peer;
 }
 
+static const struct fl_identity *stream_identity(const struct fl_stream *stream)
+{
+    return ((const struct fl_conn *)stream)->identity;
+}
+
 static const struct fl_stream_ops ops = {
     .start = stream_start,
     .wake = stream_wake,
@@ -468,6 +477,7 @@ static const struct fl_stream_ops ops = {
     .close = stream_close,
     .close_flushed = stream_close_flushed,
     .peer = stream_peer,
+    .identity = stream_identity,
 };
 
 int fl__conn_create(struct fl_loop *loop, enum fl__conn_state initial, struct fl_conn **ret)

@@ -6,8 +6,9 @@
  * handle.
  *
  * Addresses: "host:port", "[v6]:port", "*:port", "unix:/path".
- * Few unsent bytes stay in the kernel (TCP_NOTSENT_LOWAT), so that control messages
- * never queue behind bulk there.
+ * A stream over a unix socket knows the process that made it (FL_IDENTITY_LOCAL): user, groups and
+ * number as they were then, from the kernel. Few unsent bytes stay in the kernel
+ * (TCP_NOTSENT_LOWAT), so that control messages never queue behind bulk there.
  *
  * Threading: one loop. Callbacks never run inside the function that caused them.
  */

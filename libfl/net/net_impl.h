@@ -155,8 +155,12 @@ struct fl_conn {
     bool peer_ended;  /* Its FIN came while we were flushing. */
     bool stream_live; /* u is initialised and not closing. */
     char peer[64];
-    char *text; /* Of on_close, NULL for FL_OK. */
+    struct fl_identity *identity; /* Of a unix socket's peer; NULL: not known. */
+    char *text;                   /* Of on_close, NULL for FL_OK. */
 };
+
+/* Who connected this unix socket; free() it. NULL: the kernel does not say, or no memory. */
+struct fl_identity *fl__local_identity(int fd);
 
 /* A connection without a stream. The state is `initial`. */
 FL_MUST_CHECK int fl__conn_create(struct fl_loop *loop, enum fl__conn_state initial,

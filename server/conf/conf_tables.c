@@ -26,6 +26,12 @@ const struct fl_opt_spec fl_server_main_specs[] = {
      .help = "Plaintext on other addresses too: anybody on the way can read and change updates"},
     {FL_OPT(struct fl_server_main, STRING, admin_socket), .flags = FL_SERVER_DAEMON,
      .help = "Unix socket for flctl; default: admin.sock in state_dir"},
+    {FL_OPT(struct fl_server_main, STRING, admin_group), .flags = FL_SERVER_DAEMON,
+     .help = "Group whose members may do everything at the admin socket, as root and the server's "
+             "own user; default: fl-admin, when there is such a group"},
+    {FL_OPT(struct fl_server_main, STRING, admin_viewers), .flags = FL_SERVER_DAEMON,
+     .help = "Group whose members may look there, and nothing else; the socket is open to all "
+             "local users then, and others are turned away as they come. Default: nobody"},
     {FL_OPT(struct fl_server_main, ENUM, log_level), .flags = FL_SERVER_DAEMON, .def = "info",
      .choices = fl_log_names, .help = "Lines above this level are not written"},
     {FL_OPT(struct fl_server_main, ENUM, log_format), .flags = FL_SERVER_DAEMON, .def = "text",

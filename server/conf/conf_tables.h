@@ -17,7 +17,8 @@ struct fl_server_main {
     const char *state_dir; /* as written; fl_server_conf has it from the root on */
     struct fl_opt_texts listen;
     bool insecure, insecure_remote;
-    const char *admin_socket; /* "": the default */
+    const char *admin_socket;                /* "": the default */
+    const char *admin_group, *admin_viewers; /* "": the default; nobody */
     enum fl_log_level log_level;
     enum fl_log_format log_format;
     enum fl_durability durability;

@@ -326,17 +326,11 @@ int fl_front_create(struct fl_serverd *srv, struct fl_front **ret, struct fl_err
 }
 
 /* Where it listens goes to standard output too: port 0 is known only here. */
-static int listen_one(struct fl_front *front, struct fl_grpc_server *server, const char *kind,
-                      const struct fl_grpc_listen *listen, struct fl_err *err)
+static void announce(const struct fl_front *front, const char *kind, const char *address,
+                     unsigned port)
 {
-    const char *address = listen->address;
     const char *colon = strrchr(address, ':');
-    unsigned port = 0;
-    int rv = fl_grpc_server_listen(server, listen, &port, err);
 
-    if (rv != FL_OK) {
-        return rv;
-    }
     if (fl_log_is_journal(STDOUT_FILENO)) {
         /* The line below stands there too. */
     } else if (port != 0 && colon != NULL) {
@@ -346,16 +340,40 @@ static int listen_one(struct fl_front *front, struct fl_grpc_server *server, con
     }
     (void)fflush(stdout);
     fl_log(front->srv->log, FL_LOG_NOTICE, "server", "%s on '%s' port=%u", kind, address, port);
-    return FL_OK;
 }
 
-/* Who reaches the socket may do everything there: its mode says who does. */
-static uint32_t at_admin_socket(void *ctx, const struct fl_identity *identity, const char **why)
+static int listen_one(struct fl_front *front, const struct fl_grpc_listen *listen,
+                      struct fl_err *err)
 {
-    (void)ctx;
-    (void)identity;
-    (void)why;
-    return FL_WHO_LOCAL;
+    unsigned port = 0;
+    int rv = fl_grpc_server_listen(front->server, listen, &port, err);
+
+    if (rv == FL_OK) {
+        announce(front, "listening", listen->address, port);
+    }
+    return rv;
+}
+
+static int listen_admin(struct fl_front *front, struct fl_err *err)
+{
+    struct fl_admin_access *access = &front->access;
+    const char *address = front->srv->own->admin;
+    int rv = fl_admin_access_init(front->srv->own, access, err);
+
+    if (rv == FL_OK) {
+        rv = fl_grpc_server_listen(front->admin,
+                                   &(struct fl_grpc_listen){.address = address,
+                                                            .who = fl_admin_access_who,
+                                                            .who_ctx = access},
+                                   NULL, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_admin_access_socket(access, address + strlen("unix:"), err);
+    }
+    if (rv == FL_OK) {
+        announce(front, "admin", address, 0);
+    }
+    return rv;
 }
 
 /* A socket unit of another address would take connections that nobody answers. */
@@ -380,14 +398,10 @@ int fl_front_listen(struct fl_front *front, struct fl_err *err)
     int rv = FL_OK;
 
     for (i = 0; rv == FL_OK && i < listen->n; i++) {
-        rv = listen_one(front, front->server, "listening",
-                        &(struct fl_grpc_listen){.address = listen->list[i]}, err);
+        rv = listen_one(front, &(struct fl_grpc_listen){.address = listen->list[i]}, err);
     }
     if (rv == FL_OK) {
-        rv = listen_one(
-            front, front->admin, "admin",
-            &(struct fl_grpc_listen){.address = front->srv->own->admin, .who = at_admin_socket},
-            err);
+        rv = listen_admin(front, err);
     }
     rv = rv == FL_OK ? check_inherited(front, err) : rv;
     if (rv == FL_OK) {

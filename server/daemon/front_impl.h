@@ -3,6 +3,7 @@
 
 /* What the files of the network side share. Nobody else includes this. */
 
+#include "server/daemon/admin_access.h"
 #include "server/daemon/disk.h"
 #include "server/daemon/front.h"
 #include "server/daemon/inbox.h"
@@ -67,7 +68,8 @@ struct fl_slot_rec {
 struct fl_front {
     struct fl_serverd *srv;
     struct fl_grpc_builtin *builtin;
-    struct fl_rpc_method methods[16], admin_methods[16];
+    struct fl_rpc_method methods[16], admin_methods[40];
+    struct fl_admin_access access;
     struct fl_grpc_server *server, *admin;
     struct fl_timer *sweep;
     struct fl_attend *attends;

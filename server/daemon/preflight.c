@@ -10,6 +10,7 @@
 #include "libfl/model/safetensors.h"
 #include "libfl/net/address.h"
 #include "libfl/num/vec.h"
+#include "server/daemon/admin_access.h"
 #include "server/daemon/descriptors.h"
 #include "server/daemon/exit_codes.h"
 
@@ -88,9 +89,15 @@ int fl_preflight_places(const struct fl_serverd_conf *own, int *ret_exit, struct
 {
     const struct fl_server_conf *conf = own->conf;
     const struct fl_server_main *m = conf->main;
+    struct fl_admin_access access;
     size_t i;
     int rv;
 
+    *ret_exit = FL_EXIT_CONFIG;
+    rv = fl_admin_access_init(own, &access, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     *ret_exit = FL_EXIT_STATE;
     rv = fl_fs_check_folder(own->state_dir, err);
     if (rv != FL_OK) {

@@ -69,6 +69,49 @@ START_TEST(what_is_sent_comes_back_whole)
 }
 END_TEST
 
+static bool has_come(struct world *world)
+{
+    return world->accepted > 0 && world->end[CLIENT].opened > 0;
+}
+
+START_TEST(a_unix_stream_knows_the_process_that_made_it)
+{
+    struct world world = {.done = has_come};
+    const struct fl_identity *identity;
+    gid_t groups[FL_IDENTITY_GROUPS];
+    char path[64];
+    int n;
+
+    ends_begin(&world, ends_unix_address(path, sizeof(path)));
+    (void)ends_dial(&world, CLIENT, world.address, 5000);
+    fl_loop_run(world.loop);
+    identity = fl_stream_identity(world.end[0].stream);
+    ck_assert_ptr_nonnull(identity);
+    ck_assert_int_eq((int)identity->kind, FL_IDENTITY_LOCAL);
+    ck_assert_uint_eq(identity->uid, geteuid());
+    ck_assert_uint_eq(identity->gid, getegid());
+    ck_assert_uint_eq(identity->pid, (uint32_t)getpid());
+    n = getgroups(FL_IDENTITY_GROUPS, groups);
+    if (n >= 0) { /* Else there are more than are kept. */
+        ck_assert_uint_eq(identity->n_groups, (size_t)n);
+        ck_assert_mem_eq(identity->groups, groups, (size_t)n * sizeof(groups[0]));
+    }
+    ends_end(&world);
+}
+END_TEST
+
+START_TEST(of_a_peer_over_tcp_nothing_is_known)
+{
+    struct world world = {.done = has_come};
+
+    ends_begin(&world, "127.0.0.1:0");
+    (void)ends_dial(&world, CLIENT, world.address, 5000);
+    fl_loop_run(world.loop);
+    ck_assert_ptr_null(fl_stream_identity(world.end[0].stream));
+    ends_end(&world);
+}
+END_TEST
+
 /* Closing. */
 
 static const char *const closers[] = {"on_open", "on_data", "on_wake", "output", "sent"};
@@ -464,6 +507,8 @@ int main(void)
     int failed;
 
     add_tests(tc);
+    tcase_add_test(tc, a_unix_stream_knows_the_process_that_made_it);
+    tcase_add_test(tc, of_a_peer_over_tcp_nothing_is_known);
     tcase_add_test(tc, a_peer_that_never_reads_cannot_hold_a_flushed_close);
     tcase_add_test(tc, a_flushed_close_waits_for_the_peer_to_close_too);
     tcase_add_test(tc, waking_from_on_wake_gets_its_turn_without_any_event);

@@ -1,0 +1,143 @@
+#include "server/daemon/admin_access.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libfl/base/str.h"
+#include "libfl/rpc/call.h"
+
+/* Used when there is such a group and no other is configured. */
+#define DEFAULT_GROUP "fl-admin"
+
+/* FL_ENOENT: there is none; other codes with a text. */
+static int find_group(const char *name, struct fl_admin_group *ret, struct fl_err *err)
+{
+    size_t size = 1024;
+    struct group entry;
+    struct group *found = NULL;
+    char *buf = NULL;
+    int code;
+
+    do { /* The members stand in it, too: it may be long. */
+        char *grown = realloc(buf, size *= 2);
+
+        if (grown == NULL) {
+            free(buf);
+            return FL_ENOMEM;
+        }
+        buf = grown;
+        code = getgrnam_r(name, &entry, buf, size, &found);
+    } while (code == ERANGE && size < (16u << 20));
+    if (found != NULL) {
+        ret->is = true;
+        ret->gid = entry.gr_gid;
+        (void)snprintf(ret->name, sizeof(ret->name), "%s", name);
+    }
+    free(buf);
+    if (found != NULL) {
+        return FL_OK;
+    }
+    /* POSIX lets a system say with one of these that there is none. */
+    return code == 0 || code == ENOENT || code == ESRCH || code == EBADF || code == EPERM
+               ? FL_ENOENT
+               : fl_err_set(err, fl_err_from_errno(code), "group '%s': %s", name, strerror(code));
+}
+
+static int configured_group(const struct fl_server_conf *conf, const char *const *key,
+                            struct fl_admin_group *ret, struct fl_err *err)
+{
+    int rv;
+
+    if ((*key)[0] == '\0') {
+        return FL_OK;
+    }
+    rv = strlen(*key) < sizeof(ret->name) ? find_group(*key, ret, err) : FL_ENOENT;
+    if (rv == FL_ENOENT) {
+        return fl_conf_error(fl_conf_field(conf->file, key), err,
+                             "there is no group '%s' on this machine: make it (groupadd --system), "
+                             "or name another",
+                             *key);
+    }
+    return rv;
+}
+
+int fl_admin_access_init(const struct fl_serverd_conf *own, struct fl_admin_access *ret,
+                         struct fl_err *err)
+{
+    const struct fl_server_main *m = own->conf->main;
+    int rv;
+
+    *ret = (struct fl_admin_access){.own = geteuid()};
+    rv = configured_group(own->conf, &m->admin_viewers, &ret->viewers, err);
+    if (rv == FL_OK && m->admin_group[0] != '\0') {
+        rv = configured_group(own->conf, &m->admin_group, &ret->admins, err);
+    } else if (rv == FL_OK) {
+        rv = find_group(DEFAULT_GROUP, &ret->admins, err);
+        rv = rv == FL_ENOENT ? FL_OK : rv;
+    }
+    return rv;
+}
+
+static bool is_in(const struct fl_identity *who, const struct fl_admin_group *group)
+{
+    size_t i;
+
+    if (!group->is || who->gid == group->gid) {
+        return group->is;
+    }
+    for (i = 0; i < who->n_groups; i++) {
+        if (who->groups[i] == group->gid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t fl_admin_access_who(void *ctx, const struct fl_identity *identity, const char **why)
+{
+    struct fl_admin_access *access = ctx;
+
+    *why = access->why;
+    if (identity == NULL || identity->kind != FL_IDENTITY_LOCAL) {
+        (void)snprintf(access->why, sizeof(access->why),
+                       "the system does not say which user this is");
+        return 0;
+    }
+    if (identity->uid == 0 || identity->uid == access->own || is_in(identity, &access->admins)) {
+        *why = NULL;
+        return FL_WHO_LOCAL;
+    }
+    if (is_in(identity, &access->viewers)) {
+        *why = NULL;
+        return FL_WHO_VIEWER;
+    }
+    (void)snprintf(access->why, sizeof(access->why),
+                   "user %u may not use this server: only root, the server's own user (%u)%s%s%s "
+                   "may",
+                   identity->uid, (unsigned)access->own,
+                   access->admins.is ? " and members of the group '" : "",
+                   access->admins.is ? access->admins.name : "", access->admins.is ? "'" : "");
+    return 0;
+}
+
+int fl_admin_access_socket(const struct fl_admin_access *access, const char *path,
+                           struct fl_err *err)
+{
+    mode_t mode = 0600;
+
+    if (access->admins.is) {
+        mode = chown(path, (uid_t)-1, access->admins.gid) == 0 ? 0660 : 0666;
+    }
+    if (access->viewers.is) { /* A file has one group. */
+        mode = 0666;
+    }
+    return chmod(path, mode) == 0
+               ? FL_OK
+               : fl_err_set(err, fl_err_from_errno(errno), "cannot set the mode of '%s': %s", path,
+                            strerror(errno));
+}
