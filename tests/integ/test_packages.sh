@@ -50,8 +50,15 @@ for user in fl-serverd fl-clientd; do
   check "$user cannot log in" grep -qE '/(nologin|false)$' <<<"$shell"
   equal "$user has no password" '!*' "$(inside getent shadow $user | cut -d : -f 2)"
   equal "$user.service is installed, not enabled" disabled "$(inside systemctl is-enabled $user.service 2>/dev/null)"
-  check "$user.service" inside systemd-analyze verify --man=no /lib/systemd/system/$user.service
+  for unit in "$root/lib/systemd/system/$user"*; do
+    unit=$(basename "$unit")
+    # A template is verified with a name in it.
+    check "$unit" inside systemd-analyze verify --man=no "/lib/systemd/system/${unit/@./@one.}"
+  done
 done
+check "the group of operators is there" inside getent group fl-admin
+check "the template for several federations" test -s "$root/lib/systemd/system/fl-serverd@.service"
+equal "fl-serverd.socket is installed, not enabled" disabled "$(inside systemctl is-enabled fl-serverd.socket 2>/dev/null)"
 equal "/etc/fl" "drwxr-xr-x root:root" "$(stat -c '%A %U:%G' "$root/etc/fl")"
 for program in /usr/sbin/fl-{serverd,clientd} /usr/bin/{flctl,fl-data,fl-sim}; do
   check "$program runs" inside $program --version
@@ -78,10 +85,13 @@ echo "# the operator's own line" >>"$root/etc/fl/server.yaml"
 inside chown root:fl-serverd /etc/fl/server.yaml
 inside chmod 0640 /etc/fl/server.yaml
 cp "$root/usr/share/doc/fl-client/examples/client.yaml" "$root/etc/fl/client.yaml"
+# One of several on this machine.
+cp "$root/etc/fl/server.yaml" "$root/etc/fl/server-two.yaml"
+install -d -m 0750 "$root/var/lib/fl-serverd-two"
 $(as fl-serverd) sh -c 'umask 077 && mkdir /var/lib/fl-serverd/identity && echo key >/var/lib/fl-serverd/identity/server.key'
 $(as fl-clientd) sh -c 'umask 077 && echo result >/var/lib/fl-clientd/result.bin'
 theirs() {
-  (cd "$root" && find etc/fl var/lib/fl-serverd var/lib/fl-clientd -printf '%M %U:%G %s %p\n' -type f -exec sha256sum {} + | sort)
+  (cd "$root" && find etc/fl var/lib/fl-serverd* var/lib/fl-clientd -printf '%M %U:%G %s %p\n' -type f -exec sha256sum {} + | sort)
 }
 theirs >"$dir/theirs"
 newer() { # deb: the same with a later version
