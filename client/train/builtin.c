@@ -14,7 +14,7 @@
 
 static struct fl__builtin *builtin_of(struct fl_trainer *trainer)
 {
-    return (struct fl__builtin *)trainer;
+    return (struct fl__builtin *)(void *)trainer;
 }
 
 static void forget(struct fl__builtin *b)

@@ -179,7 +179,7 @@ int fl__builtin_check_data(const struct fl__builtin *b, const struct fl_dataset 
 int fl__builtin_set_data(struct fl_trainer *trainer, const struct fl_dataset *train,
                          const struct fl_dataset *test, struct fl_err *err)
 {
-    struct fl__builtin *b = (struct fl__builtin *)trainer;
+    struct fl__builtin *b = (struct fl__builtin *)(void *)trainer;
     int rv = train->n > 0 ? FL_OK : fl_err_set(err, FL_EINVAL, "the training data has no samples");
 
     if (rv == FL_OK && b->net != NULL) {

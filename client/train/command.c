@@ -37,7 +37,7 @@ struct command {
 
 static struct command *command_of(struct fl_trainer *trainer)
 {
-    return (struct command *)trainer;
+    return (struct command *)(void *)trainer;
 }
 
 static void forget(struct command *c)

@@ -22,6 +22,13 @@ struct fl_buf {
     size_t max;
 };
 
+/* A limit that was configured, as this machine can count it: with 32 bits nothing larger is
+ * reached. */
+static inline size_t fl_addressable(uint64_t limit)
+{
+    return limit < SIZE_MAX ? (size_t)limit : SIZE_MAX;
+}
+
 void fl_buf_init(struct fl_buf *buf, size_t max);
 void fl_buf_done(struct fl_buf *buf);
 /* Forget the contents, keep the memory. */

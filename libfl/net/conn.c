@@ -402,7 +402,7 @@ void fl__conn_step(struct fl_conn *conn)
 
 static struct fl_conn *conn_of(struct fl_stream *stream)
 {
-    return (struct fl_conn *)stream;
+    return (struct fl_conn *)(void *)stream;
 }
 
 static void stream_start(struct fl_stream *stream, const struct fl_stream_cbs *cbs, void *ctx)
@@ -462,7 +462,7 @@ static void stream_close_flushed(struct fl_stream *stream, uint32_t timeout_ms)
 
 static const char *stream_peer(const struct fl_stream *stream)
 {
-    return ((const struct fl_conn *)stream)->peer;
+    return ((const struct fl_conn *)(const void *)stream)->peer;
 }
 
 static const struct fl_identity *stream_identity(const struct fl_stream *stream)

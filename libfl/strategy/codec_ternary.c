@@ -223,7 +223,7 @@ static int body(const struct fl_options *o, const float *x, size_t n, struct fl_
         w = (struct writer){.at = head + FL__TERNARY_FULL};
         write_bits(&s, x, n, &w);
     }
-    out->len += size;
+    out->len += (size_t)size;
     return FL_OK;
 }
 

@@ -15,7 +15,7 @@
 
 /* A message that protobuf-c decoded, and what it may cost. Must not move while in use. */
 struct fl__unpacked {
-    ProtobufCMessage *msg;
+    void *msg; /* of the type asked for; begins with its ProtobufCMessage */
     ProtobufCAllocator allocator;
     size_t used;
     size_t cap;

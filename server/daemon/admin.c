@@ -31,10 +31,12 @@ static int send_export_piece(struct fl_admin_request *r, size_t n)
     int rv;
 
     if (r->offset < head) {
-        chunk.data = r->header.data + r->offset;
-        chunk.len = n < head - r->offset ? n : head - r->offset;
+        size_t at = (size_t)r->offset;
+
+        chunk.data = r->header.data + at;
+        chunk.len = n < head - at ? n : head - at;
     } else {
-        size_t at = r->offset - head;
+        size_t at = (size_t)r->offset - head;
         size_t left = fl_blob_len(r->model) - at;
 
         chunk.data = fl_blob_data(r->model) + at;

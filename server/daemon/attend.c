@@ -303,7 +303,7 @@ void fl_attend_start(struct fl_call *call, void *ctx)
     attend->call = call;
     attend->heard_ms = fl_clock_ms();
     attend->name[0] = '?';
-    fl_buf_init(&attend->offer, front->srv->conf->limits->offer);
+    fl_buf_init(&attend->offer, fl_addressable(front->srv->conf->limits->offer));
     attend->next = front->attends;
     if (attend->next != NULL) {
         attend->next->prev = attend;

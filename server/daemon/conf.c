@@ -132,7 +132,7 @@ static void size_uploads(struct fl_serverd_conf *own)
     if (s->solver->offer != NULL && least < FL_WIRE_OFFER_PIECE + CHUNK_HEAD) {
         least = FL_WIRE_OFFER_PIECE + CHUNK_HEAD;
     }
-    own->rpc.message_bytes = chunk + CHUNK_HEAD > least ? chunk + CHUNK_HEAD : least;
+    own->rpc.message_bytes = (size_t)(chunk + CHUNK_HEAD > least ? chunk + CHUNK_HEAD : least);
     own->rpc.stream_window = 2 * (uint32_t)own->rpc.message_bytes;
 }
 
@@ -145,7 +145,7 @@ static void fill_limits(struct fl_serverd_conf *own)
     own->rpc.header_bytes = (uint32_t)l->header_bytes;
     size_uploads(own);
     own->rpc.conn_window = (uint32_t)l->connection_window;
-    own->rpc.memory = l->peer_memory;
+    own->rpc.memory = fl_addressable(l->peer_memory);
     own->rpc.handshake_ms = (uint32_t)l->handshake_ms;
     own->rpc.idle_ms = (uint32_t)l->idle_ms;
     own->rpc.resets = (uint32_t)l->resets;

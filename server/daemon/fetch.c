@@ -113,7 +113,7 @@ static void read_ahead(struct fl_fetch *f);
 
 static int read_work(struct fl_disk_job *job)
 {
-    struct read *r = (struct read *)job;
+    struct read *r = (struct read *)(void *)job;
     int rv = fl_blob_create(r->len, &r->blob);
 
     return rv == FL_OK ? fl_file_read(r->file, r->offset, fl_blob_fill(r->blob), r->len) : rv;
@@ -121,7 +121,7 @@ static int read_work(struct fl_disk_job *job)
 
 static void read_done(struct fl_disk_job *job)
 {
-    struct read *r = (struct read *)job;
+    struct read *r = (struct read *)(void *)job;
     struct fl_fetch *f = r->fetch;
 
     f->read = NULL;
@@ -148,7 +148,7 @@ static void read_done(struct fl_disk_job *job)
 
 static void read_release(struct fl_disk_job *job)
 {
-    struct read *r = (struct read *)job;
+    struct read *r = (struct read *)(void *)job;
 
     fl_file_unref(r->file);
     fl_blob_unref(r->blob);

@@ -293,7 +293,7 @@ int fl_front_create(struct fl_serverd *srv, struct fl_front **ret, struct fl_err
         .loop = srv->net,
         .limits = srv->own->rpc,
         .max_connections = (uint32_t)srv->max_connections,
-        .memory = srv->own->memory,
+        .memory = fl_addressable(srv->own->memory),
         .notice = on_notice,
         .notice_ctx = front,
     };

@@ -42,7 +42,7 @@ static void answer(struct question *q)
 
 static int peek_work(struct fl_disk_job *job)
 {
-    struct peek *p = (struct peek *)job;
+    struct peek *p = (struct peek *)(void *)job;
 
     p->received = fl_spool_peek(p->dir, p->round, p->attempt, p->client);
     return FL_OK;
@@ -50,7 +50,7 @@ static int peek_work(struct fl_disk_job *job)
 
 static void peek_done(struct fl_disk_job *job)
 {
-    struct peek *p = (struct peek *)job;
+    struct peek *p = (struct peek *)(void *)job;
     struct question *q = p->question;
 
     q->peek = NULL;

@@ -28,7 +28,7 @@ static struct fl_federation federation_of(const struct fl_serverd_conf *own,
                       .every = (uint32_t)c->every,
                       .span_ms = c->keep_for_ms,
                       .parts = (uint32_t)c->keep_parts},
-        .offer_max = (size_t)conf->limits->offer,
+        .offer_max = fl_addressable(conf->limits->offer),
         .inputs = conf->inputs,
         .classes = conf->classes,
     };

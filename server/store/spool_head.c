@@ -147,7 +147,7 @@ void fl__spool_head_done(struct fl__spool_head *head)
 int fl__spool_head_write(int fd, const struct fl__spool_head *head)
 {
     size_t used = used_size(head->n_parts);
-    uint8_t *raw = calloc(1, head->start);
+    uint8_t *raw = calloc(1, (size_t)head->start);
     size_t i;
     int rv;
 
@@ -168,7 +168,7 @@ int fl__spool_head_write(int fd, const struct fl__spool_head *head)
         put64(p + 16, head->parts[i].bytes);
     }
     put64(raw + used - HASH_SIZE, fl_hash64(raw, used - HASH_SIZE));
-    rv = fl_fs_pwrite(fd, raw, head->start, 0);
+    rv = fl_fs_pwrite(fd, raw, (size_t)head->start, 0);
     free(raw);
     return rv;
 }

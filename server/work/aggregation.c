@@ -171,7 +171,7 @@ static int run_aggregation(struct pass *a)
         .ops = strategy->aggregate,
         .options = strategy->options[FL_SLOT_AGGREGATE],
         .round = job->round,
-        .members = job->members,
+        .members = (size_t)job->members,
         .n_clients = job->n_parts,
         .clients = a->clients,
         .open = open_unit,

@@ -120,7 +120,7 @@ void work_rig_mix(struct work_rig *rig, uint64_t round, const char *const *names
     ck_assert_int_eq(fl_mixtures_create(rig->fed.state_dir, round, names, n, bytes, &w, NULL),
                      FL_OK);
     for (i = 0; i < n; i++) {
-        ck_assert_int_eq(fl_mixtures_write(w, i, 0, values, bytes, NULL), FL_OK);
+        ck_assert_int_eq(fl_mixtures_write(w, i, 0, values, (size_t)bytes, NULL), FL_OK);
     }
     ck_assert_int_eq(fl_mixtures_publish(w, NULL), FL_OK);
     fl_mixtures_close(rig->progress.next.mixtures);

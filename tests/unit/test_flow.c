@@ -169,7 +169,7 @@ static void begin_one(struct fl_flows *flows, uint64_t now, struct fl_rng *rng)
 /* What a change of a random kind at `now` does to both. */
 static void change(struct fl_flows *flows, uint64_t now, struct fl_rng *rng)
 {
-    size_t i = plain.n > 0 ? fl_rng_below(rng, plain.n) : 0;
+    size_t i = plain.n > 0 ? (size_t)fl_rng_below(rng, plain.n) : 0;
     double rate;
 
     switch (fl_rng_below(rng, 8)) {

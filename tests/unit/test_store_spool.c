@@ -392,7 +392,7 @@ START_TEST(a_manifest_that_lies_is_refused_at_the_end)
 
     ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", &lies[_i].part, 1, &s, &received, NULL),
                      FL_OK);
-    ck_assert_int_eq(fl_spool_write(s, 0, update, lies[_i].part.bytes, NULL), FL_OK);
+    ck_assert_int_eq(fl_spool_write(s, 0, update, (size_t)lies[_i].part.bytes, NULL), FL_OK);
     ck_assert_int_eq(fl_spool_finish(s, layout, 0.0, FL_DURABLE_PROCESS, &err), FL_EFORMAT);
     ck_assert_str_eq(err.msg, lies[_i].message);
     fl_spool_close(s);

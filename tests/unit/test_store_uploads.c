@@ -207,7 +207,7 @@ START_TEST(what_a_file_is_refused_for_is_refused_in_the_same_words)
     size_t i;
 
     for (i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
-        expect_same(&lies[i], 1, lies[i].bytes, 0, FL_EFORMAT);
+        expect_same(&lies[i], 1, (size_t)lies[i].bytes, 0, FL_EFORMAT);
     }
     expect_same(falling, 2, TOTAL, 0, FL_EINVAL);
     expect_same(parts, 0, 0, 0, FL_EINVAL);

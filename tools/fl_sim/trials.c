@@ -115,8 +115,8 @@ static int note(const struct run *run, const uint64_t *trials, size_t n, const u
     for (i = 0; rv == FL_OK && i < n; i++) {
         if (wall_ns[i] > 0) {
             rv = fl_results_note_trial(
-                run->results, fl_experiment_slug(run->experiment, trials[i] % points),
-                fl_experiment_seed(run->experiment, trials[i] / points), wall_ns[i], err);
+                run->results, fl_experiment_slug(run->experiment, (size_t)(trials[i] % points)),
+                fl_experiment_seed(run->experiment, (size_t)(trials[i] / points)), wall_ns[i], err);
         }
     }
     return rv;

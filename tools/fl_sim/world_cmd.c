@@ -323,7 +323,7 @@ static void print_row(const struct shown *s, const double *values, uint64_t n)
 static int print_quantiles(const struct fl_world *world)
 {
     uint64_t n = fl_world_clients(world);
-    double *columns = calloc(n * N_SHOWN, sizeof(*columns));
+    double *columns = calloc((size_t)n * N_SHOWN, sizeof(*columns));
     size_t k;
 
     if (columns == NULL) {
@@ -334,7 +334,7 @@ static int print_quantiles(const struct fl_world *world)
                  "       max\n",
                  n, (int)(17 - snprintf(NULL, 0, "%" PRIu64, n)), "");
     for (k = 0; k < N_SHOWN; k++) {
-        qsort(columns + k * n, n, sizeof(*columns), ascending);
+        qsort(columns + k * n, (size_t)n, sizeof(*columns), ascending);
         print_row(&shown[k], columns + k * n, n);
     }
     free(columns);
@@ -366,7 +366,7 @@ static int transfer(const struct fl_world *world, bool upload, uint64_t n, doubl
         ends[i] += (double)at;
     }
     fl_flows_free(flows);
-    qsort(ends, n, sizeof(*ends), ascending);
+    qsort(ends, (size_t)n, sizeof(*ends), ascending);
     return rv;
 }
 

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Packages of this tree for another processor, and the unit tests run under qemu: everything happens in a
+# root of its own (mmdebstrap; Debian's cross compiler and the libraries of that processor), nothing is
+# installed on this machine.
+#   deploy/cross.sh ARCH [--output DIR] [--tests NAMES]
+#     ARCH           of Debian: arm64, armhf
+#     --output DIR   where root, packages and reports go (default ./build-cross-ARCH)
+#     --tests NAMES  all (default), none, or some: "test_base test_num"
+# Ends with the totals of the tests, and with an error where one failed. The root is made once, 1.2 GB.
+set -euo pipefail
+
+die() { echo "cross.sh: $*" >&2; exit 1; }
+[ $# -ge 1 ] || set -- --help
+case "$1" in
+  -h|--help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  arm64) triplet=aarch64-linux-gnu qemu=qemu-aarch64-static ;;
+  armhf) triplet=arm-linux-gnueabihf qemu=qemu-arm-static ;;
+  *) echo "cross.sh: expected arm64 or armhf, found '$1' (see --help)" >&2; exit 2 ;;
+esac
+arch=$1 output=build-cross-$1 tests=all
+shift
+while [ $# -gt 0 ]; do
+  [ $# -ge 2 ] || { echo "cross.sh: $1 needs a value" >&2; exit 2; }
+  case "$1" in
+    --output) output=$2 ;;
+    --tests) tests=$2 ;;
+    *) echo "cross.sh: unknown argument '$1' (see --help)" >&2; exit 2 ;;
+  esac
+  shift 2
+done
+[ "$(id -u)" -eq 0 ] || die "only root makes a root of another Debian"
+command -v mmdebstrap >/dev/null || die "mmdebstrap is missing: apt-get install mmdebstrap"
+source=$(cd "$(dirname "$0")/.." && pwd)
+mkdir -p "$output"
+output=$(cd "$output" && pwd)
+root=$output/root
+
+if [ ! -d "$root" ]; then
+  echo "a root of Debian 12 with compiler and libraries for $arch"
+  wants=(
+    "gcc-$triplet" "libc6-dev:$arch" autoconf automake ccache debhelper libtool make pkg-config protobuf-c-compiler
+    protobuf-compiler python3-minimal qemu-user-static)
+  for library in check libjansson-dev libnghttp2-dev libopenblas-serial-dev libprotobuf-c-dev libsqlite3-dev libssl-dev \
+    libsystemd-dev libuv1-dev libxxhash-dev libyaml-dev zlib1g-dev; do
+    wants+=("$library:$arch")
+  done
+  rm -rf "$root.new"
+  # One archive for both: the same library has to have the same version for either processor.
+  mmdebstrap --quiet --variant=minbase --architectures="$(dpkg --print-architecture),$arch" \
+    --include="$(IFS=,; echo "${wants[*]}")" --aptopt='Apt::Install-Recommends "false"' \
+    --aptopt='Acquire::Languages "none"' bookworm "$root.new" "${FL_MIRROR:-http://deb.debian.org/debian}"
+  mv "$root.new" "$root"
+fi
+
+echo "packages for $arch"
+rm -rf "$root/fl" && mkdir -p "$root/fl/tree" "$root/ccache"
+echo "127.0.0.1 localhost" >"$root/etc/hosts"
+cd "$source"
+if git rev-parse --git-dir >/dev/null 2>&1; then
+  git ls-files -z -co --exclude-standard | while IFS= read -r -d '' file; do
+    [ ! -e "$file" ] || printf '%s\0' "$file"
+  done | tar -c --null -T - | tar -x -C "$root/fl/tree"
+else
+  tar -c --exclude='./build*' . | tar -x -C "$root/fl/tree"
+fi
+cp -r "$root/fl/tree/deploy/debian" "$root/fl/tree/debian"
+inside() { # command…, in the root, with its own /proc and /dev
+  unshare --mount --propagation private -- bash -c '
+    root=$1 && shift && mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" &&
+    exec chroot "$root" "$@"' - "$root" \
+    env -i PATH=/usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 CCACHE_DIR=/ccache \
+    PKG_CONFIG_LIBDIR="/usr/lib/$triplet/pkgconfig:/usr/share/pkgconfig" FL_RUN=$qemu CONFIG_SITE= \
+    DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" "$@"
+}
+# -d: what is for the building processor is checked by its use; dpkg knows of no qemu.
+inside sh -c "cd /fl/tree && dpkg-buildpackage -b -us -uc -d -a$arch -Pcross,pkg.fl.nompi" >"$output/build.log" 2>&1 || {
+  tail -n 40 "$output/build.log" >&2
+  die "the build failed; all of it is in $output/build.log"
+}
+rm -f "$output"/*.deb
+mv "$root"/fl/*.deb "$output/"
+(cd "$output" && ls -- *.deb)
+for program in fl-serverd fl-clientd flctl fl-data fl-sim; do
+  inside $qemu "/fl/tree/build/$program" --version
+done
+
+[ "$tests" != none ] || exit 0
+unit=$(inside sh -c "cd /fl/tree/build && printf 'include Makefile\nfl-print:\n\t@echo \$(filter tests/unit/%%,\$(check_PROGRAMS))\n' |
+  make -s -f - fl-print")
+if [ "$tests" != all ]; then
+  unit=$(printf 'tests/unit/%s ' $tests)
+fi
+echo "unit tests under $qemu"
+# What they have for a whole suite is short for one processor that plays another.
+rc=0
+inside sh -c "cd /fl/tree/build && nice make -s -k -j$(nproc) check noinst_PROGRAMS= check_SCRIPTS= check_PROGRAMS='$unit' \
+  TESTS='$unit' LOG_COMPILER=$qemu AM_TESTS_ENVIRONMENT='FL_SRCDIR=/fl/tree; FL_BUILDDIR=/fl/tree/build;
+  FL_FUZZ_DIR=/fl/tree/tests/fuzz; FL_DATA_DIR=/fl/none; OPENBLAS_NUM_THREADS=1; CK_DEFAULT_TIMEOUT=7200;
+  export FL_SRCDIR FL_BUILDDIR FL_FUZZ_DIR FL_DATA_DIR OPENBLAS_NUM_THREADS CK_DEFAULT_TIMEOUT;'" \
+  >"$output/check.log" 2>&1 || rc=$?
+for test in $unit; do
+  log=$root/fl/tree/build/$test.log
+  result=$(sed -n 's/^:global-test-result: //p' "${log%.log}.trs" 2>/dev/null || true)
+  [ "$result" = PASS ] || [ "$result" = SKIP ] ||
+    { echo "${result:-not built}: $test"; grep -aE ':[FE]:|Error' "$log" 2>/dev/null | head -n 5 || true; }
+done
+grep -E '^# (TOTAL|PASS|SKIP|FAIL|ERROR):' "$output/check.log" || tail -n 20 "$output/check.log"
+exit $rc
