@@ -82,12 +82,16 @@ static int open_db(const struct fl_authority_conf *conf, struct fl_db *db, struc
     }
     q = fl_db_query(db, FL__SQL_GET_FEDERATION);
     rv = fl_query_next(&q, err);
-    if (rv == FL_OK && strcmp(fl_column_text(&q), conf->federation) != 0) {
-        rv =
-            fl_err_set(err, FL_ESTATE,
-                       "'%s' is of federation '%s', and this is '%s': correct `federation`, or use "
-                       "another state folder",
-                       path, fl_column_text(&q), conf->federation);
+    if (rv == FL_OK) {
+        const char *name = fl_column_text(&q);
+
+        if (strcmp(name, conf->federation) != 0) {
+            rv =
+                fl_err_set(err, FL_ESTATE,
+                           "'%s' is of federation '%s', and this is '%s': correct `federation`, or "
+                           "use another state folder",
+                           path, name, conf->federation);
+        }
     }
     fl_query_reset(&q);
     if (rv == FL_ENOENT) {

@@ -1,6 +1,7 @@
 #include "server/identity/issuing_impl.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/base/str.h"
@@ -58,6 +59,34 @@ void fl_joined_done(struct fl_joined *joined)
     fl_chain_unref(joined->roots);
     fl__labels_free(joined->labels, joined->n_labels);
     *joined = (struct fl_joined){0};
+}
+
+int fl_joined_wire(const struct fl_chain *chain, struct fl_wire_chain *ret)
+{
+    size_t n = fl_chain_len(chain);
+    int rv = FL_OK;
+    size_t i;
+
+    if (n > FL_WIRE_MAX_CHAIN) {
+        return FL_ELIMIT;
+    }
+    *ret = (struct fl_wire_chain){.list = calloc(n, sizeof(*ret->list))};
+    if (ret->list == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < n && rv == FL_OK; i++) {
+        struct fl_buf der;
+
+        fl_buf_init(&der, FL_WIRE_MAX_CERTIFICATE);
+        rv = fl_chain_der(chain, i, &der);
+        rv = rv == FL_OK ? fl_wire_bytes_copy(der.data, der.len, &ret->list[i]) : rv;
+        fl_buf_done(&der);
+        ret->n += rv == FL_OK;
+    }
+    if (rv != FL_OK) {
+        fl_wire_chain_done(ret);
+    }
+    return rv;
 }
 
 /* A server whose clock is wrong gives nobody a certificate that others cannot use. */

@@ -7,7 +7,7 @@
  * what he was given already, since the reply was lost, gets the same certificate.
  */
 
-#include "libfl/wire/messages.h"
+#include "libfl/wire/identity.h"
 #include "server/identity/authority.h"
 
 struct fl_joining {
@@ -29,6 +29,9 @@ struct fl_joined {
 
 /* Also of a zeroed one. */
 void fl_joined_done(struct fl_joined *joined);
+
+/* As a message carries it; owned: fl_wire_chain_done(). FL_ENOMEM, FL_ELIMIT. */
+FL_MUST_CHECK int fl_joined_wire(const struct fl_chain *chain, struct fl_wire_chain *ret);
 
 /*
  * FL_ENOENT: no such token; FL_EAGAIN: the same, and this address has tried too many; FL_EPERM: the

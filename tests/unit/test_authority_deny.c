@@ -1,0 +1,323 @@
+/* Revoke, evict, disable: whom they keep out, and what the network thread is told. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/identity/renewing.h"
+#include "server/identity/certificates.h"
+#include "tests/lib/authority_rig.h"
+
+static struct rig r;
+static struct fl_key *key, *other;
+static struct fl_identity who;
+
+static void setup(void)
+{
+    struct fl_invite in;
+
+    rig_begin(&r, 3);
+    rig_init(&r);
+    key = rig_key();
+    other = rig_key();
+    rig_invite(&r, "edge-001", 0, &in);
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
+    who = rig_who(&r);
+}
+
+static void teardown(void)
+{
+    fl_key_unref(key);
+    fl_key_unref(other);
+    rig_end(&r);
+}
+
+typedef int deny_fn(struct fl_authority *, const struct fl_denied *, const char *, const char *,
+                    int64_t, size_t *, struct fl_err *);
+
+static size_t deny(deny_fn *verb, const struct fl_denied *whom)
+{
+    size_t n = 0;
+
+    ck_assert_msg(verb(r.a, whom, "stolen", "uid 0 (root)", r.now_ms, &n, &r.err) == FL_OK, "%s",
+                  r.err.msg);
+    return n;
+}
+
+static void invite_again(const char *name, struct fl_invite *ret)
+{
+    r.now_ms += 1000;
+    rig_invite(&r, name, 0, ret);
+}
+
+static int nothing(void *ctx, size_t i, const struct fl_invited *invited)
+{
+    (void)ctx;
+    (void)i;
+    (void)invited;
+    return FL_OK;
+}
+
+START_TEST(a_name_that_is_revoked_is_out_for_good_with_all_its_keys)
+{
+    struct fl_denied whom = {.name = "edge-001"};
+    struct fl_invitation in = {.name = "edge-001"};
+    struct fl_invite line;
+    struct fl_identity renewed;
+    struct fl_key *third;
+    char why[512];
+
+    ck_assert_int_eq(rig_renew(&r, &who, other), FL_OK);
+    renewed = rig_who(&r);
+    ck_assert(!rig_denied(&r, &who, NULL, 0));
+    ck_assert_uint_eq(deny(fl_authority_revoke, &whom), 2);
+    ck_assert(rig_denied(&r, &who, why, sizeof(why)));
+    ck_assert(rig_denied(&r, &renewed, NULL, 0));
+    ck_assert_ptr_nonnull(strstr(why, "revoked at 2026-11-22"));
+    ck_assert_ptr_nonnull(strstr(why, "by uid 0 (root): stolen"));
+    ck_assert_int_eq(rig_renew(&r, &who, other), FL_EPERM);
+    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, nothing, NULL, &r.err),
+                     FL_EPERM);
+    rig_says(&r, "for good");
+    /* A pattern does not help, nor does one of its keys under another name. */
+    rig_invite(&r, "*", 3, &line);
+    third = rig_key();
+    ck_assert_int_eq(rig_join(&r, &line, third, "edge-001", NULL), FL_EPERM);
+    fl_key_unref(third);
+    ck_assert_int_eq(rig_join(&r, &line, key, "edge-002", NULL), FL_EPERM);
+    rig_says(&r, "revoked");
+    /* Nobody takes it back. */
+    ck_assert_int_eq(fl_authority_enable(r.a, &whom, "ops", r.now_ms, NULL, &r.err), FL_ENOENT);
+    rig_says(&r, "it was revoked");
+    ck_assert_int_eq(fl_authority_disable(r.a, &whom, "", "ops", r.now_ms, NULL, &r.err),
+                     FL_EEXIST);
+    /* Over a restart, and for longer than any certificate. */
+    r.now_ms += 400 * RIG_DAY_MS;
+    rig_close(&r);
+    rig_open(&r);
+    ck_assert(rig_denied(&r, &who, NULL, 0));
+}
+END_TEST
+
+START_TEST(a_certificate_or_key_that_is_revoked_leaves_the_name)
+{
+    struct fl_denied serial = {.serial = who.serial, .serial_len = who.serial_len};
+    struct fl_denied by_key = {.key = who.key};
+    struct fl_identity next;
+    struct fl_identity altered;
+    struct fl_invite line;
+
+    ck_assert_int_eq(rig_renew(&r, &who, other), FL_OK);
+    next = rig_who(&r);
+    ck_assert_uint_eq(deny(fl_authority_revoke, &serial), 1);
+    ck_assert(rig_denied(&r, &who, NULL, 0));
+    ck_assert(!rig_denied(&r, &next, NULL, 0));
+    ck_assert_uint_eq(deny(fl_authority_revoke, &by_key), 1);
+    /* Whatever else was made for that key, by whom ever. */
+    altered = who;
+    altered.serial[0] ^= 1;
+    (void)snprintf(altered.name, sizeof(altered.name), "somebody");
+    ck_assert(rig_denied(&r, &altered, NULL, 0));
+    invite_again("edge-001", &line);
+    ck_assert_int_eq(rig_join(&r, &line, key, "", NULL), FL_EPERM);
+    rig_says(&r, "was revoked");
+    {
+        struct fl_key *third = rig_key();
+
+        ck_assert_int_eq(rig_join(&r, &line, third, "", NULL), FL_OK);
+        fl_key_unref(third);
+    }
+}
+END_TEST
+
+START_TEST(who_was_evicted_joins_again_by_a_new_invitation_even_with_the_same_key)
+{
+    struct fl_denied whom = {.name = "edge-001"};
+    struct fl_identity again;
+    struct fl_invite line;
+
+    ck_assert_uint_eq(deny(fl_authority_evict, &whom), 1);
+    ck_assert(rig_denied(&r, &who, NULL, 0));
+    ck_assert_int_eq(rig_renew(&r, &who, other), FL_EPERM);
+    rig_says(&r, "flctl invite NAME");
+    invite_again("edge-001", &line);
+    ck_assert_int_eq(rig_join(&r, &line, key, "", NULL), FL_OK);
+    again = rig_who(&r);
+    ck_assert(!rig_denied(&r, &again, NULL, 0));
+    ck_assert(rig_denied(&r, &who, NULL, 0));
+    whom.name = "edge-007";
+    ck_assert_int_eq(fl_authority_evict(r.a, &whom, "", "ops", r.now_ms, NULL, &r.err), FL_ENOENT);
+    rig_says(&r, "has no certificate of ours");
+}
+END_TEST
+
+START_TEST(the_line_of_who_was_evicted_does_not_let_him_in_again)
+{
+    struct fl_denied whom = {.name = "edge-002"};
+    struct fl_invite line;
+
+    rig_invite(&r, "edge-002", 0, &line);
+    ck_assert_int_eq(rig_join(&r, &line, other, "", NULL), FL_OK);
+    ck_assert_uint_eq(deny(fl_authority_evict, &whom), 1);
+    ck_assert_int_eq(rig_join(&r, &line, other, "", NULL), FL_EPERM);
+    rig_says(&r, "evicted");
+}
+END_TEST
+
+START_TEST(who_is_disabled_is_kept_and_comes_back_when_enabled)
+{
+    struct fl_denied whom = {.name = "edge-001"};
+    char why[512];
+
+    ck_assert_uint_eq(deny(fl_authority_disable, &whom), 1);
+    ck_assert(rig_denied(&r, &who, why, sizeof(why)));
+    ck_assert_ptr_nonnull(strstr(why, "until flctl enable"));
+    ck_assert_int_eq(rig_renew(&r, &who, other), FL_EPERM);
+    ck_assert_int_eq(fl_authority_enable(r.a, &whom, "ops", r.now_ms, NULL, &r.err), FL_OK);
+    ck_assert(!rig_denied(&r, &who, NULL, 0));
+    ck_assert_int_eq(rig_renew(&r, &who, other), FL_OK);
+    ck_assert_int_eq(fl_authority_enable(r.a, &whom, "ops", r.now_ms, NULL, &r.err), FL_ENOENT);
+}
+END_TEST
+
+START_TEST(a_name_of_an_own_pki_is_kept_out_by_its_name)
+{
+    struct fl_identity theirs = {.kind = FL_IDENTITY_CERTIFICATE,
+                                 .role = FL_ROLE_CLIENT,
+                                 .name = "desk-1",
+                                 .serial = {7},
+                                 .serial_len = 1};
+    struct fl_denied whom = {.name = "desk-1"};
+    struct fl_invitation in = {.name = "desk-1"};
+
+    rig_close(&r);
+    r.conf.own_pki = true;
+    rig_open(&r);
+    ck_assert_ptr_null(fl_authority_chain(r.a));
+    ck_assert(!rig_denied(&r, &theirs, NULL, 0));
+    ck_assert_uint_eq(deny(fl_authority_disable, &whom), 0);
+    ck_assert(rig_denied(&r, &theirs, NULL, 0));
+    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, nothing, NULL, &r.err),
+                     FL_ESTATE);
+    rig_says(&r, "own PKI");
+}
+END_TEST
+
+START_TEST(a_snapshot_stays_what_it_was_and_is_the_same_until_something_changes)
+{
+    struct fl_denied whom = {.name = "edge-001"};
+    struct fl_denials *before = NULL;
+    struct fl_denials *same = NULL;
+    struct fl_denials *now = NULL;
+
+    ck_assert_int_eq(fl_authority_denials(r.a, &before, &r.err), FL_OK);
+    ck_assert_int_eq(fl_authority_denials(r.a, &same, &r.err), FL_OK);
+    ck_assert_ptr_eq(before, same);
+    ck_assert_uint_eq(deny(fl_authority_disable, &whom), 1);
+    ck_assert_int_eq(fl_authority_denials(r.a, &now, &r.err), FL_OK);
+    ck_assert_ptr_ne(before, now);
+    ck_assert(!fl_denials_has(before, &who, NULL));
+    ck_assert(fl_denials_has(now, &who, NULL));
+    ck_assert_uint_eq(fl_denials_len(now), 1);
+    fl_denials_unref(before);
+    fl_denials_unref(same);
+    fl_denials_unref(now);
+}
+END_TEST
+
+START_TEST(a_thousand_denials_are_found_each)
+{
+    struct fl_denied whom = {.name = NULL};
+    struct fl_identity one = who;
+    struct fl_denials *denials = NULL;
+    uint32_t i;
+
+    for (i = 0; i < 1000; i++) {
+        uint8_t serial[4] = {(uint8_t)(1 + i % 7), (uint8_t)(i >> 8), (uint8_t)i, 9};
+
+        whom.serial = serial;
+        whom.serial_len = 1 + i % 4;
+        (void)deny(fl_authority_revoke, &whom);
+    }
+    ck_assert_int_eq(fl_authority_denials(r.a, &denials, &r.err), FL_OK);
+    for (i = 0; i < 1000; i++) {
+        uint8_t serial[4] = {(uint8_t)(1 + i % 7), (uint8_t)(i >> 8), (uint8_t)i, 9};
+
+        (void)memcpy(one.serial, serial, 4);
+        one.serial_len = 1 + i % 4;
+        ck_assert(fl_denials_has(denials, &one, NULL));
+        one.serial[one.serial_len - 1] = 200;
+        ck_assert(!fl_denials_has(denials, &one, NULL));
+    }
+    fl_denials_unref(denials);
+}
+END_TEST
+
+/* --- a fleet that joined in one second --- */
+
+START_TEST(of_ten_thousand_that_joined_in_one_second_no_second_sees_more_than_one_in_a_hundred)
+{
+    enum { N = 10000 };
+    int64_t *due = calloc(N, sizeof(*due));
+    int64_t validity = 30 * 86400;
+    unsigned most = 0;
+    int i;
+
+    ck_assert_ptr_nonnull(due);
+    for (i = 0; i < N; i++) {
+        struct fl_identity one = who;
+        size_t k;
+
+        for (k = 0; k < sizeof(one.key); k++) {
+            one.key[k] = (uint8_t)fl_rng_u64(&r.rng);
+        }
+        for (k = 0; k < one.serial_len; k++) {
+            one.serial[k] = (uint8_t)fl_rng_u64(&r.rng);
+        }
+        due[i] = fl_renewing_due_ms(&one) / 1000 - who.not_before;
+        ck_assert(due[i] >= validity * 59 / 100 && due[i] <= validity * 73 / 100);
+    }
+    for (i = 0; i < N; i++) {
+        unsigned n = 0;
+        int k;
+
+        for (k = 0; k < N; k++) {
+            n += due[k] == due[i];
+        }
+        most = n > most ? n : most;
+    }
+    ck_assert_uint_le(most, N / 100);
+    free(due);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+    Suite *s = suite_create("authority_deny");
+    TCase *verbs = tcase_create("verbs");
+
+    tcase_add_checked_fixture(verbs, setup, teardown);
+    tcase_add_test(verbs, a_name_that_is_revoked_is_out_for_good_with_all_its_keys);
+    tcase_add_test(verbs, a_certificate_or_key_that_is_revoked_leaves_the_name);
+    tcase_add_test(verbs, who_was_evicted_joins_again_by_a_new_invitation_even_with_the_same_key);
+    tcase_add_test(verbs, the_line_of_who_was_evicted_does_not_let_him_in_again);
+    tcase_add_test(verbs, who_is_disabled_is_kept_and_comes_back_when_enabled);
+    tcase_add_test(verbs, a_name_of_an_own_pki_is_kept_out_by_its_name);
+    tcase_add_test(verbs, a_snapshot_stays_what_it_was_and_is_the_same_until_something_changes);
+    tcase_add_test(verbs, a_thousand_denials_are_found_each);
+    tcase_add_test(
+        verbs, of_ten_thousand_that_joined_in_one_second_no_second_sees_more_than_one_in_a_hundred);
+    suite_add_tcase(s, verbs);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *runner = srunner_create(suite());
+    int failed;
+
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
