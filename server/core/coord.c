@@ -507,6 +507,11 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
             fl__coord_forget_for(c, ev->u.client, "the operator has made the server forget it");
         }
         break;
+    case FL_EV_EXCLUDE:
+        if (fl_coord_client(c, ev->u.excluded.client) != NULL) {
+            fl__coord_exclude(c, ev->u.excluded.client, ev->u.excluded.reason);
+        }
+        break;
     case FL_EV_RELEASED:
         fl__coord_released(c, ev->u.client);
         break;

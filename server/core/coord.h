@@ -182,10 +182,15 @@ enum fl_event_type {
     FL_EV_CLIENT_JOINED,
     /* u.offered: what it tells of its data is on disk, or too late to count: it can be selected. */
     FL_EV_CLIENT_OFFERED,
-    FL_EV_CLIENT_LOST,    /* u.client */
-    FL_EV_CLIENT_HEARD,   /* u.client: a sign of life, for its last_seen_ms */
-    FL_EV_FORGET,         /* u.client: see RELEASE; nothing is kept of it. Answer: FORGOTTEN */
-    FL_EV_RELEASED,       /* u.client: answer to RELEASE */
+    FL_EV_CLIENT_LOST,  /* u.client */
+    FL_EV_CLIENT_HEARD, /* u.client: a sign of life, for its last_seen_ms */
+    FL_EV_FORGET,       /* u.client: see RELEASE; nothing is kept of it. Answer: FORGOTTEN */
+    FL_EV_RELEASED,     /* u.client: answer to RELEASE */
+    /*
+     * u.excluded: it is not believed any more. What it sent for the open round does not count, also
+     * what was accepted, unless the new model is made already.
+     */
+    FL_EV_EXCLUDE,
     FL_EV_REPORT,         /* u.report */
     FL_EV_CLIENT_FAILED,  /* u.failed */
     FL_EV_UPLOAD_STORED,  /* u.upload: complete, valid, on disk */
@@ -228,6 +233,10 @@ struct fl_event {
             const char *name; /* the number may be another's by now */
         } offered;
         uint32_t client;
+        struct {
+            uint32_t client;
+            const char *reason;
+        } excluded;
         struct {
             uint32_t client;
             uint64_t round;
@@ -314,7 +323,8 @@ enum fl_effect_type {
        them counts any more. */
     FL_EFF_PERSIST_SELECTION,
     FL_EFF_PERSIST_PLAN,   /* seq; parts with divergence and units */
-    FL_EFF_PERSIST_UPDATE, /* seq; one part that was accepted (or EMPTY: nothing was asked) */
+    FL_EFF_PERSIST_UPDATE, /* seq; one part that was accepted (EMPTY: nothing was asked), or
+                              that is REJECTED after all */
     FL_EFF_PERSIST_PAUSE,  /* seq; text: why the federation is paused; NULL: it is not */
     FL_EFF_AGGREGATE,      /* seq; the accepted parts in client order, maybe none */
     FL_EFF_EVALUATE,       /* seq; the server evaluates the new model */

@@ -65,7 +65,7 @@ int fl__coord_reserve(struct fl_coord *c)
     }
     /* At most one write of each one's update at a time, one that forgets, and one of the pause. */
     p = c->pending;
-    rv = grow(&p, &c->cap_pending, n_clients + 3, sizeof(*c->pending));
+    rv = grow(&p, &c->cap_pending, 2 * n_clients + 3, sizeof(*c->pending));
     c->pending = p;
     return rv;
 }

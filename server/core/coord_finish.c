@@ -134,6 +134,22 @@ static double finite_or_zero(double x)
     return isfinite(x) ? x : 0.0;
 }
 
+/* Somebody was excluded meanwhile: once more, without him. */
+static bool aggregate_again(struct fl_coord *c)
+{
+    if (!c->round.stale) {
+        return false;
+    }
+    c->round.stale = false;
+    if (fl__coord_too_few(c) || fl__coord_no_update(c)) {
+        fl__coord_abort_few(c, "too few good updates");
+    } else {
+        fl__coord_list_accepted(c);
+        fl__coord_work(c, FL__WORK_AGGREGATE);
+    }
+    return true;
+}
+
 void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
 {
     struct fl__round *r = &c->round;
@@ -141,7 +157,7 @@ void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
     bool server = due && c->conf.evaluate_server;
 
     fl__coord_work_done(c);
-    if (fl__coord_aborting(c)) {
+    if (fl__coord_aborting(c) || aggregate_again(c)) {
         return;
     }
     if (ev->u.aggregated.distance != NULL && r->n_listed > 0) {
@@ -227,6 +243,9 @@ void fl__coord_aggregate_failed(struct fl_coord *c, const struct fl_event *ev)
     char clean[FL__CLEAN_SIZE];
     uint32_t i = fl__clients_used(&c->clients, client) ? c->clients.live[client].part : FL__NONE;
 
+    if (aggregate_again(c)) {
+        return;
+    }
     if (i != FL__NONE && c->round.parts[i].state == FL_PART_ACCEPTED && verdict != UPDATE_GOOD) {
         drop_update(c, client, verdict == UPDATE_GONE, reason);
         return;

@@ -139,6 +139,7 @@ struct fl__round {
     double *distance;           /* [n], by index in `listed` */
     struct fl_part_rec *listed; /* the accepted ones, for the aggregation */
     struct fl_part_rec *saved;  /* [n], what PERSIST_UPDATE points to */
+    bool stale;                 /* an update that is being added up does not count any more */
     /* [n + FL__DIRTY_STEP], what PERSIST_SELECTION (clients that are new on disk) and COMMIT
        (all whose records changed) point to. */
     struct fl_client_rec *records;
@@ -493,6 +494,8 @@ void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_upload_invalid(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_upload_unstored(struct fl_coord *c, const struct fl_event *ev);
+/* Nothing that it sent for the open round counts. */
+void fl__coord_exclude(struct fl_coord *c, uint32_t client, const char *reason);
 void fl__coord_update_persisted(struct fl_coord *c, uint32_t client, uint64_t seq);
 void fl__coord_update_failed(struct fl_coord *c, uint32_t client, uint64_t seq, const char *reason);
 void fl__coord_store_again(struct fl_coord *c);

@@ -132,7 +132,9 @@ static void persist_update(struct fl_coord *c, size_t i)
 
     *saved = r->parts[i];
     saved->upload_bytes = live->stored_bytes;
-    saved->state = fl__units_empty(saved->units, c->n_units) ? FL_PART_EMPTY : FL_PART_ACCEPTED;
+    if (saved->state != FL_PART_REJECTED) {
+        saved->state = fl__units_empty(saved->units, c->n_units) ? FL_PART_EMPTY : FL_PART_ACCEPTED;
+    }
     live->store_retry_ms = 0;
     live->store_seq = fl__coord_pend(c, FL__PENDING_UPDATE, saved->client);
     e = fl__coord_tell(c, FL_EFF_PERSIST_UPDATE, saved->client);
@@ -343,6 +345,44 @@ void fl__coord_upload_unstored(struct fl_coord *c, const struct fl_event *ev)
     }
 }
 
+/*
+ * Who has the key of a client may have sent what he likes in its name. Its part is rejected, on
+ * disk too where it was accepted or is about to be, so that a restart does not count it.
+ */
+void fl__coord_exclude(struct fl_coord *c, uint32_t client, const char *reason)
+{
+    struct fl__round *r = &c->round;
+    uint32_t i = c->clients.live[client].part;
+    enum fl_part_state state;
+
+    if (i == FL__NONE || r->closing) {
+        return;
+    }
+    state = r->parts[i].state;
+    if (state == FL_PART_REJECTED || state == FL_PART_LOST || state == FL_PART_EMPTY) {
+        return;
+    }
+    if (c->sm.state == FL_PHASE_EVALUATING || c->sm.state == FL_PHASE_COMMITTING) {
+        fl__coord_warn(c,
+                       "client '%s' is excluded, and its update is in the model of round %" PRIu64
+                       " already: 'flctl rollback' goes back behind it",
+                       fl__coord_name(c, client), r->round);
+        return;
+    }
+    if (state == FL_PART_ACCEPTED) { /* It was told so, and that is not taken back. */
+        fl__part_set(c, i, FL_PART_REJECTED);
+        fl__coord_warn(c, "client '%s' is excluded, its update does not count: %s",
+                       fl__coord_name(c, client), reason);
+        fl__coord_client_error(c, client, reason);
+    } else {
+        fl__part_reject(c, i, reason);
+    }
+    r->stale = r->stale || (c->sm.state == FL_PHASE_AGGREGATING && state == FL_PART_ACCEPTED);
+    if (state == FL_PART_ACCEPTED || r->live[i].store_seq != 0) {
+        persist_update(c, i);
+    }
+}
+
 /* The record of an update is on disk: now, and only now, the client may forget it. */
 void fl__coord_update_persisted(struct fl_coord *c, uint32_t client, uint64_t seq)
 {
@@ -353,6 +393,9 @@ void fl__coord_update_persisted(struct fl_coord *c, uint32_t client, uint64_t se
     }
     c->round.live[i].store_seq = 0;
     c->round.parts[i].upload_bytes = c->round.saved[i].upload_bytes;
+    if (c->round.parts[i].state == FL_PART_REJECTED) {
+        return; /* It was excluded, and that is on disk now. */
+    }
     fl__part_set(c, i, c->round.saved[i].state);
     fl__coord_accepted(c, i);
 }
@@ -369,7 +412,8 @@ void fl__coord_update_failed(struct fl_coord *c, uint32_t client, uint64_t seq, 
     c->round.live[i].store_seq = 0;
     fl__coord_trace(c, "the update of '%s' could not be recorded: %s", fl__coord_name(c, client),
                     fl__coord_clean(clean, sizeof(clean), reason));
-    if (c->round.expired) { /* The others are in, it was all that was missing. */
+    if (c->round.expired && fl__part_waiting(c, i))
+    { /* The others are in, it was all that was missing. */
         fl__part_lose(c, i);
         return;
     }

@@ -523,6 +523,11 @@ static void event(struct world *w, uint8_t what, uint8_t arg)
             start(w);
         } else if (arg > 128) { /* kill -9 */
             start(w);
+        } else if (arg > 96) {
+            ev.type = FL_EV_EXCLUDE;
+            ev.u.excluded.client = arg & 7;
+            ev.u.excluded.reason = "fuzz";
+            step(w, &ev);
         } else {
             ev.type = FL_EV_FORGET;
             ev.u.client = arg & 7;

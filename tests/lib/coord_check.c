@@ -12,7 +12,7 @@ enum fact {
     FACT_ACCEPTED, /* durable: its update, or that nothing is asked of it */
     FACT_UPDATE,   /* durable: its update */
     FACT_TOLD,     /* ACCEPTED was emitted in this life */
-    FACT_BAD       /* the aggregation blamed it */
+    FACT_BAD       /* the aggregation blamed it, or it was excluded */
 };
 
 struct check_fact {
@@ -30,7 +30,8 @@ struct check_work {
     uint32_t attempt;
     struct check_fact *facts;
     size_t n;
-    bool pauses; /* PERSIST_PAUSE: or ends */
+    bool pauses;  /* PERSIST_PAUSE: or ends */
+    bool rejects; /* PERSIST_UPDATE: it does not count after all */
 };
 
 FL_PRINTF(2, 3) static void fail(struct coord_check *c, const char *fmt, ...)
@@ -107,6 +108,23 @@ static void drop_told(struct coord_check *c, uint32_t client)
     for (i = 0; i < c->n_facts; i++) {
         if (c->facts[i].what != FACT_TOLD || c->facts[i].client != client) {
             c->facts[kept++] = c->facts[i];
+        }
+    }
+    c->n_facts = kept;
+}
+
+/* It is on disk that what the client sent for the round does not count. */
+static void drop_update(struct coord_check *c, const struct check_fact *of)
+{
+    size_t kept = 0;
+    size_t i;
+
+    for (i = 0; i < c->n_facts; i++) {
+        const struct check_fact *f = &c->facts[i];
+        bool its = f->round == of->round && f->attempt == of->attempt && f->client == of->client;
+
+        if (!its || (f->what != FACT_UPDATE && f->what != FACT_ACCEPTED)) {
+            c->facts[kept++] = *f;
         }
     }
     c->n_facts = kept;
@@ -230,6 +248,7 @@ static void note_work(struct coord_check *c, const struct fl_effect *e)
     {
         return;
     }
+    w->rejects = e->type == FL_EFF_PERSIST_UPDATE && e->parts[0].state == FL_PART_REJECTED;
     w->facts = calloc(3 * e->n_parts + 1, sizeof(*w->facts));
     if (w->facts == NULL) {
         abort();
@@ -307,6 +326,9 @@ void coord_check_event(struct coord_check *c, const struct fl_event *ev)
     {
         for (i = 0; i < w.n; i++) {
             add(c, &w.facts[i]);
+        }
+        if (w.rejects) {
+            drop_update(c, &w.facts[0]);
         }
         if (ev->type == FL_EV_COMMITTED && w.type == FL_EFF_COMMIT) {
             commit(c, w.round);
@@ -547,12 +569,29 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
     }
 }
 
+/* Before its effects: an aggregation that follows at once is without it. */
+static void check_excluded(struct coord_check *c, const struct fl_coord *coord,
+                           const struct fl_event *ev)
+{
+    struct check_fact bad = {.what = FACT_BAD, .client = ev->u.excluded.client};
+    const struct fl_part_rec *part = fl_coord_part(coord, bad.client);
+
+    if (part != NULL && part->state == FL_PART_REJECTED) {
+        bad.round = fl_coord_round(coord);
+        bad.attempt = fl_coord_attempt(coord);
+        add(c, &bad);
+    }
+}
+
 void coord_check_effects(struct coord_check *c, const struct fl_coord *coord,
                          const struct fl_event *ev, const struct fl_effects *effects)
 {
     uint64_t due = fl_coord_deadline(coord);
     size_t i;
 
+    if (ev->type == FL_EV_EXCLUDE) {
+        check_excluded(c, coord, ev);
+    }
     for (i = 0; i < effects->n; i++) {
         check_spoken(c, &effects->list[i]);
         check_effect(c, coord, &effects->list[i]);

@@ -10,7 +10,7 @@
  *   - TASK only after its selection is durable, PLAN only after its plan is
  *   - ACCEPTED only after the update (or the plan that asks for nothing) is durable
  *   - an aggregation lists every accepted update of its (round, attempt) once, in client
- *     order, and nothing else
+ *     order, but of those who were excluded, and nothing else
  *   - within one life, a client that was told ACCEPTED is never told DISMISSED or REJECTED, as long
  *     as it has its number
  *   - a COMMIT counts exactly the durable parts that were not blamed, with their attempt, and

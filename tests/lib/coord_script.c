@@ -441,6 +441,15 @@ void script_forget_client(struct script *s, const char *name)
     script_step(s, &ev);
 }
 
+void script_exclude(struct script *s, const char *name)
+{
+    struct fl_event ev = {.type = FL_EV_EXCLUDE};
+
+    ev.u.excluded.client = script_id(s, name);
+    ev.u.excluded.reason = "its certificate is revoked";
+    script_step(s, &ev);
+}
+
 void script_report_of(struct script *s, const char *name, uint64_t round, uint32_t attempt,
                       uint64_t samples, double loss, const float *d, size_t n)
 {

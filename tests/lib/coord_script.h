@@ -71,6 +71,8 @@ void script_lost(struct script *s, const char *name);
 /* By the operator. Numbers that are to be released are so at once. */
 void script_forget_client(struct script *s, const char *name);
 /* A report for the open round; d: [3] or NULL. */
+/* Its certificate is denied. */
+void script_exclude(struct script *s, const char *name);
 void script_report(struct script *s, const char *name, const float *d);
 void script_report_of(struct script *s, const char *name, uint64_t round, uint32_t attempt,
                       uint64_t samples, double loss, const float *d, size_t n);

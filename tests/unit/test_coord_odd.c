@@ -47,7 +47,7 @@ static const struct odd odds[] = {
     {FL_EV_WORK_FAILED, 999, 0, 0},   {FL_EV_WORK_FAILED, 0, 0, 0},
     {FL_EV_RESUME, 0, 0, 0},          {FL_EV_CLIENT_HEARD, 77, 0, 0},
     {FL_EV_FORGET, 77, 0, 0},         {FL_EV_RELEASED, 77, 0, 0},
-    {FL_EV_RELEASED, 0, 0, 0},
+    {FL_EV_RELEASED, 0, 0, 0},        {FL_EV_EXCLUDE, 77, 0, 0},
 };
 
 static void odd_event(const struct odd *odd, struct fl_event *ev)
@@ -59,6 +59,10 @@ static void odd_event(const struct odd *odd, struct fl_event *ev)
     case FL_EV_FORGET:
     case FL_EV_RELEASED:
         ev->u.client = odd->client;
+        break;
+    case FL_EV_EXCLUDE:
+        ev->u.excluded.client = odd->client;
+        ev->u.excluded.reason = "odd";
         break;
     case FL_EV_REPORT:
         ev->u.report.client = odd->client;
