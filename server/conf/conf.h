@@ -19,7 +19,7 @@
 #define FL_RESTART_MS 2000
 
 struct fl_server_conf {
-    struct fl_conf_file *file; /* owns what the next seven point to */
+    struct fl_conf_file *file; /* owns what the next nine point to */
     const struct fl_server_main *main;
     const struct fl_server_model *model;
     const struct fl_server_training *training;
@@ -27,6 +27,8 @@ struct fl_server_conf {
     const struct fl_server_evaluation *evaluation;
     const struct fl_server_checkpoints *checkpoints;
     const struct fl_server_limits *limits;
+    const struct fl_server_tls *tls;
+    const struct fl_server_identity *identity;
     struct fl_strategy *strategy;
     struct fl_layout *layout;
     struct fl_net_spec net; /* n_layers 0: the model came from a file */

@@ -19,9 +19,17 @@ const struct fl_opt_spec fl_server_main_specs[] = {
      .help = "Folder for the database, checkpoints and the upload spool; made when missing"},
     {FL_OPT(struct fl_server_main, STRING_LIST, listen), .flags = FL_SERVER_DAEMON,
      .def = "127.0.0.1:7800",
-     .help = "Addresses for clients: host:port, [v6]:port or unix:/path; port 0 picks a free one"},
+     .help = "Addresses for clients: host:port, [v6]:port or unix:/path; port 0 picks a free one. "
+             "TLS on both sides, unless `insecure` says otherwise"},
+    {FL_OPT(struct fl_server_main, STRING_LIST, listen_insecure), .flags = FL_SERVER_DAEMON,
+     .help = "Addresses for clients in plaintext beside those of `listen`, for a federation that "
+             "has both; loopback only without insecure_remote"},
+    {FL_OPT(struct fl_server_main, STRING_LIST, listen_admin), .flags = FL_SERVER_DAEMON,
+     .help = "Addresses where flctl may come over TLS with an admin's certificate; none by "
+             "default"},
     {FL_OPT(struct fl_server_main, BOOL, insecure), .flags = FL_SERVER_DAEMON, .def = "no",
-     .help = "Plaintext; needed as long as this version has no TLS, and only for loopback"},
+     .help = "Plaintext on all of `listen`: whoever reaches it is believed by the name that he "
+             "says, so only for loopback"},
     {FL_OPT(struct fl_server_main, BOOL, insecure_remote), .flags = FL_SERVER_DAEMON, .def = "no",
      .help = "Plaintext on other addresses too: anybody on the way can read and change updates"},
     {FL_OPT(struct fl_server_main, STRING, admin_socket), .flags = FL_SERVER_DAEMON,
@@ -225,6 +233,11 @@ const struct fl_conf_section fl__server_sections[] = {
                      struct fl_server_checkpoints)},
     {FL_CONF_SECTION("limits", fl_server_limit_specs, struct fl_server_conf, limits,
                      struct fl_server_limits)},
+    {FL_CONF_SECTION("tls", fl_server_tls_specs, struct fl_server_conf, tls, struct fl_server_tls),
+     .flags = FL_SERVER_DAEMON},
+    {FL_CONF_SECTION("identity", fl_server_identity_specs, struct fl_server_conf, identity,
+                     struct fl_server_identity),
+     .flags = FL_SERVER_DAEMON},
     {.name = NULL}};
 
 int fl_server_conf_reference(struct fl_buf *out)

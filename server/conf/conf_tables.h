@@ -16,6 +16,8 @@ struct fl_server_main {
     const char *federation;
     const char *state_dir; /* as written; fl_server_conf has it from the root on */
     struct fl_opt_texts listen;
+    struct fl_opt_texts listen_insecure; /* plaintext whatever `insecure` says */
+    struct fl_opt_texts listen_admin;
     bool insecure, insecure_remote;
     const char *admin_socket;                /* "": the default */
     const char *admin_group, *admin_viewers; /* "": the default; nobody */
@@ -65,6 +67,20 @@ struct fl_server_limits {
     uint64_t handshake_ms, idle_ms;
 };
 
+/* What the server shows and whom it believes when an operator has a PKI of his own. */
+struct fl_server_tls {
+    const char *certificate, *key; /* "": those of the federation's own authority */
+    struct fl_opt_texts ca, crl, names;
+};
+
+/* The federation's own authority (docs/joining.md). */
+struct fl_server_identity {
+    struct fl_opt_texts hosts;
+    const char *root_key; /* "": in the state folder */
+    uint64_t root_validity_ms, intermediate_validity_ms, validity_ms;
+    uint64_t grace_ms, invitation_validity_ms, back_date_ms;
+};
+
 /*
  * Flags of rows and sections: what the state folder remembers (fl_server_conf_settings()), and what
  * only a daemon has.
@@ -85,5 +101,7 @@ extern const struct fl_opt_spec fl_server_round_specs[];
 extern const struct fl_opt_spec fl_server_evaluation_specs[];
 extern const struct fl_opt_spec fl_server_checkpoint_specs[];
 extern const struct fl_opt_spec fl_server_limit_specs[];
+extern const struct fl_opt_spec fl_server_tls_specs[];
+extern const struct fl_opt_spec fl_server_identity_specs[];
 
 #endif

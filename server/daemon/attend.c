@@ -77,7 +77,7 @@ static bool name_fits(struct fl_attend *attend)
     const struct fl_identity *identity = fl_call_identity(attend->call);
     char text[512];
 
-    attend->verified = identity != NULL;
+    attend->verified = identity != NULL && identity->kind == FL_IDENTITY_CERTIFICATE;
     if (!attend->verified || strcmp(identity->name, attend->name) == 0) {
         return true;
     }

@@ -8,37 +8,81 @@
 #include "libfl/net/conn.h"
 #include "libfl/wire/messages.h"
 
+/* One of `listen`, `listen_insecure` or `listen_admin`, which `field` is. */
+static int check_address(const struct fl_server_conf *conf, const void *field, const char *address,
+                         bool plain, struct fl_err *err)
+{
+    struct fl_address parsed;
+    struct fl_err inner = {0};
+    int rv = fl_address_parse(address, &parsed, &inner);
+
+    if (rv != FL_OK) {
+        return fl_conf_error(fl_conf_field(conf->file, field), err, "%s", fl_err_text(&inner, rv));
+    }
+    if (plain && !fl_address_is_loopback(address) && !conf->main->insecure_remote) {
+        return fl_conf_error(fl_conf_field(conf->file, field), err,
+                             "'%s' is not a loopback address; plaintext there needs "
+                             "'insecure_remote: yes' too",
+                             address);
+    }
+    return FL_OK;
+}
+
+static int check_list(const struct fl_server_conf *conf, const struct fl_opt_texts *list,
+                      bool plain, struct fl_err *err)
+{
+    int rv = FL_OK;
+    size_t i;
+
+    for (i = 0; rv == FL_OK && i < list->n; i++) {
+        rv = check_address(conf, list, list->list[i], plain, err);
+    }
+    return rv;
+}
+
 static int check_addresses(const struct fl_server_conf *conf, struct fl_err *err)
 {
     const struct fl_server_main *m = conf->main;
-    size_t i;
     int rv;
 
-    if (!m->insecure) {
-        return fl_conf_error(fl_conf_field(conf->file, &conf->main->insecure), err,
-                             "this version has no TLS yet: set 'insecure: yes' for plaintext on "
-                             "loopback addresses");
-    }
-    if (m->listen.n == 0) {
+    if (m->listen.n == 0 && m->listen_insecure.n == 0) {
         return fl_conf_error(fl_conf_field(conf->file, &conf->main->listen), err,
                              "expected at least one address");
     }
-    for (i = 0; i < m->listen.n; i++) {
-        const char *address = m->listen.list[i];
-        struct fl_address parsed;
-        struct fl_err inner = {0};
+    rv = check_list(conf, &m->listen, m->insecure, err);
+    rv = rv == FL_OK ? check_list(conf, &m->listen_insecure, true, err) : rv;
+    return rv == FL_OK ? check_list(conf, &m->listen_admin, false, err) : rv;
+}
 
-        rv = fl_address_parse(address, &parsed, &inner);
-        if (rv != FL_OK) {
-            return fl_conf_error(fl_conf_field(conf->file, &conf->main->listen), err, "%s",
-                                 fl_err_text(&inner, rv));
-        }
-        if (!fl_address_is_loopback(address) && !m->insecure_remote) {
-            return fl_conf_error(fl_conf_field(conf->file, &conf->main->listen), err,
-                                 "'%s' is not a loopback address; plaintext there needs "
-                                 "'insecure_remote: yes' too",
-                                 address);
-        }
+bool fl_serverd_conf_has_tls(const struct fl_serverd_conf *own)
+{
+    const struct fl_server_main *m = own->conf->main;
+
+    return (m->listen.n > 0 && !m->insecure) || m->listen_admin.n > 0;
+}
+
+/* All that an own PKI needs, or nothing of it. */
+static int check_tls(const struct fl_serverd_conf *own, struct fl_err *err)
+{
+    const struct fl_server_conf *conf = own->conf;
+    const struct fl_server_tls *t = conf->tls;
+    bool pki = t->certificate[0] != '\0';
+    const void *field = pki ? (const void *)&t->key : (const void *)&t->certificate;
+
+    if (pki != (t->key[0] != '\0')) {
+        return fl_conf_error(fl_conf_field(conf->file, field), err,
+                             "expected certificate and key, found only %s",
+                             pki ? "certificate" : "key");
+    }
+    if (pki != (t->ca.n > 0)) {
+        return fl_conf_error(fl_conf_field(conf->file, &t->ca), err,
+                             pki ? "expected the roots that clients' certificates lead to"
+                                 : "without certificate and key the federation's own authority "
+                                   "is believed, and no other root");
+    }
+    if (pki && !fl_serverd_conf_has_tls(own)) {
+        return fl_conf_error(fl_conf_field(conf->file, &t->certificate), err,
+                             "no address uses TLS: take `insecure` or this away");
     }
     return FL_OK;
 }
@@ -158,6 +202,7 @@ int fl_serverd_conf_load(const char *path, struct fl_serverd_conf **ret, struct 
 
     rv = rv == FL_OK ? check_memory(own, err) : rv;
     rv = rv == FL_OK ? check_addresses(own->conf, err) : rv;
+    rv = rv == FL_OK ? check_tls(own, err) : rv;
     rv = rv == FL_OK ? resolve_paths(own, err) : rv;
     if (rv != FL_OK) {
         fl_serverd_conf_free(own);

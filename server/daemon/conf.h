@@ -27,6 +27,8 @@ struct fl_serverd_conf {
 
 FL_MUST_CHECK int fl_serverd_conf_load(const char *path, struct fl_serverd_conf **ret,
                                        struct fl_err *err);
+/* Does any address use TLS? */
+bool fl_serverd_conf_has_tls(const struct fl_serverd_conf *own);
 void fl_serverd_conf_free(struct fl_serverd_conf *own);
 
 #endif

@@ -440,6 +440,9 @@ static void on_up(void *arg)
     case FL_UP_UNSTORED:
         on_upload(driver, up);
         break;
+    case FL_UP_EXCLUDE:
+        fl_driver_exclude(driver, up->text, up->forgets);
+        break;
     case FL_UP_ADMIN:
         fl_driver_admin(driver, up->request);
         break;

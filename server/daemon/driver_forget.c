@@ -185,3 +185,21 @@ void fl_driver_forget_done(struct fl_driver *driver)
     driver->forgetting = NULL;
     driver->n_forgetting = 0;
 }
+
+void fl_driver_exclude(struct fl_driver *driver, const char *name, bool forgets)
+{
+    struct fl_event event = {.type = FL_EV_EXCLUDE};
+    uint32_t number = fl_coord_find(driver->coord, name);
+
+    if (number == UINT32_MAX) {
+        return;
+    }
+    event.u.excluded.client = number;
+    event.u.excluded.reason = "its certificate is denied";
+    fl_driver_step(driver, &event);
+    if (forgets) {
+        event = (struct fl_event){.type = FL_EV_FORGET};
+        event.u.client = number;
+        fl_driver_step(driver, &event);
+    }
+}

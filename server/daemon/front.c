@@ -10,6 +10,7 @@
 #include "server/daemon/descriptors.h"
 #include "server/daemon/driver.h"
 #include "server/daemon/front_impl.h"
+#include "server/daemon/guard.h"
 
 static const char *const services[] = {"fl.v1.Federation", "grpc.health.v1.Health",
                                        "grpc.reflection.v1alpha.ServerReflection", NULL};
@@ -88,8 +89,10 @@ struct fl_slot_rec *fl_front_slot(struct fl_front *front, uint32_t client)
 /* A renewed certificate is another one of the same name; without one nobody is told apart. */
 static bool is_of(const struct fl_attend *attend, const struct fl_identity *identity)
 {
-    return identity == NULL ? !attend->verified
-                            : attend->verified && strcmp(identity->name, attend->name) == 0;
+    if (identity == NULL || identity->kind != FL_IDENTITY_CERTIFICATE) {
+        return !attend->verified;
+    }
+    return attend->verified && strcmp(identity->name, attend->name) == 0;
 }
 
 /* The first four bytes of a token are the client's number, the rest is unguessable. */
@@ -253,6 +256,30 @@ void fl_front_post(struct fl_down *down)
     }
 }
 
+int fl_front_exclude(struct fl_front *front, const char *name, bool forgets)
+{
+    struct fl_up *up = fl_up_new(FL_UP_EXCLUDE);
+
+    if (up != NULL) {
+        up->text = fl_str_dup(name);
+        up->forgets = forgets;
+    }
+    if (up == NULL || up->text == NULL) {
+        fl_up_free(up);
+        return FL_ENOMEM;
+    }
+    fl_front_up(front, up);
+    return FL_OK;
+}
+
+void fl_front_review(struct fl_front *front)
+{
+    if (front->server != NULL && front->admin != NULL) {
+        fl_grpc_server_review(front->server);
+        fl_grpc_server_review(front->admin);
+    }
+}
+
 static uint64_t sweep_interval(const struct fl_front *front)
 {
     uint64_t beat = front->srv->conf->main->heartbeat_ms;
@@ -266,6 +293,10 @@ static void on_sweep(void *arg)
     uint64_t now = fl_clock_ms();
 
     fl_attend_sweep(front, now);
+    fl_front_review(front);
+    if (front->srv->guard != NULL) {
+        fl_guard_sweep(front->srv->guard, now);
+    }
     fl_log_left_out(front->srv->log, /* all= */ false);
     fl_timer_start(front->sweep, sweep_interval(front));
 }
@@ -342,14 +373,14 @@ static void announce(const struct fl_front *front, const char *kind, const char 
     fl_log(front->srv->log, FL_LOG_NOTICE, "server", "%s on '%s' port=%u", kind, address, port);
 }
 
-static int listen_one(struct fl_front *front, const struct fl_grpc_listen *listen,
-                      struct fl_err *err)
+static int listen_one(struct fl_front *front, struct fl_grpc_server *server, const char *kind,
+                      const struct fl_grpc_listen *listen, struct fl_err *err)
 {
     unsigned port = 0;
-    int rv = fl_grpc_server_listen(front->server, listen, &port, err);
+    int rv = fl_grpc_server_listen(server, listen, &port, err);
 
     if (rv == FL_OK) {
-        announce(front, "listening", listen->address, port);
+        announce(front, kind, listen->address, port);
     }
     return rv;
 }
@@ -391,14 +422,38 @@ static int check_inherited(const struct fl_front *front, struct fl_err *err)
                          address);
 }
 
-int fl_front_listen(struct fl_front *front, struct fl_err *err)
+/* All of a list, over TLS or in plaintext. */
+static int listen_list(struct fl_front *front, struct fl_grpc_server *server, const char *kind,
+                       const struct fl_opt_texts *list, bool plain, struct fl_err *err)
 {
-    const struct fl_opt_texts *listen = &front->srv->conf->main->listen;
+    struct fl_guard *guard = front->srv->guard;
+    struct fl_grpc_listen listen = {.address = NULL};
     size_t i;
     int rv = FL_OK;
 
-    for (i = 0; rv == FL_OK && i < listen->n; i++) {
-        rv = listen_one(front, &(struct fl_grpc_listen){.address = listen->list[i]}, err);
+    if (!plain && list->n > 0) {
+        FL_REQUIRE(guard != NULL);
+        listen.filter = fl_guard_filter(guard);
+        listen.who = fl_guard_who;
+        listen.who_ctx = guard;
+    }
+    for (i = 0; rv == FL_OK && i < list->n; i++) {
+        listen.address = list->list[i];
+        rv = listen_one(front, server, kind, &listen, err);
+    }
+    return rv;
+}
+
+int fl_front_listen(struct fl_front *front, struct fl_err *err)
+{
+    const struct fl_server_main *m = front->srv->conf->main;
+    int rv = listen_list(front, front->server, "listening", &m->listen, m->insecure, err);
+
+    if (rv == FL_OK) {
+        rv = listen_list(front, front->server, "listening", &m->listen_insecure, true, err);
+    }
+    if (rv == FL_OK) {
+        rv = listen_list(front, front->admin, "admin", &m->listen_admin, false, err);
     }
     if (rv == FL_OK) {
         rv = listen_admin(front, err);

@@ -10,6 +10,7 @@
 #include "libfl/net/failed_start.h"
 #include "libfl/net/loop.h"
 #include "server/daemon/exit_codes.h"
+#include "server/daemon/guard.h"
 #include "server/daemon/preflight.h"
 #include "server/daemon/server.h"
 
@@ -19,12 +20,16 @@ static void usage(FILE *out)
     const char *const *n;
 
     (void)fputs(
-        "usage: fl-serverd [--check-config | --recover] CONFIG.yaml\n"
+        "usage: fl-serverd [--check-config | --init [--renew-root] | --recover] CONFIG.yaml\n"
         "\n"
         "Coordinates a federation: picks clients, sends them the model, asks for updates,\n"
         "aggregates, and keeps everything it accepted on disk.\n"
         "\n"
         "  -c, --check-config  check the file and all that a start needs, start nothing\n"
+        "      --init          make what the federation is recognised by: its root, what signs "
+        "day\n"
+        "                      by day, the server's certificate; nothing that is there is lost\n"
+        "      --renew-root    with --init: another root, believed beside the old one for a while\n"
         "      --recover       where the state database is lost or damaged: make the newest\n"
         "                      good checkpoint the last committed round, say what is lost,\n"
         "                      start nothing\n"
@@ -35,7 +40,8 @@ static void usage(FILE *out)
         "SIGTERM and SIGINT stop it with everything committed; a new start goes on.\n"
         "SIGHUP reads the file again and takes up what a running server can.\n"
         "exit codes: 0 done, 1 failure while running, 2 usage, 3 configuration,\n"
-        "            4 state folder or database, 5 data set or model file, 6 address\n"
+        "            4 state folder or database, 5 data set or model file, 6 address,\n"
+        "            8 certificates and keys\n"
         "\n"
         "algorithms:\n",
         out);
@@ -93,7 +99,7 @@ static int serve(const struct fl_serverd_conf *own, struct fl_log *log, struct f
     return exit_code;
 }
 
-enum task { TASK_RUN, TASK_CHECK, TASK_RECOVER };
+enum task { TASK_RUN, TASK_CHECK, TASK_RECOVER, TASK_INIT, TASK_RENEW_ROOT };
 
 static int run(const char *path, enum task task)
 {
@@ -119,6 +125,8 @@ static int run(const char *path, enum task task)
     atomic_store(&out.format, (int)conf->main->log_format);
     if (task == TASK_RECOVER) {
         exit_code = fl_server_recover(own, &log);
+    } else if (task == TASK_INIT || task == TASK_RENEW_ROOT) {
+        exit_code = fl_guard_init(own, &log, task == TASK_RENEW_ROOT);
     } else if (task == TASK_CHECK &&
                (rv = fl_preflight(own, &exit_code, fewer, sizeof(fewer), &err)) != FL_OK)
     {
@@ -142,7 +150,8 @@ int main(int argc, char **argv)
 {
     static const struct option options[] = {
         {"check-config", no_argument, NULL, 'c'}, {"reference", no_argument, NULL, 'r'},
-        {"recover", no_argument, NULL, 'R'},      {"help", no_argument, NULL, 'h'},
+        {"recover", no_argument, NULL, 'R'},      {"init", no_argument, NULL, 'i'},
+        {"renew-root", no_argument, NULL, 'n'},   {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
     enum task task = TASK_RUN;
     int opt;
@@ -151,6 +160,12 @@ int main(int argc, char **argv)
         switch (opt) {
         case 'c':
             task = TASK_CHECK;
+            break;
+        case 'i':
+            task = task == TASK_RENEW_ROOT ? task : TASK_INIT;
+            break;
+        case 'n':
+            task = TASK_RENEW_ROOT;
             break;
         case 'R':
             task = TASK_RECOVER;

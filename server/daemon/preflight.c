@@ -13,6 +13,7 @@
 #include "server/daemon/admin_access.h"
 #include "server/daemon/descriptors.h"
 #include "server/daemon/exit_codes.h"
+#include "server/daemon/guard.h"
 
 /* The message of `err` behind the file and line of a field's key; keeps the code. */
 static int at_field(const struct fl_server_conf *conf, const void *field, int rv,
@@ -197,6 +198,10 @@ int fl_preflight(const struct fl_serverd_conf *own, int *ret_exit, char *fewer, 
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_STATE;
         rv = fl_store_check(own->state_dir, err);
+    }
+    if (rv == FL_OK) {
+        *ret_exit = FL_EXIT_IDENTITY;
+        rv = fl_guard_check(own, err);
     }
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_FAILURE;

@@ -3,6 +3,7 @@
 #include "libfl/base/log_out.h"
 #include "libfl/conf/differ.h"
 #include "libfl/net/notify.h"
+#include "server/daemon/guard.h"
 
 /* Keys, and whole sections, that take_up() takes up. */
 static const char *const live[] = {"log_level", "log_format", NULL};
@@ -16,6 +17,9 @@ static int take_up(struct fl_serverd *srv, const struct fl_serverd_conf *fresh, 
     if (srv->log != NULL) {
         atomic_store(&srv->log->level, (int)m->log_level);
         atomic_store(&srv->log_out->format, (int)m->log_format);
+    }
+    if (srv->guard != NULL) {
+        fl_guard_look(srv->guard, /* all= */ true); /* Certificates, keys, roots, lists. */
     }
     return FL_OK;
 }

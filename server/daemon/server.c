@@ -15,6 +15,7 @@
 #include "server/daemon/exit_codes.h"
 #include "server/daemon/front.h"
 #include "server/daemon/front_impl.h"
+#include "server/daemon/guard.h"
 #include "server/daemon/preflight.h"
 #include "server/daemon/reload.h"
 
@@ -144,6 +145,16 @@ static int open_lanes(struct fl_serverd *srv, struct fl_err *err)
     return rv;
 }
 
+/* Somebody may be denied by now, or not believed any more. */
+static void on_guard_changed(void *arg)
+{
+    struct fl_serverd *srv = arg;
+
+    if (srv->front != NULL) {
+        fl_front_review(srv->front);
+    }
+}
+
 static int start(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
 {
     int rv;
@@ -161,6 +172,9 @@ static int start(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
     }
     if (rv == FL_OK) {
         rv = fl_driver_create(srv, &srv->driver, ret_exit, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_guard_create(srv, on_guard_changed, srv, &srv->guard, ret_exit, err);
     }
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_FAILURE;
@@ -194,6 +208,7 @@ static void stop_all(struct fl_serverd *srv)
     if (srv->driver != NULL) {
         fl_driver_stop(srv->driver);
     }
+    fl_guard_close(srv->guard);
     fl_lane_free(srv->io);
     srv->io = NULL; /* What comes back from it, or from the coordinator, may ask for more. */
     fl_lane_free(srv->work);
@@ -204,6 +219,7 @@ static void stop_all(struct fl_serverd *srv)
         fl_loop_free(srv->net);
     }
     fl_front_free(srv->front);
+    fl_guard_free(srv->guard);
 }
 
 /* What the network loop hears beside the network. */

@@ -9,6 +9,7 @@
  *   io lane                      spool files, files that clients fetch
  *   db lane                      SQLite and checkpoints
  *   work lane                    aggregation and evaluation
+ *   identity lane                certificates, invitations, denials: guard.h
  *
  * Threads meet only by posting struct fl_up (towards the coordinator) and struct
  * fl_down (towards the network).
@@ -22,6 +23,7 @@
 
 struct fl_front;
 struct fl_driver;
+struct fl_guard;
 
 struct fl_serverd {
     const struct fl_server_conf *conf;
@@ -35,6 +37,7 @@ struct fl_serverd {
     struct fl_lane *io, *db, *work;
     struct fl_front *front;
     struct fl_driver *driver;
+    struct fl_guard *guard; /* NULL: no address uses TLS */
     uint64_t started_ms;
     uint64_t max_connections;  /* limits.clients, or what descriptors allow */
     bool again, stopping;      /* start anew after the stop; network loop only */
@@ -52,6 +55,7 @@ enum fl_up_type {
     FL_UP_STORED,   /* client, round, attempt, bytes */
     FL_UP_INVALID,  /* client, round, attempt, text */
     FL_UP_UNSTORED, /* client, round, attempt, text: our own trouble */
+    FL_UP_EXCLUDE,  /* text: name of a client whose certificate is denied; forgets */
     FL_UP_ADMIN,    /* request */
     FL_UP_STOP      /* text: why, for clients; answered by STOPPED */
 };
@@ -66,6 +70,7 @@ struct fl_up {
     uint64_t round;
     uint32_t attempt;
     uint64_t bytes;
+    bool forgets;               /* nothing is kept of it */
     char *text;                 /* owned */
     struct fl_wire_event event; /* owned; JOIN: the hello */
     struct fl_buf offer;        /* owned */

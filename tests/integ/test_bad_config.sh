@@ -108,10 +108,23 @@ server "model file" 'model: {file: /nonexistent.st}\n' \
   "5: key 'model.file': cannot open '/nonexistent.st': No such file or directory"
 server "a file that is no model" 'model: {file: s.yaml}\n' "5: key 'model.file': "
 
-### Plaintext is asked for, and stays on this machine
+### TLS is what there is, with an identity that somebody made
 plain='federation: x\nstate_dir: s\nmodel: {preset: dnn}\n'
-server "!no TLS" "$plain" \
-  "1: this version has no TLS yet: set 'insecure: yes' for plaintext on loopback addresses"
+printf "$plain" >s.yaml
+says "no identity" 8 "/s/identity/server.pem' is not there: the federation has no identity yet; make it with" \
+  "$serverd" -c s.yaml
+server "!half an own PKI" "${plain}tls: {key: k.pem}\n" \
+  "4: key 'tls': expected certificate and key, found only key"
+server "!the other half" "${plain}tls: {certificate: c.pem}\n" \
+  "4: key 'tls': expected certificate and key, found only certificate"
+server "!roots" "${plain}tls: {certificate: c.pem, key: k.pem}\n" \
+  "4: key 'tls': expected the roots that clients' certificates lead to"
+server "!roots for nothing" "${plain}tls: {ca: [r.pem]}\n" \
+  "4: key 'tls.ca': without certificate and key the federation's own authority is believed"
+server "!TLS for nothing" "${plain}insecure: yes\ntls: {certificate: c.pem, key: k.pem, ca: [r.pem]}\n" \
+  "5: key 'tls.certificate': no address uses TLS: take \`insecure\` or this away"
+
+### Plaintext is asked for, and stays on this machine
 for a in 0.0.0.0:7800 '"*:7800"' 192.0.2.1:7800 example.org:7800 '"[2001:db8::1]:7800"'; do
   server "!remote $a" "${plain}insecure: yes\nlisten: [$a]\n" \
     "5: key 'listen': '${a//\"/}' is not a loopback address; plaintext there needs 'insecure_remote: yes' too"

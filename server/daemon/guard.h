@@ -1,0 +1,56 @@
+#ifndef FL_SERVERD_GUARD_H
+#define FL_SERVERD_GUARD_H
+
+/*
+ * Who may come: what the server shows, whom it believes, and what a peer is to its methods
+ * (docs/access.md). The federation's authority (server/identity) works on a lane of its own, since
+ * joining signs and waits for the disk; the network loop has what came of it: a TLS context, and
+ * the denials as they were last.
+ *
+ * Files that changed are taken up within FL_GUARD_LOOK_MS, and by a reload; connections that stand
+ * go on with what they have shown, and are asked again whether that is still worth anything.
+ *
+ * Threading: the network loop; `work` of fl_guard_submit() runs on the guard's lane.
+ */
+
+#include "server/daemon/server.h"
+#include "server/identity/authority.h"
+#include "server/identity/denials.h"
+
+#define FL_GUARD_LOOK_MS 5000
+
+struct fl_guard;
+
+/*
+ * FL_OK with NULL where no address uses TLS. `changed(ctx)` comes on the loop after what peers are
+ * may be different. `*ret_exit` says how to exit on error.
+ */
+FL_MUST_CHECK int fl_guard_create(const struct fl_serverd *srv, fl_loop_cb changed, void *ctx,
+                                  struct fl_guard **ret, int *ret_exit, struct fl_err *err);
+/* Before the loop is freed and after the front was closed: the lane finishes what it has. */
+void fl_guard_close(struct fl_guard *guard);
+void fl_guard_free(struct fl_guard *guard); /* after the loop has run out; NULL is allowed */
+
+/* Over each connection that uses TLS; lives as long as the guard. */
+const struct fl_stream_filter *fl_guard_filter(const struct fl_guard *guard);
+/* As in struct fl_grpc_listen, with the guard as its context. */
+uint32_t fl_guard_who(void *guard, const struct fl_identity *identity, const char **why);
+
+/*
+ * Run work(authority, arg) on the guard's lane, in order, then done(arg) on the loop, by when what
+ * it changed is in force. FL_ENOMEM; FL_ECLOSED: all ends, nothing runs.
+ */
+typedef void (*fl_guard_work_cb)(struct fl_authority *authority, void *arg);
+FL_MUST_CHECK int fl_guard_submit(struct fl_guard *guard, fl_guard_work_cb work, fl_loop_cb done,
+                                  void *arg);
+/* Look whether files have changed or something is due; `all`: read them in any case. */
+void fl_guard_look(struct fl_guard *guard, bool all);
+/* Once a second or so: looks when it is time. */
+void fl_guard_sweep(struct fl_guard *guard, uint64_t now_ms);
+
+/* `fl-serverd --init`, with `renew_root` a new root. Returns the exit code. */
+int fl_guard_init(const struct fl_serverd_conf *own, const struct fl_log *log, bool renew_root);
+/* What a start needs of all this is there and fits: for --check-config. Changes nothing. */
+FL_MUST_CHECK int fl_guard_check(const struct fl_serverd_conf *own, struct fl_err *err);
+
+#endif

@@ -1,0 +1,118 @@
+/* The guard without a server: fl-serverd --init, and the look before a start. */
+
+#include <errno.h>
+#include <grp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/base/fs.h"
+#include "libfl/pki/when.h"
+#include "server/daemon/exit_codes.h"
+#include "server/daemon/guard_impl.h"
+
+static int64_t now_ms(void)
+{
+    return (int64_t)fl_clock_wall_ms();
+}
+
+/* What clients will be told, for the operator to see whether it is what he meant. */
+static void print_made(const struct fl_serverd_conf *own, const struct fl_guard_place *place)
+{
+    size_t i;
+
+    (void)printf("federation '%s' has its identity in %s/identity\n", place->conf.federation,
+                 own->state_dir);
+    (void)printf("clients reach it as");
+    for (i = 0; i < place->conf.n_hosts; i++) {
+        (void)printf("%s %s", i == 0 ? "" : ",", place->hosts[i]);
+    }
+    (void)printf(" on port %u (`identity: hosts` names others)\n", (unsigned)place->conf.port);
+    (void)printf("root.key is needed only for a new intermediate: keep it elsewhere, offline\n"
+                 "next: start the server, then for each client: flctl invite NAME\n");
+}
+
+/*
+ * What root makes for a service has to be the service's, or it could not read it: the state folder
+ * says whose it is. A folder that is not there is made by whoever runs this.
+ */
+static int become_its_owner(const char *state_dir, struct fl_err *err)
+{
+    struct stat st;
+
+    if (geteuid() != 0 || stat(state_dir, &st) != 0 || st.st_uid == 0) {
+        return FL_OK;
+    }
+    if (setgroups(0, NULL) != 0 || setgid(st.st_gid) != 0 || setuid(st.st_uid) != 0) {
+        return fl_err_set(err, FL_EPERM,
+                          "cannot become user %u, whose folder '%s' is: %s; run this as that user",
+                          (unsigned)st.st_uid, state_dir, strerror(errno));
+    }
+    return FL_OK;
+}
+
+int fl_guard_init(const struct fl_serverd_conf *own, const struct fl_log *log, bool renew_root)
+{
+    struct fl_guard_place place;
+    struct fl_err err = {0};
+    int rv;
+
+    if (fl_guard_own_pki(own)) {
+        (void)fprintf(stderr,
+                      "fl-serverd: `tls: certificate` says that certificates are the operator's "
+                      "own: there is nothing to make here\n");
+        return FL_EXIT_CONFIG;
+    }
+    fl_guard_place(own, log, &place);
+    rv = become_its_owner(own->state_dir, &err);
+    if (rv == FL_OK) {
+        rv = renew_root ? fl_authority_renew_root(&place.conf, now_ms(), &err)
+                        : fl_authority_init(&place.conf, now_ms(), &err);
+    }
+    if (rv != FL_OK) {
+        (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
+        return FL_EXIT_IDENTITY;
+    }
+    print_made(own, &place);
+    return fflush(stdout) == 0 ? FL_EXIT_OK : FL_EXIT_FAILURE;
+}
+
+static int check_authority(const struct fl_serverd_conf *own, struct fl_err *err)
+{
+    char certificate[FL_SERVER_PATH_MAX + 32];
+    char key[FL_SERVER_PATH_MAX + 32];
+    struct fl_chain *chain = NULL;
+    struct fl_key *pair = NULL;
+    int rv;
+
+    (void)snprintf(certificate, sizeof(certificate), "%s/identity/server.pem", own->state_dir);
+    (void)snprintf(key, sizeof(key), "%s/identity/server.key", own->state_dir);
+    if (!fl_fs_exists(certificate)) {
+        return fl_err_set(err, FL_ENOENT,
+                          "'%s' is not there: the federation has no identity yet; make it with "
+                          "`fl-serverd --init` and this configuration, or say `insecure: yes`",
+                          certificate);
+    }
+    rv = fl_credentials_load(certificate, key, &chain, &pair, err);
+    fl_chain_unref(chain);
+    fl_key_unref(pair);
+    return rv;
+}
+
+int fl_guard_check(const struct fl_serverd_conf *own, struct fl_err *err)
+{
+    struct fl_credentials c = {NULL, NULL, NULL};
+    int rv;
+
+    if (!fl_serverd_conf_has_tls(own)) {
+        return FL_OK;
+    }
+    if (!fl_guard_own_pki(own)) {
+        return check_authority(own, err);
+    }
+    rv = fl_credentials_own_pki(own, &c, err);
+    fl_credentials_done(&c);
+    return rv;
+}
