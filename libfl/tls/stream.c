@@ -338,6 +338,10 @@ static void below_wake(void *ctx)
 static void stream_free(struct fl__tls_stream *s)
 {
     fl__tls_shake_leave(s);
+    if (s->ssl != NULL && s->stands && s->code == FL_OK) {
+        /* Without it the session of a connection that was cut would not be resumed. */
+        SSL_set_shutdown(s->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+    }
     SSL_free(s->ssl);
     fl__tls_out_done(s, &s->out);
     fl__tls_out_done(s, &s->later);

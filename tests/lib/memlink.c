@@ -67,10 +67,10 @@ static void send_output(struct memend *end)
 
 static bool step_due(struct memend *end)
 {
-    if (!end->due || end->cbs == NULL) {
+    if (!end->its_turn || end->cbs == NULL) {
         return false;
     }
-    end->due = false;
+    end->its_turn = false;
     if (!end->opened && !end->closing) {
         end->opened = true; /* Its first turn: it stands. */
         if (end == &end->link->end[MEMLINK_CLIENT]) {
@@ -141,23 +141,34 @@ static bool finish(struct memend *end)
     return true;
 }
 
-bool memlink_turn(struct memlink *link)
+bool memlink_turn_all(struct memlink *const *links, size_t n)
 {
     bool moved = false;
-    int i;
+    size_t i;
 
-    link->inside = true;
-    for (i = 0; i < 2; i++) {
-        moved = step_due(&link->end[i]) || moved;
+    for (i = 0; i < 2 * n; i++) {
+        struct memend *end = &links[i / 2]->end[i % 2];
+
+        end->its_turn = end->due;
+        end->due = false;
+        end->link->inside = true;
     }
-    for (i = 0; i < 2; i++) {
-        moved = deliver(&link->end[i]) || moved;
+    for (i = 0; i < 2 * n; i++) {
+        moved = step_due(&links[i / 2]->end[i % 2]) || moved;
     }
-    for (i = 0; i < 2; i++) {
-        moved = finish(&link->end[i]) || moved;
+    for (i = 0; i < 2 * n; i++) {
+        moved = deliver(&links[i / 2]->end[i % 2]) || moved;
     }
-    link->inside = false;
+    for (i = 0; i < 2 * n; i++) {
+        moved = finish(&links[i / 2]->end[i % 2]) || moved;
+        links[i / 2]->inside = false;
+    }
     return moved;
+}
+
+bool memlink_turn(struct memlink *link)
+{
+    return memlink_turn_all(&link, 1);
 }
 
 void memlink_run(struct memlink *link)

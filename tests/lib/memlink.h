@@ -20,6 +20,7 @@ struct memend {
     void *ctx;
     bool opened;
     bool due;
+    bool its_turn;
     bool paused;
     bool flushing;
     bool closing;
@@ -51,6 +52,8 @@ void memlink_init(struct memlink *link);
 void memlink_run(struct memlink *link);
 /* One turn of the loop; false: nothing moved. */
 bool memlink_turn(struct memlink *link);
+/* The same of many that are on one loop: what is woken in a turn has its turn in the next. */
+bool memlink_turn_all(struct memlink *const *links, size_t n);
 /* Let `len` bytes of nobody's arrive at `end`. */
 void memlink_inject(struct memlink *link, int end, const void *data, size_t len);
 /* Both ends have to be closed. */
