@@ -16,13 +16,17 @@ static const char *const augments[] = {
 static const struct fl_opt_spec main_specs[] = {
     {FL_OPT(struct fl_client_main, STRING, server), .flags = FL_OPT_REQUIRED | FL_CLIENT_DAEMON,
      .help = "Address of fl-serverd: host:port, [v6]:port or unix:/path"},
-    {FL_OPT(struct fl_client_main, STRING, name), .flags = FL_OPT_REQUIRED | FL_CLIENT_DAEMON,
-     .help = "Name of this client, unique in the federation: 1 to 127 of A-Z a-z 0-9 . _ -"},
+    {FL_OPT(struct fl_client_main, STRING, name), .flags = FL_CLIENT_DAEMON,
+     .help =
+         "Name of this client, unique in the federation: 1 to 127 of A-Z a-z 0-9 . _ -; not set: "
+         "that of its certificate, which has to be the same when it is set"},
     {FL_OPT(struct fl_client_main, STRING, state_dir), .flags = FL_OPT_REQUIRED | FL_CLIENT_DAEMON,
      .help = "Folder for a finished and unsent result, and for what is kept between rounds; made "
              "when missing"},
     {FL_OPT(struct fl_client_main, BOOL, insecure), .flags = FL_CLIENT_DAEMON, .def = "no",
-     .help = "Plaintext; needed as long as this version has no TLS, and only for loopback"},
+     .help =
+         "Plaintext instead of TLS, for loopback addresses and socket files; the server believes "
+         "the name"},
     {FL_OPT(struct fl_client_main, BOOL, insecure_remote), .flags = FL_CLIENT_DAEMON, .def = "no",
      .help = "Plaintext to other hosts too: anybody on the way can read and change updates"},
     {FL_OPT(struct fl_client_main, ENUM, trainer), .def = "builtin", .choices = fl_client_trainers,
@@ -45,6 +49,24 @@ static const struct fl_opt_spec main_specs[] = {
     {FL_OPT(struct fl_client_main, INT, seed), .flags = FL_CLIENT_DAEMON, .def = "0", .min = 0,
      .max = 9e15, .help = "Of the jitter of reconnects; 0 derives it from the name"},
     FL_OPT_END_OF(struct fl_client_main)};
+
+static const struct fl_opt_spec tls_specs[] = {
+    {FL_OPT(struct fl_client_tls, STRING, certificate),
+     .help =
+         "PEM file: this client's certificate, then those between it and its root; not set: what "
+         "fl-clientd --join put into state_dir/identity, and renews by itself"},
+    {FL_OPT(struct fl_client_tls, STRING, key),
+     .help = "PEM file: its key, which nobody else may read; not set: likewise"},
+    {FL_OPT(struct fl_client_tls, STRING, ca),
+     .help = "PEM file: the roots that a server is believed by; not set: likewise"},
+    {FL_OPT(struct fl_client_tls, STRING_LIST, crl),
+     .help = "PEM files: lists of certificates that were taken back, of the server and of those "
+             "between it and its root"},
+    {FL_OPT(struct fl_client_tls, STRING, server_name),
+     .help =
+         "DNS name or address that the server's certificate has to be for; not set: the host of "
+         "'server'"},
+    FL_OPT_END_OF(struct fl_client_tls)};
 
 static const struct fl_opt_spec data_specs[] = {
     {FL_OPT(struct fl_client_data, STRING, path),
@@ -105,6 +127,8 @@ static const struct fl_opt_spec limits_specs[] = {
 
 static const struct fl_conf_section sections[] = {
     {FL_CONF_SECTION("", main_specs, struct fl_client_conf, main, struct fl_client_main)},
+    {FL_CONF_SECTION("tls", tls_specs, struct fl_client_conf, tls, struct fl_client_tls),
+     .flags = FL_CLIENT_DAEMON},
     {FL_CONF_SECTION("data", data_specs, struct fl_client_conf, data, struct fl_client_data)},
     {FL_CONF_SECTION("command", command_specs, struct fl_client_conf, command,
                      struct fl_client_command),
@@ -149,15 +173,41 @@ static int check_labels(const struct fl_client_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
+/* Who it is, and how that is shown: by its word alone, or by a certificate. */
+static int check_identity(const struct fl_client_conf *conf, struct fl_err *err)
+{
+    const struct fl_client_main *m = conf->main;
+    const struct fl_client_tls *tls = conf->tls;
+
+    if (m->name[0] == '\0' && m->insecure) {
+        return fl_conf_error(fl_conf_field(conf->file, &m->name), err,
+                             "a client without a certificate ('insecure: yes') needs a 'name'");
+    }
+    if (m->name[0] != '\0' && !fl_name_valid(m->name)) {
+        return fl_conf_error(fl_conf_field(conf->file, &m->name), err,
+                             "expected 1 to %d characters of A-Z a-z 0-9 . _ -, found '%s'",
+                             FL_NAME_MAX - 1, m->name);
+    }
+    if ((tls->certificate[0] == '\0') != (tls->key[0] == '\0')) {
+        return fl_conf_error(fl_conf_section(conf->file, tls), err,
+                             "expected tls.certificate and tls.key, found one without the other");
+    }
+    if (tls->certificate[0] != '\0' && tls->ca[0] == '\0') {
+        return fl_conf_error(fl_conf_section(conf->file, tls), err,
+                             "a certificate of your own needs tls.ca: the roots that the server is "
+                             "believed by");
+    }
+    return FL_OK;
+}
+
 static int check(const struct fl_client_conf *conf, struct fl_err *err)
 {
     const struct fl_client_main *m = conf->main;
     bool command = m->trainer == FL_TRAINER_COMMAND;
+    int rv = check_identity(conf, err);
 
-    if (!fl_name_valid(m->name)) {
-        return fl_conf_error(fl_conf_field(conf->file, &m->name), err,
-                             "expected 1 to %d characters of A-Z a-z 0-9 . _ -, found '%s'",
-                             FL_NAME_MAX - 1, m->name);
+    if (rv != FL_OK) {
+        return rv;
     }
     if (command && conf->command->program.n == 0) {
         return fl_conf_error(fl_conf_field(conf->file, &conf->command->program), err,

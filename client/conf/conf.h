@@ -16,13 +16,22 @@ enum fl_client_trainer { FL_TRAINER_BUILTIN, FL_TRAINER_COMMAND };
 
 /* What the keys mean, their ranges and defaults stand in the tables (fl-clientd --reference). */
 struct fl_client_main {
-    const char *server, *name, *state_dir;
+    const char *server;
+    const char *name; /* "": that of the certificate */
+    const char *state_dir;
     bool insecure, insecure_remote, exit_when_done, offers;
     enum fl_client_trainer trainer;
     struct fl_opt_map labels;
     enum fl_log_level log_level;
     enum fl_log_format log_format;
     int64_t seed;
+};
+
+/* "" and none: what fl-clientd --join left in the state folder. */
+struct fl_client_tls {
+    const char *certificate, *key, *ca;
+    struct fl_opt_texts crl;
+    const char *server_name;
 };
 
 struct fl_client_data {
@@ -50,8 +59,9 @@ struct fl_client_limits {
 };
 
 struct fl_client_conf {
-    struct fl_conf_file *file; /* owns what the next five point to */
+    struct fl_conf_file *file; /* owns what the next six point to */
     const struct fl_client_main *main;
+    const struct fl_client_tls *tls;
     const struct fl_client_data *data;
     const struct fl_client_command *command;
     const struct fl_client_reconnect *reconnect;

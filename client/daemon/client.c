@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include "client/daemon/commands.h"
+#include "client/daemon/credentials.h"
 #include "client/daemon/delivery.h"
+#include "client/daemon/enrol.h"
 #include "client/daemon/events.h"
 #include "client/daemon/exit_codes.h"
 #include "client/daemon/preflight.h"
@@ -32,7 +34,9 @@ struct fl_clientd {
     struct fl_worker worker;
     struct fl_held held;
     struct fl_wanted wanted;
+    struct fl_credentials *credentials; /* NULL: plaintext */
     struct fl_connection *connection;
+    struct fl_renewal *renewal;
 
     struct fl_trainings trainings;
     struct fl_evaluations evaluations;
@@ -43,9 +47,17 @@ struct fl_clientd {
     struct fl_commands commands;
 };
 
-static uint64_t seed_of(const struct fl_client_conf *conf)
+/* As configured, or as its certificate says: the two are the same when both are there. */
+static const char *name_of(const struct fl_clientd *cli)
 {
-    return fl_worker_seed(conf->main->name, (uint64_t)conf->main->seed);
+    const char *name = cli->conf->main->name;
+
+    return name[0] != '\0' ? name : fl_credentials_identity(cli->credentials)->who.name;
+}
+
+static uint64_t seed_of(const struct fl_clientd *cli)
+{
+    return fl_worker_seed(name_of(cli), (uint64_t)cli->conf->main->seed);
 }
 
 /* --- effects --- */
@@ -66,8 +78,12 @@ static void leave(struct fl_clientd *cli, const struct fl_session_effect *e)
 static void connect_to_server(struct fl_clientd *cli)
 {
     struct fl_err err = {0};
-    int rv = fl_connection_open(cli->connection, &err);
+    int rv;
 
+    if (!fl_renewal_may_connect(cli->renewal)) {
+        return;
+    }
+    rv = fl_connection_open(cli->connection, &err);
     if (rv != FL_OK) {
         fl_stepper_failed(cli->jobs.stepper, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
                           FL_FAULT_PASSING, fl_err_text(&err, rv));
@@ -118,7 +134,7 @@ static void carry_out(void *ctx, const struct fl_session_effect *e)
         disconnect(cli, e->text);
         break;
     case FL_CEFF_HELLO:
-        fl_event_hello(cli->connection, cli->conf, &cli->data, e->key);
+        fl_event_hello(cli->connection, cli->conf, name_of(cli), &cli->data, e->key);
         break;
     case FL_CEFF_HEARTBEAT:
         fl_event_heartbeat(cli->connection, ++cli->heartbeats);
@@ -195,20 +211,22 @@ static void on_signal(void *arg, int signum)
 
 /* --- life --- */
 
-static int open_state(struct fl_clientd *cli, struct fl_err *err)
+static int take_state(struct fl_clientd *cli, struct fl_err *err)
 {
     const char *dir = cli->conf->main->state_dir;
     int rv = fl_fs_mkdirs(dir, err);
 
-    if (rv == FL_OK) {
-        rv = fl_fs_lock_dir(dir, &cli->lock_fd, err);
-    }
-    if (rv != FL_OK) {
-        return rv;
-    }
+    return rv == FL_OK ? fl_fs_lock_dir(dir, &cli->lock_fd, err) : rv;
+}
+
+static int open_state(struct fl_clientd *cli, struct fl_err *err)
+{
+    const char *dir = cli->conf->main->state_dir;
+    int rv;
+
     cli->worker.state_dir = dir;
     cli->worker.log = cli->log;
-    cli->worker.seed = seed_of(cli->conf);
+    cli->worker.seed = seed_of(cli);
     rv = fl_keeps_open(dir, cli->log, &cli->worker.keeps, err);
     if (rv != FL_OK) {
         return rv;
@@ -222,7 +240,7 @@ static int open_session(struct fl_clientd *cli)
 {
     const struct fl_client_reconnect *r = cli->conf->reconnect;
     struct fl_session_conf conf = {
-        .seed = seed_of(cli->conf),
+        .seed = seed_of(cli),
         .backoff_ms = r->first_ms,
         .backoff_max_ms = r->longest_ms,
         .refused_ms = r->after_refusal_ms,
@@ -239,15 +257,21 @@ static int put_together(struct fl_clientd *cli)
     struct fl_jobs *jobs = &cli->jobs;
     struct fl_worker *worker = &cli->worker;
     struct fl_connection *c;
-    int rv =
-        fl_connection_create(jobs->loop, cli->log, cli->conf->main->server,
-                             (uint32_t)cli->conf->reconnect->connect_timeout_ms, cli->conf->limits,
-                             &fl_commands_cbs, &cli->commands, &cli->connection);
+    int rv = fl_connection_create(
+        jobs->loop, cli->log, cli->conf->main->server,
+        cli->credentials != NULL ? fl_credentials_filter(cli->credentials) : NULL,
+        (uint32_t)cli->conf->reconnect->connect_timeout_ms, cli->conf->limits, &fl_commands_cbs,
+        &cli->commands, &cli->connection);
 
     if (rv != FL_OK) {
         return rv;
     }
     c = cli->connection;
+    rv = fl_renewal_create(jobs->loop, cli->log, cli->credentials, c, jobs->stepper, &cli->renewal);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    cli->reload.renewal = cli->renewal;
     cli->trainings = (struct fl_trainings){jobs, worker, &cli->held, NULL};
     cli->evaluations = (struct fl_evaluations){jobs, worker, c, NULL};
     fl_offering_init(&cli->offering, jobs, worker, c);
@@ -266,8 +290,23 @@ static int put_together(struct fl_clientd *cli)
                                        .downloads = &cli->downloads,
                                        .offering = &cli->offering,
                                        .may_offer = cli->conf->main->offers};
-    cli->commands = (struct fl_commands){cli->log, jobs->stepper, c, &cli->wanted, &cli->joining};
+    cli->commands =
+        (struct fl_commands){cli->log, jobs->stepper, c, &cli->wanted, &cli->joining, cli->renewal};
     return FL_OK;
+}
+
+/* Who it is: by its certificate, which an invitation that was put there gets it first. */
+static int open_credentials(struct fl_clientd *cli, struct fl_err *err)
+{
+    int rv;
+
+    if (cli->conf->main->insecure) {
+        return FL_OK;
+    }
+    rv = fl_enrol_by_credential(cli->conf, cli->jobs.loop, cli->log, &cli->exit_code, err);
+    return rv == FL_OK
+               ? fl_credentials_open(cli->conf, cli->log, &cli->credentials, &cli->exit_code, err)
+               : rv;
 }
 
 static int start(struct fl_clientd *cli, uint64_t descriptors, struct fl_err *err)
@@ -275,14 +314,22 @@ static int start(struct fl_clientd *cli, uint64_t descriptors, struct fl_err *er
     int rv;
 
     rv = fl_client_preflight_places(cli->conf, &cli->exit_code, err);
+    if (rv == FL_OK) {
+        cli->exit_code = FL_EXIT_STATE;
+        rv = take_state(cli, err);
+    }
+    if (rv == FL_OK) {
+        cli->exit_code = FL_EXIT_FAILURE;
+        rv = fl_loop_create(&cli->jobs.loop, err);
+    }
+    if (rv == FL_OK) {
+        rv = open_credentials(cli, err);
+    }
     if (rv != FL_OK) {
         return rv;
     }
     cli->exit_code = FL_EXIT_FAILURE;
-    rv = fl_loop_create(&cli->jobs.loop, err);
-    if (rv == FL_OK) {
-        rv = open_session(cli);
-    }
+    rv = open_session(cli);
     if (rv == FL_OK) {
         rv = put_together(cli);
     }
@@ -301,6 +348,7 @@ static int start(struct fl_clientd *cli, uint64_t descriptors, struct fl_err *er
 static void finish(struct fl_clientd *cli)
 {
     fl_stepper_stop(cli->jobs.stepper);
+    fl_renewal_stop(cli->renewal);
     fl_connection_free(cli->connection);
     fl_trainings_cancel(&cli->trainings);
     fl_evaluations_leave(&cli->evaluations);
@@ -308,6 +356,8 @@ static void finish(struct fl_clientd *cli)
     if (cli->jobs.loop != NULL) { /* What the lane finished is heard, by nobody who acts on it. */
         fl_loop_free(cli->jobs.loop);
     }
+    fl_renewal_free(cli->renewal);
+    fl_credentials_free(cli->credentials);
     fl_downloads_cancel_task(&cli->downloads);
     fl_offering_forget(&cli->offering);
     fl_stepper_free(cli->jobs.stepper);
@@ -359,7 +409,7 @@ int fl_client_run(const struct fl_client_conf *conf, const char *path, struct fl
 {
     struct fl_clientd cli = {.conf = conf,
                              .log = log,
-                             .reload = {path, conf, log, out},
+                             .reload = {path, conf, log, out, NULL},
                              .lock_fd = -1,
                              .jobs = {.log = log}};
     struct fl_session_event event = {.type = FL_CEV_START};
@@ -382,6 +432,8 @@ int fl_client_run(const struct fl_client_conf *conf, const char *path, struct fl
         fl_stepper_step(cli.jobs.stepper, &event);
         fl_loop_run(cli.jobs.loop);
         fl_notify_stopping();
+    } else if (rv == FL_ECANCELED) { /* Asked to stop while it was joining. */
+        fl_log(log, FL_LOG_NOTICE, "client", "%s", fl_err_text(&err, rv));
     } else {
         fl_log(log, FL_LOG_ERROR, "client", "cannot start: %s", fl_err_text(&err, rv));
     }

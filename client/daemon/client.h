@@ -12,7 +12,10 @@
  *   download.c    bundles come; training_job.c, evaluation_job.c, offering.c: work on the lane
  *   delivery.c    the granted part of a result goes
  *   events.c      what this client says
- *   connection.c  the channel and the control stream; stepper.c: the session on the loop
+ *   enrol.c       the first certificate, by an invitation: enrol_command.c when an operator joins
+ * this host, enrol_unattended.c when the daemon finds one, invitation.c where it is read renewal.c
+ * the next certificates; credentials.c: what is shown, and TLS connection.c  the channel and the
+ * control stream; stepper.c: the session on the loop
  *
  * Threading: everything belongs to the loop but what a job hands to the lane: the worker, and what
  * the job itself holds. The worker is prepared for another setup only while the lane is idle; each

@@ -174,6 +174,13 @@ static void on_message(void *ctx, const uint8_t *data, size_t len)
 
 /* --- the connection --- */
 
+static bool on_channel(void *ctx)
+{
+    struct fl_commands *c = ctx;
+
+    return fl_renewal_up(c->renewal);
+}
+
 static void on_up(void *ctx)
 {
     struct fl_commands *c = ctx;
@@ -199,7 +206,7 @@ static void on_ended(void *ctx, enum fl_grpc_status status, const char *message)
     } else if (status == FL_GRPC_ABORTED) {
         on_refused(c, 0, message != NULL ? message : "another session took over");
     } else if (status == FL_GRPC_INVALID_ARGUMENT || status == FL_GRPC_PERMISSION_DENIED ||
-               status == FL_GRPC_UNIMPLEMENTED)
+               status == FL_GRPC_UNAUTHENTICATED || status == FL_GRPC_UNIMPLEMENTED)
     {
         on_refused(c, 0, message != NULL ? message : fl_grpc_status_name(status));
     } else if (status != FL_GRPC_OK && !fl_stepper_stopped(c->stepper)) {
@@ -209,17 +216,19 @@ static void on_ended(void *ctx, enum fl_grpc_status status, const char *message)
     }
 }
 
-static void on_down(void *ctx, const char *why)
+static void on_down(void *ctx, bool refused, const char *why)
 {
     struct fl_commands *c = ctx;
 
+    fl_renewal_down(c->renewal, refused);
     if (!fl_joining_down(c->joining)) {
         fl_stepper_failed(c->stepper, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
-                          FL_FAULT_PASSING, why);
+                          refused ? FL_FAULT_LASTING : FL_FAULT_PASSING, why);
     }
 }
 
-const struct fl_connection_cbs fl_commands_cbs = {.on_up = on_up,
+const struct fl_connection_cbs fl_commands_cbs = {.on_channel = on_channel,
+                                                  .on_up = on_up,
                                                   .on_message = on_message,
                                                   .on_writable = on_writable,
                                                   .on_ended = on_ended,

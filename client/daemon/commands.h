@@ -8,6 +8,7 @@
 
 #include "client/daemon/connection.h"
 #include "client/daemon/join.h"
+#include "client/daemon/renewal.h"
 
 struct fl_commands {
     const struct fl_log *log;         /* borrowed, as all */
@@ -15,6 +16,7 @@ struct fl_commands {
     struct fl_connection *connection; /* where they come from */
     struct fl_wanted *wanted;         /* what they ask for */
     struct fl_joining *joining;       /* who takes a Welcome */
+    struct fl_renewal *renewal;       /* what a new channel may be for first */
 };
 
 /* The context is a struct fl_commands. */

@@ -3,22 +3,16 @@
 #include "libfl/net/address.h"
 #include "libfl/net/conn.h"
 
-static int check_server(const struct fl_client_conf *conf, struct fl_err *err)
+static int check_plain(const struct fl_client_conf *conf, struct fl_err *err)
 {
     const struct fl_client_main *m = conf->main;
-    struct fl_address parsed;
-    struct fl_err inner = {0};
-    int rv;
+    const struct fl_client_tls *tls = conf->tls;
 
-    if (!m->insecure) {
-        return fl_conf_error(fl_conf_field(conf->file, &m->insecure), err,
-                             "this version has no TLS yet: set 'insecure: yes' for plaintext to "
-                             "loopback addresses");
-    }
-    rv = fl_address_parse(m->server, &parsed, &inner);
-    if (rv != FL_OK) {
-        return fl_conf_error(fl_conf_field(conf->file, &m->server), err, "%s",
-                             fl_err_text(&inner, rv));
+    if (tls->certificate[0] != '\0' || tls->ca[0] != '\0' || tls->crl.n > 0) {
+        return fl_conf_error(
+            fl_conf_section(conf->file, tls), err,
+            "'insecure: yes' is plaintext, which has no certificates: expected one "
+            "of the two");
     }
     if (!fl_address_is_loopback(m->server) && !m->insecure_remote) {
         return fl_conf_error(fl_conf_field(conf->file, &m->server), err,
@@ -27,6 +21,20 @@ static int check_server(const struct fl_client_conf *conf, struct fl_err *err)
                              m->server);
     }
     return FL_OK;
+}
+
+static int check_server(const struct fl_client_conf *conf, struct fl_err *err)
+{
+    const struct fl_client_main *m = conf->main;
+    struct fl_address parsed;
+    struct fl_err inner = {0};
+    int rv = fl_address_parse(m->server, &parsed, &inner);
+
+    if (rv != FL_OK) {
+        return fl_conf_error(fl_conf_field(conf->file, &m->server), err, "%s",
+                             fl_err_text(&inner, rv));
+    }
+    return m->insecure ? check_plain(conf, err) : FL_OK;
 }
 
 int fl_clientd_conf_load(const char *path, struct fl_client_conf **ret, struct fl_err *err)

@@ -8,6 +8,7 @@ struct fl_connection {
     struct fl_loop *loop;
     const struct fl_log *log;
     const char *server;
+    const struct fl_stream_filter *filter; /* NULL: plaintext */
     uint32_t timeout_ms;
     const struct fl_client_limits *limits;
     struct fl_connection_cbs cbs;
@@ -102,9 +103,12 @@ void fl_connection_give_up(struct fl_connection *c)
 static void on_up(void *ctx)
 {
     struct fl_connection *c = ctx;
-    int rv =
-        fl_grpc_call(c->channel, "/fl.v1.Federation/Attend", 0, &attend_handler, c, &c->attend);
+    int rv;
 
+    if (!c->cbs.on_channel(c->ctx)) {
+        return;
+    }
+    rv = fl_grpc_call(c->channel, "/fl.v1.Federation/Attend", 0, &attend_handler, c, &c->attend);
     if (rv != FL_OK) {
         fl_grpc_channel_close(c->channel);
         return;
@@ -112,10 +116,10 @@ static void on_up(void *ctx)
     c->cbs.on_up(c->ctx);
 }
 
-static void log_down(const struct fl_connection *c, const char *why)
+static void log_down(const struct fl_connection *c, int code, const char *why)
 {
-    fl_log_peer(c->log, FL_LOG_WARNING, "client", FL_WORK_SERVER, "no connection to '%s': %s",
-                c->server, why);
+    fl_log_peer(c->log, code == FL_EPERM ? FL_LOG_ERROR : FL_LOG_WARNING, "client", FL_WORK_SERVER,
+                "no connection to '%s': %s", c->server, why);
 }
 
 static void on_down(void *ctx, int code, const char *text)
@@ -129,9 +133,9 @@ static void on_down(void *ctx, int code, const char *text)
         return;
     }
     if (code != FL_OK) {
-        log_down(c, why);
+        log_down(c, code, why);
     }
-    c->cbs.on_down(c->ctx, why);
+    c->cbs.on_down(c->ctx, code == FL_EPERM, why);
 }
 
 static const struct fl_grpc_channel_cbs channel_cbs = {.on_up = on_up, .on_down = on_down};
@@ -158,10 +162,11 @@ int fl_connection_open(struct fl_connection *c, struct fl_err *err)
                                                          .limits = &limits,
                                                          .timeout_ms = c->timeout_ms,
                                                          .cbs = &channel_cbs,
-                                                         .ctx = c},
+                                                         .ctx = c,
+                                                         .filter = c->filter},
                          &c->channel, err);
     if (rv != FL_OK) {
-        log_down(c, fl_err_text(err, rv));
+        log_down(c, rv, fl_err_text(err, rv));
     }
     return rv;
 }
@@ -200,8 +205,9 @@ int fl_connection_call(struct fl_connection *c, const char *path, uint64_t timeo
 /* --- life --- */
 
 int fl_connection_create(struct fl_loop *loop, const struct fl_log *log, const char *server,
-                         uint32_t timeout_ms, const struct fl_client_limits *limits,
-                         const struct fl_connection_cbs *cbs, void *ctx, struct fl_connection **ret)
+                         const struct fl_stream_filter *filter, uint32_t timeout_ms,
+                         const struct fl_client_limits *limits, const struct fl_connection_cbs *cbs,
+                         void *ctx, struct fl_connection **ret)
 {
     struct fl_connection *c = calloc(1, sizeof(*c));
 
@@ -211,6 +217,7 @@ int fl_connection_create(struct fl_loop *loop, const struct fl_log *log, const c
     *c = (struct fl_connection){.loop = loop,
                                 .log = log,
                                 .server = server,
+                                .filter = filter,
                                 .timeout_ms = timeout_ms,
                                 .limits = limits,
                                 .cbs = *cbs,

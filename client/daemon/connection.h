@@ -17,6 +17,8 @@
 struct fl_connection;
 
 struct fl_connection_cbs {
+    /* The channel stands. False: it is for other calls than Attend, and the caller closes it. */
+    bool (*on_channel)(void *ctx);
     /* The control stream is open: say hello. */
     void (*on_up)(void *ctx);
     /* A command on it. */
@@ -25,14 +27,16 @@ struct fl_connection_cbs {
     void (*on_writable)(void *ctx);
     /* It ended; on_down follows. */
     void (*on_ended)(void *ctx, enum fl_grpc_status status, const char *message);
-    /* The last: connecting failed, or the connection is gone. */
-    void (*on_down)(void *ctx, const char *why);
+    /* The last: connecting failed, or the connection is gone. Refused: one side does not take the
+       certificate of the other. */
+    void (*on_down)(void *ctx, bool refused, const char *why);
 };
 
-/* Keeps all but `cbs`, which is copied. FL_ENOMEM. */
+/* Keeps all but `cbs`, which is copied. `filter`: over each connection; NULL: nothing. FL_ENOMEM.
+ */
 FL_MUST_CHECK int fl_connection_create(struct fl_loop *loop, const struct fl_log *log,
-                                       const char *server, uint32_t timeout_ms,
-                                       const struct fl_client_limits *limits,
+                                       const char *server, const struct fl_stream_filter *filter,
+                                       uint32_t timeout_ms, const struct fl_client_limits *limits,
                                        const struct fl_connection_cbs *cbs, void *ctx,
                                        struct fl_connection **ret);
 /* Closes and runs the loop until that is done, without a callback. NULL is allowed. */

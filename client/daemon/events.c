@@ -1,7 +1,7 @@
 #include "client/daemon/events.h"
 
 void fl_event_hello(struct fl_connection *connection, const struct fl_client_conf *conf,
-                    const struct fl_local_data *data, struct fl_round_key held)
+                    const char *name, const struct fl_local_data *data, struct fl_round_key held)
 {
     struct fl_wire_event event = {.type = FL_WIRE_HELLO};
     struct fl_wire_hello *h = &event.u.hello;
@@ -15,7 +15,7 @@ void fl_event_hello(struct fl_connection *connection, const struct fl_client_con
     }
     h->version_min = FL_WIRE_VERSION;
     h->version_max = FL_WIRE_VERSION;
-    h->client = fl_wire_lend(conf->main->name);
+    h->client = fl_wire_lend(name);
     h->samples = data->samples;
     h->evaluation_samples = data->evaluation_samples;
     h->labels = labels;

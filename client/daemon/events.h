@@ -9,9 +9,9 @@
 #include "client/store/result.h"
 #include "client/work/evaluation.h"
 
-/* `held`: the result that is, round 0: none. */
+/* `name`: who this client is; `held`: the result that is, round 0: none. */
 void fl_event_hello(struct fl_connection *connection, const struct fl_client_conf *conf,
-                    const struct fl_local_data *data, struct fl_round_key held);
+                    const char *name, const struct fl_local_data *data, struct fl_round_key held);
 void fl_event_heartbeat(struct fl_connection *connection, uint64_t number);
 void fl_event_report(struct fl_connection *connection, const struct fl_result *result);
 /* `reason` may be NULL. */

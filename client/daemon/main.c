@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "client/daemon/client.h"
+#include "client/daemon/enrol_command.h"
 #include "client/daemon/exit_codes.h"
+#include "client/daemon/invitation.h"
 #include "client/daemon/preflight.h"
 #include "libfl/base/buf.h"
 #include "libfl/net/failed_start.h"
@@ -17,12 +19,23 @@ static void usage(FILE *out)
 {
     (void)fputs(
         "usage: fl-clientd [--check-config] CONFIG.yaml\n"
+        "       fl-clientd --join [--invitation FILE] [CONFIG.yaml]\n"
         "\n"
         "Takes part in a federation: receives the model, trains on local data that never\n"
         "leaves this machine, and uploads the layers that the server asks for. Comes back by\n"
         "itself after any loss of the connection.\n"
         "\n"
         "  -c, --check-config  check the file and all that a start needs, start nothing\n"
+        "  -j, --join          get a certificate with the line that flctl invite printed, and "
+        "write\n"
+        "                      CONFIG (/etc/fl/client.yaml) when there is none. The line is read "
+        "from\n"
+        "                      standard input, or the systemd credential 'invitation'\n"
+        "      --invitation FILE   or from FILE; never from the arguments, which others can read\n"
+        "      --name NAME         for a first CONFIG: the name, when the invitation is for "
+        "several\n"
+        "      --data FOLDER       likewise: the folder with this host's data (/srv/fl/data)\n"
+        "      --state-dir FOLDER  likewise: of the state (/var/lib/fl-clientd)\n"
         "      --reference     print all configuration keys with defaults (Markdown)\n"
         "  -h, --help          this text\n"
         "  -V, --version       version\n"
@@ -90,7 +103,8 @@ static int run(const char *path, bool check_only)
         fl_log_out_complain(&out, "fl-clientd", fl_err_text(&err, rv));
     } else if (check_only) {
         exit_code = FL_EXIT_OK;
-        (void)printf("%s: ok: client '%s' of '%s', trainer %s\n", path, conf->main->name,
+        (void)printf("%s: ok: client '%s' of '%s', trainer %s\n", path,
+                     conf->main->name[0] != '\0' ? conf->main->name : "(as its certificate says)",
                      conf->main->server, fl_client_trainers[conf->main->trainer]);
     } else {
         exit_code = take_part(conf, path, &log, &out);
@@ -99,22 +113,92 @@ static int run(const char *path, bool check_only)
     return exit_code;
 }
 
+static int misuse(const char *what)
+{
+    (void)fprintf(stderr, "fl-clientd: %s\n", what);
+    return FL_EXIT_USAGE;
+}
+
+/* What the command line asks for. */
+struct command {
+    bool check_only, join;
+    struct fl_enrol_options enrol;
+    bool enrol_given; /* any of those */
+};
+
+/* Values behind those of the short options. */
+enum { OPT_REFERENCE = 256, OPT_INVITATION, OPT_NAME, OPT_DATA, OPT_STATE_DIR };
+
+/* True: it is one of those that only --join takes. */
+static bool take_enrol_option(struct fl_enrol_options *enrol, int opt, const char *value)
+{
+    switch (opt) {
+    case OPT_INVITATION:
+        enrol->invitation = value;
+        return true;
+    case OPT_NAME:
+        enrol->name = value;
+        return true;
+    case OPT_DATA:
+        enrol->data = value;
+        return true;
+    case OPT_STATE_DIR:
+        enrol->state_dir = value;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int carry_out(struct command *command, int argc, char **argv)
+{
+    int n = argc - optind;
+
+    if (command->join && n <= 1 && !command->check_only) {
+        command->enrol.config = n == 1 ? argv[optind] : NULL;
+        return fl_enrol_command(&command->enrol);
+    }
+    if (command->enrol_given && !command->join) {
+        return misuse("--invitation, --name, --data and --state-dir belong to --join");
+    }
+    if (n != 1 || command->join) {
+        (void)fprintf(stderr, "fl-clientd: expected one configuration file, found %d arguments\n",
+                      n);
+        return FL_EXIT_USAGE;
+    }
+    return run(argv[optind], command->check_only);
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {{"check-config", no_argument, NULL, 'c'},
-                                            {"reference", no_argument, NULL, 'r'},
+                                            {"join", no_argument, NULL, 'j'},
+                                            {"invitation", required_argument, NULL, OPT_INVITATION},
+                                            {"name", required_argument, NULL, OPT_NAME},
+                                            {"data", required_argument, NULL, OPT_DATA},
+                                            {"state-dir", required_argument, NULL, OPT_STATE_DIR},
+                                            {"reference", no_argument, NULL, OPT_REFERENCE},
                                             {"help", no_argument, NULL, 'h'},
                                             {"version", no_argument, NULL, 'V'},
                                             {NULL, 0, NULL, 0}};
-    bool check_only = false;
+    struct command command = {.join = false};
     int opt;
 
-    while ((opt = getopt_long(argc, argv, "chV", options, NULL)) != -1) {
+    if (fl_invitation_in_arguments(argc, argv)) {
+        return misuse(
+            "an invitation is not taken from the arguments, which every user of this host "
+            "can read: give it on standard input or with --invitation FILE; if others "
+            "use this host, have this one withdrawn (flctl withdraw) and ask for another");
+    }
+    while ((opt = getopt_long(argc, argv, "cjhV", options, NULL)) != -1) {
         switch (opt) {
         case 'c':
-            check_only = true;
+            command.check_only = true;
             break;
-        case 'r':
+        case 'j':
+            command.join = true;
+            break;
+        case OPT_REFERENCE:
             return reference();
         case 'h':
             usage(stdout);
@@ -123,14 +207,12 @@ int main(int argc, char **argv)
             (void)printf("fl-clientd %s\n", PACKAGE_VERSION);
             return FL_EXIT_OK;
         default:
-            (void)fputs("try fl-clientd --help\n", stderr);
-            return FL_EXIT_USAGE;
+            if (!take_enrol_option(&command.enrol, opt, optarg)) {
+                (void)fputs("try fl-clientd --help\n", stderr);
+                return FL_EXIT_USAGE;
+            }
+            command.enrol_given = true;
         }
     }
-    if (argc - optind != 1) {
-        (void)fprintf(stderr, "fl-clientd: expected one configuration file, found %d arguments\n",
-                      argc - optind);
-        return FL_EXIT_USAGE;
-    }
-    return run(argv[optind], check_only);
+    return carry_out(&command, argc, argv);
 }

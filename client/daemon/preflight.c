@@ -1,6 +1,8 @@
 #include "client/daemon/preflight.h"
 
+#include "client/daemon/credentials.h"
 #include "client/daemon/exit_codes.h"
+#include "client/daemon/invitation.h"
 #include "client/train/trainer.h"
 #include "client/train/validation.h"
 #include "libfl/base/fs.h"
@@ -74,12 +76,22 @@ int fl_client_open_data(const struct fl_client_conf *conf, struct fl_dataset **r
     return FL_OK;
 }
 
+/* An invitation that was put there gets one at the start. */
+static int check_credentials(const struct fl_client_conf *conf, int *ret_exit, struct fl_err *err)
+{
+    char path[4096];
+    int rv = conf->main->insecure ? FL_OK : fl_credentials_check(conf, ret_exit, err);
+
+    return rv == FL_ENOENT && fl_invitation_credential(path, sizeof(path)) != NULL ? FL_OK : rv;
+}
+
 int fl_client_preflight(const struct fl_client_conf *conf, int *ret_exit, struct fl_err *err)
 {
     struct fl_dataset *train = NULL;
     struct fl_dataset *test = NULL;
     int rv = fl_client_preflight_places(conf, ret_exit, err);
 
+    rv = rv == FL_OK ? check_credentials(conf, ret_exit, err) : rv;
     if (rv != FL_OK || conf->main->trainer == FL_TRAINER_COMMAND) {
         return rv;
     }

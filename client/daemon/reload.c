@@ -10,7 +10,11 @@ static const char *const live[] = {"log_level", "log_format", NULL};
 static int take_up(const struct fl_client_reload *r, const struct fl_client_conf *fresh,
                    struct fl_err *err)
 {
-    (void)err;
+    int rv = fl_renewal_reload(r->renewal, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
     atomic_store(&r->log->level, (int)fresh->main->log_level);
     atomic_store(&r->log_out->format, (int)fresh->main->log_format);
     return FL_OK;

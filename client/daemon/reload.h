@@ -14,6 +14,7 @@
  */
 
 #include "client/daemon/conf.h"
+#include "client/daemon/renewal.h"
 #include "libfl/base/log_out.h"
 
 /* What can change while a client runs; everything is the caller's. */
@@ -22,6 +23,7 @@ struct fl_client_reload {
     const struct fl_client_conf *conf; /* that it began with */
     struct fl_log *log;
     struct fl_log_out *log_out; /* where its lines go */
+    struct fl_renewal *renewal; /* of its certificate */
 };
 
 void fl_client_reload(const struct fl_client_reload *reload);

@@ -176,8 +176,14 @@ says "64 labels" 0 "c.yaml: ok" "$clientd" -c c.yaml
 client "!name" 'server: localhost:1\nname: a/b\nstate_dir: s\ninsecure: yes\ndata: {path: x}\n' \
   "2: key 'name': expected 1 to 127 characters of A-Z a-z 0-9 . _ -, found 'a/b'"
 client "!no server" 'name: a\nstate_dir: s\n' "1: the required key 'server' is missing (a text)"
-client "!no TLS" 'server: localhost:1\nname: a\nstate_dir: s\ndata: {path: x}\n' \
-  "1: this version has no TLS yet: set 'insecure: yes' for plaintext to loopback addresses"
+client "!no name" 'server: localhost:1\nstate_dir: s\ninsecure: yes\ndata: {path: x}\n' \
+  "1: a client without a certificate ('insecure: yes') needs a 'name'"
+client "a certificate alone" 'tls: {certificate: c.pem}\ndata: {path: x}\n' \
+  "5: key 'tls': expected tls.certificate and tls.key, found one without the other"
+client "no roots" 'tls: {certificate: c.pem, key: c.key}\ndata: {path: x}\n' \
+  "5: key 'tls': a certificate of your own needs tls.ca: the roots that the server is believed by"
+client "certificates in plaintext" 'tls: {ca: c.pem}\ndata: {path: x}\n' \
+  "5: key 'tls': 'insecure: yes' is plaintext, which has no certificates: expected one of the two"
 client "!remote" 'server: 10.1.1.1:7800\nname: a\nstate_dir: s\ninsecure: yes\ndata: {path: x}\n' \
   "1: key 'server': '10.1.1.1:7800' is not a loopback address; plaintext there needs 'insecure_remote: yes' too"
 client "!no port" 'server: localhost\nname: a\nstate_dir: s\ninsecure: yes\ndata: {path: x}\n' \

@@ -7,6 +7,8 @@
 
 #define FEDERATION "demo"
 
+int64_t rig_identity_now;
+
 void rig_identity_invite(struct rig_identity *rig)
 {
     rig->invite.token[FL_TOKEN_SIZE - 1]++;
@@ -19,7 +21,7 @@ void rig_identity_setup(struct rig_identity *rig)
     size_t i;
 
     (void)memset(rig, 0, sizeof(*rig));
-    rig_pki_make(&rig->pki, FEDERATION, RIG_PKI_NOW);
+    rig_pki_make(&rig->pki, FEDERATION, rig_identity_now != 0 ? rig_identity_now : RIG_PKI_NOW);
     ck_assert(folder_make("identity", rig->state));
     (void)snprintf(rig->dir, sizeof(rig->dir), "%s/identity", rig->state);
     rig->files =
@@ -58,7 +60,7 @@ static const struct fl_chain *roots_of(const struct rig_identity *rig)
     return rig->told != NULL ? rig->told : rig->pki.root;
 }
 
-static void to_wire(const struct fl_chain *chain, struct fl_wire_chain *ret)
+void rig_identity_wire(const struct fl_chain *chain, struct fl_wire_chain *ret)
 {
     size_t n = fl_chain_len(chain);
     size_t i;
@@ -100,8 +102,8 @@ void rig_identity_answer(struct rig_identity *rig, const struct fl_enrolling *en
     struct fl_key *key = key_of(enrolling);
     struct fl_chain *chain = rig_pki_leaf(&rig->pki, key, issue);
 
-    to_wire(chain, &rig->chain);
-    to_wire(roots, &rig->roots);
+    rig_identity_wire(chain, &rig->chain);
+    rig_identity_wire(roots, &rig->roots);
     rig->issued++;
     fl_chain_unref(chain);
     fl_key_unref(key);

@@ -26,6 +26,9 @@ struct rig_identity {
     struct fl_chain *told; /* the roots of replies; NULL: that of `pki` */
 };
 
+/* Authorities begin ten minutes before it; 0: RIG_PKI_NOW. */
+extern int64_t rig_identity_now;
+
 void rig_identity_setup(struct rig_identity *rig);
 void rig_identity_teardown(struct rig_identity *rig);
 
@@ -36,6 +39,8 @@ bool rig_identity_answer_join(struct rig_identity *rig, const struct fl_enrollin
 /* A certificate as `issue` has it (its dates too) for the key of the request, and these roots. */
 void rig_identity_answer(struct rig_identity *rig, const struct fl_enrolling *enrolling,
                          const struct fl_issue *issue, const struct fl_chain *roots);
+/* As a message carries it; what `ret` held is freed. */
+void rig_identity_wire(const struct fl_chain *chain, struct fl_wire_chain *ret);
 /* What `issue` is like for the client edge-001. */
 struct fl_issue rig_identity_issue(const struct rig_identity *rig);
 

@@ -1,0 +1,260 @@
+#include "client/daemon/credentials.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/daemon/clock.h"
+#include "client/daemon/exit_codes.h"
+#include "client/identity/renewing.h"
+#include "client/work/worker.h"
+#include "libfl/base/fs.h"
+#include "libfl/pki/invitation.h"
+#include "libfl/pki/when.h"
+#include "libfl/tls/tls.h"
+
+#define DIR_MAX 4096
+
+struct fl_credentials {
+    const struct fl_client_conf *conf;
+    const struct fl_log *log;
+    char dir[DIR_MAX];
+    char host[FL_INVITE_HOST_MAX];
+    struct fl_client_identity_files files;
+    struct fl_client_identity identity;
+    uint64_t mark; /* of the files as they were looked at last */
+    struct fl_tls *tls;
+    struct fl_stream_filter filter;
+};
+
+int fl_credentials_dir(const struct fl_client_conf *conf, char *out, size_t size)
+{
+    return fl_fs_join(out, size, conf->main->state_dir, "identity");
+}
+
+/* --- the files --- */
+
+static struct fl_client_identity_files files_of(const struct fl_client_conf *conf, const char *dir)
+{
+    const struct fl_client_tls *tls = conf->tls;
+
+    return (struct fl_client_identity_files){.dir = dir,
+                                             .certificate = tls->certificate,
+                                             .key = tls->key,
+                                             .ca = tls->ca,
+                                             .crl = tls->crl.list,
+                                             .n_crl = tls->crl.n};
+}
+
+static int check_name(const struct fl_client_conf *conf, const struct fl_client_identity *identity,
+                      struct fl_err *err)
+{
+    const char *name = conf->main->name;
+    const char *certified = identity->who.name;
+
+    if (name[0] == '\0' && certified[0] == '\0') {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->main->name), err,
+                             "the certificate '%s' has no fl:// name, so the key 'name' has to say "
+                             "which one the server takes from it",
+                             fl_chain_origin(identity->chain));
+    }
+    if (name[0] != '\0' && certified[0] != '\0' && strcmp(name, certified) != 0) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->main->name), err,
+                             "expected '%s', for which the certificate '%s' is, found '%s': leave "
+                             "the key out, or join with an invitation for that name",
+                             certified, fl_chain_origin(identity->chain), name);
+    }
+    return FL_OK;
+}
+
+static int load(const struct fl_client_conf *conf, const struct fl_client_identity_files *files,
+                struct fl_client_identity *ret, int *ret_exit, struct fl_err *err)
+{
+    int rv = fl_client_identity_load(files, ret, err);
+
+    *ret_exit = FL_EXIT_STATE;
+    if (rv == FL_OK) {
+        rv = check_name(conf, ret, err);
+        if (rv != FL_OK) {
+            *ret_exit = FL_EXIT_CONFIG;
+            fl_client_identity_done(ret);
+        }
+    }
+    return rv;
+}
+
+int fl_credentials_check(const struct fl_client_conf *conf, int *ret_exit, struct fl_err *err)
+{
+    struct fl_client_identity identity = {.chain = NULL};
+    struct fl_client_identity_files files;
+    char dir[DIR_MAX];
+    int rv = fl_credentials_dir(conf, dir, sizeof(dir));
+
+    *ret_exit = FL_EXIT_STATE;
+    if (rv == FL_OK) {
+        files = files_of(conf, dir);
+        rv = load(conf, &files, &identity, ret_exit, err);
+    }
+    fl_client_identity_done(&identity);
+    return rv;
+}
+
+/* --- what is shown --- */
+
+static int make_tls(struct fl_credentials *c, struct fl_err *err)
+{
+    const struct fl_tls_setup setup = {.chain = c->identity.chain,
+                                       .key = c->identity.key,
+                                       .trust = c->identity.trust,
+                                       .host = c->host,
+                                       .now = fl_wall_seconds};
+    int rv = fl_tls_create(&setup, &c->tls, err);
+
+    if (rv == FL_OK) {
+        c->filter = fl_tls_filter(c->tls);
+    }
+    return rv;
+}
+
+static int host_of(const struct fl_client_conf *conf, char *out, size_t size, struct fl_err *err)
+{
+    const char *given = conf->tls->server_name;
+
+    if (given[0] == '\0') {
+        return fl_tls_host(conf->main->server, out, size, err);
+    }
+    return fl_str_copy(out, size, given) == FL_OK
+               ? FL_OK
+               : fl_conf_error(fl_conf_field(conf->file, &conf->tls->server_name), err,
+                               "expected a name of a host, found %zu characters", strlen(given));
+}
+
+static int open_all(struct fl_credentials *c, int *ret_exit, struct fl_err *err)
+{
+    int rv = host_of(c->conf, c->host, sizeof(c->host), err);
+
+    if (rv != FL_OK) {
+        *ret_exit = FL_EXIT_CONFIG;
+        return rv;
+    }
+    *ret_exit = FL_EXIT_STATE;
+    rv = fl_credentials_dir(c->conf, c->dir, sizeof(c->dir));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "path '%s' is too long", c->conf->main->state_dir);
+    }
+    c->files = files_of(c->conf, c->dir);
+    if (c->files.certificate[0] == '\0') {
+        rv = fl_client_identity_settle(c->dir, err);
+    }
+    c->mark = fl_client_identity_mark(&c->files);
+    rv = rv == FL_OK ? load(c->conf, &c->files, &c->identity, ret_exit, err) : rv;
+    return rv == FL_OK ? make_tls(c, err) : rv;
+}
+
+int fl_credentials_open(const struct fl_client_conf *conf, const struct fl_log *log,
+                        struct fl_credentials **ret, int *ret_exit, struct fl_err *err)
+{
+    struct fl_credentials *c = calloc(1, sizeof(*c));
+    int rv;
+
+    if (c == NULL) {
+        *ret_exit = FL_EXIT_FAILURE;
+        return FL_ENOMEM;
+    }
+    c->conf = conf;
+    c->log = log;
+    rv = open_all(c, ret_exit, err);
+    if (rv != FL_OK) {
+        fl_credentials_free(c);
+        return rv;
+    }
+    *ret = c;
+    return FL_OK;
+}
+
+void fl_credentials_free(struct fl_credentials *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    fl_tls_unref(c->tls);
+    fl_client_identity_done(&c->identity);
+    free(c);
+}
+
+const struct fl_stream_filter *fl_credentials_filter(const struct fl_credentials *c)
+{
+    return &c->filter;
+}
+
+const struct fl_client_identity *fl_credentials_identity(const struct fl_credentials *c)
+{
+    return &c->identity;
+}
+
+const char *fl_credentials_folder(const struct fl_credentials *c)
+{
+    return c->dir;
+}
+
+/* --- when they change --- */
+
+int fl_credentials_read(struct fl_credentials *c, struct fl_err *err)
+{
+    struct fl_client_identity found = {.chain = NULL};
+    int exit_code;
+    int rv;
+
+    c->mark = fl_client_identity_mark(&c->files);
+    rv = load(c->conf, &c->files, &found, &exit_code, err);
+    rv = rv == FL_OK ? fl_tls_renew(c->tls, found.chain, found.key, found.trust, err) : rv;
+    if (rv != FL_OK) {
+        fl_client_identity_done(&found);
+        return rv;
+    }
+    fl_client_identity_done(&c->identity);
+    c->identity = found;
+    return FL_OK;
+}
+
+bool fl_credentials_look(struct fl_credentials *c)
+{
+    struct fl_err err = {0};
+    int rv;
+
+    if (fl_client_identity_mark(&c->files) == c->mark) {
+        return false;
+    }
+    rv = fl_credentials_read(c, &err);
+    if (rv != FL_OK) {
+        fl_log(c->log, FL_LOG_ERROR, "client",
+               "the new certificate is not taken up, the one before stays in use: %s",
+               fl_err_text(&err, rv));
+    }
+    return rv == FL_OK;
+}
+
+int fl_credentials_clock(const struct fl_credentials *c, struct fl_err *err)
+{
+    return fl_renewing_clock(fl_wall_seconds(NULL), fl_built_seconds(), &c->identity.who, err);
+}
+
+const char *fl_credentials_over(const struct fl_credentials *c, char *out, size_t size)
+{
+    int64_t now = fl_wall_seconds(NULL);
+    char when[FL_WHEN_TEXT];
+    char span[FL_WHEN_TEXT];
+
+    out[0] = '\0';
+    if (now > c->identity.who.not_after) {
+        (void)snprintf(
+            out, size,
+            "the certificate of this client ended at %s, %s ago: if the server renews it no "
+            "more, ask for an invitation (flctl invite %s) and give its line to: "
+            "fl-clientd --join",
+            fl_when_text(when, sizeof(when), c->identity.who.not_after),
+            fl_span_text(span, sizeof(span), now - c->identity.who.not_after),
+            c->identity.who.name);
+    }
+    return out;
+}

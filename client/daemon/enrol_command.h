@@ -1,0 +1,21 @@
+#ifndef FL_CLIENTD_ENROL_COMMAND_H
+#define FL_CLIENTD_ENROL_COMMAND_H
+
+/*
+ * fl-clientd --join [CONFIG]: what an operator does once on the host of a client. It gets the
+ * certificate, writes a first configuration when there is none, and says what to do next.
+ */
+
+#define FL_ENROL_CONFIG "/etc/fl/client.yaml"
+
+struct fl_enrol_options {
+    const char *config;     /* NULL: FL_ENROL_CONFIG */
+    const char *invitation; /* file; NULL: a credential, else standard input */
+    /* Of the first configuration; NULL: not given. */
+    const char *name, *data, *state_dir;
+};
+
+/* Returns the exit code; what went wrong is on standard error. */
+int fl_enrol_command(const struct fl_enrol_options *options);
+
+#endif

@@ -1,0 +1,96 @@
+/* Joining without anybody at the host: fleets whose images bring an invitation as a credential. */
+
+#include <signal.h>
+
+#include "client/daemon/credentials.h"
+#include "client/daemon/enrol.h"
+#include "client/daemon/exit_codes.h"
+#include "client/daemon/invitation.h"
+#include "libfl/pki/when.h"
+
+#define PATH_BYTES 4096
+
+static int exit_of(int rv, bool local)
+{
+    if (rv == FL_ECANCELED) {
+        return FL_EXIT_OK;
+    }
+    return local ? FL_EXIT_STATE : rv == FL_EPERM ? FL_EXIT_REFUSED : FL_EXIT_FAILURE;
+}
+
+static void on_signal(void *arg, int signum)
+{
+    (void)signum;
+    fl_loop_stop(arg);
+}
+
+/* For as long as it takes, or until it is asked to stop. */
+static int run(struct fl_enrol_setup *setup, struct fl_enrolled *ret, bool *ret_local,
+               struct fl_err *err)
+{
+    struct fl_signal *term = NULL;
+    struct fl_signal *interrupt = NULL;
+    int rv = fl_signal_create(setup->loop, SIGTERM, on_signal, setup->loop, &term);
+
+    if (rv == FL_OK) {
+        rv = fl_signal_create(setup->loop, SIGINT, on_signal, setup->loop, &interrupt);
+    }
+    rv = rv == FL_OK ? fl_enrol_run(setup, ret, ret_local, err) : rv;
+    fl_signal_close(term);
+    fl_signal_close(interrupt);
+    return rv;
+}
+
+static int join_with(const struct fl_client_conf *conf, const char *credential,
+                     struct fl_loop *loop, const struct fl_log *log, int *ret_exit,
+                     struct fl_err *err)
+{
+    struct fl_enrolled enrolled = {.labels = {NULL}};
+    struct fl_invite invite;
+    char dir[PATH_BYTES];
+    char when[FL_WHEN_TEXT];
+    bool local = false;
+    struct fl_enrol_setup setup = {.loop = loop,
+                                   .log = log,
+                                   .dir = dir,
+                                   .invite = &invite,
+                                   .name = conf->main->name,
+                                   .first_ms = conf->reconnect->first_ms,
+                                   .longest_ms = conf->reconnect->longest_ms,
+                                   .connect_timeout_ms = conf->reconnect->connect_timeout_ms};
+    int rv = fl_invitation_read(credential, &invite, err);
+
+    if (rv != FL_OK) {
+        *ret_exit = FL_EXIT_CONFIG;
+        return rv;
+    }
+    rv = fl_credentials_dir(conf, dir, sizeof(dir));
+    if (rv == FL_OK) {
+        fl_log(log, FL_LOG_NOTICE, "client", "joining '%s' with the invitation that was put here",
+               invite.federation);
+        rv = run(&setup, &enrolled, &local, err);
+    }
+    fl_invite_done(&invite);
+    *ret_exit = exit_of(rv, local);
+    if (rv == FL_OK) {
+        fl_log(log, FL_LOG_NOTICE, "client", "joined: federation=%s name=%s until=%s",
+               enrolled.who.federation, enrolled.who.name,
+               fl_when_text(when, sizeof(when), enrolled.who.not_after));
+        fl_enrolled_done(&enrolled);
+    }
+    return rv;
+}
+
+int fl_enrol_by_credential(const struct fl_client_conf *conf, struct fl_loop *loop,
+                           const struct fl_log *log, int *ret_exit, struct fl_err *err)
+{
+    char path[PATH_BYTES];
+    const char *credential = fl_invitation_credential(path, sizeof(path));
+
+    if (credential == NULL || conf->tls->certificate[0] != '\0' ||
+        fl_credentials_check(conf, ret_exit, NULL) != FL_ENOENT)
+    {
+        return FL_OK; /* What else is wrong is said when the certificate is opened. */
+    }
+    return join_with(conf, credential, loop, log, ret_exit, err);
+}

@@ -1,0 +1,107 @@
+/* The first configuration of a client says what it was told, and never takes the place of one. */
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "client/conf/conf.h"
+#include "client/conf/first.h"
+#include "libfl/base/fs.h"
+#include "tests/lib/folder.h"
+
+static char folder[FOLDER_PATH];
+static char path[FOLDER_PATH + 32];
+static struct fl_client_first first;
+
+static void setup(void)
+{
+    ck_assert(folder_make("first", folder));
+    (void)snprintf(path, sizeof(path), "%s/etc/fl/client.yaml", folder);
+    first = (struct fl_client_first){
+        .server = "fl.example.org:7800", .name = "edge-001", .state_dir = "/var/lib/fl-clientd"};
+}
+
+static void teardown(void)
+{
+    folder_remove(folder);
+}
+
+static struct fl_client_conf *written(void)
+{
+    struct fl_client_conf *conf = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_client_first_write(path, &first, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_client_conf_load(path, &conf, &err) == FL_OK, "%s", err.msg);
+    return conf;
+}
+
+START_TEST(it_is_read_as_it_was_meant)
+{
+    struct fl_client_conf *conf = written();
+    struct stat st;
+
+    ck_assert_str_eq(conf->main->server, "fl.example.org:7800");
+    ck_assert_str_eq(conf->main->name, "edge-001");
+    ck_assert_str_eq(conf->main->state_dir, "/var/lib/fl-clientd");
+    ck_assert_str_eq(conf->data->path, FL_CLIENT_FIRST_DATA);
+    ck_assert(!conf->main->insecure);
+    fl_client_conf_free(conf);
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0644);
+}
+END_TEST
+
+START_TEST(no_character_of_what_was_told_is_lost)
+{
+    static const struct fl_opt_pair labels[] = {{"site", "Köln \"Süd\": \\ # 1"},
+                                                {"x: y", "- 'z'"}};
+    struct fl_client_conf *conf;
+
+    first.server = "[2001:db8::1]:7800";
+    first.data = "/srv/a \"b\" \\c\t# d";
+    first.labels = labels;
+    first.n_labels = 2;
+    conf = written();
+    ck_assert_str_eq(conf->main->server, first.server);
+    ck_assert_str_eq(conf->data->path, first.data);
+    ck_assert_uint_eq(conf->main->labels.n, 2);
+    ck_assert_str_eq(conf->main->labels.list[0].value, labels[0].value);
+    ck_assert_str_eq(conf->main->labels.list[1].key, labels[1].key);
+    ck_assert_str_eq(conf->main->labels.list[1].value, labels[1].value);
+    fl_client_conf_free(conf);
+}
+END_TEST
+
+START_TEST(a_file_that_is_there_stays_as_it_is)
+{
+    struct fl_buf found;
+
+    fl_client_conf_free(written());
+    ck_assert_int_eq(fl_fs_replace(path, "mine\n", 5, false, NULL), FL_OK);
+    ck_assert_int_eq(fl_client_first_write(path, &first, NULL), FL_EEXIST);
+    ck_assert_int_eq(fl_fs_read(path, 100, &found, NULL), FL_OK);
+    ck_assert_uint_eq(found.len, 5);
+    fl_buf_done(&found);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("client_first");
+    TCase *tc = tcase_create("all");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, it_is_read_as_it_was_meant);
+    tcase_add_test(tc, no_character_of_what_was_told_is_lost);
+    tcase_add_test(tc, a_file_that_is_there_stays_as_it_is);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,441 @@
+/* A certificate is renewed through the session that stands; one that is over before anything else.
+ */
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/daemon/conf.h"
+#include "client/daemon/renewal.h"
+#include "libfl/base/fs.h"
+#include "tests/lib/enrol_server.h"
+
+/* --- the wall clock of this process --- */
+
+static int64_t skew_ms;
+
+uint64_t __real_fl_clock_wall_ms(void);
+uint64_t __wrap_fl_clock_wall_ms(void);
+
+uint64_t __wrap_fl_clock_wall_ms(void)
+{
+    return (uint64_t)((int64_t)__real_fl_clock_wall_ms() + skew_ms);
+}
+
+/* --- a daemon that connects, attends and renews, and does nothing else --- */
+
+static struct rig_identity rig;
+static struct enrol_server server;
+static struct fl_loop *loop;
+static struct fl_client_conf *conf;
+static struct fl_credentials *credentials;
+static struct fl_connection *connection;
+static struct fl_stepper *stepper;
+static struct fl_renewal *renewal;
+static struct fl_session_conf session = {
+    .seed = 1, .backoff_ms = 20, .backoff_max_ms = 40, .refused_ms = 3600000};
+static char lines[8192]; /* of its log */
+static char exit_text[FL_ERR_BUF_SIZE];
+static char notice[FL_ERR_BUF_SIZE];
+
+static bool (*is_over)(void);
+
+static void look(void *ctx)
+{
+    (void)ctx;
+    if (is_over != NULL && is_over()) {
+        fl_loop_stop(loop);
+    }
+}
+
+static void keep_line(void *ctx, enum fl_log_level level, const char *component, const char *text)
+{
+    size_t len = strlen(lines);
+
+    (void)ctx;
+    (void)level;
+    (void)component;
+    (void)snprintf(lines + len, sizeof(lines) - len, "%s\n", text);
+    look(NULL);
+}
+
+static const struct fl_log logs = {.level = FL_LOG_INFO, .sink = keep_line};
+
+static void carry_out(void *ctx, const struct fl_session_effect *e)
+{
+    struct fl_err err = {0};
+
+    (void)ctx;
+    switch (e->type) {
+    case FL_CEFF_CONNECT:
+        if (fl_renewal_may_connect(renewal) && fl_connection_open(connection, &err) != FL_OK) {
+            fl_stepper_failed(stepper, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
+                              FL_FAULT_PASSING, err.msg);
+        }
+        break;
+    case FL_CEFF_NOTICE:
+        (void)snprintf(notice, sizeof(notice), "%s", e->text);
+        break;
+    case FL_CEFF_EXIT:
+        (void)snprintf(exit_text, sizeof(exit_text), "%s", e->text);
+        break;
+    default:
+        break;
+    }
+    look(NULL);
+}
+
+static bool on_channel(void *ctx)
+{
+    (void)ctx;
+    return fl_renewal_up(renewal);
+}
+
+static void on_up(void *ctx)
+{
+    struct fl_session_event event = {.type = FL_CEV_CONNECTED};
+
+    (void)ctx;
+    fl_stepper_step(stepper, &event);
+}
+
+static void on_message(void *ctx, const uint8_t *data, size_t len)
+{
+    (void)ctx;
+    (void)data;
+    (void)len;
+}
+
+static void on_writable(void *ctx)
+{
+    (void)ctx;
+}
+
+static void on_ended(void *ctx, enum fl_grpc_status status, const char *message)
+{
+    (void)ctx;
+    (void)status;
+    (void)message;
+}
+
+static void on_down(void *ctx, bool refused, const char *why)
+{
+    (void)ctx;
+    fl_renewal_down(renewal, refused);
+    fl_stepper_failed(stepper, FL_CEV_DISCONNECTED, (struct fl_round_key){0},
+                      refused ? FL_FAULT_LASTING : FL_FAULT_PASSING, why);
+}
+
+static const struct fl_connection_cbs cbs = {.on_channel = on_channel,
+                                             .on_up = on_up,
+                                             .on_message = on_message,
+                                             .on_writable = on_writable,
+                                             .on_ended = on_ended,
+                                             .on_down = on_down};
+
+/* The identity that the rig has now; its session begins when the loop runs. */
+static void begin(void)
+{
+    struct fl_session_event event = {.type = FL_CEV_START};
+    char path[FOLDER_PATH + 16];
+    char text[512];
+    struct fl_err err = {0};
+    int exit_code;
+
+    (void)snprintf(path, sizeof(path), "%s/c.yaml", rig.state);
+    (void)snprintf(text, sizeof(text), "server: \"%s\"\nstate_dir: \"%s\"\ndata: {path: x}\n",
+                   server.address, rig.state);
+    ck_assert_int_eq(fl_fs_replace(path, text, strlen(text), false, NULL), FL_OK);
+    ck_assert_msg(fl_clientd_conf_load(path, &conf, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_credentials_open(conf, &logs, &credentials, &exit_code, &err) == FL_OK, "%s",
+                  err.msg);
+    ck_assert_int_eq(fl_stepper_create(&session, loop, carry_out, NULL, &stepper), FL_OK);
+    ck_assert_int_eq(fl_connection_create(loop, &logs, conf->main->server,
+                                          fl_credentials_filter(credentials), 600000, conf->limits,
+                                          &cbs, NULL, &connection),
+                     FL_OK);
+    ck_assert_int_eq(fl_renewal_create(loop, &logs, credentials, connection, stepper, &renewal),
+                     FL_OK);
+    fl_stepper_step(stepper, &event);
+}
+
+static void run_until(bool (*over)(void))
+{
+    if (over()) {
+        return;
+    }
+    is_over = over;
+    fl_loop_run(loop);
+    is_over = NULL;
+}
+
+static void setup(void)
+{
+    skew_ms = 0;
+    lines[0] = notice[0] = exit_text[0] = '\0';
+    rig_identity_now = enrol_server_now();
+    rig_identity_setup(&rig);
+    ck_assert_int_eq(fl_loop_create(&loop, NULL), FL_OK);
+    enrol_server_begin(&server, &rig, &rig.pki, loop);
+    server.after = look;
+}
+
+static void teardown(void)
+{
+    fl_stepper_stop(stepper);
+    fl_renewal_stop(renewal);
+    fl_connection_free(connection);
+    server.after = NULL;
+    enrol_server_end(&server);
+    fl_loop_free(loop);
+    fl_renewal_free(renewal);
+    fl_credentials_free(credentials);
+    fl_stepper_free(stepper);
+    fl_client_conf_free(conf);
+    rig_identity_teardown(&rig);
+}
+
+/* A certificate that began so long ago and ends in so long. */
+static void has_identity(int64_t begun_s, int64_t left_s)
+{
+    struct fl_enrolling *enrolling = NULL;
+    struct fl_issue issue =
+        rig_pki_issue("demo", FL_ROLE_CLIENT, "edge-001", enrol_server_now(), 1);
+    struct fl_err err = {0};
+
+    issue.not_before = enrol_server_now() - begun_s;
+    issue.not_after = enrol_server_now() + left_s;
+    ck_assert_int_eq(fl_enrolling_join(rig.dir, &rig.invite, "", &enrolling, NULL), FL_OK);
+    rig_identity_answer(&rig, enrolling, &issue, rig.pki.root);
+    ck_assert_msg(fl_enrolling_done(enrolling, &rig.chain, &rig.roots, NULL, &err) == FL_OK, "%s",
+                  err.msg);
+    fl_enrolling_free(enrolling);
+}
+
+static int64_t not_after(void)
+{
+    return fl_credentials_identity(credentials)->who.not_after;
+}
+
+/* --- */
+
+static bool renewed(void)
+{
+    return strstr(lines, "certificate renewed: name=edge-001") != NULL;
+}
+
+static bool attends(void)
+{
+    return server.attends > 0;
+}
+
+START_TEST(a_certificate_that_is_due_is_renewed_through_the_session_that_stands)
+{
+    has_identity(/* begun_s= */ 500, /* left_s= */ 100);
+    begin();
+    run_until(renewed);
+    ck_assert_uint_eq(server.renewals, 1);
+    ck_assert_uint_eq(server.attends, 1);
+    ck_assert_uint_eq(server.attending, 1); /* It goes on. */
+    ck_assert_uint_eq(fl_grpc_server_connections(server.server), 1);
+    ck_assert_int_gt(not_after(), enrol_server_now() + 29 * RIG_DAY);
+}
+END_TEST
+
+static bool renewed_late(void)
+{
+    return server.renewals > 0;
+}
+
+/* One that begins now is due when two thirds are over: 12 to 15 seconds. */
+START_TEST(a_certificate_that_becomes_due_while_the_session_stands_is_renewed)
+{
+    has_identity(/* begun_s= */ 12, /* left_s= */ 8);
+    begin();
+    run_until(renewed_late);
+    ck_assert_uint_eq(server.attends, 1);
+}
+END_TEST
+
+START_TEST(a_fresh_certificate_is_left_alone)
+{
+    has_identity(/* begun_s= */ 500, /* left_s= */ 29 * RIG_DAY);
+    begin();
+    server.after = look;
+    run_until(attends);
+    ck_assert_uint_eq(server.renewals, 0);
+}
+END_TEST
+
+START_TEST(a_lost_reply_is_asked_for_again_after_a_pause)
+{
+    has_identity(/* begun_s= */ 500, /* left_s= */ 20);
+    server.mode = ENROL_LOSES;
+    server.modes_left = 1;
+    begin();
+    run_until(renewed);
+    ck_assert_uint_eq(server.renewals, 2);
+    ck_assert_ptr_nonnull(strstr(lines, "the certificate could not be renewed, trying again in"));
+    ck_assert_uint_eq(server.attends, 1);
+}
+END_TEST
+
+START_TEST(a_certificate_that_is_over_is_renewed_before_anything_else)
+{
+    has_identity(/* begun_s= */ 500, /* left_s= */ -10);
+    begin();
+    run_until(renewed);
+    ck_assert_uint_eq(server.attends, 0);
+    run_until(attends); /* With the new one. */
+    ck_assert_uint_eq(server.renewals, 1);
+}
+END_TEST
+
+static bool kept_away(void)
+{
+    return notice[0] != '\0' || exit_text[0] != '\0';
+}
+
+START_TEST(who_is_not_renewed_any_more_is_told_which_command_helps)
+{
+    has_identity(/* begun_s= */ 500, /* left_s= */ -10);
+    server.mode = ENROL_DENIES;
+    begin();
+    run_until(kept_away);
+    ck_assert_uint_eq(server.attends, 0);
+    ck_assert_msg(strstr(notice, "fl-clientd --join") != NULL, "%s", notice);
+    ck_assert_msg(strstr(notice, "asking again in") != NULL, "%s", notice);
+    ck_assert_msg(strstr(lines, "this invitation is over") != NULL, "%s", lines);
+}
+END_TEST
+
+START_TEST(a_certificate_beyond_all_grace_is_a_refusal_that_names_the_command)
+{
+    has_identity(/* begun_s= */ 500, /* left_s= */ -10);
+    skew_ms = 61 * RIG_DAY * 1000; /* Of both sides. */
+    begin();
+    run_until(kept_away);
+    ck_assert_msg(strstr(lines, "fl-clientd --join") != NULL, "%s", lines);
+}
+END_TEST
+
+/* --- files that somebody replaced --- */
+
+static bool taken_up(void)
+{
+    return strstr(lines, "certificate taken up: name=edge-001") != NULL;
+}
+
+START_TEST(files_that_were_replaced_are_taken_up_without_an_end_of_the_session)
+{
+    int64_t before;
+
+    has_identity(/* begun_s= */ 500, /* left_s= */ 10 * RIG_DAY);
+    begin();
+    run_until(attends);
+    before = not_after();
+    rig_identity_invite(&rig);
+    has_identity(/* begun_s= */ 500, /* left_s= */ 20 * RIG_DAY);
+    run_until(taken_up);
+    ck_assert_int_gt(not_after(), before);
+    ck_assert_uint_eq(server.attending, 1);
+}
+END_TEST
+
+START_TEST(files_that_are_wrong_are_refused_and_the_old_ones_stay_in_use)
+{
+    struct fl_err err = {0};
+    int64_t before;
+
+    has_identity(/* begun_s= */ 500, /* left_s= */ 10 * RIG_DAY);
+    begin();
+    run_until(attends);
+    before = not_after();
+    ck_assert_int_eq(fl_fs_replace(rig_identity_path(&rig, "client.pem"), "x", 1, false, NULL),
+                     FL_OK);
+    ck_assert_int_ne(fl_renewal_reload(renewal, &err), FL_OK);
+    ck_assert_msg(strstr(err.msg, "client.pem") != NULL, "%s", err.msg);
+    ck_assert_int_eq(not_after(), before);
+}
+END_TEST
+
+static bool attends_again(void)
+{
+    return server.attends > 0 && server.renewals > 0;
+}
+
+/* An operator joined it again: nobody waits for the hour that a refusal takes. */
+START_TEST(a_new_certificate_ends_the_wait_after_a_refusal)
+{
+    has_identity(/* begun_s= */ 500, /* left_s= */ -10);
+    server.mode = ENROL_DENIES;
+    begin();
+    run_until(kept_away);
+    rig_identity_invite(&rig);
+    has_identity(/* begun_s= */ 500, /* left_s= */ 10 * RIG_DAY);
+    run_until(attends_again);
+}
+END_TEST
+
+/* --- the clock --- */
+
+static bool waits_for_clock(void)
+{
+    return strstr(lines, "waiting for the time service") != NULL;
+}
+
+START_TEST(a_host_that_begins_in_1970_waits_for_its_clock_and_says_so)
+{
+    has_identity(/* begun_s= */ 500, /* left_s= */ 10 * RIG_DAY);
+    skew_ms = -enrol_server_now() * 1000;
+    begin();
+    run_until(waits_for_clock);
+    ck_assert_ptr_nonnull(strstr(lines, "1970-01-01"));
+    ck_assert_uint_eq(server.attends, 0);
+    skew_ms = 0; /* The time service did it. */
+    run_until(attends);
+    ck_assert_ptr_nonnull(strstr(lines, "the clock of this host is set, connecting"));
+}
+END_TEST
+
+/* A certificate looks over to who is too far ahead; the server's as well. */
+START_TEST(a_clock_that_is_set_right_ends_the_wait_after_a_refusal)
+{
+    has_identity(/* begun_s= */ 500, /* left_s= */ 10 * RIG_DAY);
+    skew_ms = 365 * RIG_DAY * 1000;
+    begin();
+    run_until(kept_away);
+    ck_assert_uint_eq(server.attends, 0);
+    skew_ms = 0;
+    run_until(attends);
+    ck_assert_ptr_nonnull(strstr(lines, "the clock of this host was set back by"));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("clientd_renewal");
+    TCase *tc = tcase_create("all");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_certificate_that_is_due_is_renewed_through_the_session_that_stands);
+    tcase_add_test(tc, a_certificate_that_becomes_due_while_the_session_stands_is_renewed);
+    tcase_add_test(tc, a_fresh_certificate_is_left_alone);
+    tcase_add_test(tc, a_lost_reply_is_asked_for_again_after_a_pause);
+    tcase_add_test(tc, a_certificate_that_is_over_is_renewed_before_anything_else);
+    tcase_add_test(tc, who_is_not_renewed_any_more_is_told_which_command_helps);
+    tcase_add_test(tc, a_certificate_beyond_all_grace_is_a_refusal_that_names_the_command);
+    tcase_add_test(tc, files_that_were_replaced_are_taken_up_without_an_end_of_the_session);
+    tcase_add_test(tc, files_that_are_wrong_are_refused_and_the_old_ones_stay_in_use);
+    tcase_add_test(tc, a_new_certificate_ends_the_wait_after_a_refusal);
+    tcase_add_test(tc, a_host_that_begins_in_1970_waits_for_its_clock_and_says_so);
+    tcase_add_test(tc, a_clock_that_is_set_right_ends_the_wait_after_a_refusal);
+    suite_add_tcase(suite, tc);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
