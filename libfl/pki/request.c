@@ -123,9 +123,10 @@ int fl_csr_check(const void *der, size_t len, struct fl_key **ret, struct fl_err
     }
     req = d2i_X509_REQ(NULL, &p, (long)len);
     if (req == NULL || p != (const unsigned char *)der + len) {
-        rv = fl_err_set(
-            err, FL_EFORMAT,
-            "this is no signing request (PKCS #10, DER) of %zu bytes, or not a whole one", len);
+        rv = fl_err_set(err, FL_EFORMAT,
+                        "this is no signing request (PKCS #10, DER) of %zu bytes, or there is "
+                        "something behind it",
+                        len);
     } else {
         rv = check(req, ret, err);
     }

@@ -19,16 +19,12 @@ static void add_exts(X509 *x509, X509 *issuer, const struct odd_ext *exts)
     }
 }
 
-struct fl_chain *odd_chain(const struct odd_cert *odd)
+struct x509_st *odd_x509(const struct odd_cert *odd)
 {
     X509 *x509 = X509_new();
     X509 *issuer = odd->issuer != NULL ? fl_chain_native(odd->issuer, 0) : x509;
-    struct stack_st_X509 *stack = sk_X509_new_null();
     const char *const *name;
-    struct fl_chain *ret = NULL;
-    struct fl_err err = {0};
     EVP_PKEY *signer = odd->issuer_key != NULL ? odd->issuer_key : odd->key;
-    size_t i;
 
     ck_assert_int_eq(X509_set_version(x509, X509_VERSION_3), 1);
     ck_assert_int_eq(
@@ -46,6 +42,17 @@ struct fl_chain *odd_chain(const struct odd_cert *odd)
     ck_assert_int_eq(X509_set_pubkey(x509, odd->key), 1);
     add_exts(x509, issuer, odd->exts);
     ck_assert_int_gt(X509_sign(x509, signer, odd->digest != NULL ? odd->digest : EVP_sha256()), 0);
+    return x509;
+}
+
+struct fl_chain *odd_chain(const struct odd_cert *odd)
+{
+    X509 *x509 = odd_x509(odd);
+    struct stack_st_X509 *stack = sk_X509_new_null();
+    struct fl_chain *ret = NULL;
+    struct fl_err err = {0};
+    size_t i;
+
     ck_assert_int_gt(sk_X509_push(stack, x509), 0);
     for (i = 0; odd->issuer != NULL && i < fl_chain_len(odd->issuer); i++) {
         ck_assert_int_gt(sk_X509_push(stack, fl_chain_native(odd->issuer, i)), 0);

@@ -30,6 +30,8 @@ struct odd_cert {
     int64_t serial;       /* 0: 77 */
 };
 
+/* To be freed with X509_free(). */
+struct x509_st *odd_x509(const struct odd_cert *odd);
 /* The leaf, then `issuer`. */
 struct fl_chain *odd_chain(const struct odd_cert *odd);
 

@@ -338,6 +338,10 @@ START_TEST(each_bad_certificate_file_has_its_message)
     chain_refused(path, FL_EFORMAT, line_at(text, second, "no end"));
     put(path, text + 100, len - 100, 0600);
     chain_refused(path, FL_EFORMAT, line_at(text + 100, second - 1, "no beginning"));
+    (void)memcpy(strstr(second, "-----END") + 9, "PRIVATE KEY", 11); /* of another block */
+    put(path, text, len, 0600);
+    chain_refused(path, FL_EFORMAT, line_at(text, second, "no end"));
+    (void)chain_pem(a.server, text, sizeof(text));
     second[60] = '!';
     put(path, text, len, 0600);
     chain_refused(path, FL_EFORMAT, line_at(text, second, "not base64"));

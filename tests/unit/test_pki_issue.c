@@ -225,6 +225,9 @@ START_TEST(a_request_brings_its_key_and_the_leaf_is_for_it)
     der.data[der.len - 1] ^= 1;
     csr_refused(der.data, der.len, FL_EPERM, "does not have that key");
     csr_refused(der.data, 20, FL_EFORMAT, "no signing request");
+    der.data[der.len - 1] ^= 1;
+    ck_assert_int_eq(fl_buf_add(&der, "x", 1), FL_OK);
+    csr_refused(der.data, der.len, FL_EFORMAT, "something behind it");
     csr_refused(large, sizeof(large), FL_ELIMIT, "at most 4096");
     fl_buf_done(&der);
 }

@@ -180,6 +180,12 @@ START_TEST(a_purpose_has_to_be_said)
         FL_EPERM);
     ck_assert_ptr_nonnull(strstr(err.msg, "its names are fl.acme.org"));
     fl_chain_unref(server);
+    server = leaf("fl.acme.org", NULL, "serverAuth");
+    ck_assert_int_eq(
+        fl_trust_verify(trust, server, FL_ROLE_SERVER, "fl.acme.org", NOW, &who, NULL, &err),
+        FL_EPERM);
+    ck_assert_ptr_nonnull(strstr(err.msg, "its names are none"));
+    fl_chain_unref(server);
     fl_trust_unref(trust);
 }
 END_TEST
@@ -379,6 +385,173 @@ START_TEST(within_the_grace_todays_list_counts)
 }
 END_TEST
 
+/* An intermediate of the operator's, for `days`. */
+static struct fl_chain *between(EVP_PKEY *key, int64_t days)
+{
+    static const char *const subject[] = {"CN", "ACME Issuing", NULL};
+    static const struct odd_ext exts[] = {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
+                                          {NID_key_usage, "critical,keyCertSign,cRLSign"},
+                                          {NID_subject_key_identifier, "hash"},
+                                          {NID_authority_key_identifier, "keyid"},
+                                          {0, NULL}};
+    const struct odd_cert odd = {.subject = subject,
+                                 .issuer = ca,
+                                 .issuer_key = ca_key,
+                                 .key = key,
+                                 .exts = exts,
+                                 .not_before = NOW - DAY,
+                                 .not_after = NOW + days * DAY};
+
+    return odd_chain(&odd);
+}
+
+static struct fl_chain *leaf_under(const struct fl_chain *issuer, EVP_PKEY *issuer_key)
+{
+    static const char *const subject[] = {"CN", "k7", NULL};
+    static const struct odd_ext exts[] = {{NID_basic_constraints, "critical,CA:FALSE"},
+                                          {NID_subject_key_identifier, "hash"},
+                                          {NID_authority_key_identifier, "keyid"},
+                                          {NID_ext_key_usage, "clientAuth"},
+                                          {0, NULL}};
+    const struct odd_cert odd = {.subject = subject,
+                                 .issuer = issuer,
+                                 .issuer_key = issuer_key,
+                                 .key = leaf_key,
+                                 .exts = exts,
+                                 .not_before = NOW - DAY,
+                                 .not_after = NOW + 90 * DAY};
+
+    return odd_chain(&odd);
+}
+
+START_TEST(a_list_is_demanded_of_the_leafs_issuer_and_used_of_those_above)
+{
+    static const char *const rules[] = {"client cn:{name}"};
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    struct fl_chain *middle = between(key, 900);
+    struct fl_chain *k7 = leaf_under(middle, key);
+    struct odd_list list = {
+        .issuer = middle, .issuer_key = key, .last = NOW - 3600, .next = NOW + 7 * DAY};
+    char one[128];
+    char two[128];
+    const char *files[2] = {one, two};
+    struct fl_trust *trust;
+
+    (void)list_file(one, "middle.crl", &list, 1);
+    trust = trust_by(rules, 1, files, 1);
+    is(trust, fl_chain_ref(k7), CLIENT, NOW, "client k7", "");
+    fl_trust_unref(trust);
+    list.issuer = ca;
+    list.issuer_key = ca_key;
+    list.revoked = middle;
+    (void)list_file(two, "root.crl", &list, 1);
+    trust = trust_by(rules, 1, files, 2);
+    is(trust, fl_chain_ref(k7), CLIENT, NOW, "! revoked", "CN=ACME Issuing|root.crl");
+    fl_trust_unref(trust);
+    fl_chain_unref(k7);
+    fl_chain_unref(middle);
+    EVP_PKEY_free(key);
+}
+END_TEST
+
+START_TEST(the_grace_is_not_for_an_issuer_that_ended_before_the_leaf)
+{
+    static const char *const rules[] = {"client cn:{name}"};
+    EVP_PKEY *key = EVP_EC_gen("P-256");
+    struct fl_chain *middle = between(key, 50);
+    struct fl_chain *k7 = leaf_under(middle, key);
+    struct fl_trust_setup s = {.roots = ca, .grace_s = 60 * DAY};
+    struct fl_trust *trust = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_rules_create(rules, 1, &s.rules, NULL, &err), FL_OK);
+    ck_assert_int_eq(fl_trust_create(&s, &trust, &err), FL_OK);
+    is(trust, fl_chain_ref(k7), CLIENT, NOW + 60 * DAY, "! expired",
+       "CN=ACME Issuing|10 days earlier");
+    is(trust, fl_chain_ref(k7), CLIENT, NOW + 100 * DAY, "! expired", "CN=ACME Issuing");
+    fl_trust_unref(trust);
+    fl_rules_unref(s.rules);
+    fl_chain_unref(k7);
+    fl_chain_unref(middle);
+    EVP_PKEY_free(key);
+}
+END_TEST
+
+START_TEST(a_negative_serial_number_is_none)
+{
+    static const char *const subject[] = {"CN", "k7", NULL};
+    const struct odd_cert odd = {.subject = subject,
+                                 .key = leaf_key,
+                                 .not_before = NOW,
+                                 .not_after = NOW + DAY,
+                                 .serial = -5};
+    X509 *x509 = odd_x509(&odd);
+    unsigned char *der = NULL;
+    struct fl_der one = {.len = (size_t)i2d_X509(x509, &der)};
+    struct fl_chain *chain = NULL;
+    struct fl_err err = {0};
+
+    one.data = der;
+    ck_assert_int_eq(fl_chain_from_der(&one, 1, "192.0.2.7:1", &chain, &err), FL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "192.0.2.7:1: certificate 1: the serial number of"));
+    OPENSSL_free(der);
+    X509_free(x509);
+}
+END_TEST
+
+/* Under our own root, so that nothing but the name is wrong. */
+START_TEST(a_uri_of_ours_fits_the_purpose_and_stands_alone)
+{
+    static const struct {
+        const char *uris;
+        const char *usage;
+        enum fl_role purpose;
+        const char *word;
+    } cases[] = {
+        {"URI:fl://fed-b/server/s", "clientAuth", CLIENT, "it is that of server 's'"},
+        {"URI:fl://fed-b/client/k7", "serverAuth", FL_ROLE_SERVER, "that of client 'k7'"},
+        {"URI:fl://fed-b/client/k7,URI:fl://fed-b/client/k7", "clientAuth", CLIENT, "several"},
+        {"URI:fl://fed-b/client/k7,URI:fl://fed-b/admin/eve", "clientAuth", CLIENT, "several"},
+        {"URI:fl://fed-b/client/k%37", "clientAuth", CLIENT, "damaged"},
+        {"URI:fl://fed-b/client/k7,URI:spiffe://x/y", "clientAuth", CLIENT, NULL},
+        {"URI:spiffe://x/y", "clientAuth", CLIENT, "it has none"}};
+    static const char *const subject[] = {"CN", "k7", NULL};
+    struct rig_pki b;
+    size_t i;
+
+    rig_pki_make(&b, "fed-b", NOW);
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct odd_ext exts[] = {
+            {NID_basic_constraints, "critical,CA:FALSE"}, {NID_subject_key_identifier, "hash"},
+            {NID_authority_key_identifier, "keyid"},      {NID_ext_key_usage, cases[i].usage},
+            {NID_subject_alt_name, cases[i].uris},        {0, NULL}};
+        const struct odd_cert odd = {.subject = subject,
+                                     .issuer = b.intermediate,
+                                     .issuer_key = fl_key_native(b.intermediate_key),
+                                     .key = leaf_key,
+                                     .exts = exts,
+                                     .not_before = NOW,
+                                     .not_after = NOW + DAY};
+        struct fl_chain *chain = odd_chain(&odd);
+        struct fl_refusal refusal;
+        struct fl_identity who;
+        struct fl_err err = {0};
+        int rv = fl_trust_verify(b.trust, chain, cases[i].purpose, NULL, NOW, &who, &refusal, &err);
+
+        if (cases[i].word == NULL) {
+            ck_assert_msg(rv == FL_OK, "%s", err.msg);
+        } else {
+            ck_assert_int_eq(rv, FL_EPERM);
+            ck_assert_msg(refusal.reason == FL_REFUSED_NAME &&
+                              strstr(err.msg, cases[i].word) != NULL,
+                          "%s: %s", cases[i].word, err.msg);
+        }
+        fl_chain_unref(chain);
+    }
+    rig_pki_free(&b);
+}
+END_TEST
+
 static void setup_refused(const struct fl_trust_setup *s, int code, const char *words)
 {
     struct fl_trust *trust = NULL;
@@ -469,6 +642,10 @@ int main(void)
     tcase_add_test(tc, within_the_grace_todays_list_counts);
     tcase_add_test(tc, what_cannot_be_believed_in_is_refused_at_once);
     tcase_add_test(tc, one_intermediate_may_be_believed_without_its_root);
+    tcase_add_test(tc, a_list_is_demanded_of_the_leafs_issuer_and_used_of_those_above);
+    tcase_add_test(tc, the_grace_is_not_for_an_issuer_that_ended_before_the_leaf);
+    tcase_add_test(tc, a_negative_serial_number_is_none);
+    tcase_add_test(tc, a_uri_of_ours_fits_the_purpose_and_stands_alone);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
