@@ -130,7 +130,7 @@ int fl__chain_add(struct fl_chain *chain, X509 *x509, const char *what, struct f
     }
     rv = len <= 0 ? FL_ENOMEM : fl__cert_info(x509, what, &info, err);
     if (rv != FL_OK) {
-        return fl__openssl_forget(rv);
+        return fl__openssl_verdict(rv, err);
     }
     certs = realloc(chain->certs, (chain->n + 1) * sizeof(*certs));
     if (certs == NULL) {
@@ -158,9 +158,11 @@ static int add_der(struct fl_chain *chain, const unsigned char *der, long len, c
     x509 = d2i_X509(NULL, &p, len);
     if (x509 == NULL || p != der + len) {
         X509_free(x509);
-        return fl__openssl_forget(fl_err_set(
-            err, FL_EFORMAT,
-            "%s: this is no certificate: it is damaged or cut off; get it again whole", what));
+        return fl__openssl_verdict(
+            fl_err_set(err, FL_EFORMAT,
+                       "%s: this is no certificate: it is damaged or cut off; get it again whole",
+                       what),
+            err);
     }
     rv = fl__chain_add(chain, x509, what, err);
     X509_free(x509);

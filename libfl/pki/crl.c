@@ -99,7 +99,7 @@ int fl__lists_parse(struct fl_trust *trust, const void *data, size_t len, const 
     {
         rv = FL_ENOMEM;
     }
-    return fl__openssl_forget(rv);
+    return fl__openssl_verdict(rv, err);
 }
 
 int fl__lists_load(struct fl_trust *trust, const char *path, struct fl_err *err)

@@ -144,7 +144,7 @@ static int read_block(const struct fl_pem_block *block, const char *origin, stru
             EVP_PKEY_free(pkey);
         }
     }
-    return fl__openssl_forget(rv);
+    return fl__openssl_verdict(rv, err);
 }
 
 int fl_key_parse(const void *pem, size_t len, const char *origin, struct fl_key **ret,

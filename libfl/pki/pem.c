@@ -142,7 +142,7 @@ int fl__pem_bytes(const struct fl_pem_block *block, const char *origin, unsigned
     OPENSSL_free(name);
     OPENSSL_free(header);
     BIO_free(bio);
-    return fl__openssl_forget(rv);
+    return fl__openssl_verdict(rv, err);
 }
 
 bool fl__looks_like_der(const void *data, size_t len)
@@ -156,4 +156,16 @@ int fl__openssl_forget(int rv)
 {
     ERR_clear_error();
     return rv;
+}
+
+int fl__openssl_verdict(int rv, struct fl_err *err)
+{
+    unsigned long noted;
+    bool starved = false;
+
+    while ((noted = ERR_get_error()) != 0) {
+        starved = starved || ERR_GET_REASON(noted) == ERR_R_MALLOC_FAILURE;
+    }
+    return rv != FL_OK && starved ? fl_err_set(err, FL_ENOMEM, "no memory to look at a certificate")
+                                  : rv;
 }

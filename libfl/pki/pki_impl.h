@@ -95,5 +95,10 @@ FL_MUST_CHECK int fl__subject_add(X509_NAME *subject, const char *name);
 
 /* Forget what OpenSSL noted down of a failure that we have said ourselves; returns `rv`. */
 int fl__openssl_forget(int rv);
+/*
+ * The same where `rv` says that something is wrong with a certificate: when OpenSSL failed for want
+ * of memory, it is FL_ENOMEM, for a verdict may last and that does not.
+ */
+FL_MUST_CHECK int fl__openssl_verdict(int rv, struct fl_err *err);
 
 #endif

@@ -106,7 +106,7 @@ static int unknown(const struct fl_verifying *v, struct fl_refusal *refusal, str
         err, fl__refuse(refusal, FL_REFUSED_UNKNOWN),
         "%s%s: its issuer '%s' is not believed here; roots are '%s'%s%s%s%s: is it of another "
         "federation, or was its intermediate left out? Join with an invitation, or add the "
-        "root to `tls: ca`",
+        "root to `tls.ca`",
         fl__cert_text(text, &v->chain->certs[0].info), of, issuer, roots->certs[0].info.subject,
         roots->n > 1 ? " and others" : "", roots->origin[0] != '\0' ? " (" : "", roots->origin,
         roots->origin[0] != '\0' ? ")" : "");
@@ -163,7 +163,7 @@ static int list_refused(const struct fl_verifying *v, struct fl_refusal *refusal
                      v->error == X509_V_ERR_CRL_NOT_YET_VALID ? FL_REFUSED_CLOCK : FL_REFUSED_LIST);
     if (v->error == X509_V_ERR_UNABLE_TO_GET_CRL) {
         return fl_err_set(err, FL_EPERM,
-                          "%s: none of the lists of `tls: crl` ('%s' …) is of its issuer: add that "
+                          "%s: none of the lists of `tls.crl` ('%s' …) is of its issuer: add that "
                           "issuer's list",
                           text, file);
     }
@@ -245,8 +245,8 @@ static int wrong_host(const struct fl_verifying *v, struct fl_refusal *refusal, 
     (void)snprintf(host, sizeof(host), "%s", v->host != NULL ? v->host : "?");
     return fl_err_set(
         err, fl__refuse(refusal, FL_REFUSED_HOST),
-        "%s: is not that of '%s'; its names are %s: connect by one of these, or name '%s' in "
-        "the server's `tls: hosts` and restart it",
+        "%s: is not that of '%s'; its names are %s: connect by one of these, or have it "
+        "issued for '%s' too (`identity.hosts` of the server, then `fl-serverd --init` there)",
         fl__cert_text(text, &v->chain->certs[0].info), fl_str_clean(host), names, host);
 }
 
@@ -259,6 +259,38 @@ static int other(const struct fl_verifying *v, enum fl_refusal_reason reason, co
     meant(v, &info);
     return fl_err_set(err, fl__refuse(refusal, reason), "%s: %s: %s", fl__cert_text(text, &info),
                       X509_verify_cert_error_string(v->error), action);
+}
+
+/* What openssl leaves out when it is not told, and a strict reader misses. */
+static int bad_form(const struct fl_verifying *v, struct fl_refusal *refusal, struct fl_err *err)
+{
+    static const struct {
+        int error;
+        const char *action;
+    } known[] = {
+        {X509_V_ERR_MISSING_AUTHORITY_KEY_IDENTIFIER,
+         "have it issued anew with `authorityKeyIdentifier = keyid`"},
+        {X509_V_ERR_MISSING_SUBJECT_KEY_IDENTIFIER,
+         "have it issued anew with `subjectKeyIdentifier = hash`"},
+        {X509_V_ERR_CA_CERT_MISSING_KEY_USAGE,
+         "have it issued anew with `keyUsage = critical, keyCertSign, cRLSign`"},
+        {X509_V_ERR_CA_BCONS_NOT_CRITICAL,
+         "have it issued anew with `basicConstraints = critical, CA:TRUE`"},
+        {X509_V_ERR_INVALID_CA,
+         "what it issued is not believed: have that issued by an authority's certificate"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (known[i].error == v->error) {
+            return other(v, FL_REFUSED_FORM, known[i].action, refusal, err);
+        }
+    }
+    return other(
+        v, FL_REFUSED_FORM,
+        "a certificate as RFC 5280 has it was expected: see it by `openssl x509 -text` and "
+        "have it issued anew",
+        refusal, err);
 }
 
 int fl__refuse_path(const struct fl_verifying *v, struct fl_refusal *refusal, struct fl_err *err)
@@ -311,10 +343,6 @@ int fl__refuse_path(const struct fl_verifying *v, struct fl_refusal *refusal, st
             "at least EC P-256 or RSA 2048 and SHA-256 were expected: make it anew with these",
             refusal, err);
     default:
-        return other(
-            v, FL_REFUSED_FORM,
-            "a certificate as RFC 5280 has it was expected: see it by `openssl x509 -text` and "
-            "have it issued anew",
-            refusal, err);
+        return bad_form(v, refusal, err);
     }
 }

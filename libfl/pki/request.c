@@ -131,5 +131,5 @@ int fl_csr_check(const void *der, size_t len, struct fl_key **ret, struct fl_err
         rv = check(req, ret, err);
     }
     X509_REQ_free(req);
-    return fl__openssl_forget(rv);
+    return fl__openssl_verdict(rv, err);
 }

@@ -3,6 +3,8 @@
 
 #include "libfl/pki/trust_impl.h"
 
+#define FL_ALERT_INTERNAL 80 /* RFC 8446: internal_error */
+
 /*
  * Within the grace a client's certificate is looked at as of its last second: whoever was valid
  * then is, the certificate itself and those above it, which may have ended meanwhile and would else
@@ -111,14 +113,18 @@ int fl_trust_verify(const struct fl_trust *trust, const struct fl_chain *chain,
                              .purpose = purpose,
                              .host = purpose == FL_ROLE_SERVER ? host : NULL,
                              .now = now};
-    struct fl_refusal refusal = {.reason = FL_REFUSED_NOT, .alert = 80};
+    struct fl_refusal refusal = {.reason = FL_REFUSED_NOT, .alert = FL_ALERT_INTERNAL};
     STACK_OF(X509) *others = sk_X509_new_null();
     X509_STORE_CTX *ctx = X509_STORE_CTX_new();
     int rv = FL_ENOMEM;
 
     FL_REQUIRE(purpose == FL_ROLE_SERVER || purpose == FL_ROLE_CLIENT);
+    (void)fl__openssl_forget(FL_OK); /* what others left would be taken for ours */
     if (ctx != NULL && others != NULL) {
         rv = walk(ctx, others, &v);
+    }
+    if (rv == FL_OK && v.error != X509_V_OK && fl__openssl_verdict(FL_EPERM, NULL) == FL_ENOMEM) {
+        rv = FL_ENOMEM;
     }
     if (rv == FL_OK) {
         /* Before ctx goes: the certificate may be held by it alone. */
@@ -127,10 +133,15 @@ int fl_trust_verify(const struct fl_trust *trust, const struct fl_chain *chain,
     }
     X509_STORE_CTX_free(ctx);
     sk_X509_free(others);
+    rv = fl__openssl_verdict(rv, err);
+    if (rv == FL_ENOMEM) {
+        refusal = (struct fl_refusal){.reason = FL_REFUSED_NOT, .alert = FL_ALERT_INTERNAL};
+        (void)fl_err_set(err, rv, "no memory to look at a certificate");
+    }
     if (ret_refusal != NULL) {
         *ret_refusal = refusal;
     }
-    return fl__openssl_forget(rv);
+    return rv;
 }
 
 static int pin_refused(const struct fl_chain *chain, struct fl_refusal *refusal, struct fl_err *err)
@@ -193,7 +204,7 @@ int fl_pin_verify(const uint8_t pin[FL_KEY_HASH], const char *federation,
                   struct fl_identity *ret, struct fl_chain **ret_roots,
                   struct fl_refusal *ret_refusal, struct fl_err *err)
 {
-    struct fl_refusal refusal = {.reason = FL_REFUSED_NOT, .alert = 80};
+    struct fl_refusal refusal = {.reason = FL_REFUSED_NOT, .alert = FL_ALERT_INTERNAL};
     struct fl_chain *roots = NULL;
     int rv = pinned(pin, chain, &roots);
 

@@ -43,7 +43,7 @@ int fl__uri_of(const X509 *x509, struct fl_uri_name *ret)
     if (rv == FL_OK) {
         *ret = found;
     }
-    return fl__openssl_forget(rv);
+    return fl__openssl_verdict(rv, NULL);
 }
 
 int fl_chain_name(const struct fl_chain *chain, struct fl_uri_name *ret)
@@ -112,12 +112,14 @@ static int who_by_uri(const struct fl_verifying *v, struct fl_identity *ret,
 
     (void)snprintf(expected, sizeof(expected), "a URI fl://%.64s/%s/NAME", fed,
                    server ? "server" : "client");
+    if (rv == FL_ENOMEM) {
+        return rv;
+    }
     if (rv == FL_ENOENT) {
-        return name_refused(
-            v, expected, "it has none",
-            "it was issued by something else: join with an invitation, or say by `tls: "
-            "names` how its names are read",
-            refusal, err);
+        return name_refused(v, expected, "it has none",
+                            "it was issued by something else: join with an invitation, or say by "
+                            "`tls.names` how its names are read",
+                            refusal, err);
     }
     if (rv != FL_OK) {
         return name_refused(v, expected, "it has a damaged one, or several", "have it issued again",
@@ -225,11 +227,11 @@ static int who_by_rule(const struct fl_verifying *v, struct fl_identity *ret,
     GENERAL_NAMES_free(names);
     if (m.n == 0) {
         return name_refused(
-            v, "a name that one of the rules of `tls: names` fits", "none of its names does",
+            v, "a name that one of the rules of `tls.names` fits", "none of its names does",
             "add a rule, or have the certificate issued with such a name", refusal, err);
     }
     if (m.n > 1) {
-        return name_refused(v, "one name", "a rule of `tls: names` finds several in it",
+        return name_refused(v, "one name", "a rule of `tls.names` finds several in it",
                             "make the rule narrower, or issue a certificate for each", refusal,
                             err);
     }
@@ -252,7 +254,7 @@ static int find_name(const struct fl_verifying *v, struct fl_identity *ret,
         (void)snprintf(ret->name, sizeof(ret->name), "%s", v->host != NULL ? v->host : "server");
         return FL_OK;
     }
-    return name_refused(v, "a rule that says who it is", "there is none in `tls: names`", "add one",
+    return name_refused(v, "a rule that says who it is", "there is none in `tls.names`", "add one",
                         refusal, err);
 }
 

@@ -121,7 +121,7 @@ START_TEST(each_refusal_names_certificate_expected_found_and_action)
     refused(a.trust, a.server, FL_ROLE_CLIENT, NULL, NOW, FL_REFUSED_PURPOSE, 43,
             "not for a client|clientAuth was expected|it has serverAuth");
     refused(a.trust, a.server, FL_ROLE_SERVER, "fl.example.org", NOW, FL_REFUSED_HOST, 42,
-            "not that of 'fl.example.org'|localhost, 127.0.0.1, ::1|tls: hosts");
+            "not that of 'fl.example.org'|localhost, 127.0.0.1, ::1|identity.hosts");
     refused(a.trust, a.server, FL_ROLE_SERVER, "192.0.2.7", NOW, FL_REFUSED_HOST, 42, "192.0.2.7");
     refused(a.trust, a.root, FL_ROLE_CLIENT, NULL, NOW, FL_REFUSED_PURPOSE, 43, "fl root fed-a");
     rig_pki_free(&b);
