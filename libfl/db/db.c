@@ -11,9 +11,6 @@
 #include "libfl/base/str.h"
 #include "libfl/db/db_impl.h"
 
-/* Somebody looks at the database with the sqlite3 tool: wait for him this long. */
-#define BUSY_MS 5000
-
 #define PATH_MAX_BYTES 4200
 
 /* Behind the statements of the kind. */
@@ -94,7 +91,7 @@ static void make_private(const char *path, unsigned mode)
 }
 
 /* "PRAGMA integrity_check(1)" answers "ok", or what is broken first; what an index says, too. */
-static int check_integrity(struct fl_db *db, struct fl_err *err)
+int fl__db_integrity_check(struct fl_db *db, struct fl_err *err)
 {
     sqlite3_stmt *st = NULL;
     int rc = sqlite3_prepare_v2(db->handle, "PRAGMA integrity_check(1)", -1, &st, NULL);
@@ -134,7 +131,7 @@ static int set_up(struct fl_db *db, struct fl_err *err)
                                   "PRAGMA cache_size = -32768;" /* the records of 100 000 clients */
                                   "PRAGMA temp_store = MEMORY;";
     (void)sqlite3_extended_result_codes(db->handle, 1);
-    (void)sqlite3_busy_timeout(db->handle, BUSY_MS);
+    (void)sqlite3_busy_timeout(db->handle, FL__DB_BUSY_MS);
     /* SQLite opens a file that it may not write for reading, silently. */
     if (sqlite3_db_readonly(db->handle, "main") == 1) {
         return fl_err_set(err, FL_EPERM, "%s '%s' is read-only", db->kind->what, db->path);
@@ -185,7 +182,7 @@ int fl_db_open(struct fl_db *db, const struct fl_db_kind *kind, const char *path
         rv = set_up(db, err);
     }
     if (rv == FL_OK) {
-        rv = check_integrity(db, err);
+        rv = fl__db_integrity_check(db, err);
     }
     if (rv == FL_OK) {
         rv = fl__db_sums_prepare(db, err);

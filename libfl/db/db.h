@@ -64,6 +64,22 @@ struct fl_query {
  */
 FL_MUST_CHECK int fl_db_open(struct fl_db *db, const struct fl_db_kind *kind, const char *path,
                              enum fl_db_sync sync, struct fl_err *err);
+/*
+ * Open what is there as it is, whatever its schema, for statements of one's own: nothing is made,
+ * migrated or changed, and a log that was left beside it is read and stays. The id of `kind` counts
+ * only for fl_db_version().
+ */
+FL_MUST_CHECK int fl_db_open_as_is(struct fl_db *db, const struct fl_db_kind *kind,
+                                   const char *path, struct fl_err *err);
+/* Is it whole, and is every row what was written? FL_EFORMAT. Of one that is open as it is. */
+FL_MUST_CHECK int fl_db_verify(struct fl_db *db, struct fl_err *err);
+/* The version of its schema; 0: it is empty. FL_ESTATE: of another program; FL_EVERSION: newer. */
+FL_MUST_CHECK int fl_db_version(struct fl_db *db, uint64_t *ret, struct fl_err *err);
+/*
+ * Write what `db` shows, in its transaction if one runs, to `path`, replacing what is there: one
+ * file of mode 0600 that needs no log beside it, synced. Writers of the original are not held up.
+ */
+FL_MUST_CHECK int fl_db_copy(struct fl_db *db, const char *path, struct fl_err *err);
 /* A half-opened or zeroed one is fine. */
 void fl_db_close(struct fl_db *db);
 /* The last error of the connection in our code, with the file in the message. */

@@ -1,10 +1,15 @@
 #ifndef FL_DB_DB_IMPL_H
 #define FL_DB_DB_IMPL_H
 
-/* The parts of fl_db_open(), in the order of their calls. */
+/* The parts of fl_db_open(), in the order of their calls; copy.c uses the first ones. */
 
 #include "libfl/db/db.h"
 
+/* Somebody else is at the database: wait for him this long. */
+#define FL__DB_BUSY_MS 5000
+
+/* What the b-trees and indexes say. FL_EFORMAT. */
+FL_MUST_CHECK int fl__db_integrity_check(struct fl_db *db, struct fl_err *err);
 /* The function with which the others work (sums.c). */
 FL_MUST_CHECK int fl__db_sums_prepare(struct fl_db *db, struct fl_err *err);
 /* Is every row what was written? FL_EFORMAT names the first that is not. */

@@ -55,7 +55,7 @@ static int migrate(struct fl_db *db, uint64_t version, struct fl_err *err)
     return rv;
 }
 
-int fl__db_schema_update(struct fl_db *db, struct fl_err *err)
+int fl_db_version(struct fl_db *db, uint64_t *ret, struct fl_err *err)
 {
     uint64_t newest = db->kind->n_migrations;
     uint64_t tables = 0;
@@ -81,7 +81,18 @@ int fl__db_schema_update(struct fl_db *db, struct fl_err *err)
                           ": use the newer program, or another state folder",
                           db->path, version, newest);
     }
-    while (rv == FL_OK && version < newest) {
+    if (rv == FL_OK) {
+        *ret = version;
+    }
+    return rv;
+}
+
+int fl__db_schema_update(struct fl_db *db, struct fl_err *err)
+{
+    uint64_t version = 0;
+    int rv = fl_db_version(db, &version, err);
+
+    while (rv == FL_OK && version < db->kind->n_migrations) {
         rv = migrate(db, ++version, err);
     }
     return rv;

@@ -10,6 +10,39 @@ int fl_sha256(const void *data, size_t len, uint8_t out[32])
     return EVP_Digest(data, len, out, NULL, EVP_sha256(), NULL) == 1 ? FL_OK : FL_ENOMEM;
 }
 
+/* Nothing of our own: the name tells it from OpenSSL's. */
+static EVP_MD_CTX *context(struct fl_sha256 *sha)
+{
+    return (EVP_MD_CTX *)(void *)sha;
+}
+
+int fl_sha256_new(struct fl_sha256 **ret)
+{
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+
+    if (ctx == NULL || EVP_DigestInit_ex(ctx, EVP_sha256(), NULL) != 1) {
+        EVP_MD_CTX_free(ctx);
+        return FL_ENOMEM;
+    }
+    *ret = (struct fl_sha256 *)(void *)ctx;
+    return FL_OK;
+}
+
+void fl_sha256_free(struct fl_sha256 *sha)
+{
+    EVP_MD_CTX_free(context(sha));
+}
+
+int fl_sha256_add(struct fl_sha256 *sha, const void *data, size_t len)
+{
+    return EVP_DigestUpdate(context(sha), data, len) == 1 ? FL_OK : FL_ENOMEM;
+}
+
+int fl_sha256_end(struct fl_sha256 *sha, uint8_t out[32])
+{
+    return EVP_DigestFinal_ex(context(sha), out, NULL) == 1 ? FL_OK : FL_ENOMEM;
+}
+
 int fl_random_bytes(void *out, size_t len)
 {
     unsigned char *p = out;

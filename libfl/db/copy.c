@@ -1,0 +1,93 @@
+/* Looking at a database without touching it, and copying it while others write. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/str.h"
+#include "libfl/db/db_impl.h"
+
+int fl_db_open_as_is(struct fl_db *db, const struct fl_db_kind *kind, const char *path,
+                     struct fl_err *err)
+{
+    /* For reading alone SQLite would not take up the log that a kill left. */
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+    int rv;
+
+    *db = (struct fl_db){.kind = kind, .path = fl_str_dup(path)};
+    if (db->path == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%s '%s': out of memory", kind->what, path);
+    }
+    rv =
+        sqlite3_open_v2(path, &db->handle, flags, NULL) == SQLITE_OK ? FL_OK : fl_db_error(db, err);
+    if (rv == FL_OK) {
+        (void)sqlite3_extended_result_codes(db->handle, 1);
+        (void)sqlite3_busy_timeout(db->handle, FL__DB_BUSY_MS);
+        /* Whoever closes last would else write the log into the file. */
+        if (sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL) != SQLITE_OK ||
+            sqlite3_exec(db->handle, "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON",
+                         NULL, NULL, NULL) != SQLITE_OK)
+        {
+            rv = fl_db_error(db, err);
+        }
+    }
+    rv = rv == FL_OK ? fl__db_sums_prepare(db, err) : rv;
+    if (rv != FL_OK) {
+        fl_db_close(db);
+    }
+    return rv;
+}
+
+int fl_db_verify(struct fl_db *db, struct fl_err *err)
+{
+    int rv = fl__db_integrity_check(db, err);
+
+    return rv == FL_OK ? fl__db_sums_check(db, err) : rv;
+}
+
+/* All pages at once: what `db` shows does not change in between. */
+static int copy_pages(struct fl_db *db, struct fl_db *to, struct fl_err *err)
+{
+    sqlite3_backup *backup = sqlite3_backup_init(to->handle, "main", db->handle, "main");
+    int rc;
+
+    if (backup == NULL) {
+        return fl_db_error(to, err);
+    }
+    do { /* Somebody brings the file of the original up to date. */
+        rc = sqlite3_backup_step(backup, -1);
+        if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED) {
+            (void)sqlite3_sleep(1);
+        }
+    } while (rc == SQLITE_BUSY || rc == SQLITE_LOCKED);
+    rc = sqlite3_backup_finish(backup); /* says how the steps ended */
+    return rc == SQLITE_OK ? FL_OK : fl_db_error(to, err);
+}
+
+int fl_db_copy(struct fl_db *db, const char *path, struct fl_err *err)
+{
+    struct fl_db to = {.kind = db->kind};
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int rv;
+
+    if (fd < 0) {
+        rv = fl_err_from_errno(errno);
+        return fl_err_set(err, rv, "cannot create '%s': %s", path, strerror(errno));
+    }
+    rv = fl_db_open_as_is(&to, db->kind, path, err);
+    rv = rv == FL_OK ? copy_pages(db, &to, err) : rv;
+    /* The pages say that there is a log: the copy needs none. */
+    if (rv == FL_OK &&
+        sqlite3_exec(to.handle, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL) != SQLITE_OK)
+    {
+        rv = fl_db_error(&to, err);
+    }
+    fl_db_close(&to);
+    if (rv == FL_OK && fsync(fd) != 0) {
+        rv = fl_err_from_errno(errno);
+        (void)fl_err_set(err, rv, "cannot sync '%s': %s", path, strerror(errno));
+    }
+    (void)close(fd);
+    return rv;
+}
