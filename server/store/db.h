@@ -11,14 +11,14 @@
 /* clang-format off */
 #define FL__DB_STATEMENTS(X)                                                                \
     X(GET_FEDERATION, "SELECT name, layout, model, id FROM federation")                     \
-    X(PUT_FEDERATION, "INSERT INTO federation (one, name, layout, model, id, identity)"     \
-        " VALUES (1, ?, ?, ?, ?, ?)")                                                       \
+    X(PUT_FEDERATION, "INSERT INTO federation (one, name, layout, model, id, identity,"     \
+        " kept_identity) VALUES (1, ?1, ?2, ?3, ?4, ?5, ?5)")                               \
     X(SET_ID, "UPDATE federation SET id = ?")                                               \
     X(HAS_ROUND, "SELECT COUNT(*) FROM round WHERE round = ?")                              \
-    X(GET_LINE, "SELECT identity, meaning, line, kept_line, kept_since, used_round,"        \
-        " used_attempt FROM federation")                                                    \
-    X(PUT_LINE, "UPDATE federation SET meaning = ?, line = ?, kept_line = ?,"               \
-        " kept_since = ?, used_round = ?, used_attempt = ?")                                \
+    X(GET_LINE, "SELECT identity, kept_identity, meaning, line, kept_line, kept_since,"     \
+        " used_round, used_attempt FROM federation")                                        \
+    X(PUT_LINE, "UPDATE federation SET identity = ?, kept_identity = ?, meaning = ?,"       \
+        " line = ?, kept_line = ?, kept_since = ?, used_round = ?, used_attempt = ?")       \
     X(GET_USED, "SELECT used_round, used_attempt FROM federation")                          \
     X(GET_SETTINGS, "SELECT kind, name, value FROM setting ORDER BY rowid")                 \
     X(DROP_SETTINGS, "DELETE FROM setting")                                                 \

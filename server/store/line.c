@@ -8,100 +8,14 @@
 #include "libfl/base/str.h"
 #include "libfl/model/digest.h"
 #include "server/store/files.h"
-#include "server/store/store_impl.h"
-
-/* What the federation row says. */
-struct row {
-    uint8_t identity[FL__IDENTITY];
-    uint8_t meaning[FL_DIGEST_SIZE];
-    bool known; /* a digest is there */
-    uint64_t line, kept_line, kept_since;
-    uint64_t used_round, used_attempt;
-};
-
-static int read_row(struct fl_store *store, struct row *ret, struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_LINE);
-    int rv = fl_query_next(&q, err);
-
-    if (rv == FL_OK) {
-        size_t n_identity = 0;
-        const void *identity = fl_column_blob(&q, &n_identity);
-        size_t n_meaning = 0;
-        const void *meaning = NULL;
-
-        *ret = (struct row){.known = false};
-        if (n_identity == sizeof(ret->identity)) {
-            (void)memcpy(ret->identity, identity, sizeof(ret->identity));
-        } else {
-            rv = fl_err_set(err, FL_EFORMAT, "state database '%s' is damaged: no identity",
-                            store->db.path);
-        }
-        meaning = fl_column_blob(&q, &n_meaning);
-        if (n_meaning == sizeof(ret->meaning)) {
-            (void)memcpy(ret->meaning, meaning, sizeof(ret->meaning));
-            ret->known = true;
-        }
-        ret->line = fl_column_u64(&q);
-        ret->kept_line = fl_column_u64(&q);
-        ret->kept_since = fl_column_u64(&q);
-        ret->used_round = fl_column_u64(&q);
-        ret->used_attempt = fl_column_u64(&q);
-    }
-    fl_query_reset(&q);
-    return rv;
-}
-
-static int write_row(struct fl_store *store, const struct row *row, struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_LINE);
-
-    fl_query_blob(&q, row->known ? row->meaning : NULL, sizeof(row->meaning));
-    fl_query_u64(&q, row->line);
-    fl_query_u64(&q, row->kept_line);
-    fl_query_u64(&q, row->kept_since);
-    fl_query_u64(&q, row->used_round);
-    fl_query_u64(&q, row->used_attempt);
-    return fl_query_run(&q, err);
-}
-
-/* SHA-256 of what it is, whose, the number, and what an update means (NULL: no part of it). */
-static int make_tag(const char *what, const struct row *row, uint64_t number,
-                    const uint8_t *meaning, uint8_t out[FL_LINE_TAG])
-{
-    char text[2 * FL__IDENTITY + 2 * FL_DIGEST_SIZE + 64];
-    char identity[2 * FL__IDENTITY + 1];
-    char digest[2 * FL_DIGEST_SIZE + 1] = "";
-    int n;
-
-    (void)fl_hex(identity, row->identity, FL__IDENTITY);
-    if (meaning != NULL) {
-        (void)fl_hex(digest, meaning, FL_DIGEST_SIZE);
-    }
-    n = snprintf(text, sizeof(text), "%s %s %" PRIu64 " %s", what, identity, number, digest);
-    return fl_sha256(text, (size_t)n, out);
-}
-
-static int line_of(const struct row *row, struct fl_line *ret)
-{
-    struct fl_line line = {
-        .number = row->line, .kept_number = row->kept_line, .kept_since = row->kept_since};
-    char meaning[2 * FL_DIGEST_SIZE + 1];
-    int rv = make_tag("line", row, row->line, row->meaning, line.tag);
-
-    rv = rv == FL_OK ? make_tag("kept", row, row->kept_line, NULL, line.kept_tag) : rv;
-    (void)snprintf(line.made, sizeof(line.made), "%" PRIu64 " %s", row->line,
-                   fl_hex(meaning, row->meaning, FL_DIGEST_SIZE));
-    *ret = line;
-    return rv;
-}
+#include "server/store/line_impl.h"
 
 int fl_store_line(struct fl_store *store, struct fl_line *ret, struct fl_err *err)
 {
-    struct row row;
-    int rv = read_row(store, &row, err);
+    struct fl__line_row row;
+    int rv = fl__line_read(store, &row, err);
 
-    return rv == FL_OK ? line_of(&row, ret) : rv;
+    return rv == FL_OK ? fl__line_of(&row, ret) : rv;
 }
 
 /* --- settings --- */
@@ -147,19 +61,6 @@ static int write_settings(struct fl_store *store, const struct fl_settings *s, s
         rv = fl_query_run(&q, err);
     }
     return rv;
-}
-
-static int put_change(struct fl_store *store, const struct fl_change_rec *c, struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_CHANGE);
-
-    fl_query_u64(&q, c->round);
-    fl_query_u64(&q, c->line);
-    fl_query_u64(&q, c->at_ms);
-    fl_query_text(&q, c->name);
-    fl_query_text(&q, c->before);
-    fl_query_text(&q, c->after);
-    return fl_query_run(&q, err);
 }
 
 /* --- entering --- */
@@ -218,7 +119,7 @@ static int drop_open(struct fl_store *store, struct fl_store_entered *e, uint64_
 
         (void)snprintf(text, sizeof(text), "%" PRIu32 " with %" PRIu64 " updates",
                        e->dropped_attempt, e->dropped_updates);
-        rv = put_change(store, &change, err);
+        rv = fl__line_put_change(store, &change, err);
     }
     return rv;
 }
@@ -235,14 +136,14 @@ static int put_differences(struct fl_store *store, const struct fl_store_entered
         const struct fl_change_rec change = {e->committed + 1, e->line.number, wall_ms,
                                              d->name,          d->before,      d->after};
 
-        rv = put_change(store, &change, err);
+        rv = fl__line_put_change(store, &change, err);
     }
     if (rv == FL_OK && e->kept_anew && !e->first) {
         const struct fl_change_rec change = {e->committed + 1, e->line.number,
                                              wall_ms,          "state of solver and clients",
                                              "kept",           "begun anew"};
 
-        rv = put_change(store, &change, err);
+        rv = fl__line_put_change(store, &change, err);
     }
     return rv;
 }
@@ -266,10 +167,11 @@ static int hold_before(struct fl_store *store, struct fl_store_entered *e, uint6
     return put_hold(store, e->committed, reason, wall_ms, err);
 }
 
-static int consequences(struct fl_store *store, struct row *row, const struct fl_settings *now,
-                        uint64_t wall_ms, struct fl_store_entered *e, struct fl_err *err)
+static int consequences(struct fl_store *store, struct fl__line_row *row,
+                        const struct fl_settings *now, uint64_t wall_ms, struct fl_store_entered *e,
+                        struct fl_err *err)
 {
-    int rv = write_row(store, row, err);
+    int rv = fl__line_write(store, row, err);
 
     if (rv != FL_OK || !(e->first || e->unknown || e->verdict.rewrite)) {
         return rv;
@@ -293,10 +195,10 @@ static int enter(struct fl_store *store, const struct fl_settings *now, uint64_t
                  struct fl_store_entered *e, struct fl_err *err)
 {
     const char *keeps = fl_settings_find(now, "kept");
-    struct row row;
+    struct fl__line_row row;
     int rv = fl__store_last_round(store, &e->committed, err);
 
-    rv = rv == FL_OK ? read_row(store, &row, err) : rv;
+    rv = rv == FL_OK ? fl__line_read(store, &row, err) : rv;
     rv = rv == FL_OK ? read_settings(store, &e->before, err) : rv;
     if (rv != FL_OK) {
         return rv;
@@ -319,7 +221,7 @@ static int enter(struct fl_store *store, const struct fl_settings *now, uint64_t
     }
     rv = fl_settings_meaning(now, store->layout, row.meaning);
     row.known = true;
-    rv = rv == FL_OK ? line_of(&row, &e->line) : rv;
+    rv = rv == FL_OK ? fl__line_of(&row, &e->line) : rv;
     return rv == FL_OK ? consequences(store, &row, now, wall_ms, e, err) : rv;
 }
 
@@ -356,7 +258,8 @@ int fl_store_clean_spool(const char *dir, const struct fl_coord_resume *resume, 
 /* --- going back --- */
 
 /* The highest round and attempt behind `round` that clients may have heard of. */
-static int note_used(struct fl_store *store, uint64_t round, struct row *row, struct fl_err *err)
+static int note_used(struct fl_store *store, uint64_t round, struct fl__line_row *row,
+                     struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_LAST_ATTEMPT);
     int rv;
@@ -380,11 +283,11 @@ int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rew
     char before[32];
     char after[256];
     uint64_t last = 0;
-    struct row row;
+    struct fl__line_row row;
     struct fl_change_rec change;
     int rv = fl__store_last_round(store, &last, err);
 
-    rv = rv == FL_OK ? read_row(store, &row, err) : rv;
+    rv = rv == FL_OK ? fl__line_read(store, &row, err) : rv;
     rv = rv == FL_OK ? note_used(store, round, &row, err) : rv;
     if (rv != FL_OK) {
         return rv;
@@ -396,8 +299,8 @@ int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rew
     (void)snprintf(before, sizeof(before), "%" PRIu64, last);
     (void)snprintf(after, sizeof(after), "%" PRIu64 ": %s", round, why->reason);
     change = (struct fl_change_rec){round + 1, row.line, why->wall_ms, "the model", before, after};
-    rv = write_row(store, &row, err);
-    rv = rv == FL_OK ? put_change(store, &change, err) : rv;
+    rv = fl__line_write(store, &row, err);
+    rv = rv == FL_OK ? fl__line_put_change(store, &change, err) : rv;
     rv = rv == FL_OK && why->keep_anew ? run_from(store, FL__DB_SET_DEPARTED, 0, err) : rv;
     rv = rv == FL_OK ? run_from(store, FL__DB_ABANDON_ROUNDS, round, err) : rv;
     rv = rv == FL_OK ? run_from(store, FL__DB_DROP_ROUNDS, round, err) : rv;

@@ -76,6 +76,26 @@ struct fl_rewind {
 FL_MUST_CHECK int fl_store_rewind(struct fl_store *store, uint64_t round,
                                   const struct fl_rewind *why, struct fl_err *err);
 
+/* --- a folder that was restored from a backup (backup.h) --- */
+
+struct fl_restored {
+    char note[96];
+    uint64_t committed;
+    /* The attempt that was open and is dropped, with the updates it had accepted; 0: none. */
+    uint64_t dropped_round;
+    uint32_t dropped_attempt;
+    uint64_t dropped_updates;
+};
+/*
+ * Carry out what fl_backup_restore() noted: begin another line under another identity, so that no
+ * client takes a round to come for one that it knows. The open attempt goes on, as what was
+ * accepted for it was made of this model; but with `keep_anew` what clients and the server keep
+ * together begins anew, and it is dropped. FL_ENOENT: nothing is noted. A death in between carries
+ * it out twice, which only costs a number of a line.
+ */
+FL_MUST_CHECK int fl_store_carry_restored(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
+                                          struct fl_restored *ret, struct fl_err *err);
+
 /* --- the record --- */
 
 struct fl_change_rec {

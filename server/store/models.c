@@ -19,7 +19,6 @@
 #define PREFIX FL__MODELS_PREFIX
 #define SUFFIX FL__MODELS_SUFFIX
 #define MADE   "fl.made"
-#define MIXED  "fl.mixtures"
 
 int fl_models_path(const char *dir, uint64_t round, const char *state_name, char *out, size_t size)
 {
@@ -28,10 +27,6 @@ int fl_models_path(const char *dir, uint64_t round, const char *state_name, char
 
     return n >= 0 && (size_t)n < size ? FL_OK : FL_ELIMIT;
 }
-
-/* "name:checksum", one a vector, with blanks between. */
-#define STATES_MAX 1024
-#define STATES_KEY "fl.states"
 
 static int save_one(const char *dir, uint64_t round, const struct fl_models_tag *tag,
                     const char *state_name, const char *states, const struct fl_layout *layout,
@@ -43,7 +38,7 @@ static int save_one(const char *dir, uint64_t round, const struct fl_models_tag 
         {"fl.round", number},
         {FL__MODELS_DATABASE_KEY, tag->database},
         state_name != NULL ? (struct fl_st_meta){"fl.state", state_name}
-                           : (struct fl_st_meta){STATES_KEY, states},
+                           : (struct fl_st_meta){FL__MODELS_STATES_KEY, states},
     };
     size_t n = 3;
 
@@ -54,7 +49,7 @@ static int save_one(const char *dir, uint64_t round, const struct fl_models_tag 
         meta[n++] = (struct fl_st_meta){MADE, tag->made};
     }
     if (state_name == NULL && tag->mixtures != NULL) {
-        meta[n++] = (struct fl_st_meta){MIXED, tag->mixtures};
+        meta[n++] = (struct fl_st_meta){FL__MODELS_MIXED_KEY, tag->mixtures};
     }
     (void)snprintf(number, sizeof(number), "%" PRIu64, round);
     return fl_st_save_sealed(path, layout, values, meta, n, sync, err);
@@ -85,7 +80,7 @@ int fl_models_save(const char *dir, uint64_t round, const struct fl_models_tag *
                    const char *const *state_names, size_t n_state, bool sync, struct fl_err *err)
 {
     char folder[FL__STORE_PATH_MAX];
-    char states[STATES_MAX] = "";
+    char states[FL__MODELS_STATES_MAX] = "";
     size_t i;
     int rv;
 
@@ -104,7 +99,8 @@ int fl_models_save(const char *dir, uint64_t round, const struct fl_models_tag *
 
 /* What the metadata of a file says; empty where it says nothing. */
 struct said {
-    char round[24], database[FL_STORE_ID_TEXT], checksum[FL_CHECKSUM_TEXT], states[STATES_MAX];
+    char round[24], database[FL_STORE_ID_TEXT], checksum[FL_CHECKSUM_TEXT],
+        states[FL__MODELS_STATES_MAX];
     bool has_states;
     struct fl_models_found found;
 };
@@ -138,9 +134,11 @@ static int load_one(const char *dir, uint64_t round, const struct fl_models_tag 
         {.key = "fl.round", .out = said->round, .size = sizeof(said->round)},
         {.key = FL__MODELS_DATABASE_KEY, .out = said->database, .size = sizeof(said->database)},
         {.key = "fl.checksum", .out = said->checksum, .size = sizeof(said->checksum)},
-        {.key = STATES_KEY, .out = said->states, .size = sizeof(said->states)},
+        {.key = FL__MODELS_STATES_KEY, .out = said->states, .size = sizeof(said->states)},
         {.key = MADE, .out = said->found.made, .size = sizeof(said->found.made)},
-        {.key = MIXED, .out = said->found.mixtures, .size = sizeof(said->found.mixtures)},
+        {.key = FL__MODELS_MIXED_KEY,
+         .out = said->found.mixtures,
+         .size = sizeof(said->found.mixtures)},
     };
     char path[FL__STORE_PATH_MAX];
     int rv;

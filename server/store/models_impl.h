@@ -9,6 +9,11 @@
 #define FL__MODELS_SUFFIX ".safetensors"
 /* Metadata: which database a file belongs to. */
 #define FL__MODELS_DATABASE_KEY "fl.database"
+/* "name:checksum" of the state vectors, one a vector, with blanks between. */
+#define FL__MODELS_STATES_KEY "fl.states"
+#define FL__MODELS_STATES_MAX 1024
+/* The seal of the mixtures. */
+#define FL__MODELS_MIXED_KEY "fl.mixtures"
 
 /* "round-000012.momentum.safetensors", or with more behind it, is of round 12. */
 bool fl__models_round_of(const char *name, uint64_t *ret);

@@ -1,4 +1,9 @@
-/* The schema of the state database, as a list of migrations (libfl/db/db.h). */
+/*
+ * The schema of the state database, as a list of migrations (libfl/db/db.h). Its version stands for
+ * the whole folder: who changes the form of another file in it adds one too, so that an earlier
+ * program refuses the folder before it looks at that file, and adds a stored state
+ * (tests/integ/stored).
+ */
 #include "server/store/db.h"
 
 static const char *const migrations[] = {
@@ -184,6 +189,10 @@ static const char *const migrations[] = {
     " reason TEXT NOT NULL,"
     " sum INTEGER"
     ") STRICT;",
+    /* 12: what clients keep has an identity of its own: a folder that was restored gets another
+       one, and what clients keep need not begin anew for it (restored.c). */
+    "ALTER TABLE federation ADD COLUMN kept_identity BLOB;"
+    "UPDATE federation SET kept_identity = identity;",
 };
 
 static const char *const statements[] = {

@@ -10,6 +10,9 @@
 #define FL__STORE_PATH_MAX 4096
 #define FL__STORE_ID_SIZE  ((FL_STORE_ID_TEXT - 1) / 2)
 
+/* A file with a line for people, until the first start of a folder that was restored. */
+#define FL__RESTORED_NOTE "restored"
+
 /* Bytes that tell this state folder from every other one. */
 #define FL__IDENTITY 16
 

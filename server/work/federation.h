@@ -59,6 +59,19 @@ static inline bool fl_federation_clients_keep(const struct fl_federation *federa
     return fl_solver_keeps(s->solver->keeps) > 0 || s->personal->own;
 }
 
+/*
+ * Behind an older round, does what the solver keeps on both sides begin with nothing? Its part on
+ * the server says something of all clients' parts (SCAFFOLD: s = sum c_k), and theirs are of rounds
+ * that do not count any more. Whatever else a client kept of such a round it drops by itself, when
+ * its next task does not name it as counted.
+ */
+static inline bool fl_federation_begins_anew(const struct fl_federation *federation)
+{
+    const struct fl_solver_ops *solver = federation->strategy->solver;
+
+    return solver->server != NULL && fl_solver_keeps(solver->keeps) > 0;
+}
+
 /* Who writes the checkpoints. */
 static inline struct fl_models_tag fl_federation_tag(const struct fl_federation *federation)
 {

@@ -6,6 +6,7 @@
 #include "server/work/checkpoints.h"
 #include "server/work/judge.h"
 #include "server/work/offers.h"
+#include "server/work/restored.h"
 #include "server/work/rollback.h"
 
 /* What is opened, and what came of it so far. */
@@ -16,23 +17,12 @@ struct opening {
     struct fl_coord_resume *resume;
 };
 
-/*
- * Behind an older round. A solver whose part on the server says something of all clients' parts
- * (SCAFFOLD: s = sum c_k) begins anew on both sides, for theirs are of rounds that do not count any
- * more. Whatever else a client kept of such a round it drops by itself, when its next task does not
- * name it as counted.
- */
-static bool begins_anew(const struct fl_strategy *s)
-{
-    return s->solver->server != NULL && fl_solver_keeps(s->solver->keeps) > 0;
-}
-
 /* Read the records again as they are without the rounds after `round`. */
 static int go_back(const struct opening *o, uint64_t round, struct fl_err *err)
 {
     const struct fl_strategy *s = o->f->strategy;
     const struct fl_rewind why = {.reason = "newer checkpoints cannot be used",
-                                  .keep_anew = begins_anew(s),
+                                  .keep_anew = fl_federation_begins_anew(o->f),
                                   .wall_ms = o->how->wall_ms};
     int rv = fl_store_rewind(o->f->store, round, &why, err);
 
@@ -65,7 +55,7 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
     const struct opening *o = s->o;
     float *state[FL_AGG_MAX_STATE] = {NULL};
     struct fl_models_found found;
-    bool anew = round < o->resume->committed && begins_anew(o->f->strategy);
+    bool anew = round < o->resume->committed && fl_federation_begins_anew(o->f);
     size_t i;
     int rv;
 
@@ -273,6 +263,9 @@ static int open_records(const struct opening *o, struct fl_err *err)
         fl_store_open(f->state_dir, o->how->name, f->layout, o->how->durability, &f->store, err);
 
     f->scratch = o->how->durability == FL_DURABLE_SCRATCH;
+    if (rv == FL_OK) {
+        rv = fl_restored_carry_out(f, o->how->wall_ms, err);
+    }
     if (rv == FL_OK) {
         rv = fl_rollback_carry_out(f, o->how->wall_ms, err);
     }

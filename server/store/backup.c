@@ -1,0 +1,313 @@
+/* Making a backup. */
+
+#include "server/store/backup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libfl/base/descriptors.h"
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "server/store/backup_impl.h"
+#include "server/store/files_impl.h"
+#include "server/store/models_impl.h"
+#include "server/store/spool_impl.h"
+
+#define DATABASE "federation.db"
+#define IDENTITY "identity"
+/* Rounds that are committed just when their files are opened: far above what can follow itself. */
+#define TRIES 1000
+
+static int fail(struct fl_err *err, const char *what, const char *path)
+{
+    int saved = errno;
+
+    return fl_err_set(err, fl_err_from_errno(saved), "%s '%s': %s", what, path, strerror(saved));
+}
+
+/* --- what is open cannot go any more --- */
+
+struct opening {
+    struct fl__making *m;
+    const char *folder; /* below the state folder */
+};
+
+/* Checkpoints of committed rounds, and those of abandoned ones that are kept. */
+static int open_model(void *ctx, const char *folder, const char *name, struct fl_err *err)
+{
+    struct opening *o = ctx;
+    uint64_t round = 0;
+
+    (void)folder;
+    if (!fl__models_round_of(name, &round) ||
+        !((fl_str_ends_with(name, FL__MODELS_SUFFIX) && round <= o->m->needs.committed) ||
+          strstr(name, FL__MODELS_SUFFIX ".line-") != NULL))
+    {
+        return FL_OK;
+    }
+    return fl__making_open(o->m, o->folder, name, err);
+}
+
+static int open_mixtures(void *ctx, const char *folder, const char *name, struct fl_err *err)
+{
+    struct opening *o = ctx;
+
+    (void)folder;
+    return fl_str_ends_with(name, FL__MIXTURES_SUFFIX) ? fl__making_open(o->m, o->folder, name, err)
+                                                       : FL_OK;
+}
+
+/* None of them is taken back; one that is written just now is a name that ends otherwise. */
+static int open_offer(void *ctx, const char *folder, const char *name, struct fl_err *err)
+{
+    struct opening *o = ctx;
+
+    (void)folder;
+    return fl_str_ends_with(name, ".offer") || strcmp(name, "fixed") == 0 ||
+                   strcmp(name, "all") == 0
+               ? fl__making_open(o->m, o->folder, name, err)
+               : FL_OK;
+}
+
+static int open_folder(struct fl__making *m, const char *folder, fl_fs_each_cb *cb,
+                       struct fl_err *err)
+{
+    struct opening o = {m, folder};
+    char path[FL__STORE_PATH_MAX];
+    int rv = fl__making_join(path, m->b->dir, folder, err);
+
+    return rv == FL_OK ? fl_fs_each(path, cb, &o, err) : rv;
+}
+
+/* Accepted updates only: what is still on its way grows, and comes again. */
+static int open_uploads(struct fl__making *m, struct fl_err *err)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < m->needs.n_accepted; i++) {
+        char path[FL__STORE_PATH_MAX];
+
+        rv = fl__spool_path(m->b->dir, m->needs.open_round, m->needs.open_attempt,
+                            m->needs.accepted[i], path, sizeof(path), err);
+        rv = rv == FL_OK ? fl__making_open(m, "spool", strrchr(path, '/') + 1, err) : rv;
+    }
+    return rv;
+}
+
+static int open_files(struct fl__making *m, struct fl_err *err)
+{
+    int rv = open_folder(m, "models", open_model, err);
+
+    rv = rv == FL_OK ? open_folder(m, "mixtures", open_mixtures, err) : rv;
+    rv = rv == FL_OK ? open_uploads(m, err) : rv;
+    return rv == FL_OK ? open_folder(m, "offers", open_offer, err) : rv;
+}
+
+/* --- copying --- */
+
+static int copy_database(struct fl__making *m, struct fl_db *db, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    int rv = fl__making_join(path, m->state, DATABASE, err);
+
+    rv = rv == FL_OK ? fl_db_copy(db, path, err) : rv;
+    return rv == FL_OK ? fl__making_add(m, FL__BACKUP_STATE "/" DATABASE, err) : rv;
+}
+
+/* Everything that hangs on one another, as of one instant. */
+static int copy_instant(struct fl__making *m, struct fl_db *db, struct fl_err *err)
+{
+    size_t i;
+    int rv = sqlite3_exec(db->handle, "BEGIN", NULL, NULL, NULL) == SQLITE_OK
+                 ? FL_OK
+                 : fl_db_error(db, err);
+
+    rv = rv == FL_OK ? fl__backup_read_needs(db, &m->needs, err) : rv;
+    rv = rv == FL_OK ? open_files(m, err) : rv;
+    rv = rv == FL_OK ? copy_database(m, db, err) : rv;
+    (void)sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
+    for (i = 0; rv == FL_OK && i < m->files.n; i++) {
+        rv = m->files.list[i].fd >= 0 ? fl__making_copy(m, &m->files.list[i], err) : FL_OK;
+    }
+    return rv;
+}
+
+/* What was copied, as a start would find it. */
+static int check_copy(struct fl__making *m, struct fl_err *err)
+{
+    struct fl_db db;
+    char path[FL__STORE_PATH_MAX];
+    int rv = fl__making_join(path, m->state, DATABASE, err);
+
+    rv = rv == FL_OK ? fl_db_open_as_is(&db, &fl__store_db, path, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_db_verify(&db, err);
+    fl_db_close(&db);
+    return rv == FL_OK ? fl__backup_check(m->state, &m->needs, err) : rv;
+}
+
+/* Did the records go on since? Then what is missing was removed for a good reason. */
+static int went_on(struct fl__making *m, struct fl_db *db, bool *ret, struct fl_err *err)
+{
+    struct fl__backup_needs now;
+    int rv = fl__backup_read_needs(db, &now, err);
+
+    if (rv == FL_OK) {
+        *ret = !fl__backup_same_needs(&m->needs, &now);
+        fl__backup_needs_done(&now);
+    }
+    return rv;
+}
+
+static int copy_state(struct fl__making *m, struct fl_db *db, struct fl_err *err)
+{
+    unsigned i;
+
+    for (i = 0;; i++) {
+        struct fl_err inner = {0};
+        bool moved = false;
+        int rv = copy_instant(m, db, err);
+        int code;
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = check_copy(m, &inner);
+        if (rv == FL_OK) {
+            return FL_OK;
+        }
+        code = rv == FL_ENOENT || fl_models_is_bad(rv) ? went_on(m, db, &moved, err) : FL_OK;
+        if (code != FL_OK || !moved || i == TRIES) {
+            return code != FL_OK ? code : fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+        }
+        fl__backup_needs_done(&m->needs);
+        code = fl__making_forget(m, 0, err);
+        if (code != FL_OK) {
+            return code;
+        }
+    }
+}
+
+/* --- all of it --- */
+
+static int write_info(struct fl__making *m, struct fl_err *err)
+{
+    const struct fl_backup *b = m->b;
+    char path[FL__STORE_PATH_MAX];
+    char text[1024];
+    char when[32] = "";
+    time_t seconds = (time_t)(b->wall_ms / 1000);
+    struct tm tm;
+    int rv = fl__making_join(path, b->target, FL__BACKUP_INFO, err);
+    int n;
+
+    if (gmtime_r(&seconds, &tm) != NULL) {
+        (void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    }
+    n = snprintf(text, sizeof(text),
+                 FL__BACKUP_FORM "\nmade by %s at %s\nfederation %s\nround %" PRIu64 "\n"
+                                 "open round %" PRIu64 " attempt %" PRIu32 " with %" PRIu64
+                                 " accepted updates\nkeys %s\n",
+                 b->program, when, b->federation, b->committed, b->open_round, b->open_attempt,
+                 b->accepted, b->keys ? "yes: keep it as secret as the server" : "no");
+    rv = rv == FL_OK ? fl_fs_replace(path, text, (size_t)n, /* sync= */ true, err) : rv;
+    return rv == FL_OK ? fl__making_add(m, FL__BACKUP_INFO, err) : rv;
+}
+
+/* The names of all that was written have to be found again after a power cut. */
+static int sync_folders(const struct fl__making *m, struct fl_err *err)
+{
+    static const char *const folders[] = {"models", "mixtures", "offers", "spool", IDENTITY};
+    char path[FL__STORE_PATH_MAX];
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < sizeof(folders) / sizeof(folders[0]); i++) {
+        rv = fl__making_join(path, m->state, folders[i], err);
+        rv = rv == FL_OK && fl_fs_exists(path) ? fl_fs_sync_dir(path, err) : rv;
+    }
+    return rv == FL_OK ? fl_fs_sync_dir(m->state, err) : rv;
+}
+
+static void fill_out(struct fl__making *m)
+{
+    struct fl_backup *b = m->b;
+
+    (void)memcpy(b->federation, m->needs.federation, sizeof(b->federation));
+    b->committed = m->needs.committed;
+    b->open_round = m->needs.open_round;
+    b->open_attempt = m->needs.open_attempt;
+    b->accepted = m->needs.n_accepted;
+}
+
+static int make(struct fl__making *m, struct fl_db *db, struct fl_err *err)
+{
+    int rv = copy_state(m, db, err);
+
+    rv = rv == FL_OK ? fl__backup_copy_keys(m, err) : rv;
+    if (rv == FL_OK) {
+        fill_out(m);
+        rv = write_info(m, err);
+    }
+    rv = rv == FL_OK ? sync_folders(m, err) : rv;
+    rv = rv == FL_OK ? fl__backup_write_sums(m->b->target, &m->files, err) : rv;
+    m->b->files = m->files.n;
+    return rv;
+}
+
+/* Only a folder of ours is opened, and a target is made only for one. */
+static int open_state(const struct fl_backup *b, struct fl_db *db, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    struct fl__backup_needs needs;
+    int rv = fl__making_join(path, b->dir, DATABASE, err);
+
+    if (rv == FL_OK && access(path, F_OK) != 0) {
+        rv = errno == ENOENT
+                 ? fl_err_set(err, FL_ENOENT, "'%s' is no state folder of a server: it has no %s",
+                              b->dir, DATABASE)
+                 : fail(err, "cannot open", path);
+    }
+    rv = rv == FL_OK ? fl_db_open_as_is(db, &fl__store_db, path, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__backup_read_needs(db, &needs, err);
+    if (rv == FL_OK) {
+        fl__backup_needs_done(&needs);
+    } else {
+        fl_db_close(db);
+    }
+    return rv;
+}
+
+int fl_backup_make(struct fl_backup *backup, struct fl_err *err)
+{
+    struct fl__making m = {.b = backup};
+    struct fl_db db;
+    int rv = fl__backup_check_empty(backup->target, NULL, err);
+
+    rv = rv == FL_OK ? fl__making_join(m.state, backup->target, FL__BACKUP_STATE, err) : rv;
+    rv = rv == FL_OK ? open_state(backup, &db, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    (void)fl_descriptors_raise(NULL);
+    rv = fl__making_folder(backup->target, err);
+    rv = rv == FL_OK ? fl__making_folder(m.state, err) : rv;
+    rv = rv == FL_OK ? make(&m, &db, err) : rv;
+    fl_db_close(&db);
+    fl__backup_needs_done(&m.needs);
+    fl__backup_list_done(&m.files);
+    return rv;
+}

@@ -1,0 +1,301 @@
+/* Is all there that the records of a state folder need, and is it what was written? */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "libfl/model/safetensors.h"
+#include "server/store/backup_impl.h"
+#include "server/store/files.h"
+#include "server/store/models_impl.h"
+#include "server/store/spool_impl.h"
+#include "server/store/sums.h"
+
+/* --- the checkpoint --- */
+
+struct checkpoint {
+    const char *dir;
+    uint64_t round;
+    struct fl_models_tag tag;
+    struct fl_layout *layout;
+    float *theta, *state;
+};
+
+/* Once with each vector: however many there are, two lie in memory. */
+static int check_vectors(const struct checkpoint *c, const char *states, struct fl_err *err)
+{
+    struct fl_models_found found;
+    const char *at = states;
+    int rv =
+        fl_models_load(c->dir, c->round, &c->tag, c->layout, c->theta, NULL, NULL, 0, &found, err);
+
+    while (rv == FL_OK && *at != '\0') {
+        char name[FL_NAME_MAX] = "";
+        const char *names[] = {name};
+        size_t n = strcspn(at, ": ");
+
+        if (n >= sizeof(name)) {
+            return fl_err_set(err, FL_EFORMAT, "the checkpoint of round %" PRIu64 " is damaged",
+                              c->round);
+        }
+        (void)memcpy(name, at, n);
+        rv = fl_models_load(c->dir, c->round, &c->tag, c->layout, c->theta,
+                            (float *const[]){c->state}, names, 1, &found, err);
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+    return rv;
+}
+
+static int check_mixtures(const struct checkpoint *c, const char *path, struct fl_err *err)
+{
+    struct fl_mixtures *m = NULL;
+    char seal[FL_MIXTURES_SEAL];
+    int rv = fl_st_meta(path, FL__MODELS_MIXED_KEY, seal, sizeof(seal), err);
+
+    if (rv == FL_OK) {
+        rv = fl_mixtures_open_sealed(c->dir, c->round, fl_layout_count(c->layout) * sizeof(float),
+                                     seal, &m, err);
+        fl_mixtures_close(m);
+        return rv;
+    }
+    return rv == FL_ENOENT ? FL_OK : rv; /* It mixed nothing. */
+}
+
+static int check_checkpoint(const char *dir, const struct fl__backup_needs *needs,
+                            struct fl_err *err)
+{
+    struct checkpoint c = {.dir = dir, .round = needs->committed, .tag = {.database = needs->id}};
+    char path[FL__STORE_PATH_MAX];
+    char states[FL__MODELS_STATES_MAX] = "";
+    int rv = fl_models_path(dir, c.round, NULL, path, sizeof(path));
+
+    if (rv == FL_OK && !fl_fs_exists(path)) {
+        /* A server that was killed before it made its first model makes it again. */
+        return c.round == 0 && needs->open_round == 0
+                   ? FL_OK
+                   : fl_err_set(err, FL_ENOENT, "the checkpoint of round %" PRIu64 " is missing",
+                                c.round);
+    }
+    rv = rv == FL_OK ? fl_st_layout(path, &c.layout, err) : rv;
+    if (rv == FL_OK) {
+        rv = fl_st_meta(path, FL__MODELS_STATES_KEY, states, sizeof(states), err);
+        rv = rv == FL_ENOENT ? FL_OK : rv; /* of an earlier version */
+    }
+    if (rv == FL_OK) {
+        c.theta = calloc(fl_layout_count(c.layout) + 1, sizeof(*c.theta));
+        c.state = calloc(fl_layout_count(c.layout) + 1, sizeof(*c.state));
+        rv = c.theta != NULL && c.state != NULL
+                 ? check_vectors(&c, states, err)
+                 : fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    if (rv == FL_OK && needs->kept_since < c.round) {
+        rv = check_mixtures(&c, path, err);
+    }
+    free(c.theta);
+    free(c.state);
+    fl_layout_free(c.layout);
+    return rv;
+}
+
+/* --- uploads --- */
+
+/* The coded bytes against their checksums; an upload of an earlier version has none. */
+static int check_blocks(int fd, const struct fl__spool_head *head)
+{
+    uint8_t block[FL__SUM_BLOCK];
+    uint64_t *sums = NULL;
+    uint64_t at;
+    int rv = fl__spool_tail_size(head) > 0 ? fl__spool_tail_read(fd, head, &sums) : FL_OK;
+
+    for (at = 0; rv == FL_OK && sums != NULL && at < head->bytes; at += sizeof(block)) {
+        size_t n = head->bytes - at < sizeof(block) ? (size_t)(head->bytes - at) : sizeof(block);
+
+        rv = fl_fs_pread(fd, block, n, head->start + at);
+        if (rv == FL_OK && !fl__sums_match(sums, at, block, n)) {
+            rv = FL_EFORMAT;
+        }
+    }
+    free(sums);
+    return rv;
+}
+
+static int check_upload(const char *dir, const struct fl__backup_needs *needs, const char *client,
+                        struct fl_err *err)
+{
+    struct fl__spool_head head = {0};
+    char path[FL__STORE_PATH_MAX];
+    struct stat st;
+    int fd;
+    int rv = fl__spool_path(dir, needs->open_round, needs->open_attempt, client, path, sizeof(path),
+                            err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        rv = fl_err_from_errno(errno);
+        return fl_err_set(err, rv, "cannot open '%s': %s", path, strerror(errno));
+    }
+    rv = fl__spool_head_read(fd, &head);
+    if (rv == FL_OK) {
+        uint64_t size = head.start + head.bytes + fl__spool_tail_size(&head);
+
+        rv = fstat(fd, &st) == 0 && (uint64_t)st.st_size == size ? check_blocks(fd, &head)
+                                                                 : FL_EFORMAT;
+    }
+    fl__spool_head_done(&head);
+    (void)close(fd);
+    return rv == FL_OK ? rv
+                       : fl_err_set(err, rv, "the accepted update '%s' is damaged: %s", path,
+                                    fl_strerror(rv));
+}
+
+int fl__backup_check(const char *dir, const struct fl__backup_needs *needs, struct fl_err *err)
+{
+    size_t i;
+    int rv = check_checkpoint(dir, needs, err);
+
+    for (i = 0; rv == FL_OK && i < needs->n_accepted; i++) {
+        rv = check_upload(dir, needs, needs->accepted[i], err);
+    }
+    return rv;
+}
+
+/* --- what the records say --- */
+
+static int next_row(sqlite3_stmt *st, struct fl_db *db, struct fl_err *err)
+{
+    int rc = sqlite3_step(st);
+
+    return rc == SQLITE_ROW ? FL_OK : rc == SQLITE_DONE ? FL_ENOENT : fl_db_error(db, err);
+}
+
+static int prepare(struct fl_db *db, const char *sql, sqlite3_stmt **ret, struct fl_err *err)
+{
+    return sqlite3_prepare_v2(db->handle, sql, -1, ret, NULL) == SQLITE_OK ? FL_OK
+                                                                           : fl_db_error(db, err);
+}
+
+/* FL_ENOENT: there is no such row. */
+static int read_federation(struct fl_db *db, uint64_t version, struct fl__backup_needs *ret,
+                           struct fl_err *err)
+{
+    sqlite3_stmt *st = NULL;
+    const char *sql = version >= 6   ? "SELECT name, lower(hex(id)), kept_since FROM federation"
+                      : version == 5 ? "SELECT name, lower(hex(id)), 0 FROM federation"
+                                     : "SELECT name, '', 0 FROM federation";
+    int rv = prepare(db, sql, &st, err);
+
+    rv = rv == FL_OK ? next_row(st, db, err) : rv;
+    if (rv == FL_OK) {
+        const char *name = (const char *)sqlite3_column_text(st, 0);
+        const char *id = (const char *)sqlite3_column_text(st, 1);
+
+        rv = fl_str_copy(ret->federation, sizeof(ret->federation), name != NULL ? name : "");
+        rv = rv == FL_OK ? fl_str_copy(ret->id, sizeof(ret->id), id != NULL ? id : "") : rv;
+        ret->kept_since = (uint64_t)sqlite3_column_int64(st, 2);
+        rv = rv == FL_OK ? rv : fl_err_set(err, FL_EFORMAT, "'%s' is damaged", db->path);
+    }
+    (void)sqlite3_finalize(st); /* repeats the error of the step */
+    return rv;
+}
+
+static int read_open(struct fl_db *db, struct fl__backup_needs *ret, struct fl_err *err)
+{
+    sqlite3_stmt *st = NULL;
+    int rv = prepare(db,
+                     "SELECT (SELECT COALESCE(MAX(round), 0) FROM round),"
+                     " COALESCE((SELECT round FROM open_round WHERE EXISTS (SELECT 1 FROM part)), "
+                     "0), COALESCE((SELECT attempt FROM open_round), 0)",
+                     &st, err);
+
+    rv = rv == FL_OK ? next_row(st, db, err) : rv;
+    if (rv == FL_OK) {
+        ret->committed = (uint64_t)sqlite3_column_int64(st, 0);
+        ret->open_round = (uint64_t)sqlite3_column_int64(st, 1);
+        ret->open_attempt = (uint32_t)sqlite3_column_int64(st, 2);
+    }
+    (void)sqlite3_finalize(st);
+    return rv;
+}
+
+static int add_accepted(struct fl__backup_needs *needs, size_t *cap, const char *name)
+{
+    if (needs->n_accepted == *cap) {
+        size_t more = *cap == 0 ? 64 : *cap * 2;
+        char(*grown)[FL_NAME_MAX] = realloc(needs->accepted, more * sizeof(*grown));
+
+        if (grown == NULL) {
+            return FL_ENOMEM;
+        }
+        needs->accepted = grown;
+        *cap = more;
+    }
+    return fl_str_copy(needs->accepted[needs->n_accepted++], FL_NAME_MAX, name);
+}
+
+static int read_accepted(struct fl_db *db, struct fl__backup_needs *ret, struct fl_err *err)
+{
+    sqlite3_stmt *st = NULL;
+    size_t cap = 0;
+    int rv = prepare(db,
+                     "SELECT c.name FROM part AS p JOIN client AS c ON c.id = p.client WHERE "
+                     "p.state = ? ORDER BY c.name",
+                     &st, err);
+
+    if (rv == FL_OK && sqlite3_bind_int64(st, 1, FL_PART_ACCEPTED) != SQLITE_OK) {
+        rv = fl_db_error(db, err);
+    }
+    while (rv == FL_OK && (rv = next_row(st, db, err)) == FL_OK) {
+        const char *name = (const char *)sqlite3_column_text(st, 0);
+
+        rv = add_accepted(ret, &cap, name != NULL ? name : "");
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "'%s': %s", db->path, fl_strerror(rv));
+        }
+    }
+    (void)sqlite3_finalize(st);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
+int fl__backup_read_needs(struct fl_db *db, struct fl__backup_needs *ret, struct fl_err *err)
+{
+    struct fl__backup_needs needs = {.committed = 0};
+    uint64_t version = 0;
+    int rv = fl_db_version(db, &version, err);
+
+    rv = rv == FL_OK && version == 0 ? FL_ENOENT : rv;
+    rv = rv == FL_OK ? read_federation(db, version, &needs, err) : rv;
+    if (rv == FL_ENOENT) {
+        return fl_err_set(err, FL_ESTATE, "'%s' holds no federation", db->path);
+    }
+    rv = rv == FL_OK ? read_open(db, &needs, err) : rv;
+    rv = rv == FL_OK ? read_accepted(db, &needs, err) : rv;
+    if (rv != FL_OK) {
+        fl__backup_needs_done(&needs);
+        return rv;
+    }
+    *ret = needs;
+    return FL_OK;
+}
+
+void fl__backup_needs_done(struct fl__backup_needs *needs)
+{
+    free(needs->accepted);
+    *needs = (struct fl__backup_needs){.committed = 0};
+}
+
+bool fl__backup_same_needs(const struct fl__backup_needs *a, const struct fl__backup_needs *b)
+{
+    return a->committed == b->committed && a->open_round == b->open_round &&
+           a->open_attempt == b->open_attempt && a->n_accepted == b->n_accepted &&
+           strcmp(a->id, b->id) == 0;
+}

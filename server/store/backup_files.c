@@ -1,0 +1,296 @@
+/* The files of a backup: copied with their SHA-256, and the list of them. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "libfl/model/digest.h"
+#include "server/store/backup_impl.h"
+
+#define PIECE ((size_t)256 << 10)
+/* A list of 100 000 uploads has a sixth of it. */
+#define SUMS_MAX ((size_t)64 << 20)
+#define HEX      ((size_t)64)
+
+static int fail(struct fl_err *err, const char *what, const char *path)
+{
+    int saved = errno;
+
+    return fl_err_set(err, fl_err_from_errno(saved), "%s '%s': %s", what, path, strerror(saved));
+}
+
+/* --- the list --- */
+
+int fl__backup_add(struct fl__backup_list *files, const char *name, struct fl__backup_file **ret,
+                   struct fl_err *err)
+{
+    struct fl__backup_file *f;
+
+    if (files->n == files->cap) {
+        size_t cap = files->cap == 0 ? 64 : files->cap * 2;
+        struct fl__backup_file *list = realloc(files->list, cap * sizeof(*list));
+
+        if (list == NULL) {
+            return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+        }
+        files->list = list;
+        files->cap = cap;
+    }
+    f = &files->list[files->n];
+    *f = (struct fl__backup_file){.fd = -1};
+    if (fl_str_copy(f->name, sizeof(f->name), name) != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "name '%s' is too long", name);
+    }
+    files->n++;
+    *ret = f;
+    return FL_OK;
+}
+
+void fl__backup_list_done(struct fl__backup_list *files)
+{
+    size_t i;
+
+    for (i = 0; i < files->n; i++) {
+        if (files->list[i].fd >= 0) {
+            (void)close(files->list[i].fd);
+        }
+    }
+    free(files->list);
+    *files = (struct fl__backup_list){0};
+}
+
+/* --- bytes --- */
+
+/* `to` < 0: only their sum. */
+static int pass(int from, int to, struct fl_sha256 *sha, uint64_t *ret_bytes)
+{
+    uint8_t *piece = malloc(PIECE);
+    uint64_t at = 0;
+    int rv = piece != NULL ? FL_OK : FL_ENOMEM;
+
+    while (rv == FL_OK) {
+        ssize_t n = pread(from, piece, PIECE, (off_t)at);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            rv = n < 0 ? fl_err_from_errno(errno) : FL_OK;
+            break;
+        }
+        rv = fl_sha256_add(sha, piece, (size_t)n);
+        if (rv == FL_OK && to >= 0) {
+            rv = fl_fs_pwrite(to, piece, (size_t)n, at);
+        }
+        at += (uint64_t)n;
+    }
+    free(piece);
+    *ret_bytes = at;
+    return rv;
+}
+
+static int sum(int from, int to, uint8_t sha256[32], uint64_t *ret_bytes)
+{
+    struct fl_sha256 *sha = NULL;
+    int rv = fl_sha256_new(&sha);
+
+    rv = rv == FL_OK ? pass(from, to, sha, ret_bytes) : rv;
+    rv = rv == FL_OK ? fl_sha256_end(sha, sha256) : rv;
+    fl_sha256_free(sha);
+    return rv;
+}
+
+int fl__backup_copy(int fd, const char *from, const char *to, mode_t mode, uint8_t sha256[32],
+                    uint64_t *ret_bytes, struct fl_err *err)
+{
+    int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
+    int rv;
+
+    if (out < 0) {
+        return fail(err, "cannot create", to);
+    }
+    rv = sum(fd, out, sha256, ret_bytes);
+    if (rv != FL_OK) {
+        (void)fl_err_set(err, rv, "cannot copy '%s' to '%s': %s", from, to, fl_strerror(rv));
+    } else if (fsync(out) != 0) {
+        rv = fail(err, "cannot sync", to);
+    }
+    if (close(out) != 0 && rv == FL_OK) {
+        rv = fail(err, "cannot close", to);
+    }
+    return rv;
+}
+
+int fl__backup_sum(const char *path, uint8_t sha256[32], uint64_t *ret_bytes, struct fl_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int rv;
+
+    if (fd < 0) {
+        return fail(err, "cannot open", path);
+    }
+    rv = sum(fd, -1, sha256, ret_bytes);
+    (void)close(fd);
+    return rv == FL_OK ? rv : fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
+}
+
+/* --- SHA256SUMS --- */
+
+int fl__backup_write_sums(const char *target, const struct fl__backup_list *files,
+                          struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    struct fl_buf buf;
+    size_t i;
+    int rv = fl_fs_join(path, sizeof(path), target, FL__BACKUP_SUMS);
+
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "path '%s' is too long", target);
+    }
+    fl_buf_init(&buf, SUMS_MAX);
+    for (i = 0; rv == FL_OK && i < files->n; i++) {
+        char line[FL__BACKUP_NAME + HEX + 8];
+        char hex[HEX + 1];
+        int n = snprintf(line, sizeof(line), "%s  %s\n", fl_hex(hex, files->list[i].sha256, 32),
+                         files->list[i].name);
+
+        rv = fl_buf_add(&buf, line, (size_t)n);
+    }
+    rv = rv == FL_OK ? fl_fs_replace(path, buf.data, buf.len, /* sync= */ true, err)
+                     : fl_err_set(err, rv, "'%s': %s", path, fl_strerror(rv));
+    fl_buf_done(&buf);
+    return rv;
+}
+
+static int hex_digit(uint8_t c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "BACKUP", or below "state/" without a part that is hidden or leads up. */
+static bool stays_inside(const char *name)
+{
+    size_t i;
+
+    if (strcmp(name, FL__BACKUP_INFO) == 0) {
+        return true;
+    }
+    if (strncmp(name, FL__BACKUP_STATE "/", strlen(FL__BACKUP_STATE "/")) != 0) {
+        return false;
+    }
+    for (i = 0; name[i] != '\0'; i++) {
+        if (name[i] == '/' && (name[i + 1] == '/' || name[i + 1] == '.' || name[i + 1] == '\0')) {
+            return false;
+        }
+        if (name[i] <= ' ' || name[i] > '~') {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* "HEX  NAME" */
+static int parse_line(const uint8_t *line, size_t len, struct fl__backup_list *files,
+                      struct fl_err *err)
+{
+    struct fl__backup_file *f;
+    char name[FL__BACKUP_NAME];
+    size_t i;
+    int rv;
+
+    if (len < HEX + 3 || len - HEX - 2 >= sizeof(name) || line[HEX] != ' ') {
+        return FL_EFORMAT;
+    }
+    (void)memcpy(name, line + HEX + 2, len - HEX - 2);
+    name[len - HEX - 2] = '\0';
+    if (strlen(name) != len - HEX - 2 || !stays_inside(name)) {
+        return FL_EFORMAT;
+    }
+    rv = fl__backup_add(files, name, &f, err);
+    for (i = 0; rv == FL_OK && i < 32; i++) {
+        int high = hex_digit(line[2 * i]);
+        int low = hex_digit(line[2 * i + 1]);
+
+        if (high < 0 || low < 0) {
+            return FL_EFORMAT;
+        }
+        f->sha256[i] = (uint8_t)(high << 4 | low);
+    }
+    return rv;
+}
+
+int fl__backup_read_sums(const char *target, struct fl__backup_list *ret, struct fl_err *err)
+{
+    struct fl__backup_list files = {0};
+    char path[FL__STORE_PATH_MAX];
+    struct fl_buf buf;
+    size_t from = 0;
+    size_t number = 0;
+    int rv = fl_fs_join(path, sizeof(path), target, FL__BACKUP_SUMS);
+
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "path '%s' is too long", target);
+    }
+    if (!fl_fs_exists(path)) {
+        return fl_err_set(err, FL_EFORMAT,
+                          "'%s' is no whole backup: it has no %s, which is written last", target,
+                          FL__BACKUP_SUMS);
+    }
+    rv = fl_fs_read(path, SUMS_MAX, &buf, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    while (rv == FL_OK && from < buf.len) {
+        const uint8_t *end = memchr(buf.data + from, '\n', buf.len - from);
+        size_t len = end != NULL ? (size_t)(end - (buf.data + from)) : 0;
+
+        number++;
+        rv = end != NULL ? parse_line(buf.data + from, len, &files, err) : FL_EFORMAT;
+        from += len + 1;
+    }
+    fl_buf_done(&buf);
+    if (rv == FL_EFORMAT) {
+        (void)fl_err_set(err, rv,
+                         "'%s', line %zu: expected a SHA-256, two blanks and a file of "
+                         "the backup",
+                         path, number);
+    }
+    if (rv != FL_OK) {
+        fl__backup_list_done(&files);
+        return rv;
+    }
+    *ret = files;
+    return FL_OK;
+}
+
+/* --- folders --- */
+
+static int is_other(void *ctx, const char *folder, const char *name, struct fl_err *err)
+{
+    const char *but = ctx;
+
+    (void)folder;
+    (void)err;
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+                   (but != NULL && strcmp(name, but) == 0)
+               ? FL_OK
+               : FL_EEXIST;
+}
+
+int fl__backup_check_empty(const char *dir, const char *but, struct fl_err *err)
+{
+    char *only = but != NULL ? fl_str_dup(but) : NULL;
+    int rv = but != NULL && only == NULL ? FL_ENOMEM : fl_fs_each(dir, is_other, only, err);
+
+    free(only);
+    return rv == FL_EEXIST ? fl_err_set(err, rv,
+                                        "'%s' is not empty: choose a folder that is not there, or "
+                                        "move away what is in it",
+                                        dir)
+                           : rv;
+}

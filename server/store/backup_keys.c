@@ -1,0 +1,109 @@
+/* The folder of keys and certificates, in a backup. */
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "server/store/backup_impl.h"
+
+#define IDENTITY FL__BACKUP_IDENTITY
+/* Keys that are renewed just when they are copied: far above what can follow itself. */
+#define TRIES 1000
+
+static const struct fl_db_kind any_db = {.what = "database"};
+
+/* A log belongs to its database, which is copied without. */
+static bool is_log(const char *name)
+{
+    return fl_str_ends_with(name, "-wal") || fl_str_ends_with(name, "-shm") ||
+           fl_str_ends_with(name, "-journal") || fl_str_ends_with(name, ".tmp");
+}
+
+static int copy_identity_db(struct fl__making *m, const char *from, const char *name,
+                            struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    struct fl_db db;
+    int rv = fl__making_place(m, name, path, err);
+
+    rv = rv == FL_OK ? fl_db_open_as_is(&db, &any_db, from, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_db_copy(&db, path, err);
+    fl_db_close(&db);
+    return rv == FL_OK ? fl__making_add(m, name, err) : rv;
+}
+
+static int copy_identity(void *ctx, const char *folder, const char *name, struct fl_err *err)
+{
+    struct fl__making *m = ctx;
+    char below[FL__BACKUP_NAME];
+    char path[FL__STORE_PATH_MAX];
+    struct stat st;
+    size_t last = m->files.n;
+    int n = snprintf(below, sizeof(below), FL__BACKUP_STATE "/" IDENTITY "/%s", name);
+    int rv = fl__making_join(path, folder, name, err);
+
+    if (rv != FL_OK || n < 0 || (size_t)n >= sizeof(below)) {
+        return fl_err_set(err, FL_ELIMIT, "name '%s' is too long", name);
+    }
+    if (name[0] == '.' || is_log(name) || stat(path, &st) != 0 || !S_ISREG(st.st_mode)) {
+        return FL_OK;
+    }
+    if (fl_str_ends_with(name, ".db")) {
+        return copy_identity_db(m, path, below, err);
+    }
+    rv = fl__making_open(m, IDENTITY, name, err);
+    return rv == FL_OK && m->files.n > last ? fl__making_copy(m, &m->files.list[last], err) : rv;
+}
+
+/* One number that changes when a file of the folder does: they are replaced, never written into. */
+static int look_at(void *ctx, const char *folder, const char *name, struct fl_err *err)
+{
+    uint64_t *seen = ctx;
+    char path[FL__STORE_PATH_MAX];
+    struct stat st;
+    int rv = fl__making_join(path, folder, name, err);
+
+    if (rv == FL_OK && name[0] != '.' && !is_log(name) && !fl_str_ends_with(name, ".db") &&
+        stat(path, &st) == 0)
+    {
+        *seen += ((uint64_t)st.st_ino * 1000003u) ^ (uint64_t)st.st_mtim.tv_sec * 31u ^
+                 (uint64_t)st.st_mtim.tv_nsec ^ (uint64_t)st.st_size << 32;
+    }
+    return rv;
+}
+
+/*
+ * After the records, so that nobody is in them who is not known here. A certificate and its key are
+ * two files: where one was replaced meanwhile, all are copied again.
+ */
+int fl__backup_copy_keys(struct fl__making *m, struct fl_err *err)
+{
+    char folder[FL__STORE_PATH_MAX];
+    unsigned i;
+    int rv = fl__making_join(folder, m->b->dir, IDENTITY, err);
+
+    if (rv != FL_OK || m->b->without_keys || !fl_fs_exists(folder)) {
+        return rv;
+    }
+    for (i = 0; rv == FL_OK && i < TRIES; i++) {
+        uint64_t before = 0;
+        uint64_t after = 0;
+        size_t n = m->files.n;
+        uint64_t bytes = m->b->bytes;
+
+        rv = fl_fs_each(folder, look_at, &before, err);
+        rv = rv == FL_OK ? fl_fs_each(folder, copy_identity, m, err) : rv;
+        rv = rv == FL_OK ? fl_fs_each(folder, look_at, &after, err) : rv;
+        if (rv == FL_OK && before == after) {
+            m->b->keys = true;
+            return FL_OK;
+        }
+        rv = rv == FL_OK ? fl__making_forget(m, n, err) : rv;
+        m->b->bytes = bytes;
+    }
+    return rv == FL_OK ? fl_err_set(err, FL_EAGAIN, "'%s' changes all the time", folder) : rv;
+}

@@ -1,0 +1,267 @@
+/* Making a state folder of a backup. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "server/store/backup_impl.h"
+
+#define DATABASE FL__BACKUP_STATE "/federation.db"
+#define KEYS     FL__BACKUP_STATE "/identity/"
+#define LOCK     ".lock"
+
+struct restoring {
+    struct fl_restore *r;
+    struct fl__backup_list files;
+    bool give;   /* to whom the folder belongs */
+    uid_t owner; /* with `give` */
+    gid_t group;
+};
+
+static int fail(struct fl_err *err, const char *what, const char *path)
+{
+    int saved = errno;
+
+    return fl_err_set(err, fl_err_from_errno(saved), "%s '%s': %s", what, path, strerror(saved));
+}
+
+static int join(char out[FL__STORE_PATH_MAX], const char *a, const char *b, struct fl_err *err)
+{
+    return fl_fs_join(out, FL__STORE_PATH_MAX, a, b) == FL_OK
+               ? FL_OK
+               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", a);
+}
+
+/* What root made, the server has to write. */
+static int give(const struct restoring *s, const char *path, struct fl_err *err)
+{
+    return !s->give || chown(path, s->owner, s->group) == 0
+               ? FL_OK
+               : fail(err, "cannot give its owner", path);
+}
+
+/* --- checking --- */
+
+static int check_file(const struct restoring *s, const struct fl__backup_file *f,
+                      const uint8_t found[32], struct fl_err *err)
+{
+    return memcmp(found, f->sha256, sizeof(f->sha256)) == 0
+               ? FL_OK
+               : fl_err_set(err, FL_EFORMAT,
+                            "'%s/%s' is not what the backup's " FL__BACKUP_SUMS " says: it is "
+                            "damaged, use another backup",
+                            s->r->backup, f->name);
+}
+
+static const struct fl__backup_file *find(const struct restoring *s, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < s->files.n; i++) {
+        if (strcmp(s->files.list[i].name, name) == 0) {
+            return &s->files.list[i];
+        }
+    }
+    return NULL;
+}
+
+/* What is in the backup is said in BACKUP; a form of a later version may lie otherwise. */
+static int check_form(struct restoring *s, struct fl_err *err)
+{
+    const struct fl__backup_file *f = find(s, FL__BACKUP_INFO);
+    char path[FL__STORE_PATH_MAX];
+    uint8_t sha256[32];
+    uint64_t bytes;
+    struct fl_buf buf;
+    size_t n = strlen(FL__BACKUP_FORM "\n");
+    int rv = join(path, s->r->backup, FL__BACKUP_INFO, err);
+
+    if (f == NULL || find(s, DATABASE) == NULL) {
+        return fl_err_set(err, FL_EFORMAT, "'%s/" FL__BACKUP_SUMS "' does not name '%s'",
+                          s->r->backup, f == NULL ? FL__BACKUP_INFO : DATABASE);
+    }
+    rv = rv == FL_OK ? fl__backup_sum(path, sha256, &bytes, err) : rv;
+    rv = rv == FL_OK ? check_file(s, f, sha256, err) : rv;
+    rv = rv == FL_OK ? fl_fs_read(path, 4096, &buf, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (buf.len < n || memcmp(buf.data, FL__BACKUP_FORM "\n", n) != 0) {
+        rv = fl_err_set(err, FL_EVERSION,
+                        "'%s' is a backup of another version: its first line is not '%s'; use the "
+                        "program that made it",
+                        path, FL__BACKUP_FORM);
+    }
+    fl_buf_done(&buf);
+    return rv;
+}
+
+/* --- copying --- */
+
+static int make_folder(const struct restoring *s, const char *path, mode_t mode, struct fl_err *err)
+{
+    if (mkdir(path, mode) != 0) {
+        return errno == EEXIST ? FL_OK : fail(err, "cannot create folder", path);
+    }
+    return give(s, path, err);
+}
+
+/* The database comes under another name first: without it nobody starts from the folder. */
+static int copy_file(struct restoring *s, const struct fl__backup_file *f, const char *as,
+                     struct fl_err *err)
+{
+    bool key = strncmp(f->name, KEYS, strlen(KEYS)) == 0;
+    char from[FL__STORE_PATH_MAX];
+    char to[FL__STORE_PATH_MAX];
+    uint8_t sha256[32];
+    uint64_t bytes = 0;
+    char *slash;
+    int fd;
+    int rv = join(from, s->r->backup, f->name, err);
+
+    rv = rv == FL_OK ? join(to, s->r->dir, as, err) : rv;
+    if (rv == FL_OK && (slash = strrchr(to, '/')) != to + strlen(s->r->dir)) {
+        *slash = '\0';
+        rv = make_folder(s, to, key ? 0700 : 0750, err);
+        *slash = '/';
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fd = open(from, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return fail(err, "cannot open", from);
+    }
+    rv = fl__backup_copy(fd, from, to, key ? 0600 : 0640, sha256, &bytes, err);
+    (void)close(fd);
+    rv = rv == FL_OK ? check_file(s, f, sha256, err) : rv;
+    s->r->found.files++;
+    s->r->found.bytes += bytes;
+    s->r->found.keys = s->r->found.keys || key;
+    return rv == FL_OK ? give(s, to, err) : rv;
+}
+
+static int copy_files(struct restoring *s, struct fl_err *err)
+{
+    size_t i;
+    int rv = FL_OK;
+
+    for (i = 0; rv == FL_OK && i < s->files.n; i++) {
+        const struct fl__backup_file *f = &s->files.list[i];
+
+        if (strncmp(f->name, FL__BACKUP_STATE "/", strlen(FL__BACKUP_STATE "/")) == 0 &&
+            strcmp(f->name, DATABASE) != 0)
+        {
+            rv = copy_file(s, f, f->name + strlen(FL__BACKUP_STATE "/"), err);
+        }
+    }
+    return rv;
+}
+
+/* --- the database --- */
+
+static int look(struct restoring *s, const char *path, struct fl_err *err)
+{
+    struct fl_backup *found = &s->r->found;
+    struct fl__backup_needs needs = {.committed = 0};
+    struct fl_db db;
+    int rv = fl_db_open_as_is(&db, &fl__store_db, path, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_db_verify(&db, err);
+    rv = rv == FL_OK ? fl__backup_read_needs(&db, &needs, err) : rv;
+    fl_db_close(&db);
+    rv = rv == FL_OK ? fl__backup_check(s->r->dir, &needs, err) : rv;
+    (void)memcpy(found->federation, needs.federation, sizeof(found->federation));
+    found->committed = needs.committed;
+    found->open_round = needs.open_round;
+    found->open_attempt = needs.open_attempt;
+    found->accepted = needs.n_accepted;
+    fl__backup_needs_done(&needs);
+    return rv;
+}
+
+/* Until a start has carried it out, the numbers of rounds to come may be known to clients. */
+static int note(struct restoring *s, struct fl_err *err)
+{
+    char text[96];
+    char path[FL__STORE_PATH_MAX];
+    int rv;
+
+    (void)snprintf(text, sizeof(text), "restored from a backup of round %" PRIu64 "\n",
+                   s->r->found.committed);
+    rv = join(path, s->r->dir, FL__RESTORED_NOTE, err);
+    rv = rv == FL_OK ? fl_fs_replace(path, text, strlen(text), /* sync= */ true, err) : rv;
+    return rv == FL_OK ? give(s, path, err) : rv;
+}
+
+static int restore(struct restoring *s, struct fl_err *err)
+{
+    static const char fresh[] = "federation.db.new";
+    char from[FL__STORE_PATH_MAX];
+    char to[FL__STORE_PATH_MAX];
+    int rv = copy_files(s, err);
+
+    rv = rv == FL_OK ? copy_file(s, find(s, DATABASE), fresh, err) : rv;
+    rv = rv == FL_OK ? join(from, s->r->dir, fresh, err) : rv;
+    rv = rv == FL_OK ? join(to, s->r->dir, "federation.db", err) : rv;
+    rv = rv == FL_OK ? look(s, from, err) : rv;
+    rv = rv == FL_OK && !s->r->moved ? note(s, err) : rv;
+    return rv == FL_OK ? fl_fs_publish(from, to, /* sync= */ true, err) : rv;
+}
+
+/* --- the folder --- */
+
+static int take_folder(struct restoring *s, int *ret_lock, struct fl_err *err)
+{
+    const char *dir = s->r->dir;
+    struct stat st;
+    char path[FL__STORE_PATH_MAX];
+    bool there = stat(dir, &st) == 0;
+    int rv;
+
+    if (there && geteuid() == 0) {
+        s->give = st.st_uid != 0 || st.st_gid != 0;
+        s->owner = st.st_uid;
+        s->group = st.st_gid;
+    }
+    rv = there ? fl_fs_lock_dir(dir, ret_lock, err) : fl_fs_mkdirs(dir, err);
+    if (rv == FL_OK && !there) {
+        rv = fl_fs_lock_dir(dir, ret_lock, err);
+    }
+    rv = rv == FL_OK ? fl__backup_check_empty(dir, LOCK, err) : rv;
+    rv = rv == FL_OK ? join(path, dir, LOCK, err) : rv;
+    return rv == FL_OK ? give(s, path, err) : rv;
+}
+
+int fl_backup_restore(struct fl_restore *r, struct fl_err *err)
+{
+    struct restoring s = {.r = r};
+    struct fl_err inner = {0};
+    int lock = -1;
+    int rv = fl__backup_read_sums(r->backup, &s.files, err);
+
+    r->found = (struct fl_backup){.dir = r->dir, .target = r->backup};
+    rv = rv == FL_OK ? check_form(&s, err) : rv;
+    rv = rv == FL_OK ? take_folder(&s, &lock, err) : rv;
+    if (rv == FL_OK) {
+        rv = restore(&s, &inner);
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "%.300s; '%s' is half restored: remove what is in it",
+                             fl_err_text(&inner, rv), r->dir);
+        }
+    }
+    if (lock >= 0) {
+        (void)close(lock);
+    }
+    fl__backup_list_done(&s.files);
+    return rv;
+}

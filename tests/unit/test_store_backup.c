@@ -1,0 +1,256 @@
+/* Backups of a folder whose server goes on, and what the first start of a restored one does. */
+
+#include <dirent.h>
+#include <dlfcn.h>
+
+#include "server/store/backup.h"
+#include "tests/unit/store_change_fixture.h"
+
+/* --- a server that goes on just when the backup looks for its files --- */
+
+static struct fl_store *server;
+static unsigned goes_on; /* so many times */
+static uint64_t last;
+
+static void save_model(uint64_t round)
+{
+    static const float theta[4096];
+    static const float state[4096];
+    const float *states[] = {state};
+    const char *names[] = {"velocity"};
+    const struct fl_models_tag tag = {.database = fl_store_id(server)};
+
+    ck_assert_uint_le(fl_layout_count(layout), 4096);
+    ck_assert_int_eq(fl_models_save(dir, round, &tag, layout, theta, states, names, 1, false, NULL),
+                     FL_OK);
+}
+
+static void next_round(void)
+{
+    const struct fl_models_tag tag = {.database = fl_store_id(server)};
+
+    save_model(++last);
+    commit(server, last, 1);
+    ck_assert_int_eq(fl_models_prune(dir, &tag, last, 1, 0, NULL), FL_OK);
+}
+
+/* The records are read, the files are not open yet. */
+DIR *opendir(const char *name)
+{
+    DIR *(*real)(const char *) = (DIR * (*)(const char *))(uintptr_t)dlsym(RTLD_NEXT, "opendir");
+    size_t n = strlen(name);
+
+    if (goes_on > 0 && n > 7 && strcmp(name + n - 7, "/models") == 0) {
+        unsigned left = goes_on - 1;
+
+        goes_on = 0; /* What it does looks there too. */
+        next_round();
+        goes_on = left;
+    }
+    return real(name);
+}
+
+static void open_server(void)
+{
+    struct fl_store_entered e;
+
+    last = 0;
+    goes_on = 0;
+    server = open_store();
+    e = enter(server, "fedavgm", "0.1");
+    ck_assert(e.first);
+    put_clients(server);
+    next_round();
+}
+
+static int make(const char *target, struct fl_backup *ret, struct fl_err *err)
+{
+    static char path[RIG_PATH_MAX];
+
+    *ret = (struct fl_backup){.dir = dir, .target = rig_path(path, target), .program = "a test"};
+    return fl_backup_make(ret, err);
+}
+
+START_TEST(a_backup_is_of_one_instant_however_often_the_server_goes_on_meanwhile)
+{
+    struct fl_backup b;
+    struct fl_err err = {0};
+
+    open_server();
+    goes_on = (unsigned)_i;
+    ck_assert_msg(make("backup", &b, &err) == FL_OK, "%s", err.msg);
+    ck_assert_uint_eq(goes_on, 0);
+    ck_assert_uint_eq(b.committed, 1 + (uint64_t)_i);
+    ck_assert_str_eq(b.federation, "fed");
+    ck_assert_uint_eq(b.files, 4); /* database, model, vector, BACKUP */
+    fl_store_close(server);
+}
+END_TEST
+
+START_TEST(a_checkpoint_that_is_gone_for_good_is_named)
+{
+    struct fl_backup b;
+    struct fl_err err = {0};
+    char path[RIG_PATH_MAX];
+
+    open_server();
+    ck_assert_int_eq(fl_models_path(dir, 1, "velocity", path, sizeof(path)), FL_OK);
+    ck_assert_int_eq(fl_fs_remove(path), FL_OK);
+    ck_assert_int_eq(make("backup", &b, &err), FL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "round-000001.velocity.safetensors"));
+    ck_assert(!fl_fs_exists(rig_path(path, "backup/SHA256SUMS")));
+    fl_store_close(server);
+}
+END_TEST
+
+/* --- the first start --- */
+
+static void note(void)
+{
+    static const char words[] = "restored from a backup of round 1\nmore\n";
+    char path[RIG_PATH_MAX];
+
+    ck_assert_int_eq(fl_fs_replace(rig_path(path, "restored"), words, strlen(words), false, NULL),
+                     FL_OK);
+}
+
+static void carry_out(struct fl_store *store, bool keep_anew, struct fl_restored *ret)
+{
+    struct fl_err err = {0};
+    int rv = fl_store_carry_restored(store, keep_anew, 3000, ret, &err);
+
+    ck_assert_msg(rv == FL_OK, "%s", err.msg);
+}
+
+static struct fl_line line_of(struct fl_store *store)
+{
+    struct fl_line line;
+
+    ck_assert_int_eq(fl_store_line(store, &line, NULL), FL_OK);
+    return line;
+}
+
+START_TEST(a_restored_folder_has_another_line_whatever_the_other_one_comes_to)
+{
+    struct fl_store *store;
+    struct fl_line before;
+    struct fl_line here;
+    struct fl_line there;
+    struct fl_restored r;
+
+    left_by("fedavg");
+    store = open_store();
+    before = line_of(store);
+    fl_store_close(store);
+    save_folder();
+    note();
+    store = open_store();
+    carry_out(store, false, &r);
+    here = line_of(store);
+    fl_store_close(store);
+    restore_folder(); /* The same again: numbers alone would be the same too. */
+    note();
+    store = open_store();
+    carry_out(store, false, &r);
+    there = line_of(store);
+    fl_store_close(store);
+    ck_assert_uint_eq(here.number, before.number + 1);
+    ck_assert_int_ne(memcmp(here.tag, before.tag, sizeof(here.tag)), 0);
+    ck_assert_int_ne(memcmp(here.tag, there.tag, sizeof(here.tag)), 0);
+    ck_assert_int_eq(memcmp(here.kept_tag, before.kept_tag, sizeof(here.kept_tag)), 0);
+    free(saved.data);
+}
+END_TEST
+
+START_TEST(the_open_attempt_of_a_restored_folder_goes_on_with_what_was_accepted)
+{
+    struct fl_store *store;
+    struct fl_store_entered e;
+    struct fl_coord_resume resume;
+    struct fl_restored r;
+
+    left_by("fedavg");
+    note();
+    store = open_store();
+    carry_out(store, false, &r);
+    ck_assert_str_eq(r.note, "restored from a backup of round 1");
+    ck_assert_uint_eq(r.committed, 1);
+    ck_assert_uint_eq(r.dropped_round, 0);
+    e = enter(store, "fedavg", "0.1");
+    ck_assert(!e.new_line && e.dropped_round == 0);
+    ck_assert_int_eq(fl_store_load(store, &resume, NULL), FL_OK);
+    ck_assert_uint_eq(resume.open_round, 2);
+    ck_assert_uint_eq(resume.open_attempt, 1);
+    ck_assert_int_eq((int)resume.parts[0].state, FL_PART_ACCEPTED);
+    fl_store_resume_done(&resume);
+    ck_assert_str_eq(record(store),
+                     "2/2 the state folder: as it was -> restored from a backup of round 1\n");
+    fl_store_close(store);
+}
+END_TEST
+
+START_TEST(what_server_and_clients_keep_together_begins_anew_in_a_restored_folder)
+{
+    struct fl_store *store;
+    struct fl_line before;
+    struct fl_line line;
+    struct fl_coord_resume resume;
+    struct fl_restored r;
+
+    left_by("scaffold");
+    note();
+    store = open_store();
+    before = line_of(store);
+    carry_out(store, true, &r);
+    ck_assert_uint_eq(r.dropped_round, 2);
+    ck_assert_uint_eq(r.dropped_updates, 1);
+    line = line_of(store);
+    ck_assert_uint_eq(line.kept_since, 1);
+    ck_assert_int_ne(memcmp(line.tag, before.tag, sizeof(line.tag)), 0);
+    ck_assert_int_ne(memcmp(line.kept_tag, before.kept_tag, sizeof(line.kept_tag)), 0);
+    ck_assert_int_eq(fl_store_load(store, &resume, NULL), FL_OK);
+    ck_assert_uint_eq(resume.open_round, 0);
+    fl_store_resume_done(&resume);
+    fl_store_close(store);
+}
+END_TEST
+
+START_TEST(a_note_is_carried_out_once)
+{
+    struct fl_store *store;
+    struct fl_restored r;
+    struct fl_err err = {0};
+
+    left_by("fedavg");
+    store = open_store();
+    ck_assert_int_eq(fl_store_carry_restored(store, false, 3000, &r, &err), FL_ENOENT);
+    note();
+    carry_out(store, false, &r);
+    ck_assert_int_eq(fl_store_carry_restored(store, false, 3000, &r, &err), FL_ENOENT);
+    fl_store_close(store);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("store backup");
+    TCase *rules = tcase_create("rules");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(rules, setup, teardown);
+    tcase_set_timeout(rules, 600);
+    tcase_add_loop_test(
+        rules, a_backup_is_of_one_instant_however_often_the_server_goes_on_meanwhile, 0, 3);
+    tcase_add_test(rules, a_checkpoint_that_is_gone_for_good_is_named);
+    tcase_add_test(rules, a_restored_folder_has_another_line_whatever_the_other_one_comes_to);
+    tcase_add_test(rules, the_open_attempt_of_a_restored_folder_goes_on_with_what_was_accepted);
+    tcase_add_test(rules, what_server_and_clients_keep_together_begins_anew_in_a_restored_folder);
+    tcase_add_test(rules, a_note_is_carried_out_once);
+    suite_add_tcase(suite, rules);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
