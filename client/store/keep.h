@@ -46,7 +46,8 @@ struct fl_keeps_value {
 
 struct fl_keeps;
 
-/* Nothing is wanted yet. `log` is referenced, may be NULL. */
+/* Nothing is wanted yet. `log` is referenced, may be NULL. FL_EVERSION: what is there is of a later
+   version, and stays. */
 FL_MUST_CHECK int fl_keeps_open(const char *state_dir, const struct fl_log *log,
                                 struct fl_keeps **ret, struct fl_err *err);
 /*

@@ -208,9 +208,21 @@ static int unpack_index(struct fl_buf *file, struct fl__keep_index *ret)
     return FL_OK;
 }
 
+/* Nobody who does not know it may take it for nothing. */
+static bool is_newer(const struct fl_buf *file, struct index_head *head)
+{
+    if (file->len < offsetof(struct index_head, n)) {
+        return false;
+    }
+    (void)memcpy(head, file->data, offsetof(struct index_head, n));
+    return memcmp(head->magic, INDEX_MAGIC, sizeof(head->magic)) == 0 &&
+           fl_whole_is_newer(head->version, KEEP_VERSION);
+}
+
 int fl__keep_index_read(const char *dir, struct fl__keep_index *ret, struct fl_err *err)
 {
     char path[FL__KEEP_PATH];
+    struct index_head head;
     struct fl_buf file;
     int rv = index_path(dir, path, err);
 
@@ -224,7 +236,8 @@ int fl__keep_index_read(const char *dir, struct fl__keep_index *ret, struct fl_e
     if (rv != FL_OK) {
         return rv;
     }
-    rv = unpack_index(&file, ret);
+    rv = is_newer(&file, &head) ? fl_whole_newer(path, head.version, KEEP_VERSION, err)
+                                : unpack_index(&file, ret);
     fl_buf_done(&file);
     return rv == FL_EFORMAT ? fl_err_set(err, rv, "'%s' is not a whole index of kept state", path)
                             : rv;

@@ -46,7 +46,7 @@ void fl__keep_clear_pending(struct fl__keep_index *index);
 
 FL_MUST_CHECK int fl__keep_index_write(const char *dir, const struct fl__keep_index *index,
                                        bool sync, struct fl_err *err);
-/* FL_ENOENT: none; FL_EFORMAT: damaged. */
+/* FL_ENOENT: none; FL_EFORMAT: damaged; FL_EVERSION: of a later version. */
 FL_MUST_CHECK int fl__keep_index_read(const char *dir, struct fl__keep_index *ret,
                                       struct fl_err *err);
 FL_MUST_CHECK int fl__keep_block_write(const char *dir, const struct fl__keep_block *block,

@@ -254,9 +254,11 @@ static int read_file(int fd, const char *path, struct fl_result *r, struct fl_er
     if (rv == FL_OK && memcmp(head.magic, RESULT_MAGIC, sizeof(head.magic)) == 0 &&
         head.version != RESULT_VERSION)
     {
-        return fl_err_set(err, FL_EFORMAT,
-                          "'%s' is a result in version %u of the format, this program has %d", path,
-                          head.version, RESULT_VERSION);
+        return fl_whole_is_newer(head.version, RESULT_VERSION)
+                   ? fl_whole_newer(path, head.version, RESULT_VERSION, err)
+                   : fl_err_set(err, FL_EFORMAT,
+                                "'%s' is a result in version %u of the format, this program has %d",
+                                path, head.version, RESULT_VERSION);
     }
     if (rv == FL_OK && (memcmp(head.magic, RESULT_MAGIC, sizeof(head.magic)) != 0 ||
                         !check_head(&head, (uint64_t)st.st_size)))

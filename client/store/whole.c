@@ -18,6 +18,14 @@ static int fail(struct fl_err *err, const char *what, const char *path)
                       strerror(saved));
 }
 
+int fl_whole_newer(const char *path, unsigned version, unsigned known, struct fl_err *err)
+{
+    return fl_err_set(err, FL_EVERSION,
+                      "'%s' is in version %u of the format, this program knows up to %u: use the "
+                      "newer program, or another state folder",
+                      path, version, known);
+}
+
 int fl_whole_write(const char *path, const struct fl_run *runs, size_t n, bool sync,
                    struct fl_err *err)
 {

@@ -22,4 +22,14 @@ struct fl_run {
 FL_MUST_CHECK int fl_whole_write(const char *path, const struct fl_run *runs, size_t n, bool sync,
                                  struct fl_err *err);
 
+/* Is `version` that of a later program, when this one knows up to `known`? One that is far above is
+   damage. */
+static inline bool fl_whole_is_newer(unsigned version, unsigned known)
+{
+    return version > known && version < known + 16;
+}
+/* FL_EVERSION: a file of a later program is neither read nor replaced. */
+FL_MUST_CHECK int fl_whole_newer(const char *path, unsigned version, unsigned known,
+                                 struct fl_err *err);
+
 #endif

@@ -537,6 +537,26 @@ START_TEST(a_damaged_index_loses_everything_and_says_so)
 }
 END_TEST
 
+START_TEST(an_index_of_a_later_version_ends_the_start_and_stays)
+{
+    struct fl_keeps *k = one_round();
+    struct fl_err err = {0};
+    char path[128];
+    struct fl_buf file;
+
+    fl_keeps_free(k);
+    (void)snprintf(path, sizeof(path), "%s/keep/index", dir);
+    ck_assert_int_eq(fl_fs_read(path, 65536, &file, NULL), FL_OK);
+    file.data[8]++;
+    ck_assert_int_eq(fl_fs_replace(path, file.data, file.len, false, NULL), FL_OK);
+    ck_assert_int_eq(fl_keeps_open(dir, NULL, &k, &err), FL_EVERSION);
+    ck_assert_ptr_nonnull(
+        strstr(err.msg, "keep/index' is in version 3 of the format, this program knows up to 2"));
+    ck_assert_uint_eq(files(), 4);
+    fl_buf_done(&file);
+}
+END_TEST
+
 START_TEST(what_is_kept_for_another_federation_or_model_is_not_used)
 {
     struct fl_layout *other = make_layout(3);
@@ -718,6 +738,7 @@ int main(void)
     tcase_add_test(rules, a_server_that_never_counted_us_starts_us_from_nothing);
     tcase_add_loop_test(rules, a_damaged_block_counts_as_none_and_is_named, 0, 7);
     tcase_add_test(rules, a_damaged_block_of_an_older_round_leaves_the_new_units);
+    tcase_add_test(rules, an_index_of_a_later_version_ends_the_start_and_stays);
     tcase_add_loop_test(rules, a_damaged_index_loses_everything_and_says_so, 0, 120);
     tcase_add_loop_test(rules, what_is_kept_for_another_federation_or_model_is_not_used, 0, 2);
     tcase_add_test(rules, what_was_kept_before_the_server_began_anew_is_not_used);

@@ -165,6 +165,20 @@ START_TEST(a_result_of_an_older_version_is_named)
 }
 END_TEST
 
+START_TEST(a_result_of_a_later_version_is_neither_read_nor_taken_for_none)
+{
+    static const char later[16] = {'F', 'L', 'R', 'E', 'S', 'U', 'L', 'T', 4};
+    struct fl_held held = {.state_dir = dir};
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_fs_replace(path, later, sizeof(later), false, NULL), FL_OK);
+    ck_assert_int_eq(fl_held_load(&held, &err), FL_EVERSION);
+    ck_assert_ptr_nonnull(
+        strstr(err.msg, "is in version 4 of the format, this program knows up to 3"));
+    ck_assert(fl_fs_exists(path));
+}
+END_TEST
+
 /* --- the one that is held --- */
 
 static void count(void *ctx, enum fl_log_level level, const char *component, const char *text)
@@ -259,6 +273,7 @@ int main(void)
     tcase_add_test(tc, a_plain_result_has_none_of_the_rest);
     tcase_add_test(tc, a_result_with_any_byte_changed_or_cut_is_none);
     tcase_add_test(tc, a_result_of_an_older_version_is_named);
+    tcase_add_test(tc, a_result_of_a_later_version_is_neither_read_nor_taken_for_none);
     tcase_add_test(tc, a_held_result_is_that_of_its_round_and_goes_with_its_file);
     tcase_add_test(tc, a_damaged_held_result_counts_as_none_and_is_told);
     tcase_add_test(tc, a_held_result_whose_file_cannot_go_is_dropped_and_told);

@@ -4,8 +4,8 @@
 /*
  * flctl: one call to fl-serverd's admin socket, printed for people or as JSON.
  *
- * call.c makes the call, print.c prints what comes. Exit codes: 0 done, 1 the call failed,
- * 2 usage, 3 no server at the socket.
+ * call.c makes the call, print.c prints what comes. backup.c calls nobody. Exit codes: 0 done, 1
+ * the call failed, 2 usage, 3 no server at the socket.
  */
 
 #include <stdbool.h>
@@ -49,6 +49,14 @@ int fl_ctl_on_controlled(struct fl_ctl_out *out, const uint8_t *data, size_t len
 /* Call `path` on the socket with `request`; returns an exit code, errors are printed. */
 int fl_ctl_call(const char *socket, const struct fl_ctl_command *command,
                 const struct fl_buf *request, struct fl_ctl_out *out);
+
+/* backup.c: what "backup TARGET" and "restore BACKUP" take beside. */
+struct fl_ctl_backup {
+    const char *state_dir; /* NULL: not said */
+    bool without_keys, moved;
+};
+/* `words`: the command and what follows it; returns an exit code, errors are printed. */
+int fl_ctl_backup(const struct fl_ctl_backup *options, int n, char **words);
 
 /* reference.c: print the figures of rounds and clients (Markdown). */
 void fl_ctl_reference(void);

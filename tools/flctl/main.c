@@ -22,6 +22,11 @@ static void usage(FILE *out)
         (void)fprintf(out, "  %-14s %s\n", c->name, c->help);
     }
     (void)fputs(
+        "  backup TARGET  copy the state folder of --state-dir into a new folder, as of one\n"
+        "                 instant, whether its server runs or not\n"
+        "  restore BACKUP make the state folder of --state-dir from a backup\n",
+        out);
+    (void)fputs(
         "\noptions:\n"
         "  -s, --socket PATH     admin socket of the server; default: $FL_ADMIN_SOCKET, then\n"
         "                        /run/fl-serverd/admin.sock\n"
@@ -34,6 +39,9 @@ static void usage(FILE *out)
         "  -r, --round N         export, hold, release: of which round; export without: the last\n"
         "  -u, --unseen-for SPAN clients forget: all that are away for so long, such as 720h\n"
         "  -o, --output FILE     export: where to write; default model.safetensors\n"
+        "      --without-keys    backup: leave out keys and certificates\n"
+        "      --moved           restore: the server was stopped before the backup and never\n"
+        "                        started since; the federation goes on as after a restart\n"
         "      --reference       print what is told of rounds and clients (Markdown)\n"
         "  -h, --help            this text\n"
         "  -V, --version         version\n"
@@ -50,6 +58,7 @@ struct arguments {
     bool force;
     char *reason;
     struct fl_wire_forget forget;
+    struct fl_ctl_backup backup;
     const struct fl_ctl_command *command;
 };
 
@@ -114,7 +123,14 @@ static int parse_option(struct arguments *a, int opt, const char *arg)
     switch (opt) {
     case 's':
         return fl_str_copy(a->socket, sizeof(a->socket), arg) == FL_OK ? -1 : FL_CTL_USAGE;
+    case 'K':
+        a->backup.without_keys = true;
+        return -1;
+    case 'M':
+        a->backup.moved = true;
+        return -1;
     case 'd':
+        a->backup.state_dir = arg;
         return fl_fs_join(a->socket, sizeof(a->socket), arg, "admin.sock") == FL_OK ? -1
                                                                                     : FL_CTL_USAGE;
     case 'j':
@@ -194,6 +210,7 @@ static int parse(int argc, char **argv, struct arguments *a)
         {"abandoned", no_argument, NULL, 'a'},    {"round", required_argument, NULL, 'r'},
         {"output", required_argument, NULL, 'o'}, {"force", no_argument, NULL, 'f'},
         {"reason", required_argument, NULL, 'm'}, {"unseen-for", required_argument, NULL, 'u'},
+        {"without-keys", no_argument, NULL, 'K'}, {"moved", no_argument, NULL, 'M'},
         {"reference", no_argument, NULL, 'R'},    {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
     const char *env = getenv("FL_ADMIN_SOCKET");
@@ -221,6 +238,9 @@ static int parse(int argc, char **argv, struct arguments *a)
     if (argc == optind) {
         (void)fprintf(stderr, "flctl: expected a command (see flctl --help)\n");
         return FL_CTL_USAGE;
+    }
+    if (strcmp(argv[optind], "backup") == 0 || strcmp(argv[optind], "restore") == 0) {
+        return fl_ctl_backup(&a->backup, argc - optind, argv + optind);
     }
     a->command = find(argv[optind]);
     if (a->command == NULL) {
