@@ -42,6 +42,7 @@ struct fl_identity {
     char name[FL_IDENTITY_NAME_MAX];
     uint8_t serial[FL_SERIAL_MAX]; /* big endian, without leading zeros */
     size_t serial_len;
+    uint8_t issuer[32];            /* SHA-256 of the issuer's name; with the serial it is unique */
     uint8_t key[32];               /* SHA-256 of the SubjectPublicKeyInfo */
     int64_t not_before, not_after; /* seconds since 1970, both within */
 };

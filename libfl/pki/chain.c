@@ -40,6 +40,12 @@ void fl__name_text(const X509_NAME *name, char *out, size_t size)
     BIO_free(bio);
 }
 
+int fl__name_hash(const X509_NAME *name, uint8_t out[32])
+{
+    return X509_NAME_digest(name, EVP_sha256(), out, NULL) == 1 ? FL_OK
+                                                                : fl__openssl_forget(FL_ENOMEM);
+}
+
 /* RFC 5280, 4.1.2.2: a positive number of at most 20 bytes; 0 is what some roots have. */
 static int read_serial(const X509 *x509, struct fl_cert_info *info)
 {

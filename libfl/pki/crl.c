@@ -33,8 +33,39 @@ static int add_list(struct fl_trust *trust, const char *path, const char *what,
         free(file);
         return FL_ENOMEM;
     }
-    trust->lists[trust->n_lists++] = (struct fl_list){.crl = crl, .file = file};
-    return FL_OK;
+    trust->lists[trust->n_lists] = (struct fl_list){.crl = crl, .file = file};
+    return fl__name_hash(X509_CRL_get_issuer(crl), trust->lists[trust->n_lists++].issuer);
+}
+
+static bool lists(const struct fl_list *list, const struct fl_identity *who)
+{
+    BIGNUM *number = BN_bin2bn(who->serial, (int)who->serial_len, NULL);
+    ASN1_INTEGER *serial = number != NULL ? BN_to_ASN1_INTEGER(number, NULL) : NULL;
+    X509_REVOKED *entry = NULL;
+    int found = serial != NULL ? X509_CRL_get0_by_serial(list->crl, &entry, serial) : 0;
+
+    ASN1_INTEGER_free(serial);
+    BN_free(number);
+    return found == 1; /* 2: it was taken off the list again. */
+}
+
+bool fl_trust_listed(const struct fl_trust *trust, const struct fl_identity *who, char *why,
+                     size_t size)
+{
+    size_t i;
+
+    for (i = 0; i < trust->n_lists; i++) {
+        const struct fl_list *list = &trust->lists[i];
+
+        if (memcmp(list->issuer, who->issuer, sizeof(who->issuer)) == 0 && lists(list, who)) {
+            (void)snprintf(why, size,
+                           "the certificate of '%s' is revoked by the list '%s': ask its issuer "
+                           "for another one with another key",
+                           who->name, list->file);
+            return true;
+        }
+    }
+    return false;
 }
 
 static int add_block(struct fl_trust *trust, const char *path, const struct fl_pem_block *block,

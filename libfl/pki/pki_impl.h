@@ -88,6 +88,9 @@ void fl__name_text(const X509_NAME *name, char *out, size_t size);
 /* Seconds since 1970; FL_EFORMAT: it is no time. */
 FL_MUST_CHECK int fl__time_read(const ASN1_TIME *time, int64_t *ret);
 
+/* SHA-256 of its DER. FL_ENOMEM. */
+FL_MUST_CHECK int fl__name_hash(const X509_NAME *name, uint8_t out[32]);
+
 /* --- request.c --- */
 
 /* Add a common name, cut to what one may have. */

@@ -95,6 +95,12 @@ FL_MUST_CHECK int fl_trust_verify(const struct fl_trust *trust, const struct fl_
                                   struct fl_identity *ret, struct fl_refusal *ret_refusal,
                                   struct fl_err *err);
 /*
+ * Is a certificate that was verified before, under whatever trust, on one of the lists of this one?
+ * So a connection that stands learns of a newer list. `why` says by which, for peer and log.
+ */
+bool fl_trust_listed(const struct fl_trust *trust, const struct fl_identity *who, char *why,
+                     size_t size);
+/*
  * Joining: of the root only the hash of its public key is known, by an invitation for `federation`.
  * The self-signed certificate of that key is taken out of `chain`, and the rest verified under it
  * as a server's. `ret_roots` (may be NULL) is that root, to be kept.

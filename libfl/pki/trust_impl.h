@@ -15,6 +15,7 @@
 struct fl_list {
     X509_CRL *crl;
     char *file;
+    uint8_t issuer[32]; /* as in struct fl_identity */
 };
 
 struct fl_trust {

@@ -276,6 +276,9 @@ int fl__who(const struct fl_verifying *v, struct fl_identity *ret, struct fl_ref
     (void)memcpy(who.key, info->key, sizeof(who.key));
     who.not_before = info->not_before;
     who.not_after = info->not_after;
-    *ret = who;
-    return FL_OK;
+    rv = fl__name_hash(X509_get_issuer_name(v->chain->certs[0].x509), who.issuer);
+    if (rv == FL_OK) {
+        *ret = who;
+    }
+    return rv;
 }
