@@ -226,6 +226,11 @@ void fl_guard_sweep(struct fl_guard *g, uint64_t now_ms)
     }
 }
 
+struct fl_authority *fl_guard_authority(struct fl_guard *g)
+{
+    return g->authority;
+}
+
 /* --- life --- */
 
 const struct fl_stream_filter *fl_guard_filter(const struct fl_guard *g)

@@ -43,6 +43,13 @@ uint32_t fl_guard_who(void *guard, const struct fl_identity *identity, const cha
 typedef void (*fl_guard_work_cb)(struct fl_authority *authority, void *arg);
 FL_MUST_CHECK int fl_guard_submit(struct fl_guard *guard, fl_guard_work_cb work, fl_loop_cb done,
                                   void *arg);
+/*
+ * Each client whose newest certificate is denied; `forgets`: for longer than until it is enabled.
+ * At the start, for what was denied right before a kill. Before the first fl_guard_submit().
+ */
+typedef int fl_guard_denied_cb(void *ctx, const char *name, bool forgets);
+FL_MUST_CHECK int fl_guard_denied(struct fl_guard *guard, fl_guard_denied_cb *cb, void *ctx,
+                                  struct fl_err *err);
 /* Look whether files have changed or something is due; `all`: read them in any case. */
 void fl_guard_look(struct fl_guard *guard, bool all);
 /* Once a second or so: looks when it is time. */

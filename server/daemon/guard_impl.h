@@ -30,6 +30,7 @@ FL_MUST_CHECK int fl_credentials_own_pki(const struct fl_serverd_conf *own,
 void fl_credentials_of(const struct fl_authority *authority, struct fl_credentials *ret);
 /* Do the files of `own` and of its authority look as they did when `*seen` was made? Updates it. */
 bool fl_credentials_changed(const struct fl_serverd_conf *own, uint64_t *seen);
+struct fl_authority *fl_guard_authority(struct fl_guard *guard);
 bool fl_guard_own_pki(const struct fl_serverd_conf *own);
 
 #endif

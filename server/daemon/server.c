@@ -155,6 +155,13 @@ static void on_guard_changed(void *arg)
     }
 }
 
+static int exclude(void *ctx, const char *name, bool forgets)
+{
+    const struct fl_serverd *srv = ctx;
+
+    return fl_front_exclude(srv->front, name, forgets);
+}
+
 static int start(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
 {
     int rv;
@@ -179,6 +186,10 @@ static int start(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_FAILURE;
         rv = fl_front_create(srv, &srv->front, err);
+    }
+    if (rv == FL_OK && srv->guard != NULL) {
+        *ret_exit = FL_EXIT_IDENTITY;
+        rv = fl_guard_denied(srv->guard, exclude, srv, err);
     }
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_LISTEN;
