@@ -127,7 +127,7 @@ static int change(const struct fl_authority_conf *given, int64_t now_ms, bool re
         if (rv == FL_OK && renew_root) {
             rv = fl__files_begin_root(&conf, &files, now_ms / 1000, err);
         }
-        rv = rv == FL_OK ? fl__files_renew(&conf, &files, now_ms / 1000, &due, err) : rv;
+        rv = rv == FL_OK ? fl__files_renew(&conf, &files, now_ms / 1000, true, &due, err) : rv;
         fl__files_done(&files);
     }
     fl_db_close(&db);
@@ -271,7 +271,7 @@ static int refresh_files(struct fl_authority *a, int64_t now_ms, bool *ret_chang
                                                      : "intermediate.key",
                         a->conf.state_dir);
     }
-    rv = rv == FL_OK ? fl__files_renew(&a->conf, &files, now_ms / 1000, &due, err) : rv;
+    rv = rv == FL_OK ? fl__files_renew(&a->conf, &files, now_ms / 1000, false, &due, err) : rv;
     if (rv == FL_OK) {
         *ret_changed = !equal(files.server, a->files.server) || !equal(files.root, a->files.root) ||
                        !equal(files.next_root, a->files.next_root);
@@ -295,41 +295,61 @@ static int refresh_files(struct fl_authority *a, int64_t now_ms, bool *ret_chang
     return FL_OK;
 }
 
-/* What can be of no use to anybody any more. */
+static int last_cleaned(struct fl_authority *a, int64_t *ret_ms, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_GET_CLEANED);
+    int rv = fl_query_next(&q, err);
+
+    *ret_ms = rv == FL_OK ? (int64_t)fl_column_u64(&q) : 0;
+    fl_query_reset(&q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
+/* Forget what had ended at `then_ms`. */
+static int forget(struct fl_authority *a, int64_t then_ms, int64_t now_ms, struct fl_err *err)
+{
+    int64_t ended = then_ms / 1000 - a->conf.spans.grace - DAY_MS / 1000;
+    const struct {
+        enum fl__identity_statement statement;
+        int64_t value;
+    } steps[] = {{FL__SQL_DROP_INVITATIONS, then_ms - FORGOTTEN_MS},
+                 {FL__SQL_DROP_USES, -1},
+                 {FL__SQL_DROP_CERTIFICATES, ended},
+                 {FL__SQL_DROP_DENIALS, then_ms / 1000 - DAY_MS / 1000},
+                 {FL__SQL_SET_CLEANED, now_ms}};
+    int rv = FL_OK;
+    size_t i;
+
+    for (i = 0; i < sizeof(steps) / sizeof(steps[0]) && rv == FL_OK; i++) {
+        struct fl_query q = fl_db_query(&a->db, steps[i].statement);
+
+        if (steps[i].statement != FL__SQL_DROP_USES) {
+            fl_query_u64(&q, (uint64_t)(steps[i].value > 0 ? steps[i].value : 0));
+        }
+        rv = fl_query_run(&q, err);
+    }
+    return rv;
+}
+
+/*
+ * Forget what can be of no use to anybody any more, as of the time before, a day ago at least: a
+ * clock that is years ahead for an hour must not forget whom we denied.
+ */
 static int clean(struct fl_authority *a, int64_t now_ms, struct fl_err *err)
 {
-    int64_t ended = now_ms / 1000 - a->conf.spans.grace - DAY_MS / 1000;
-    struct fl_query q;
-    int rv;
+    int64_t last_ms = 0;
+    int rv = last_cleaned(a, &last_ms, err);
 
-    if (a->cleaned_ms != 0 && now_ms - a->cleaned_ms < DAY_MS && now_ms >= a->cleaned_ms) {
-        return FL_OK;
+    if (rv != FL_OK || (now_ms >= last_ms && now_ms - last_ms < DAY_MS)) {
+        return rv;
     }
     rv = fl__authority_begin(a, err);
     if (rv != FL_OK) {
         return rv;
     }
-    q = fl_db_query(&a->db, FL__SQL_DROP_INVITATIONS);
-    fl_query_u64(&q, (uint64_t)(now_ms > FORGOTTEN_MS ? now_ms - FORGOTTEN_MS : 0));
-    rv = fl_query_run(&q, err);
-    if (rv == FL_OK) {
-        q = fl_db_query(&a->db, FL__SQL_DROP_USES);
-        rv = fl_query_run(&q, err);
-    }
-    if (rv == FL_OK) {
-        q = fl_db_query(&a->db, FL__SQL_DROP_CERTIFICATES);
-        fl_query_u64(&q, (uint64_t)(ended > 0 ? ended : 0));
-        rv = fl_query_run(&q, err);
-    }
-    if (rv == FL_OK) {
-        q = fl_db_query(&a->db, FL__SQL_DROP_DENIALS);
-        fl_query_u64(&q, (uint64_t)(ended > 0 ? ended : 0));
-        rv = fl_query_run(&q, err);
-        a->denials_old = true;
-    }
-    rv = fl__authority_end(a, rv, err);
-    a->cleaned_ms = rv == FL_OK ? now_ms : a->cleaned_ms;
-    return rv;
+    rv = forget(a, now_ms > last_ms ? last_ms : 0, now_ms, err);
+    a->denials_old = true;
+    return fl__authority_end(a, rv, err);
 }
 
 int fl_authority_refresh(struct fl_authority *authority, int64_t now_ms, bool *ret_changed,

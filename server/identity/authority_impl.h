@@ -28,8 +28,7 @@ struct fl_authority {
     struct fl_buf told; /* lines of the transaction, each with its NUL */
     size_t n_told;      /* of them, those that did not fit too */
     int64_t due_ms;
-    int64_t warned_ms;  /* when the root's key was asked for; 0: never */
-    int64_t cleaned_ms; /* 0: never */
+    int64_t warned_ms; /* when the root's key was asked for; 0: never */
 };
 
 /* One transaction, its lines of the audit said when it is on disk. `rv` as fl_db_end(). */

@@ -15,7 +15,9 @@
 
 #define FL__IDENTITY_STATEMENTS(X)                                                          \
     X(GET_FEDERATION, "SELECT name FROM federation")                                        \
-    X(PUT_FEDERATION, "INSERT INTO federation (one, name) VALUES (1, ?)")                   \
+    X(PUT_FEDERATION, "INSERT INTO federation (one, name, cleaned_ms) VALUES (1, ?, 0)")    \
+    X(GET_CLEANED, "SELECT cleaned_ms FROM federation")                                     \
+    X(SET_CLEANED, "UPDATE federation SET cleaned_ms = ?")                                  \
     X(PUT_INVITATION, "INSERT OR IGNORE INTO invitation (prefix, hash, name, labels, uses," \
         " used, made_ms, ends_ms, withdrawn_ms, by) VALUES (?, ?, ?, ?, ?, 0, ?, ?, 0, ?)") \
     X(COUNT_INVITATIONS, "SELECT COUNT(*) FROM invitation")                                 \

@@ -41,9 +41,9 @@ FL_MUST_CHECK int fl__files_make_key(const struct fl_authority_conf *conf, const
 /* Roots and intermediate from nothing, where they are missing. */
 FL_MUST_CHECK int fl__files_begin(const struct fl_authority_conf *conf, struct fl__files *files,
                                   int64_t now, struct fl_err *err);
-/* Renew what is due. `*ret_due`: when the next thing is, s. */
+/* Renew what is due; with `init` what has not begun, too. `*ret_due`: when the next thing is, s. */
 FL_MUST_CHECK int fl__files_renew(const struct fl_authority_conf *conf, struct fl__files *files,
-                                  int64_t now, int64_t *ret_due, struct fl_err *err);
+                                  int64_t now, bool init, int64_t *ret_due, struct fl_err *err);
 /*
  * Does an operator have to bring the root's key, and by when? A text for the log, or "". `out` has
  * FL_ERR_BUF_SIZE bytes.

@@ -36,6 +36,15 @@ static int64_t due(const struct fl_cert_info *info)
     return info->not_before + (info->not_after - info->not_before) / 3 * 2;
 }
 
+/*
+ * To be made anew. One that has not begun was made by a clock that was wrong, or ours is: an
+ * operator who runs --init says that it is right.
+ */
+static bool is_due(const struct fl_cert_info *info, int64_t now, bool init)
+{
+    return now >= due(info) || (init && now < info->not_before);
+}
+
 static bool same(const struct fl_chain *a, size_t i, const struct fl_chain *b, size_t k)
 {
     struct fl_cert_info x;
@@ -312,7 +321,7 @@ static int64_t old_root_ends(const struct fl_authority_conf *conf, const struct 
 }
 
 static int renew_roots(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
-                       struct fl_err *err)
+                       bool init, struct fl_err *err)
 {
     struct fl_cert_info root = first_of(files->root);
     struct fl_chain *rest = NULL;
@@ -328,7 +337,8 @@ static int renew_roots(const struct fl_authority_conf *conf, struct fl__files *f
                     conf->federation);
         }
     }
-    if (rv == FL_OK && now >= due(&root) && files->root_key != NULL && files->next_root == NULL) {
+    if (rv == FL_OK && is_due(&root, now, init) && files->root_key != NULL &&
+        files->next_root == NULL) {
         struct fl_chain *all = NULL;
         struct fl_issue issue;
         size_t n = fl_chain_len(files->root);
@@ -353,7 +363,7 @@ static int renew_roots(const struct fl_authority_conf *conf, struct fl__files *f
 }
 
 static int renew_intermediate(const struct fl_authority_conf *conf, struct fl__files *files,
-                              int64_t now, struct fl_err *err)
+                              int64_t now, bool init, struct fl_err *err)
 {
     struct fl_cert_info info = first_of(files->intermediate);
     struct fl_chain *first = NULL;
@@ -361,7 +371,7 @@ static int renew_intermediate(const struct fl_authority_conf *conf, struct fl__f
     struct fl_chain *chain = NULL;
     int rv = FL_OK;
 
-    if (now >= due(&info) && files->root_key != NULL) {
+    if (is_due(&info, now, init) && files->root_key != NULL) {
         return put_intermediate(conf, "intermediate.pem", files->root, files->root_key,
                                 files->intermediate_key, now, &files->intermediate, err);
     }
@@ -385,11 +395,15 @@ static bool server_stands(const struct fl_authority_conf *conf, const struct fl_
                           int64_t now)
 {
     struct fl_cert_info info;
+    struct fl_cert_info above = first_of(files->intermediate);
 
     if (files->server == NULL || files->server_key == NULL) {
         return false;
     }
     info = first_of(files->server);
+    if (now < info.not_before && now >= above.not_before) {
+        return false; /* made by a clock that was wrong */
+    }
     return fl_chain_fits(files->server, files->server_key, NULL) == FL_OK && now < due(&info) &&
            same(files->server, 1, files->intermediate, 0) &&
            same(files->server, 2, files->root, 0) &&
@@ -429,7 +443,7 @@ static int renew_server(const struct fl_authority_conf *conf, struct fl__files *
 }
 
 int fl__files_renew(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
-                    int64_t *ret_due, struct fl_err *err)
+                    bool init, int64_t *ret_due, struct fl_err *err)
 {
     struct fl_cert_info info;
     int rv = FL_OK;
@@ -440,8 +454,8 @@ int fl__files_renew(const struct fl_authority_conf *conf, struct fl__files *file
     {
         rv = take_next_root(conf, files, err);
     }
-    rv = rv == FL_OK ? renew_roots(conf, files, now, err) : rv;
-    rv = rv == FL_OK ? renew_intermediate(conf, files, now, err) : rv;
+    rv = rv == FL_OK ? renew_roots(conf, files, now, init, err) : rv;
+    rv = rv == FL_OK ? renew_intermediate(conf, files, now, init, err) : rv;
     rv = rv == FL_OK ? renew_server(conf, files, now, err) : rv;
     if (rv != FL_OK) {
         return rv;

@@ -185,7 +185,7 @@ static int put(struct fl_authority *a, const struct fl_invitation *in, const cha
         }
         (void)fl_token_prefix(invite->token, prefix);
         if (prefix[0] == '-') {
-            continue; /* it is an argument of `flctl withdraw` */
+            continue; /* it is an argument of `flctl uninvite` */
         }
         q = fl_db_query(&a->db, FL__SQL_PUT_INVITATION);
         fl_query_text(&q, prefix);

@@ -7,6 +7,7 @@ static const char *const migrations[] = {
     "CREATE TABLE federation ("
     " one INTEGER PRIMARY KEY CHECK (one = 1),"
     " name TEXT NOT NULL,"
+    " cleaned_ms INTEGER NOT NULL," /* when what had ended was forgotten last */
     " sum INTEGER"
     ") STRICT;"
     "CREATE TABLE invitation ("

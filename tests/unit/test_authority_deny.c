@@ -203,6 +203,29 @@ START_TEST(a_name_of_an_own_pki_is_kept_out_by_its_name)
 }
 END_TEST
 
+START_TEST(a_clock_that_was_years_ahead_for_an_hour_has_forgotten_no_denial)
+{
+    struct fl_denied whom = {.name = "edge-001"};
+    int64_t right = r.now_ms;
+
+    ck_assert_uint_eq(deny(fl_authority_evict, &whom), 1);
+    ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
+    r.now_ms += 300 * RIG_DAY_MS;
+    ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
+    ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms + 3600 * 1000, NULL, &r.err), FL_OK);
+    r.now_ms = right + 3600 * 1000;
+    rig_close(&r);
+    rig_open(&r);
+    ck_assert(rig_denied(&r, &who, NULL, 0));
+    /* But it goes in the end: the certificate is of no use to anybody. */
+    r.now_ms = right + 100 * RIG_DAY_MS;
+    ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
+    r.now_ms += RIG_DAY_MS;
+    ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
+    ck_assert(!rig_denied(&r, &who, NULL, 0));
+}
+END_TEST
+
 START_TEST(a_snapshot_stays_what_it_was_and_is_the_same_until_something_changes)
 {
     struct fl_denied whom = {.name = "edge-001"};
@@ -303,6 +326,7 @@ static Suite *suite(void)
     tcase_add_test(verbs, the_line_of_who_was_evicted_does_not_let_him_in_again);
     tcase_add_test(verbs, who_is_disabled_is_kept_and_comes_back_when_enabled);
     tcase_add_test(verbs, a_name_of_an_own_pki_is_kept_out_by_its_name);
+    tcase_add_test(verbs, a_clock_that_was_years_ahead_for_an_hour_has_forgotten_no_denial);
     tcase_add_test(verbs, a_snapshot_stays_what_it_was_and_is_the_same_until_something_changes);
     tcase_add_test(verbs, a_thousand_denials_are_found_each);
     tcase_add_test(
