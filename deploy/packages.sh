@@ -14,7 +14,7 @@ FL_BUILD_PACKAGES=(
 # shellcheck disable=SC2034
 FL_TEST_PACKAGES=(
   git clang-format-14 shellcheck python3 python3-numpy python3-grpcio python3-protobuf protobuf-compiler-grpc
-  systemd gnuplot-nox man-db
+  systemd openssl gnuplot-nox man-db
   debhelper lintian mmdebstrap fakeroot dpkg-dev
   systemd-container iproute2 util-linux procps)
 # What deploy/package.sh needs besides those of the build.
