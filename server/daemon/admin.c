@@ -4,9 +4,12 @@
  * when the answer comes.
  */
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/daemon/audit_note.h"
 #include "server/daemon/driver.h"
 #include "server/daemon/front_impl.h"
 
@@ -104,8 +107,9 @@ static void send_answer(struct fl_admin_request *r)
     }
 }
 
-void fl_admin_answered(struct fl_admin_request *r)
+static void answer(void *arg)
 {
+    struct fl_admin_request *r = arg;
     struct fl_serverd *srv = r->srv;
     /* Whether the peer is still there or not. */
     bool again = r->type == FL_ADMIN_ROLLBACK && r->code == FL_OK;
@@ -119,6 +123,69 @@ void fl_admin_answered(struct fl_admin_request *r)
     if (again) {
         fl_server_again(srv, "the server goes back to an older model");
     }
+}
+
+/* What it is in the audit; NULL: it only looks. `object` says whom or what it is about. */
+static const char *deed(const struct fl_admin_request *r, char *object, size_t size)
+{
+    object[0] = '\0';
+    switch (r->type) {
+    case FL_ADMIN_FORGET:
+        if (r->forget.name[0] != '\0') {
+            (void)snprintf(object, size, "%s", r->forget.name);
+        } else {
+            (void)snprintf(object, size, "all unseen for %" PRIu64 " s",
+                           r->forget.unseen_for_ms / 1000);
+        }
+        return "forget";
+    case FL_ADMIN_EXPORT:
+    case FL_ADMIN_HOLD:
+    case FL_ADMIN_ROLLBACK:
+        if (r->round == 0 && r->type == FL_ADMIN_EXPORT) {
+            (void)snprintf(object, size, "the current model");
+        } else {
+            (void)snprintf(object, size, "round %" PRIu64, r->round);
+        }
+        return r->type == FL_ADMIN_EXPORT ? "export"
+               : r->type == FL_ADMIN_HOLD ? (r->release ? "release" : "hold")
+                                          : "rollback";
+    case FL_ADMIN_PAUSE:
+    case FL_ADMIN_RESUME:
+    case FL_ADMIN_DRAIN:
+    case FL_ADMIN_ABORT_ROUND:
+        (void)snprintf(object, size, "%s", r->control.reason != NULL ? r->control.reason : "");
+        return r->type == FL_ADMIN_PAUSE    ? "pause"
+               : r->type == FL_ADMIN_RESUME ? "resume"
+               : r->type == FL_ADMIN_DRAIN  ? "drain"
+                                            : "abort-round";
+    case FL_ADMIN_STATUS:
+    case FL_ADMIN_WHY:
+    case FL_ADMIN_ROUNDS:
+    case FL_ADMIN_CLIENTS:
+    case FL_ADMIN_CHECKPOINTS:
+        break;
+    }
+    return NULL;
+}
+
+void fl_admin_answered(struct fl_admin_request *r)
+{
+    char object[FL_WIRE_MAX_REASON + 64];
+    const char *what = deed(r, object, sizeof(object));
+
+    if (what == NULL) {
+        answer(r);
+        return;
+    }
+    /* The answer comes when it is known who asked for it. */
+    fl_audit_note(
+        r->srv,
+        &(struct fl_audit_note){.who = r->known ? &r->who : NULL,
+                                .peer = "unix",
+                                .what = what,
+                                .object = object,
+                                .result = r->code == FL_OK ? "ok" : fl_err_text(&r->err, r->code)},
+        answer, r);
 }
 
 static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
@@ -203,6 +270,7 @@ static const struct fl_call_handler admin_handler = {
 
 static void start(struct fl_call *call, struct fl_front *front, enum fl_admin_type type)
 {
+    const struct fl_identity *who = fl_call_identity(call);
     struct fl_admin_request *r = calloc(1, sizeof(*r));
 
     if (r == NULL) {
@@ -212,6 +280,10 @@ static void start(struct fl_call *call, struct fl_front *front, enum fl_admin_ty
     r->type = type;
     r->srv = front->srv;
     r->call = call;
+    r->known = who != NULL;
+    if (who != NULL) {
+        r->who = *who;
+    }
     fl_buf_init(&r->replies, REPLIES_MAX);
     fl_buf_init(&r->header, 0);
     fl_call_set_handler(call, &admin_handler, r);

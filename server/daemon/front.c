@@ -122,7 +122,10 @@ void fl_front_notice(struct fl_front *front, const char *peer, const char *reaso
 
 static void on_notice(void *ctx, const char *peer, const char *reason, const char *text)
 {
-    fl_front_notice(ctx, peer, reason, text);
+    struct fl_front *front = ctx;
+
+    front->n_expelled += strcmp(reason, "expelled") == 0;
+    fl_front_notice(front, peer, reason, text);
 }
 
 static void clean_spool(void *arg)
@@ -313,8 +316,10 @@ static void make_methods(struct fl_front *front)
     *m++ = (struct fl_rpc_method){"/fl.v1.Federation/Push", CLIENTS, fl_push_start, front};
     *m++ = (struct fl_rpc_method){"/fl.v1.Federation/PushStatus", CLIENTS, fl_push_status_start,
                                   front};
-    (void)fl_grpc_builtin_methods(front->builtin, m);
-    (void)fl_admin_methods(front, front->admin_methods);
+    m += fl_grpc_builtin_methods(front->builtin, m);
+    (void)fl_identity_client_methods(front, m);
+    m = front->admin_methods + fl_admin_methods(front, front->admin_methods);
+    (void)fl_identity_admin_methods(front, m);
 }
 
 int fl_front_create(struct fl_serverd *srv, struct fl_front **ret, struct fl_err *err)

@@ -65,11 +65,22 @@ struct fl_slot_rec {
     struct fl_bundle_rec *mixture; /* of this client alone; owned, or NULL */
 };
 
+struct fl_identity_rpc;
+
+/* A method of identity_calls.c: what its calls begin with. */
+struct fl_identity_method {
+    struct fl_front *front;
+    const struct fl_identity_rpc *kind;
+};
+
 struct fl_front {
     struct fl_serverd *srv;
     struct fl_grpc_builtin *builtin;
     struct fl_rpc_method methods[16], admin_methods[40];
     struct fl_admin_access access;
+    struct fl_identity_method identity_methods[16];
+    size_t n_strangers;  /* requests for certificates that the guard's lane has */
+    uint64_t n_expelled; /* peers that lost what they had, since the start */
     struct fl_grpc_server *server, *admin;
     struct fl_timer *sweep;
     struct fl_attend *attends;
@@ -185,5 +196,9 @@ void fl_push_status_start(struct fl_call *call, void *ctx);
 /* admin.c */
 size_t fl_admin_methods(struct fl_front *front, struct fl_rpc_method *methods);
 void fl_admin_answered(struct fl_admin_request *request);
+
+/* identity_calls.c: append their methods; each returns the place behind. */
+struct fl_rpc_method *fl_identity_client_methods(struct fl_front *front, struct fl_rpc_method *m);
+struct fl_rpc_method *fl_identity_admin_methods(struct fl_front *front, struct fl_rpc_method *m);
 
 #endif

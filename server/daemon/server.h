@@ -148,9 +148,11 @@ enum fl_admin_type {
 struct fl_admin_request {
     enum fl_admin_type type;
     struct fl_serverd *srv;
-    struct fl_call *call;               /* network side only; NULL when the peer went away */
-    bool asked;                         /* network side only: the coordinator has it, or had it */
-    bool answered;                      /* network side only */
+    struct fl_call *call; /* network side only; NULL when the peer went away */
+    bool asked;           /* network side only: the coordinator has it, or had it */
+    bool answered;        /* network side only */
+    bool known;           /* network side only: `who` is */
+    struct fl_identity who;
     struct fl_wire_list_rounds list;    /* ROUNDS */
     uint64_t round;                     /* EXPORT, HOLD, ROLLBACK */
     bool release;                       /* HOLD */

@@ -1,0 +1,93 @@
+#include "server/daemon/audit_note.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "libfl/base/clock.h"
+#include "server/daemon/identity_calls.h"
+#include "server/identity/audit.h"
+
+struct note {
+    struct fl_serverd *srv;
+    bool known;
+    struct fl_identity who;
+    char peer[64];
+    char what[64], object[FL_WIRE_MAX_REASON + 64], result[FL_ERR_BUF_SIZE];
+    fl_loop_cb then;
+    void *arg;
+    int code;
+    struct fl_err err;
+};
+
+/* On the loop no user is looked up. */
+static void log_note(const struct note *n)
+{
+    char who[64];
+
+    if (n->known && n->who.kind == FL_IDENTITY_LOCAL) {
+        (void)snprintf(who, sizeof(who), "uid %u", n->who.uid);
+    } else {
+        (void)snprintf(who, sizeof(who), "%s", n->peer);
+    }
+    fl_log(n->srv->log, FL_LOG_NOTICE, "audit", "audit: %s%s%s: %s by=\"%s\"", n->what,
+           n->object[0] != '\0' ? " " : "", n->object, n->result, who);
+}
+
+static void on_lane(struct fl_authority *authority, void *arg)
+{
+    struct note *n = arg;
+    char who[FL_BY_TEXT];
+
+    n->code =
+        fl_authority_audit(authority, fl_identity_by(n->known ? &n->who : NULL, n->peer, who),
+                           n->what, n->object, n->result, (int64_t)fl_clock_wall_ms(), &n->err);
+}
+
+static void on_done(void *arg)
+{
+    struct note *n = arg;
+
+    if (n->code != FL_OK) { /* What was done stays done: at least the log knows by whom. */
+        fl_log(n->srv->log, FL_LOG_ERROR, "audit", "not in the audit: %s",
+               fl_err_text(&n->err, n->code));
+        log_note(n);
+    }
+    if (n->then != NULL) {
+        n->then(n->arg);
+    }
+    free(n);
+}
+
+void fl_audit_note(struct fl_serverd *srv, const struct fl_audit_note *note, fl_loop_cb then,
+                   void *arg)
+{
+    struct note *n = calloc(1, sizeof(*n));
+
+    if (n == NULL) {
+        fl_log(srv->log, FL_LOG_ERROR, "audit", "out of memory for a line of the audit: %s %s",
+               note->what, note->object);
+        if (then != NULL) {
+            then(arg);
+        }
+        return;
+    }
+    n->srv = srv;
+    n->known = note->who != NULL;
+    if (n->known) {
+        n->who = *note->who;
+    }
+    (void)snprintf(n->peer, sizeof(n->peer), "%s", note->peer);
+    (void)snprintf(n->what, sizeof(n->what), "%s", note->what);
+    (void)snprintf(n->object, sizeof(n->object), "%s", note->object);
+    (void)snprintf(n->result, sizeof(n->result), "%s", note->result);
+    n->then = then;
+    n->arg = arg;
+    if (srv->guard != NULL && fl_guard_submit(srv->guard, on_lane, on_done, n) == FL_OK) {
+        return;
+    }
+    log_note(n);
+    if (then != NULL) {
+        then(arg);
+    }
+    free(n);
+}

@@ -1,0 +1,401 @@
+#include "server/daemon/identity_calls.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/clock.h"
+#include "server/identity/joining.h"
+
+/* Encoded answers of one request: a hundred thousand certificates still fit. */
+#define REPLIES_MAX (64u << 20)
+/*
+ * Requests of strangers that wait for the lane at a time: each of them signs and waits for the
+ * disk. Who comes when there are more comes again after its back-off.
+ */
+#define STRANGERS_MAX 64
+
+static bool is_strangers(const struct fl_identity_request *r)
+{
+    return (r->is & (FL_WHO_LOCAL | FL_WHO_ADMIN | FL_WHO_VIEWER)) == 0;
+}
+
+static void request_free(struct fl_identity_request *r)
+{
+    if (r->asked && r->kind->done != NULL) {
+        r->kind->done(r);
+    }
+    if (r->replies.data != NULL) { /* An invitation stands there. */
+        explicit_bzero(r->replies.data, r->replies.len);
+    }
+    fl_buf_done(&r->replies);
+    free(r);
+}
+
+int fl_identity_reply(struct fl_identity_request *r, const struct fl_buf *message)
+{
+    size_t len = message->len;
+    int rv = fl_buf_reserve(&r->replies, sizeof(len) + len);
+
+    rv = rv == FL_OK ? fl_buf_add(&r->replies, &len, sizeof(len)) : rv;
+    rv = rv == FL_OK ? fl_buf_add(&r->replies, message->data, len) : rv;
+    return rv == FL_ELIMIT ? fl_err_set(&r->err, rv, "the answer would be longer than %zu MB",
+                                        r->replies.max >> 20)
+                           : rv;
+}
+
+int fl_identity_chain(const struct fl_chain *chain, struct fl_wire_chain *ret)
+{
+    struct fl_wire_chain out = {.n = 0};
+    size_t n = fl_chain_len(chain);
+    struct fl_buf der;
+    int rv = FL_OK;
+
+    out.list = calloc(n > 0 ? n : 1, sizeof(*out.list));
+    if (out.list == NULL) {
+        return FL_ENOMEM;
+    }
+    while (rv == FL_OK && out.n < n && out.n < FL_WIRE_MAX_CHAIN) {
+        fl_buf_init(&der, FL_WIRE_MAX_CERTIFICATE);
+        rv = fl_chain_der(chain, out.n, &der);
+        rv = rv == FL_OK ? fl_wire_bytes_copy(der.data, der.len, &out.list[out.n]) : rv;
+        out.n += rv == FL_OK;
+        fl_buf_done(&der);
+    }
+    if (rv != FL_OK) {
+        fl_wire_chain_done(&out);
+        return rv;
+    }
+    *ret = out;
+    return FL_OK;
+}
+
+static const char *user_name(uint32_t uid, char *buf, size_t size)
+{
+    struct passwd entry;
+    struct passwd *found = NULL;
+
+    return getpwuid_r(uid, &entry, buf, size, &found) == 0 && found != NULL ? found->pw_name : "?";
+}
+
+const char *fl_identity_by(const struct fl_identity *who, const char *peer, char out[FL_BY_TEXT])
+{
+    char buf[4096];
+    char serial[2 * FL_SERIAL_MAX + 1] = "";
+    size_t i;
+
+    if (who != NULL && who->kind == FL_IDENTITY_LOCAL) {
+        (void)snprintf(out, FL_BY_TEXT, "uid %u (%.100s)", who->uid,
+                       user_name(who->uid, buf, sizeof(buf)));
+    } else if (who != NULL && who->kind == FL_IDENTITY_CERTIFICATE) {
+        for (i = 0; i < who->serial_len; i++) {
+            (void)snprintf(serial + 2 * i, 3, "%02x", who->serial[i]);
+        }
+        (void)snprintf(out, FL_BY_TEXT, "%s %s, serial %s",
+                       who->role == FL_ROLE_ADMIN ? "admin" : "client", who->name, serial);
+    } else {
+        (void)snprintf(out, FL_BY_TEXT, "%s", peer);
+    }
+    return out;
+}
+
+/* --- the answer --- */
+
+static void send_answer(struct fl_identity_request *r)
+{
+    int rv = r->code;
+
+    while (rv == FL_OK && r->next < r->replies.len) {
+        struct fl_piece piece = {0};
+        size_t len;
+
+        (void)memcpy(&len, r->replies.data + r->next, sizeof(len));
+        piece.data = r->replies.data + r->next + sizeof(len);
+        piece.len = len;
+        rv = fl_call_send(r->call, &piece, 1);
+        if (rv == FL_OK) {
+            r->next += sizeof(len) + len;
+        }
+    }
+    if (rv == FL_ELIMIT && r->code == FL_OK) {
+        return; /* on_writable comes. */
+    }
+    if (rv != FL_OK) {
+        fl_front_fail(r->call, rv, &r->err);
+    } else {
+        fl_call_finish(r->call, FL_GRPC_OK, NULL);
+    }
+}
+
+static void on_lane(struct fl_authority *authority, void *arg)
+{
+    struct fl_identity_request *r = arg;
+
+    r->kind->work(authority, r);
+}
+
+static void on_done(void *arg)
+{
+    struct fl_identity_request *r = arg;
+
+    r->front->n_strangers -= is_strangers(r);
+    r->submitted = false;
+    if (r->code == FL_OK && r->kind->landed != NULL) {
+        r->kind->landed(r);
+    }
+    r->answered = true;
+    if (r->call == NULL) {
+        request_free(r);
+    } else {
+        send_answer(r);
+    }
+}
+
+/* --- the call --- */
+
+/* FL_OK: the lane has it. */
+static int submit(struct fl_identity_request *r)
+{
+    struct fl_front *front = r->front;
+    struct fl_guard *guard = front->srv->guard;
+    int rv;
+
+    if (guard == NULL) {
+        return fl_err_set(
+            &r->err, FL_ESTATE,
+            "no address of this server uses TLS: it knows no certificates and invites "
+            "nobody (docs/joining.md)");
+    }
+    if (is_strangers(r) && front->n_strangers >= STRANGERS_MAX) {
+        return fl_err_set(&r->err, FL_EAGAIN, "too many ask for certificates, come again");
+    }
+    r->expelled = front->n_expelled;
+    rv = fl_guard_submit(guard, on_lane, on_done, r);
+    if (rv == FL_OK) {
+        r->submitted = true;
+        front->n_strangers += is_strangers(r);
+    }
+    return rv;
+}
+
+static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct fl_identity_request *r = ctx;
+    int rv;
+
+    if (r->asked) { /* The first one may be on its way on another thread. */
+        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "a second request");
+        return true;
+    }
+    rv = r->kind->decode(r, data, len);
+    r->asked = rv == FL_OK;
+    fl_call_set_patient(call, true);
+    rv = rv == FL_OK ? submit(r) : rv;
+    if (rv != FL_OK) {
+        fl_front_fail(call, rv, &r->err);
+    }
+    return true;
+}
+
+static void on_writable(struct fl_call *call, void *ctx)
+{
+    struct fl_identity_request *r = ctx;
+
+    (void)call;
+    if (r->answered) {
+        send_answer(r);
+    }
+}
+
+static void on_end(struct fl_call *call, void *ctx)
+{
+    const struct fl_identity_request *r = ctx;
+
+    if (!r->asked) {
+        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "the request is missing");
+    }
+}
+
+static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                      const char *message)
+{
+    struct fl_identity_request *r = ctx;
+
+    (void)call;
+    (void)status;
+    (void)message;
+    r->call = NULL;
+    if (!r->submitted) {
+        request_free(r);
+    }
+}
+
+static const struct fl_call_handler handler = {
+    .on_message = on_message, .on_end = on_end, .on_writable = on_writable, .on_closed = on_closed};
+
+static void start(struct fl_call *call, void *ctx)
+{
+    const struct fl_identity_method *method = ctx;
+    const struct fl_identity *who = fl_call_identity(call);
+    struct fl_identity_request *r = calloc(1, sizeof(*r));
+
+    if (r == NULL) {
+        fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        return;
+    }
+    r->kind = method->kind;
+    r->front = method->front;
+    r->call = call;
+    r->is = fl_call_who(call);
+    r->known = who != NULL;
+    if (who != NULL) {
+        r->who = *who;
+    }
+    (void)snprintf(r->peer, sizeof(r->peer), "%s", fl_call_peer(call));
+    fl_buf_init(&r->replies, REPLIES_MAX);
+    fl_call_set_handler(call, &handler, r);
+}
+
+/* --- Join, Renew --- */
+
+static int decode_join(struct fl_identity_request *r, const void *data, size_t len)
+{
+    return fl_wire_join_decode(data, len, &r->in.join, &r->err);
+}
+
+static void done_join(struct fl_identity_request *r)
+{
+    fl_wire_join_done(&r->in.join);
+}
+
+static void answer_join(struct fl_identity_request *r, const struct fl_joined *joined)
+{
+    struct fl_wire_joined reply = {.labels = {joined->labels, joined->n_labels},
+                                   .time_ms = fl_clock_wall_ms()};
+
+    (void)snprintf(reply.name, sizeof(reply.name), "%s", joined->name);
+    (void)snprintf(reply.federation, sizeof(reply.federation), "%s", r->front->srv->federation);
+    r->code = fl_identity_chain(joined->chain, &reply.chain);
+    if (r->code == FL_OK) {
+        r->code = fl_identity_chain(joined->roots, &reply.roots);
+    }
+    if (r->code == FL_OK) {
+        FL_IDENTITY_REPLY(r, fl_wire_joined_encode, &reply);
+    }
+    fl_wire_chain_done(&reply.chain);
+    fl_wire_chain_done(&reply.roots);
+}
+
+static void work_join(struct fl_authority *authority, struct fl_identity_request *r)
+{
+    const struct fl_wire_join *join = &r->in.join;
+    struct fl_joined joined = {.name = ""};
+
+    r->code = fl_authority_join(authority,
+                                &(struct fl_joining){.token = join->token,
+                                                     .name = join->name,
+                                                     .request = join->request.data,
+                                                     .request_len = join->request.len,
+                                                     .address = r->peer},
+                                (int64_t)fl_clock_wall_ms(), &joined, &r->err);
+    if (r->code == FL_ENOENT) {
+        r->code = FL_EPERM; /* No such token is not something that is missing here. */
+    }
+    if (r->code == FL_OK) {
+        answer_join(r, &joined);
+    }
+    fl_joined_done(&joined);
+}
+
+static int decode_renew(struct fl_identity_request *r, const void *data, size_t len)
+{
+    return fl_wire_renew_decode(data, len, &r->in.renew, &r->err);
+}
+
+static void done_renew(struct fl_identity_request *r)
+{
+    fl_wire_renew_done(&r->in.renew);
+}
+
+/* The same peer with what its newest certificate says. */
+static void refresh(struct fl_identity_request *r, const struct fl_chain *chain)
+{
+    struct fl_cert_info info;
+
+    fl_chain_info(chain, 0, &info);
+    r->fresh = r->who;
+    r->fresh.lapsed = false;
+    (void)memcpy(r->fresh.serial, info.serial, sizeof(r->fresh.serial));
+    r->fresh.serial_len = info.serial_len;
+    (void)memcpy(r->fresh.key, info.key, sizeof(r->fresh.key));
+    r->fresh.not_before = info.not_before;
+    r->fresh.not_after = info.not_after;
+}
+
+static void work_renew(struct fl_authority *authority, struct fl_identity_request *r)
+{
+    const struct fl_wire_renew *renew = &r->in.renew;
+    struct fl_wire_renewed reply = {.time_ms = fl_clock_wall_ms()};
+    struct fl_joined renewed = {.name = ""};
+
+    r->code = fl_authority_renew(authority, &r->who, renew->request.data, renew->request.len,
+                                 r->peer, (int64_t)fl_clock_wall_ms(), &renewed, &r->err);
+    if (r->code == FL_OK) {
+        refresh(r, renewed.chain);
+        r->code = fl_identity_chain(renewed.chain, &reply.chain);
+    }
+    if (r->code == FL_OK) {
+        r->code = fl_identity_chain(renewed.roots, &reply.roots);
+    }
+    if (r->code == FL_OK) {
+        FL_IDENTITY_REPLY(r, fl_wire_renewed_encode, &reply);
+    }
+    fl_wire_chain_done(&reply.chain);
+    fl_wire_chain_done(&reply.roots);
+    fl_joined_done(&renewed);
+}
+
+/*
+ * The running session outlives the certificate that it began with. One that came with a certificate
+ * that is over connects anew: nothing but renewing was open to it.
+ */
+static void landed_renew(struct fl_identity_request *r)
+{
+    if (r->call != NULL && (r->is & FL_WHO_CLIENT) != 0 &&
+        fl_call_set_identity(r->call, &r->fresh) != FL_OK)
+    {
+        fl_log(r->front->srv->log, FL_LOG_WARNING, "identity",
+               "%s: out of memory for its new certificate: the session ends with the old one",
+               r->peer);
+    }
+}
+
+static const struct fl_identity_rpc client_kinds[] = {
+    {"/fl.v1.Identity/Join", FL_WHO_STRANGER | FL_WHO_LAPSED | FL_WHO_CLIENT, decode_join,
+     work_join, NULL, done_join},
+    {"/fl.v1.Identity/Renew", FL_WHO_LAPSED | FL_WHO_CLIENT, decode_renew, work_renew, landed_renew,
+     done_renew},
+    {.path = NULL}};
+
+static struct fl_rpc_method *add(struct fl_front *front, const struct fl_identity_rpc *kind,
+                                 struct fl_identity_method *slot, struct fl_rpc_method *m)
+{
+    for (; kind->path != NULL; kind++, slot++) {
+        *slot = (struct fl_identity_method){front, kind};
+        *m++ = (struct fl_rpc_method){kind->path, kind->who, start, slot};
+    }
+    return m;
+}
+
+struct fl_rpc_method *fl_identity_client_methods(struct fl_front *front, struct fl_rpc_method *m)
+{
+    return add(front, client_kinds, front->identity_methods, m);
+}
+
+struct fl_rpc_method *fl_identity_admin_methods(struct fl_front *front, struct fl_rpc_method *m)
+{
+    size_t used = sizeof(client_kinds) / sizeof(client_kinds[0]) - 1;
+
+    return add(front, fl_identity_admin_kinds, front->identity_methods + used, m);
+}
