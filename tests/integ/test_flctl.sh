@@ -15,7 +15,7 @@ says "too many arguments" 2 "rollback: unexpected argument '4'" "$flctl" rollbac
 says "a slip" 2 "unknown command 'round', did you mean 'rounds'?" "$flctl" round
 says "no such option" 2 "try flctl --help" "$flctl" --nonsense status
 says "no number" 2 "--last: expected a number, found 'few'" "$flctl" --last few rounds
-says "help" 0 "exit codes: 0 done, 1 the call failed, 2 usage, 3 no server at the socket" "$flctl" --help
+says "help" 0 "exit codes: 0 done, 1 the call failed, 2 usage, 3 no server at the socket or address" "$flctl" --help
 says "version" 0 "flctl " "$flctl" --version
 
 ### No server

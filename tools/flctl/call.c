@@ -4,6 +4,7 @@
 
 #include "libfl/base/str.h"
 #include "libfl/grpc/endpoint.h"
+#include "libfl/tls/tls.h"
 #include "tools/flctl/flctl.h"
 
 #define CONNECT_MS 3000
@@ -15,7 +16,8 @@ struct call {
     struct fl_ctl_out *out;
     struct fl_loop *loop;
     struct fl_grpc_channel *channel;
-    const char *socket;
+    const char *where;
+    const char *hint;
     bool up, ended;
     int exit_code;
 };
@@ -88,10 +90,8 @@ static void on_down(void *ctx, int code, const char *text)
 
     c->channel = NULL;
     if (!c->up) {
-        (void)fprintf(stderr,
-                      "flctl: no fl-serverd at '%s': %s (is it running? --socket or --state-dir "
-                      "names another one)\n",
-                      c->socket, text != NULL ? text : fl_strerror(code));
+        complain("no fl-serverd at '%s': %s (%s)", c->where,
+                 text != NULL ? text : fl_strerror(code), c->hint);
         c->exit_code = FL_CTL_NO_SERVER;
     } else if (!c->ended && c->exit_code == FL_CTL_OK) {
         (void)fprintf(stderr, "flctl: the server went away\n");
@@ -102,13 +102,35 @@ static void on_down(void *ctx, int code, const char *text)
 
 static const struct fl_grpc_channel_cbs cbs = {.on_up = on_up, .on_down = on_down};
 
-int fl_ctl_call(const char *socket, const struct fl_ctl_command *command,
-                const struct fl_buf *request, struct fl_ctl_out *out)
+static int run(struct call *c, const char *address, const struct fl_stream_filter *filter,
+               struct fl_err *err)
 {
-    struct call c = {.command = command, .request = request, .out = out, .socket = socket};
     struct fl_rpc_limits limits;
+    int rv = fl_loop_create(&c->loop, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_rpc_limits_default(&limits);
+    rv = fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = c->loop,
+                                                         .address = address,
+                                                         .limits = &limits,
+                                                         .timeout_ms = CONNECT_MS,
+                                                         .cbs = &cbs,
+                                                         .ctx = c,
+                                                         .filter = filter},
+                         &c->channel, err);
+    if (rv == FL_OK) {
+        fl_loop_run(c->loop);
+    }
+    fl_loop_free(c->loop);
+    return rv;
+}
+
+static int call_socket(struct call *c, const char *socket)
+{
     struct fl_err err = {0};
-    char address[4200];
+    char address[FL_CTL_PATH + sizeof("unix:")];
     int n = snprintf(address, sizeof(address), "unix:%s", socket);
     int rv;
 
@@ -116,24 +138,43 @@ int fl_ctl_call(const char *socket, const struct fl_ctl_command *command,
         (void)fprintf(stderr, "flctl: the path of the socket is too long\n");
         return FL_CTL_USAGE;
     }
-    fl_rpc_limits_default(&limits);
-    rv = fl_loop_create(&c.loop, &err);
-    if (rv == FL_OK) {
-        rv = fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = c.loop,
-                                                             .address = address,
-                                                             .limits = &limits,
-                                                             .timeout_ms = CONNECT_MS,
-                                                             .cbs = &cbs,
-                                                             .ctx = &c},
-                             &c.channel, &err);
-        if (rv == FL_OK) {
-            fl_loop_run(c.loop);
-        }
-        fl_loop_free(c.loop);
-    }
+    c->where = socket;
+    c->hint = "is it running? --socket or --state-dir names another one";
+    rv = run(c, address, NULL, &err);
     if (rv != FL_OK) {
-        (void)fprintf(stderr, "flctl: cannot use '%s': %s\n", socket, fl_err_text(&err, rv));
+        complain("cannot use '%s': %s", socket, fl_err_text(&err, rv));
         return FL_CTL_NO_SERVER;
     }
-    return c.exit_code;
+    return c->exit_code;
+}
+
+static int call_remote(struct call *c, const struct fl_ctl_remote *remote)
+{
+    struct fl_err err = {0};
+    struct fl_tls *tls = NULL;
+    struct fl_stream_filter filter;
+    int rv = fl_ctl_remote_open(remote, &tls, &err);
+
+    if (rv != FL_OK) {
+        complain("%s", fl_err_text(&err, rv));
+        return rv == FL_EINVAL ? FL_CTL_USAGE : FL_CTL_FAILED;
+    }
+    c->where = remote->server;
+    c->hint = "is it one of the server's listen_admin addresses?";
+    filter = fl_tls_filter(tls);
+    rv = run(c, remote->server, &filter, &err);
+    fl_tls_unref(tls);
+    if (rv != FL_OK) {
+        complain("cannot use '%s': %s", remote->server, fl_err_text(&err, rv));
+        return FL_CTL_NO_SERVER;
+    }
+    return c->exit_code;
+}
+
+int fl_ctl_call(struct fl_ctl_args *args, const struct fl_buf *request)
+{
+    struct call c = {.command = args->command, .request = request, .out = &args->out};
+
+    return args->remote.server != NULL ? call_remote(&c, &args->remote)
+                                       : call_socket(&c, args->socket);
 }

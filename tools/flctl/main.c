@@ -1,6 +1,7 @@
 /* flctl: look at a running fl-serverd and take its model out. */
 
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,7 +12,24 @@
 #include "libfl/json/json.h"
 #include "tools/flctl/flctl.h"
 
-#define PATH_SIZE 4096
+/* The invitations of a fleet. */
+#define REQUEST_MAX (4u << 20)
+
+/* Options without a letter. */
+enum {
+    OPT_VALID = 256,
+    OPT_SERVER,
+    OPT_IDENTITY,
+    OPT_CERTIFICATE,
+    OPT_KEY,
+    OPT_CA,
+    OPT_USES,
+    OPT_LABELS,
+    OPT_MANY,
+    OPT_ALL,
+    OPT_SERIAL,
+    OPT_PUBLIC_KEY
+};
 
 static void usage(FILE *out)
 {
@@ -31,36 +49,44 @@ static void usage(FILE *out)
         "  -s, --socket PATH     admin socket of the server; default: $FL_ADMIN_SOCKET, then\n"
         "                        /run/fl-serverd/admin.sock\n"
         "  -d, --state-dir DIR   the same as --socket DIR/admin.sock\n"
+        "      --server ADDRESS  over TLS instead, host:port: one of the server's listen_admin\n"
+        "      --identity DIR    with --server: the folder that admin-certificate made; or, each\n"
+        "      --certificate F   by itself, the admin's certificate and what leads to a root,\n"
+        "      --key F           its private key,\n"
+        "      --ca F            and the roots that the server's certificate leads to\n"
         "  -j, --json            print JSON\n"
-        "  -l, --last N          rounds: only the newest N\n"
+        "  -l, --last N          rounds, audit: only the newest N\n"
         "  -a, --abandoned       rounds: those that were given up, when and by what\n"
-        "  -m, --reason TEXT     pause, abort-round: why, for whoever looks; at most 300 bytes\n"
+        "  -m, --reason TEXT     pause, abort-round, revoke, evict, disable: why, for whoever "
+        "looks;\n"
+        "                        at most 300 bytes\n"
         "  -f, --force           rollback: although clients and server keep state between rounds\n"
         "  -r, --round N         export, hold, release: of which round; export without: the last\n"
         "  -u, --unseen-for SPAN clients forget: all that are away for so long, such as 720h\n"
-        "  -o, --output FILE     export: where to write; default model.safetensors\n"
+        "  -o, --output FILE     export: where to write; default model.safetensors.\n"
+        "                        admin-certificate: the folder\n"
+        "      --valid SPAN      invite, admin-certificate: for how long; default: as the server "
+        "is\n"
+        "                        configured\n"
+        "      --uses N          invite: how many clients may join by it; default 1\n"
+        "      --labels A=B,…    invite: what the client is to announce\n"
+        "      --many FILE       invite: a name a line, labels may follow; -: standard input. "
+        "Prints a\n"
+        "                        name, a tab and its line for each, or nothing when one is wrong\n"
         "      --without-keys    backup: leave out keys and certificates\n"
         "      --moved           restore: the server was stopped before the backup and never\n"
         "                        started since; the federation goes on as after a restart\n"
+        "      --all             invitations, certificates: those too that are of no use any more\n"
+        "      --serial HEX      revoke, disable, enable: one certificate, as certificates lists "
+        "it\n"
+        "      --public-key HEX  revoke, disable, enable: all certificates of that key (its "
+        "SHA-256)\n"
         "      --reference       print what is told of rounds and clients (Markdown)\n"
         "  -h, --help            this text\n"
         "  -V, --version         version\n"
-        "\nexit codes: 0 done, 1 the call failed, 2 usage, 3 no server at the socket\n",
+        "\nexit codes: 0 done, 1 the call failed, 2 usage, 3 no server at the socket or address\n",
         out);
 }
-
-struct arguments {
-    char socket[PATH_SIZE];
-    struct fl_ctl_out out;
-    uint64_t last;
-    uint64_t round;
-    bool has_round;
-    bool force;
-    char *reason;
-    struct fl_wire_forget forget;
-    struct fl_ctl_backup backup;
-    const struct fl_ctl_command *command;
-};
 
 static const struct fl_ctl_command *find(const char *name)
 {
@@ -74,13 +100,16 @@ static const struct fl_ctl_command *find(const char *name)
     return NULL;
 }
 
+/* More than there are. */
+#define MOST_COMMANDS 64
+
 static int unknown_command(const char *name)
 {
-    const char *names[16];
+    const char *names[MOST_COMMANDS];
     const char *near;
     size_t n;
 
-    for (n = 0; n < 16 && fl_ctl_commands[n].name != NULL; n++) {
+    for (n = 0; n < MOST_COMMANDS && fl_ctl_commands[n].name != NULL; n++) {
         names[n] = fl_ctl_commands[n].name;
     }
     near = fl_str_nearest(name, names, n);
@@ -117,8 +146,60 @@ static bool parse_span(const char *text, uint64_t *ret_ms)
     return false;
 }
 
+/* Those without a letter: an exit code to end with, or -1 to go on. */
+static int parse_word(struct fl_ctl_args *a, int opt, const char *arg)
+{
+    switch (opt) {
+    case OPT_VALID:
+        if (parse_span(arg, &a->valid_ms) && a->valid_ms > 0) {
+            return -1;
+        }
+        (void)fprintf(stderr, "flctl: --valid: expected a span such as 1h, found '%s'\n", arg);
+        return FL_CTL_USAGE;
+    case OPT_USES:
+        if (fl_str_to_u64(arg, &a->uses) == FL_OK && a->uses >= 1 && a->uses <= UINT32_MAX) {
+            return -1;
+        }
+        (void)fprintf(stderr, "flctl: --uses: expected a number from 1 on, found '%s'\n", arg);
+        return FL_CTL_USAGE;
+    case OPT_LABELS:
+        a->labels = arg;
+        return -1;
+    case OPT_MANY:
+        a->many = arg;
+        return -1;
+    case OPT_SERVER:
+        a->remote.server = arg;
+        return -1;
+    case OPT_IDENTITY:
+        a->remote.identity = arg;
+        return -1;
+    case OPT_CERTIFICATE:
+        a->remote.certificate = arg;
+        return -1;
+    case OPT_KEY:
+        a->remote.key = arg;
+        return -1;
+    case OPT_CA:
+        a->remote.ca = arg;
+        return -1;
+    case OPT_ALL:
+        a->out.all = true;
+        return -1;
+    case OPT_SERIAL:
+        a->serial = arg;
+        return -1;
+    case OPT_PUBLIC_KEY:
+        a->public_key = arg;
+        return -1;
+    default:
+        (void)fputs("try flctl --help\n", stderr);
+        return FL_CTL_USAGE;
+    }
+}
+
 /* An exit code to end with, or -1 to go on. */
-static int parse_option(struct arguments *a, int opt, const char *arg)
+static int parse_option(struct fl_ctl_args *a, int opt, const char *arg)
 {
     switch (opt) {
     case 's':
@@ -172,6 +253,7 @@ static int parse_option(struct arguments *a, int opt, const char *arg)
         return FL_CTL_USAGE;
     case 'o':
         a->out.file = arg;
+        a->has_output = true;
         return -1;
     case 'h':
         usage(stdout);
@@ -183,39 +265,88 @@ static int parse_option(struct arguments *a, int opt, const char *arg)
         (void)printf("flctl %s\n", PACKAGE_VERSION);
         return FL_CTL_OK;
     default:
-        (void)fputs("try flctl --help\n", stderr);
+        return parse_word(a, opt, arg);
+    }
+}
+
+int fl_ctl_complain(const struct fl_ctl_args *args, int code, const char *fmt, ...)
+{
+    char text[2048];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    (void)fprintf(stderr, "flctl: %s: %s\n", args->command->name, fl_str_clean(text));
+    return code;
+}
+
+/* The command, of two words or one, and what follows it. */
+static int parse_command(int n, char **words, struct fl_ctl_args *a)
+{
+    char both[64];
+    int used = 2;
+
+    if (n == 0) {
+        (void)fprintf(stderr, "flctl: expected a command (see flctl --help)\n");
         return FL_CTL_USAGE;
     }
-}
-
-/* What follows "clients forget". */
-static int parse_forget(int n, char **args, struct arguments *a)
-{
-    a->command = find("clients forget");
-    if (n == (a->forget.unseen_for_ms == 0 ? 1 : 0) &&
-        (n == 0 || (fl_name_valid(args[0]) &&
-                    fl_str_copy(a->forget.name, sizeof(a->forget.name), args[0]) == FL_OK)))
-    {
-        return -1;
+    if (strcmp(words[0], "backup") == 0 || strcmp(words[0], "restore") == 0) {
+        return fl_ctl_backup(&a->backup, n, words);
     }
-    (void)fputs("flctl: clients forget: expected the name of a client, or --unseen-for\n", stderr);
-    return FL_CTL_USAGE;
+    if (n >= 2 && snprintf(both, sizeof(both), "%s %s", words[0], words[1]) < (int)sizeof(both)) {
+        a->command = find(both);
+    }
+    if (a->command == NULL) {
+        used = 1;
+        a->command = find(words[0]);
+    }
+    if (a->command == NULL) {
+        return unknown_command(words[0]);
+    }
+    if (a->command->args != NULL) {
+        return a->command->args(a, n - used, words + used);
+    }
+    return n == used ? -1
+                     : fl_ctl_complain(a, FL_CTL_USAGE,
+                                       "unexpected argument '%s' (see flctl --help)", words[used]);
 }
 
-static int parse(int argc, char **argv, struct arguments *a)
+static int parse(int argc, char **argv, struct fl_ctl_args *a)
 {
     static const struct option options[] = {
-        {"socket", required_argument, NULL, 's'}, {"state-dir", required_argument, NULL, 'd'},
-        {"json", no_argument, NULL, 'j'},         {"last", required_argument, NULL, 'l'},
-        {"abandoned", no_argument, NULL, 'a'},    {"round", required_argument, NULL, 'r'},
-        {"output", required_argument, NULL, 'o'}, {"force", no_argument, NULL, 'f'},
-        {"reason", required_argument, NULL, 'm'}, {"unseen-for", required_argument, NULL, 'u'},
-        {"without-keys", no_argument, NULL, 'K'}, {"moved", no_argument, NULL, 'M'},
-        {"reference", no_argument, NULL, 'R'},    {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},      {NULL, 0, NULL, 0}};
+        {"socket", required_argument, NULL, 's'},
+        {"state-dir", required_argument, NULL, 'd'},
+        {"json", no_argument, NULL, 'j'},
+        {"last", required_argument, NULL, 'l'},
+        {"abandoned", no_argument, NULL, 'a'},
+        {"round", required_argument, NULL, 'r'},
+        {"output", required_argument, NULL, 'o'},
+        {"force", no_argument, NULL, 'f'},
+        {"reason", required_argument, NULL, 'm'},
+        {"unseen-for", required_argument, NULL, 'u'},
+        {"without-keys", no_argument, NULL, 'K'},
+        {"moved", no_argument, NULL, 'M'},
+        {"reference", no_argument, NULL, 'R'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {"valid", required_argument, NULL, OPT_VALID},
+        {"uses", required_argument, NULL, OPT_USES},
+        {"server", required_argument, NULL, OPT_SERVER},
+        {"identity", required_argument, NULL, OPT_IDENTITY},
+        {"certificate", required_argument, NULL, OPT_CERTIFICATE},
+        {"key", required_argument, NULL, OPT_KEY},
+        {"ca", required_argument, NULL, OPT_CA},
+        {"labels", required_argument, NULL, OPT_LABELS},
+        {"many", required_argument, NULL, OPT_MANY},
+        {"all", no_argument, NULL, OPT_ALL},
+        {"serial", required_argument, NULL, OPT_SERIAL},
+        {"public-key", required_argument, NULL, OPT_PUBLIC_KEY},
+        {NULL, 0, NULL, 0}};
     const char *env = getenv("FL_ADMIN_SOCKET");
-    char path[PATH_SIZE];
+    char path[FL_CTL_PATH];
     struct fl_err err = {0};
+    int code;
     int opt;
 
     if (fl_str_copy(a->socket, sizeof(a->socket),
@@ -224,40 +355,14 @@ static int parse(int argc, char **argv, struct arguments *a)
         return FL_CTL_USAGE;
     }
     while ((opt = getopt_long(argc, argv, "s:d:jl:r:o:u:m:afhV", options, NULL)) != -1) {
-        int code = parse_option(a, opt, optarg);
-
+        code = parse_option(a, opt, optarg);
         if (code >= 0) {
             return code;
         }
     }
-    if (argc - optind >= 2 && strcmp(argv[optind], "clients") == 0 &&
-        strcmp(argv[optind + 1], "forget") == 0)
-    {
-        return parse_forget(argc - optind - 2, argv + optind + 2, a);
-    }
-    if (argc == optind) {
-        (void)fprintf(stderr, "flctl: expected a command (see flctl --help)\n");
-        return FL_CTL_USAGE;
-    }
-    if (strcmp(argv[optind], "backup") == 0 || strcmp(argv[optind], "restore") == 0) {
-        return fl_ctl_backup(&a->backup, argc - optind, argv + optind);
-    }
-    a->command = find(argv[optind]);
-    if (a->command == NULL) {
-        return unknown_command(argv[optind]);
-    }
-    optind++;
-    if (optind < argc && strcmp(argv[optind - 1], "rollback") == 0) {
-        int code = parse_option(a, 'r', argv[optind++]);
-
-        if (code >= 0) {
-            return code;
-        }
-    }
-    if (optind < argc) {
-        (void)fprintf(stderr, "flctl: %s: unexpected argument '%s' (see flctl --help)\n",
-                      a->command->name, argv[optind]);
-        return FL_CTL_USAGE;
+    code = parse_command(argc - optind, argv + optind, a);
+    if (code >= 0) {
+        return code;
     }
     if (fl_fs_absolute(a->socket, path, sizeof(path), &err) != FL_OK ||
         fl_str_copy(a->socket, sizeof(a->socket), path) != FL_OK)
@@ -272,9 +377,9 @@ static int parse(int argc, char **argv, struct arguments *a)
  * Written beside and renamed, so that a broken call never leaves half a model. The rename
  * would put a file in the place of a device or a folder: these are refused.
  */
-static int export_model(struct arguments *a, const struct fl_buf *request)
+static int export_model(struct fl_ctl_args *a, const struct fl_buf *request)
 {
-    char tmp[PATH_SIZE];
+    char tmp[FL_CTL_PATH];
     struct stat st;
     struct fl_err err = {0};
     int n = snprintf(tmp, sizeof(tmp), "%s.tmp", a->out.file);
@@ -293,7 +398,7 @@ static int export_model(struct arguments *a, const struct fl_buf *request)
         perror(tmp);
         return FL_CTL_FAILED;
     }
-    code = fl_ctl_call(a->socket, a->command, request, &a->out);
+    code = fl_ctl_call(a, request);
     if (fclose(a->out.export) != 0 && code == FL_CTL_OK) {
         perror(tmp);
         code = FL_CTL_FAILED;
@@ -308,72 +413,36 @@ static int export_model(struct arguments *a, const struct fl_buf *request)
     return code;
 }
 
-/* What the command asks for; a command without words of its own sends an empty message. */
-static int fill_request(const struct arguments *a, struct fl_buf *request)
-{
-    const char *name = a->command->name;
-    struct fl_wire_hold hold = {a->round, strcmp(name, "release") == 0};
-    const struct fl_wire_list_rounds list = {(uint32_t)a->last, a->out.abandoned};
-    int rv = FL_OK;
-
-    if (strcmp(name, "rounds") == 0) {
-        rv = fl_wire_list_rounds_encode(&list, request);
-    } else if (strcmp(name, "export") == 0) {
-        rv = fl_wire_export_request_encode(a->round, request);
-    } else if (strcmp(name, "hold") == 0 || hold.release) {
-        if (!a->has_round) {
-            (void)fprintf(stderr, "flctl: %s: --round N says which checkpoint\n", name);
-            return FL_CTL_USAGE;
-        }
-        rv = fl_wire_hold_encode(&hold, request);
-    } else if (a->command->message == fl_ctl_on_controlled) {
-        const struct fl_wire_control control = {a->reason};
-
-        rv = fl_wire_control_encode(&control, request);
-    } else if (strcmp(name, "rollback") == 0) {
-        const struct fl_wire_rollback rollback = {a->round, a->force};
-
-        if (!a->has_round) {
-            (void)fprintf(stderr, "flctl: rollback: expected the round to go back to\n");
-            return FL_CTL_USAGE;
-        }
-        rv = fl_wire_rollback_encode(&rollback, request);
-    }
-    return rv == FL_OK ? FL_CTL_OK : FL_CTL_FAILED;
-}
-
-static int run(struct arguments *a)
+static int run(struct fl_ctl_args *a)
 {
     struct fl_buf request;
     int code;
 
-    fl_buf_init(&request, 4096);
-    code = fill_request(a, &request);
+    fl_buf_init(&request, REQUEST_MAX);
+    code = a->command->request != NULL ? a->command->request(a, &request) : FL_CTL_OK;
     if (code != FL_CTL_OK) {
         fl_buf_done(&request);
         return code;
     }
-    if (strcmp(a->command->name, "clients forget") == 0 &&
-        fl_wire_forget_encode(&a->forget, &request) != FL_OK)
-    {
-        return FL_CTL_FAILED;
-    }
     a->out.array = a->out.json ? json_array() : NULL;
     a->out.round = a->round;
-    code = strcmp(a->command->name, "export") == 0
-               ? export_model(a, &request)
-               : fl_ctl_call(a->socket, a->command, &request, &a->out);
+    code = strcmp(a->command->name, "export") == 0 ? export_model(a, &request)
+                                                   : fl_ctl_call(a, &request);
+    if (code != FL_CTL_OK && a->command->message == fl_ctl_on_admin) {
+        fl_ctl_forget_key(a->out.file);
+    }
     if (code == FL_CTL_OK && a->command->finish != NULL) {
         a->command->finish(&a->out);
     }
     json_decref(a->out.array);
     fl_buf_done(&request);
+    fl_wire_invite_done(&a->out.invite);
     return fflush(stdout) == 0 ? code : FL_CTL_FAILED;
 }
 
 int main(int argc, char **argv)
 {
-    struct arguments a = {.out = {.file = "model.safetensors"}, .reason = fl_wire_lend("")};
+    struct fl_ctl_args a = {.out = {.file = "model.safetensors"}, .reason = fl_wire_lend("")};
     int code = parse(argc, argv, &a);
 
     return code >= 0 ? code : run(&a);

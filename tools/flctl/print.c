@@ -8,7 +8,7 @@
 #include "libfl/json/json.h"
 #include "tools/flctl/flctl.h"
 
-static const char *when(char *out, size_t size, uint64_t ms)
+const char *fl_ctl_when(char *out, size_t size, uint64_t ms)
 {
     time_t seconds = (time_t)(ms / 1000);
     struct tm tm;
@@ -193,8 +193,8 @@ static void print_abandoned(const struct fl_wire_round *round, bool first)
         (void)snprintf(accuracy, sizeof(accuracy), "%.4f", r->accuracy);
     }
     (void)printf("%6" PRIu64 " %6" PRIu64 " %8u %9s %-20s  %-20s  %s\n", round->line, r->round,
-                 r->attempt, accuracy, when(ended, sizeof(ended), r->ended_ms),
-                 when(abandoned, sizeof(abandoned), round->abandoned_ms),
+                 r->attempt, accuracy, fl_ctl_when(ended, sizeof(ended), r->ended_ms),
+                 fl_ctl_when(abandoned, sizeof(abandoned), round->abandoned_ms),
                  fl_str_clean(round->abandoned_by));
 }
 
@@ -288,10 +288,10 @@ static int on_client(struct fl_ctl_out *out, const uint8_t *data, size_t len, st
         (void)printf("%-20s %-5s %-9s %s  %s\n", fl_str_clean(c.name), c.connected ? "yes" : "no",
                      fl_str_clean(c.state),
                      fl_figures_columns(&fl_client_rows, &c.figures, line, sizeof(line)),
-                     when(seen, sizeof(seen), c.figures.last_seen_ms));
+                     fl_ctl_when(seen, sizeof(seen), c.figures.last_seen_ms));
         print_labels(&c);
         if (c.last_error[0] != '\0') {
-            (void)printf("  last error %s: %s\n", when(seen, sizeof(seen), c.last_error_ms),
+            (void)printf("  last error %s: %s\n", fl_ctl_when(seen, sizeof(seen), c.last_error_ms),
                          fl_str_clean(c.last_error));
         }
     }
@@ -300,7 +300,7 @@ static int on_client(struct fl_ctl_out *out, const uint8_t *data, size_t len, st
     return FL_OK;
 }
 
-static void finish_list(struct fl_ctl_out *out)
+void fl_ctl_finish_list(struct fl_ctl_out *out)
 {
     if (out->json) {
         fl_json_print(out->array, stdout);
@@ -313,7 +313,7 @@ static void finish_rounds(struct fl_ctl_out *out)
     if (out->abandoned && !out->json && out->n == 0) {
         (void)printf("no round was abandoned\n");
     }
-    finish_list(out);
+    fl_ctl_finish_list(out);
 }
 
 static int on_checkpoint(struct fl_ctl_out *out, const uint8_t *data, size_t len,
@@ -343,7 +343,7 @@ static int on_checkpoint(struct fl_ctl_out *out, const uint8_t *data, size_t len
             (void)snprintf(accuracy, sizeof(accuracy), "%.4f", c.accuracy);
         }
         (void)printf("%6" PRIu64 " %9s %-20s  %s\n", c.round, accuracy,
-                     when(made, sizeof(made), c.made_ms), c.why);
+                     fl_ctl_when(made, sizeof(made), c.made_ms), c.why);
     }
     out->n++;
     fl_wire_checkpoint_done(&c);
@@ -360,7 +360,7 @@ static int on_done(struct fl_ctl_out *out, const uint8_t *data, size_t len, stru
     return FL_OK;
 }
 
-int fl_ctl_on_controlled(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+static int on_controlled(struct fl_ctl_out *out, const uint8_t *data, size_t len,
                          struct fl_err *err)
 {
     struct fl_wire_controlled r;
@@ -458,32 +458,65 @@ static void finish_rollback(struct fl_ctl_out *out)
 }
 
 const struct fl_ctl_command fl_ctl_commands[] = {
-    {"status", "/fl.v1.Admin/Status", "phase, round, clients, accuracy, bytes", on_status, NULL},
-    {"why", "/fl.v1.Admin/Why", "what the round waits for, and for whom", on_why, NULL},
+    {"status", "/fl.v1.Admin/Status", "phase, round, clients, accuracy, bytes", NULL, NULL,
+     on_status, NULL},
+    {"why", "/fl.v1.Admin/Why", "what the round waits for, and for whom", NULL, NULL, on_why, NULL},
     {"rounds", "/fl.v1.Admin/ListRounds", "committed rounds (--last N), or given up (--abandoned)",
-     on_round, finish_rounds},
-    {"clients", "/fl.v1.Admin/ListClients", "known clients with their counters", on_client,
-     finish_list},
+     NULL, fl_ctl_ask_rounds, on_round, finish_rounds},
+    {"clients", "/fl.v1.Admin/ListClients", "known clients with their counters", NULL, NULL,
+     on_client, fl_ctl_finish_list},
     {"clients forget", "/fl.v1.Admin/ForgetClients",
-     "NAME, or --unseen-for SPAN: forget clients; who comes back is new", on_forgotten, NULL},
+     "NAME, or --unseen-for SPAN: forget clients; who comes back is new", fl_ctl_forget_args,
+     fl_ctl_ask_forget, on_forgotten, NULL},
     {"pause", "/fl.v1.Admin/Pause",
-     "begin no round after the open one until resume, also after a restart (--reason TEXT)",
-     fl_ctl_on_controlled, NULL},
-    {"resume", "/fl.v1.Admin/Resume", "go on after a pause", fl_ctl_on_controlled, NULL},
-    {"drain", "/fl.v1.Admin/Drain", "stop the server when the open round is finished",
-     fl_ctl_on_controlled, NULL},
+     "begin no round after the open one until resume, also after a restart (--reason TEXT)", NULL,
+     fl_ctl_ask_control, on_controlled, NULL},
+    {"resume", "/fl.v1.Admin/Resume", "go on after a pause", NULL, fl_ctl_ask_control,
+     on_controlled, NULL},
+    {"drain", "/fl.v1.Admin/Drain", "stop the server when the open round is finished", NULL,
+     fl_ctl_ask_control, on_controlled, NULL},
     {"abort-round", "/fl.v1.Admin/AbortRound",
-     "end the open attempt now; the next one follows (--reason TEXT)", fl_ctl_on_controlled, NULL},
+     "end the open attempt now; the next one follows (--reason TEXT)", NULL, fl_ctl_ask_control,
+     on_controlled, NULL},
     {"export", "/fl.v1.Admin/ExportModel",
-     "the current model, or a kept one (--round N), as safetensors (--output FILE)", on_export,
-     finish_export},
-    {"checkpoints", "/fl.v1.Admin/ListCheckpoints", "kept checkpoints, and why they are kept",
-     on_checkpoint, finish_list},
+     "the current model, or a kept one (--round N), as safetensors (--output FILE)", NULL,
+     fl_ctl_ask_export, on_export, finish_export},
+    {"checkpoints", "/fl.v1.Admin/ListCheckpoints", "kept checkpoints, and why they are kept", NULL,
+     NULL, on_checkpoint, fl_ctl_finish_list},
     {"hold", "/fl.v1.Admin/HoldCheckpoint", "keep a checkpoint (--round N) until it is released",
-     on_done, NULL},
+     NULL, fl_ctl_ask_hold, on_done, NULL},
     {"release", "/fl.v1.Admin/HoldCheckpoint", "keep it (--round N) no longer than the rules say",
-     on_done, NULL},
+     NULL, fl_ctl_ask_release, on_done, NULL},
     {"rollback", "/fl.v1.Admin/Rollback",
-     "N: go back to the kept checkpoint of round N; the rounds after it are abandoned", on_done,
-     finish_rollback},
-    {NULL, NULL, NULL, NULL, NULL}};
+     "N: go back to the kept checkpoint of round N; the rounds after it are abandoned",
+     fl_ctl_round_arg, fl_ctl_ask_rollback, on_done, finish_rollback},
+    {"invite", "/fl.v1.Admin/Invite",
+     "NAME or PATTERN, or --many FILE: print a line by which a client joins", fl_ctl_invite_args,
+     fl_ctl_ask_invite, fl_ctl_on_invited, fl_ctl_finish_invite},
+    {"invitations", "/fl.v1.Admin/ListInvitations",
+     "invitations by which somebody may still join; --all: the others too", NULL,
+     fl_ctl_ask_invitations, fl_ctl_on_invitation, fl_ctl_finish_invitations},
+    {"uninvite", "/fl.v1.Admin/WithdrawInvitation",
+     "PREFIX, as invitations lists it: nobody joins by that line any more", fl_ctl_prefix_arg,
+     fl_ctl_ask_uninvite, fl_ctl_on_withdrawn, NULL},
+    {"certificates", "/fl.v1.Admin/ListCertificates",
+     "of everybody, or of NAME; --all: those too that are over or were replaced",
+     fl_ctl_certificates_args, fl_ctl_ask_certificates, fl_ctl_on_certificate,
+     fl_ctl_finish_certificates},
+    {"revoke", "/fl.v1.Admin/Revoke",
+     "NAME, --serial or --public-key: believe these certificates no more, for good",
+     fl_ctl_deny_args, fl_ctl_ask_deny, fl_ctl_on_denied, NULL},
+    {"evict", "/fl.v1.Admin/Evict", "NAME: the same, but with a new invitation it may join again",
+     fl_ctl_deny_args, fl_ctl_ask_deny, fl_ctl_on_denied, NULL},
+    {"disable", "/fl.v1.Admin/Disable",
+     "NAME, --serial or --public-key: do not let it in until enable", fl_ctl_deny_args,
+     fl_ctl_ask_deny, fl_ctl_on_denied, NULL},
+    {"enable", "/fl.v1.Admin/Enable", "let in again who is disabled", fl_ctl_deny_args,
+     fl_ctl_ask_deny, fl_ctl_on_denied, NULL},
+    {"admin-certificate", "/fl.v1.Admin/IssueAdmin",
+     "NAME --output DIR: a key and a certificate for flctl --server", fl_ctl_admin_args,
+     fl_ctl_ask_admin, fl_ctl_on_admin, NULL},
+    {"audit", "/fl.v1.Admin/ListAudit",
+     "what was done, by whom, and what came of it (--last N, else 100)", NULL, fl_ctl_ask_audit,
+     fl_ctl_on_audit, fl_ctl_finish_list},
+    {NULL, NULL, NULL, NULL, NULL, NULL, NULL}};

@@ -1,0 +1,293 @@
+/* What the commands about invitations and certificates ask for. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "tools/flctl/flctl.h"
+
+static int encoded(const struct fl_ctl_args *args, int rv)
+{
+    return rv == FL_OK ? FL_CTL_OK : fl_ctl_complain(args, FL_CTL_FAILED, "%s", fl_strerror(rv));
+}
+
+static int no_more(const struct fl_ctl_args *args, int n, char **words, int most)
+{
+    return n <= most ? -1
+                     : fl_ctl_complain(args, FL_CTL_USAGE,
+                                       "unexpected argument '%s' (see flctl --help)", words[most]);
+}
+
+/* --- invite --- */
+
+/* "key=value" at the end of `labels`; `text` is changed. */
+static int add_label(struct fl_wire_labels *labels, char *text, struct fl_err *err)
+{
+    char *equals = strchr(text, '=');
+    struct fl_wire_pair *grown;
+    struct fl_wire_pair pair;
+
+    if (equals == NULL || equals == text) {
+        return fl_err_set(err, FL_EINVAL, "'%s' is not a label such as site=lab-7", text);
+    }
+    if (labels->n == FL_WIRE_MAX_PAIRS) {
+        return fl_err_set(err, FL_ELIMIT, "more than %d labels", FL_WIRE_MAX_PAIRS);
+    }
+    *equals = '\0';
+    grown = realloc(labels->list, (labels->n + 1) * sizeof(*grown));
+    if (grown == NULL) {
+        return FL_ENOMEM;
+    }
+    labels->list = grown;
+    pair = (struct fl_wire_pair){fl_str_dup(text), fl_str_dup(equals + 1)};
+    if (pair.key == NULL || pair.value == NULL) {
+        free(pair.key);
+        free(pair.value);
+        return FL_ENOMEM;
+    }
+    labels->list[labels->n++] = pair;
+    return FL_OK;
+}
+
+/* All that `list` has, divided by any of `between`. */
+static int add_labels(struct fl_wire_labels *labels, const char *list, const char *between,
+                      struct fl_err *err)
+{
+    char *copy = fl_str_dup(list);
+    char *rest = NULL;
+    char *one;
+    int rv = copy != NULL ? FL_OK : FL_ENOMEM;
+
+    for (one = copy != NULL ? strtok_r(copy, between, &rest) : NULL; rv == FL_OK && one != NULL;
+         one = strtok_r(NULL, between, &rest))
+    {
+        rv = add_label(labels, one, err);
+    }
+    free(copy);
+    return rv;
+}
+
+static int add_invitation(struct fl_ctl_args *args, const char *name, const char *labels,
+                          struct fl_err *err)
+{
+    struct fl_wire_invite *invite = &args->out.invite;
+    struct fl_wire_new_invitation *grown;
+    struct fl_wire_new_invitation *one;
+    int rv = FL_OK;
+
+    if (!fl_wire_pattern_valid(name)) {
+        return fl_err_set(err, FL_EINVAL,
+                          "'%s' is neither a name (1 to %d of [A-Za-z0-9._-], not starting with a "
+                          "dot) nor a pattern of names, with * and ?",
+                          name, FL_NAME_MAX - 1);
+    }
+    if (invite->n == FL_WIRE_MAX_INVITES) {
+        return fl_err_set(err, FL_ELIMIT, "more than %d names, divide them", FL_WIRE_MAX_INVITES);
+    }
+    grown = realloc(invite->list, (invite->n + 1) * sizeof(*grown));
+    if (grown == NULL) {
+        return FL_ENOMEM;
+    }
+    invite->list = grown;
+    one = &grown[invite->n++];
+    *one =
+        (struct fl_wire_new_invitation){.uses = (uint32_t)args->uses, .valid_ms = args->valid_ms};
+    rv = fl_str_copy(one->name, sizeof(one->name), name);
+    if (rv == FL_OK && args->labels != NULL) {
+        rv = add_labels(&one->labels, args->labels, ",", err);
+    }
+    return rv != FL_OK ? rv : add_labels(&one->labels, labels, " \t\r\n", err);
+}
+
+/* "NAME [key=value …]"; nothing, or a comment, is nobody. */
+static int add_line(struct fl_ctl_args *args, char *line, struct fl_err *err)
+{
+    char *rest = NULL;
+    char *name = strtok_r(line, " \t\r\n", &rest);
+
+    return name == NULL || name[0] == '#' ? FL_OK : add_invitation(args, name, rest, err);
+}
+
+static int add_file(struct fl_ctl_args *args, const char *path)
+{
+    bool standard = strcmp(path, "-") == 0;
+    FILE *file = standard ? stdin : fopen(path, "r");
+    struct fl_err err = {0};
+    char *line = NULL;
+    size_t size = 0;
+    size_t at = 0;
+    int rv = FL_OK;
+
+    if (file == NULL) {
+        return fl_ctl_complain(args, FL_CTL_FAILED, "cannot read '%s': %s", path, strerror(errno));
+    }
+    while (rv == FL_OK && getline(&line, &size, file) >= 0) {
+        at++;
+        rv = add_line(args, line, &err);
+    }
+    free(line);
+    if (!standard) {
+        (void)fclose(file);
+    }
+    if (rv != FL_OK) {
+        return fl_ctl_complain(args, FL_CTL_USAGE, "%s:%zu: %s; nobody was invited", path, at,
+                               fl_err_text(&err, rv));
+    }
+    return args->out.invite.n > 0 ? -1
+                                  : fl_ctl_complain(args, FL_CTL_USAGE, "'%s' names nobody", path);
+}
+
+int fl_ctl_invite_args(struct fl_ctl_args *args, int n, char **words)
+{
+    struct fl_err err = {0};
+    int rv;
+
+    if (n != (args->many == NULL ? 1 : 0)) {
+        return n > 1 ? no_more(args, n, words, 1)
+                     : fl_ctl_complain(args, FL_CTL_USAGE,
+                                       "expected the name of a client or a pattern of names, or "
+                                       "--many FILE");
+    }
+    if (args->many != NULL) {
+        args->out.many = true;
+        return add_file(args, args->many);
+    }
+    rv = add_invitation(args, words[0], "", &err);
+    return rv == FL_OK ? -1 : fl_ctl_complain(args, FL_CTL_USAGE, "%s", fl_err_text(&err, rv));
+}
+
+int fl_ctl_ask_invite(struct fl_ctl_args *args, struct fl_buf *request)
+{
+    return encoded(args, fl_wire_invite_encode(&args->out.invite, request));
+}
+
+/* --- invitations, certificates, audit --- */
+
+int fl_ctl_ask_invitations(struct fl_ctl_args *args, struct fl_buf *request)
+{
+    return encoded(args, fl_wire_list_invitations_encode(args->out.all, request));
+}
+
+int fl_ctl_prefix_arg(struct fl_ctl_args *args, int n, char **words)
+{
+    if (n >= 1 && fl_wire_prefix_valid(words[0])) {
+        args->name = words[0];
+        return no_more(args, n, words, 1);
+    }
+    return fl_ctl_complain(args, FL_CTL_USAGE,
+                           "expected the four letters by which flctl invitations lists it");
+}
+
+int fl_ctl_ask_uninvite(struct fl_ctl_args *args, struct fl_buf *request)
+{
+    return encoded(args, fl_wire_withdraw_encode(args->name, request));
+}
+
+int fl_ctl_certificates_args(struct fl_ctl_args *args, int n, char **words)
+{
+    if (n >= 1 && !fl_name_valid(words[0])) {
+        return fl_ctl_complain(args, FL_CTL_USAGE, "'%s' is not the name of a client or an admin",
+                               words[0]);
+    }
+    args->name = n >= 1 ? words[0] : "";
+    args->out.named = n >= 1;
+    return no_more(args, n, words, 1);
+}
+
+int fl_ctl_ask_certificates(struct fl_ctl_args *args, struct fl_buf *request)
+{
+    struct fl_wire_list_certificates list = {.all = args->out.all};
+    int rv = fl_str_copy(list.name, sizeof(list.name), args->name);
+
+    return encoded(args, rv == FL_OK ? fl_wire_list_certificates_encode(&list, request) : rv);
+}
+
+int fl_ctl_ask_audit(struct fl_ctl_args *args, struct fl_buf *request)
+{
+    if (args->last > FL_WIRE_MAX_AUDIT) {
+        return fl_ctl_complain(args, FL_CTL_USAGE, "--last: at most %d lines are told at a time",
+                               FL_WIRE_MAX_AUDIT);
+    }
+    return encoded(args, fl_wire_list_audit_encode((uint32_t)args->last, request));
+}
+
+/* --- revoke, evict, disable, enable --- */
+
+static int hex_digit(char c)
+{
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    const char *at = c != '\0' ? strchr(digits, c) : NULL;
+
+    return at != NULL ? (int)((at - digits) % 16) : -1;
+}
+
+/* "5f0a…" or "5F:0A:…", as openssl prints it. At most `size` bytes; false: something else. */
+static bool parse_hex(const char *text, uint8_t *ret, size_t size, size_t *ret_len)
+{
+    size_t n = 0;
+
+    while (*text != '\0') {
+        int high = hex_digit(text[0]);
+        int low = high >= 0 ? hex_digit(text[1]) : -1;
+
+        if (low < 0 || n == size) {
+            return false;
+        }
+        ret[n++] = (uint8_t)(high * 16 + low);
+        text += 2;
+        text += *text == ':' && text[1] != '\0';
+    }
+    *ret_len = n;
+    return n > 0;
+}
+
+int fl_ctl_deny_args(struct fl_ctl_args *args, int n, char **words)
+{
+    bool only_name = strcmp(args->command->name, "evict") == 0;
+    int given = (args->serial != NULL) + (args->public_key != NULL);
+
+    if (only_name && (given != 0 || n == 0)) {
+        return fl_ctl_complain(args, FL_CTL_USAGE,
+                               "expected the name of a client: all of its certificates go");
+    }
+    if (given > 1 || given + (n > 0) != 1) {
+        return fl_ctl_complain(args, FL_CTL_USAGE, "expected a name, or --serial, or --public-key");
+    }
+    if (n > 0 && !fl_name_valid(words[0])) {
+        return fl_ctl_complain(args, FL_CTL_USAGE,
+                               "'%s' is not a name; of certificates, --serial "
+                               "or --public-key says which",
+                               words[0]);
+    }
+    args->name = n > 0 ? words[0] : NULL;
+    return no_more(args, n, words, 1);
+}
+
+int fl_ctl_ask_deny(struct fl_ctl_args *args, struct fl_buf *request)
+{
+    struct fl_wire_deny deny = {.reason = args->reason};
+    size_t len = 0;
+
+    if (args->name != NULL) {
+        deny.what = FL_WIRE_DENY_NAME;
+        (void)snprintf(deny.name, sizeof(deny.name), "%s", args->name);
+    } else if (args->serial != NULL) {
+        deny.what = FL_WIRE_DENY_SERIAL;
+        if (!parse_hex(args->serial, deny.serial, sizeof(deny.serial), &deny.serial_len)) {
+            return fl_ctl_complain(args, FL_CTL_USAGE,
+                                   "--serial: expected up to %d bytes in hexadecimal digits, as "
+                                   "flctl certificates prints them, found '%s'",
+                                   FL_WIRE_SERIAL_MAX, args->serial);
+        }
+    } else {
+        deny.what = FL_WIRE_DENY_KEY;
+        if (!parse_hex(args->public_key, deny.key, sizeof(deny.key), &len) ||
+            len != sizeof(deny.key)) {
+            return fl_ctl_complain(args, FL_CTL_USAGE,
+                                   "--public-key: expected %zu hexadecimal digits, as flctl "
+                                   "certificates NAME prints them, found '%s'",
+                                   2 * sizeof(deny.key), args->public_key);
+        }
+    }
+    return encoded(args, fl_wire_deny_encode(&deny, request));
+}

@@ -1,0 +1,217 @@
+/* A server that is reached over TLS, with the certificate of an admin; and how an operator gets
+ * one. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/base/fs.h"
+#include "libfl/json/json.h"
+#include "libfl/pki/request.h"
+#include "libfl/tls/tls.h"
+#include "tools/flctl/flctl.h"
+
+/* In the folder of an identity. */
+#define CERTIFICATE "admin.pem"
+#define KEY         "admin.key"
+#define ROOTS       "roots.pem"
+
+static int64_t now_s(void *ctx)
+{
+    (void)ctx;
+    return (int64_t)(fl_clock_wall_ms() / 1000);
+}
+
+static int place(char out[FL_CTL_PATH], const char *given, const char *folder, const char *name,
+                 const char *option, struct fl_err *err)
+{
+    if (given != NULL) {
+        return fl_str_copy(out, FL_CTL_PATH, given);
+    }
+    if (folder != NULL) {
+        return fl_fs_join(out, FL_CTL_PATH, folder, name);
+    }
+    return fl_err_set(err, FL_EINVAL,
+                      "--server needs --identity DIR, or --certificate, --key and --ca: %s is "
+                      "missing",
+                      option);
+}
+
+/* The federation stands in our own certificate; in an operator's own PKI the server's name says it.
+ */
+static int make_trust(const struct fl_chain *chain, const char *ca, struct fl_trust **ret,
+                      struct fl_err *err)
+{
+    struct fl_uri_name name;
+    struct fl_trust_setup setup = {.root_files = &ca, .n_root_files = 1};
+    int rv = fl_chain_name(chain, &name);
+
+    if (rv == FL_OK) {
+        setup.federation = name.federation;
+    } else if (rv == FL_ENOENT) {
+        rv = fl_rules_create(NULL, 0, &setup.rules, NULL, err);
+    }
+    rv = rv == FL_OK ? fl_trust_create(&setup, ret, err) : rv;
+    fl_rules_unref(setup.rules);
+    return rv;
+}
+
+static int make_tls(const struct fl_ctl_remote *remote, struct fl_chain *chain, struct fl_key *key,
+                    const char *ca, struct fl_tls **ret, struct fl_err *err)
+{
+    struct fl_trust *trust = NULL;
+    char host[FL_CTL_PATH];
+    int rv = fl_tls_host(remote->server, host, sizeof(host), err);
+
+    rv = rv == FL_OK ? make_trust(chain, ca, &trust, err) : rv;
+    if (rv == FL_OK) {
+        rv = fl_tls_create(
+            &(struct fl_tls_setup){
+                .chain = chain, .key = key, .trust = trust, .host = host, .now = now_s},
+            ret, err);
+    }
+    fl_trust_unref(trust);
+    return rv;
+}
+
+int fl_ctl_remote_open(const struct fl_ctl_remote *remote, struct fl_tls **ret, struct fl_err *err)
+{
+    char certificate[FL_CTL_PATH];
+    char key_path[FL_CTL_PATH];
+    char ca[FL_CTL_PATH];
+    struct fl_chain *chain = NULL;
+    struct fl_key *key = NULL;
+    int rv = place(certificate, remote->certificate, remote->identity, CERTIFICATE, "--certificate",
+                   err);
+
+    rv = rv == FL_OK ? place(key_path, remote->key, remote->identity, KEY, "--key", err) : rv;
+    rv = rv == FL_OK ? place(ca, remote->ca, remote->identity, ROOTS, "--ca", err) : rv;
+    rv = rv == FL_OK ? fl_credentials_load(certificate, key_path, &chain, &key, err) : rv;
+    rv = rv == FL_OK ? fl_chain_dated(chain, now_s(NULL),
+                                      "flctl admin-certificate, on the server's host", err)
+                     : rv;
+    rv = rv == FL_OK ? make_tls(remote, chain, key, ca, ret, err) : rv;
+    fl_chain_unref(chain);
+    fl_key_unref(key);
+    return rv;
+}
+
+/* --- admin-certificate --- */
+
+int fl_ctl_admin_args(struct fl_ctl_args *args, int n, char **words)
+{
+    if (n != 1 || !fl_name_valid(words[0])) {
+        return fl_ctl_complain(args, FL_CTL_USAGE, "expected the name of an operator");
+    }
+    if (!args->has_output) {
+        return fl_ctl_complain(args, FL_CTL_USAGE,
+                               "--output DIR says where key and certificate are to go");
+    }
+    args->name = words[0];
+    return -1;
+}
+
+/* The key is made here and stays here; nothing is written over. */
+static int make_key(const char *folder, struct fl_key **ret, struct fl_err *err)
+{
+    char path[FL_CTL_PATH];
+    int rv = fl_fs_join(path, sizeof(path), folder, KEY);
+
+    if (rv == FL_OK && mkdir(folder, 0700) != 0 && errno != EEXIST) {
+        rv = fl_err_set(err, fl_err_from_errno(errno), "cannot make folder '%s': %s", folder,
+                        strerror(errno));
+    }
+    if (rv == FL_OK && fl_fs_exists(path)) {
+        rv = fl_err_set(err, FL_EEXIST, "'%s' is there already: choose another --output", path);
+    }
+    rv = rv == FL_OK ? fl_key_make(ret) : rv;
+    return rv == FL_OK ? fl_key_save(*ret, path, /* sync= */ true, err) : rv;
+}
+
+int fl_ctl_ask_admin(struct fl_ctl_args *args, struct fl_buf *request)
+{
+    struct fl_wire_issue_admin issue = {.valid_ms = args->valid_ms};
+    struct fl_key *key = NULL;
+    struct fl_buf der;
+    struct fl_err err = {0};
+    int rv;
+
+    fl_buf_init(&der, FL_WIRE_MAX_CSR);
+    rv = make_key(args->out.file, &key, &err);
+    rv = rv == FL_OK ? fl_csr_make(key, args->name, &der) : rv;
+    rv = rv == FL_OK ? fl_str_copy(issue.name, sizeof(issue.name), args->name) : rv;
+    if (rv == FL_OK) {
+        issue.request = (struct fl_wire_bytes){der.data, der.len};
+        rv = fl_wire_issue_admin_encode(&issue, request);
+    }
+    fl_buf_done(&der);
+    fl_key_unref(key);
+    return rv == FL_OK ? FL_CTL_OK
+                       : fl_ctl_complain(args, FL_CTL_FAILED, "%s", fl_err_text(&err, rv));
+}
+
+void fl_ctl_forget_key(const char *folder)
+{
+    char path[FL_CTL_PATH];
+
+    if (fl_fs_join(path, sizeof(path), folder, KEY) == FL_OK) {
+        (void)unlink(path);
+        (void)rmdir(folder); /* Only when there was nothing else. */
+    }
+}
+
+static int save(const struct fl_wire_chain *wire, const char *folder, const char *name,
+                struct fl_cert_info *first, struct fl_err *err)
+{
+    struct fl_der certs[FL_WIRE_MAX_CHAIN];
+    struct fl_chain *chain = NULL;
+    char path[FL_CTL_PATH];
+    size_t i;
+    int rv = fl_fs_join(path, sizeof(path), folder, name);
+
+    for (i = 0; i < wire->n; i++) {
+        certs[i] = (struct fl_der){wire->list[i].data, wire->list[i].len};
+    }
+    rv = rv == FL_OK ? fl_chain_from_der(certs, wire->n, "the server", &chain, err) : rv;
+    rv = rv == FL_OK ? fl_chain_save(chain, path, /* sync= */ true, err) : rv;
+    if (rv == FL_OK) {
+        fl_chain_info(chain, 0, first);
+    }
+    fl_chain_unref(chain);
+    return rv;
+}
+
+int fl_ctl_on_admin(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+{
+    struct fl_wire_issued_admin reply;
+    struct fl_cert_info info;
+    char ends[32];
+    int rv = fl_wire_issued_admin_decode(data, len, &reply, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = save(&reply.roots, out->file, ROOTS, &info, err);
+    rv = rv == FL_OK ? save(&reply.chain, out->file, CERTIFICATE, &info, err) : rv;
+    fl_wire_issued_admin_done(&reply);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (out->json) {
+        json_t *o = json_object();
+
+        (void)json_object_set_new(o, "folder", json_string(out->file));
+        (void)json_object_set_new(o, "serial", json_string(info.serial_text));
+        (void)json_object_set_new(o, "not_after_ms",
+                                  fl_json_whole((uint64_t)info.not_after * 1000));
+        fl_json_print(o, stdout);
+    } else {
+        (void)printf("%s: %s, %s and %s, good until %s; take the folder to where flctl is to run:\n"
+                     "  flctl --server HOST:PORT --identity DIR status\n",
+                     out->file, KEY, CERTIFICATE, ROOTS,
+                     fl_ctl_when(ends, sizeof(ends), (uint64_t)info.not_after * 1000));
+    }
+    return FL_OK;
+}
