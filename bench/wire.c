@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/secure.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/rate.h"
 #include "libfl/base/str.h"
@@ -34,6 +35,9 @@ static const char usage[] =
     "  --control    send small messages beside the upload and print their round trips\n"
     "  --rate RATE  keep both directions to it, as fl-clientd does with limits (10Mbit/s, 1MB/s);\n"
     "               the ratios are then to the rate\n"
+    "  --tls        measure the same over TLS too, in the same run, and print\n"
+    "               tls: upload_mb_s=… download_mb_s=… upload_ratio=… download_ratio=…\n"
+    "               with ratios to the calls without TLS\n"
     "  --cpu        print processor seconds per measurement as well\n"
     "  --help       this text\n"
     "Prints one line (MB are 10^6 bytes, ratios are to the raw TCP stream):\n"
@@ -45,6 +49,7 @@ struct args {
     bool over_unix;
     bool cpu;
     bool control;
+    bool tls;
     uint64_t rate; /* 0: none */
 };
 
@@ -225,9 +230,11 @@ static void on_term(void *arg, int signum)
     fl_grpc_server_close(server->grpc, 100, server_closed, server->loop);
 }
 
-/* The other process: tells its port through `fd`, runs until SIGTERM. */
-static void run_server(const char *address, int fd)
+/* The other process: tells its ports, without and with TLS, through `fd`, runs until SIGTERM. */
+static void run_server(const char *address, const struct secure *secure, int fd)
 {
+    const struct fl_grpc_listen with_tls = {.address = "127.0.0.1:0",
+                                            .filter = &secure->server_filter};
     struct server server = {.blob = make_blob()};
     struct fl_rpc_method methods[] = {{"/bench.Wire/Push", FL_WHO_ANYBODY, start_push, &server},
                                       {"/bench.Wire/Fetch", FL_WHO_ANYBODY, start_fetch, &server},
@@ -236,17 +243,21 @@ static void run_server(const char *address, int fd)
     struct fl_grpc_server_setup setup = {.max_connections = 16, .methods = methods};
     struct fl_signal *term = NULL;
     struct fl_err err = {0};
-    unsigned port = 0;
+    unsigned port[2] = {0};
 
     fl_rpc_limits_default(&setup.limits);
     must(fl_loop_create(&server.loop, &err), "loop");
     setup.loop = server.loop;
     must(fl_grpc_server_create(&setup, &server.grpc, &err), "server");
-    must(fl_grpc_server_listen(server.grpc, &(struct fl_grpc_listen){.address = address}, &port,
+    must(fl_grpc_server_listen(server.grpc, &(struct fl_grpc_listen){.address = address}, &port[0],
                                &err),
          fl_err_text(&err, FL_EIO));
+    if (secure->server != NULL) {
+        must(fl_grpc_server_listen(server.grpc, &with_tls, &port[1], &err),
+             fl_err_text(&err, FL_EIO));
+    }
     must(fl_signal_create(server.loop, SIGTERM, on_term, &server, &term), "signal");
-    if (write(fd, &port, sizeof(port)) != (ssize_t)sizeof(port)) {
+    if (write(fd, port, sizeof(port)) != (ssize_t)sizeof(port)) {
         die("pipe");
     }
     fl_loop_run(server.loop);
@@ -260,6 +271,7 @@ static void run_server(const char *address, int fd)
 struct client {
     struct fl_loop *loop;
     struct fl_grpc_channel *channel;
+    struct fl_grpc_channel *secure; /* the same over TLS, or NULL */
     struct stream stream;
     uint64_t messages; /* of this measurement */
     uint64_t received;
@@ -383,7 +395,7 @@ static void print_pings(const struct pings *pings)
     }
 }
 
-static double measure_call(struct client *client, bool upload)
+static double measure_call(struct client *client, struct fl_grpc_channel *channel, bool upload)
 {
     static const struct fl_call_handler handler = {
         .on_message = count_message, .on_writable = push_more, .on_closed = call_closed};
@@ -395,8 +407,8 @@ static double measure_call(struct client *client, bool upload)
     client->sent = !upload;
     client->stream.left = client->messages;
     client->begin_ns = fl_clock_ns();
-    must(fl_grpc_call(client->channel, upload ? "/bench.Wire/Push" : "/bench.Wire/Fetch", 0,
-                      &handler, client, &call),
+    must(fl_grpc_call(channel, upload ? "/bench.Wire/Push" : "/bench.Wire/Fetch", 0, &handler,
+                      client, &call),
          "call");
     fl_call_set_bulk(call, upload ? FL_CALL_SENDS_BULK : FL_CALL_TAKES_BULK);
     if (upload) {
@@ -506,8 +518,16 @@ static double cpu_seconds(void)
            ((double)use.ru_utime.tv_usec + (double)use.ru_stime.tv_usec) / 1e6;
 }
 
+static void print_tls(double plain_up, double plain_down, double up, double down)
+{
+    printf("tls: upload_mb_s=%.0f download_mb_s=%.0f upload_ratio=%.2f download_ratio=%.2f\n", up,
+           down, up / plain_up, down / plain_down);
+}
+
 static void measure(struct client *client, const struct args *args)
 {
+    double tls_up[MAX_RUNS];
+    double tls_down[MAX_RUNS];
     double raw[MAX_RUNS];
     double up[MAX_RUNS];
     double down[MAX_RUNS];
@@ -527,13 +547,17 @@ static void measure(struct client *client, const struct args *args)
         if (args->control) {
             start_pings(client, &pings);
         }
-        up[i] = measure_call(client, true);
+        up[i] = measure_call(client, client->channel, true);
         if (args->control) {
             end_pings(&pings);
         }
         t[2] = cpu_seconds();
-        down[i] = measure_call(client, false);
+        down[i] = measure_call(client, client->channel, false);
         t[3] = cpu_seconds();
+        if (client->secure != NULL) {
+            tls_up[i] = measure_call(client, client->secure, true);
+            tls_down[i] = measure_call(client, client->secure, false);
+        }
         cpu[0] += t[1] - t[0];
         cpu[1] += t[2] - t[1];
         cpu[2] += t[3] - t[2];
@@ -557,11 +581,34 @@ static void measure(struct client *client, const struct args *args)
     printf("wire: upload_mb_s=%.0f download_mb_s=%.0f raw_tcp_mb_s=%.0f upload_ratio=%.2f "
            "download_ratio=%.2f\n",
            mid[1], mid[2], mid[0], mid[1] / mid[0], mid[2] / mid[0]);
+    if (client->secure != NULL) {
+        print_tls(mid[1], mid[2], median(tls_up, args->runs), median(tls_down, args->runs));
+    }
 }
 
-static void run_client(const char *address, const struct args *args)
+static struct fl_grpc_channel *connect_to(struct client *client, const char *address,
+                                          const struct fl_rpc_limits *limits,
+                                          const struct fl_stream_filter *filter)
 {
     static const struct fl_grpc_channel_cbs cbs = {on_up, on_down};
+    const struct fl_grpc_channel_setup setup = {.loop = client->loop,
+                                                .address = address,
+                                                .limits = limits,
+                                                .timeout_ms = 5000,
+                                                .cbs = &cbs,
+                                                .ctx = client,
+                                                .filter = filter};
+    struct fl_grpc_channel *channel = NULL;
+    struct fl_err err = {0};
+
+    must(fl_grpc_connect(&setup, &channel, &err), fl_err_text(&err, FL_EIO));
+    fl_loop_run(client->loop);
+    return channel;
+}
+
+static void run_client(const char *address, const char *tls_address, const struct secure *secure,
+                       const struct args *args)
+{
     struct client client = {0};
     struct fl_rpc_limits limits;
     struct fl_err err = {0};
@@ -571,18 +618,17 @@ static void run_client(const char *address, const struct args *args)
     limits.take_rate = args->rate;
     client.stream.blob = make_blob();
     must(fl_loop_create(&client.loop, &err), "loop");
-    must(fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = client.loop,
-                                                         .address = address,
-                                                         .limits = &limits,
-                                                         .timeout_ms = 5000,
-                                                         .cbs = &cbs,
-                                                         .ctx = &client},
-                         &client.channel, &err),
-         fl_err_text(&err, FL_EIO));
-    fl_loop_run(client.loop);
+    client.channel = connect_to(&client, address, &limits, NULL);
+    if (args->tls) {
+        client.secure = connect_to(&client, tls_address, &limits, &secure->client_filter);
+    }
     measure(&client, args);
     fl_grpc_channel_close(client.channel);
     fl_loop_run(client.loop);
+    if (client.secure != NULL) {
+        fl_grpc_channel_close(client.secure);
+        fl_loop_run(client.loop);
+    }
     fl_loop_free(client.loop);
     fl_blob_unref(client.stream.blob);
 }
@@ -590,10 +636,15 @@ static void run_client(const char *address, const struct args *args)
 static struct args parse(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"mb", required_argument, NULL, 'm'}, {"runs", required_argument, NULL, 'r'},
-        {"unix", no_argument, NULL, 'u'},     {"cpu", no_argument, NULL, 'c'},
-        {"control", no_argument, NULL, 'k'},  {"rate", required_argument, NULL, 'l'},
-        {"help", no_argument, NULL, 'h'},     {NULL, 0, NULL, 0},
+        {"mb", required_argument, NULL, 'm'},
+        {"runs", required_argument, NULL, 'r'},
+        {"unix", no_argument, NULL, 'u'},
+        {"cpu", no_argument, NULL, 'c'},
+        {"control", no_argument, NULL, 'k'},
+        {"rate", required_argument, NULL, 'l'},
+        {"tls", no_argument, NULL, 't'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     struct args args = {.mib = 2048, .runs = 3};
     int opt;
@@ -625,6 +676,9 @@ static struct args parse(int argc, char **argv)
         case 'k':
             args.control = true;
             break;
+        case 't':
+            args.tls = true;
+            break;
         case 'h':
             (void)fputs(usage, stdout);
             exit(EXIT_SUCCESS);
@@ -644,13 +698,18 @@ int main(int argc, char **argv)
 {
     struct args args = parse(argc, argv);
     char address[64] = "127.0.0.1:0";
-    unsigned port = 0;
+    char tls_address[64] = "";
+    struct secure secure = {0};
+    unsigned port[2] = {0};
     int fds[2];
     pid_t pid;
 
     if (args.over_unix) {
         (void)snprintf(address, sizeof(address), "unix:/tmp/fl-bench-wire-%ld.sock",
                        (long)getpid());
+    }
+    if (args.tls) {
+        secure_make(&secure);
     }
     if (pipe(fds) != 0) {
         die("pipe");
@@ -660,18 +719,22 @@ int main(int argc, char **argv)
         die("fork");
     }
     if (pid == 0) {
-        run_server(address, fds[1]);
+        run_server(address, &secure, fds[1]);
         return EXIT_SUCCESS;
     }
     (void)close(fds[1]);
-    if (read(fds[0], &port, sizeof(port)) != (ssize_t)sizeof(port)) {
+    if (read(fds[0], port, sizeof(port)) != (ssize_t)sizeof(port)) {
         die("the server did not start");
     }
     if (!args.over_unix) {
-        (void)snprintf(address, sizeof(address), "127.0.0.1:%u", port);
+        (void)snprintf(address, sizeof(address), "127.0.0.1:%u", port[0]);
     }
-    run_client(address, &args);
+    (void)snprintf(tls_address, sizeof(tls_address), "127.0.0.1:%u", port[1]);
+    run_client(address, tls_address, &secure, &args);
     (void)kill(pid, SIGTERM);
     (void)waitpid(pid, NULL, 0);
+    if (args.tls) {
+        secure_free(&secure);
+    }
     return EXIT_SUCCESS;
 }

@@ -9,31 +9,6 @@
 #define FL_IDLE_FRAMES_PER_RESET 10
 #define FL_RATE_MS               1000
 
-/* nghttp2 gets its memory here, so that failure tests reach it by wrapping malloc(). */
-static void *mem_malloc(size_t size, void *ctx)
-{
-    (void)ctx;
-    return malloc(size);
-}
-
-static void mem_free(void *ptr, void *ctx)
-{
-    (void)ctx;
-    free(ptr);
-}
-
-static void *mem_calloc(size_t n, size_t size, void *ctx)
-{
-    (void)ctx;
-    return calloc(n, size);
-}
-
-static void *mem_realloc(void *ptr, size_t size, void *ctx)
-{
-    (void)ctx;
-    return realloc(ptr, size);
-}
-
 int fl__h2_fail(struct fl_h2 *h2, int code)
 {
     if (h2->code == FL_OK) {
@@ -82,8 +57,7 @@ void fl__h2_wake_dispatch(struct fl_h2 *h2)
 
 static int create_session(struct fl_h2 *h2)
 {
-    nghttp2_mem mem = {
-        .malloc = mem_malloc, .free = mem_free, .calloc = mem_calloc, .realloc = mem_realloc};
+    nghttp2_mem mem = fl__h2_mem();
     nghttp2_session_callbacks *cbs = NULL;
     nghttp2_option *option = NULL;
     int rv = FL_ENOMEM;

@@ -10,6 +10,7 @@
  *   bulk.c       transfers at a rate
  *   output.c     which stream sends next, and the queue of bytes to the socket
  *   server.c, client.c  what only one side does
+ *   memory.c     where nghttp2 has its memory from
  *
  * nghttp2_session_mem_recv() is called in fl_h2_recv() only, nghttp2_session_mem_send()
  * in fl__h2_pump() only; neither runs inside an nghttp2 callback. User callbacks may run
@@ -168,6 +169,9 @@ void fl__h2_bulk_sent(struct h2_stream *s, size_t n);
 /* The request was sent: what takes no bulk gets its window. */
 int fl__h2_bulk_opened(struct h2_stream *s);
 void fl__h2_bulk_ended(const struct h2_stream *s);
+
+/* memory.c */
+nghttp2_mem fl__h2_mem(void);
 
 /* output.c */
 void fl__h2_set_output_callbacks(nghttp2_session_callbacks *cbs);

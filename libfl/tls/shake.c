@@ -1,3 +1,5 @@
+#include <stdlib.h>
+
 #include <openssl/err.h>
 
 #include "libfl/tls/tls_impl.h"
@@ -101,10 +103,31 @@ static bool speaks_h2(const struct fl__tls_stream *s)
     return len == 2 && name[0] == 'h' && name[1] == '2';
 }
 
+/*
+ * A server knows who its peer is and has sent the ticket: the rest would be half of what an idle
+ * client costs. Sessions of a server are in no cache, so nobody else has this one.
+ */
+static void drop_certificates(struct fl__tls_stream *s)
+{
+    STACK_OF(X509) *chain = SSL_get_peer_cert_chain(s->ssl);
+
+    while (chain != NULL && sk_X509_num(chain) > 0) {
+        X509_free(sk_X509_pop(chain));
+    }
+    (void)SSL_SESSION_set1_ticket_appdata(SSL_get_session(s->ssl), NULL, 0);
+    fl_chain_unref(s->shown);
+    s->shown = NULL;
+}
+
 static void done(struct fl__tls_stream *s)
 {
     if (SSL_session_reused(s->ssl) == 1) {
-        s->identity = s->resumed;
+        s->identity = s->resumed != NULL ? *s->resumed : (struct fl_identity){0};
+    }
+    free(s->resumed);
+    s->resumed = NULL;
+    if (s->tls->server) {
+        drop_certificates(s);
     }
     if (!speaks_h2(s)) {
         fl__tls_fail(s, FL_EPROTO,

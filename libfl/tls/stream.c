@@ -348,6 +348,7 @@ static void stream_free(struct fl__tls_stream *s)
     free(s->kept);
     free(s->text);
     free(s->refusal);
+    free(s->resumed);
     fl_chain_unref(s->shown);
     fl_tls_unref(s->tls);
     free(s);

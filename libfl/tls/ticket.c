@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include <openssl/core_names.h>
@@ -166,33 +167,46 @@ static struct fl_chain *read_chain(const uint8_t *data, size_t len, const char *
     return n > 0 && fl_chain_from_der(certs, n, peer, &chain, NULL) == FL_OK ? chain : NULL;
 }
 
-/* Who it was, if he is believed now. */
-static bool recognise(struct fl__tls_stream *s, SSL_SESSION *session)
+/* Is the peer of a session believed now? Then `resumed` is who it is. */
+static bool recognise(struct fl__tls_stream *s, const struct fl_chain *chain)
 {
+    struct fl_identity identity = {0};
     struct fl_refusal refusal;
+
+    free(s->resumed);
+    s->resumed = NULL;
+    if (chain != NULL &&
+        (s->tls->trust == NULL || !fl__tls_believes(s->tls, chain, &identity, &refusal, NULL)))
+    {
+        return false;
+    }
+    s->resumed = malloc(sizeof(*s->resumed));
+    if (s->resumed == NULL) {
+        return false;
+    }
+    *s->resumed = identity;
+    return true;
+}
+
+static bool recognise_ticket(struct fl__tls_stream *s, SSL_SESSION *session)
+{
     struct fl_chain *chain;
     void *data = NULL;
     const uint8_t *bytes;
     size_t len = 0;
+    bool known;
 
-    s->resumed = (struct fl_identity){0};
     if (SSL_SESSION_get0_ticket_appdata(session, &data, &len) != 1 || data == NULL || len == 0) {
         return false;
     }
     bytes = data;
     if (bytes[0] == NO_CHAIN) {
-        return true;
+        return recognise(s, NULL);
     }
     chain = read_chain(bytes + 1, len - 1, fl_stream_peer(s->below));
-    if (chain == NULL || s->tls->trust == NULL ||
-        !fl__tls_believes(s->tls, chain, &s->resumed, &refusal, NULL))
-    {
-        s->resumed = (struct fl_identity){0};
-        fl_chain_unref(chain);
-        return false;
-    }
+    known = chain != NULL && recognise(s, chain);
     fl_chain_unref(chain);
-    return true;
+    return known;
 }
 
 static SSL_TICKET_RETURN on_open(SSL *ssl, SSL_SESSION *session, const unsigned char *name,
@@ -202,7 +216,7 @@ static SSL_TICKET_RETURN on_open(SSL *ssl, SSL_SESSION *session, const unsigned 
     (void)name_len;
     (void)arg;
     if ((status == SSL_TICKET_SUCCESS || status == SSL_TICKET_SUCCESS_RENEW) &&
-        recognise(fl__tls_of_ssl(ssl), session))
+        recognise_ticket(fl__tls_of_ssl(ssl), session))
     {
         return SSL_TICKET_RETURN_USE_RENEW;
     }
@@ -257,14 +271,11 @@ void fl__tls_tickets_client(SSL_CTX *ctx)
 void fl__tls_resume(struct fl__tls_stream *s)
 {
     struct fl_tls *tls = s->tls;
-    struct fl_refusal refusal;
 
     if (tls->session == NULL) {
         return;
     }
-    if (fl__tls_believes(tls, tls->session_chain, &s->resumed, &refusal, NULL) &&
-        SSL_set_session(s->ssl, tls->session) == 1)
-    {
+    if (recognise(s, tls->session_chain) && SSL_set_session(s->ssl, tls->session) == 1) {
         s->shown = fl_chain_ref(tls->session_chain);
     }
     fl__tls_forget_session(tls); /* A ticket is used once, so that nobody can link connections. */

@@ -78,8 +78,8 @@ void fl_tls_unref(struct fl_tls *tls); /* NULL is allowed. */
 /* Keeps no reference: `tls` outlives the filter, its streams may outlive both. */
 struct fl_stream_filter fl_tls_filter(struct fl_tls *tls);
 
-/* What the peer of a stream that this filter made has shown and was verified; NULL: nothing. Valid
-   until on_close has returned. */
+/* What the server at the other end of a stream that this filter made has shown and was verified;
+   NULL before. Valid until on_close has returned. On a server's side NULL. */
 const struct fl_chain *fl_tls_peer_chain(const struct fl_stream *stream);
 
 /* `host` of a client from the address it connects to: "fl.example.org:7443", "[2001:db8::1]:7443".

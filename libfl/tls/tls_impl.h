@@ -23,9 +23,9 @@
 #define FL__TLS_RECORD ((size_t)16 * 1024)
 /* What is made of the user's bytes at a time: as much as the socket below commits when it is full
    (conn.c), so that a filter puts no more before an urgent message. */
-#define FL__TLS_BATCH ((size_t)64 * 1024)
+#define FL__TLS_BATCH ((size_t)128 * 1024)
 /* The batch as records, each with head, tag and type, and one more that a change of keys needs. */
-#define FL__TLS_BATCH_BYTES (FL__TLS_BATCH + 8 * 64)
+#define FL__TLS_BATCH_BYTES (FL__TLS_BATCH + 64 * 64)
 /* Longest text of on_close. */
 #define FL__TLS_TEXT_MAX 640
 
@@ -118,8 +118,8 @@ struct fl__tls_stream {
     uint32_t records;  /* sent with this key */
     uint32_t messages; /* of handshakes that came after the handshake */
     struct fl_identity identity;
-    struct fl_identity resumed; /* of the session that may be resumed */
-    struct fl_chain *shown;     /* by the peer, verified; a server's resumed session has none */
+    struct fl_identity *resumed; /* of the session that may be resumed, in the handshake */
+    struct fl_chain *shown;      /* by the peer, verified; a server has it in the handshake only */
 
     int code; /* why we closed it; FL_OK: we did not */
     char *text;

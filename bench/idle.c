@@ -1,0 +1,294 @@
+/*
+ * What a client costs a server that is connected and idle: memory of the whole connection, with one
+ * call open as fl-clientd has it (Attend), after a message each way. The server is a process of its
+ * own and counts what malloc() has given out and what pages of mappings are in memory, without any
+ * client and with all of them. Measures, asserts nothing.
+ */
+#include <getopt.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/secure.h"
+#include "libfl/base/str.h"
+#include "libfl/grpc/endpoint.h"
+
+#define METHOD "/bench.Idle/Attend"
+
+static const char usage[] =
+    "usage: bench/idle [options]\n"
+    "  --clients N  connections (default 1000)\n"
+    "  --help       this text\n"
+    "Prints one line for each of: no TLS, TLS without and with a client's certificate:\n"
+    "  idle: tls=… certificate=… clients=… malloc_bytes=… resident_bytes=…\n"
+    "bytes are the server's, of one connection; what it has freed and keeps is in the second "
+    "only\n";
+
+FL_NORETURN static void die(const char *what)
+{
+    (void)fprintf(stderr, "bench/idle: %s\n", what);
+    exit(EXIT_FAILURE);
+}
+
+static void must(int rv, const char *what)
+{
+    if (rv != FL_OK) {
+        die(what);
+    }
+}
+
+/* The server. */
+
+struct usage_of {
+    size_t allocated, mapped;
+};
+
+/* Of mappings without a file that are not the heap: bytes in memory. */
+static size_t mapped_now(void)
+{
+    FILE *file = fopen("/proc/self/smaps", "re");
+    char line[512];
+    bool counts = false;
+    size_t kib = 0;
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        char *colon = strchr(line, ':');
+
+        if (strncmp(line, "Rss:", 4) == 0 && counts) {
+            kib += strtoul(line + 4, NULL, 10);
+        } else if (colon == NULL || colon[1] != ' ') { /* the first line of a mapping */
+            counts = strchr(line, '/') == NULL && strchr(line, '[') == NULL;
+        }
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    return kib * 1024;
+}
+
+static struct usage_of usage_now(void)
+{
+    struct mallinfo2 info = mallinfo2();
+
+    return (struct usage_of){.allocated = info.uordblks, .mapped = mapped_now()};
+}
+
+struct server {
+    struct fl_loop *loop;
+    struct fl_grpc_server *grpc;
+    unsigned clients; /* that are awaited */
+    unsigned calls;
+    int fd;
+    struct usage_of before;
+};
+
+static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    struct server *server = ctx;
+    struct fl_piece piece = {.data = data, .len = len};
+    struct usage_of now;
+
+    must(fl_call_send(call, &piece, 1), "answer");
+    if (++server->calls == server->clients) {
+        now = usage_now();
+        now.allocated = (now.allocated - server->before.allocated) / server->clients;
+        now.mapped = (now.mapped - server->before.mapped) / server->clients;
+        if (write(server->fd, &now, sizeof(now)) != (ssize_t)sizeof(now)) {
+            die("pipe");
+        }
+    }
+    return true;
+}
+
+static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                      const char *message)
+{
+    (void)call;
+    (void)ctx;
+    (void)status;
+    (void)message;
+}
+
+static void start_attend(struct fl_call *call, void *ctx)
+{
+    static const struct fl_call_handler handler = {.on_message = on_message,
+                                                   .on_closed = on_closed};
+
+    fl_call_set_handler(call, &handler, ctx);
+    fl_call_set_patient(call, true);
+}
+
+static void run_server(unsigned clients, const struct fl_stream_filter *filter, int fd)
+{
+    struct server server = {.clients = clients, .fd = fd};
+    struct fl_rpc_method methods[] = {{METHOD, FL_WHO_ANYBODY, start_attend, &server},
+                                      {NULL, 0, NULL, NULL}};
+    struct fl_grpc_server_setup setup = {.max_connections = clients + 16, .methods = methods};
+    const struct fl_grpc_listen listen = {.address = "127.0.0.1:0", .filter = filter};
+    struct fl_err err = {0};
+    unsigned port = 0;
+
+    fl_rpc_limits_default(&setup.limits);
+    setup.limits.handshake_ms = 600 * 1000;
+    must(fl_loop_create(&server.loop, &err), "loop");
+    setup.loop = server.loop;
+    must(fl_grpc_server_create(&setup, &server.grpc, &err), "server");
+    must(fl_grpc_server_listen(server.grpc, &listen, &port, &err), fl_err_text(&err, FL_EIO));
+    server.before = usage_now();
+    if (write(fd, &port, sizeof(port)) != (ssize_t)sizeof(port)) {
+        die("pipe");
+    }
+    fl_loop_run(server.loop); /* until it is killed */
+}
+
+/* The clients. */
+
+struct client {
+    struct fl_grpc_channel *channel;
+    struct fl_call *call;
+};
+
+static bool on_answer(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
+{
+    (void)call;
+    (void)ctx;
+    (void)data;
+    (void)len;
+    return true;
+}
+
+static void on_up(void *ctx)
+{
+    static const struct fl_call_handler handler = {.on_message = on_answer, .on_closed = on_closed};
+    struct client *client = ctx;
+    struct fl_piece piece = {.data = "hello", .len = 5};
+
+    must(fl_grpc_call(client->channel, METHOD, 0, &handler, client, &client->call), "call");
+    must(fl_call_send(client->call, &piece, 1), "message");
+}
+
+static void on_down(void *ctx, int code, const char *text)
+{
+    (void)ctx;
+    if (code != FL_OK) {
+        die(text);
+    }
+}
+
+static void run_clients(unsigned n, const char *address, const struct fl_stream_filter *filter)
+{
+    static const struct fl_grpc_channel_cbs cbs = {on_up, on_down};
+    struct client *clients = calloc(n, sizeof(*clients));
+    struct fl_grpc_channel_setup setup = {
+        .address = address, .timeout_ms = 600 * 1000, .cbs = &cbs, .filter = filter};
+    struct fl_rpc_limits limits;
+    struct fl_err err = {0};
+    unsigned i;
+
+    if (clients == NULL) {
+        die("out of memory");
+    }
+    fl_rpc_limits_default(&limits);
+    setup.limits = &limits;
+    must(fl_loop_create(&setup.loop, &err), "loop");
+    for (i = 0; i < n; i++) {
+        setup.ctx = &clients[i];
+        must(fl_grpc_connect(&setup, &clients[i].channel, &err), fl_err_text(&err, FL_EIO));
+    }
+    fl_loop_run(setup.loop); /* until it is killed */
+}
+
+/* A server and its clients, each in a process of its own. */
+static void measure(unsigned n, const struct fl_stream_filter *server_filter,
+                    const struct fl_stream_filter *client_filter, const char *tls,
+                    const char *certificate)
+{
+    struct usage_of cost = {0};
+    char address[64];
+    unsigned port = 0;
+    pid_t server;
+    pid_t clients;
+    int fds[2];
+
+    if (pipe(fds) != 0) {
+        die("pipe");
+    }
+    server = fork();
+    if (server == 0) {
+        run_server(n, server_filter, fds[1]);
+        exit(EXIT_SUCCESS);
+    }
+    if (server < 0 || read(fds[0], &port, sizeof(port)) != (ssize_t)sizeof(port)) {
+        die("the server did not start");
+    }
+    (void)snprintf(address, sizeof(address), "127.0.0.1:%u", port);
+    clients = fork();
+    if (clients == 0) {
+        run_clients(n, address, client_filter);
+        exit(EXIT_SUCCESS);
+    }
+    (void)close(fds[1]);
+    if (clients < 0 || read(fds[0], &cost, sizeof(cost)) != (ssize_t)sizeof(cost)) {
+        die("not all clients came");
+    }
+    (void)close(fds[0]);
+    (void)kill(clients, SIGKILL);
+    (void)kill(server, SIGKILL);
+    (void)waitpid(clients, NULL, 0);
+    (void)waitpid(server, NULL, 0);
+    printf("idle: tls=%s certificate=%s clients=%u bytes=%zu malloc_bytes=%zu mapped_bytes=%zu\n",
+           tls, certificate, n, cost.allocated + cost.mapped, cost.allocated, cost.mapped);
+    (void)fflush(stdout);
+}
+
+static uint64_t parse(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"clients", required_argument, NULL, 'c'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    uint64_t n = 1000;
+    int opt;
+
+    while ((opt = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (opt) {
+        case 'c':
+            if (fl_str_to_u64(optarg, &n) != FL_OK || n == 0 || n > 20000) {
+                die("--clients wants a number from 1 to 20000");
+            }
+            break;
+        case 'h':
+            (void)fputs(usage, stdout);
+            exit(EXIT_SUCCESS);
+        default:
+            (void)fputs(usage, stderr);
+            exit(2);
+        }
+    }
+    return n;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned n = (unsigned)parse(argc, argv);
+    struct rlimit files = {0};
+    struct fl_stream_filter nameless;
+    struct secure secure;
+
+    (void)getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+    secure_make(&secure);
+    nameless = fl_tls_filter(secure.nameless);
+    measure(n, NULL, NULL, "no", "no");
+    measure(n, &secure.server_filter, &nameless, "yes", "no");
+    measure(n, &secure.server_filter, &secure.client_filter, "yes", "yes");
+    secure_free(&secure);
+    return EXIT_SUCCESS;
+}
