@@ -11,8 +11,9 @@
 #include "libfl/pki/when.h"
 #include "server/identity/authority_impl.h"
 
-#define HOUR_MS (INT64_C(3600) * 1000)
-#define DAY_MS  (24 * HOUR_MS)
+#define HOUR_MS  (INT64_C(3600) * 1000)
+#define DAY_MS   (24 * HOUR_MS)
+#define RETRY_MS (INT64_C(300) * 1000)
 #define FORGOTTEN_MS                                                            \
     (30 * DAY_MS) /* how long an invitation that is over can still be explained \
                    */
@@ -363,7 +364,9 @@ int fl_authority_refresh(struct fl_authority *authority, int64_t now_ms, bool *r
     if (rv == FL_OK && !authority->conf.own_pki) {
         rv = refresh_files(authority, now_ms, &changed, err);
     }
-    authority->due_ms = authority->due_ms < now_ms + HOUR_MS ? authority->due_ms : now_ms + HOUR_MS;
+    if (rv != FL_OK || authority->due_ms > now_ms + HOUR_MS) {
+        authority->due_ms = now_ms + (rv != FL_OK ? RETRY_MS : HOUR_MS);
+    }
     if (rv == FL_OK && ret_changed != NULL) {
         *ret_changed = changed;
     }

@@ -106,7 +106,8 @@ void fl_authority_close(struct fl_authority *authority); /* NULL is allowed. */
  */
 FL_MUST_CHECK int fl_authority_refresh(struct fl_authority *authority, int64_t now_ms,
                                        bool *ret_changed, struct fl_err *err);
-/* When the next refresh is due, if no file changes before; at most an hour after the last. */
+/* When the next refresh is due, if no file changes before: an hour after the last at most, five
+   minutes after one that failed. */
 int64_t fl_authority_due_ms(const struct fl_authority *authority);
 
 /* Borrowed until the next refresh; NULL with `own_pki`. */

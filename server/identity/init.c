@@ -362,6 +362,13 @@ static int renew_roots(const struct fl_authority_conf *conf, struct fl__files *f
     return rv;
 }
 
+/* Is there a root's key to sign it anew, for longer than it is good already? */
+static bool can_be_longer(const struct fl__files *files)
+{
+    return files->root_key != NULL &&
+           first_of(files->root).not_after > first_of(files->intermediate).not_after;
+}
+
 static int renew_intermediate(const struct fl_authority_conf *conf, struct fl__files *files,
                               int64_t now, bool init, struct fl_err *err)
 {
@@ -371,7 +378,9 @@ static int renew_intermediate(const struct fl_authority_conf *conf, struct fl__f
     struct fl_chain *chain = NULL;
     int rv = FL_OK;
 
-    if (is_due(&info, now, init) && files->root_key != NULL) {
+    if (files->root_key != NULL && is_due(&info, now, init) &&
+        (now < info.not_before || can_be_longer(files)))
+    {
         return put_intermediate(conf, "intermediate.pem", files->root, files->root_key,
                                 files->intermediate_key, now, &files->intermediate, err);
     }
@@ -463,7 +472,7 @@ int fl__files_renew(const struct fl_authority_conf *conf, struct fl__files *file
     info = first_of(files->server);
     *ret_due = min_s(due(&info), fl__files_switch(conf, files));
     info = first_of(files->intermediate);
-    *ret_due = files->root_key != NULL ? min_s(*ret_due, due(&info)) : *ret_due;
+    *ret_due = can_be_longer(files) ? min_s(*ret_due, due(&info)) : *ret_due;
     *ret_due = min_s(*ret_due, old_root_ends(conf, files));
     return FL_OK;
 }

@@ -268,6 +268,26 @@ START_TEST(a_denial_that_a_bit_was_turned_in_stops_the_start)
 }
 END_TEST
 
+START_TEST(while_another_process_changes_the_files_what_is_in_use_stays_and_is_looked_at_soon)
+{
+    struct fl_chain *shown;
+    char path[256];
+    int lock = -1;
+
+    rig_init(&r);
+    shown = fl_authority_chain(r.a);
+    r.now_ms += 25 * RIG_DAY_MS;
+    ck_assert_int_eq(fl_fs_lock_dir(rig_path(&r, "", path), &lock, &r.err), FL_OK);
+    ck_assert_int_eq(fl_authority_init(&r.conf, r.now_ms, &r.err), FL_EINUSE);
+    ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_EINUSE);
+    ck_assert_ptr_eq(fl_authority_chain(r.a), shown);
+    ck_assert(fl_authority_due_ms(r.a) <= r.now_ms + 300 * 1000);
+    ck_assert_int_eq(close(lock), 0);
+    ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
+    ck_assert_ptr_ne(fl_authority_chain(r.a), shown);
+}
+END_TEST
+
 START_TEST(what_a_clock_made_that_was_years_ahead_is_mended_by_init)
 {
     int64_t right = r.now_ms;
@@ -677,6 +697,8 @@ static Suite *suite(void)
     tcase_add_test(files, the_folder_of_another_federation_is_refused_with_both_names);
     tcase_add_test(files, a_database_of_a_newer_program_is_refused_with_both_versions);
     tcase_add_test(files, a_denial_that_a_bit_was_turned_in_stops_the_start);
+    tcase_add_test(
+        files, while_another_process_changes_the_files_what_is_in_use_stays_and_is_looked_at_soon);
     tcase_add_test(files, what_a_clock_made_that_was_years_ahead_is_mended_by_init);
     suite_add_tcase(s, files);
     tcase_add_checked_fixture(root, setup, teardown);
