@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Default deny: every method of every .proto, as the descriptors of reflection tell them, called by everybody over real
+# connections; what has to come of it is the table of docs/access.md and nothing else.
+# shellcheck source=tests/integ/lib.sh
+. "$(dirname "$0")/lib.sh"
+flctl=$build/flctl
+probe=$build/tests/integ/access_probe
+state=$dir/srv.state
+"$probe" 2>&1 | grep -q '^usage' || skip "access_probe is not built"
+free_ports() { "$python" -c 'import socket
+s = [socket.socket() for _ in range(3)]
+[x.bind(("127.0.0.1", 0)) for x in s]
+print(*(x.getsockname()[1] for x in s))'; }
+read -r port admin_port plain_port <<<"$(free_ports)"
+config() { # name, federation
+  {
+    echo "federation: $2"
+    echo "state_dir: \"$dir/$1.state\""
+    echo "listen: [\"127.0.0.1:$port\"]"
+    echo "listen_insecure: [\"127.0.0.1:$plain_port\"]"
+    echo "listen_admin: [\"127.0.0.1:$admin_port\"]"
+    # Certificates may begin a day ago: there are some that are over already.
+    echo "identity: {hosts: [localhost], back_date: 24h, grace: 12h}"
+    echo "model: {preset: mlr}"
+  } >"$dir/$1.yaml"
+}
+config srv integ
+config other other
+check "the federation has its identity" "$build/fl-serverd" --init "$dir/srv.yaml"
+check "another one too" "$build/fl-serverd" --init "$dir/other.yaml"
+mkdir "$dir/c"
+"$probe" make "$state/identity" "$dir/other.state/identity" "$dir/c" >"$dir/made" || note_failure "no certificates"
+serial_of() { awk -v k="$1" '$1 == k {print $2}' "$dir/made"; }
+key_of() { awk -v k="$1" '$1 == k {print $3}' "$dir/made"; }
+start_server srv
+wait_for "the admin socket" grep -q "^admin unix:" "$dir/srv.out"
+check "a serial is revoked" "$flctl" -d "$state" revoke --serial "$(serial_of revoked-serial)"
+check "a key is revoked" "$flctl" -d "$state" revoke --public-key "$(key_of revoked-key)"
+check "a name is revoked" "$flctl" -d "$state" revoke revoked-name
+check "an admin is revoked" "$flctl" -d "$state" revoke revoked-admin
+check "a client is disabled" "$flctl" -d "$state" disable disabled
+
+# address, what it is, who calls (a column of the table, or nobody), arguments of the probe
+call() {
+  local what=$1 as=$2 name=$3
+  shift 3
+  "$probe" call "$@" >"$dir/called" 2>>"$dir/probe.log" || note_failure "the probe as $name at $what"
+  sed "s/^/$what $as $name /" "$dir/called" >>"$dir/all"
+}
+: >"$dir/all"
+for place in clients:localhost:$port admins:localhost:$admin_port; do
+  what=${place%%:*} at=${place#*:}
+  call "$what" stranger nobody "$at" tls "$dir/c"
+  for who in lapsed client admin; do call "$what" $who $who "$at" tls "$dir/c" $who; done
+  for who in server expired expired-admin future foreign foreign-admin revoked-serial revoked-key revoked-name revoked-admin disabled; do
+    call "$what" nobody $who "$at" tls "$dir/c" $who
+  done
+  call "$what" nobody plaintext "$at" plain
+done
+call clients plain plain "127.0.0.1:$plain_port" plain
+call admins local root "unix:$state/admin.sock" plain
+
+cat >"$dir/compare.py" <<'END'
+import re, sys
+page, calls = sys.argv[1:3]
+columns, table = None, {}
+for line in open(page):
+    cells = [c.strip() for c in line.strip().strip("|").split("|")]
+    if cells[0] == "calls":
+        columns = cells[1:]
+    elif columns and line.startswith("| `"):
+        service, names = re.match(r"`([\w.]+)`: (.*)", cells[0]).groups()
+        for name in names.split(", "):
+            path = "/%s/%s" % (service, name)
+            assert path not in table, path + " stands there twice"
+            table[path] = {c for c, yes in zip(columns, cells[1:]) if yes}
+seen, bad, tried = set(), [], 0
+for line in open(calls):
+    place, column, name, path, result = line.split()
+    seen.add(path)
+    tried += 1
+    if path not in table:
+        if path != "/fl.v1.Federation/NoSuchMethod":
+            bad.append("%s has no row" % path)
+        want = {"absent", "cut"} if column == "nobody" else {"absent"}
+    elif (place == "admins") != path.startswith("/fl.v1.Admin/"):
+        want = {"absent", "cut"} if column == "nobody" else {"absent"}
+    elif column in table[path]:
+        want = {"reached"}
+    else:
+        want = {"refused", "cut"} if column == "nobody" else {"refused"}
+    if result not in want:
+        bad.append("%s at the address of %s calls %s: %s, expected %s" % (name, place, path, result, " or ".join(sorted(want))))
+for path in sorted(set(table) - seen):
+    bad.append("%s is in the table and in no .proto" % path)
+for line in sorted(set(bad)):
+    print(line)
+print("%d calls, %d methods" % (tried, len(seen) - 1))
+sys.exit(bool(bad))
+END
+check "the table holds" "$python" "$dir/compare.py" "$srcdir/docs/access.md" "$dir/all"
+tail -n 1 "$dir/check.out"
+equal "everybody called everything" "$(($(wc -l <"$dir/called") * 34))" "$(wc -l <"$dir/all")"
+equal "all methods of all .proto are called" "$(($(cat "$srcdir"/proto/fl/v1/*.proto "$srcdir"/proto/grpc/*.proto | grep -c '^ *rpc ') + 2))" "$(wc -l <"$dir/called")"
+# Those that are cut say why: who is nobody never gets as far as a call.
+for who in expired future foreign server; do
+  equal "$who does not get in" cut "$(awk -v w=$who '$1 == "clients" && $3 == w {print $5}' "$dir/all" | sort -u)"
+done
+for text in "the certificate begins" "the certificate ended" "is not believed here" "is not for a client"; do
+  has_line "the log says so: $text" "$dir/srv.log" "$text"
+done
+
+### The other way round: nobody is taken for a server but a server
+equal "a server is" "/t.T/M reached" "$("$probe" serve "$dir/c" server 2>>"$dir/probe.log")"
+for who in client admin foreign; do
+  equal "the certificate of $who is not a server's" "/t.T/M cut" "$("$probe" serve "$dir/c" $who 2>>"$dir/probe.log")"
+done
+stop srv
+equal "the server ends well" 0 "$rc"
+finish
