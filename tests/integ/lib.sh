@@ -22,7 +22,7 @@ failures=0
 errors=0
 address=''
 rc=0
-declare -A pid_of=()
+declare -gA pid_of=() # also when a function sources this
 
 end_all() {
   local pid
