@@ -143,4 +143,22 @@ run_client c
 wait_for "a client in plaintext to be told" in_log c "it speaks TLS"
 wait_for "a server to say it" in_log srv "without TLS"
 stop c
+### The commands of docs/joining.md, as they stand there; the server's by the change that it names
+mkdir doc
+sed -n '/^With openssl alone:/,/^The server/p' "$srcdir/docs/joining.md" | sed -n 's/^    //p' >doc/client.sh
+sed -e '/ca\.key$/,/-out ca\.pem/d' -e 's/clientAuth/serverAuth/; s/client/server/g; s/CN=edge-001/CN=fl.example.org/' \
+  -e 's/DNS:edge-001.edge.example.org/DNS:localhost,IP:127.0.0.1/' doc/client.sh >doc/server.sh
+check "the documented commands make a client's certificate" bash -ec "cd doc && . ./client.sh"
+check "and a server's" bash -ec "cd doc && . ./server.sh"
+stop srv
+write_server own "listen: [\"127.0.0.1:0\"]" "rounds: 1" "model: {preset: dnn60}" \
+  "round: {start_clients: 1, min_responders: 1, retry: 20ms}" \
+  "tls: {certificate: doc/server.pem, key: doc/server.key, ca: doc/ca.pem, names: ['client dns:{name}.edge.example.org']}"
+sed -i '/^insecure:/d' own.yaml
+start_server own || { cat own.log; errors=1 finish; }
+write_tls_client edge-001 "$dir/data/client-000" doc/client doc/ca "name: edge-001"
+run_client edge-001
+wait_end edge-001
+equal "who has one of them takes part to the end" 0 "$rc"
+
 finish
