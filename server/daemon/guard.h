@@ -45,9 +45,15 @@ FL_MUST_CHECK int fl_guard_submit(struct fl_guard *guard, fl_guard_work_cb work,
                                   void *arg);
 /*
  * Each client whose newest certificate is denied; `forgets`: for longer than until it is enabled.
- * At the start, for what was denied right before a kill. Before the first fl_guard_submit().
+ * An error of `cb` ends it.
  */
 typedef int fl_guard_denied_cb(void *ctx, const char *name, bool forgets);
+/* On the guard's lane; of those only who has a certificate that `target` means (NULL: all). */
+FL_MUST_CHECK int fl_guard_each_denied(struct fl_authority *authority,
+                                       const struct fl_denied *target, fl_guard_denied_cb *cb,
+                                       void *ctx, struct fl_err *err);
+/* All of them, at the start, for what was denied right before a kill: before the first
+   fl_guard_submit(). */
 FL_MUST_CHECK int fl_guard_denied(struct fl_guard *guard, fl_guard_denied_cb *cb, void *ctx,
                                   struct fl_err *err);
 /* Look whether files have changed or something is due; `all`: read them in any case. */

@@ -1,4 +1,4 @@
-/* Who is denied when the server starts. */
+/* Which clients are denied: whose newest certificate is. */
 
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +11,17 @@
 struct newest {
     char name[FL_IDENTITY_NAME_MAX]; /* "": none */
     enum fl_certificate_state state;
+    const struct fl_denied *target; /* NULL: anybody */
+    bool meant;                     /* one of its certificates is the target */
     fl_guard_denied_cb *cb;
     void *ctx;
 };
 
 static int tell(const struct newest *newest)
 {
+    if (newest->name[0] == '\0' || !newest->meant) {
+        return FL_OK;
+    }
     switch (newest->state) {
     case FL_CERTIFICATE_REVOKED:
     case FL_CERTIFICATE_EVICTED:
@@ -32,6 +37,21 @@ static int tell(const struct newest *newest)
     return FL_OK;
 }
 
+static bool is_meant(const struct fl_denied *target, const struct fl_certificate *c)
+{
+    if (target == NULL) {
+        return true;
+    }
+    if (target->name != NULL) {
+        return strcmp(target->name, c->name) == 0;
+    }
+    if (target->key != NULL) {
+        return memcmp(target->key, c->key, sizeof(c->key)) == 0;
+    }
+    return target->serial_len == c->serial_len &&
+           memcmp(target->serial, c->serial, c->serial_len) == 0;
+}
+
 static int on_certificate(void *ctx, const struct fl_certificate *c)
 {
     struct newest *newest = ctx;
@@ -40,19 +60,27 @@ static int on_certificate(void *ctx, const struct fl_certificate *c)
     if (c->role != FL_ROLE_CLIENT) {
         return FL_OK;
     }
-    if (newest->name[0] != '\0' && strcmp(newest->name, c->name) != 0) {
+    if (strcmp(newest->name, c->name) != 0) {
         rv = tell(newest);
+        newest->meant = false;
     }
     (void)snprintf(newest->name, sizeof(newest->name), "%s", c->name);
     newest->state = c->state;
+    newest->meant = newest->meant || is_meant(newest->target, c);
     return rv;
+}
+
+int fl_guard_each_denied(struct fl_authority *authority, const struct fl_denied *target,
+                         fl_guard_denied_cb *cb, void *ctx, struct fl_err *err)
+{
+    struct newest newest = {.target = target, .cb = cb, .ctx = ctx};
+    int rv = fl_authority_certificates(authority, "", (int64_t)fl_clock_wall_ms(), on_certificate,
+                                       &newest, err);
+
+    return rv == FL_OK ? tell(&newest) : rv;
 }
 
 int fl_guard_denied(struct fl_guard *guard, fl_guard_denied_cb *cb, void *ctx, struct fl_err *err)
 {
-    struct newest newest = {.cb = cb, .ctx = ctx};
-    int rv = fl_authority_certificates(fl_guard_authority(guard), "", (int64_t)fl_clock_wall_ms(),
-                                       on_certificate, &newest, err);
-
-    return rv == FL_OK && newest.name[0] != '\0' ? tell(&newest) : rv;
+    return fl_guard_each_denied(fl_guard_authority(guard), NULL, cb, ctx, err);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
+#include "server/daemon/guard.h"
 #include "server/daemon/identity_calls.h"
 #include "server/identity/audit.h"
 #include "server/identity/certificates.h"
@@ -258,17 +259,51 @@ static void find_near(struct fl_authority *authority, struct fl_identity_request
     free(names);
 }
 
+static int on_excluded(void *ctx, const char *name, bool forgets)
+{
+    struct fl_identity_request *r = ctx;
+
+    (void)snprintf(r->excluded, sizeof(r->excluded), "%s", name);
+    r->forgotten = forgets;
+    return FL_OK;
+}
+
+/* Whose update of the open round counts no more. In a PKI of the operator's own names are all that
+   is known. */
+static void find_excluded(struct fl_authority *authority, const struct fl_denied *target,
+                          bool forgets, struct fl_identity_request *r)
+{
+    struct fl_err err = {0};
+    int rv;
+
+    if (target->name != NULL) {
+        (void)on_excluded(r, target->name, forgets);
+        return;
+    }
+    rv = fl_guard_each_denied(authority, target, on_excluded, r, &err);
+    if (rv != FL_OK) {
+        fl_log(r->front->srv->log, FL_LOG_ERROR, "identity",
+               "what was denied is not known to the open round before the next start: %s",
+               fl_err_text(&err, rv));
+    }
+}
+
 typedef int (*deny_fn)(struct fl_authority *authority, const struct fl_denied *whom,
                        const char *reason, const char *by, int64_t now_ms, size_t *ret_n,
                        struct fl_err *err);
 
 static void deny(struct fl_authority *authority, struct fl_identity_request *r, deny_fn verb)
 {
+    bool enables = strcmp(r->kind->path, "/fl.v1.Admin/Enable") == 0;
+    bool forgets = strcmp(r->kind->path, "/fl.v1.Admin/Disable") != 0;
     const struct fl_wire_deny *asked = &r->in.deny;
     const struct fl_denied target = whom(asked);
     char who[FL_BY_TEXT];
 
     r->code = verb(authority, &target, asked->reason, by(r, who), now_ms(), &r->n_denied, &r->err);
+    if (r->code == FL_OK && !enables) {
+        find_excluded(authority, &target, forgets, r);
+    }
     if (asked->what == FL_WIRE_DENY_NAME &&
         (r->code == FL_ENOENT || (r->code == FL_OK && r->n_denied == 0)))
     {
@@ -364,6 +399,9 @@ static void landed_deny(struct fl_identity_request *r)
     char text[FL_WIRE_MAX_TEXT];
     int n;
 
+    if (r->excluded[0] != '\0' && fl_front_exclude(r->front, r->excluded, r->forgotten) != FL_OK) {
+        fl_serverd_no_memory(r->front->srv, "a client that is denied");
+    }
     verb_text(r, target_text(asked, target), what, sizeof(what));
     n = snprintf(text, sizeof(text), "%s: %zu certificate%s", what, r->n_denied,
                  r->n_denied == 1 ? "" : "s");

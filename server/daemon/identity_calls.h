@@ -47,7 +47,9 @@ struct fl_identity_request {
     struct fl_err err;
     struct fl_identity fresh; /* Renew: who the peer is now */
     size_t n_denied;
-    char near[FL_NAME_MAX]; /* a name like the one that nobody has, or "" */
+    char excluded[FL_NAME_MAX]; /* the client that is denied now, or "" */
+    bool forgotten;             /* for longer than until it is enabled */
+    char near[FL_NAME_MAX];     /* a name like the one that nobody has, or "" */
 };
 
 struct fl_identity_rpc {
