@@ -188,7 +188,7 @@ int main(int argc, char **argv)
         return misuse(
             "an invitation is not taken from the arguments, which every user of this host "
             "can read: give it on standard input or with --invitation FILE; if others "
-            "use this host, have this one withdrawn (flctl withdraw) and ask for another");
+            "use this host, have this one withdrawn (flctl uninvite) and ask for another");
     }
     while ((opt = getopt_long(argc, argv, "cjhV", options, NULL)) != -1) {
         switch (opt) {
