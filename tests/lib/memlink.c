@@ -5,6 +5,15 @@
 
 #define RUNS 64
 
+void (*memlink_theirs)(bool theirs);
+
+static void theirs(bool now)
+{
+    if (memlink_theirs != NULL) {
+        memlink_theirs(now);
+    }
+}
+
 static struct memend *other(struct memend *end)
 {
     return &end->link->end[end == &end->link->end[0]];
@@ -31,10 +40,13 @@ static void send_output(struct memend *end)
 {
     while (is_open(end)) {
         struct iovec iov[RUNS];
-        int n = end->cbs->output(end->ctx, iov, RUNS);
         size_t total = 0;
+        int n;
         int i;
 
+        theirs(true);
+        n = end->cbs->output(end->ctx, iov, RUNS);
+        theirs(false);
         if (!is_open(end)) {
             return;
         }
@@ -57,7 +69,9 @@ static void send_output(struct memend *end)
             total += len;
         }
         end->sent += total;
+        theirs(true);
         end->cbs->sent(end->ctx, total);
+        theirs(false);
         if (end->take > 0) {
             end->due = true;
             return;
@@ -74,11 +88,15 @@ static bool step_due(struct memend *end)
     if (!end->opened && !end->closing) {
         end->opened = true; /* Its first turn: it stands. */
         if (end == &end->link->end[MEMLINK_CLIENT]) {
+            theirs(true);
             end->cbs->on_open(end->ctx);
+            theirs(false);
         }
     }
     if (is_open(end) && end->cbs->on_wake != NULL) {
+        theirs(true);
         end->cbs->on_wake(end->ctx);
+        theirs(false);
     }
     send_output(end);
     end->turns++;
@@ -125,7 +143,9 @@ static bool deliver(struct memend *end)
         from->start = from->len = 0;
     }
     if (!end->flushing) {
+        theirs(true);
         end->cbs->on_data(end->ctx, data, len);
+        theirs(false);
     }
     free(data);
     return true;
@@ -137,7 +157,9 @@ static bool finish(struct memend *end)
         return false;
     }
     end->closed = true;
+    theirs(true);
     end->cbs->on_close(end->ctx, end->code, end->code == FL_OK ? "closed" : "mem: failed");
+    theirs(false);
     return true;
 }
 

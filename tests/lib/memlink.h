@@ -47,6 +47,9 @@ struct memlink {
     bool inside; /* a callback runs */
 };
 
+/* Called with true before each callback of a stream and with false behind it, when set. */
+extern void (*memlink_theirs)(bool theirs);
+
 void memlink_init(struct memlink *link);
 /* Until nothing moves any more. */
 void memlink_run(struct memlink *link);
