@@ -386,6 +386,9 @@ static int listen_one(struct fl_front *front, struct fl_grpc_server *server, con
 
     if (rv == FL_OK) {
         announce(front, kind, listen->address, port);
+        if (server == front->server && listen->filter != NULL && front->port == 0) {
+            front->port = (uint16_t)port;
+        }
     }
     return rv;
 }

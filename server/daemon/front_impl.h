@@ -79,6 +79,7 @@ struct fl_front {
     struct fl_rpc_method methods[16], admin_methods[40];
     struct fl_admin_access access;
     struct fl_identity_method identity_methods[16];
+    uint16_t port;       /* of the first address with TLS that has one */
     size_t n_strangers;  /* requests for certificates that the guard's lane has */
     uint64_t n_expelled; /* peers that lost what they had, since the start */
     struct fl_grpc_server *server, *admin;

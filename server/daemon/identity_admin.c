@@ -69,6 +69,7 @@ static void work_invite(struct fl_authority *authority, struct fl_identity_reque
                                          .uses = one->uses,
                                          .valid_ms = (int64_t)one->valid_ms};
     }
+    fl_authority_bound(authority, r->front->port);
     r->code = fl_authority_invite(authority, list, asked->n, by(r, who), now_ms(), on_invited, r,
                                   &r->err);
     free(list);

@@ -400,6 +400,13 @@ int fl_authority_open(const struct fl_authority_conf *conf, int64_t now_ms,
     return FL_OK;
 }
 
+void fl_authority_bound(struct fl_authority *authority, uint16_t port)
+{
+    if (authority->conf.port == 0) {
+        authority->conf.port = port;
+    }
+}
+
 void fl_authority_close(struct fl_authority *authority)
 {
     size_t i;

@@ -96,6 +96,8 @@ struct fl_authority;
 FL_MUST_CHECK int fl_authority_open(const struct fl_authority_conf *conf, int64_t now_ms,
                                     struct fl_authority **ret, struct fl_err *err);
 void fl_authority_close(struct fl_authority *authority); /* NULL is allowed. */
+/* The port that was bound, where the configuration leaves it to the system (0): for invitations. */
+void fl_authority_bound(struct fl_authority *authority, uint16_t port);
 
 /*
  * Read the files again and renew what is due: the server's certificate at two thirds of its

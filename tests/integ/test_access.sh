@@ -7,18 +7,13 @@ flctl=$build/flctl
 probe=$build/tests/integ/access_probe
 state=$dir/srv.state
 "$probe" 2>&1 | grep -q '^usage' || skip "access_probe is not built"
-free_ports() { "$python" -c 'import socket
-s = [socket.socket() for _ in range(3)]
-[x.bind(("127.0.0.1", 0)) for x in s]
-print(*(x.getsockname()[1] for x in s))'; }
-read -r port admin_port plain_port <<<"$(free_ports)"
 config() { # name, federation
   {
     echo "federation: $2"
     echo "state_dir: \"$dir/$1.state\""
-    echo "listen: [\"127.0.0.1:$port\"]"
-    echo "listen_insecure: [\"127.0.0.1:$plain_port\"]"
-    echo "listen_admin: [\"127.0.0.1:$admin_port\"]"
+    echo "listen: [\"127.0.0.1:0\"]"
+    echo "listen_insecure: [\"127.0.0.1:0\"]"
+    echo "listen_admin: [\"127.0.0.1:0\"]"
     # Certificates may begin a day ago: there are some that are over already.
     echo "identity: {hosts: [localhost], back_date: 24h, grace: 12h}"
     echo "model: {preset: mlr}"
@@ -34,6 +29,9 @@ serial_of() { awk -v k="$1" '$1 == k {print $2}' "$dir/made"; }
 key_of() { awk -v k="$1" '$1 == k {print $3}' "$dir/made"; }
 start_server srv
 wait_for "the admin socket" grep -q "^admin unix:" "$dir/srv.out"
+port=$(sed -n 's/^listening 127.0.0.1://p' "$dir/srv.out" | sed -n 1p)
+plain_port=$(sed -n 's/^listening 127.0.0.1://p' "$dir/srv.out" | sed -n 2p)
+admin_port=$(sed -n 's/^admin 127.0.0.1://p' "$dir/srv.out")
 check "a serial is revoked" "$flctl" -d "$state" revoke --serial "$(serial_of revoked-serial)"
 check "a key is revoked" "$flctl" -d "$state" revoke --public-key "$(key_of revoked-key)"
 check "a name is revoked" "$flctl" -d "$state" revoke revoked-name
