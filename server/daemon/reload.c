@@ -3,6 +3,7 @@
 #include "libfl/base/log_out.h"
 #include "libfl/conf/differ.h"
 #include "libfl/net/notify.h"
+#include "server/daemon/audit_note.h"
 #include "server/daemon/guard.h"
 
 /* Keys, and whole sections, that take_up() takes up. */
@@ -54,6 +55,12 @@ void fl_server_reload(struct fl_serverd *srv)
         fl_log(srv->log, FL_LOG_ERROR, "server", "cannot reload, nothing is changed: %s",
                fl_err_text(&err, rv));
     }
+    fl_audit_note(srv,
+                  &(struct fl_audit_note){.peer = "signal SIGHUP",
+                                          .what = "reload",
+                                          .object = srv->own->path,
+                                          .result = rv == FL_OK ? "ok" : fl_err_text(&err, rv)},
+                  NULL, NULL);
     fl_serverd_conf_free(fresh);
     fl_notify_ready();
 }

@@ -7,7 +7,7 @@ flctl=$build/flctl
 synthetic "$dir/data" 1 --seed 3
 state=$dir/srv.state
 me="uid $(id -u) ($(id -un))"
-free_port() { "$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+port_of() { sed -n "s/^$1 127.0.0.1://p" "$dir/srv.out"; }
 c() { # name, exit code, text, arguments…
   local name=$1 want=$2 text=$3
   shift 3
@@ -46,19 +46,19 @@ has_line "by whom" "$dir/srv.log" "audit: pause: ok by=\"uid $(id -u)\""
 stop srv
 
 ### One that does
-port=$(free_port) admin_port=$(free_port)
 rm -rf "$state"
 {
   echo "federation: integ"
   echo "state_dir: \"$state\""
-  echo "listen: [\"127.0.0.1:$port\"]"
-  echo "listen_admin: [\"127.0.0.1:$admin_port\"]"
+  echo "listen: [\"127.0.0.1:0\"]"
+  echo "listen_admin: [\"127.0.0.1:0\"]"
   echo "identity: {hosts: [localhost, 127.0.0.1]}"
   echo "model: {preset: dnn60}"
 } >"$dir/srv.yaml"
 check "the federation gets its identity" "$build/fl-serverd" --init "$dir/srv.yaml"
 start_server srv
 wait_for "the admin socket" grep -q "^admin unix:" "$dir/srv.out"
+port=$(port_of listening) admin_port=$(port_of admin)
 "$flctl" -d "$state" invite edge-01 --labels site=north,rack=7 >"$dir/line" 2>"$dir/explained" || note_failure "invite"
 equal "one line" 1 "$(wc -l <"$dir/line")"
 check "which is an invitation" grep -qE "^fl1:localhost:$port:integ:[A-Za-z0-9_-]{43}:[A-Za-z0-9_-]{28}$" "$dir/line"
@@ -132,9 +132,11 @@ for command in resume "abort-round --reason why-not" "hold --round 0" "release -
   "$flctl" -d "$state" $command >/dev/null 2>&1
 done
 "$flctl" -d "$state" -o "$dir/model.safetensors" export >/dev/null 2>&1
+kill -HUP "${pid_of[srv]}"
+wait_for "the reload to be written down" in_log srv "audit: reload $dir/srv.yaml: ok"
 "$flctl" -d "$state" audit --json >"$dir/audit.json"
 audit() { json "$1" <"$dir/audit.json"; }
-for what in invite withdraw join disable enable revoke pause resume abort-round hold release rollback forget export "admin certificate"; do
+for what in invite withdraw join disable enable revoke pause resume abort-round hold release rollback forget export reload "admin certificate"; do
   equal "$what is in the audit" True "$(audit "any(l['what'] == '$what' for l in d)")"
 done
 equal "with who did it" "['$me']" "$(audit "sorted({l['who'] for l in d if l['what'] in ('invite', 'disable', 'hold', 'export')})")"
