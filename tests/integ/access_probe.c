@@ -23,6 +23,7 @@
 #include "libfl/grpc/endpoint.h"
 #include "libfl/pki/issue.h"
 #include "libfl/tls/tls.h"
+#include "libfl/wire/identity.h"
 #include "libfl/wire/wire_impl.h"
 
 static const uint8_t descriptor_set[] = {
@@ -285,6 +286,8 @@ struct probe {
     bool answered;                 /* by a status of its own */
     struct fl_grpc_server *server; /* serve: closed at the end */
     size_t n;
+    struct fl_buf join; /* crowd: what each call sends; empty: nothing */
+    bool leaves;        /* gone */
 };
 
 static const char *result_of(enum fl_grpc_status status)
@@ -309,10 +312,11 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
 
     (void)call;
     (void)message;
-    if (p->channel == NULL || status == FL_GRPC_UNAVAILABLE) {
+    if (p->channel == NULL || (status == FL_GRPC_UNAVAILABLE && p->join.len == 0)) {
         return; /* The connection went: on_down says so. */
     }
-    (void)printf("%s %s\n", methods[p->at], result_of(status));
+    (void)printf("%s %s\n", methods[p->at],
+                 p->join.len > 0 ? fl_grpc_status_name(status) : result_of(status));
     p->at++;
     call_next(p);
 }
@@ -328,12 +332,34 @@ static void call_next(struct probe *p)
         fl_grpc_channel_close(p->channel);
         return;
     }
+    if (p->join.len > 0) {
+        struct fl_piece piece = {.data = p->join.data, .len = p->join.len};
+
+        if (fl_call_send(call, &piece, 1) != FL_OK) {
+            (void)fprintf(stderr, "a request was not sent\n");
+        }
+    }
     fl_call_end(call);
+}
+
+/* The request is on its way by now, and the lane may have it. */
+static void leave(void *arg)
+{
+    struct probe *p = arg;
+
+    if (p->channel != NULL) {
+        fl_grpc_channel_close(p->channel);
+    }
 }
 
 static void on_up(void *ctx)
 {
-    call_next(ctx);
+    struct probe *p = ctx;
+
+    call_next(p);
+    if (p->leaves && fl_loop_post(p->loop, leave, p) != FL_OK) {
+        leave(p);
+    }
 }
 
 static void on_server_closed(void *arg)
@@ -346,6 +372,9 @@ static void on_down(void *ctx, int code, const char *text)
     struct probe *p = ctx;
 
     p->channel = NULL;
+    if (p->leaves) {
+        p->at = p->n;
+    }
     if (p->at < p->n) {
         (void)fprintf(stderr, "%s: %s\n", fl_strerror(code), text != NULL ? text : "");
     }
@@ -395,6 +424,36 @@ static int call_all(const char *address, struct fl_tls *tls)
     }
     run(&p, address, tls);
     fl_loop_free(p.loop);
+    fl_tls_unref(tls);
+    return EXIT_SUCCESS;
+}
+
+/* --- tokens that nobody gave --- */
+
+static int crowd(const char *address, const char *out, size_t n, bool leaves)
+{
+    static uint8_t der[] = {0x30, 0x03, 0x02, 0x01, 0x00};
+    struct fl_wire_join join = {.token = {1, 2, 3}, .request = {der, sizeof(der)}};
+    size_t times = leaves ? n : 1;
+    struct fl_tls *tls = tls_of(out, NULL, false);
+    size_t i;
+
+    for (i = 0; i < METHODS_MAX; i++) {
+        (void)snprintf(methods[i], sizeof(methods[i]), "/fl.v1.Identity/Join");
+    }
+    for (i = 0; i < times; i++) {
+        struct probe p = {.n = leaves ? 1 : n, .leaves = leaves};
+
+        fl_buf_init(&p.join, FL_WIRE_MAX_IDENTITY);
+        if (p.n > METHODS_MAX || fl_wire_join_encode(&join, &p.join) != FL_OK ||
+            fl_loop_create(&p.loop, NULL) != FL_OK)
+        {
+            return EXIT_FAILURE;
+        }
+        run(&p, address, tls);
+        fl_loop_free(p.loop);
+        fl_buf_done(&p.join);
+    }
     fl_tls_unref(tls);
     return EXIT_SUCCESS;
 }
@@ -454,6 +513,9 @@ int main(int argc, char **argv)
     }
     if ((argc == 5 || argc == 6) && strcmp(argv[1], "call") == 0) {
         return call_all(argv[2], tls_of(argv[4], argc == 6 ? argv[5] : NULL, false));
+    }
+    if (argc == 5 && (strcmp(argv[1], "crowd") == 0 || strcmp(argv[1], "gone") == 0)) {
+        return crowd(argv[2], argv[3], strtoul(argv[4], NULL, 10), argv[1][0] == 'g');
     }
     if (argc == 4 && strcmp(argv[1], "serve") == 0) {
         return serve(argv[2], argv[3]);

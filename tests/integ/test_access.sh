@@ -24,6 +24,7 @@ config other other
 check "the federation has its identity" "$build/fl-serverd" --init "$dir/srv.yaml"
 check "another one too" "$build/fl-serverd" --init "$dir/other.yaml"
 mkdir "$dir/c"
+synthetic "$dir/data" 1
 "$probe" make "$state/identity" "$dir/other.state/identity" "$dir/c" >"$dir/made" || note_failure "no certificates"
 serial_of() { awk -v k="$1" '$1 == k {print $2}' "$dir/made"; }
 key_of() { awk -v k="$1" '$1 == k {print $3}' "$dir/made"; }
@@ -107,6 +108,18 @@ done
 for text in "the certificate begins" "the certificate ended" "is not believed here" "is not for a client"; do
   has_line "the log says so: $text" "$dir/srv.log" "$text"
 done
+
+### Strangers with tokens that nobody gave: as many as they like, and whoever was invited still gets in
+check "they are answered" "$probe" crowd "localhost:$port" "$dir/c" 200
+# The first ones hear that there is no such token, then the budget of their address is used up.
+equal "in two ways" "PERMISSION_DENIED UNAVAILABLE" "$(cut -d' ' -f2 "$dir/check.out" | sort -u | paste -sd ' ')"
+check "and who is gone before the answer harms nobody" "$probe" gone "localhost:$port" "$dir/c" 50
+checks=$((checks + 1))
+lines=$("$flctl" -d "$state" audit --last 1000 --json | json 'sum(l["what"] == "join" for l in d)')
+[ "$lines" -ge 1 ] && [ "$lines" -le 3 ] || note_failure "$lines lines of audit for 250 wrong tokens"
+printf 'server: "localhost:%s"\nname: edge-01\nstate_dir: "%s"\ndata: {path: "%s"}\n' "$port" "$dir/edge.state" "$dir/data/client-000" >"$dir/edge.yaml"
+"$flctl" -d "$state" invite edge-01 2>/dev/null >"$dir/line"
+check "an invited one joins from the same address" "$build/fl-clientd" --join "$dir/edge.yaml" <"$dir/line"
 
 ### The other way round: nobody is taken for a server but a server
 equal "a server is" "/t.T/M reached" "$("$probe" serve "$dir/c" server 2>>"$dir/probe.log")"

@@ -436,7 +436,6 @@ static int run(struct fl_ctl_args *a)
     }
     json_decref(a->out.array);
     fl_buf_done(&request);
-    fl_wire_invite_done(&a->out.invite);
     return fflush(stdout) == 0 ? code : FL_CTL_FAILED;
 }
 
@@ -445,5 +444,7 @@ int main(int argc, char **argv)
     struct fl_ctl_args a = {.out = {.file = "model.safetensors"}, .reason = fl_wire_lend("")};
     int code = parse(argc, argv, &a);
 
-    return code >= 0 ? code : run(&a);
+    code = code >= 0 ? code : run(&a);
+    fl_wire_invite_done(&a.out.invite);
+    return code;
 }
