@@ -15,7 +15,7 @@ FL_BUILD_PACKAGES=(
 FL_TEST_PACKAGES=(
   git clang-format-14 shellcheck python3 python3-numpy python3-grpcio python3-protobuf protobuf-compiler-grpc
   systemd openssl gnuplot-nox man-db
-  debhelper lintian mmdebstrap fakeroot dpkg-dev
+  debhelper lintian mmdebstrap fakeroot dpkg-dev buildah python3-yaml ansible-core
   systemd-container iproute2 util-linux procps)
 # What deploy/package.sh needs besides those of the build.
 # shellcheck disable=SC2034

@@ -67,9 +67,10 @@ for program in /usr/sbin/fl-{serverd,clientd} /usr/bin/{flctl,fl-data,fl-sim}; d
 done
 
 ### What the examples say works as the daemons' users
-install -d -m 0750 "$root"/{var/lib,run}/fl-serverd "$root/var/lib/fl-clientd"
-inside chown fl-serverd:fl-serverd /var/lib/fl-serverd /run/fl-serverd
-inside chown fl-clientd:fl-clientd /var/lib/fl-clientd
+for user in fl-serverd fl-clientd; do
+  equal "the folder of $user" "750 $user:$user" "$(inside stat -c '%a %U:%G' /var/lib/$user)"
+done
+inside install -d -m 0750 -o fl-serverd -g fl-serverd /run/fl-serverd
 says "the server's example" 0 "ok: federation 'digits'" $(as fl-serverd) fl-serverd --check-config \
   /usr/share/doc/fl-server/examples/server.yaml
 check "a split of the digits that come with fl-sim" inside fl-data split --input /usr/share/fl/data/optdigits \

@@ -4,7 +4,8 @@
 #
 #   packages_wanted        skips the test where packages cannot be built or a root cannot be made
 #   packages               builds them if the tree has changed; $packages is their folder
-#   clean_root DIR         a minimal Debian with what the packages depend on, and none of them
+#   root_of_debian         $root_tar is a minimal Debian with what the packages depend on
+#   clean_root DIR         the same, unpacked: and none of them is installed
 
 packages_wanted() {
   local program
@@ -63,11 +64,14 @@ build_root() {
     bookworm "$1/root.tar" $(find /etc/apt/sources.list.d /etc/apt/sources.list -name 'debian.sources' -o -name sources.list \
       -size +0 | head -n 1)
 }
-clean_root() {
-  local kept_root
+root_of_debian() {
   # The OpenBLAS that starts no threads.
   mapfile -t root_wants < <({ root_packages; echo libopenblas0-serial; } | sort -u)
-  kept_root=$build/packages/root-$(printf '%s\n' "${root_wants[@]}" | sha256sum | cut -c 1-16)
-  kept "a root of Debian" "$kept_root" build_root
-  mkdir -p "$1" && tar -x -C "$1" --exclude='./dev/*' -f "$kept_root/root.tar"
+  root_tar=$build/packages/root-$(printf '%s\n' "${root_wants[@]}" | sha256sum | cut -c 1-16)
+  kept "a root of Debian" "$root_tar" build_root
+  root_tar+=/root.tar
+}
+clean_root() {
+  root_of_debian
+  mkdir -p "$1" && tar -x -C "$1" --exclude='./dev/*' -f "$root_tar"
 }
