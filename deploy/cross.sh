@@ -91,18 +91,19 @@ if [ "$tests" != all ]; then
   unit=$(printf 'tests/unit/%s ' $tests)
 fi
 echo "unit tests under $qemu"
-# What they have for a whole suite is short for one processor that plays another.
-rc=0
-inside sh -c "cd /fl/tree/build && nice make -s -k -j$(nproc) check noinst_PROGRAMS= check_SCRIPTS= check_PROGRAMS='$unit' \
-  TESTS='$unit' LOG_COMPILER=$qemu AM_TESTS_ENVIRONMENT='FL_SRCDIR=/fl/tree; FL_BUILDDIR=/fl/tree/build;
-  FL_FUZZ_DIR=/fl/tree/tests/fuzz; FL_DATA_DIR=/fl/none; OPENBLAS_NUM_THREADS=1; CK_DEFAULT_TIMEOUT=7200;
-  export FL_SRCDIR FL_BUILDDIR FL_FUZZ_DIR FL_DATA_DIR OPENBLAS_NUM_THREADS CK_DEFAULT_TIMEOUT;'" \
-  >"$output/check.log" 2>&1 || rc=$?
+inside sh -c "cd /fl/tree/build && nice make -s -k -j$(nproc) $unit" >"$output/tests.log" 2>&1 ||
+  echo "not all were built: see $output/tests.log"
+passed=0 failed=0
 for test in $unit; do
-  log=$root/fl/tree/build/$test.log
-  result=$(sed -n 's/^:global-test-result: //p' "${log%.log}.trs" 2>/dev/null || true)
-  [ "$result" = PASS ] || [ "$result" = SKIP ] ||
-    { echo "${result:-not built}: $test"; grep -aE ':[FE]:|Error' "$log" 2>/dev/null | head -n 5 || true; }
+  # One processor that plays another takes its time.
+  if inside sh -c "cd /fl/tree/build && FL_SRCDIR=/fl/tree FL_BUILDDIR=/fl/tree/build OPENBLAS_NUM_THREADS=1 CK_VERBOSITY=normal \
+    CK_DEFAULT_TIMEOUT=7200 nice $qemu ./$test" >"$output/test.log" 2>&1 </dev/null; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "failed: $test"
+    grep -aE ':[FE]:' "$output/test.log" | head -n 5 || true
+  fi
 done
-grep -E '^# (TOTAL|PASS|SKIP|FAIL|ERROR):' "$output/check.log" || tail -n 20 "$output/check.log"
-exit $rc
+echo "$passed unit tests passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -138,7 +138,7 @@ says "connected knows a connection" 1 "no connection" unshare --net bash -c 'sh 
 daemon=$(pgrep -f "^/usr/sbin/fl-serverd /etc/fl/server.yaml" | while read -r p; do
   [ "$(cut -d ' ' -f 2 <<<"$(grep Uid "/proc/$p/status" | tr '\t' ' ')")" != 7800 ] || echo "$p"
 done | head -n 1)
-check "it runs as 7800" test -n "$daemon"
+check "it runs as 7800" test -n "$daemon" || finish
 kill -TERM "$daemon"
 wait_end server
 equal "it ends well when it is stopped" 0 "$rc"
