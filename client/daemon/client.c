@@ -435,7 +435,8 @@ int fl_client_run(const struct fl_client_conf *conf, const char *path, struct fl
     } else if (rv == FL_ECANCELED) { /* Asked to stop while it was joining. */
         fl_log(log, FL_LOG_NOTICE, "client", "%s", fl_err_text(&err, rv));
     } else {
-        fl_log(log, FL_LOG_ERROR, "client", "cannot start: %s", fl_err_text(&err, rv));
+        fl_log(log, FL_LOG_ERROR, "client", "cannot start: %s%s", fl_err_text(&err, rv),
+               rv == FL_ENOSPC ? ": make room on that disk (df -h), then start it again" : "");
     }
     listen_no_more(&cli, &to);
     finish(&cli);

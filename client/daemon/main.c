@@ -12,6 +12,7 @@
 #include "client/daemon/invitation.h"
 #include "client/daemon/preflight.h"
 #include "libfl/base/buf.h"
+#include "libfl/base/fs.h"
 #include "libfl/net/failed_start.h"
 #include "libfl/net/loop.h"
 
@@ -94,6 +95,12 @@ static int run(const char *path, bool check_only)
     fl_log_out_init(&out, STDERR_FILENO);
     rv = fl_clientd_conf_load(path, &conf, &err);
     if (rv != FL_OK) {
+        if (rv == FL_ENOENT && !fl_fs_exists(path)) {
+            (void)fl_err_set(&err, rv,
+                             "there is no configuration '%.200s': fl-clientd --join makes a first "
+                             "one; fl-clientd --reference prints all that can be in it",
+                             path);
+        }
         fl_log_out_complain(&out, "fl-clientd", fl_err_text(&err, rv));
         return FL_EXIT_CONFIG;
     }

@@ -291,15 +291,20 @@ int fl_fs_lock_dir(const char *dir, int *ret_fd, struct fl_err *err)
     }
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
     if (fd < 0) {
-        return fail(err, "cannot create lock file", path);
+        int saved = errno;
+
+        return fl_fs_exists(path) ? fl_fs_denied(err, saved, "open lock file", path)
+                                  : fl_fs_denied(err, saved, "make a lock file in folder", dir);
     }
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
         ssize_t got = pread(fd, text, sizeof(text) - 1, 0);
 
         text[got > 0 ? (size_t)got : 0] = '\0';
         (void)close(fd);
-        return fl_err_set(err, FL_EINUSE, "folder '%s' is in use by process %s", dir,
-                          text[0] != '\0' ? text : "(unknown)");
+        return fl_err_set(err, FL_EINUSE,
+                          "folder '%s' is in use by process %s: stop that one first (systemctl "
+                          "status %s says what it is), or use another folder",
+                          dir, text[0] != '\0' ? text : "(unknown)", text);
     }
     n = snprintf(text, sizeof(text), "%ld", (long)getpid());
     if (ftruncate(fd, 0) != 0 || fl_fs_pwrite(fd, text, (size_t)n, 0) != FL_OK) {

@@ -61,6 +61,11 @@ FL_MUST_CHECK int fl_fs_absolute(const char *path, char *out, size_t size, struc
 FL_MUST_CHECK int fl_fs_check_folder(const char *path, struct fl_err *err);
 /* Could this file be made in its folder, which has to be there? */
 FL_MUST_CHECK int fl_fs_check_place(const char *path, struct fl_err *err);
+/*
+ * "cannot WHAT 'PATH': Permission denied", with whose it is, who this is and how that is mended
+ * where another user has it; else the text of `errnum`. Returns its code.
+ */
+int fl_fs_denied(struct fl_err *err, int errnum, const char *what, const char *path);
 /* "a/b" into `out`; FL_ELIMIT when it does not fit. */
 FL_MUST_CHECK int fl_fs_join(char *out, size_t size, const char *a, const char *b);
 

@@ -1,6 +1,7 @@
 /* Whether a path can be used, without changing anything. */
 #include <errno.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,6 +26,38 @@ int fl_fs_absolute(const char *path, char *out, size_t size, struct fl_err *err)
                : fl_err_set(err, FL_ELIMIT, "the path '%.100s…' is too long", path);
 }
 
+/* The name of a user, or the number where it has none. */
+static const char *user(uid_t id, char out[64])
+{
+    struct passwd entry;
+    struct passwd *found = NULL;
+    char room[2048];
+
+    if (getpwuid_r(id, &entry, room, sizeof(room), &found) != 0 || found == NULL) {
+        (void)snprintf(out, 64, "%lu", (unsigned long)id);
+    } else {
+        (void)snprintf(out, 64, "%s", found->pw_name);
+    }
+    return out;
+}
+
+int fl_fs_denied(struct fl_err *err, int errnum, const char *what, const char *path)
+{
+    char owner[64];
+    char own[64];
+    struct stat st;
+
+    if (errnum != EACCES || stat(path, &st) != 0 || st.st_uid == geteuid()) {
+        return fl_err_set(err, fl_err_from_errno(errnum), "cannot %s '%s': %s", what, path,
+                          strerror(errnum));
+    }
+    return fl_err_set(
+        err, FL_EPERM,
+        "cannot %s '%s': %s: it belongs to user '%s', and this program runs as '%s': run "
+        "it as that user, or let this one have it (chown -R)",
+        what, path, strerror(errnum), user(st.st_uid, owner), user(geteuid(), own));
+}
+
 static int check_existing(const char *path, const char *what, struct fl_err *err)
 {
     struct stat st;
@@ -37,8 +70,10 @@ static int check_existing(const char *path, const char *what, struct fl_err *err
         return fl_err_set(err, FL_EEXIST, "'%s' is not a folder", path);
     }
     if (access(path, W_OK | X_OK) != 0) {
-        return fl_err_set(err, fl_err_from_errno(errno), "cannot %s in folder '%s': %s", what, path,
-                          strerror(errno));
+        char in[64];
+
+        (void)snprintf(in, sizeof(in), "%s in folder", what);
+        return fl_fs_denied(err, errno, in, path);
     }
     return FL_OK;
 }

@@ -1,5 +1,6 @@
 #include "libfl/db/db.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libfl/base/fs.h"
 #include "libfl/base/str.h"
 #include "libfl/db/db_impl.h"
 
@@ -67,7 +69,7 @@ int fl_db_error(const struct fl_db *db, struct fl_err *err)
  * SQLite makes a file for everybody to read, and the others (-wal, -shm) like it: it is made
  * here first, and those of earlier versions lose what they gave to others.
  */
-static void make_private(const char *path, unsigned mode)
+static int make_private(const char *path, unsigned mode, const char *what, struct fl_err *err)
 {
     static const char *const more[] = {"", "-wal", "-shm"};
     char name[PATH_MAX_BYTES];
@@ -76,7 +78,10 @@ static void make_private(const char *path, unsigned mode)
     size_t i;
 
     if (fd < 0) {
-        return; /* SQLite says why. */
+        char text[80];
+
+        (void)snprintf(text, sizeof(text), "write %s", what);
+        return fl_fs_denied(err, errno, text, path);
     }
     (void)close(fd);
     for (i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
@@ -88,6 +93,7 @@ static void make_private(const char *path, unsigned mode)
             (void)chmod(name, st.st_mode & most); /* Not ours: then it is not ours to say. */
         }
     }
+    return FL_OK;
 }
 
 /* "PRAGMA integrity_check(1)" answers "ok", or what is broken first; what an index says, too. */
@@ -175,9 +181,10 @@ int fl_db_open(struct fl_db *db, const struct fl_db_kind *kind, const char *path
     if (db->path == NULL) {
         return fl_err_set(err, FL_ENOMEM, "%s '%s': out of memory", kind->what, path);
     }
-    make_private(path, kind->mode);
-    rv =
-        sqlite3_open_v2(path, &db->handle, flags, NULL) == SQLITE_OK ? FL_OK : fl_db_error(db, err);
+    rv = make_private(path, kind->mode, kind->what, err);
+    if (rv == FL_OK && sqlite3_open_v2(path, &db->handle, flags, NULL) != SQLITE_OK) {
+        rv = fl_db_error(db, err);
+    }
     if (rv == FL_OK) {
         rv = set_up(db, err);
     }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "libfl/base/fs.h"
 #include "libfl/net/failed_start.h"
 #include "libfl/net/loop.h"
 #include "server/daemon/exit_codes.h"
@@ -117,6 +118,12 @@ static int run(const char *path, enum task task)
     fl_log_out_init(&out, STDERR_FILENO);
     rv = fl_serverd_conf_load(path, &own, &err);
     if (rv != FL_OK) {
+        if (rv == FL_ENOENT && !fl_fs_exists(path)) {
+            (void)fl_err_set(&err, rv,
+                             "there is no configuration '%.200s': write one: fl-serverd "
+                             "--reference prints all that can be in it",
+                             path);
+        }
         fl_log_out_complain(&out, "fl-serverd", fl_err_text(&err, rv));
         return FL_EXIT_CONFIG;
     }

@@ -299,7 +299,8 @@ static int run_once(const struct fl_serverd_conf *own, struct fl_log *log, struc
             fl_notify_stopping();
         }
     } else {
-        fl_log(log, FL_LOG_ERROR, "server", "cannot start: %s", fl_err_text(&err, rv));
+        fl_log(log, FL_LOG_ERROR, "server", "cannot start: %s%s", fl_err_text(&err, rv),
+               rv == FL_ENOSPC ? ": make room on that disk (df -h), then start it again" : "");
     }
     listen_no_more(&srv, &to);
     stop_all(&srv);

@@ -148,8 +148,7 @@ static int make_folders(const char *dir, struct fl_err *err)
 
     /* SQLite's own message would be about a file that is not there. */
     if (rv == FL_OK && faccessat(AT_FDCWD, dir, R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
-        rv = fl_err_from_errno(errno);
-        (void)fl_err_set(err, rv, "state folder '%s' cannot be used: %s", dir, strerror(errno));
+        rv = fl_fs_denied(err, errno, "use state folder", dir);
     }
     for (i = 0; rv == FL_OK && i < sizeof(names) / sizeof(names[0]); i++) {
         if (fl_fs_join(path, sizeof(path), dir, names[i]) != FL_OK) {

@@ -193,7 +193,7 @@ client "!no port" 'server: localhost\nname: a\nstate_dir: s\ninsecure: yes\ndata
 says "a start refuses it too" 3 "c.yaml:1: key 'server'" "$clientd" c.yaml
 for d in serverd clientd; do
   p=$build/fl-$d
-  says "$d: missing file" 3 "fl-$d: cannot open 'none.yaml': No such file or directory" "$p" none.yaml
+  says "$d: missing file" 3 "fl-$d: there is no configuration 'none.yaml': " "$p" none.yaml
   says "$d: a folder" 3 "fl-$d: cannot read '.': Is a directory" "$p" .
   says "$d: no file named" 2 "fl-$d: expected one configuration file, found 0 arguments" "$p"
   says "$d: two files" 2 "found 2 arguments" "$p" a b

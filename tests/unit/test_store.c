@@ -629,7 +629,7 @@ START_TEST(a_folder_that_cannot_be_written_is_refused)
     ck_assert_int_eq(mkdir(rig_path(path, "spool"), 0777), 0);
     ck_assert_int_eq(chmod(dir, 0555), 0);
     rig_drop_root();
-    refused("fed", layout, FL_EPERM, "cannot be used: Permission denied");
+    refused("fed", layout, FL_EPERM, "cannot use state folder '");
     /* Give the rights back, for the clean-up. */
     rig_regain_root();
     ck_assert_int_eq(chmod(dir, 0777), 0);
@@ -655,7 +655,7 @@ START_TEST(a_database_that_is_read_only_is_refused)
     ck_assert_int_eq(chmod(rig_path(path, "models"), 0777), 0);
     ck_assert_int_eq(chmod(rig_path(path, "spool"), 0777), 0);
     rig_drop_root();
-    refused("fed", layout, FL_EPERM, "is read-only");
+    refused("fed", layout, FL_EPERM, "cannot write state database '");
     rig_regain_root();
     rig_check_db();
 }
