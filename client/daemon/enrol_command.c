@@ -13,6 +13,7 @@
 #include "client/daemon/enrol.h"
 #include "client/daemon/exit_codes.h"
 #include "client/daemon/invitation.h"
+#include "client/daemon/unit.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/log_out.h"
 #include "libfl/pki/when.h"
@@ -24,8 +25,6 @@
 #define FIRST_MS   1000
 #define LONGEST_MS 4000
 #define CONNECT_MS 10000
-/* Where the unit fl-clientd.service, and fl-clientd@INSTANCE.service, have their state. */
-#define STATE_DIR "/var/lib/fl-clientd"
 
 /* What is joined for whom. */
 struct order {
@@ -46,26 +45,6 @@ static int complain(int exit_code, const struct fl_err *err, int rv)
 }
 
 /* --- what is asked for --- */
-
-/* client.yaml belongs to fl-clientd.service, client-NAME.yaml to fl-clientd@NAME.service. */
-static int default_state_dir(const char *config, char *out, size_t size)
-{
-    const char *slash = strrchr(config, '/');
-    const char *file = slash != NULL ? slash + 1 : config;
-    size_t prefix = strlen("client");
-    size_t len = strlen(file);
-    int n;
-
-    if (len > prefix + strlen(".yaml") && strncmp(file, "client-", prefix + 1) == 0 &&
-        fl_str_ends_with(file, ".yaml"))
-    {
-        n = snprintf(out, size, STATE_DIR "%.*s", (int)(len - prefix - strlen(".yaml")),
-                     file + prefix);
-    } else {
-        n = snprintf(out, size, "%s", STATE_DIR);
-    }
-    return n > 0 && (size_t)n < size ? FL_OK : FL_ELIMIT;
-}
 
 static int of_configuration(struct order *o, struct fl_err *err)
 {
@@ -103,7 +82,7 @@ static int of_options(struct order *o)
     o->name = o->options->name != NULL ? o->options->name : "";
     return o->options->state_dir != NULL
                ? fl_fs_absolute(o->options->state_dir, o->state_dir, sizeof(o->state_dir), NULL)
-               : default_state_dir(o->config, o->state_dir, sizeof(o->state_dir));
+               : fl_unit_state_dir(o->config, o->state_dir, sizeof(o->state_dir));
 }
 
 static int prepare(struct order *o, struct fl_err *err)
@@ -242,62 +221,63 @@ static int write_first(const struct order *o, struct fl_err *err)
     return rv == FL_OK ? fl_client_first_write(o->config, &first, err) : rv;
 }
 
-/* "" or "-NAME" behind the folder of the unit; NULL: it is another one. */
-static const char *unit_of(const char *config, const char *state_dir)
-{
-    size_t n = strlen(STATE_DIR);
+/* --- what comes next --- */
 
-    if (strncmp(config, "/etc/fl/", 8) != 0 || strncmp(state_dir, STATE_DIR, n) != 0) {
-        return NULL;
-    }
-    return state_dir[n] == '\0' || state_dir[n] == '-' ? state_dir + n : NULL;
+/* The folder with the data, when it is known to be there. */
+static bool has_data(const struct order *o)
+{
+    const char *data = o->options->data != NULL ? o->options->data : FL_CLIENT_FIRST_DATA;
+
+    return o->conf != NULL || fl_fs_exists(data);
 }
 
-static void say_start(const char *config, const char *state_dir)
+/* The service is started when there is one and nothing is missing; else an operator is told how. */
+static int start_or_tell(const struct order *o, struct fl_err *err)
 {
-    const char *unit = unit_of(config, state_dir);
-    char name[FL_NAME_MAX + 16];
+    char unit[FL_NAME_MAX + 16];
+    bool has_unit = fl_unit_name(o->config, o->state_dir, unit, sizeof(unit));
+    int rv;
 
-    if (unit == NULL) {
-        (void)printf("fl-clientd %s\n", config);
-        return;
+    if (!has_data(o)) {
+        (void)printf("next: put the data into %s, or set data.path in %s; then: ",
+                     o->options->data != NULL ? o->options->data : FL_CLIENT_FIRST_DATA, o->config);
+    } else if (has_unit && !o->options->no_start && fl_unit_can_start()) {
+        (void)fflush(stdout);
+        rv = fl_unit_start(unit, err);
+        if (rv != FL_OK) {
+            return complain(FL_EXIT_FAILURE, err, rv);
+        }
+        (void)printf("%s runs, now and after each boot\n", unit);
+        return FL_EXIT_OK;
+    } else {
+        (void)printf("next: ");
     }
-    (void)snprintf(name, sizeof(name), "fl-clientd%s%s", unit[0] == '-' ? "@" : "",
-                   unit[0] == '-' ? unit + 1 : "");
-    (void)printf("systemctl enable %s && systemctl restart %s\n", name, name);
+    if (has_unit) {
+        (void)printf("systemctl enable %s && systemctl restart %s\n", unit, unit);
+    } else {
+        (void)printf("fl-clientd %s\n", o->config);
+    }
+    return FL_EXIT_OK;
 }
 
-static int tell(const struct order *o, struct fl_err *err)
+static int finish(const struct order *o, struct fl_err *err)
 {
     const struct fl_identity *who = &o->enrolled.who;
     char when[FL_WHEN_TEXT];
-    int rv;
+    int rv = o->conf == NULL ? write_first(o, err) : FL_EEXIST;
 
     (void)printf("joined '%s' as '%s'; the certificate is good until %s and is renewed by itself\n",
                  who->federation, who->name, fl_when_text(when, sizeof(when), who->not_after));
-    if (o->conf != NULL) {
-        (void)printf("next: start the client, or let it run: ");
-        say_start(o->config, o->state_dir);
-        return FL_EXIT_OK;
-    }
-    rv = write_first(o, err);
-    if (rv != FL_OK && rv != FL_EEXIST) {
+    if (rv == FL_OK) {
+        (void)printf("wrote %s\n", o->config);
+    } else if (rv != FL_EEXIST) {
         (void)complain(FL_EXIT_CONFIG, err, rv);
         (void)fputs("fl-clientd: the certificate is in place; the same command with the same line "
                     "writes the configuration\n",
                     stderr);
         return FL_EXIT_CONFIG;
     }
-    (void)printf("wrote %s\n", o->config);
-    if (o->options->data == NULL) {
-        (void)printf("next: put the data into " FL_CLIENT_FIRST_DATA
-                     ", or set data.path in %s; then: ",
-                     o->config);
-    } else {
-        (void)printf("next: ");
-    }
-    say_start(o->config, o->state_dir);
-    return FL_EXIT_OK;
+    return start_or_tell(o, err);
 }
 
 int fl_enrol_command(const struct fl_enrol_options *options)
@@ -319,7 +299,7 @@ int fl_enrol_command(const struct fl_enrol_options *options)
         exit_code = enrol_as_owner(o, &err);
     }
     if (exit_code == FL_EXIT_OK) {
-        exit_code = tell(o, &err);
+        exit_code = finish(o, &err);
     }
     fl_enrolled_done(&o->enrolled);
     fl_invite_done(&o->invite);

@@ -3,8 +3,11 @@
 
 /*
  * fl-clientd --join [CONFIG]: what an operator does once on the host of a client. It gets the
- * certificate, writes a first configuration when there is none, and says what to do next.
+ * certificate, writes a first configuration when there is none, and starts the service, or says
+ * what to do next.
  */
+
+#include <stdbool.h>
 
 #define FL_ENROL_CONFIG "/etc/fl/client.yaml"
 
@@ -13,6 +16,7 @@ struct fl_enrol_options {
     const char *invitation; /* file; NULL: a credential, else standard input */
     /* Of the first configuration; NULL: not given. */
     const char *name, *data, *state_dir;
+    bool no_start; /* leave the service alone */
 };
 
 /* Returns the exit code; what went wrong is on standard error. */

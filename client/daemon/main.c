@@ -37,6 +37,7 @@ static void usage(FILE *out)
         "several\n"
         "      --data FOLDER       likewise: the folder with this host's data (/srv/fl/data)\n"
         "      --state-dir FOLDER  likewise: of the state (/var/lib/fl-clientd)\n"
+        "      --no-start      leave the service alone, which --join by root starts otherwise\n"
         "      --reference     print all configuration keys with defaults (Markdown)\n"
         "  -h, --help          this text\n"
         "  -V, --version       version\n"
@@ -134,7 +135,7 @@ struct command {
 };
 
 /* Values behind those of the short options. */
-enum { OPT_REFERENCE = 256, OPT_INVITATION, OPT_NAME, OPT_DATA, OPT_STATE_DIR };
+enum { OPT_REFERENCE = 256, OPT_INVITATION, OPT_NAME, OPT_DATA, OPT_STATE_DIR, OPT_NO_START };
 
 /* True: it is one of those that only --join takes. */
 static bool take_enrol_option(struct fl_enrol_options *enrol, int opt, const char *value)
@@ -152,6 +153,9 @@ static bool take_enrol_option(struct fl_enrol_options *enrol, int opt, const cha
     case OPT_STATE_DIR:
         enrol->state_dir = value;
         return true;
+    case OPT_NO_START:
+        enrol->no_start = true;
+        return true;
     default:
         return false;
     }
@@ -166,7 +170,7 @@ static int carry_out(struct command *command, int argc, char **argv)
         return fl_enrol_command(&command->enrol);
     }
     if (command->enrol_given && !command->join) {
-        return misuse("--invitation, --name, --data and --state-dir belong to --join");
+        return misuse("--invitation, --name, --data, --state-dir and --no-start belong to --join");
     }
     if (n != 1 || command->join) {
         (void)fprintf(stderr, "fl-clientd: expected one configuration file, found %d arguments\n",
@@ -184,6 +188,7 @@ int main(int argc, char **argv)
                                             {"name", required_argument, NULL, OPT_NAME},
                                             {"data", required_argument, NULL, OPT_DATA},
                                             {"state-dir", required_argument, NULL, OPT_STATE_DIR},
+                                            {"no-start", no_argument, NULL, OPT_NO_START},
                                             {"reference", no_argument, NULL, OPT_REFERENCE},
                                             {"help", no_argument, NULL, 'h'},
                                             {"version", no_argument, NULL, 'V'},

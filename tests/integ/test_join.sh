@@ -152,6 +152,32 @@ run_client fleet # without the credential
 wait_for "and comes again without it" grep -qc "joined federation" "$dir/fleet.log"
 stop fleet
 
+### Root on a host with systemd: the service is started, once all is there that it needs. Here in folders of its own,
+### and systemctl(1) is one that writes down what it is asked.
+cat >"$dir/with_systemd" <<TEXT
+#!/bin/sh
+exec unshare -m sh -c 'mount --bind "$dir/root/etc" /etc && mount -t tmpfs none /var/lib && mount -t tmpfs none /run &&
+  mkdir -p /run/systemd/system && PATH="$dir/root/bin:\$PATH" && exec "\$@"' sh "\$@" <"$dir/line"
+TEXT
+mkdir -p "$dir/root/etc/fl" "$dir/root/bin"
+cp -a /etc/alternatives /etc/ld.so.cache "$dir/root/etc/" 2>"$dir/copy.out" # which libraries there are
+printf '#!/bin/sh\necho "$@" >>"%s"\n[ "$1" != is-active ]\n' "$dir/root/asked" >"$dir/root/bin/systemctl"
+chmod +x "$dir/root/bin/systemctl"
+if [ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null; then
+  invite edge-005 >/dev/null
+  says "without the data it is told what is missing" 0 "next: put the data into $dir/none" \
+    sh "$dir/with_systemd" "$clientd" --join --data "$dir/none" /etc/fl/client-a.yaml
+  check "and nothing is started" test ! -e "$dir/root/asked"
+  invite edge-006 >/dev/null
+  says "with it the service runs" 0 "fl-clientd runs, now and after each boot" \
+    sh "$dir/with_systemd" "$clientd" --join --data "$dir/data/client-000"
+  equal "what systemctl was asked" "enable --quiet fl-clientd,is-active --quiet fl-clientd,restart --quiet fl-clientd," \
+    "$(tr '\n' , <"$dir/root/asked")"
+  has_line "and the configuration is where it is looked for" "$dir/root/etc/fl/client.yaml" 'state_dir: "/var/lib/fl-clientd"'
+else
+  echo "not run: mount namespaces need root"
+fi
+
 ### Taken back: a session ends at once, the client says which command helps
 sed -i '$a reconnect: {first: 50ms, longest: 200ms, after_refusal: 0s}' "$dir/edge-002.yaml"
 run_client edge-002
