@@ -167,6 +167,20 @@ print(sqlite3.connect(sys.argv[1]).execute("SELECT x FROM t").fetchone()[0])' "$
 check "without keys" backup kept b-none --without-keys
 check "there are none" test ! -e "$dir/b-none/state/identity"
 
+### A server with keys and invitations that are not written into the file of their database yet
+write_server tls "model: {preset: dnn60}" 'listen: ["127.0.0.1:0"]' 'identity: {hosts: [127.0.0.1]}'
+sed -i '/^insecure:/d' "$dir/tls.yaml"
+check "its keys" "$build/fl-serverd" --init "$dir/tls.yaml"
+start_server tls
+check "an invitation" ctl tls invite edge
+check "a backup beside it" backup tls b-tls
+stop tls
+sed "s|tls.state|tls2.state|" "$dir/tls.yaml" >"$dir/tls2.yaml"
+check "restoring it" restore tls2 b-tls
+start_server tls2
+equal "the invitation is still good" "edge open" "$(ctl tls2 invitations --json | json "' '.join(d[0][k] for k in ('name', 'state'))")"
+stop tls2
+
 ### Whose it is, when root restores
 if [ "$(id -u)" -eq 0 ]; then
   mkdir "$dir/owned.state"
