@@ -19,6 +19,8 @@
 #include "libfl/grpc/endpoint.h"
 
 #define METHOD "/bench.Idle/Attend"
+/* After the last message, so that answers are on their way and not in memory. */
+#define SETTLE_MS 1000
 
 static const char usage[] =
     "usage: bench/idle [options]\n"
@@ -84,23 +86,30 @@ struct server {
     unsigned clients; /* that are awaited */
     unsigned calls;
     int fd;
+    struct fl_timer *settled;
     struct usage_of before;
 };
+
+static void report(void *arg)
+{
+    struct server *server = arg;
+    struct usage_of now = usage_now();
+
+    now.allocated = (now.allocated - server->before.allocated) / server->clients;
+    now.mapped = (now.mapped - server->before.mapped) / server->clients;
+    if (write(server->fd, &now, sizeof(now)) != (ssize_t)sizeof(now)) {
+        die("pipe");
+    }
+}
 
 static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct server *server = ctx;
     struct fl_piece piece = {.data = data, .len = len};
-    struct usage_of now;
 
     must(fl_call_send(call, &piece, 1), "answer");
     if (++server->calls == server->clients) {
-        now = usage_now();
-        now.allocated = (now.allocated - server->before.allocated) / server->clients;
-        now.mapped = (now.mapped - server->before.mapped) / server->clients;
-        if (write(server->fd, &now, sizeof(now)) != (ssize_t)sizeof(now)) {
-            die("pipe");
-        }
+        fl_timer_start(server->settled, SETTLE_MS);
     }
     return true;
 }
@@ -139,6 +148,7 @@ static void run_server(unsigned clients, const struct fl_stream_filter *filter, 
     setup.loop = server.loop;
     must(fl_grpc_server_create(&setup, &server.grpc, &err), "server");
     must(fl_grpc_server_listen(server.grpc, &listen, &port, &err), fl_err_text(&err, FL_EIO));
+    must(fl_timer_create(server.loop, report, &server, &server.settled), "timer");
     server.before = usage_now();
     if (write(fd, &port, sizeof(port)) != (ssize_t)sizeof(port)) {
         die("pipe");

@@ -366,7 +366,10 @@ static bool all_up(struct world *world)
            fl_grpc_server_connections(world->server) == world->n_clients;
 }
 
-START_TEST(an_idle_connection_costs_less_than_64_kib_for_both_sides_together)
+/* For both sides; bench/idle prints what a server's costs. */
+static size_t idle_limit = (size_t)40 * 1024;
+
+START_TEST(an_idle_connection_costs_little_for_both_sides_together)
 {
     static struct world world;
     struct mallinfo2 before;
@@ -383,7 +386,7 @@ START_TEST(an_idle_connection_costs_less_than_64_kib_for_both_sides_together)
     after = mallinfo2();
     printf("memory per idle connection, both sides: %zu bytes\n",
            (after.uordblks - before.uordblks) / CLIENTS);
-    ck_assert_uint_lt(after.uordblks - before.uordblks, (size_t)CLIENTS * 64 * 1024);
+    ck_assert_uint_lt(after.uordblks - before.uordblks, CLIENTS * idle_limit);
     gworld_end(&world);
 }
 END_TEST
@@ -393,6 +396,7 @@ static struct tlsrig rig;
 static void put_tls(void)
 {
     tlsrig_begin(&rig);
+    idle_limit = (size_t)100 * 1024;
     gworld_filter = &rig.filter[TLSRIG_SERVER];
     gworld_dial_filter = &rig.filter[TLSRIG_CLIENT];
 }
@@ -433,16 +437,17 @@ int main(void)
 
     add_tests(tc);
     tcase_add_test(tc, a_client_of_another_protocol_is_closed_and_others_go_on);
-    tcase_add_test(tc, an_idle_connection_costs_less_than_64_kib_for_both_sides_together);
+    tcase_add_test(tc, an_idle_connection_costs_little_for_both_sides_together);
     suite_add_tcase(suite, tc);
     tcase_add_checked_fixture(over, put_filter, NULL);
     add_tests(over);
     tcase_add_loop_test(
         over, a_client_that_breaks_the_filters_protocol_is_closed_and_named_and_others_go_on, 0, 2);
-    tcase_add_test(over, an_idle_connection_costs_less_than_64_kib_for_both_sides_together);
+    tcase_add_test(over, an_idle_connection_costs_little_for_both_sides_together);
     suite_add_tcase(suite, over);
     tcase_add_checked_fixture(tls, put_tls, end_tls);
     add_tests(tls);
+    tcase_add_test(tls, an_idle_connection_costs_little_for_both_sides_together);
     suite_add_tcase(suite, tls);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
