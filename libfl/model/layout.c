@@ -130,13 +130,14 @@ static int count_of(const struct fl_layout *layout, const char *tensor, const si
             return fl_err_set(err, FL_EINVAL, "tensor '%s': dimension %zu is zero", tensor, i + 1);
         }
         if (dims[i] > FL_LAYOUT_MAX_FLOATS / count) {
-            return fl_err_set(err, FL_ELIMIT, "tensor '%s' has more than 2^36 numbers", tensor);
+            return fl_err_set(err, FL_ELIMIT, "tensor '%s' has more than 2^%d numbers", tensor,
+                              FL_LAYOUT_MAX_LOG2);
         }
         count *= dims[i];
     }
     if (count > FL_LAYOUT_MAX_FLOATS - layout->count) {
-        return fl_err_set(err, FL_ELIMIT, "tensor '%s': the model has more than 2^36 numbers",
-                          tensor);
+        return fl_err_set(err, FL_ELIMIT, "tensor '%s': the model has more than 2^%d numbers",
+                          tensor, FL_LAYOUT_MAX_LOG2);
     }
     *ret = (size_t)count;
     return FL_OK;

@@ -25,8 +25,14 @@
 #define FL_LAYOUT_MAX_UNITS   4096
 #define FL_LAYOUT_MAX_TENSORS 16384
 #define FL_LAYOUT_MAX_DIMS    8
-/* 2^36 floats, 256 GiB: far above any model here, far below overflow. */
-#define FL_LAYOUT_MAX_FLOATS (UINT64_C(1) << 36)
+/* 2^36 floats, 256 GiB: far above any model here, far below overflow. 1 GiB where 4 are all there
+ * is. */
+#if SIZE_MAX > UINT32_MAX
+#define FL_LAYOUT_MAX_LOG2 36
+#else
+#define FL_LAYOUT_MAX_LOG2 28
+#endif
+#define FL_LAYOUT_MAX_FLOATS (UINT64_C(1) << FL_LAYOUT_MAX_LOG2)
 #define FL_DIGEST_SIZE       32
 
 struct fl_tensor {

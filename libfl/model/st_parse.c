@@ -103,7 +103,8 @@ static int parse_shape(const json_t *shape, struct fl_st_entry *e, struct fl_err
                               "above 0");
         }
         if (dim > FL_LAYOUT_MAX_FLOATS / e->count) {
-            return fl_err_set(err, FL_EFORMAT, "'shape' makes more than 2^36 numbers");
+            return fl_err_set(err, FL_EFORMAT, "'shape' makes more than 2^%d numbers",
+                              FL_LAYOUT_MAX_LOG2);
         }
         e->count *= dim;
         e->dims[i] = (size_t)dim;

@@ -7,6 +7,9 @@
 #define MESSAGE_COST 64
 #define RUN_COST     (2 * sizeof(struct fl_seg))
 
+/* gRPC's four bytes of length; less where its sum with what is around it would not fit. */
+#define LONGEST (UINT32_MAX < SIZE_MAX / 2 ? UINT32_MAX : SIZE_MAX / 2)
+
 struct size {
     size_t total;  /* bytes on the wire */
     size_t copied; /* of those, bytes to copy */
@@ -22,7 +25,7 @@ static int measure(const struct fl_piece *pieces, size_t n, struct size *ret)
     size_t i;
 
     for (i = 0; i < n; i++) {
-        if (pieces[i].len > UINT32_MAX - total) {
+        if (pieces[i].len > LONGEST - total) {
             return FL_ELIMIT;
         }
         total += pieces[i].len;
