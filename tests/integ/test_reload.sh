@@ -36,7 +36,7 @@ for d in srv a; do
   echo "log_format: json" >>"$dir/$d.yaml"
   reload $d '"log_format":"json"'
   equal "a line of $d is an object" "notice True" \
-    "$(tail -n 1 "$dir/$d.log" | json '"%s %s" % (d["level"], d["message"].startswith("reloaded"))')"
+    "$(grep -F '"log_format":"json"' "$dir/$d.log" | tail -n 1 | json '"%s %s" % (d["level"], d["message"].startswith("reloaded"))')"
   sed -i '/^log_format/d' "$dir/$d.yaml"
   reload $d "log_level=debug log_format=text"
 done
