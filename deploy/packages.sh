@@ -16,7 +16,7 @@ FL_TEST_PACKAGES=(
   git clang-format-14 shellcheck python3 python3-numpy python3-grpcio python3-protobuf protobuf-compiler-grpc
   systemd openssl gnuplot-nox man-db
   debhelper lintian mmdebstrap fakeroot dpkg-dev buildah python3-yaml ansible-core
-  systemd-container iproute2 util-linux procps xz-utils)
+  systemd-container iproute2 util-linux procps xz-utils faketime)
 # What deploy/package.sh needs besides those of the build.
 # shellcheck disable=SC2034
 FL_PACKAGE_PACKAGES=(debhelper fakeroot dpkg-dev)

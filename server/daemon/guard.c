@@ -154,7 +154,7 @@ static int look(struct fl_guard *g, struct job *job)
 {
     const struct fl_serverd_conf *own = g->srv->own;
     bool fresh = fl_credentials_changed(own, &g->seen) || job->all;
-    bool due = fl_authority_due_ms(g->authority) <= (int64_t)fl_clock_wall_ms();
+    bool due = fl_authority_due(g->authority, (int64_t)fl_clock_wall_ms());
     bool other = false;
     int rv = FL_OK;
 

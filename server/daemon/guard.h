@@ -17,7 +17,7 @@
 #include "server/identity/authority.h"
 #include "server/identity/denials.h"
 
-#define FL_GUARD_LOOK_MS 5000
+#define FL_GUARD_LOOK_MS 2000
 
 struct fl_guard;
 

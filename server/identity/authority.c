@@ -430,9 +430,9 @@ void fl_authority_close(struct fl_authority *authority)
     free(authority);
 }
 
-int64_t fl_authority_due_ms(const struct fl_authority *authority)
+bool fl_authority_due(const struct fl_authority *authority, int64_t now_ms)
 {
-    return authority->due_ms;
+    return now_ms >= authority->due_ms || now_ms < authority->due_ms - HOUR_MS;
 }
 
 struct fl_chain *fl_authority_chain(const struct fl_authority *authority)

@@ -108,9 +108,12 @@ void fl_authority_bound(struct fl_authority *authority, uint16_t port);
  */
 FL_MUST_CHECK int fl_authority_refresh(struct fl_authority *authority, int64_t now_ms,
                                        bool *ret_changed, struct fl_err *err);
-/* When the next refresh is due, if no file changes before: an hour after the last at most, five
-   minutes after one that failed. */
-int64_t fl_authority_due_ms(const struct fl_authority *authority);
+/*
+ * Is the next refresh due, if no file changed? It is an hour after the last at most, five minutes
+ * after one that failed; and when the clock was set back behind the last one, for what that one
+ * made has not begun.
+ */
+bool fl_authority_due(const struct fl_authority *authority, int64_t now_ms);
 
 /* Borrowed until the next refresh; NULL with `own_pki`. */
 struct fl_chain *fl_authority_chain(const struct fl_authority *authority);

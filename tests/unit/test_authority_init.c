@@ -173,7 +173,7 @@ START_TEST(the_servers_certificate_is_renewed_by_itself_at_two_thirds)
 
     rig_init(&r);
     before = first_of("server.pem");
-    ck_assert(fl_authority_due_ms(r.a) <= r.now_ms + 3600 * 1000);
+    ck_assert(fl_authority_due(r.a, r.now_ms + 3600 * 1000));
     for (day = 0; day < 21 && !did; day++) {
         r.now_ms += RIG_DAY_MS;
         ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, &did, &r.err), FL_OK);
@@ -281,7 +281,7 @@ START_TEST(while_another_process_changes_the_files_what_is_in_use_stays_and_is_l
     ck_assert_int_eq(fl_authority_init(&r.conf, r.now_ms, &r.err), FL_EINUSE);
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_EINUSE);
     ck_assert_ptr_eq(fl_authority_chain(r.a), shown);
-    ck_assert(fl_authority_due_ms(r.a) <= r.now_ms + 300 * 1000);
+    ck_assert(fl_authority_due(r.a, r.now_ms + 300 * 1000));
     ck_assert_int_eq(close(lock), 0);
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
     ck_assert_ptr_ne(fl_authority_chain(r.a), shown);
@@ -309,6 +309,24 @@ START_TEST(what_a_clock_made_that_was_years_ahead_is_mended_by_init)
     r.now_ms = right + 3600 * 1000;
     rig_open(&r);
     ck_assert_int_eq(first_of("server.pem").not_before, r.now_ms / 1000 - 600);
+}
+END_TEST
+
+START_TEST(a_server_that_ran_with_a_clock_ahead_looks_again_when_it_is_set_back)
+{
+    int64_t right = r.now_ms;
+
+    rig_init(&r);
+    ck_assert(!fl_authority_due(r.a, r.now_ms));
+    r.now_ms += 300 * RIG_DAY_MS;
+    ck_assert(fl_authority_due(r.a, r.now_ms));
+    ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
+    ck_assert(!fl_authority_due(r.a, r.now_ms));
+    r.now_ms = right + 60 * 1000;
+    ck_assert(fl_authority_due(r.a, r.now_ms));
+    ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
+    ck_assert_int_eq(first_of("server.pem").not_before, r.now_ms / 1000 - 600);
+    ck_assert(!fl_authority_due(r.a, r.now_ms));
 }
 END_TEST
 
@@ -700,6 +718,7 @@ static Suite *suite(void)
     tcase_add_test(
         files, while_another_process_changes_the_files_what_is_in_use_stays_and_is_looked_at_soon);
     tcase_add_test(files, what_a_clock_made_that_was_years_ahead_is_mended_by_init);
+    tcase_add_test(files, a_server_that_ran_with_a_clock_ahead_looks_again_when_it_is_set_back);
     suite_add_tcase(s, files);
     tcase_add_checked_fixture(root, setup, teardown);
     tcase_add_test(
