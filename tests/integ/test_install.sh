@@ -47,13 +47,15 @@ synthetic "$dir/data" 1 --seed 3
 mkdir -p "$dir/var/fl-data" "$dir/run/fl-serverd"
 mv "$dir/data/client-000" "$dir/var/fl-data/client"
 here server >"$dir/server.yaml"
+check "the server gets an identity" "$root$(value_of sbindir)/fl-serverd" --init "$dir/server.yaml"
 says "server.yaml" 0 "server.yaml: ok: federation 'digits'" \
   "$root$(value_of sbindir)/fl-serverd" --check-config "$dir/server.yaml"
-here client >"$dir/client.yaml"
+# In plaintext: without a server nobody joins.
+here client | sed -e 's,^# insecure: yes,insecure: yes,' -e 's,^server:.*,server: "127.0.0.1:7800",' >"$dir/client.yaml"
 says "client.yaml" 0 "client.yaml: ok: client 'edge-001'" \
   "$root$(value_of sbindir)/fl-clientd" --check-config "$dir/client.yaml"
-here client | sed -e 's/^trainer: builtin/trainer: command/' -e 's/^# command:/command:/' \
-  -e 's/^#   /  /' -e "s,/usr/bin/python3,$python," >"$dir/command.yaml"
+sed -e 's/^trainer: builtin/trainer: command/' -e 's/^# command:/command:/' \
+  -e 's/^#   /  /' -e "s,/usr/bin/python3,$python," "$dir/client.yaml" >"$dir/command.yaml"
 says "client.yaml with the other trainer" 0 "trainer command" \
   "$root$(value_of sbindir)/fl-clientd" --check-config "$dir/command.yaml"
 
