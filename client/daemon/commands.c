@@ -205,8 +205,12 @@ static void on_ended(void *ctx, enum fl_grpc_status status, const char *message)
         fl_log(c->log, FL_LOG_DEBUG, "client", "the server was told");
     } else if (status == FL_GRPC_ABORTED) {
         on_refused(c, 0, message != NULL ? message : "another session took over");
+    } else if (status == FL_GRPC_UNIMPLEMENTED) {
+        on_refused(c, 0,
+                   "no federation is at this address: is it one of `listen_admin`, or another "
+                   "service? `server` has to be one of `listen` of the server");
     } else if (status == FL_GRPC_INVALID_ARGUMENT || status == FL_GRPC_PERMISSION_DENIED ||
-               status == FL_GRPC_UNAUTHENTICATED || status == FL_GRPC_UNIMPLEMENTED)
+               status == FL_GRPC_UNAUTHENTICATED)
     {
         on_refused(c, 0, message != NULL ? message : fl_grpc_status_name(status));
     } else if (status != FL_GRPC_OK && !fl_stepper_stopped(c->stepper)) {

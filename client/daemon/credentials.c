@@ -246,15 +246,22 @@ const char *fl_credentials_over(const struct fl_credentials *c, char *out, size_
     char span[FL_WHEN_TEXT];
 
     out[0] = '\0';
-    if (now > c->identity.who.not_after) {
-        (void)snprintf(
-            out, size,
-            "the certificate of this client ended at %s, %s ago: if the server renews it no "
-            "more, ask for an invitation (flctl invite %s) and give its line to: "
-            "fl-clientd --join",
-            fl_when_text(when, sizeof(when), c->identity.who.not_after),
-            fl_span_text(span, sizeof(span), now - c->identity.who.not_after),
-            c->identity.who.name);
+    if (now <= c->identity.who.not_after) {
+        return out;
+    }
+    (void)fl_when_text(when, sizeof(when), c->identity.who.not_after);
+    (void)fl_span_text(span, sizeof(span), now - c->identity.who.not_after);
+    if (c->files.certificate[0] != '\0') {
+        (void)snprintf(out, size,
+                       "the certificate '%s' ended at %s, %s ago: have whoever made it make a new "
+                       "one; it is taken up when the file changes",
+                       c->files.certificate, when, span);
+    } else {
+        (void)snprintf(out, size,
+                       "the certificate of this client ended at %s, %s ago: if the server renews "
+                       "it no more, ask for an invitation (flctl invite %s) and give its line to: "
+                       "fl-clientd --join",
+                       when, span, c->identity.who.name);
     }
     return out;
 }

@@ -109,6 +109,12 @@ static const char *speaks_tls(const uint8_t *data, size_t len)
                : NULL;
 }
 
+/* A server that wants TLS wants it until somebody changes a configuration: a permanent error. */
+static int tls_code(const uint8_t *data)
+{
+    return data[0] == 0x15 ? FL_EPERM : FL_EPROTO;
+}
+
 static void on_data(void *ctx, const uint8_t *data, size_t len)
 {
     struct fl__link *link = ctx;
@@ -126,7 +132,7 @@ static void on_data(void *ctx, const uint8_t *data, size_t len)
         return;
     }
     /* An alert is shorter than the head of a frame: HTTP/2 would wait for the rest of it. */
-    rv = tls != NULL ? FL_EPROTO : fl_h2_recv(link->h2, data, len);
+    rv = tls != NULL ? tls_code(data) : fl_h2_recv(link->h2, data, len);
     /* Answers may be due: window updates and the like do not come with a wake. */
     fl_stream_wake(link->stream);
     if (rv != FL_OK && !link->mute) {

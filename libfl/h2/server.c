@@ -103,12 +103,15 @@ int fl__h2_server_request(struct fl_h2 *h2, struct h2_stream *s, bool end)
     if (status == FL_GRPC_OK && method == NULL) {
         status = FL_GRPC_UNIMPLEMENTED;
         (void)snprintf(text, sizeof(text), "unknown method %s", fl_call_path(s->call));
+        /* A probe of anybody's is no news; of one who was let in it is a wrong address. */
+        denied = (h2->conn.who & (FL_WHO_CLIENT | FL_WHO_ADMIN)) != 0;
     } else if (status == FL_GRPC_OK) {
         status = fl_call_check_peer(s->call, method, text, sizeof(text));
         denied = status != FL_GRPC_OK;
     }
     if (denied && h2->conn.notice != NULL) {
-        h2->conn.notice(h2->conn.notice_ctx, s->call, "not allowed", text);
+        h2->conn.notice(h2->conn.notice_ctx, s->call,
+                        method == NULL ? "unknown method" : "not allowed", text);
     }
     if (status != FL_GRPC_OK) {
         return refuse(h2, s, http_status, status, text);

@@ -35,15 +35,20 @@ static void fail(struct fl_conn *conn)
 
     (void)display(dial, name, sizeof(name));
     if (code == FL_ETIMEOUT) {
-        fl__conn_fail(conn, code, "cannot connect to %s: no answer within %u ms", name,
-                      (unsigned)dial->timeout_ms);
+        fl__conn_fail(conn, code,
+                      "cannot connect to %s: no answer within %u ms: is the address right, and "
+                      "does no firewall keep it away?",
+                      name, (unsigned)dial->timeout_ms);
         return;
     }
     if (code != FL_ENOMEM && code != FL_EPERM && code != FL_ELIMIT) {
         /* Whatever the kernel says about an address, to the caller nobody is there. */
         code = FL_EUNAVAIL;
     }
-    fl__conn_fail(conn, code, "cannot connect to %s: %s", name, uv_strerror(dial->status));
+    fl__conn_fail(conn, code, "cannot connect to %s: %s%s", name, uv_strerror(dial->status),
+                  dial->status == UV_ECONNREFUSED
+                      ? ": nobody listens there; does the server run, and is that its port?"
+                      : "");
 }
 
 /* An attempt failed and its handle is gone: another address needs a fresh one. */
@@ -159,8 +164,11 @@ static void on_resolved(void *ctx, const struct fl__resolved *result)
 
     conn->dial->resolve = NULL;
     if (result->status != 0) {
-        fl__conn_fail(conn, FL_EUNAVAIL, "cannot look up %s: %s", conn->dial->address.host,
-                      gai_strerror(result->status));
+        fl__conn_fail(conn, FL_EUNAVAIL,
+                      "cannot look up %s: %s: is it spelt right, and does this host find it "
+                      "(getent hosts %s)?",
+                      conn->dial->address.host, gai_strerror(result->status),
+                      conn->dial->address.host);
         return;
     }
     conn->dial->found = *result;

@@ -69,6 +69,24 @@ const char *fl__usage_text(char *out, size_t size, X509 *x509)
     return out;
 }
 
+/*
+ * TLS 1.3 has the key sign, and nothing else (RFC 8446, 4.4.2.2). OpenSSL takes the usages of older
+ * handshakes too.
+ */
+static int check_key_usage(const struct fl_verifying *v, struct fl_refusal *refusal,
+                           struct fl_err *err)
+{
+    char text[FL_CERT_TEXT];
+
+    if ((X509_get_key_usage(v->chain->certs[0].x509) & KU_DIGITAL_SIGNATURE) != 0) {
+        return FL_OK;
+    }
+    return fl_err_set(err, fl__refuse(refusal, FL_REFUSED_PURPOSE),
+                      "%s: keyUsage digitalSignature was expected, it has others only: issue it "
+                      "again with `keyUsage = critical, digitalSignature`",
+                      fl__cert_text(text, &v->chain->certs[0].info));
+}
+
 /* OpenSSL takes a certificate without an extended key usage for any purpose; we do not. */
 static int check_purpose(const struct fl_verifying *v, struct fl_refusal *refusal,
                          struct fl_err *err)
@@ -81,7 +99,7 @@ static int check_purpose(const struct fl_verifying *v, struct fl_refusal *refusa
     char found[64];
 
     if (usage != UINT32_MAX && (usage & wanted) != 0 && !v->chain->certs[0].info.is_ca) {
-        return FL_OK;
+        return check_key_usage(v, refusal, err);
     }
     return fl_err_set(err, fl__refuse(refusal, FL_REFUSED_PURPOSE),
                       "%s: extendedKeyUsage %s was expected, it has %s%s: issue it again with "

@@ -54,6 +54,25 @@ int fl_call_set_identity(struct fl_call *call, const struct fl_identity *identit
     return fl_rpc_conn_identify(conn, conn->who, NULL, &copy);
 }
 
+/* Of somebody who is known, and wants what is not for him. */
+static const char *shown_by(uint32_t who)
+{
+    switch (who) {
+    case FL_WHO_ADMIN:
+        return "it shows an admin's certificate, and a client's was expected: join that host with "
+               "an invitation of its own";
+    case FL_WHO_CLIENT:
+        return "it shows a client's certificate, and an admin's was expected (`flctl "
+               "admin-certificate` makes one)";
+    case FL_WHO_PLAIN:
+        return "it shows no certificate at this address, which is `insecure`";
+    case FL_WHO_VIEWER:
+        return "it may look only (`admin_viewers`)";
+    default:
+        return "somebody else was expected";
+    }
+}
+
 enum fl_grpc_status fl_call_check_peer(const struct fl_call *call,
                                        const struct fl_rpc_method *method, char *text, size_t size)
 {
@@ -73,7 +92,7 @@ enum fl_grpc_status fl_call_check_peer(const struct fl_call *call,
                            : "a certificate of this federation is needed for that");
         return FL_GRPC_UNAUTHENTICATED;
     }
-    (void)snprintf(text, size, "%s: not for this peer", method->path);
+    (void)snprintf(text, size, "%s: not for this peer: %s", method->path, shown_by(conn->who));
     return FL_GRPC_PERMISSION_DENIED;
 }
 

@@ -152,7 +152,9 @@ void fl__tls_shake(struct fl__tls_stream *s)
         why = fl__tls_not_tls(s);
     }
     if (why != NULL) {
-        fl__tls_fail(s, FL_EPROTO, why);
+        s->refusal_reason = "no TLS"; /* of a notice, if one is due */
+        /* One that speaks without TLS does so until somebody changes a configuration. */
+        fl__tls_fail(s, fl__tls_is_plain_server(s) ? FL_EPERM : FL_EPROTO, why);
         return;
     }
     ERR_clear_error();

@@ -36,10 +36,16 @@ static const char *of_client(const struct fl__tls_stream *s)
     return "it speaks no TLS, and this address is for TLS";
 }
 
-static const char *of_server(const struct fl__tls_stream *s)
+bool fl__tls_is_plain_server(const struct fl__tls_stream *s)
 {
     /* Servers begin with a SETTINGS frame on stream 0, of at most 255 bytes in practice. */
-    if (s->in_len >= 5 && s->in[0] == 0 && s->in[1] == 0 && s->in[3] == 4 && s->in[4] == 0) {
+    return !s->tls->server && s->in_len >= 5 && s->in[0] == 0 && s->in[1] == 0 && s->in[3] == 4 &&
+           s->in[4] == 0;
+}
+
+static const char *of_server(const struct fl__tls_stream *s)
+{
+    if (fl__tls_is_plain_server(s)) {
         return "it speaks HTTP/2 without TLS: this address of the server is `insecure`, connect to "
                "one with TLS, or set `insecure` here too";
     }
@@ -96,8 +102,11 @@ static const struct {
      "root"},
     {SSL_AD_ACCESS_DENIED, "it knows our certificate and does not let us in",
      "it knows our certificate and does not want it"},
-    {SSL_AD_HANDSHAKE_FAILURE, "it refuses our certificate or the handshake (its log says why)",
-     "it refuses our certificate or the handshake (its log says why)"},
+    {SSL_AD_HANDSHAKE_FAILURE,
+     "it takes none of the names in our certificate, or refuses the handshake (its log says why): "
+     "compare the certificate with `tls.names` of the server",
+     "it takes none of the names in our certificate, or refuses the handshake (its log says why): "
+     "does it look for another federation or server?"},
     {SSL_AD_CERTIFICATE_REQUIRED,
      "it wants a certificate and we have none: join (fl-clientd --join) or set `tls.certificate`",
      "it wants a certificate and we have none"},

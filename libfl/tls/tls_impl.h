@@ -186,6 +186,8 @@ void fl__tls_forget_session(struct fl_tls *tls);
 /* text.c */
 /* What the first bytes of a peer are when they are no TLS, and it is told so; NULL: they may be. */
 const char *fl__tls_not_tls(struct fl__tls_stream *s);
+/* The first bytes are those of an HTTP/2 server without TLS. */
+bool fl__tls_is_plain_server(const struct fl__tls_stream *s);
 /* End `s` for what OpenSSL has just said. */
 void fl__tls_fail_ssl(struct fl__tls_stream *s);
 

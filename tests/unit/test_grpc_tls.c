@@ -39,7 +39,7 @@ START_TEST(a_client_without_tls_at_an_address_with_it_is_told_on_both_sides)
     gworld_begin(&world, "127.0.0.1:0");
     (void)gworld_connect(&world, world.address, 60000);
     fl_loop_run(world.loop);
-    ck_assert_int_eq(world.client[0].code, FL_EPROTO);
+    ck_assert_int_eq(world.client[0].code, FL_EPERM);
     ck_assert_msg(strstr(world.client[0].text, "it speaks TLS, and we are set to `insecure`") !=
                       NULL,
                   "%s", world.client[0].text);
@@ -56,7 +56,7 @@ START_TEST(a_client_with_tls_at_an_address_without_it_is_told_on_both_sides)
     gworld_begin(&world, "127.0.0.1:0");
     (void)gworld_connect(&world, world.address, 60000);
     fl_loop_run(world.loop);
-    ck_assert_int_eq(world.client[0].code, FL_EPROTO);
+    ck_assert_int_eq(world.client[0].code, FL_EPERM);
     ck_assert_msg(strstr(world.client[0].text, "speaks HTTP/2 without TLS") != NULL, "%s",
                   world.client[0].text);
     ck_assert_msg(strstr(world.notice, "it speaks TLS, and this address is `insecure`") != NULL,
