@@ -78,6 +78,14 @@ static int open_db(const struct fl_authority_conf *conf, struct fl_db *db, struc
     int rv = fl__files_path(path, conf, "identity.db", err);
 
     rv = rv == FL_OK ? fl_db_open(db, &fl__identity_db, path, FL_DB_SYNC_FULL, err) : rv;
+    if (rv == FL_EFORMAT && err != NULL) {
+        struct fl_err inner = *err;
+
+        (void)fl_err_set(err, rv,
+                         "%.300s: restore it from a backup (flctl restore), as without it nobody "
+                         "is denied any more",
+                         fl_err_text(&inner, rv));
+    }
     if (rv != FL_OK) {
         return rv;
     }
