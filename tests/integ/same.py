@@ -26,7 +26,7 @@ LEFT_OUT = {
     # A sentence for an operator, of the last thing that went wrong with a client.
     "client_error": "*",
     # Random, so that no two folders are taken for each other.
-    "federation": {"id", "identity"},
+    "federation": {"id", "identity", "kept_identity"},
 }
 # A checksum of the row, which has the columns above in it.
 SUM = "sum"

@@ -71,14 +71,18 @@ for user in fl-serverd fl-clientd; do
   equal "the folder of $user" "750 $user:$user" "$(inside stat -c '%a %U:%G' /var/lib/$user)"
 done
 inside install -d -m 0750 -o fl-serverd -g fl-serverd /run/fl-serverd
+says "the server's example wants an identity" 0 "has its identity in" $(as fl-serverd) fl-serverd --init \
+  /usr/share/doc/fl-server/examples/server.yaml
 says "the server's example" 0 "ok: federation 'digits'" $(as fl-serverd) fl-serverd --check-config \
   /usr/share/doc/fl-server/examples/server.yaml
 check "a split of the digits that come with fl-sim" inside fl-data split --input /usr/share/fl/data/optdigits \
   --output /var/lib/fl-data --clients 2 --method iid
 mv "$root/var/lib/fl-data/client-000" "$root/var/lib/fl-data/client"
-says "the client's example" 0 "ok: client 'edge-001'" $(as fl-clientd) fl-clientd --check-config \
-  /usr/share/doc/fl-client/examples/client.yaml
-rm -rf "${root:?}/var/lib/fl-data"
+# In plaintext: without a server nobody joins.
+sed -e 's,^# insecure: yes,insecure: yes,' -e 's,^server:.*,server: "127.0.0.1:7800",' \
+  "$root/usr/share/doc/fl-client/examples/client.yaml" >"$root/tmp/client.yaml"
+says "the client's example" 0 "ok: client 'edge-001'" $(as fl-clientd) fl-clientd --check-config /tmp/client.yaml
+rm -rf "${root:?}/var/lib/fl-data" "${root:?}/var/lib/fl-serverd/identity" "$root/tmp/client.yaml"
 
 ### An upgrade keeps configuration and state
 cp "$root/usr/share/doc/fl-server/examples/server.yaml" "$root/etc/fl/server.yaml"

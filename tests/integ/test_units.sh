@@ -55,6 +55,7 @@ for daemon in fl-serverd fl-clientd; do
   mkdir -p "$dir/$daemon/etc"
   says "the user of $daemon" 0 "Creating user '$daemon'" systemd-sysusers --dry-run --root="$dir/$daemon" \
     "$dir/root/usr/lib/sysusers.d/$daemon.conf"
+  check "$daemon is made" systemd-sysusers --root="$dir/$daemon" "$dir/root/usr/lib/sysusers.d/$daemon.conf"
   equal "is the unit's" "$daemon" "$(sed -n 's/^User=//p' "$units/$daemon.service")"
   check "folders of $daemon" systemd-tmpfiles --create --root="$dir/$daemon" \
     "$dir/root/usr/lib/tmpfiles.d/$daemon.conf"
