@@ -593,14 +593,15 @@ def documented(folder):
     """The client of docs/clients.md, as it stands there."""
     with open(os.path.join(os.environ["FL_SRCDIR"], "docs", "clients.md")) as f:
         blocks = re.findall("^```python\n(.*?)^```", f.read(), re.MULTILINE | re.DOTALL)
-    equal("blocks of code in docs/clients.md", len(blocks), 4)
+    equal("blocks of code in docs/clients.md", len(blocks), 5)
+    check("the first opens a channel over TLS", "secure_channel" in blocks[0])  # here it is plaintext
     server = h.Server(folder, "documented", "algorithm: fedldf\nevaluation: {every: 0}\nrounds: 1\n"
                       "model: {input: [60], layers: [dense 20, relu, dense 10]}\n")
     with server.channel() as channel:
         scope = {"channel": channel, "array": array, "math": math, "queue": queue,
                  "threading": threading, "pb": pb, "federation_pb2_grpc": rpc,
                  "train": lambda theta, rate, options: [x + 1 for x in theta]}
-        exec("".join(blocks), scope)
+        exec("".join(blocks[1:]), scope)
         until("the documented client did its round", lambda: committed(server))
         scope["events"].put(None)
         late = join(channel, "late")
