@@ -192,6 +192,9 @@ other_names() {
 }
 other_root() {
   check "a root with another key, while the server runs" here "$build/fl-serverd" --init --renew-root "$dir/srv.yaml"
+  # When it comes before the server has looked on that day, it does what is due.
+  ! grep -q "made the server's certificate" "$dir/check.out" ||
+    renewals[server]=$((renewals[server] + 1)) renewed_on[server]=$day
 }
 back_in_time() {
   local before=${renewals[short]}
