@@ -127,7 +127,7 @@ c "it is disabled" 0 "'ops-1' is not let in until flctl enable: 1 certificate" d
 says "and may nothing" 1 "PERMISSION_DENIED: disabled" "${remote[@]}" status
 
 ### Who did what
-for command in resume "abort-round --reason why-not" "hold --round 0" "release --round 0" "rollback 7" "clients forget nobody"; do
+for command in resume "abort-round --reason why-not" "hold --round 0" "release --round 0" "rollback 999999" "clients forget nobody"; do
   # shellcheck disable=SC2086
   "$flctl" -d "$state" $command >/dev/null 2>&1
 done
