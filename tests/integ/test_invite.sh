@@ -141,7 +141,7 @@ for what in invite withdraw join disable enable revoke pause resume abort-round 
 done
 equal "with who did it" "['$me']" "$(audit "sorted({l['who'] for l in d if l['what'] in ('invite', 'disable', 'hold', 'export')})")"
 equal "an admin by its certificate" True "$(audit "any(l['what'] == 'pause' and l['who'].startswith('admin ops-1, serial ') and l['object'] == 'from afar' for l in d)")"
-equal "what came of it" True "$(audit "any(l['what'] == 'rollback' and l['object'] == 'round 7' and l['result'] != 'ok' for l in d)")"
+equal "what came of it" True "$(audit "any(l['what'] == 'rollback' and l['object'] == 'round 999999' and l['result'] != 'ok' for l in d)")"
 equal "numbers and times run on" True "$(audit 'all(a["number"] < b["number"] and a["time_ms"] <= b["time_ms"] for a, b in zip(d, d[1:]))')"
 equal "the newest two" 2 "$("$flctl" -d "$state" audit --last 2 --json | json 'len(d)')"
 for file in "$dir/srv.log" "$dir/audit.json" "$state/identity/identity.db"; do
