@@ -250,7 +250,9 @@ int fl_wire_join_decode(const void *data, size_t len, struct fl_wire_join *ret, 
     }
     msg = (Fl__V1__JoinRequest *)u.msg;
     rv = take_join(msg, &join, err);
-    explicit_bzero(msg->token.data, msg->token.len);
+    if (msg->token.len > 0) { /* An empty one has no memory. */
+        explicit_bzero(msg->token.data, msg->token.len);
+    }
     fl__wire_unpacked_done(&u);
     if (rv != FL_OK) {
         fl_wire_join_done(&join);
