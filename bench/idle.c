@@ -6,14 +6,12 @@
  */
 #include <getopt.h>
 #include <malloc.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/peers.h"
 #include "bench/secure.h"
 #include "libfl/base/str.h"
 #include "libfl/grpc/endpoint.h"
@@ -31,18 +29,7 @@ static const char usage[] =
     "bytes are the server's, of one connection; what it has freed and keeps is in the second "
     "only\n";
 
-FL_NORETURN static void die(const char *what)
-{
-    (void)fprintf(stderr, "bench/idle: %s\n", what);
-    exit(EXIT_FAILURE);
-}
-
-static void must(int rv, const char *what)
-{
-    if (rv != FL_OK) {
-        die(what);
-    }
-}
+const char bench_name[] = "bench/idle";
 
 /* The server. */
 
@@ -97,62 +84,57 @@ static void report(void *arg)
 
     now.allocated = (now.allocated - server->before.allocated) / server->clients;
     now.mapped = (now.mapped - server->before.mapped) / server->clients;
-    if (write(server->fd, &now, sizeof(now)) != (ssize_t)sizeof(now)) {
-        die("pipe");
-    }
+    peer_tell(server->fd, &now, sizeof(now));
 }
 
 static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct server *server = ctx;
-    struct fl_piece piece = {.data = data, .len = len};
 
-    must(fl_call_send(call, &piece, 1), "answer");
+    (void)peer_echo(call, NULL, data, len);
     if (++server->calls == server->clients) {
         fl_timer_start(server->settled, SETTLE_MS);
     }
     return true;
 }
 
-static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
-                      const char *message)
-{
-    (void)call;
-    (void)ctx;
-    (void)status;
-    (void)message;
-}
-
 static void start_attend(struct fl_call *call, void *ctx)
 {
     static const struct fl_call_handler handler = {.on_message = on_message,
-                                                   .on_closed = on_closed};
+                                                   .on_closed = peer_closed};
 
     fl_call_set_handler(call, &handler, ctx);
     fl_call_set_patient(call, true);
 }
 
-static void run_server(unsigned clients, const struct fl_stream_filter *filter, int fd)
+/* Both sides of one measurement. */
+struct sides {
+    unsigned clients;
+    const struct fl_stream_filter *server_filter, *client_filter;
+    char address[64];
+};
+
+static void run_server(const void *ctx, int fd)
 {
-    struct server server = {.clients = clients, .fd = fd};
+    const struct sides *sides = ctx;
+    struct server server = {.clients = sides->clients, .fd = fd};
     struct fl_rpc_method methods[] = {{METHOD, FL_WHO_ANYBODY, start_attend, &server},
                                       {NULL, 0, NULL, NULL}};
-    struct fl_grpc_server_setup setup = {.max_connections = clients + 16, .methods = methods};
-    const struct fl_grpc_listen listen = {.address = "127.0.0.1:0", .filter = filter};
+    struct fl_grpc_server_setup setup = {.max_connections = sides->clients + 16,
+                                         .methods = methods};
+    const struct fl_grpc_listen listen = {.address = "127.0.0.1:0", .filter = sides->server_filter};
     struct fl_err err = {0};
     unsigned port = 0;
 
     fl_rpc_limits_default(&setup.limits);
     setup.limits.handshake_ms = 600 * 1000;
-    must(fl_loop_create(&server.loop, &err), "loop");
+    must_err(fl_loop_create(&server.loop, &err), &err);
     setup.loop = server.loop;
-    must(fl_grpc_server_create(&setup, &server.grpc, &err), "server");
-    must(fl_grpc_server_listen(server.grpc, &listen, &port, &err), fl_err_text(&err, FL_EIO));
+    must_err(fl_grpc_server_create(&setup, &server.grpc, &err), &err);
+    must_err(fl_grpc_server_listen(server.grpc, &listen, &port, &err), &err);
     must(fl_timer_create(server.loop, report, &server, &server.settled), "timer");
     server.before = usage_now();
-    if (write(fd, &port, sizeof(port)) != (ssize_t)sizeof(port)) {
-        die("pipe");
-    }
+    peer_tell(fd, &port, sizeof(port));
     fl_loop_run(server.loop); /* until it is killed */
 }
 
@@ -174,7 +156,8 @@ static bool on_answer(struct fl_call *call, void *ctx, const uint8_t *data, size
 
 static void on_up(void *ctx)
 {
-    static const struct fl_call_handler handler = {.on_message = on_answer, .on_closed = on_closed};
+    static const struct fl_call_handler handler = {.on_message = on_answer,
+                                                   .on_closed = peer_closed};
     struct client *client = ctx;
     struct fl_piece piece = {.data = "hello", .len = 5};
 
@@ -190,69 +173,55 @@ static void on_down(void *ctx, int code, const char *text)
     }
 }
 
-static void run_clients(unsigned n, const char *address, const struct fl_stream_filter *filter)
+static void run_clients(const void *ctx, int fd)
 {
     static const struct fl_grpc_channel_cbs cbs = {on_up, on_down};
-    struct client *clients = calloc(n, sizeof(*clients));
-    struct fl_grpc_channel_setup setup = {
-        .address = address, .timeout_ms = 600 * 1000, .cbs = &cbs, .filter = filter};
+    const struct sides *sides = ctx;
+    struct client *clients = calloc(sides->clients, sizeof(*clients));
+    struct fl_grpc_channel_setup setup = {.address = sides->address,
+                                          .timeout_ms = 600 * 1000,
+                                          .cbs = &cbs,
+                                          .filter = sides->client_filter};
     struct fl_rpc_limits limits;
     struct fl_err err = {0};
     unsigned i;
 
+    (void)fd;
     if (clients == NULL) {
         die("out of memory");
     }
     fl_rpc_limits_default(&limits);
     setup.limits = &limits;
-    must(fl_loop_create(&setup.loop, &err), "loop");
-    for (i = 0; i < n; i++) {
+    must_err(fl_loop_create(&setup.loop, &err), &err);
+    for (i = 0; i < sides->clients; i++) {
         setup.ctx = &clients[i];
-        must(fl_grpc_connect(&setup, &clients[i].channel, &err), fl_err_text(&err, FL_EIO));
+        must_err(fl_grpc_connect(&setup, &clients[i].channel, &err), &err);
     }
     fl_loop_run(setup.loop); /* until it is killed */
 }
 
 /* A server and its clients, each in a process of its own. */
-static void measure(unsigned n, const struct fl_stream_filter *server_filter,
-                    const struct fl_stream_filter *client_filter, const char *tls,
-                    const char *certificate)
+static void measure(struct sides sides, const char *tls, const char *certificate)
 {
     struct usage_of cost = {0};
-    char address[64];
     unsigned port = 0;
     pid_t server;
     pid_t clients;
-    int fds[2];
+    int server_fd;
+    int clients_fd;
 
-    if (pipe(fds) != 0) {
-        die("pipe");
-    }
-    server = fork();
-    if (server == 0) {
-        run_server(n, server_filter, fds[1]);
-        exit(EXIT_SUCCESS);
-    }
-    if (server < 0 || read(fds[0], &port, sizeof(port)) != (ssize_t)sizeof(port)) {
-        die("the server did not start");
-    }
-    (void)snprintf(address, sizeof(address), "127.0.0.1:%u", port);
-    clients = fork();
-    if (clients == 0) {
-        run_clients(n, address, client_filter);
-        exit(EXIT_SUCCESS);
-    }
-    (void)close(fds[1]);
-    if (clients < 0 || read(fds[0], &cost, sizeof(cost)) != (ssize_t)sizeof(cost)) {
-        die("not all clients came");
-    }
-    (void)close(fds[0]);
-    (void)kill(clients, SIGKILL);
-    (void)kill(server, SIGKILL);
-    (void)waitpid(clients, NULL, 0);
-    (void)waitpid(server, NULL, 0);
+    server = peer_start(run_server, &sides, &server_fd);
+    peer_hear(server_fd, &port, sizeof(port), "the server did not start");
+    (void)snprintf(sides.address, sizeof(sides.address), "127.0.0.1:%u", port);
+    clients = peer_start(run_clients, &sides, &clients_fd);
+    peer_hear(server_fd, &cost, sizeof(cost), "not all clients came");
+    (void)close(clients_fd);
+    (void)close(server_fd);
+    peer_kill(clients);
+    peer_kill(server);
     printf("idle: tls=%s certificate=%s clients=%u bytes=%zu malloc_bytes=%zu mapped_bytes=%zu\n",
-           tls, certificate, n, cost.allocated + cost.mapped, cost.allocated, cost.mapped);
+           tls, certificate, sides.clients, cost.allocated + cost.mapped, cost.allocated,
+           cost.mapped);
     (void)fflush(stdout);
 }
 
@@ -287,18 +256,15 @@ static uint64_t parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
     unsigned n = (unsigned)parse(argc, argv);
-    struct rlimit files = {0};
     struct fl_stream_filter nameless;
     struct secure secure;
 
-    (void)getrlimit(RLIMIT_NOFILE, &files);
-    files.rlim_cur = files.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &files);
+    peers_open_files();
     secure_make(&secure);
     nameless = fl_tls_filter(secure.nameless);
-    measure(n, NULL, NULL, "no", "no");
-    measure(n, &secure.server_filter, &nameless, "yes", "no");
-    measure(n, &secure.server_filter, &secure.client_filter, "yes", "yes");
+    measure((struct sides){.clients = n}, "no", "no");
+    measure((struct sides){n, &secure.server_filter, &nameless, ""}, "yes", "no");
+    measure((struct sides){n, &secure.server_filter, &secure.client_filter, ""}, "yes", "yes");
     secure_free(&secure);
     return EXIT_SUCCESS;
 }

@@ -1,8 +1,6 @@
 #include "bench/secure.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "bench/peers.h"
 #include "libfl/base/clock.h"
 #include "libfl/pki/issue.h"
 
@@ -17,14 +15,6 @@ static int64_t now(void *ctx)
 {
     (void)ctx;
     return (int64_t)(fl_clock_wall_ms() / 1000);
-}
-
-static void must(int rv, const struct fl_err *err)
-{
-    if (rv != FL_OK) {
-        (void)fprintf(stderr, "certificates: %s\n", fl_err_text(err, rv));
-        exit(EXIT_FAILURE);
-    }
 }
 
 static struct fl_issue issue(uint8_t serial)
@@ -42,7 +32,7 @@ static void make_leaf(enum fl_role role, const char *name, uint8_t serial, struc
     struct fl_issue leaf = issue(serial);
     struct fl_err err = {0};
 
-    must(fl_key_make(key), NULL);
+    must(fl_key_make(key), "key");
     leaf.role = role;
     leaf.name = name;
     if (role == FL_ROLE_SERVER) {
@@ -50,7 +40,7 @@ static void make_leaf(enum fl_role role, const char *name, uint8_t serial, struc
         leaf.n_hosts = 1;
         leaf.with_root = true;
     }
-    must(fl_issue_leaf(ca, ca_key, *key, &leaf, chain, &err), &err);
+    must_err(fl_issue_leaf(ca, ca_key, *key, &leaf, chain, &err), &err);
 }
 
 static struct fl_tls *make_client(bool nameless)
@@ -63,7 +53,7 @@ static struct fl_tls *make_client(bool nameless)
     struct fl_tls *tls = NULL;
     struct fl_err err = {0};
 
-    must(fl_tls_create(&setup, &tls, &err), &err);
+    must_err(fl_tls_create(&setup, &tls, &err), &err);
     return tls;
 }
 
@@ -74,19 +64,19 @@ void secure_make(struct secure *secure)
     struct fl_issue of = issue(1);
     struct fl_err err = {0};
 
-    must(fl_key_make(&root_key), NULL);
-    must(fl_key_make(&ca_key), NULL);
-    must(fl_issue_root(root_key, &of, &root, &err), &err);
+    must(fl_key_make(&root_key), "key");
+    must(fl_key_make(&ca_key), "key");
+    must_err(fl_issue_root(root_key, &of, &root, &err), &err);
     of = issue(2);
-    must(fl_issue_intermediate(root, root_key, ca_key, &of, &ca, &err), &err);
+    must_err(fl_issue_intermediate(root, root_key, ca_key, &of, &ca, &err), &err);
     make_leaf(FL_ROLE_SERVER, "server", 3, &server_key, &server_chain);
     make_leaf(FL_ROLE_CLIENT, "edge-001", 4, &client_key, &client_chain);
     believe.roots = root;
-    must(fl_trust_create(&believe, &trust, &err), &err);
+    must_err(fl_trust_create(&believe, &trust, &err), &err);
     server.chain = server_chain;
     server.key = server_key;
     server.trust = trust;
-    must(fl_tls_create(&server, &secure->server, &err), &err);
+    must_err(fl_tls_create(&server, &secure->server, &err), &err);
     secure->client = make_client(false);
     secure->nameless = make_client(true);
     secure->server_filter = fl_tls_filter(secure->server);

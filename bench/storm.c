@@ -6,13 +6,11 @@
  */
 #include <fcntl.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/peers.h"
 #include "bench/secure.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/str.h"
@@ -34,48 +32,20 @@ static const char usage[] =
     "in "
     "it\n";
 
-FL_NORETURN static void die(const char *what)
-{
-    (void)fprintf(stderr, "bench/storm: %s\n", what);
-    exit(EXIT_FAILURE);
-}
-
-static void must(int rv, const char *what)
-{
-    if (rv != FL_OK) {
-        die(what);
-    }
-}
+const char bench_name[] = "bench/storm";
 
 /* The server. */
 
-static bool echo(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
-{
-    struct fl_piece piece = {.data = data, .len = len};
-
-    (void)ctx;
-    must(fl_call_send(call, &piece, 1), "echo");
-    return true;
-}
-
-static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
-                      const char *message)
-{
-    (void)call;
-    (void)ctx;
-    (void)status;
-    (void)message;
-}
-
 static void start_heartbeat(struct fl_call *call, void *ctx)
 {
-    static const struct fl_call_handler handler = {.on_message = echo, .on_closed = on_closed};
+    static const struct fl_call_handler handler = {.on_message = peer_echo,
+                                                   .on_closed = peer_closed};
 
     fl_call_set_handler(call, &handler, ctx);
     fl_call_set_patient(call, true);
 }
 
-static void run_server(const struct fl_stream_filter *filter, int fd)
+static void run_server(const void *filter, int fd)
 {
     static struct fl_rpc_method methods[] = {{METHOD, FL_WHO_ANYBODY, start_heartbeat, NULL},
                                              {NULL, 0, NULL, NULL}};
@@ -87,12 +57,10 @@ static void run_server(const struct fl_stream_filter *filter, int fd)
 
     fl_rpc_limits_default(&setup.limits);
     setup.limits.handshake_ms = 600 * 1000;
-    must(fl_loop_create(&setup.loop, &err), "loop");
-    must(fl_grpc_server_create(&setup, &server, &err), "server");
-    must(fl_grpc_server_listen(server, &listen, &port, &err), fl_err_text(&err, FL_EIO));
-    if (write(fd, &port, sizeof(port)) != (ssize_t)sizeof(port)) {
-        die("pipe");
-    }
+    must_err(fl_loop_create(&setup.loop, &err), &err);
+    must_err(fl_grpc_server_create(&setup, &server, &err), &err);
+    must_err(fl_grpc_server_listen(server, &listen, &port, &err), &err);
+    peer_tell(fd, &port, sizeof(port));
     fl_loop_run(setup.loop); /* until it is killed */
 }
 
@@ -145,7 +113,8 @@ static bool on_answer(struct fl_call *call, void *ctx, const uint8_t *data, size
 
 static void on_up(void *ctx)
 {
-    static const struct fl_call_handler handler = {.on_message = on_answer, .on_closed = on_closed};
+    static const struct fl_call_handler handler = {.on_message = on_answer,
+                                                   .on_closed = peer_closed};
     struct client *client = ctx;
     struct crowd *crowd = client->crowd;
 
@@ -179,7 +148,7 @@ static void bring(struct crowd *crowd, const char *address, const struct fl_stre
         die("out of memory");
     }
     fl_rpc_limits_default(&crowd->limits);
-    must(fl_loop_create(&crowd->setup.loop, &err), "loop");
+    must_err(fl_loop_create(&crowd->setup.loop, &err), &err);
     crowd->setup.address = address;
     crowd->setup.limits = &crowd->limits;
     crowd->setup.timeout_ms = 600 * 1000;
@@ -188,7 +157,7 @@ static void bring(struct crowd *crowd, const char *address, const struct fl_stre
     for (i = 0; i < crowd->n; i++) {
         clients[i].crowd = crowd;
         crowd->setup.ctx = &clients[i];
-        must(fl_grpc_connect(&crowd->setup, &clients[i].channel, &err), fl_err_text(&err, FL_EIO));
+        must_err(fl_grpc_connect(&crowd->setup, &clients[i].channel, &err), &err);
     }
     fl_loop_run(crowd->setup.loop);
 }
@@ -208,37 +177,32 @@ static void look(void *arg)
 {
     struct storm *storm = arg;
     char byte;
+    ssize_t n = read(storm->fd, &byte, 1);
 
-    if (read(storm->fd, &byte, 1) == 1) {
+    if (n == 0) {
+        die("not all clients came");
+    }
+    if (n == 1) {
         fl_loop_stop(storm->calm.setup.loop);
     } else {
         fl_timer_start(storm->timer, 1);
     }
 }
 
-static pid_t start_storm(unsigned n, const char *address, const struct fl_stream_filter *filter,
-                         int *ret_fd)
-{
-    struct crowd crowd = {.n = n};
-    int fds[2];
-    pid_t pid;
+struct newcomers {
+    unsigned n;
+    const char *address;
+    const struct fl_stream_filter *filter;
+};
 
-    if (pipe(fds) != 0) {
-        die("pipe");
-    }
-    pid = fork();
-    if (pid == 0) {
-        bring(&crowd, address, filter);
-        if (write(fds[1], "u", 1) != 1) {
-            die("pipe");
-        }
-        (void)pause();
-        exit(EXIT_SUCCESS);
-    }
-    (void)close(fds[1]);
-    (void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
-    *ret_fd = fds[0];
-    return pid;
+static void run_storm(const void *ctx, int fd)
+{
+    const struct newcomers *new = ctx;
+    struct crowd crowd = {.n = new->n};
+
+    bring(&crowd, new->address, new->filter);
+    peer_tell(fd, "u", 1);
+    (void)pause(); /* until it is killed */
 }
 
 static double mean(const struct trips *trips)
@@ -246,8 +210,7 @@ static double mean(const struct trips *trips)
     return trips->n > 0 ? trips->sum_ms / trips->n : 0;
 }
 
-static void measure(unsigned n, unsigned n_calm, const char *address,
-                    const struct fl_stream_filter *filter)
+static void measure(const struct newcomers *new, unsigned n_calm)
 {
     struct trips before = {0};
     struct trips during = {0};
@@ -256,24 +219,24 @@ static void measure(unsigned n, unsigned n_calm, const char *address,
     uint64_t begin_ns;
     pid_t pid;
 
-    bring(&storm.calm, address, filter);
+    bring(&storm.calm, new->address, new->filter);
     loop = storm.calm.setup.loop;
     must(fl_timer_create(loop, stop, loop, &storm.timer), "timer");
     fl_timer_start(storm.timer, 3000);
     fl_loop_run(loop);
     fl_timer_close(storm.timer);
     storm.calm.trips = &during;
-    pid = start_storm(n, address, filter, &storm.fd);
+    pid = peer_start(run_storm, new, &storm.fd);
+    (void)fcntl(storm.fd, F_SETFL, O_NONBLOCK);
     begin_ns = fl_clock_ns();
     must(fl_timer_create(loop, look, &storm, &storm.timer), "timer");
     fl_timer_start(storm.timer, 0);
     fl_loop_run(loop);
     printf("storm: clients=%u storm_ms=%.0f calm_mean_ms=%.2f calm_max_ms=%.2f storm_mean_ms=%.2f "
            "storm_max_ms=%.2f\n",
-           n, (double)(fl_clock_ns() - begin_ns) / 1e6, mean(&before), before.max_ms, mean(&during),
-           during.max_ms);
-    (void)kill(pid, SIGKILL);
-    (void)waitpid(pid, NULL, 0);
+           new->n, (double)(fl_clock_ns() - begin_ns) / 1e6, mean(&before), before.max_ms,
+           mean(&during), during.max_ms);
+    peer_kill(pid);
 }
 
 struct args {
@@ -321,33 +284,22 @@ static struct args parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct args args = parse(argc, argv);
-    struct rlimit files = {0};
+    struct newcomers new = {.n = (unsigned)args.clients};
     struct secure secure;
     char address[64];
     unsigned port = 0;
-    int fds[2];
     pid_t server;
+    int fd;
 
-    (void)getrlimit(RLIMIT_NOFILE, &files);
-    files.rlim_cur = files.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &files);
+    peers_open_files();
     secure_make(&secure);
-    if (pipe(fds) != 0) {
-        die("pipe");
-    }
-    server = fork();
-    if (server == 0) {
-        run_server(args.insecure ? NULL : &secure.server_filter, fds[1]);
-        return EXIT_SUCCESS;
-    }
-    if (server < 0 || read(fds[0], &port, sizeof(port)) != (ssize_t)sizeof(port)) {
-        die("the server did not start");
-    }
+    server = peer_start(run_server, args.insecure ? NULL : &secure.server_filter, &fd);
+    peer_hear(fd, &port, sizeof(port), "the server did not start");
     (void)snprintf(address, sizeof(address), "127.0.0.1:%u", port);
-    measure((unsigned)args.clients, (unsigned)args.calm, address,
-            args.insecure ? NULL : &secure.client_filter);
-    (void)kill(server, SIGKILL);
-    (void)waitpid(server, NULL, 0);
+    new.address = address;
+    new.filter = args.insecure ? NULL : &secure.client_filter;
+    measure(&new, (unsigned)args.calm);
+    peer_kill(server);
     secure_free(&secure);
     return EXIT_SUCCESS;
 }

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/peers.h"
 #include "bench/secure.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/rate.h"
@@ -53,19 +54,7 @@ struct args {
     uint64_t rate; /* 0: none */
 };
 
-FL_NORETURN static void die(const char *what)
-{
-    (void)fprintf(stderr, "bench/wire: %s\n", what);
-    exit(EXIT_FAILURE);
-}
-
-static void must(int rv, const char *what)
-{
-    if (rv != FL_OK) {
-        (void)fprintf(stderr, "bench/wire: %s: %s\n", what, fl_strerror(rv));
-        exit(EXIT_FAILURE);
-    }
-}
+const char bench_name[] = "bench/wire";
 
 static struct fl_blob *make_blob(void)
 {
@@ -138,19 +127,10 @@ static void finish_push(struct fl_call *call, void *ctx)
     fl_call_finish(call, FL_GRPC_OK, NULL);
 }
 
-static void push_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
-                        const char *message)
-{
-    (void)call;
-    (void)ctx;
-    (void)status;
-    (void)message;
-}
-
 static void start_push(struct fl_call *call, void *ctx)
 {
     static const struct fl_call_handler handler = {
-        .on_message = drop_message, .on_end = finish_push, .on_closed = push_closed};
+        .on_message = drop_message, .on_end = finish_push, .on_closed = peer_closed};
 
     fl_call_set_handler(call, &handler, ctx);
 }
@@ -200,19 +180,10 @@ static void start_fetch(struct fl_call *call, void *ctx)
     fl_call_set_handler(call, &handler, fetch);
 }
 
-static bool echo_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
-{
-    struct fl_piece piece = {.data = data, .len = len};
-
-    (void)ctx;
-    must(fl_call_send(call, &piece, 1), "echo");
-    return true;
-}
-
 static void start_ping(struct fl_call *call, void *ctx)
 {
     static const struct fl_call_handler handler = {
-        .on_message = echo_message, .on_end = finish_push, .on_closed = push_closed};
+        .on_message = peer_echo, .on_end = finish_push, .on_closed = peer_closed};
 
     fl_call_set_handler(call, &handler, ctx);
 }
@@ -230,9 +201,18 @@ static void on_term(void *arg, int signum)
     fl_grpc_server_close(server->grpc, 100, server_closed, server->loop);
 }
 
+/* Where it listens without TLS; with it, too, unless `secure` holds nothing. */
+struct place {
+    char address[64];
+    struct secure secure;
+};
+
 /* The other process: tells its ports, without and with TLS, through `fd`, runs until SIGTERM. */
-static void run_server(const char *address, const struct secure *secure, int fd)
+static void run_server(const void *ctx, int fd)
 {
+    const struct place *place = ctx;
+    const struct secure *secure = &place->secure;
+    const struct fl_grpc_listen plain = {.address = place->address};
     const struct fl_grpc_listen with_tls = {.address = "127.0.0.1:0",
                                             .filter = &secure->server_filter};
     struct server server = {.blob = make_blob()};
@@ -246,20 +226,15 @@ static void run_server(const char *address, const struct secure *secure, int fd)
     unsigned port[2] = {0};
 
     fl_rpc_limits_default(&setup.limits);
-    must(fl_loop_create(&server.loop, &err), "loop");
+    must_err(fl_loop_create(&server.loop, &err), &err);
     setup.loop = server.loop;
-    must(fl_grpc_server_create(&setup, &server.grpc, &err), "server");
-    must(fl_grpc_server_listen(server.grpc, &(struct fl_grpc_listen){.address = address}, &port[0],
-                               &err),
-         fl_err_text(&err, FL_EIO));
+    must_err(fl_grpc_server_create(&setup, &server.grpc, &err), &err);
+    must_err(fl_grpc_server_listen(server.grpc, &plain, &port[0], &err), &err);
     if (secure->server != NULL) {
-        must(fl_grpc_server_listen(server.grpc, &with_tls, &port[1], &err),
-             fl_err_text(&err, FL_EIO));
+        must_err(fl_grpc_server_listen(server.grpc, &with_tls, &port[1], &err), &err);
     }
     must(fl_signal_create(server.loop, SIGTERM, on_term, &server, &term), "signal");
-    if (write(fd, port, sizeof(port)) != (ssize_t)sizeof(port)) {
-        die("pipe");
-    }
+    peer_tell(fd, port, sizeof(port));
     fl_loop_run(server.loop);
     fl_signal_close(term);
     fl_loop_free(server.loop);
@@ -371,7 +346,7 @@ static bool ping_came_back(struct fl_call *call, void *ctx, const uint8_t *data,
 static void start_pings(struct client *client, struct pings *pings)
 {
     static const struct fl_call_handler handler = {.on_message = ping_came_back,
-                                                   .on_closed = push_closed};
+                                                   .on_closed = peer_closed};
 
     must(fl_timer_create(client->loop, send_ping, pings, &pings->timer), "timer");
     must(fl_grpc_call(client->channel, "/bench.Wire/Ping", 0, &handler, pings, &pings->call),
@@ -601,7 +576,7 @@ static struct fl_grpc_channel *connect_to(struct client *client, const char *add
     struct fl_grpc_channel *channel = NULL;
     struct fl_err err = {0};
 
-    must(fl_grpc_connect(&setup, &channel, &err), fl_err_text(&err, FL_EIO));
+    must_err(fl_grpc_connect(&setup, &channel, &err), &err);
     fl_loop_run(client->loop);
     return channel;
 }
@@ -617,7 +592,7 @@ static void run_client(const char *address, const char *tls_address, const struc
     limits.send_rate = args->rate;
     limits.take_rate = args->rate;
     client.stream.blob = make_blob();
-    must(fl_loop_create(&client.loop, &err), "loop");
+    must_err(fl_loop_create(&client.loop, &err), &err);
     client.channel = connect_to(&client, address, &limits, NULL);
     if (args->tls) {
         client.secure = connect_to(&client, tls_address, &limits, &secure->client_filter);
@@ -697,44 +672,30 @@ static struct args parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct args args = parse(argc, argv);
-    char address[64] = "127.0.0.1:0";
-    char tls_address[64] = "";
-    struct secure secure = {0};
+    struct place place = {.address = "127.0.0.1:0"};
+    char tls_address[64];
     unsigned port[2] = {0};
-    int fds[2];
     pid_t pid;
+    int fd;
 
     if (args.over_unix) {
-        (void)snprintf(address, sizeof(address), "unix:/tmp/fl-bench-wire-%ld.sock",
+        (void)snprintf(place.address, sizeof(place.address), "unix:/tmp/fl-bench-wire-%ld.sock",
                        (long)getpid());
     }
     if (args.tls) {
-        secure_make(&secure);
+        secure_make(&place.secure);
     }
-    if (pipe(fds) != 0) {
-        die("pipe");
-    }
-    pid = fork();
-    if (pid < 0) {
-        die("fork");
-    }
-    if (pid == 0) {
-        run_server(address, &secure, fds[1]);
-        return EXIT_SUCCESS;
-    }
-    (void)close(fds[1]);
-    if (read(fds[0], port, sizeof(port)) != (ssize_t)sizeof(port)) {
-        die("the server did not start");
-    }
+    pid = peer_start(run_server, &place, &fd);
+    peer_hear(fd, port, sizeof(port), "the server did not start");
     if (!args.over_unix) {
-        (void)snprintf(address, sizeof(address), "127.0.0.1:%u", port[0]);
+        (void)snprintf(place.address, sizeof(place.address), "127.0.0.1:%u", port[0]);
     }
     (void)snprintf(tls_address, sizeof(tls_address), "127.0.0.1:%u", port[1]);
-    run_client(address, tls_address, &secure, &args);
+    run_client(place.address, tls_address, &place.secure, &args);
     (void)kill(pid, SIGTERM);
     (void)waitpid(pid, NULL, 0);
     if (args.tls) {
-        secure_free(&secure);
+        secure_free(&place.secure);
     }
     return EXIT_SUCCESS;
 }
