@@ -69,7 +69,8 @@ uint64_t fl_renewing_pause_ms(const struct fl_identity *who, unsigned failures, 
 
 int fl_renewing_clock(int64_t now, int64_t built, const struct fl_identity *who, struct fl_err *err)
 {
-    bool by_certificate = who != NULL && who->not_before > built;
+    /* The certificate first: what is said of a host must not hang on the day of its build. */
+    bool by_certificate = who != NULL && who->not_before > now;
     int64_t known = by_certificate ? who->not_before : built;
     char ours[FL_WHEN_TEXT];
     char theirs[FL_WHEN_TEXT];

@@ -24,10 +24,11 @@ int64_t fl_renewing_due_ms(const struct fl_identity *who);
 uint64_t fl_renewing_pause_ms(const struct fl_identity *who, unsigned failures, int64_t now_ms);
 
 /*
- * FL_EAGAIN with a text when `now` (s) is before what is known to be past: `built` (s, when the
- * program was built; 0: not known) or the beginning of the own certificate (`who` may be NULL). A
- * host without a battery for its clock begins in 1970, and nothing that a certificate says of time
- * can be judged before its time service has set it.
+ * FL_EAGAIN with a text when `now` (s) is before what is known to be past: the beginning of the own
+ * certificate (`who` may be NULL), else `built` (s, when the program was built; 0: not known). The
+ * text names the first of them that says so, also when the other is later. A host without a battery
+ * for its clock begins in 1970, and nothing that a certificate says of time can be judged before
+ * its time service has set it.
  */
 FL_MUST_CHECK int fl_renewing_clock(int64_t now, int64_t built, const struct fl_identity *who,
                                     struct fl_err *err);

@@ -144,16 +144,44 @@ START_TEST(a_clock_before_what_is_known_is_not_believed)
     ck_assert_int_eq(fl_renewing_clock(NOW + 3650 * DAY, NOW, &who, &err), FL_OK);
     ck_assert_int_eq(fl_renewing_clock(12, 0, NULL, &err), FL_OK);
 
-    ck_assert_int_eq(fl_renewing_clock(12, NOW - DAY, &who, &err), FL_EAGAIN);
-    ck_assert_str_eq(
-        err.msg, "the clock of this host says 1970-01-01 00:00:12Z, but the certificate of this "
-                 "client begins at 2026-11-20 18:15:00Z, 56 years later: waiting for the time "
-                 "service to set it (see timedatectl)");
     ck_assert_int_eq(fl_renewing_clock(NOW - 3 * DAY, NOW, NULL, &err), FL_EAGAIN);
     ck_assert_str_eq(
         err.msg, "the clock of this host says 2026-11-17 18:15:00Z, but this program was built "
                  "at 2026-11-20 18:15:00Z, 3 days later: waiting for the time service to set it "
                  "(see timedatectl)");
+}
+END_TEST
+
+/* Certificates are dated back by ten minutes, and a client may be built, or upgraded, after that.
+ */
+START_TEST(a_clock_before_the_certificate_is_told_by_it_whenever_the_program_was_built)
+{
+    static const int64_t built[] = {0, NOW - 3650 * DAY, NOW - 1, NOW, NOW + 600, NOW + 900 * DAY};
+    struct fl_identity who = somebody(1, 30 * DAY);
+    struct fl_err err = {0};
+    size_t i;
+
+    for (i = 0; i < sizeof(built) / sizeof(built[0]); i++) {
+        ck_assert_int_eq(fl_renewing_clock(12, built[i], &who, &err), FL_EAGAIN);
+        ck_assert_str_eq(
+            err.msg, "the clock of this host says 1970-01-01 00:00:12Z, but the certificate of "
+                     "this client begins at 2026-11-20 18:15:00Z, 56 years later: waiting for the "
+                     "time service to set it (see timedatectl)");
+    }
+}
+END_TEST
+
+START_TEST(a_clock_behind_the_certificate_is_still_judged_by_the_build)
+{
+    struct fl_identity who = somebody(1, 30 * DAY);
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_renewing_clock(NOW + DAY, NOW + 3 * DAY, &who, &err), FL_EAGAIN);
+    ck_assert_str_eq(
+        err.msg, "the clock of this host says 2026-11-21 18:15:00Z, but this program was built "
+                 "at 2026-11-23 18:15:00Z, 2 days later: waiting for the time service to set it "
+                 "(see timedatectl)");
+    ck_assert_int_eq(fl_renewing_clock(NOW + 3 * DAY, NOW + 3 * DAY, &who, &err), FL_OK);
 }
 END_TEST
 
@@ -170,6 +198,8 @@ int main(void)
     tcase_add_test(tc, pauses_after_failures_grow_to_an_hour_and_differ);
     tcase_add_test(tc, a_short_validity_leaves_room_for_many_tries);
     tcase_add_test(tc, a_clock_before_what_is_known_is_not_believed);
+    tcase_add_test(tc, a_clock_before_the_certificate_is_told_by_it_whenever_the_program_was_built);
+    tcase_add_test(tc, a_clock_behind_the_certificate_is_still_judged_by_the_build);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
