@@ -82,22 +82,43 @@ void fl__prox_pull(const struct fl__prox *prox, size_t offset, size_t n, const f
     }
 }
 
-int fl__solver_take(const struct fl_net *net, const struct fl_solver_bytes *bytes, const char *name,
-                    float **ret, struct fl_err *err)
+int fl__solver_check(const struct fl_layout *layout, const struct fl_solver_bytes *bytes,
+                     const char *name, struct fl_err *err)
 {
-    size_t count = fl_layout_count(fl_net_layout(net));
-    bool none = bytes == NULL || bytes->data == NULL;
-    int rv;
+    size_t count = fl_layout_count(layout);
 
-    if (!none && bytes->len != count * sizeof(float)) {
+    if (bytes->len != count * sizeof(float)) {
         return fl_err_set(err, FL_EFORMAT,
                           "'%s' has %zu bytes, expected the %zu of the model's %zu parameters",
                           name, bytes->len, count * sizeof(float), count);
     }
-    if (!none && !fl_vec_finite(bytes->data, count)) {
-        return fl_err_set(err, FL_ENUMERIC, "'%s' is not finite", name);
+    return fl_vec_finite(bytes->data, count)
+               ? FL_OK
+               : fl_err_set(err, FL_ENUMERIC, "'%s' is not finite", name);
+}
+
+void fl__solver_clear_buffers(const struct fl_layout *layout, float *exported)
+{
+    size_t t;
+
+    for (t = 0; t < fl_layout_tensors(layout); t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
+
+        if (tensor->buffer) {
+            (void)memset(exported + tensor->offset, 0, tensor->count * sizeof(float));
+        }
     }
-    rv = block_new(net, name, ret, err);
+}
+
+int fl__solver_take(const struct fl_net *net, const struct fl_solver_bytes *bytes, const char *name,
+                    float **ret, struct fl_err *err)
+{
+    bool none = bytes == NULL || bytes->data == NULL;
+    int rv = none ? FL_OK : fl__solver_check(fl_net_layout(net), bytes, name, err);
+
+    if (rv == FL_OK) {
+        rv = block_new(net, name, ret, err);
+    }
     if (rv == FL_OK && !none) {
         fl_net_import(net, *ret, bytes->data);
     }
@@ -110,7 +131,6 @@ int fl__solver_put(const struct fl_net *net, const float *block, struct fl_buf *
     const struct fl_layout *layout = fl_net_layout(net);
     size_t size = fl_layout_count(layout) * sizeof(float);
     float *exported;
-    size_t t;
     int rv = fl_buf_reserve(out, size);
 
     if (rv != FL_OK) {
@@ -119,13 +139,7 @@ int fl__solver_put(const struct fl_net *net, const float *block, struct fl_buf *
     FL_REQUIRE(out->len % sizeof(float) == 0);
     exported = (void *)(out->data + out->len);
     fl_net_export(net, exported, block);
-    for (t = 0; t < fl_layout_tensors(layout); t++) {
-        const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
-
-        if (tensor->buffer) {
-            (void)memset(exported + tensor->offset, 0, tensor->count * sizeof(float));
-        }
-    }
+    fl__solver_clear_buffers(layout, exported);
     out->len += size;
     return FL_OK;
 }

@@ -218,6 +218,25 @@ static int create_naive(const struct fl_options *o, const struct fl_solver_setup
     return create_mix(o, setup, /* naive= */ true, ret, err);
 }
 
+static unsigned outside_parts(const struct fl_options *o, bool adapting)
+{
+    const struct fl__mix_options *v = fl_options_values(o);
+
+    return (v->mu > 0 ? FL_PART_PULL : 0u) |
+           (v->lambda > 0 && !adapting ? (unsigned)FL_PART_MIXUP : 0u);
+}
+
+static int outside_begin(const struct fl_options *o, const struct fl_outside_task *task,
+                         struct fl_outside *ret, struct fl_err *err)
+{
+    const struct fl__mix_options *v = fl_options_values(o);
+
+    (void)err;
+    ret->mu = v->mu;
+    ret->mixup = task->adapting ? NULL : task->inputs;
+    return FL_OK;
+}
+
 /* clang-format off */
 #define LAMBDA(S) \
     {FL_OPT(S, FLOAT, lambda), .def = "0.05", .min = 0, .max = 1, \
@@ -261,6 +280,7 @@ const struct fl_solver_ops fl_solver_fedmix = {
     .create = create,
     .destroy = destroy,
     .step = step,
+    .outside = {outside_parts, outside_begin, NULL},
 };
 
 const struct fl_solver_ops fl_solver_naivemix = {
@@ -279,4 +299,5 @@ const struct fl_solver_ops fl_solver_naivemix = {
     .create = create_naive,
     .destroy = destroy,
     .step = step,
+    .outside = {outside_parts, outside_begin, NULL},
 };

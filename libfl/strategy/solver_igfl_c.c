@@ -72,12 +72,12 @@ static void destroy(struct fl_solver *solver)
     }
 }
 
-static int divisor(const struct fl_options *o, const struct fl_solver_setup *setup, double *ret,
-                   struct fl_err *err)
+static int divisor(const struct fl_options *o, uint32_t n_selected, uint32_t population,
+                   double *ret, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
     bool all = v->denominator == ALL;
-    uint32_t n = all ? setup->population : setup->n_selected;
+    uint32_t n = all ? population : n_selected;
 
     if (n == 0) {
         return fl_err_set(err, FL_ESTATE,
@@ -116,7 +116,7 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
     struct fl_solver_setup scaled = *setup;
     struct fl_solver *solver;
     double over = 0;
-    int rv = setup->adapting ? FL_OK : divisor(o, setup, &over, err);
+    int rv = setup->adapting ? FL_OK : divisor(o, setup->n_selected, setup->population, &over, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -158,6 +158,67 @@ static int finish(struct fl_solver *solver, struct fl_buf *kept, struct fl_buf *
     /* The start is not needed any more: it makes room. */
     fl_vec_sub(solver->start, fl_net_params(net), solver->start, fl_net_block(net));
     return fl__solver_put(net, solver->start, &kept[0], err);
+}
+
+static unsigned outside_parts(const struct fl_options *o, bool adapting)
+{
+    const struct options *v = fl_options_values(o);
+
+    return (v->mu > 0 ? FL_PART_PULL : 0u) | (adapting ? 0u : FL_PART_DRIFT);
+}
+
+/* T h_k: the share of a step is taken by who knows how many there are. */
+static int outside_begin(const struct fl_options *o, const struct fl_outside_task *task,
+                         struct fl_outside *ret, struct fl_err *err)
+{
+    const struct options *v = fl_options_values(o);
+    size_t n = fl_layout_count(task->layout);
+    float *own = NULL;
+    double over = 0;
+    size_t i;
+    int rv;
+
+    ret->mu = v->mu;
+    if (task->adapting) {
+        return FL_OK;
+    }
+    rv = divisor(o, task->n_selected, task->population, &over, err);
+    if (rv == FL_OK) {
+        rv = fl__outside_take(task->layout, task->inputs, "displacement", &ret->drift, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl__outside_take(task->layout, task->kept, "this client's displacement", &own, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < n; i++) {
+        ret->drift[i] = (float)((double)ret->drift[i] - (double)own[i] / over);
+    }
+    fl__solver_clear_buffers(task->layout, ret->drift);
+    ret->learning_rate *= 1 + 1 / over;
+    free(own);
+    return FL_OK;
+}
+
+static int outside_finish(const struct fl_options *o, const struct fl_outside_task *task,
+                          const float *trained, uint64_t steps, struct fl_buf *kept,
+                          struct fl_buf *sent, struct fl_err *err)
+{
+    size_t n = fl_layout_count(task->layout);
+    float *moved = malloc(n * sizeof(*moved));
+    int rv;
+
+    (void)o;
+    (void)steps;
+    (void)sent;
+    if (moved == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "displacement of %zu parameters: out of memory", n);
+    }
+    fl_vec_sub(moved, trained, task->model, n);
+    rv = fl__outside_put(task->layout, moved, &kept[0], err);
+    free(moved);
+    return rv;
 }
 
 static void server_step(const struct fl_options *o, const struct fl_agg_block *block)
@@ -221,4 +282,5 @@ const struct fl_solver_ops fl_solver_igfl_c = {
     .destroy = destroy,
     .step = step,
     .finish = finish,
+    .outside = {outside_parts, outside_begin, outside_finish},
 };

@@ -4,7 +4,7 @@
 /* What solvers share: the SGD update that most of them end in, the pull to an anchor, and
    model-shaped vectors between their exported bytes and the internal order. */
 
-#include "libfl/strategy/solver.h"
+#include "libfl/strategy/outside.h"
 
 /* Floats that a solver works on at a time, on the stack: a quarter of a core's first cache. */
 #define FL__SOLVER_CHUNK 2048
@@ -46,6 +46,12 @@ void fl__prox_done(struct fl__prox *prox);
 void fl__prox_pull(const struct fl__prox *prox, size_t offset, size_t n, const float *params,
                    float *grad);
 
+/* Is it a model's block? `name` for messages: FL_EFORMAT for another length, FL_ENUMERIC. */
+FL_MUST_CHECK int fl__solver_check(const struct fl_layout *layout,
+                                   const struct fl_solver_bytes *bytes, const char *name,
+                                   struct fl_err *err);
+/* Entries of buffers in an exported block become 0: no solver moves them. */
+void fl__solver_clear_buffers(const struct fl_layout *layout, float *exported);
 /*
  * An internal block (owned, free()) of what is in `bytes`: zeros when that is NULL or holds
  * nothing yet. `name` for messages: FL_EFORMAT for another length, FL_ENUMERIC.
@@ -55,6 +61,12 @@ FL_MUST_CHECK int fl__solver_take(const struct fl_net *net, const struct fl_solv
 /* Append an internal block in the exported order; entries of buffers are written as 0. */
 FL_MUST_CHECK int fl__solver_put(const struct fl_net *net, const float *block, struct fl_buf *out,
                                  struct fl_err *err);
+/* The same two without a network, in the exported order. */
+FL_MUST_CHECK int fl__outside_take(const struct fl_layout *layout,
+                                   const struct fl_solver_bytes *bytes, const char *name,
+                                   float **ret, struct fl_err *err);
+FL_MUST_CHECK int fl__outside_put(const struct fl_layout *layout, const float *block,
+                                  struct fl_buf *out, struct fl_err *err);
 /* A copy of the network's parameters (owned, free()). */
 FL_MUST_CHECK int fl__solver_copy(struct fl_net *net, float **ret, struct fl_err *err);
 

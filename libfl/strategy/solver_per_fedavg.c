@@ -236,6 +236,14 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
     return FL_OK;
 }
 
+/* Adapting has a first step of its own: alpha. */
+static unsigned outside_parts(const struct fl_options *o, bool adapting)
+{
+    (void)o;
+    (void)adapting;
+    return FL_PART_PER_FEDAVG;
+}
+
 static const char *const variants[] = {[FIRST_ORDER] = "fo", [HESSIAN_FREE] = "hf", NULL};
 
 static const struct fl_opt_spec options[] = {
@@ -257,4 +265,5 @@ const struct fl_solver_ops fl_solver_per_fedavg = {
     .create = create,
     .destroy = destroy,
     .step = step,
+    .outside = {outside_parts, NULL, NULL},
 };

@@ -203,6 +203,14 @@ static void personal(struct fl_solver *solver)
     show(solver, solver->personal_w);
 }
 
+/* With the same two models when it only adapts. */
+static unsigned outside_parts(const struct fl_options *o, bool adapting)
+{
+    (void)o;
+    (void)adapting;
+    return FL_PART_PFEDME;
+}
+
 static int check(const struct fl_options *o, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
@@ -248,4 +256,5 @@ const struct fl_solver_ops fl_solver_pfedme = {
     .step = step,
     .finish = finish,
     .personal = personal,
+    .outside = {outside_parts, NULL, NULL},
 };

@@ -29,6 +29,14 @@ struct fl_solver {
     struct fl__prox prox;
 };
 
+/* 0: the anchor moves along, so that there is no pull. */
+static double strength(const struct fl_options *o)
+{
+    const struct options *v = fl_options_values(o);
+
+    return v->anchor == MOVING ? 0 : v->mu;
+}
+
 static void update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
 {
     const struct fl_solver *solver = ctx;
@@ -60,15 +68,13 @@ static void destroy(struct fl_solver *solver)
 static int create(const struct fl_options *o, const struct fl_solver_setup *setup,
                   struct fl_solver **ret, struct fl_err *err)
 {
-    const struct options *v = fl_options_values(o);
     struct fl_solver *solver = calloc(1, sizeof(*solver));
-    bool moving = v->anchor == MOVING;
     int rv;
 
     if (solver == NULL) {
         return fl_err_set(err, FL_ENOMEM, "solver: out of memory");
     }
-    rv = fl__prox_init(&solver->prox, moving ? 0 : v->mu, setup, err);
+    rv = fl__prox_init(&solver->prox, strength(o), setup, err);
     if (rv == FL_OK) {
         rv = fl__sgd_init(&solver->sgd, setup, err);
     }
@@ -83,6 +89,21 @@ static int create(const struct fl_options *o, const struct fl_solver_setup *setu
 static double step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
 {
     return fl_net_step(solver->sgd.net, x, y, batch, update, solver);
+}
+
+static unsigned outside_parts(const struct fl_options *o, bool adapting)
+{
+    (void)adapting;
+    return strength(o) > 0 ? FL_PART_PULL : 0;
+}
+
+static int outside_begin(const struct fl_options *o, const struct fl_outside_task *task,
+                         struct fl_outside *ret, struct fl_err *err)
+{
+    (void)task;
+    (void)err;
+    ret->mu = strength(o);
+    return FL_OK;
 }
 
 static const char *const anchors[] = {[FIXED] = "fixed", [MOVING] = "moving", NULL};
@@ -106,4 +127,5 @@ const struct fl_solver_ops fl_solver_prox = {
     .create = create,
     .destroy = destroy,
     .step = step,
+    .outside = {outside_parts, outside_begin, NULL},
 };

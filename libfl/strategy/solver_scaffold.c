@@ -171,28 +171,91 @@ static double step(struct fl_solver *solver, const float *x, const int32_t *y, s
     return fl_net_step(solver->sgd.net, x, y, batch, update, solver);
 }
 
+/* dc_k[n] of a move from `start` to x under c, and own += dc_k; `change` may be one of what is
+ * read. */
+static void change_control(double factor, bool told, const float *x, const float *start,
+                           const float *control, float *change, float *own, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        double moved = (double)x[i] - (double)start[i];
+        double dc = -(double)control[i] - moved * factor;
+
+        change[i] = told ? (float)dc : 0;
+        own[i] = (float)((double)own[i] + (double)change[i]);
+    }
+}
+
 static int finish(struct fl_solver *solver, struct fl_buf *kept, struct fl_buf *sent,
                   struct fl_err *err)
 {
     struct fl_net *net = solver->sgd.net;
-    const float *x = fl_net_params(net);
     float *change = solver->start; /* not needed any more behind the reading entry */
-    bool told = solver->factor > 0 || solver->rebuild;
-    size_t n = fl_net_block(net);
-    size_t i;
     int rv;
 
-    for (i = 0; i < n; i++) {
-        double moved = (double)x[i] - (double)solver->start[i];
-        double dc = -(double)solver->control[i] - moved * solver->factor;
-
-        change[i] = told ? (float)dc : 0;
-        solver->own_control[i] = (float)((double)solver->own_control[i] + (double)change[i]);
-    }
+    change_control(solver->factor, solver->factor > 0 || solver->rebuild, fl_net_params(net),
+                   solver->start, solver->control, change, solver->own_control, fl_net_block(net));
     rv = fl__solver_put(net, solver->own_control, &kept[0], err);
     if (rv == FL_OK && !solver->rebuild) {
         rv = fl__solver_put(net, change, &sent[0], err);
     }
+    return rv;
+}
+
+static unsigned outside_parts(const struct fl_options *o, bool adapting)
+{
+    const struct options *v = fl_options_values(o);
+
+    return (v->mu > 0 ? FL_PART_PULL : 0u) | (adapting ? 0u : FL_PART_GRADIENT);
+}
+
+static int outside_begin(const struct fl_options *o, const struct fl_outside_task *task,
+                         struct fl_outside *ret, struct fl_err *err)
+{
+    const struct options *v = fl_options_values(o);
+    float *own = NULL;
+    int rv;
+
+    ret->mu = v->mu;
+    if (task->adapting) {
+        return FL_OK;
+    }
+    rv = fl__outside_take(task->layout, task->inputs, "control", &ret->gradient, err);
+    if (rv == FL_OK) {
+        rv = fl__outside_take(task->layout, task->kept, "this client's control", &own, err);
+    }
+    if (rv == FL_OK) {
+        fl_vec_sub(ret->gradient, ret->gradient, own, fl_layout_count(task->layout));
+        fl__solver_clear_buffers(task->layout, ret->gradient);
+    }
+    free(own);
+    return rv;
+}
+
+static int outside_finish(const struct fl_options *o, const struct fl_outside_task *task,
+                          const float *trained, uint64_t steps, struct fl_buf *kept,
+                          struct fl_buf *sent, struct fl_err *err)
+{
+    double inverse = factor(o, task->learning_rate, task->momentum, steps);
+    bool told = inverse > 0 || rebuilds(o);
+    size_t n = fl_layout_count(task->layout);
+    float *control = NULL;
+    float *own = NULL;
+    int rv = fl__outside_take(task->layout, task->inputs, "control", &control, err);
+
+    if (rv == FL_OK) {
+        rv = fl__outside_take(task->layout, task->kept, "this client's control", &own, err);
+    }
+    if (rv == FL_OK) { /* dc_k takes the place of c, entry by entry. */
+        change_control(inverse, told, trained, task->model, control, control, own, n);
+        rv = fl__outside_put(task->layout, own, &kept[0], err);
+    }
+    if (rv == FL_OK && !rebuilds(o)) {
+        rv = fl__outside_put(task->layout, control, &sent[0], err);
+    }
+    free(control);
+    free(own);
     return rv;
 }
 
@@ -267,4 +330,5 @@ const struct fl_solver_ops fl_solver_scaffold = {
     .destroy = destroy,
     .step = step,
     .finish = finish,
+    .outside = {outside_parts, outside_begin, outside_finish},
 };
