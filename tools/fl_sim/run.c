@@ -1,5 +1,4 @@
 /* fl-sim run: an experiment, all points with all seeds. */
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,226 +11,12 @@
 #include "tools/fl_sim/fl_sim.h"
 #include "tools/fl_sim/fleet.h"
 #include "tools/fl_sim/run.h"
+#include "tools/fl_sim/run_check.h"
+#include "tools/fl_sim/run_options.h"
 
-#define SETS_MAX 256
 #define FILE_MAX ((size_t)16 << 20)
 
 atomic_bool run_interrupted;
-
-struct options {
-    const char *file, *out;
-    const char *sets[SETS_MAX];
-    size_t n_sets;
-    uint64_t jobs; /* 0: as many as there are cores */
-    bool clients, keep_state, dry, quiet, force;
-};
-
-static void print_help(void)
-{
-    (void)puts(
-        "Usage: fl-sim run [OPTION]... EXPERIMENT.yaml\n\n"
-        "Run all points of an experiment with all its seeds, each a whole federation in this\n"
-        "process: what fl-serverd and fl-clientd do, in simulated time. Interrupted, even by\n"
-        "kill -9, the same command goes on where it was, with the same results.\n\n"
-        "  --out DIR        where results go; default: NAME.results beside the current folder's "
-        "files\n"
-        "  --jobs N         threads, under mpirun of each process; default: all cores. Results do "
-        "not\n"
-        "                   depend on it, nor on how many processes there are\n"
-        "  --set KEY=VALUE  change a key of the file, as server.training.learning_rate=0.1; "
-        "repeatable\n"
-        "  --clients        a row for each client and round too (clients.jsonl)\n"
-        "  --no-training    times and bytes only: nothing is computed, drawn where it matters\n"
-        "  --keep-state     leave models, records and what clients keep, as daemons would\n"
-        "  --force          run even where memory does not seem to suffice\n"
-        "  --quiet          no progress line\n"
-        "  --reference      print the keys of an experiment's file\n"
-        "  -h, --help       print this\n\n"
-        "docs/simulation.md says what the file holds and what the results mean.\n"
-        "Exit status: 0 done, 1 it could not be done, 2 wrong usage, 3 interrupted.");
-}
-
-/* --- the command line --- */
-
-enum {
-    OPT_OUT = 256,
-    OPT_JOBS,
-    OPT_SET,
-    OPT_CLIENTS,
-    OPT_DRY,
-    OPT_KEEP,
-    OPT_FORCE,
-    OPT_QUIET,
-    OPT_REFERENCE
-};
-
-static int print_reference(void)
-{
-    struct fl_buf text;
-    int rv;
-
-    fl_buf_init(&text, SIZE_MAX / 2);
-    rv = fl_experiment_reference(&text);
-    if (rv == FL_OK) {
-        (void)fwrite(text.data, 1, text.len, stdout);
-    }
-    fl_buf_done(&text);
-    return rv == FL_OK ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
-static int take_option(struct options *o, int opt)
-{
-    switch (opt) {
-    case OPT_OUT:
-        o->out = optarg;
-        return FL_OK;
-    case OPT_JOBS:
-        if (fl_str_to_u64(optarg, &o->jobs) != FL_OK || o->jobs < 1 || o->jobs > JOBS_MAX) {
-            (void)usage_error("run", "--jobs: expected 1 to %d, found '%s'", JOBS_MAX, optarg);
-            return FL_EINVAL;
-        }
-        return FL_OK;
-    case OPT_SET:
-        if (o->n_sets == SETS_MAX) {
-            (void)usage_error("run", "more than %d times --set", SETS_MAX);
-            return FL_EINVAL;
-        }
-        o->sets[o->n_sets++] = optarg;
-        return FL_OK;
-    case OPT_CLIENTS:
-        o->clients = true;
-        return FL_OK;
-    case OPT_DRY:
-        o->dry = true;
-        return FL_OK;
-    case OPT_KEEP:
-        o->keep_state = true;
-        return FL_OK;
-    case OPT_FORCE:
-        o->force = true;
-        return FL_OK;
-    case OPT_QUIET:
-        o->quiet = true;
-        return FL_OK;
-    default:
-        (void)fputs("Try 'fl-sim run --help'.\n", stderr);
-        return FL_EINVAL;
-    }
-}
-
-/* False: the command ends here with *ret_status. */
-static bool parse(struct options *o, int argc, char **argv, int *ret_status)
-{
-    static const struct option options[] = {{"out", required_argument, NULL, OPT_OUT},
-                                            {"jobs", required_argument, NULL, OPT_JOBS},
-                                            {"set", required_argument, NULL, OPT_SET},
-                                            {"clients", no_argument, NULL, OPT_CLIENTS},
-                                            {"no-training", no_argument, NULL, OPT_DRY},
-                                            {"keep-state", no_argument, NULL, OPT_KEEP},
-                                            {"force", no_argument, NULL, OPT_FORCE},
-                                            {"quiet", no_argument, NULL, OPT_QUIET},
-                                            {"reference", no_argument, NULL, OPT_REFERENCE},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    int opt;
-
-    while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        if (opt == 'h') {
-            print_help();
-            *ret_status = EXIT_SUCCESS;
-            return false;
-        }
-        if (opt == OPT_REFERENCE) {
-            *ret_status = print_reference();
-            return false;
-        }
-        if (take_option(o, opt) != FL_OK) {
-            *ret_status = EXIT_USAGE;
-            return false;
-        }
-    }
-    if (optind + 1 != argc) {
-        *ret_status = usage_error("run", optind == argc ? "expected the file of an experiment"
-                                                        : "expected one file, found more");
-        return false;
-    }
-    o->file = argv[optind];
-    return true;
-}
-
-/* --- what is checked before anything runs --- */
-
-struct check {
-    struct run *run;
-    struct fl_run_partition *partitions;
-    size_t n_partitions, cap;
-    char (*hashes)[80];
-    uint64_t data_bytes, most; /* of one trial */
-};
-
-static int add_partition(struct check *c, const char *label, const char *hash)
-{
-    size_t i;
-
-    for (i = 0; i < c->n_partitions; i++) {
-        if (strcmp(c->hashes[i], hash) == 0) {
-            return FL_OK;
-        }
-    }
-    if (c->n_partitions == c->cap) {
-        return FL_OK; /* As many as were made room for: one a point and seed. */
-    }
-    (void)snprintf(c->hashes[i], sizeof(c->hashes[i]), "%s", hash);
-    c->partitions[i] = (struct fl_run_partition){.data = label, .hash = c->hashes[i]};
-    c->n_partitions++;
-    return FL_OK;
-}
-
-static int check_one(struct check *c, size_t point, size_t trial, bool *ret_by_trial,
-                     struct fl_err *err)
-{
-    struct setting s;
-    uint64_t bytes = 0;
-    int rv = setting_open(c->run, point, trial, &s, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    *ret_by_trial = fl_sim_data_conf_by_trial(s.data_conf);
-    rv = setting_memory(&s, c->run->threads, &bytes, err);
-    c->most = bytes > c->most ? bytes : c->most;
-    bytes = fl_sim_data_bytes(s.data);
-    c->data_bytes = bytes > c->data_bytes ? bytes : c->data_bytes;
-    rv = rv == FL_OK ? add_partition(c, fl_experiment_label(c->run->experiment, point),
-                                     fl_sim_data_hash(s.data))
-                     : rv;
-    rv = rv == FL_OK ? setting_check(&s, err) : rv;
-    setting_close(&s);
-    return rv;
-}
-
-static int check_all(struct check *c, struct fl_err *err)
-{
-    const struct fl_experiment *e = c->run->experiment;
-    size_t point;
-    size_t trial;
-    int rv = FL_OK;
-
-    c->cap = fl_experiment_points(e) * fl_experiment_trials(e);
-    c->partitions = calloc(c->cap + 1, sizeof(*c->partitions));
-    c->hashes = calloc(c->cap + 1, sizeof(*c->hashes));
-    if (c->partitions == NULL || c->hashes == NULL) {
-        return FL_ENOMEM;
-    }
-    for (point = 0; rv == FL_OK && point < fl_experiment_points(e); point++) {
-        bool by_trial = true;
-
-        for (trial = 0; rv == FL_OK && by_trial && trial < fl_experiment_trials(e); trial++) {
-            rv = check_one(c, point, trial, &by_trial, err);
-        }
-    }
-    return rv;
-}
 
 /* --- interruptions --- */
 
@@ -252,12 +37,12 @@ static void catch_signals(void)
 /* --- the command --- */
 
 struct job {
-    struct options o;
+    struct run_options o;
     const struct fleet *fleet; /* NULL: this process alone */
     struct run run;
     struct fl_run_info info; /* of run.results */
     struct fl_experiment *experiment;
-    struct check check;
+    struct run_check check;
     struct fl_run_point *points;
     uint64_t *seeds;
     char base[4096], out[4096], text_name[32], fingerprint[FL_CHECKSUM_TEXT];
@@ -399,43 +184,6 @@ static int open_data(struct job *j, struct fl_err *err)
     return fl_sim_data_cache_new(keep, &j->run.data, err);
 }
 
-/* What can be had without swapping; caches of files make room. */
-static uint64_t memory_free(void)
-{
-    struct fl_buf text = {0};
-    uint64_t kib = UINT64_MAX / 1024;
-    const char *line = NULL;
-    char *end;
-
-    if (fl_fs_read("/proc/meminfo", 65536, &text, NULL) == FL_OK &&
-        fl_buf_add(&text, "", 1) == FL_OK) {
-        line = strstr((const char *)text.data, "MemAvailable:");
-    }
-    if (line != NULL) {
-        kib = strtoull(line + strlen("MemAvailable:"), &end, 10);
-    }
-    fl_buf_done(&text);
-    return kib * 1024;
-}
-
-static int check_memory(const struct job *j, struct fl_err *err)
-{
-    uint64_t here = j->fleet != NULL ? j->fleet->local : 1;
-    uint64_t needs = here * (j->check.data_bytes + j->check.most * j->at_once);
-    uint64_t has = memory_free();
-    char needs_text[32];
-    char has_text[32];
-
-    if (needs <= has) {
-        return FL_OK;
-    }
-    return fl_err_set(err, FL_ENOMEM,
-                      "this experiment needs about %s of memory, %s are free: fewer --jobs, fewer "
-                      "clients a round, or --force to try",
-                      fl_str_bytes(needs_text, sizeof(needs_text), needs),
-                      fl_str_bytes(has_text, sizeof(has_text), has));
-}
-
 static int prepare(struct job *j, struct fl_err *err)
 {
     int rv = fl_experiment_load(j->o.file, j->o.sets, j->o.n_sets, &j->experiment, err);
@@ -455,8 +203,11 @@ static int prepare(struct job *j, struct fl_err *err)
     }
     rv = rv == FL_OK ? check_out(j, err) : rv;
     rv = rv == FL_OK ? open_data(j, err) : rv;
-    rv = rv == FL_OK ? check_all(&j->check, err) : rv;
-    return rv == FL_OK && !j->o.force ? check_memory(j, err) : rv;
+    rv = rv == FL_OK ? run_check_all(&j->check, err) : rv;
+    return rv == FL_OK && !j->o.force
+               ? run_check_memory(&j->check, j->fleet != NULL ? j->fleet->local : 1, j->at_once,
+                                  err)
+               : rv;
 }
 
 static int run_opened(struct job *j, struct fl_err *err)
@@ -514,8 +265,7 @@ static void close_job(struct job *j)
     fl_buf_done(&j->text);
     free(j->points);
     free(j->seeds);
-    free(j->check.partitions);
-    free(j->check.hashes);
+    run_check_done(&j->check);
 }
 
 static int say_end(const struct job *j, int rv, const struct fl_err *err)
@@ -547,7 +297,7 @@ int cmd_run(int argc, char **argv)
         return EXIT_FAILURE;
     }
     fl_buf_init(&j->text, SIZE_MAX / 2);
-    if (!parse(&j->o, argc, argv, &status)) {
+    if (!run_options_parse(&j->o, argc, argv, &status)) {
         free(j);
         return status;
     }

@@ -2,8 +2,9 @@
 #define FL_SIM_RUN_H
 
 /*
- * What the commands that run an experiment share: run.c reads and checks, trials.c runs all
- * trials, trial.c one of them, progress.c tells a person how far all of them are.
+ * What the commands that run an experiment share: run.c reads it, run_check.c looks at all of its
+ * points, trials.c runs all trials, trial.c one of them, progress.c tells a person how far all of
+ * them are.
  */
 
 #include <stdatomic.h>

@@ -144,21 +144,35 @@ static int check_slugs(const struct fl_run_info *info, struct fl_err *err)
     return FL_OK;
 }
 
-int fl_results_open(const char *dir, const struct fl_run_info *info, struct fl_results **ret,
-                    struct fl_err *err)
+/* Without lock and run.json. */
+static int results_new(const char *dir, const struct fl_run_info *info, struct fl_results **ret,
+                       struct fl_err *err)
 {
-    struct fl_results *r = calloc(1, sizeof(*r));
-    json_t *old = NULL;
-    int rv;
+    struct fl_results *r;
 
+    r = calloc(1, sizeof(*r));
     if (r == NULL) {
         return fl_err_set(err, FL_ENOMEM, "out of memory for the results");
+    }
+    if (fl_str_copy(r->dir, sizeof(r->dir), dir) != FL_OK) {
+        free(r);
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
     r->info = info;
     r->lock_fd = -1;
     (void)pthread_mutex_init(&r->mutex, NULL);
-    rv = fl_str_copy(r->dir, sizeof(r->dir), dir);
-    rv = rv == FL_OK ? check_slugs(info, err) : fl_err_set(err, rv, "path '%s' is too long", dir);
+    *ret = r;
+    return FL_OK;
+}
+
+int fl_results_open(const char *dir, const struct fl_run_info *info, struct fl_results **ret,
+                    struct fl_err *err)
+{
+    struct fl_results *r = NULL;
+    json_t *old = NULL;
+    int rv = results_new(dir, info, &r, err);
+
+    rv = rv == FL_OK ? check_slugs(info, err) : rv;
     /* Before anything is made in it, and again when nobody else can. */
     rv = rv == FL_OK ? fl_results_check(dir, info, err) : rv;
     rv = rv == FL_OK ? fl_fs_mkdirs(dir, err) : rv;
@@ -178,19 +192,11 @@ int fl_results_open(const char *dir, const struct fl_run_info *info, struct fl_r
 int fl_results_join(const char *dir, const struct fl_run_info *info, struct fl_results **ret,
                     struct fl_err *err)
 {
-    struct fl_results *r = calloc(1, sizeof(*r));
+    struct fl_results *r = NULL;
     json_t *old = NULL;
-    int rv;
+    int rv = results_new(dir, info, &r, err);
 
-    if (r == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "out of memory for the results");
-    }
-    r->info = info;
-    r->lock_fd = -1;
-    (void)pthread_mutex_init(&r->mutex, NULL);
-    rv = fl_str_copy(r->dir, sizeof(r->dir), dir);
-    rv = rv == FL_OK ? check_folder(dir, info, &old, err)
-                     : fl_err_set(err, rv, "path '%s' is too long", dir);
+    rv = rv == FL_OK ? check_folder(dir, info, &old, err) : rv;
     if (rv == FL_OK && old == NULL) {
         rv = fl_err_set(err, FL_ENOENT,
                         "'%s' is not the folder that the first process made: do "

@@ -1,0 +1,117 @@
+/* All points of an experiment before the first trial: what is wrong with the last is said at once.
+ */
+#include "tools/fl_sim/run_check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+
+static int add_partition(struct run_check *c, const char *label, const char *hash)
+{
+    size_t i;
+
+    for (i = 0; i < c->n_partitions; i++) {
+        if (strcmp(c->hashes[i], hash) == 0) {
+            return FL_OK;
+        }
+    }
+    if (c->n_partitions == c->cap) {
+        return FL_OK; /* As many as were made room for: one a point and seed. */
+    }
+    (void)snprintf(c->hashes[i], sizeof(c->hashes[i]), "%s", hash);
+    c->partitions[i] = (struct fl_run_partition){.data = label, .hash = c->hashes[i]};
+    c->n_partitions++;
+    return FL_OK;
+}
+
+static int check_one(struct run_check *c, size_t point, size_t trial, bool *ret_by_trial,
+                     struct fl_err *err)
+{
+    struct setting s;
+    uint64_t bytes = 0;
+    int rv = setting_open(c->run, point, trial, &s, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    *ret_by_trial = fl_sim_data_conf_by_trial(s.data_conf);
+    rv = setting_memory(&s, c->run->threads, &bytes, err);
+    c->most = bytes > c->most ? bytes : c->most;
+    bytes = fl_sim_data_bytes(s.data);
+    c->data_bytes = bytes > c->data_bytes ? bytes : c->data_bytes;
+    rv = rv == FL_OK ? add_partition(c, fl_experiment_label(c->run->experiment, point),
+                                     fl_sim_data_hash(s.data))
+                     : rv;
+    rv = rv == FL_OK ? setting_check(&s, err) : rv;
+    setting_close(&s);
+    return rv;
+}
+
+int run_check_all(struct run_check *c, struct fl_err *err)
+{
+    const struct fl_experiment *e = c->run->experiment;
+    size_t point;
+    size_t trial;
+    int rv = FL_OK;
+
+    c->cap = fl_experiment_points(e) * fl_experiment_trials(e);
+    c->partitions = calloc(c->cap + 1, sizeof(*c->partitions));
+    c->hashes = calloc(c->cap + 1, sizeof(*c->hashes));
+    if (c->partitions == NULL || c->hashes == NULL) {
+        return FL_ENOMEM;
+    }
+    for (point = 0; rv == FL_OK && point < fl_experiment_points(e); point++) {
+        bool by_trial = true;
+
+        for (trial = 0; rv == FL_OK && by_trial && trial < fl_experiment_trials(e); trial++) {
+            rv = check_one(c, point, trial, &by_trial, err);
+        }
+    }
+    return rv;
+}
+
+/* What can be had without swapping; caches of files make room. */
+static uint64_t memory_free(void)
+{
+    struct fl_buf text = {0};
+    uint64_t kib = UINT64_MAX / 1024;
+    const char *line = NULL;
+    char *end;
+
+    if (fl_fs_read("/proc/meminfo", 65536, &text, NULL) == FL_OK &&
+        fl_buf_add(&text, "", 1) == FL_OK) {
+        line = strstr((const char *)text.data, "MemAvailable:");
+    }
+    if (line != NULL) {
+        kib = strtoull(line + strlen("MemAvailable:"), &end, 10);
+    }
+    fl_buf_done(&text);
+    return kib * 1024;
+}
+
+int run_check_memory(const struct run_check *c, uint64_t processes, unsigned at_once,
+                     struct fl_err *err)
+{
+    uint64_t needs = processes * (c->data_bytes + c->most * at_once);
+    uint64_t has = memory_free();
+    char needs_text[32];
+    char has_text[32];
+
+    if (needs <= has) {
+        return FL_OK;
+    }
+    return fl_err_set(err, FL_ENOMEM,
+                      "this experiment needs about %s of memory, %s are free: fewer --jobs, fewer "
+                      "clients a round, or --force to try",
+                      fl_str_bytes(needs_text, sizeof(needs_text), needs),
+                      fl_str_bytes(has_text, sizeof(has_text), has));
+}
+
+void run_check_done(struct run_check *c)
+{
+    free(c->partitions);
+    free(c->hashes);
+}

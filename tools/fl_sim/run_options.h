@@ -1,0 +1,24 @@
+#ifndef FL_SIM_RUN_OPTIONS_H
+#define FL_SIM_RUN_OPTIONS_H
+
+/* The command line of fl-sim run. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RUN_SETS_MAX 256
+
+/* Texts are those of argv. */
+struct run_options {
+    const char *file, *out; /* `out`: NULL: by the name of the experiment */
+    const char *sets[RUN_SETS_MAX];
+    size_t n_sets;
+    uint64_t jobs; /* 0: as many as there are cores */
+    bool clients, keep_state, dry, quiet, force;
+};
+
+/* False: the command ends here with *ret_status, and what it had to say is said. */
+bool run_options_parse(struct run_options *o, int argc, char **argv, int *ret_status);
+
+#endif
