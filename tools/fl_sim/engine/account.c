@@ -40,6 +40,14 @@ int fl_account_select(struct fl_account *a, size_t n)
     return FL_OK;
 }
 
+void fl_account_selected(struct fl_account *a, size_t n)
+{
+    a->n_parts = n;
+    if (n > 1) {
+        qsort(a->parts, n, sizeof(*a->parts), by_client);
+    }
+}
+
 void fl_account_open(struct fl_account *a, uint64_t now_us)
 {
     size_t i;

@@ -60,6 +60,8 @@ struct fl_account {
 void fl_account_begin(struct fl_account *account, uint64_t now_us);
 /* An attempt has room for `n` parts, which are to be filled in. FL_ENOMEM. */
 FL_MUST_CHECK int fl_account_select(struct fl_account *account, size_t n);
+/* So many of them are, in any order. */
+void fl_account_selected(struct fl_account *account, size_t n);
 /* It is open: its tasks go out. */
 void fl_account_open(struct fl_account *account, uint64_t now_us);
 /* The part of a client in the open attempt; NULL: it has none. */

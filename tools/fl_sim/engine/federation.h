@@ -28,10 +28,6 @@
 
 /* What happens, for whoever measures; each may be NULL. */
 struct fl_fed_watch {
-    /* A report is at the server, and an evaluation. */
-    void (*reported)(void *ctx, size_t client, const struct fl_job_answer *report);
-    void (*evaluated)(void *ctx, size_t client, const struct fl_eval_rec *received,
-                      const struct fl_eval_rec *adapted);
     /* A part of an attempt that is over, committed or not. */
     void (*part)(void *ctx, const struct fl_fed_part *part);
     /* False: it is enough, the run ends. */

@@ -3,8 +3,8 @@
 
 /*
  * Inside of a federation in virtual time. federation.c has its life and the clock, server.c what
- * the coordinator asks for, clients.c who is there, session.c a client's conversation,
- * transfer.c what goes over the links.
+ * the coordinator asks for, tell.c what it tells clients, clients.c who is there, session.c a
+ * client's conversation, training.c what it computes, transfer.c what goes over the links.
  */
 
 #include "client/core/session.h"
@@ -204,6 +204,13 @@ void fl__fed_effect(struct fl_fed *fed, const struct fl_effect *e);
 /* A message of a client is there. */
 void fl__fed_hear(struct fl_fed *fed, struct fl__message *m);
 
+/* --- tell.c --- */
+
+/* The place of the client with that number; UINT32_MAX: nobody has it. */
+uint32_t fl__fed_client_of(const struct fl_fed *fed, uint32_t number);
+/* Effects that are for one client: a message to it, its number, or that it has none any more. */
+void fl__fed_tell(struct fl_fed *fed, const struct fl_effect *e);
+
 /* --- clients.c --- */
 
 /* All of them begin: those that are up say hello. */
@@ -239,8 +246,18 @@ void fl__session_key(struct fl_fed *fed, struct fl__active *a, enum fl_session_e
                      struct fl_round_key key);
 void fl__session_failed(struct fl_fed *fed, struct fl__active *a, enum fl_session_event_type type,
                         struct fl_round_key key, int code, const char *reason);
+void fl__session_say_evaluation(struct fl_fed *fed, const struct fl__active *a, uint64_t round,
+                                const struct fl_job_answer *found);
 /* It has nothing to do any more: back to being only known. */
 void fl__session_settle(struct fl_fed *fed, uint32_t client);
+
+/* --- training.c --- */
+
+void fl__train_begin(struct fl_fed *fed, struct fl__active *a, struct fl_round_key key);
+void fl__train_cancel(struct fl__active *a);
+/* AT_TRAINED, AT_HAVE_MODEL, AT_EVALUATED. */
+void fl__train_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed_kind kind,
+                       uint32_t stamp);
 
 /* --- transfer.c --- */
 

@@ -268,9 +268,6 @@ static void hear_report(struct fl_fed *fed, const struct fl__message *m)
             fl__fed_fail(fed, FL_ENOMEM, NULL, "the account of a round");
         }
     }
-    if (fed->conf.watch.reported != NULL) {
-        fed->conf.watch.reported(fed->conf.watch.ctx, m->client, &m->answer);
-    }
     fl__fed_step(fed, &event);
 }
 
@@ -300,10 +297,6 @@ static void hear_evaluation(struct fl_fed *fed, const struct fl__message *m)
     event.u.eval.round = m->key.round;
     event.u.eval.result = m->answer.received;
     event.u.eval.adapted = m->answer.trained;
-    if (fed->conf.watch.evaluated != NULL) {
-        fed->conf.watch.evaluated(fed->conf.watch.ctx, m->client, &m->answer.received,
-                                  &m->answer.trained);
-    }
     if (!personal->trained && fl_account_evaluated(&fed->account, found) != FL_OK) {
         fl__fed_fail(fed, FL_ENOMEM, NULL, "the account of a round");
     }
