@@ -1,0 +1,308 @@
+/* What a run writes down of its arithmetic: rules of tools/fl_sim/engine/journal.h. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/lib/folder.h"
+#include "tools/fl_sim/engine/journal.h"
+
+#define N_UNITS 3
+
+struct rig {
+    char dir[FOLDER_PATH], path[FOLDER_PATH + 16];
+    struct fl_journal *journal;
+    struct fl_err err;
+};
+
+static const float divergence[N_UNITS] = {0.5F, -0.0F, 1e-38F};
+
+static void rig_init(struct rig *rig)
+{
+    *rig = (struct rig){.journal = NULL};
+    ck_assert(folder_make("fl-journal", rig->dir));
+    (void)snprintf(rig->path, sizeof(rig->path), "%s/journal", rig->dir);
+}
+
+static void rig_done(struct rig *rig)
+{
+    fl_journal_close(rig->journal);
+    folder_remove(rig->dir);
+}
+
+static void reopen(struct rig *rig, uint64_t committed)
+{
+    fl_journal_close(rig->journal);
+    rig->journal = NULL;
+    ck_assert_msg(fl_journal_open(rig->path, committed, &rig->journal, &rig->err) == FL_OK, "%s",
+                  rig->err.msg);
+}
+
+static struct fl_job_answer answer_of(uint64_t round)
+{
+    struct fl_job_answer answer = {.code = FL_ENUMERIC,
+                                   .why = "it diverged",
+                                   .samples = 40 + round,
+                                   .steps = 3,
+                                   .train_loss = 0.1 * (double)round,
+                                   .previous_dot = -2,
+                                   .has_trained = true,
+                                   .received = {1, 0, 2.5},
+                                   .trained = {8, 7, 0.25},
+                                   .bytes = 1234,
+                                   .n_units = N_UNITS,
+                                   .divergence = malloc(sizeof(divergence))};
+
+    ck_assert_ptr_nonnull(answer.divergence);
+    (void)memcpy(answer.divergence, divergence, sizeof(divergence));
+    return answer;
+}
+
+/* A training, an aggregation, an evaluation and the commit. */
+static void put_round(struct rig *rig, uint64_t round)
+{
+    static double distance[2] = {3, 0.125};
+    struct fl_job_answer answer = answer_of(round);
+    struct fl_event event = {.type = FL_EV_AGGREGATED};
+
+    event.u.aggregated.effective = 1.5;
+    event.u.aggregated.self_weight = 0.75;
+    event.u.aggregated.offered_bytes = 99;
+    event.u.aggregated.distance = distance;
+    ck_assert_int_eq(
+        fl_journal_put(rig->journal, FL_JOB_TRAIN, 5, (struct fl_round_key){round, 1}, &answer),
+        FL_OK);
+    ck_assert_int_eq(fl_journal_put_aggregated(rig->journal, &event, 2), FL_OK);
+    ck_assert_int_eq(fl_journal_put_evaluated(rig->journal, 0.875, 0.5), FL_OK);
+    ck_assert_int_eq(fl_journal_put_commit(rig->journal, round, &rig->err), FL_OK);
+    fl_job_answer_done(&answer);
+}
+
+static int take_training(struct rig *rig, uint64_t round, struct fl_job_answer *ret)
+{
+    *ret = (struct fl_job_answer){.code = FL_OK};
+    return fl_journal_take(rig->journal, FL_JOB_TRAIN, 5, (struct fl_round_key){round, 1}, ret,
+                           &rig->err);
+}
+
+static void take_round(struct rig *rig, uint64_t round)
+{
+    struct fl_job_answer wanted = answer_of(round);
+    struct fl_job_answer answer;
+    struct fl_event event = {.type = FL_EV_AGGREGATED};
+    double *distance = NULL;
+    double accuracy = 0;
+    double loss = 0;
+
+    ck_assert(fl_journal_replays(rig->journal));
+    ck_assert_msg(take_training(rig, round, &answer) == FL_OK, "%s", rig->err.msg);
+    ck_assert_int_eq(answer.code, wanted.code);
+    ck_assert_str_eq(answer.why, wanted.why);
+    ck_assert_uint_eq(answer.samples, wanted.samples);
+    ck_assert_uint_eq(answer.steps, wanted.steps);
+    ck_assert_double_eq(answer.train_loss, wanted.train_loss);
+    ck_assert_double_eq(answer.previous_dot, wanted.previous_dot);
+    ck_assert(answer.has_trained && !answer.has_received);
+    ck_assert_double_eq(answer.received.loss_sum, 2.5);
+    ck_assert_uint_eq(answer.trained.correct, 7);
+    ck_assert_uint_eq(answer.bytes, 1234);
+    ck_assert_uint_eq(answer.n_units, N_UNITS);
+    ck_assert_mem_eq(answer.divergence, divergence, sizeof(divergence));
+    ck_assert_int_eq(fl_journal_take_aggregated(rig->journal, &event, &distance, &rig->err), FL_OK);
+    ck_assert_double_eq(event.u.aggregated.effective, 1.5);
+    ck_assert_double_eq(event.u.aggregated.self_weight, 0.75);
+    ck_assert_uint_eq(event.u.aggregated.offered_bytes, 99);
+    ck_assert_double_eq(distance[0], 3);
+    ck_assert_double_eq(distance[1], 0.125);
+    ck_assert_int_eq(fl_journal_take_evaluated(rig->journal, &accuracy, &loss, &rig->err), FL_OK);
+    ck_assert_double_eq(accuracy, 0.875);
+    ck_assert_double_eq(loss, 0.5);
+    ck_assert_int_eq(fl_journal_take_commit(rig->journal, round, &rig->err), FL_OK);
+    free(distance);
+    fl_job_answer_done(&answer);
+    fl_job_answer_done(&wanted);
+}
+
+START_TEST(what_was_written_is_taken_bit_for_bit_and_then_it_is_written_on)
+{
+    struct rig rig;
+
+    rig_init(&rig);
+    reopen(&rig, 0);
+    ck_assert(!fl_journal_replays(rig.journal));
+    put_round(&rig, 1);
+    put_round(&rig, 2);
+    reopen(&rig, 2);
+    take_round(&rig, 1);
+    take_round(&rig, 2);
+    ck_assert(!fl_journal_replays(rig.journal));
+    put_round(&rig, 3);
+    reopen(&rig, 3);
+    take_round(&rig, 1);
+    take_round(&rig, 2);
+    take_round(&rig, 3);
+    rig_done(&rig);
+}
+END_TEST
+
+static off_t size_of(const struct rig *rig)
+{
+    struct stat st;
+
+    ck_assert_int_eq(stat(rig->path, &st), 0);
+    return st.st_size;
+}
+
+START_TEST(what_is_behind_the_last_committed_round_is_cut_off_and_written_anew)
+{
+    struct rig rig;
+    off_t first;
+
+    rig_init(&rig);
+    reopen(&rig, 0);
+    put_round(&rig, 1);
+    first = size_of(&rig);
+    put_round(&rig, 2); /* of which the folder beside it knows nothing */
+    reopen(&rig, 1);
+    ck_assert_int_eq(size_of(&rig), first);
+    take_round(&rig, 1);
+    ck_assert(!fl_journal_replays(rig.journal));
+    put_round(&rig, 2);
+    reopen(&rig, 2);
+    take_round(&rig, 1);
+    take_round(&rig, 2);
+    rig_done(&rig);
+}
+END_TEST
+
+START_TEST(a_record_that_is_cut_short_anywhere_counts_as_none)
+{
+    struct rig rig;
+    off_t first;
+    off_t both;
+    off_t at;
+
+    rig_init(&rig);
+    reopen(&rig, 0);
+    put_round(&rig, 1);
+    first = size_of(&rig);
+    put_round(&rig, 2);
+    both = size_of(&rig);
+    for (at = both - 1; at >= first; at--) {
+        ck_assert_int_eq(truncate(rig.path, at), 0);
+        fl_journal_close(rig.journal);
+        rig.journal = NULL;
+        ck_assert_int_eq(fl_journal_open(rig.path, 2, &rig.journal, &rig.err), FL_ESTATE);
+        ck_assert_ptr_nonnull(strstr(rig.err.msg, "ends before round 2"));
+    }
+    reopen(&rig, 1);
+    take_round(&rig, 1);
+    ck_assert(!fl_journal_replays(rig.journal));
+    rig_done(&rig);
+}
+END_TEST
+
+START_TEST(a_byte_that_changed_ends_it_where_it_stands)
+{
+    struct rig rig;
+    FILE *file;
+    off_t size;
+    off_t at;
+
+    rig_init(&rig);
+    reopen(&rig, 0);
+    put_round(&rig, 1);
+    size = size_of(&rig);
+    fl_journal_close(rig.journal);
+    rig.journal = NULL;
+    for (at = 0; at < size; at++) {
+        int byte;
+
+        file = fopen(rig.path, "r+be");
+        ck_assert_ptr_nonnull(file);
+        ck_assert_int_eq(fseeko(file, at, SEEK_SET), 0);
+        byte = fgetc(file);
+        ck_assert_int_eq(fseeko(file, at, SEEK_SET), 0);
+        ck_assert_int_eq(fputc(byte ^ 0x40, file), byte ^ 0x40);
+        ck_assert_int_eq(fclose(file), 0);
+        ck_assert_int_eq(fl_journal_open(rig.path, 1, &rig.journal, &rig.err),
+                         at < 8 ? FL_EFORMAT : FL_ESTATE);
+        file = fopen(rig.path, "r+be");
+        ck_assert_ptr_nonnull(file);
+        ck_assert_int_eq(fseeko(file, at, SEEK_SET), 0);
+        ck_assert_int_eq(fputc(byte, file), byte);
+        ck_assert_int_eq(fclose(file), 0);
+    }
+    reopen(&rig, 1);
+    take_round(&rig, 1);
+    rig_done(&rig);
+}
+END_TEST
+
+START_TEST(what_comes_in_another_order_or_from_another_client_is_refused)
+{
+    struct fl_job_answer answer = {.code = FL_OK};
+    const struct fl_round_key other = {1, 2};
+    const struct fl_round_key first = {1, 1};
+    double accuracy;
+    double loss;
+    struct rig rig;
+
+    rig_init(&rig);
+    reopen(&rig, 0);
+    put_round(&rig, 1);
+    reopen(&rig, 1);
+    ck_assert_int_eq(fl_journal_take_evaluated(rig.journal, &accuracy, &loss, &rig.err), FL_ESTATE);
+    ck_assert_ptr_nonnull(strstr(rig.err.msg, "remove the trial's folder"));
+    reopen(&rig, 1);
+    ck_assert_int_eq(fl_journal_take(rig.journal, FL_JOB_TRAIN, 6, first, &answer, &rig.err),
+                     FL_ESTATE);
+    reopen(&rig, 1);
+    ck_assert_int_eq(fl_journal_take(rig.journal, FL_JOB_CODE, 5, first, &answer, &rig.err),
+                     FL_ESTATE);
+    reopen(&rig, 1);
+    ck_assert_int_eq(fl_journal_take(rig.journal, FL_JOB_TRAIN, 5, other, &answer, &rig.err),
+                     FL_ESTATE);
+    rig_done(&rig);
+}
+END_TEST
+
+START_TEST(a_journal_that_is_missing_or_is_none_says_what_to_do)
+{
+    struct rig rig;
+    FILE *file;
+
+    rig_init(&rig);
+    ck_assert_int_eq(fl_journal_open(rig.path, 4, &rig.journal, &rig.err), FL_ESTATE);
+    ck_assert_ptr_nonnull(strstr(rig.err.msg, "has committed 4 rounds: remove the trial's folder"));
+    file = fopen(rig.path, "we");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs("not a journal at all", file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(fl_journal_open(rig.path, 4, &rig.journal, &rig.err), FL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(rig.err.msg, "is no journal of fl-sim"));
+    rig_done(&rig);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sim_journal");
+    TCase *tc = tcase_create("all");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_test(tc, what_was_written_is_taken_bit_for_bit_and_then_it_is_written_on);
+    tcase_add_test(tc, what_is_behind_the_last_committed_round_is_cut_off_and_written_anew);
+    tcase_add_test(tc, a_record_that_is_cut_short_anywhere_counts_as_none);
+    tcase_add_test(tc, a_byte_that_changed_ends_it_where_it_stands);
+    tcase_add_test(tc, what_comes_in_another_order_or_from_another_client_is_refused);
+    tcase_add_test(tc, a_journal_that_is_missing_or_is_none_says_what_to_do);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
