@@ -87,11 +87,12 @@ FL_MUST_CHECK int fl_credentials_load(const char *certificate, const char *key_p
                                       struct fl_chain **ret_chain, struct fl_key **ret_key,
                                       struct fl_err *err);
 /*
- * What there is to say about dates before anybody is asked: FL_EPERM when the leaf is over or has
- * not begun at `now`; the message names both times, the difference and what to do. `renew` is the
- * command that gets a new one.
+ * What there is to say about the dates of certificate `i` (0: the leaf) before anybody is asked:
+ * FL_EPERM when it is over or has not begun at `now`, FL_EAGAIN when it ends within `soon_s` (0:
+ * that is not looked at). The message names both times, the difference and what to do; `renew` is
+ * the command that gets a new one.
  */
-FL_MUST_CHECK int fl_chain_dated(const struct fl_chain *chain, int64_t now, const char *renew,
-                                 struct fl_err *err);
+FL_MUST_CHECK int fl_chain_dated(const struct fl_chain *chain, size_t i, int64_t now,
+                                 int64_t soon_s, const char *renew, struct fl_err *err);
 
 #endif

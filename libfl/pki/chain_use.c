@@ -265,9 +265,10 @@ int fl_credentials_load(const char *certificate, const char *key_path, struct fl
     return FL_OK;
 }
 
-int fl_chain_dated(const struct fl_chain *chain, int64_t now, const char *renew, struct fl_err *err)
+int fl_chain_dated(const struct fl_chain *chain, size_t i, int64_t now, int64_t soon_s,
+                   const char *renew, struct fl_err *err)
 {
-    const struct fl_cert_info *info = &chain->certs[0].info;
+    const struct fl_cert_info *info = &chain->certs[i].info;
     char text[FL_CERT_TEXT];
     char clock[FL_WHEN_TEXT];
     char date[FL_WHEN_TEXT];
@@ -291,6 +292,14 @@ int fl_chain_dated(const struct fl_chain *chain, int64_t now, const char *renew,
             named(chain->origin, "(memory)"), fl__cert_text(text, info), clock,
             fl_when_text(date, sizeof(date), info->not_after),
             fl_span_text(span, sizeof(span), now - info->not_after), renew);
+    }
+    if (info->not_after - now <= soon_s) {
+        return fl_err_set(err, FL_EAGAIN,
+                          "'%s': %s: this machine's clock says %s, the certificate ends %s, in %s: "
+                          "before that, %s",
+                          named(chain->origin, "(memory)"), fl__cert_text(text, info), clock,
+                          fl_when_text(date, sizeof(date), info->not_after),
+                          fl_span_text(span, sizeof(span), info->not_after - now), renew);
     }
     return FL_OK;
 }

@@ -33,7 +33,9 @@ struct fl_guard {
     uint64_t seen;                  /* of the files; of the lane */
     struct fl_tls *tls;
     struct fl_stream_filter filter;
-    struct fl_trust *trust; /* that `tls` has */
+    struct fl_trust *trust; /* this and `chain`: that `tls` has */
+    struct fl_chain *chain;
+    int64_t dates_said_s;
     struct fl_denials *denials;
     int64_t grace_s;
     uint64_t looked_ms;
@@ -104,8 +106,12 @@ static void take_up(struct fl_guard *g, struct job *job)
         if (rv == FL_OK) {
             fl_trust_unref(g->trust);
             g->trust = fl_trust_ref(job->fresh.trust);
+            fl_chain_unref(g->chain);
+            g->chain = fl_chain_ref(job->fresh.chain);
+            g->dates_said_s = 0;
             fl_log(g->srv->log, FL_LOG_NOTICE, "identity",
                    "certificates are taken up for new connections, those that stand go on");
+            fl_guard_tell_dates(g->srv, g->chain, now_s(NULL), &g->dates_said_s);
         } else {
             fl_log(g->srv->log, FL_LOG_ERROR, "identity",
                    "new certificates are not taken up, the old ones stay in force: %s",
@@ -223,6 +229,7 @@ void fl_guard_sweep(struct fl_guard *g, uint64_t now_ms)
     if (now_ms >= g->looked_ms + FL_GUARD_LOOK_MS) {
         g->looked_ms = now_ms;
         fl_guard_look(g, /* all= */ false);
+        fl_guard_tell_dates(g->srv, g->chain, now_s(NULL), &g->dates_said_s);
     }
 }
 
@@ -268,6 +275,8 @@ static int make_tls(struct fl_guard *g, struct fl_err *err)
     }
     if (rv == FL_OK) {
         g->trust = fl_trust_ref(c.trust);
+        g->chain = fl_chain_ref(c.chain);
+        fl_guard_tell_dates(g->srv, g->chain, now_s(NULL), &g->dates_said_s);
         g->filter = fl_tls_filter(g->tls);
     }
     fl_credentials_done(&c);
@@ -335,6 +344,7 @@ void fl_guard_free(struct fl_guard *g)
     }
     fl_tls_unref(g->tls);
     fl_trust_unref(g->trust);
+    fl_chain_unref(g->chain);
     fl_denials_unref(g->denials);
     fl_authority_close(g->authority);
     free(g);

@@ -63,7 +63,11 @@ void fl_guard_sweep(struct fl_guard *guard, uint64_t now_ms);
 
 /* `fl-serverd --init`, with `renew_root` a new root. Returns the exit code. */
 int fl_guard_init(const struct fl_serverd_conf *own, const struct fl_log *log, bool renew_root);
-/* What a start needs of all this is there and fits: for --check-config. Changes nothing. */
-FL_MUST_CHECK int fl_guard_check(const struct fl_serverd_conf *own, struct fl_err *err);
+/*
+ * What a start needs of all this is there and fits: for --check-config. Changes nothing. `dates`
+ * says what is over, or soon will be, of what the server shows; "": nothing.
+ */
+FL_MUST_CHECK int fl_guard_check(const struct fl_serverd_conf *own, char *dates, size_t size,
+                                 struct fl_err *err);
 
 #endif

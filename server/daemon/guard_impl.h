@@ -30,6 +30,22 @@ FL_MUST_CHECK int fl_credentials_own_pki(const struct fl_serverd_conf *own,
 void fl_credentials_of(const struct fl_authority *authority, struct fl_credentials *ret);
 /* Do the files of `own` and of its authority look as they did when `*seen` was made? Updates it. */
 bool fl_credentials_changed(const struct fl_serverd_conf *own, uint64_t *seen);
+/* --- guard_dates.c --- */
+
+/*
+ * Is what the server shows over (FL_EPERM), or will it be soon (FL_EAGAIN)? The text says which
+ * file, both times and what to do. Soon is the last quarter of the validity, 30 days at most.
+ */
+FL_MUST_CHECK int fl_guard_dated(const struct fl_serverd_conf *own, const struct fl_chain *chain,
+                                 int64_t now, struct fl_err *err);
+/* The same of what is above the server's certificate, where no start can make that anew. */
+FL_MUST_CHECK int fl_guard_dated_authority(const struct fl_serverd_conf *own,
+                                           const struct fl_chain *chain, int64_t now,
+                                           struct fl_err *err);
+/* Say it in the log, once a day; `*said_s` is when it was, 0: say it in any case. */
+void fl_guard_tell_dates(const struct fl_serverd *srv, const struct fl_chain *chain, int64_t now,
+                         int64_t *said_s);
+
 struct fl_authority *fl_guard_authority(struct fl_guard *guard);
 bool fl_guard_own_pki(const struct fl_serverd_conf *own);
 

@@ -79,8 +79,11 @@ int fl_guard_init(const struct fl_serverd_conf *own, const struct fl_log *log, b
     return fflush(stdout) == 0 ? FL_EXIT_OK : FL_EXIT_FAILURE;
 }
 
-static int check_authority(const struct fl_serverd_conf *own, struct fl_err *err)
+/* What a start would warn of goes to `dates`; what it would fail of is an error. */
+static int check_authority(const struct fl_serverd_conf *own, char *dates, size_t size,
+                           struct fl_err *err)
 {
+    struct fl_err soon = {0};
     char certificate[FL_SERVER_PATH_MAX + 32];
     char key[FL_SERVER_PATH_MAX + 32];
     struct fl_chain *chain = NULL;
@@ -96,23 +99,37 @@ static int check_authority(const struct fl_serverd_conf *own, struct fl_err *err
                           certificate);
     }
     rv = fl_credentials_load(certificate, key, &chain, &pair, err);
+    if (rv == FL_OK) {
+        rv = fl_guard_dated_authority(own, chain, now_ms() / 1000, &soon);
+    }
+    if (rv == FL_EAGAIN) {
+        (void)snprintf(dates, size, "%s", soon.msg);
+        rv = FL_OK;
+    } else if (soon.msg[0] != '\0' && err != NULL) {
+        *err = soon;
+    }
     fl_chain_unref(chain);
     fl_key_unref(pair);
     return rv;
 }
 
-int fl_guard_check(const struct fl_serverd_conf *own, struct fl_err *err)
+int fl_guard_check(const struct fl_serverd_conf *own, char *dates, size_t size, struct fl_err *err)
 {
     struct fl_credentials c = {NULL, NULL, NULL};
+    struct fl_err found = {0};
     int rv;
 
+    dates[0] = '\0';
     if (!fl_serverd_conf_has_tls(own)) {
         return FL_OK;
     }
     if (!fl_guard_own_pki(own)) {
-        return check_authority(own, err);
+        return check_authority(own, dates, size, err);
     }
     rv = fl_credentials_own_pki(own, &c, err);
+    if (rv == FL_OK && fl_guard_dated(own, c.chain, now_ms() / 1000, &found) != FL_OK) {
+        (void)snprintf(dates, size, "%s", found.msg); /* A start only warns of it. */
+    }
     fl_credentials_done(&c);
     return rv;
 }

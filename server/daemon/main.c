@@ -102,6 +102,13 @@ static int serve(const struct fl_serverd_conf *own, struct fl_log *log, struct f
 
 enum task { TASK_RUN, TASK_CHECK, TASK_RECOVER, TASK_INIT, TASK_RENEW_ROOT };
 
+static void print_note(const char *path, const char *note)
+{
+    if (note[0] != '\0') {
+        (void)printf("%s: %s\n", path, note);
+    }
+}
+
 static int run(const char *path, enum task task)
 {
     struct fl_serverd_conf *own = NULL;
@@ -111,7 +118,7 @@ static int run(const char *path, enum task task)
     struct fl_log_out out;
     struct fl_log log = {
         .level = FL_LOG_INFO, .sink = fl_log_out_sink, .ctx = &out, .limit = &limit};
-    char fewer[FL_ERR_BUF_SIZE] = "";
+    struct fl_preflight_notes notes = {.fewer = ""};
     int exit_code;
     int rv;
 
@@ -134,17 +141,14 @@ static int run(const char *path, enum task task)
         exit_code = fl_server_recover(own, &log);
     } else if (task == TASK_INIT || task == TASK_RENEW_ROOT) {
         exit_code = fl_guard_init(own, &log, task == TASK_RENEW_ROOT);
-    } else if (task == TASK_CHECK &&
-               (rv = fl_preflight(own, &exit_code, fewer, sizeof(fewer), &err)) != FL_OK)
-    {
+    } else if (task == TASK_CHECK && (rv = fl_preflight(own, &exit_code, &notes, &err)) != FL_OK) {
         fl_log_out_complain(&out, "fl-serverd", fl_err_text(&err, rv));
     } else if (task == TASK_CHECK) {
         (void)printf("%s: ok: federation '%s', algorithm %s, %zu units, %zu parameters\n", path,
                      conf->main->federation, conf->strategy->algorithm,
                      fl_layout_units(conf->layout), fl_layout_count(conf->layout));
-        if (fewer[0] != '\0') {
-            (void)printf("%s: %s\n", path, fewer);
-        }
+        print_note(path, notes.fewer);
+        print_note(path, notes.dates);
         exit_code = FL_EXIT_OK;
     } else {
         exit_code = serve(own, &log, &out);

@@ -185,8 +185,8 @@ int fl_preflight_connections(const struct fl_server_conf *conf, uint64_t descrip
     return FL_OK;
 }
 
-int fl_preflight(const struct fl_serverd_conf *own, int *ret_exit, char *fewer, size_t size,
-                 struct fl_err *err)
+int fl_preflight(const struct fl_serverd_conf *own, int *ret_exit,
+                 struct fl_preflight_notes *ret_notes, struct fl_err *err)
 {
     const struct fl_server_conf *conf = own->conf;
     struct fl_dataset *test = NULL;
@@ -194,18 +194,19 @@ int fl_preflight(const struct fl_serverd_conf *own, int *ret_exit, char *fewer, 
     uint64_t connections;
     int rv = fl_preflight_places(own, ret_exit, err);
 
-    fewer[0] = '\0';
+    *ret_notes = (struct fl_preflight_notes){.fewer = ""};
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_STATE;
         rv = fl_store_check(own->state_dir, err);
     }
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_IDENTITY;
-        rv = fl_guard_check(own, err);
+        rv = fl_guard_check(own, ret_notes->dates, sizeof(ret_notes->dates), err);
     }
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_FAILURE;
-        rv = fl_preflight_connections(conf, fl_descriptors_most(), &connections, fewer, size, err);
+        rv = fl_preflight_connections(conf, fl_descriptors_most(), &connections, ret_notes->fewer,
+                                      sizeof(ret_notes->fewer), err);
     }
     if (rv != FL_OK) {
         return rv;

@@ -32,8 +32,14 @@ FL_MUST_CHECK int fl_preflight_model(const struct fl_server_conf *conf, float *t
 FL_MUST_CHECK int fl_preflight_connections(const struct fl_server_conf *conf, uint64_t descriptors,
                                            uint64_t *ret, char *fewer, size_t size,
                                            struct fl_err *err);
-/* All of them; `fewer` as above. */
-FL_MUST_CHECK int fl_preflight(const struct fl_serverd_conf *own, int *ret_exit, char *fewer,
-                               size_t size, struct fl_err *err);
+/* What a start says and goes on; "": nothing. */
+struct fl_preflight_notes {
+    char fewer[FL_ERR_BUF_SIZE]; /* connections than limits.clients, as above */
+    char dates[FL_ERR_BUF_SIZE]; /* of certificates that are over, or soon will be */
+};
+
+/* All of them. */
+FL_MUST_CHECK int fl_preflight(const struct fl_serverd_conf *own, int *ret_exit,
+                               struct fl_preflight_notes *ret_notes, struct fl_err *err);
 
 #endif

@@ -44,7 +44,8 @@
         " WHERE ?1 = '' OR name = ?1 ORDER BY name, id")                                    \
     /* Who has the name now: what may still be used, or renewed, and is not denied. */      \
     X(HOLDER, "SELECT key, not_after, issued_ms, (SELECT MAX(issued_ms) FROM certificate"   \
-        " WHERE name = ?1 AND joined = 1) FROM certificate AS c WHERE name = ?1"            \
+        " WHERE name = ?1 AND joined = 1), role, not_before FROM certificate AS c"          \
+        " WHERE name = ?1"                                                                  \
         " AND not_after >= ?2 AND key <> ?3 AND NOT EXISTS (SELECT 1 FROM denial WHERE"     \
         " (kind = 1 AND value = c.serial) OR (kind = 2 AND value = c.key))"                 \
         " ORDER BY issued_ms DESC LIMIT 1")                                                 \

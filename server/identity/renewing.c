@@ -40,7 +40,7 @@ static int check_who(const struct fl_authority *a, const struct fl_identity *who
 
 /*
  * Was this certificate renewed for this key before, and is that one still young? Then its reply was
- * lost. FL_ENOENT: no.
+ * lost. FL_ENOENT: no, or it was made while our clock was ahead, and has not begun.
  */
 static int renewed_before(struct fl_authority *a, const struct fl_identity *who, const uint8_t *key,
                           int64_t now, struct fl_joined *ret, struct fl_err *err)
@@ -58,7 +58,9 @@ static int renewed_before(struct fl_authority *a, const struct fl_identity *who,
     if (rv == FL_OK) {
         rv = fl__denied_by(a, c.serial, c.serial_len, NULL, NULL, &verb, NULL, 0, err);
     }
-    if (rv == FL_OK && (verb != 0 || now >= c.not_before + (c.not_after - c.not_before) / 3 * 2)) {
+    if (rv == FL_OK && (verb != 0 || now < c.not_before ||
+                        now >= c.not_before + (c.not_after - c.not_before) / 3 * 2))
+    {
         rv = FL_ENOENT;
     }
     rv = rv == FL_OK ? fl__give_again(a, &c, ret, err) : rv;
@@ -156,6 +158,56 @@ static int issue_admin(struct fl_authority *a, const char *name, const struct fl
     return fl__authority_end(a, rv, err);
 }
 
+/*
+ * In the last third of his certificate an admin is given the next one, for another key, while the
+ * one before stays good: nothing renews it for him (flctl says when it is time). Before, and for a
+ * client's name, it is as with joining.
+ */
+static int check_admin_name(struct fl_authority *a, const char *name, const uint8_t *key,
+                            int64_t now_ms, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_HOLDER);
+    char ends[FL_WHEN_TEXT];
+    char from[FL_WHEN_TEXT];
+    bool is_admin = false;
+    int64_t begins = 0;
+    int64_t end = 0;
+    int64_t due;
+    int rv;
+
+    fl_query_text(&q, name);
+    fl_query_u64(&q, (uint64_t)(now_ms / 1000 - a->conf.spans.grace));
+    fl_query_blob(&q, key, FL_KEY_HASH);
+    rv = fl_query_next(&q, err);
+    if (rv == FL_OK) {
+        size_t len;
+
+        (void)fl_column_blob(&q, &len);
+        end = (int64_t)fl_column_u64(&q);
+        (void)fl_column_u64(&q); /* issued_ms, and when it was last joined under */
+        (void)fl_column_u64(&q);
+        is_admin = fl_column_u64(&q) == FL_ROLE_ADMIN;
+        begins = (int64_t)fl_column_u64(&q);
+    }
+    fl_query_reset(&q);
+    due = end - (end - begins) / 3;
+    if (rv == FL_ENOENT || (rv == FL_OK && is_admin && now_ms / 1000 >= due)) {
+        return FL_OK;
+    }
+    if (rv == FL_OK && is_admin) {
+        return fl_err_set(err, FL_EEXIST,
+                          "admin '%s' has a certificate that is good until %s: the next one is "
+                          "given from %s on; if its key is lost or stolen, run before: flctl evict "
+                          "%s",
+                          name, fl_when_text(ends, sizeof(ends), end),
+                          fl_when_text(from, sizeof(from), due), name);
+    }
+    return rv == FL_OK
+               ? fl_err_set(err, FL_EEXIST,
+                            "the name '%s' is that of a client: an admin needs another one", name)
+               : rv;
+}
+
 int fl_authority_issue_admin(struct fl_authority *authority, const char *name,
                              const uint8_t *request, size_t request_len, int64_t valid_ms,
                              const char *by, int64_t now_ms, struct fl_joined *ret,
@@ -165,7 +217,6 @@ int fl_authority_issue_admin(struct fl_authority *authority, const char *name,
     struct fl_joined joined = {0};
     struct fl_key *key = NULL;
     uint8_t hash[FL_KEY_HASH];
-    bool replaces = false;
     int rv = fl__issues(authority, err);
 
     if (rv == FL_OK && !fl_name_valid(name)) {
@@ -177,7 +228,7 @@ int fl_authority_issue_admin(struct fl_authority *authority, const char *name,
         fl_key_hash(key, hash);
         rv = fl__denied(authority, NULL, 0, hash, name, err);
         rv = rv == FL_OK ? fl__check_key(authority, hash, name, now_ms, err) : rv;
-        rv = rv == FL_OK ? fl__check_name(authority, name, hash, -1, now_ms, &replaces, err) : rv;
+        rv = rv == FL_OK ? check_admin_name(authority, name, hash, now_ms, err) : rv;
         rv = rv == FL_OK ? fl__check_burst(authority, name, now_ms, err) : rv;
         rv = rv == FL_OK
                  ? issue_admin(authority, name, key, span > 0 ? span : 1, by, now_ms, &joined, err)

@@ -176,6 +176,9 @@ refused edge-1 ca "bad certificate"
 documented_log server-name c.log
 documented_log server-name-there there.log
 serve pastserver
+documented_log own-over srv.log
+says "a server whose certificate is over: --check-config says it" 0 "the certificate ended 2021-01-01 00:00:00Z" \
+  "$serverd" --check-config srv.yaml
 refused edge-1 ca "certificate expired"
 documented_log server-over c.log
 documented_log server-over-there there.log
@@ -201,6 +204,40 @@ write_edge edge-1 ca
 meets_refusal "it speaks TLS"
 documented_log tls-at-plain c.log
 documented_log tls-at-plain-there there.log
+stop srv
+
+### The server's own certificate ends soon: it says so, before its clients do
+soon=$(date -u -d '+5 days' +%Y%m%d%H%M%SZ)
+made pki_leaf ca soonserver serverAuth "$here" "$(date -u -d '-55 days' +%Y%m%d%H%M%SZ)" "$soon"
+serve soonserver
+documented_log own-soon srv.log
+says "--check-config says it" 0 "before that, have whoever made it make a new one" "$serverd" --check-config srv.yaml
+soon_said() { [ "$(grep -c "'soonserver.pem': .* in [45] days: before that" srv.log)" -eq "$1" ]; }
+check "once at the start" soon_said 1
+kill -HUP "${pid_of[srv]}"
+wait_for "it to be said at a reload again" soon_said 2
+cp server.key soonserver.key.new && chmod 600 soonserver.key.new
+mv soonserver.key.new soonserver.key && cp server.pem soonserver.pem
+wait_for "the new one to be taken up" in_log srv "certificates are taken up for new connections"
+says "then there is nothing to say" 0 "ok: federation" "$serverd" --check-config srv.yaml
+lacks_line "no word of dates" says.out "before that"
+
+### An admin's certificate is renewed by nobody: flctl says when it is time, and does what was asked
+made pki_leaf ca soonops clientAuth email:ops-1@ops.example.org "$(date -u -d '-25 days' +%Y%m%d%H%M%SZ)" "$soon"
+# shellcheck disable=SC2086
+made pki_leaf ca pastops clientAuth email:ops-1@ops.example.org $long_ago
+admin() { # certificate
+  echo "$build/flctl" --server "localhost:$(sed -n 's/^admin 127.0.0.1://p' srv.out)" \
+    --certificate "$1.pem" --key "$1.key" --ca ca.pem status
+}
+# shellcheck disable=SC2046
+{
+  documented admin-soon $(admin soonops)
+  has_line "and the answer comes" documented.out "federation  integ"
+  documented admin-over $(admin pastops)
+  says "a young one" 0 "federation  integ" $(admin ops-1)
+  lacks_line "is not spoken of" says.out "before that"
+}
 stop srv
 
 ### Nobody there: it may come

@@ -123,6 +123,13 @@ says "it looks" 0 "federation  integ" "${remote[@]}" status
 says "and acts" 0 "paused by the operator: from afar" "${remote[@]}" pause --reason "from afar"
 says "not where clients are" 1 "UNIMPLEMENTED" "$flctl" --server "localhost:$port" --identity "$dir/ops" status
 says "nobody is there" 3 "no fl-serverd at 'localhost:1'" "$flctl" --server localhost:1 --identity "$dir/ops" status
+faketime=$(find /usr/lib /usr/lib64 -name libfaketime.so.1 2>/dev/null | head -n 1)
+if [ -n "$faketime" ] && ! ldd "$flctl" | grep -q 'lib[at]san'; then
+  says "in its last third the command is named" 0 "run on the server's host: flctl admin-certificate ops-1 --output DIR" \
+    env LD_PRELOAD="$faketime" FAKETIME=+25d "${remote[@]}" status
+else
+  echo "not run: an admin's certificate in its last third (libfaketime is not here, or does not go with a sanitizer)"
+fi
 c "it is disabled" 0 "'ops-1' is not let in until flctl enable: 1 certificate" disable ops-1
 says "and may nothing" 1 "PERMISSION_DENIED: disabled" "${remote[@]}" status
 

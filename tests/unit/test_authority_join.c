@@ -526,6 +526,27 @@ START_TEST(a_lost_reply_to_a_renewal_is_given_again)
 }
 END_TEST
 
+START_TEST(what_was_made_while_the_clock_was_ahead_is_not_given_again)
+{
+    struct fl_invite in;
+    struct fl_identity who;
+    struct fl_identity next;
+
+    rig_invite(&r, "edge-001", 0, &in);
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
+    who = rig_who(&r);
+    r.now_ms += 40 * RIG_DAY_MS;
+    ck_assert_int_eq(rig_renew(&r, &who, other), FL_OK);
+    next = rig_who(&r);
+    r.now_ms -= 20 * RIG_DAY_MS;
+    ck_assert_int_eq(rig_renew(&r, &who, other), FL_OK);
+    ck_assert(!r.joined.again);
+    who = rig_who(&r);
+    ck_assert_mem_ne(who.serial, next.serial, next.serial_len);
+    ck_assert_int_le(who.not_before, r.now_ms / 1000);
+}
+END_TEST
+
 START_TEST(a_certificate_that_is_over_is_renewed_within_its_grace_and_then_names_the_commands)
 {
     struct fl_invite in;
@@ -568,6 +589,51 @@ START_TEST(a_client_that_asks_for_ever_new_keys_is_held_up)
     ck_assert_int_eq(n, 23);
     r.now_ms += RIG_DAY_MS + 1;
     ck_assert_int_eq(rig_renew(&r, &who, other), FL_OK);
+}
+END_TEST
+
+static int issue_admin(const char *name, const struct fl_key *with)
+{
+    struct fl_buf der;
+    int rv;
+
+    fl_buf_init(&der, FL_CSR_MAX);
+    ck_assert_int_eq(fl_csr_make(with, name, &der), FL_OK);
+    fl_joined_done(&r.joined);
+    rv = fl_authority_issue_admin(r.a, name, der.data, der.len, 30 * RIG_DAY_MS, "uid 0 (root)",
+                                  r.now_ms, &r.joined, &r.err);
+    fl_buf_done(&der);
+    return rv;
+}
+
+START_TEST(an_admin_is_given_the_next_certificate_in_the_last_third_of_the_one_before)
+{
+    struct fl_invite in;
+    struct fl_identity who;
+    int64_t first_ends;
+
+    ck_assert_int_eq(issue_admin("jane", key), FL_OK);
+    who = rig_who(&r);
+    first_ends = who.not_after;
+    r.now_ms += 19 * RIG_DAY_MS;
+    ck_assert_int_eq(issue_admin("jane", other), FL_EEXIST);
+    rig_says(&r, "the next one is given from");
+    rig_says(&r, "flctl evict jane");
+    r.now_ms += 2 * RIG_DAY_MS;
+    ck_assert_int_eq(issue_admin("jane", other), FL_OK);
+    who = rig_who(&r);
+    ck_assert_int_eq(who.role, FL_ROLE_ADMIN);
+    ck_assert_int_gt(who.not_after, first_ends);
+    /* A client's name is not had so, however old its certificate is. */
+    rig_invite(&r, "edge-001", 0, &in);
+    fl_key_unref(key);
+    key = rig_key();
+    ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
+    r.now_ms += 25 * RIG_DAY_MS;
+    fl_key_unref(other);
+    other = rig_key();
+    ck_assert_int_eq(issue_admin("edge-001", other), FL_EEXIST);
+    rig_says(&r, "is that of a client");
 }
 END_TEST
 
@@ -637,11 +703,14 @@ static Suite *suite(void)
     suite_add_tcase(s, audits);
     tcase_add_checked_fixture(renewals, setup, teardown);
     tcase_add_test(renewals, a_lost_reply_to_a_renewal_is_given_again);
+    tcase_add_test(renewals, what_was_made_while_the_clock_was_ahead_is_not_given_again);
     tcase_add_test(
         renewals,
         a_certificate_that_is_over_is_renewed_within_its_grace_and_then_names_the_commands);
     tcase_add_test(renewals, a_client_that_asks_for_ever_new_keys_is_held_up);
     tcase_add_test(renewals, an_admin_is_one_by_his_certificate);
+    tcase_add_test(renewals,
+                   an_admin_is_given_the_next_certificate_in_the_last_third_of_the_one_before);
     suite_add_tcase(s, renewals);
     return s;
 }

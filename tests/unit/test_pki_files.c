@@ -402,12 +402,32 @@ START_TEST(what_is_over_or_has_not_begun_is_said_with_both_clocks)
 {
     struct fl_err err = {0};
 
-    ck_assert_int_eq(fl_chain_dated(a.client, NOW, "join again", &err), FL_OK);
-    ck_assert_int_eq(fl_chain_dated(a.client, 12, "join again", &err), FL_EPERM);
+    ck_assert_int_eq(fl_chain_dated(a.client, 0, NOW, 0, "join again", &err), FL_OK);
+    ck_assert_int_eq(fl_chain_dated(a.client, 0, 12, 0, "join again", &err), FL_EPERM);
     says(&err, "clock says 1970-01-01 00:00:12Z|begins 2026-11-20 18:05:00Z|56 years later|time "
                "synchronisation");
-    ck_assert_int_eq(fl_chain_dated(a.client, NOW + 130 * RIG_DAY, "join again", &err), FL_EPERM);
+    ck_assert_int_eq(fl_chain_dated(a.client, 0, NOW + 130 * RIG_DAY, RIG_DAY, "join again", &err),
+                     FL_EPERM);
     says(&err, "2027-03-30 18:15:00Z|ended 2026-12-20 18:15:00Z|100 days earlier|join again");
+}
+END_TEST
+
+START_TEST(what_ends_soon_is_said_before_it_is_over_and_of_each_certificate_by_itself)
+{
+    struct fl_err err = {0};
+    struct fl_cert_info above;
+
+    ck_assert_int_eq(fl_chain_dated(a.client, 0, NOW, 29 * RIG_DAY, "join again", &err), FL_OK);
+    ck_assert_int_eq(fl_chain_dated(a.client, 0, NOW, 30 * RIG_DAY, "join again", &err), FL_EAGAIN);
+    says(&err, "CN=edge-001|clock says 2026-11-20 18:15:00Z|ends 2026-12-20 18:15:00Z, in 30 days|"
+               "before that, join again");
+    fl_chain_info(a.client, 1, &above);
+    ck_assert_int_eq(fl_chain_dated(a.client, 1, NOW, 30 * RIG_DAY, "sign it anew", &err), FL_OK);
+    ck_assert_int_eq(fl_chain_dated(a.client, 1, above.not_after - 60, 60, "sign it anew", &err),
+                     FL_EAGAIN);
+    says(&err, "fl intermediate fed-a|in 1 minute|sign it anew");
+    ck_assert_int_eq(fl_chain_dated(a.client, 1, above.not_after, 0, "sign it anew", &err),
+                     FL_EPERM);
 }
 END_TEST
 
@@ -452,6 +472,8 @@ int main(void)
     tcase_add_test(chains, each_bad_certificate_file_has_its_message);
     tcase_add_test(chains, certificate_and_key_have_to_belong_together);
     tcase_add_test(chains, what_is_over_or_has_not_begun_is_said_with_both_clocks);
+    tcase_add_test(chains,
+                   what_ends_soon_is_said_before_it_is_over_and_of_each_certificate_by_itself);
     tcase_add_test(chains, parts_and_joins_of_chains_keep_their_order);
     suite_add_tcase(suite, chains);
     runner = srunner_create(suite);

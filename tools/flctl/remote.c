@@ -1,6 +1,7 @@
 /* A server that is reached over TLS, with the certificate of an admin; and how an operator gets
  * one. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -76,6 +77,33 @@ static int make_tls(const struct fl_ctl_remote *remote, struct fl_chain *chain, 
     return rv;
 }
 
+/*
+ * No server renews an admin's certificate by itself: who holds the key is a person. What is over is
+ * an error; in the last third of the validity it is said on every call, and the call is made.
+ */
+static int check_dates(const struct fl_chain *chain, struct fl_err *err)
+{
+    struct fl_uri_name name;
+    struct fl_cert_info info;
+    char renew[FL_IDENTITY_NAME_MAX + 128] = "have whoever made it make a new one";
+    int rv;
+
+    if (fl_chain_name(chain, &name) == FL_OK) {
+        (void)snprintf(renew, sizeof(renew),
+                       "run on the server's host: flctl admin-certificate %s --output DIR, and "
+                       "use DIR as --identity",
+                       name.name);
+    }
+    fl_chain_info(chain, 0, &info);
+    rv = fl_chain_dated(chain, 0, now_s(NULL), (info.not_after - info.not_before) / 3, renew, err);
+    if (rv != FL_EAGAIN) {
+        return rv;
+    }
+    (void)fprintf(stderr, "flctl: %s\n", fl_err_text(err, rv));
+    *err = (struct fl_err){0};
+    return FL_OK;
+}
+
 int fl_ctl_remote_open(const struct fl_ctl_remote *remote, struct fl_tls **ret, struct fl_err *err)
 {
     char certificate[FL_CTL_PATH];
@@ -89,9 +117,7 @@ int fl_ctl_remote_open(const struct fl_ctl_remote *remote, struct fl_tls **ret, 
     rv = rv == FL_OK ? place(key_path, remote->key, remote->identity, KEY, "--key", err) : rv;
     rv = rv == FL_OK ? place(ca, remote->ca, remote->identity, ROOTS, "--ca", err) : rv;
     rv = rv == FL_OK ? fl_credentials_load(certificate, key_path, &chain, &key, err) : rv;
-    rv = rv == FL_OK ? fl_chain_dated(chain, now_s(NULL),
-                                      "flctl admin-certificate, on the server's host", err)
-                     : rv;
+    rv = rv == FL_OK ? check_dates(chain, err) : rv;
     rv = rv == FL_OK ? make_tls(remote, chain, key, ca, ret, err) : rv;
     fl_chain_unref(chain);
     fl_key_unref(key);
