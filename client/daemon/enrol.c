@@ -136,8 +136,11 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     }
     rv = fl_wire_joined_decode(data, len, &reply, &err);
     if (rv == FL_OK) {
-        rv = fl_enrolling_done(e->enrolling, &reply.chain, &reply.roots, &e->enrolled.who, &err);
-        e->local = rv != FL_OK && rv != FL_EPROTO;
+        rv = fl_enrolling_done(e->enrolling,
+                               &(struct fl_enrolling_reply){&reply.chain, &reply.roots,
+                                                            (int64_t)(reply.time_ms / 1000)},
+                               (int64_t)(fl_clock_wall_ms() / 1000), &e->enrolled.who, &err);
+        e->local = rv != FL_OK && rv != FL_EPROTO && rv != FL_EAGAIN;
     }
     if (rv == FL_OK) {
         e->rv = FL_OK;

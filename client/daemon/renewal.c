@@ -135,7 +135,10 @@ static bool on_message(struct fl_call *call, void *ctx, const uint8_t *data, siz
     rv = fl_wire_renewed_decode(data, len, &reply, &err);
     if (rv == FL_OK) {
         tell_difference(r, reply.time_ms);
-        rv = fl_enrolling_done(r->enrolling, &reply.chain, &reply.roots, NULL, &err);
+        rv = fl_enrolling_done(r->enrolling,
+                               &(struct fl_enrolling_reply){&reply.chain, &reply.roots,
+                                                            (int64_t)(reply.time_ms / 1000)},
+                               wall_ms() / 1000, NULL, &err);
     }
     fl_wire_renewed_done(&reply);
     give_up(r);

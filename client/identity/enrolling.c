@@ -9,6 +9,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
 #include "libfl/pki/request.h"
+#include "libfl/pki/when.h"
 
 #define HASH 32
 /* Two hashes in hex, a blank, an end of line. */
@@ -262,8 +263,38 @@ static int check_roots(const struct fl_enrolling *e, const struct fl_chain *root
 }
 
 /*
- * As of the last moment of its validity: what this host's clock says is no matter, for the server's
- * certificate was verified by it already.
+ * A certificate of a server whose clock is ahead would take the place of one that is good, and
+ * would be refused until it begins.
+ */
+static int check_begun(const struct fl_chain *chain, const struct fl_enrolling_reply *reply,
+                       int64_t now, struct fl_err *err)
+{
+    struct fl_cert_info info;
+    char begins[FL_WHEN_TEXT];
+    char ours[FL_WHEN_TEXT];
+    char span[FL_WHEN_TEXT];
+    char theirs[FL_WHEN_TEXT] = "nothing of the time";
+
+    fl_chain_info(chain, 0, &info);
+    if (now >= info.not_before) {
+        return FL_OK;
+    }
+    if (reply->server_now != 0) {
+        (void)fl_when_text(theirs, sizeof(theirs), reply->server_now);
+    }
+    return fl_err_set(
+        err, FL_EAGAIN,
+        "the certificate that the server sent begins at %s, %s from now: this host's clock says "
+        "%s, "
+        "the server says %s; it is not used: correct the clock that is wrong (timedatectl)",
+        fl_when_text(begins, sizeof(begins), info.not_before),
+        fl_span_text(span, sizeof(span), info.not_before - now),
+        fl_when_text(ours, sizeof(ours), now), theirs);
+}
+
+/*
+ * As of the last moment of its validity: one that is over may be a reply that was lost, and can
+ * still be renewed.
  */
 static int check_chain(const struct fl_enrolling *e, const struct fl_chain *chain,
                        const struct fl_chain *roots, struct fl_identity *ret, struct fl_err *err)
@@ -315,22 +346,21 @@ static int take(const struct fl_wire_chain *certs, const char *origin, struct fl
     return fl_chain_from_der(der, certs->n, origin, ret, err);
 }
 
-int fl_enrolling_done(struct fl_enrolling *e, const struct fl_wire_chain *chain_der,
-                      const struct fl_wire_chain *roots_der, struct fl_identity *ret,
-                      struct fl_err *err)
+int fl_enrolling_done(struct fl_enrolling *e, const struct fl_enrolling_reply *reply, int64_t now,
+                      struct fl_identity *ret, struct fl_err *err)
 {
     struct fl_chain *chain = NULL;
     struct fl_chain *roots = NULL;
     struct fl_identity who;
-    int rv = take(chain_der, "the server's reply", &chain, err);
+    int rv = take(reply->chain, "the server's reply", &chain, err);
 
-    rv = rv == FL_OK ? take(roots_der, "the roots in the server's reply", &roots, err) : rv;
+    rv = rv == FL_OK ? take(reply->roots, "the roots in the server's reply", &roots, err) : rv;
     rv = rv == FL_OK ? check_reply(e, chain, roots, &who, err) : rv;
-    if (rv == FL_OK) {
-        rv = fl__folder_install(e->dir, chain, roots, err);
-    } else if (rv != FL_ENOMEM) {
+    if (rv != FL_OK && rv != FL_ENOMEM) {
         rv = fl_err_wrap(err, FL_EPROTO, "the certificate that the server sent is not used");
     }
+    rv = rv == FL_OK ? check_begun(chain, reply, now, err) : rv;
+    rv = rv == FL_OK ? fl__folder_install(e->dir, chain, roots, err) : rv;
     if (rv == FL_OK && ret != NULL) {
         *ret = who;
     }

@@ -36,15 +36,22 @@ FL_MUST_CHECK int fl_enrolling_renew(const char *dir, const struct fl_client_ide
 /* The signing request (PKCS #10, DER), as long as it lives. */
 const uint8_t *fl_enrolling_request(const struct fl_enrolling *enrolling, size_t *ret_len);
 
+/* What the server answered; borrowed. */
+struct fl_enrolling_reply {
+    const struct fl_wire_chain *chain, *roots;
+    int64_t server_now; /* its clock; 0: it did not say */
+};
+
 /*
  * Check the certificates of the reply and put the new identity in place of the old. FL_EPROTO: it
- * is not what was asked for, nothing has changed; `ret` (may be NULL) says who this client is from
- * now on. Errors of the disk: the old identity or the new one is in place.
+ * is not what was asked for, nothing has changed; FL_EAGAIN: the certificate begins after `now`, of
+ * this host's clock, so one of the two clocks is wrong: the text has both, nothing has changed, and
+ * once the clocks agree the same is to be tried again. `ret` (may be NULL) says who this client is
+ * from now on. Errors of the disk: the old identity or the new one is in place.
  */
 FL_MUST_CHECK int fl_enrolling_done(struct fl_enrolling *enrolling,
-                                    const struct fl_wire_chain *chain,
-                                    const struct fl_wire_chain *roots, struct fl_identity *ret,
-                                    struct fl_err *err);
+                                    const struct fl_enrolling_reply *reply, int64_t now,
+                                    struct fl_identity *ret, struct fl_err *err);
 /* Gives the lock back. NULL is allowed. */
 void fl_enrolling_free(struct fl_enrolling *enrolling);
 

@@ -140,7 +140,10 @@ int rig_identity_join(struct rig_identity *rig, struct fl_err *err)
     if (rv == FL_OK && !rig_identity_answer_join(rig, enrolling)) {
         rv = fl_err_set(err, FL_EREFUSED, "the invitation is bound to another key");
     }
-    rv = rv == FL_OK ? fl_enrolling_done(enrolling, &rig->chain, &rig->roots, NULL, err) : rv;
+    rv = rv == FL_OK ? fl_enrolling_done(enrolling,
+                                         &(struct fl_enrolling_reply){&rig->chain, &rig->roots, 0},
+                                         RIG_PKI_NOW, NULL, err)
+                     : rv;
     fl_enrolling_free(enrolling);
     return rv;
 }
@@ -155,7 +158,8 @@ int rig_identity_renew(struct rig_identity *rig, struct fl_err *err)
     rv = rv == FL_OK ? fl_enrolling_renew(rig->dir, &identity, &enrolling, err) : rv;
     if (rv == FL_OK) {
         rig_identity_answer(rig, enrolling, &issue, roots_of(rig));
-        rv = fl_enrolling_done(enrolling, &rig->chain, &rig->roots, NULL, err);
+        rv = fl_enrolling_done(enrolling, &(struct fl_enrolling_reply){&rig->chain, &rig->roots, 0},
+                               RIG_PKI_NOW, NULL, err);
     }
     fl_enrolling_free(enrolling);
     fl_client_identity_done(&identity);

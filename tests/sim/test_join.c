@@ -264,7 +264,8 @@ static void take(struct machine *m, struct fl_enrolling *e)
     ck_assert_int_eq(fl_joined_wire(server.joined.chain, &chain), FL_OK);
     ck_assert_int_eq(fl_joined_wire(server.joined.roots, &roots), FL_OK);
     begin(CLIENT);
-    rv = fl_enrolling_done(e, &chain, &roots, NULL, &err);
+    rv = fl_enrolling_done(e, &(struct fl_enrolling_reply){&chain, &roots, 0}, server.now_ms / 1000,
+                           NULL, &err);
     died = end();
     ck_assert_msg(died || rv == FL_OK, "%s", err.msg);
     fl_wire_chain_done(&chain);

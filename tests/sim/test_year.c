@@ -42,7 +42,9 @@ static void take(struct fl_enrolling *e)
 
     ck_assert_int_eq(fl_joined_wire(r.joined.chain, &chain), FL_OK);
     ck_assert_int_eq(fl_joined_wire(r.joined.roots, &roots), FL_OK);
-    ck_assert_msg(fl_enrolling_done(e, &chain, &roots, NULL, &r.err) == FL_OK, "%s", r.err.msg);
+    ck_assert_msg(fl_enrolling_done(e, &(struct fl_enrolling_reply){&chain, &roots, 0},
+                                    r.now_ms / 1000, NULL, &r.err) == FL_OK,
+                  "%s", r.err.msg);
     fl_wire_chain_done(&chain);
     fl_wire_chain_done(&roots);
     fl_enrolling_free(e);

@@ -291,7 +291,10 @@ static void refuses(struct fl_enrolling *enrolling, const char *why)
     struct fl_err err = {0};
     bool had = in_place(&before);
 
-    ck_assert_int_eq(fl_enrolling_done(enrolling, &rig.chain, &rig.roots, NULL, &err), FL_EPROTO);
+    ck_assert_int_eq(fl_enrolling_done(enrolling,
+                                       &(struct fl_enrolling_reply){&rig.chain, &rig.roots, 0},
+                                       RIG_PKI_NOW, NULL, &err),
+                     FL_EPROTO);
     ck_assert_msg(strstr(err.msg, why) != NULL, "no '%s' in: %s", why, err.msg);
     ck_assert_int_eq(in_place(&after), had);
     ck_assert(!had || same(&before, &after));
@@ -305,6 +308,38 @@ START_TEST(a_reply_for_another_name_is_refused)
 
     rig_identity_answer(&rig, enrolling, &issue, rig.pki.root);
     refuses(enrolling, "expected a certificate for 'edge-002', found one for 'edge-001'");
+}
+END_TEST
+
+START_TEST(a_certificate_that_has_not_begun_does_not_take_the_place_of_the_one_before)
+{
+    static const int64_t ahead = INT64_C(40) * 86400;
+    struct fl_issue issue = rig_identity_issue(&rig);
+    struct fl_client_identity identity = {.chain = NULL};
+    struct fl_enrolling *enrolling = NULL;
+    struct fl_enrolling_reply reply = {&rig.chain, &rig.roots, RIG_PKI_NOW + ahead};
+    struct fl_identity before;
+    struct fl_identity after;
+    struct fl_err err = {0};
+
+    joins();
+    ck_assert(in_place(&before));
+    issue.not_before += ahead;
+    issue.not_after += ahead;
+    ck_assert_int_eq(fl_client_identity_load(&rig.files, &identity, NULL), FL_OK);
+    ck_assert_int_eq(fl_enrolling_renew(rig.dir, &identity, &enrolling, NULL), FL_OK);
+    rig_identity_answer(&rig, enrolling, &issue, rig.pki.root);
+    ck_assert_int_eq(fl_enrolling_done(enrolling, &reply, RIG_PKI_NOW, NULL, &err), FL_EAGAIN);
+    ck_assert_msg(strstr(err.msg, "begins at 2026-12-30 18:05:00Z, 39 days from now: this host's "
+                                  "clock says 2026-11-20 18:15:00Z, the server says 2026-12-30 "
+                                  "18:15:00Z") != NULL,
+                  "%s", err.msg);
+    ck_assert(in_place(&after));
+    ck_assert(same(&before, &after));
+    /* From its first second on it is good. */
+    ck_assert_int_eq(fl_enrolling_done(enrolling, &reply, issue.not_before, NULL, &err), FL_OK);
+    fl_enrolling_free(enrolling);
+    fl_client_identity_done(&identity);
 }
 END_TEST
 
@@ -410,7 +445,10 @@ START_TEST(roots_come_with_the_certificate)
     ck_assert_int_eq(fl_client_identity_load(&rig.files, &identity, NULL), FL_OK);
     ck_assert_int_eq(fl_enrolling_renew(rig.dir, &identity, &enrolling, NULL), FL_OK);
     rig_identity_answer(&rig, enrolling, &issue, both);
-    ck_assert_int_eq(fl_enrolling_done(enrolling, &rig.chain, &rig.roots, NULL, NULL), FL_OK);
+    ck_assert_int_eq(fl_enrolling_done(enrolling,
+                                       &(struct fl_enrolling_reply){&rig.chain, &rig.roots, 0},
+                                       RIG_PKI_NOW, NULL, NULL),
+                     FL_OK);
     fl_enrolling_free(enrolling);
     fl_client_identity_done(&identity);
     ck_assert_int_eq(fl_client_identity_load(&rig.files, &identity, NULL), FL_OK);
@@ -578,6 +616,7 @@ int main(void)
     tcase_add_test(tc, an_empty_reply_is_refused);
     tcase_add_test(tc, every_certificate_has_a_key_of_its_own);
     tcase_add_test(tc, a_renewal_does_not_use_the_key_of_an_invitation_that_was_never_answered);
+    tcase_add_test(tc, a_certificate_that_has_not_begun_does_not_take_the_place_of_the_one_before);
     tcase_add_test(tc, roots_come_with_the_certificate);
     tcase_add_test(tc, a_full_disk_is_named);
     tcase_add_test(tc, a_kill_anywhere_while_joining_leaves_none_or_the_whole);

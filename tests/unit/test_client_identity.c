@@ -103,7 +103,10 @@ START_TEST(a_certificate_that_is_over_is_still_loaded)
     issue.not_after = RIG_PKI_NOW - 10;
     ck_assert_int_eq(fl_enrolling_renew(rig.dir, &identity, &enrolling, NULL), FL_OK);
     rig_identity_answer(&rig, enrolling, &issue, rig.pki.root);
-    ck_assert_int_eq(fl_enrolling_done(enrolling, &rig.chain, &rig.roots, NULL, NULL), FL_OK);
+    ck_assert_int_eq(fl_enrolling_done(enrolling,
+                                       &(struct fl_enrolling_reply){&rig.chain, &rig.roots, 0},
+                                       RIG_PKI_NOW, NULL, NULL),
+                     FL_OK);
     fl_enrolling_free(enrolling);
     loads();
     ck_assert_int_eq(identity.who.not_after, RIG_PKI_NOW - 10);

@@ -207,8 +207,10 @@ static void has_identity(int64_t begun_s, int64_t left_s)
     issue.not_after = enrol_server_now() + left_s;
     ck_assert_int_eq(fl_enrolling_join(rig.dir, &rig.invite, "", &enrolling, NULL), FL_OK);
     rig_identity_answer(&rig, enrolling, &issue, rig.pki.root);
-    ck_assert_msg(fl_enrolling_done(enrolling, &rig.chain, &rig.roots, NULL, &err) == FL_OK, "%s",
-                  err.msg);
+    ck_assert_msg(fl_enrolling_done(enrolling,
+                                    &(struct fl_enrolling_reply){&rig.chain, &rig.roots, 0},
+                                    enrol_server_now(), NULL, &err) == FL_OK,
+                  "%s", err.msg);
     fl_enrolling_free(enrolling);
 }
 
