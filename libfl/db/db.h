@@ -28,7 +28,9 @@ struct fl_db_kind {
     /*
      * A new version appends one; what was released is never edited. Each runs in a transaction of
      * its own together with its row in `migration`, so a crash between two leaves the older
-     * schema, whole. Tables with a column `sum INTEGER` have checksums (sums.c).
+     * schema, whole. The newest row there is the version; `PRAGMA user_version` is not used and
+     * says nothing. A database of a newer one is FL_EVERSION. Tables with a column `sum INTEGER`
+     * have checksums (sums.c).
      */
     const char *const *migrations;
     size_t n_migrations;

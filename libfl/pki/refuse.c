@@ -9,6 +9,8 @@
 #include "libfl/pki/trust_impl.h"
 #include "libfl/pki/when.h"
 
+#define KEY_TEXT 20
+
 static const struct {
     const char *word;
     int alert; /* RFC 8446, 6.2 */
@@ -88,6 +90,30 @@ static int expired(const struct fl_verifying *v, struct fl_refusal *refusal, str
         fl_span_text(span, sizeof(span), v->now - info.not_after), action);
 }
 
+/*
+ * " (key 5f0a1b2c)": how a key identifier begins, as `openssl x509 -ext subjectKeyIdentifier`
+ * prints it. Names do not tell the roots before and after a change of the key apart.
+ */
+static const char *key_text(char out[KEY_TEXT], const ASN1_OCTET_STRING *id)
+{
+    const uint8_t *bytes = id != NULL ? ASN1_STRING_get0_data(id) : NULL;
+
+    out[0] = '\0';
+    if (bytes != NULL && ASN1_STRING_length(id) >= 4) {
+        (void)snprintf(out, KEY_TEXT, " (key %02x%02x%02x%02x)", bytes[0], bytes[1], bytes[2],
+                       bytes[3]);
+    }
+    return out;
+}
+
+/* Of its issuer's key; one that signed itself may leave that out. */
+static const ASN1_OCTET_STRING *issuer_key(X509 *x509)
+{
+    const ASN1_OCTET_STRING *id = X509_get0_authority_key_id(x509);
+
+    return id != NULL || X509_self_signed(x509, 0) != 1 ? id : X509_get0_subject_key_id(x509);
+}
+
 /* Whose issuer is not there, and who that would be. */
 static int unknown(const struct fl_verifying *v, struct fl_refusal *refusal, struct fl_err *err)
 {
@@ -97,6 +123,8 @@ static int unknown(const struct fl_verifying *v, struct fl_refusal *refusal, str
     char of[FL_IDENTITY_NAME_MAX + 32] = "";
     char text[FL_CERT_TEXT];
     char issuer[96];
+    char theirs[KEY_TEXT];
+    char ours[KEY_TEXT];
 
     fl__name_text(X509_get_issuer_name(last), issuer, sizeof(issuer));
     if (fl__uri_of(v->chain->certs[0].x509, &uri) == FL_OK) {
@@ -104,10 +132,12 @@ static int unknown(const struct fl_verifying *v, struct fl_refusal *refusal, str
     }
     return fl_err_set(
         err, fl__refuse(refusal, FL_REFUSED_UNKNOWN),
-        "%s%s: its issuer '%s' is not believed here; roots are '%s'%s%s%s%s: is it of another "
+        "%s%s: its issuer '%s'%s is not believed here; roots are '%s'%s%s%s%s%s: is it of another "
         "federation, or was its intermediate left out? Join with an invitation, or add the "
         "root to `tls.ca`",
-        fl__cert_text(text, &v->chain->certs[0].info), of, issuer, roots->certs[0].info.subject,
+        fl__cert_text(text, &v->chain->certs[0].info), of, issuer,
+        key_text(theirs, issuer_key(last)), roots->certs[0].info.subject,
+        key_text(ours, X509_get0_subject_key_id(roots->certs[0].x509)),
         roots->n > 1 ? " and others" : "", roots->origin[0] != '\0' ? " (" : "", roots->origin,
         roots->origin[0] != '\0' ? ")" : "");
 }

@@ -190,6 +190,66 @@ START_TEST(a_purpose_has_to_be_said)
 }
 END_TEST
 
+START_TEST(each_usage_of_a_key_is_for_what_it_says_and_nothing_else)
+{
+    static const struct {
+        const char *usage;    /* keyUsage; NULL: none */
+        const char *extended; /* extendedKeyUsage; NULL: none */
+        const char *client, *server;
+        const char *words;
+    } cases[] = {
+        {"critical,digitalSignature", "clientAuth", "client k7", "! purpose", "it has clientAuth"},
+        {"digitalSignature,keyAgreement", "clientAuth", "client k7", "! purpose", "clientAuth"},
+        {NULL, "clientAuth", "client k7", "! purpose", "it has clientAuth"},
+        {NULL, "serverAuth,clientAuth", "client k7", "server server", ""},
+        {"critical,digitalSignature", "serverAuth", "! purpose", "server server",
+         "it has serverAuth"},
+        {"critical,digitalSignature", "clientAuth,codeSigning", "client k7", "! purpose", ""},
+        {"critical,digitalSignature", NULL, "! purpose", "! purpose", "it has none"},
+        {"critical,digitalSignature", "anyExtendedKeyUsage", "! purpose", "! purpose",
+         "was expected"},
+        /* TLS 1.3 signs with the key: one that may only agree on keys, or sign others, is of no
+           use. */
+        {"critical,keyAgreement", "clientAuth,serverAuth", "! purpose", "! purpose",
+         "digitalSignature was expected"},
+        {"critical,keyEncipherment", "clientAuth,serverAuth", "! purpose", "! purpose", ""},
+        {"critical,nonRepudiation", "clientAuth,serverAuth", "! purpose", "! purpose", ""},
+        {"critical,keyCertSign", "clientAuth,serverAuth", "! form", "! form", ""},
+    };
+    static const char *const rules[] = {"client cn:{name}"};
+    static const char *const subject[] = {"CN", "k7", NULL};
+    struct fl_trust *trust = trust_by(rules, 1, NULL, 0);
+    size_t i;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct odd_ext exts[8] = {{NID_basic_constraints, "critical,CA:FALSE"},
+                                  {NID_subject_key_identifier, "hash"},
+                                  {NID_authority_key_identifier, "keyid"},
+                                  {NID_subject_alt_name, "DNS:k7"}};
+        struct odd_cert odd = {.subject = subject,
+                               .issuer = ca,
+                               .issuer_key = ca_key,
+                               .key = leaf_key,
+                               .exts = exts,
+                               .not_before = NOW - DAY,
+                               .not_after = NOW + DAY};
+        size_t n = 4;
+
+        if (cases[i].usage != NULL) {
+            exts[n++] = (struct odd_ext){NID_key_usage, cases[i].usage};
+        }
+        if (cases[i].extended != NULL) {
+            exts[n++] = (struct odd_ext){NID_ext_key_usage, cases[i].extended};
+        }
+        is(trust, odd_chain(&odd), CLIENT, NOW, cases[i].client,
+           cases[i].client[0] == '!' ? cases[i].words : "");
+        is(trust, odd_chain(&odd), FL_ROLE_SERVER, NOW, cases[i].server,
+           cases[i].server[0] == '!' ? cases[i].words : "");
+    }
+    fl_trust_unref(trust);
+}
+END_TEST
+
 START_TEST(weak_and_misshapen_certificates_are_refused)
 {
     static const char *const rules[] = {"client cn:{name}"};
@@ -232,7 +292,8 @@ START_TEST(weak_and_misshapen_certificates_are_refused)
     is(trust, odd_chain(&odd), CLIENT, NOW, "! signature", "altered");
     odd.issuer_key = NULL;
     odd.issuer = NULL;
-    is(trust, odd_chain(&odd), CLIENT, NOW, "! unknown", "its issuer 'CN=k7' is not believed here");
+    is(trust, odd_chain(&odd), CLIENT, NOW, "! unknown",
+       "its issuer 'CN=k7' (key |is not believed here|ACME Root' (key ");
     fl_trust_unref(trust);
     EVP_PKEY_free(small);
 }
@@ -698,6 +759,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, rules_say_who_a_certificate_of_the_operator_is_for);
     tcase_add_test(tc, a_purpose_has_to_be_said);
+    tcase_add_test(tc, each_usage_of_a_key_is_for_what_it_says_and_nothing_else);
     tcase_add_test(tc, weak_and_misshapen_certificates_are_refused);
     tcase_add_test(tc, a_leaf_that_issues_is_not_followed);
     tcase_add_test(tc, who_is_on_a_list_is_refused_and_the_list_is_named);

@@ -5,6 +5,7 @@
 #include <openssl/bn.h>
 #include <openssl/ec.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -275,6 +276,14 @@ static void other_root(struct fl_key *key, int64_t now, struct fl_chain **root,
     fl_key_unref(between);
 }
 
+/* "fed-a' (key 5f0a1b2c)|": as a refusal has the name of this certificate and of its key. */
+static void key_in_words(const struct fl_chain *chain, char out[32])
+{
+    const uint8_t *id = ASN1_STRING_get0_data(X509_get0_subject_key_id(fl_chain_native(chain, 0)));
+
+    (void)snprintf(out, 32, "fed-a' (key %02x%02x%02x%02x)|", id[0], id[1], id[2], id[3]);
+}
+
 START_TEST(while_the_root_changes_both_are_believed)
 {
     struct fl_key *key = rig_pki_key();
@@ -283,6 +292,7 @@ START_TEST(while_the_root_changes_both_are_believed)
     struct fl_chain *both = NULL;
     struct fl_trust *old_and_new;
     struct fl_trust *only_new;
+    char words[64];
 
     other_root(key, NOW, &root, &server);
     ck_assert_int_eq(fl_chain_join(a.root, root, &both), FL_OK);
@@ -297,6 +307,9 @@ START_TEST(while_the_root_changes_both_are_believed)
             "not believed here");
     refused(a.trust, server, FL_ROLE_SERVER, "localhost", NOW, FL_REFUSED_UNKNOWN, 48,
             "not believed here");
+    key_in_words(a.root, words);
+    key_in_words(root, words + strlen(words));
+    refused(only_new, a.server, FL_ROLE_SERVER, "localhost", NOW, FL_REFUSED_UNKNOWN, 48, words);
     fl_trust_unref(old_and_new);
     fl_trust_unref(only_new);
     fl_chain_unref(both);
