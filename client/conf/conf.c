@@ -30,7 +30,7 @@ static const struct fl_opt_spec main_specs[] = {
     {FL_OPT(struct fl_client_main, BOOL, insecure_remote), .flags = FL_CLIENT_DAEMON, .def = "no",
      .help = "Plaintext to other hosts too: anybody on the way can read and change updates"},
     {FL_OPT(struct fl_client_main, ENUM, trainer), .def = "builtin", .choices = fl_client_trainers,
-     .help = "Who trains: the built-in engine or a program of yours"},
+     .help = "Who trains: the built-in engine, which needs OpenBLAS, or a program of yours"},
     {FL_OPT(struct fl_client_main, MAP, labels),
      .help = "Free names and values that flctl clients shows; at most 64, 2048 bytes in all"},
     {FL_OPT(struct fl_client_main, ENUM, log_level), .flags = FL_CLIENT_DAEMON, .def = "info",

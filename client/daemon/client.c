@@ -18,7 +18,6 @@
 #include "libfl/net/notify.h"
 #include "libfl/net/status.h"
 #include "libfl/net/watchdog.h"
-#include "libfl/num/gemm.h"
 
 struct fl_clientd {
     const struct fl_client_conf *conf;
@@ -418,7 +417,6 @@ int fl_client_run(const struct fl_client_conf *conf, const char *path, struct fl
     uint64_t descriptors = 0;
     int rv;
 
-    fl_gemm_init();
     (void)fl_descriptors_raise(&descriptors);
     rv = start(&cli, descriptors, &err);
     rv = rv == FL_OK ? listen_to(&cli, &to) : rv;

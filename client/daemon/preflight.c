@@ -6,6 +6,7 @@
 #include "client/train/trainer.h"
 #include "client/train/validation.h"
 #include "libfl/base/fs.h"
+#include "libfl/num/gemm.h"
 
 /* The message of `err` behind the file and line of a field's key; keeps the code. */
 static int at_field(const struct fl_client_conf *conf, const void *field, int rv,
@@ -31,7 +32,9 @@ int fl_client_preflight_places(const struct fl_client_conf *conf, int *ret_exit,
         return at_field(conf, &conf->main->state_dir, rv, err);
     }
     if (conf->main->trainer != FL_TRAINER_COMMAND) {
-        return FL_OK;
+        *ret_exit = FL_EXIT_CONFIG;
+        rv = fl_gemm_init(err);
+        return rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "trainer 'builtin'");
     }
     *ret_exit = FL_EXIT_DATA;
     rv = fl_trainer_command_find(conf->command->program.list[0], err);

@@ -10,7 +10,8 @@
 
 #include "client/daemon/conf.h"
 
-/* What costs nothing: the state folder can be used, the program is there. */
+/* What costs nothing: the state folder can be used; the program, or what the built-in one needs, is
+ * there. */
 FL_MUST_CHECK int fl_client_preflight_places(const struct fl_client_conf *conf, int *ret_exit,
                                              struct fl_err *err);
 /*

@@ -331,6 +331,7 @@ static int create(const struct fl_net_spec *spec, size_t max_batch, struct fl_ne
     struct fl_net *net = NULL;
     int rv = check_input(spec, &input, err);
 
+    rv = rv == FL_OK ? fl_gemm_init(err) : rv;
     if (rv != FL_OK) {
         return rv;
     }
@@ -362,7 +363,6 @@ static int create(const struct fl_net_spec *spec, size_t max_batch, struct fl_ne
         fl_net_free(net);
         return rv;
     }
-    fl_gemm_init();
     *ret = net;
     return FL_OK;
 }

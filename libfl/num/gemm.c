@@ -1,10 +1,9 @@
 #include "libfl/num/gemm.h"
 
-#include <cblas.h>
 #include <limits.h>
 #include <pthread.h>
 
-#include "libfl/base/err.h"
+#include "libfl/num/blas.h"
 
 /*
  * An OpenBLAS that was built without threads gives the same piece of its memory to two callers that
@@ -14,14 +13,16 @@
  */
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 
-void fl_gemm_init(void)
+int fl_gemm_init(struct fl_err *err)
 {
-    openblas_set_num_threads(1);
+    return fl__blas_load(err);
 }
 
 const char *fl_gemm_kernel(void)
 {
-    return openblas_get_corename();
+    const struct fl__blas *blas = fl__blas();
+
+    return blas != NULL ? blas->get_corename() : "none";
 }
 
 /* BLAS wants a beta of 0 to overwrite even NaN; so do we. */
@@ -40,6 +41,8 @@ static void scale_rows(size_t m, size_t n, float beta, float *c, size_t ldc)
 void fl_gemm(bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *a,
              size_t lda, const float *b, size_t ldb, float beta, float *c, size_t ldc)
 {
+    const struct fl__blas *blas = fl__blas();
+
     if (m == 0 || n == 0) {
         return;
     }
@@ -47,16 +50,17 @@ void fl_gemm(bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alp
         scale_rows(m, n, beta, c, ldc);
         return;
     }
+    FL_REQUIRE(blas != NULL);
     FL_REQUIRE(m <= INT_MAX && n <= INT_MAX && k <= INT_MAX && lda <= INT_MAX && ldb <= INT_MAX &&
                ldc <= INT_MAX);
     FL_REQUIRE(lda >= (trans_a ? m : k) && ldb >= (trans_b ? k : n) && ldc >= n);
-    if (openblas_get_parallel() == 0) {
+    if (blas->get_parallel() == 0) {
         (void)pthread_mutex_lock(&one_at_a_time);
     }
-    cblas_sgemm(CblasRowMajor, trans_a ? CblasTrans : CblasNoTrans,
+    blas->sgemm(CblasRowMajor, trans_a ? CblasTrans : CblasNoTrans,
                 trans_b ? CblasTrans : CblasNoTrans, (blasint)m, (blasint)n, (blasint)k, alpha, a,
                 (blasint)lda, b, (blasint)ldb, beta, c, (blasint)ldc);
-    if (openblas_get_parallel() == 0) {
+    if (blas->get_parallel() == 0) {
         (void)pthread_mutex_unlock(&one_at_a_time);
     }
 }

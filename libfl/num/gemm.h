@@ -2,18 +2,23 @@
 #define FL_NUM_GEMM_H
 
 /*
- * The only user of cblas. Row-major single precision matrices.
+ * The only user of OpenBLAS. Row-major single precision matrices.
  *
- * Threading: OpenBLAS is set to one thread by fl_gemm_init(); the same kernel on
+ * Threading: fl_gemm_init() loads OpenBLAS and sets it to one thread; the same kernel on
  * the same shapes then gives the same bits.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Once per process, before the first product: one BLAS thread. */
-void fl_gemm_init(void);
-/* Name of the BLAS kernel in use, for logs and benchmark output. */
+#include "libfl/base/err.h"
+
+/*
+ * Before the first product, from any thread; once is enough. FL_ENOENT: there is no OpenBLAS here,
+ * and no network can be made; says which library, and what to install.
+ */
+FL_MUST_CHECK int fl_gemm_init(struct fl_err *err);
+/* Name of the BLAS kernel in use, "none" before fl_gemm_init(); for logs and benchmark output. */
 const char *fl_gemm_kernel(void);
 
 /*

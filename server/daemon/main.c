@@ -10,6 +10,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/net/failed_start.h"
 #include "libfl/net/loop.h"
+#include "libfl/num/gemm.h"
 #include "server/daemon/exit_codes.h"
 #include "server/daemon/guard.h"
 #include "server/daemon/preflight.h"
@@ -123,7 +124,8 @@ static int run(const char *path, enum task task)
     int rv;
 
     fl_log_out_init(&out, STDERR_FILENO);
-    rv = fl_serverd_conf_load(path, &own, &err);
+    rv = fl_gemm_init(&err); /* First, else the network's key would be blamed. */
+    rv = rv == FL_OK ? fl_serverd_conf_load(path, &own, &err) : rv;
     if (rv != FL_OK) {
         if (rv == FL_ENOENT && !fl_fs_exists(path)) {
             (void)fl_err_set(&err, rv,

@@ -282,7 +282,6 @@ static int run_once(const struct fl_serverd_conf *own, struct fl_log *log, struc
     int exit_code = FL_EXIT_OK;
     int rv;
 
-    fl_gemm_init();
     rv = start(&srv, &exit_code, &err);
     rv = rv == FL_OK ? listen_to(&srv, &to) : rv;
     if (rv == FL_OK) {

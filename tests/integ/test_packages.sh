@@ -36,6 +36,12 @@ for deb in "${debs[@]}"; do
       substr($1, 9, 1) == "w" && $1 !~ /^l/ || $1 ~ /[sS]/ { print $1, $2, $6 }')"
 done
 
+# OpenBLAS is loaded by name (libfl/num/blas.c), which no tool finds in the programs.
+field() { dpkg-deb -f "$(find "$packages" -name "$1_*.deb")" "$2"; } # package, field
+for name in fl-server fl-sim; do check "$name depends on OpenBLAS" grep -qw libopenblas0 <<<"$(field $name Depends)"; done
+check "fl-client recommends OpenBLAS" grep -q libopenblas0 <<<"$(field fl-client Recommends)"
+for name in fl-client fl-tools; do equal "$name does not depend on it" "" "$(field $name Depends | grep -o libopenblas)"; done
+
 ### A clean machine
 contents >"$dir/before"
 install -d "$root/debs"
@@ -82,7 +88,27 @@ mv "$root/var/lib/fl-data/client-000" "$root/var/lib/fl-data/client"
 sed -e 's,^# insecure: yes,insecure: yes,' -e 's,^server:.*,server: "127.0.0.1:7800",' \
   "$root/usr/share/doc/fl-client/examples/client.yaml" >"$root/tmp/client.yaml"
 says "the client's example" 0 "ok: client 'edge-001'" $(as fl-clientd) fl-clientd --check-config /tmp/client.yaml
-rm -rf "${root:?}/var/lib/fl-data" "${root:?}/var/lib/fl-serverd/identity" "$root/tmp/client.yaml"
+
+### A machine without OpenBLAS
+# As dpkg would leave it: the names by which it is loaded are links of update-alternatives.
+links=$(cd "$root" && find usr/lib -name 'libopenblas.so.0*' | sort)
+check "it was there" test -n "$links"
+# shellcheck disable=SC2086
+tar -C "$root" -cf "$dir/openblas.tar" $links && (cd "$root" && rm $links)
+missing="libopenblas.so.0: cannot open shared object file: No such file or directory: install it (Debian: apt-get install libopenblas0-serial)"
+says "a client that trains by itself says what is missing" 3 "$missing" $(as fl-clientd) fl-clientd --check-config /tmp/client.yaml
+says "and a server" 3 "$missing" $(as fl-serverd) fl-serverd --check-config /usr/share/doc/fl-server/examples/server.yaml
+cat >"$root/tmp/command.yaml" <<'YAML'
+server: "127.0.0.1:7800"
+name: edge-001
+insecure: yes
+state_dir: /var/lib/fl-clientd
+trainer: command
+command: {program: [/bin/true, "{task}"], samples: 10}
+YAML
+says "a client whose program trains needs none" 0 "trainer command" $(as fl-clientd) fl-clientd --check-config /tmp/command.yaml
+tar -C "$root" -xf "$dir/openblas.tar"
+rm -rf "${root:?}/var/lib/fl-data" "${root:?}/var/lib/fl-serverd/identity" "$root"/tmp/{client,command}.yaml
 
 ### An upgrade keeps configuration and state
 cp "$root/usr/share/doc/fl-server/examples/server.yaml" "$root/etc/fl/server.yaml"

@@ -6,9 +6,15 @@
 #include "libfl/base/rng.h"
 #include "libfl/num/conv.h"
 #include "libfl/num/dense.h"
+#include "libfl/num/gemm.h"
 #include "libfl/num/pool.h"
 
 #define N(list) (sizeof(list) / sizeof((list)[0]))
+
+static void load_blas(void)
+{
+    ck_assert_int_eq(fl_gemm_init(NULL), FL_OK);
+}
 
 static float *normals(uint64_t seed, size_t n)
 {
@@ -249,6 +255,7 @@ int main(void)
     SRunner *runner;
     int failed;
 
+    tcase_add_checked_fixture(tc, load_blas, NULL);
     tcase_add_loop_test(tc, a_convolution_agrees_with_its_definition, 0, N(shapes));
     tcase_add_loop_test(tc, the_gradients_of_a_convolution_agree_with_their_definition, 0,
                         N(shapes));

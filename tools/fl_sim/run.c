@@ -8,6 +8,7 @@
 #include "libfl/base/checksum.h"
 #include "libfl/base/fs.h"
 #include "libfl/num/dense.h"
+#include "libfl/num/gemm.h"
 #include "tools/fl_sim/fl_sim.h"
 #include "tools/fl_sim/fleet.h"
 #include "tools/fl_sim/run.h"
@@ -301,7 +302,8 @@ int cmd_run(int argc, char **argv)
         free(j);
         return status;
     }
-    rv = fleet_begin(argc, argv, &j->fleet, &err);
+    rv = fl_gemm_init(&err);
+    rv = rv == FL_OK ? fleet_begin(argc, argv, &j->fleet, &err) : rv;
     rv = rv == FL_OK ? run_job(j, argc, argv, &err) : rv;
     status = say_end(j, rv, &err);
     if (j->fleet != NULL) {
