@@ -12,6 +12,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
 #include "tests/lib/client_spy.h"
+#include "tests/lib/wrap_pwrite.h"
 
 /* --- the n-th call from now on fails --- */
 

@@ -12,6 +12,7 @@
 
 #include "libfl/base/fs.h"
 #include "tests/lib/identity_rig.h"
+#include "tests/lib/wrap_pwrite.h"
 
 /* --- a disk that ends: at the n-th call, for good (a kill) or once (no space) --- */
 

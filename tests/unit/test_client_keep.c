@@ -15,6 +15,7 @@
 #include "client/store/keep.h"
 #include "libfl/base/fs.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/wrap_pwrite.h"
 
 #define N_FLOATS 11
 #define KILLED   77

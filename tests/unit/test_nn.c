@@ -179,7 +179,7 @@ static const struct {
     {{"dense 10 20"}, {4}, 1, "whole number"},
     {{"dense 1048577"}, {4}, 1, "whole number"},
     {{"dense 1048576", "dense 1048576"}, {4}, 1, "layer 2 'dense 1048576'"},
-    {{"dense 1048576", "dense 1024"}, {4}, 1, "more than 2^28 parameters"},
+    {{"dense 1048576", "dense 1024"}, {4}, 1, "more than 2^28"},
     {{"relu 3", "dense 10"}, {4}, 1, "layer 1 'relu 3': expected 'relu': takes no argument"},
     {{"flatten x", "dense 10"}, {4}, 1, "'flatten': takes no argument"},
     {{"dense 10", "relu"}, {4}, 1, "layer 2 'relu': the last layer must be dense"},

@@ -9,7 +9,7 @@
 #include "tools/fl_sim/results/course.h"
 #include "tools/fl_sim/results/results_impl.h"
 
-#define ROUNDS_MAX  ((size_t)4 << 30)
+#define ROUNDS_MAX  ((size_t)2 << 30)
 #define SUMMARY_MAX ((size_t)1 << 20)
 
 static int no_memory(struct fl_err *err)
