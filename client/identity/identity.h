@@ -19,10 +19,14 @@
  * Every certificate has a key of its own: a copy of an old key is of no use for longer than its
  * certificate is. It also makes the change of three files one step:
  *
- *   1  next.key, synced, before the request is sent: who is killed asks again with the same key,
- * and the server, which bound the invitation to it, gives the same certificate 2  next-roots.pem,
- * synced 3  client.pem, replaced by one rename, synced: from now on the new identity counts 4
- * next-roots.pem becomes roots.pem, then next.key becomes client.key
+ *   1  next.key, synced, before the request is sent: who is killed asks again with the same key
+ *      and, as the server bound the invitation to it, gets the same certificate
+ *
+ *   2  next-roots.pem, synced
+ *
+ *   3  client.pem, replaced by one rename, synced: from now on the new identity counts
+ *
+ *   4  next-roots.pem becomes roots.pem, then next.key becomes client.key
  *
  * The identity is client.pem with that of the two keys that is its own. Before step 3 that is
  * client.key, and roots.pem belongs to it; after it next.key, and next-roots.pem while it is there.
@@ -52,8 +56,8 @@ struct fl_client_identity {
     struct fl_chain *chain; /* own references */
     struct fl_key *key;
     struct fl_trust *trust; /* to verify a server with */
-    struct fl_identity
-        who;   /* of the certificate; `lapsed` and validity are for the caller to judge */
+    /* Of the certificate; `lapsed` and validity are for the caller to judge. */
+    struct fl_identity who;
     bool ours; /* of `dir`: to be renewed by us */
 };
 

@@ -8,6 +8,9 @@
  *
  * Ownership: texts and blobs that are bound are borrowed until fl_query_run() or the reset
  * of the query.
+ * Errors of SQLite, of all that take a fl_err: FL_ENOSPC, FL_EIO, FL_EPERM (the disk, and what we
+ * may not write), FL_EINUSE (another process has it), FL_EFORMAT (damaged), FL_ESTATE (a constraint
+ * of the schema), FL_ENOMEM. The message names the file.
  * Threading: one thread.
  */
 

@@ -28,8 +28,7 @@ struct fl_invite {
     uint8_t token[FL_TOKEN_SIZE];
 };
 
-/* FL_REQUIRE: size of FL_INVITE_MAX or more. FL_EINVAL: host, port or federation cannot stand in
- * it. */
+/* FL_REQUIRE: size of FL_INVITE_MAX or more. FL_EINVAL: what of `invite` cannot stand in it. */
 FL_MUST_CHECK int fl_invite_write(char *out, size_t size, const struct fl_invite *invite,
                                   struct fl_err *err);
 /*

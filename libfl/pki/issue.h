@@ -31,8 +31,8 @@ struct fl_issue {
     const char *name;         /* a valid name */
     const char *const *hosts; /* a server's: DNS names and addresses it is reached by */
     size_t n_hosts;
-    bool with_root; /* the returned chain ends with the root: what a server shows to those who join
-                     */
+    /* The returned chain ends with the root: what a server shows to those who join. */
+    bool with_root;
 };
 
 /* A root that signs itself; a chain of one. */

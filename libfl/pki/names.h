@@ -48,8 +48,9 @@ enum fl_san_kind { FL_SAN_DNS, FL_SAN_EMAIL, FL_SAN_URI, FL_SAN_CN };
 struct fl_rules;
 
 /*
- * `texts` as configured. `where(ctx, i)` is not needed: the message begins with the text of the
- * rule that is wrong, and `*ret_bad` (may be NULL) is its number.
+ * `texts` as configured, copied; none is fine. FL_ELIMIT: more than FL_RULES_MAX. FL_ECONF: one
+ * is wrong; the message begins with its text, and `*ret_bad` (may be NULL) is its number. Immutable
+ * after that, the count is atomic: may be shared between threads.
  */
 FL_MUST_CHECK int fl_rules_create(const char *const *texts, size_t n, struct fl_rules **ret,
                                   size_t *ret_bad, struct fl_err *err);

@@ -62,8 +62,8 @@ enum fl_refusal_reason {
 
 struct fl_refusal {
     enum fl_refusal_reason reason;
-    int alert; /* of TLS (RFC 8446, section 6), e.g. 45 certificate_expired; 80 for want of memory
-                */
+    /* Of TLS (RFC 8446, section 6): 45, certificate_expired, say; 80 for want of memory. */
+    int alert;
 };
 
 /* A literal of one word: "unknown", "clock", … */

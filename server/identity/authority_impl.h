@@ -58,6 +58,7 @@ FL_MUST_CHECK int fl__denied(struct fl_authority *a, const uint8_t *serial, size
 FL_MUST_CHECK int fl__denied_by(struct fl_authority *a, const uint8_t *serial, size_t serial_len,
                                 const uint8_t *key, const char *name, int *ret_verb, char *why,
                                 size_t size, struct fl_err *err);
+/* FL_ESTATE: certificates are of an operator's own PKI. */
 FL_MUST_CHECK int fl__issues(const struct fl_authority *a, struct fl_err *err);
 
 /* authority.c / init.c, for --renew-root */

@@ -1,8 +1,10 @@
 #ifndef FL_SERVER_IDENTITY_CERTIFICATES_H
 #define FL_SERVER_IDENTITY_CERTIFICATES_H
 
-/* The certificates that were issued here, as long as they can be of any use: until their grace is
- * over. */
+/*
+ * The certificates that were issued here, as long as they can be of any use: until their grace is
+ * over.
+ */
 
 #include "server/identity/authority.h"
 #include "server/identity/denials.h"

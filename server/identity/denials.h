@@ -56,8 +56,8 @@ struct fl_denied {
 FL_MUST_CHECK int fl_authority_revoke(struct fl_authority *authority, const struct fl_denied *whom,
                                       const char *reason, const char *by, int64_t now_ms,
                                       size_t *ret_n, struct fl_err *err);
-/* The certificates until now; a name only. With a new invitation it joins again. FL_ENOENT: has
- * none. */
+/* The certificates until now; a name only. With a new invitation it joins again. FL_ENOENT: it has
+   none. */
 FL_MUST_CHECK int fl_authority_evict(struct fl_authority *authority, const struct fl_denied *whom,
                                      const char *reason, const char *by, int64_t now_ms,
                                      size_t *ret_n, struct fl_err *err);

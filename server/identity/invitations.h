@@ -66,8 +66,10 @@ struct fl_invitation_info {
     enum fl_invitation_state state;
 };
 
-/* Oldest first; `info` is valid during the call, an error ends it. Do not change the authority
- * meanwhile. */
+/*
+ * Oldest first; `info` is valid during the call, an error of which ends the telling. Do not change
+ * the authority meanwhile.
+ */
 typedef int fl_invitation_cb(void *ctx, const struct fl_invitation_info *info);
 FL_MUST_CHECK int fl_authority_invitations(struct fl_authority *authority, int64_t now_ms,
                                            fl_invitation_cb *cb, void *ctx, struct fl_err *err);

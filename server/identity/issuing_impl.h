@@ -36,8 +36,7 @@ struct fl__wanted {
     bool joined;
 };
 
-/* Inside a transaction: make it and write it down. `ret->chain` and `roots` are set; `serial` too.
- */
+/* Inside a transaction: make it and write it down. Sets `ret->chain` and `roots`, both owned. */
 FL_MUST_CHECK int fl__issue(struct fl_authority *a, const struct fl__wanted *wanted, int64_t now_ms,
                             struct fl_joined *ret, struct fl_cert_info *ret_info,
                             struct fl_err *err);
