@@ -68,6 +68,31 @@ static int renewed_before(struct fl_authority *a, const struct fl_identity *who,
     return rv;
 }
 
+/* What the audit says of it. */
+struct noted {
+    bool peer; /* anybody can cause it at will */
+    const char *who, *what, *how;
+};
+
+static int issue_noted(struct fl_authority *a, const struct fl__wanted *wanted,
+                       const struct noted *noted, int64_t now_ms, struct fl_joined *ret,
+                       struct fl_err *err)
+{
+    char result[FL__BY_MAX];
+    struct fl_cert_info info;
+    int rv = fl__authority_begin(a, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__issue(a, wanted, now_ms, ret, &info, err);
+    if (rv == FL_OK) {
+        (void)snprintf(result, sizeof(result), "ok, serial %s%s", info.serial_text, noted->how);
+        rv = fl__audit(a, noted->peer, noted->who, noted->what, wanted->name, result, now_ms, err);
+    }
+    return fl__authority_end(a, rv, err);
+}
+
 static int renew(struct fl_authority *a, const struct fl_identity *who, const struct fl_key *key,
                  const char *address, int64_t now_ms, struct fl_joined *ret, struct fl_err *err)
 {
@@ -78,20 +103,12 @@ static int renew(struct fl_authority *a, const struct fl_identity *who, const st
                                 .by = "renewal",
                                 .parent = who->serial,
                                 .parent_len = who->serial_len};
-    char result[FL__BY_MAX];
-    struct fl_cert_info info;
-    int rv = fl__authority_begin(a, err);
+    const struct noted noted = {.peer = true,
+                                .who = address,
+                                .what = "renew",
+                                .how = now_ms / 1000 > who->not_after ? ", within its grace" : ""};
 
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__issue(a, &wanted, now_ms, ret, &info, err);
-    if (rv == FL_OK) {
-        (void)snprintf(result, sizeof(result), "ok, serial %s%s", info.serial_text,
-                       now_ms / 1000 > who->not_after ? ", within its grace" : "");
-        rv = fl__audit(a, true, address, "renew", who->name, result, now_ms, err);
-    }
-    return fl__authority_end(a, rv, err);
+    return issue_noted(a, &wanted, &noted, now_ms, ret, err);
 }
 
 int fl_authority_renew(struct fl_authority *authority, const struct fl_identity *who,
@@ -143,19 +160,9 @@ static int issue_admin(struct fl_authority *a, const char *name, const struct fl
                                 .span_s = span_s,
                                 .by = by,
                                 .joined = true};
-    char result[FL__BY_MAX];
-    struct fl_cert_info info;
-    int rv = fl__authority_begin(a, err);
+    const struct noted noted = {.who = by, .what = "admin certificate", .how = ""};
 
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__issue(a, &wanted, now_ms, ret, &info, err);
-    if (rv == FL_OK) {
-        (void)snprintf(result, sizeof(result), "ok, serial %s", info.serial_text);
-        rv = fl__audit(a, false, by, "admin certificate", name, result, now_ms, err);
-    }
-    return fl__authority_end(a, rv, err);
+    return issue_noted(a, &wanted, &noted, now_ms, ret, err);
 }
 
 /*
