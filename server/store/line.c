@@ -96,20 +96,12 @@ static int put_hold(struct fl_store *store, uint64_t round, const char *reason, 
 static int drop_open(struct fl_store *store, struct fl_store_entered *e, uint64_t wall_ms,
                      struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ATTEMPT);
     char text[96];
-    int rv;
+    int rv = fl__store_open_attempt(store, &e->dropped_round, &e->dropped_attempt,
+                                    &e->dropped_updates, err);
 
-    fl_query_u64(&q, FL_PART_ACCEPTED);
-    rv = fl_query_next(&q, err);
-    if (rv == FL_OK) {
-        e->dropped_round = fl_column_u64(&q);
-        e->dropped_attempt = (uint32_t)fl_column_u64(&q);
-        e->dropped_updates = fl_column_u64(&q);
-    }
-    fl_query_reset(&q);
     if (rv != FL_OK) {
-        return rv == FL_ENOENT ? FL_OK : rv; /* None is open, or nobody is in it. */
+        return rv == FL_ENOENT ? FL_OK : rv;
     }
     rv = run(store, FL__DB_DROP_PARTS, err);
     rv = rv == FL_OK ? run(store, FL__DB_REOPEN, err) : rv;

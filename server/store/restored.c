@@ -41,17 +41,9 @@ static int read_note(const char *path, char *out, size_t size, struct fl_err *er
 
 static int find_dropped(struct fl_store *store, struct fl_restored *r, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ATTEMPT);
-    int rv;
+    int rv = fl__store_open_attempt(store, &r->dropped_round, &r->dropped_attempt,
+                                    &r->dropped_updates, err);
 
-    fl_query_u64(&q, FL_PART_ACCEPTED);
-    rv = fl_query_next(&q, err);
-    if (rv == FL_OK) {
-        r->dropped_round = fl_column_u64(&q);
-        r->dropped_attempt = (uint32_t)fl_column_u64(&q);
-        r->dropped_updates = fl_column_u64(&q);
-    }
-    fl_query_reset(&q);
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 

@@ -240,8 +240,8 @@ void fl_store_close(struct fl_store *store)
 
 /* --- writing; all of these run inside a transaction --- */
 
-static int one_number(struct fl_store *store, enum fl__db_statement which, uint64_t *ret,
-                      struct fl_err *err)
+int fl__store_number(struct fl_store *store, enum fl__db_statement which, uint64_t *ret,
+                     struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, which);
     int rv = fl_query_next(&q, err);
@@ -255,13 +255,13 @@ static int one_number(struct fl_store *store, enum fl__db_statement which, uint6
 
 int fl__store_last_round(struct fl_store *store, uint64_t *ret, struct fl_err *err)
 {
-    return one_number(store, FL__DB_LAST_ROUND, ret, err);
+    return fl__store_number(store, FL__DB_LAST_ROUND, ret, err);
 }
 
 int fl__store_is_new(struct fl_store *store, bool *ret, struct fl_err *err)
 {
     uint64_t n = 0;
-    int rv = one_number(store, FL__DB_COUNT_RECORDS, &n, err);
+    int rv = fl__store_number(store, FL__DB_COUNT_RECORDS, &n, err);
 
     *ret = n == 0;
     return rv;
@@ -381,7 +381,7 @@ static int run(struct fl_store *store, enum fl__db_statement which, struct fl_er
 static int check_after_last(struct fl_store *store, uint64_t round, struct fl_err *err)
 {
     uint64_t last = 0;
-    int rv = one_number(store, FL__DB_LAST_ROUND, &last, err);
+    int rv = fl__store_number(store, FL__DB_LAST_ROUND, &last, err);
 
     if (rv == FL_OK && round <= last) {
         rv = fl_err_set(err, FL_ESTATE, "round %" PRIu64 " is committed, the last is %" PRIu64,

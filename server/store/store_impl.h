@@ -40,12 +40,20 @@ FL_MUST_CHECK int fl__store_open_path(const char *dir, const char *path, const c
 /* Make `round` the last one, with an empty record when it has none. */
 FL_MUST_CHECK int fl__store_restore(struct fl_store *store, uint64_t round, struct fl_err *err);
 
+/* The one number that a statement gives. */
+FL_MUST_CHECK int fl__store_number(struct fl_store *store, enum fl__db_statement which,
+                                   uint64_t *ret, struct fl_err *err);
 /* The last committed round, 0: none. */
 FL_MUST_CHECK int fl__store_last_round(struct fl_store *store, uint64_t *ret, struct fl_err *err);
 /* Is there no client, no round and none open? */
 FL_MUST_CHECK int fl__store_is_new(struct fl_store *store, bool *ret, struct fl_err *err);
 /* store_load.c: the figures of a round, which come first in its statements. */
 void fl__store_read_round(struct fl_query *q, struct fl_round_rec *r);
+/* store_load.c: the open attempt and how many updates of it are accepted. FL_ENOENT: none is open,
+   or nobody is in it. */
+FL_MUST_CHECK int fl__store_open_attempt(struct fl_store *store, uint64_t *ret_round,
+                                         uint32_t *ret_attempt, uint64_t *ret_updates,
+                                         struct fl_err *err);
 struct fl_rewind;
 /* line.c: as fl_store_rewind(), within a transaction. */
 FL_MUST_CHECK int fl__store_rewind(struct fl_store *store, uint64_t round,

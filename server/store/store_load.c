@@ -42,25 +42,12 @@ static int read_client(struct fl_store *store, struct fl_query *q, struct fl_cli
     return FL_OK;
 }
 
-static int count(struct fl_store *store, enum fl__db_statement which, size_t *ret,
-                 struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&store->db, which);
-    int rv = fl_query_next(&q, err);
-
-    if (rv == FL_OK) {
-        *ret = (size_t)fl_column_u64(&q);
-    }
-    fl_query_reset(&q);
-    return rv;
-}
-
 static int load_clients(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_CLIENTS);
     struct fl_client_rec *clients;
-    size_t n = 0;
-    int rv = count(store, FL__DB_COUNT_CLIENTS, &n, err);
+    uint64_t n = 0;
+    int rv = fl__store_number(store, FL__DB_COUNT_CLIENTS, &n, err);
 
     if (rv != FL_OK || n == 0) {
         return rv;
@@ -144,8 +131,8 @@ static int load_parts(struct fl_store *store, struct fl_coord_resume *r, struct 
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_PARTS);
     struct fl_part_rec *parts;
-    size_t n = 0;
-    int rv = count(store, FL__DB_COUNT_PARTS, &n, err);
+    uint64_t n = 0;
+    int rv = fl__store_number(store, FL__DB_COUNT_PARTS, &n, err);
 
     if (rv != FL_OK || n == 0) {
         return rv;
@@ -307,6 +294,23 @@ void fl_store_resume_done(struct fl_coord_resume *resume)
 void fl__store_read_round(struct fl_query *q, struct fl_round_rec *rec)
 {
     FL_ROUND_FIGURES(FL__SQL_READ)
+}
+
+int fl__store_open_attempt(struct fl_store *store, uint64_t *ret_round, uint32_t *ret_attempt,
+                           uint64_t *ret_updates, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ATTEMPT);
+    int rv;
+
+    fl_query_u64(&q, FL_PART_ACCEPTED);
+    rv = fl_query_next(&q, err);
+    if (rv == FL_OK) {
+        *ret_round = fl_column_u64(&q);
+        *ret_attempt = (uint32_t)fl_column_u64(&q);
+        *ret_updates = fl_column_u64(&q);
+    }
+    fl_query_reset(&q);
+    return rv;
 }
 
 int fl_store_has_round(struct fl_store *store, uint64_t round, bool *ret, struct fl_err *err)
