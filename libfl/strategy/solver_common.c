@@ -82,6 +82,25 @@ void fl__prox_pull(const struct fl__prox *prox, size_t offset, size_t n, const f
     }
 }
 
+void fl__prox_update(const struct fl__prox *prox, const struct fl__sgd *sgd, size_t offset,
+                     size_t n, float *params, const float *grad)
+{
+    float pulled[FL__SOLVER_CHUNK];
+    size_t at;
+
+    if (!(prox->mu > 0)) {
+        fl__sgd_update(sgd, offset, n, params, grad);
+        return;
+    }
+    for (at = 0; at < n; at += FL__SOLVER_CHUNK) {
+        size_t m = n - at < FL__SOLVER_CHUNK ? n - at : FL__SOLVER_CHUNK;
+
+        (void)memcpy(pulled, grad + at, m * sizeof(float));
+        fl__prox_pull(prox, offset + at, m, params + at, pulled);
+        fl__sgd_update(sgd, offset + at, m, params + at, pulled);
+    }
+}
+
 int fl__solver_check(const struct fl_layout *layout, const struct fl_solver_bytes *bytes,
                      const char *name, struct fl_err *err)
 {

@@ -53,20 +53,8 @@ struct fl_solver {
 static void update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
 {
     const struct fl_solver *solver = ctx;
-    float g[FL__SOLVER_CHUNK];
-    size_t at;
 
-    if (!(solver->prox.mu > 0)) {
-        fl__sgd_update(&solver->sgd, offset, n, params, grad);
-        return;
-    }
-    for (at = 0; at < n; at += FL__SOLVER_CHUNK) {
-        size_t m = n - at < FL__SOLVER_CHUNK ? n - at : FL__SOLVER_CHUNK;
-
-        (void)memcpy(g, grad + at, m * sizeof(float));
-        fl__prox_pull(&solver->prox, offset + at, m, params + at, g);
-        fl__sgd_update(&solver->sgd, offset + at, m, params + at, g);
-    }
+    fl__prox_update(&solver->prox, &solver->sgd, offset, n, params, grad);
 }
 
 /* inputs = (1 - lambda) x + share * mean */

@@ -42,6 +42,10 @@ struct fl__prox {
 FL_MUST_CHECK int fl__prox_init(struct fl__prox *prox, double mu,
                                 const struct fl_solver_setup *setup, struct fl_err *err);
 void fl__prox_done(struct fl__prox *prox);
+/* One range of the model with the pull of `prox` added to its gradient; without one as
+   fl__sgd_update(). */
+void fl__prox_update(const struct fl__prox *prox, const struct fl__sgd *sgd, size_t offset,
+                     size_t n, float *params, const float *grad);
 /* grad += mu (params - anchor) for params[n] at `offset`; n <= FL__SOLVER_CHUNK. */
 void fl__prox_pull(const struct fl__prox *prox, size_t offset, size_t n, const float *params,
                    float *grad);

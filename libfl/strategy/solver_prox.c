@@ -13,7 +13,6 @@
  * Cost: sgd's and one more read of the anchor a step; moving: sgd's.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "libfl/strategy/solver_impl.h"
 
@@ -40,20 +39,8 @@ static double strength(const struct fl_options *o)
 static void update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
 {
     const struct fl_solver *solver = ctx;
-    float pulled[FL__SOLVER_CHUNK];
-    size_t at;
 
-    if (!(solver->prox.mu > 0)) {
-        fl__sgd_update(&solver->sgd, offset, n, params, grad);
-        return;
-    }
-    for (at = 0; at < n; at += FL__SOLVER_CHUNK) {
-        size_t m = n - at < FL__SOLVER_CHUNK ? n - at : FL__SOLVER_CHUNK;
-
-        (void)memcpy(pulled, grad + at, m * sizeof(float));
-        fl__prox_pull(&solver->prox, offset + at, m, params + at, pulled);
-        fl__sgd_update(&solver->sgd, offset + at, m, params + at, pulled);
-    }
+    fl__prox_update(&solver->prox, &solver->sgd, offset, n, params, grad);
 }
 
 static void destroy(struct fl_solver *solver)
