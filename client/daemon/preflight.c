@@ -8,20 +8,6 @@
 #include "libfl/base/fs.h"
 #include "libfl/num/gemm.h"
 
-/* The message of `err` behind the file and line of a field's key; keeps the code. */
-static int at_field(const struct fl_client_conf *conf, const void *field, int rv,
-                    struct fl_err *err)
-{
-    struct fl_err inner = *err;
-
-    if (rv == FL_ENOMEM) {
-        return rv;
-    }
-    (void)fl_conf_error(fl_conf_field(conf->file, field), err, "%s", fl_err_text(&inner, rv));
-    err->code = rv;
-    return rv;
-}
-
 int fl_client_preflight_places(const struct fl_client_conf *conf, int *ret_exit, struct fl_err *err)
 {
     int rv;
@@ -29,7 +15,7 @@ int fl_client_preflight_places(const struct fl_client_conf *conf, int *ret_exit,
     *ret_exit = FL_EXIT_STATE;
     rv = fl_fs_check_folder(conf->main->state_dir, err);
     if (rv != FL_OK) {
-        return at_field(conf, &conf->main->state_dir, rv, err);
+        return fl_conf_blame(conf->file, &conf->main->state_dir, rv, err);
     }
     if (conf->main->trainer != FL_TRAINER_COMMAND) {
         *ret_exit = FL_EXIT_CONFIG;
@@ -38,7 +24,7 @@ int fl_client_preflight_places(const struct fl_client_conf *conf, int *ret_exit,
     }
     *ret_exit = FL_EXIT_DATA;
     rv = fl_trainer_command_find(conf->command->program.list[0], err);
-    return rv == FL_OK ? FL_OK : at_field(conf, &conf->command->program, rv, err);
+    return rv == FL_OK ? FL_OK : fl_conf_blame(conf->file, &conf->command->program, rv, err);
 }
 
 /* The part to evaluate on; NULL when there is none. */
@@ -72,7 +58,7 @@ int fl_client_open_data(const struct fl_client_conf *conf, struct fl_dataset **r
     if (rv != FL_OK) {
         fl_dataset_free(train);
         fl_dataset_free(test);
-        return at_field(conf, field, rv, err);
+        return fl_conf_blame(conf->file, field, rv, err);
     }
     *ret_train = train;
     *ret_test = test;

@@ -212,6 +212,18 @@ const struct fl_conf_node *fl_conf_field(const struct fl_conf_file *file, const 
     return node != NULL ? node : fl_conf_section(file, fl_options_values(file->options[i]));
 }
 
+int fl_conf_blame(const struct fl_conf_file *file, const void *field, int rv, struct fl_err *err)
+{
+    struct fl_err inner = *err;
+
+    if (rv == FL_ENOMEM) {
+        return rv;
+    }
+    (void)fl_conf_error(fl_conf_field(file, field), err, "%s", fl_err_text(&inner, rv));
+    err->code = rv;
+    return rv;
+}
+
 unsigned fl_conf_key_flags(const struct fl_conf_section *sections, const char *key)
 {
     for (; sections->name != NULL; sections++) {

@@ -61,6 +61,11 @@ const struct fl_options *fl_conf_file_options(const struct fl_conf_file *file, s
  * it is not given. `field` points into a section's struct.
  */
 const struct fl_conf_node *fl_conf_field(const struct fl_conf_file *file, const void *field);
+/*
+ * What is wrong is what that key says: puts file, line and key before the message of `err` and
+ * keeps the code; returns `rv`. FL_ENOMEM is nobody's and stays as it is.
+ */
+int fl_conf_blame(const struct fl_conf_file *file, const void *field, int rv, struct fl_err *err);
 /* The same of a section as a whole, by its struct. */
 const struct fl_conf_node *fl_conf_section(const struct fl_conf_file *file, const void *values);
 

@@ -15,20 +15,6 @@
 #include "server/daemon/exit_codes.h"
 #include "server/daemon/guard.h"
 
-/* The message of `err` behind the file and line of a field's key; keeps the code. */
-static int at_field(const struct fl_server_conf *conf, const void *field, int rv,
-                    struct fl_err *err)
-{
-    struct fl_err inner = *err;
-
-    if (rv == FL_ENOMEM) {
-        return rv;
-    }
-    (void)fl_conf_error(fl_conf_field(conf->file, field), err, "%s", fl_err_text(&inner, rv));
-    err->code = rv;
-    return rv;
-}
-
 /* A socket below the state folder: that folder is made before it. */
 static bool in_state(const struct fl_serverd_conf *own, const char *path)
 {
@@ -66,7 +52,7 @@ int fl_preflight_model(const struct fl_server_conf *conf, float *theta, struct f
         rv = fl_err_set(err, FL_ENUMERIC, "'%s' holds a value that is not finite",
                         conf->model->file);
     }
-    return rv == FL_OK ? FL_OK : at_field(conf, &conf->model->file, rv, err);
+    return rv == FL_OK ? FL_OK : fl_conf_blame(conf->file, &conf->model->file, rv, err);
 }
 
 /* A folder that was used before has its model, and does not need the first one any more. */
@@ -102,19 +88,19 @@ int fl_preflight_places(const struct fl_serverd_conf *own, int *ret_exit, struct
     *ret_exit = FL_EXIT_STATE;
     rv = fl_fs_check_folder(own->state_dir, err);
     if (rv != FL_OK) {
-        return at_field(conf, &m->state_dir, rv, err);
+        return fl_conf_blame(conf->file, &m->state_dir, rv, err);
     }
     *ret_exit = FL_EXIT_LISTEN;
     for (i = 0; i < m->listen.n; i++) {
         rv = check_socket(own, m->listen.list[i], err);
         if (rv != FL_OK) {
-            return at_field(conf, &m->listen, rv, err);
+            return fl_conf_blame(conf->file, &m->listen, rv, err);
         }
     }
     rv = check_socket(own, own->admin, err);
     if (rv != FL_OK) {
-        return at_field(conf, m->admin_socket[0] != '\0' ? &m->admin_socket : &m->state_dir, rv,
-                        err);
+        return fl_conf_blame(
+            conf->file, m->admin_socket[0] != '\0' ? &m->admin_socket : &m->state_dir, rv, err);
     }
     *ret_exit = FL_EXIT_DATA;
     return check_model(own, err);
@@ -155,7 +141,7 @@ int fl_preflight_evaluation(const struct fl_server_conf *conf, struct fl_dataset
     if (rv != FL_OK) {
         fl_dataset_free(test);
         fl_net_free(net);
-        return at_field(conf, &conf->evaluation->data, rv, err);
+        return fl_conf_blame(conf->file, &conf->evaluation->data, rv, err);
     }
     *ret_test = test;
     *ret_net = net;
@@ -173,7 +159,7 @@ int fl_preflight_connections(const struct fl_server_conf *conf, uint64_t descrip
 
     fewer[0] = '\0';
     if (rv != FL_OK) {
-        return at_field(conf, field, rv, err);
+        return fl_conf_blame(conf->file, field, rv, err);
     }
     if (*ret < wanted) {
         (void)snprintf(fewer, size,
