@@ -42,7 +42,7 @@ struct fl_guard {
     bool looking;
     fl_loop_cb changed;
     void *ctx;
-    char why[256]; /* of the last answer of fl_guard_who() */
+    char why[FL_ERR_BUF_SIZE]; /* of the last answer of fl_guard_who() */
 };
 
 static int64_t now_s(void *ctx)
@@ -77,7 +77,8 @@ uint32_t fl_guard_who(void *guard, const struct fl_identity *who, const char **w
     if (who == NULL || who->kind != FL_IDENTITY_CERTIFICATE) {
         return FL_WHO_STRANGER;
     }
-    if (fl_denials_has(g->denials, who, why)) {
+    if (fl_denials_has(g->denials, who, g->why, sizeof(g->why))) {
+        *why = g->why;
         return 0;
     }
     if (fl_trust_listed(g->trust, who, g->why, sizeof(g->why))) {

@@ -14,7 +14,8 @@ struct denial {
     uint8_t kind; /* enum fl__denial_kind */
     uint8_t len;
     uint8_t value[FL_IDENTITY_NAME_MAX];
-    char *why;
+    enum fl_denial_verb verb;
+    char *why; /* as why_text() has it */
 };
 
 struct fl_denials {
@@ -72,33 +73,16 @@ static int compare(const void *x, const void *y)
     return order != 0 ? order : (int)a->len - (int)b->len;
 }
 
-static bool find(const struct fl_denials *denials, enum fl__denial_kind kind, const void *value,
-                 size_t len, const char **ret_why)
+static const struct denial *find(const struct fl_denials *denials, enum fl__denial_kind kind,
+                                 const void *value, size_t len)
 {
     struct denial key = {.kind = (uint8_t)kind, .len = (uint8_t)len};
-    const struct denial *found;
 
     if (len == 0 || len > sizeof(key.value) || denials->n == 0) {
-        return false;
+        return NULL;
     }
     (void)memcpy(key.value, value, len);
-    found = bsearch(&key, denials->list, denials->n, sizeof(key), compare);
-    if (found != NULL && ret_why != NULL) {
-        *ret_why = found->why;
-    }
-    return found != NULL;
-}
-
-bool fl_denials_has(const struct fl_denials *denials, const struct fl_identity *who,
-                    const char **ret_why)
-{
-    if (who->kind == FL_IDENTITY_CERTIFICATE &&
-        (find(denials, FL__DENY_SERIAL, who->serial, who->serial_len, ret_why) ||
-         find(denials, FL__DENY_KEY, who->key, sizeof(who->key), ret_why)))
-    {
-        return true;
-    }
-    return find(denials, FL__DENY_NAME, who->name, strlen(who->name), ret_why);
+    return bsearch(&key, denials->list, denials->n, sizeof(key), compare);
 }
 
 /* "revoked at 2026-11-22 18:15:02Z by uid 0 (root): stolen"; what to do follows. */
@@ -112,30 +96,57 @@ static void why_text(char *out, size_t size, enum fl_denial_verb verb, const cha
                    why);
 }
 
-static const char *advice(enum fl_denial_verb verb)
+/* "revoked at … (for good; …)": with what to do, in the words of whom it is about. */
+static void tell(char *out, size_t size, enum fl_denial_verb verb, const char *why,
+                 const char *name)
 {
-    static const char *const texts[] = {
-        [FL_DENIAL_REVOKED] =
-            "for good; join again with another key, and where the name is revoked, by "
-            "another name",
-        [FL_DENIAL_EVICTED] =
-            "to join again: flctl invite NAME on the server, fl-clientd --join here",
-        [FL_DENIAL_REPLACED] = "if this host is the right one: flctl invite NAME on the server, "
-                               "fl-clientd --join here",
-        [FL_DENIAL_DISABLED] = "until flctl enable NAME on the server"};
+    static const struct {
+        const char *before, *after; /* a name stands between; NULL: it does not */
+    } advice[] = {
+        [FL_DENIAL_REVOKED] = {"for good; join again with another key, and where the name is "
+                               "revoked, by another name",
+                               NULL},
+        [FL_DENIAL_EVICTED] = {"to join again: flctl invite ",
+                               " on the server, fl-clientd --join here"},
+        [FL_DENIAL_REPLACED] = {"if this host is the right one: flctl invite ",
+                                " on the server, fl-clientd --join here"},
+        [FL_DENIAL_DISABLED] = {"until flctl enable ", " on the server"}};
+    bool named = advice[verb].after != NULL;
 
-    return texts[verb];
+    (void)snprintf(out, size, "%.300s (%s%s%s)", why, advice[verb].before,
+                   !named         ? ""
+                   : name != NULL ? name
+                                  : "NAME",
+                   named ? advice[verb].after : "");
+}
+
+bool fl_denials_has(const struct fl_denials *denials, const struct fl_identity *who, char *why,
+                    size_t size)
+{
+    const struct denial *found = NULL;
+    int n;
+
+    if (who->kind == FL_IDENTITY_CERTIFICATE) {
+        found = find(denials, FL__DENY_SERIAL, who->serial, who->serial_len);
+        found = found != NULL ? found : find(denials, FL__DENY_KEY, who->key, sizeof(who->key));
+    }
+    found = found != NULL ? found : find(denials, FL__DENY_NAME, who->name, strlen(who->name));
+    if (found != NULL && why != NULL) {
+        n = snprintf(why, size, "'%s' was ", who->name);
+        if (n > 0 && (size_t)n < size) {
+            tell(why + n, size - (size_t)n, found->verb, found->why, who->name);
+        }
+    }
+    return found != NULL;
 }
 
 static int add(struct fl_denials *d, struct fl_query *q)
 {
     char text[2 * FL__AUDIT_TEXT];
-    char full[3 * FL__AUDIT_TEXT];
     struct denial *slot;
     const void *value;
     const char *why;
     const char *by;
-    enum fl_denial_verb verb;
     size_t len = 0;
 
     if (d->n == d->cap) {
@@ -153,12 +164,11 @@ static int add(struct fl_denials *d, struct fl_query *q)
     value = fl_column_blob(q, &len);
     slot->len = (uint8_t)(len < sizeof(slot->value) ? len : sizeof(slot->value));
     (void)memcpy(slot->value, value != NULL ? value : "", slot->len);
-    verb = (enum fl_denial_verb)fl_column_u64(q);
+    slot->verb = (enum fl_denial_verb)fl_column_u64(q);
     why = fl_column_text(q);
     by = fl_column_text(q);
-    why_text(text, sizeof(text), verb, why, by, (int64_t)fl_column_u64(q));
-    (void)snprintf(full, sizeof(full), "%s (%s)", text, advice(verb));
-    slot->why = fl_str_dup(full);
+    why_text(text, sizeof(text), slot->verb, why, by, (int64_t)fl_column_u64(q));
+    slot->why = fl_str_dup(text);
     d->n += slot->why != NULL;
     return slot->why != NULL ? FL_OK : FL_ENOMEM;
 }
@@ -233,13 +243,14 @@ int fl__denied(struct fl_authority *a, const uint8_t *serial, size_t serial_len,
                const char *name, struct fl_err *err)
 {
     char why[2 * FL__AUDIT_TEXT];
+    char text[FL_ERR_BUF_SIZE];
     int verb = 0;
     int rv = fl__denied_by(a, serial, serial_len, key, name, &verb, why, sizeof(why), err);
 
     if (rv != FL_OK || verb == 0) {
         return rv;
     }
-    return fl_err_set(err, FL_EPERM, "%s%s%s was %.200s (%s)", name != NULL ? "'" : "this key",
-                      name != NULL ? name : "", name != NULL ? "'" : "", why,
-                      advice((enum fl_denial_verb)verb));
+    tell(text, sizeof(text), (enum fl_denial_verb)verb, why, name);
+    return fl_err_set(err, FL_EPERM, "%s%s%s was %s", name != NULL ? "'" : "this key",
+                      name != NULL ? name : "", name != NULL ? "'" : "", text);
 }

@@ -25,9 +25,12 @@ struct fl_denials;
 
 struct fl_denials *fl_denials_ref(struct fl_denials *denials);
 void fl_denials_unref(struct fl_denials *denials); /* NULL is allowed. */
-/* `*ret_why` (may be NULL) is a text for peer and log that lives as long as `denials`. */
-bool fl_denials_has(const struct fl_denials *denials, const struct fl_identity *who,
-                    const char **ret_why);
+/*
+ * `why` (may be NULL) is for the log and for the peer, who has proved to be `who`: the verb, when,
+ * by whom, the reason that was given, and what to do, with the name.
+ */
+bool fl_denials_has(const struct fl_denials *denials, const struct fl_identity *who, char *why,
+                    size_t size);
 size_t fl_denials_len(const struct fl_denials *denials);
 
 /*

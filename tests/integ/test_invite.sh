@@ -131,7 +131,7 @@ else
   echo "not run: an admin's certificate in its last third (libfaketime is not here, or does not go with a sanitizer)"
 fi
 c "it is disabled" 0 "'ops-1' is not let in until flctl enable: 1 certificate" disable ops-1
-says "and may nothing" 1 "PERMISSION_DENIED: disabled" "${remote[@]}" status
+says "and may nothing" 1 "PERMISSION_DENIED: 'ops-1' was disabled at " "${remote[@]}" status
 
 ### Who did what
 for command in resume "abort-round --reason why-not" "hold --round 0" "release --round 0" "rollback 999999" "clients forget nobody"; do

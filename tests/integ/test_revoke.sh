@@ -3,6 +3,8 @@
 # when the server is killed right after; the others and their updates are not touched. For each verb.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/integ/failures.sh
+. "$(dirname "$0")/failures.sh"
 synthetic "$dir/data" 2 --seed 3
 free_port() { "$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 # The third one trains until the gate is opened, and fails then: so long the round stays open.
@@ -60,6 +62,9 @@ for verb in revoke evict disable; do
   says "$verb: it is said what follows" 0 "what it was uploading is not aggregated" \
     "$build/flctl" --state-dir "$dir/$verb.state" "$verb" edge-1 --reason "lost on a train"
   wait_for "$verb: the client to hear why" in_log "$verb-1" "lost on a train"
+  wait_for "$verb: that it waits" in_log "$verb-1" "asking again in"
+  documented_log "denied-$verb" "$dir/$verb-1.log"
+  documented_log "denied-$verb-there" "$dir/$verb.log"
   equal "$verb: one of three is counted" "1 of 3" "$(outcome "$verb")"
   says "$verb: the others are there" 0 "2 connected" "$build/flctl" --state-dir "$dir/$verb.state" status
   end "$verb"
