@@ -3,6 +3,8 @@
 # another folder with the same bits; restoring refuses what would lose something.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
+# shellcheck source=tests/integ/failures.sh
+. "$(dirname "$0")/failures.sh"
 synthetic "$dir/data" 3 --seed 5
 flctl=$build/flctl
 backup() { "$flctl" --state-dir "$dir/$1.state" backup "$dir/$2" "${@:3}"; } # server, folder, options
@@ -181,6 +183,30 @@ check "restoring it" restore tls2 b-tls
 start_server tls2
 equal "the invitation is still good" "edge open" "$(ctl tls2 invitations --json | json "' '.join(d[0][k] for k in ('name', 'state'))")"
 stop tls2
+
+### A disk that is full before the backup is whole: it says so, what is there is no backup, and the server goes on
+server full fedavgm 100000 "model: {input: 60, layers: [\"dense 2000\", \"relu\", \"dense 10\"]}"
+sed -i '/^model: {preset/d' "$dir/full.yaml"
+start_server full
+clients u
+wait_for "a round" at_round full 1
+small=(bash -c 'ulimit -f "$1" && shift && exec "$@"' small)
+for room in 4 300; do # KiB: less than the database; more than that, and less than a checkpoint
+  rm -rf "$dir/b-full"
+  documented backup-full "${small[@]}" "$room" "$flctl" --state-dir "$dir/full.state" backup "$dir/b-full"
+  check "nothing says that it is whole" test ! -e "$dir/b-full/SHA256SUMS"
+  says "what is left is refused" 1 "it has no SHA256SUMS, which is written last" \
+    "$flctl" --state-dir "$dir/never.state" restore "$dir/b-full"
+done
+check "a checkpoint did not fit" grep -q 'models/round-.*safetensors.*no space left, or no larger file' "$dir/documented.out"
+check "and nothing is made of it" test ! -e "$dir/never.state/federation.db"
+check "the server goes on" running full
+wait_for "and its rounds" at_round full $(($(status_of full rounds_committed) + 1))
+rm -rf "$dir/b-full"
+check "with room again it is whole" backup full b-full
+check "as its checksums say" bash -c "cd '$dir/b-full' && sha256sum --quiet -c SHA256SUMS"
+for i in 0 1 2; do kill_hard "u$i"; done
+stop full
 
 ### Whose it is, when root restores
 if [ "$(id -u)" -eq 0 ]; then

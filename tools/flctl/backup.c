@@ -9,7 +9,10 @@
 
 static int failed(const char *what, const struct fl_err *err, int rv)
 {
-    (void)fprintf(stderr, "flctl: %s: %s\n", what, fl_err_text(err, rv));
+    (void)fprintf(stderr, "flctl: %s: %s%s\n", what, fl_err_text(err, rv),
+                  rv == FL_ENOSPC ? ": make room there (df -h), remove what this began, and do it "
+                                    "again: it is not whole"
+                                  : "");
     return FL_CTL_FAILED;
 }
 

@@ -1,6 +1,7 @@
 /* flctl: look at a running fl-serverd and take its model out. */
 
 #include <getopt.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -442,8 +443,12 @@ static int run(struct fl_ctl_args *a)
 int main(int argc, char **argv)
 {
     struct fl_ctl_args a = {.out = {.file = "model.safetensors"}, .reason = fl_wire_lend("")};
-    int code = parse(argc, argv, &a);
+    /* A limit of file sizes is a full disk, with a message: no death in the middle of a backup. */
+    static const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    int code;
 
+    (void)sigaction(SIGXFSZ, &ignore, NULL);
+    code = parse(argc, argv, &a);
     code = code >= 0 ? code : run(&a);
     fl_wire_invite_done(&a.out.invite);
     return code;
