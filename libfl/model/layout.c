@@ -10,10 +10,6 @@
 #include "libfl/model/shape.h"
 #include "libfl/num/vec.h"
 
-/* A line holds a name, dimensions and one word. */
-#define TEXT_MAX \
-    ((size_t)(FL_LAYOUT_MAX_TENSORS + FL_LAYOUT_MAX_UNITS) * (FL_NAME_MAX + FL__SHAPE_TEXT_MAX))
-
 /* Set of names, open addressing; grows so that at least half of it stays empty. */
 struct name_set {
     uint32_t *slots; /* index + 1 of a tensor or unit; 0 is empty */
@@ -28,8 +24,9 @@ struct fl_layout {
     struct name_set tensor_names, unit_names;
     size_t count;
     size_t trainable;
+    size_t local;
     bool finished;
-    uint8_t digest[FL_DIGEST_SIZE];
+    uint8_t digest[FL_DIGEST_SIZE], shape_digest[FL_DIGEST_SIZE];
 };
 
 typedef const char *(*name_at_fn)(const struct fl_layout *layout, size_t i);
@@ -144,17 +141,13 @@ static int count_of(const struct fl_layout *layout, const char *tensor, const si
 }
 
 static int check_new(const struct fl_layout *layout, const char *unit, const char *tensor,
-                     size_t n_dims, bool new_unit, struct fl_err *err)
+                     bool new_unit, struct fl_err *err)
 {
     if (layout->n_tensors >= FL_LAYOUT_MAX_TENSORS) {
         return fl_err_set(err, FL_ELIMIT, "more than %d tensors", FL_LAYOUT_MAX_TENSORS);
     }
     if (new_unit && layout->n_units >= FL_LAYOUT_MAX_UNITS) {
         return fl_err_set(err, FL_ELIMIT, "more than %d units", FL_LAYOUT_MAX_UNITS);
-    }
-    if (n_dims > FL_LAYOUT_MAX_DIMS) {
-        return fl_err_set(err, FL_ELIMIT, "tensor '%s' has %zu dimensions, at most %d are possible",
-                          tensor, n_dims, FL_LAYOUT_MAX_DIMS);
     }
     if (new_unit && layout->unit_names.n_slots > 0 &&
         layout->unit_names.slots[set_slot(layout, &layout->unit_names, unit_name_at, unit)] != 0)
@@ -190,11 +183,12 @@ static int reserve_one(struct fl_layout *layout)
     return rv;
 }
 
-static void append(struct fl_layout *layout, const char *unit, const char *tensor,
-                   const size_t *dims, size_t n_dims, bool buffer, size_t count)
+static void append(struct fl_layout *layout, const char *unit, const struct fl_tensor *like,
+                   size_t count)
 {
     struct fl_unit *u;
     struct fl_tensor *t = &layout->tensors[layout->n_tensors];
+    size_t trainable = fl_tensor_counts(like) ? count : 0;
 
     if (layout->n_units == 0 || strcmp(layout->units[layout->n_units - 1].name, unit) != 0) {
         u = &layout->units[layout->n_units];
@@ -205,121 +199,117 @@ static void append(struct fl_layout *layout, const char *unit, const char *tenso
         layout->n_units++;
     }
     u = &layout->units[layout->n_units - 1];
-    *t = (struct fl_tensor){.n_dims = n_dims,
-                            .buffer = buffer,
-                            .unit = layout->n_units - 1,
-                            .offset = layout->count,
-                            .count = count};
-    (void)memcpy(t->name, tensor, strlen(tensor) + 1);
-    if (n_dims > 0) {
-        (void)memcpy(t->dims, dims, n_dims * sizeof(*dims));
-    }
-    layout->tensor_names.slots[set_slot(layout, &layout->tensor_names, tensor_name_at, tensor)] =
+    *t = *like;
+    t->unit = layout->n_units - 1;
+    t->offset = layout->count;
+    t->count = count;
+    layout->tensor_names.slots[set_slot(layout, &layout->tensor_names, tensor_name_at, t->name)] =
         (uint32_t)layout->n_tensors + 1;
     layout->n_tensors++;
     u->n_tensors++;
     u->count += count;
-    u->n_trainable += buffer ? 0 : count;
-    u->n_buffers += buffer ? count : 0;
+    u->n_trainable += trainable;
+    u->n_buffers += count - trainable;
+    u->n_local += like->local ? count : 0;
     layout->count += count;
-    layout->trainable += buffer ? 0 : count;
+    layout->trainable += trainable;
+    layout->local += like->local ? count : 0;
 }
 
-int fl_layout_add(struct fl_layout *layout, const char *unit, const char *tensor,
-                  const size_t *dims, size_t n_dims, bool buffer, struct fl_err *err)
+static int bad_tensor(const char *unit, struct fl_err *err)
+{
+    return fl_err_set(err, FL_EINVAL,
+                      "unit '%s': a tensor's name is not 1 to %d of [A-Za-z0-9._-], or 'unit'",
+                      unit, FL_NAME_MAX - 1);
+}
+
+static int bad_unit(struct fl_err *err)
+{
+    return fl_err_set(err, FL_EINVAL, "a unit's name is not 1 to %d of [A-Za-z0-9._-]",
+                      FL_NAME_MAX - 1);
+}
+
+int fl_layout_add_like(struct fl_layout *layout, const char *unit, const struct fl_tensor *like,
+                       struct fl_err *err)
 {
     bool new_unit;
     size_t count = 0;
     int rv;
 
-    FL_REQUIRE(!layout->finished);
+    FL_REQUIRE(!layout->finished && like->n_dims <= FL_LAYOUT_MAX_DIMS);
     if (!fl_name_valid(unit)) {
-        return fl_err_set(err, FL_EINVAL, "a unit's name is not 1 to %d of [A-Za-z0-9._-]",
-                          FL_NAME_MAX - 1);
+        return bad_unit(err);
     }
     /* A tensor called "unit" would make the textual layout ambiguous. */
-    if (!fl_name_valid(tensor) || strcmp(tensor, "unit") == 0) {
-        return fl_err_set(err, FL_EINVAL,
-                          "unit '%s': a tensor's name is not 1 to %d of [A-Za-z0-9._-], or 'unit'",
-                          unit, FL_NAME_MAX - 1);
+    if (!fl_name_valid(like->name) || strcmp(like->name, "unit") == 0) {
+        return bad_tensor(unit, err);
     }
     new_unit = layout->n_units == 0 || strcmp(layout->units[layout->n_units - 1].name, unit) != 0;
-    rv = check_new(layout, unit, tensor, n_dims, new_unit, err);
+    rv = check_new(layout, unit, like->name, new_unit, err);
     if (rv == FL_OK) {
-        rv = count_of(layout, tensor, dims, n_dims, &count, err);
+        rv = count_of(layout, like->name, like->dims, like->n_dims, &count, err);
     }
     if (rv != FL_OK) {
         return rv;
     }
     rv = reserve_one(layout);
     if (rv != FL_OK) {
-        return fl_err_set(err, rv, "tensor '%s': %s", tensor, fl_strerror(rv));
+        return fl_err_set(err, rv, "tensor '%s': %s", like->name, fl_strerror(rv));
     }
-    append(layout, unit, tensor, dims, n_dims, buffer, count);
+    append(layout, unit, like, count);
     return FL_OK;
+}
+
+int fl_layout_add(struct fl_layout *layout, const char *unit, const char *tensor,
+                  const size_t *dims, size_t n_dims, bool buffer, struct fl_err *err)
+{
+    struct fl_tensor like = {.n_dims = n_dims, .buffer = buffer};
+
+    if (!fl_name_valid(unit)) {
+        return bad_unit(err);
+    }
+    if (fl_str_copy(like.name, sizeof(like.name), tensor) != FL_OK) {
+        return bad_tensor(unit, err);
+    }
+    if (n_dims > FL_LAYOUT_MAX_DIMS) {
+        return fl_err_set(err, FL_ELIMIT, "tensor '%s' has %zu dimensions, at most %d are possible",
+                          like.name, n_dims, FL_LAYOUT_MAX_DIMS);
+    }
+    if (n_dims > 0) {
+        (void)memcpy(like.dims, dims, n_dims * sizeof(*dims));
+    }
+    return fl_layout_add_like(layout, unit, &like, err);
+}
+
+static int digest_of(const struct fl_layout *layout, bool marks, uint8_t out[FL_DIGEST_SIZE])
+{
+    struct fl_buf text;
+    int rv = fl__layout_text(layout, marks, &text);
+
+    if (rv == FL_OK) {
+        rv = fl_sha256(text.data, text.len, out);
+        fl_buf_done(&text);
+    }
+    return rv;
 }
 
 int fl_layout_finish(struct fl_layout *layout, struct fl_err *err)
 {
-    struct fl_buf text;
     int rv;
 
     FL_REQUIRE(!layout->finished);
     if (layout->n_tensors == 0) {
         return fl_err_set(err, FL_EINVAL, "the model has no tensors");
     }
-    rv = fl_layout_text(layout, &text);
-    if (rv == FL_OK) {
-        rv = fl_sha256(text.data, text.len, layout->digest);
-        fl_buf_done(&text);
+    rv = digest_of(layout, /* marks= */ true, layout->digest);
+    (void)memcpy(layout->shape_digest, layout->digest, sizeof(layout->digest));
+    if (rv == FL_OK && layout->local > 0) {
+        rv = digest_of(layout, /* marks= */ false, layout->shape_digest);
     }
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "digest of the model's layout: %s", fl_strerror(rv));
     }
     layout->finished = true;
-    return FL_OK;
-}
-
-const char *fl__shape_text(char *out, size_t size, const size_t *dims, size_t n_dims)
-{
-    size_t used = 0;
-    size_t i;
-
-    (void)snprintf(out, size, "scalar");
-    for (i = 0; i < n_dims && used < size; i++) {
-        int n = snprintf(out + used, size - used, i == 0 ? "%zu" : "x%zu", dims[i]);
-
-        used += n > 0 ? (size_t)n : 0;
-    }
-    return out;
-}
-
-int fl_layout_text(const struct fl_layout *layout, struct fl_buf *ret)
-{
-    char dims[FL__SHAPE_TEXT_MAX];
-    struct fl_buf text;
-    size_t i;
-    int rv = FL_OK;
-
-    fl_buf_init(&text, TEXT_MAX);
-    for (i = 0; i < layout->n_tensors && rv == FL_OK; i++) {
-        const struct fl_tensor *t = &layout->tensors[i];
-        const struct fl_unit *u = &layout->units[t->unit];
-
-        if (u->first_tensor == i) {
-            rv = fl_buf_printf(&text, "unit %s\n", u->name);
-        }
-        if (rv == FL_OK) {
-            rv = fl_buf_printf(&text, "%s %s%s\n", t->name,
-                               fl__shape_text(dims, sizeof(dims), t->dims, t->n_dims),
-                               t->buffer ? " buffer" : "");
-        }
-    }
-    if (rv != FL_OK) {
-        fl_buf_done(&text);
-        return rv;
-    }
-    *ret = text;
     return FL_OK;
 }
 
@@ -366,82 +356,48 @@ size_t fl_layout_trainable(const struct fl_layout *layout)
     return layout->trainable;
 }
 
+size_t fl_layout_local(const struct fl_layout *layout)
+{
+    return layout->local;
+}
+
 const uint8_t *fl_layout_digest(const struct fl_layout *layout)
 {
     FL_REQUIRE(layout->finished);
     return layout->digest;
 }
 
+const uint8_t *fl_layout_shape_digest(const struct fl_layout *layout)
+{
+    FL_REQUIRE(layout->finished);
+    return layout->shape_digest;
+}
+
+int fl_layout_copy(const struct fl_layout *from, fl_layout_local_fn *local, void *ctx,
+                   struct fl_layout **ret, struct fl_err *err)
+{
+    struct fl_layout *layout = NULL;
+    int rv = fl_layout_create(&layout);
+    size_t i;
+
+    for (i = 0; rv == FL_OK && i < from->n_tensors; i++) {
+        struct fl_tensor like = from->tensors[i];
+
+        like.local = local != NULL && local(ctx, from, &from->tensors[i]);
+        rv = fl_layout_add_like(layout, from->units[like.unit].name, &like, err);
+    }
+    rv = rv == FL_OK ? fl_layout_finish(layout, err) : rv;
+    if (rv != FL_OK) {
+        fl_layout_free(layout);
+        return rv;
+    }
+    *ret = layout;
+    return FL_OK;
+}
+
 bool fl_layout_equal(const struct fl_layout *a, const struct fl_layout *b)
 {
     return memcmp(fl_layout_digest(a), fl_layout_digest(b), FL_DIGEST_SIZE) == 0;
-}
-
-static bool same_dims(const struct fl_tensor *a, const struct fl_tensor *b)
-{
-    return a->n_dims == b->n_dims && memcmp(a->dims, b->dims, a->n_dims * sizeof(a->dims[0])) == 0;
-}
-
-/* First difference within unit `i`, which both have. True when there was one. */
-static bool diff_unit(const struct fl_layout *have, const struct fl_layout *want, size_t i,
-                      char *out, size_t size)
-{
-    const struct fl_unit *h = &have->units[i];
-    const struct fl_unit *w = &want->units[i];
-    char h_dims[FL__SHAPE_TEXT_MAX];
-    char w_dims[FL__SHAPE_TEXT_MAX];
-    size_t j;
-
-    if (strcmp(h->name, w->name) != 0) {
-        (void)snprintf(out, size, "unit %zu is '%s', expected '%s'", i + 1, h->name, w->name);
-        return true;
-    }
-    for (j = 0; j < h->n_tensors && j < w->n_tensors; j++) {
-        const struct fl_tensor *ht = &have->tensors[h->first_tensor + j];
-        const struct fl_tensor *wt = &want->tensors[w->first_tensor + j];
-
-        if (strcmp(ht->name, wt->name) != 0) {
-            (void)snprintf(out, size, "unit %zu '%s': tensor %zu is '%s', expected '%s'", i + 1,
-                           h->name, j + 1, ht->name, wt->name);
-            return true;
-        }
-        if (!same_dims(ht, wt)) {
-            (void)snprintf(out, size, "unit %zu '%s': tensor '%s' is %s, expected %s", i + 1,
-                           h->name, ht->name,
-                           fl__shape_text(h_dims, sizeof(h_dims), ht->dims, ht->n_dims),
-                           fl__shape_text(w_dims, sizeof(w_dims), wt->dims, wt->n_dims));
-            return true;
-        }
-        if (ht->buffer != wt->buffer) {
-            (void)snprintf(out, size, "unit %zu '%s': tensor '%s' is %s, expected %s", i + 1,
-                           h->name, ht->name, ht->buffer ? "a buffer" : "trainable",
-                           wt->buffer ? "a buffer" : "trainable");
-            return true;
-        }
-    }
-    if (h->n_tensors != w->n_tensors) {
-        (void)snprintf(out, size, "unit %zu '%s' has %zu tensors, expected %zu", i + 1, h->name,
-                       h->n_tensors, w->n_tensors);
-        return true;
-    }
-    return false;
-}
-
-void fl_layout_diff(const struct fl_layout *have, const struct fl_layout *want, char *out,
-                    size_t size)
-{
-    size_t i;
-
-    for (i = 0; i < have->n_units && i < want->n_units; i++) {
-        if (diff_unit(have, want, i, out, size)) {
-            return;
-        }
-    }
-    if (have->n_units != want->n_units) {
-        (void)snprintf(out, size, "%zu units, expected %zu", have->n_units, want->n_units);
-        return;
-    }
-    (void)snprintf(out, size, "no difference");
 }
 
 double fl_unit_distance(const struct fl_layout *layout, size_t l, const float *a, const float *b)
@@ -453,7 +409,7 @@ double fl_unit_distance(const struct fl_layout *layout, size_t l, const float *a
     for (i = u->first_tensor; i < u->first_tensor + u->n_tensors; i++) {
         const struct fl_tensor *t = &layout->tensors[i];
 
-        if (!t->buffer) {
+        if (fl_tensor_counts(t)) {
             sum += fl_vec_distance_sq(a + t->offset, b + t->offset, t->count);
         }
     }

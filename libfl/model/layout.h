@@ -40,6 +40,7 @@ struct fl_tensor {
     size_t dims[FL_LAYOUT_MAX_DIMS];
     size_t n_dims; /* 0: a scalar, count 1. */
     bool buffer;
+    bool local; /* stays on each client (docs/algorithms.md#norms-that-stay-on-the-client) */
     size_t unit;
     size_t offset;
     size_t count;
@@ -50,10 +51,21 @@ struct fl_unit {
     size_t first_tensor;
     size_t n_tensors;
     size_t offset;
-    size_t count;       /* trainable + buffers */
-    size_t n_trainable; /* d_l */
-    size_t n_buffers;   /* s_l */
+    size_t count;
+    size_t n_trainable; /* d_l: the entries that fl_tensor_counts() */
+    size_t n_buffers;   /* s_l: the others */
+    size_t n_local;     /* of all, those of local tensors */
 };
+
+/*
+ * Does a displacement of it count: in norms, distances and inner products, for controls, codecs and
+ * the server's step? Buffers are only averaged, and of a local tensor nothing moves but on its
+ * client.
+ */
+static inline bool fl_tensor_counts(const struct fl_tensor *tensor)
+{
+    return !tensor->buffer && !tensor->local;
+}
 
 struct fl_layout;
 
@@ -65,6 +77,9 @@ void fl_layout_free(struct fl_layout *layout);
  */
 FL_MUST_CHECK int fl_layout_add(struct fl_layout *layout, const char *unit, const char *tensor,
                                 const size_t *dims, size_t n_dims, bool buffer, struct fl_err *err);
+/* The same with name, dims, buffer and local of `like`; what says where it lies is not read. */
+FL_MUST_CHECK int fl_layout_add_like(struct fl_layout *layout, const char *unit,
+                                     const struct fl_tensor *like, struct fl_err *err);
 /* Close the list and compute the digest. FL_EINVAL when it is empty. */
 FL_MUST_CHECK int fl_layout_finish(struct fl_layout *layout, struct fl_err *err);
 
@@ -76,14 +91,18 @@ const struct fl_tensor *fl_layout_tensor(const struct fl_layout *layout, size_t 
 const struct fl_tensor *fl_layout_find(const struct fl_layout *layout, const char *name);
 /* All floats, d + s. */
 size_t fl_layout_count(const struct fl_layout *layout);
-/* Trainable floats, d. */
+/* Trainable floats, d: those of fl_tensor_counts(). */
 size_t fl_layout_trainable(const struct fl_layout *layout);
+/* Floats of local tensors. */
+size_t fl_layout_local(const struct fl_layout *layout);
 /*
  * SHA-256 over the textual layout (federation.proto, ModelDescription.digest): per unit
- * "unit <name>\n", per tensor "<name> <dim>x<dim>…[ buffer]\n". A tensor without
- * dimensions is written "<name> scalar[ buffer]\n".
+ * "unit <name>\n", per tensor "<name> <dim>x<dim>…[ buffer][ local]\n". A tensor without
+ * dimensions is written "<name> scalar[ buffer][ local]\n".
  */
 const uint8_t *fl_layout_digest(const struct fl_layout *layout);
+/* The same as if nothing were local: which parameters there are, in which units. */
+const uint8_t *fl_layout_shape_digest(const struct fl_layout *layout);
 /* That text, without a NUL, into `ret` (initialised here). */
 FL_MUST_CHECK int fl_layout_text(const struct fl_layout *layout, struct fl_buf *ret);
 /*
@@ -92,6 +111,12 @@ FL_MUST_CHECK int fl_layout_text(const struct fl_layout *layout, struct fl_buf *
  */
 FL_MUST_CHECK int fl_layout_from_text(const char *text, size_t len, struct fl_layout **ret,
                                       struct fl_err *err);
+/* Which tensors a copy marks as local; NULL: none. */
+typedef bool fl_layout_local_fn(void *ctx, const struct fl_layout *layout,
+                                const struct fl_tensor *tensor);
+/* A finished copy with other marks. Free with fl_layout_free(). */
+FL_MUST_CHECK int fl_layout_copy(const struct fl_layout *from, fl_layout_local_fn *local, void *ctx,
+                                 struct fl_layout **ret, struct fl_err *err);
 bool fl_layout_equal(const struct fl_layout *a, const struct fl_layout *b);
 /* First difference in words ("unit 2 'fc2': tensor 'weight' is 10x200, expected 10x100"). */
 void fl_layout_diff(const struct fl_layout *have, const struct fl_layout *want, char *out,

@@ -1,10 +1,61 @@
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "libfl/model/layout.h"
+#include "libfl/model/shape.h"
 
-/* A line has a name, up to eight numbers and a word. */
-#define LINE_MAX_BYTES (FL_NAME_MAX + FL_LAYOUT_MAX_DIMS * 21 + 16)
+/* A line has a name, up to eight numbers and two words. */
+#define LINE_MAX_BYTES (FL_NAME_MAX + FL_LAYOUT_MAX_DIMS * 21 + 24)
+#define TEXT_MAX       ((size_t)(FL_LAYOUT_MAX_TENSORS + FL_LAYOUT_MAX_UNITS) * LINE_MAX_BYTES)
+
+const char *fl__shape_text(char *out, size_t size, const size_t *dims, size_t n_dims)
+{
+    size_t used = 0;
+    size_t i;
+
+    (void)snprintf(out, size, "scalar");
+    for (i = 0; i < n_dims && used < size; i++) {
+        int n = snprintf(out + used, size - used, i == 0 ? "%zu" : "x%zu", dims[i]);
+
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return out;
+}
+
+int fl__layout_text(const struct fl_layout *layout, bool marks, struct fl_buf *ret)
+{
+    char dims[FL__SHAPE_TEXT_MAX];
+    struct fl_buf text;
+    size_t i;
+    int rv = FL_OK;
+
+    fl_buf_init(&text, TEXT_MAX);
+    for (i = 0; i < fl_layout_tensors(layout) && rv == FL_OK; i++) {
+        const struct fl_tensor *t = fl_layout_tensor(layout, i);
+        const struct fl_unit *u = fl_layout_unit(layout, t->unit);
+
+        if (u->first_tensor == i) {
+            rv = fl_buf_printf(&text, "unit %s\n", u->name);
+        }
+        if (rv == FL_OK) {
+            rv = fl_buf_printf(&text, "%s %s%s%s\n", t->name,
+                               fl__shape_text(dims, sizeof(dims), t->dims, t->n_dims),
+                               t->buffer ? " buffer" : "", marks && t->local ? " local" : "");
+        }
+    }
+    if (rv != FL_OK) {
+        fl_buf_done(&text);
+        return rv;
+    }
+    *ret = text;
+    return FL_OK;
+}
+
+int fl_layout_text(const struct fl_layout *layout, struct fl_buf *ret)
+{
+    return fl__layout_text(layout, /* marks= */ true, ret);
+}
 
 /* "200x784" or "scalar" into dims; FL_EFORMAT when it is neither. */
 static int parse_dims(char *text, size_t *dims, size_t *n_dims)
@@ -35,18 +86,36 @@ static int parse_dims(char *text, size_t *dims, size_t *n_dims)
     }
 }
 
+/* What stands behind the dimensions: "buffer", "local", or both in this order. */
+static bool parse_marks(const char *text, struct fl_tensor *t)
+{
+    static const struct {
+        const char *text;
+        bool buffer, local;
+    } marks[] = {{"buffer", true, false}, {"local", false, true}, {"buffer local", true, true}};
+    size_t i;
+
+    for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+        if (strcmp(text, marks[i].text) == 0) {
+            t->buffer = marks[i].buffer;
+            t->local = marks[i].local;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* One line without its end, writable. */
 static int parse_line(struct fl_layout *layout, char *line, char unit[FL_NAME_MAX],
                       struct fl_err *err)
 {
+    static const char expected[] = "expected 'unit NAME' or 'NAME DIMxDIM [buffer] [local]'";
     char *space = strchr(line, ' ');
+    struct fl_tensor t = {.n_dims = 0};
     char *rest;
-    size_t dims[FL_LAYOUT_MAX_DIMS];
-    size_t n_dims;
-    bool buffer;
 
     if (space == NULL) {
-        return fl_err_set(err, FL_EFORMAT, "expected 'unit NAME' or 'NAME DIMxDIM [buffer]'");
+        return fl_err_set(err, FL_EFORMAT, "%s", expected);
     }
     *space = '\0';
     rest = space + 1;
@@ -57,14 +126,18 @@ static int parse_line(struct fl_layout *layout, char *line, char unit[FL_NAME_MA
         return FL_OK;
     }
     space = strchr(rest, ' ');
-    buffer = space != NULL;
-    if (buffer) {
+    if (space != NULL) {
         *space = '\0';
     }
-    if ((buffer && strcmp(space + 1, "buffer") != 0) || parse_dims(rest, dims, &n_dims) != FL_OK) {
-        return fl_err_set(err, FL_EFORMAT, "expected 'unit NAME' or 'NAME DIMxDIM [buffer]'");
+    if ((space != NULL && !parse_marks(space + 1, &t)) ||
+        parse_dims(rest, t.dims, &t.n_dims) != FL_OK) {
+        return fl_err_set(err, FL_EFORMAT, "%s", expected);
     }
-    return fl_layout_add(layout, unit, line, dims, n_dims, buffer, err);
+    if (fl_str_copy(t.name, sizeof(t.name), line) != FL_OK) {
+        return fl_err_set(err, FL_EINVAL, "a tensor's name is longer than %d bytes",
+                          FL_NAME_MAX - 1);
+    }
+    return fl_layout_add_like(layout, unit, &t, err);
 }
 
 static int parse_lines(struct fl_layout *layout, const char *text, size_t len, struct fl_err *err)

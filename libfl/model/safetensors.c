@@ -18,6 +18,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "float data is written
 #define ALIGNMENT 8
 /* Bytes converted at a time when a file is not float32; a multiple of every dtype's size. */
 #define CONVERT_BYTES 65536
+/* Constants of a file that are told by name. */
+#define CONSTANTS_NAMED 4
 
 /* `text` as a JSON string. Only what JSON demands is escaped; UTF-8 passes. */
 static int add_json_string(struct fl_buf *buf, const char *text)
@@ -236,7 +238,8 @@ static int check_entry(const struct fl_st_file *file, const struct fl_tensor *t,
     const struct fl_st_entry *e = find_entry(file, t->name);
 
     if (e == NULL || e->dtype == FL_ST_SKIPPED) {
-        return fl_err_set(err, FL_ESHAPE, "tensor '%s' is missing", t->name);
+        return fl_err_set(err, FL_ESHAPE, "tensor '%s' %s", t->name,
+                          e == NULL ? "is missing" : "holds whole numbers, expected floats");
     }
     if (e->n_dims != t->n_dims || memcmp(e->dims, t->dims, t->n_dims * sizeof(t->dims[0])) != 0) {
         return fl_err_set(err, FL_ESHAPE, "tensor '%s' is %s, expected %s", t->name,
@@ -304,6 +307,36 @@ int fl_st_layout(const char *path, struct fl_layout **ret, struct fl_err *err)
         return fl_err_wrap(err, rv, "safetensors file '%s'", path);
     }
     *ret = layout;
+    return FL_OK;
+}
+
+int fl_st_constants(const char *path, char *out, size_t size, size_t *ret, struct fl_err *err)
+{
+    struct fl_st_file file;
+    size_t used = 0;
+    size_t n = 0;
+    size_t i;
+    int rv = fl_st_open(path, &file, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    out[0] = '\0';
+    for (i = 0; i < file.n_entries; i++) {
+        if (file.entries[i].dtype != FL_ST_SKIPPED || file.entries[i].counter) {
+            continue;
+        }
+        if (n < CONSTANTS_NAMED && used < size) {
+            used += (size_t)snprintf(out + used, size - used, "%s'%.64s'", n > 0 ? ", " : "",
+                                     file.entries[i].name);
+        }
+        n++;
+    }
+    if (n > CONSTANTS_NAMED && used < size) {
+        (void)snprintf(out + used, size - used, " and %zu more", n - CONSTANTS_NAMED);
+    }
+    fl_st_close(&file);
+    *ret = n;
     return FL_OK;
 }
 

@@ -9,8 +9,10 @@
  * "fl.layout", the textual layout (fl_layout_text()), which keeps units and buffers.
  * Read: F32 (F16, BF16 and F64 are converted), any order of names, no gaps or
  * overlaps; header at most 16 MiB. Units of a file without our metadata are the
- * name prefixes before the last dot, in the file's data order; tensors named
- * running_mean or running_var are buffers, num_batches_tracked is skipped.
+ * name prefixes before the last dot, in the file's data order, with batch-norms in the units of
+ * the layers that they follow (docs/networks.md#units-of-a-file); tensors named running_mean or
+ * running_var are buffers. num_batches_tracked, and tensors of whole numbers or truth values, are
+ * skipped: constants of the program, which stay with it.
  * fl_st_save_sealed() puts the key "fl.checksum" before all others: XXH3 of the whole file, header
  * and data, with zeros in its own place. Where it is, it is checked; files of other programs
  * have none. The JSON stays what every reader of the format takes.
@@ -43,6 +45,12 @@ FL_MUST_CHECK int fl_st_save_sealed(const char *path, const struct fl_layout *la
                                     size_t n_meta, bool sync, struct fl_err *err);
 /* Read the layout of a file. Free with fl_layout_free(). */
 FL_MUST_CHECK int fl_st_layout(const char *path, struct fl_layout **ret, struct fl_err *err);
+/*
+ * What a file has that is skipped beside counters of batch-norms, for people: "'a.position_ids', …
+ * and 3 more" into `out`; empty: nothing. Returns how many there are in `*ret`.
+ */
+FL_MUST_CHECK int fl_st_constants(const char *path, char *out, size_t size, size_t *ret,
+                                  struct fl_err *err);
 /* Read the tensors of `layout` by name into `params`; FL_ESHAPE names the first difference. */
 FL_MUST_CHECK int fl_st_load(const char *path, const struct fl_layout *layout, float *params,
                              struct fl_err *err);

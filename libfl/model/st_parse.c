@@ -42,6 +42,21 @@ size_t fl_st_dtype_size(enum fl_st_dtype dtype)
     return 0;
 }
 
+/* What a program has beside its weights: counters, positions, masks. */
+static bool is_whole(const char *name)
+{
+    static const char *const names[] = {"BOOL", "U8",  "I8",  "U16", "I16",
+                                        "U32",  "I32", "U64", "I64"};
+    size_t i;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(names[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Refuse headers that would cost the JSON reader far more memory than a model can need. */
 static int check_weight(const char *text, size_t len, struct fl_err *err)
 {
@@ -97,12 +112,12 @@ static int parse_shape(const json_t *shape, struct fl_st_entry *e, struct fl_err
     for (i = 0; i < e->n_dims; i++) {
         uint64_t dim;
 
-        if (!get_u64(json_array_get(shape, i), &dim) || dim == 0) {
+        if (!get_u64(json_array_get(shape, i), &dim) || (dim == 0 && e->dtype != FL_ST_SKIPPED)) {
             return fl_err_set(err, FL_EFORMAT,
                               "'shape' holds something else than whole numbers "
                               "above 0");
         }
-        if (dim > FL_LAYOUT_MAX_FLOATS / e->count) {
+        if (e->count > 0 && dim > FL_LAYOUT_MAX_FLOATS / e->count) {
             return fl_err_set(err, FL_EFORMAT, "'shape' makes more than 2^%d numbers",
                               FL_LAYOUT_MAX_LOG2);
         }
@@ -120,8 +135,9 @@ static int parse_dtype(const json_t *value, struct fl_st_entry *e, struct fl_err
     if (name == NULL) {
         return fl_err_set(err, FL_EFORMAT, "'dtype' is missing or no text");
     }
-    /* A 64-bit counter of batch-norm; it is never averaged. */
-    if (name_ends_with(e->name, "num_batches_tracked")) {
+    /* Never averaged: constants of the program, and a counter of batch-norm of whatever type. */
+    e->counter = name_ends_with(e->name, "num_batches_tracked");
+    if (e->counter || is_whole(name)) {
         e->dtype = FL_ST_SKIPPED;
         return FL_OK;
     }
@@ -131,7 +147,9 @@ static int parse_dtype(const json_t *value, struct fl_st_entry *e, struct fl_err
             return FL_OK;
         }
     }
-    return fl_err_set(err, FL_EFORMAT, "'dtype' is '%.16s'; F32, F16, BF16 and F64 can be read",
+    return fl_err_set(err, FL_EFORMAT,
+                      "'dtype' is '%.16s'; F32, F16, BF16 and F64 can be read, whole numbers and "
+                      "BOOL are passed over",
                       name);
 }
 

@@ -32,6 +32,7 @@ enum fl_st_dtype { FL_ST_F32, FL_ST_F16, FL_ST_BF16, FL_ST_F64, FL_ST_SKIPPED };
 struct fl_st_entry {
     const char *name; /* borrowed from the JSON tree */
     enum fl_st_dtype dtype;
+    bool counter; /* num_batches_tracked of a batch-norm, which is skipped */
     size_t dims[FL_LAYOUT_MAX_DIMS];
     size_t n_dims;
     uint64_t count;
@@ -55,8 +56,8 @@ void fl_st_close(struct fl_st_file *file);
 int fl_st_by_begin(const void *a, const void *b);
 int fl_st_by_name(const void *a, const void *b);
 /*
- * A layout whose units are the name prefixes before the last dot, in data order: for files
- * of other programs. Free with fl_layout_free().
+ * A layout whose units are the name prefixes before the last dot, in data order, with batch-norms
+ * in those of their layers: for files of other programs. Free with fl_layout_free().
  */
 FL_MUST_CHECK int fl_st_layout_by_names(const struct fl_st_file *file, struct fl_layout **ret,
                                         struct fl_err *err);

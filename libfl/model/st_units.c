@@ -1,49 +1,34 @@
+/*
+ * Units of a file without our metadata: the names of its tensors up to the last dot, and a
+ * batch-norm joins the layer that it follows, so that what FedLDF asks for by itself makes sense by
+ * itself (docs/networks.md#units-of-a-file).
+ */
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/model/st_norms.h"
 #include "libfl/model/st_parse.h"
 
-static bool is_buffer(const char *name)
+static int compare_text(const char *a, size_t n_a, const char *b, size_t n_b)
 {
-    const char *dot = strrchr(name, '.');
-    const char *last = dot != NULL ? dot + 1 : name;
+    int order = strncmp(a, b, n_a < n_b ? n_a : n_b);
 
-    return strcmp(last, "running_mean") == 0 || strcmp(last, "running_var") == 0;
+    return order != 0 ? order : n_a < n_b ? -1 : n_a > n_b ? 1 : 0;
 }
 
-/* Length of the part of a tensor's name that is its unit's: up to the last dot, or all. */
-static size_t unit_len(const char *name)
+static int by_name(const void *a, const void *b)
 {
-    const char *dot = strrchr(name, '.');
+    const struct fl__st_place *x = a;
+    const struct fl__st_place *y = b;
+    int order = compare_text(x->unit, x->len, y->unit, y->len);
 
-    return dot != NULL ? (size_t)(dot - name) : strlen(name);
-}
-
-/* Where a unit comes first in the file, so that entries can be sorted by unit. */
-struct by_unit {
-    const struct fl_st_entry *entry;
-    size_t first; /* index of the unit's first entry */
-    size_t index;
-};
-
-static int by_unit_name(const void *a, const void *b)
-{
-    const struct by_unit *x = a;
-    const struct by_unit *y = b;
-    size_t nx = unit_len(x->entry->name);
-    size_t ny = unit_len(y->entry->name);
-    int order = strncmp(x->entry->name, y->entry->name, nx < ny ? nx : ny);
-
-    if (order != 0 || nx != ny) {
-        return order != 0 ? order : nx < ny ? -1 : 1;
-    }
-    return x->index < y->index ? -1 : 1;
+    return order != 0 ? order : x->index < y->index ? -1 : 1;
 }
 
 static int by_first(const void *a, const void *b)
 {
-    const struct by_unit *x = a;
-    const struct by_unit *y = b;
+    const struct fl__st_place *x = a;
+    const struct fl__st_place *y = b;
 
     if (x->first != y->first) {
         return x->first < y->first ? -1 : 1;
@@ -55,22 +40,21 @@ static int by_first(const void *a, const void *b)
  * Entries in data order, but with those of one unit together: a writer that sorts by name
  * puts "a.bias", "a.sub.weight", "a.weight" in this order.
  */
-static void group_units(struct by_unit *list, size_t n)
+static void group_units(struct fl__st_place *list, size_t n)
 {
     size_t i;
 
-    qsort(list, n, sizeof(*list), by_unit_name);
+    qsort(list, n, sizeof(*list), by_name);
     for (i = 0; i < n; i++) {
-        bool same = i > 0 && unit_len(list[i].entry->name) == unit_len(list[i - 1].entry->name) &&
-                    strncmp(list[i].entry->name, list[i - 1].entry->name,
-                            unit_len(list[i].entry->name)) == 0;
+        bool same = i > 0 &&
+                    compare_text(list[i].unit, list[i].len, list[i - 1].unit, list[i - 1].len) == 0;
 
         list[i].first = same ? list[i - 1].first : list[i].index;
     }
     qsort(list, n, sizeof(*list), by_first);
 }
 
-static int add_entries(const struct by_unit *list, size_t n, struct fl_layout *layout,
+static int add_entries(const struct fl__st_place *list, size_t n, struct fl_layout *layout,
                        struct fl_err *err)
 {
     char unit[FL_NAME_MAX];
@@ -79,14 +63,14 @@ static int add_entries(const struct by_unit *list, size_t n, struct fl_layout *l
 
     for (i = 0; i < n; i++) {
         const struct fl_st_entry *e = list[i].entry;
-        size_t len = unit_len(e->name);
 
-        if (len >= sizeof(unit)) {
+        if (list[i].len >= sizeof(unit)) {
             return fl_err_set(err, FL_EFORMAT, "the name '%.64s…' is too long", e->name);
         }
-        (void)memcpy(unit, e->name, len);
-        unit[len] = '\0';
-        rv = fl_layout_add(layout, unit, e->name, e->dims, e->n_dims, is_buffer(e->name), err);
+        (void)memcpy(unit, list[i].unit, list[i].len);
+        unit[list[i].len] = '\0';
+        rv = fl_layout_add(layout, unit, e->name, e->dims, e->n_dims, fl__st_is_buffer(e->name),
+                           err);
         if (rv != FL_OK) {
             return rv == FL_EINVAL ? FL_EFORMAT : rv;
         }
@@ -96,7 +80,7 @@ static int add_entries(const struct by_unit *list, size_t n, struct fl_layout *l
 
 int fl_st_layout_by_names(const struct fl_st_file *file, struct fl_layout **ret, struct fl_err *err)
 {
-    struct by_unit *list = calloc(file->n_entries + 1, sizeof(*list));
+    struct fl__st_place *list = calloc(file->n_entries + 1, sizeof(*list));
     struct fl_layout *layout = NULL;
     size_t n = 0;
     size_t i;
@@ -107,13 +91,19 @@ int fl_st_layout_by_names(const struct fl_st_file *file, struct fl_layout **ret,
         return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
     }
     for (i = 0; i < file->n_entries; i++) {
-        if (file->entries[i].dtype != FL_ST_SKIPPED) {
-            list[n] = (struct by_unit){.entry = &file->entries[i], .index = n};
+        const struct fl_st_entry *e = &file->entries[i];
+
+        if (e->dtype != FL_ST_SKIPPED) {
+            list[n] = (struct fl__st_place){
+                .entry = e, .unit = e->name, .len = fl__st_module_len(e->name), .index = n};
             n++;
         }
     }
-    group_units(list, n);
-    rv = add_entries(list, n, layout, err);
+    rv = fl__st_join_norms(list, n);
+    if (rv == FL_OK) {
+        group_units(list, n);
+        rv = add_entries(list, n, layout, err);
+    }
     free(list);
     if (rv != FL_OK) {
         fl_layout_free(layout);

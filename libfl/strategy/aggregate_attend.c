@@ -123,7 +123,7 @@ static int add_tensor(const struct fl__agg_pass *p, size_t l, const struct fl_te
         if (rv != FL_OK) {
             return rv;
         }
-        if (!tensor->buffer) {
+        if (fl_tensor_counts(tensor)) {
             add_products(p, n);
         }
         left -= n;
@@ -250,7 +250,7 @@ int fl__agg_attend_unit(struct fl__agg_pass *p, size_t l)
         const struct fl_tensor *tensor = fl_layout_tensor(layout, unit->first_tensor + t);
 
         rv = add_tensor(p, l, tensor);
-        if (rv == FL_OK && a->scope == FL_SCOPE_TENSOR && !tensor->buffer) {
+        if (rv == FL_OK && a->scope == FL_SCOPE_TENSOR && fl_tensor_counts(tensor)) {
             attend(p, tensor->count, a->out + t * a->stride);
             clear(p);
         }

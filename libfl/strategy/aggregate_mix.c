@@ -15,7 +15,7 @@ static const double *rows_of(const struct fl__agg_pass *p, const struct fl_unit 
 {
     const struct fl__agg_attention *a = &p->attention;
 
-    if (fl_layout_tensor(p->job->layout, unit->first_tensor + t)->buffer) {
+    if (!fl_tensor_counts(fl_layout_tensor(p->job->layout, unit->first_tensor + t))) {
         return NULL;
     }
     return a->scope == FL_SCOPE_TENSOR ? a->out + t * a->stride : a->out;

@@ -222,6 +222,23 @@ static int run_unit(struct fl__agg_pass *p, size_t l)
     return p->job->ops->mixes ? fl__agg_mix_unit(p, l) : step_unit(p, l);
 }
 
+/*
+ * What is local moves on clients only, whatever one of them sent of it: the server's stays as it
+ * is, bit for bit.
+ */
+static void leave_local(const struct fl_agg_job *job)
+{
+    size_t t;
+
+    for (t = 0; fl_layout_local(job->layout) > 0 && t < fl_layout_tensors(job->layout); t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(job->layout, t);
+
+        if (tensor->local) {
+            fl__agg_keep(job, tensor->offset, tensor->count);
+        }
+    }
+}
+
 /* Means over the components, by their entries. */
 static void tell_info(const struct fl__agg_pass *p, struct fl_agg_info *info)
 {
@@ -256,6 +273,7 @@ int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl
     for (l = 0; rv == FL_OK && l < fl_layout_units(job->layout); l++) {
         rv = run_unit(&p, l);
     }
+    leave_local(job);
     for (k = 0; rv == FL_OK && job->want_distance && k < job->n_clients; k++) {
         job->distance[k] = sqrt(p.distance_sq[k]);
     }

@@ -20,10 +20,10 @@ bool fl__unit_next_run(const struct fl_layout *layout, size_t l, size_t *tensor,
     while (*tensor < unit->n_tensors) {
         const struct fl_tensor *t = fl_layout_tensor(layout, unit->first_tensor + *tensor);
 
-        if (count > 0 && t->buffer != buffer) {
+        if (count > 0 && fl_tensor_counts(t) == buffer) {
             break;
         }
-        buffer = t->buffer;
+        buffer = !fl_tensor_counts(t);
         count += t->count;
         ++*tensor;
     }

@@ -165,7 +165,7 @@ static int read_buffers(struct fl_codec_decoder *d, float *out, size_t n)
         const struct fl_tensor *t = fl_layout_tensor(d->layout, unit->first_tensor + i);
         size_t count = fl__coded_part(d, t->count);
 
-        if (t->buffer) {
+        if (!fl_tensor_counts(t)) {
             before += d->next - at < count ? d->next - at : count;
         }
         at += count;

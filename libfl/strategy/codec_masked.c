@@ -49,11 +49,10 @@ static int cut_layout(struct kept *k, const struct fl_layout *layout, size_t l)
 
     for (i = 0; rv == FL_OK && i < unit->n_tensors; i++) {
         const struct fl_tensor *t = fl_layout_tensor(layout, unit->first_tensor + i);
-        size_t dims[FL_LAYOUT_MAX_DIMS];
+        struct fl_tensor cut = *t;
 
-        (void)memcpy(dims, t->dims, sizeof(dims));
-        dims[0] = k->n;
-        rv = fl_layout_add(k->layout, unit->name, t->name, dims, t->n_dims, t->buffer, NULL);
+        cut.dims[0] = k->n;
+        rv = fl_layout_add_like(k->layout, unit->name, &cut, NULL);
     }
     return rv == FL_OK ? fl_layout_finish(k->layout, NULL) : rv;
 }

@@ -68,7 +68,7 @@ static double unit_square(const struct fl_layout *layout, size_t l, const float 
     for (i = 0; i < unit->n_tensors; i++) {
         const struct fl_tensor *t = fl_layout_tensor(layout, unit->first_tensor + i);
 
-        sum += t->buffer ? 0 : fl_vec_dot(x + t->offset, x + t->offset, t->count);
+        sum += !fl_tensor_counts(t) ? 0 : fl_vec_dot(x + t->offset, x + t->offset, t->count);
     }
     return sum;
 }
@@ -174,7 +174,7 @@ static void keep_most(const struct fl_layout *layout, size_t l, const float *del
         const struct fl_tensor *t = fl_layout_tensor(layout, unit->first_tensor + i);
         size_t width = t->count / rows;
 
-        for (j = 0; !t->buffer && j < rows; j++) {
+        for (j = 0; fl_tensor_counts(t) && j < rows; j++) {
             const float *row = delta + t->offset + j * width;
 
             rank[j].moved += fl_vec_dot(row, row, width);

@@ -34,6 +34,7 @@ static int fill_tensors(struct fl__arena *arena, const struct fl_layout *layout,
         fl__v1__tensor__init(&tensors[i]);
         tensors[i].name = borrow(tensor->name);
         tensors[i].buffer = tensor->buffer;
+        tensors[i].local = tensor->local;
         tensors[i].dims = dims + i * FL_LAYOUT_MAX_DIMS;
         tensors[i].n_dims = tensor->n_dims;
         for (d = 0; d < tensor->n_dims; d++) {
@@ -178,7 +179,8 @@ int fl__wire_welcome_fill(struct fl__arena *arena, const struct fl_wire_welcome 
 static int add_tensor(struct fl_layout *layout, const Fl__V1__Unit *unit,
                       const Fl__V1__Tensor *tensor, struct fl_err *err)
 {
-    size_t dims[FL_LAYOUT_MAX_DIMS];
+    struct fl_tensor like = {
+        .n_dims = tensor->n_dims, .buffer = tensor->buffer != 0, .local = tensor->local != 0};
     size_t i;
     int rv = fl__wire_check_count("ServerCommand.welcome.model.units.tensors.dims", tensor->n_dims,
                                   FL_LAYOUT_MAX_DIMS, err);
@@ -187,10 +189,14 @@ static int add_tensor(struct fl_layout *layout, const Fl__V1__Unit *unit,
         return rv;
     }
     for (i = 0; i < tensor->n_dims; i++) {
-        dims[i] = tensor->dims[i];
+        like.dims[i] = tensor->dims[i];
     }
-    rv = fl_layout_add(layout, unit->name, tensor->name, dims, tensor->n_dims, tensor->buffer != 0,
-                       err);
+    if (fl_str_copy(like.name, sizeof(like.name), tensor->name) != FL_OK) {
+        return fl_err_set(err, FL_EPROTO,
+                          "ServerCommand.welcome.model.units.tensors.name: is longer than %d bytes",
+                          FL_NAME_MAX - 1);
+    }
+    rv = fl_layout_add_like(layout, unit->name, &like, err);
     return rv == FL_OK || rv == FL_ENOMEM
                ? rv
                : fl_err_wrap(err, FL_EPROTO, "ServerCommand.welcome.model.units");

@@ -300,6 +300,41 @@ START_TEST(a_unit_that_nobody_sent_is_frozen_with_its_state)
 }
 END_TEST
 
+static bool is_norm(void *ctx, const struct fl_layout *layout, const struct fl_tensor *tensor)
+{
+    (void)ctx;
+    (void)layout;
+    return strncmp(tensor->name, "bn.", 3) == 0;
+}
+
+/* Even where a client sends what it should not. */
+START_TEST(what_is_local_stays_bit_for_bit_and_the_rest_is_as_without_it)
+{
+    struct fl_layout *marked = NULL;
+    struct fed f;
+    struct fed g;
+    size_t t;
+
+    fed_init(&f, 3);
+    fed_init(&g, 3);
+    ck_assert_int_eq(fl_layout_copy(g.layout, is_norm, NULL, &marked, NULL), FL_OK);
+    fl_layout_free(g.layout);
+    g.layout = marked;
+    g.theta[fl_layout_find(marked, "bn.weight")->offset] = -0.0f;
+    ck_assert_int_eq(run(&f, &fl_aggregate_momentum, NULL, false, 0), FL_OK);
+    ck_assert_int_eq(run(&g, &fl_aggregate_momentum, NULL, false, 0), FL_OK);
+    for (t = 0; t < fl_layout_tensors(marked); t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(marked, t);
+        const float *want = tensor->local ? g.theta : f.theta_new;
+
+        ck_assert_mem_eq(g.theta_new + tensor->offset, want + tensor->offset,
+                         tensor->count * sizeof(float));
+    }
+    fed_done(&f);
+    fed_done(&g);
+}
+END_TEST
+
 START_TEST(nobody_responding_leaves_everything)
 {
     struct fed f;
@@ -685,6 +720,7 @@ int main(void)
     tcase_add_test(tc, the_mean_of_two_clients_by_hand);
     tcase_add_test(tc, denominators_are_per_unit_and_missing_is_not_zero);
     tcase_add_test(tc, a_unit_that_nobody_sent_is_frozen_with_its_state);
+    tcase_add_test(tc, what_is_local_stays_bit_for_bit_and_the_rest_is_as_without_it);
     tcase_add_test(tc, nobody_responding_leaves_everything);
     tcase_add_test(tc, momentum_as_computed_by_hand);
     tcase_add_test(tc, momentum_with_beta_zero_is_the_mean_bit_for_bit);

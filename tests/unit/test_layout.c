@@ -101,11 +101,58 @@ START_TEST(a_layout_survives_its_text)
 }
 END_TEST
 
+/* fc1.weight 2x2 and fc1.bias 2, bn.weight 2, bn.running_mean 2, fc2.weight 2 */
+static const char local_text[] = "unit fc1\n"
+                                 "fc1.weight 2x2\n"
+                                 "fc1.bias 2\n"
+                                 "bn.weight 2 local\n"
+                                 "bn.running_mean 2 buffer local\n"
+                                 "unit fc2\n"
+                                 "fc2.weight 2\n";
+
+static bool marks_norms(void *ctx, const struct fl_layout *layout, const struct fl_tensor *tensor)
+{
+    (void)ctx;
+    (void)layout;
+    return strncmp(tensor->name, "bn.", 3) == 0;
+}
+
+START_TEST(what_is_local_counts_in_no_norm_and_is_part_of_the_digest)
+{
+    const float zeros[10] = {0};
+    const float moved[10] = {0, 3, 0, 0, 4, 0, 100, 100, 100, 100};
+    struct fl_layout *layout = NULL;
+    struct fl_layout *plain = NULL;
+    struct fl_layout *marked = NULL;
+
+    ck_assert_int_eq(fl_layout_from_text(local_text, strlen(local_text), &layout, NULL), FL_OK);
+    ck_assert_uint_eq(fl_layout_local(layout), 4);
+    ck_assert_uint_eq(fl_layout_trainable(layout), 8);
+    ck_assert_uint_eq(fl_layout_unit(layout, 0)->n_trainable, 6);
+    ck_assert_uint_eq(fl_layout_unit(layout, 0)->n_buffers, 4);
+    ck_assert_uint_eq(fl_layout_unit(layout, 0)->n_local, 4);
+    ck_assert_double_eq(fl_unit_distance(layout, 0, moved, zeros), 5);
+    /* Without the marks it is the same shape and another layout; with them, the same again. */
+    ck_assert_int_eq(fl_layout_copy(layout, NULL, NULL, &plain, NULL), FL_OK);
+    ck_assert_uint_eq(fl_layout_local(plain), 0);
+    ck_assert(!fl_layout_equal(plain, layout));
+    ck_assert_mem_eq(fl_layout_shape_digest(plain), fl_layout_digest(plain), FL_DIGEST_SIZE);
+    ck_assert_mem_eq(fl_layout_shape_digest(layout), fl_layout_digest(plain), FL_DIGEST_SIZE);
+    ck_assert_int_eq(fl_layout_copy(plain, marks_norms, NULL, &marked, NULL), FL_OK);
+    ck_assert(fl_layout_equal(marked, layout));
+    fl_layout_free(layout);
+    fl_layout_free(plain);
+    fl_layout_free(marked);
+}
+END_TEST
+
 static const struct {
     const char *text;
     int code;
     const char *words;
 } bad_texts[] = {
+    {"unit a\na.w 2 local buffer\n", FL_EFORMAT, "line 2: expected"},
+    {"unit a\na.w 2 buffer local x\n", FL_EFORMAT, "line 2: expected"},
     {"", FL_EINVAL, "no tensors"},
     {"unit a\n", FL_EINVAL, "no tensors"},
     {"unit a\na.w 3", FL_EFORMAT, "line 2: too long or not ended"},
@@ -242,6 +289,7 @@ int main(void)
     tcase_add_test(tc, units_and_offsets_follow_the_order_of_adding);
     tcase_add_test(tc, the_digest_is_the_hash_of_the_documented_text);
     tcase_add_test(tc, a_layout_survives_its_text);
+    tcase_add_test(tc, what_is_local_counts_in_no_norm_and_is_part_of_the_digest);
     tcase_add_loop_test(tc, a_bad_text_is_refused_with_its_line, 0,
                         sizeof(bad_texts) / sizeof(bad_texts[0]));
     tcase_add_test(tc, limits_hold_and_a_refused_tensor_changes_nothing);

@@ -225,7 +225,7 @@ static const struct {
     {"{\"__metadata__\":[]}", 0, "'__metadata__' is not an object"},
     {"{\"a.w\":{}}", 0, "'dtype' is missing"},
     {W("7", "[1]", "[0,4]"), 4, "'dtype' is missing or no text"},
-    {W("\"I32\"", "[1]", "[0,4]"), 4, "'dtype' is 'I32'; F32, F16, BF16 and F64"},
+    {W("\"C64\"", "[1]", "[0,4]"), 4, "'dtype' is 'C64'; F32, F16, BF16 and F64"},
     {W("\"F32\"", "1", "[0,4]"), 4, "'shape' is not a list"},
     {W("\"F32\"", "[1,1,1,1,1,1,1,1,1]", "[0,4]"), 4, "'shape' is not a list of at most 8"},
     {W("\"F32\"", "[-1]", "[0,4]"), 4, "whole numbers above 0"},

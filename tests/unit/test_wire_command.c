@@ -320,6 +320,34 @@ START_TEST(a_welcome_without_a_digest_is_taken)
 }
 END_TEST
 
+/* So a peer that does not know the mark finds another digest, and leaves. */
+START_TEST(what_stays_on_clients_is_told_and_part_of_the_digest)
+{
+    struct fl_wire_command command = {0};
+    uint8_t digest[FL_DIGEST_SIZE];
+    struct fl_err err = {0};
+    struct welcome w;
+    size_t len = 0;
+    uint8_t *data;
+
+    fill_welcome(&w);
+    w.tensor.local = 1;
+    data = packed(&w.msg.base, &len);
+    ck_assert_msg(fl_wire_command_decode(data, len, &command, &err) == FL_OK, "%s", err.msg);
+    free(data);
+    ck_assert(fl_layout_tensor(command.u.welcome.layout, 0)->local);
+    ck_assert_uint_eq(fl_layout_local(command.u.welcome.layout),
+                      fl_layout_tensor(command.u.welcome.layout, 0)->count);
+    (void)memcpy(digest, fl_layout_shape_digest(command.u.welcome.layout), sizeof(digest));
+    fl_wire_command_done(&command);
+    w.model.digest = (ProtobufCBinaryData){sizeof(digest), digest};
+    data = packed(&w.msg.base, &len);
+    ck_assert_int_eq(fl_wire_command_decode(data, len, &command, &err), FL_EPROTO);
+    ck_assert_ptr_nonnull(strstr(err.msg, "is not that of the units described"));
+    free(data);
+}
+END_TEST
+
 static const char *spoil_task(int row, Fl__V1__Task *m)
 {
     switch (row) {
@@ -479,6 +507,7 @@ int main(void)
     tcase_add_loop_test(tc, a_bad_welcome_is_refused, 0, N_WELCOME);
     tcase_add_loop_test(tc, a_bad_model_is_refused, 0, N_MODEL);
     tcase_add_loop_test(tc, what_the_layout_refuses_names_the_field, 0, 5);
+    tcase_add_test(tc, what_stays_on_clients_is_told_and_part_of_the_digest);
     tcase_add_test(tc, a_welcome_without_a_digest_is_taken);
     tcase_add_loop_test(tc, a_bad_task_is_refused, 0, N_TASK);
     tcase_add_test(tc, an_unknown_reason_is_refused);

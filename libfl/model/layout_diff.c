@@ -1,0 +1,81 @@
+/* Two layouts that are not the same: where, in words. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "libfl/model/layout.h"
+#include "libfl/model/shape.h"
+
+static bool same_dims(const struct fl_tensor *a, const struct fl_tensor *b)
+{
+    return a->n_dims == b->n_dims && memcmp(a->dims, b->dims, a->n_dims * sizeof(a->dims[0])) == 0;
+}
+
+/* First difference within unit `i`, which both have. True when there was one. */
+static bool diff_unit(const struct fl_layout *have, const struct fl_layout *want, size_t i,
+                      char *out, size_t size)
+{
+    const struct fl_unit *h = fl_layout_unit(have, i);
+    const struct fl_unit *w = fl_layout_unit(want, i);
+    char h_dims[FL__SHAPE_TEXT_MAX];
+    char w_dims[FL__SHAPE_TEXT_MAX];
+    size_t j;
+
+    if (strcmp(h->name, w->name) != 0) {
+        (void)snprintf(out, size, "unit %zu is '%s', expected '%s'", i + 1, h->name, w->name);
+        return true;
+    }
+    for (j = 0; j < h->n_tensors && j < w->n_tensors; j++) {
+        const struct fl_tensor *ht = fl_layout_tensor(have, h->first_tensor + j);
+        const struct fl_tensor *wt = fl_layout_tensor(want, w->first_tensor + j);
+
+        if (strcmp(ht->name, wt->name) != 0) {
+            (void)snprintf(out, size, "unit %zu '%s': tensor %zu is '%s', expected '%s'", i + 1,
+                           h->name, j + 1, ht->name, wt->name);
+            return true;
+        }
+        if (!same_dims(ht, wt)) {
+            (void)snprintf(out, size, "unit %zu '%s': tensor '%s' is %s, expected %s", i + 1,
+                           h->name, ht->name,
+                           fl__shape_text(h_dims, sizeof(h_dims), ht->dims, ht->n_dims),
+                           fl__shape_text(w_dims, sizeof(w_dims), wt->dims, wt->n_dims));
+            return true;
+        }
+        if (ht->buffer != wt->buffer) {
+            (void)snprintf(out, size, "unit %zu '%s': tensor '%s' is %s, expected %s", i + 1,
+                           h->name, ht->name, ht->buffer ? "a buffer" : "trainable",
+                           wt->buffer ? "a buffer" : "trainable");
+            return true;
+        }
+        if (ht->local != wt->local) {
+            (void)snprintf(out, size, "unit %zu '%s': tensor '%s' %s, expected it %s", i + 1,
+                           h->name, ht->name, ht->local ? "stays on clients" : "travels",
+                           wt->local ? "to stay on clients" : "to travel");
+            return true;
+        }
+    }
+    if (h->n_tensors != w->n_tensors) {
+        (void)snprintf(out, size, "unit %zu '%s' has %zu tensors, expected %zu", i + 1, h->name,
+                       h->n_tensors, w->n_tensors);
+        return true;
+    }
+    return false;
+}
+
+void fl_layout_diff(const struct fl_layout *have, const struct fl_layout *want, char *out,
+                    size_t size)
+{
+    size_t i;
+
+    for (i = 0; i < fl_layout_units(have) && i < fl_layout_units(want); i++) {
+        if (diff_unit(have, want, i, out, size)) {
+            return;
+        }
+    }
+    if (fl_layout_units(have) != fl_layout_units(want)) {
+        (void)snprintf(out, size, "%zu units, expected %zu", fl_layout_units(have),
+                       fl_layout_units(want));
+        return;
+    }
+    (void)snprintf(out, size, "no difference");
+}
