@@ -27,10 +27,16 @@ static bool same(struct fl_round_key a, struct fl_round_key b)
 static struct fl__keep_block block_of(const struct fl_keeps *k, const char *name,
                                       struct fl_round_key key)
 {
-    return (struct fl__keep_block){.name = name,
-                                   .key = key,
-                                   .layout = fl_layout_digest(k->layout),
-                                   .n_floats = fl_layout_count(k->layout)};
+    size_t floats = fl_layout_count(k->layout);
+    size_t i;
+
+    for (i = 0; i < k->n_wanted; i++) {
+        if (k->wanted[i].floats > 0 && strcmp(k->wanted[i].name, name) == 0) {
+            floats = k->wanted[i].floats;
+        }
+    }
+    return (struct fl__keep_block){
+        .name = name, .key = key, .layout = fl_layout_digest(k->layout), .n_floats = floats};
 }
 
 /* --- opening and binding --- */
@@ -122,6 +128,7 @@ static int check_wanted(const struct fl_keeps_spec *wanted, size_t n, struct fl_
         return fl_err_set(err, FL_EINVAL, "%zu names to keep, at most %d", n, FL_KEEPS_MAX);
     }
     for (i = 0; i < n; i++) {
+        FL_REQUIRE(!wanted[i].per_unit || wanted[i].floats == 0);
         if (!fl_name_valid(wanted[i].name)) {
             return fl_err_set(err, FL_EINVAL, "'%s' cannot be the name of something kept",
                               wanted[i].name);
@@ -466,6 +473,24 @@ int fl_keeps_load(struct fl_keeps *k, const char *name, float **ret, struct fl_e
         log_lost(k, name, &inner, rv);
         e->kept = 0;
         rv = FL_ENOENT;
+    }
+    return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+}
+
+int fl_keeps_newest(struct fl_keeps *k, const char *name, float **ret, struct fl_err *err)
+{
+    const struct fl__keep_entry *e = k->n_wanted > 0 ? fl__keep_find(&k->index, name) : NULL;
+    struct fl__keep_block block;
+    struct fl_err inner = {0};
+    int rv;
+
+    if (e == NULL || e->pending == 0) {
+        return fl_keeps_load(k, name, ret, err);
+    }
+    block = block_of(k, name, k->index.pending);
+    rv = fl__keep_block_read(k->dir, &block, e->pending, ret, &inner);
+    if (is_damage(rv)) {
+        return fl_keeps_load(k, name, ret, err);
     }
     return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
 }

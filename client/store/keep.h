@@ -2,8 +2,9 @@
 #define FL_CLIENT_KEEP_H
 
 /*
- * What a client keeps between rounds: named model-shaped float32 blocks, such as the control
- * variate of SCAFFOLD, a codec's residual or a personal model (solver.h).
+ * What a client keeps between rounds: named float32 blocks, model-shaped but for what stays of a
+ * model on the client, such as the control variate of SCAFFOLD, a codec's residual or a personal
+ * model (solver.h).
  *
  * Commit on acknowledgement: training makes *pending* values for its (round, attempt); they
  * take the place of the *kept* ones only when a later Task says that the server counted
@@ -37,11 +38,12 @@ struct fl_keeps_spec {
     char name[FL_NAME_MAX]; /* fl_name_valid() */
     /* Only the granted units are taken over, the others stay (docs/formulas.md#partial-uploads). */
     bool per_unit;
+    size_t floats; /* 0: as many as the layout has; another number does not go with per_unit */
 };
 
 struct fl_keeps_value {
     const char *name;
-    const float *data; /* [floats of the layout] */
+    const float *data; /* [floats of its spec] */
 };
 
 struct fl_keeps;
@@ -93,6 +95,12 @@ bool fl_keeps_has(const struct fl_keeps *keeps, const char *name);
 /* The kept value, owned, free(). FL_ENOENT: none, or it is damaged (logged). */
 FL_MUST_CHECK int fl_keeps_load(struct fl_keeps *keeps, const char *name, float **ret,
                                 struct fl_err *err);
+/*
+ * The pending value or, without one, the kept one, likewise: for looking at it only, as nobody has
+ * said yet that the pending one counts.
+ */
+FL_MUST_CHECK int fl_keeps_newest(struct fl_keeps *keeps, const char *name, float **ret,
+                                  struct fl_err *err);
 
 /*
  * The pending set of `key`, in place of any other; no unit is granted. `n` may be 0. Has to

@@ -1,8 +1,12 @@
 #include "client/work/evaluation.h"
 
-int fl_evaluation_run(const struct fl_worker *worker, const struct fl_setup *setup,
-                      const struct fl_task *task, const float *model, double rate,
-                      atomic_bool *cancel, struct fl_evaluation *ret, struct fl_err *err)
+#include <stdlib.h>
+
+#include "client/work/local.h"
+
+static int evaluate(const struct fl_worker *worker, const struct fl_setup *setup,
+                    const struct fl_task *task, const float *model, double rate,
+                    atomic_bool *cancel, struct fl_evaluation *ret, struct fl_err *err)
 {
     struct fl_train_evaluation *r = &ret->received;
     struct fl_train_task fit = {.round = task->key.round > 0 ? task->key.round : 1,
@@ -14,13 +18,28 @@ int fl_evaluation_run(const struct fl_worker *worker, const struct fl_setup *set
                                 .population = task->population,
                                 .cancel = cancel};
 
-    *ret = (struct fl_evaluation){.received = {0}};
-    if (setup != worker->setup) {
-        return fl_err_set(err, FL_ESTATE, "the model is another one now");
-    }
     /* Without a learning rate there is nothing that fitting could do. */
     if (setup->personal->adapts && fit.learning_rate != 0.0) {
         return fl_trainer_adapt(worker->trainer, &fit, r, &ret->adapted, err);
     }
     return fl_trainer_evaluate(worker->trainer, model, &r->samples, &r->correct, &r->loss_sum, err);
+}
+
+int fl_evaluation_run(const struct fl_worker *worker, const struct fl_setup *setup,
+                      const struct fl_task *task, const float *model, double rate,
+                      atomic_bool *cancel, struct fl_evaluation *ret, struct fl_err *err)
+{
+    float *own = NULL;
+    int rv;
+
+    *ret = (struct fl_evaluation){.received = {0}};
+    if (setup != worker->setup) {
+        return fl_err_set(err, FL_ESTATE, "the model is another one now");
+    }
+    rv = fl_local_copy(worker, setup->layout, model, &own, err);
+    if (rv == FL_OK) {
+        rv = evaluate(worker, setup, task, own != NULL ? own : model, rate, cancel, ret, err);
+    }
+    free(own);
+    return rv;
 }

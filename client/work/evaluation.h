@@ -11,11 +11,11 @@ struct fl_evaluation {
 };
 
 /*
- * `model` [floats of the setup's layout] as it is, and fitted to the local data where the
- * federation's clients do that and `rate` or the task's learning rate says how fast. `cancel` ends
- * it. FL_ESTATE: `worker` is prepared for another setup by now; FL_ENOENT: no test data;
- * FL_ECANCELED; FL_ENUMERIC: fitting diverges. What is found does not depend on the tasks that this
- * process had: fitting draws from the client's own seed.
+ * `model` [floats of the setup's layout] with what stays on this client of it, and fitted to the
+ * local data where the federation's clients do that and `rate` or the task's learning rate says how
+ * fast. `cancel` ends it. FL_ESTATE: `worker` is prepared for another setup by now; FL_ENOENT: no
+ * test data; FL_ECANCELED; FL_ENUMERIC: fitting diverges. What is found does not depend on the
+ * tasks that this process had: fitting draws from the client's own seed.
  */
 FL_MUST_CHECK int fl_evaluation_run(const struct fl_worker *worker, const struct fl_setup *setup,
                                     const struct fl_task *task, const float *model, double rate,

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/work/local.h"
+
 /* Solvers have two inputs and a keep at most; far above it, and checked. */
 #define EXTRAS_MAX FL_WIRE_MAX_BUNDLES
 
@@ -17,6 +19,7 @@ struct fl_training {
     size_t n_inputs, n_kept;
     float *start; /* the block where training starts, inside `in` */
     float *anchor;
+    float *local;  /* what stays here of what was trained, packed; NULL: nothing does */
     bool received; /* `start` came with the task, and is the anchor from now on */
     struct fl_result *made;
     atomic_bool cancel;
@@ -34,6 +37,7 @@ void fl_training_free(struct fl_training *t)
         free((void *)(uintptr_t)t->kept[i].data);
     }
     free(t->anchor);
+    free(t->local);
     fl_inputs_done(&t->in);
     fl_train_result_done(&t->result);
     fl_result_unref(t->made);
@@ -89,6 +93,27 @@ static int start_own(struct fl_training *t)
     return FL_OK;
 }
 
+/* The model as it was received, with what this client has of its local tensors. */
+static int start_received(struct fl_training *t, struct fl_input *in)
+{
+    const struct fl_layout *layout = t->setup->layout;
+    float *kept = NULL;
+    int rv = FL_ENOENT;
+
+    if (fl_layout_local(layout) > 0) {
+        rv = fl_keeps_load(t->worker->keeps, FL_KEEP_LOCAL, &kept, &t->err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_input_own(in);
+    }
+    if (rv == FL_OK) {
+        fl_local_put(layout, kept, (float *)(void *)in->data);
+    }
+    free(kept);
+    t->start = (float *)(void *)in->data;
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
 static int load_kept(struct fl_training *t)
 {
     const struct fl_setup *setup = t->setup;
@@ -129,13 +154,13 @@ static void gather_inputs(struct fl_training *t)
 static int prepare(struct fl_training *t)
 {
     const struct fl_personal_ops *personal = t->setup->personal;
-    const struct fl_input *in = fl_inputs_find(&t->in, "model");
+    struct fl_input *in = fl_inputs_find(&t->in, "model");
     int rv = FL_OK;
 
     if (personal->own) {
         rv = start_own(t);
     } else if (in != NULL) {
-        t->start = (float *)(void *)in->data;
+        rv = start_received(t, in);
     }
     if (rv == FL_OK && t->start == NULL) {
         rv = fl_err_set(&t->err, FL_ESTATE, "no model was fetched");
@@ -189,7 +214,8 @@ static double inner_product(const struct fl_layout *layout, const float *a, cons
     for (t = 0; t < fl_layout_tensors(layout); t++) {
         const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
 
-        for (i = tensor->offset; !tensor->buffer && i < tensor->offset + tensor->count; i++) {
+        for (i = tensor->offset; fl_tensor_counts(tensor) && i < tensor->offset + tensor->count;
+             i++) {
             sum += (double)a[i] * (double)b[i];
         }
     }
@@ -239,6 +265,52 @@ static int check_block(const struct fl_training *t, const struct fl_buf *block, 
                             t->setup->solver->policy.name, block->len, name, want);
 }
 
+static void clear_blocks(const struct fl_layout *layout, const struct fl_buf *blocks, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) { /* One of another length is refused where it is used. */
+        if (blocks[i].len == fl_layout_count(layout) * sizeof(float)) {
+            fl_local_clear(layout, (float *)(void *)blocks[i].data);
+        }
+    }
+}
+
+/*
+ * What stays here is taken out of all that goes on from here: of the displacement, of what the
+ * solver sends, and of what it keeps, whose counterpart on the server has nothing of it (SCAFFOLD's
+ * control). So those tensors are trained by plain steps of the solver.
+ */
+static int take_local(struct fl_training *t)
+{
+    const struct fl_layout *layout = t->setup->layout;
+    size_t n = fl_layout_local(layout);
+    struct fl_train_result *r = &t->result;
+    float *moved;
+    size_t i;
+
+    if (n == 0) {
+        return FL_OK;
+    }
+    t->local = malloc(n * sizeof(*t->local));
+    moved = malloc(n * sizeof(*moved));
+    if (t->local == NULL || moved == NULL) {
+        free(moved);
+        return FL_ENOMEM;
+    }
+    fl_local_pack(layout, t->start, t->local);
+    fl_local_pack(layout, r->delta, moved);
+    for (i = 0; i < n; i++) {
+        t->local[i] += moved[i];
+    }
+    free(moved);
+    fl_local_clear(layout, r->delta);
+    clear_blocks(layout, r->sent, r->n_sent);
+    clear_blocks(layout, r->kept, r->n_kept);
+    fl_local_divergence(layout, r->delta, r->divergence);
+    return FL_OK;
+}
+
 /* What the solver keeps from now on; an empty one stays as it was. */
 static int solver_values(struct fl_training *t, struct fl_keeps_value *values,
                          char names[][FL_NAME_MAX], size_t *n)
@@ -267,7 +339,7 @@ static int write_pending(struct fl_training *t)
 {
     const struct fl_setup *setup = t->setup;
     struct fl_keeps *keeps = t->worker->keeps;
-    struct fl_keeps_value values[EXTRAS_MAX + 3];
+    struct fl_keeps_value values[EXTRAS_MAX + 4];
     char names[EXTRAS_MAX][FL_NAME_MAX];
     size_t n = 0;
     int rv;
@@ -284,6 +356,9 @@ static int write_pending(struct fl_training *t)
     }
     if (setup->personal->own && t->received) {
         values[n++] = (struct fl_keeps_value){FL_KEEP_ANCHOR, t->start};
+    }
+    if (t->local != NULL) {
+        values[n++] = (struct fl_keeps_value){FL_KEEP_LOCAL, t->local};
     }
     if (rv == FL_OK) {
         rv = fl_keeps_put(keeps, t->key, values, n, &t->err);
@@ -356,7 +431,8 @@ static int keep_result(struct fl_training *t)
         return FL_ENOMEM;
     }
     release_inputs(t);
-    rv = take_mask(t);
+    rv = take_local(t);
+    rv = rv == FL_OK ? take_mask(t) : rv;
     if (!t->setup->personal->own || !t->received) { /* Else it becomes the anchor. */
         fl_inputs_done(&t->in);
     }

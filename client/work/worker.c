@@ -38,7 +38,9 @@ static int wanted(const struct fl_setup *s, struct fl_keeps_spec specs[FL_KEEPS_
     size_t n_solver = fl_solver_keeps(s->solver->keeps);
     size_t n = 0;
     size_t i;
-    int rv = n_solver + 4 <= FL_KEEPS_MAX ? FL_OK : FL_ELIMIT;
+    int rv = n_solver + 4 + (fl_layout_local(s->layout) > 0) <= FL_KEEPS_MAX ? FL_OK : FL_ELIMIT;
+
+    (void)memset(specs, 0, FL_KEEPS_MAX * sizeof(*specs));
 
     for (i = 0; rv == FL_OK && i < n_solver; i++) {
         const struct fl_keep *keep = &s->solver->keeps[i];
@@ -57,6 +59,10 @@ static int wanted(const struct fl_setup *s, struct fl_keeps_spec specs[FL_KEEPS_
     }
     if (rv == FL_OK && s->personal->own) {
         rv = want_own(specs, &n, FL_KEEP_ANCHOR, false);
+    }
+    if (rv == FL_OK && fl_layout_local(s->layout) > 0) {
+        specs[n].floats = fl_layout_local(s->layout);
+        rv = want_own(specs, &n, FL_KEEP_LOCAL, false);
     }
     *ret_n = n;
     return rv;
@@ -85,8 +91,7 @@ int fl_worker_prepare_trainer(struct fl_trainer *trainer, const struct fl_setup 
 {
     const struct fl_wire_welcome *w = &s->welcome;
     const char *layers[FL_NET_MAX_LAYERS];
-    struct fl_train_model model = {.layout = s->layout,
-                                   .solver = s->solver,
+    struct fl_train_model model = {.solver = s->solver,
                                    .solver_options = s->solver_options,
                                    .epochs = w->training.epochs,
                                    .steps = w->training.steps,
@@ -95,8 +100,19 @@ int fl_worker_prepare_trainer(struct fl_trainer *trainer, const struct fl_setup 
                                    .weight_decay = w->training.weight_decay,
                                    .personal = s->personal,
                                    .personal_options = s->personal_options};
+    struct fl_layout *plain = NULL;
     size_t i;
+    int rv = FL_OK;
 
+    /* A trainer trains all of a model, and what it is told of it is the same whatever stays here.
+     */
+    if (fl_layout_local(s->layout) > 0) {
+        rv = fl_layout_copy(s->layout, NULL, NULL, &plain, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    model.layout = plain != NULL ? plain : s->layout;
     for (i = 0; i < w->n_layers; i++) {
         layers[i] = w->layers[i];
     }
@@ -106,7 +122,9 @@ int fl_worker_prepare_trainer(struct fl_trainer *trainer, const struct fl_setup 
     model.net.n_input = w->n_input;
     model.net.layers = layers;
     model.net.n_layers = w->n_layers;
-    return fl_trainer_prepare(trainer, &model, err);
+    rv = fl_trainer_prepare(trainer, &model, err);
+    fl_layout_free(plain);
+    return rv;
 }
 
 int fl_worker_prepare(struct fl_worker *worker, struct fl_setup *setup, struct fl_err *err)

@@ -27,6 +27,7 @@
 #define FL_KEEP_ANCHOR   "own.anchor"
 #define FL_KEEP_PREVIOUS "update.previous"
 #define FL_KEEP_RESIDUAL "codec.residual"
+#define FL_KEEP_LOCAL    "model.local"
 
 struct fl_worker {
     struct fl_trainer *trainer; /* owned; NULL: none yet, which prepares nothing */

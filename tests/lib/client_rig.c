@@ -44,26 +44,36 @@ static struct fl_wire_slot slot_of(const char *text)
     return slot;
 }
 
-static void take_network(size_t hidden, struct fl_wire_welcome *w)
+static bool is_norm(void *ctx, const struct fl_layout *layout, const struct fl_tensor *tensor)
+{
+    (void)ctx;
+    (void)layout;
+    return strncmp(tensor->name, "bn", 2) == 0;
+}
+
+static void take_network(const struct rig_server *server, struct fl_wire_welcome *w)
 {
     char first[32];
-    const char *layers[] = {first, train_layers[1], train_layers[2]};
-    struct fl_net_spec spec = {.input = {INPUTS}, .n_input = 1, .layers = layers, .n_layers = 3};
+    const char *layers[] = {first, "bn", train_layers[1], train_layers[2]};
+    size_t n = server->norm ? 4 : 3;
+    struct fl_net_spec spec = {.input = {INPUTS}, .n_input = 1, .layers = layers, .n_layers = n};
     struct fl_net *net = NULL;
-    struct fl_buf text;
     size_t i;
 
-    (void)snprintf(first, sizeof(first), "dense %zu", hidden);
+    if (!server->norm) {
+        layers[1] = train_layers[1];
+        layers[2] = train_layers[2];
+    }
+    (void)snprintf(first, sizeof(first), "dense %zu", server->hidden != 0 ? server->hidden : 16);
     ck_assert_int_eq(fl_net_create(&spec, 1, &net, NULL), FL_OK);
-    ck_assert_int_eq(fl_layout_text(fl_net_layout(net), &text), FL_OK);
-    ck_assert_int_eq(fl_layout_from_text((const char *)text.data, text.len, &w->layout, NULL),
-                     FL_OK);
-    fl_buf_done(&text);
+    ck_assert_int_eq(
+        fl_layout_copy(fl_net_layout(net), server->local ? is_norm : NULL, NULL, &w->layout, NULL),
+        FL_OK);
     fl_net_free(net);
     w->input = malloc(sizeof(*w->input));
-    w->layers = calloc(3, sizeof(*w->layers));
+    w->layers = calloc(n, sizeof(*w->layers));
     w->input[w->n_input++] = INPUTS;
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < n; i++) {
         w->layers[w->n_layers++] = fl_str_dup(layers[i]);
     }
 }
@@ -87,7 +97,7 @@ struct fl_wire_welcome rig_welcome(const struct rig_server *server)
     if (server->personal != NULL) {
         w.personal = slot_of(server->personal);
     }
-    take_network(server->hidden != 0 ? server->hidden : 16, &w);
+    take_network(server, &w);
     return w;
 }
 

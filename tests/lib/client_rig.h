@@ -24,6 +24,8 @@ struct rig_server {
     uint8_t line, kept_line; /* first byte of each */
     uint32_t epochs;         /* 0: 1 */
     bool wants_previous_dot;
+    bool norm;  /* a batch-norm behind the first layer */
+    bool local; /* and it stays on clients */
 };
 
 struct rig {

@@ -106,7 +106,7 @@ static void teardown(void)
 }
 
 static const struct fl_keeps_spec specs[] = {
-    {"scaffold.control", true}, {"own.personal", false}, {"codec.residual", true}};
+    {"scaffold.control", true, 0}, {"own.personal", false, 0}, {"codec.residual", true, 0}};
 static const uint8_t all[] = {1, 1, 1}, first[] = {1, 0, 0}, last[] = {0, 0, 1};
 
 static const uint8_t one_line[FL_DIGEST_SIZE] = {1}, other_line[FL_DIGEST_SIZE] = {2};
@@ -598,7 +598,7 @@ END_TEST
 
 START_TEST(what_another_solver_kept_is_removed)
 {
-    struct fl_keeps_spec other = {"igfl_c.previous", false};
+    struct fl_keeps_spec other = {"igfl_c.previous", false, 0};
     struct fl_keeps_home home = home_of("fed", layout);
     struct fl_keeps *k = one_round();
 
@@ -612,7 +612,7 @@ END_TEST
 
 START_TEST(a_name_is_wanted_once_and_fits_a_file)
 {
-    struct fl_keeps_spec bad[] = {{"a/b", false}, {"x", false}, {"x", true}};
+    struct fl_keeps_spec bad[] = {{"a/b", false, 0}, {"x", false, 0}, {"x", true, 0}};
     struct fl_keeps_home home = home_of("fed", layout);
     struct fl_keeps *k = bind_to("fed", layout, 0);
     struct fl_err err = {0};
