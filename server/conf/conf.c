@@ -2,98 +2,6 @@
 
 #include <stdlib.h>
 
-#include "libfl/model/safetensors.h"
-
-/* input: and layers: of the model section into conf->net. */
-static int own_network(struct fl_server_conf *conf, struct fl_err *err)
-{
-    const struct fl_server_model *m = conf->model;
-    size_t i;
-
-    if (m->input.n == 0 || m->input.n > FL_NET_MAX_INPUT_DIMS) {
-        return fl_conf_error(fl_conf_field(conf->file, &m->input), err,
-                             "expected 1 to %d numbers beside layers, found %zu",
-                             FL_NET_MAX_INPUT_DIMS, m->input.n);
-    }
-    for (i = 0; i < m->input.n; i++) {
-        conf->net.input[i] = (size_t)m->input.list[i];
-    }
-    conf->net.n_input = m->input.n;
-    conf->net.layers = m->layers.list;
-    conf->net.n_layers = m->layers.n;
-    return FL_OK;
-}
-
-static int copy_layout(const struct fl_layout *from, struct fl_layout **ret, struct fl_err *err)
-{
-    struct fl_layout *layout = NULL;
-    int rv = fl_layout_create(&layout);
-    size_t i;
-
-    for (i = 0; rv == FL_OK && i < fl_layout_tensors(from); i++) {
-        const struct fl_tensor *t = fl_layout_tensor(from, i);
-
-        rv = fl_layout_add(layout, fl_layout_unit(from, t->unit)->name, t->name, t->dims, t->n_dims,
-                           t->buffer, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl_layout_finish(layout, err);
-    }
-    if (rv != FL_OK) {
-        fl_layout_free(layout);
-        return rv;
-    }
-    *ret = layout;
-    return FL_OK;
-}
-
-static int load_model(struct fl_server_conf *conf, struct fl_err *err)
-{
-    const struct fl_server_model *m = conf->model;
-    const struct fl_conf_node *node = fl_conf_section(conf->file, m);
-    bool preset = m->preset[0] != '\0';
-    bool layers = m->layers.n > 0;
-    struct fl_net *net = NULL;
-    int rv;
-
-    if (preset && layers) {
-        return fl_conf_error(node, err, "expected either preset or layers, found both");
-    }
-    if (!preset && !layers) {
-        if (m->file[0] == '\0') {
-            return fl_conf_error(node, err, "expected one of preset, layers (with input) or file");
-        }
-        rv = fl_st_layout(m->file, &conf->layout, err);
-        return rv == FL_OK ? FL_OK
-                           : fl_conf_error(fl_conf_field(conf->file, &conf->model->file), err, "%s",
-                                           fl_err_text(err, rv));
-    }
-    if (preset) {
-        rv = fl_net_preset(m->preset, &conf->net, err);
-    } else {
-        rv = own_network(conf, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    if (rv == FL_OK) {
-        rv = fl_net_create(&conf->net, 1, &net, err);
-    }
-    if (rv != FL_OK) {
-        struct fl_err inner = *err;
-
-        return rv == FL_ENOMEM ? rv
-                               : fl_conf_error(preset ? fl_conf_field(conf->file, &m->preset)
-                                                      : fl_conf_field(conf->file, &m->layers),
-                                               err, "%s", fl_err_text(&inner, rv));
-    }
-    conf->inputs = fl_net_inputs(net);
-    conf->classes = fl_net_classes(net);
-    rv = copy_layout(fl_net_layout(net), &conf->layout, err);
-    fl_net_free(net);
-    return rv;
-}
-
 /* A round must be able to begin with the connections that are allowed. */
 static int check_clients(const struct fl_server_conf *conf, struct fl_err *err)
 {
@@ -166,7 +74,7 @@ static int finish(struct fl_server_conf *conf, bool daemon, struct fl_server_con
 {
     int rv = load_strategy(conf, err);
 
-    rv = rv == FL_OK ? load_model(conf, err) : rv;
+    rv = rv == FL_OK ? fl__server_conf_model(conf, err) : rv;
     rv = rv == FL_OK ? check(conf, daemon, err) : rv;
     if (rv != FL_OK) {
         fl_server_conf_free(conf);

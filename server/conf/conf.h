@@ -35,6 +35,14 @@ struct fl_server_conf {
     size_t inputs, classes; /* of the network; 0: not known */
 };
 
+/*
+ * A state folder was begun with `begun`, which has the same tensors: unless model.units says
+ * otherwise its units stand, and `*ret` is true. Nothing changes where the tensors are others, or
+ * where the network is not from a file. FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl_server_conf_go_on(struct fl_server_conf *conf, const struct fl_layout *begun,
+                                       bool *ret, struct fl_err *err);
+
 FL_MUST_CHECK int fl_server_conf_load(const char *path, struct fl_server_conf **ret,
                                       struct fl_err *err);
 /*

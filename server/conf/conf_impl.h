@@ -9,4 +9,7 @@
 /* All sections, in the order of the reference; ended by a row without name. */
 extern const struct fl_conf_section fl__server_sections[];
 
+/* Network and layout of the model section; the strategy is there already. */
+FL_MUST_CHECK int fl__server_conf_model(struct fl_server_conf *conf, struct fl_err *err);
+
 #endif

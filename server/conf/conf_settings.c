@@ -1,5 +1,6 @@
 /* A configuration as the settings that a state folder remembers (core/settings.h). */
 
+#include "libfl/model/digest.h"
 #include "libfl/wire/messages.h"
 #include "server/conf/conf_impl.h"
 
@@ -45,6 +46,37 @@ static int add_section(const struct fl_server_conf *conf, size_t i, struct fl_se
     return rv;
 }
 
+/*
+ * Where nothing is local there is nothing to remember, so that a folder of an earlier version goes
+ * on as it was. What clients keep of it begins anew when it is of other tensors.
+ */
+static int add_local(const struct fl_server_conf *conf, struct fl_settings *s)
+{
+    const struct fl_opt_texts *local = &conf->model->local;
+    char digest[2 * FL_DIGEST_SIZE + 1];
+    struct fl_buf text;
+    size_t i;
+    int rv;
+
+    if (fl_layout_local(conf->layout) == 0) {
+        return FL_OK;
+    }
+    fl_buf_init(&text, FL_WIRE_MAX_CONTROL);
+    rv = fl_buf_printf(&text, "local");
+    for (i = 0; rv == FL_OK && i < local->n; i++) {
+        rv = fl_buf_printf(&text, " %s", local->list[i]);
+    }
+    rv = rv == FL_OK ? fl_buf_add(&text, "", 1) : rv;
+    if (rv == FL_OK) {
+        rv = fl_settings_add(s, FL_SETTING_UPDATE, "model.norm", (const char *)text.data);
+    }
+    fl_buf_done(&text);
+    return rv == FL_OK
+               ? fl_settings_add(s, FL_SETTING_KEPT, "kept.local",
+                                 fl_hex(digest, fl_layout_digest(conf->layout), FL_DIGEST_SIZE))
+               : rv;
+}
+
 int fl_server_conf_settings(const struct fl_server_conf *conf, struct fl_settings *ret)
 {
     struct fl_settings s = {.n = 0};
@@ -52,6 +84,7 @@ int fl_server_conf_settings(const struct fl_server_conf *conf, struct fl_setting
     int rv = fl_settings_add_strategy(&s, conf->strategy);
 
     rv = rv == FL_OK ? add_network(conf, &s) : rv;
+    rv = rv == FL_OK ? add_local(conf, &s) : rv;
     for (i = 0; rv == FL_OK && fl__server_sections[i].name != NULL; i++) {
         rv = add_section(conf, i, &s);
     }

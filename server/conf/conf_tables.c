@@ -9,6 +9,8 @@
 
 static const char *const durabilities[] = {
     [FL_DURABLE_PROCESS] = "process", [FL_DURABLE_POWER] = "power", NULL};
+static const char *const norm_choices[] = {
+    [FL_NORM_SHARED] = "shared", [FL_NORM_LOCAL] = "local", NULL};
 static const char *const finish_choices[] = {
     [FL_FINISHED_STAY] = "stay", [FL_FINISHED_EXIT] = "exit", NULL};
 
@@ -69,6 +71,17 @@ const struct fl_opt_spec fl_server_model_specs[] = {
      .help = "Its layers, such as [dense 200, relu, dense 10]"},
     {FL_OPT(struct fl_server_model, STRING, file), .flags = FL_SERVER_FIGURE,
      .help = "A safetensors file: the first model, and its shape when no network is given"},
+    {FL_OPT(struct fl_server_model, STRING_LIST, units),
+     .help = "Units of a model from a file, which layer-wise algorithms ask for one by one: "
+             "patterns over the names of its tensors, [NAME=]GLOB with * and {} "
+             "(docs/networks.md). Default: a unit for each layer, with the batch-norm that "
+             "follows it"},
+    {FL_OPT(struct fl_server_model, ENUM, norm), .def = "shared", .choices = norm_choices,
+     .help = "Batch-norms are averaged like the rest, or stay on each client (local: FedBN), "
+             "for clients whose data look different"},
+    {FL_OPT(struct fl_server_model, STRING_LIST, local),
+     .help = "Globs of further tensors that stay on each client with norm: local, such as those "
+             "of a layer-norm"},
     FL_OPT_END_OF(struct fl_server_model)};
 
 const struct fl_opt_spec fl_server_training_specs[] = {

@@ -33,6 +33,9 @@ struct fl_server_model {
     const char *preset, *file; /* "": none */
     struct fl_opt_ints input;
     struct fl_opt_texts layers;
+    struct fl_opt_texts units; /* patterns (libfl/model/units.h) */
+    enum { FL_NORM_SHARED, FL_NORM_LOCAL } norm;
+    struct fl_opt_texts local; /* globs */
 };
 
 struct fl_server_training {

@@ -195,6 +195,24 @@ static void fill_limits(struct fl_serverd_conf *own)
     own->rpc.resets = (uint32_t)l->resets;
 }
 
+/*
+ * The units that the state folder was begun with stand where none are given. What cannot be read
+ * here is told, or got over, when the folder is opened.
+ */
+static int go_on(struct fl_serverd_conf *own, struct fl_err *err)
+{
+    struct fl_layout *begun = NULL;
+    struct fl_err ignored;
+    int rv;
+
+    if (fl_models_layout(own->state_dir, &begun, &ignored) != FL_OK) {
+        return FL_OK;
+    }
+    rv = fl_server_conf_go_on(own->conf, begun, &own->begun_units, err);
+    fl_layout_free(begun);
+    return rv;
+}
+
 int fl_serverd_conf_load(const char *path, struct fl_serverd_conf **ret, struct fl_err *err)
 {
     struct fl_serverd_conf *own = calloc(1, sizeof(*own));
@@ -204,6 +222,7 @@ int fl_serverd_conf_load(const char *path, struct fl_serverd_conf **ret, struct 
     rv = rv == FL_OK ? check_addresses(own->conf, err) : rv;
     rv = rv == FL_OK ? check_tls(own, err) : rv;
     rv = rv == FL_OK ? resolve_paths(own, err) : rv;
+    rv = rv == FL_OK ? go_on(own, err) : rv;
     if (rv != FL_OK) {
         fl_serverd_conf_free(own);
         return rv;

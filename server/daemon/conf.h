@@ -23,6 +23,7 @@ struct fl_serverd_conf {
     struct fl_rpc_limits rpc;
     uint64_t memory;      /* of all connections together */
     uint32_t chunk_bytes; /* data of one chunk of an upload, told in Welcome */
+    bool begun_units;     /* the layout has units of the state folder, not those by default */
 };
 
 FL_MUST_CHECK int fl_serverd_conf_load(const char *path, struct fl_serverd_conf **ret,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/model/units.h"
 #include "libfl/net/failed_start.h"
 #include "libfl/net/loop.h"
 #include "libfl/num/gemm.h"
@@ -27,7 +28,8 @@ static void usage(FILE *out)
         "Coordinates a federation: picks clients, sends them the model, asks for updates,\n"
         "aggregates, and keeps everything it accepted on disk.\n"
         "\n"
-        "  -c, --check-config  check the file and all that a start needs, start nothing\n"
+        "  -c, --check-config  check the file and all that a start needs, print the units of the\n"
+        "                      model, start nothing\n"
         "      --init          make what the federation is recognised by: its root, what signs "
         "day\n"
         "                      by day, the server's certificate; nothing that is there is lost\n"
@@ -110,6 +112,24 @@ static void print_note(const char *path, const char *note)
     }
 }
 
+/* What a start would do, and the units that it would ask for. */
+static void tell_good(const struct fl_serverd_conf *own, const struct fl_preflight_notes *notes)
+{
+    const struct fl_server_conf *conf = own->conf;
+    struct fl_buf table;
+
+    (void)printf("%s: ok: federation '%s', algorithm %s, %zu units, %zu parameters\n", own->path,
+                 conf->main->federation, conf->strategy->algorithm, fl_layout_units(conf->layout),
+                 fl_layout_count(conf->layout));
+    print_note(own->path, notes->fewer);
+    print_note(own->path, notes->dates);
+    fl_buf_init(&table, (size_t)FL_LAYOUT_MAX_UNITS * 2 * FL_NAME_MAX);
+    if (fl_layout_table(conf->layout, &table) == FL_OK) {
+        (void)fwrite(table.data, 1, table.len, stdout);
+    }
+    fl_buf_done(&table);
+}
+
 static int run(const char *path, enum task task)
 {
     struct fl_serverd_conf *own = NULL;
@@ -146,11 +166,7 @@ static int run(const char *path, enum task task)
     } else if (task == TASK_CHECK && (rv = fl_preflight(own, &exit_code, &notes, &err)) != FL_OK) {
         fl_log_out_complain(&out, "fl-serverd", fl_err_text(&err, rv));
     } else if (task == TASK_CHECK) {
-        (void)printf("%s: ok: federation '%s', algorithm %s, %zu units, %zu parameters\n", path,
-                     conf->main->federation, conf->strategy->algorithm,
-                     fl_layout_units(conf->layout), fl_layout_count(conf->layout));
-        print_note(path, notes.fewer);
-        print_note(path, notes.dates);
+        tell_good(own, &notes);
         exit_code = FL_EXIT_OK;
     } else {
         exit_code = serve(own, &log, &out);

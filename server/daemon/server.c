@@ -16,6 +16,7 @@
 #include "server/daemon/front.h"
 #include "server/daemon/front_impl.h"
 #include "server/daemon/guard.h"
+#include "server/daemon/hints.h"
 #include "server/daemon/preflight.h"
 #include "server/daemon/reload.h"
 
@@ -315,6 +316,7 @@ int fl_server_run(const struct fl_serverd_conf *own, struct fl_log *log, struct 
     bool again;
     int exit_code;
 
+    fl_hints_tell(own, log);
     do {
         again = false;
         exit_code = run_once(own, log, out, &again);

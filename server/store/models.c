@@ -386,3 +386,27 @@ int fl_models_prune(const char *dir, const struct fl_models_tag *tag, uint64_t c
     free(p.rounds.list);
     return rv;
 }
+
+int fl_models_layout(const char *dir, struct fl_layout **ret, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    uint64_t *rounds = NULL;
+    size_t n = 0;
+    size_t i;
+    int rv = fl_models_list(dir, &rounds, &n, err);
+    bool found = false;
+
+    for (i = 0; rv == FL_OK && !found && i < n; i++) {
+        rv = fl_models_path(dir, rounds[i], NULL, path, sizeof(path));
+        if (rv == FL_OK && fl_fs_exists(path)) {
+            rv = fl_st_layout(path, ret, err);
+            found = rv == FL_OK;
+            rv = rv == FL_EFORMAT ? FL_OK : rv; /* An older one says it as well. */
+        }
+    }
+    free(rounds);
+    if (rv != FL_OK || found) {
+        return rv;
+    }
+    return fl_err_set(err, FL_ENOENT, "'%s/models' has no model", dir);
+}

@@ -20,7 +20,7 @@
 
 static void describe_model(const struct fl_layout *layout, char *out, size_t size)
 {
-    const uint8_t *d = fl_layout_digest(layout);
+    const uint8_t *d = fl_layout_shape_digest(layout);
 
     (void)snprintf(out, size, "%zu units, %zu values, digest %02x%02x%02x%02x%02x%02x",
                    fl_layout_units(layout), fl_layout_count(layout), d[0], d[1], d[2], d[3], d[4],
@@ -53,7 +53,7 @@ static int claim(struct fl_store *store, const char *federation, const struct fl
         return fl_err_set(err, rv, "no random bytes for the state folder");
     }
     fl_query_text(&q, federation);
-    fl_query_blob(&q, fl_layout_digest(layout), FL_DIGEST_SIZE);
+    fl_query_blob(&q, fl_layout_shape_digest(layout), FL_DIGEST_SIZE);
     fl_query_text(&q, model);
     fl_query_blob(&q, id, FL__STORE_ID_SIZE);
     fl_query_blob(&q, identity, sizeof(identity));
@@ -82,7 +82,7 @@ static int check_row(struct fl_query *q, const char *dir, const char *federation
                           "folder, or the name it had",
                           dir, name, federation);
     }
-    if (len != FL_DIGEST_SIZE || memcmp(digest, fl_layout_digest(layout), len) != 0) {
+    if (len != FL_DIGEST_SIZE || memcmp(digest, fl_layout_shape_digest(layout), len) != 0) {
         return fl_err_set(err, FL_ESTATE,
                           "state folder '%s' belongs to another model (%s), the configuration "
                           "makes %s: use another folder, or the model it had",

@@ -188,6 +188,11 @@ FL_MUST_CHECK int fl_models_prune(const char *dir, const struct fl_models_tag *t
 /* Rounds that have a model, newest first; free() the list. */
 FL_MUST_CHECK int fl_models_list(const char *dir, uint64_t **ret, size_t *ret_n,
                                  struct fl_err *err);
+/*
+ * The layout of the newest model that is whole enough to say it. Free with fl_layout_free().
+ * FL_ENOENT: there is none.
+ */
+FL_MUST_CHECK int fl_models_layout(const char *dir, struct fl_layout **ret, struct fl_err *err);
 /* Files that are set aside, at most; the oldest goes. */
 #define FL_MODELS_ASIDE 16
 /*

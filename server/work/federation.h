@@ -56,7 +56,8 @@ static inline bool fl_federation_clients_keep(const struct fl_federation *federa
 {
     const struct fl_strategy *s = federation->strategy;
 
-    return fl_solver_keeps(s->solver->keeps) > 0 || s->personal->own;
+    return fl_solver_keeps(s->solver->keeps) > 0 || s->personal->own ||
+           fl_layout_local(federation->layout) > 0;
 }
 
 /*

@@ -1,0 +1,255 @@
+/* The model of a configuration: its network, its units, and what of it stays on clients. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "libfl/model/safetensors.h"
+#include "libfl/model/units.h"
+#include "server/conf/conf_impl.h"
+
+/* Item `i` of a list, or all of the list where it was written as one text. */
+static const struct fl_conf_node *item_of(const struct fl_server_conf *conf,
+                                          const struct fl_opt_texts *list, size_t i)
+{
+    const struct fl_conf_node *node = fl_conf_field(conf->file, list);
+
+    return fl_conf_kind(node) == FL_CONF_SEQ && i < fl_conf_size(node) ? fl_conf_at(node, i) : node;
+}
+
+/* The units that the user wants. */
+static int regroup(struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_opt_texts *units = &conf->model->units;
+    struct fl_layout *made = NULL;
+    struct fl_err inner = {0};
+    size_t bad = 0;
+    int rv = fl_layout_regroup(conf->layout, units->list, units->n, &made, &bad, &inner);
+
+    if (rv == FL_ENOMEM) {
+        return rv;
+    }
+    if (rv != FL_OK) {
+        return fl_conf_error(item_of(conf, units, bad), err, "%s", fl_err_text(&inner, rv));
+    }
+    fl_layout_free(conf->layout);
+    conf->layout = made;
+    return FL_OK;
+}
+
+/* input: and layers: of the model section into conf->net. */
+static int own_network(struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_server_model *m = conf->model;
+    size_t i;
+
+    if (m->input.n == 0 || m->input.n > FL_NET_MAX_INPUT_DIMS) {
+        return fl_conf_error(fl_conf_field(conf->file, &m->input), err,
+                             "expected 1 to %d numbers beside layers, found %zu",
+                             FL_NET_MAX_INPUT_DIMS, m->input.n);
+    }
+    for (i = 0; i < m->input.n; i++) {
+        conf->net.input[i] = (size_t)m->input.list[i];
+    }
+    conf->net.n_input = m->input.n;
+    conf->net.layers = m->layers.list;
+    conf->net.n_layers = m->layers.n;
+    return FL_OK;
+}
+
+static int load_file(struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_server_model *m = conf->model;
+    const struct fl_conf_node *node = fl_conf_section(conf->file, m);
+    int rv;
+
+    if (m->file[0] == '\0') {
+        return fl_conf_error(node, err, "expected one of preset, layers (with input) or file");
+    }
+    rv = fl_st_layout(m->file, &conf->layout, err);
+    if (rv != FL_OK) {
+        struct fl_err inner = *err;
+
+        return fl_conf_error(fl_conf_field(conf->file, &m->file), err, "%s",
+                             fl_err_text(&inner, rv));
+    }
+    return m->units.n > 0 ? regroup(conf, err) : FL_OK;
+}
+
+static int load_network(struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_server_model *m = conf->model;
+    const struct fl_conf_node *node = fl_conf_section(conf->file, m);
+    bool preset = m->preset[0] != '\0';
+    bool layers = m->layers.n > 0;
+    struct fl_net *net = NULL;
+    int rv;
+
+    if (preset && layers) {
+        return fl_conf_error(node, err, "expected either preset or layers, found both");
+    }
+    if (!preset && !layers) {
+        return load_file(conf, err);
+    }
+    if (m->units.n > 0) {
+        return fl_conf_error(fl_conf_field(conf->file, &m->units), err,
+                             "units can be given for a model from a file; those of a network that "
+                             "is given as preset or layers are its layers");
+    }
+    if (preset) {
+        rv = fl_net_preset(m->preset, &conf->net, err);
+    } else {
+        rv = own_network(conf, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    if (rv == FL_OK) {
+        rv = fl_net_create(&conf->net, 1, &net, err);
+    }
+    if (rv != FL_OK) {
+        struct fl_err inner = *err;
+
+        return rv == FL_ENOMEM ? rv
+                               : fl_conf_error(preset ? fl_conf_field(conf->file, &m->preset)
+                                                      : fl_conf_field(conf->file, &m->layers),
+                                               err, "%s", fl_err_text(&inner, rv));
+    }
+    conf->inputs = fl_net_inputs(net);
+    conf->classes = fl_net_classes(net);
+    rv = fl_layout_copy(fl_net_layout(net), NULL, NULL, &conf->layout, err);
+    fl_net_free(net);
+    return rv;
+}
+
+/* --- what stays on clients --- */
+
+/* Has the module of `t` running statistics? A batch-norm may have either one alone. */
+static bool is_norm(const struct fl_layout *layout, const struct fl_tensor *t)
+{
+    static const char *const statistics[] = {"running_mean", "running_var"};
+    const char *dot = strrchr(t->name, '.');
+    char name[FL_NAME_MAX];
+    size_t i;
+
+    for (i = 0; dot != NULL && i < sizeof(statistics) / sizeof(statistics[0]); i++) {
+        int n =
+            snprintf(name, sizeof(name), "%.*s.%s", (int)(dot - t->name), t->name, statistics[i]);
+
+        if (n > 0 && n < FL_NAME_MAX && fl_layout_find(layout, name) != NULL) {
+            return true;
+        }
+    }
+    return t->buffer;
+}
+
+static bool stays(void *ctx, const struct fl_layout *layout, const struct fl_tensor *t)
+{
+    const struct fl_server_model *m = ctx;
+    size_t i;
+
+    for (i = 0; i < m->local.n; i++) {
+        if (fl_pattern_matches(m->local.list[i], t->name)) {
+            return true;
+        }
+    }
+    return is_norm(layout, t);
+}
+
+/* A glob that matches nothing is a slip. */
+static int check_local(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_opt_texts *local = &conf->model->local;
+    size_t i;
+    size_t t;
+
+    if (local->n > 0 && conf->model->norm != FL_NORM_LOCAL) {
+        return fl_conf_error(fl_conf_field(conf->file, local), err,
+                             "expected 'norm: local' beside it, found shared");
+    }
+    for (i = 0; i < local->n; i++) {
+        for (t = 0; t < fl_layout_tensors(conf->layout) &&
+                    !fl_pattern_matches(local->list[i], fl_layout_tensor(conf->layout, t)->name);
+             t++)
+        {
+        }
+        if (t == fl_layout_tensors(conf->layout)) {
+            return fl_conf_error(item_of(conf, local, i), err,
+                                 "'%s' matches none of the %zu tensors, of which the first is '%s'",
+                                 local->list[i], t, fl_layout_tensor(conf->layout, 0)->name);
+        }
+    }
+    return FL_OK;
+}
+
+/* Whatever marks the layout has, those of this configuration take their place. */
+static int mark_local(struct fl_server_conf *conf, struct fl_err *err)
+{
+    bool local = conf->model->norm == FL_NORM_LOCAL;
+    struct fl_layout *made = NULL;
+    int rv;
+
+    if (!local && fl_layout_local(conf->layout) == 0) {
+        return FL_OK;
+    }
+    rv = fl_layout_copy(conf->layout, local ? stays : NULL, (void *)(uintptr_t)conf->model, &made,
+                        err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_layout_free(conf->layout);
+    conf->layout = made;
+    return FL_OK;
+}
+
+static int check_norm(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_conf_node *node = fl_conf_field(conf->file, &conf->model->norm);
+
+    if (fl_layout_local(conf->layout) == 0) {
+        return FL_OK;
+    }
+    if (conf->strategy->personal->own) {
+        return fl_conf_error(node, err,
+                             "with '%s' each client keeps a model of its own, norms included: "
+                             "expected norm: shared",
+                             conf->strategy->algorithm);
+    }
+    if (fl_layout_trainable(conf->layout) == 0) {
+        return fl_conf_error(node, err,
+                             "all tensors would stay on clients, none be trained by all");
+    }
+    return FL_OK;
+}
+
+int fl__server_conf_model(struct fl_server_conf *conf, struct fl_err *err)
+{
+    int rv = load_network(conf, err);
+
+    rv = rv == FL_OK ? check_local(conf, err) : rv;
+    rv = rv == FL_OK ? mark_local(conf, err) : rv;
+    return rv == FL_OK ? check_norm(conf, err) : rv;
+}
+
+int fl_server_conf_go_on(struct fl_server_conf *conf, const struct fl_layout *begun, bool *ret,
+                         struct fl_err *err)
+{
+    struct fl_layout *made = NULL;
+    int rv;
+
+    *ret = false;
+    if (conf->net.n_layers > 0 || conf->model->units.n > 0 ||
+        !fl_layout_same_tensors(conf->layout, begun) ||
+        memcmp(fl_layout_shape_digest(conf->layout), fl_layout_shape_digest(begun),
+               FL_DIGEST_SIZE) == 0)
+    {
+        return FL_OK;
+    }
+    rv = fl_layout_copy(begun, NULL, NULL, &made, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_layout_free(conf->layout);
+    conf->layout = made;
+    *ret = true;
+    return mark_local(conf, err);
+}

@@ -1,0 +1,11 @@
+#ifndef FL_SERVERD_HINTS_H
+#define FL_SERVERD_HINTS_H
+
+/* What a configuration means that its writer may not expect: said once, at the start. */
+
+#include "libfl/base/log.h"
+#include "server/daemon/conf.h"
+
+void fl_hints_tell(const struct fl_serverd_conf *own, const struct fl_log *log);
+
+#endif
