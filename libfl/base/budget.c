@@ -66,6 +66,20 @@ void fl_account_give(struct fl_account *account, size_t n)
     }
 }
 
+static size_t below_half(size_t limit, size_t used)
+{
+    return limit / 2 > used ? limit / 2 - used : 0;
+}
+
+size_t fl_account_spare(const struct fl_account *account)
+{
+    const struct fl_budget *budget = account->budget;
+    size_t own = account->limit > 0 ? below_half(account->limit, account->used) : SIZE_MAX;
+    size_t all = budget != NULL ? below_half(budget->limit, budget->used) : SIZE_MAX;
+
+    return own < all ? own : all;
+}
+
 void fl_account_vouch(struct fl_account *account, bool known)
 {
     struct fl_budget *budget = account->budget;

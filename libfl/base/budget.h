@@ -68,6 +68,9 @@ FL_MUST_CHECK int fl_account_take(struct fl_account *account, size_t n);
 /* Charge what is there already; with the budget used up others have to go, or this one. */
 void fl_account_add(struct fl_account *account, size_t n);
 void fl_account_give(struct fl_account *account, size_t n);
+/* What is left of half the budget and of half the account: more than that is taken only where
+   nothing goes without it. */
+size_t fl_account_spare(const struct fl_account *account);
 /* Somebody vouches for the peer, or no longer does; calls come in pairs. */
 void fl_account_vouch(struct fl_account *account, bool known);
 

@@ -253,6 +253,7 @@ static int start_session(const struct listener *listener, struct fl_stream *stre
     }
     server->sessions = session;
     server->n_sessions++;
+    fl_stream_charge(stream, fl_h2_account(session->link.h2));
     fl__link_attach(&session->link, stream);
     return FL_OK;
 }

@@ -95,7 +95,7 @@ const struct fl_identity *fl_h2_identity(const struct fl_h2 *h2); /* NULL: not k
 /* Server: end all calls with PERMISSION_DENIED and `why`. */
 void fl_h2_expel(struct fl_h2 *h2, const char *why);
 /* What the session holds for its peer. */
-const struct fl_account *fl_h2_account(const struct fl_h2 *h2);
+struct fl_account *fl_h2_account(struct fl_h2 *h2);
 /* GOAWAY: no new calls, open ones end by themselves. */
 void fl_h2_drain(struct fl_h2 *h2);
 

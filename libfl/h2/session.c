@@ -339,7 +339,7 @@ const struct fl_identity *fl_h2_identity(const struct fl_h2 *h2)
     return h2->conn.identity;
 }
 
-const struct fl_account *fl_h2_account(const struct fl_h2 *h2)
+struct fl_account *fl_h2_account(struct fl_h2 *h2)
 {
     return &h2->conn.account;
 }

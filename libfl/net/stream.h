@@ -16,6 +16,7 @@
  *     fl_stream_wake() below, keeps `on_open` back until it is done, and pulls nothing until then;
  *   - passes `on_wake` on, and while it is paused keeps what it has of its input, until after a
  * wake;
+ *   - charges what it holds to the account that it is given, and gives that to the stream below;
  *   - sends its own last words behind its user's when that closes flushed;
  *   - when it fails (a damaged record), closes the stream below and tells its own code and text in
  *     `on_close`, from within the one below and never earlier; after that it is freed.
@@ -52,6 +53,7 @@ struct fl_stream_cbs {
     void (*on_close)(void *ctx, int code, const char *text);
 };
 
+struct fl_account;
 struct fl_stream;
 
 struct fl_stream_ops {
@@ -63,6 +65,8 @@ struct fl_stream_ops {
     const char *(*peer)(const struct fl_stream *stream);
     /* May be NULL: nobody is ever known. */
     const struct fl_identity *(*identity)(const struct fl_stream *stream);
+    /* May be NULL: it holds nothing. */
+    void (*charge)(struct fl_stream *stream, struct fl_account *account);
 };
 
 /* Lies first in what implements it. */
@@ -121,6 +125,18 @@ static inline const char *fl_stream_peer(const struct fl_stream *stream)
 static inline const struct fl_identity *fl_stream_identity(const struct fl_stream *stream)
 {
     return stream->ops->identity != NULL ? stream->ops->identity(stream) : NULL;
+}
+
+/*
+ * Once, before it is started: what the stream holds of the bytes of its user and its peer is
+ * charged to `account` (libfl/base/budget.h), which lives until on_close. Whoever has to go for it
+ * is evicted from inside a callback of the stream below.
+ */
+static inline void fl_stream_charge(struct fl_stream *stream, struct fl_account *account)
+{
+    if (stream->ops->charge != NULL) {
+        stream->ops->charge(stream, account);
+    }
 }
 
 /* What goes over each stream of a server, or a channel. */

@@ -25,26 +25,29 @@ static int on_read(BIO *bio, char *data, size_t len, size_t *ret)
     return 1;
 }
 
+/* Slow links have small batches, in as much memory as these need; large ones hand theirs on. */
 static bool make_room(struct fl_tls *tls, struct fl__tls_out *out, size_t len)
 {
+    size_t need = out->len + len;
     size_t cap = out->cap;
     uint8_t *data;
 
-    if (out->data == NULL && len > FIRST_BYTES && len <= FL__TLS_BATCH_BYTES && tls->spare != NULL)
-    {
-        out->data = tls->spare;
-        out->cap = FL__TLS_BATCH_BYTES;
-        tls->spare = NULL;
+    if (need <= cap) {
         return true;
     }
-    /* A record of bulk will have others behind it. */
-    cap = out->data == NULL && len > FIRST_BYTES ? FL__TLS_BATCH_BYTES : cap;
-    cap = cap == 0 ? FIRST_BYTES : cap;
-    while (cap < out->len + len) {
+    if (out->data == NULL && need > FL__TLS_BATCH_BYTES / 2 && need <= FL__TLS_BATCH_BYTES) {
+        if (tls->spare != NULL) {
+            out->data = tls->spare;
+            out->cap = FL__TLS_BATCH_BYTES;
+            tls->spare = NULL;
+            return true;
+        }
+        cap = FL__TLS_BATCH_BYTES;
+    } else if (out->data == NULL) {
+        cap = need > FIRST_BYTES ? need : FIRST_BYTES;
+    }
+    while (cap < need) {
         cap *= 2;
-    }
-    if (out->data != NULL && cap == out->cap) {
-        return true;
     }
     data = realloc(out->data, cap);
     if (data == NULL) {
@@ -53,6 +56,12 @@ static bool make_room(struct fl_tls *tls, struct fl__tls_out *out, size_t len)
     out->data = data;
     out->cap = cap;
     return true;
+}
+
+bool fl__tls_out_reserve(struct fl__tls_stream *s, size_t plain)
+{
+    FL_REQUIRE(!s->out_busy);
+    return make_room(s->tls, &s->out, FL__TLS_WIRE_BYTES(plain));
 }
 
 bool fl__tls_out_add(struct fl__tls_stream *s, const void *data, size_t len)

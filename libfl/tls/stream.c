@@ -67,6 +67,23 @@ void fl__tls_set_pause(struct fl__tls_stream *s)
     }
 }
 
+/* Let the account follow what is held: this may close streams, this one among them. */
+static void charge(struct fl__tls_stream *s)
+{
+    size_t held = s->out.cap + s->later.cap + s->kept_cap;
+    size_t before = s->charged;
+
+    if (s->account == NULL) {
+        return;
+    }
+    s->charged = held;
+    if (held > before) {
+        fl_account_add(s->account, held - before);
+    } else {
+        fl_account_give(s->account, before - held);
+    }
+}
+
 void fl__tls_wake_if_output(struct fl__tls_stream *s)
 {
     if (s->out.len > s->out.sent || s->later.len > 0) {
@@ -91,6 +108,7 @@ void fl__tls_keep(struct fl__tls_stream *s, const uint8_t *data, size_t len)
     }
     (void)memcpy(kept + old, data, len);
     s->kept = kept;
+    s->kept_cap = old + len;
     s->in = kept;
     s->in_len = old + len;
 }
@@ -106,6 +124,7 @@ void fl__tls_keep_rest(struct fl__tls_stream *s)
         }
         free(s->kept);
         s->kept = NULL;
+        s->kept_cap = 0;
     }
     s->in = NULL;
     s->in_len = 0;
@@ -152,10 +171,8 @@ static void feed(struct fl__tls_stream *s)
     fl__tls_wake_if_output(s); /* The answer to a change of keys. */
 }
 
-static void below_data(void *ctx, const uint8_t *data, size_t len)
+static void take_data(struct fl__tls_stream *s, const uint8_t *data, size_t len)
 {
-    struct fl__tls_stream *s = ctx;
-
     s->heard = true;
     if (s->sm.state == FL__TLS_SHAKING) {
         fl__tls_keep(s, data, len);
@@ -174,6 +191,12 @@ static void below_data(void *ctx, const uint8_t *data, size_t len)
     s->in = data;
     s->in_len = len;
     feed(s);
+}
+
+static void below_data(void *ctx, const uint8_t *data, size_t len)
+{
+    take_data(ctx, data, len);
+    charge(ctx);
 }
 
 /* --- out --- */
@@ -196,15 +219,34 @@ static int write_record(struct fl__tls_stream *s, const void *data, size_t len)
     return FL_OK;
 }
 
+/* How much of these to encrypt at a time: less when memory for peers is scarce, never nothing. */
+static size_t batch_of(const struct fl__tls_stream *s, const struct iovec *iov, int n)
+{
+    size_t spare = s->account != NULL ? fl_account_spare(s->account) / 4 : FL__TLS_BATCH;
+    size_t most = spare < FL__TLS_BATCH ? spare : FL__TLS_BATCH;
+    size_t plain = 0;
+    int i;
+
+    most = most > FL__TLS_BATCH_LEAST ? most : FL__TLS_BATCH_LEAST;
+    for (i = 0; i < n && plain < most; i++) {
+        plain += iov[i].iov_len;
+    }
+    return plain < most ? plain : most;
+}
+
 /* Small runs share a record, those that fill one go without a copy. */
 static int encrypt(struct fl__tls_stream *s, const struct iovec *iov, int n)
 {
     uint8_t *record = s->tls->record;
     size_t gathered = 0;
-    size_t left = FL__TLS_BATCH;
+    size_t left = batch_of(s, iov, n);
     int rv = FL_OK;
     int i;
 
+    if (!fl__tls_out_reserve(s, left)) {
+        fl__tls_fail(s, FL_ENOMEM, "out of memory for what is sent to it");
+        return s->code;
+    }
     for (i = 0; i < n; i++) {
         const uint8_t *data = iov[i].iov_base;
         size_t len = iov[i].iov_len < left ? iov[i].iov_len : left;
@@ -266,6 +308,7 @@ static int below_output(void *ctx, struct iovec *iov, int max)
     if (s->out.len == 0 && (s->sm.state == FL__TLS_OPEN || s->sm.state == FL__TLS_FLUSHING)) {
         rv = pull(s);
     }
+    charge(s);
     if (rv != FL_OK || s->out.len == 0) {
         return rv;
     }
@@ -289,6 +332,7 @@ static void below_sent(void *ctx, size_t n)
     s->out_busy = false;
     s->out = s->later;
     s->later = (struct fl__tls_out){0};
+    charge(s);
     if (plain > 0) {
         s->cbs->sent(s->ctx, plain);
     }
@@ -324,10 +368,12 @@ static void below_wake(void *ctx)
 
     if (s->has_turn) {
         fl__tls_shake(s);
+        charge(s);
         return; /* Its user's turn comes with the wake that is on its way when it is open. */
     }
     if (s->sm.state == FL__TLS_OPEN && s->kept != NULL) {
         feed(s);
+        charge(s);
     }
     if ((s->sm.state == FL__TLS_OPEN || s->sm.state == FL__TLS_FLUSHING) && s->cbs->on_wake != NULL)
     {
@@ -360,6 +406,10 @@ static void below_close(void *ctx, int code, const char *text)
     char line[FL__TLS_TEXT_MAX];
 
     fl__tls_shake_leave(s);
+    if (s->account != NULL) {
+        fl_account_give(s->account, s->charged);
+        s->account = NULL;
+    }
     if (s->code != FL_OK) {
         code = s->code;
         text = s->text != NULL ? s->text : fl_strerror(code);
@@ -445,13 +495,23 @@ static const struct fl_identity *tls_identity(const struct fl_stream *stream)
     return s->stands ? &s->identity : NULL;
 }
 
+static void tls_charge(struct fl_stream *stream, struct fl_account *account)
+{
+    struct fl__tls_stream *s = of(stream);
+
+    FL_REQUIRE(s->sm.state == FL__TLS_FRESH);
+    s->account = account;
+    fl_stream_charge(s->below, account);
+}
+
 static const struct fl_stream_ops ops = {.start = tls_start,
                                          .wake = tls_wake,
                                          .pause = tls_pause,
                                          .close = tls_close,
                                          .close_flushed = tls_close_flushed,
                                          .peer = tls_peer,
-                                         .identity = tls_identity};
+                                         .identity = tls_identity,
+                                         .charge = tls_charge};
 
 int fl__tls_wrap(void *ctx, struct fl_stream *below, struct fl_stream **ret)
 {

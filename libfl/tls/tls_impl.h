@@ -15,6 +15,7 @@
 
 #include <openssl/ssl.h>
 
+#include "libfl/base/budget.h"
 #include "libfl/base/identity.h"
 #include "libfl/base/sm.h"
 #include "libfl/tls/tls.h"
@@ -25,8 +26,11 @@
    slow link HTTP/2 offers less (libfl/grpc/pace.c), so an urgent message waits for no more there.
  */
 #define FL__TLS_BATCH ((size_t)128 * 1024)
-/* The batch as records, each with head, tag and type, and one more that a change of keys needs. */
-#define FL__TLS_BATCH_BYTES (FL__TLS_BATCH + 64 * 64)
+/* When memory for peers is scarce. Smaller records would be made of heads and tags. */
+#define FL__TLS_BATCH_LEAST ((size_t)4 * 1024)
+/* Bytes as records, each with head, tag and type, with one more that a change of keys needs. */
+#define FL__TLS_WIRE_BYTES(plain) ((plain) + ((plain) / FL__TLS_RECORD + 2) * 64)
+#define FL__TLS_BATCH_BYTES       FL__TLS_WIRE_BYTES(FL__TLS_BATCH)
 /* Longest text of on_close. */
 #define FL__TLS_TEXT_MAX 640
 
@@ -105,10 +109,13 @@ struct fl__tls_stream {
     const uint8_t *in; /* what OpenSSL reads next, inside one call, or of `kept` */
     size_t in_len;
     uint8_t *kept; /* input that waits: for its turn, or for the end of a pause; or NULL */
+    size_t kept_cap;
     struct fl__tls_out out;
-    struct fl__tls_out later; /* made while `out` is on its way */
-    bool out_busy;            /* the stream below has seen `out`: its bytes stay where they are */
-    bool no_memory;           /* inside OpenSSL something of ours could not be made */
+    struct fl__tls_out later;   /* made while `out` is on its way */
+    bool out_busy;              /* the stream below has seen `out`: its bytes stay where they are */
+    bool no_memory;             /* inside OpenSSL something of ours could not be made */
+    struct fl_account *account; /* NULL: nobody counts what it holds */
+    size_t charged;
 
     bool paused; /* by our user */
     bool below_paused;
@@ -141,6 +148,8 @@ FL_MUST_CHECK int fl__tls_context(struct fl_tls *tls, const struct fl_chain *cha
 /* Both NULL: out of memory. */
 BIO_METHOD *fl__tls_bio_method(void);
 BIO *fl__tls_bio(struct fl__tls_stream *s);
+/* Room for all the records of `plain` bytes of our user, at once; false: out of memory. */
+FL_MUST_CHECK bool fl__tls_out_reserve(struct fl__tls_stream *s, size_t plain);
 /* Append to what waits for the stream below; false: out of memory. */
 FL_MUST_CHECK bool fl__tls_out_add(struct fl__tls_stream *s, const void *data, size_t len);
 void fl__tls_out_done(struct fl__tls_stream *s, struct fl__tls_out *out);

@@ -188,8 +188,9 @@ const struct fl_opt_spec fl_server_limit_specs[] = {
     {FL_OPT(struct fl_server_limits, BYTES, memory), .flags = FL_SERVER_DAEMON, .def = "0",
      .min = 0, .max = 1099511627776.0,
      .help = "Held for all connections together: unfinished messages, replies that are not read, "
-             "old models that a transfer keeps. Past it connections without a client go first, "
-             "those that hold most before others. 0: four times upload_memory"},
+             "old models that a transfer keeps, what TLS has ready for a client. With half of it "
+             "used TLS makes less ready; past it connections without a client go first, those that "
+             "hold most before others. 0: four times upload_memory"},
     {FL_OPT(struct fl_server_limits, BYTES, peer_memory), .flags = FL_SERVER_DAEMON, .def = "16M",
      .min = 65536, .max = 1099511627776.0,
      .help = "The same for one connection: what is in flight (connection_window), as much again "

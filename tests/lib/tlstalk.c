@@ -4,11 +4,16 @@
 
 #include "libfl/tls/tls_impl.h"
 
+struct fl_account *tlstalk_account[2];
+
 static void start(struct tlstalk *talk, struct tlsrig *rig, int side, struct end *end)
 {
     end->world = &talk->world;
     end->stream = &talk->link.end[side].stream;
     ck_assert_int_eq(fl_stream_wrap(&rig->filter[side], &end->stream), FL_OK);
+    if (tlstalk_account[side] != NULL) {
+        fl_stream_charge(end->stream, tlstalk_account[side]);
+    }
     talk->world.inside = true;
     fl_stream_start(end->stream, &ends_cbs, end);
     talk->world.inside = false;

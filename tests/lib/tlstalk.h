@@ -6,6 +6,7 @@
  * what happens to it and checks the rules of stream.h.
  */
 
+#include "libfl/base/budget.h"
 #include "tests/lib/ends.h"
 #include "tests/lib/memlink.h"
 #include "tests/lib/tlsrig.h"
@@ -15,6 +16,9 @@ struct tlstalk {
     struct memlink link;
     struct end *client, *server;
 };
+
+/* What the stream of a side is charged to (TLSRIG_CLIENT, TLSRIG_SERVER); NULL: nothing. */
+extern struct fl_account *tlstalk_account[2];
 
 /* A side that is not wanted (a test speaks for it with memlink_inject()) is not started. */
 void tlstalk_begin(struct tlstalk *talk, struct tlsrig *rig, bool client, bool server);

@@ -187,6 +187,22 @@ START_TEST(without_a_budget_only_the_own_limit_counts)
 }
 END_TEST
 
+START_TEST(what_is_spare_ends_at_half_of_the_account_and_of_the_budget)
+{
+    struct fl_account alone = {0};
+
+    ck_assert_uint_eq(fl_account_spare(&alone), SIZE_MAX);
+    begin(100, 0, 60, 0);
+    ck_assert_uint_eq(fl_account_spare(&w.account[0]), 30);
+    ck_assert_int_eq(fl_account_take(&w.account[0], 25), FL_OK);
+    ck_assert_uint_eq(fl_account_spare(&w.account[0]), 5);
+    ck_assert_uint_eq(fl_account_spare(&w.account[1]), 25);
+    ck_assert_int_eq(fl_account_take(&w.account[1], 30), FL_OK);
+    ck_assert_uint_eq(fl_account_spare(&w.account[2]), 0);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("budget");
@@ -201,6 +217,7 @@ int main(void)
     tcase_add_test(tc, among_known_peers_only_a_hog_goes);
     tcase_add_test(tc, what_is_always_allowed_is_no_reason_to_go);
     tcase_add_test(tc, who_is_no_longer_vouched_for_is_unknown_again);
+    tcase_add_test(tc, what_is_spare_ends_at_half_of_the_account_and_of_the_budget);
     tcase_add_test(tc, without_a_budget_only_the_own_limit_counts);
     suite_add_tcase(s, tc);
     runner = srunner_create(s);

@@ -21,6 +21,11 @@ static void end(void)
     tlsrig_end(&rig);
 }
 
+static bool client_up(struct world *world)
+{
+    return world->client[0].up > 0;
+}
+
 static bool client_down(struct world *world)
 {
     return world->client[0].down > 0;
@@ -61,6 +66,19 @@ START_TEST(a_client_with_tls_at_an_address_without_it_is_told_on_both_sides)
                   world.client[0].text);
     ck_assert_msg(strstr(world.notice, "it speaks TLS, and this address is `insecure`") != NULL,
                   "%s", world.notice);
+    gworld_end(&world);
+}
+END_TEST
+
+START_TEST(what_a_stream_holds_is_in_the_budget_of_the_server)
+{
+    struct world world = {.done = client_up};
+
+    gworld_begin(&world, "127.0.0.1:0");
+    (void)gworld_connect(&world, world.address, 60000);
+    fl_loop_run(world.loop);
+    /* No call has begun: only the handshake can have been there. */
+    ck_assert_uint_gt(fl_grpc_server_budget(world.server)->peak, 1000);
     gworld_end(&world);
 }
 END_TEST
@@ -210,6 +228,7 @@ int main(void)
     tcase_add_checked_fixture(tc, begin, end);
     tcase_add_test(tc, a_client_without_tls_at_an_address_with_it_is_told_on_both_sides);
     tcase_add_test(tc, a_client_with_tls_at_an_address_without_it_is_told_on_both_sides);
+    tcase_add_test(tc, what_a_stream_holds_is_in_the_budget_of_the_server);
     tcase_add_test(tc, a_refused_client_goes_down_for_good_with_the_servers_reason);
     tcase_add_test(tc, a_refused_server_is_named_before_anything_is_sent);
     tcase_add_test(tc, new_credentials_are_for_new_connections_and_those_under_way_go_on);
