@@ -1,0 +1,45 @@
+"""Take part in a federation with a model and a training loop of your own.
+
+    import fl_trainer
+
+    def train(model, task):
+        optimizer = task.optimizer()
+        for x, y in task.loop(loader):
+            optimizer.zero_grad()
+            loss = criterion(model(x), y)
+            loss.backward()
+            optimizer.step()
+            task.count(loss, len(y))
+
+    fl_trainer.run(model, train, samples=len(data))
+
+`fl-clientd` starts the script (`trainer: command`) and hands it task after task; started by hand it
+trains alone. docs/python.md has the whole of it.
+"""
+
+from ._api import data_path, run, save
+from ._memory import FormatError
+from ._models import Adapter, ModelError
+from ._parts import PartError
+from ._sklearn import Sklearn
+from ._task import Canceled, Diverged, Evaluation, Task, Trained
+from ._wire import ProtocolError
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Adapter",
+    "Canceled",
+    "Diverged",
+    "Evaluation",
+    "FormatError",
+    "ModelError",
+    "PartError",
+    "ProtocolError",
+    "Sklearn",
+    "Task",
+    "Trained",
+    "data_path",
+    "run",
+    "save",
+]

@@ -1,0 +1,191 @@
+"""fl_trainer.run(), save() and data_path()."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, Callable, Dict, Optional, Sequence, Union
+
+from . import _memory
+from ._alone import run_alone
+from ._files import TaskFile
+from ._loop import Resident
+from ._models import CLOSURE_PARTS, ModelError, backend_of
+from ._task import Task
+from ._wire import Gone, ProtocolError
+from ._work import Program, show
+
+Train = Callable[[Any, Task], Any]
+Evaluate = Callable[[Any, Task], Any]
+
+_caller: Union[None, Resident, TaskFile] = None
+_looked = False
+
+
+def _find_caller() -> Union[None, Resident, TaskFile]:
+    """Who started this program, looked for once: the environment is cleared of it."""
+    global _caller, _looked
+    if not _looked:
+        _looked = True
+        try:
+            _caller = Resident.from_environment() or TaskFile.from_environment()
+        except (ProtocolError, ModelError) as e:
+            sys.exit(f"fl_trainer: {e}")
+    return _caller
+
+
+def data_path(default: Optional[str] = None) -> Optional[str]:
+    """`data.path` of the client that started this program, `default` without one.
+
+    Call it before run() to read the data.
+    """
+    caller = _find_caller()
+    path = None
+    if isinstance(caller, Resident):
+        try:
+            path = caller.start.get("data")
+        except Gone:
+            sys.exit(0)
+        except ProtocolError as e:
+            sys.exit(f"fl_trainer: the client: {e}")
+    elif isinstance(caller, TaskFile):
+        path = caller.message.get("data")
+    return default if path is None else path
+
+
+def run(
+    model: Any,
+    train: Optional[Train],
+    evaluate: Optional[Evaluate] = None,
+    *,
+    samples: int = 0,
+    test_samples: Optional[int] = None,
+    parts: Optional[Sequence[str]] = None,
+    evaluate_received: bool = True,
+    software: str = "",
+    alone: Optional[Dict[str, Any]] = None,
+) -> None:
+    """Take part in a federation: carry out what the client asks for until it has no more to ask.
+
+    model
+        A torch.nn.Module, a dictionary of numpy arrays, an adapter (`Sklearn`, or your own with names,
+        get and set), or a function without arguments that returns one. It holds the received model
+        whenever one of the functions is called.
+    train(model, task)
+        Train `model` in place as `task` says (Task). Returns the mean loss; or (loss, steps[,
+        samples]), a dictionary or a Trained with those names; or nothing after task.count().
+    evaluate(model, task)
+        Returns samples, correct and the sum of losses on local test data: a tuple, a dictionary or an
+        Evaluation. Called in evaluation mode and without gradients.
+    samples, test_samples
+        How many there are here: the weight of this client's updates, and of its evaluations.
+    parts
+        What train() can do in each step beyond plain gradient descent. Unless given: what
+        task.optimizer() and task.watch() do by themselves (PyTorch and numpy: pull, gradient, drift,
+        per_fedavg). Add "pfedme" when train() calls optimizer.step(closure); say () when it makes its
+        steps without them.
+    evaluate_received
+        False: do not evaluate the received model in each round before training.
+    software
+        Your own name and version for the client's log.
+    alone
+        learning_rate, epochs, … of a run by hand: without a client the model is trained once, as it is.
+
+    Returns when the client has ended the conversation, or after the one task of a file, or alone.
+    """
+    caller = _find_caller()
+    try:
+        if isinstance(caller, Resident):
+            _line_by_line()
+            caller.start
+            try:
+                program = _program(
+                    model, train, evaluate, samples, test_samples, parts, evaluate_received, software, alone
+                )
+            except Exception as e:
+                show(e)
+                caller.refuse(e)
+                sys.exit(1)
+            caller.serve(program)
+            return
+    except Gone:
+        return
+    except ProtocolError as e:
+        sys.exit(f"fl_trainer: the client: {e}")
+    program = _program(
+        model, train, evaluate, samples, test_samples, parts, evaluate_received, software, alone
+    )
+    if caller is None:
+        run_alone(program)
+    else:
+        caller.serve(program)
+
+
+def _program(
+    model: Any,
+    train: Optional[Train],
+    evaluate: Optional[Evaluate],
+    samples: int,
+    test_samples: Optional[int],
+    parts: Optional[Sequence[str]],
+    evaluate_received: bool,
+    software: str,
+    alone: Optional[Dict[str, Any]],
+) -> Program:
+    if train is None and evaluate is None:
+        raise TypeError("fl_trainer.run(): neither train nor evaluate was given")
+    if train is not None and samples < 1:
+        raise TypeError("fl_trainer.run(): say samples=, the number of local training samples")
+    if evaluate is not None and test_samples is None:
+        raise TypeError("fl_trainer.run(): say test_samples=, the number of samples evaluate() sees")
+    backend = backend_of(model)
+    backend.entries()
+    able = tuple(p for p in backend.parts if p not in CLOSURE_PARTS)
+    if parts is None:
+        parts = able if train is not None else ()
+    unknown = [p for p in parts if p not in backend.parts]
+    if unknown:
+        raise TypeError(
+            f"fl_trainer.run(): part '{unknown[0]}' cannot be had with this model; there are "
+            f"{', '.join(backend.parts) or 'none'}"
+        )
+    return Program(
+        backend=backend,
+        train=train,
+        evaluate=evaluate,
+        samples=int(samples),
+        test_samples=int(test_samples or 0),
+        parts=tuple(parts),
+        evaluate_received=evaluate_received,
+        software=software,
+        alone=dict(alone or {}),
+    )
+
+
+def _line_by_line() -> None:
+    """What the program prints goes to the client's log at once, though it is no terminal."""
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(line_buffering=True)
+
+
+def save(model: Any, path: "str | os.PathLike[str]") -> None:
+    """Write `model` as safetensors, for `model.file` of a server: what travels, as float32.
+
+    The file takes the place of an older one in one step.
+    """
+    backend = backend_of(model)
+    entries = backend.entries()
+    places = _memory.packed((e.name, e.shape) for e in entries)
+    backend.fit(places)
+    target = os.fspath(path)
+    temporary = f"{target}.{os.getpid()}.tmp"
+    try:
+        block = _memory.create_file(temporary, places, {"format": "pt"})
+        backend.store(block)
+        _memory.flush_file(block)
+        os.replace(temporary, target)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise

@@ -1,0 +1,229 @@
+"""What the package knows of a model: names, shapes, and how numbers go in and out.
+
+A backend is a kind of model: PyTorch (`_torch`), a dictionary of numpy arrays (`_numpy`), or anything
+through an adapter, which is the interface that users implement.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import math
+import struct
+import sys
+from typing import Any, Callable, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from ._memory import Block, Place, Shape, first_difference, shape_text
+
+#: What a training step may be asked for beyond plain gradient descent, and can be had here.
+STEP_PARTS = ("pull", "gradient", "drift", "per_fedavg")
+CLOSURE_PARTS = ("pfedme",)
+
+
+class ModelError(Exception):
+    """A model that cannot travel, or is not the server's; the message names the tensor."""
+
+
+class Adapter:
+    """A model of any library, as named arrays of floating point numbers.
+
+    Derive from this class, or write another one with the same methods: nothing checks for it. An
+    attribute `model`, if there is one, is what train() and evaluate() are called with; else it is the
+    adapter.
+    """
+
+    def names(self) -> Sequence[str]:
+        """The tensors, in the order in which the model travels. Letters, digits, '.', '_', '-'."""
+        raise NotImplementedError
+
+    def get(self, name: str) -> Any:
+        """The tensor: a numpy array, or anything with the buffer protocol and its shape."""
+        raise NotImplementedError
+
+    def set(self, name: str, values: Any) -> None:
+        """Take `values` over: a memoryview of float32 with the tensor's shape, to be copied.
+
+        `numpy.asarray(values)` is an array of it. It may change once this has returned.
+        """
+        raise NotImplementedError
+
+    def begin(self) -> None:
+        """Called before each training: forget what belongs to an earlier one, such as momentum."""
+
+
+class Entry(NamedTuple):
+    """A tensor that travels. `also` are other names of the same memory, which travels once."""
+
+    name: str
+    shape: Shape
+    also: Tuple[str, ...] = ()
+
+
+class Backend:
+    """A kind of model. Subclasses implement entries(), _read() and _write()."""
+
+    #: Parts that optimizers made or watched by this backend can do.
+    parts: Tuple[str, ...] = ()
+    software = ""
+
+    def __init__(self, model: Any) -> None:
+        #: What train() and evaluate() are called with.
+        self.model = model
+        self._bound: List[Tuple[Entry, Tuple[str, ...]]] = []
+
+    def entries(self) -> List[Entry]:
+        raise NotImplementedError
+
+    def _read(self, entry: Entry, block: Block, name: str) -> None:
+        """From the block into the model."""
+        raise NotImplementedError
+
+    def _write(self, entry: Entry, block: Block, name: str) -> None:
+        """From the model into the block."""
+        raise NotImplementedError
+
+    def fit(self, places: Dict[str, Place]) -> None:
+        """Agree on what travels. Raises ModelError with the first difference."""
+        bound = []
+        shapes = {name: place.shape for name, place in places.items()}
+        entries = self.entries()
+        for entry in entries:
+            names = tuple(n for n in (entry.name, *entry.also) if n in shapes)
+            bound.append((entry, names))
+        have = [(n, e.shape) for e, names in bound for n in (names or (e.name,))]
+        difference = first_difference(have, shapes)
+        if difference is not None:
+            raise ModelError(difference + self._hint(shapes))
+        self._bound = bound
+
+    def load(self, block: Block) -> None:
+        for entry, names in self._bound:
+            self._read(entry, block, names[0])
+
+    def store(self, block: Block) -> None:
+        for entry, names in self._bound:
+            for name in names:
+                self._write(entry, block, name)
+
+    def alias(self, name: str) -> Optional[str]:
+        """The server's name of the tensor that the program calls `name`."""
+        for entry, names in self._bound:
+            if entry.name == name:
+                return names[0]
+        return None
+
+    def _hint(self, shapes: Dict[str, Shape]) -> str:
+        for prefix in ("module.", "_orig_mod."):
+            if any(name.startswith(prefix) for name in shapes):
+                return (
+                    f"; the server's names begin with '{prefix}', which DataParallel and torch.compile "
+                    "put before them: write its model.file with fl_trainer.save()"
+                )
+        return ""
+
+    # What happens around the user's functions.
+
+    def begin_training(self) -> None:
+        """Before each training."""
+
+    def evaluating(self, check: Callable[[], None]) -> ContextManager[Any]:
+        """Around each evaluation. `check` is called between batches where that can be seen."""
+        return contextlib.nullcontext()
+
+    def order(self, n: int, seed: int) -> Any:
+        """0 .. n - 1 in an order drawn from `seed`, as this kind of model likes indices."""
+        import random
+
+        order = list(range(n))
+        random.Random(seed).shuffle(order)
+        return order
+
+    def optimizer(self, task: Any, params: Any, options: Dict[str, Any]) -> Any:
+        raise ModelError("task.optimizer() is for PyTorch models and dictionaries of numpy arrays")
+
+    def watch(self, task: Any, optimizer: Any) -> Any:
+        raise ModelError("task.watch() is for optimizers of PyTorch")
+
+
+class AdapterBackend(Backend):
+    """Through Adapter, with nothing but the standard library unless it hands out numpy arrays."""
+
+    def __init__(self, adapter: Any) -> None:
+        super().__init__(getattr(adapter, "model", adapter))
+        self.adapter = adapter
+
+    def entries(self) -> List[Entry]:
+        return [Entry(name, self._view(name).shape) for name in self.adapter.names()]
+
+    def begin_training(self) -> None:
+        begin = getattr(self.adapter, "begin", None)
+        if begin is not None:
+            begin()
+
+    def _view(self, name: str) -> memoryview:
+        value = self.adapter.get(name)
+        try:
+            view = memoryview(value.__array__() if hasattr(value, "__array__") else value)
+        except TypeError as e:
+            raise ModelError(
+                f"tensor '{name}': a {type(value).__name__}, expected an array (numpy.asarray(…))"
+            ) from e
+        if view.format not in ("f", "d", "e"):
+            raise ModelError(f"tensor '{name}': format '{view.format}', expected floating point numbers")
+        if math.prod(view.shape) == 0:
+            raise ModelError(f"tensor '{name}' is empty, which no server takes")
+        return view
+
+    def _read(self, entry: Entry, block: Block, name: str) -> None:
+        self.adapter.set(entry.name, block.view(name).toreadonly())
+
+    def _write(self, entry: Entry, block: Block, name: str) -> None:
+        view = self._view(entry.name)
+        if view.shape != entry.shape:
+            raise ModelError(
+                f"tensor '{entry.name}' is {shape_text(view.shape)} after training, "
+                f"it was {shape_text(entry.shape)}"
+            )
+        raw = view.tobytes()  # in C order, whatever the strides are
+        numbers = raw if view.format == "f" else _as_float32(raw, view.format)
+        begin = 4 * block.places[name].offset
+        block.floats.cast("B")[begin : begin + len(numbers)] = numbers
+
+
+def _as_float32(raw: bytes, fmt: str) -> bytes:
+    """The same numbers; those beyond float32 become infinite, which the client refuses."""
+    out = array.array("f")
+    for (number,) in struct.iter_unpack(fmt, raw):
+        try:
+            out.append(number)
+        except OverflowError:
+            out.append(math.copysign(math.inf, number))
+    return out.tobytes()
+
+
+def backend_of(model: Any) -> Backend:
+    """The backend of whatever fl_trainer.run() was given. A function is called for the model."""
+    for _ in range(2):
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(model, torch.nn.Module):
+            from ._torch import TorchBackend
+
+            return TorchBackend(model)
+        if isinstance(model, dict):
+            from ._numpy import NumpyBackend
+
+            return NumpyBackend(model)
+        if all(callable(getattr(model, m, None)) for m in ("names", "get", "set")):
+            return AdapterBackend(model)
+        if hasattr(model, "get_params") and hasattr(model, "fit"):
+            raise ModelError(
+                f"a {type(model).__name__} has no parameters before its first fit: wrap it in "
+                "fl_trainer.Sklearn(model, features=…, classes=…)"
+            )
+        if not callable(model):
+            break
+        model = model()
+    raise ModelError(
+        f"a {type(model).__name__} is no model: expected a torch.nn.Module, a dictionary of numpy "
+        "arrays, an adapter (names, get, set), or a function that returns one"
+    )

@@ -1,0 +1,189 @@
+"""What a step does beyond gradient descent (the trainer protocol, "Parts").
+
+Written with operators that numpy arrays and PyTorch tensors share, all of them in place: `x` are
+parameters, `g` gradients. Whoever calls this sees to it that nothing is recorded for a backward pass.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+#: vectors(slot, i): the tensor of that slot which belongs to parameter i, or None.
+Vectors = Callable[[str, int], Any]
+
+
+class PartError(Exception):
+    """A part that the program cannot do as it is asked for."""
+
+
+def _clone(x: Any) -> Any:
+    return x.clone() if hasattr(x, "clone") else x.copy()
+
+
+class Step:
+    """The steps of one optimizer in one task.
+
+    Usage, for each batch: gradients, then `before()`, the optimizer's own step, `after()`.
+    """
+
+    #: Whether one call needs the gradient of the batch more than once.
+    needs_closure = False
+
+    def __init__(self, do: Dict[str, Any], task: Any, vectors: Vectors) -> None:
+        self.task = task
+        self.vectors = vectors
+        self.mu = float(do["pull"]["mu"]) if "pull" in do else 0.0
+        self.gradient = "gradient" in do
+        self.drift = "drift" in do
+        self.made = 0
+
+    @property
+    def changes_gradient(self) -> bool:
+        return self.mu != 0 or self.gradient
+
+    def before(self, xs: Sequence[Any], gs: Sequence[Any]) -> None:
+        """g <- g + gradient + mu (x - anchor), in place."""
+        for i, (x, g) in enumerate(zip(xs, gs)):
+            if g is None:
+                continue
+            if self.gradient:
+                vector = self.vectors("gradient", i)
+                if vector is not None:
+                    g += vector
+            if self.mu != 0:
+                anchor = self.vectors("anchor", i)
+                if anchor is not None:
+                    g += self.mu * (x - anchor)
+
+    def after(self, xs: Sequence[Any]) -> None:
+        """x <- x + drift / steps."""
+        self.made += 1
+        if not self.drift:
+            return
+        total = self.task.total_steps
+        if not total:
+            raise PartError(
+                "this round's solver moves the model by an equal share after each step, and how many "
+                "there will be is not known: set task.total_steps before the first one"
+            )
+        for i, x in enumerate(xs):
+            vector = self.vectors("drift", i)
+            if vector is not None:
+                x += vector * (1.0 / total)
+
+    def personal(self, xs: Sequence[Any]) -> None:
+        """After training: let the model be the client's own, for its evaluation."""
+
+    def result(self, xs: Sequence[Any]) -> None:
+        """After that: let the model be what is sent."""
+
+
+class PFedMe(Step):
+    """theta and w of pFedMe (docs/formulas.md#personal-models); the model holds theta."""
+
+    needs_closure = True
+
+    def __init__(self, do: Dict[str, Any], task: Any, vectors: Vectors) -> None:
+        super().__init__({}, task, vectors)
+        part = do["pfedme"]
+        self.inner_steps = int(part["inner_steps"])
+        self.rate = float(part["inner_learning_rate"])
+        self.strength = float(part["lambda"])
+        self.personal_is_w = part.get("personal", "theta") != "theta"
+        self.w: Optional[List[Any]] = None
+        self.w_in_model = False
+
+    def inner(self, xs: Sequence[Any], gs: Sequence[Any]) -> None:
+        """theta <- theta - rate (g + lambda (theta - w) + weight_decay theta)."""
+        for x, g, w in zip(xs, gs, self.w or ()):
+            if g is None:
+                continue
+            g += self.strength * (x - w)
+            if self.task.weight_decay != 0:
+                g += self.task.weight_decay * x
+            x -= self.rate * g
+
+    def start(self, xs: Sequence[Any]) -> None:
+        if self.w is None:
+            self.w = [_clone(x) for x in xs]
+
+    def follow(self, xs: Sequence[Any]) -> None:
+        """w <- w - learning_rate lambda (w - theta)."""
+        for x, w in zip(xs, self.w or ()):
+            w -= self.task.learning_rate * self.strength * (w - x)
+        self.made += 1
+
+    def _swap(self, xs: Sequence[Any], w: bool) -> None:
+        if self.w is None or self.w_in_model == w:
+            return
+        for i, x in enumerate(xs):
+            aside = _clone(x)
+            x[...] = self.w[i]
+            self.w[i] = aside
+        self.w_in_model = w
+
+    def personal(self, xs: Sequence[Any]) -> None:
+        self._swap(xs, self.personal_is_w)
+
+    def result(self, xs: Sequence[Any]) -> None:
+        self._swap(xs, True)
+
+
+class PerFedAvg(Step):
+    """Per-FedAvg, first order (docs/formulas.md#personal-models): two steps make an iteration.
+
+    w' = w - alpha g(w; D1), then w <- w - learning_rate g(w'; D2), the second by the optimizer.
+    An iteration that the round cuts short uses its batch twice where there is a closure; without one
+    it is left out.
+    """
+
+    def __init__(self, do: Dict[str, Any], task: Any, vectors: Vectors) -> None:
+        super().__init__({}, task, vectors)
+        part = do["per_fedavg"]
+        if part.get("variant", "fo") != "fo":
+            raise PartError("per_fedavg: this program has the variant 'fo' only")
+        self.alpha = float(part["alpha"])
+        self.adapting = task.kind == "adapt"
+        self.w: Optional[List[Any]] = None
+
+    def _descend(self, xs: Sequence[Any], gs: Sequence[Any], rate: float) -> None:
+        for x, g in zip(xs, gs):
+            if g is not None:
+                x -= rate * (g + self.task.weight_decay * x)
+
+    def own_step(self, xs: Sequence[Any], gs: Sequence[Any]) -> bool:
+        """The steps that the optimizer has no part in; False: it is the optimizer's turn."""
+        if self.adapting:
+            self._descend(xs, gs, self.alpha if self.made == 0 else self.task.learning_rate)
+            return True
+        if self.w is None:
+            self.w = [_clone(x) for x in xs]
+            self._descend(xs, gs, self.alpha)
+            return True
+        for x, g, w in zip(xs, gs, self.w):
+            if g is not None and self.task.weight_decay != 0:
+                g += self.task.weight_decay * (x - w)  # the optimizer adds that of w
+            x[...] = w
+        self.w = None
+        return False
+
+    @property
+    def last_is_half(self) -> bool:
+        """Whether the step just made begins an iteration that no other one will end."""
+        return self.w is not None and self.made == self.task.total_steps
+
+    def result(self, xs: Sequence[Any]) -> None:
+        if self.w is not None:
+            for x, w in zip(xs, self.w):
+                x[...] = w
+            self.w = None
+
+    personal = result
+
+
+def step_of(do: Dict[str, Any], task: Any, vectors: Vectors) -> Step:
+    if "pfedme" in do:
+        return PFedMe(do, task, vectors)
+    if "per_fedavg" in do:
+        return PerFedAvg(do, task, vectors)
+    return Step(do, task, vectors)

@@ -1,0 +1,315 @@
+"""A task of the client as the user's functions see it, and what they give back."""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional
+
+from ._memory import Block
+from ._models import Backend
+from ._parts import PartError
+
+
+class Canceled(BaseException):
+    """The client takes the task back. Let it pass: the program is asked again in a later round.
+
+    Not an Exception, so that an `except Exception` around a batch does not swallow it.
+    """
+
+
+class Diverged(Exception):
+    """Raise this in train() when the numbers, not the program, are at fault."""
+
+
+@dataclass
+class Evaluation:
+    """How a model does on a set of samples. `loss_sum` is the sum of the losses, not their mean."""
+
+    samples: int
+    correct: int
+    loss_sum: float
+
+    def message(self) -> Dict[str, Any]:
+        return {"samples": self.samples, "correct": self.correct, "loss_sum": self.loss_sum}
+
+    @property
+    def finite(self) -> bool:
+        return math.isfinite(self.loss_sum)
+
+
+@dataclass
+class Trained:
+    """What train() may return: the mean loss; steps and samples where they are not known."""
+
+    loss: Optional[float] = None
+    steps: Optional[int] = None
+    samples: Optional[int] = None
+
+
+class Task:
+    """One task: what the server asks for, and the means to do it.
+
+    Attributes that a message does not have are None (0 for numbers of a training). Times are
+    seconds.
+    """
+
+    def __init__(
+        self,
+        message: Mapping[str, Any],
+        backend: Backend,
+        *,
+        kind: str,
+        samples: int = 0,
+        data: Optional[str] = None,
+        slots: Optional[Mapping[str, Block]] = None,
+        buffers: Iterable[str] = (),
+        interrupted: Optional[Callable[[], bool]] = None,
+        say_progress: Optional[Callable[[int, int], None]] = None,
+    ) -> None:
+        #: "train", "evaluate" or "adapt".
+        self.kind = kind
+        self.round: Optional[int] = message.get("round")
+        self.attempt: int = message.get("attempt") or 0
+        #: Seeds of this round, and of the one order that `steps` walk through in all rounds.
+        self.seed: int = message.get("seed") or 0
+        self.order_seed: int = message.get("order_seed") or 0
+        self.learning_rate: float = message.get("learning_rate") or 0.0
+        self.momentum: float = message.get("momentum") or 0.0
+        self.weight_decay: float = message.get("weight_decay") or 0.0
+        #: Passes through the data; when it is 0, `steps` batches.
+        self.epochs: int = message.get("epochs") or 0
+        self.steps: int = message.get("steps") or 0
+        self.batch_size: int = message.get("batch_size") or 1
+        limit = message.get("time_limit_ms") or 0
+        #: time.monotonic() when the client stops waiting; None: it does not.
+        self.deadline: Optional[float] = time.monotonic() + limit / 1000 if limit else None
+        #: data.path of the client's configuration.
+        self.data = data
+        #: What each step has to do beyond gradient descent.
+        self.parts: Dict[str, Any] = dict(message.get("do") or {})
+        self.samples = samples
+        #: Names of the server's tensors that no part touches.
+        self.buffers = frozenset(buffers)
+        #: How many steps there will be. Set it before the first when train() makes another number.
+        self.total_steps = self._planned(samples)
+        #: How many there were.
+        self.steps_made = 0
+        self.watches: List[Any] = []
+        self._on: str = message.get("on") or "train"
+        self.on_was_read = False
+        self._backend = backend
+        self._slots = dict(slots or {})
+        self._interrupted = interrupted or (lambda: False)
+        self._say_progress = say_progress or (lambda done, total: None)
+        self._said = 0.0
+        self._canceled = False
+        self._loss_sum = 0.0
+        self._loss_samples = 0
+
+    def _planned(self, samples: int) -> int:
+        if self.epochs == 0:
+            return self.steps
+        return self.epochs * -(-samples // self.batch_size)
+
+    @property
+    def on(self) -> str:
+        """Which data to fit to: "train", or "test" when the server judges models fitted to that."""
+        self.on_was_read = True
+        return self._on
+
+    @property
+    def wants_test_data(self) -> bool:
+        return self._on == "test"
+
+    def remaining(self) -> Optional[float]:
+        """Seconds until the deadline, None without one."""
+        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+    # Between two batches.
+
+    def check(self) -> None:
+        """Raise Canceled when the client takes the task back. Watched optimizers call it."""
+        if self._canceled or self._interrupted():
+            self._canceled = True
+            raise Canceled("the client takes the task back")
+
+    def progress(self, done: int, total: int) -> None:
+        """Tell the client how far it is, in steps; more than four times a second is not sent."""
+        now = time.monotonic()
+        if now - self._said >= 0.25:
+            self._said = now
+            self._say_progress(int(done), int(total))
+
+    def stepped(self, made: int) -> None:
+        """`made` steps are done. For optimizers that are not PyTorch's; watched ones call it."""
+        self.steps_made = max(self.steps_made, made)
+        self.progress(self.steps_made, self.total_steps or self.steps_made)
+
+    def count(self, loss: Any, samples: int = 1) -> None:
+        """Keep a batch's mean loss over so many samples: train() then need not return one."""
+        self._loss_sum += float(loss) * samples
+        self._loss_samples += samples
+
+    # Steps.
+
+    def optimizer(self, params: Any = None, **options: Any) -> Any:
+        """Gradient descent as the server asks for it, its parts attached, momentum at 0.
+
+        PyTorch: torch.optim.SGD over `params` (all that are trained unless given); further options
+        go to it. Numpy: an object with step(gradients).
+        """
+        return self._backend.optimizer(self, params, options)
+
+    def watch(self, optimizer: Any) -> Any:
+        """Attach the server's parts to an optimizer of PyTorch and count its steps; returns it.
+
+        Its state is emptied: momentum begins at 0 in every round.
+        """
+        return self._backend.watch(self, optimizer)
+
+    def slot(self, name: str) -> Block:
+        """Numbers of a part as the client handed them over, by the server's names."""
+        if name == "anchor" and "anchor" not in self._slots:
+            name = "model"
+        if name not in self._slots:
+            raise PartError(f"the client handed over no '{name}'")
+        return self._slots[name]
+
+    # Orders.
+
+    def order(self, n: int, epoch: int = 0) -> Any:
+        """0 .. n - 1 in the order of an epoch, the same whenever this task is repeated."""
+        return self._backend.order(n, (self.seed * 1000003 + epoch) % 2**63)
+
+    def batches(self, n: Optional[int] = None) -> Iterator[Any]:
+        """Indices of all batches of this task, as `epochs` or `steps` say.
+
+        Epochs take a fresh order each. Steps walk through one order, the same in every round, and
+        go on where the round before ended. Indices are a tensor, an array or a list, as the model is.
+        """
+        n = self.samples if n is None else n
+        size = min(self.batch_size, n)
+        if n <= 0:
+            return
+        a_pass = -(-n // size)
+        self.total_steps = self.epochs * a_pass if self.epochs else self.steps
+        made = 0
+        for epoch in range(self.epochs):
+            order = self.order(n, epoch)
+            for at in range(0, n, size):
+                yield self._batch(order[at : at + size], made)
+                made += 1
+        if self.epochs == 0:
+            order = self._backend.order(n, self.order_seed)
+            first = ((self.round or 1) - 1) * self.steps
+            for step in range(first, first + self.steps):
+                at = step % a_pass * size
+                yield self._batch(order[at : at + size], made)
+                made += 1
+        self._batches_done(made)
+
+    def loop(self, loader: Iterable[Any]) -> Iterator[Any]:
+        """The batches of `loader` (a DataLoader, a list of batches) for `epochs` passes or `steps`."""
+        try:
+            self.total_steps = self.epochs * len(loader) if self.epochs else self.steps  # type: ignore
+        except TypeError:
+            pass  # a stream: its length is not known
+        made, passes = 0, 0
+        while passes < self.epochs or self.epochs == 0 and made < self.steps:
+            before = made
+            for batch in loader:
+                if self.epochs == 0 and made >= self.steps:
+                    break
+                yield self._batch(batch, made)
+                made += 1
+            passes += 1
+            if made == before:
+                raise ValueError("task.loop(): the loader has no batches")
+        self._batches_done(made)
+
+    def _batch(self, batch: Any, made: int) -> Any:
+        self.check()
+        self._batches_done(made)
+        return batch
+
+    def _batches_done(self, made: int) -> None:
+        if not self.watches:  # or they count themselves: a step may take several batches
+            self.stepped(made)
+
+    # For the package.
+
+    def begin(self) -> None:
+        """Let everything that draws begin where the server says."""
+        random.seed(self.seed)
+        numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+        if numpy is not None:
+            numpy.random.seed(self.seed % 2**32)
+        if torch is not None:
+            torch.manual_seed(self.seed)
+        self._backend.begin_training()
+
+    def personal(self) -> None:
+        for watch in self.watches:
+            watch.personal()
+
+    def finish(self) -> None:
+        for watch in self.watches:
+            watch.result()
+
+    def mean_loss(self) -> Optional[float]:
+        return self._loss_sum / self._loss_samples if self._loss_samples else None
+
+
+def trained_of(value: Any, task: Task) -> Trained:
+    """What train() returned, completed by what the task counted."""
+    result = Trained()
+    if isinstance(value, Trained):
+        result = Trained(value.loss, value.steps, value.samples)
+    elif isinstance(value, Mapping):
+        unknown = set(value) - {"loss", "steps", "samples"}
+        if unknown:
+            raise ValueError(f"train() returned {sorted(unknown)}, expected loss, steps, samples")
+        result = Trained(**value)
+    elif isinstance(value, tuple):
+        if not 1 <= len(value) <= 3:
+            raise ValueError(f"train() returned {len(value)} values, expected loss, steps, samples")
+        result = Trained(*value)
+    elif value is not None:
+        result = Trained(value)
+    loss = task.mean_loss() if result.loss is None else float(result.loss)
+    if loss is None:
+        raise ValueError("train() returned no loss: return the mean loss, or call task.count(loss, n)")
+    steps = int(result.steps if result.steps is not None else task.steps_made)
+    if steps < 1:
+        raise ValueError(
+            "train() made no step that was counted: take task.optimizer(), task.watch(), task.loop() "
+            "or task.batches(), or return (loss, steps)"
+        )
+    samples = int(result.samples if result.samples is not None else task.samples)
+    return Trained(loss, steps, samples)
+
+
+def evaluation_of(value: Any) -> Evaluation:
+    """What evaluate() returned: an Evaluation, a mapping, an object or a tuple of its three numbers."""
+    names = ("samples", "correct", "loss_sum")
+    try:
+        if isinstance(value, Mapping):
+            numbers = [value[name] for name in names]
+        elif isinstance(value, (tuple, list)):
+            if len(value) != 3:
+                raise ValueError(f"{len(value)} values")
+            numbers = list(value)
+        else:
+            numbers = [getattr(value, name) for name in names]
+        result = Evaluation(int(numbers[0]), int(numbers[1]), float(numbers[2]))
+    except (KeyError, AttributeError, TypeError, ValueError) as e:
+        raise ValueError(
+            f"evaluate() returned {type(value).__name__}: {e}; expected samples, correct, loss_sum"
+        ) from e
+    if not 0 <= result.correct <= result.samples:
+        raise ValueError(f"evaluate(): {result.correct} correct of {result.samples} samples")
+    return result

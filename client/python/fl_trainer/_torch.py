@@ -1,0 +1,295 @@
+"""Models and optimizers of PyTorch. Imported only where the script has imported torch."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import types
+import warnings
+from typing import Any, Callable, Dict, Iterator, List, Optional
+
+import torch
+
+from ._memory import Block
+from ._models import CLOSURE_PARTS, STEP_PARTS, Backend, Entry, ModelError
+from ._parts import PartError, PerFedAvg, PFedMe, Step, step_of
+
+_COUNTER = "num_batches_tracked"
+
+
+def _unwrapped(model: Any) -> Any:
+    """The model below DataParallel, DistributedDataParallel and torch.compile: names without prefix."""
+    while True:
+        if isinstance(getattr(model, "_orig_mod", None), torch.nn.Module):
+            model = model._orig_mod
+        elif isinstance(
+            model, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
+        ):
+            model = model.module
+        else:
+            return model
+
+
+def _flat(block: Block) -> Any:
+    """The block's numbers as one tensor over the same memory."""
+    with warnings.catch_warnings():
+        # The weights cannot be written to, which torch has no type for; nobody here does.
+        warnings.simplefilter("ignore")
+        return torch.frombuffer(
+            block.memory, dtype=torch.float32, count=len(block.floats), offset=block.data
+        )
+
+
+def _view(block: Block, name: str) -> Any:
+    offset, shape = block.places[name]
+    flat = block.native("torch", _flat)
+    return flat[offset : offset + _count(shape)].view(shape)
+
+
+def _count(shape: Any) -> int:
+    n = 1
+    for d in shape:
+        n *= d
+    return n
+
+
+class TorchBackend(Backend):
+    """torch.nn.Module: what its state_dict() holds of floating point numbers, in that order."""
+
+    parts = STEP_PARTS + CLOSURE_PARTS
+    software = f"torch {torch.__version__}"
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self._modes = {m: m.training for m in model.modules()}
+
+    def tensors(self) -> Dict[str, Any]:
+        """The tensors that travel, by name, as the model holds them now."""
+        found = {}
+        for name, t in _unwrapped(self.model).state_dict(keep_vars=True).items():
+            if not isinstance(t, torch.Tensor):
+                continue  # get_extra_state()
+            if name.rpartition(".")[2] == _COUNTER:
+                continue
+            if isinstance(t, torch.nn.parameter.UninitializedTensorMixin):
+                raise ModelError(
+                    f"tensor '{name}' has no shape yet: let the model see a batch before it is handed over"
+                )
+            if t.is_complex() or t.is_sparse or t.is_quantized or t.device.type == "meta":
+                raise ModelError(f"tensor '{name}' is {t.dtype} ({t.layout}, {t.device}): it cannot travel")
+            if t.is_floating_point():
+                if t.numel() == 0:
+                    raise ModelError(f"tensor '{name}' is empty, which no server takes")
+                found[name] = t
+        return found
+
+    def entries(self) -> List[Entry]:
+        groups: Dict[Any, List[str]] = {}
+        tensors = self.tensors()
+        for name, t in tensors.items():
+            same = (t.device, t.data_ptr(), t.dtype, tuple(t.shape), t.stride())
+            groups.setdefault(same, []).append(name)
+        return [
+            Entry(names[0], tuple(tensors[names[0]].shape), tuple(names[1:]))
+            for names in groups.values()
+        ]
+
+    def load(self, block: Block) -> None:
+        tensors = self.tensors()
+        with torch.no_grad():
+            for entry, names in self._bound:
+                tensors[entry.name].copy_(_view(block, names[0]))
+
+    def store(self, block: Block) -> None:
+        tensors = self.tensors()
+        with torch.no_grad():
+            for entry, names in self._bound:
+                for name in names:
+                    _view(block, name).copy_(tensors[entry.name])
+
+    def begin_training(self) -> None:
+        for module, mode in self._modes.items():
+            module.training = mode
+        for name, t in _unwrapped(self.model).state_dict(keep_vars=True).items():
+            if name.rpartition(".")[2] == _COUNTER and isinstance(t, torch.Tensor):
+                with torch.no_grad():
+                    t.zero_()
+
+    @contextlib.contextmanager
+    def evaluating(self, check: Callable[[], None]) -> Iterator[None]:
+        modes = {m: m.training for m in self.model.modules()}
+        self.model.eval()
+        try:
+            hook = self.model.register_forward_pre_hook(lambda module, inputs: check())
+        except RuntimeError:
+            hook = None  # a ScriptModule has none
+        try:
+            with torch.no_grad():
+                yield
+        finally:
+            if hook is not None:
+                hook.remove()
+            for module, mode in modes.items():
+                module.training = mode
+
+    def order(self, n: int, seed: int) -> Any:
+        generator = torch.Generator()
+        generator.manual_seed(seed)
+        return torch.randperm(n, generator=generator)
+
+    def optimizer(self, task: Any, params: Any, options: Dict[str, Any]) -> Any:
+        settings = {
+            "lr": task.learning_rate,
+            "momentum": task.momentum,
+            "weight_decay": task.weight_decay,
+            **options,
+        }
+        if params is None:
+            params = [p for p in self.model.parameters() if p.requires_grad]
+        return self.watch(task, torch.optim.SGD(params, **settings))
+
+    def watch(self, task: Any, optimizer: Any) -> Any:
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise ModelError(f"task.watch(): a {type(optimizer).__name__} is no optimizer of PyTorch")
+        optimizer.state.clear()
+        task.watches.append(_Watch(self, task, optimizer))
+        optimizer.fl_watch = task.watches[-1]
+        if not hasattr(optimizer, "fl_plain_step"):
+            _take_over(optimizer)
+        return optimizer
+
+
+def _take_over(optimizer: Any) -> None:
+    """Let optimizer.step() go through the watch of the current task.
+
+    A method of the instance with the attributes of the one before it: schedulers, made before or
+    after this, wrap it in turn, and GradScaler calls it after it has unscaled the gradients.
+    """
+    plain = optimizer.step
+
+    @functools.wraps(plain)
+    def step(self: Any, closure: Optional[Callable[[], Any]] = None) -> Any:
+        return self.fl_watch.step(plain, closure)
+
+    optimizer.fl_plain_step = plain
+    optimizer.step = types.MethodType(step, optimizer)
+
+
+class _Watch:
+    """One optimizer in one task."""
+
+    def __init__(self, backend: TorchBackend, task: Any, optimizer: Any) -> None:
+        self.task = task
+        self.optimizer = optimizer
+        names: Dict[int, str] = {}
+        tensors = backend.tensors()
+        for entry in backend.entries():
+            names[id(tensors[entry.name])] = entry.name
+        self.params = [p for group in optimizer.param_groups for p in group["params"]]
+        # A tensor that is tied under two names, or not the model's, is left alone.
+        own = [names.get(id(p)) for p in self.params]
+        self.names = [backend.alias(n) if n is not None else None for n in own]
+        self._vectors: Dict[Any, Any] = {}
+        self.parts: Step = step_of(task.parts, task, self._vector)
+
+    def _vector(self, slot: str, i: int) -> Any:
+        key = (slot, i)
+        if key not in self._vectors:
+            block, name = self.task.slot(slot), self.names[i]
+            p = self.params[i]
+            self._vectors[key] = (
+                None if name is None else _view(block, name).to(p.device, p.dtype)
+            )
+        return self._vectors[key]
+
+    def _xs(self) -> List[Any]:
+        return [p.detach() for p in self.params]
+
+    def _gs(self) -> List[Any]:
+        """The gradients, to be changed in place; 0 where the batch had none for a parameter."""
+        for p in self.params:
+            if p.grad is None and p.requires_grad:
+                p.grad = torch.zeros_like(p)
+            elif p.grad is not None and p.grad.is_sparse:
+                p.grad = p.grad.to_dense()
+        return [None if p.grad is None else p.grad.detach() for p in self.params]
+
+    def _before(self) -> None:
+        if self.parts.changes_gradient:
+            with torch.no_grad():
+                self.parts.before(self._xs(), self._gs())
+
+    def step(self, plain: Callable[..., Any], closure: Optional[Callable[[], Any]]) -> Any:
+        self.task.check()
+        if isinstance(self.parts, PFedMe):
+            loss = self._pfedme(self.parts, closure)
+        elif isinstance(self.parts, PerFedAvg):
+            loss = self._per_fedavg(self.parts, plain, closure)
+        else:
+            loss = self._plain(plain, closure)
+        self.task.stepped(self.parts.made)
+        return loss
+
+    def _plain(self, plain: Callable[..., Any], closure: Optional[Callable[[], Any]]) -> Any:
+        def with_parts() -> Any:
+            assert closure is not None
+            with torch.enable_grad():
+                loss = closure()
+            self._before()
+            return loss
+
+        if closure is None:
+            self._before()
+            result = plain()
+        else:
+            result = plain(with_parts)
+        with torch.no_grad():
+            self.parts.after(self._xs())
+        return result
+
+    def _pfedme(self, parts: PFedMe, closure: Optional[Callable[[], Any]]) -> Any:
+        if closure is None:
+            raise PartError(
+                "pfedme takes several gradients of each batch: call optimizer.step(closure), where "
+                "closure() clears the gradients, calls backward() and returns the loss"
+            )
+        first = None
+        with torch.no_grad():
+            parts.start(self._xs())
+        for i in range(parts.inner_steps):
+            with torch.enable_grad():
+                loss = closure()
+            first = loss if i == 0 else first
+            with torch.no_grad():
+                parts.inner(self._xs(), self._gs())
+        with torch.no_grad():
+            parts.follow(self._xs())
+        return first
+
+    def _per_fedavg(
+        self, parts: PerFedAvg, plain: Callable[..., Any], closure: Optional[Callable[[], Any]]
+    ) -> Any:
+        result = None
+        if closure is not None:
+            with torch.enable_grad():
+                result = closure()
+        with torch.no_grad():
+            own = parts.own_step(self._xs(), self._gs())
+        if not own:
+            plain()
+        parts.made += 1
+        if parts.last_is_half and closure is not None:
+            with torch.enable_grad():
+                closure()
+            with torch.no_grad():
+                parts.own_step(self._xs(), self._gs())
+            plain()
+        return result
+
+    def personal(self) -> None:
+        with torch.no_grad():
+            self.parts.personal(self._xs())
+
+    def result(self) -> None:
+        with torch.no_grad():
+            self.parts.result(self._xs())

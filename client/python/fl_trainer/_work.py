@@ -1,0 +1,156 @@
+"""A program's functions, and how they carry out a task: the same in every form of being called."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import traceback
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from ._memory import Block
+from ._models import Backend
+from ._task import Diverged, Evaluation, Task, Trained, evaluation_of, trained_of
+
+#: What the client takes of an error.
+MAX_ERROR = 1000
+
+
+@dataclass
+class Program:
+    """What fl_trainer.run() was given."""
+
+    backend: Backend
+    train: Optional[Callable[[Any, Task], Any]]
+    evaluate: Optional[Callable[[Any, Task], Any]]
+    samples: int
+    test_samples: int
+    parts: Tuple[str, ...]
+    evaluate_received: bool = True
+    software: str = ""
+    alone: Dict[str, Any] = field(default_factory=dict)
+
+    def can(self, purpose: str) -> List[str]:
+        """The tasks that the program carries out."""
+        able = []
+        if self.train is not None and purpose != "evaluate":
+            able.append("train")
+        if self.evaluate is not None:
+            able.append("evaluate")
+        if len(able) == 2:
+            able.append("adapt")
+        return able
+
+    def judge(self, task: Task) -> Evaluation:
+        """The model as it is, on local test data."""
+        assert self.evaluate is not None
+        with self.backend.evaluating(task.check):
+            return evaluation_of(self.evaluate(self.backend.model, task))
+
+    def judge_if_asked(self, task: Task, what: str, wanted: bool) -> Dict[str, Any]:
+        """{what: …}, or nothing without test data or where the loss is no number."""
+        if self.evaluate is None or not wanted or self.test_samples == 0:
+            return {}
+        evaluation = self.judge(task)
+        if evaluation.samples == 0:
+            return {}
+        if not evaluation.finite:
+            note(f"the loss of the {what} model on test data is {evaluation.loss_sum}: left out")
+            return {}
+        return {what: evaluation.message()}
+
+    def fit(self, task: Task) -> Trained:
+        """Train the model that is loaded, as the task says. Raises Diverged."""
+        assert self.train is not None
+        task.begin()
+        outcome = trained_of(self.train(self.backend.model, task), task)
+        self._check_parts(task)
+        if task.wants_test_data and not task.on_was_read:
+            raise ValueError(
+                "the server wants a model fitted to the test data, and train() did not look at task.on"
+            )
+        assert outcome.loss is not None
+        if not math.isfinite(outcome.loss):
+            raise Diverged(f"the loss is not finite: {outcome.loss}")
+        return outcome
+
+    def _check_parts(self, task: Task) -> None:
+        made = [watch.parts.made for watch in task.watches]
+        if task.parts and not any(made):
+            raise ValueError(
+                f"this round needs {', '.join(sorted(task.parts))} in each step, and train() made none "
+                "with task.optimizer() or task.watch()"
+            )
+        if "drift" in task.parts and any(n not in (0, task.total_steps) for n in made):
+            raise ValueError(
+                f"this round's solver was told of {task.total_steps} steps and train() made {max(made)}: "
+                "set task.total_steps before the first one"
+            )
+
+
+def do_train(
+    program: Program, task: Task, given: Block, target: Block, evaluate_trained: bool
+) -> Dict[str, Any]:
+    """A training: what the answer has beside type and id. The trained model is in `target`."""
+    program.backend.load(given)
+    answer = program.judge_if_asked(task, "received", program.evaluate_received)
+    outcome = program.fit(task)
+    if evaluate_trained:
+        task.personal()
+        answer.update(program.judge_if_asked(task, "trained", True))
+    task.finish()
+    program.backend.store(target)
+    return {
+        "samples": outcome.samples,
+        "steps": outcome.steps,
+        "train_loss": outcome.loss,
+        **answer,
+    }
+
+
+def do_adapt(program: Program, task: Task, given: Block) -> Dict[str, Any]:
+    """Evaluate, fit a copy, evaluate that."""
+    program.backend.load(given)
+    answer = program.judge_if_asked(task, "received", True)
+    program.fit(task)
+    task.personal()
+    answer.update(program.judge_if_asked(task, "adapted", True))
+    if "adapted" not in answer:
+        raise Diverged("the adapted model cannot be evaluated")
+    return answer
+
+
+def do_evaluate(program: Program, task: Task, given: Block) -> Dict[str, Any]:
+    program.backend.load(given)
+    evaluation = program.judge(task)
+    if not evaluation.finite:
+        raise Diverged(f"the sum of losses is {evaluation.loss_sum}")
+    return {"received": evaluation.message()}
+
+
+def last_line(error: BaseException) -> str:
+    """What goes to the client of an exception: one line, as the interpreter ends a traceback."""
+    text = "".join(traceback.format_exception_only(type(error), error)).strip().splitlines()
+    line = " ".join(text) if len(text) < 4 else text[-1]
+    return line.encode("utf-8", "replace")[:MAX_ERROR].decode("utf-8", "ignore")
+
+
+def show(error: BaseException) -> None:
+    """The traceback, on stderr: its end stands in the client's messages."""
+    traceback.print_exception(type(error), error, error.__traceback__)
+    sys.stderr.flush()
+
+
+def note(text: str) -> None:
+    print(f"fl_trainer: {text}", file=sys.stderr, flush=True)
+
+
+def is_broken_device(error: BaseException) -> bool:
+    """After such an error of a GPU all that follows in this process fails as well."""
+    return type(error).__name__ in ("RuntimeError", "AcceleratorError") and "CUDA error" in str(error)
+
+
+def from_environment(name: str) -> Optional[str]:
+    """Taken out of the environment: what this process starts is not to speak in its place."""
+    return os.environ.pop(name, None)
