@@ -1,4 +1,4 @@
-"""The conversation of a resident program (the trainer protocol)."""
+"""The conversation of a resident program (docs/trainer-protocol.md)."""
 
 from __future__ import annotations
 

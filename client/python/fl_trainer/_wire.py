@@ -1,6 +1,6 @@
 """The socket to the client: framed messages, and what arrived while the program was busy.
 
-The page of the trainer protocol has the frames. Nothing here starts a thread: whoever computes looks at the
+docs/trainer-protocol.md has the frames. Nothing here starts a thread: whoever computes looks at the
 socket between two batches (`Channel.interrupted`).
 """
 
