@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "server/daemon/driver_jobs.h"
+#include "server/work/norms.h"
 
 /* Names and weights of the parts' clients, in the order of the parts. */
 static bool copy_part_clients(struct fl_job *job, const struct fl_driver *driver)
@@ -26,6 +27,23 @@ static void aggregate_work(void *arg)
     job->code = fl_aggregation_run(&job->driver->federation, &job->aggregation, &job->err);
 }
 
+/* Said once: whoever knows that his clients' data look different need not hear it again. */
+static void tell_norms(struct fl_driver *driver, uint64_t round, double apart)
+{
+    if (apart > 0) {
+        fl_log(driver->srv->log, FL_LOG_DEBUG, "round",
+               "round %llu: batch-norms of clients lie %.3f apart", (unsigned long long)round,
+               apart);
+    }
+    if (apart > FL_NORMS_APART && !driver->norms_told) {
+        driver->norms_told = true;
+        fl_log(driver->srv->log, FL_LOG_NOTICE, "round",
+               "round %llu: the batch-norm means of clients differ by %.2f of their variance: data "
+               "look different from client to client, 'model.norm: local' may fit them better",
+               (unsigned long long)round, apart);
+    }
+}
+
 static void aggregate_done(void *arg)
 {
     struct fl_job *job = arg;
@@ -41,6 +59,7 @@ static void aggregate_done(void *arg)
                    (unsigned long long)job->e.round, info->effective, job->e.n_parts,
                    info->self_weight);
         }
+        tell_norms(driver, job->e.round, job->aggregation.norms_apart);
         event.u.aggregated.seq = job->e.seq;
         fl_driver_step(driver, &event);
     }

@@ -30,6 +30,7 @@ struct fl_driver {
 
     struct fl_federation federation; /* its store is used by the db lane only, after start */
     struct fl_progress progress;
+    bool norms_told;             /* that clients' batch-norms lie apart */
     const struct fl_up *joining; /* what the step is about that runs now */
 
     struct fl_dataset *test; /* NULL: the server does not evaluate; used by the work lane */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/work/norms.h"
 #include "server/work/sent.h"
 
 /* What a pass reads beside the update, at most. */
@@ -220,6 +221,10 @@ static int aggregate(struct pass *a)
     }
     if (rv == FL_OK) {
         rv = run_aggregation(a);
+    }
+    if (rv == FL_OK && fl_norms_round(job->round)) {
+        rv = fl_norms_apart(a->f->layout, a->readers, job->n_parts,
+                            fl_blob_floats(job->next.model.theta), &job->norms_apart);
     }
     if (rv == FL_OK && mixes) {
         struct fl_mixtures_writer *w = a->mixtures;

@@ -26,6 +26,7 @@ struct fl_aggregation {
     struct fl_outcome next;
     double *distance; /* [n_parts] from each update to the next model */
     struct fl_agg_info info;
+    double norms_apart;  /* norms.h; 0: not measured in this round */
     uint32_t bad_client; /* of an error; FL_NO_CLIENT: nobody's */
 };
 
