@@ -29,6 +29,7 @@ lower_figures="base"
 lower_num="base"
 lower_model="num base"
 lower_nn="model num base"
+lower_program="model base"
 lower_data="num base"
 lower_strategy="nn model conf num base"
 lower_json="figures base"
@@ -71,13 +72,13 @@ for f in $files; do
               store:*) say "$f: the store must not include $inc" ;;
               conf:base|conf:conf|conf:figures|conf:num|conf:model|conf:nn|conf:strategy|conf:data|conf:wire) ;;
               conf:*) say "$f: reading a configuration must not include $inc" ;;
-              train:base|train:conf|train:num|train:model|train:nn|train:strategy|train:data) ;;
+              train:base|train:conf|train:num|train:model|train:nn|train:strategy|train:data|train:program) ;;
               train:*) say "$f: the trainer must not include $inc" ;;
               identity:base|identity:conf|identity:db|identity:model|identity:pki|identity:wire) ;;
               identity:*) say "$f: the room of an identity must not include $inc" ;;
-              work:base|work:conf|work:figures|work:num|work:model|work:nn|work:strategy|work:data|work:wire) ;;
+              work:base|work:conf|work:figures|work:num|work:model|work:nn|work:strategy|work:data|work:wire|work:program) ;;
               work:*) say "$f: the work room must not include $inc" ;;
-              daemon:base|daemon:conf|daemon:figures|daemon:json|daemon:num|daemon:model|daemon:nn|daemon:data|daemon:strategy|daemon:wire|daemon:rpc|daemon:net|daemon:grpc|daemon:pki|daemon:tls) ;;
+              daemon:base|daemon:conf|daemon:figures|daemon:json|daemon:num|daemon:model|daemon:nn|daemon:data|daemon:program|daemon:strategy|daemon:wire|daemon:rpc|daemon:net|daemon:grpc|daemon:pki|daemon:tls) ;;
               daemon:*) say "$f: a daemon schedules, moves bytes and translates; it must not include $inc" ;;
             esac ;;
           fl/v1/*|grpc/*) say "$f: generated messages belong to libfl/wire" ;;
@@ -127,7 +128,7 @@ only 'openssl/ssl' 'libfl/tls/|tests/' libssl
 only 'sqlite3\.h' 'libfl/db/|tests/' SQLite
 only 'cblas\.h|openblas' 'libfl/num/blas\.h' BLAS
 only 'yaml\.h' 'libfl/conf/' libyaml
-only 'jansson\.h' 'libfl/model/|libfl/json/|client/train/|tools/fl_data/|tests/' jansson
+only 'jansson\.h' 'libfl/model/|libfl/json/|libfl/program/|client/train/|tools/fl_data/|tests/' jansson
 only 'xxhash\.h' 'libfl/base/checksum' xxHash
 only 'zlib\.h' 'libfl/data/|tests/' zlib
 only 'systemd/' 'libfl/net/' libsystemd

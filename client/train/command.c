@@ -20,16 +20,13 @@
 
 struct command {
     struct fl_trainer base;
-    char **argv;
-    size_t n_argv;
+    char **argv, **environment;
     char *data;
     char work_dir[PATH_MAX];
     char failed[PATH_MAX]; /* folder of the last failed task; "" when there is none */
-    uint64_t time_limit_ms, memory_bytes, descriptors;
-    uint64_t first_limit_ms;
-    double patience;
-    uint64_t patience_least_ms;
-    uint64_t longest_ms; /* of the good runs since the last prepare(); 0: none */
+    uint64_t memory_bytes, descriptors;
+    enum fl_program_memory memory_of;
+    struct fl__limit limit;
     /* Of the last prepare(); layout NULL: none. */
     struct fl_layout *layout;
     struct fl__description *description;
@@ -51,13 +48,10 @@ static void forget(struct command *c)
 static void command_free(struct fl_trainer *trainer)
 {
     struct command *c = command_of(trainer);
-    size_t i;
 
     forget(c);
-    for (i = 0; c->argv != NULL && i < c->n_argv; i++) {
-        free(c->argv[i]);
-    }
-    free(c->argv);
+    fl_str_list_free(c->argv);
+    fl_str_list_free(c->environment);
     free(c->data);
     free(c);
 }
@@ -76,19 +70,6 @@ static void remove_folder(const char *path)
     (void)nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static int copy_layout(const struct fl_layout *layout, struct fl_layout **ret, struct fl_err *err)
-{
-    struct fl_buf text = {0};
-    int rv = fl_layout_text(layout, &text);
-
-    if (rv != FL_OK) {
-        return fl_err_set(err, rv, "layout of the model: %s", fl_strerror(rv));
-    }
-    rv = fl_layout_from_text((const char *)text.data, text.len, ret, err);
-    fl_buf_done(&text);
-    return rv;
-}
-
 static int prepare(struct fl_trainer *trainer, const struct fl_train_model *model,
                    struct fl_err *err)
 {
@@ -97,16 +78,18 @@ static int prepare(struct fl_trainer *trainer, const struct fl_train_model *mode
     int rv;
 
     forget(c);
-    c->longest_ms = 0; /* Another model, or another amount of work. */
+    fl__limit_forget(&c->limit); /* Another model, or another amount of work. */
     if (s->offer != NULL || fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) > 0 ||
         fl_solver_sends(s, model->solver_options) != NULL)
     {
-        return fl_err_set(err, FL_EUNIMPL,
-                          "the server's solver '%s' exchanges more than models, which a program of "
-                          "'trainer: command' cannot: use 'trainer: builtin'",
-                          s->policy.name);
+        return fl_err_set(
+            err, FL_EUNIMPL,
+            "the server's solver '%s' exchanges more than models, which a program that "
+            "is started for each task cannot: one that stays ('command.resident: "
+            "yes') may do it, and so does 'trainer: builtin'",
+            s->policy.name);
     }
-    rv = copy_layout(model->layout, &c->layout, err);
+    rv = fl_layout_copy(model->layout, NULL, NULL, &c->layout, err);
     if (rv == FL_OK) {
         rv = fl__description_create(model, &c->description, err);
     }
@@ -170,64 +153,71 @@ static char *put_task(const char *text, const char *task)
     return out;
 }
 
-static uint64_t shorter(uint64_t a, uint64_t b)
+/* The environment with FL_TASK in it; of the texts only the first is the caller's to free. */
+static char **with_task(const struct command *c, const char *task_file)
 {
-    return b != 0 && (a == 0 || b < a) ? b : a;
+    size_t size = strlen(task_file) + sizeof("FL_TASK=");
+    size_t n = 0;
+    char **list;
+
+    while (c->environment[n] != NULL) {
+        n++;
+    }
+    list = calloc(n + 2, sizeof(*list));
+    if (list == NULL || (list[0] = malloc(size)) == NULL) {
+        free(list);
+        return NULL;
+    }
+    (void)snprintf(list[0], size, "FL_TASK=%s", task_file);
+    (void)memcpy(list + 1, c->environment, n * sizeof(*list));
+    return list;
 }
 
-/*
- * The task's, the operator's, and what the runs before say: a program that hangs is ended by these.
- * A first run has none before it, so how long it may take has to be said.
- */
-static uint64_t limit_of(const struct command *c, const struct fl_train_task *task)
+static char **arguments(const struct command *c, const char *task_file)
 {
-    double patience = c->patience * (double)c->longest_ms;
-    uint64_t limit = shorter(task->deadline_ms, c->time_limit_ms);
+    size_t n = 0;
+    char **argv;
+    size_t i;
 
-    if (c->longest_ms == 0) {
-        limit = shorter(limit, c->first_limit_ms);
-    } else if (patience > 0.0) {
-        patience =
-            patience > (double)c->patience_least_ms ? patience : (double)c->patience_least_ms;
-        limit = shorter(limit, patience < 1e15 ? (uint64_t)patience : 0);
+    while (c->argv[n] != NULL) {
+        n++;
     }
-    return limit;
+    argv = calloc(n + 1, sizeof(*argv));
+    for (i = 0; argv != NULL && i < n; i++) {
+        argv[i] = put_task(c->argv[i], task_file);
+        if (argv[i] == NULL) {
+            fl_str_list_free(argv);
+            return NULL;
+        }
+    }
+    return argv;
 }
 
 static int run_program(const struct command *c, const struct fl_train_task *task,
                        const struct fl__task_paths *paths, struct fl_err *err)
 {
-    char **argv = calloc(c->n_argv + 1, sizeof(*argv));
+    char **argv = arguments(c, paths->task);
+    char **additions = with_task(c, paths->task);
     struct fl__child child = {
-        .task_file = paths->task,
+        .conf = {.argv = (const char *const *)argv,
+                 .additions = (const char *const *)additions,
+                 .memory_bytes = c->memory_bytes,
+                 .memory_of = c->memory_of,
+                 .descriptors = c->descriptors},
         .stderr_file = paths->stderr_tail,
-        .time_limit_ms = limit_of(c, task),
-        .limit_note = c->longest_ms == 0 && limit_of(c, task) == c->first_limit_ms
-                          ? ": the first run here may take no longer (command.first_limit)"
-                          : "",
-        .memory_bytes = c->memory_bytes,
-        .descriptors = c->descriptors,
+        .time_limit_ms = fl__limit_of(&c->limit, task->deadline_ms),
+        .limit_note = fl__limit_note(&c->limit, task->deadline_ms),
         .cancel = task->cancel,
     };
-    int rv = FL_OK;
-    size_t i;
+    int rv = argv != NULL && additions != NULL
+                 ? fl__child_run(&child, err)
+                 : fl_err_set(err, FL_ENOMEM, "arguments of the program: out of memory");
 
-    for (i = 0; argv != NULL && i < c->n_argv; i++) {
-        argv[i] = put_task(c->argv[i], paths->task);
-        if (argv[i] == NULL) {
-            rv = FL_ENOMEM;
-        }
+    if (additions != NULL) {
+        free(additions[0]);
     }
-    if (argv == NULL || rv != FL_OK) {
-        rv = fl_err_set(err, FL_ENOMEM, "arguments of the program: out of memory");
-    } else {
-        child.argv = (const char *const *)argv;
-        rv = fl__child_run(&child, err);
-    }
-    for (i = 0; argv != NULL && i < c->n_argv; i++) {
-        free(argv[i]);
-    }
-    free(argv);
+    free(additions);
+    fl_str_list_free(argv);
     return rv;
 }
 
@@ -291,7 +281,8 @@ static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
         rv = fl_st_save(paths.anchor, c->layout, task->anchor, NULL, 0, false, err);
     }
     if (rv == FL_OK) {
-        rv = fl__task_write(c->description, task, &paths, c->data, limit_of(c, task), err);
+        rv = fl__task_write(c->description, task, &paths, c->data,
+                            fl__limit_of(&c->limit, task->deadline_ms), err);
     }
     started_ms = fl_clock_ms();
     if (rv == FL_OK) {
@@ -301,8 +292,8 @@ static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
     if (rv == FL_OK) {
         rv = read_result(c, task, &paths, ret, err);
     }
-    if (rv == FL_OK && took_ms >= c->longest_ms) {
-        c->longest_ms = took_ms > 0 ? took_ms : 1; /* 0: none was good yet */
+    if (rv == FL_OK) {
+        fl__limit_good(&c->limit, took_ms);
     }
     if (rv == FL_OK || rv == FL_ECANCELED) {
         remove_folder(paths.folder);
@@ -355,12 +346,11 @@ int fl_trainer_command_find(const char *program, struct fl_err *err)
 
     return program == NULL || program[0] == '\0'
                ? fl_err_set(err, FL_ECONF, "the command trainer needs a program")
-               : fl__program_find(program, found, sizeof(found), err);
+               : fl_program_find(program, found, sizeof(found), err);
 }
 
 static int copy_conf(struct command *c, const struct fl_command_conf *conf, struct fl_err *err)
 {
-    size_t i;
     int rv = fl_trainer_command_find(conf->argv != NULL ? conf->argv[0] : NULL, err);
 
     if (rv == FL_OK) {
@@ -374,23 +364,15 @@ static int copy_conf(struct command *c, const struct fl_command_conf *conf, stru
         return fl_err_set(err, fl_err_from_errno(errno), "%.200s: %s", conf->work_dir,
                           strerror(errno));
     }
-    while (conf->argv[c->n_argv] != NULL) {
-        c->n_argv++;
-    }
-    c->argv = calloc(c->n_argv, sizeof(*c->argv));
-    for (i = 0; c->argv != NULL && i < c->n_argv; i++) {
-        c->argv[i] = fl_str_dup(conf->argv[i]);
-        rv = c->argv[i] == NULL ? FL_ENOMEM : rv;
-    }
+    c->argv = fl_str_list_dup(conf->argv);
+    c->environment = fl_str_list_dup(conf->environment);
     c->data = conf->data != NULL ? fl_str_dup(conf->data) : NULL;
-    if (c->argv == NULL || rv != FL_OK || (conf->data != NULL && c->data == NULL)) {
+    if (c->argv == NULL || c->environment == NULL || (conf->data != NULL && c->data == NULL)) {
         return fl_err_set(err, FL_ENOMEM, "command trainer: out of memory");
     }
-    c->time_limit_ms = conf->time_limit_ms;
-    c->first_limit_ms = conf->first_limit_ms;
-    c->patience = conf->patience;
-    c->patience_least_ms = conf->patience_least_ms;
+    c->limit = fl__limit_from(conf);
     c->memory_bytes = conf->memory_bytes;
+    c->memory_of = conf->memory_of;
     c->descriptors = conf->descriptors;
     return FL_OK;
 }

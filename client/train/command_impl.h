@@ -5,33 +5,21 @@
 
 #include <limits.h>
 
+#include "client/train/limit.h"
 #include "client/train/trainer_impl.h"
 
-/* How much of the end of what the program wrote to stderr is kept. */
-#define FL__TAIL_SIZE ((size_t)16 << 10)
-/* How much of that an error repeats at most, as far as it has room. */
-#define FL__TAIL_SHOWN ((size_t)1 << 10)
-
 struct fl__child {
-    const char *const *argv; /* NULL-terminated; argv[0] is searched in PATH */
-    const char *task_file;   /* in the environment as FL_TASK */
+    struct fl_program_conf conf;
     const char *stderr_file; /* gets the end of its stderr when it fails */
     uint64_t time_limit_ms;  /* 0: none */
     const char *limit_note;  /* behind the message that it was ended by that; not NULL */
-    uint64_t memory_bytes;   /* 0: none */
-    uint64_t descriptors;    /* its soft limit of them; 0: as ours */
     atomic_bool *cancel;     /* may be NULL */
 };
 
 /*
- * Find a program as execvp() would, as an absolute path. FL_ENOENT and FL_EPERM with what
- * was looked for.
- */
-FL_MUST_CHECK int fl__program_find(const char *name, char *out, size_t size, struct fl_err *err);
-/*
- * Run to the end. FL_OK: exit code 0. FL_EIO: another code, or a signal; FL_ETIMEOUT;
- * FL_ECANCELED. The message has the code and the tail of stderr. Nothing of the program's
- * process group is left when this returns.
+ * Run to the end. FL_OK: exit code 0. FL_EIO: another code, or a signal; FL_ELIMIT: memory;
+ * FL_ETIMEOUT; FL_ECANCELED. The message has the code and the tail of stderr. Nothing of the
+ * program's process group is left when this returns.
  */
 FL_MUST_CHECK int fl__child_run(const struct fl__child *child, struct fl_err *err);
 

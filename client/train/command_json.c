@@ -1,12 +1,12 @@
 /* The JSON that a program of the command trainer reads and writes. */
 #include <inttypes.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/train/command_impl.h"
 #include "libfl/base/fs.h"
+#include "libfl/program/fields.h"
 
 /* Far above what a result needs; a program gone wild does not fill our memory. */
 #define RESULT_MAX ((size_t)1 << 20)
@@ -23,55 +23,6 @@ void fl__description_free(struct fl__description *description)
         json_decref(description->json);
         free(description);
     }
-}
-
-static json_t *sizes(const size_t *list, size_t n)
-{
-    json_t *array = json_array();
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        (void)json_array_append_new(array, json_integer((json_int_t)list[i]));
-    }
-    return array;
-}
-
-static json_t *units_of(const struct fl_layout *layout)
-{
-    json_t *units = json_array();
-    size_t l;
-    size_t t;
-
-    for (l = 0; l < fl_layout_units(layout); l++) {
-        const struct fl_unit *unit = fl_layout_unit(layout, l);
-        json_t *tensors = json_array();
-
-        for (t = 0; t < unit->n_tensors; t++) {
-            const struct fl_tensor *tensor = fl_layout_tensor(layout, unit->first_tensor + t);
-
-            (void)json_array_append_new(
-                tensors, json_pack("{s:s, s:o, s:b}", "name", tensor->name, "shape",
-                                   sizes(tensor->dims, tensor->n_dims), "buffer", tensor->buffer));
-        }
-        (void)json_array_append_new(
-            units, json_pack("{s:s, s:o}", "name", unit->name, "tensors", tensors));
-    }
-    return units;
-}
-
-static json_t *network_of(const struct fl_net_spec *net)
-{
-    json_t *layers;
-    size_t i;
-
-    if (net->n_layers == 0) {
-        return json_null();
-    }
-    layers = json_array();
-    for (i = 0; i < net->n_layers; i++) {
-        (void)json_array_append_new(layers, json_string(net->layers[i]));
-    }
-    return json_pack("{s:o, s:o}", "input", sizes(net->input, net->n_input), "layers", layers);
 }
 
 /* A policy with all its options as text. */
@@ -101,12 +52,15 @@ int fl__description_create(const struct fl_train_model *model, struct fl__descri
 
     if (d != NULL) {
         /* A NULL from any of the parts makes json_pack() fail as a whole. */
-        d->json = json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:f, s:f}", "units",
-                            units_of(model->layout), "network", network_of(&model->net), "solver",
-                            policy_of(&model->solver->policy, model->solver_options), "personal",
-                            personal_of(model), "epochs", (json_int_t)model->epochs, "steps",
-                            (json_int_t)model->steps, "batch_size", (json_int_t)model->batch_size,
-                            "momentum", model->momentum, "weight_decay", model->weight_decay);
+        d->json =
+            json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:f, s:f}", "units",
+                      fl_field_units(model->layout, false), "network",
+                      fl_field_network(model->net.input, model->net.n_input, model->net.layers,
+                                       model->net.n_layers),
+                      "solver", policy_of(&model->solver->policy, model->solver_options),
+                      "personal", personal_of(model), "epochs", (json_int_t)model->epochs, "steps",
+                      (json_int_t)model->steps, "batch_size", (json_int_t)model->batch_size,
+                      "momentum", model->momentum, "weight_decay", model->weight_decay);
     }
     if (d == NULL || d->json == NULL) {
         fl__description_free(d);
@@ -122,10 +76,8 @@ int fl__task_write(const struct fl__description *description, const struct fl_tr
                    const struct fl__task_paths *paths, const char *data, uint64_t deadline_ms,
                    struct fl_err *err)
 {
-    /* JSON readers of other languages take numbers up to 2^53 exactly. */
-    const uint64_t exact = (UINT64_C(1) << 53) - 1;
-    json_int_t seed = (json_int_t)(task->seed & exact);
-    json_int_t order_seed = (json_int_t)(task->order_seed & exact);
+    json_int_t seed = (json_int_t)(task->seed & FL_FIELD_EXACT);
+    json_int_t order_seed = (json_int_t)(task->order_seed & FL_FIELD_EXACT);
     json_t *json = json_pack(
         "{s:i, s:I, s:I, s:I, s:I, s:f, s:I, s:b, s:s?, s:s, s:s?, s:s, s:s}", "version",
         FILE_VERSION, "round", (json_int_t)task->round, "attempt", (json_int_t)task->attempt,
@@ -148,82 +100,29 @@ int fl__task_write(const struct fl__description *description, const struct fl_tr
     return rv;
 }
 
-static int get_count(const json_t *object, const char *path, const char *key, uint64_t *ret,
-                     struct fl_err *err)
-{
-    const json_t *value = json_object_get(object, key);
-
-    if (!json_is_integer(value) || json_integer_value(value) < 0) {
-        return fl_err_set(err, FL_EFORMAT, "%.200s: '%s' must be there and be a count (0 or more)",
-                          path, key);
-    }
-    *ret = (uint64_t)json_integer_value(value);
-    return FL_OK;
-}
-
-static int get_number(const json_t *object, const char *path, const char *key, double *ret,
-                      struct fl_err *err)
-{
-    const json_t *value = json_object_get(object, key);
-
-    if (!json_is_number(value) || !isfinite(json_number_value(value))) {
-        return fl_err_set(err, FL_EFORMAT, "%.200s: '%s' must be there and be a finite number",
-                          path, key);
-    }
-    *ret = json_number_value(value);
-    return FL_OK;
-}
-
-/* An evaluation on local test data, `key` of the result; `*ret_has` tells whether it is there. */
-static int get_evaluation(const json_t *json, const char *path, const char *key, bool *ret_has,
-                          struct fl_train_evaluation *ret, struct fl_err *err)
-{
-    const json_t *object = json_object_get(json, key);
-    int rv;
-
-    *ret_has = false;
-    if (object == NULL || json_is_null(object)) {
-        return FL_OK;
-    }
-    rv = get_count(object, path, "samples", &ret->samples, err);
-    if (rv == FL_OK) {
-        rv = get_count(object, path, "correct", &ret->correct, err);
-    }
-    if (rv == FL_OK) {
-        rv = get_number(object, path, "loss_sum", &ret->loss_sum, err);
-    }
-    if (rv == FL_OK && ret->correct > ret->samples) {
-        rv = fl_err_set(err, FL_EFORMAT, "%.200s: '%s' has more correct than samples", path, key);
-    }
-    *ret_has = rv == FL_OK;
-    return rv;
-}
-
 static int parse_result(const json_t *json, const char *path, struct fl_train_result *ret,
                         struct fl_err *err)
 {
-    struct fl_train_evaluation received = {0};
-    int rv = get_count(json, path, "samples", &ret->samples, err);
+    int rv = fl_field_count(json, path, "samples", &ret->samples, err);
 
     if (rv == FL_OK && ret->samples == 0) {
         rv = fl_err_set(err, FL_EFORMAT,
                         "%.200s: 'samples' is 0: a result without samples has no weight", path);
     }
     if (rv == FL_OK) {
-        rv = get_count(json, path, "steps", &ret->steps, err);
+        rv = fl_field_count(json, path, "steps", &ret->steps, err);
     }
     if (rv == FL_OK) {
-        rv = get_number(json, path, "train_loss", &ret->train_loss, err);
+        rv = fl_field_number(json, path, "train_loss", &ret->train_loss, err);
     }
     if (rv == FL_OK) {
-        rv = get_evaluation(json, path, "received", &ret->has_received, &received, err);
+        rv = fl_field_evaluation(json, path, "received", &ret->has_received, &ret->eval_samples,
+                                 &ret->eval_correct, &ret->eval_loss_sum, err);
     }
     if (rv == FL_OK) {
-        rv = get_evaluation(json, path, "trained", &ret->has_trained, &ret->trained, err);
+        rv = fl_field_evaluation(json, path, "trained", &ret->has_trained, &ret->trained.samples,
+                                 &ret->trained.correct, &ret->trained.loss_sum, err);
     }
-    ret->eval_samples = received.samples;
-    ret->eval_correct = received.correct;
-    ret->eval_loss_sum = received.loss_sum;
     return rv;
 }
 

@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "libfl/data/dataset.h"
+#include "libfl/program/program.h"
 #include "libfl/strategy/strategy.h"
 
 /* What the server described in Welcome; borrowed by fl_trainer_prepare() for the call. */
@@ -98,10 +99,12 @@ struct fl_command_conf {
      */
     double patience;
     uint64_t patience_least_ms;
-    uint64_t memory_bytes; /* 0: none; RLIMIT_AS */
-    uint64_t descriptors;  /* soft limit of open ones; 0: that of this process */
-    uint64_t samples;      /* told to the server before the program ever ran */
-    const char *data;      /* told to the program in task.json as its data; NULL: none */
+    uint64_t memory_bytes; /* 0: none */
+    enum fl_program_memory memory_of;
+    const char *const *environment; /* "NAME=value", NULL-terminated; NULL: as ours */
+    uint64_t descriptors;           /* soft limit of open ones; 0: that of this process */
+    uint64_t samples;               /* told to the server before the program ever ran */
+    const char *data;               /* told to the program in task.json as its data; NULL: none */
 };
 FL_MUST_CHECK int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **ret,
                                      struct fl_err *err);

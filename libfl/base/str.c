@@ -40,6 +40,36 @@ char *fl_str_dup(const char *src)
     return copy;
 }
 
+void fl_str_list_free(char **list)
+{
+    size_t i;
+
+    for (i = 0; list != NULL && list[i] != NULL; i++) {
+        free(list[i]);
+    }
+    free(list);
+}
+
+char **fl_str_list_dup(const char *const *list)
+{
+    size_t n = 0;
+    char **copy;
+    size_t i;
+
+    while (list != NULL && list[n] != NULL) {
+        n++;
+    }
+    copy = calloc(n + 1, sizeof(*copy));
+    for (i = 0; copy != NULL && i < n; i++) {
+        copy[i] = fl_str_dup(list[i]);
+        if (copy[i] == NULL) {
+            fl_str_list_free(copy);
+            return NULL;
+        }
+    }
+    return copy;
+}
+
 int fl_str_to_u64(const char *text, uint64_t *ret)
 {
     char *end = NULL;

@@ -17,6 +17,9 @@ FL_MUST_CHECK int fl_str_copy(char *dst, size_t size, const char *src);
 bool fl_str_ends_with(const char *text, const char *end);
 /* Heap copy, or NULL without memory. Free with free(). */
 char *fl_str_dup(const char *src);
+/* Heap copy of a NULL-terminated list (NULL: an empty one), or NULL without memory. */
+char **fl_str_list_dup(const char *const *list);
+void fl_str_list_free(char **list); /* NULL is allowed. */
 /* Parse a whole decimal number with nothing after it. */
 FL_MUST_CHECK int fl_str_to_u64(const char *text, uint64_t *ret);
 FL_MUST_CHECK int fl_str_to_i64(const char *text, int64_t *ret);

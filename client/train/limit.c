@@ -1,0 +1,50 @@
+#include "client/train/limit.h"
+
+struct fl__limit fl__limit_from(const struct fl_command_conf *conf)
+{
+    return (struct fl__limit){.time_limit_ms = conf->time_limit_ms,
+                              .first_limit_ms = conf->first_limit_ms,
+                              .patience = conf->patience,
+                              .patience_least_ms = conf->patience_least_ms};
+}
+
+static uint64_t shorter(uint64_t a, uint64_t b)
+{
+    return b != 0 && (a == 0 || b < a) ? b : a;
+}
+
+/* A first run has none before it, so how long it may take has to be said. */
+uint64_t fl__limit_of(const struct fl__limit *l, uint64_t deadline_ms)
+{
+    double patience = l->patience * (double)l->longest_ms;
+    uint64_t limit = shorter(deadline_ms, l->time_limit_ms);
+
+    if (l->longest_ms == 0) {
+        limit = shorter(limit, l->first_limit_ms);
+    } else if (patience > 0.0) {
+        patience =
+            patience > (double)l->patience_least_ms ? patience : (double)l->patience_least_ms;
+        limit = shorter(limit, patience < 1e15 ? (uint64_t)patience : 0);
+    }
+    return limit;
+}
+
+const char *fl__limit_note(const struct fl__limit *l, uint64_t deadline_ms)
+{
+    return l->longest_ms == 0 && l->first_limit_ms != 0 &&
+                   fl__limit_of(l, deadline_ms) == l->first_limit_ms
+               ? ": the first run here may take no longer (command.first_limit)"
+               : "";
+}
+
+void fl__limit_good(struct fl__limit *l, uint64_t took_ms)
+{
+    if (took_ms >= l->longest_ms) {
+        l->longest_ms = took_ms > 0 ? took_ms : 1;
+    }
+}
+
+void fl__limit_forget(struct fl__limit *l)
+{
+    l->longest_ms = 0;
+}

@@ -1,0 +1,114 @@
+#include "libfl/program/fields.h"
+
+#include <math.h>
+
+int fl_field_count(const json_t *object, const char *where, const char *key, uint64_t *ret,
+                   struct fl_err *err)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+        (uint64_t)json_integer_value(value) > FL_FIELD_EXACT)
+    {
+        return fl_err_set(err, FL_EFORMAT, "%.200s: '%s' must be there and be a count (0 or more)",
+                          where, key);
+    }
+    *ret = (uint64_t)json_integer_value(value);
+    return FL_OK;
+}
+
+int fl_field_number(const json_t *object, const char *where, const char *key, double *ret,
+                    struct fl_err *err)
+{
+    const json_t *value = json_object_get(object, key);
+
+    if (!json_is_number(value) || !isfinite(json_number_value(value))) {
+        return fl_err_set(err, FL_EFORMAT, "%.200s: '%s' must be there and be a finite number",
+                          where, key);
+    }
+    *ret = json_number_value(value);
+    return FL_OK;
+}
+
+int fl_field_evaluation(const json_t *object, const char *where, const char *key, bool *ret_has,
+                        uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
+                        struct fl_err *err)
+{
+    const json_t *inner = json_object_get(object, key);
+    int rv;
+
+    *ret_has = false;
+    if (inner == NULL || json_is_null(inner)) {
+        return FL_OK;
+    }
+    rv = fl_field_count(inner, where, "samples", ret_samples, err);
+    if (rv == FL_OK) {
+        rv = fl_field_count(inner, where, "correct", ret_correct, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_field_number(inner, where, "loss_sum", ret_loss_sum, err);
+    }
+    if (rv == FL_OK && *ret_correct > *ret_samples) {
+        rv = fl_err_set(err, FL_EFORMAT, "%.200s: '%s' has more correct than samples", where, key);
+    }
+    *ret_has = rv == FL_OK;
+    return rv;
+}
+
+static json_t *sizes(const size_t *list, size_t n)
+{
+    json_t *array = json_array();
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        (void)json_array_append_new(array, json_integer((json_int_t)list[i]));
+    }
+    return array;
+}
+
+static json_t *tensor_of(const struct fl_tensor *tensor, bool offset)
+{
+    json_t *json = json_pack("{s:s, s:o, s:b}", "name", tensor->name, "shape",
+                             sizes(tensor->dims, tensor->n_dims), "buffer", tensor->buffer);
+
+    if (json != NULL && offset) {
+        (void)json_object_set_new(json, "offset", json_integer((json_int_t)tensor->offset));
+    }
+    return json;
+}
+
+json_t *fl_field_units(const struct fl_layout *layout, bool offsets)
+{
+    json_t *units = json_array();
+    size_t l;
+    size_t t;
+
+    for (l = 0; l < fl_layout_units(layout); l++) {
+        const struct fl_unit *unit = fl_layout_unit(layout, l);
+        json_t *tensors = json_array();
+
+        for (t = 0; t < unit->n_tensors; t++) {
+            (void)json_array_append_new(
+                tensors, tensor_of(fl_layout_tensor(layout, unit->first_tensor + t), offsets));
+        }
+        (void)json_array_append_new(
+            units, json_pack("{s:s, s:o}", "name", unit->name, "tensors", tensors));
+    }
+    return units;
+}
+
+json_t *fl_field_network(const size_t *input, size_t n_input, const char *const *layers,
+                         size_t n_layers)
+{
+    json_t *list;
+    size_t i;
+
+    if (n_layers == 0) {
+        return json_null();
+    }
+    list = json_array();
+    for (i = 0; i < n_layers; i++) {
+        (void)json_array_append_new(list, json_string(layers[i]));
+    }
+    return json_pack("{s:o, s:o}", "input", sizes(input, n_input), "layers", list);
+}

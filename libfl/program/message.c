@@ -1,0 +1,180 @@
+/* What is said to the program. */
+#include "libfl/program/message.h"
+
+#include "libfl/program/fields.h"
+
+const char *const fl_resident_kinds[] = {[FL_RESIDENT_TRAIN] = "train",
+                                         [FL_RESIDENT_EVALUATE] = "evaluate",
+                                         [FL_RESIDENT_ADAPT] = "adapt",
+                                         [FL_RESIDENT_OFFER] = "offer"};
+
+static const char *const vector_names[] = {[FL_RESIDENT_MODEL] = "model",
+                                           [FL_RESIDENT_ANCHOR] = "anchor",
+                                           [FL_RESIDENT_GRADIENT] = "gradient",
+                                           [FL_RESIDENT_DRIFT] = "drift"};
+
+/* `json` as one line of text; takes it. */
+static char *text_of(json_t *json)
+{
+    char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
+
+    json_decref(json);
+    return text;
+}
+
+static json_t *parsed(const char *text)
+{
+    return text != NULL ? json_loads(text, 0, NULL) : json_null();
+}
+
+static json_t *names(const char *const *list)
+{
+    json_t *array = json_array();
+
+    for (; list != NULL && *list != NULL; list++) {
+        (void)json_array_append_new(array, json_string(*list));
+    }
+    return array;
+}
+
+char *fl_message_start(const struct fl_resident_conf *conf)
+{
+    return text_of(json_pack("{s:s, s:i, s:s, s:s?, s:s}", "type", "start", "protocol",
+                             FL_RESIDENT_VERSION, "client", conf->client, "data", conf->data,
+                             "purpose", conf->purpose));
+}
+
+json_t *fl_message_description(const struct fl_resident_model *m)
+{
+    json_t *training =
+        json_pack("{s:I, s:I, s:I, s:f, s:f}", "epochs", (json_int_t)m->epochs, "steps",
+                  (json_int_t)m->steps, "batch_size", (json_int_t)m->batch_size, "momentum",
+                  m->momentum, "weight_decay", m->weight_decay);
+
+    /* A NULL from any of the parts makes json_pack() fail as a whole. */
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "type", "model", "units",
+                     fl_field_units(m->layout, true), "network",
+                     fl_field_network(m->input, m->n_input, m->layers, m->n_layers), "solver",
+                     parsed(m->solver), "personal", parsed(m->personal), "parts", names(m->parts),
+                     "training", training);
+}
+
+static void add_slot(json_t *slots, const char *name, const struct fl_slot *slot, bool has_data)
+{
+    json_t *json;
+
+    if (slot->bytes == 0) {
+        return;
+    }
+    json = json_pack("{s:I, s:I}", "offset", (json_int_t)slot->offset, "bytes",
+                     (json_int_t)slot->bytes);
+    if (json != NULL && has_data) {
+        (void)json_object_set_new(json, "data", json_integer((json_int_t)slot->data));
+    }
+    (void)json_object_set_new(slots, name, json);
+}
+
+char *fl_message_model(json_t *description, const struct fl_slots *slots)
+{
+    json_t *weights = json_object();
+    json_t *result = json_object();
+    json_t *json;
+    size_t i;
+
+    for (i = 0; i < FL_RESIDENT_VECTORS; i++) {
+        add_slot(weights, vector_names[i], &slots->vectors[i], true);
+    }
+    add_slot(weights, "mixup", &slots->mixup, false);
+    add_slot(result, "model", &slots->result, true);
+    add_slot(result, "offer", &slots->offer, false);
+    json = json_pack("{s:{s:I, s:o}, s:{s:I, s:o}}", "weights", "bytes",
+                     (json_int_t)slots->weights_bytes, "slots", weights, "result", "bytes",
+                     (json_int_t)slots->result_bytes, "slots", result);
+    if (json != NULL && json_object_update_missing(json, description) != 0) {
+        json_decref(json);
+        return NULL;
+    }
+    return text_of(json);
+}
+
+static json_t *given(const struct fl_resident_task *task)
+{
+    json_t *list = json_array();
+    size_t i;
+
+    for (i = 0; i < FL_RESIDENT_VECTORS; i++) {
+        if (task->given[i] != NULL) {
+            (void)json_array_append_new(list, json_string(vector_names[i]));
+        }
+    }
+    if (task->mixup != NULL) {
+        (void)json_array_append_new(list, json_string("mixup"));
+    }
+    return list;
+}
+
+/* What makes steps: training, and fitting before an evaluation. */
+static json_t *steps_of(const struct fl_resident_task *t)
+{
+    return json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:o, s:o}", "round",
+                     (json_int_t)t->round, "seed", (json_int_t)t->seed, "order_seed",
+                     (json_int_t)t->order_seed, "learning_rate", t->learning_rate, "momentum",
+                     t->momentum, "weight_decay", t->weight_decay, "epochs", (json_int_t)t->epochs,
+                     "steps", (json_int_t)t->steps, "batch_size", (json_int_t)t->batch_size,
+                     "given", given(t), "do", t->parts != NULL ? parsed(t->parts) : json_object());
+}
+
+static json_t *fields_of(const struct fl_resident_task *t)
+{
+    json_t *json = NULL;
+
+    switch (t->kind) {
+    case FL_RESIDENT_TRAIN:
+        json = steps_of(t);
+        if (json != NULL) {
+            (void)json_object_set_new(json, "attempt", json_integer((json_int_t)t->attempt));
+            (void)json_object_set_new(json, "time_limit_ms", json_integer((json_int_t)t->limit_ms));
+            (void)json_object_set_new(json, "evaluate_trained", json_boolean(t->evaluate_trained));
+        }
+        break;
+    case FL_RESIDENT_ADAPT:
+        json = steps_of(t);
+        if (json != NULL) {
+            (void)json_object_set_new(json, "on", json_string(t->on_test ? "test" : "train"));
+        }
+        break;
+    case FL_RESIDENT_EVALUATE:
+        json = json_pack("{s:o}", "given", given(t));
+        break;
+    case FL_RESIDENT_OFFER:
+        json = json_pack("{s:I, s:o}", "seed", (json_int_t)t->seed, "solver", parsed(t->solver));
+        break;
+    case FL_RESIDENT_KINDS:
+        break;
+    }
+    return json;
+}
+
+char *fl_message_task(const struct fl_resident_task *task, uint64_t id)
+{
+    json_t *json =
+        json_pack("{s:s, s:I}", "type", fl_resident_kinds[task->kind], "id", (json_int_t)id);
+    json_t *fields = fields_of(task);
+
+    if (json == NULL || fields == NULL || json_object_update(json, fields) != 0) {
+        json_decref(json);
+        json = NULL;
+    }
+    json_decref(fields);
+    return text_of(json);
+}
+
+char *fl_message_cancel(uint64_t id)
+{
+    return text_of(json_pack("{s:s, s:I}", "type", "cancel", "id", (json_int_t)id));
+}
+
+char *fl_message_bye(void)
+{
+    return text_of(json_pack("{s:s}", "type", "bye"));
+}

@@ -1,0 +1,207 @@
+/* What the program says. */
+#include <stdio.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/program/fields.h"
+#include "libfl/program/message.h"
+
+const char *const fl_answer_types[] = {
+    [FL_ANSWER_READY] = "ready",       [FL_ANSWER_ACCEPTED] = "accepted",
+    [FL_ANSWER_PROGRESS] = "progress", [FL_ANSWER_DONE] = "done",
+    [FL_ANSWER_FAILED] = "failed",     [FL_ANSWER_CANCELED] = "canceled"};
+
+/* A text for people, cut and cleaned; "" when there is none. */
+static void read_text(const json_t *json, const char *key, char out[FL_RESIDENT_TEXT])
+{
+    (void)fl_str_ends(out, FL_RESIDENT_TEXT, json_string_value(json_object_get(json, key)));
+    (void)fl_str_clean(out);
+}
+
+static int find(const char *const *list, size_t n, const char *word)
+{
+    size_t i;
+
+    for (i = 0; word != NULL && i < n; i++) {
+        if (strcmp(list[i], word) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static int get_list(const json_t *json, const char *key, const json_t **ret, struct fl_err *err)
+{
+    *ret = json_object_get(json, key);
+    return json_is_array(*ret)
+               ? FL_OK
+               : fl_err_set(err, FL_EFORMAT, "'ready': '%s' must be there and be a list of names",
+                            key);
+}
+
+/* Names that nobody knows here do no harm. */
+static void read_ready_lists(const json_t *can, const json_t *parts, struct fl_resident_ready *ret)
+{
+    const char *name;
+    size_t i;
+    int kind;
+
+    for (i = 0; i < json_array_size(can); i++) {
+        kind =
+            find(fl_resident_kinds, FL_RESIDENT_KINDS, json_string_value(json_array_get(can, i)));
+        ret->can |= kind >= 0 ? 1u << kind : 0;
+    }
+    for (i = 0; i < json_array_size(parts) && ret->n_parts < FL_RESIDENT_PARTS; i++) {
+        name = json_string_value(json_array_get(parts, i));
+        if (name != NULL && fl_str_copy(ret->parts[ret->n_parts], FL_RESIDENT_PART, name) == FL_OK)
+        {
+            ret->n_parts++;
+        }
+    }
+}
+
+static int read_ready(const json_t *json, struct fl_answer *ret, struct fl_err *err)
+{
+    struct fl_resident_ready *ready = &ret->ready;
+    const json_t *can = NULL;
+    const json_t *parts = NULL;
+    int rv = fl_field_count(json, "'ready'", "protocol", &ret->protocol, err);
+
+    /* Of another version nothing else is known. */
+    if (rv != FL_OK || ret->protocol != FL_RESIDENT_VERSION) {
+        return rv;
+    }
+    rv = get_list(json, "can", &can, err);
+    if (rv == FL_OK) {
+        rv = get_list(json, "parts", &parts, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_field_count(json, "'ready'", "samples", &ready->samples, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_field_count(json, "'ready'", "test_samples", &ready->test_samples, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    read_ready_lists(can, parts, ready);
+    read_text(json, "software", ready->software);
+    if ((ready->can & 1u << FL_RESIDENT_TRAIN) != 0 && ready->samples == 0) {
+        return fl_err_set(err, FL_EFORMAT,
+                          "'ready': 'samples' is 0, and who can train has 1 at least");
+    }
+    return FL_OK;
+}
+
+static int read_evaluation(const json_t *json, const char *key, bool *ret_has,
+                           struct fl_resident_evaluation *ret, struct fl_err *err)
+{
+    return fl_field_evaluation(json, "'done'", key, ret_has, &ret->samples, &ret->correct,
+                               &ret->loss_sum, err);
+}
+
+static int wanted(bool has, const char *key, enum fl_resident_kind asked, struct fl_err *err)
+{
+    return has ? FL_OK
+               : fl_err_set(err, FL_EFORMAT, "'done' of '%s': '%s' must be there",
+                            fl_resident_kinds[asked], key);
+}
+
+static int read_trained(const json_t *json, struct fl_resident_answer *ret, struct fl_err *err)
+{
+    int rv = fl_field_count(json, "'done'", "samples", &ret->samples, err);
+
+    if (rv == FL_OK && ret->samples == 0) {
+        rv = fl_err_set(err, FL_EFORMAT,
+                        "'done': 'samples' is 0: a result without samples has no weight");
+    }
+    if (rv == FL_OK) {
+        rv = fl_field_count(json, "'done'", "steps", &ret->steps, err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_field_number(json, "'done'", "train_loss", &ret->train_loss, err);
+    }
+    return rv;
+}
+
+static int read_done(const json_t *json, enum fl_resident_kind asked,
+                     struct fl_resident_answer *ret, struct fl_err *err)
+{
+    int rv = read_evaluation(json, "received", &ret->has_received, &ret->received, err);
+
+    if (rv == FL_OK) {
+        rv = read_evaluation(json, "trained", &ret->has_trained, &ret->trained, err);
+    }
+    if (rv == FL_OK) {
+        rv = read_evaluation(json, "adapted", &ret->has_adapted, &ret->adapted, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    switch (asked) {
+    case FL_RESIDENT_TRAIN:
+        return read_trained(json, ret, err);
+    case FL_RESIDENT_ADAPT:
+        rv = wanted(ret->has_adapted, "adapted", asked, err);
+        return rv == FL_OK ? wanted(ret->has_received, "received", asked, err) : rv;
+    case FL_RESIDENT_EVALUATE:
+        return wanted(ret->has_received, "received", asked, err);
+    case FL_RESIDENT_OFFER:
+        return fl_field_count(json, "'done'", "bytes", &ret->offer_bytes, err);
+    case FL_RESIDENT_KINDS:
+        break;
+    }
+    return FL_OK;
+}
+
+static int read_fields(const json_t *json, enum fl_resident_kind asked, struct fl_answer *ret,
+                       struct fl_err *err)
+{
+    switch (ret->type) {
+    case FL_ANSWER_READY:
+        return read_ready(json, ret, err);
+    case FL_ANSWER_PROGRESS:
+        /* For people only: numbers that are none are none. */
+        (void)(fl_field_count(json, "", "done", &ret->done, NULL) != FL_OK ||
+               fl_field_count(json, "", "total", &ret->total, NULL) != FL_OK);
+        return FL_OK;
+    case FL_ANSWER_DONE:
+        return read_done(json, asked, &ret->figures, err);
+    case FL_ANSWER_FAILED:
+        read_text(json, "error", ret->error);
+        ret->diverged = json_is_true(json_object_get(json, "diverged"));
+        return FL_OK;
+    case FL_ANSWER_ACCEPTED:
+    case FL_ANSWER_CANCELED:
+    case FL_ANSWER_TYPES:
+        break;
+    }
+    return FL_OK;
+}
+
+int fl_answer_parse(const char *text, size_t len, enum fl_resident_kind asked,
+                    struct fl_answer *ret, struct fl_err *err)
+{
+    char shown[64];
+    json_error_t where;
+    json_t *json = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where);
+    const char *word = json_string_value(json_object_get(json, "type"));
+    int type = find(fl_answer_types, FL_ANSWER_TYPES, word);
+    int rv;
+
+    *ret = (struct fl_answer){.type = (enum fl_answer_type)type};
+    if (!json_is_object(json) || type < 0) {
+        rv = fl_err_set(err, FL_EPROTO, "a message that is no JSON object with a 'type': %s",
+                        fl_log_quote(shown, sizeof(shown), text, len));
+        if (json == NULL) {
+            rv = fl_err_set(err, FL_EPROTO, "a message that is not JSON (%.80s): %s", where.text,
+                            fl_log_quote(shown, sizeof(shown), text, len));
+        }
+    } else {
+        ret->has_id = fl_field_count(json, "", "id", &ret->id, NULL) == FL_OK;
+        rv = read_fields(json, asked, ret, err);
+        rv = rv == FL_OK ? rv : FL_EPROTO;
+    }
+    json_decref(json);
+    return rv;
+}

@@ -1,0 +1,272 @@
+#include "libfl/program/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "libfl/program/program_impl.h"
+
+/* How often the memory of the group is looked at: it takes a look at every process there is. */
+#define MEMORY_MS 500
+
+struct fl_program {
+    char *name;
+    pid_t pid;
+    int err_fd; /* -1: closed */
+    bool reaped;
+    char tail[FL_PROGRAM_TAIL];
+    uint64_t tail_bytes; /* ever written */
+    bool ending;
+    uint64_t term_ms;        /* when SIGTERM went out */
+    uint64_t resident_limit; /* 0: none */
+    uint64_t looked_ms;      /* at the memory; 0: not yet */
+    uint64_t over_bytes;     /* resident when it was ended for it; 0: it was not */
+};
+
+int fl_program_find(const char *name, char *out, size_t size, struct fl_err *err)
+{
+    const char *path = getenv("PATH");
+    char candidate[PATH_MAX];
+    bool seen = false;
+
+    if (strchr(name, '/') != NULL) {
+        if (access(name, X_OK) != 0) {
+            return fl_err_set(err, fl_err_from_errno(errno), "cannot run '%.200s': %s", name,
+                              strerror(errno));
+        }
+        return fl_str_copy(out, size, name);
+    }
+    path = path != NULL ? path : "/usr/local/bin:/usr/bin:/bin";
+    while (*path != '\0') {
+        size_t len = strcspn(path, ":");
+        int n =
+            snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)len, len > 0 ? path : ".", name);
+
+        if (n > 0 && (size_t)n < sizeof(candidate) && fl_fs_exists(candidate)) {
+            if (access(candidate, X_OK) == 0) {
+                return fl_str_copy(out, size, candidate);
+            }
+            seen = true;
+        }
+        path += len + (path[len] == ':' ? 1 : 0);
+    }
+    return fl_err_set(err, seen ? FL_EPERM : FL_ENOENT,
+                      seen ? "'%.200s' in PATH may not be executed"
+                           : "cannot find the program '%.200s' in PATH",
+                      name);
+}
+
+int fl_program_start(const struct fl_program_conf *conf, struct fl_program **ret,
+                     struct fl_err *err)
+{
+    struct fl_program *p = calloc(1, sizeof(*p));
+    char path[PATH_MAX];
+    int rv;
+
+    if (p == NULL || (p->name = fl_str_dup(conf->argv[0])) == NULL) {
+        free(p);
+        return fl_err_set(err, FL_ENOMEM, "starting '%.200s': out of memory", conf->argv[0]);
+    }
+    p->resident_limit = conf->memory_of == FL_PROGRAM_RESIDENT ? conf->memory_bytes : 0;
+    rv = fl_program_find(conf->argv[0], path, sizeof(path), err);
+    if (rv == FL_OK) {
+        rv = fl__program_spawn(conf, path, &p->pid, &p->err_fd, err);
+    }
+    if (rv != FL_OK) {
+        free(p->name);
+        free(p);
+        return rv;
+    }
+    *ret = p;
+    return FL_OK;
+}
+
+/* --- stderr --- */
+
+int fl_program_stderr(const struct fl_program *p)
+{
+    return p->err_fd;
+}
+
+/* Reads what is there. */
+static void read_tail(struct fl_program *p)
+{
+    char block[4096];
+    ssize_t n = 1;
+    ssize_t i;
+
+    while (p->err_fd >= 0 && n > 0) {
+        n = read(p->err_fd, block, sizeof(block));
+        for (i = 0; i < n; i++) {
+            p->tail[p->tail_bytes++ % FL_PROGRAM_TAIL] = block[i];
+        }
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+            (void)close(p->err_fd);
+            p->err_fd = -1;
+        }
+    }
+}
+
+size_t fl_program_tail(const struct fl_program *p, char out[FL_PROGRAM_TAIL])
+{
+    size_t len = p->tail_bytes < FL_PROGRAM_TAIL ? (size_t)p->tail_bytes : FL_PROGRAM_TAIL;
+    uint64_t first = p->tail_bytes - len;
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        out[i] = p->tail[(first + i) % FL_PROGRAM_TAIL];
+    }
+    return len;
+}
+
+void fl_program_add_tail(const struct fl_program *p, struct fl_err *err)
+{
+    static const char link[] = "; its stderr ends: ";
+    char text[FL_PROGRAM_TAIL];
+    size_t len = fl_program_tail(p, text);
+    size_t show = FL_PROGRAM_TAIL_SHOWN;
+    size_t used;
+    size_t room;
+    size_t i;
+
+    if (err == NULL) {
+        return;
+    }
+    used = strlen(err->msg);
+    room = sizeof(err->msg) - used;
+    while (len > 0 && ((unsigned char)text[len - 1] <= ' ')) {
+        len--;
+    }
+    if (len == 0 || room <= sizeof(link)) {
+        return;
+    }
+    show = show < len ? show : len;
+    show = show < room - sizeof(link) ? show : room - sizeof(link);
+    (void)memcpy(err->msg + used, link, sizeof(link) - 1);
+    used += sizeof(link) - 1;
+    /* The end is what matters: that is where the message of an exception is. */
+    for (i = len - show; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+
+        err->msg[used++] = c < 0x20 || c == 0x7f ? ' ' : text[i];
+    }
+    err->msg[used] = '\0';
+}
+
+/* --- its end --- */
+
+/* Waits without reaping: as long as the leader is not reaped, its group number is ours. */
+static bool has_ended(pid_t pid)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid;
+}
+
+static void look_at_memory(struct fl_program *p, uint64_t now_ms)
+{
+    uint64_t bytes;
+
+    if (p->resident_limit == 0 || p->ending ||
+        (p->looked_ms != 0 && now_ms - p->looked_ms < MEMORY_MS)) {
+        return;
+    }
+    p->looked_ms = now_ms;
+    bytes = fl__program_resident(p->pid);
+    if (bytes > p->resident_limit) {
+        p->over_bytes = bytes;
+        fl_program_end(p, now_ms);
+    }
+}
+
+bool fl_program_look(struct fl_program *p, uint64_t now_ms)
+{
+    if (p->reaped) {
+        return true;
+    }
+    read_tail(p);
+    look_at_memory(p, now_ms);
+    if (p->ending && now_ms - p->term_ms >= FL_PROGRAM_GRACE_MS) {
+        (void)kill(-p->pid, SIGKILL);
+    }
+    return has_ended(p->pid);
+}
+
+void fl_program_end(struct fl_program *p, uint64_t now_ms)
+{
+    if (!p->ending && !p->reaped) {
+        p->ending = true;
+        p->term_ms = now_ms;
+        (void)kill(-p->pid, SIGTERM);
+    }
+}
+
+bool fl_program_ending(const struct fl_program *p)
+{
+    return p->ending;
+}
+
+/* Its status as waitpid() has it. */
+static int reap(struct fl_program *p)
+{
+    siginfo_t info;
+    int status = 0;
+
+    while (waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+    }
+    (void)kill(-p->pid, SIGKILL); /* What the program left behind. */
+    read_tail(p);
+    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    p->reaped = true;
+    return status;
+}
+
+int fl_program_reap(struct fl_program *p, struct fl_err *err)
+{
+    char has[32];
+    char may[32];
+    int status;
+
+    FL_REQUIRE(!p->reaped);
+    status = reap(p);
+    if (p->over_bytes > 0) {
+        return fl_err_set(err, FL_ELIMIT,
+                          "'%.100s' was ended: it had %s in memory, and its limit is %s", p->name,
+                          fl_str_bytes(has, sizeof(has), p->over_bytes),
+                          fl_str_bytes(may, sizeof(may), p->resident_limit));
+    }
+    if (WIFSIGNALED(status)) {
+        return fl_err_set(err, FL_EIO, "'%.100s' was ended by signal %d (%s)", p->name,
+                          WTERMSIG(status), strsignal(WTERMSIG(status)));
+    }
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        return fl_err_set(err, FL_EIO, "'%.100s' ended with exit code %d", p->name,
+                          WEXITSTATUS(status));
+    }
+    return FL_OK;
+}
+
+void fl_program_free(struct fl_program *p)
+{
+    if (p == NULL) {
+        return;
+    }
+    if (!p->reaped) {
+        (void)kill(-p->pid, SIGKILL);
+        (void)reap(p);
+    }
+    if (p->err_fd >= 0) {
+        (void)close(p->err_fd);
+    }
+    free(p->name);
+    free(p);
+}

@@ -1,0 +1,114 @@
+/* What lies where in the shared memory. */
+#include "libfl/program/resident_impl.h"
+
+/* Where numbers begin: what vector units and GPUs like. */
+#define ALIGN UINT64_C(64)
+#define PAGE  UINT64_C(4096)
+
+static uint64_t up_to(uint64_t n, uint64_t multiple)
+{
+    return (n + multiple - 1) / multiple * multiple;
+}
+
+/* A whole safetensors file, from `*at` on. */
+static struct fl_slot place_model(const struct fl_resident *r, uint64_t *at)
+{
+    uint64_t data = up_to(*at + r->header.len, ALIGN);
+    uint64_t bytes = r->header.len + (uint64_t)fl_layout_count(r->layout) * sizeof(float);
+    uint64_t offset = data - r->header.len;
+
+    *at = offset + bytes;
+    return (struct fl_slot){(size_t)offset, (size_t)bytes, (size_t)data};
+}
+
+static struct fl_slot place_bytes(size_t bytes, uint64_t *at)
+{
+    struct fl_slot slot;
+
+    if (bytes == 0) {
+        return (struct fl_slot){0};
+    }
+    slot = (struct fl_slot){(size_t)up_to(*at, ALIGN), bytes, 0};
+    *at = up_to(*at, ALIGN) + bytes;
+    return slot;
+}
+
+int fl__resident_place(struct fl_resident *r, struct fl_err *err)
+{
+    struct fl_slots s = {0};
+    uint64_t weights = 0;
+    uint64_t result = 0;
+    size_t i;
+
+    for (i = 0; i < FL_RESIDENT_VECTORS; i++) {
+        if ((r->vectors & 1u << i) != 0) {
+            s.vectors[i] = place_model(r, &weights);
+        }
+    }
+    s.mixup = place_bytes(r->mixup_bytes, &weights);
+    s.result = place_model(r, &result);
+    s.result_used = (size_t)up_to(result, PAGE);
+    s.offer = place_bytes(r->offer_bytes, &result);
+    weights = up_to(weights, PAGE);
+    result = up_to(result, PAGE);
+    if (weights > SIZE_MAX / 2 || result > SIZE_MAX / 2) {
+        return fl_err_set(err, FL_ELIMIT,
+                          "what the program is given of a model of %zu parameters is more than "
+                          "this machine can address",
+                          fl_layout_count(r->layout));
+    }
+    s.weights_bytes = (size_t)weights;
+    s.result_bytes = (size_t)result;
+    r->slots = s;
+    return FL_OK;
+}
+
+bool fl__resident_fits(const struct fl_resident *r)
+{
+    return r->weights.bytes == 0 ||
+           (r->slots.weights_bytes <= r->weights.bytes && r->slots.result_bytes <= r->result.bytes);
+}
+
+int fl__resident_lay_out(struct fl_resident *r, struct fl_err *err)
+{
+    const struct fl_slots *s = &r->slots;
+    int rv = FL_OK;
+    size_t i;
+
+    if (r->weights.bytes == 0) {
+        rv = fl_shared_size(&r->weights, s->weights_bytes, s->weights_bytes, err);
+        if (rv == FL_OK) {
+            rv = fl_shared_size(&r->result, s->result_bytes, s->result_used, err);
+        }
+    }
+    r->slots.weights_bytes = r->weights.bytes;
+    r->slots.result_bytes = r->result.bytes;
+    for (i = 0; rv == FL_OK && i < FL_RESIDENT_VECTORS; i++) {
+        if (s->vectors[i].bytes > 0) {
+            rv = fl_shared_write(&r->weights, s->vectors[i].offset, r->header.data, r->header.len,
+                                 err);
+        }
+    }
+    return rv == FL_OK
+               ? fl_shared_write(&r->result, s->result.offset, r->header.data, r->header.len, err)
+               : rv;
+}
+
+int fl__resident_hand_over(struct fl_resident *r, const struct fl_resident_task *task,
+                           struct fl_err *err)
+{
+    size_t bytes = fl_layout_count(r->layout) * sizeof(float);
+    int rv = FL_OK;
+    size_t i;
+
+    for (i = 0; rv == FL_OK && i < FL_RESIDENT_VECTORS; i++) {
+        if (task->given[i] != NULL) {
+            FL_REQUIRE(r->slots.vectors[i].bytes > 0);
+            rv = fl_shared_write(&r->weights, r->slots.vectors[i].data, task->given[i], bytes, err);
+        }
+    }
+    if (rv == FL_OK && task->mixup != NULL && task->mixup_len > 0) {
+        rv = fl_shared_write(&r->weights, r->slots.mixup.offset, task->mixup, task->mixup_len, err);
+    }
+    return rv;
+}

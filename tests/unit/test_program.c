@@ -1,0 +1,140 @@
+/* A program as a child: what it finds, and how it ends. */
+#include <check.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/program/program.h"
+
+static struct fl_program *sh(const char *script, struct fl_program_conf conf)
+{
+    const char *argv[] = {"sh", "-c", script, NULL};
+    struct fl_program *p = NULL;
+    struct fl_err err = {0};
+
+    conf.argv = argv;
+    ck_assert_msg(fl_program_start(&conf, &p, &err) == FL_OK, "%s", err.msg);
+    return p;
+}
+
+static int end_of(struct fl_program *p, struct fl_err *err)
+{
+    while (!fl_program_look(p, fl_clock_ms())) {
+        struct pollfd wait = {.fd = fl_program_stderr(p), .events = POLLIN};
+
+        (void)poll(&wait, 1, FL_PROGRAM_TICK_MS);
+    }
+    return fl_program_reap(p, err);
+}
+
+START_TEST(the_environment_has_the_additions_in_place_of_ours)
+{
+    const char *const additions[] = {"FL_TEST_A=of the program", "FL_TEST_NEW=new", NULL};
+    struct fl_program_conf conf = {.additions = additions};
+    struct fl_err err = {0};
+    struct fl_program *p;
+
+    ck_assert_int_eq(setenv("FL_TEST_A", "ours", 1), 0);
+    ck_assert_int_eq(setenv("FL_TEST_AB", "stays", 1), 0);
+    p = sh(
+        "env | grep -c '^FL_TEST_A=' >&2; echo $FL_TEST_A, $FL_TEST_NEW, $FL_TEST_AB >&2; exit 2",
+        conf);
+    ck_assert_int_eq(end_of(p, &err), FL_EIO);
+    fl_program_add_tail(p, &err);
+    ck_assert_str_eq(err.msg,
+                     "'sh' ended with exit code 2; its stderr ends: 1 of the program, new, stays");
+    fl_program_free(p);
+}
+END_TEST
+
+/* Whatever numbers they have here, also those that they are to have there. */
+START_TEST(inherited_descriptors_stand_at_3_4_5_and_no_others_are_open)
+{
+    int fds[3][2];
+    int inherited[3];
+    struct fl_program_conf conf = {.inherited = inherited, .n_inherited = 3};
+    struct fl_err err = {0};
+    struct fl_program *p;
+    char got[3][2] = {{0}};
+    int other;
+    size_t i;
+
+    for (i = 0; i < 3; i++) {
+        ck_assert_int_eq(pipe2(fds[i], O_CLOEXEC), 0);
+    }
+    other = open("/dev/null", O_RDONLY);
+    ck_assert_int_ge(other, 0);
+    inherited[0] = fds[2][1];
+    inherited[1] = fds[0][1];
+    inherited[2] = fds[1][1];
+    p = sh("printf a >&3; printf b >&4; printf c >&5; ls /proc/self/fd | wc -l >&2", conf);
+    ck_assert_int_eq(end_of(p, &err), FL_OK);
+    ck_assert_int_eq(read(fds[2][0], got[0], 1), 1);
+    ck_assert_int_eq(read(fds[0][0], got[1], 1), 1);
+    ck_assert_int_eq(read(fds[1][0], got[2], 1), 1);
+    ck_assert_str_eq(got[0], "a");
+    ck_assert_str_eq(got[1], "b");
+    ck_assert_str_eq(got[2], "c");
+    fl_program_add_tail(p, &err);
+    /* 0 to 5, and the folder that ls reads. */
+    ck_assert_str_eq(err.msg, "; its stderr ends: 7");
+    fl_program_free(p);
+    (void)close(other);
+}
+END_TEST
+
+START_TEST(freeing_kills_it_and_what_it_started)
+{
+    struct fl_program *p =
+        sh("trap '' TERM; sleep 1000 & echo up >&2; wait", (struct fl_program_conf){0});
+    char tail[FL_PROGRAM_TAIL];
+
+    while (fl_program_tail(p, tail) == 0) {
+        (void)fl_program_look(p, fl_clock_ms());
+    }
+    fl_program_free(p);
+}
+END_TEST
+
+START_TEST(an_address_space_that_is_limited_is_that_of_the_program)
+{
+    struct fl_program_conf conf = {.memory_bytes = UINT64_C(64) << 20};
+    struct fl_err err = {0};
+    struct fl_program *p = sh("ulimit -v >&2", conf);
+
+    ck_assert_int_eq(end_of(p, &err), FL_OK);
+    fl_program_add_tail(p, &err);
+    ck_assert_str_eq(err.msg, "; its stderr ends: 65536");
+    fl_program_free(p);
+    /* The other kind leaves the address space alone. */
+    conf.memory_of = FL_PROGRAM_RESIDENT;
+    p = sh("ulimit -v >&2", conf);
+    err = (struct fl_err){0};
+    ck_assert_int_eq(end_of(p, &err), FL_OK);
+    fl_program_add_tail(p, &err);
+    ck_assert_str_eq(err.msg, "; its stderr ends: unlimited");
+    fl_program_free(p);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("program");
+    TCase *tc = tcase_create("all");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_test(tc, the_environment_has_the_additions_in_place_of_ours);
+    tcase_add_test(tc, inherited_descriptors_stand_at_3_4_5_and_no_others_are_open);
+    tcase_add_test(tc, freeing_kills_it_and_what_it_started);
+    tcase_add_test(tc, an_address_space_that_is_limited_is_that_of_the_program);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
