@@ -12,6 +12,7 @@
 #include "server/store/store.h"
 #include "server/work/aggregation.h"
 #include "server/work/measure.h"
+#include "server/work/norms.h"
 #include "server/work/sent.h"
 #include "tests/lib/store_rig.h"
 
@@ -147,6 +148,67 @@ START_TEST(the_next_model_is_the_weighted_mean_of_the_uploads)
     expect_unit(&model, 0, 1.0);
     ck_assert_ptr_null(a.next.mixtures);
     fl_aggregation_done(&a);
+}
+END_TEST
+
+static bool is_norm(void *ctx, const struct fl_layout *of, const struct fl_tensor *tensor)
+{
+    (void)ctx;
+    (void)of;
+    return strncmp(tensor->name, "bn.", 3) == 0;
+}
+
+/* Two units with a batch-norm; the second client sends the first alone. */
+START_TEST(norms_are_as_far_apart_as_the_running_means_of_those_that_sent_them)
+{
+    static const char text[] =
+        "unit a\na.w 3\nbn.running_mean 2 buffer\nbn.running_var 2 buffer\n"
+        "unit b\nb.w 1\nbn2.running_mean 1 buffer\nbn2.running_var 1 buffer\n";
+    static const float sent[CLIENTS] = {0.5f, 2.5f, 1.5f};
+    const float theta[10] = {9, 9, 9, 7, 7, 2, 2, 9, 7, 0.5f};
+    struct fl_spool_reader *readers[CLIENTS] = {NULL};
+    struct fl_layout *local = NULL;
+    double apart = -1;
+    size_t k;
+
+    fl_layout_free(layout);
+    layout = NULL;
+    ck_assert_int_eq(fl_layout_from_text(text, strlen(text), &layout, NULL), FL_OK);
+    fed.layout = layout;
+    n_floats = fl_layout_count(layout);
+    ck_assert_uint_eq(n_floats, 10);
+    for (k = 0; k < CLIENTS; k++) {
+        upload(k, k == 1 ? 1 : 2, sent[k], 0);
+        ck_assert_int_eq(fl_spool_reader_open(fed.state_dir, ROUND, ATTEMPT, clients[k].name,
+                                              layout, &readers[k], NULL),
+                         FL_OK);
+    }
+    /* Variances of 1 over 2, twice, and of 0.5 over 0.5. */
+    ck_assert_int_eq(fl_norms_apart(layout, readers, CLIENTS, theta, &apart), FL_OK);
+    ck_assert_double_eq_tol(apart, (0.5 + 0.5 + 1) / 3, 1e-4);
+    ck_assert_int_eq(fl_norms_apart(layout, readers, 1, theta, &apart), FL_OK);
+    ck_assert_double_eq(apart, 0);
+    /* What stays on clients is compared no more. */
+    ck_assert_int_eq(fl_layout_copy(layout, is_norm, NULL, &local, NULL), FL_OK);
+    ck_assert_int_eq(fl_norms_apart(local, readers, CLIENTS, theta, &apart), FL_OK);
+    ck_assert_double_eq_tol(apart, 1, 1e-4);
+    for (k = 0; k < CLIENTS; k++) {
+        fl_spool_reader_close(readers[k]);
+    }
+    fl_layout_free(local);
+}
+END_TEST
+
+START_TEST(it_is_looked_at_in_rounds_4_8_16_and_so_on)
+{
+    uint64_t round;
+    size_t n = 0;
+
+    for (round = 0; round <= 64; round++) {
+        n += fl_norms_round(round);
+    }
+    ck_assert_uint_eq(n, 5);
+    ck_assert(fl_norms_round(4) && fl_norms_round(64) && !fl_norms_round(2));
 }
 END_TEST
 
@@ -422,6 +484,8 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_next_model_is_the_weighted_mean_of_the_uploads);
+    tcase_add_test(tc, norms_are_as_far_apart_as_the_running_means_of_those_that_sent_them);
+    tcase_add_test(tc, it_is_looked_at_in_rounds_4_8_16_and_so_on);
     tcase_add_test(tc, a_unit_that_nobody_sent_stays_as_it_was);
     tcase_add_test(tc, distances_are_told_when_they_are_wanted);
     tcase_add_test(tc, what_the_core_asked_for_is_aggregated_and_told_to_it);
