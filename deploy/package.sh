@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Debian packages of this tree: fl-server, fl-client, fl-tools, fl-sim, fl-sim-mpi (where Open MPI is) and
-# fl-doc. Builds with dpkg-buildpackage in a copy of the tree, which is removed afterwards.
-#   deploy/package.sh [--output DIR] [--install]
+# Debian packages of this tree: fl-server, fl-client, fl-tools, fl-sim, fl-sim-mpi (where Open MPI is),
+# python3-fl and fl-doc. Builds with dpkg-buildpackage in a copy of the tree, which is removed afterwards.
+#   deploy/package.sh [--wheel] [--output DIR] [--install]
+#     --wheel        the Python package fl_trainer as a wheel for pip instead; needs no network
 #     --output DIR   where the packages go (default ./build-packages)
 #     --install      install the Debian packages that are missing for the build first
 set -euo pipefail
 
 die() { echo "package.sh: $*" >&2; exit 1; }
-output=build-packages install=no
+output=build-packages install=no wheel=no
 while [ $# -gt 0 ]; do
   case "$1" in
     --output) [ $# -ge 2 ] || { echo "package.sh: --output needs a folder" >&2; exit 2; }; output=$2; shift 2 ;;
     --install) install=yes; shift ;;
-    -h|--help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --wheel) wheel=yes; shift ;;
+    -h|--help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "package.sh: unknown argument '$1' (see --help)" >&2; exit 2 ;;
   esac
 done
@@ -20,7 +22,26 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 if [ "$install" = yes ]; then
   # shellcheck source=deploy/packages.sh
   . "$root/deploy/packages.sh"
-  fl_install_packages "${FL_BUILD_PACKAGES[@]}" "${FL_PACKAGE_PACKAGES[@]}"
+  if [ "$wheel" = yes ]; then
+    fl_install_packages "${FL_WHEEL_PACKAGES[@]}"
+  else
+    fl_install_packages "${FL_BUILD_PACKAGES[@]}" "${FL_PACKAGE_PACKAGES[@]}"
+  fi
+fi
+if [ "$wheel" = yes ]; then
+  python=${FL_PYTHON:-/usr/bin/python3}
+  "$python" -c 'import setuptools, wheel, pip' 2>/dev/null ||
+    die "$python has no pip, setuptools or wheel: apt-get install python3-pip python3-setuptools python3-wheel, or run with --install"
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  # In a copy: setuptools builds in the folder that it reads.
+  cp -r "$root/LICENSE" "$root/client/python/fl_trainer" "$root/client/python/pyproject.toml" "$work/"
+  mkdir -p "$output"
+  "$python" -m pip wheel --quiet --no-build-isolation --no-deps --no-index --disable-pip-version-check \
+    --wheel-dir "$output" "$work"
+  cd "$output"
+  ls -- fl_trainer-*.whl
+  exit 0
 fi
 for program in dpkg-buildpackage dh fakeroot; do
   command -v "$program" >/dev/null ||

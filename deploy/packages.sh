@@ -15,11 +15,16 @@ FL_BUILD_PACKAGES=(
 FL_TEST_PACKAGES=(
   git clang-format-14 shellcheck python3 python3-numpy python3-grpcio python3-protobuf protobuf-compiler-grpc
   systemd openssl gnuplot-nox man-db
+  python3-pyflakes python3-sklearn python3-torch
+  dh-python python3-pip python3-setuptools python3-wheel
   debhelper lintian mmdebstrap fakeroot dpkg-dev buildah python3-yaml ansible-core
   systemd-container iproute2 util-linux procps xz-utils faketime)
 # What deploy/package.sh needs besides those of the build.
 # shellcheck disable=SC2034
-FL_PACKAGE_PACKAGES=(debhelper fakeroot dpkg-dev)
+FL_PACKAGE_PACKAGES=(debhelper dh-python fakeroot dpkg-dev)
+# And for --wheel, which needs no others.
+# shellcheck disable=SC2034
+FL_WHEEL_PACKAGES=(python3-pip python3-setuptools python3-wheel)
 
 fl_has_package() {
   dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'

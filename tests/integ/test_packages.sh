@@ -22,7 +22,7 @@ contents() {
 
 ### The packages themselves
 debs=()
-for name in fl-server fl-client fl-tools fl-sim fl-doc; do
+for name in fl-server fl-client fl-tools fl-sim python3-fl fl-doc; do
   deb=$(find "$packages" -name "${name}_*.deb")
   check "$name is built" test -s "$deb"
   debs+=("$deb")
@@ -71,6 +71,8 @@ for program in /usr/sbin/fl-{serverd,clientd} /usr/bin/{flctl,fl-data,fl-sim}; d
   check "$program's page" test -s "$(echo "$root/usr/share/man"/man[18]/"$(basename $program)".[18].gz)"
   check "$program's completion" test -s "$root/usr/share/bash-completion/completions/$(basename $program)"
 done
+check "python3-fl runs" inside python3 -c 'import fl_trainer; fl_trainer.save'
+check "also as a program" inside python3 -m fl_trainer save --help
 
 ### What the examples say works as the daemons' users
 for user in fl-serverd fl-clientd; do
@@ -138,12 +140,12 @@ check "to the later version" grep -q 'next$' <(inside dpkg-query -W -f '${Versio
 equal "configuration and state are as they were" "" "$(diff "$dir/theirs" <(theirs))"
 
 ### Removed and purged
-check "they are removed" inside dpkg --remove fl-server fl-client fl-tools fl-sim fl-doc
+check "they are removed" inside dpkg --remove fl-server fl-client fl-tools fl-sim python3-fl fl-doc
 equal "which leaves configuration and state" "" "$(diff "$dir/theirs" <(theirs))"
 check "and come back" inside sh -c 'dpkg -i /debs/*.deb'
 equal "to the same configuration and state" "" "$(diff "$dir/theirs" <(theirs))"
 echo "unit" >"$root/etc/fl/notes"
-check "they are purged" inside dpkg --purge fl-server fl-client fl-tools fl-sim fl-doc
+check "they are purged" inside dpkg --purge fl-server fl-client fl-tools fl-sim python3-fl fl-doc
 check "what is not theirs in /etc/fl stays" test -s "$root/etc/fl/notes"
 rm -r "$root/etc/fl/notes" "$root/debs"
 check "and nothing else is in it" rmdir "$root/etc/fl"

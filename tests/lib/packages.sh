@@ -54,8 +54,8 @@ packages() {
 
 root_packages() { # the first of each alternative that the packages depend on, without our own
   local deb
-  for deb in "$packages"/fl-{server,client,tools,sim}_*.deb; do dpkg-deb -f "$deb" Depends; done |
-    tr ',' '\n' | sed -E 's/\|.*//; s/\(.*\)//; s/ //g' | grep -v '^fl-' | sort -u
+  for deb in "$packages"/{fl-{server,client,tools,sim},python3-fl}_*.deb; do dpkg-deb -f "$deb" Depends; done |
+    tr ',' '\n' | sed -E 's/\|.*//; s/\(.*\)//; s/:any//; s/ //g' | grep -v '^fl-' | sort -u
 }
 build_root() {
   # shellcheck disable=SC2046
