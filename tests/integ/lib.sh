@@ -9,13 +9,14 @@
 #   check "what must hold" COMMAND…   counts; so do equal, has_line, check_exit
 #   finish                            the line that deploy/test.sh adds up, and the exit code
 #
-# Nothing here waits for a fixed time: wait_for waits for an event, and gives up only when nothing but a
-# hang can be the reason, however busy the machine is. All processes end with the test.
+# Nothing here waits for a fixed time: wait_for waits for an event, and gives up only when a program that it needs
+# is dead, or nothing but a hang can be the reason, however busy the machine is. All processes end with the test.
 set -u
 build=${FL_BUILDDIR:-$PWD}
 srcdir=${FL_SRCDIR:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
 python=${FL_PYTHON:-python3}
 patience=600 # seconds that only a hang can outlast
+hurry=60     # the same in a test that has failed already
 dir=$(mktemp -d "${TMPDIR:-/tmp}/fl-integ.XXXXXX") || exit 99
 checks=0
 failures=0
@@ -23,6 +24,8 @@ errors=0
 address=''
 rc=0
 declare -gA pid_of=() # also when a function sources this
+declare -gA code_of=() # by process: how it ended
+declare -gA serves=()  # names of servers
 
 end_all() {
   local pid
@@ -133,16 +136,40 @@ share_out() {
   worker_pids=()
 }
 
+# Sets $dead when the command of a wait cannot succeed any more: it names a process that has ended, a server has
+# failed, or nothing runs at all. What has ended well may have left what the wait is for, so it is looked at once more.
+look_for_dead() { # command…
+  local name word alive=no
+  dead=''
+  [ "$1" != ended ] && [ ${#pid_of[@]} -gt 0 ] || return 0
+  for name in "${!pid_of[@]}"; do
+    if running "$name"; then
+      alive=yes
+      continue
+    fi
+    how_ended "$name"
+    for word in "$@"; do [ "$word" != "$name" ] || dead="$name has ended, exit code $rc"; done
+    # 127: it is not ours to know.
+    [ -z "${serves[$name]:-}" ] || [ "$rc" -eq 0 ] || [ "$rc" -eq 127 ] || dead="the server $name has failed, exit code $rc"
+  done
+  [ -n "$dead" ] || [ "$alive" = yes ] || [ -n "$(jobs -rp)" ] || dead="all that was started has ended"
+}
+
 # description, command…: until it succeeds. Patience that runs out ends the test.
 wait_for() {
-  local what=$1 end=$((SECONDS + patience))
+  local what=$1 began=$SECONDS looked=$SECONDS dead='' limit=$patience rc=0
   shift
   [[ ! $what =~ ^[0-9]+$ ]] || { note_failure "wait_for takes no seconds, only what it waits for: $what $*"; finish; }
+  [ $((failures + errors)) -eq 0 ] || limit=$hurry
   until "$@" >/dev/null 2>&1; do
-    if [ "$SECONDS" -gt "$end" ]; then
+    if [ -n "$dead" ] || [ $((SECONDS - began)) -gt "$limit" ]; then
       checks=$((checks + 1))
-      note_failure "waited $patience s in vain for: $what"
+      note_failure "waited $((SECONDS - began)) s in vain for: $what${dead:+ ($dead)}"
       finish
+    fi
+    if [ "$looked" -ne "$SECONDS" ]; then
+      looked=$SECONDS
+      look_for_dead "$@"
     fi
     read -r -t 0.03 <> <(:) # the pause between two looks
   done
@@ -165,12 +192,19 @@ synthetic() { # folder, clients, arguments…
 running() { [ -n "${pid_of[$1]:-}" ] && kill -0 "${pid_of[$1]}" 2>/dev/null; }
 ended() { ! running "$1"; }
 
+# name, of one that has ended: $rc is its exit code. The shell tells it once.
+how_ended() {
+  local pid=${pid_of[$1]}
+  rc=0
+  [ -n "${code_of[$pid]:-}" ] || { wait "$pid" 2>/dev/null || rc=$?; code_of[$pid]=$rc; }
+  rc=${code_of[$pid]}
+}
+
 # name: waits for its end; $rc is its exit code
 wait_end() {
   wait_for "the end of $1" ended "$1"
-  rc=0
-  wait "${pid_of[$1]}" || rc=$?
-  unset "pid_of[$1]"
+  how_ended "$1"
+  unset "code_of[${pid_of[$1]}]" "pid_of[$1]" "serves[$1]"
 }
 
 # name [signal]: sends it and waits; $rc is the exit code
@@ -194,7 +228,7 @@ write_server() {
 }
 
 listens() {
-  grep -q '^admin ' "$dir/$1.out" || ended "$1" || return 1
+  grep -q '^admin unix:' "$dir/$1.out" || ended "$1" || return 1 # the last one that it listens on
   address=$(sed -n 's/^listening //p' "$dir/$1.out" | head -n 1)
 }
 
@@ -204,7 +238,7 @@ start_server() {
   shift
   : >"$dir/$name.out"
   "$build/fl-serverd" "$@" "$dir/$name.yaml" >"$dir/$name.out" 2>>"$dir/$name.log" &
-  pid_of[$name]=$!
+  pid_of[$name]=$! serves[$name]=yes
   wait_for "fl-serverd $name to listen" listens "$name"
   running "$name"
 }

@@ -143,7 +143,9 @@ check "rounds were committed meanwhile" test "$last" -gt 2
 wait_for "rounds to go on" at_round busy $((last + 1))
 server any fedavgm 100000
 start_server any
-equal "the last one starts where it says" "$last" "$(status_of any rounds_committed)"
+# When the open round had all its updates in the backup, it is committed with the start.
+first=$(status_of any rounds_committed)
+check "the last one starts where it says, after round $last, not $first" test "$first" -eq "$last" -o "$first" -eq $((last + 1))
 stop any
 for i in 0 1 2; do kill_hard "r$i"; done
 stop busy
