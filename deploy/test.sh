@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fresh Debian 12 to a passed test suite: installs what is missing, then lint, a werror build with
-# the tests, and the tests once more under ASan and UBSan. Every part runs, whatever became of the one
-# before; the last line counts what all of them checked: N passed, N failed, N skipped.
+# the tests, and the tests once more under ASan and UBSan, but for plain_tests (Makefile.am). Every part runs,
+# whatever became of the one before; the last line counts what all of them checked: N passed, N failed, N skipped.
 #   deploy/test.sh [--fast]     --fast leaves the sanitizer run out
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
@@ -50,8 +50,9 @@ run_suite() { # build folder, configure arguments…
     return
   fi
   find "$dir" -name '*.trs' -delete
-  # -k: every test runs, so that one failure does not hide the next.
-  (cd "$dir" && make -s -j"$jobs" -k check VERBOSE=1) >"$dir/check.out" 2>&1 || {
+  # -k: every test runs, so that one failure does not hide the next. Twice as many at a time as there are
+  # processors: many of them mostly wait, for a heartbeat, a timeout or a disk.
+  (cd "$dir" && make -s -j"$((2 * jobs))" -k check VERBOSE=1) >"$dir/check.out" 2>&1 || {
     grep -E '^(FAIL|ERROR|XPASS):|^# |%: Checks|:[FE]:|Error|^FAILED' "$dir/check.out" | head -n 120
     tail -n 60 "$dir/check.out"
   }
@@ -78,6 +79,8 @@ if [ "$fast" = no ]; then
   export UBSAN_OPTIONS=print_stacktrace=1
   # Trainings that take minutes here, and hours in such a build.
   export FL_SLOW_TESTS=no
+  # Of what is drawn, fewer: the werror build has tried them all.
+  export FL_SIM_SEEDS=60 FL_CONF_SEEDS=300
   run_suite build-asan --enable-werror --enable-sanitize=address,undefined CFLAGS='-O1 -g'
 fi
 

@@ -185,7 +185,7 @@ done
 if command -v shellcheck >/dev/null 2>&1; then
   sh=$(git ls-files -co --exclude-standard '*.sh' '.ci/run' | while read -r f; do [ -f "$f" ] && echo "$f"; done)
 
-  out=$(shellcheck -x -S warning $sh 2>&1 | head -20)
+  out=$(printf '%s\n' $sh | xargs -n 8 -P "$(nproc)" shellcheck -x -S warning 2>&1 | head -20)
   [ -n "$out" ] && say "shellcheck:
 $out"
 fi
