@@ -70,7 +70,7 @@ for f in $files; do
               core:*) say "$f: the core must not include $inc" ;;
               store:base|store:conf|store:db|store:figures|store:num|store:model|store:nn|store:strategy) ;;
               store:*) say "$f: the store must not include $inc" ;;
-              conf:base|conf:conf|conf:figures|conf:num|conf:model|conf:nn|conf:strategy|conf:data|conf:wire) ;;
+              conf:base|conf:conf|conf:figures|conf:num|conf:model|conf:nn|conf:strategy|conf:data|conf:program|conf:wire) ;;
               conf:*) say "$f: reading a configuration must not include $inc" ;;
               train:base|train:conf|train:num|train:model|train:nn|train:strategy|train:data|train:program) ;;
               train:*) say "$f: the trainer must not include $inc" ;;

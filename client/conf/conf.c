@@ -10,6 +10,8 @@
 
 const char *const fl_client_trainers[] = {
     [FL_TRAINER_BUILTIN] = "builtin", [FL_TRAINER_COMMAND] = "command", NULL};
+static const char *const memories[] = {
+    [FL_PROGRAM_ADDRESS_SPACE] = "address_space", [FL_PROGRAM_RESIDENT] = "resident", NULL};
 static const char *const augments[] = {
     [FL_AUGMENT_NONE] = "none", [FL_AUGMENT_FLIP_CROP] = "flip_crop", NULL};
 
@@ -92,7 +94,28 @@ static const struct fl_opt_spec command_specs[] = {
     {FL_OPT(struct fl_client_command, DURATION, patience_least), .def = "2m", .min = 0,
      .max = 6.048e8, .help = "But not before"},
     {FL_OPT(struct fl_client_command, BYTES, memory_limit), .def = "0", .min = 0, .max = 1.1e12,
-     .help = "Address space of the program; 0: no limit"},
+     .help = "Memory of the program; 0: no limit"},
+    {FL_OPT(struct fl_client_command, ENUM, memory_of), .def = "address_space", .choices = memories,
+     .help =
+         "What memory_limit is of. address_space: of each process, whose allocations fail above "
+         "it; resident: what all its processes have in memory, as ps counts it, and the program "
+         "is ended above it: for frameworks that reserve much more than they use, as those with "
+         "GPUs do"},
+    {FL_OPT(struct fl_client_command, MAP, environment),
+     .help = "Variables of its environment, beside those of fl-clientd and in place of them: "
+             "CUDA_VISIBLE_DEVICES, say"},
+    {FL_OPT(struct fl_client_command, BOOL, resident), .def = "no",
+     .help = "The program is started once and handed one task after the other "
+             "(docs/trainer-protocol.md); no: started for each task (docs/trainer-command.md)"},
+    {FL_OPT(struct fl_client_command, DURATION, start_limit), .def = "2m", .min = 100,
+     .max = 8.64e7, .help = "A resident program has to be ready, and to know the model, by then"},
+    {FL_OPT(struct fl_client_command, DURATION, cancel_grace), .def = "10s", .min = 0, .max = 3.6e6,
+     .help = "A resident program that was told to cancel a task and does not say that it has is "
+             "ended after it"},
+    {FL_OPT(struct fl_client_command, DURATION, idle_exit), .def = "10m", .min = 0, .max = 6.048e8,
+     .help =
+         "A resident program that has had nothing to do for so long is ended, and started again "
+         "for the next task; 0: it stays"},
     {FL_OPT(struct fl_client_command, INT, samples), .def = "1", .min = 1, .max = 1e12,
      .help = "Training samples to announce before the program ever ran"},
     FL_OPT_END_OF(struct fl_client_command)};
@@ -200,6 +223,45 @@ static int check_identity(const struct fl_client_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
+/* A name that a shell takes, and none that says what the program is to do. */
+static bool good_variable(const char *name)
+{
+    size_t i;
+
+    for (i = 0; name[i] != '\0'; i++) {
+        char c = name[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+
+        if (!letter && (i == 0 || c < '0' || c > '9')) {
+            return false;
+        }
+    }
+    return i > 0 && strcmp(name, "FL_TASK") != 0 && strncmp(name, "FL_TRAINER_", 11) != 0;
+}
+
+static int check_command(const struct fl_client_conf *conf, struct fl_err *err)
+{
+    const struct fl_client_command *c = conf->command;
+    size_t i;
+
+    for (i = 0; i < c->environment.n; i++) {
+        if (!good_variable(c->environment.list[i].key)) {
+            return fl_conf_error(fl_conf_field(conf->file, &c->environment), err,
+                                 "expected names of A-Z a-z 0-9 _ that do not begin with a digit, "
+                                 "and not FL_TASK or FL_TRAINER_..., found '%.100s'",
+                                 c->environment.list[i].key);
+        }
+    }
+    for (i = 0; c->resident && i < c->program.n; i++) {
+        if (strstr(c->program.list[i], "{task}") != NULL) {
+            return fl_conf_error(fl_conf_field(conf->file, &c->program), err,
+                                 "a program that stays ('command.resident: yes') has no task file "
+                                 "for '{task}': it is told its tasks (docs/trainer-protocol.md)");
+        }
+    }
+    return FL_OK;
+}
+
 static int check(const struct fl_client_conf *conf, struct fl_err *err)
 {
     const struct fl_client_main *m = conf->main;
@@ -222,7 +284,8 @@ static int check(const struct fl_client_conf *conf, struct fl_err *err)
         return fl_conf_error(fl_conf_field(conf->file, &conf->data->path), err,
                              "trainer 'builtin' needs data.path");
     }
-    return check_labels(conf, err);
+    rv = check_command(conf, err);
+    return rv == FL_OK ? check_labels(conf, err) : rv;
 }
 
 int fl_client_conf_load(const char *path, struct fl_client_conf **ret, struct fl_err *err)

@@ -11,6 +11,7 @@
 #include "libfl/base/log_out.h"
 #include "libfl/conf/sections.h"
 #include "libfl/data/dataset.h"
+#include "libfl/program/program.h"
 
 enum fl_client_trainer { FL_TRAINER_BUILTIN, FL_TRAINER_COMMAND };
 
@@ -46,7 +47,11 @@ struct fl_client_command {
     bool time_limit_given, first_limit_given;
     double patience;
     uint64_t memory_limit;
+    enum fl_program_memory memory_of;
     int64_t samples;
+    bool resident;
+    uint64_t start_limit_ms, cancel_grace_ms, idle_exit_ms;
+    struct fl_opt_map environment;
 };
 
 struct fl_client_reconnect {

@@ -11,6 +11,7 @@
 #include "client/daemon/exit_codes.h"
 #include "client/daemon/preflight.h"
 #include "client/daemon/reload.h"
+#include "client/daemon/resting.h"
 #include "client/daemon/status_line.h"
 #include "libfl/base/descriptors.h"
 #include "libfl/base/fs.h"
@@ -44,6 +45,7 @@ struct fl_clientd {
     struct fl_deliveries deliveries;
     struct fl_joining joining;
     struct fl_commands commands;
+    struct fl_resting resting;
 };
 
 /* As configured, or as its certificate says: the two are the same when both are there. */
@@ -338,10 +340,14 @@ static int start(struct fl_clientd *cli, uint64_t descriptors, struct fl_err *er
     }
     if (rv == FL_OK) {
         cli->exit_code = FL_EXIT_DATA;
-        rv = fl_local_data_open(cli->conf, descriptors, cli->log, &cli->data, &cli->worker.trainer,
-                                err);
+        rv = fl_local_data_open(cli->conf, name_of(cli), descriptors, cli->log, &cli->data,
+                                &cli->worker.trainer, err);
     }
-    return rv == FL_OK ? fl_lane_create("fl-train", &cli->jobs.lane, err) : rv;
+    rv = rv == FL_OK ? fl_lane_create("fl-train", &cli->jobs.lane, err) : rv;
+    return rv == FL_OK ? fl_resting_start(
+                             &cli->resting, &cli->jobs, &cli->worker,
+                             cli->conf->command->resident ? cli->conf->command->idle_exit_ms : 0)
+                       : rv;
 }
 
 static void finish(struct fl_clientd *cli)
@@ -351,6 +357,8 @@ static void finish(struct fl_clientd *cli)
     fl_connection_free(cli->connection);
     fl_trainings_cancel(&cli->trainings);
     fl_evaluations_leave(&cli->evaluations);
+    fl_resting_stop(&cli->resting);
+    fl_resting_end(&cli->jobs, &cli->worker);
     fl_lane_free(cli->jobs.lane);
     if (cli->jobs.loop != NULL) { /* What the lane finished is heard, by nobody who acts on it. */
         fl_loop_free(cli->jobs.loop);

@@ -1,6 +1,8 @@
 #include "client/daemon/data.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/daemon/preflight.h"
 #include "libfl/base/fs.h"
@@ -34,42 +36,92 @@ static uint64_t first_limit(const struct fl_client_command *c)
     return c->time_limit_given || !(c->patience > 0.0) ? 0 : FIRST_LIMIT_MS;
 }
 
-static int open_command(const struct fl_client_conf *conf, uint64_t descriptors,
-                        struct fl_local_data *data, struct fl_trainer **ret, struct fl_err *err)
+/* The configured variables as "NAME=value". NULL without memory. */
+static char **environment_of(const struct fl_opt_map *map)
+{
+    char **list = calloc(map->n + 1, sizeof(*list));
+    size_t i;
+
+    for (i = 0; list != NULL && i < map->n; i++) {
+        const struct fl_opt_pair *pair = &map->list[i];
+        size_t size = strlen(pair->key) + strlen(pair->value) + 2;
+
+        list[i] = malloc(size);
+        if (list[i] == NULL) {
+            fl_str_list_free(list);
+            return NULL;
+        }
+        (void)snprintf(list[i], size, "%s=%s", pair->key, pair->value);
+    }
+    return list;
+}
+
+static int open_resident(const struct fl_client_conf *conf, const char *name,
+                         const struct fl_command_conf *command, const struct fl_log *log,
+                         struct fl_local_data *data, struct fl_trainer **ret, struct fl_err *err)
 {
     const struct fl_client_command *c = conf->command;
+    const struct fl_resident_options options = {.client = name,
+                                                .start_limit_ms = c->start_limit_ms,
+                                                .cancel_grace_ms = c->cancel_grace_ms,
+                                                .idle_exit_ms = c->idle_exit_ms,
+                                                .log = log};
+
+    fl_log(log, FL_LOG_INFO, "client", "starting '%s'", c->program.list[0]);
+    return fl_trainer_resident(command, &options, ret, &data->samples, &data->evaluation_samples,
+                               err);
+}
+
+static int open_per_task(const struct fl_client_conf *conf, struct fl_command_conf command,
+                         struct fl_local_data *data, struct fl_trainer **ret, struct fl_err *err)
+{
     char work[4096];
+    int rv = fl_fs_join(work, sizeof(work), conf->main->state_dir, "tasks");
+
+    command.work_dir = work;
+    if (rv == FL_OK) {
+        rv = fl_fs_mkdirs(work, err);
+    }
+    data->samples = command.samples;
+    return rv == FL_OK ? fl_trainer_command(&command, ret, err) : rv;
+}
+
+static int open_command(const struct fl_client_conf *conf, const char *name, uint64_t descriptors,
+                        const struct fl_log *log, struct fl_local_data *data,
+                        struct fl_trainer **ret, struct fl_err *err)
+{
+    const struct fl_client_command *c = conf->command;
+    char **environment = environment_of(&c->environment);
     struct fl_command_conf command = {.argv = c->program.list,
-                                      .work_dir = work,
+                                      .environment = (const char *const *)environment,
                                       .time_limit_ms = c->time_limit_ms,
                                       .first_limit_ms = first_limit(c),
                                       .patience = c->patience,
                                       .patience_least_ms = c->patience_least_ms,
                                       .memory_bytes = c->memory_limit,
+                                      .memory_of = c->memory_of,
                                       .descriptors = descriptors,
                                       .samples = (uint64_t)c->samples,
                                       .data =
                                           conf->data->path[0] != '\0' ? conf->data->path : NULL};
-    int rv = fl_fs_join(work, sizeof(work), conf->main->state_dir, "tasks");
+    int rv = FL_ENOMEM;
 
-    if (rv == FL_OK) {
-        rv = fl_fs_mkdirs(work, err);
+    if (environment != NULL) {
+        rv = c->resident ? open_resident(conf, name, &command, log, data, ret, err)
+                         : open_per_task(conf, command, data, ret, err);
     }
-    if (rv == FL_OK) {
-        rv = fl_trainer_command(&command, ret, err);
-    }
-    data->samples = command.samples;
+    fl_str_list_free(environment);
     return rv;
 }
 
-int fl_local_data_open(const struct fl_client_conf *conf, uint64_t descriptors,
+int fl_local_data_open(const struct fl_client_conf *conf, const char *name, uint64_t descriptors,
                        const struct fl_log *log, struct fl_local_data *data,
                        struct fl_trainer **ret, struct fl_err *err)
 {
     int rv;
 
     if (conf->main->trainer == FL_TRAINER_COMMAND) {
-        return open_command(conf, descriptors, data, ret, err);
+        return open_command(conf, name, descriptors, log, data, ret, err);
     }
     rv = open_data(conf, log, data, err);
     return rv == FL_OK ? fl_trainer_builtin(data->train, data->test, ret, err) : rv;

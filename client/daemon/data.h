@@ -13,12 +13,13 @@ struct fl_local_data {
 };
 
 /*
- * `descriptors`: the soft limit of them that this process was started with, for programs.
- * Borrows `data` for as long as the trainer lives.
+ * `name`: this client's, for programs. `descriptors`: the soft limit of them that this process was
+ * started with, for programs. Borrows `data` for as long as the trainer lives.
  */
-FL_MUST_CHECK int fl_local_data_open(const struct fl_client_conf *conf, uint64_t descriptors,
-                                     const struct fl_log *log, struct fl_local_data *data,
-                                     struct fl_trainer **ret, struct fl_err *err);
+FL_MUST_CHECK int fl_local_data_open(const struct fl_client_conf *conf, const char *name,
+                                     uint64_t descriptors, const struct fl_log *log,
+                                     struct fl_local_data *data, struct fl_trainer **ret,
+                                     struct fl_err *err);
 void fl_local_data_done(struct fl_local_data *data);
 
 #endif

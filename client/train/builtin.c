@@ -175,25 +175,6 @@ static int evaluate(struct fl_trainer *trainer, const float *model, uint64_t *re
     return evaluate_net(b, NULL, ret_samples, ret_correct, ret_loss_sum);
 }
 
-static int make_extras(size_t n, struct fl_buf **ret, size_t *ret_n, struct fl_err *err)
-{
-    size_t i;
-
-    if (n == 0) {
-        return FL_OK;
-    }
-    *ret = calloc(n, sizeof(**ret));
-    if (*ret == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "solver state: out of memory");
-    }
-    for (i = 0; i < n; i++) {
-        /* Our own solver fills it: nothing that a peer sends can make it grow. */
-        fl_buf_init(&(*ret)[i], SIZE_MAX);
-    }
-    *ret_n = n;
-    return FL_OK;
-}
-
 static int make_solver(const struct fl__walk *w, bool adapting, struct fl_solver **ret,
                        struct fl_err *err)
 {
@@ -273,11 +254,11 @@ static int solve(const struct fl__walk *w, struct fl_train_result *ret, struct f
     struct fl__walk_sums sums;
     struct fl_solver *solver = NULL;
     size_t count = fl_layout_count(fl_net_layout(b->net));
-    int rv = make_extras(fl_solver_keeps(b->solver->keeps), &ret->kept, &ret->n_kept, err);
+    int rv = fl__train_extras(fl_solver_keeps(b->solver->keeps), &ret->kept, &ret->n_kept, err);
 
     if (rv == FL_OK) {
-        rv = make_extras(fl_solver_names(fl_solver_sends(b->solver, b->options)), &ret->sent,
-                         &ret->n_sent, err);
+        rv = fl__train_extras(fl_solver_names(fl_solver_sends(b->solver, b->options)), &ret->sent,
+                              &ret->n_sent, err);
     }
     rv = rv == FL_OK ? fl__offer_own(b, w->task->offer_seed, err) : rv;
     if (rv == FL_OK) {

@@ -38,6 +38,8 @@ struct fl__description; /* what Welcome said, ready for task.json */
 
 FL_MUST_CHECK int fl__description_create(const struct fl_train_model *model,
                                          struct fl__description **ret, struct fl_err *err);
+/* A policy with its options as a program reads it, JSON; owned, NULL without memory. */
+char *fl__policy_text(const struct fl_policy *policy, const struct fl_options *options);
 void fl__description_free(struct fl__description *description);
 /* Write task.json. `data` may be NULL. */
 FL_MUST_CHECK int fl__task_write(const struct fl__description *description,

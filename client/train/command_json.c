@@ -39,6 +39,15 @@ static json_t *policy_of(const struct fl_policy *policy, const struct fl_options
     return json_pack("{s:s, s:o}", "name", policy->name, "options", values);
 }
 
+char *fl__policy_text(const struct fl_policy *policy, const struct fl_options *options)
+{
+    json_t *json = policy_of(policy, options);
+    char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
+
+    json_decref(json);
+    return text;
+}
+
 static json_t *personal_of(const struct fl_train_model *model)
 {
     return model->personal != NULL ? policy_of(&model->personal->policy, model->personal_options)

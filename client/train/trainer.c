@@ -23,6 +23,23 @@ void fl_train_result_done(struct fl_train_result *result)
     *result = (struct fl_train_result){0};
 }
 
+int fl__train_check(const struct fl_layout *layout, const float *trained, struct fl_err *err)
+{
+    size_t l;
+
+    for (l = 0; l < fl_layout_units(layout); l++) {
+        const struct fl_unit *unit = fl_layout_unit(layout, l);
+
+        if (!fl_vec_finite(trained + unit->offset, unit->count)) {
+            return fl_err_set(err, FL_ENUMERIC,
+                              "the trained model is not finite in unit '%s': training diverged; a "
+                              "smaller learning rate helps",
+                              unit->name);
+        }
+    }
+    return FL_OK;
+}
+
 int fl__train_finish(const struct fl_layout *layout, const struct fl_train_task *task,
                      struct fl_train_result *ret, struct fl_err *err)
 {
@@ -30,20 +47,16 @@ int fl__train_finish(const struct fl_layout *layout, const struct fl_train_task 
     size_t count = fl_layout_count(layout);
     size_t units = fl_layout_units(layout);
     size_t l;
+    int rv = fl__train_check(layout, ret->delta, err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
     ret->divergence = calloc(units, sizeof(*ret->divergence));
     if (ret->divergence == NULL) {
         return fl_err_set(err, FL_ENOMEM, "divergence of %zu units: out of memory", units);
     }
     for (l = 0; l < units; l++) {
-        const struct fl_unit *unit = fl_layout_unit(layout, l);
-
-        if (!fl_vec_finite(ret->delta + unit->offset, unit->count)) {
-            return fl_err_set(err, FL_ENUMERIC,
-                              "the trained model is not finite in unit '%s': training diverged; a "
-                              "smaller learning rate helps",
-                              unit->name);
-        }
         ret->divergence[l] = (float)fl_unit_distance(layout, l, ret->delta, start);
     }
     if (!task->raw) {
@@ -55,6 +68,25 @@ int fl__train_finish(const struct fl_layout *layout, const struct fl_train_task 
                           "the update is not finite: training diverged; a smaller learning rate "
                           "helps");
     }
+    return FL_OK;
+}
+
+int fl__train_extras(size_t n, struct fl_buf **ret, size_t *ret_n, struct fl_err *err)
+{
+    size_t i;
+
+    if (n == 0) {
+        return FL_OK;
+    }
+    *ret = calloc(n, sizeof(**ret));
+    if (*ret == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "solver state: out of memory");
+    }
+    for (i = 0; i < n; i++) {
+        /* Our own solver fills it: nothing that a peer sends can make it grow. */
+        fl_buf_init(&(*ret)[i], SIZE_MAX);
+    }
+    *ret_n = n;
     return FL_OK;
 }
 
@@ -112,4 +144,23 @@ int fl_trainer_evaluate(struct fl_trainer *trainer, const float *model, uint64_t
                         uint64_t *ret_correct, double *ret_loss_sum, struct fl_err *err)
 {
     return trainer->ops->evaluate(trainer, model, ret_samples, ret_correct, ret_loss_sum, err);
+}
+
+uint64_t fl_trainer_rest(struct fl_trainer *trainer)
+{
+    return trainer->ops->rest != NULL ? trainer->ops->rest(trainer) : 0;
+}
+
+void fl_trainer_stop(struct fl_trainer *trainer)
+{
+    if (trainer->ops->stop != NULL) {
+        trainer->ops->stop(trainer);
+    }
+}
+
+void fl_trainer_interrupt(struct fl_trainer *trainer)
+{
+    if (trainer->ops->interrupt != NULL) {
+        trainer->ops->interrupt(trainer);
+    }
 }

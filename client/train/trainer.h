@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 #include "libfl/data/dataset.h"
-#include "libfl/program/program.h"
+#include "libfl/program/resident.h"
 #include "libfl/strategy/strategy.h"
 
 /* What the server described in Welcome; borrowed by fl_trainer_prepare() for the call. */
@@ -108,6 +108,22 @@ struct fl_command_conf {
 };
 FL_MUST_CHECK int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **ret,
                                      struct fl_err *err);
+/* Of a program that stays (docs/trainer-protocol.md). */
+struct fl_resident_options {
+    const char *client; /* told to the program */
+    uint64_t start_limit_ms, cancel_grace_ms;
+    uint64_t idle_exit_ms;                 /* 0: never */
+    const struct fl_resident_clock *clock; /* as in fl_resident_conf */
+    const struct fl_log *log;
+};
+/*
+ * Starts it; `*ret_samples` and `*ret_test_samples` are what it says it has, the latter 0 when it
+ * cannot evaluate. Of `conf` work_dir and samples are not used. The errors of fl_resident_start().
+ */
+FL_MUST_CHECK int fl_trainer_resident(const struct fl_command_conf *conf,
+                                      const struct fl_resident_options *options,
+                                      struct fl_trainer **ret, uint64_t *ret_samples,
+                                      uint64_t *ret_test_samples, struct fl_err *err);
 /* Is the program there, in PATH when it has no slash, and may it be run? Says what is wrong. */
 FL_MUST_CHECK int fl_trainer_command_find(const char *program, struct fl_err *err);
 void fl_trainer_free(struct fl_trainer *trainer);
@@ -142,5 +158,15 @@ FL_MUST_CHECK int fl_trainer_adapt(struct fl_trainer *trainer, const struct fl_t
 FL_MUST_CHECK int fl_trainer_evaluate(struct fl_trainer *trainer, const float *model,
                                       uint64_t *ret_samples, uint64_t *ret_correct,
                                       double *ret_loss_sum, struct fl_err *err);
+
+/*
+ * When there is nothing to do: a program that stays may end itself. In how many ms to call it
+ * again; 0: not before another task.
+ */
+uint64_t fl_trainer_rest(struct fl_trainer *trainer);
+/* Ends what runs between tasks, on the thread that runs them. */
+void fl_trainer_stop(struct fl_trainer *trainer);
+/* From any thread, for good: what a program is at, and all that comes, is cancelled. */
+void fl_trainer_interrupt(struct fl_trainer *trainer);
 
 #endif

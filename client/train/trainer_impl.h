@@ -20,6 +20,10 @@ struct fl__trainer_ops {
     /* NULL: its data is not ours to give. */
     int (*set_data)(struct fl_trainer *trainer, const struct fl_dataset *train,
                     const struct fl_dataset *test, struct fl_err *err);
+    /* NULL: nothing runs between tasks. */
+    uint64_t (*rest)(struct fl_trainer *trainer);
+    void (*stop)(struct fl_trainer *trainer);
+    void (*interrupt)(struct fl_trainer *trainer);
 };
 
 /* First member of every trainer. */
@@ -34,6 +38,12 @@ struct fl_trainer {
  */
 FL_MUST_CHECK int fl__train_finish(const struct fl_layout *layout, const struct fl_train_task *task,
                                    struct fl_train_result *ret, struct fl_err *err);
+/* FL_ENUMERIC: a parameter is not finite. The other does it too. */
+FL_MUST_CHECK int fl__train_check(const struct fl_layout *layout, const float *trained,
+                                  struct fl_err *err);
+/* `n` empty buffers for what a solver keeps, or sends. FL_ENOMEM. */
+FL_MUST_CHECK int fl__train_extras(size_t n, struct fl_buf **ret, size_t *ret_n,
+                                   struct fl_err *err);
 static inline bool fl__train_canceled(const struct fl_train_task *task)
 {
     return task->cancel != NULL && atomic_load_explicit(task->cancel, memory_order_relaxed);

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Programs that stay: two of them beside a built-in client; one that is killed in a round costs its client
+# that round and is started again; a client that is killed takes its program with it; idle ones leave and
+# come back.
+# shellcheck source=tests/integ/lib.sh
+. "$(dirname "$0")/lib.sh"
+fake=$build/tests/lib/fake_trainer
+[ -x "$fake" ] || skip "$fake is not built"
+synthetic "$dir/data" 1 --seed 3
+program() { # name, mode, more of `command:`…
+  local name=$1 mode=$2
+  shift 2
+  echo "command: {program: [\"$fake\", $mode, \"$dir/$name.notes\", \"0.001\"], resident: yes${*:+, $*}}"
+}
+noted() { grep -qxF -- "$2" "$dir/$1.notes"; }
+times() { grep -c "^$2" "$dir/$1.notes"; }
+times_at_least() { [ "$(times "$1" "$2")" -ge "$3" ]; }
+field() { ctl "$1" clients --json | json "next(c['$3'] for c in d if c['name'] == '$2')"; }
+runs() { pgrep -f "fake_trainer $2 $dir/$1.notes" >/dev/null; }
+runs_not() { ! runs "$@"; }
+
+### Two programs that stay and a built-in trainer
+write_server mixed "rounds: 4" "model: {preset: dnn60}" "algorithm: fedldf" \
+  "strategy: {fraction: {fraction: 1}, upload: {n: 2}}" "round: {start_clients: 3}" \
+  "evaluation: {every: 1, clients: yes}"
+start_server mixed
+start_client one "" "trainer: command" "$(program one good)"
+start_client two "" "trainer: command" "$(program two good 'environment: {CUDA_VISIBLE_DEVICES: "1"}')"
+start_client own "$dir/data/client-000"
+wait_for "four rounds" at_round mixed 4
+ctl mixed rounds --json >"$dir/mixed.json"
+equal "all respond in all rounds" True \
+  "$(json 'all(r["selected"] == r["responders"] == 3 for r in d)' <"$dir/mixed.json")"
+has_line "its own number of samples counts" "$dir/one.log" "trained round 1: samples=270"
+for c in one two own; do
+  wait_end "$c"
+  equal "$c ends with the federation" 0 "$rc"
+done
+for c in one two; do
+  equal "$c was started once" 1 "$(times "$c" start)"
+  equal "$c trained four times" 4 "$(times "$c" train)"
+  check "$c is asked to evaluate" times_at_least "$c" evaluate 1
+  check "$c hears bye" noted "$c" bye
+done
+check "the programs are gone" runs_not one good
+stop mixed
+
+### A program that is killed in a round, and a client
+write_server hard "rounds: 3" "model: {preset: dnn60}" "round: {start_clients: 2, min_responders: 1}"
+start_server hard
+start_client lost "" "trainer: command" "$(program lost hangs)"
+start_client good "" "trainer: command" "$(program good good)"
+wait_for "the program to hang in a round" noted lost hangs
+pkill -KILL -f "fake_trainer hangs $dir/lost.notes"
+wait_for "it to be started again" times_at_least lost start 2
+has_line "the server knows why" "$dir/hard.log" "was ended by signal 9 (Killed); 'done' of 'train' 1 was expected; its stderr ends: waiting for a lock"
+check "and so does the client" in_log lost "waiting for a lock"
+wait_for "the program to hang again" times_at_least lost hangs 2
+kill_hard lost
+wait_for "its program to be gone" runs_not lost hangs
+wait_for "three rounds with the other" at_round hard 3
+equal "nothing of the lost one is accepted" 0 "$(field hard lost accepted)"
+wait_end good
+stop hard
+
+### A start that fails is told, with the last words
+write_client bad "" "trainer: command" "$(program bad exits_start)"
+says "no start without the program" 5 "its stderr ends: cannot find my data" "$build/fl-clientd" "$dir/bad.yaml"
+write_client file "" "trainer: command" "command: {program: [\"$fake\", \"{task}\"], resident: yes}"
+says "a task file is for the other kind" 3 "has no task file" "$build/fl-clientd" "$dir/file.yaml"
+
+### What it did not declare is refused when it joins
+write_server parts "rounds: 1" "model: {preset: dnn60}" "algorithm: scaffold" "round: {start_clients: 1}"
+start_server parts
+start_client few "" "trainer: command" "$(program few few)" "reconnect: {after_refusal: 0s}"
+wait_end few
+equal "it leaves" 7 "$rc"
+has_line "with the part's name" "$dir/few.log" "needs the part 'gradient' in every step"
+has_line "which the server hears" "$dir/parts.log" "needs the part 'gradient' in every step"
+stop parts
+
+### Idle ones leave, and come back
+write_server idle "rounds: 2" "model: {preset: dnn60}" "round: {start_clients: 2}"
+start_server idle
+start_client waits "" "trainer: command" "$(program waits good 'idle_exit: 100ms')"
+wait_for "it to be sent away, alone as it is" noted waits bye
+check "the client stays" running waits
+start_client second "$dir/data/client-000"
+wait_for "two rounds" at_round idle 2
+check "it was started again" times_at_least waits start 2
+wait_end waits
+equal "and ends well" 0 "$rc"
+stop idle
+finish
