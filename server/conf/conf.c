@@ -24,10 +24,13 @@ static int check_training(const struct fl_server_conf *conf, struct fl_err *err)
         return fl_conf_error(fl_conf_field(conf->file, &conf->training->epochs), err,
                              "expected epochs or steps above 0");
     }
-    if (conf->evaluation->data[0] != '\0' && conf->net.n_layers == 0) {
+    if (conf->evaluation->data[0] != '\0' && conf->net.n_layers == 0 &&
+        conf->evaluation->command.n == 0)
+    {
         return fl_conf_error(fl_conf_field(conf->file, &conf->evaluation->data), err,
-                             "the server can evaluate only networks given as preset or layers, "
-                             "not a model from a file");
+                             "the built-in engine can evaluate only networks given as preset or "
+                             "layers, not a model from a file: have a program do it "
+                             "(evaluation.command)");
     }
     return FL_OK;
 }
@@ -153,7 +156,7 @@ void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_con
         .restart_ms = FL_RESTART_MS,
         .retry_ms = r->retry_ms,
         .evaluate_every = (uint32_t)conf->evaluation->every,
-        .evaluate_server = conf->evaluation->data[0] != '\0',
+        .evaluate_server = conf->evaluation->data[0] != '\0' || conf->evaluation->command.n > 0,
         .evaluate_clients = conf->evaluation->clients,
         .forget_after_ms = r->forget_after_ms,
         .max_clients = (uint32_t)conf->limits->known_clients,

@@ -151,6 +151,17 @@ const struct fl_opt_spec fl_server_evaluation_specs[] = {
      .help = "Ask the connected clients to evaluate on their own test data"},
     {FL_OPT(struct fl_server_evaluation, DURATION, deadline), .def = "5m", .min = 100,
      .max = 6.048e8, .help = "Until the evaluations of the clients must be in"},
+    {FL_OPT(struct fl_server_evaluation, STRING_LIST, command),
+     .help = "Program and arguments: it evaluates in place of the built-in engine, for models that "
+             "this does not know; started once, and told of 'data' (docs/trainer-protocol.md)"},
+    {FL_OPT(struct fl_server_evaluation, DURATION, command_limit), .def = "10m", .min = 100,
+     .max = 6.048e8,
+     .help = "An evaluation of that program is ended after it: the round goes on "
+             "without accuracy"},
+    {FL_OPT(struct fl_server_evaluation, DURATION, command_start_limit), .def = "2m", .min = 100,
+     .max = 6.048e8, .help = "Until that program must be ready"},
+    {FL_OPT(struct fl_server_evaluation, BYTES, command_memory), .def = "0", .min = 0,
+     .max = 1.1e12, .help = "That program is ended when it has more in memory; 0: no limit"},
     FL_OPT_END_OF(struct fl_server_evaluation)};
 
 const struct fl_opt_spec fl_server_checkpoint_specs[] = {

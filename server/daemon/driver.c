@@ -565,8 +565,7 @@ void fl_driver_free(struct fl_driver *driver)
     fl_progress_done(&driver->progress);
     fl_errors_done(&driver->errors);
     fl_labels_done(&driver->labels);
-    fl_dataset_free(driver->test);
-    fl_net_free(driver->net);
+    fl_evaluator_free(driver->evaluator);
     if (driver->lock_fd >= 0) {
         (void)close(driver->lock_fd);
     }

@@ -5,12 +5,12 @@
 
 #include <stdatomic.h>
 
-#include "libfl/data/dataset.h"
 #include "libfl/net/status.h"
 #include "server/daemon/driver.h"
 #include "server/daemon/errors.h"
 #include "server/daemon/labels.h"
 #include "server/store/files.h"
+#include "server/work/evaluator.h"
 #include "server/work/offers.h"
 
 /* Of the operator, in the order they came; the core has the first. */
@@ -33,9 +33,8 @@ struct fl_driver {
     bool norms_told;             /* that clients' batch-norms lie apart */
     const struct fl_up *joining; /* what the step is about that runs now */
 
-    struct fl_dataset *test; /* NULL: the server does not evaluate; used by the work lane */
-    struct fl_net *net;      /* for evaluation, work lane */
-    atomic_bool cancel;      /* ends an evaluation early */
+    struct fl_evaluator *evaluator; /* NULL: the server does not evaluate; used by the work lane */
+    atomic_bool cancel;             /* ends an evaluation early */
 
     struct fl_errors errors;
     struct fl_labels labels;

@@ -199,8 +199,8 @@ static void evaluate_work(void *arg)
     struct fl_job *job = arg;
     struct fl_driver *driver = job->driver;
 
-    job->code = fl_measure(driver->net, driver->test, fl_blob_floats(job->theta), &driver->cancel,
-                           &job->accuracy, &job->loss);
+    job->code = fl_evaluator_run(driver->evaluator, fl_blob_floats(job->theta), &driver->cancel,
+                                 &job->accuracy, &job->loss, &job->err);
 }
 
 static void evaluate_done(void *arg)
@@ -208,7 +208,8 @@ static void evaluate_done(void *arg)
     struct fl_job *job = arg;
     struct fl_event event = {.type = FL_EV_EVALUATED};
 
-    if (!fl_job_failed(job)) {
+    /* Ended early, because the server stops: the next start evaluates again. */
+    if (job->code != FL_ECANCELED && !fl_job_failed(job)) {
         event.u.evaluated.seq = job->e.seq;
         event.u.evaluated.accuracy = job->accuracy;
         event.u.evaluated.loss = job->loss;

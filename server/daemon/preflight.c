@@ -10,6 +10,7 @@
 #include "libfl/model/safetensors.h"
 #include "libfl/net/address.h"
 #include "libfl/num/vec.h"
+#include "libfl/program/program.h"
 #include "server/daemon/admin_access.h"
 #include "server/daemon/descriptors.h"
 #include "server/daemon/exit_codes.h"
@@ -118,20 +119,14 @@ static int fits(const struct fl_dataset *test, const struct fl_net *net, const c
                             fl_net_classes(net));
 }
 
-int fl_preflight_evaluation(const struct fl_server_conf *conf, struct fl_dataset **ret_test,
-                            struct fl_net **ret_net, struct fl_err *err)
+static int open_network(const struct fl_server_conf *conf, struct fl_evaluator **ret,
+                        struct fl_err *err)
 {
     const char *folder = conf->evaluation->data;
     struct fl_dataset *test = NULL;
     struct fl_net *net = NULL;
-    int rv;
+    int rv = fl_dataset_open(folder, "test", &test, err);
 
-    *ret_test = NULL;
-    *ret_net = NULL;
-    if (folder[0] == '\0') {
-        return FL_OK;
-    }
-    rv = fl_dataset_open(folder, "test", &test, err);
     if (rv == FL_OK) {
         rv = fl_net_create_evaluator(&conf->net, &net, err);
     }
@@ -143,9 +138,38 @@ int fl_preflight_evaluation(const struct fl_server_conf *conf, struct fl_dataset
         fl_net_free(net);
         return fl_conf_blame(conf->file, &conf->evaluation->data, rv, err);
     }
-    *ret_test = test;
-    *ret_net = net;
-    return FL_OK;
+    return fl_evaluator_builtin(test, net, ret, err);
+}
+
+/* A check leaves the program alone: it may take long, and wants a machine with its data. */
+static int open_program(const struct fl_server_conf *conf, const struct fl_log *log,
+                        struct fl_evaluator **ret, struct fl_err *err)
+{
+    const struct fl_server_evaluation *e = conf->evaluation;
+    const struct fl_evaluator_program program = {.argv = e->command.list,
+                                                 .federation = conf->main->federation,
+                                                 .data = e->data[0] != '\0' ? e->data : NULL,
+                                                 .layout = conf->layout,
+                                                 .net = &conf->net,
+                                                 .limit_ms = e->command_limit_ms,
+                                                 .start_limit_ms = e->command_start_limit_ms,
+                                                 .memory_bytes = e->command_memory,
+                                                 .log = log};
+    char path[FL_SERVER_PATH_MAX];
+    int rv = log != NULL ? fl_evaluator_program(&program, ret, err)
+                         : fl_program_find(e->command.list[0], path, sizeof(path), err);
+
+    return rv == FL_OK ? FL_OK : fl_conf_blame(conf->file, &e->command, rv, err);
+}
+
+int fl_preflight_evaluation(const struct fl_server_conf *conf, const struct fl_log *log,
+                            struct fl_evaluator **ret, struct fl_err *err)
+{
+    *ret = NULL;
+    if (conf->evaluation->command.n > 0) {
+        return open_program(conf, log, ret, err);
+    }
+    return conf->evaluation->data[0] != '\0' ? open_network(conf, ret, err) : FL_OK;
 }
 
 int fl_preflight_connections(const struct fl_server_conf *conf, uint64_t descriptors, uint64_t *ret,
@@ -175,8 +199,7 @@ int fl_preflight(const struct fl_serverd_conf *own, int *ret_exit,
                  struct fl_preflight_notes *ret_notes, struct fl_err *err)
 {
     const struct fl_server_conf *conf = own->conf;
-    struct fl_dataset *test = NULL;
-    struct fl_net *net = NULL;
+    struct fl_evaluator *evaluator = NULL;
     uint64_t connections;
     int rv = fl_preflight_places(own, ret_exit, err);
 
@@ -198,8 +221,7 @@ int fl_preflight(const struct fl_serverd_conf *own, int *ret_exit,
         return rv;
     }
     *ret_exit = FL_EXIT_DATA;
-    rv = fl_preflight_evaluation(conf, &test, &net, err);
-    fl_dataset_free(test);
-    fl_net_free(net);
+    rv = fl_preflight_evaluation(conf, NULL, &evaluator, err);
+    fl_evaluator_free(evaluator);
     return rv;
 }

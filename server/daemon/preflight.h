@@ -9,8 +9,8 @@
  * Errors name file, line and key; `*ret_exit` is the exit code of a start that fails so.
  */
 
-#include "libfl/data/dataset.h"
 #include "server/daemon/conf.h"
+#include "server/work/evaluator.h"
 
 /*
  * What comes before anything is made: the state folder and the places of sockets can be used, the
@@ -18,9 +18,12 @@
  */
 FL_MUST_CHECK int fl_preflight_places(const struct fl_serverd_conf *own, int *ret_exit,
                                       struct fl_err *err);
-/* The test data of evaluation.data and a network that takes them; both NULL without that key. */
+/*
+ * Who evaluates, by evaluation.command or evaluation.data; NULL with neither. A program is started,
+ * and told of the model, with a log; without one it is only looked for, and `*ret` is NULL.
+ */
 FL_MUST_CHECK int fl_preflight_evaluation(const struct fl_server_conf *conf,
-                                          struct fl_dataset **ret_test, struct fl_net **ret_net,
+                                          const struct fl_log *log, struct fl_evaluator **ret,
                                           struct fl_err *err);
 /* The first model of model.file into theta [layout], when it is set. */
 FL_MUST_CHECK int fl_preflight_model(const struct fl_server_conf *conf, float *theta,

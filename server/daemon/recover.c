@@ -81,7 +81,7 @@ int fl_driver_recover(struct fl_driver *driver, int *ret_exit, struct fl_err *er
 
     driver->federation = federation_of(driver->srv->own, driver->srv->log);
     *ret_exit = FL_EXIT_DATA;
-    rv = fl_preflight_evaluation(conf, &driver->test, &driver->net, err);
+    rv = fl_preflight_evaluation(conf, driver->srv->log, &driver->evaluator, err);
     if (rv == FL_OK) {
         *ret_exit = FL_EXIT_STATE;
         rv = open_folder(driver, ret_exit, err);

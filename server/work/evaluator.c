@@ -1,0 +1,136 @@
+#include "server/work/evaluator.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "libfl/program/resident.h"
+#include "server/work/measure.h"
+
+struct fl_evaluator {
+    /* Our own; NULL with a program. */
+    struct fl_dataset *test;
+    struct fl_net *net;
+    struct fl_resident *program;
+    uint64_t limit_ms;
+};
+
+int fl_evaluator_builtin(struct fl_dataset *test, struct fl_net *net, struct fl_evaluator **ret,
+                         struct fl_err *err)
+{
+    struct fl_evaluator *e = calloc(1, sizeof(*e));
+
+    if (e == NULL) {
+        fl_dataset_free(test);
+        fl_net_free(net);
+        return fl_err_set(err, FL_ENOMEM, "evaluation: out of memory");
+    }
+    e->test = test;
+    e->net = net;
+    *ret = e;
+    return FL_OK;
+}
+
+static int start_program(struct fl_evaluator *e, const struct fl_evaluator_program *conf,
+                         struct fl_err *err)
+{
+    struct fl_resident_conf resident = {.argv = conf->argv,
+                                        .client = conf->federation,
+                                        .data = conf->data,
+                                        .purpose = "evaluate",
+                                        .memory_bytes = conf->memory_bytes,
+                                        .memory_of = FL_PROGRAM_RESIDENT,
+                                        .descriptors = conf->descriptors,
+                                        .start_limit_ms = conf->start_limit_ms,
+                                        .cancel_grace_ms = FL_PROGRAM_GRACE_MS,
+                                        .log = conf->log};
+    struct fl_resident_model model = {.layout = conf->layout,
+                                      .input = conf->net->input,
+                                      .n_input = conf->net->n_input,
+                                      .layers = conf->net->layers,
+                                      .n_layers = conf->net->n_layers};
+    int rv = fl_resident_create(&resident, &e->program, err);
+
+    if (rv == FL_OK) {
+        rv = fl_resident_start(e->program, err);
+    }
+    if (rv == FL_OK && !fl_resident_can(e->program, FL_RESIDENT_EVALUATE)) {
+        rv = fl_err_set(err, FL_EUNIMPL,
+                        "'%.100s' does not evaluate: its `ready` has no \"evaluate\" in `can` "
+                        "(docs/trainer-protocol.md)",
+                        conf->argv[0]);
+    }
+    return rv == FL_OK ? fl_resident_describe(e->program, &model, conf->start_limit_ms, err) : rv;
+}
+
+int fl_evaluator_program(const struct fl_evaluator_program *conf, struct fl_evaluator **ret,
+                         struct fl_err *err)
+{
+    struct fl_evaluator *e = calloc(1, sizeof(*e));
+    int rv;
+
+    if (e == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "evaluation: out of memory");
+    }
+    e->limit_ms = conf->limit_ms;
+    rv = start_program(e, conf, err);
+    if (rv != FL_OK) {
+        fl_evaluator_free(e);
+        return rv;
+    }
+    *ret = e;
+    return FL_OK;
+}
+
+void fl_evaluator_free(struct fl_evaluator *e)
+{
+    if (e == NULL) {
+        return;
+    }
+    if (e->program != NULL) {
+        fl_resident_stop(e->program);
+    }
+    fl_resident_free(e->program);
+    fl_dataset_free(e->test);
+    fl_net_free(e->net);
+    free(e);
+}
+
+static int run_program(struct fl_evaluator *e, const float *theta, const atomic_bool *cancel,
+                       double *ret_accuracy, double *ret_loss, struct fl_err *err)
+{
+    struct fl_resident_task task = {.kind = FL_RESIDENT_EVALUATE,
+                                    .given = {[FL_RESIDENT_MODEL] = theta},
+                                    .limit_ms = e->limit_ms,
+                                    .limit_note = " (evaluation.command_limit)",
+                                    .cancel = cancel};
+    struct fl_resident_answer answer = {.samples = 0};
+    int rv = fl_resident_run(e->program, &task, &answer, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (!answer.has_received || answer.received.samples == 0) {
+        return fl_err_set(err, FL_ENOENT, "the evaluating program told of no test sample");
+    }
+    *ret_accuracy = (double)answer.received.correct / (double)answer.received.samples;
+    *ret_loss = answer.received.loss_sum / (double)answer.received.samples;
+    return isfinite(*ret_loss)
+               ? FL_OK
+               : fl_err_set(err, FL_ENUMERIC, "the evaluating program's loss is not finite");
+}
+
+int fl_evaluator_run(struct fl_evaluator *e, const float *theta, const atomic_bool *cancel,
+                     double *ret_accuracy, double *ret_loss, struct fl_err *err)
+{
+    int rv;
+
+    if (e->program != NULL) {
+        return run_program(e, theta, cancel, ret_accuracy, ret_loss, err);
+    }
+    rv = fl_measure(e->net, e->test, theta, cancel, ret_accuracy, ret_loss);
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "evaluation: %s", fl_strerror(rv));
+    }
+    return atomic_load(cancel) ? fl_err_set(err, FL_ECANCELED, "the evaluation was ended early")
+                               : FL_OK;
+}
