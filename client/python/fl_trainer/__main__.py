@@ -1,14 +1,15 @@
-"""python3 -m fl_trainer save SCRIPT.py:FUNCTION OUT.safetensors"""
+"""python3 -m fl_trainer save SCRIPT.py[:FUNCTION] OUT.safetensors [ARGUMENTS…]"""
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
 import os
+import runpy
 import sys
 from typing import Any, List, Optional
 
-from . import ModelError, save
+from . import ModelError, _api, save
 
 
 def load_function(text: str) -> Any:
@@ -31,15 +32,41 @@ def load_function(text: str) -> Any:
     return getattr(module, name)
 
 
+def save_of_script(path: str, arguments: List[str], out: str) -> None:
+    """Run the script up to its fl_trainer.run(), whose model is written."""
+    if not os.path.isfile(path):
+        raise ModelError(f"{path}: no such file")
+    _api.saving_to = os.path.abspath(out)
+    sys.argv = [path, *arguments]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise
+        return
+    finally:
+        _api.saving_to = None
+    raise ModelError(f"{path} ended without fl_trainer.run()")
+
+
 def main(argv: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m fl_trainer")
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("save", help="write a server's model.file")
-    command.add_argument("model", metavar="SCRIPT.py:FUNCTION", help="a function that returns the model")
+    command.add_argument(
+        "model",
+        metavar="SCRIPT.py[:FUNCTION]",
+        help="a function that returns the model; without it the script is run, and what it gives to fl_trainer.run() is written",
+    )
     command.add_argument("out", metavar="OUT.safetensors")
+    command.add_argument("arguments", metavar="ARGUMENT", nargs="*", help="of the script that is run")
     arguments = parser.parse_args(argv)
     try:
-        save(load_function(arguments.model), arguments.out)
+        if ":" in arguments.model:
+            save(load_function(arguments.model), arguments.out)
+        else:
+            save_of_script(arguments.model, arguments.arguments, arguments.out)
     except (ModelError, OSError) as e:
         print(f"fl_trainer: {e}", file=sys.stderr)
         return 1

@@ -21,6 +21,9 @@ Evaluate = Callable[[Any, Task], Any]
 _caller: Union[None, Resident, TaskFile] = None
 _looked = False
 
+#: Where the model goes that run() is given, in place of all it does: `python3 -m fl_trainer save SCRIPT.py OUT`.
+saving_to: Optional[str] = None
+
 
 def _find_caller() -> Union[None, Resident, TaskFile]:
     """Who started this program, looked for once: the environment is cleared of it."""
@@ -93,6 +96,9 @@ def run(
 
     Returns when the client has ended the conversation, or after the one task of a file, or alone.
     """
+    if saving_to is not None:
+        save(model, saving_to)
+        sys.exit(0)
     caller = _find_caller()
     try:
         if isinstance(caller, Resident):

@@ -143,11 +143,23 @@ class Forms(unittest.TestCase):
         self.assertEqual(0, length % 8)
         self.assertEqual(["first.safetensors", "script.py"], sorted(os.listdir(self.folder)))
 
+    def test_the_first_model_of_a_script_that_is_run(self):
+        out = self.path("first.safetensors")
+        done = self.run_python("-m", "fl_trainer", "save", self.script, out)
+        self.assertEqual((0, "", ""), (done.returncode, done.stdout, done.stderr))
+        self.assertEqual([1.0, 2.0, 3.0, 4.0], read(out)[1])
+        other = self.path("other.py")
+        with open(other, "w", encoding="utf-8") as f:
+            f.write("import sys\nassert sys.argv[1:] == ['a', 'b']\n")
+        done = self.run_python("-m", "fl_trainer", "save", other, out, "a", "b")
+        self.assertEqual(1, done.returncode)
+        self.assertIn("ended without fl_trainer.run()", done.stderr)
+
     def test_a_first_model_that_is_not_there_is_said(self):
         for what, words in (
             ("nowhere.py:make", "nowhere.py: no such file"),
             (f"{self.script}:other", "has no 'other'"),
-            (self.script, "expected SCRIPT.py:FUNCTION"),
+            (f"{self.script}:", "expected SCRIPT.py:FUNCTION"),
             (f"{self.script}:train", "train() missing"),
         ):
             done = self.run_python("-m", "fl_trainer", "save", what, self.path("x"))
