@@ -429,7 +429,7 @@ static bool ends_badly(json_int_t id)
         exit(0);
     }
     if (is("half")) {
-        send_bytes("\x40\0\0\0{\"type\": \"do", 18);
+        send_bytes("\x40\0\0\0{\"type\": \"do", 16);
         (void)fprintf(stderr, "cut off\n");
         exit(3);
     }

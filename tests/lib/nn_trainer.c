@@ -1,0 +1,313 @@
+/*
+ * A program that stays and trains the small problem of tests/unit/train_fixture.h with our own
+ * network, its steps by the formula of docs/trainer-protocol.md#parts: nn_trainer.
+ */
+#include <check.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "libfl/num/vec.h"
+
+/* Check's own speak to the test that runs, and here none does. */
+#undef ck_assert
+#undef ck_assert_int_eq
+#define ck_assert(ok)          ((ok) ? (void)0 : abort())
+#define ck_assert_int_eq(a, b) ck_assert((a) == (b))
+#include "tests/unit/train_fixture.h"
+
+enum slot { MODEL, ANCHOR, GRADIENT, DRIFT, SLOTS };
+static const char *const slot_names[] = {"model", "anchor", "gradient", "drift"};
+
+static struct {
+    int sock, weights, result;
+    struct fl_net *net;
+    struct fl_dataset *train, *test;
+    const uint8_t *read;
+    uint8_t *write;
+    size_t at[SLOTS], made, block;
+} me;
+
+/* The steps of one task; vectors in internal order, NULL: not this part. */
+static struct {
+    float lr, momentum, decay, mu;
+    float *velocity, *anchor, *gradient, *drift, *g;
+} how;
+
+static void transfer(bool out, void *data, size_t len)
+{
+    char *p = data;
+
+    while (len > 0) {
+        ssize_t n = out ? write(me.sock, p, len) : read(me.sock, p, len);
+
+        if (n <= 0) {
+            exit(0);
+        }
+        p += n;
+        len -= (size_t)n;
+    }
+}
+
+static void say(json_t *json)
+{
+    char *text = json_dumps(json, JSON_COMPACT);
+    uint32_t len = (uint32_t)strlen(text);
+
+    transfer(true, &len, sizeof(len));
+    transfer(true, text, len);
+    free(text);
+    json_decref(json);
+}
+
+static json_t *hear(void)
+{
+    uint32_t len;
+    char *text;
+    json_t *json;
+
+    transfer(false, &len, sizeof(len));
+    text = malloc(len);
+    transfer(false, text, len);
+    json = json_loadb(text, len, 0, NULL);
+    free(text);
+    return json;
+}
+
+static size_t whole(const json_t *json, const char *key)
+{
+    return (size_t)json_integer_value(json_object_get(json, key));
+}
+
+static double real(const json_t *json, const char *key)
+{
+    return json_number_value(json_object_get(json, key));
+}
+
+static void on_model(const json_t *m)
+{
+    const json_t *w = json_object_get(m, "weights");
+    const json_t *r = json_object_get(m, "result");
+    size_t i;
+
+    for (i = 0; i < SLOTS; i++) {
+        me.at[i] = whole(json_object_get(json_object_get(w, "slots"), slot_names[i]), "data");
+    }
+    me.made = whole(json_object_get(json_object_get(r, "slots"), "model"), "data");
+    me.read = mmap(NULL, whole(w, "bytes"), PROT_READ, MAP_SHARED, me.weights, 0);
+    me.write = mmap(NULL, whole(r, "bytes"), PROT_READ | PROT_WRITE, MAP_SHARED, me.result, 0);
+    ck_assert(me.read != MAP_FAILED && me.write != MAP_FAILED);
+    say(json_pack("{s:s}", "type", "accepted"));
+}
+
+static const float *slot(enum slot which)
+{
+    return (const float *)(const void *)(me.read + me.at[which]);
+}
+
+static json_t *evaluated(void)
+{
+    size_t piece = fl_net_piece(me.net);
+    float *x = calloc(piece * INPUTS, sizeof(float));
+    int32_t *y = calloc(piece, sizeof(int32_t));
+    uint32_t *idx = calloc(piece, sizeof(uint32_t));
+    double loss_sum = 0;
+    size_t correct = 0;
+    size_t at;
+    size_t i;
+
+    for (at = 0; at < me.test->n; at += piece) {
+        size_t n = me.test->n - at < piece ? me.test->n - at : piece;
+        size_t right = 0;
+        double loss = 0;
+
+        for (i = 0; i < n; i++) {
+            idx[i] = (uint32_t)(at + i);
+        }
+        fl_dataset_gather(me.test, idx, n, x, y);
+        fl_net_evaluate(me.net, x, y, n, &loss, &right);
+        loss_sum += loss;
+        correct += right;
+    }
+    free(x);
+    free(y);
+    free(idx);
+    return json_pack("{s:I, s:I, s:f}", "samples", (json_int_t)me.test->n, "correct",
+                     (json_int_t)correct, "loss_sum", loss_sum);
+}
+
+/* g <- g + gradient + mu (x - anchor) + wd x;  v <- m v + g;  x <- x - eta v */
+static void update(void *ctx, size_t offset, size_t n, float *x, const float *grad)
+{
+    float *g = how.g;
+    size_t i;
+
+    (void)ctx;
+    (void)memcpy(g, grad, n * sizeof(*g));
+    if (how.gradient != NULL) {
+        fl_vec_axpy(g, 1, how.gradient + offset, n);
+    }
+    for (i = 0; how.anchor != NULL && i < n; i++) {
+        g[i] += how.mu * (x[i] - how.anchor[offset + i]);
+    }
+    if (how.decay > 0) {
+        fl_vec_axpy(g, how.decay, x, n);
+    }
+    if (how.momentum > 0) {
+        for (i = 0; i < n; i++) {
+            how.velocity[offset + i] = how.momentum * how.velocity[offset + i] + g[i];
+        }
+        g = how.velocity + offset;
+    }
+    fl_vec_axpy(x, -how.lr, g, n);
+}
+
+static float *internal(bool there, enum slot which)
+{
+    float *block = there ? calloc(me.block, sizeof(float)) : NULL;
+
+    if (there) {
+        fl_net_import(me.net, block, slot(which));
+    }
+    return block;
+}
+
+static bool is_given(const json_t *m, const char *name)
+{
+    const json_t *list = json_object_get(m, "given");
+    size_t i;
+
+    for (i = 0; i < json_array_size(list); i++) {
+        if (strcmp(json_string_value(json_array_get(list, i)), name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void begin_steps(const json_t *m)
+{
+    const json_t *parts = json_object_get(m, "do");
+    const json_t *pull = json_object_get(parts, "pull");
+
+    how.lr = (float)real(m, "learning_rate");
+    how.momentum = (float)real(m, "momentum");
+    how.decay = (float)real(m, "weight_decay");
+    how.mu = (float)real(pull, "mu");
+    how.anchor = internal(pull != NULL, is_given(m, "anchor") ? ANCHOR : MODEL);
+    how.gradient = internal(json_object_get(parts, "gradient") != NULL, GRADIENT);
+    how.drift = internal(json_object_get(parts, "drift") != NULL, DRIFT);
+    how.velocity = calloc(me.block, sizeof(float));
+    how.g = calloc(me.block, sizeof(float));
+}
+
+static void end_steps(void)
+{
+    free(how.anchor);
+    free(how.gradient);
+    free(how.drift);
+    free(how.velocity);
+    free(how.g);
+}
+
+/* In the order of the built-in trainer's epochs, so that the results can be compared. */
+static double walk(const json_t *m, size_t batch, size_t n_steps)
+{
+    size_t n = me.train->n;
+    size_t in_pass = (n + batch - 1) / batch;
+    uint32_t *order = calloc(n, sizeof(*order));
+    float *x = calloc(batch * INPUTS, sizeof(*x));
+    int32_t *y = calloc(batch, sizeof(*y));
+    double loss = 0;
+    size_t seen = 0;
+    size_t step;
+    size_t i;
+
+    for (step = 0; step < n_steps; step++) {
+        size_t at = step % in_pass * batch;
+        size_t k = n - at < batch ? n - at : batch;
+        struct fl_rng rng;
+
+        if (at == 0) {
+            for (i = 0; i < n; i++) {
+                order[i] = (uint32_t)i;
+            }
+            fl_rng_key(&rng, whole(m, "seed"), FL_RNG_BATCH, step / in_pass, 0);
+            fl_rng_shuffle(&rng, order, n);
+        }
+        fl_dataset_gather(me.train, order + at, k, x, y);
+        loss += (double)k * fl_net_step(me.net, x, y, k, update, NULL);
+        seen += k;
+        if (how.drift != NULL) {
+            fl_vec_axpy(fl_net_params(me.net), 1.0f / (float)n_steps, how.drift, me.block);
+        }
+    }
+    free(order);
+    free(x);
+    free(y);
+    return loss / (double)seen;
+}
+
+static void on_train(const json_t *m)
+{
+    size_t batch = whole(m, "batch_size");
+    size_t n_steps = whole(m, "epochs") * ((me.train->n + batch - 1) / batch);
+    json_t *received;
+    double loss;
+
+    fl_net_set(me.net, slot(MODEL));
+    received = evaluated();
+    begin_steps(m);
+    loss = walk(m, batch, n_steps);
+    end_steps();
+    fl_net_get(me.net, (float *)(void *)(me.write + me.made));
+    say(json_pack("{s:s, s:I, s:I, s:I, s:f, s:o, s:o}", "type", "done", "id",
+                  (json_int_t)whole(m, "id"), "samples", (json_int_t)me.train->n, "steps",
+                  (json_int_t)n_steps, "train_loss", loss, "received", received, "trained",
+                  evaluated()));
+}
+
+static void on_evaluate(const json_t *m)
+{
+    fl_net_set(me.net, slot(MODEL));
+    say(json_pack("{s:s, s:I, s:o}", "type", "done", "id", (json_int_t)whole(m, "id"), "received",
+                  evaluated()));
+}
+
+static void on_message(const char *type, const json_t *m)
+{
+    if (strcmp(type, "start") == 0) {
+        say(json_pack("{s:s, s:i, s:[s, s], s:[s, s, s], s:i, s:i, s:s}", "type", "ready",
+                      "protocol", 1, "can", "train", "evaluate", "parts", "pull", "gradient",
+                      "drift", "samples", SAMPLES, "test_samples", 40, "software", "libfl/nn"));
+    } else if (strcmp(type, "model") == 0) {
+        on_model(m);
+    } else if (strcmp(type, "train") == 0) {
+        on_train(m);
+    } else if (strcmp(type, "evaluate") == 0) {
+        on_evaluate(m);
+    } else {
+        exit(0); /* `bye`; nobody cancels here. */
+    }
+}
+
+int main(void)
+{
+    struct server server;
+
+    me.sock = (int)strtol(getenv("FL_TRAINER_SOCKET"), NULL, 10);
+    me.weights = (int)strtol(getenv("FL_TRAINER_WEIGHTS"), NULL, 10);
+    me.result = (int)strtol(getenv("FL_TRAINER_RESULT"), NULL, 10);
+    server_init(&server);
+    ck_assert_int_eq(fl_net_create(&server.model.net, 64, &me.net, NULL), FL_OK);
+    me.block = fl_net_block(me.net);
+    me.train = make_data(SAMPLES, INPUTS, CLASSES, 3);
+    me.test = make_data(40, INPUTS, CLASSES, 4);
+    for (;;) {
+        json_t *m = hear();
+
+        on_message(json_string_value(json_object_get(m, "type")), m);
+        json_decref(m);
+    }
+}
