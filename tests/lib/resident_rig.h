@@ -23,6 +23,7 @@ struct rig_time {
     uint64_t ahead_ms;
     uint64_t step_ms; /* each look at the clock is so much later; for what only waits */
     uint64_t paused_ms;
+    bool stands; /* but for pauses */
 };
 
 struct rig {
@@ -46,7 +47,7 @@ static inline uint64_t rig_now(void *ctx)
     struct rig_time *t = ctx;
 
     t->ahead_ms += t->step_ms;
-    return fl_clock_ms() + t->ahead_ms;
+    return (t->stands ? 1 : fl_clock_ms()) + t->ahead_ms;
 }
 
 static inline void rig_pause(void *ctx, uint64_t ms)
