@@ -58,14 +58,14 @@ static bool has_norm(const struct fl_layout *layout, size_t l)
 static bool read_unit(const struct sums *s, struct fl_spool_reader *reader, size_t l)
 {
     struct fl_codec_decoder d;
-    bool whole;
 
     if (fl_spool_reader_units(reader)[l] == 0 || fl_spool_reader_unit(reader, 0, l, &d) != FL_OK) {
         return false;
     }
-    whole = !fl_masked_decoder(&d) &&
-            d.ops->read(&d, s->unit, fl_layout_unit(s->layout, l)->count) == FL_OK;
-    return d.ops->close(&d) == FL_OK && whole;
+    /* Only what was read to its end is closed. */
+    return !fl_masked_decoder(&d) &&
+           d.ops->read(&d, s->unit, fl_layout_unit(s->layout, l)->count) == FL_OK &&
+           d.ops->close(&d) == FL_OK;
 }
 
 static void add_client(const struct sums *s, size_t l)
