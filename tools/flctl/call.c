@@ -8,7 +8,8 @@
 #include "tools/flctl/flctl.h"
 
 #define CONNECT_MS 3000
-#define CALL_MS    60000
+/* A change is answered when it is on disk, which may be slow or full. */
+#define CALL_MS 600000
 
 struct call {
     const struct fl_ctl_command *command;
