@@ -1,3 +1,4 @@
+#include <limits.h>
 #include <openssl/bio.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
@@ -8,6 +9,7 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
+#include "libfl/base/utc.h"
 #include "libfl/pki/cert.h"
 #include "libfl/pki/native.h"
 #include "libfl/pki/pki_impl.h"
@@ -19,8 +21,19 @@ int fl__time_read(const ASN1_TIME *t, int64_t *ret)
     if (t == NULL || ASN1_TIME_to_tm(t, &tm) != 1) {
         return FL_EFORMAT;
     }
-    *ret = timegm(&tm);
+    *ret = fl_utc_seconds(&tm);
     return FL_OK;
+}
+
+int fl__time_write(int64_t s, ASN1_TIME *t)
+{
+    int64_t days = s / 86400;
+
+    /* In days: s itself may be more than a time_t or a long holds. */
+    return days >= INT_MIN && days <= INT_MAX &&
+                   ASN1_TIME_adj(t, 0, (int)days, (long)(s % 86400)) != NULL
+               ? FL_OK
+               : FL_ENOMEM;
 }
 
 void fl__name_text(const X509_NAME *name, char *out, size_t size)

@@ -67,10 +67,8 @@ static int set_times(X509 *x509, const X509 *issuer, const struct fl_issue *issu
             "validity of its issuer: renew the issuer first, or set the clock",
             fl_when_text(a, sizeof(a), issue->not_before), fl_when_text(b, sizeof(b), end));
     }
-    return ASN1_TIME_set(X509_getm_notBefore(x509), (time_t)begin) != NULL &&
-                   ASN1_TIME_set(X509_getm_notAfter(x509), (time_t)end) != NULL
-               ? FL_OK
-               : FL_ENOMEM;
+    rv = fl__time_write(begin, X509_getm_notBefore(x509));
+    return rv == FL_OK ? fl__time_write(end, X509_getm_notAfter(x509)) : rv;
 }
 
 /* SubjectAltName by its parts: a text for OpenSSL's parser would have to be escaped. */

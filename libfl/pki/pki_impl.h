@@ -87,6 +87,8 @@ const char *fl__cert_text(char *out, const struct fl_cert_info *info);
 void fl__name_text(const X509_NAME *name, char *out, size_t size);
 /* Seconds since 1970; FL_EFORMAT: it is no time. */
 FL_MUST_CHECK int fl__time_read(const ASN1_TIME *time, int64_t *ret);
+/* FL_ENOMEM, as well for a year after 9999, which such a time cannot say. */
+FL_MUST_CHECK int fl__time_write(int64_t s, ASN1_TIME *time);
 
 /* SHA-256 of its DER. FL_ENOMEM. */
 FL_MUST_CHECK int fl__name_hash(const X509_NAME *name, uint8_t out[32]);

@@ -13,11 +13,11 @@
 static bool within_grace(const struct fl_verifying *v, const X509 *x509)
 {
     const struct fl_cert_info *leaf = &v->chain->certs[0].info;
-    time_t last = (time_t)(leaf->not_after - 1);
+    int64_t end;
 
     return v->purpose == FL_ROLE_CLIENT && v->now >= leaf->not_after &&
            v->now - leaf->not_after <= v->trust->grace_s &&
-           X509_cmp_time(X509_get0_notAfter(x509), &last) > 0;
+           fl__time_read(X509_get0_notAfter(x509), &end) == FL_OK && end >= leaf->not_after;
 }
 
 static int on_error(int ok, X509_STORE_CTX *ctx)
@@ -83,6 +83,7 @@ static int walk(X509_STORE_CTX *ctx, STACK_OF(X509) * others, struct fl_verifyin
         return FL_ENOMEM;
     }
     param = X509_STORE_CTX_get0_param(ctx);
+    /* The clock of this machine, and so no more than its time_t holds. */
     X509_VERIFY_PARAM_set_time(param, (time_t)v->now);
     if (X509_STORE_CTX_set_purpose(ctx, v->purpose == FL_ROLE_SERVER
                                             ? X509_PURPOSE_SSL_SERVER

@@ -4,12 +4,13 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "libfl/base/utc.h"
+
 const char *fl_when_text(char *out, size_t size, int64_t s)
 {
-    time_t t = (time_t)s;
     struct tm tm;
 
-    if (gmtime_r(&t, &tm) == NULL || strftime(out, size, "%Y-%m-%d %H:%M:%SZ", &tm) == 0) {
+    if (!fl_utc(s, &tm) || strftime(out, size, "%Y-%m-%d %H:%M:%SZ", &tm) == 0) {
         (void)snprintf(out, size, "%" PRId64 " s after 1970", s);
     }
     return out;

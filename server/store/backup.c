@@ -15,6 +15,7 @@
 #include "libfl/base/descriptors.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
+#include "libfl/base/utc.h"
 #include "server/store/backup_impl.h"
 #include "server/store/files_impl.h"
 #include "server/store/models_impl.h"
@@ -206,12 +207,11 @@ static int write_info(struct fl__making *m, struct fl_err *err)
     char path[FL__STORE_PATH_MAX];
     char text[1024];
     char when[32] = "";
-    time_t seconds = (time_t)(b->wall_ms / 1000);
     struct tm tm;
     int rv = fl__making_join(path, b->target, FL__BACKUP_INFO, err);
     int n;
 
-    if (gmtime_r(&seconds, &tm) != NULL) {
+    if (fl_utc((int64_t)(b->wall_ms / 1000), &tm)) {
         (void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
     }
     n = snprintf(text, sizeof(text),

@@ -19,6 +19,15 @@ static void add_exts(X509 *x509, X509 *issuer, const struct odd_ext *exts)
     }
 }
 
+/* In days and seconds: a time_t of 32 bits ends in 2038. */
+static ASN1_TIME *set_time(ASN1_TIME *t, int64_t s)
+{
+    ASN1_TIME *set = ASN1_TIME_adj(t, 0, (int)(s / 86400), (long)(s % 86400));
+
+    ck_assert_ptr_nonnull(set);
+    return set;
+}
+
 struct x509_st *odd_x509(const struct odd_cert *odd)
 {
     X509 *x509 = X509_new();
@@ -30,8 +39,8 @@ struct x509_st *odd_x509(const struct odd_cert *odd)
     ck_assert_int_eq(
         ASN1_INTEGER_set_int64(X509_get_serialNumber(x509), odd->serial != 0 ? odd->serial : 77),
         1);
-    ck_assert_ptr_nonnull(ASN1_TIME_set(X509_getm_notBefore(x509), (time_t)odd->not_before));
-    ck_assert_ptr_nonnull(ASN1_TIME_set(X509_getm_notAfter(x509), (time_t)odd->not_after));
+    (void)set_time(X509_getm_notBefore(x509), odd->not_before);
+    (void)set_time(X509_getm_notAfter(x509), odd->not_after);
     for (name = odd->subject; name != NULL && *name != NULL; name += 2) {
         ck_assert_int_eq(X509_NAME_add_entry_by_txt(X509_get_subject_name(x509), name[0],
                                                     MBSTRING_UTF8, (const unsigned char *)name[1],
@@ -66,7 +75,7 @@ struct fl_chain *odd_chain(const struct odd_cert *odd)
 static void revoke(X509_CRL *crl, const X509 *x509, int64_t when)
 {
     X509_REVOKED *entry = X509_REVOKED_new();
-    ASN1_TIME *t = ASN1_TIME_set(NULL, (time_t)when);
+    ASN1_TIME *t = set_time(NULL, when);
 
     ck_assert_int_eq(X509_REVOKED_set_serialNumber(
                          entry, (ASN1_INTEGER *)(uintptr_t)X509_get0_serialNumber(x509)),
@@ -80,7 +89,7 @@ void odd_list(const struct odd_list *list, int pem, struct fl_buf *out)
 {
     X509 *issuer = fl_chain_native(list->issuer, 0);
     X509_CRL *crl = X509_CRL_new();
-    ASN1_TIME *t = ASN1_TIME_set(NULL, (time_t)list->last);
+    ASN1_TIME *t = set_time(NULL, list->last);
     BIO *bio = BIO_new(BIO_s_mem());
     ASN1_INTEGER *number = ASN1_INTEGER_new();
     X509V3_CTX ctx;
@@ -92,7 +101,7 @@ void odd_list(const struct odd_list *list, int pem, struct fl_buf *out)
     ck_assert_int_eq(X509_CRL_set_issuer_name(crl, X509_get_subject_name(issuer)), 1);
     ck_assert_int_eq(X509_CRL_set1_lastUpdate(crl, t), 1);
     if (list->next != 0) {
-        ck_assert_ptr_nonnull(ASN1_TIME_set(t, (time_t)list->next));
+        (void)set_time(t, list->next);
         ck_assert_int_eq(X509_CRL_set1_nextUpdate(crl, t), 1);
     }
     X509V3_set_ctx(&ctx, issuer, NULL, NULL, crl, 0);

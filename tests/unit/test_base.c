@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "libfl/base/buf.h"
@@ -15,6 +16,7 @@
 #include "libfl/base/rng.h"
 #include "libfl/base/sm.h"
 #include "libfl/base/str.h"
+#include "libfl/base/utc.h"
 #include "tests/lib/folder.h"
 
 START_TEST(every_error_code_has_its_own_text)
@@ -345,6 +347,34 @@ START_TEST(a_folder_that_could_be_made_is_told_from_one_that_could_not)
 }
 END_TEST
 
+START_TEST(dates_are_told_and_read_before_1970_and_after_2038)
+{
+    static const struct {
+        int64_t s;
+        int year, month, day, hour, minute, second;
+    } cases[] = {{0, 1970, 1, 1, 0, 0, 0},
+                 {-1, 1969, 12, 31, 23, 59, 59},
+                 {INT64_C(2147483647), 2038, 1, 19, 3, 14, 7},
+                 {INT64_C(2147483648), 2038, 1, 19, 3, 14, 8},
+                 {INT64_C(4107542399), 2100, 2, 28, 23, 59, 59},
+                 {INT64_C(253402300799), 9999, 12, 31, 23, 59, 59}};
+    struct tm tm;
+    size_t i;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        ck_assert(fl_utc(cases[i].s, &tm));
+        ck_assert_int_eq(tm.tm_year + 1900, cases[i].year);
+        ck_assert_int_eq(tm.tm_mon + 1, cases[i].month);
+        ck_assert_int_eq(tm.tm_mday, cases[i].day);
+        ck_assert_int_eq(tm.tm_hour, cases[i].hour);
+        ck_assert_int_eq(tm.tm_min, cases[i].minute);
+        ck_assert_int_eq(tm.tm_sec, cases[i].second);
+        ck_assert_int_eq(fl_utc_seconds(&tm), cases[i].s);
+    }
+    ck_assert(!fl_utc(INT64_MAX, &tm));
+}
+END_TEST
+
 START_TEST(a_relative_path_starts_at_the_current_folder)
 {
     char here[4096];
@@ -452,6 +482,7 @@ int main(void)
     tcase_add_test(tc, folders_are_made_with_their_parents);
     tcase_add_test(tc, a_folder_that_could_be_made_is_told_from_one_that_could_not);
     tcase_add_test(tc, a_text_that_is_too_long_keeps_its_beginning_and_most_of_its_end);
+    tcase_add_test(tc, dates_are_told_and_read_before_1970_and_after_2038);
     tcase_add_test(tc, a_relative_path_starts_at_the_current_folder);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);

@@ -67,6 +67,30 @@ START_TEST(nothing_is_valid_beyond_its_issuer)
 }
 END_TEST
 
+/* After a time_t of 32 bits, after the years that RFC 5280 writes with two digits, and a century.
+ */
+START_TEST(certificates_begin_and_end_after_2038)
+{
+    static const int64_t ends[] = {INT64_C(2147483647), INT64_C(2147483648), INT64_C(2524607999),
+                                   INT64_C(2524608000), INT64_C(4107542399), INT64_C(4107542400),
+                                   INT64_C(9000000000)};
+    size_t i;
+
+    for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        struct fl_issue issue = rig_pki_issue("fed-a", FL_ROLE_NONE, NULL, NOW, 3650);
+        struct fl_chain *root;
+        struct fl_err err = {0};
+
+        issue.not_before = ends[i] - 1;
+        issue.not_after = ends[i];
+        ck_assert_int_eq(fl_issue_root(a.root_key, &issue, &root, &err), FL_OK);
+        ck_assert_int_eq(info_of(root, 0).not_before, ends[i] - 1);
+        ck_assert_int_eq(info_of(root, 0).not_after, ends[i]);
+        fl_chain_unref(root);
+    }
+}
+END_TEST
+
 START_TEST(serials_are_positive_numbers_whatever_is_drawn)
 {
     static const struct {
@@ -432,6 +456,7 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, nothing_is_valid_beyond_its_issuer);
+    tcase_add_test(tc, certificates_begin_and_end_after_2038);
     tcase_add_test(tc, serials_are_positive_numbers_whatever_is_drawn);
     tcase_add_test(tc, the_longest_names_are_kept_whole);
     tcase_add_test(tc, only_an_authority_with_its_own_key_issues);

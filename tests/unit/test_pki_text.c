@@ -307,6 +307,9 @@ START_TEST(times_and_spans_are_written_for_people)
     }
     ck_assert_str_eq(fl_when_text(out, sizeof(out), 12), "1970-01-01 00:00:12Z");
     ck_assert_str_eq(fl_when_text(out, sizeof(out), 1795198500), "2026-11-20 18:15:00Z");
+    ck_assert_str_eq(fl_when_text(out, sizeof(out), INT64_C(2147483648)), "2038-01-19 03:14:08Z");
+    ck_assert_str_eq(fl_when_text(out, sizeof(out), INT64_C(4107542400)), "2100-03-01 00:00:00Z");
+    ck_assert_str_eq(fl_when_text(out, sizeof(out), -1), "1969-12-31 23:59:59Z");
     ck_assert_str_eq(fl_when_text(out, sizeof(out), INT64_MAX), "9223372036854775807 s after 1970");
 }
 END_TEST

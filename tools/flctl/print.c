@@ -4,16 +4,16 @@
 #include <time.h>
 
 #include "libfl/base/str.h"
+#include "libfl/base/utc.h"
 #include "libfl/figures/text.h"
 #include "libfl/json/json.h"
 #include "tools/flctl/flctl.h"
 
 const char *fl_ctl_when(char *out, size_t size, uint64_t ms)
 {
-    time_t seconds = (time_t)(ms / 1000);
     struct tm tm;
 
-    if (ms == 0 || gmtime_r(&seconds, &tm) == NULL) {
+    if (ms == 0 || !fl_utc((int64_t)(ms / 1000), &tm)) {
         return "-";
     }
     (void)strftime(out, size, "%Y-%m-%dT%H:%M:%SZ", &tm);
