@@ -54,20 +54,29 @@ for archive in "${archives[@]}"; do
   ### A federation that was finished goes on
   rm -f "$dir"/*.log
   take "$archive" finished
+  cp "$dir/fed.state/models/round-000002.safetensors" "$dir/was/finished/model"
   equal "$was: it is of that schema" "$number" "$(schema_of)"
   stored_server 2
   start_server fed
   equal "$was: its rounds are known" 2 "$(status_of fed rounds_committed)"
   equal "$was: it is of this version now" "$newest" "$(schema_of)"
   lacks_line "$was: no setting is another" "$dir/fed.log" "configuration changed"
+  check "$was: its model is there" ctl fed export --output "$dir/model.safetensors"
+  equal "$was: as it was" "$(tensors "$dir/was/finished/model")" "$(tensors "$dir/model.safetensors")"
   stop fed
-  stored_server 3
+  stored_server 4
   start_server fed
   clients
-  wait_for "$was: another round" at_round fed 3
-  for c in a b; do wait_end "$c"; done
+  wait_for "$was: two more rounds" at_round fed 4
+  equal "$was: both clients are in each of them" "2 2" \
+    "$(ctl fed rounds --json | json '" ".join(str(r["responders"]) for r in d[-2:])')"
+  for c in a b; do
+    wait_end "$c"
+    equal "$was: exit code of $c" 0 "$rc"
+    lacks_line "$was: what $c keeps is its still" "$dir/$c.log" "what was kept"
+    lacks_line "$was: and none of it is lost" "$dir/$c.log" " is lost"
+  done
   stop fed
-  lacks_line "$was: what clients keep is theirs still" "$dir/a.log" "what was kept"
 
   ### One that was killed in a round
   rm -f "$dir"/*.log
