@@ -100,6 +100,18 @@ rm "on-2/2-algorithm=scaffold/seed-2"
 check "and it goes on" on 2 e.yaml --clients --out on-2
 check "with the same files" cmp sums <(files_of on-2)
 
+# --- processors that compute in another way ---
+core() { env "$@" OPENBLAS_VERBOSE=2 LD_PRELOAD=libopenblas.so.0 /bin/true 2>&1 | sed -n 's/^Core: //p'; }
+if [ "$(core A=)" != Prescott ] && [ "$(core OPENBLAS_CORETYPE=Prescott)" = Prescott ]; then
+  timeout -k 5 "$patience" mpirun --oversubscribe --bind-to none -n 1 "$fl_sim" run e.yaml --out unlike : \
+    -n 1 env OPENBLAS_CORETYPE=Prescott "$fl_sim" run e.yaml --out unlike >unlike.log 2>&1
+  rc=$?
+  check "another kernel of OpenBLAS ends the run" test "$rc" != 0
+  has_line "both are named" unlike.log "rank 1 of 2 on "
+  check "with what helps" grep -q "OpenBLAS 'Prescott' here and by .*OPENBLAS_CORETYPE" unlike.log
+  check "nothing was computed" test ! -e unlike/results.csv
+fi
+
 # --- what is wrong is said once ---
 on 3 e.yaml --set nothing=1 --out refused >refused.log 2>&1
 check "an unknown key is refused" test $? != 0

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "libfl/num/dense.h"
+#include "libfl/num/gemm.h"
 #include "tools/fl_sim/mpi/mpi_impl.h"
 
 static void share(void *data, size_t n)
@@ -60,21 +61,25 @@ static unsigned count_threads(unsigned local)
 }
 
 /* The same arithmetic everywhere, or results would depend on who does what. */
-static void check_kernel(void)
+static void check_kernels(void)
 {
-    char leaders[64] = "";
+    char mine[96] = "";
+    char leaders[sizeof(mine)];
     struct fl_err err = {0};
 
-    if (fleet.me == 0) {
-        (void)snprintf(leaders, sizeof(leaders), "%s", fl_dense_kernel());
+    if (fl_gemm_init(&err) != FL_OK) {
+        fail(FL_ENOENT, &err);
     }
+    (void)snprintf(mine, sizeof(mine), "'%s', OpenBLAS '%s'", fl_dense_kernel(), fl_gemm_kernel());
+    (void)memcpy(leaders, mine, sizeof(leaders));
     share(leaders, sizeof(leaders));
-    if (strncmp(leaders, fl_dense_kernel(), sizeof(leaders) - 1) != 0) {
+    if (strcmp(leaders, mine) != 0) {
         fail(fl_err_set(&err, FL_EINVAL,
-                        "OpenBLAS multiplies with its kernel %s here and with %s on the first "
-                        "machine, so results would depend on who computes what: set "
-                        "OPENBLAS_CORETYPE=%s for all of them (mpirun -x)",
-                        fl_dense_kernel(), leaders, leaders),
+                        "dense layers are computed by %s here and by %s on the first machine, so "
+                        "results would depend on who computes what: take machines with the same "
+                        "kind of processor; where only OpenBLAS's differs, set OPENBLAS_CORETYPE "
+                        "to one that all of them have (mpirun -x OPENBLAS_CORETYPE=Haswell)",
+                        mine, leaders),
              &err);
     }
 }
@@ -105,7 +110,7 @@ int fleet_begin(int argc, char **argv, const struct fleet **ret, struct fl_err *
     (void)MPI_Comm_free(&here);
     fleet.local = (unsigned)local;
     fleet.threads = count_threads(fleet.local);
-    check_kernel();
+    check_kernels();
     *ret = &fleet;
     return FL_OK;
 }
