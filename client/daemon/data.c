@@ -36,9 +36,9 @@ static uint64_t first_limit(const struct fl_client_command *c)
     return c->time_limit_given || !(c->patience > 0.0) ? 0 : FIRST_LIMIT_MS;
 }
 
-/* The configured variables as "NAME=value". NULL without memory. */
-static char **environment_of(const struct fl_opt_map *map)
+char **fl_local_environment(const struct fl_client_conf *conf)
 {
+    const struct fl_opt_map *map = &conf->command->environment;
     char **list = calloc(map->n + 1, sizeof(*list));
     size_t i;
 
@@ -91,7 +91,7 @@ static int open_command(const struct fl_client_conf *conf, const char *name, uin
                         struct fl_trainer **ret, struct fl_err *err)
 {
     const struct fl_client_command *c = conf->command;
-    char **environment = environment_of(&c->environment);
+    char **environment = fl_local_environment(conf);
     struct fl_command_conf command = {.argv = c->program.list,
                                       .environment = (const char *const *)environment,
                                       .time_limit_ms = c->time_limit_ms,

@@ -20,6 +20,8 @@ FL_MUST_CHECK int fl_local_data_open(const struct fl_client_conf *conf, const ch
                                      uint64_t descriptors, const struct fl_log *log,
                                      struct fl_local_data *data, struct fl_trainer **ret,
                                      struct fl_err *err);
+/* command.environment as "NAME=value", for fl_str_list_free(). NULL without memory. */
+char **fl_local_environment(const struct fl_client_conf *conf);
 void fl_local_data_done(struct fl_local_data *data);
 
 #endif

@@ -9,10 +9,13 @@
 #include "client/daemon/client.h"
 #include "client/daemon/enrol_command.h"
 #include "client/daemon/exit_codes.h"
+#include "client/daemon/init_trainer.h"
 #include "client/daemon/invitation.h"
 #include "client/daemon/preflight.h"
+#include "client/daemon/try_trainer.h"
 #include "libfl/base/buf.h"
 #include "libfl/base/fs.h"
+#include "libfl/base/str.h"
 #include "libfl/net/failed_start.h"
 #include "libfl/net/loop.h"
 
@@ -21,6 +24,8 @@ static void usage(FILE *out)
     (void)fputs(
         "usage: fl-clientd [--check-config] CONFIG.yaml\n"
         "       fl-clientd --join [--invitation FILE] [CONFIG.yaml]\n"
+        "       fl-clientd --init-trainer pytorch|numpy [FILE.py]\n"
+        "       fl-clientd --try-trainer [--model FILE.safetensors] CONFIG.yaml\n"
         "\n"
         "Takes part in a federation: receives the model, trains on local data that never\n"
         "leaves this machine, and uploads the layers that the server asks for. Comes back by\n"
@@ -38,6 +43,16 @@ static void usage(FILE *out)
         "      --data FOLDER       likewise: the folder with this host's data (/srv/fl/data)\n"
         "      --state-dir FOLDER  likewise: of the state (/var/lib/fl-clientd)\n"
         "      --no-start      leave the service alone, which --join by root starts otherwise\n"
+        "      --init-trainer KIND  write a training script to begin with, for pytorch or numpy\n"
+        "                      (trainer.py), and say what comes next\n"
+        "      --try-trainer   start the program of CONFIG that trains, without a server: what "
+        "its\n"
+        "                      tasks take, what would be sent, whether it keeps to the protocol\n"
+        "      --model FILE    with the model of this safetensors file\n"
+        "      --learning-rate X   of the training (0.01)\n"
+        "      --epochs N      likewise (1)\n"
+        "      --batch-size N  likewise (16)\n"
+        "      --json          what was found as JSON\n"
         "      --reference     print all configuration keys with defaults (Markdown)\n"
         "  -h, --help          this text\n"
         "  -V, --version       version\n"
@@ -45,7 +60,7 @@ static void usage(FILE *out)
         "SIGTERM and SIGINT stop it; a finished result is kept and sent after the next start.\n"
         "SIGHUP reads the file again and takes up what a running client can.\n"
         "exit codes: 0 done, 1 failure while running, 2 usage, 3 configuration,\n"
-        "            4 state folder, 5 data set, 7 refused by the server for good\n",
+        "            4 state folder, 5 data set or program, 7 refused by the server for good\n",
         out);
 }
 
@@ -82,7 +97,17 @@ static int take_part(const struct fl_client_conf *conf, const char *path, struct
     return exit_code;
 }
 
-static int run(const char *path, bool check_only)
+/* What the command line asks for. */
+struct command {
+    bool check_only, join, try_trainer;
+    const char *init; /* a kind of script; NULL: none */
+    struct fl_enrol_options enrol;
+    bool enrol_given; /* any of those */
+    struct fl_try_options trial;
+    bool trial_given; /* any of those */
+};
+
+static int run(const char *path, const struct command *command)
 {
     struct fl_client_conf *conf = NULL;
     static struct fl_log_limit limit = FL_LOG_LIMIT_INIT;
@@ -107,9 +132,11 @@ static int run(const char *path, bool check_only)
     }
     atomic_store(&log.level, (int)conf->main->log_level);
     atomic_store(&out.format, (int)conf->main->log_format);
-    if (check_only && (rv = fl_client_preflight(conf, &exit_code, &err)) != FL_OK) {
+    if (command->try_trainer) {
+        exit_code = fl_try_trainer(conf, &command->trial);
+    } else if (command->check_only && (rv = fl_client_preflight(conf, &exit_code, &err)) != FL_OK) {
         fl_log_out_complain(&out, "fl-clientd", fl_err_text(&err, rv));
-    } else if (check_only) {
+    } else if (command->check_only) {
         exit_code = FL_EXIT_OK;
         (void)printf("%s: ok: client '%s' of '%s', trainer %s\n", path,
                      conf->main->name[0] != '\0' ? conf->main->name : "(as its certificate says)",
@@ -127,15 +154,22 @@ static int misuse(const char *what)
     return FL_EXIT_USAGE;
 }
 
-/* What the command line asks for. */
-struct command {
-    bool check_only, join;
-    struct fl_enrol_options enrol;
-    bool enrol_given; /* any of those */
-};
-
 /* Values behind those of the short options. */
-enum { OPT_REFERENCE = 256, OPT_INVITATION, OPT_NAME, OPT_DATA, OPT_STATE_DIR, OPT_NO_START };
+enum {
+    OPT_REFERENCE = 256,
+    OPT_INVITATION,
+    OPT_NAME,
+    OPT_DATA,
+    OPT_STATE_DIR,
+    OPT_NO_START,
+    OPT_INIT_TRAINER,
+    OPT_TRY_TRAINER,
+    OPT_MODEL,
+    OPT_LEARNING_RATE,
+    OPT_EPOCHS,
+    OPT_BATCH_SIZE,
+    OPT_JSON
+};
 
 /* True: it is one of those that only --join takes. */
 static bool take_enrol_option(struct fl_enrol_options *enrol, int opt, const char *value)
@@ -161,10 +195,83 @@ static bool take_enrol_option(struct fl_enrol_options *enrol, int opt, const cha
     }
 }
 
+/* What is no number of that range is 0, which is none that can be asked for. */
+static uint32_t count_of(const char *text)
+{
+    uint64_t n;
+
+    return fl_str_to_u64(text, &n) == FL_OK && n <= 1000000 ? (uint32_t)n : 0;
+}
+
+static double rate_of(const char *text)
+{
+    double rate;
+
+    return fl_str_to_double(text, &rate) == FL_OK && rate <= 1e6 ? rate : 0.0;
+}
+
+/* True: it is one of those that only --try-trainer takes. */
+static bool take_trial_option(struct fl_try_options *trial, int opt, const char *value)
+{
+    switch (opt) {
+    case OPT_MODEL:
+        trial->model = value;
+        return true;
+    case OPT_LEARNING_RATE:
+        trial->learning_rate = rate_of(value);
+        return true;
+    case OPT_EPOCHS:
+        trial->epochs = count_of(value);
+        return true;
+    case OPT_BATCH_SIZE:
+        trial->batch_size = count_of(value);
+        return true;
+    case OPT_JSON:
+        trial->json = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int init_trainer(const struct command *command, int n, char **operands)
+{
+    if (n > 1 || command->check_only || command->join || command->try_trainer ||
+        command->enrol_given || command->trial_given)
+    {
+        return misuse("--init-trainer takes one file to be written, and no other option");
+    }
+    return fl_init_trainer(command->init, n == 1 ? operands[0] : NULL);
+}
+
+static int check_trial(const struct command *command)
+{
+    const struct fl_try_options *trial = &command->trial;
+
+    if (command->trial_given && !command->try_trainer) {
+        return misuse("--model, --learning-rate, --epochs, --batch-size and --json belong to "
+                      "--try-trainer");
+    }
+    if (command->try_trainer && (command->check_only || command->join)) {
+        return misuse("--try-trainer goes with neither --check-config nor --join");
+    }
+    if (!(trial->learning_rate > 0.0) || trial->epochs == 0 || trial->batch_size == 0) {
+        return misuse("expected a learning rate above 0, and 1 to 1000000 epochs and samples of a "
+                      "batch");
+    }
+    return FL_EXIT_OK;
+}
+
 static int carry_out(struct command *command, int argc, char **argv)
 {
     int n = argc - optind;
 
+    if (command->init != NULL) {
+        return init_trainer(command, n, argv + optind);
+    }
+    if (check_trial(command) != FL_EXIT_OK) {
+        return FL_EXIT_USAGE;
+    }
     if (command->join && n <= 1 && !command->check_only) {
         command->enrol.config = n == 1 ? argv[optind] : NULL;
         return fl_enrol_command(&command->enrol);
@@ -177,23 +284,31 @@ static int carry_out(struct command *command, int argc, char **argv)
                       n);
         return FL_EXIT_USAGE;
     }
-    return run(argv[optind], command->check_only);
+    return run(argv[optind], command);
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"check-config", no_argument, NULL, 'c'},
-                                            {"join", no_argument, NULL, 'j'},
-                                            {"invitation", required_argument, NULL, OPT_INVITATION},
-                                            {"name", required_argument, NULL, OPT_NAME},
-                                            {"data", required_argument, NULL, OPT_DATA},
-                                            {"state-dir", required_argument, NULL, OPT_STATE_DIR},
-                                            {"no-start", no_argument, NULL, OPT_NO_START},
-                                            {"reference", no_argument, NULL, OPT_REFERENCE},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {"version", no_argument, NULL, 'V'},
-                                            {NULL, 0, NULL, 0}};
-    struct command command = {.join = false};
+    static const struct option options[] = {
+        {"check-config", no_argument, NULL, 'c'},
+        {"join", no_argument, NULL, 'j'},
+        {"invitation", required_argument, NULL, OPT_INVITATION},
+        {"name", required_argument, NULL, OPT_NAME},
+        {"data", required_argument, NULL, OPT_DATA},
+        {"state-dir", required_argument, NULL, OPT_STATE_DIR},
+        {"no-start", no_argument, NULL, OPT_NO_START},
+        {"init-trainer", required_argument, NULL, OPT_INIT_TRAINER},
+        {"try-trainer", no_argument, NULL, OPT_TRY_TRAINER},
+        {"model", required_argument, NULL, OPT_MODEL},
+        {"learning-rate", required_argument, NULL, OPT_LEARNING_RATE},
+        {"epochs", required_argument, NULL, OPT_EPOCHS},
+        {"batch-size", required_argument, NULL, OPT_BATCH_SIZE},
+        {"json", no_argument, NULL, OPT_JSON},
+        {"reference", no_argument, NULL, OPT_REFERENCE},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {NULL, 0, NULL, 0}};
+    struct command command = {.trial = FL_TRY_OPTIONS};
     int opt;
 
     if (fl_invitation_in_arguments(argc, argv)) {
@@ -210,6 +325,12 @@ int main(int argc, char **argv)
         case 'j':
             command.join = true;
             break;
+        case OPT_INIT_TRAINER:
+            command.init = optarg;
+            break;
+        case OPT_TRY_TRAINER:
+            command.try_trainer = true;
+            break;
         case OPT_REFERENCE:
             return reference();
         case 'h':
@@ -219,11 +340,14 @@ int main(int argc, char **argv)
             (void)printf("fl-clientd %s\n", PACKAGE_VERSION);
             return FL_EXIT_OK;
         default:
-            if (!take_enrol_option(&command.enrol, opt, optarg)) {
+            if (take_enrol_option(&command.enrol, opt, optarg)) {
+                command.enrol_given = true;
+            } else if (take_trial_option(&command.trial, opt, optarg)) {
+                command.trial_given = true;
+            } else {
                 (void)fputs("try fl-clientd --help\n", stderr);
                 return FL_EXIT_USAGE;
             }
-            command.enrol_given = true;
         }
     }
     return carry_out(&command, argc, argv);

@@ -160,12 +160,16 @@ char *fl_message_task(const struct fl_resident_task *task, uint64_t id)
     json_t *json =
         json_pack("{s:s, s:I}", "type", fl_resident_kinds[task->kind], "id", (json_int_t)id);
     json_t *fields = fields_of(task);
+    json_t *more = task->more != NULL ? parsed(task->more) : json_object();
 
-    if (json == NULL || fields == NULL || json_object_update(json, fields) != 0) {
+    if (json == NULL || json_object_update(json, fields) != 0 ||
+        json_object_update_missing(json, more) != 0)
+    {
         json_decref(json);
         json = NULL;
     }
     json_decref(fields);
+    json_decref(more);
     return text_of(json);
 }
 

@@ -106,6 +106,7 @@ struct fl_resident_task {
     bool on_test;              /* ADAPT: fit to the test data */
     const char *parts;         /* `do` as JSON text; NULL: {} */
     const char *solver;        /* OFFER: as in the model */
+    const char *more;          /* further fields of the message as JSON text; NULL: none */
     uint64_t limit_ms;         /* from when it is handed over; 0: none */
     const char *limit_note;    /* behind the message that it was over; NULL: nothing */
     const atomic_bool *cancel; /* may be NULL */

@@ -1,0 +1,250 @@
+/* Of a program that has trained: its parts, cancelling, a model that is not its own. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/daemon/try_impl.h"
+#include "libfl/base/clock.h"
+
+/* A training that is to be cancelled lasts so long at least, and that happens so soon. */
+#define LONG_MS   4000
+#define CANCEL_MS 500
+
+/* --- parts --- */
+
+/*
+ * What a part is tried with: once as it changes nothing, once as it has to change something.
+ * Without `nothing` only whether it can be done is known.
+ */
+struct probe {
+    const char *part;
+    const char *nothing, *something; /* `do` */
+    enum fl_resident_vector vector;  /* MODEL: none */
+    float value;                     /* of `something`'s vector */
+    bool beside_model;               /* that is added to the model */
+};
+
+static const struct probe probes[] = {
+    {"pull", "{\"pull\": {\"mu\": 0.0}}", "{\"pull\": {\"mu\": 0.5}}", FL_RESIDENT_ANCHOR, 0.1F,
+     true},
+    {"gradient", "{\"gradient\": {}}", "{\"gradient\": {}}", FL_RESIDENT_GRADIENT, 0.1F, false},
+    {"drift", "{\"drift\": {}}", "{\"drift\": {}}", FL_RESIDENT_DRIFT, 0.01F, false},
+    {"pfedme", NULL,
+     "{\"pfedme\": {\"inner_steps\": 2, \"inner_learning_rate\": 0.01, \"lambda\": 15.0, "
+     "\"personal\": \"theta\"}}",
+     FL_RESIDENT_MODEL, 0.0F, false},
+    {"per_fedavg", NULL, "{\"per_fedavg\": {\"variant\": \"fo\", \"alpha\": 0.01}}",
+     FL_RESIDENT_MODEL, 0.0F, false},
+};
+
+static const struct probe *probe_of(const char *part)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof(probes) / sizeof(probes[0]); i++) {
+        if (strcmp(probes[i].part, part) == 0) {
+            return &probes[i];
+        }
+    }
+    return NULL;
+}
+
+/* `value` at each parameter that steps move; buffers have none. */
+static void fill(struct fl__try *t, float value, bool beside_model)
+{
+    size_t i, j;
+
+    for (i = 0; i < fl_layout_tensors(t->layout); i++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(t->layout, i);
+
+        for (j = tensor->offset; j < tensor->offset + tensor->count; j++) {
+            t->vector[j] =
+                (fl_tensor_counts(tensor) ? value : 0.0F) + (beside_model ? t->model[j] : 0.0F);
+        }
+    }
+}
+
+static int train_with(struct fl__try *t, const struct probe *probe, const char *parts, float value,
+                      struct fl_err *err)
+{
+    struct fl_resident_task task = fl__try_task(t);
+    struct fl_resident_answer answer;
+
+    task.parts = parts;
+    if (probe->vector != FL_RESIDENT_MODEL) {
+        fill(t, value, probe->beside_model);
+        task.given[probe->vector] = t->vector;
+    }
+    return fl__try_train(t, &task, t->other, &answer, err);
+}
+
+static void try_part(struct fl__try *t, const struct probe *probe, const char *what)
+{
+    struct fl_err err = {0};
+    bool nothing = true;
+    bool something = true;
+    int rv = fl__try_describe(t, t->layout, probe->part, &err);
+
+    if (rv == FL_OK && probe->nothing != NULL) {
+        rv = train_with(t, probe, probe->nothing, 0.0F, &err);
+        nothing = fl__try_same(t, t->other);
+    }
+    if (rv == FL_OK) {
+        rv = train_with(t, probe, probe->something, probe->value, &err);
+        something = !fl__try_same(t, t->other);
+    }
+    if (rv != FL_OK) {
+        fl_try_say(&t->report, FL_TRY_FAILED, what, "%s", fl_err_text(&err, rv));
+    } else if (probe->nothing == NULL || !t->repeatable) {
+        fl_try_say(&t->report, FL_TRY_OK, what, "carried out; what it changes was not looked at%s",
+                   t->repeatable ? "" : ", as a training cannot be repeated");
+    } else if (!nothing) {
+        fl_try_say(&t->report, FL_TRY_FAILED, what,
+                   "expected that zeros change nothing, found another model than without it");
+    } else if (!something) {
+        fl_try_say(&t->report, FL_TRY_FAILED, what,
+                   "expected that it moves the model, found the same one as without it: it is "
+                   "declared and not done");
+    } else {
+        fl_try_say(&t->report, FL_TRY_OK, what,
+                   "zeros change nothing, and what is no zero moves the model");
+    }
+}
+
+void fl__try_parts(struct fl__try *t)
+{
+    const struct fl_resident_ready *ready = fl_resident_ready(t->r);
+    struct fl_err err = {0};
+    size_t n = ready->n_parts;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        const char *part = fl_resident_ready(t->r)->parts[i];
+        const struct probe *probe = probe_of(part);
+        char what[FL_RESIDENT_PART + 8];
+
+        (void)snprintf(what, sizeof(what), "part %s", part);
+        if (probe != NULL) {
+            try_part(t, probe, what);
+        } else if (strcmp(part, "mixup") == 0) {
+            fl_try_say(&t->report, FL_TRY_NOT_TRIED, what, "it needs what other clients offer");
+        } else {
+            fl_try_say(&t->report, FL_TRY_WARNING, what, "no solver asks for a part of that name");
+        }
+    }
+    if (n > 0 && fl__try_describe(t, t->layout, NULL, &err) != FL_OK) {
+        fl_try_say(&t->report, FL_TRY_FAILED, "model", "said again without parts: %s",
+                   fl_err_text(&err, FL_ESHAPE));
+    }
+}
+
+/* --- cancelling --- */
+
+void fl__try_cancel(struct fl__try *t)
+{
+    struct fl_resident_task task = fl__try_task(t);
+    struct fl_resident_answer answer;
+    struct fl_err err = {0};
+    uint64_t longer = 1 + LONG_MS / (t->task_ms + 1);
+    uint64_t took;
+    int rv;
+
+    if (!fl_resident_runs(t->r)) {
+        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "cancel", "the program does not run any more");
+        return;
+    }
+    task.epochs *= (uint32_t)longer;
+    t->cancel_at_ms = fl_clock_ms() + CANCEL_MS;
+    rv = fl_resident_run(t->r, &task, &answer, &err);
+    took = fl_clock_ms() - t->cancel_at_ms;
+    t->cancel_at_ms = 0;
+    atomic_store(&t->cancel, false);
+    if (rv == FL_OK) {
+        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "cancel",
+                   "%" PRIu32 " epochs were over before a training could be cancelled",
+                   task.epochs);
+    } else if (rv != FL_ECANCELED || !fl_resident_runs(t->r)) {
+        fl_try_say(&t->report, FL_TRY_FAILED, "cancel", "expected 'canceled' or 'done', found: %s",
+                   fl_err_text(&err, rv));
+    } else {
+        fl_try_say(&t->report, FL_TRY_OK, "cancel", "answered after %" PRIu64 " ms", took);
+        fl_try_set(&t->report, "cancel_ms", fl_json_whole(took));
+    }
+}
+
+/* --- another model --- */
+
+static int other_shape(const struct fl_tensor *from, struct fl_tensor *ret)
+{
+    size_t last = from->n_dims > 0 ? from->n_dims - 1 : 0;
+
+    *ret = *from;
+    if (from->n_dims >= 2 && from->dims[0] != from->dims[last]) {
+        ret->dims[0] = from->dims[last];
+        ret->dims[last] = from->dims[0];
+        return FL_OK;
+    }
+    if (from->n_dims == FL_LAYOUT_MAX_DIMS) {
+        return FL_ENOENT;
+    }
+    ret->dims[ret->n_dims++] = 1;
+    return FL_OK;
+}
+
+/* The same number of parameters, so that it fits the memory that the program has. */
+static int other_layout(const struct fl_layout *from, struct fl_layout **ret,
+                        const struct fl_tensor **ret_tensor, struct fl_err *err)
+{
+    struct fl_layout *layout = NULL;
+    size_t i;
+    int rv = fl_layout_create(&layout);
+
+    *ret_tensor = NULL;
+    for (i = 0; rv == FL_OK && i < fl_layout_tensors(from); i++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(from, i);
+        struct fl_tensor other = *tensor;
+
+        if (*ret_tensor == NULL && !tensor->buffer && other_shape(tensor, &other) == FL_OK) {
+            *ret_tensor = tensor;
+        }
+        rv = fl_layout_add_like(layout, fl_layout_unit(from, tensor->unit)->name, &other, err);
+    }
+    rv = rv == FL_OK ? fl_layout_finish(layout, err) : rv;
+    if (rv != FL_OK) {
+        fl_layout_free(layout);
+        return rv;
+    }
+    *ret = layout;
+    return FL_OK;
+}
+
+void fl__try_shape(struct fl__try *t)
+{
+    struct fl_layout *layout = NULL;
+    const struct fl_tensor *tensor;
+    struct fl_resident_task task = fl__try_task(t);
+    struct fl_resident_answer answer;
+    struct fl_err err = {0};
+    int rv = other_layout(t->layout, &layout, &tensor, &err);
+
+    if (rv != FL_OK) {
+        fl_try_say(&t->report, FL_TRY_FAILED, "other model", "%s", fl_err_text(&err, rv));
+        return;
+    }
+    rv = fl__try_describe(t, layout, NULL, &err);
+    if (rv == FL_OK && tensor != NULL) { /* It may be told of it with the next task only. */
+        task.kind =
+            fl_resident_can(t->r, FL_RESIDENT_TRAIN) ? FL_RESIDENT_TRAIN : FL_RESIDENT_EVALUATE;
+        rv = fl_resident_run(t->r, &task, &answer, &err);
+    }
+    if (tensor == NULL) {
+        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "other model", "no tensor's shape can be changed");
+    } else if (rv == FL_ESHAPE) {
+        fl_try_say(&t->report, FL_TRY_OK, "other model", "refused: %s", fl_err_text(&err, rv));
+    } else {
+        fl_try_say(&t->report, FL_TRY_FAILED, "other model",
+                   "expected 'failed' for a model whose tensor '%s' has another shape, found %s",
+                   tensor->name, rv == FL_OK ? "that it was accepted" : fl_err_text(&err, rv));
+    }
+    fl_layout_free(layout);
+}

@@ -1,0 +1,41 @@
+#ifndef FL_CLIENTD_TRY_REPORT_H
+#define FL_CLIENTD_TRY_REPORT_H
+
+/*
+ * What a trial of a program found: a line for each check while it goes on, or all of it as one JSON
+ * object at the end.
+ */
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "libfl/json/json.h"
+
+enum fl_try_result {
+    FL_TRY_OK,
+    FL_TRY_WARNING,   /* worth knowing; the program can take part */
+    FL_TRY_NOT_TRIED, /* and why */
+    FL_TRY_FAILED
+};
+
+struct fl_try_report {
+    FILE *out; /* borrowed */
+    bool json;
+    json_t *object, *checks; /* `checks` is in `object` at the end; NULL when memory was short */
+    size_t n[FL_TRY_FAILED + 1];
+};
+
+void fl_try_report_begin(struct fl_try_report *report, FILE *out, bool json);
+/* One check; `what` is a word for it, the text says what was found. */
+FL_PRINTF(4, 5)
+void fl_try_say(struct fl_try_report *report, enum fl_try_result result, const char *what,
+                const char *fmt, ...);
+/* For people only, below the check that was said last. */
+FL_PRINTF(2, 3)
+void fl_try_add_line(struct fl_try_report *report, const char *fmt, ...);
+/* For programs only: a member of the object. Takes `value`; NULL leaves it out. */
+void fl_try_set(struct fl_try_report *report, const char *key, json_t *value);
+/* The last line, or the object. True: nothing failed. */
+bool fl_try_report_end(struct fl_try_report *report);
+
+#endif

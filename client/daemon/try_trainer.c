@@ -1,0 +1,572 @@
+#include "client/daemon/try_trainer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/daemon/data.h"
+#include "client/daemon/exit_codes.h"
+#include "client/daemon/try_impl.h"
+#include "libfl/base/clock.h"
+#include "libfl/base/str.h"
+#include "libfl/model/safetensors.h"
+#include "libfl/num/vec.h"
+
+/* Any, but the same ones: a task that is repeated has to be the same task. */
+#define SEED       UINT64_C(20240607)
+#define ORDER_SEED UINT64_C(7)
+/* What a task takes is the median of so many, as long as they are done within TIMING_MS. */
+#define TIMINGS   5
+#define TIMING_MS 2000
+
+/* --- time, and what the log says --- */
+
+static uint64_t trial_now(void *ctx)
+{
+    struct fl__try *t = ctx;
+    uint64_t now = fl_clock_ms();
+
+    if (t->cancel_at_ms != 0 && now >= t->cancel_at_ms) {
+        atomic_store(&t->cancel, true);
+    }
+    return now;
+}
+
+static void trial_pause(void *ctx, uint64_t ms)
+{
+    (void)ctx;
+    (void)poll(NULL, 0, (int)ms);
+}
+
+static void keep_warning(void *ctx, enum fl_log_level level, const char *component,
+                         const char *text)
+{
+    struct fl__try *t = ctx;
+
+    (void)component;
+    if (level <= FL_LOG_WARNING) {
+        (void)snprintf(t->warning, sizeof(t->warning), "%s", text);
+    }
+}
+
+/* --- tasks --- */
+
+int fl__try_describe(struct fl__try *t, const struct fl_layout *layout, const char *part,
+                     struct fl_err *err)
+{
+    const char *parts[] = {part, NULL};
+    const struct fl_resident_model model = {.layout = layout,
+                                            .solver = "{\"name\": \"sgd\", \"options\": {}}",
+                                            .personal = "{\"name\": \"none\", \"options\": {}}",
+                                            .parts = parts,
+                                            .epochs = t->options->epochs,
+                                            .batch_size = t->options->batch_size,
+                                            .vectors = t->vectors};
+
+    return fl_resident_describe(t->r, &model, t->conf->command->start_limit_ms, err);
+}
+
+struct fl_resident_task fl__try_task(struct fl__try *t)
+{
+    return (struct fl_resident_task){.kind = FL_RESIDENT_TRAIN,
+                                     .given = {[FL_RESIDENT_MODEL] = t->model},
+                                     .round = 1,
+                                     .seed = SEED,
+                                     .order_seed = ORDER_SEED,
+                                     .learning_rate = t->options->learning_rate,
+                                     .epochs = t->options->epochs,
+                                     .batch_size = t->options->batch_size,
+                                     .limit_ms = t->conf->command->time_limit_ms,
+                                     .limit_note = " (command.time_limit)",
+                                     .cancel = &t->cancel};
+}
+
+int fl__try_train(struct fl__try *t, const struct fl_resident_task *task, float *out,
+                  struct fl_resident_answer *ret, struct fl_err *err)
+{
+    size_t l;
+    int rv = fl_resident_run(t->r, task, ret, err);
+
+    rv = rv == FL_OK ? fl_resident_result(t->r, out, err) : rv;
+    for (l = 0; rv == FL_OK && l < fl_layout_units(t->layout); l++) {
+        const struct fl_unit *unit = fl_layout_unit(t->layout, l);
+
+        if (!fl_vec_finite(out + unit->offset, unit->count)) {
+            rv = fl_err_set(err, FL_ENUMERIC,
+                            "expected finite numbers, found others in unit '%s' of the trained "
+                            "model",
+                            unit->name);
+        }
+    }
+    return rv;
+}
+
+bool fl__try_same(const struct fl__try *t, const float *other)
+{
+    size_t i;
+
+    for (i = 0; i < t->count; i++) {
+        float a = t->plain[i];
+
+        if (fabsf(a - other[i]) > 1e-6F * fmaxf(1.0F, fabsf(a))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- the start --- */
+
+static void list_can(const struct fl_resident *r, char *out, size_t size)
+{
+    const struct fl_resident_ready *ready = fl_resident_ready(r);
+    size_t used = 0;
+    size_t i;
+
+    out[0] = '\0';
+    for (i = 0; i < FL_RESIDENT_KINDS + ready->n_parts; i++) {
+        bool part = i >= FL_RESIDENT_KINDS;
+        const char *word = part ? ready->parts[i - FL_RESIDENT_KINDS] : fl_resident_kinds[i];
+
+        if (part || fl_resident_can(r, (enum fl_resident_kind)i)) {
+            int n = snprintf(out + used, size - used, "%s%s",
+                             i == FL_RESIDENT_KINDS ? "; parts: "
+                             : used > 0             ? ", "
+                                                    : "",
+                             word);
+
+            used = n > 0 && (size_t)n < size - used ? used + (size_t)n : used;
+        }
+    }
+}
+
+static void tell_lists(struct fl__try *t)
+{
+    const struct fl_resident_ready *ready = fl_resident_ready(t->r);
+    json_t *can = json_array();
+    json_t *parts = json_array();
+    size_t i;
+
+    for (i = 0; i < FL_RESIDENT_KINDS; i++) {
+        if (fl_resident_can(t->r, (enum fl_resident_kind)i)) {
+            (void)json_array_append_new(can, json_string(fl_resident_kinds[i]));
+        }
+    }
+    for (i = 0; i < ready->n_parts; i++) {
+        (void)json_array_append_new(parts, json_string(ready->parts[i]));
+    }
+    fl_try_set(&t->report, "can", can);
+    fl_try_set(&t->report, "parts", parts);
+}
+
+static bool try_start(struct fl__try *t)
+{
+    uint64_t began = fl_clock_ms();
+    struct fl_err err = {0};
+    const struct fl_resident_ready *ready;
+    char can[512];
+    int rv = fl_resident_start(t->r, &err);
+
+    if (rv != FL_OK) {
+        fl_try_say(&t->report, FL_TRY_FAILED, "start", "%s", fl_err_text(&err, rv));
+        return false;
+    }
+    ready = fl_resident_ready(t->r);
+    list_can(t->r, can, sizeof(can));
+    fl_try_say(&t->report, FL_TRY_OK, "start",
+               "software='%.200s' samples=%" PRIu64 " test_samples=%" PRIu64 " ready after %" PRIu64
+               " ms",
+               ready->software, ready->samples, ready->test_samples, fl_clock_ms() - began);
+    fl_try_add_line(&t->report, "declares %s", can[0] != '\0' ? can : "nothing that it can do");
+    fl_try_set(&t->report, "software", json_string(ready->software));
+    fl_try_set(&t->report, "samples", fl_json_whole(ready->samples));
+    fl_try_set(&t->report, "test_samples", fl_json_whole(ready->test_samples));
+    fl_try_set(&t->report, "start_ms", fl_json_whole(fl_clock_ms() - began));
+    tell_lists(t);
+    return true;
+}
+
+/* --- the model --- */
+
+static int load_model(struct fl__try *t, struct fl_err *err)
+{
+    int rv = fl_st_layout(t->options->model, &t->layout, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    t->count = fl_layout_count(t->layout);
+    t->model = calloc(t->count, sizeof(float));
+    t->plain = calloc(t->count, sizeof(float));
+    t->other = calloc(t->count, sizeof(float));
+    t->vector = calloc(t->count, sizeof(float));
+    if (t->model == NULL || t->plain == NULL || t->other == NULL || t->vector == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "a model of %zu parameters: out of memory", t->count);
+    }
+    return fl_st_load(t->options->model, t->layout, t->model, err);
+}
+
+static bool try_model(struct fl__try *t)
+{
+    uint64_t began = fl_clock_ms();
+    uint64_t took;
+    struct fl_err err = {0};
+    char bytes[32];
+    int rv;
+
+    t->vectors = (fl_resident_has_part(t->r, "pull") ? 1u << FL_RESIDENT_ANCHOR : 0) |
+                 (fl_resident_has_part(t->r, "gradient") ? 1u << FL_RESIDENT_GRADIENT : 0) |
+                 (fl_resident_has_part(t->r, "drift") ? 1u << FL_RESIDENT_DRIFT : 0);
+    rv = fl__try_describe(t, t->layout, NULL, &err);
+    took = fl_clock_ms() - began;
+    if (rv != FL_OK || !fl_resident_runs(t->r)) {
+        fl_try_say(&t->report, FL_TRY_FAILED, "model", "%s",
+                   rv != FL_OK ? fl_err_text(&err, rv) : t->warning);
+        return false;
+    }
+    fl_try_say(&t->report, FL_TRY_OK, "model",
+               "units=%zu tensors=%zu parameters=%zu accepted after %" PRIu64 " ms",
+               fl_layout_units(t->layout), fl_layout_tensors(t->layout), t->count, took);
+    fl_try_add_line(&t->report, "a whole upload has %s before any codec",
+                    fl_str_bytes(bytes, sizeof(bytes), (uint64_t)t->count * sizeof(float)));
+    fl_try_set(&t->report, "parameters", fl_json_whole(t->count));
+    fl_try_set(&t->report, "upload_bytes", fl_json_whole((uint64_t)t->count * sizeof(float)));
+    fl_try_set(&t->report, "model_ms", fl_json_whole(took));
+    return true;
+}
+
+/* --- training --- */
+
+/* The norms that a report has, which is what the server chooses by. */
+static void tell_change(struct fl__try *t)
+{
+    json_t *list = json_array();
+    bool changed = false;
+    size_t l;
+
+    for (l = 0; l < fl_layout_units(t->layout); l++) {
+        const struct fl_unit *unit = fl_layout_unit(t->layout, l);
+        double norm = fl_unit_distance(t->layout, l, t->plain, t->model);
+
+        changed = changed || norm > 0.0;
+        fl_try_add_line(&t->report, "%-24s change=%-12.6g bytes=%zu", unit->name, norm,
+                        unit->count * sizeof(float));
+        (void)json_array_append_new(list,
+                                    json_pack("{s:s, s:f, s:I}", "unit", unit->name, "change", norm,
+                                              "bytes", (json_int_t)(unit->count * sizeof(float))));
+    }
+    fl_try_set(&t->report, "units", list);
+    if (!changed) {
+        fl_try_say(&t->report, FL_TRY_WARNING, "change",
+                   "the trained model is the one that was handed over: nothing was learned, or "
+                   "nothing was written");
+    }
+}
+
+struct timing {
+    double in_ms, task_ms, out_ms;
+};
+
+/* A training between two looks at the clock: model in, task, model out. */
+static int timed(struct fl__try *t, const struct fl_resident_task *task, float *out,
+                 struct fl_resident_answer *ret, struct timing *timing, struct fl_err *err)
+{
+    double began = (double)fl_clock_ns() / 1e6;
+    double ended;
+    int rv = fl_resident_run(t->r, task, ret, err);
+
+    ended = (double)fl_clock_ns() / 1e6;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    timing->task_ms = fmin((double)ret->took_ms, ended - began);
+    timing->in_ms = ended - began - timing->task_ms;
+    rv = fl_resident_result(t->r, out, err);
+    timing->out_ms = (double)fl_clock_ns() / 1e6 - ended;
+    return rv;
+}
+
+static double whole(const struct timing *timing)
+{
+    return timing->in_ms + timing->task_ms + timing->out_ms;
+}
+
+static int by_whole(const void *a, const void *b)
+{
+    double x = whole(a);
+    double y = whole(b);
+
+    return (x > y) - (x < y);
+}
+
+/* The first is not among them: memory is touched there that stays. */
+static void tell_times(struct fl__try *t)
+{
+    struct fl_resident_task task = fl__try_task(t);
+    struct timing timings[TIMINGS];
+    struct fl_resident_answer answer;
+    struct fl_err err = {0};
+    uint64_t began = fl_clock_ms();
+    const struct timing *median;
+    size_t n = 0;
+
+    do {
+        int rv = timed(t, &task, t->other, &answer, &timings[n], &err);
+
+        if (rv != FL_OK) {
+            fl_try_say(&t->report, FL_TRY_FAILED, "train again", "%s", fl_err_text(&err, rv));
+            return;
+        }
+        n++;
+    } while (n < TIMINGS && fl_clock_ms() - began < TIMING_MS);
+    qsort(timings, n, sizeof(*timings), by_whole);
+    median = &timings[n / 2];
+    t->repeatable = memcmp(t->plain, t->other, t->count * sizeof(float)) == 0;
+    fl_try_say(&t->report, t->repeatable ? FL_TRY_OK : FL_TRY_WARNING, "repeatable",
+               t->repeatable ? "the same task with the same seed made the same model, bit for bit"
+                             : "the same task with the same seed made another model: fine for a "
+                               "federation, but a run cannot be repeated");
+    fl_try_add_line(&t->report,
+                    "a training takes %.1f ms: %.1f to hand the model over, %.1f in the program, "
+                    "%.1f to take it back (median of %zu)",
+                    whole(median), median->in_ms, median->task_ms, median->out_ms, n);
+    fl_try_set(&t->report, "repeatable", json_boolean(t->repeatable));
+    fl_try_set(&t->report, "hand_in_ms", fl_json_real(median->in_ms, true));
+    fl_try_set(&t->report, "task_ms", fl_json_real(median->task_ms, true));
+    fl_try_set(&t->report, "hand_out_ms", fl_json_real(median->out_ms, true));
+    fl_try_set(&t->report, "hand_over_ms", fl_json_real(whole(median), true));
+}
+
+static bool try_train(struct fl__try *t)
+{
+    struct fl_resident_task task = fl__try_task(t);
+    struct fl_resident_answer answer;
+    struct fl_err err = {0};
+    int rv = fl__try_train(t, &task, t->plain, &answer, &err);
+
+    if (rv != FL_OK) {
+        fl_try_say(&t->report, FL_TRY_FAILED, "train", "%s", fl_err_text(&err, rv));
+        return false;
+    }
+    t->task_ms = answer.took_ms;
+    fl_try_say(&t->report, FL_TRY_OK, "train",
+               "steps=%" PRIu64 " samples=%" PRIu64 " loss=%.6g after %" PRIu64 " ms", answer.steps,
+               answer.samples, answer.train_loss, answer.took_ms);
+    fl_try_set(&t->report, "steps", fl_json_whole(answer.steps));
+    fl_try_set(&t->report, "train_loss", fl_json_real(answer.train_loss, true));
+    tell_change(t);
+    tell_times(t);
+    return true;
+}
+
+/* --- the other tasks --- */
+
+static void try_evaluate(struct fl__try *t)
+{
+    struct fl_resident_task task = fl__try_task(t);
+    struct fl_resident_answer answer;
+    struct fl_err err = {0};
+    uint64_t expected = fl_resident_ready(t->r)->test_samples;
+    int rv;
+
+    task.kind = FL_RESIDENT_EVALUATE;
+    rv = fl_resident_run(t->r, &task, &answer, &err);
+    if (rv != FL_OK) {
+        fl_try_say(&t->report, FL_TRY_FAILED, "evaluate", "%s", fl_err_text(&err, rv));
+        return;
+    }
+    if (answer.received.samples != expected) {
+        fl_try_say(&t->report, FL_TRY_FAILED, "evaluate",
+                   "expected the %" PRIu64 " test samples of 'ready', found %" PRIu64, expected,
+                   answer.received.samples);
+        return;
+    }
+    fl_try_say(&t->report, FL_TRY_OK, "evaluate",
+               "correct=%" PRIu64 " of %" PRIu64 " loss_sum=%.6g after %" PRIu64 " ms",
+               answer.received.correct, answer.received.samples, answer.received.loss_sum,
+               answer.took_ms);
+    fl_try_set(&t->report, "evaluate_ms", fl_json_whole(answer.took_ms));
+}
+
+static void try_adapt(struct fl__try *t)
+{
+    struct fl_resident_task task = fl__try_task(t);
+    struct fl_resident_answer answer;
+    struct fl_err err = {0};
+    int rv;
+
+    task.kind = FL_RESIDENT_ADAPT;
+    rv = fl_resident_run(t->r, &task, &answer, &err);
+    if (rv != FL_OK) {
+        fl_try_say(&t->report, FL_TRY_FAILED, "adapt", "%s", fl_err_text(&err, rv));
+        return;
+    }
+    fl_try_say(&t->report, FL_TRY_OK, "adapt",
+               "correct=%" PRIu64 " before, %" PRIu64 " after, of %" PRIu64 " after %" PRIu64 " ms",
+               answer.received.correct, answer.adapted.correct, answer.adapted.samples,
+               answer.took_ms);
+    fl_try_set(&t->report, "adapt_ms", fl_json_whole(answer.took_ms));
+}
+
+/* Fields may be added to messages: one that nobody knows has to change nothing. */
+static void try_unknown_field(struct fl__try *t)
+{
+    struct fl_resident_task task = fl__try_task(t);
+    struct fl_resident_answer answer;
+    struct fl_err err = {0};
+    int rv;
+
+    task.more = "{\"not_in_this_version\": {\"x\": [1]}}";
+    rv = fl__try_train(t, &task, t->other, &answer, &err);
+    if (rv != FL_OK) {
+        fl_try_say(&t->report, FL_TRY_FAILED, "unknown field",
+                   "expected that it is ignored, found: %s", fl_err_text(&err, rv));
+    } else if (t->repeatable && !fl__try_same(t, t->other)) {
+        fl_try_say(&t->report, FL_TRY_FAILED, "unknown field",
+                   "expected that it is ignored, found another model than without it");
+    } else {
+        fl_try_say(&t->report, FL_TRY_OK, "unknown field", "a task with one is carried out");
+    }
+}
+
+static void try_bye(struct fl__try *t)
+{
+    uint64_t began = fl_clock_ms();
+
+    if (!fl_resident_runs(t->r)) {
+        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "bye", "the program does not run any more");
+        return;
+    }
+    t->warning[0] = '\0';
+    fl_resident_stop(t->r);
+    if (t->warning[0] != '\0') {
+        fl_try_say(&t->report, FL_TRY_FAILED, "bye", "expected exit code 0, found %s", t->warning);
+        return;
+    }
+    fl_try_say(&t->report, FL_TRY_OK, "bye", "it ended with exit code 0 after %" PRIu64 " ms",
+               fl_clock_ms() - began);
+}
+
+static void try_tasks(struct fl__try *t)
+{
+    if (!fl_resident_can(t->r, FL_RESIDENT_TRAIN)) {
+        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "train", "it is not declared");
+    } else if (try_train(t)) {
+        try_unknown_field(t);
+        fl__try_parts(t);
+        fl__try_cancel(t);
+    } else {
+        return; /* What follows would say the same again. */
+    }
+    if (fl_resident_can(t->r, FL_RESIDENT_EVALUATE)) {
+        try_evaluate(t);
+    }
+    if (fl_resident_can(t->r, FL_RESIDENT_ADAPT)) {
+        try_adapt(t);
+    }
+    if (fl_resident_can(t->r, FL_RESIDENT_OFFER)) {
+        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "offer", "it needs the options of a federation");
+    }
+    fl__try_shape(t);
+}
+
+/* --- all of it --- */
+
+static void carry_out(struct fl__try *t)
+{
+    if (!try_start(t)) {
+        return;
+    }
+    if (t->options->model == NULL) {
+        fl_try_say(&t->report, FL_TRY_FAILED, "model",
+                   "expected --model FILE.safetensors: of a script with fl_trainer, 'python3 -m "
+                   "fl_trainer save SCRIPT.py FILE.safetensors' writes one");
+    } else if (try_model(t)) {
+        try_tasks(t);
+    }
+    try_bye(t);
+}
+
+static int create(struct fl__try *t, char **environment, struct fl_err *err)
+{
+    const struct fl_client_command *c = t->conf->command;
+    const struct fl_resident_conf conf = {
+        .argv = c->program.list,
+        .environment = (const char *const *)environment,
+        .memory_bytes = c->memory_limit,
+        .memory_of = c->memory_of,
+        .client = t->conf->main->name,
+        .data = t->conf->data->path[0] != '\0' ? t->conf->data->path : NULL,
+        .purpose = "try",
+        .start_limit_ms = c->start_limit_ms,
+        .cancel_grace_ms = c->cancel_grace_ms,
+        .clock = &t->clock,
+        .log = &t->log};
+
+    return fl_resident_create(&conf, &t->r, err);
+}
+
+static int run(struct fl__try *t, FILE *out)
+{
+    char **environment = fl_local_environment(t->conf);
+    struct fl_err err = {0};
+    bool good = false;
+    int rv = environment != NULL ? create(t, environment, &err) : FL_ENOMEM;
+
+    rv = rv == FL_OK && t->options->model != NULL ? load_model(t, &err) : rv;
+    if (rv == FL_OK) {
+        fl_try_report_begin(&t->report, out, t->options->json);
+        carry_out(t);
+        good = fl_try_report_end(&t->report);
+    } else {
+        (void)fprintf(stderr, "fl-clientd: %s\n", fl_err_text(&err, rv));
+    }
+    fl_resident_free(t->r);
+    fl_layout_free(t->layout);
+    free(t->model);
+    free(t->plain);
+    free(t->other);
+    free(t->vector);
+    fl_str_list_free(environment);
+    return good ? FL_EXIT_OK : FL_EXIT_DATA;
+}
+
+/* What the program prints is not to be taken for what we found. */
+static FILE *take_stdout(void)
+{
+    int ours = dup(STDOUT_FILENO);
+    FILE *out = ours >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 ? fdopen(ours, "w") : NULL;
+
+    if (out == NULL && ours >= 0) {
+        (void)close(ours);
+    }
+    return out;
+}
+
+int fl_try_trainer(const struct fl_client_conf *conf, const struct fl_try_options *options)
+{
+    struct fl__try t = {.conf = conf, .options = options};
+    FILE *out;
+    int exit_code;
+
+    if (conf->main->trainer != FL_TRAINER_COMMAND || !conf->command->resident) {
+        (void)fputs("fl-clientd: --try-trainer tries a program that stays: expected 'trainer: "
+                    "command' and 'command: {resident: yes}'. One that is started for each task is "
+                    "tried by hand, with a task file in FL_TASK (docs/trainer-command.md)\n",
+                    stderr);
+        return FL_EXIT_CONFIG;
+    }
+    t.log = (struct fl_log){.level = FL_LOG_WARNING, .sink = keep_warning, .ctx = &t};
+    t.clock = (struct fl_resident_clock){trial_now, trial_pause, &t};
+    atomic_init(&t.cancel, false);
+    out = take_stdout();
+    if (out == NULL) {
+        (void)fputs("fl-clientd: stdout cannot be written to\n", stderr);
+        return FL_EXIT_FAILURE;
+    }
+    exit_code = run(&t, out);
+    return fclose(out) == 0 ? exit_code : FL_EXIT_FAILURE;
+}

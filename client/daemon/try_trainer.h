@@ -1,0 +1,26 @@
+#ifndef FL_CLIENTD_TRY_TRAINER_H
+#define FL_CLIENTD_TRY_TRAINER_H
+
+/*
+ * A dry run of the configured program without a server (docs/trainer-protocol.md#trying-a-program):
+ * each task that it declares, what they take and what would be sent, and whether it keeps to the
+ * protocol.
+ */
+
+#include "client/daemon/conf.h"
+
+struct fl_try_options {
+    const char *model; /* a safetensors file; NULL: only the start is tried */
+    bool json;
+    double learning_rate;
+    uint32_t epochs, batch_size;
+};
+#define FL_TRY_OPTIONS                                       \
+    {                                                        \
+        .learning_rate = 0.01, .epochs = 1, .batch_size = 16 \
+    }
+
+/* Returns an exit code. What the program prints to stdout goes to stderr from then on. */
+int fl_try_trainer(const struct fl_client_conf *conf, const struct fl_try_options *options);
+
+#endif
