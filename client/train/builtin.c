@@ -119,9 +119,14 @@ fail:
     return rv;
 }
 
+static int canceled(struct fl_err *err)
+{
+    return fl_err_set(err, FL_ECANCELED, "training was cancelled while the model was evaluated");
+}
+
 /* Evaluates what is in the network. */
-static int evaluate_net(struct fl__builtin *b, const struct fl_train_task *task,
-                        uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum)
+static int evaluate_net(struct fl__builtin *b, const atomic_bool *cancel, uint64_t *ret_samples,
+                        uint64_t *ret_correct, double *ret_loss_sum)
 {
     size_t piece = fl_net_piece(b->net);
     uint64_t correct = 0;
@@ -134,7 +139,7 @@ static int evaluate_net(struct fl__builtin *b, const struct fl_train_task *task,
         size_t right = 0;
         double loss = 0;
 
-        if (task != NULL && fl__train_canceled(task)) {
+        if (cancel != NULL && atomic_load_explicit(cancel, memory_order_relaxed)) {
             return FL_ECANCELED;
         }
         for (i = 0; i < n; i++) {
@@ -162,8 +167,9 @@ static int check_evaluation(const struct fl__builtin *b, struct fl_err *err)
     return FL_OK;
 }
 
-static int evaluate(struct fl_trainer *trainer, const float *model, uint64_t *ret_samples,
-                    uint64_t *ret_correct, double *ret_loss_sum, struct fl_err *err)
+static int evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
+                    uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
+                    struct fl_err *err)
 {
     struct fl__builtin *b = builtin_of(trainer);
     int rv = check_evaluation(b, err);
@@ -172,7 +178,8 @@ static int evaluate(struct fl_trainer *trainer, const float *model, uint64_t *re
         return rv;
     }
     fl_net_set(b->net, model);
-    return evaluate_net(b, NULL, ret_samples, ret_correct, ret_loss_sum);
+    return evaluate_net(b, cancel, ret_samples, ret_correct, ret_loss_sum) == FL_OK ? FL_OK
+                                                                                    : canceled(err);
 }
 
 static int make_solver(const struct fl__walk *w, bool adapting, struct fl_solver **ret,
@@ -224,11 +231,6 @@ static bool has_test(const struct fl__builtin *b)
     return b->test != NULL && b->test->n > 0;
 }
 
-static int canceled(struct fl_err *err)
-{
-    return fl_err_set(err, FL_ECANCELED, "training was cancelled while the model was evaluated");
-}
-
 /* The personal model, which the solver may have kept apart from what is uploaded. */
 static int judge_trained(struct fl__builtin *b, const struct fl_train_task *task,
                          struct fl_solver *solver, struct fl_train_result *ret, struct fl_err *err)
@@ -239,7 +241,7 @@ static int judge_trained(struct fl__builtin *b, const struct fl_train_task *task
     if (b->solver->personal != NULL) {
         b->solver->personal(solver);
     }
-    if (evaluate_net(b, task, &ret->trained.samples, &ret->trained.correct,
+    if (evaluate_net(b, task->cancel, &ret->trained.samples, &ret->trained.correct,
                      &ret->trained.loss_sum) != FL_OK)
     {
         return canceled(err);
@@ -307,8 +309,9 @@ static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
         return rv;
     }
     if (has_test(b)) {
-        if (evaluate_net(b, task, &ret->eval_samples, &ret->eval_correct, &ret->eval_loss_sum) !=
-            FL_OK) {
+        if (evaluate_net(b, task->cancel, &ret->eval_samples, &ret->eval_correct,
+                         &ret->eval_loss_sum) != FL_OK)
+        {
             return canceled(err);
         }
         ret->has_received = true;
@@ -356,7 +359,7 @@ static int adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
     if (rv != FL_OK) {
         return rv;
     }
-    if (evaluate_net(b, task, &ret_received->samples, &ret_received->correct,
+    if (evaluate_net(b, task->cancel, &ret_received->samples, &ret_received->correct,
                      &ret_received->loss_sum) != FL_OK)
     {
         return canceled(err);
@@ -374,7 +377,7 @@ static int adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
                           "diverged; a smaller learning rate than %g helps",
                           task->learning_rate);
     }
-    if (evaluate_net(b, task, &ret_adapted->samples, &ret_adapted->correct,
+    if (evaluate_net(b, task->cancel, &ret_adapted->samples, &ret_adapted->correct,
                      &ret_adapted->loss_sum) != FL_OK)
     {
         return canceled(err);

@@ -303,11 +303,13 @@ static int run(struct fl_trainer *trainer, const struct fl_train_task *task,
     return rv;
 }
 
-static int evaluate(struct fl_trainer *trainer, const float *model, uint64_t *ret_samples,
-                    uint64_t *ret_correct, double *ret_loss_sum, struct fl_err *err)
+static int evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
+                    uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
+                    struct fl_err *err)
 {
     (void)trainer;
     (void)model;
+    (void)cancel;
     (void)ret_samples;
     (void)ret_correct;
     (void)ret_loss_sum;

@@ -337,11 +337,12 @@ static int adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
     return rv;
 }
 
-static int evaluate(struct fl_trainer *trainer, const float *model, uint64_t *ret_samples,
-                    uint64_t *ret_correct, double *ret_loss_sum, struct fl_err *err)
+static int evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
+                    uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
+                    struct fl_err *err)
 {
     struct resident *c = resident_of(trainer);
-    struct fl_resident_task t = {.kind = FL_RESIDENT_EVALUATE, .given = {model}};
+    struct fl_resident_task t = {.kind = FL_RESIDENT_EVALUATE, .given = {model}, .cancel = cancel};
     struct fl_resident_answer a = {0};
     int rv;
 

@@ -140,10 +140,12 @@ int fl_trainer_adapt(struct fl_trainer *trainer, const struct fl_train_task *tas
     return trainer->ops->adapt(trainer, task, ret_received, ret_adapted, err);
 }
 
-int fl_trainer_evaluate(struct fl_trainer *trainer, const float *model, uint64_t *ret_samples,
-                        uint64_t *ret_correct, double *ret_loss_sum, struct fl_err *err)
+int fl_trainer_evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
+                        uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
+                        struct fl_err *err)
 {
-    return trainer->ops->evaluate(trainer, model, ret_samples, ret_correct, ret_loss_sum, err);
+    return trainer->ops->evaluate(trainer, model, cancel, ret_samples, ret_correct, ret_loss_sum,
+                                  err);
 }
 
 uint64_t fl_trainer_rest(struct fl_trainer *trainer)

@@ -154,10 +154,12 @@ FL_MUST_CHECK int fl_trainer_offer(struct fl_trainer *trainer, uint64_t seed, st
 FL_MUST_CHECK int fl_trainer_adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
                                    struct fl_train_evaluation *ret_received,
                                    struct fl_train_evaluation *ret_adapted, struct fl_err *err);
-/* Evaluate a model on the local test data; FL_ENOENT without test data. */
+/* Evaluate a model on the local test data; FL_ENOENT without test data; FL_ECANCELED: `cancel`,
+   which may be NULL, was set. */
 FL_MUST_CHECK int fl_trainer_evaluate(struct fl_trainer *trainer, const float *model,
-                                      uint64_t *ret_samples, uint64_t *ret_correct,
-                                      double *ret_loss_sum, struct fl_err *err);
+                                      atomic_bool *cancel, uint64_t *ret_samples,
+                                      uint64_t *ret_correct, double *ret_loss_sum,
+                                      struct fl_err *err);
 
 /*
  * When there is nothing to do: a program that stays may end itself. In how many ms to call it

@@ -15,8 +15,9 @@ struct fl__trainer_ops {
     int (*adapt)(struct fl_trainer *trainer, const struct fl_train_task *task,
                  struct fl_train_evaluation *ret_received, struct fl_train_evaluation *ret_adapted,
                  struct fl_err *err);
-    int (*evaluate)(struct fl_trainer *trainer, const float *model, uint64_t *ret_samples,
-                    uint64_t *ret_correct, double *ret_loss_sum, struct fl_err *err);
+    int (*evaluate)(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
+                    uint64_t *ret_samples, uint64_t *ret_correct, double *ret_loss_sum,
+                    struct fl_err *err);
     /* NULL: its data is not ours to give. */
     int (*set_data)(struct fl_trainer *trainer, const struct fl_dataset *train,
                     const struct fl_dataset *test, struct fl_err *err);

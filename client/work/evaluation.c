@@ -22,7 +22,8 @@ static int evaluate(const struct fl_worker *worker, const struct fl_setup *setup
     if (setup->personal->adapts && fit.learning_rate != 0.0) {
         return fl_trainer_adapt(worker->trainer, &fit, r, &ret->adapted, err);
     }
-    return fl_trainer_evaluate(worker->trainer, model, &r->samples, &r->correct, &r->loss_sum, err);
+    return fl_trainer_evaluate(worker->trainer, model, cancel, &r->samples, &r->correct,
+                               &r->loss_sum, err);
 }
 
 int fl_evaluation_run(const struct fl_worker *worker, const struct fl_setup *setup,

@@ -247,8 +247,8 @@ START_TEST(a_model_is_evaluated_as_it_is_where_clients_do_not_adapt)
     struct rig r;
 
     rig_init(&r, &plain, true);
-    ck_assert_int_eq(fl_trainer_evaluate(r.worker.trainer, r.theta, &want.samples, &want.correct,
-                                         &want.loss_sum, &r.err),
+    ck_assert_int_eq(fl_trainer_evaluate(r.worker.trainer, r.theta, NULL, &want.samples,
+                                         &want.correct, &want.loss_sum, &r.err),
                      FL_OK);
     e = evaluate(&r, &task, 0.1);
     ck_assert_uint_eq(e.received.samples, r.test->n);

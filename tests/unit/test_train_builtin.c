@@ -73,7 +73,8 @@ START_TEST(the_loss_falls_and_the_model_learns)
     }
     ck_assert_double_lt(loss, 0.5 * first);
     ck_assert_int_eq(
-        fl_trainer_evaluate(f.trainer, f.server.theta, &samples, &correct, &loss, &f.err), FL_OK);
+        fl_trainer_evaluate(f.trainer, f.server.theta, NULL, &samples, &correct, &loss, &f.err),
+        FL_OK);
     ck_assert_uint_eq(samples, 70);
     ck_assert_uint_ge(correct, 60);
     fixture_done(&f);
@@ -234,7 +235,8 @@ START_TEST(the_received_model_is_evaluated_before_training)
     task = task_of(&f.server);
     r = train(&f, &task);
     ck_assert_int_eq(
-        fl_trainer_evaluate(f.trainer, f.server.theta, &samples, &correct, &loss, &f.err), FL_OK);
+        fl_trainer_evaluate(f.trainer, f.server.theta, NULL, &samples, &correct, &loss, &f.err),
+        FL_OK);
     ck_assert(r.has_received);
     ck_assert_uint_eq(r.eval_samples, samples);
     ck_assert_uint_eq(r.eval_correct, correct);
@@ -487,7 +489,7 @@ START_TEST(descriptions_that_cannot_be_trained_are_refused)
     m.net.n_layers = 1;
     ck_assert_int_ne(fl_trainer_prepare(f.trainer, &m, &f.err), FL_OK);
     ck_assert_int_eq(fl_trainer_run(f.trainer, &task, &r, &f.err), FL_ESTATE);
-    ck_assert_int_eq(fl_trainer_evaluate(f.trainer, f.server.theta, &n, &n, &loss, &f.err),
+    ck_assert_int_eq(fl_trainer_evaluate(f.trainer, f.server.theta, NULL, &n, &n, &loss, &f.err),
                      FL_ENOENT);
     fixture_done(&f);
 }

@@ -625,7 +625,7 @@ START_TEST(solvers_with_bundles_are_refused)
     ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_EUNIMPL);
     ck_assert_msg(says(&f, "solver 'controlled'"), "%s", f.err.msg);
     ck_assert_int_eq(run(&f, &r), FL_ESTATE);
-    ck_assert_int_eq(fl_trainer_evaluate(f.trainer, f.server.theta, &n, &n, &loss, &f.err),
+    ck_assert_int_eq(fl_trainer_evaluate(f.trainer, f.server.theta, NULL, &n, &n, &loss, &f.err),
                      FL_ENOENT);
     fixture_done(&f);
 }

@@ -54,7 +54,7 @@ static struct fl_train_evaluation evaluate(struct fixture *f, const float *model
     struct fl_train_evaluation e = {0};
 
     ck_assert_int_eq(
-        fl_trainer_evaluate(f->trainer, model, &e.samples, &e.correct, &e.loss_sum, &f->err),
+        fl_trainer_evaluate(f->trainer, model, NULL, &e.samples, &e.correct, &e.loss_sum, &f->err),
         FL_OK);
     return e;
 }

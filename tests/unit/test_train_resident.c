@@ -125,11 +125,32 @@ START_TEST(plain_descent_is_the_same_bit_for_bit)
     same_results(&f);
     ck_assert_mem_eq(f.a.delta, f.b.delta, f.server.count * sizeof(float));
     ck_assert(memcmp(&f.a.train_loss, &f.b.train_loss, sizeof(double)) == 0);
-    ck_assert_msg(fl_trainer_evaluate(f.program, f.server.theta, &n, &correct, &loss, &f.err) ==
-                      FL_OK,
-                  "%s", f.err.msg);
+    ck_assert_msg(
+        fl_trainer_evaluate(f.program, f.server.theta, NULL, &n, &correct, &loss, &f.err) == FL_OK,
+        "%s", f.err.msg);
     ck_assert_uint_eq(n, 40);
     ck_assert_double_eq(loss, f.a.eval_loss_sum);
+    both_done(&f);
+}
+END_TEST
+
+/* A task that comes is not to wait for it. */
+START_TEST(an_evaluation_that_is_cancelled_ends)
+{
+    struct both f;
+    struct fl_train_task task;
+    atomic_bool cancel = true;
+    uint64_t n = 0;
+    double loss = 0;
+
+    both_init(&f, &fl_solver_sgd);
+    ck_assert_int_eq(fl_trainer_evaluate(f.program, f.server.theta, &cancel, &n, &n, &loss, NULL),
+                     FL_ECANCELED);
+    ck_assert_int_eq(fl_trainer_evaluate(f.own, f.server.theta, &cancel, &n, &n, &loss, NULL),
+                     FL_ECANCELED);
+    task = task_of(&f.server); /* And the program goes on. */
+    train(&f, &task);
+    same_results(&f);
     both_done(&f);
 }
 END_TEST
@@ -258,6 +279,7 @@ int main(void)
     int failed;
 
     tcase_add_test(tc, plain_descent_is_the_same_bit_for_bit);
+    tcase_add_test(tc, an_evaluation_that_is_cancelled_ends);
     tcase_add_test(tc, momentum_and_decay_are_the_same);
     tcase_add_loop_test(tc, a_pull_to_the_model_or_to_another_is_the_same, 0, 2);
     tcase_add_loop_test(tc, what_a_solver_keeps_and_sends_is_the_same, 0, 4);
