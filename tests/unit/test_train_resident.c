@@ -144,12 +144,15 @@ START_TEST(an_evaluation_that_is_cancelled_ends)
     double loss = 0;
 
     both_init(&f, &fl_solver_sgd);
+    task = task_of(&f.server);
+    train(&f, &task);
     ck_assert_int_eq(fl_trainer_evaluate(f.program, f.server.theta, &cancel, &n, &n, &loss, NULL),
                      FL_ECANCELED);
     ck_assert_int_eq(fl_trainer_evaluate(f.own, f.server.theta, &cancel, &n, &n, &loss, NULL),
                      FL_ECANCELED);
-    task = task_of(&f.server); /* And the program goes on. */
-    train(&f, &task);
+    fl_train_result_done(&f.a);
+    fl_train_result_done(&f.b);
+    train(&f, &task); /* And the program goes on. */
     same_results(&f);
     both_done(&f);
 }
