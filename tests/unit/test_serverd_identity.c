@@ -1,0 +1,424 @@
+/*
+ * The guard with an authority of its own, and the calls that it answers: lane, loop and files are
+ * the real ones, the peers are foreign ones (rawpeer). The lane is held where many have to wait.
+ */
+#include <check.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/pki/request.h"
+#include "server/daemon/exit_codes.h"
+#include "server/daemon/identity_calls.h"
+#include "server/identity/invitations.h"
+#include "tests/lib/folder.h"
+#include "tests/lib/rawpeer.h"
+
+/* As many strangers as may wait. */
+#define WAITING 64
+
+static char dir[FOLDER_PATH];
+static struct fl_serverd_conf *own;
+static struct fl_serverd srv;
+static struct fl_front front;
+static struct fl_budget budget;
+static unsigned n_changed;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
+static bool held; /* the lane; under `mutex` */
+
+static void on_changed(void *arg)
+{
+    (void)arg;
+    n_changed++;
+}
+
+static void load_conf(void)
+{
+    struct fl_err err = {0};
+    char path[FOLDER_PATH + 16];
+    FILE *yaml;
+
+    (void)snprintf(path, sizeof(path), "%s/server.yaml", dir);
+    yaml = fopen(path, "w");
+    ck_assert_ptr_nonnull(yaml);
+    (void)fprintf(yaml,
+                  "federation: guarded\nstate_dir: %s/state\nlisten: [\"127.0.0.1:7443\"]\n"
+                  "rounds: 1\nmodel: {preset: mlr60}\nidentity: {hosts: [localhost], grace: 60m}\n",
+                  dir);
+    ck_assert_int_eq(fclose(yaml), 0);
+    ck_assert_msg(fl_serverd_conf_load(path, &own, &err) == FL_OK, "%s", err.msg);
+}
+
+static void setup(void)
+{
+    static const struct fl_log log = {.level = FL_LOG_ERROR};
+    struct fl_err err = {0};
+    int exit_code = FL_EXIT_OK;
+
+    ck_assert(folder_make("fl-guard", dir));
+    load_conf();
+    ck_assert_int_eq(fl_guard_init(own, &log, /* renew_root= */ false), FL_EXIT_OK);
+    srv = (struct fl_serverd){.front = &front,
+                              .conf = own->conf,
+                              .own = own,
+                              .log = (struct fl_log *)(uintptr_t)&log,
+                              .state_dir = own->state_dir,
+                              .federation = own->conf->main->federation};
+    front = (struct fl_front){.srv = &srv};
+    n_changed = 0;
+    ck_assert_int_eq(fl_loop_create(&srv.net, NULL), FL_OK);
+    ck_assert_msg(fl_guard_create(&srv, on_changed, NULL, &srv.guard, &exit_code, &err) == FL_OK,
+                  "%s", err.msg);
+    fl_budget_init(&budget, SIZE_MAX, 0, NULL, NULL);
+}
+
+static void teardown(void)
+{
+    fl_guard_close(srv.guard);
+    fl_loop_free(srv.net);
+    fl_guard_free(srv.guard);
+    ck_assert_uint_eq(front.n_strangers, 0);
+    ck_assert_uint_eq(budget.used, 0);
+    fl_serverd_conf_free(own);
+    folder_remove(dir);
+}
+
+static void stop_loop(void *arg)
+{
+    fl_loop_stop(arg);
+}
+
+static void nothing(struct fl_authority *authority, void *arg)
+{
+    (void)authority;
+    (void)arg;
+}
+
+/* Until what the lane has now is done and told. */
+static void after_lane(void)
+{
+    ck_assert_int_eq(fl_guard_submit(srv.guard, nothing, stop_loop, srv.net), FL_OK);
+    fl_loop_run(srv.net);
+}
+
+static void hold(struct fl_authority *authority, void *arg)
+{
+    (void)authority;
+    (void)arg;
+    (void)pthread_mutex_lock(&mutex);
+    while (held) {
+        (void)pthread_cond_wait(&moved, &mutex);
+    }
+    (void)pthread_mutex_unlock(&mutex);
+}
+
+static void hold_lane(void)
+{
+    held = true;
+    ck_assert_int_eq(fl_guard_submit(srv.guard, hold, NULL, NULL), FL_OK);
+}
+
+static void let_go(void)
+{
+    (void)pthread_mutex_lock(&mutex);
+    held = false;
+    (void)pthread_cond_signal(&moved);
+    (void)pthread_mutex_unlock(&mutex);
+}
+
+/* --- the guard --- */
+
+static struct fl_identity somebody(enum fl_role role, int64_t ends_in_s)
+{
+    int64_t now = (int64_t)(fl_clock_wall_ms() / 1000);
+    struct fl_identity who = {.kind = FL_IDENTITY_CERTIFICATE,
+                              .role = role,
+                              .name = "edge-001",
+                              .serial = {7},
+                              .serial_len = 1,
+                              .not_before = now - 86400,
+                              .not_after = now + ends_in_s};
+
+    return who;
+}
+
+START_TEST(a_peer_is_what_its_certificate_says_as_long_as_it_lasts)
+{
+    static const struct {
+        enum fl_role role;
+        int64_t ends_in_s;
+        uint32_t is;
+        const char *why;
+    } cases[] = {{FL_ROLE_CLIENT, 3600, FL_WHO_CLIENT, NULL},
+                 {FL_ROLE_ADMIN, 3600, FL_WHO_ADMIN, NULL},
+                 {FL_ROLE_CLIENT, -1800, FL_WHO_LAPSED, "it may be renewed"},
+                 {FL_ROLE_CLIENT, -7200, 0, "a new invitation is needed"},
+                 {FL_ROLE_ADMIN, -1800, 0, "a new invitation is needed"}};
+    const struct fl_identity local = {.kind = FL_IDENTITY_LOCAL};
+    const char *why = NULL;
+    size_t i;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fl_identity who = somebody(cases[i].role, cases[i].ends_in_s);
+
+        why = NULL;
+        ck_assert_uint_eq(fl_guard_who(srv.guard, &who, &why), cases[i].is);
+        ck_assert(cases[i].why != NULL ? strstr(why, cases[i].why) != NULL : why == NULL);
+    }
+    ck_assert_uint_eq(fl_guard_who(srv.guard, NULL, &why), FL_WHO_STRANGER);
+    ck_assert_uint_eq(fl_guard_who(srv.guard, &local, &why), FL_WHO_STRANGER);
+}
+END_TEST
+
+struct revoking {
+    pthread_t thread;
+    struct fl_identity who;
+    const char *why;
+    int code;
+    uint32_t before, after;
+};
+
+static void revoke_one(struct fl_authority *authority, void *arg)
+{
+    struct revoking *r = arg;
+    struct fl_err err = {0};
+
+    r->thread = pthread_self();
+    r->code =
+        fl_authority_revoke(authority, &(struct fl_denied){.name = "edge-001"}, "stolen",
+                            "uid 0 (root)", (int64_t)fl_clock_wall_ms(), /* ret_n= */ NULL, &err);
+}
+
+static void revoked(void *arg)
+{
+    struct revoking *r = arg;
+
+    r->after = fl_guard_who(srv.guard, &r->who, &r->why);
+    fl_loop_stop(srv.net);
+}
+
+START_TEST(what_the_lane_has_changed_is_in_force_when_it_is_told)
+{
+    struct revoking r = {.who = somebody(FL_ROLE_CLIENT, 3600), .why = ""};
+
+    r.before = fl_guard_who(srv.guard, &r.who, &r.why);
+    ck_assert_int_eq(fl_guard_submit(srv.guard, revoke_one, revoked, &r), FL_OK);
+    fl_loop_run(srv.net);
+    ck_assert_int_eq(r.code, FL_OK);
+    ck_assert(!pthread_equal(r.thread, pthread_self()));
+    ck_assert_uint_eq(r.before, FL_WHO_CLIENT);
+    ck_assert_uint_eq(r.after, 0);
+    ck_assert_msg(strstr(r.why, "stolen") != NULL, "%s", r.why);
+    ck_assert_uint_eq(n_changed, 1);
+}
+END_TEST
+
+static void append(struct fl_authority *authority, void *arg)
+{
+    char *letters = arg;
+    size_t at = strlen(letters);
+
+    (void)authority;
+    letters[at] = (char)('a' + at);
+}
+
+START_TEST(one_that_ends_finishes_what_it_has_and_takes_no_more)
+{
+    static char letters[8];
+    int i;
+
+    hold_lane();
+    for (i = 0; i < 5; i++) {
+        ck_assert_int_eq(fl_guard_submit(srv.guard, append, NULL, letters), FL_OK);
+    }
+    let_go();
+    fl_guard_close(srv.guard);
+    ck_assert_str_eq(letters, "abcde");
+    ck_assert_int_eq(fl_guard_submit(srv.guard, append, NULL, letters), FL_ECLOSED);
+    ck_assert_str_eq(letters, "abcde");
+}
+END_TEST
+
+/* --- calls --- */
+
+struct peer {
+    struct rawpeer raw;
+    struct fl_rpc_method methods[40];
+};
+
+static void peer_begin(struct peer *p, uint32_t who)
+{
+    struct fl_h2_setup setup = {.peer = "192.0.2.7:5000", .budget = &budget};
+    struct fl_h2 *h2 = NULL;
+
+    (void)memset(p, 0, sizeof(*p));
+    *(who == FL_WHO_LOCAL ? fl_identity_admin_methods(&front, p->methods)
+                          : fl_identity_client_methods(&front, p->methods)) =
+        (struct fl_rpc_method){.path = NULL};
+    fl_rpc_limits_default(&setup.limits);
+    setup.limits.streams = 2 * WAITING;
+    setup.methods = p->methods;
+    ck_assert_int_eq(fl_h2_server_create(&setup, &h2), FL_OK);
+    ck_assert_int_eq(fl_h2_identify(h2, who, NULL, NULL), FL_OK);
+    rawpeer_open(&p->raw, h2, /* server= */ false, 1 << 20);
+    p->raw.mute = true;
+    rawpeer_run(&p->raw);
+}
+
+/* How often the peer has heard this since it was asked last. */
+static unsigned heard(struct peer *p, const char *what)
+{
+    const char *at = p->raw.trace;
+    unsigned n = 0;
+
+    rawpeer_run(&p->raw);
+    while ((at = strstr(at, what)) != NULL) {
+        at += strlen(what);
+        n++;
+    }
+    return n;
+}
+
+static int keep_line(void *ctx, size_t i, const struct fl_invited *invited)
+{
+    ck_assert_uint_eq(i, 0);
+    return fl_invite_parse(invited->line, strlen(invited->line), ctx, NULL);
+}
+
+static void invite(struct fl_authority *authority, void *arg)
+{
+    struct fl_invitation in = {.name = "edge-001", .uses = 1};
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_authority_invite(authority, &in, 1, "uid 0 (root)",
+                                      (int64_t)fl_clock_wall_ms(), keep_line, arg, &err) == FL_OK,
+                  "%s", err.msg);
+}
+
+static void frame(struct fl_buf *message, struct fl_buf *body)
+{
+    const uint8_t head[5] = {0, (uint8_t)(message->len >> 24), (uint8_t)(message->len >> 16),
+                             (uint8_t)(message->len >> 8), (uint8_t)message->len};
+
+    fl_buf_init(body, 1 << 16);
+    ck_assert_int_eq(fl_buf_add(body, head, sizeof(head)), FL_OK);
+    ck_assert_int_eq(fl_buf_add(body, message->data, message->len), FL_OK);
+    fl_buf_done(message);
+}
+
+/* One join, with a good invitation: who asks again with the same key has the same certificate. */
+static void join_body(struct fl_buf *body)
+{
+    char agent[] = "test";
+    struct fl_wire_join join = {.name = "", .agent = agent};
+    struct fl_invite line;
+    struct fl_key *key = NULL;
+    struct fl_buf der;
+    struct fl_buf message;
+
+    ck_assert_int_eq(fl_guard_submit(srv.guard, invite, NULL, &line), FL_OK);
+    after_lane();
+    ck_assert_int_eq(fl_key_make(&key), FL_OK);
+    fl_buf_init(&der, FL_CSR_MAX);
+    ck_assert_int_eq(fl_csr_make(key, "whoever", &der), FL_OK);
+    (void)memcpy(join.token, line.token, sizeof(join.token));
+    join.request = (struct fl_wire_bytes){der.data, der.len};
+    fl_buf_init(&message, 1 << 16);
+    ck_assert_int_eq(fl_wire_join_encode(&join, &message), FL_OK);
+    frame(&message, body);
+    fl_buf_done(&der);
+    fl_key_unref(key);
+    fl_invite_done(&line);
+}
+
+static void ask(struct peer *p, const char *path, const struct fl_buf *body)
+{
+    (void)rawpeer_request(&p->raw, path, NULL, body->data, body->len, true);
+    rawpeer_run(&p->raw);
+}
+
+/* The one too many hears to come again, those who wait are answered, and so are operators. */
+START_TEST(so_many_strangers_wait_and_no_more)
+{
+    struct peer strangers;
+    struct peer operator;
+    struct fl_buf join;
+    struct fl_buf nobody;
+    struct fl_buf empty;
+    unsigned i;
+
+    join_body(&join);
+    fl_buf_init(&nobody, 16);
+    frame(&nobody, &empty);
+    peer_begin(&strangers, FL_WHO_STRANGER);
+    peer_begin(&operator, FL_WHO_LOCAL);
+    hold_lane();
+    for (i = 0; i < WAITING; i++) {
+        ask(&strangers, "/fl.v1.Identity/Join", &join);
+    }
+    ck_assert_uint_eq(heard(&strangers, "grpc-status"), 0);
+    ck_assert_uint_eq(front.n_strangers, WAITING);
+    ask(&strangers, "/fl.v1.Identity/Join", &join);
+    ck_assert_uint_eq(heard(&strangers, "grpc-status=14"), 1); /* UNAVAILABLE */
+    ck_assert_uint_eq(heard(&strangers, "too many ask for certificates"), 1);
+    ask(&operator, "/fl.v1.Admin/ListInvitations", &empty);
+    ck_assert_uint_eq(heard(&operator, "grpc-status"), 0);
+    let_go();
+    after_lane();
+    ck_assert_uint_eq(heard(&strangers, "grpc-status=0"), WAITING);
+    ck_assert_uint_eq(heard(&operator, "grpc-status=0"), 1);
+    ask(&strangers, "/fl.v1.Identity/Join", &join); /* There is room again. */
+    after_lane();
+    ck_assert_uint_eq(heard(&strangers, "grpc-status=0"), WAITING + 1);
+    rawpeer_close(&strangers.raw);
+    rawpeer_close(&operator.raw);
+    fl_buf_done(&join);
+    fl_buf_done(&empty);
+}
+END_TEST
+
+START_TEST(one_who_goes_away_while_he_waits_leaves_nothing_behind)
+{
+    struct peer stranger;
+    struct fl_buf join;
+
+    join_body(&join);
+    peer_begin(&stranger, FL_WHO_STRANGER);
+    hold_lane();
+    ask(&stranger, "/fl.v1.Identity/Join", &join);
+    ck_assert_uint_eq(front.n_strangers, 1);
+    rawpeer_close(&stranger.raw);
+    let_go();
+    after_lane();
+    ck_assert_uint_eq(front.n_strangers, 0); /* and teardown() looks for memory */
+    fl_buf_done(&join);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("serverd_identity");
+    TCase *guard = tcase_create("guard");
+    TCase *calls = tcase_create("calls");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(guard, setup, teardown);
+    tcase_add_test(guard, a_peer_is_what_its_certificate_says_as_long_as_it_lasts);
+    tcase_add_test(guard, what_the_lane_has_changed_is_in_force_when_it_is_told);
+    tcase_add_test(guard, one_that_ends_finishes_what_it_has_and_takes_no_more);
+    suite_add_tcase(suite, guard);
+    tcase_add_checked_fixture(calls, setup, teardown);
+    tcase_add_test(calls, so_many_strangers_wait_and_no_more);
+    tcase_add_test(calls, one_who_goes_away_while_he_waits_leaves_nothing_behind);
+    suite_add_tcase(suite, calls);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
