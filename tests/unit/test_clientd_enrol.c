@@ -1,11 +1,18 @@
 /* Joining over a real connection: what is lost is asked for again, what is refused is not. */
 
 #include <check.h>
+#include <dirent.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "client/daemon/enrol.h"
+#include "client/daemon/enrol_command.h"
+#include "client/daemon/exit_codes.h"
+#include "libfl/base/fs.h"
 #include "tests/lib/enrol_server.h"
 
 static struct rig_identity rig;
@@ -158,10 +165,149 @@ START_TEST(an_address_of_six_has_brackets)
 }
 END_TEST
 
+/* --- the command, which root runs for the user of the service --- */
+
+/* Nobody's number in Debian; any but root's will do. */
+#define SOMEBODY 65534
+
+static char config_dir[FOLDER_PATH];
+
+/* One process joins, this one has the server. */
+struct joining {
+    pid_t pid;
+    int status;
+};
+
+static void *wait_for(void *arg)
+{
+    struct joining *j = arg;
+
+    ck_assert_int_eq(waitpid(j->pid, &j->status, 0), j->pid);
+    ck_assert_int_eq(fl_loop_post(loop, stop, loop), FL_OK);
+    return NULL;
+}
+
+static FL_NORETURN void join_and_leave(const char *config)
+{
+    char invitation[FOLDER_PATH + 16];
+    char text[FL_INVITE_MAX];
+    const struct fl_enrol_options options = {
+        .config = config, .invitation = invitation, .state_dir = rig.state, .no_start = true};
+    int code;
+
+    (void)snprintf(invitation, sizeof(invitation), "%s/line", config_dir);
+    if (fl_invite_write(text, sizeof(text), &rig.invite, NULL) != FL_OK ||
+        fl_fs_replace(invitation, text, strlen(text), /* sync= */ false, NULL) != FL_OK)
+    {
+        _exit(99);
+    }
+    code = fl_enrol_command(&options);
+    _exit(code == FL_EXIT_OK && geteuid() != 0 ? 98 : code); /* The configuration is root's. */
+}
+
+/* The exit code. */
+static int join_by_command(const char *config)
+{
+    struct joining j = {.pid = fork()};
+    pthread_t thread;
+
+    ck_assert_int_ge(j.pid, 0);
+    if (j.pid == 0) {
+        join_and_leave(config);
+    }
+    ck_assert_int_eq(pthread_create(&thread, NULL, wait_for, &j), 0);
+    fl_loop_run(loop);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert(WIFEXITED(j.status));
+    return WEXITSTATUS(j.status);
+}
+
+static void setup_root(void)
+{
+    setup();
+    ck_assert(folder_make("config", config_dir));
+}
+
+static void teardown_root(void)
+{
+    folder_remove(config_dir);
+    teardown();
+}
+
+/* The state folder is somebody's; false: this process cannot do that. */
+static bool give_away(void)
+{
+    if (geteuid() != 0 || chown(rig.state, SOMEBODY, SOMEBODY) != 0) {
+        (void)puts("skipped: only root joins for another user");
+        return false;
+    }
+    return true;
+}
+
+static struct stat look(const char *path)
+{
+    struct stat st = {.st_uid = 0};
+
+    ck_assert_msg(lstat(path, &st) == 0, "%s", path);
+    return st;
+}
+
+START_TEST(root_joins_for_the_user_who_owns_the_state_folder)
+{
+    char config[FOLDER_PATH + 16];
+    DIR *folder;
+    const struct dirent *entry;
+    unsigned n = 0;
+
+    if (!give_away()) {
+        return;
+    }
+    (void)snprintf(config, sizeof(config), "%s/client.yaml", config_dir);
+    ck_assert_int_eq(join_by_command(config), FL_EXIT_OK);
+    ck_assert_uint_eq(server.joins, 1);
+    ck_assert_uint_eq(look(rig.dir).st_uid, SOMEBODY);
+    ck_assert_uint_eq(look(rig.dir).st_mode & 07777, 0700);
+    folder = opendir(rig.dir);
+    ck_assert_ptr_nonnull(folder);
+    while ((entry = readdir(folder)) != NULL) {
+        if (strcmp(entry->d_name, "..") != 0) {
+            struct stat st = look(rig_identity_path(&rig, entry->d_name));
+
+            ck_assert_uint_eq(st.st_uid, SOMEBODY);
+            ck_assert_uint_eq(st.st_gid, SOMEBODY);
+            n++;
+        }
+    }
+    ck_assert_int_eq(closedir(folder), 0);
+    ck_assert_uint_ge(n, 4); /* the folder, certificate, key, roots */
+    ck_assert_uint_eq(look(rig_identity_path(&rig, "client.key")).st_mode & 07777, 0600);
+    ck_assert_uint_eq(look(config).st_uid, 0);
+}
+END_TEST
+
+/* What root could write to is that user's all the same: his service could not. */
+START_TEST(root_has_no_more_rights_in_it_than_that_user)
+{
+    char config[FOLDER_PATH + 16];
+
+    if (!give_away()) {
+        return;
+    }
+    (void)snprintf(config, sizeof(config), "%s/client.yaml", config_dir);
+    ck_assert_int_eq(mkdir(rig.dir, 0700), 0); /* of root */
+    ck_assert_int_eq(join_by_command(config), FL_EXIT_STATE);
+    ck_assert_uint_eq(server.joins, 0);
+    ck_assert_int_ne(access(config, F_OK), 0);
+    ck_assert_int_eq(chown(rig.dir, SOMEBODY, SOMEBODY), 0);
+    ck_assert_int_eq(join_by_command(config), FL_EXIT_OK);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("clientd_enrol");
     TCase *tc = tcase_create("all");
+    TCase *root = tcase_create("root");
     SRunner *runner;
     int failed;
 
@@ -176,6 +322,10 @@ int main(void)
     tcase_add_test(tc, it_can_be_stopped_and_goes_on_with_the_same_line);
     tcase_add_test(tc, an_address_of_six_has_brackets);
     suite_add_tcase(suite, tc);
+    tcase_add_checked_fixture(root, setup_root, teardown_root);
+    tcase_add_test(root, root_joins_for_the_user_who_owns_the_state_folder);
+    tcase_add_test(root, root_has_no_more_rights_in_it_than_that_user);
+    suite_add_tcase(suite, root);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
