@@ -13,12 +13,9 @@
 #include "server/daemon/driver.h"
 #include "server/daemon/front_impl.h"
 
-/* Encoded answers of one request: thousands of rounds or clients still fit. */
-#define REPLIES_MAX (64u << 20)
-
 static void request_free(struct fl_admin_request *r)
 {
-    fl_buf_done(&r->replies);
+    fl_replies_done(&r->replies);
     fl_buf_done(&r->header);
     fl_blob_unref(r->model);
     fl_wire_control_done(&r->control);
@@ -57,7 +54,7 @@ static int send_export_piece(struct fl_admin_request *r, size_t n)
     return rv;
 }
 
-static int send_export(struct fl_admin_request *r, bool *ret_done)
+static int send_export(struct fl_admin_request *r)
 {
     size_t total = r->header.len + fl_blob_len(r->model);
     int rv = FL_OK;
@@ -65,44 +62,22 @@ static int send_export(struct fl_admin_request *r, bool *ret_done)
     while (rv == FL_OK && r->offset < total) {
         rv = send_export_piece(r, 256u << 10);
     }
-    *ret_done = r->offset >= total;
-    return rv;
-}
-
-static int send_replies(struct fl_admin_request *r, bool *ret_done)
-{
-    int rv = FL_OK;
-
-    while (rv == FL_OK && r->next < r->replies.len) {
-        struct fl_piece piece = {0};
-        size_t len;
-
-        (void)memcpy(&len, r->replies.data + r->next, sizeof(len));
-        piece.data = r->replies.data + r->next + sizeof(len);
-        piece.len = len;
-        rv = fl_call_send(r->call, &piece, 1);
-        if (rv == FL_OK) {
-            r->next += sizeof(len) + len;
-        }
-    }
-    *ret_done = r->next >= r->replies.len;
     return rv;
 }
 
 static void send_answer(struct fl_admin_request *r)
 {
-    bool done = false;
     int rv = r->code;
 
     if (rv == FL_OK) {
-        rv = r->type == FL_ADMIN_EXPORT ? send_export(r, &done) : send_replies(r, &done);
+        rv = r->type == FL_ADMIN_EXPORT ? send_export(r) : fl_replies_send(&r->replies, r->call);
     }
     if (rv == FL_ELIMIT && r->code == FL_OK) {
         return; /* on_writable comes. */
     }
     if (rv != FL_OK) {
         fl_front_fail(r->call, rv, &r->err);
-    } else if (done) {
+    } else {
         fl_call_finish(r->call, FL_GRPC_OK, NULL);
     }
 }
@@ -284,7 +259,7 @@ static void start(struct fl_call *call, struct fl_front *front, enum fl_admin_ty
     if (who != NULL) {
         r->who = *who;
     }
-    fl_buf_init(&r->replies, REPLIES_MAX);
+    fl_replies_init(&r->replies);
     fl_buf_init(&r->header, 0);
     fl_call_set_handler(call, &admin_handler, r);
 }

@@ -17,14 +17,12 @@
 
 int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *message)
 {
-    size_t len = message->len;
-    int rv = fl_buf_add(&request->replies, &len, sizeof(len));
+    int rv = fl_replies_add(&request->replies, message);
 
-    rv = rv == FL_OK ? fl_buf_add(&request->replies, message->data, len) : rv;
     return rv == FL_ELIMIT ? fl_err_set(&request->err, rv,
-                                        "the answer would be longer than %zu MB, the most that is "
+                                        "the answer would be longer than %u MB, the most that is "
                                         "sent; of rounds, ask for fewer (flctl rounds --last N)",
-                                        request->replies.max >> 20)
+                                        FL_REPLIES_MAX >> 20)
                            : rv;
 }
 

@@ -8,8 +8,6 @@
 #include "libfl/base/clock.h"
 #include "server/identity/joining.h"
 
-/* Encoded answers of one request: a hundred thousand certificates still fit. */
-#define REPLIES_MAX (64u << 20)
 /*
  * Requests of strangers that wait for the lane at a time: each of them signs and waits for the
  * disk. Who comes when there are more comes again after its back-off.
@@ -26,22 +24,16 @@ static void request_free(struct fl_identity_request *r)
     if (r->asked && r->kind->done != NULL) {
         r->kind->done(r);
     }
-    if (r->replies.data != NULL) { /* An invitation stands there. */
-        explicit_bzero(r->replies.data, r->replies.len);
-    }
-    fl_buf_done(&r->replies);
+    fl_replies_done(&r->replies);
     free(r);
 }
 
 int fl_identity_reply(struct fl_identity_request *r, const struct fl_buf *message)
 {
-    size_t len = message->len;
-    int rv = fl_buf_reserve(&r->replies, sizeof(len) + len);
+    int rv = fl_replies_add(&r->replies, message);
 
-    rv = rv == FL_OK ? fl_buf_add(&r->replies, &len, sizeof(len)) : rv;
-    rv = rv == FL_OK ? fl_buf_add(&r->replies, message->data, len) : rv;
-    return rv == FL_ELIMIT ? fl_err_set(&r->err, rv, "the answer would be longer than %zu MB",
-                                        r->replies.max >> 20)
+    return rv == FL_ELIMIT ? fl_err_set(&r->err, rv, "the answer would be longer than %u MB",
+                                        FL_REPLIES_MAX >> 20)
                            : rv;
 }
 
@@ -104,20 +96,8 @@ const char *fl_identity_by(const struct fl_identity *who, const char *peer, char
 
 static void send_answer(struct fl_identity_request *r)
 {
-    int rv = r->code;
+    int rv = r->code == FL_OK ? fl_replies_send(&r->replies, r->call) : r->code;
 
-    while (rv == FL_OK && r->next < r->replies.len) {
-        struct fl_piece piece = {0};
-        size_t len;
-
-        (void)memcpy(&len, r->replies.data + r->next, sizeof(len));
-        piece.data = r->replies.data + r->next + sizeof(len);
-        piece.len = len;
-        rv = fl_call_send(r->call, &piece, 1);
-        if (rv == FL_OK) {
-            r->next += sizeof(len) + len;
-        }
-    }
     if (rv == FL_ELIMIT && r->code == FL_OK) {
         return; /* on_writable comes. */
     }
@@ -253,7 +233,7 @@ static void start(struct fl_call *call, void *ctx)
         r->who = *who;
     }
     (void)snprintf(r->peer, sizeof(r->peer), "%s", fl_call_peer(call));
-    fl_buf_init(&r->replies, REPLIES_MAX);
+    fl_replies_init(&r->replies);
     fl_call_set_handler(call, &handler, r);
 }
 

@@ -41,8 +41,7 @@ struct fl_identity_request {
         uint32_t last; /* ListAudit */
     } in;
     /* Of the lane, then of the loop. */
-    struct fl_buf replies; /* encoded messages, each with its length (size_t) before it */
-    size_t next;           /* offset of the next one to send */
+    struct fl_replies replies;
     int code;
     struct fl_err err;
     struct fl_identity fresh; /* Renew: who the peer is now */

@@ -19,6 +19,7 @@
 #include "libfl/grpc/endpoint.h"
 #include "libfl/wire/admin.h"
 #include "server/daemon/conf.h"
+#include "server/daemon/replies.h"
 #include "server/work/bundles.h"
 
 struct fl_front;
@@ -161,11 +162,9 @@ struct fl_admin_request {
     struct fl_admin_request *next_wish; /* and who waits behind it; coordinator side only */
     struct fl_wire_forget forget;
     struct fl_wire_forgotten forgotten;
-    size_t n_waits; /* FORGET: for so many things to be on disk */
-    /* The answer: encoded messages, each with its length before it (size_t). */
-    struct fl_buf replies;
-    size_t next;           /* offset of the next reply to send */
-    struct fl_blob *model; /* EXPORT */
+    size_t n_waits;            /* FORGET: for so many things to be on disk */
+    struct fl_replies replies; /* the answer */
+    struct fl_blob *model;     /* EXPORT */
     uint64_t model_round;
     uint64_t offset; /* of the export's bytes */
     struct fl_buf header;

@@ -1,0 +1,47 @@
+#include "server/daemon/replies.h"
+
+#include <string.h>
+
+void fl_replies_init(struct fl_replies *replies)
+{
+    *replies = (struct fl_replies){.next = 0};
+    fl_buf_init(&replies->messages, FL_REPLIES_MAX);
+}
+
+void fl_replies_done(struct fl_replies *replies)
+{
+    if (replies->messages.data != NULL) {
+        explicit_bzero(replies->messages.data, replies->messages.len);
+    }
+    fl_buf_done(&replies->messages);
+}
+
+int fl_replies_add(struct fl_replies *replies, const struct fl_buf *message)
+{
+    struct fl_buf *to = &replies->messages;
+    size_t len = message->len;
+    int rv = fl_buf_reserve(to, sizeof(len) + len);
+
+    rv = rv == FL_OK ? fl_buf_add(to, &len, sizeof(len)) : rv;
+    return rv == FL_OK ? fl_buf_add(to, message->data, len) : rv;
+}
+
+int fl_replies_send(struct fl_replies *replies, struct fl_call *call)
+{
+    const struct fl_buf *from = &replies->messages;
+    int rv = FL_OK;
+
+    while (rv == FL_OK && replies->next < from->len) {
+        struct fl_piece piece = {0};
+        size_t len;
+
+        (void)memcpy(&len, from->data + replies->next, sizeof(len));
+        piece.data = from->data + replies->next + sizeof(len);
+        piece.len = len;
+        rv = fl_call_send(call, &piece, 1);
+        if (rv == FL_OK) {
+            replies->next += sizeof(len) + len;
+        }
+    }
+    return rv;
+}

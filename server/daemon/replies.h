@@ -1,0 +1,29 @@
+#ifndef FL_SERVERD_REPLIES_H
+#define FL_SERVERD_REPLIES_H
+
+/*
+ * The answer to one request of an operator or a peer: encoded messages that one thread makes and
+ * the network loop sends, as far as the peer takes them.
+ */
+
+#include "libfl/base/buf.h"
+#include "libfl/rpc/call.h"
+
+/* Bytes of one answer: thousands of rounds, or a hundred thousand certificates, still fit. */
+#define FL_REPLIES_MAX (64u << 20)
+
+struct fl_replies {
+    struct fl_buf messages; /* each with its length (size_t) before it */
+    size_t next;            /* offset of the next one to send */
+};
+
+void fl_replies_init(struct fl_replies *replies);
+/* Wiped: an invitation may stand there. */
+void fl_replies_done(struct fl_replies *replies);
+/* Append a copy, or nothing of it. FL_ENOMEM; FL_ELIMIT: more than FL_REPLIES_MAX. */
+FL_MUST_CHECK int fl_replies_add(struct fl_replies *replies, const struct fl_buf *message);
+/* FL_OK: all are queued. FL_ELIMIT: on_writable comes, and this again; else the call is at its end.
+ */
+FL_MUST_CHECK int fl_replies_send(struct fl_replies *replies, struct fl_call *call);
+
+#endif
