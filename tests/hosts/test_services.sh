@@ -140,6 +140,7 @@ put client2 /opt/trainer.sh <<'TEXT'
 value() { grep -o "\"$2\": *\"[^\"]*\"" "$1" | cut -d'"' -f4; }
 cp "$(value "$1" model)" "$(value "$1" result_model)" || exit 1
 echo '{"samples": 10, "steps": 1, "train_loss": 1.0}' >"$(value "$1" result)"
+[ -z "$XDG_CACHE_HOME" ] || echo compiled >"$XDG_CACHE_HOME/kernel"
 ls /dev >/var/lib/fl-clientd/dev.new && mv /var/lib/fl-clientd/dev.new /var/lib/fl-clientd/dev
 TEXT
 client_yaml edge-002 "trainer: command" 'command: {program: [/bin/sh, /opt/trainer.sh, "{task}"]}' |
@@ -154,6 +155,7 @@ check "the drop-in for GPUs" on client2 systemctl restart fl-clientd
 check "what it saw is forgotten" on client2 rm -f /var/lib/fl-clientd/dev
 wait_for "what it sees now" on client2 test -e /var/lib/fl-clientd/dev
 equal "the machine's own devices" gpu0 "$(on client2 grep -x gpu0 /var/lib/fl-clientd/dev)"
+equal "and can keep what a framework compiled" compiled "$(on client2 cat /var/cache/fl-clientd/kernel)"
 
 ### Keys as credentials
 echo "a key" | put server /etc/credstore/fl-serverd.server.key
