@@ -17,8 +17,8 @@
 
 /* In front of each block; as long as malloc() aligns. */
 struct head {
-    size_t size;   /* of the block, as asked for */
-    size_t mapped; /* bytes of the mapping; 0: of malloc() */
+    _Alignas(max_align_t) size_t size; /* of the block, as asked for */
+    size_t mapped;                     /* bytes of the mapping; 0: of malloc() */
 };
 
 _Static_assert(sizeof(struct head) % _Alignof(max_align_t) == 0, "blocks would not be aligned");
