@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -40,6 +41,21 @@ static int write_lines(const char *const *lines, const char *path)
     return 0;
 }
 
+/* Python looks beside the script first: it would take this file for the package. */
+static bool hides_package(const char *path)
+{
+    static const char *const names[] = {"numpy.py", "torch.py", "fl_trainer.py"};
+    const char *slash = strrchr(path, '/');
+    size_t i;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(slash != NULL ? slash + 1 : path, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void say_next(const char *path)
 {
     char whole[4096];
@@ -74,6 +90,13 @@ int fl_init_trainer(const char *kind, const char *path)
         return FL_EXIT_USAGE;
     }
     path = path != NULL ? path : FIRST_NAME;
+    if (hides_package(path)) {
+        (void)fprintf(stderr,
+                      "fl-clientd: '%s' would hide the package of that name from the script: name "
+                      "another file\n",
+                      path);
+        return FL_EXIT_USAGE;
+    }
     errnum = write_lines(lines, path);
     if (errnum != 0) {
         (void)fprintf(stderr, "fl-clientd: cannot write '%s': %s%s\n", path, strerror(errnum),

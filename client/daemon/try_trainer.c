@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/daemon/data.h"
 #include "client/daemon/exit_codes.h"
@@ -509,7 +508,7 @@ static int create(struct fl__try *t, char **environment, struct fl_err *err)
     return fl_resident_create(&conf, &t->r, err);
 }
 
-static int run(struct fl__try *t, FILE *out)
+static int run(struct fl__try *t)
 {
     char **environment = fl_local_environment(t->conf);
     struct fl_err err = {0};
@@ -518,7 +517,7 @@ static int run(struct fl__try *t, FILE *out)
 
     rv = rv == FL_OK && t->options->model != NULL ? load_model(t, &err) : rv;
     if (rv == FL_OK) {
-        fl_try_report_begin(&t->report, out, t->options->json);
+        fl_try_report_begin(&t->report, stdout, t->options->json);
         carry_out(t);
         good = fl_try_report_end(&t->report);
     } else {
@@ -534,23 +533,9 @@ static int run(struct fl__try *t, FILE *out)
     return good ? FL_EXIT_OK : FL_EXIT_DATA;
 }
 
-/* What the program prints is not to be taken for what we found. */
-static FILE *take_stdout(void)
-{
-    int ours = dup(STDOUT_FILENO);
-    FILE *out = ours >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 ? fdopen(ours, "w") : NULL;
-
-    if (out == NULL && ours >= 0) {
-        (void)close(ours);
-    }
-    return out;
-}
-
 int fl_try_trainer(const struct fl_client_conf *conf, const struct fl_try_options *options)
 {
     struct fl__try t = {.conf = conf, .options = options};
-    FILE *out;
-    int exit_code;
 
     if (conf->main->trainer != FL_TRAINER_COMMAND || !conf->command->resident) {
         (void)fputs("fl-clientd: --try-trainer tries a program that stays: expected 'trainer: "
@@ -562,11 +547,5 @@ int fl_try_trainer(const struct fl_client_conf *conf, const struct fl_try_option
     t.log = (struct fl_log){.level = FL_LOG_WARNING, .sink = keep_warning, .ctx = &t};
     t.clock = (struct fl_resident_clock){trial_now, trial_pause, &t};
     atomic_init(&t.cancel, false);
-    out = take_stdout();
-    if (out == NULL) {
-        (void)fputs("fl-clientd: stdout cannot be written to\n", stderr);
-        return FL_EXIT_FAILURE;
-    }
-    exit_code = run(&t, out);
-    return fclose(out) == 0 ? exit_code : FL_EXIT_FAILURE;
+    return run(&t);
 }

@@ -20,7 +20,7 @@ struct fl_try_options {
         .learning_rate = 0.01, .epochs = 1, .batch_size = 16 \
     }
 
-/* Returns an exit code. What the program prints to stdout goes to stderr from then on. */
+/* Prints what it finds to stdout. Returns an exit code. */
 int fl_try_trainer(const struct fl_client_conf *conf, const struct fl_try_options *options);
 
 #endif

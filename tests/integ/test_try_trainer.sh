@@ -93,7 +93,7 @@ says "no epochs" 2 "1 to 1000000" "$clientd" --try-trainer --epochs 0 "$dir/good
 
 ### The scripts to begin with
 for kind in numpy pytorch; do
-  script=$dir/trainer_$kind.py # numpy.py would be taken for numpy
+  script=$dir/trainer_$kind.py
   says "--init-trainer $kind" 0 "fl-clientd --try-trainer CONFIG.yaml --model first.safetensors" "$clientd" --init-trainer "$kind" "$script"
   check "$kind: the template itself" cmp "$srcdir/client/python/templates/$kind.py" "$script"
   says "$kind: what is there stays" 1 "File exists" "$clientd" --init-trainer "$kind" "$script"
@@ -109,5 +109,6 @@ for kind in numpy pytorch; do
   has_line "$kind: bit for bit" "$dir/$kind.out" "ok        repeatable"
   has_line "$kind: fits before an evaluation" "$dir/$kind.out" "ok        adapt"
 done
+says "a name of a package" 2 "would hide the package" "$clientd" --init-trainer numpy "$dir/numpy.py"
 says "another kind" 2 "expected pytorch or numpy, found 'java'" "$clientd" --init-trainer java "$dir/java.py"
 finish

@@ -203,6 +203,28 @@ START_TEST(a_task_says_what_the_page_says)
 }
 END_TEST
 
+START_TEST(more_fields_take_nothing_from_a_task)
+{
+    const float x = 0;
+    struct fl_resident_task task = {.kind = FL_RESIDENT_EVALUATE,
+                                    .given = {&x},
+                                    .more = "{\"x\": {\"y\": 1}, \"id\": 8, \"type\": \"bye\"}"};
+    char *text = fl_message_task(&task, 7);
+    json_t *got = json_loads(text, 0, NULL);
+    json_t *want = json_loads("{\"type\": \"evaluate\", \"id\": 7, \"given\": [\"model\"], "
+                              "\"x\": {\"y\": 1}}",
+                              0, NULL);
+
+    ck_assert_ptr_nonnull(want);
+    ck_assert_msg(json_equal(got, want), "%s", text);
+    json_decref(got);
+    json_decref(want);
+    free(text);
+    task.more = "no JSON";
+    ck_assert_ptr_null(fl_message_task(&task, 7));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("program_frame");
@@ -217,6 +239,7 @@ int main(void)
     tcase_add_loop_test(tc, an_answer_is_checked_field_by_field, 0,
                         (int)(sizeof(answers) / sizeof(answers[0])));
     tcase_add_test(tc, a_task_says_what_the_page_says);
+    tcase_add_test(tc, more_fields_take_nothing_from_a_task);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);
