@@ -78,6 +78,9 @@ wrong samples "FAILED    evaluate: expected the 4 test samples of 'ready', found
 wrong code "FAILED    bye: expected exit code 0, found"
 more="resident: yes, cancel_grace: 200ms" wrong deaf "FAILED    cancel: expected 'canceled' or 'done', found"
 more="resident: yes, start_limit: 100ms" wrong silent "did not answer 'start' within 100 ms"
+tried stays
+equal "a program that has to be ended costs nothing" 0 "$rc"
+has_line "but it is said" "$dir/stays.out" "warning   bye: expected exit code 0 within 2000 ms"
 tried random
 equal "a training that cannot be repeated is worth a warning" 0 "$rc"
 has_line "which is said" "$dir/random.out" "warning   repeatable"

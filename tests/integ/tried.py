@@ -95,7 +95,9 @@ while True:
     message = hear()
     kind = message["type"]
     if kind == "bye":
-        sys.exit(3 if mode == "code" else 0)
+        if mode == "stays":
+            select.select([], [], [])
+        os._exit(3 if mode == "code" else 0)
     elif kind == "model":
         shapes = {t["name"]: t["shape"] for u in message["units"] for t in u["tensors"]}
         if shapes != SHAPES and mode != "any_model":
