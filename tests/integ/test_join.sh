@@ -149,7 +149,8 @@ CREDENTIALS_DIRECTORY=$dir/credentials run_client fleet
 wait_for "a host that joins by itself" accepted fleet-7
 stop fleet
 run_client fleet # without the credential
-wait_for "and comes again without it" grep -qc "joined federation" "$dir/fleet.log"
+joined_twice() { [ "$(grep -c "joined federation" "$dir/fleet.log")" = 2 ]; }
+wait_for "and comes again without it" joined_twice
 stop fleet
 
 ### Root on a host with systemd: the service is started, once all is there that it needs. Here in folders of its own,
