@@ -79,6 +79,45 @@ has_line "with the part's name" "$dir/few.log" "needs the part 'gradient' in eve
 has_line "which the server hears" "$dir/parts.log" "needs the part 'gradient' in every step"
 stop parts
 
+### A program that fills the disk on which its client keeps its results
+cat >"$dir/fills.py" <<'TEXT'
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import numpy, fl_trainer
+state = sys.argv[2]
+def train(model, task):
+    junk = open(os.path.join(state, "junk"), "wb", 0)
+    try:
+        while True:
+            junk.write(b"x" * 65536)
+    except OSError:
+        if task.round == 1 and not os.path.exists(state + ".told"):
+            open(state + ".told", "w").close()
+            os.unlink(os.path.join(state, "junk"))
+            raise
+    return 0.5, 1
+fl_trainer.run({"w": numpy.ones((4, 3), "float32")}, train, samples=10)
+TEXT
+mkdir "$dir/fills.state"
+if "$python" -c 'import numpy' 2>/dev/null && mount -t tmpfs -o size=1m none "$dir/fills.state" 2>/dev/null; then
+  "$python" -c 'import sys; sys.path.insert(0, sys.argv[1]); import numpy, fl_trainer
+fl_trainer.save({"w": numpy.ones((4, 3), "float32")}, sys.argv[2])' "$srcdir/client/python" "$dir/full.safetensors"
+  write_server full "rounds: 2" "model: {file: \"$dir/full.safetensors\"}" "round: {start_clients: 1, retry: 50ms}" \
+    "when_finished: stay"
+  start_server full
+  start_client fills "" "trainer: command" \
+    "command: {program: [\"$python\", \"$dir/fills.py\", \"$srcdir/client/python\", \"$dir/fills.state\"], resident: yes}"
+  wait_for "two rounds" at_round full 2
+  has_line "the program that found no room is heard" "$dir/full.log" "No space left on device"
+  has_line "and the client goes on without keeping its result" "$dir/fills.log" "the result is not kept on disk"
+  equal "which counts all the same" 2 "$(field full fills accepted)"
+  kill_hard fills
+  stop full
+  umount "$dir/fills.state"
+else
+  echo "a full disk is not tried: it takes numpy, and root who may mount one"
+fi
+
 ### Idle ones leave, and come back
 write_server idle "rounds: 2" "model: {preset: dnn60}" "round: {start_clients: 2}"
 start_server idle
