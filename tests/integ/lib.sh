@@ -208,8 +208,12 @@ wait_end() {
 }
 
 # name [signal]: sends it and waits; $rc is the exit code
+# A signal that comes between a shell's fork and its exec is the shell's, and lost: who does not hear is told again.
 stop() {
+  local told=$SECONDS
   kill -s "${2:-TERM}" "${pid_of[$1]}" 2>/dev/null
+  until ended "$1" || [ $((SECONDS - told)) -ge 20 ]; do sleep 0.02; done
+  ended "$1" || kill -s "${2:-TERM}" "${pid_of[$1]}" 2>/dev/null
   wait_end "$1">/dev/null
 }
 kill_hard() { stop "$1" KILL; }

@@ -101,6 +101,7 @@ c "a client is disabled" 0 "'edge-01' is not let in until flctl enable: 1 certif
 wait_for "it to be away" connected 0
 c "that is seen" 0 "edge-01              client disabled" certificates
 stop edge
+: >"$dir/edge.log" # Its first run was told so, too.
 run_client edge
 wait_for "it to be told why" in_log edge "looks odd"
 stop edge
