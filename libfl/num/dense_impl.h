@@ -9,55 +9,15 @@
  *     FL__FWD_ROWS               rows of y whose sums are held in registers, times 2 vectors
  *     FL__DW_ROWS                rows of dW likewise, times 3 vectors; divides
  *                                FL__DENSE_DW_ROWS
- *
- * Accumulator arrays must stay in registers: every loop over one has a constant trip count
- * and is unrolled, and every function with one is inlined into a caller that knows the
- * constants. Products and sums are contracted to FMA here (build flag of this library).
  */
 
 #include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 #include "libfl/num/dense_kern.h"
-
-typedef float vec __attribute__((vector_size(4 * FL__LANES)));
-typedef int32_t vec_mask __attribute__((vector_size(4 * FL__LANES)));
-/* The same where a float may lie. */
-typedef float vec_mem __attribute__((vector_size(4 * FL__LANES), aligned(4), may_alias));
-
-#define INLINE static inline __attribute__((always_inline))
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 32")
-#endif
+#include "libfl/num/lanes_impl.h"
 
 #define FWD_COLS 2
 #define DW_COLS  3
-
-INLINE vec load(const float *p)
-{
-    return *(const vec_mem *)p;
-}
-
-INLINE void store(float *p, vec v)
-{
-    *(vec_mem *)p = v;
-}
-
-INLINE vec broadcast(float x)
-{
-    return x - (vec){0};
-}
-
-/* max(v, 0), but NaN stays NaN: a diverged network must not look healthy. */
-INLINE vec relu_of(vec v)
-{
-    vec_mask negative = v < (vec){0};
-
-    return (vec)((vec_mask)v & ~negative);
-}
 
 /* `rows` rows of y, `cols` vectors from column o on. */
 INLINE void forward_block(size_t rows, size_t cols, float *y, size_t ldy, const float *x,
