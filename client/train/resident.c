@@ -181,6 +181,13 @@ static struct fl_outside_task outside_task(const struct resident *c,
                                     .kept = task->kept};
 }
 
+/* `do`, owned. */
+static char *parts_text(const struct resident *c, const struct fl_train_task *task,
+                        const struct fl_outside *outside)
+{
+    return fl__parts_text(c->solver, c->options, outside, task->offer_seed & FL_FIELD_EXACT);
+}
+
 /* A task that makes steps. `parts` is borrowed. */
 static struct fl_resident_task steps_task(const struct resident *c,
                                           const struct fl_train_task *task,
@@ -255,7 +262,7 @@ static int train(struct resident *c, const struct fl_train_task *task,
                  const struct fl_outside_task *of, const struct fl_outside *outside,
                  struct fl_train_result *ret, struct fl_err *err)
 {
-    char *parts = fl__parts_text(c->solver, c->options, outside);
+    char *parts = parts_text(c, task, outside);
     struct fl_resident_task t = steps_task(c, task, outside, parts);
     struct fl_resident_answer answer = {0};
     int rv = parts != NULL ? carry_out(c, &t, task->deadline_ms, &answer, err)
@@ -316,7 +323,7 @@ static int adapt(struct fl_trainer *trainer, const struct fl_train_task *task,
     if (rv != FL_OK) {
         return rv;
     }
-    parts = fl__parts_text(c->solver, c->options, &outside);
+    parts = parts_text(c, task, &outside);
     t = steps_task(c, task, &outside, parts);
     t.kind = FL_RESIDENT_ADAPT;
     t.on_test = c->adapt_on_test;

@@ -19,8 +19,11 @@ unsigned fl__parts_vectors(unsigned parts);
  */
 FL_MUST_CHECK int fl__parts_check(const struct fl_resident *r, const char *program,
                                   const struct fl_train_model *model, struct fl_err *err);
-/* `do` of a task as JSON text; owned, NULL without memory. */
+/*
+ * `do` of a task as JSON text; owned, NULL without memory. `offer_seed`: what the program was asked
+ * for its offer with, below 2^53.
+ */
 char *fl__parts_text(const struct fl_solver_ops *solver, const struct fl_options *o,
-                     const struct fl_outside *outside);
+                     const struct fl_outside *outside, uint64_t offer_seed);
 
 #endif

@@ -105,8 +105,19 @@ static json_t *options_of(const struct fl_options *o)
     return json;
 }
 
+/* `offer_seed`: with it the program makes its own offer again, to leave it out. */
+static json_t *mixup_of(const struct fl_solver_ops *solver, const struct fl_options *o,
+                        uint64_t offer_seed)
+{
+    json_t *json = options_of(o);
+
+    (void)json_object_set_new(json, "naive", json_boolean(solver == &fl_solver_naivemix));
+    (void)json_object_set_new(json, "seed", json_integer((json_int_t)offer_seed));
+    return json;
+}
+
 char *fl__parts_text(const struct fl_solver_ops *solver, const struct fl_options *o,
-                     const struct fl_outside *outside)
+                     const struct fl_outside *outside, uint64_t offer_seed)
 {
     json_t *json = json_object();
     json_t *part;
@@ -123,11 +134,10 @@ char *fl__parts_text(const struct fl_solver_ops *solver, const struct fl_options
             part = json_pack("{s:f}", "mu", outside->mu);
         } else if (bit == FL_PART_GRADIENT || bit == FL_PART_DRIFT) {
             part = json_object();
+        } else if (bit == FL_PART_MIXUP) {
+            part = mixup_of(solver, o, offer_seed);
         } else {
             part = options_of(o);
-        }
-        if (bit == FL_PART_MIXUP) {
-            (void)json_object_set_new(part, "naive", json_boolean(solver == &fl_solver_naivemix));
         }
         (void)json_object_set_new(json, fl_part_names[i], part);
     }

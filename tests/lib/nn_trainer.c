@@ -1,6 +1,13 @@
 /*
  * A program that stays and trains the small problem of tests/unit/train_fixture.h with our own
- * network, its steps by the formula of docs/trainer-protocol.md#parts: nn_trainer.
+ * network:
+ *
+ *     nn_trainer [FILE]
+ *
+ * Steps with `pull`, `gradient` and `drift` are by the formula of docs/trainer-protocol.md#parts,
+ * those that a solver makes in its own way, and all other tasks, by the built-in trainer
+ * (nn_engine.h). Each message that it hears is a line of FILE; without one it declares no more than
+ * that formula.
  */
 #include <check.h>
 #include <jansson.h>
@@ -15,6 +22,7 @@
 #undef ck_assert_int_eq
 #define ck_assert(ok)          ((ok) ? (void)0 : abort())
 #define ck_assert_int_eq(a, b) ck_assert((a) == (b))
+#include "tests/lib/nn_engine.h"
 #include "tests/unit/train_fixture.h"
 
 enum slot { MODEL, ANCHOR, GRADIENT, DRIFT, SLOTS };
@@ -27,6 +35,9 @@ static struct {
     const uint8_t *read;
     uint8_t *write;
     size_t at[SLOTS], made, block;
+    size_t mixup, mixup_bytes, offer, offer_bytes;
+    struct nn_engine engine;
+    const char *notes; /* NULL: a small program */
 } me;
 
 /* The steps of one task; vectors in internal order, NULL: not this part. */
@@ -61,6 +72,17 @@ static void say(json_t *json)
     json_decref(json);
 }
 
+static void note(const char *text, size_t len)
+{
+    FILE *f = me.notes != NULL ? fopen(me.notes, "a") : NULL;
+
+    if (f != NULL) {
+        (void)fwrite(text, 1, len, f);
+        (void)fputc('\n', f);
+        (void)fclose(f);
+    }
+}
+
 static json_t *hear(void)
 {
     uint32_t len;
@@ -70,6 +92,7 @@ static json_t *hear(void)
     transfer(false, &len, sizeof(len));
     text = malloc(len);
     transfer(false, text, len);
+    note(text, len);
     json = json_loadb(text, len, 0, NULL);
     free(text);
     return json;
@@ -85,16 +108,24 @@ static double real(const json_t *json, const char *key)
     return json_number_value(json_object_get(json, key));
 }
 
-static void on_model(const json_t *m)
+static void on_model(json_t *m)
 {
     const json_t *w = json_object_get(m, "weights");
     const json_t *r = json_object_get(m, "result");
+    const json_t *slots = json_object_get(w, "slots");
+    const json_t *made = json_object_get(r, "slots");
     size_t i;
 
     for (i = 0; i < SLOTS; i++) {
-        me.at[i] = whole(json_object_get(json_object_get(w, "slots"), slot_names[i]), "data");
+        me.at[i] = whole(json_object_get(slots, slot_names[i]), "data");
     }
-    me.made = whole(json_object_get(json_object_get(r, "slots"), "model"), "data");
+    me.made = whole(json_object_get(made, "model"), "data");
+    me.mixup = whole(json_object_get(slots, "mixup"), "offset");
+    me.mixup_bytes = whole(json_object_get(slots, "mixup"), "bytes");
+    me.offer = whole(json_object_get(made, "offer"), "offset");
+    me.offer_bytes = whole(json_object_get(made, "offer"), "bytes");
+    json_decref(me.engine.described);
+    me.engine.described = json_incref(m);
     me.read = mmap(NULL, whole(w, "bytes"), PROT_READ, MAP_SHARED, me.weights, 0);
     me.write = mmap(NULL, whole(r, "bytes"), PROT_READ | PROT_WRITE, MAP_SHARED, me.result, 0);
     ck_assert(me.read != MAP_FAILED && me.write != MAP_FAILED);
@@ -249,53 +280,110 @@ static double walk(const json_t *m, size_t batch, size_t n_steps)
     return loss / (double)seen;
 }
 
+/* --- tasks --- */
+
+/* Takes `fields`. */
+static void answer(const json_t *m, json_t *fields)
+{
+    (void)json_object_set_new(fields, "type", json_string("done"));
+    (void)json_object_set_new(fields, "id", json_integer((json_int_t)whole(m, "id")));
+    say(fields);
+}
+
+static struct nn_given given_of(const json_t *m)
+{
+    struct nn_given given = {.model = slot(MODEL)};
+
+    if (is_given(m, "anchor")) {
+        given.anchor = slot(ANCHOR);
+    }
+    if (is_given(m, "mixup")) {
+        given.mixup = me.read + me.mixup;
+        given.mixup_len = me.mixup_bytes;
+    }
+    return given;
+}
+
+static bool has_own_steps(const json_t *m)
+{
+    const json_t *parts = json_object_get(m, "do");
+
+    return json_object_get(parts, "pfedme") != NULL || json_object_get(parts, "mixup") != NULL ||
+           json_object_get(parts, "per_fedavg") != NULL;
+}
+
 static void on_train(const json_t *m)
 {
     size_t batch = whole(m, "batch_size");
     size_t n_steps = whole(m, "epochs") * ((me.train->n + batch - 1) / batch);
+    struct nn_given given = given_of(m);
     json_t *received;
     double loss;
 
+    if (has_own_steps(m)) {
+        answer(m, nn_engine_train(&me.engine, m, &given, (float *)(void *)(me.write + me.made)));
+        return;
+    }
     fl_net_set(me.net, slot(MODEL));
     received = evaluated();
     begin_steps(m);
     loss = walk(m, batch, n_steps);
     end_steps();
     fl_net_get(me.net, (float *)(void *)(me.write + me.made));
-    say(json_pack("{s:s, s:I, s:I, s:I, s:f, s:o, s:o}", "type", "done", "id",
-                  (json_int_t)whole(m, "id"), "samples", (json_int_t)me.train->n, "steps",
-                  (json_int_t)n_steps, "train_loss", loss, "received", received, "trained",
-                  evaluated()));
+    answer(m, json_pack("{s:I, s:I, s:f, s:o, s:o}", "samples", (json_int_t)me.train->n, "steps",
+                        (json_int_t)n_steps, "train_loss", loss, "received", received, "trained",
+                        evaluated()));
 }
 
-static void on_evaluate(const json_t *m)
+static void on_task(const char *type, const json_t *m)
 {
-    fl_net_set(me.net, slot(MODEL));
-    say(json_pack("{s:s, s:I, s:o}", "type", "done", "id", (json_int_t)whole(m, "id"), "received",
-                  evaluated()));
-}
+    struct nn_given given;
 
-static void on_message(const char *type, const json_t *m)
-{
-    if (strcmp(type, "start") == 0) {
-        say(json_pack("{s:s, s:i, s:[s, s], s:[s, s, s], s:i, s:i, s:s}", "type", "ready",
-                      "protocol", 1, "can", "train", "evaluate", "parts", "pull", "gradient",
-                      "drift", "samples", SAMPLES, "test_samples", 40, "software", "libfl/nn"));
-    } else if (strcmp(type, "model") == 0) {
-        on_model(m);
-    } else if (strcmp(type, "train") == 0) {
+    if (strcmp(type, "train") == 0) {
         on_train(m);
+    } else if (strcmp(type, "adapt") == 0) {
+        given = given_of(m);
+        answer(m, nn_engine_adapt(&me.engine, m, &given));
+    } else if (strcmp(type, "offer") == 0) {
+        answer(m, nn_engine_offer(&me.engine, m, me.write + me.offer, me.offer_bytes));
     } else if (strcmp(type, "evaluate") == 0) {
-        on_evaluate(m);
+        fl_net_set(me.net, slot(MODEL));
+        answer(m, json_pack("{s:o}", "received", evaluated()));
     } else {
         exit(0); /* `bye`; nobody cancels here. */
     }
 }
 
-int main(void)
+static json_t *ready(void)
+{
+    json_t *can = json_pack("[s, s]", "train", "evaluate");
+    json_t *parts = json_pack("[s, s, s]", "pull", "gradient", "drift");
+
+    if (me.notes != NULL) {
+        (void)json_array_extend(can, json_pack("[s, s]", "adapt", "offer"));
+        (void)json_array_extend(parts, json_pack("[s, s, s]", "pfedme", "per_fedavg", "mixup"));
+    }
+    return json_pack("{s:s, s:i, s:o, s:o, s:i, s:i, s:s}", "type", "ready", "protocol", 1, "can",
+                     can, "parts", parts, "samples", SAMPLES, "test_samples", 40, "software",
+                     "libfl/nn");
+}
+
+static void on_message(const char *type, json_t *m)
+{
+    if (strcmp(type, "start") == 0) {
+        say(ready());
+    } else if (strcmp(type, "model") == 0) {
+        on_model(m);
+    } else {
+        on_task(type, m);
+    }
+}
+
+int main(int argc, char **argv)
 {
     struct server server;
 
+    me.notes = argc > 1 ? argv[1] : NULL;
     me.sock = (int)strtol(getenv("FL_TRAINER_SOCKET"), NULL, 10);
     me.weights = (int)strtol(getenv("FL_TRAINER_WEIGHTS"), NULL, 10);
     me.result = (int)strtol(getenv("FL_TRAINER_RESULT"), NULL, 10);
@@ -304,6 +392,7 @@ int main(void)
     me.block = fl_net_block(me.net);
     me.train = make_data(SAMPLES, INPUTS, CLASSES, 3);
     me.test = make_data(40, INPUTS, CLASSES, 4);
+    me.engine = (struct nn_engine){.model = server.model, .train = me.train, .test = me.test};
     for (;;) {
         json_t *m = hear();
 

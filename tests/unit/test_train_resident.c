@@ -2,114 +2,7 @@
  * A program that stays against the built-in trainer: with the same network, samples and formula
  * (tests/lib/nn_trainer.c) the same comes of a task.
  */
-#include <limits.h>
-#include <math.h>
-#include <stdio.h>
-
-#include "tests/unit/train_fixture.h"
-
-#define LONG UINT64_C(600000)
-
-struct both {
-    struct server server;
-    struct fl_dataset *train, *test;
-    struct fl_trainer *own, *program;
-    struct fl_train_result a, b;
-    char path[PATH_MAX];
-    struct fl_err err;
-};
-
-static struct fl_trainer *open_program(struct both *f, const char *name, const char *mode)
-{
-    const char *argv[] = {f->path, mode, NULL};
-    const char *build = getenv("FL_BUILDDIR");
-    const struct fl_command_conf conf = {.argv = argv};
-    const struct fl_resident_options options = {
-        .client = "c", .start_limit_ms = LONG, .cancel_grace_ms = LONG};
-    struct fl_trainer *trainer = NULL;
-    uint64_t samples = 0;
-    uint64_t test_samples = 0;
-
-    (void)snprintf(f->path, sizeof(f->path), "%s/tests/lib/%s", build != NULL ? build : ".", name);
-    ck_assert_msg(
-        fl_trainer_resident(&conf, &options, &trainer, &samples, &test_samples, &f->err) == FL_OK,
-        "%s", f->err.msg);
-    ck_assert_uint_eq(samples, strcmp(name, "nn_trainer") == 0 ? SAMPLES : 270);
-    return trainer;
-}
-
-static void both_init(struct both *f, const struct fl_solver_ops *solver)
-{
-    *f = (struct both){.train = NULL};
-    server_init(&f->server);
-    f->train = make_data(SAMPLES, INPUTS, CLASSES, 3);
-    f->test = make_data(40, INPUTS, CLASSES, 4);
-    fl_options_free(f->server.options);
-    ck_assert_int_eq(fl_options_create(solver->policy.options, &f->server.options), FL_OK);
-    f->server.model.solver = solver;
-    f->server.model.solver_options = f->server.options;
-    ck_assert_int_eq(fl_trainer_builtin(f->train, f->test, &f->own, &f->err), FL_OK);
-    f->program = open_program(f, "nn_trainer", NULL);
-}
-
-static void both_done(struct both *f)
-{
-    fl_train_result_done(&f->a);
-    fl_train_result_done(&f->b);
-    fl_trainer_free(f->own);
-    fl_trainer_free(f->program);
-    fl_dataset_free(f->train);
-    fl_dataset_free(f->test);
-    server_done(&f->server);
-}
-
-static void train(struct both *f, const struct fl_train_task *task)
-{
-    ck_assert_msg(fl_trainer_prepare(f->own, &f->server.model, &f->err) == FL_OK, "%s", f->err.msg);
-    ck_assert_msg(fl_trainer_prepare(f->program, &f->server.model, &f->err) == FL_OK, "%s",
-                  f->err.msg);
-    ck_assert_msg(fl_trainer_run(f->own, task, &f->a, &f->err) == FL_OK, "%s", f->err.msg);
-    ck_assert_msg(fl_trainer_run(f->program, task, &f->b, &f->err) == FL_OK, "%s", f->err.msg);
-}
-
-static void same_floats(const float *a, const float *b, size_t n, const char *what)
-{
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        double far = fabs((double)a[i] - (double)b[i]);
-
-        ck_assert_msg(far <= 1e-6 * (1.0 + fabs((double)a[i])), "%s: entry %zu is %g and %g", what,
-                      i, (double)a[i], (double)b[i]);
-    }
-}
-
-static void same_bufs(const struct fl_buf *a, size_t n_a, const struct fl_buf *b, size_t n_b,
-                      const char *what)
-{
-    size_t i;
-
-    ck_assert_uint_eq(n_a, n_b);
-    for (i = 0; i < n_a; i++) {
-        ck_assert_uint_eq(a[i].len, b[i].len);
-        same_floats((const float *)(const void *)a[i].data, (const float *)(const void *)b[i].data,
-                    a[i].len / sizeof(float), what);
-    }
-}
-
-static void same_results(const struct both *f)
-{
-    ck_assert_uint_eq(f->a.samples, f->b.samples);
-    ck_assert_uint_eq(f->a.steps, f->b.steps);
-    ck_assert_double_eq_tol(f->a.train_loss, f->b.train_loss, 1e-6);
-    ck_assert(f->a.has_received && f->b.has_received);
-    ck_assert_uint_eq(f->a.eval_correct, f->b.eval_correct);
-    ck_assert_double_eq(f->a.eval_loss_sum, f->b.eval_loss_sum);
-    same_floats(f->a.delta, f->b.delta, f->server.count, "delta");
-    same_floats(f->a.divergence, f->b.divergence, 2, "divergence");
-    same_bufs(f->a.kept, f->a.n_kept, f->b.kept, f->b.n_kept, "kept");
-    same_bufs(f->a.sent, f->a.n_sent, f->b.sent, f->b.n_sent, "sent");
-}
+#include "tests/lib/both_rig.h"
 
 START_TEST(plain_descent_is_the_same_bit_for_bit)
 {
@@ -121,8 +14,8 @@ START_TEST(plain_descent_is_the_same_bit_for_bit)
 
     both_init(&f, &fl_solver_sgd);
     task = task_of(&f.server);
-    train(&f, &task);
-    same_results(&f);
+    both_train(&f, &task);
+    both_same(&f);
     ck_assert_mem_eq(f.a.delta, f.b.delta, f.server.count * sizeof(float));
     ck_assert(memcmp(&f.a.train_loss, &f.b.train_loss, sizeof(double)) == 0);
     ck_assert_msg(
@@ -145,15 +38,15 @@ START_TEST(an_evaluation_that_is_cancelled_ends)
 
     both_init(&f, &fl_solver_sgd);
     task = task_of(&f.server);
-    train(&f, &task);
+    both_train(&f, &task);
     ck_assert_int_eq(fl_trainer_evaluate(f.program, f.server.theta, &cancel, &n, &n, &loss, NULL),
                      FL_ECANCELED);
     ck_assert_int_eq(fl_trainer_evaluate(f.own, f.server.theta, &cancel, &n, &n, &loss, NULL),
                      FL_ECANCELED);
     fl_train_result_done(&f.a);
     fl_train_result_done(&f.b);
-    train(&f, &task); /* And the program goes on. */
-    same_results(&f);
+    both_train(&f, &task); /* And the program goes on. */
+    both_same(&f);
     both_done(&f);
 }
 END_TEST
@@ -168,8 +61,8 @@ START_TEST(momentum_and_decay_are_the_same)
     f.server.model.weight_decay = 0.01;
     task = task_of(&f.server);
     task.learning_rate = 0.02;
-    train(&f, &task);
-    same_results(&f);
+    both_train(&f, &task);
+    both_same(&f);
     both_done(&f);
 }
 END_TEST
@@ -199,8 +92,8 @@ START_TEST(a_pull_to_the_model_or_to_another_is_the_same)
     anchor = vector(&f, 9);
     task = task_of(&f.server);
     task.anchor = _i == 1 ? anchor : NULL;
-    train(&f, &task);
-    same_results(&f);
+    both_train(&f, &task);
+    both_same(&f);
     both_done(&f);
     free(anchor);
 }
@@ -230,8 +123,8 @@ START_TEST(what_a_solver_keeps_and_sends_is_the_same)
     task.population = 10;
     task.inputs = inputs;
     task.kept = kept;
-    train(&f, &task);
-    same_results(&f);
+    both_train(&f, &task);
+    both_same(&f);
     ck_assert_uint_gt(f.b.n_kept, 0);
     both_done(&f);
     for (i = 0; i < 4; i++) {
@@ -263,7 +156,7 @@ START_TEST(a_result_that_is_not_finite_has_diverged)
     struct fl_trainer *bad;
 
     both_init(&f, &fl_solver_sgd);
-    bad = open_program(&f, "fake_trainer", "nan");
+    bad = both_open(&f, "fake_trainer", "nan");
     ck_assert_msg(fl_trainer_prepare(bad, &f.server.model, &f.err) == FL_OK, "%s", f.err.msg);
     task = task_of(&f.server);
     ck_assert_int_eq(fl_trainer_run(bad, &task, &f.b, &f.err), FL_ENUMERIC);

@@ -1,0 +1,34 @@
+#ifndef FL_LIB_NN_ENGINE_H
+#define FL_LIB_NN_ENGINE_H
+
+/*
+ * Tasks of docs/trainer-protocol.md carried out by the built-in trainer, from nothing but what the
+ * messages say and the slots hold: a program whose results are those of `trainer: builtin` bit for
+ * bit, as long as it is told everything.
+ */
+
+#include <jansson.h>
+
+#include "client/train/trainer.h"
+
+struct nn_engine {
+    struct fl_train_model model; /* what is there before any message: layout and network */
+    const struct fl_dataset *train, *test;
+    json_t *described; /* the message `model` */
+};
+
+/* What lies in the slots of a task; NULL: not given. */
+struct nn_given {
+    const float *model, *anchor;
+    const void *mixup;
+    size_t mixup_len;
+};
+
+/* The fields of `done` beside type and id; owned. `ret` is the slot `model` of the result. */
+json_t *nn_engine_train(struct nn_engine *engine, const json_t *task, const struct nn_given *given,
+                        float *ret);
+json_t *nn_engine_adapt(struct nn_engine *engine, const json_t *task, const struct nn_given *given);
+/* `ret` is the slot `offer`, of `size` bytes. */
+json_t *nn_engine_offer(struct nn_engine *engine, const json_t *task, void *ret, size_t size);
+
+#endif
