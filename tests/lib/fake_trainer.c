@@ -49,11 +49,17 @@
  *   waits           answers `canceled` once it is cancelled
  *   done_late       answers `done` once it is cancelled
  *   floods          `progress` without end
- *   writes          tries to write to the weights in every way, then is good; says in FILE what
- * went memory          takes 64 MB of memory, then hangs child_memory    the same in another
- * process stays           does not end with `bye` offers_much     tells of an offer that is longer
- * than its slot fills           writes as much as it can into the working folder, then fails two
- * answers from a second process too
+ *   writes          tries to write to the weights in every way, then is good; FILE has what went
+ *   memory          takes 64 MB of memory, then hangs
+ *   child_memory    the same in another process
+ *   stays           does not end with `bye`
+ *   offers_much     tells of an offer that is longer than its slot
+ *   fills           writes as much as it can into the working folder, then fails
+ *   two             answers from a second process too
+ *   second          starts another program, which has its socket and answers too
+ *   two_readers     goes on in two processes once it has accepted a model
+ *
+ * `fake_trainer answers FILE ID` is that other program.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -340,6 +346,9 @@ static void on_model(const json_t *m)
         try_to_write();
     }
     say(json_pack("{s:s}", "type", "accepted"));
+    if (is("two_readers")) {
+        (void)!fork();
+    }
 }
 
 /* --- tasks --- */
@@ -532,6 +541,18 @@ static bool says_failed(json_int_t id)
     return true;
 }
 
+/* Another program, to which our socket was left open. */
+static void start_second(json_int_t id)
+{
+    char text[32];
+
+    (void)snprintf(text, sizeof(text), "%lld", (long long)id);
+    if (fork() == 0) {
+        (void)execl("/proc/self/exe", "fake_trainer", "answers", notes, text, (char *)NULL);
+        _exit(4);
+    }
+}
+
 static void answer(const char *type, json_int_t id)
 {
     static json_int_t before;
@@ -539,6 +560,9 @@ static void answer(const char *type, json_int_t id)
     char both[2048];
     size_t n;
 
+    if (is("second")) {
+        start_second(id);
+    }
     if (is("twice_later") && before != 0) {
         say(done_of(type, before));
     }
@@ -624,6 +648,10 @@ int main(int argc, char **argv)
     sock = descriptor("FL_TRAINER_SOCKET");
     weights = descriptor("FL_TRAINER_WEIGHTS");
     result = descriptor("FL_TRAINER_RESULT");
+    if (is("answers")) {
+        say(done_of("train", (json_int_t)added));
+        return 0;
+    }
     for (;;) {
         json_t *m = hear();
 

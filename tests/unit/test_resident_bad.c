@@ -64,7 +64,7 @@ START_TEST(what_it_does_wrong_costs_the_task_and_is_told)
 END_TEST
 
 /* Noticed at once or with the next task: it costs that one, and never passes for its answer. */
-static const char *const late_modes[] = {"twice_later", "unasked", "two"};
+static const char *const late_modes[] = {"twice_later", "unasked", "two", "second"};
 
 START_TEST(an_answer_to_nothing_costs_the_next_task)
 {
@@ -80,6 +80,40 @@ START_TEST(an_answer_to_nothing_costs_the_next_task)
     ck_assert_int_eq(rv, FL_EPROTO);
     ck_assert_msg(i <= 100 && rig_says(&rig, "broke the trainer protocol: it said '"), "%s",
                   rig.err.msg);
+    rig_done(&rig);
+}
+END_TEST
+
+/*
+ * Both read, so that a message goes to either or is torn in two: what is said to be done is done.
+ * One that waits for the other half is ended as one that hangs.
+ */
+START_TEST(two_programs_that_read_one_socket_cost_tasks_and_never_mix_their_results)
+{
+    struct fl_resident_answer a;
+    struct fl_resident_task task;
+    struct rig rig;
+    size_t i;
+    int rv;
+
+    rig_init(&rig, "two_readers");
+    rig.conf.cancel_grace_ms = 100;
+    rig_create(&rig);
+    rig_describe(&rig);
+    for (i = 0; i < 20; i++) {
+        task = rig_task(&rig, FL_RESIDENT_TRAIN);
+        task.limit_ms = 100;
+        rig.given[1] = (float)i;
+        rig.err = (struct fl_err){0};
+        rv = fl_resident_run(rig.r, &task, &a, &rig.err);
+        if (rv == FL_OK) {
+            ck_assert_int_eq(fl_resident_result(rig.r, rig.out, &rig.err), FL_OK);
+            ck_assert_double_eq((double)rig.out[1], (double)i + 0.5);
+        } else {
+            ck_assert_msg(rv == FL_EPROTO || rv == FL_EIO || rv == FL_ETIMEOUT, "%d", rv);
+            ck_assert_msg(rig_says(&rig, "fake_trainer'"), "%s", rig.err.msg);
+        }
+    }
     rig_done(&rig);
 }
 END_TEST
@@ -398,7 +432,8 @@ int main(void)
 
     tcase_add_loop_test(tc, what_it_does_wrong_costs_the_task_and_is_told, 0,
                         (int)(sizeof(rows) / sizeof(rows[0])));
-    tcase_add_loop_test(tc, an_answer_to_nothing_costs_the_next_task, 0, 3);
+    tcase_add_loop_test(tc, an_answer_to_nothing_costs_the_next_task, 0, 4);
+    tcase_add_test(tc, two_programs_that_read_one_socket_cost_tasks_and_never_mix_their_results);
     tcase_add_loop_test(tc, a_start_that_fails_is_told, 0, 5);
     tcase_add_test(tc, a_program_that_is_not_there_is_named);
     tcase_add_test(tc, it_is_started_again_after_longer_and_longer_waits_until_a_task_succeeds);
