@@ -11,8 +11,8 @@
 #include "libfl/base/clock.h"
 #include "libfl/base/rng.h"
 #include "libfl/nn/net.h"
-#include "libfl/num/dense.h"
 #include "libfl/num/gemm.h"
+#include "libfl/num/kernels.h"
 #include "libfl/strategy/strategy.h"
 
 static const char usage[] =
@@ -278,8 +278,8 @@ static int run(const struct args *args)
         "share_of_peak=%.3f kernel=%s+%s parameter_bytes=%zu activation_bytes=%zu "
         "evaluation_bytes=%zu peak_rss_bytes=%llu\n",
         args->model, args->algorithm, (unsigned long long)args->batch, rate, best, gflops, peak,
-        gflops / peak, fl_dense_kernel(), fl_gemm_kernel(), memory.parameters, memory.training,
-        memory.evaluation, rss);
+        gflops / peak, fl_kernels_name(fl_kernels_best()), fl_gemm_kernel(), memory.parameters,
+        memory.training, memory.evaluation, rss);
     close_work(&work);
     return EXIT_SUCCESS;
 }

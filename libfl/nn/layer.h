@@ -21,6 +21,9 @@
 #include "libfl/num/norm.h"
 #include "libfl/num/pool.h"
 
+/* Samples of an evaluation at a time, at most; part of what decides the bits of its result. */
+#define FL__NET_PIECE_MAX 64
+
 struct fl__shape {
     size_t c, h, w;
     bool flat;     /* one row of numbers per sample, as "dense" wants it */
@@ -112,6 +115,8 @@ struct fl__layer_ops {
 
 struct fl__layer {
     const struct fl__layer_ops *ops;
+    const struct fl_kernels *kernels;
+    size_t max_batch; /* in training; 0: only evaluated */
     struct fl__shape in, out;
     union {
         size_t width; /* dense */

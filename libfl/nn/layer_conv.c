@@ -7,9 +7,8 @@
 
 /*
  * "conv CHANNELS HxW [pad N] [stride N]": exported as PyTorch has it, weight[out][in][h][w]
- * and bias[out]; inside w[h][w][in][out], padded to 16 floats, then b (libfl/num/conv.h). No
- * one outside this file and its kernels knows that order: panels for Winograd would need
- * another import and export, nothing else (docs/kernels.md#layouts).
+ * and bias[out]; inside w in the order of its way, padded to 16 floats, then b
+ * (libfl/num/conv.h). No one outside knows that order (docs/kernels.md#layouts).
  */
 
 #define CHANNELS_MAX 65536
@@ -79,6 +78,17 @@ static int conv_parse(struct fl__layer *layer, const char *args, struct fl_err *
     return FL_OK;
 }
 
+/* Bias gradients are summed there too. */
+static size_t scratch_of(const struct fl__layer *layer)
+{
+    const struct fl_conv *conv = &layer->is.conv;
+    size_t n = fl_conv_scratch(conv, FL__NET_PIECE_MAX, false);
+    size_t training =
+        layer->max_batch > 0 ? fl_conv_scratch(conv, layer->max_batch, true) : conv->k;
+
+    return n > training ? n : training;
+}
+
 static int conv_shape(struct fl__layer *layer, struct fl__layer *next, struct fl_err *err)
 {
     struct fl_conv *conv = &layer->is.conv;
@@ -96,14 +106,13 @@ static int conv_shape(struct fl__layer *layer, struct fl__layer *next, struct fl
                           "padding %zu",
                           conv->kh, conv->kw, conv->h, conv->w, conv->pad);
     }
-    conv->oh = (conv->h + 2 * conv->pad - conv->kh) / conv->stride + 1;
-    conv->ow = (conv->w + 2 * conv->pad - conv->kw) / conv->stride + 1;
+    fl_conv_plan(conv, layer->kernels);
     layer->out = (struct fl__shape){.c = conv->k, .h = conv->oh, .w = conv->ow};
     if (next != NULL && next->ops == &fl__layer_relu) {
         layer->relu = true;
         next->skip = true;
     }
-    layer->n_scratch = fl__layer_padded(fl_conv_weights(conv)) + fl_conv_scratch(conv);
+    layer->n_scratch = scratch_of(layer);
     return FL_OK;
 }
 
@@ -141,28 +150,51 @@ static void conv_forward(const struct fl__layer *layer, const struct fl__pass *p
                     pass->params + bias_offset(layer), pass->batch, layer->relu, pass->scratch);
 }
 
+struct weights_update {
+    const struct fl__pass *pass;
+    size_t offset; /* of the weights in the network's block */
+};
+
+static void update_weights(void *ctx, size_t offset, size_t n, const float *grad)
+{
+    const struct weights_update *u = ctx;
+    size_t at = u->offset + offset;
+
+    u->pass->update(u->pass->ctx, at, n, u->pass->params + at, grad);
+}
+
+static void update_bias(const struct fl__layer *layer, const struct fl__pass *pass,
+                        const struct fl__io *io)
+{
+    const struct fl_conv *conv = &layer->is.conv;
+    size_t at = bias_offset(layer);
+
+    fl_conv_backward_bias(conv, pass->scratch, io->dy, io->ldy, pass->batch);
+    pass->update(pass->ctx, at, conv->k, pass->params + at, pass->scratch);
+}
+
 static void conv_backward(const struct fl__layer *layer, const struct fl__pass *pass,
                           const struct fl__io *io)
 {
-    const struct fl_conv *conv = &layer->is.conv;
-    float *w = pass->params + layer->offset;
-    float *bias = pass->params + bias_offset(layer);
-    float *grad = pass->scratch;
-    float *patches = pass->scratch + fl__layer_padded(fl_conv_weights(conv));
+    struct weights_update u = {.pass = pass, .offset = layer->offset};
 
     if (layer->relu) {
         fl_relu_backward(io->dy, io->ldy, io->y, io->ldy, pass->batch,
                          fl__shape_count(&layer->out));
     }
-    /* Before the update: the gradient of the input belongs to the old weights. */
-    if (io->dx != NULL) {
-        fl_conv_backward_data(conv, io->dx, io->lddx, io->dy, io->ldy, w, pass->batch, patches);
-    }
-    fl_conv_backward_weights(conv, grad, io->x, io->ldx, io->dy, io->ldy, pass->batch,
-                             /* add= */ false, patches);
-    pass->update(pass->ctx, layer->offset, fl_conv_weights(conv), w, grad);
-    fl_conv_backward_bias(conv, grad, io->dy, io->ldy, pass->batch);
-    pass->update(pass->ctx, bias_offset(layer), conv->k, bias, grad);
+    fl_conv_backward(&layer->is.conv,
+                     &(struct fl_conv_backward){.batch = pass->batch,
+                                                .dy = io->dy,
+                                                .lddy = io->ldy,
+                                                .w = pass->params + layer->offset,
+                                                .dx = io->dx,
+                                                .lddx = io->lddx,
+                                                .x = io->x,
+                                                .ldx = io->ldx,
+                                                .update = update_weights,
+                                                .ctx = &u},
+                     pass->scratch);
+    update_bias(layer, pass, io);
 }
 
 /* As a dense layer: ry = rx * w + x * v + rb where y is above zero. */
@@ -190,47 +222,51 @@ static void conv_forward_along(const struct fl__layer *layer, const struct fl__p
     }
 }
 
+/* The gradient of the input alone. */
+static void backward_data(const struct fl__layer *layer, const struct fl__pass *pass,
+                          const struct fl__io *io, const float *dy, const float *params, float *dx)
+{
+    fl_conv_backward(&layer->is.conv,
+                     &(struct fl_conv_backward){.batch = pass->batch,
+                                                .dy = dy,
+                                                .lddy = io->ldy,
+                                                .w = params + layer->offset,
+                                                .dx = dx,
+                                                .lddx = io->lddx},
+                     pass->scratch);
+}
+
 static void conv_backward_along(const struct fl__layer *layer, const struct fl__pass *pass,
                                 const struct fl__io *io, const struct fl__along *along)
 {
-    const struct fl_conv *conv = &layer->is.conv;
+    struct weights_update u = {.pass = pass, .offset = layer->offset};
     size_t count = fl__shape_count(&layer->out);
-    float *w = pass->params + layer->offset;
-    float *bias = pass->params + bias_offset(layer);
-    float *grad = pass->scratch;
-    float *patches = pass->scratch + fl__layer_padded(fl_conv_weights(conv));
 
     if (layer->relu) {
         fl_relu_backward(io->dy, io->ldy, io->y, io->ldy, pass->batch, count);
         fl_relu_backward(along->sy, io->ldy, io->y, io->ldy, pass->batch, count);
     }
     if (io->dx != NULL) {
-        fl_conv_backward_data(conv, io->dx, io->lddx, io->dy, io->ldy, w, pass->batch, patches);
-        fl_conv_backward_data(conv, along->sx, io->lddx, along->sy, io->ldy, w, pass->batch,
-                              patches);
+        backward_data(layer, pass, io, io->dy, pass->params, io->dx);
+        backward_data(layer, pass, io, along->sy, pass->params, along->sx);
     }
     if (io->dx != NULL && along->params != NULL) {
-        fl_conv_backward_data(conv, along->spare, io->lddx, along->sy, io->ldy,
-                              along->params + layer->offset, pass->batch, patches);
+        backward_data(layer, pass, io, along->sy, along->params, along->spare);
         fl__layer_add(io->dx, along->spare, io->lddx, fl__shape_count(&layer->in), pass->batch);
     }
-    fl_conv_backward_weights(conv, grad, io->x, io->ldx, io->dy, io->ldy, pass->batch,
-                             /* add= */ false, patches);
-    if (along->rx != NULL) {
-        fl_conv_backward_weights(conv, grad, along->rx, io->ldx, along->sy, io->ldy, pass->batch,
-                                 /* add= */ true, patches);
-    }
-    pass->update(pass->ctx, layer->offset, fl_conv_weights(conv), w, grad);
-    fl_conv_backward_bias(conv, grad, io->dy, io->ldy, pass->batch);
-    pass->update(pass->ctx, bias_offset(layer), conv->k, bias, grad);
-}
-
-/* Number `i` of the exported weights has this place among the internal ones. */
-static size_t place_of(const struct fl_conv *conv, size_t i)
-{
-    size_t area = conv->kh * conv->kw;
-
-    return (i % area * conv->c + i / area % conv->c) * conv->k + i / area / conv->c;
+    fl_conv_backward(&layer->is.conv,
+                     &(struct fl_conv_backward){.batch = pass->batch,
+                                                .dy = io->dy,
+                                                .lddy = io->ldy,
+                                                .w = pass->params + layer->offset,
+                                                .x = io->x,
+                                                .ldx = io->ldx,
+                                                .rx = along->rx,
+                                                .sy = along->sy,
+                                                .update = update_weights,
+                                                .ctx = &u},
+                     pass->scratch);
+    update_bias(layer, pass, io);
 }
 
 static void conv_init(const struct fl__layer *layer, struct fl_rng *rng, float *internal)
@@ -240,7 +276,7 @@ static void conv_init(const struct fl__layer *layer, struct fl_rng *rng, float *
     size_t i;
 
     for (i = 0; i < fl_conv_weights(conv); i++) {
-        fl__layer_draw(rng, bound, internal + layer->offset + place_of(conv, i), 1, 1);
+        fl__layer_draw(rng, bound, internal + layer->offset + fl_conv_place(conv, i), 1, 1);
     }
     fl__layer_draw(rng, bound, internal + bias_offset(layer), conv->k, 1);
 }
@@ -254,7 +290,7 @@ static void conv_import(const struct fl__layer *layer, const struct fl_layout *l
     size_t i;
 
     for (i = 0; i < fl_conv_weights(conv); i++) {
-        to[place_of(conv, i)] = from[i];
+        to[fl_conv_place(conv, i)] = from[i];
     }
     (void)memcpy(internal + bias_offset(layer), exported + fl__layer_tensor(layer, layout, 1),
                  conv->k * sizeof(*to));
@@ -269,7 +305,7 @@ static void conv_export(const struct fl__layer *layer, const struct fl_layout *l
     size_t i;
 
     for (i = 0; i < fl_conv_weights(conv); i++) {
-        to[i] = from[place_of(conv, i)];
+        to[i] = from[fl_conv_place(conv, i)];
     }
     (void)memcpy(exported + fl__layer_tensor(layer, layout, 1), internal + bias_offset(layer),
                  conv->k * sizeof(*to));

@@ -75,7 +75,7 @@ static int dense_params(struct fl__layer *layer, struct fl_layout *layout, size_
 static void dense_forward(const struct fl__layer *layer, const struct fl__pass *pass,
                           const struct fl__io *io)
 {
-    fl_dense_forward(io->y, io->ldy, io->x, io->ldx, pass->params + layer->offset,
+    fl_dense_forward(layer->kernels, io->y, io->ldy, io->x, io->ldx, pass->params + layer->offset,
                      pass->params + bias_offset(layer), pass->batch, layer->in.c, layer->is.width,
                      layer->relu);
 }
@@ -106,11 +106,11 @@ static void dense_backward(const struct fl__layer *layer, const struct fl__pass 
     }
     /* Before the update: the gradient of the input belongs to the old weights. */
     if (io->dx != NULL) {
-        fl_dense_backward_data(io->dx, io->lddx, io->dy, io->ldy, pass->params + layer->offset,
-                               pass->batch, in, out);
+        fl_dense_backward_data(layer->kernels, io->dx, io->lddx, io->dy, io->ldy,
+                               pass->params + layer->offset, pass->batch, in, out);
     }
-    fl_dense_backward_weights(io->x, io->ldx, io->dy, io->ldy, pass->batch, in, out, pass->scratch,
-                              update_weights, &u);
+    fl_dense_backward_weights(layer->kernels, io->x, io->ldx, io->dy, io->ldy, pass->batch, in, out,
+                              pass->scratch, update_weights, &u);
     fl_dense_backward_bias(pass->scratch, io->dy, io->ldy, pass->batch, out);
     pass->update(pass->ctx, at, out, pass->params + at, pass->scratch);
 }
@@ -124,12 +124,14 @@ static void dense_forward_along(const struct fl__layer *layer, const struct fl__
     bool both = along->rx != NULL && along->params != NULL;
 
     if (along->params != NULL) {
-        fl_dense_forward(along->ry, io->ldy, io->x, io->ldx, along->params + layer->offset,
-                         along->params + bias_offset(layer), pass->batch, in, out, false);
+        fl_dense_forward(layer->kernels, along->ry, io->ldy, io->x, io->ldx,
+                         along->params + layer->offset, along->params + bias_offset(layer),
+                         pass->batch, in, out, false);
     }
     if (along->rx != NULL) {
-        fl_dense_forward(both ? along->spare : along->ry, io->ldy, along->rx, io->ldx,
-                         pass->params + layer->offset, along->zeros, pass->batch, in, out, false);
+        fl_dense_forward(layer->kernels, both ? along->spare : along->ry, io->ldy, along->rx,
+                         io->ldx, pass->params + layer->offset, along->zeros, pass->batch, in, out,
+                         false);
     }
     if (both) {
         fl__layer_add(along->ry, along->spare, io->ldy, out, pass->batch);
@@ -154,16 +156,19 @@ static void dense_backward_along(const struct fl__layer *layer, const struct fl_
         fl_relu_backward(along->sy, io->ldy, io->y, io->ldy, pass->batch, out);
     }
     if (io->dx != NULL) {
-        fl_dense_backward_data(io->dx, io->lddx, io->dy, io->ldy, w, pass->batch, in, out);
-        fl_dense_backward_data(along->sx, io->lddx, along->sy, io->ldy, w, pass->batch, in, out);
+        fl_dense_backward_data(layer->kernels, io->dx, io->lddx, io->dy, io->ldy, w, pass->batch,
+                               in, out);
+        fl_dense_backward_data(layer->kernels, along->sx, io->lddx, along->sy, io->ldy, w,
+                               pass->batch, in, out);
     }
     if (io->dx != NULL && along->params != NULL) {
-        fl_dense_backward_data(along->spare, io->lddx, along->sy, io->ldy,
+        fl_dense_backward_data(layer->kernels, along->spare, io->lddx, along->sy, io->ldy,
                                along->params + layer->offset, pass->batch, in, out);
         fl__layer_add(io->dx, along->spare, io->lddx, in, pass->batch);
     }
-    fl_dense_backward_weights_along(io->x, along->rx, io->ldx, io->dy, along->sy, io->ldy,
-                                    pass->batch, in, out, pass->scratch, update_weights, &u);
+    fl_dense_backward_weights_along(layer->kernels, io->x, along->rx, io->ldx, io->dy, along->sy,
+                                    io->ldy, pass->batch, in, out, pass->scratch, update_weights,
+                                    &u);
     fl_dense_backward_bias(pass->scratch, io->dy, io->ldy, pass->batch, out);
     pass->update(pass->ctx, at, out, pass->params + at, pass->scratch);
 }

@@ -33,6 +33,7 @@
 
 #include "libfl/base/rng.h"
 #include "libfl/model/layout.h"
+#include "libfl/num/kernels.h"
 
 #define FL_NET_MAX_LAYERS     256
 #define FL_NET_MAX_INPUT_DIMS 3
@@ -42,6 +43,7 @@ struct fl_net_spec {
     size_t n_input;
     const char *const *layers;
     size_t n_layers;
+    const struct fl_kernels *kernels; /* what computes; NULL: the fastest that is here */
 };
 
 /* A named network (docs/networks.md#presets); FL_ENOENT with the known names. Static memory. */

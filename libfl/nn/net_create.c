@@ -15,11 +15,10 @@
 #define MAX_INPUT  ((uint64_t)1 << 24)
 #define MAX_BATCH  ((size_t)1 << 20)
 /*
- * What an evaluation may take for activations, and its most samples at a time. Part of what
- * decides the bits of its result: not to be made dependent on anything but the description.
+ * What an evaluation may take for activations. Part of what decides the bits of its result: not to
+ * be made dependent on anything but the description.
  */
 #define PIECE_FLOATS ((uint64_t)1 << 22)
-#define PIECE_MAX    64
 /* Characters of a layer's text that are repeated in an error message. */
 #define TEXT_MAX 64
 /* Cache line and widest vector. */
@@ -175,6 +174,8 @@ static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, stru
         struct fl__layer *next = i + 1 < net->n_layers ? &net->layers[i + 1] : NULL;
 
         layer->in = shape;
+        layer->max_batch = net->max_batch;
+        layer->kernels = spec->kernels != NULL ? spec->kernels : fl_kernels_best();
         rv = layer->ops->shape(layer, next, err);
         if (rv == FL_OK) {
             rv = check_output(&layer->out, err);
@@ -268,7 +269,8 @@ static void lay_out_evaluation(struct fl_net *net, struct fl__arena *arena)
     }
     /* With the input, which the caller holds. */
     each = net->inputs + widest[0] + widest[1] + n_index / sizeof(float);
-    net->piece = (size_t)(PIECE_FLOATS / each < PIECE_MAX ? PIECE_FLOATS / each : PIECE_MAX);
+    net->piece =
+        (size_t)(PIECE_FLOATS / each < FL__NET_PIECE_MAX ? PIECE_FLOATS / each : FL__NET_PIECE_MAX);
     net->piece = net->piece > 0 ? net->piece : 1;
     net->turn[0] = fl__arena_take(arena, net->piece * widest[0]);
     net->turn[1] = fl__arena_take(arena, net->piece * widest[1]);

@@ -16,36 +16,6 @@ static ptrdiff_t pixel_under(const struct fl_conv *conv, size_t oy, size_t ox, s
     return row * (ptrdiff_t)conv->w + col;
 }
 
-/* Number q of x, y and w that meet in product `at` of the whole convolution of one sample. */
-struct term {
-    size_t x, y, w;
-};
-
-/* Walks the products of one sample; false at the end. Padding is left out. */
-static bool next_term(const struct fl_conv *conv, size_t *at, struct term *ret)
-{
-    size_t total = conv->oh * conv->ow * conv->kh * conv->kw * conv->c * conv->k;
-
-    while (*at < total) {
-        size_t q = *at;
-        size_t k = q % conv->k;
-        size_t c = q / conv->k % conv->c;
-        size_t j = q / conv->k / conv->c % conv->kw;
-        size_t i = q / conv->k / conv->c / conv->kw % conv->kh;
-        size_t out = q / conv->k / conv->c / conv->kw / conv->kh;
-        ptrdiff_t pixel = pixel_under(conv, out / conv->ow, out % conv->ow, i, j);
-
-        (*at)++;
-        if (pixel >= 0) {
-            *ret = (struct term){.x = (size_t)pixel * conv->c + c,
-                                 .y = out * conv->k + k,
-                                 .w = ((i * conv->kw + j) * conv->c + c) * conv->k + k};
-            return true;
-        }
-    }
-    return false;
-}
-
 void fl_conv_forward_ref(const struct fl_conv *conv, float *y, size_t ldy, const float *x,
                          size_t ldx, const float *w, const float *bias, size_t batch, bool relu)
 {
@@ -74,6 +44,28 @@ void fl_conv_forward_ref(const struct fl_conv *conv, float *y, size_t ldy, const
     }
 }
 
+/* The sum that number c of pixel `pixel` of a sample gets from all windows that hold it. */
+static double input_sum(const struct fl_conv *conv, ptrdiff_t pixel, size_t c, const float *dy,
+                        const float *w)
+{
+    double sum = 0.0;
+    size_t out, place, k;
+
+    for (out = 0; out < conv->oh * conv->ow; out++) {
+        for (place = 0; place < conv->kh * conv->kw; place++) {
+            if (pixel_under(conv, out / conv->ow, out % conv->ow, place / conv->kw,
+                            place % conv->kw) != pixel) {
+                continue;
+            }
+            for (k = 0; k < conv->k; k++) {
+                sum +=
+                    (double)dy[out * conv->k + k] * (double)w[(place * conv->c + c) * conv->k + k];
+            }
+        }
+    }
+    return sum;
+}
+
 void fl_conv_backward_data_ref(const struct fl_conv *conv, float *dx, size_t lddx, const float *dy,
                                size_t lddy, const float *w, size_t batch)
 {
@@ -82,14 +74,9 @@ void fl_conv_backward_data_ref(const struct fl_conv *conv, float *dx, size_t ldd
 
     for (b = 0; b < batch; b++) {
         for (q = 0; q < lddx; q++) {
-            double sum = 0.0;
-            struct term t;
-            size_t at = 0;
-
-            while (q < n && next_term(conv, &at, &t)) {
-                sum += t.x == q ? (double)dy[b * lddy + t.y] * (double)w[t.w] : 0.0;
-            }
-            dx[b * lddx + q] = (float)sum;
+            dx[b * lddx + q] = q < n ? (float)input_sum(conv, (ptrdiff_t)(q / conv->c), q % conv->c,
+                                                        dy + b * lddy, w)
+                                     : 0.0f;
         }
     }
 }
@@ -97,17 +84,21 @@ void fl_conv_backward_data_ref(const struct fl_conv *conv, float *dx, size_t ldd
 void fl_conv_backward_weights_ref(const struct fl_conv *conv, float *dw, const float *x, size_t ldx,
                                   const float *dy, size_t lddy, size_t batch)
 {
-    size_t b, q;
+    size_t q, b, out;
 
     for (q = 0; q < fl_conv_weights(conv); q++) {
+        size_t k = q % conv->k;
+        size_t c = q / conv->k % conv->c;
+        size_t place = q / conv->k / conv->c;
         double sum = 0.0;
 
-        for (b = 0; b < batch; b++) {
-            struct term t;
-            size_t at = 0;
+        for (out = 0; out < conv->oh * conv->ow; out++) {
+            ptrdiff_t pixel = pixel_under(conv, out / conv->ow, out % conv->ow, place / conv->kw,
+                                          place % conv->kw);
 
-            while (next_term(conv, &at, &t)) {
-                sum += t.w == q ? (double)dy[b * lddy + t.y] * (double)x[b * ldx + t.x] : 0.0;
+            for (b = 0; b < batch && pixel >= 0; b++) {
+                sum += (double)dy[b * lddy + out * conv->k + k] *
+                       (double)x[b * ldx + (size_t)pixel * conv->c + c];
             }
         }
         dw[q] = (float)sum;

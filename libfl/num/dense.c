@@ -4,6 +4,7 @@
 
 #include "libfl/num/dense_kern.h"
 #include "libfl/num/gemm.h"
+#include "libfl/num/kernels_impl.h"
 #include "libfl/num/vec.h"
 
 /* Floats of one block of dW: 24 KB, which leaves room for its parameters in a 32 KB cache. */
@@ -22,53 +23,16 @@ static size_t block_rows(size_t out)
     return rows > 0 ? rows : FL__DENSE_DW_ROWS;
 }
 
-/*
- * Asked anew each time: two loads and tests beside at least a thousand operations, and no
- * state to be kept.
- */
-const struct fl__dense_kern *fl__dense_kern(size_t i)
+/* The kernels for these sizes, or NULL for BLAS (docs/kernels.md#dense-layers). */
+static const struct fl__dense_kern *kern_for(const struct fl_kernels *kernels, size_t batch,
+                                             size_t out)
 {
-#if defined(__x86_64__)
-    if (i == 0 && __builtin_cpu_supports("avx512f")) {
-        return &fl__dense_avx512;
-    }
-    if (i == 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-        return &fl__dense_avx2;
-    }
-#else
-    (void)i;
-#endif
-    return NULL;
-}
-
-/* The first row that this processor has. */
-static const struct fl__dense_kern *best_kern(void)
-{
-    const struct fl__dense_kern *kern = NULL;
-    size_t i;
-
-    for (i = 0; i < FL__DENSE_KERNS && kern == NULL; i++) {
-        kern = fl__dense_kern(i);
-    }
-    return kern;
-}
-
-/* The kernel for these sizes, or NULL for BLAS (docs/kernels.md#dense-layers). */
-static const struct fl__dense_kern *kern_for(size_t batch, size_t out)
-{
-    const struct fl__dense_kern *kern = best_kern();
+    const struct fl__dense_kern *kern = kernels->dense;
 
     if (kern == NULL || batch <= 4 || batch >= kern->batch_below || out <= FL__DENSE_MIN_OUT) {
         return NULL;
     }
     return kern;
-}
-
-const char *fl_dense_kernel(void)
-{
-    const struct fl__dense_kern *kern = best_kern();
-
-    return kern != NULL ? kern->name : "blas";
 }
 
 size_t fl_dense_scratch(size_t out)
@@ -99,10 +63,11 @@ void fl_dense_add_bias(float *y, size_t ldy, const float *bias, size_t batch, si
     }
 }
 
-void fl_dense_forward(float *y, size_t ldy, const float *x, size_t ldx, const float *w,
-                      const float *bias, size_t batch, size_t in, size_t out, bool relu)
+void fl_dense_forward(const struct fl_kernels *kernels, float *y, size_t ldy, const float *x,
+                      size_t ldx, const float *w, const float *bias, size_t batch, size_t in,
+                      size_t out, bool relu)
 {
-    const struct fl__dense_kern *kern = kern_for(batch, out);
+    const struct fl__dense_kern *kern = kern_for(kernels, batch, out);
 
     if (kern != NULL) {
         kern->forward(y, ldy, x, ldx, w, bias, batch, in, out, relu);
@@ -112,10 +77,11 @@ void fl_dense_forward(float *y, size_t ldy, const float *x, size_t ldx, const fl
     fl_dense_add_bias(y, ldy, bias, batch, out, relu);
 }
 
-void fl_dense_backward_data(float *dx, size_t lddx, const float *dy, size_t lddy, const float *w,
-                            size_t batch, size_t in, size_t out)
+void fl_dense_backward_data(const struct fl_kernels *kernels, float *dx, size_t lddx,
+                            const float *dy, size_t lddy, const float *w, size_t batch, size_t in,
+                            size_t out)
 {
-    const struct fl__dense_kern *kern = kern_for(batch, out);
+    const struct fl__dense_kern *kern = kern_for(kernels, batch, out);
     size_t b;
 
     if (kern != NULL && kern->backward_data != NULL) {
@@ -139,20 +105,20 @@ static void weights_of(const struct fl__dense_kern *kern, float *g, const float 
     }
 }
 
-void fl_dense_backward_weights(const float *x, size_t ldx, const float *dy, size_t lddy,
-                               size_t batch, size_t in, size_t out, float *scratch,
-                               fl_dense_update_cb update, void *ctx)
+void fl_dense_backward_weights(const struct fl_kernels *kernels, const float *x, size_t ldx,
+                               const float *dy, size_t lddy, size_t batch, size_t in, size_t out,
+                               float *scratch, fl_dense_update_cb update, void *ctx)
 {
-    fl_dense_backward_weights_along(x, NULL, ldx, dy, NULL, lddy, batch, in, out, scratch, update,
-                                    ctx);
+    fl_dense_backward_weights_along(kernels, x, NULL, ldx, dy, NULL, lddy, batch, in, out, scratch,
+                                    update, ctx);
 }
 
-void fl_dense_backward_weights_along(const float *x, const float *rx, size_t ldx, const float *dy,
-                                     const float *sy, size_t lddy, size_t batch, size_t in,
-                                     size_t out, float *scratch, fl_dense_update_cb update,
-                                     void *ctx)
+void fl_dense_backward_weights_along(const struct fl_kernels *kernels, const float *x,
+                                     const float *rx, size_t ldx, const float *dy, const float *sy,
+                                     size_t lddy, size_t batch, size_t in, size_t out,
+                                     float *scratch, fl_dense_update_cb update, void *ctx)
 {
-    const struct fl__dense_kern *kern = kern_for(batch, out);
+    const struct fl__dense_kern *kern = kern_for(kernels, batch, out);
     size_t rows = block_rows(out);
     float *second = scratch + fl_dense_stride(fl_dense_scratch(out));
     size_t i;

@@ -13,11 +13,13 @@
  * Kernels may read, never write, up to FL_DENSE_SLACK floats behind w and the last row
  * of any operand; the memory must be there, and finite.
  *
- * Purity: no allocation, no state. The same shapes on the same machine give the same bits.
+ * Purity: no allocation, no state. The same shapes with the same kernels give the same bits.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "libfl/num/kernels.h"
 
 #define FL_DENSE_SLACK 16
 
@@ -26,18 +28,17 @@ size_t fl_dense_stride(size_t n);
 /* Floats of scratch that fl_dense_backward_weights() needs. */
 size_t fl_dense_scratch(size_t out);
 
-/* Name of the own kernels that this processor runs, or "blas"; for logs and benchmarks. */
-const char *fl_dense_kernel(void);
-
 /* y = x W + bias, then max(y, 0) when `relu`. */
-void fl_dense_forward(float *y, size_t ldy, const float *x, size_t ldx, const float *w,
-                      const float *bias, size_t batch, size_t in, size_t out, bool relu);
+void fl_dense_forward(const struct fl_kernels *kernels, float *y, size_t ldy, const float *x,
+                      size_t ldx, const float *w, const float *bias, size_t batch, size_t in,
+                      size_t out, bool relu);
 /* y += bias in every row, then max(y, 0) when `relu`; NaN stays NaN. */
 void fl_dense_add_bias(float *y, size_t ldy, const float *bias, size_t batch, size_t out,
                        bool relu);
 /* dx = dy W^T; the columns in..lddx of dx become zero. */
-void fl_dense_backward_data(float *dx, size_t lddx, const float *dy, size_t lddy, const float *w,
-                            size_t batch, size_t in, size_t out);
+void fl_dense_backward_data(const struct fl_kernels *kernels, float *dx, size_t lddx,
+                            const float *dy, size_t lddy, const float *w, size_t batch, size_t in,
+                            size_t out);
 /*
  * `grad` holds the n floats of dW from `offset` on, valid for the call. Blocks come in
  * rising order and cover dW once.
@@ -48,17 +49,17 @@ typedef void (*fl_dense_update_cb)(void *ctx, size_t offset, size_t n, const flo
  * bytes, fl_dense_scratch() floats), so that the update finds them in the first-level
  * cache and no gradient array exists.
  */
-void fl_dense_backward_weights(const float *x, size_t ldx, const float *dy, size_t lddy,
-                               size_t batch, size_t in, size_t out, float *scratch,
-                               fl_dense_update_cb update, void *ctx);
+void fl_dense_backward_weights(const struct fl_kernels *kernels, const float *x, size_t ldx,
+                               const float *dy, size_t lddy, size_t batch, size_t in, size_t out,
+                               float *scratch, fl_dense_update_cb update, void *ctx);
 /*
  * dW = x^T dy + rx^T sy, likewise, in twice the scratch (the second half begins at a multiple of 16
  * floats). rx NULL: without the second product.
  */
-void fl_dense_backward_weights_along(const float *x, const float *rx, size_t ldx, const float *dy,
-                                     const float *sy, size_t lddy, size_t batch, size_t in,
-                                     size_t out, float *scratch, fl_dense_update_cb update,
-                                     void *ctx);
+void fl_dense_backward_weights_along(const struct fl_kernels *kernels, const float *x,
+                                     const float *rx, size_t ldx, const float *dy, const float *sy,
+                                     size_t lddy, size_t batch, size_t in, size_t out,
+                                     float *scratch, fl_dense_update_cb update, void *ctx);
 /* db[j] = sum over the batch of dy[.][j], rows in rising order. */
 void fl_dense_backward_bias(float *db, const float *dy, size_t lddy, size_t batch, size_t out);
 /* dy = y > 0 ? dy : 0, for the rows that forward with `relu` made. */

@@ -29,10 +29,6 @@ struct fl__dense_kern {
                     size_t batch, size_t rows, size_t out);
 };
 
-#define FL__DENSE_KERNS 2
-/* The i-th row, fastest first; NULL when this processor does not have its instructions. */
-const struct fl__dense_kern *fl__dense_kern(size_t i);
-
 #if defined(__x86_64__)
 extern const struct fl__dense_kern fl__dense_avx512;
 extern const struct fl__dense_kern fl__dense_avx2;

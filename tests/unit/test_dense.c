@@ -10,6 +10,7 @@
 #include "libfl/num/dense.h"
 #include "libfl/num/dense_kern.h"
 #include "libfl/num/gemm.h"
+#include "libfl/num/kernels_impl.h"
 
 #define GUARD_FLOATS 64
 #define GUARD        777.25f
@@ -151,17 +152,17 @@ START_TEST(every_kernel_row_agrees_with_the_reference)
     size_t row;
 
     ck_assert_int_eq(fl_gemm_init(NULL), FL_OK);
-    for (row = 0; row < FL__DENSE_KERNS; row++) {
-        const struct fl__dense_kern *kern = fl__dense_kern(row);
+    for (row = 0; fl__kernels_row(row) != NULL; row++) {
+        const struct fl__dense_kern *kern = fl__kernels_row(row)->dense;
         struct operands o;
         struct operands ref;
         bool relu = s->batch % 2 == 1;
 
-        if (kern == NULL) {
-            (void)printf("skipped: kernel row %zu needs another processor\n", row);
+        if (kern != NULL && !fl__kernels_row(row)->here()) {
+            (void)printf("skipped: %s needs another processor\n", kern->name);
             continue;
         }
-        if (s->out <= FL__DENSE_MIN_OUT) {
+        if (kern == NULL || s->out <= FL__DENSE_MIN_OUT) {
             continue;
         }
         fl_rng_key(&rng, 7, FL_RNG_TEST, row, (uint64_t)_i);
@@ -200,7 +201,8 @@ static void collect(void *ctx, size_t offset, size_t n, const float *grad)
 
 START_TEST(the_layer_agrees_with_the_reference_and_its_blocks_cover_the_weights)
 {
-    const struct shape *s = &shapes[_i];
+    const struct shape *s = &shapes[(size_t)_i % N_SHAPES];
+    const struct fl_kernels *kernels = fl__kernels_row((size_t)_i / N_SHAPES);
     struct fl_rng rng;
     struct operands o;
     struct operands ref;
@@ -210,27 +212,32 @@ START_TEST(the_layer_agrees_with_the_reference_and_its_blocks_cover_the_weights)
     size_t b;
     size_t j;
 
+    if (!kernels->here()) {
+        return;
+    }
     ck_assert_int_eq(fl_gemm_init(NULL), FL_OK);
     fl_rng_key(&rng, 8, FL_RNG_TEST, 0, (uint64_t)_i);
     o = operands(&rng, s);
     ref = reference(&rng, s, &o, true);
     scratch = matrix(&rng, 1, fl_dense_scratch(s->out), fl_dense_scratch(s->out));
     db = matrix(&rng, 1, s->out, s->out);
-    fl_dense_forward(o.y.p, o.y.ld, o.x.p, o.x.ld, o.w.p, o.bias.p, s->batch, s->in, s->out, true);
-    check_close(&o.y, &ref.y, s->in, "forward", fl_dense_kernel());
-    fl_dense_backward_data(o.dx.p, o.dx.ld, o.dy.p, o.dy.ld, o.w.p, s->batch, s->in, s->out);
-    check_close(&o.dx, &ref.dx, s->out, "backward data", fl_dense_kernel());
+    fl_dense_forward(kernels, o.y.p, o.y.ld, o.x.p, o.x.ld, o.w.p, o.bias.p, s->batch, s->in,
+                     s->out, true);
+    check_close(&o.y, &ref.y, s->in, "forward", fl_kernels_name(kernels));
+    fl_dense_backward_data(kernels, o.dx.p, o.dx.ld, o.dy.p, o.dy.ld, o.w.p, s->batch, s->in,
+                           s->out);
+    check_close(&o.dx, &ref.dx, s->out, "backward data", fl_kernels_name(kernels));
     for (b = 0; b < s->batch; b++) {
         for (j = s->in; j < o.dx.ld; j++) {
             ck_assert(o.dx.p[b * o.dx.ld + j] == 0.0f);
         }
     }
     c.dw = &o.dw;
-    fl_dense_backward_weights(o.x.p, o.x.ld, o.dy.p, o.dy.ld, s->batch, s->in, s->out, scratch.p,
-                              collect, &c);
+    fl_dense_backward_weights(kernels, o.x.p, o.x.ld, o.dy.p, o.dy.ld, s->batch, s->in, s->out,
+                              scratch.p, collect, &c);
     ck_assert_uint_eq(c.next, s->in * s->out);
     ck_assert_uint_le(c.largest, s->out * 8 > 6144 ? s->out * 8 : 6144);
-    check_close(&o.dw, &ref.dw, s->batch, "weight gradient", fl_dense_kernel());
+    check_close(&o.dw, &ref.dw, s->batch, "weight gradient", fl_kernels_name(kernels));
     fl_dense_backward_bias(db.p, o.dy.p, o.dy.ld, s->batch, s->out);
     for (j = 0; j < s->out; j++) {
         float sum = 0.0f;
@@ -250,16 +257,21 @@ END_TEST
 START_TEST(relu_hides_no_nan_and_masks_its_gradient)
 {
     static const struct shape s = {6, 3, 20};
+    const struct fl_kernels *kernels = fl__kernels_row((size_t)_i);
     struct fl_rng rng;
     struct operands o;
     size_t b;
     size_t j;
 
+    if (!kernels->here()) {
+        return;
+    }
     ck_assert_int_eq(fl_gemm_init(NULL), FL_OK);
     fl_rng_key(&rng, 9, FL_RNG_TEST, 0, 0);
     o = operands(&rng, &s);
     o.x.p[1] = NAN;
-    fl_dense_forward(o.y.p, o.y.ld, o.x.p, o.x.ld, o.w.p, o.bias.p, s.batch, s.in, s.out, true);
+    fl_dense_forward(kernels, o.y.p, o.y.ld, o.x.p, o.x.ld, o.w.p, o.bias.p, s.batch, s.in, s.out,
+                     true);
     for (j = 0; j < s.out; j++) {
         ck_assert(isnan(o.y.p[j]));
         ck_assert(o.y.p[o.y.ld + j] >= 0.0f);
@@ -275,6 +287,16 @@ START_TEST(relu_hides_no_nan_and_masks_its_gradient)
 }
 END_TEST
 
+static int n_rows(void)
+{
+    int n = 0;
+
+    while (fl__kernels_row((size_t)n) != NULL) {
+        n++;
+    }
+    return n;
+}
+
 int main(void)
 {
     Suite *suite = suite_create("dense");
@@ -284,8 +306,8 @@ int main(void)
 
     tcase_add_loop_test(tc, every_kernel_row_agrees_with_the_reference, 0, N_SHAPES);
     tcase_add_loop_test(tc, the_layer_agrees_with_the_reference_and_its_blocks_cover_the_weights, 0,
-                        N_SHAPES);
-    tcase_add_test(tc, relu_hides_no_nan_and_masks_its_gradient);
+                        N_SHAPES * n_rows());
+    tcase_add_loop_test(tc, relu_hides_no_nan_and_masks_its_gradient, 0, n_rows());
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -7,8 +7,8 @@
 
 #include "libfl/base/checksum.h"
 #include "libfl/base/fs.h"
-#include "libfl/num/dense.h"
 #include "libfl/num/gemm.h"
+#include "libfl/num/kernels.h"
 #include "tools/fl_sim/fl_sim.h"
 #include "tools/fl_sim/fleet.h"
 #include "tools/fl_sim/run.h"
@@ -124,7 +124,7 @@ static int open_results(struct job *j, int argc, char **argv, struct fl_err *err
                                    .n_seeds = fl_experiment_trials(j->experiment),
                                    .partitions = j->check.partitions,
                                    .n_partitions = j->check.n_partitions,
-                                   .blas_kernel = fl_dense_kernel(),
+                                   .blas_kernel = fl_kernels_name(fl_kernels_best()),
                                    .command = (const char *const *)argv,
                                    .n_command = (size_t)argc,
                                    .clients = j->o.clients,

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libfl/num/dense.h"
 #include "libfl/num/gemm.h"
+#include "libfl/num/kernels.h"
 #include "tools/fl_sim/mpi/mpi_impl.h"
 
 static void share(void *data, size_t n)
@@ -70,7 +70,8 @@ static void check_kernels(void)
     if (fl_gemm_init(&err) != FL_OK) {
         fail(FL_ENOENT, &err);
     }
-    (void)snprintf(mine, sizeof(mine), "'%s', OpenBLAS '%s'", fl_dense_kernel(), fl_gemm_kernel());
+    (void)snprintf(mine, sizeof(mine), "'%s', OpenBLAS '%s'", fl_kernels_name(fl_kernels_best()),
+                   fl_gemm_kernel());
     (void)memcpy(leaders, mine, sizeof(leaders));
     share(leaders, sizeof(leaders));
     if (strcmp(leaders, mine) != 0) {

@@ -1,0 +1,115 @@
+#include "libfl/num/kernels.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/num/dense_kern.h"
+#include "libfl/num/kernels_impl.h"
+
+#if defined(__x86_64__)
+static bool has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx2") &&
+           __builtin_cpu_supports("fma");
+}
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+#else
+static bool is_lacking(void)
+{
+    return false;
+}
+#endif
+
+static bool is_here(void)
+{
+    return true;
+}
+
+/* Fastest first. Each processor knows all names, so that a forced one is refused by what it is. */
+static const struct fl_kernels rows[] = {
+#if defined(__x86_64__)
+    {.name = "avx512", .here = has_avx512, .dense = &fl__dense_avx512},
+    {.name = "avx2", .here = has_avx2, .dense = &fl__dense_avx2},
+#else
+    {.name = "avx512", .here = is_lacking},
+    {.name = "avx2", .here = is_lacking},
+#endif
+    {.name = "portable", .here = is_here},
+    {.name = "reference", .here = is_here},
+};
+#define N_ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static const char *const names[] = {"auto", "avx512", "avx2", "portable", "reference", NULL};
+_Static_assert(sizeof(names) / sizeof(names[0]) == N_ROWS + 2, "one name per row, and auto");
+
+const struct fl_kernels *fl__kernels_row(size_t i)
+{
+    return i < N_ROWS ? &rows[i] : NULL;
+}
+
+const struct fl_kernels *fl_kernels_best(void)
+{
+    size_t i = 0;
+
+    while (!rows[i].here()) {
+        i++;
+    }
+    return &rows[i];
+}
+
+const char *fl_kernels_name(const struct fl_kernels *kernels)
+{
+    return kernels->name;
+}
+
+const char *const *fl_kernels_names(void)
+{
+    return names;
+}
+
+/* The names that this processor can run, for a message. */
+static void list_rows(char *to, size_t size)
+{
+    size_t used = (size_t)snprintf(to, size, "auto");
+    size_t i;
+
+    for (i = 0; i < N_ROWS && used < size; i++) {
+        if (rows[i].here()) {
+            used += (size_t)snprintf(to + used, size - used, ", %s", rows[i].name);
+        }
+    }
+}
+
+int fl_kernels_named(const char *name, const struct fl_kernels **ret, struct fl_err *err)
+{
+    char known[64];
+    const char *nearest;
+    size_t i;
+
+    if (strcmp(name, "auto") == 0) {
+        *ret = fl_kernels_best();
+        return FL_OK;
+    }
+    list_rows(known, sizeof(known));
+    for (i = 0; i < N_ROWS; i++) {
+        if (strcmp(rows[i].name, name) != 0) {
+            continue;
+        }
+        if (!rows[i].here()) {
+            return fl_err_set(err, FL_ECONF, "this processor has no %s instructions; it can run %s",
+                              name, known);
+        }
+        *ret = &rows[i];
+        return FL_OK;
+    }
+    nearest = fl_str_nearest(name, names, N_ROWS + 1);
+    return fl_err_set(err, FL_ECONF,
+                      "no set of instructions is called '%.32s'%s%s%s; this processor can run %s",
+                      name, nearest != NULL ? ", did you mean '" : "",
+                      nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "", known);
+}

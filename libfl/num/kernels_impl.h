@@ -1,0 +1,22 @@
+#ifndef FL_NUM_KERNELS_IMPL_H
+#define FL_NUM_KERNELS_IMPL_H
+
+/* The rows of kernels.h; private to libfl/num and its tests. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "libfl/num/kernels.h"
+
+struct fl__dense_kern;
+
+struct fl_kernels {
+    const char *name;
+    bool (*here)(void);                 /* this processor has what it needs */
+    const struct fl__dense_kern *dense; /* NULL: BLAS */
+};
+
+/* The i-th row, fastest first, whether this processor has it or not; NULL behind the last. */
+const struct fl_kernels *fl__kernels_row(size_t i);
+
+#endif
