@@ -1,0 +1,36 @@
+#include "libfl/num/wino_kern.h"
+
+#if defined(__x86_64__)
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#endif
+
+#define FL__LANES      8
+#define FL__PANEL_ROWS 6
+#include "libfl/num/panel_impl.h"
+#include "libfl/num/wino_forms_impl.h"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+const struct fl__wino_kern fl__wino_avx2 = {
+    .form =
+        {[FL__WINO_3X3] = &wino_taps3, [FL__WINO_5X5] = &wino_taps5, [FL__WINO_2X2] = &wino_map2},
+    .turn = panel_turn,
+    .nn = panel_nn,
+    .tn = panel_tn,
+};
+
+#else
+
+/* Nothing for other processors. */
+typedef int fl__wino_avx2;
+
+#endif
