@@ -31,6 +31,22 @@ double fl_net_step_flops(const struct fl_net *net)
     return 2.0 * macs;
 }
 
+double fl_net_layer_flops(const struct fl_net *net, size_t layer)
+{
+    return 2.0 * net->layers[layer].macs;
+}
+
+size_t fl_net_first(const struct fl_net *net)
+{
+    return net->first;
+}
+
+void fl_net_watch(struct fl_net *net, fl_net_watch_cb watch, void *ctx)
+{
+    net->watch.call = watch;
+    net->watch.ctx = ctx;
+}
+
 size_t fl_net_block(const struct fl_net *net)
 {
     return net->n_block;
@@ -133,6 +149,7 @@ void fl__net_forward(const struct fl_net *net, const struct fl__pass *pass, cons
         views[i + 1] = views[i];
         if (!layer->skip) {
             layer->ops->forward(layer, pass, &io);
+            fl__net_mark(net, FL_NET_FORWARD, i);
             views[i + 1] = (struct fl__view){layer->y, layer->ldy};
         }
     }
@@ -201,9 +218,21 @@ static void backward(struct fl_net *net, const struct fl__pass *pass, const stru
         if (layer->skip) {
             continue;
         }
+        net->watch.layer = i - 1;
         layer->ops->backward(layer, pass, &io);
+        fl__net_mark(net, FL_NET_BACKWARD, i - 1);
         which = 1 - which;
     }
+}
+
+/* The caller's hook, with the time before it and its own apart. */
+static void watched_update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+{
+    const struct fl_net *net = ctx;
+
+    fl__net_mark(net, FL_NET_BACKWARD, net->watch.layer);
+    net->watch.update(net->watch.update_ctx, offset, n, params, grad);
+    fl__net_mark(net, FL_NET_UPDATE, net->watch.layer);
 }
 
 struct fl__pass fl__net_begin(struct fl_net *net, const struct fl_net_pass *how,
@@ -213,6 +242,13 @@ struct fl__pass fl__net_begin(struct fl_net *net, const struct fl_net_pass *how,
     if (net->dirty) {
         (void)memset(net->activations, 0, net->n_activations * sizeof(float));
         net->dirty = false;
+    }
+    fl__net_mark(net, FL_NET_OUTSIDE, 0);
+    if (net->watch.call != NULL) {
+        net->watch.update = update;
+        net->watch.update_ctx = ctx;
+        update = watched_update;
+        ctx = net;
     }
     return (struct fl__pass){.batch = how->batch,
                              .params = net->params,
@@ -241,6 +277,7 @@ double fl_net_pass(struct fl_net *net, const struct fl_net_pass *how, fl_net_upd
         loss = fl__softmax_ce(logits->data, logits->ld, how->y, how->batch, net->classes, share,
                               net->grads[0], NULL);
     }
+    fl__net_mark(net, FL_NET_LOSS, 0);
     backward(net, &pass, views);
     return loss / (double)how->batch;
 }

@@ -185,4 +185,26 @@ void fl_net_evaluate(struct fl_net *net, const float *x, const int32_t *y, size_
 double fl_net_gradient(struct fl_net *net, const float *x, const int32_t *y, size_t batch,
                        float *grad);
 
+/*
+ * For measuring: the network calls `watch` at the end of each part of a pass forward and backward,
+ * and the callee reads its own clock. What lies between two calls belongs to the second of them:
+ * before the first layer that is work outside the network. `layer` counts from 0 in the order of
+ * the description; 0 where it means nothing. A layer that another one does is not reported. NULL,
+ * as after fl_net_create(): no calls, and no cost.
+ */
+enum fl_net_part {
+    FL_NET_OUTSIDE,  /* the pass begins */
+    FL_NET_FORWARD,  /* of a layer; of the first one with the change of the batch's order */
+    FL_NET_LOSS,     /* with its gradient */
+    FL_NET_BACKWARD, /* of a layer, without what its update hook took */
+    FL_NET_UPDATE,   /* the update hook, for one range of a layer */
+};
+#define FL_NET_PARTS 5
+typedef void (*fl_net_watch_cb)(void *ctx, enum fl_net_part part, size_t layer);
+void fl_net_watch(struct fl_net *net, fl_net_watch_cb watch, void *ctx);
+/* Operations of a layer's forward pass per sample, counted as in fl_net_step_flops(). */
+double fl_net_layer_flops(const struct fl_net *net, size_t layer);
+/* Layers below it have no gradient. */
+size_t fl_net_first(const struct fl_net *net);
+
 #endif

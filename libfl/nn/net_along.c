@@ -98,14 +98,14 @@ static void forward_along(const struct fl_net *net, const struct fl__pass *pass,
         rviews[i + 1] = layer->skip ? rviews[i] : (struct fl__view){NULL, layer->ldy};
         if (!layer->skip && moves) {
             layer->ops->forward_along(layer, pass, &io, &along);
+            fl__net_mark(net, FL_NET_FORWARD, i);
             rviews[i + 1].data = layer->ry;
         }
     }
 }
 
-static void backward_along(const struct fl_net *net, const struct fl__pass *pass,
-                           const float *direction, const struct fl__view *views,
-                           const struct fl__view *rviews)
+static void backward_along(struct fl_net *net, const struct fl__pass *pass, const float *direction,
+                           const struct fl__view *views, const struct fl__view *rviews)
 {
     size_t which = 0;
     size_t i;
@@ -127,7 +127,9 @@ static void backward_along(const struct fl_net *net, const struct fl__pass *pass
         io.dy = net->grads[which];
         io.dx = last ? NULL : net->grads[1 - which];
         io.lddx = last ? 0 : views[i - 1].ld;
+        net->watch.layer = i - 1;
         layer->ops->backward_along(layer, pass, &io, &along);
+        fl__net_mark(net, FL_NET_BACKWARD, i - 1);
         which = 1 - which;
     }
 }
@@ -156,6 +158,7 @@ double fl_net_pass_along(struct fl_net *net, const struct fl_net_pass *how,
     ce.rz = rviews[net->n_layers].data;
     ce.ld = views[net->n_layers].ld;
     loss = fl__softmax_ce_along(&ce, net->grads[0], net->along.grads[0], ret_slope);
+    fl__net_mark(net, FL_NET_LOSS, 0);
     backward_along(net, &pass, direction->params, views, rviews);
     *ret_slope /= batch;
     return loss / batch;

@@ -28,6 +28,13 @@ struct fl_net {
     struct fl__shape input;
     struct fl_rng rng; /* of dropout */
     void *memory;      /* all of the above floats in one piece */
+    struct {
+        fl_net_watch_cb call; /* NULL: nobody measures */
+        void *ctx;
+        fl_net_update_cb update; /* the caller's, around which is measured */
+        void *update_ctx;
+        size_t layer; /* whose backward pass runs */
+    } watch;
     /*
      * Evaluation keeps no activations: two buffers in turn, in the memory where training has its
      * own. `dirty`: what training reads there without having written it (padding) must become
@@ -76,6 +83,14 @@ struct fl__view {
 
 /* The batch as the lowest layer reads it, through `image` where its order changes. */
 struct fl__view fl__net_input(const struct fl_net *net, float *image, const float *x, size_t batch);
+/* The end of a part, told to whoever measures. */
+static inline void fl__net_mark(const struct fl_net *net, enum fl_net_part part, size_t layer)
+{
+    if (net->watch.call != NULL) {
+        net->watch.call(net->watch.ctx, part, layer);
+    }
+}
+
 /* What a training pass begins with. */
 struct fl__pass fl__net_begin(struct fl_net *net, const struct fl_net_pass *how,
                               fl_net_update_cb update, void *ctx);
