@@ -1,0 +1,163 @@
+#include "bench/train_work.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "libfl/base/clock.h"
+#include "libfl/base/rng.h"
+
+void *train_alloc(size_t n, size_t size)
+{
+    void *p = calloc(n, size);
+
+    if (p == NULL) {
+        (void)fprintf(stderr, "bench/train: out of memory\n");
+        exit(EXIT_FAILURE);
+    }
+    return p;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+double train_median(double *values, size_t n)
+{
+    qsort(values, n, sizeof(values[0]), by_value);
+    return values[n / 2];
+}
+
+static void make_samples(struct train_work *work)
+{
+    size_t inputs = fl_net_inputs(work->net);
+    struct fl_rng rng;
+    size_t i;
+
+    work->n_samples = work->batch * (1 + 1000 / work->batch);
+    work->x = train_alloc(work->n_samples * inputs, sizeof(*work->x));
+    work->y = train_alloc(work->n_samples, sizeof(*work->y));
+    fl_rng_key(&rng, 1, FL_RNG_TEST, 0, 0);
+    fl_net_init(work->net, &rng);
+    for (i = 0; i < work->n_samples * inputs; i++) {
+        work->x[i] = (float)fl_rng_unit(&rng);
+    }
+    for (i = 0; i < work->n_samples; i++) {
+        work->y[i] = (int32_t)fl_rng_below(&rng, fl_net_classes(work->net));
+    }
+}
+
+static int32_t take_sample(void *ctx, size_t i, float *x)
+{
+    const struct train_work *work = ctx;
+    size_t inputs = fl_net_inputs(work->net);
+
+    (void)memcpy(x, work->x + i * inputs, inputs * sizeof(*x));
+    return work->y[i];
+}
+
+static int set_option(struct fl_options *options, const char *text, struct fl_err *err)
+{
+    const char *equals = strchr(text, '=');
+    char name[64];
+
+    if (equals == NULL || (size_t)(equals - text) >= sizeof(name)) {
+        return fl_err_set(err, FL_ECONF, "--option '%s': expected NAME=VALUE", text);
+    }
+    (void)memcpy(name, text, (size_t)(equals - text));
+    name[equals - text] = '\0';
+    return fl_options_set(options, name, equals + 1, err);
+}
+
+/* The solver of the algorithm, for steps without end; what other clients offer is our own data. */
+static int open_solver(struct train_work *work, const struct train_how *how, struct fl_err *err)
+{
+    struct fl_solver_bytes inputs[FL_AGG_MAX_STATE] = {{0}};
+    struct fl_solver_bytes kept[FL_AGG_MAX_STATE] = {{0}};
+    struct fl_solver_setup setup = {.net = work->net,
+                                    .learning_rate = 0.001,
+                                    .momentum = how->momentum,
+                                    .n_steps = SIZE_MAX,
+                                    .round = 1,
+                                    .n_selected = 10,
+                                    .population = 100,
+                                    .inputs = inputs,
+                                    .kept = kept};
+    const struct fl_solver_data data = {.n = work->n_samples,
+                                        .dim = fl_net_inputs(work->net),
+                                        .classes = fl_net_classes(work->net),
+                                        .sample = take_sample,
+                                        .ctx = work};
+    int rv = fl_strategy_create(how->algorithm, &work->strategy, err);
+    const struct fl_solver_ops *ops = rv == FL_OK ? work->strategy->solver : NULL;
+    struct fl_options *options = rv == FL_OK ? work->strategy->options[FL_SLOT_SOLVER] : NULL;
+    size_t i;
+
+    for (i = 0; rv == FL_OK && i < how->n_options; i++) {
+        rv = set_option(options, how->options[i], err);
+    }
+    if (rv == FL_OK && ops->offer != NULL) {
+        rv = ops->offer(options, &data, /* seed= */ 1, &work->offers, err);
+        inputs[0] = (struct fl_solver_bytes){work->offers.data, work->offers.len};
+    }
+    return rv == FL_OK ? ops->create(options, &setup, &work->solver, err) : rv;
+}
+
+int train_work_open(struct train_work *work, const struct train_how *how, struct fl_err *err)
+{
+    int rv;
+
+    *work = (struct train_work){.batch = (size_t)how->batch};
+    fl_buf_init(&work->offers, SIZE_MAX);
+    rv = fl_net_preset(how->model, &work->spec, err);
+    rv = rv == FL_OK ? fl_net_create(&work->spec, work->batch, &work->net, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    make_samples(work);
+    return open_solver(work, how, err);
+}
+
+void train_work_close(struct train_work *work)
+{
+    if (work->solver != NULL) {
+        work->strategy->solver->destroy(work->solver);
+    }
+    fl_strategy_free(work->strategy);
+    fl_buf_done(&work->offers);
+    free(work->x);
+    free(work->y);
+    fl_net_free(work->net);
+}
+
+double train_work_rate(struct train_work *work, double seconds)
+{
+    const struct fl_solver_ops *ops = work->strategy->solver;
+    size_t inputs = fl_net_inputs(work->net);
+    uint64_t start = fl_clock_ns();
+    uint64_t samples = 0;
+    uint64_t now;
+
+    do {
+        (void)ops->step(work->solver, work->x + work->at * inputs, work->y + work->at, work->batch);
+        work->at = work->at + 2 * work->batch <= work->n_samples ? work->at + work->batch : 0;
+        samples += work->batch;
+        now = fl_clock_ns();
+    } while ((double)(now - start) < seconds * 1e9);
+    return (double)samples / ((double)(now - start) * 1e-9);
+}
+
+unsigned long long train_work_peak_rss(struct train_work *work)
+{
+    struct rusage used;
+    double loss;
+    size_t correct;
+
+    fl_net_evaluate(work->net, work->x, work->y, work->n_samples, &loss, &correct);
+    return getrusage(RUSAGE_SELF, &used) == 0 ? (unsigned long long)used.ru_maxrss << 10 : 0;
+}
