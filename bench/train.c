@@ -22,6 +22,9 @@ static const char usage[] =
     "  --model NAME      network to train (default mlp200); --model help lists them\n"
     "  --batch N         samples per step (default 10)\n"
     "  --all             one line each for the networks and batches that have a wanted ratio\n"
+    "  --instructions NAME  kernels that compute: auto (default), avx512, avx2, portable, "
+    "reference\n"
+    "  --reference       as --instructions reference: patches, plain loops and OpenBLAS\n"
     "  --torch           PyTorch's steps of the same network in turns with ours\n"
     "  --python PROGRAM  that has PyTorch (default /usr/bin/python3)\n"
     "  --profile         a table of the time of each layer, forward, backward and update\n"
@@ -42,8 +45,10 @@ static const char usage[] =
     "gradient, as a plain step by the direct algorithm has them, whatever more the solver "
     "computes\n"
     "and however many fewer a faster algorithm makes: with Winograd fma_peak_share, its share of\n"
-    "the most that multiply-adds between registers reach in the same run, may be above 1. The\n"
-    "GEMM peak is the best of several square products of OpenBLAS.\n"
+    "the most that multiply-adds between registers reach in the same run, may be above 1. These\n"
+    "have the vectors of the kernels (the widest there are under reference). The GEMM peak is the\n"
+    "best of several square products of OpenBLAS, whose name for the core stands behind kernel's "
+    "+.\n"
     "workspace_bytes is the scratch of a pass; activation_bytes are those of one batch with their\n"
     "gradients; evaluation_bytes lie in the same place. The peak of the whole process is taken\n"
     "after steps and an evaluation; about 1000 samples and what OpenBLAS reserves are in it.\n"
@@ -120,20 +125,22 @@ static struct rates measure(struct train_work *work, struct train_torch *torch, 
     return rates;
 }
 
-/* The instruction set of the widest multiply-adds that this processor has. */
-static double fma_peak(double seconds)
+/* With the vectors of the kernels; OpenBLAS takes the widest. */
+static double fma_peak(const struct fl_kernels *kernels, double seconds)
 {
-    double peak = train_fma_peak("avx512", seconds);
+    const char *name = fl_kernels_name(kernels);
 
-    peak = peak > 0.0 ? peak : train_fma_peak("avx2", seconds);
-    return peak > 0.0 ? peak : train_fma_peak("portable", seconds);
+    if (strcmp(name, "reference") == 0) {
+        name = fl_kernels_name(fl_kernels_best());
+    }
+    return train_fma_peak(name, seconds);
 }
 
 static void print_line(const struct args *args, struct train_work *work, const struct rates *rates)
 {
     unsigned long long rss = train_work_peak_rss(work);
     struct fl_net_memory memory = fl_net_memory(work->net);
-    double fma = fma_peak(args->seconds / 4.0);
+    double fma = fma_peak(args->how.kernels, args->seconds / 4.0);
     double gemm = train_gemm_peak(args->seconds / 2.0);
     double gflops = rates->ours * fl_net_step_flops(work->net) * 1e-9;
     double want = wanted_of(&args->how);
@@ -144,7 +151,7 @@ static void print_line(const struct args *args, struct train_work *work, const s
                  "workspace_bytes=%zu activation_bytes=%zu evaluation_bytes=%zu "
                  "peak_rss_bytes=%llu",
                  args->how.model, args->how.algorithm, work->batch, rates->ours, rates->best,
-                 gflops, fma, gflops / fma, gemm, gflops / gemm, fl_kernels_name(fl_kernels_best()),
+                 gflops, fma, gflops / fma, gemm, gflops / gemm, fl_kernels_name(args->how.kernels),
                  fl_gemm_kernel(), memory.parameters, memory.scratch, memory.training,
                  memory.evaluation, rss);
     if (rates->torch > 0.0) {
@@ -221,6 +228,17 @@ static bool bad(const char *option, const char *value, const char *expected)
     return false;
 }
 
+static bool take_kernels(struct args *args, const char *name)
+{
+    struct fl_err err = {0};
+    int rv = fl_kernels_named(name, &args->how.kernels, &err);
+
+    if (rv != FL_OK) {
+        (void)fprintf(stderr, "bench/train: --instructions: %s\n", fl_err_text(&err, rv));
+    }
+    return rv == FL_OK;
+}
+
 /* Those with a number or a list; false when the value will not do. */
 static bool take_value(struct args *args, int option, const char *value)
 {
@@ -228,6 +246,8 @@ static bool take_value(struct args *args, int option, const char *value)
     uint64_t threads;
 
     switch (option) {
+    case 'i':
+        return take_kernels(args, value);
     case 'b':
         return (fl_str_to_u64(value, &how->batch) == FL_OK && how->batch > 0) ||
                bad("batch", value, "a whole number above 0");
@@ -258,6 +278,8 @@ static void parse(int argc, char **argv, struct args *args)
         {"model", required_argument, NULL, 'm'},
         {"batch", required_argument, NULL, 'b'},
         {"all", no_argument, NULL, 'A'},
+        {"instructions", required_argument, NULL, 'i'},
+        {"reference", no_argument, NULL, 'r'},
         {"torch", no_argument, NULL, 'T'},
         {"python", required_argument, NULL, 'y'},
         {"profile", no_argument, NULL, 'p'},
@@ -298,7 +320,7 @@ static void parse(int argc, char **argv, struct args *args)
             (void)fputs(usage, stderr);
             exit(2);
         default:
-            if (!take_value(args, c, optarg)) {
+            if (!(c == 'r' ? take_kernels(args, "reference") : take_value(args, c, optarg))) {
                 exit(2);
             }
         }
@@ -311,7 +333,10 @@ static void parse(int argc, char **argv, struct args *args)
 
 int main(int argc, char **argv)
 {
-    struct args args = {.how = {.model = "mlp200", .algorithm = "fedavg", .batch = 10},
+    struct args args = {.how = {.model = "mlp200",
+                                .algorithm = "fedavg",
+                                .kernels = fl_kernels_best(),
+                                .batch = 10},
                         .seconds = 2.0,
                         .python = "/usr/bin/python3"};
 

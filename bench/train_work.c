@@ -115,6 +115,7 @@ int train_work_open(struct train_work *work, const struct train_how *how, struct
     *work = (struct train_work){.batch = (size_t)how->batch};
     fl_buf_init(&work->offers, SIZE_MAX);
     rv = fl_net_preset(how->model, &work->spec, err);
+    work->spec.kernels = how->kernels;
     rv = rv == FL_OK ? fl_net_create(&work->spec, work->batch, &work->net, err) : rv;
     if (rv != FL_OK) {
         return rv;

@@ -11,6 +11,7 @@
 struct train_how {
     const char *model; /* of the presets */
     const char *algorithm;
+    const struct fl_kernels *kernels;
     const char *options[TRAIN_MAX_OPTIONS]; /* NAME=VALUE of the solver */
     size_t n_options;
     uint64_t batch;
