@@ -1,28 +1,46 @@
 /*
  * bench/round: one real fl-serverd process against simulated clients that return at once.
- * Prints what a round of pure coordination costs: fetch, push, spool, aggregate, commit.
+ * Prints what a round of pure coordination costs: fetch, push, spool, aggregate, commit; and beside
+ * it what a plain TCP stream takes for the same bytes.
  */
 
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <time.h>
 
+#include "bench/peers.h"
+#include "bench/raw.h"
+#include "bench/round_model.h"
+#include "bench/round_server.h"
 #include "bench/scratch.h"
 #include "bench/sim_client.h"
 #include "libfl/base/fs.h"
-#include "libfl/base/rng.h"
 #include "libfl/base/str.h"
 #include "libfl/model/safetensors.h"
 
-#define UNITS 16
+const char bench_name[] = "bench/round";
+
+/* What clients upload. */
+struct way {
+    const char *name;
+    const char *config; /* of the server */
+    const struct fl_codec_ops *codec;
+};
+
+static const struct way ways[] = {
+    {"full", "algorithm: fedavg\nstrategy: {fraction: {fraction: 1.0}}\n", &fl_codec_float32},
+    {"fedldf", "algorithm: fedldf\nstrategy: {fraction: {fraction: 1.0}}\n", &fl_codec_float32},
+    {"ternary",
+     "algorithm: fedavg\nstrategy: {fraction: {fraction: 1.0}, codec: {policy: ternary}}\n",
+     &fl_codec_ternary},
+};
 
 struct arguments {
-    uint64_t clients, rounds;
-    double model_mb;
+    uint64_t clients, rounds, parameters;
+    const struct way *way;
+    const char *durability;
     const char *server; /* program */
     const char *dir;    /* scratch; NULL: made in $TMPDIR and removed */
 };
@@ -30,52 +48,28 @@ struct arguments {
 static void usage(FILE *out)
 {
     (void)fputs(
-        "usage: round [--clients N] [--model-mb MB] [--rounds N] [--server PROGRAM] [--dir DIR]\n"
+        "usage: round [options]\n"
+        "  --clients N        default 10\n"
+        "  --model-mb MB      size of the model, default 100\n"
+        "  --parameters N     the same in numbers of 4 bytes\n"
+        "  --upload WAY       full (default), fedldf (each unit from some), ternary (coded)\n"
+        "  --durability D     process (default) or power\n"
+        "  --rounds N         default 5\n"
+        "  --server PROGRAM   default: fl-serverd of the same build folder\n"
+        "  --dir DIR          where its state lies; default: a new folder in $TMPDIR, removed\n"
         "\n"
-        "Runs a real fl-serverd with a model of MB megabytes and N simulated clients that\n"
-        "fetch it and push a full float32 update at once. Prints\n"
-        "  round: clients=… model_mb=… rounds=… seconds=MEDIAN min=… max=…\n"
-        "         server_peak_rss_mb=… server_cpu_s=…(a round)\n"
-        "default: 10 clients, 100 MB, 3 rounds; the server of the same build folder\n",
+        "Runs a real fl-serverd with N simulated clients that fetch its model and push an\n"
+        "update at once. Prints\n"
+        "  round: clients=… model_mb=… upload=… durability=… rounds=… seconds=MEDIAN min=… max=…\n"
+        "         wire_s=… ratio=… server_peak_rss_mb=… models=…\n"
+        "         server_cpu_s=… clients_cpu_s=… wire_cpu_s=… cpu_ratio=…\n"
+        "wire_s is a plain TCP stream (as in bench/wire) of the bytes that one round moved both\n"
+        "ways, half of its runs before the rounds and half after; ratio = seconds / wire_s;\n"
+        "models = peak memory / size of the model. Processor seconds are of one round, of both "
+        "sides\n"
+        "of the stream; cpu_ratio = (server_cpu_s + clients_cpu_s) / wire_cpu_s depends less than\n"
+        "ratio on what else the machine does.\n",
         out);
-}
-
-/* A layout of UNITS equal matrices, and a small random update for all of it. */
-static int make_model(double mb, struct fl_layout **ret_layout, float **ret_values)
-{
-    size_t per_unit = (size_t)(mb * 1e6 / sizeof(float) / UNITS);
-    struct fl_layout *layout = NULL;
-    struct fl_rng rng;
-    float *values = NULL;
-    size_t i;
-    int rv = fl_layout_create(&layout);
-
-    for (i = 0; rv == FL_OK && i < UNITS; i++) {
-        char unit[32];
-        char tensor[48];
-
-        (void)snprintf(unit, sizeof(unit), "layer%zu", i);
-        (void)snprintf(tensor, sizeof(tensor), "layer%zu.weight", i);
-        rv = fl_layout_add(layout, unit, tensor, &per_unit, 1, false, NULL);
-    }
-    if (rv == FL_OK) {
-        rv = fl_layout_finish(layout, NULL);
-    }
-    if (rv == FL_OK) {
-        values = malloc(fl_layout_count(layout) * sizeof(float));
-        rv = values != NULL ? FL_OK : FL_ENOMEM;
-    }
-    if (rv != FL_OK) {
-        fl_layout_free(layout);
-        return rv;
-    }
-    fl_rng_seed(&rng, 1);
-    for (i = 0; i < fl_layout_count(layout); i++) {
-        values[i] = (float)(fl_rng_unit(&rng) - 0.5) * 1e-3f;
-    }
-    *ret_layout = layout;
-    *ret_values = values;
-    return FL_OK;
 }
 
 static int write_config(const struct arguments *a, const char *path, const char *model)
@@ -86,13 +80,12 @@ static int write_config(const struct arguments *a, const char *path, const char 
     fl_buf_init(&buf, 1u << 16);
     rv = fl_buf_printf(&buf,
                        "federation: bench\nstate_dir: \"%s/state\"\nlisten: \"127.0.0.1:0\"\n"
-                       "insecure: yes\nlog_level: warning\nheartbeat: 1h\nwhen_finished: "
-                       "exit\nrounds: %llu\nalgorithm: fedavg\n"
-                       "strategy: {fraction: {fraction: 1.0}}\nmodel: {file: \"%s\"}\n"
+                       "insecure: yes\nlog_level: warning\nheartbeat: 1h\nwhen_finished: exit\n"
+                       "durability: %s\nrounds: %llu\n%smodel: {file: \"%s\"}\n"
                        "round: {start_clients: %llu, min_responders: %llu}\n"
                        "evaluation: {every: 0}\ncheckpoints: {keep: 1}\n",
-                       a->dir, (unsigned long long)a->rounds, model, (unsigned long long)a->clients,
-                       (unsigned long long)a->clients);
+                       a->dir, a->durability, (unsigned long long)a->rounds, a->way->config, model,
+                       (unsigned long long)a->clients, (unsigned long long)a->clients);
     if (rv == FL_OK) {
         rv = fl_fs_replace(path, buf.data, buf.len, false, NULL);
     }
@@ -100,188 +93,188 @@ static int write_config(const struct arguments *a, const char *path, const char 
     return rv;
 }
 
-/* Start the server; the first line it prints is "listening ADDRESS". */
-static pid_t start_server(const struct arguments *a, const char *config, char *address, size_t size)
-{
-    char line[256] = "";
-    FILE *out;
-    int fds[2];
-    pid_t pid;
-
-    if (pipe(fds) != 0 || (pid = fork()) < 0) {
-        return -1;
-    }
-    if (pid == 0) {
-        (void)dup2(fds[1], STDOUT_FILENO);
-        (void)close(fds[0]);
-        (void)close(fds[1]);
-        (void)execl(a->server, a->server, config, (char *)NULL);
-        perror(a->server);
-        _exit(127);
-    }
-    (void)close(fds[1]);
-    out = fdopen(fds[0], "r");
-    while (out != NULL && fgets(line, sizeof(line), out) != NULL) {
-        if (strncmp(line, "listening ", 10) == 0) {
-            line[strcspn(line, "\n")] = '\0';
-            if (fl_str_copy(address, size, line + 10) == FL_OK) {
-                return pid; /* `out` stays open: the server may print more. */
-            }
-        }
-    }
-    return -1;
-}
-
-static long peak_kb(pid_t pid)
-{
-    char path[64];
-    char line[256];
-    long kb = -1;
-    FILE *f;
-
-    (void)snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
-    f = fopen(path, "r");
-    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
-        if (strncmp(line, "VmHWM:", 6) == 0) {
-            kb = strtol(line + 6, NULL, 10);
-        }
-    }
-    if (f != NULL) {
-        (void)fclose(f);
-    }
-    return kb;
-}
-
-static double cpu_seconds(pid_t pid)
-{
-    char path[64];
-    char line[1024] = "";
-    char *p;
-    unsigned long ticks = 0;
-    int field;
-    FILE *f;
-
-    (void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-    f = fopen(path, "r");
-    if (f == NULL) {
-        return -1.0;
-    }
-    if (fgets(line, sizeof(line), f) == NULL) {
-        line[0] = '\0';
-    }
-    (void)fclose(f);
-    p = strrchr(line, ')'); /* fields from the third on */
-    for (field = 3; p != NULL && field <= 15; field++) {
-        p = strchr(p + 1, ' ');
-        if (p != NULL && field >= 14) { /* utime, stime */
-            ticks += strtoul(p + 1, NULL, 10);
-        }
-    }
-    return (double)ticks / (double)sysconf(_SC_CLK_TCK);
-}
-
 struct measurement {
     struct fl_loop *loop;
     pid_t server;
-    long peak_kb;
-    double cpu_s;
+    double peak_mb;
+    double server_cpu_s, clients_cpu_s; /* of all rounds */
+    double *seconds;                    /* [rounds] */
+    double *wire_s, *wire_cpu_s;        /* [rounds + 1] */
+    size_t n_wire;
 };
+
+static double own_cpu_s(void)
+{
+    struct timespec t = {0};
+
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
 
 static void on_finished(void *ctx)
 {
     struct measurement *m = ctx;
 
-    m->peak_kb = peak_kb(m->server);
-    m->cpu_s = cpu_seconds(m->server);
+    m->peak_mb = round_server_peak_mb(m->server);
+    m->server_cpu_s = round_server_cpu_s(m->server);
     fl_loop_stop(m->loop);
 }
 
-static int compare(const void *a, const void *b)
+static void print_result(const struct arguments *a, const struct measurement *m)
 {
-    double x = *(const double *)a;
-    double y = *(const double *)b;
+    double rounds = (double)a->rounds;
+    double model_mb = (double)a->parameters * sizeof(float) / 1e6;
+    double seconds = bench_median(m->seconds, a->rounds);
+    double wire_s = bench_median(m->wire_s, m->n_wire);
+    double wire_cpu_s = bench_median(m->wire_cpu_s, m->n_wire);
 
-    return x < y ? -1 : x > y;
+    (void)printf("round: clients=%llu model_mb=%g upload=%s durability=%s rounds=%llu "
+                 "seconds=%.4f min=%.4f max=%.4f wire_s=%.4f ratio=%.2f "
+                 "server_peak_rss_mb=%.1f models=%.2f server_cpu_s=%.4f clients_cpu_s=%.4f "
+                 "wire_cpu_s=%.4f cpu_ratio=%.2f\n",
+                 (unsigned long long)a->clients, model_mb, a->way->name, a->durability,
+                 (unsigned long long)a->rounds, seconds, m->seconds[0], m->seconds[a->rounds - 1],
+                 wire_s, seconds / wire_s, m->peak_mb, m->peak_mb / model_mb,
+                 m->server_cpu_s / rounds, m->clients_cpu_s / rounds, wire_cpu_s,
+                 (m->server_cpu_s + m->clients_cpu_s) / rounds / wire_cpu_s);
 }
 
-static int print_result(const struct arguments *a, const struct measurement *m,
-                        const uint64_t *times)
+/* Seconds of each round, in `seconds`. False: one did not end. */
+static bool take_times(const struct arguments *a, const uint64_t *times, double *seconds)
 {
-    double *seconds = calloc(a->rounds, sizeof(*seconds));
     uint64_t i;
 
-    if (seconds == NULL) {
-        return EXIT_FAILURE;
-    }
     for (i = 0; i < a->rounds; i++) {
         if (times[i] == 0 || times[i + 1] == 0) {
             (void)fprintf(stderr, "round: round %llu did not end\n", (unsigned long long)i + 1);
-            free(seconds);
-            return EXIT_FAILURE;
+            return false;
         }
         seconds[i] = (double)(times[i + 1] - times[i]) / 1e9;
     }
-    qsort(seconds, a->rounds, sizeof(*seconds), compare);
-    (void)printf("round: clients=%llu model_mb=%g rounds=%llu seconds=%.3f min=%.3f max=%.3f "
-                 "server_peak_rss_mb=%.0f server_cpu_s=%.3f\n",
-                 (unsigned long long)a->clients, a->model_mb, (unsigned long long)a->rounds,
-                 seconds[a->rounds / 2], seconds[0], seconds[a->rounds - 1],
-                 (double)m->peak_kb / 1024.0, m->cpu_s / (double)a->rounds);
-    free(seconds);
-    return EXIT_SUCCESS;
+    return true;
 }
 
-static int drive(const struct arguments *a, const char *config, struct fl_blob *update)
+/* Half of the streams of the bytes of a round. */
+static void stream_raw(const struct arguments *a, const struct round_update *update, uint64_t bytes,
+                       struct measurement *m)
 {
-    struct measurement m = {0};
-    struct bench_clients *clients = NULL;
-    struct bench_setup setup = {
-        .n = a->clients, .update = update, .rounds = a->rounds, .finished = on_finished, .ctx = &m};
-    char address[128];
-    int code = EXIT_FAILURE;
+    size_t last = m->n_wire + (a->rounds + 1) / 2;
 
-    m.server = start_server(a, config, address, sizeof(address));
-    if (m.server < 0 || fl_loop_create(&m.loop, NULL) != FL_OK) {
+    for (; m->n_wire < last; m->n_wire++) {
+        struct raw_cost cost =
+            raw_tcp(fl_blob_data(update->bytes), fl_blob_len(update->bytes), bytes);
+
+        m->wire_s[m->n_wire] = cost.seconds;
+        m->wire_cpu_s[m->n_wire] = cost.cpu_s;
+    }
+}
+
+/* What goes both ways in a round. */
+static uint64_t bytes_of(const struct arguments *a, const struct round_update *update)
+{
+    uint64_t up = a->clients * fl_blob_len(update->bytes);
+    uint64_t n = (a->clients * 2 + 5) / 10; /* FedLDF's default: each unit from a share of 0.2. */
+
+    if (strcmp(a->way->name, "fedldf") == 0) {
+        up = (n > 0 ? n : 1) * fl_blob_len(update->bytes);
+    }
+    return a->clients * a->parameters * sizeof(float) + up;
+}
+
+static bool run_clients(const struct arguments *a, const struct round_update *update,
+                        const char *address, uint64_t bytes, struct measurement *m)
+{
+    struct bench_clients *clients = NULL;
+    struct bench_setup setup = {.loop = m->loop,
+                                .address = address,
+                                .n = a->clients,
+                                .update = update,
+                                .rounds = a->rounds,
+                                .finished = on_finished,
+                                .ctx = m};
+    double before = own_cpu_s();
+    bool good = false;
+
+    if (bench_clients_start(&setup, &clients) == FL_OK) {
+        fl_loop_run(m->loop);
+        m->clients_cpu_s = own_cpu_s() - before;
+        good = take_times(a, bench_clients_times(clients), m->seconds);
+        if (good && bench_clients_moved(clients) != bytes * a->rounds) {
+            (void)fprintf(stderr, "round: %llu bytes were moved, expected %llu\n",
+                          (unsigned long long)bench_clients_moved(clients),
+                          (unsigned long long)(bytes * a->rounds));
+            good = false;
+        }
+    }
+    bench_clients_free(clients);
+    return good;
+}
+
+static int measure(const struct arguments *a, const char *config, const struct round_update *update,
+                   struct measurement *m)
+{
+    uint64_t bytes = bytes_of(a, update);
+    char address[128];
+    bool good;
+
+    stream_raw(a, update, bytes, m);
+    m->server = round_server_start(a->server, config, address, sizeof(address));
+    if (m->server < 0 || fl_loop_create(&m->loop, NULL) != FL_OK) {
         (void)fprintf(stderr, "round: the server did not start\n");
         return EXIT_FAILURE;
     }
-    setup.loop = m.loop;
-    setup.address = address;
-    if (bench_clients_start(&setup, &clients) == FL_OK) {
-        fl_loop_run(m.loop);
-        code = print_result(a, &m, bench_clients_times(clients));
+    good = run_clients(a, update, address, bytes, m);
+    fl_loop_free(m->loop);
+    round_server_stop(m->server);
+    if (!good) {
+        return EXIT_FAILURE;
     }
-    fl_loop_free(m.loop);
-    bench_clients_free(clients);
-    (void)kill(m.server, SIGTERM);
-    (void)waitpid(m.server, NULL, 0);
+    stream_raw(a, update, bytes, m);
+    print_result(a, m);
+    return EXIT_SUCCESS;
+}
+
+static int drive(const struct arguments *a, const char *config, const struct round_update *update)
+{
+    struct measurement m = {.seconds = calloc(a->rounds, sizeof(double)),
+                            .wire_s = calloc(a->rounds + 1, sizeof(double)),
+                            .wire_cpu_s = calloc(a->rounds + 1, sizeof(double))};
+    int code = EXIT_FAILURE;
+
+    if (m.seconds != NULL && m.wire_s != NULL && m.wire_cpu_s != NULL) {
+        code = measure(a, config, update, &m);
+    }
+    free(m.seconds);
+    free(m.wire_s);
+    free(m.wire_cpu_s);
     return code;
 }
 
-static int run(const struct arguments *a)
+static int run(struct arguments *a)
 {
     char config[4096];
     char model[4096];
     struct fl_layout *layout = NULL;
-    struct fl_blob *update = NULL;
+    struct round_update update = {0};
     float *values = NULL;
     int code = EXIT_FAILURE;
 
     if (fl_fs_join(config, sizeof(config), a->dir, "server.yaml") != FL_OK ||
         fl_fs_join(model, sizeof(model), a->dir, "model.safetensors") != FL_OK ||
-        make_model(a->model_mb, &layout, &values) != FL_OK)
+        round_model_make(a->parameters, &layout, &values) != FL_OK)
     {
         return EXIT_FAILURE;
     }
+    a->parameters = fl_layout_count(layout);
     if (fl_st_save(model, layout, values, NULL, 0, false, NULL) == FL_OK &&
         write_config(a, config, model) == FL_OK &&
-        fl_blob_wrap(values, fl_layout_count(layout) * sizeof(float), free, values, &update) ==
-            FL_OK)
+        round_update_make(layout, values, a->way->codec, &update) == FL_OK)
     {
+        free(values);
         values = NULL;
-        code = drive(a, config, update);
+        code = drive(a, config, &update);
     }
-    fl_blob_unref(update);
+    round_update_done(&update);
     free(values);
     fl_layout_free(layout);
     return code;
@@ -297,10 +290,64 @@ static const char *default_server(char *out, size_t size, const char *argv0)
     return n > 0 && (size_t)n < size ? out : "fl-serverd";
 }
 
+static int parse_mb(const char *text, uint64_t *ret_parameters)
+{
+    double mb = 0;
+    int rv = fl_str_to_double(text, &mb);
+
+    if (rv == FL_OK) {
+        *ret_parameters = mb > 0 && mb < 1e6 ? (uint64_t)(mb * 1e6 / sizeof(float)) : 0;
+    }
+    return rv;
+}
+
+static int parse_way(const char *text, const struct way **ret)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        if (strcmp(ways[i].name, text) == 0) {
+            *ret = &ways[i];
+            return FL_OK;
+        }
+    }
+    return FL_EINVAL;
+}
+
+static int parse_one(struct arguments *a, int opt, const char *text)
+{
+    switch (opt) {
+    case 'c':
+        return fl_str_to_u64(text, &a->clients);
+    case 'm':
+        return parse_mb(text, &a->parameters);
+    case 'p':
+        return fl_str_to_u64(text, &a->parameters);
+    case 'u':
+        return parse_way(text, &a->way);
+    case 'y':
+        a->durability = text;
+        return FL_OK;
+    case 'r':
+        return fl_str_to_u64(text, &a->rounds);
+    case 's':
+        a->server = text;
+        return FL_OK;
+    case 'd':
+        a->dir = text;
+        return FL_OK;
+    default:
+        return FL_EINVAL;
+    }
+}
+
 static int parse(int argc, char **argv, struct arguments *a)
 {
     static const struct option options[] = {{"clients", required_argument, NULL, 'c'},
                                             {"model-mb", required_argument, NULL, 'm'},
+                                            {"parameters", required_argument, NULL, 'p'},
+                                            {"upload", required_argument, NULL, 'u'},
+                                            {"durability", required_argument, NULL, 'y'},
                                             {"rounds", required_argument, NULL, 'r'},
                                             {"server", required_argument, NULL, 's'},
                                             {"dir", required_argument, NULL, 'd'},
@@ -310,38 +357,25 @@ static int parse(int argc, char **argv, struct arguments *a)
     int opt;
 
     while (rv == FL_OK && (opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-        switch (opt) {
-        case 'c':
-            rv = fl_str_to_u64(optarg, &a->clients);
-            break;
-        case 'm':
-            rv = fl_str_to_double(optarg, &a->model_mb);
-            break;
-        case 'r':
-            rv = fl_str_to_u64(optarg, &a->rounds);
-            break;
-        case 's':
-            a->server = optarg;
-            break;
-        case 'd':
-            a->dir = optarg;
-            break;
-        case 'h':
+        if (opt == 'h') {
             usage(stdout);
             exit(EXIT_SUCCESS);
-        default:
-            rv = FL_EINVAL;
-            break;
         }
+        rv = parse_one(a, opt, optarg);
     }
-    return rv == FL_OK && optind == argc && a->clients > 0 && a->rounds > 0 && a->model_mb > 0.0
+    return rv == FL_OK && optind == argc && a->clients > 0 && a->rounds > 0 &&
+                   a->parameters >= ROUND_UNITS
                ? FL_OK
                : FL_EINVAL;
 }
 
 int main(int argc, char **argv)
 {
-    struct arguments a = {.clients = 10, .rounds = 3, .model_mb = 100.0};
+    struct arguments a = {.clients = 10,
+                          .rounds = 5,
+                          .parameters = 25000000,
+                          .way = &ways[0],
+                          .durability = "process"};
     char server[4096];
     char scratch[4096];
     const char *tmp = getenv("TMPDIR");
@@ -353,6 +387,7 @@ int main(int argc, char **argv)
         usage(stderr);
         return 2;
     }
+    peers_open_files();
     if (a.dir != NULL) {
         return run(&a);
     }

@@ -16,7 +16,11 @@ struct client {
     size_t chunk; /* as the server asks */
     uint64_t round;
     uint32_t attempt;
-    uint64_t offset; /* of the push */
+    uint8_t units[ROUND_UNITS]; /* that are asked for */
+    size_t unit;                /* of the push: where it is */
+    uint64_t in_unit;
+    uint64_t offset, total; /* of what is pushed */
+    bool fetched, planned;  /* of the task; both: it can push */
     bool half_closed;
 };
 
@@ -24,7 +28,7 @@ struct bench_clients {
     struct bench_setup setup;
     struct client *list;
     uint64_t *times;
-    uint64_t received;
+    uint64_t moved;
     size_t alive;
 };
 
@@ -45,26 +49,40 @@ static void send_event(struct client *c, const struct fl_wire_event *event)
 
 /* --- push --- */
 
+/* What comes next of the units that are asked for, at most a chunk. */
+static const uint8_t *next_piece(struct client *c, size_t *ret_n)
+{
+    const struct round_update *update = c->all->setup.update;
+    uint64_t left;
+
+    while (c->units[c->unit] == 0 || c->in_unit == update->at[c->unit + 1] - update->at[c->unit]) {
+        c->unit++;
+        c->in_unit = 0;
+    }
+    left = update->at[c->unit + 1] - update->at[c->unit] - c->in_unit;
+    *ret_n = left < c->chunk ? (size_t)left : c->chunk;
+    return fl_blob_data(update->bytes) + update->at[c->unit] + c->in_unit;
+}
+
 static void push_chunks(struct client *c)
 {
-    struct fl_blob *update = c->all->setup.update;
-    uint64_t total = fl_blob_len(update);
-
-    while (c->push != NULL && c->offset < total) {
+    while (c->push != NULL && c->offset < c->total) {
         uint8_t head[FL_WIRE_CHUNK_HEAD];
-        size_t n = total - c->offset < c->chunk ? (size_t)(total - c->offset) : c->chunk;
+        size_t n = 0;
+        const uint8_t *data = next_piece(c, &n);
         struct fl_piece pieces[2];
 
         pieces[0] =
             (struct fl_piece){.data = head, .len = fl_wire_push_chunk_head(c->offset, n, head)};
-        pieces[1] =
-            (struct fl_piece){.data = fl_blob_data(update) + c->offset, .len = n, .blob = update};
+        pieces[1] = (struct fl_piece){.data = data, .len = n, .blob = c->all->setup.update->bytes};
         if (fl_call_send(c->push, pieces, 2) != FL_OK) {
             return;
         }
+        c->in_unit += n;
         c->offset += n;
+        c->all->moved += n;
     }
-    if (c->push != NULL && c->offset >= total && !c->half_closed) {
+    if (c->push != NULL && c->offset >= c->total && !c->half_closed) {
         c->half_closed = true;
         fl_call_end(c->push);
     }
@@ -102,27 +120,39 @@ static void on_push_closed(struct fl_call *call, void *ctx, enum fl_grpc_status 
 static const struct fl_call_handler push_handler = {
     .on_message = on_push_reply, .on_writable = on_push_writable, .on_closed = on_push_closed};
 
+/* The parts of the units that are asked for; returns how many. */
+static size_t fill_parts(struct client *c, struct fl_wire_part *parts)
+{
+    const struct round_update *update = c->all->setup.update;
+    size_t n = 0;
+    size_t l;
+
+    c->total = 0;
+    for (l = 0; l < ROUND_UNITS; l++) {
+        if (c->units[l] != 0) {
+            (void)memcpy(parts[n].bundle, "update", sizeof("update"));
+            parts[n].unit = (uint32_t)l;
+            parts[n].codec = update->codec;
+            parts[n].bytes = update->at[l + 1] - update->at[l];
+            c->total += parts[n++].bytes;
+        }
+    }
+    return n;
+}
+
 static void start_push(struct client *c)
 {
-    size_t n = fl_layout_units(c->layout);
-    struct fl_wire_part *parts = calloc(n, sizeof(*parts));
+    struct fl_wire_part parts[ROUND_UNITS] = {0};
     struct fl_wire_push_header header = {.session = c->token,
                                          .round = c->round,
                                          .attempt = c->attempt,
                                          .parts = parts,
-                                         .n_parts = n,
-                                         .bytes = fl_blob_len(c->all->setup.update)};
+                                         .n_parts = fill_parts(c, parts),
+                                         .bytes = c->total};
     struct fl_buf buf;
-    size_t l;
 
-    if (parts == NULL) {
-        return;
-    }
-    for (l = 0; l < n; l++) {
-        (void)memcpy(parts[l].bundle, "update", sizeof("update"));
-        parts[l].unit = (uint32_t)l;
-        parts[l].codec = 1;
-        parts[l].bytes = fl_layout_unit(c->layout, l)->count * sizeof(float);
+    if (header.n_parts == 0) {
+        return; /* Nothing is asked of it. */
     }
     fl_buf_init(&buf, FL_WIRE_MAX_CONTROL);
     if (fl_wire_push_header_encode(&header, &buf) == FL_OK &&
@@ -130,6 +160,8 @@ static void start_push(struct client *c)
     {
         struct fl_piece piece = {.data = buf.data, .len = buf.len};
 
+        c->unit = 0;
+        c->in_unit = 0;
         c->offset = 0;
         c->half_closed = false;
         if (fl_call_send(c->push, &piece, 1) == FL_OK) {
@@ -137,7 +169,6 @@ static void start_push(struct client *c)
         }
     }
     fl_buf_done(&buf);
-    free(parts);
 }
 
 /* --- fetch --- */
@@ -145,22 +176,36 @@ static void start_push(struct client *c)
 static void report(struct client *c)
 {
     struct fl_wire_event event = {.type = FL_WIRE_REPORT};
+    float divergence[ROUND_UNITS];
+    size_t l;
 
     event.u.report.round = c->round;
     event.u.report.attempt = c->attempt;
     event.u.report.samples = 100;
     event.u.report.steps = 1;
     event.u.report.train_loss = 1.0;
+    if (!c->planned) { /* So that each unit is asked of others. */
+        event.u.report.divergence = divergence;
+        event.u.report.n_divergence = ROUND_UNITS;
+    }
+    for (l = 0; l < ROUND_UNITS; l++) {
+        divergence[l] = (float)((c->index * 7 + l * 13) % 101 + 1);
+    }
     send_event(c, &event);
 }
 
 static bool on_chunk(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct client *c = ctx;
+    struct fl_wire_chunk chunk;
+    struct fl_err err = {0};
 
-    (void)call;
-    (void)data;
-    c->all->received += len;
+    if (fl_wire_chunk_decode(data, len, &chunk, &err) != FL_OK) {
+        (void)fprintf(stderr, "bench: %s\n", err.msg);
+        fl_call_cancel(call);
+        return true;
+    }
+    c->all->moved += chunk.len;
     return true;
 }
 
@@ -176,7 +221,10 @@ static void on_fetch_closed(struct fl_call *call, void *ctx, enum fl_grpc_status
         return;
     }
     report(c);
-    start_push(c);
+    c->fetched = true;
+    if (c->planned) {
+        start_push(c);
+    }
 }
 
 static const struct fl_call_handler fetch_handler = {.on_message = on_chunk,
@@ -203,6 +251,20 @@ static void start_fetch(struct client *c)
 
 /* --- control --- */
 
+/* Before or after it has reported: upload `ldf` asks by what was reported. */
+static void on_plan(struct client *c, const struct fl_wire_plan *plan)
+{
+    size_t l;
+
+    for (l = 0; l < ROUND_UNITS; l++) {
+        c->units[l] = l < plan->n_units ? plan->units[l] : 0;
+    }
+    c->planned = true;
+    if (c->fetched) {
+        start_push(c);
+    }
+}
+
 static void on_task(struct client *c, const struct fl_wire_task *task)
 {
     uint64_t *first = &c->all->times[task->round - 1];
@@ -215,6 +277,11 @@ static void on_task(struct client *c, const struct fl_wire_task *task)
     }
     c->round = task->round;
     c->attempt = task->attempt;
+    c->fetched = false;
+    c->planned = false;
+    if (task->has_plan) {
+        on_plan(c, &task->plan);
+    }
     start_fetch(c);
 }
 
@@ -236,6 +303,8 @@ static bool on_command(struct fl_call *call, void *ctx, const uint8_t *data, siz
         command.u.welcome.layout = NULL;
     } else if (command.type == FL_WIRE_TASK) {
         on_task(c, &command.u.task);
+    } else if (command.type == FL_WIRE_PLAN) {
+        on_plan(c, &command.u.plan);
     } else if (command.type == FL_WIRE_DRAIN && c->all->times[c->all->setup.rounds] == 0) {
         c->all->times[c->all->setup.rounds] = fl_clock_ns();
     }
@@ -357,7 +426,7 @@ const uint64_t *bench_clients_times(const struct bench_clients *clients)
     return clients->times;
 }
 
-uint64_t bench_clients_received(const struct bench_clients *clients)
+uint64_t bench_clients_moved(const struct bench_clients *clients)
 {
-    return clients->received;
+    return clients->moved;
 }

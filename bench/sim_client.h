@@ -2,10 +2,11 @@
 #define FL_BENCH_SIM_CLIENT_H
 
 /*
- * A client that trains nothing: it fetches the model, reports, and pushes a shared,
- * prepared update at once. For measuring a server; any number of them live on one loop.
+ * A client that trains nothing: it fetches the model, reports, and pushes what it is asked for of a
+ * shared, prepared update at once. For measuring a server; any number of them live on one loop.
  */
 
+#include "bench/round_model.h"
 #include "libfl/grpc/endpoint.h"
 #include "libfl/wire/messages.h"
 
@@ -14,10 +15,10 @@ struct bench_clients;
 struct bench_setup {
     struct fl_loop *loop;
     const char *address;
-    size_t n;               /* clients */
-    struct fl_blob *update; /* coded float32 update of the whole model */
-    uint64_t rounds;        /* stop after so many */
-    fl_loop_cb finished;    /* all clients saw the end of the federation */
+    size_t n; /* clients */
+    const struct round_update *update;
+    uint64_t rounds;     /* stop after so many */
+    fl_loop_cb finished; /* all clients saw the end of the federation */
     void *ctx;
 };
 
@@ -25,6 +26,7 @@ int bench_clients_start(const struct bench_setup *setup, struct bench_clients **
 void bench_clients_free(struct bench_clients *clients);
 /* Time (fl_clock_ns) of the first task of round i + 1; index n_rounds: the end. */
 const uint64_t *bench_clients_times(const struct bench_clients *clients);
-uint64_t bench_clients_received(const struct bench_clients *clients);
+/* Bytes of the model that came and of updates that went, of all rounds. */
+uint64_t bench_clients_moved(const struct bench_clients *clients);
 
 #endif

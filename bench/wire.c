@@ -4,18 +4,17 @@
  * (server streaming), 1 MiB messages from a shared blob, dropped on arrival. Measures, asserts
  * nothing.
  */
-#include <arpa/inet.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "bench/peers.h"
+#include "bench/raw.h"
 #include "bench/secure.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/rate.h"
@@ -24,9 +23,8 @@
 
 #define MESSAGE_BYTES ((size_t)1024 * 1024)
 /* More than a cache holds of it: the bytes of a model do not stay there either. */
-#define BLOB_BYTES  ((size_t)64 * 1024 * 1024)
-#define WRITE_BYTES ((size_t)256 * 1024)
-#define MAX_RUNS    31
+#define BLOB_BYTES ((size_t)64 * 1024 * 1024)
+#define MAX_RUNS   31
 
 static const char usage[] =
     "usage: bench/wire [options]\n"
@@ -397,93 +395,6 @@ static double measure_call(struct client *client, struct fl_grpc_channel *channe
            (double)(client->end_ns - client->begin_ns);
 }
 
-/* The raw stream: blocking sockets, one direction, a second process that reads. */
-
-static void drain_raw(int listen_fd)
-{
-    static char buf[WRITE_BYTES];
-    int fd = accept(listen_fd, NULL, NULL);
-    ssize_t n;
-
-    if (fd < 0) {
-        die("accept");
-    }
-    while ((n = read(fd, buf, sizeof(buf))) > 0) {
-    }
-    /* Tells the writer that all has arrived. */
-    (void)shutdown(fd, SHUT_WR);
-    exit(n == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
-}
-
-static void write_all(int fd, const uint8_t *data, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, data, len);
-
-        if (n <= 0) {
-            die("write");
-        }
-        data += n;
-        len -= (size_t)n;
-    }
-}
-
-static double measure_raw(const struct fl_blob *blob, uint64_t messages)
-{
-    struct sockaddr_in addr = {.sin_family = AF_INET};
-    socklen_t len = sizeof(addr);
-    int listen_fd = socket(AF_INET, SOCK_STREAM, 0);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    uint64_t left = messages * (MESSAGE_BYTES / WRITE_BYTES);
-    uint64_t begin_ns;
-    uint64_t end_ns;
-    size_t at = 0;
-    char byte;
-    pid_t pid;
-
-    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (bind(listen_fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 || listen(listen_fd, 1) != 0 ||
-        getsockname(listen_fd, (struct sockaddr *)&addr, &len) != 0)
-    {
-        die("raw socket");
-    }
-    pid = fork();
-    if (pid == 0) {
-        (void)close(fd);
-        drain_raw(listen_fd);
-    }
-    if (pid < 0 || connect(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0) {
-        die("raw connection");
-    }
-    begin_ns = fl_clock_ns();
-    for (; left > 0; left--) {
-        write_all(fd, fl_blob_data(blob) + at, WRITE_BYTES);
-        at = (at + WRITE_BYTES) % BLOB_BYTES;
-    }
-    (void)shutdown(fd, SHUT_WR);
-    while (read(fd, &byte, 1) > 0) {
-    }
-    end_ns = fl_clock_ns();
-    (void)close(fd);
-    (void)close(listen_fd);
-    (void)waitpid(pid, NULL, 0);
-    return (double)messages * (double)MESSAGE_BYTES * 1e3 / (double)(end_ns - begin_ns);
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *values, size_t n)
-{
-    qsort(values, n, sizeof(*values), compare);
-    return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 static double cpu_seconds(void)
 {
     struct rusage use;
@@ -497,6 +408,13 @@ static void print_tls(double plain_up, double plain_down, double up, double down
 {
     printf("tls: upload_mb_s=%.0f download_mb_s=%.0f upload_ratio=%.2f download_ratio=%.2f\n", up,
            down, up / plain_up, down / plain_down);
+}
+
+static double measure_raw(const struct fl_blob *blob, uint64_t messages)
+{
+    double bytes = (double)messages * (double)MESSAGE_BYTES;
+
+    return bytes / 1e6 / raw_tcp(fl_blob_data(blob), BLOB_BYTES, (uint64_t)bytes).seconds;
 }
 
 static void measure(struct client *client, const struct args *args)
@@ -540,9 +458,9 @@ static void measure(struct client *client, const struct args *args)
     if (args->control) {
         print_pings(&pings);
     }
-    mid[0] = median(raw, args->runs);
-    mid[1] = median(up, args->runs);
-    mid[2] = median(down, args->runs);
+    mid[0] = bench_median(raw, args->runs);
+    mid[1] = bench_median(up, args->runs);
+    mid[2] = bench_median(down, args->runs);
     if (args->cpu) {
         printf("cpu of this process: raw_write_s=%.2f upload_s=%.2f download_s=%.2f\n", cpu[0],
                cpu[1], cpu[2]);
@@ -557,7 +475,8 @@ static void measure(struct client *client, const struct args *args)
            "download_ratio=%.2f\n",
            mid[1], mid[2], mid[0], mid[1] / mid[0], mid[2] / mid[0]);
     if (client->secure != NULL) {
-        print_tls(mid[1], mid[2], median(tls_up, args->runs), median(tls_down, args->runs));
+        print_tls(mid[1], mid[2], bench_median(tls_up, args->runs),
+                  bench_median(tls_down, args->runs));
     }
 }
 
