@@ -9,11 +9,13 @@
 #include "libfl/num/kernels.h"
 
 struct fl__dense_kern;
+struct fl__pixel_kern;
 
 struct fl_kernels {
     const char *name;
     bool (*here)(void);                 /* this processor has what it needs */
     const struct fl__dense_kern *dense; /* NULL: BLAS */
+    const struct fl__pixel_kern *pixel;
 };
 
 /* The i-th row, fastest first, whether this processor has it or not; NULL behind the last. */

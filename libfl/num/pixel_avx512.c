@@ -1,0 +1,29 @@
+#include "libfl/num/pixel_kern.h"
+
+#if defined(__x86_64__)
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx2,fma"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx2,fma")
+#endif
+
+#define FL__LANES 16
+#include "libfl/num/pixel_impl.h"
+#include "libfl/num/pool_impl.h"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+const struct fl__pixel_kern fl__pixel_avx512 = FL__PIXEL_ROW("avx512");
+
+#else
+
+/* Other processors have the plain row. */
+typedef int fl__pixel_avx512;
+
+#endif

@@ -1,0 +1,102 @@
+#ifndef FL_NUM_PIXEL_KERN_H
+#define FL_NUM_PIXEL_KERN_H
+
+/*
+ * What a network computes beside its products, one row per instruction set; private to libfl/num
+ * and its tests. All of it reads each number a few times at most, so that a pass costs what
+ * moving its operands costs.
+ *
+ * A map is `rows` pixels of which a kernel takes n channels; a pixel begins `ld` floats behind
+ * the one before. Vectors of constants have n floats, and so have totals, which are added to:
+ * in single precision within FL__PIXEL_RUN pixels, in double beyond. Nothing is read or written
+ * outside the n channels, nothing is asked of alignment, and any size may be 0.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libfl/num/pool.h"
+
+/* Pixels of which single precision holds the sums without loss that matters. */
+#define FL__PIXEL_RUN 256
+
+/* Batch-norm of n channels. */
+struct fl__pixel_bn {
+    const float *mean;
+    const float *scale, *shift; /* y = x * scale + shift */
+    /* dx = dy * by_dy + (x - mean) * by_x + one */
+    const float *by_dy, *by_x, *one;
+};
+
+struct fl__pixel_kern {
+    const char *name;
+    /* y += bias, then max(y, 0) when `relu`; NaN stays NaN. */
+    void (*bias)(float *y, size_t ld, const float *bias, size_t rows, size_t n, bool relu);
+    /* dy = y > 0 ? dy : 0, for n numbers in a row. */
+    void (*mask)(float *dy, const float *y, size_t n);
+    /* total += dy */
+    void (*sums)(double *total, const float *dy, size_t ld, size_t rows, size_t n);
+    /* mask(), and sums() of what it leaves. */
+    void (*mask_sums)(double *total, float *dy, const float *y, size_t ld, size_t rows, size_t n);
+
+    /* total += d, square += d * d with d = x - about */
+    void (*spread)(double *total, double *square, const float *x, const float *about, size_t ld,
+                   size_t rows, size_t n);
+    /* y of x; then max(y, 0) when `relu`, where NaN stays NaN. */
+    void (*affine)(float *y, const float *x, const struct fl__pixel_bn *bn, size_t ld, size_t rows,
+                   size_t n, bool relu);
+    /*
+     * total += d, product += d * (x - mean), where d is dy, with `relu` only where affine() of x
+     * is above zero: cheaper than to read what it wrote.
+     */
+    void (*products)(double *total, double *product, const float *dy, const float *x,
+                     const struct fl__pixel_bn *bn, size_t ld, size_t rows, size_t n, bool relu);
+    /* dx of the same d. */
+    void (*combine)(float *dx, const float *dy, const float *x, const struct fl__pixel_bn *bn,
+                    size_t ld, size_t rows, size_t n, bool relu);
+
+    /* pool.h's, for one sample. */
+    void (*pool)(const struct fl_pool *pool, float *y, uint8_t *index, const float *x);
+    /*
+     * dx wholly overwritten, but nothing behind it. With y, what pool() made of ReLU's output, dx
+     * is the gradient of ReLU's input.
+     */
+    void (*unpool)(const struct fl_pool *pool, float *dx, const float *dy, const uint8_t *index,
+                   const float *y);
+};
+
+/* Plain loops with sums in double: the oracle of the tests, and what "reference" computes with. */
+extern const struct fl__pixel_kern fl__pixel_ref;
+/* Vectors of four floats, for any processor. */
+extern const struct fl__pixel_kern fl__pixel_plain;
+#if defined(__x86_64__)
+extern const struct fl__pixel_kern fl__pixel_avx512;
+extern const struct fl__pixel_kern fl__pixel_avx2;
+#endif
+
+/* The part of an output pixel's window that lies on the image. */
+struct fl__pool_window {
+    size_t y0, y1, x0, x1; /* rows and columns of the image */
+    size_t place;          /* of its first pixel, row * size + column of the whole window */
+};
+
+static inline struct fl__pool_window fl__pool_window(const struct fl_pool *pool, size_t oy,
+                                                     size_t ox)
+{
+    size_t y = oy * pool->stride;
+    size_t x = ox * pool->stride;
+    size_t y1 = y + pool->size - pool->top;
+    size_t x1 = x + pool->size - pool->left;
+    struct fl__pool_window win = {
+        .y0 = y > pool->top ? y - pool->top : 0,
+        .y1 = y1 < pool->h ? y1 : pool->h,
+        .x0 = x > pool->left ? x - pool->left : 0,
+        .x1 = x1 < pool->w ? x1 : pool->w,
+    };
+
+    win.place = (win.y0 + pool->top - y) * pool->size + win.x0 + pool->left - x;
+    return win;
+}
+
+#endif

@@ -1,0 +1,190 @@
+/*
+ * The kernels of pixel_kern.h as their definitions read: one number at a time, sums in double.
+ */
+#include <string.h>
+
+#include "libfl/num/pixel_kern.h"
+
+/* NaN passes: a diverged network must not look healthy. */
+static float relu_of(float v, bool relu)
+{
+    return relu && v < 0.0f ? 0.0f : v;
+}
+
+static void add_bias(float *y, size_t ld, const float *bias, size_t rows, size_t n, bool relu)
+{
+    size_t r, j;
+
+    for (r = 0; r < rows; r++) {
+        for (j = 0; j < n; j++) {
+            y[r * ld + j] = relu_of(y[r * ld + j] + bias[j], relu);
+        }
+    }
+}
+
+static void mask_all(float *dy, const float *y, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        dy[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+    }
+}
+
+static void sums(double *total, const float *dy, size_t ld, size_t rows, size_t n)
+{
+    size_t r, j;
+
+    for (r = 0; r < rows; r++) {
+        for (j = 0; j < n; j++) {
+            total[j] += (double)dy[r * ld + j];
+        }
+    }
+}
+
+static void mask_sums(double *total, float *dy, const float *y, size_t ld, size_t rows, size_t n)
+{
+    size_t r;
+
+    for (r = 0; r < rows; r++) {
+        mask_all(dy + r * ld, y + r * ld, n);
+    }
+    sums(total, dy, ld, rows, n);
+}
+
+static void spread(double *total, double *square, const float *x, const float *about, size_t ld,
+                   size_t rows, size_t n)
+{
+    size_t r, j;
+
+    for (r = 0; r < rows; r++) {
+        for (j = 0; j < n; j++) {
+            double d = (double)x[r * ld + j] - (double)about[j];
+
+            total[j] += d;
+            square[j] += d * d;
+        }
+    }
+}
+
+static float affine_of(const struct fl__pixel_bn *bn, float x, size_t j)
+{
+    return x * bn->scale[j] + bn->shift[j];
+}
+
+static void affine(float *y, const float *x, const struct fl__pixel_bn *bn, size_t ld, size_t rows,
+                   size_t n, bool relu)
+{
+    size_t r, j;
+
+    for (r = 0; r < rows; r++) {
+        for (j = 0; j < n; j++) {
+            y[r * ld + j] = relu_of(affine_of(bn, x[r * ld + j], j), relu);
+        }
+    }
+}
+
+/* The part of dy that ReLU passed down. */
+static double passed(const struct fl__pixel_bn *bn, float dy, float x, size_t j, bool relu)
+{
+    return relu && !(affine_of(bn, x, j) > 0.0f) ? 0.0 : (double)dy;
+}
+
+static void products(double *total, double *product, const float *dy, const float *x,
+                     const struct fl__pixel_bn *bn, size_t ld, size_t rows, size_t n, bool relu)
+{
+    size_t r, j;
+
+    for (r = 0; r < rows; r++) {
+        for (j = 0; j < n; j++) {
+            size_t i = r * ld + j;
+            double d = passed(bn, dy[i], x[i], j, relu);
+
+            total[j] += d;
+            product[j] += d * ((double)x[i] - (double)bn->mean[j]);
+        }
+    }
+}
+
+static void combine(float *dx, const float *dy, const float *x, const struct fl__pixel_bn *bn,
+                    size_t ld, size_t rows, size_t n, bool relu)
+{
+    size_t r, j;
+
+    for (r = 0; r < rows; r++) {
+        for (j = 0; j < n; j++) {
+            size_t i = r * ld + j;
+            double away = (double)x[i] - (double)bn->mean[j];
+
+            dx[i] = (float)(passed(bn, dy[i], x[i], j, relu) * (double)bn->by_dy[j] +
+                            away * (double)bn->by_x[j] + (double)bn->one[j]);
+        }
+    }
+}
+
+/* Channel j of the window: its largest number and where that is. */
+static void largest(const struct fl_pool *pool, const struct fl__pool_window *win, const float *x,
+                    size_t j, float *y, uint8_t *index)
+{
+    bool first = true;
+    size_t r, c;
+
+    for (r = win->y0; r < win->y1; r++) {
+        for (c = win->x0; c < win->x1; c++) {
+            float v = x[(r * pool->w + c) * pool->c + j];
+
+            /* Only a NaN is unlike itself. */
+            if (first || v > *y || v != v) {
+                *y = v;
+                *index = (uint8_t)(win->place + (r - win->y0) * pool->size + (c - win->x0));
+                first = false;
+            }
+        }
+    }
+}
+
+static void pool_sample(const struct fl_pool *pool, float *y, uint8_t *index, const float *x)
+{
+    size_t oy, ox, j;
+
+    for (oy = 0; oy < pool->oh; oy++) {
+        for (ox = 0; ox < pool->ow; ox++) {
+            const struct fl__pool_window win = fl__pool_window(pool, oy, ox);
+
+            for (j = 0; j < pool->c; j++) {
+                largest(pool, &win, x, j, y++, index++);
+            }
+        }
+    }
+}
+
+static void unpool_sample(const struct fl_pool *pool, float *dx, const float *dy,
+                          const uint8_t *index, const float *y)
+{
+    size_t i;
+
+    (void)memset(dx, 0, pool->h * pool->w * pool->c * sizeof(*dx));
+    for (i = 0; i < pool->oh * pool->ow * pool->c; i++) {
+        size_t pixel = i / pool->c;
+        size_t row = pixel / pool->ow * pool->stride + index[i] / pool->size - pool->top;
+        size_t column = pixel % pool->ow * pool->stride + index[i] % pool->size - pool->left;
+
+        if (y == NULL || y[i] > 0.0f) {
+            dx[(row * pool->w + column) * pool->c + i % pool->c] += dy[i];
+        }
+    }
+}
+
+const struct fl__pixel_kern fl__pixel_ref = {
+    .name = "reference",
+    .bias = add_bias,
+    .mask = mask_all,
+    .sums = sums,
+    .mask_sums = mask_sums,
+    .spread = spread,
+    .affine = affine,
+    .products = products,
+    .combine = combine,
+    .pool = pool_sample,
+    .unpool = unpool_sample,
+};
