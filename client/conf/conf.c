@@ -271,7 +271,7 @@ static int check(const struct fl_client_conf *conf, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    if (command && conf->command->program.n == 0) {
+    if (command && (conf->command->program.n == 0 || conf->command->program.list[0][0] == '\0')) {
         return fl_conf_error(fl_conf_field(conf->file, &conf->command->program), err,
                              "trainer 'command' needs command.program");
     }

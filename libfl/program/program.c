@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,18 +32,32 @@ struct fl_program {
     uint64_t over_bytes;     /* resident when it was ended for it; 0: it was not */
 };
 
+/* 0, or an errno of why it cannot be run. */
+static int obstacle(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0 || access(path, X_OK) != 0) {
+        return errno;
+    }
+    return S_ISDIR(st.st_mode) ? EISDIR : 0;
+}
+
 int fl_program_find(const char *name, char *out, size_t size, struct fl_err *err)
 {
     const char *path = getenv("PATH");
     char candidate[PATH_MAX];
     bool seen = false;
+    int why;
 
+    if (name[0] == '\0') {
+        return fl_err_set(err, FL_ENOENT, "expected the name of a program, found an empty one");
+    }
     if (strchr(name, '/') != NULL) {
-        if (access(name, X_OK) != 0) {
-            return fl_err_set(err, fl_err_from_errno(errno), "cannot run '%.200s': %s", name,
-                              strerror(errno));
-        }
-        return fl_str_copy(out, size, name);
+        why = obstacle(name);
+        return why == 0 ? fl_str_copy(out, size, name)
+                        : fl_err_set(err, why == EISDIR ? FL_EPERM : fl_err_from_errno(why),
+                                     "cannot run '%.200s': %s", name, strerror(why));
     }
     path = path != NULL ? path : "/usr/local/bin:/usr/bin:/bin";
     while (*path != '\0') {
@@ -50,12 +65,11 @@ int fl_program_find(const char *name, char *out, size_t size, struct fl_err *err
         int n =
             snprintf(candidate, sizeof(candidate), "%.*s/%s", (int)len, len > 0 ? path : ".", name);
 
-        if (n > 0 && (size_t)n < sizeof(candidate) && fl_fs_exists(candidate)) {
-            if (access(candidate, X_OK) == 0) {
-                return fl_str_copy(out, size, candidate);
-            }
-            seen = true;
+        why = n > 0 && (size_t)n < sizeof(candidate) ? obstacle(candidate) : ENOENT;
+        if (why == 0) {
+            return fl_str_copy(out, size, candidate);
         }
+        seen = seen || why == EACCES;
         path += len + (path[len] == ':' ? 1 : 0);
     }
     return fl_err_set(err, seen ? FL_EPERM : FL_ENOENT,

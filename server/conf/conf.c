@@ -1,6 +1,7 @@
 #include "server/conf/conf_impl.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A round must be able to begin with the connections that are allowed. */
 static int check_clients(const struct fl_server_conf *conf, struct fl_err *err)
@@ -35,6 +36,25 @@ static int check_training(const struct fl_server_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
+static int check_evaluation(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_opt_texts *command = &conf->evaluation->command;
+    size_t i;
+
+    if (command->n > 0 && command->list[0][0] == '\0') {
+        return fl_conf_error(fl_conf_field(conf->file, command), err,
+                             "expected a program and its arguments, found an empty name");
+    }
+    for (i = 0; i < command->n; i++) {
+        if (strstr(command->list[i], "{task}") != NULL) {
+            return fl_conf_error(fl_conf_field(conf->file, command), err,
+                                 "a program that stays has no task file for '{task}': it is told "
+                                 "its tasks (docs/trainer-protocol.md)");
+        }
+    }
+    return FL_OK;
+}
+
 static int check_rate(const struct fl_server_conf *conf, struct fl_err *err)
 {
     struct fl_err why = {0};
@@ -58,6 +78,7 @@ static int check(const struct fl_server_conf *conf, bool daemon, struct fl_err *
                              FL_NAME_MAX - 1, name);
     }
     rv = check_training(conf, err);
+    rv = rv == FL_OK ? check_evaluation(conf, err) : rv;
     rv = rv == FL_OK && daemon ? check_clients(conf, err) : rv;
     return rv == FL_OK ? check_rate(conf, err) : rv;
 }

@@ -120,6 +120,23 @@ START_TEST(an_address_space_that_is_limited_is_that_of_the_program)
 }
 END_TEST
 
+START_TEST(a_folder_and_an_empty_name_are_no_programs)
+{
+    char found[64];
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_program_find("", found, sizeof(found), &err), FL_ENOENT);
+    ck_assert_str_eq(err.msg, "expected the name of a program, found an empty one");
+    ck_assert_int_eq(fl_program_find("/tmp", found, sizeof(found), &err), FL_EPERM);
+    ck_assert_str_eq(err.msg, "cannot run '/tmp': Is a directory");
+    /* One of that name in PATH is passed over. */
+    ck_assert_int_eq(setenv("PATH", "/:/usr/bin", 1), 0);
+    ck_assert_int_eq(fl_program_find("tmp", found, sizeof(found), &err), FL_ENOENT);
+    ck_assert_int_eq(fl_program_find("env", found, sizeof(found), &err), FL_OK);
+    ck_assert_str_eq(found, "/usr/bin/env");
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("program");
@@ -131,6 +148,7 @@ int main(void)
     tcase_add_test(tc, inherited_descriptors_stand_at_3_4_5_and_no_others_are_open);
     tcase_add_test(tc, freeing_kills_it_and_what_it_started);
     tcase_add_test(tc, an_address_space_that_is_limited_is_that_of_the_program);
+    tcase_add_test(tc, a_folder_and_an_empty_name_are_no_programs);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
     srunner_run_all(sr, CK_ENV);

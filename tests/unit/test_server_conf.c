@@ -1,0 +1,96 @@
+/* What `evaluation` of a server must not say of its program: each value with file, line, key and
+ * what was expected. */
+#include "server/conf/conf.h"
+#include "tests/lib/conf_refused.h"
+
+static const char head[] = "federation: x\n"
+                           "state_dir: s\n"
+                           "insecure: yes\n"
+                           "listen: [\"unix:/tmp/x.sock\"]\n"
+                           "model: {preset: mlp200}\n"
+                           "evaluation:\n"
+                           "  ";
+
+static const struct refused rows[] = {
+    {"command_limit: 99ms", "key 'evaluation.command_limit': expected a duration such as 10s, "
+                            "100ms to 168h, found '99ms'"},
+    {"command_start_limit: 99ms", "key 'evaluation.command_start_limit': expected a duration such "
+                                  "as 10s, 100ms to 168h, found '99ms'"},
+    {"command_limit: 169h", "key 'evaluation.command_limit': expected a duration such as 10s, "
+                            "100ms to 168h, found '169h'"},
+    {"command_start_limit: 169h", "key 'evaluation.command_start_limit': expected a duration such "
+                                  "as 10s, 100ms to 168h, found '169h'"},
+    {"command_limit: soon", "key 'evaluation.command_limit': expected a duration such as 10s, "
+                            "100ms to 168h, found 'soon'"},
+    {"command_start_limit: soon", "key 'evaluation.command_start_limit': expected a duration such "
+                                  "as 10s, 100ms to 168h, found 'soon'"},
+    {"command_limit: 5", "key 'evaluation.command_limit': expected a duration such as 10s, 100ms "
+                         "to 168h, found '5': add a unit (ms, s, m or h)"},
+    {"command_memory: -1", "key 'evaluation.command_memory': expected a size such as 64K, 8M or "
+                           "1G, 0 to 1074218750K, found '-1'"},
+    {"command_memory: 2TB", "key 'evaluation.command_memory': expected a size such as 64K, 8M or "
+                            "1G, 0 to 1074218750K, found '2TB'"},
+    {"command_memory: lots", "key 'evaluation.command_memory': expected a size such as 64K, 8M or "
+                             "1G, 0 to 1074218750K, found 'lots'"},
+    {"command: {a: b}", "key 'evaluation.command': expected a list of texts, found a section"},
+    {"command: [[a]]", "key 'evaluation.command[0]': expected a text, found a list"},
+    {"command: \"\"",
+     "key 'evaluation.command': expected a program and its arguments, found an empty name"},
+    {"command: [\"\", x]",
+     "key 'evaluation.command': expected a program and its arguments, found an empty name"},
+    {"command: [x, --task, \"{task}\"]",
+     "key 'evaluation.command': a program that stays has no task file for '{task}': it is told its "
+     "tasks (docs/trainer-protocol.md)"},
+    {"comand: [x]", "key 'evaluation': unknown key 'comand', did you mean 'command'?"},
+};
+#define N_ROWS ((int)(sizeof(rows) / sizeof(rows[0])))
+
+START_TEST(a_value_of_evaluation_command_that_cannot_be_is_told_with_what_was_expected)
+{
+    char path[FOLDER_PATH + 32];
+    struct fl_server_conf *conf = NULL;
+    struct fl_err err = {0};
+
+    refused_write(head, rows[_i].line, path);
+    ck_assert_msg(fl_server_conf_load(path, &conf, &err) == FL_ECONF, "%s", rows[_i].line);
+    refused_says(head, &rows[_i], path, &err);
+}
+END_TEST
+
+START_TEST(what_may_be_said_of_the_program_is_read)
+{
+    char path[FOLDER_PATH + 32];
+    struct fl_server_conf *conf = NULL;
+    struct fl_err err = {0};
+
+    refused_write(head,
+                  "command: [python3, evaluate.py]\n  command_limit: 168h\n"
+                  "  command_start_limit: 100ms\n  command_memory: 2G\n  data: d",
+                  path);
+    ck_assert_msg(fl_server_conf_load(path, &conf, &err) == FL_OK, "%s", err.msg);
+    ck_assert_uint_eq(conf->evaluation->command.n, 2);
+    ck_assert_str_eq(conf->evaluation->command.list[1], "evaluate.py");
+    ck_assert_uint_eq(conf->evaluation->command_limit_ms, 168 * UINT64_C(3600000));
+    ck_assert_uint_eq(conf->evaluation->command_start_limit_ms, 100);
+    ck_assert_uint_eq(conf->evaluation->command_memory, UINT64_C(2) << 30);
+    fl_server_conf_free(conf);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("server_conf");
+    TCase *tc = tcase_create("all");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_loop_test(
+        tc, a_value_of_evaluation_command_that_cannot_be_is_told_with_what_was_expected, 0, N_ROWS);
+    tcase_add_test(tc, what_may_be_said_of_the_program_is_read);
+    suite_add_tcase(s, tc);
+    sr = srunner_create(s);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
