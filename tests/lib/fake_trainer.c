@@ -10,6 +10,7 @@
  *
  *   good            no misbehaviour
  *   few             can train only, and none of the parts
+ *   odd_part        declares a part that no solver asks for
  *   no_samples      says that it can train and has no samples
  *   version         answers `start` with version 7
  *   fails_start     answers `start` with `failed`
@@ -231,8 +232,14 @@ static void hang(void)
 
 /* --- start and model --- */
 
-static json_t *all_parts(void)
+static json_t *parts(void)
 {
+    if (is("few")) {
+        return json_array();
+    }
+    if (is("odd_part")) {
+        return json_pack("[s]", "fly");
+    }
     return json_pack("[s, s, s, s, s, s]", "pull", "gradient", "drift", "pfedme", "per_fedavg",
                      "mixup");
 }
@@ -261,10 +268,9 @@ static void on_start(const json_t *m)
         (void)fcntl(result, F_ADD_SEALS, F_SEAL_SEAL);
     }
     say(json_pack("{s:s, s:i, s:o, s:o, s:i, s:i, s:s, s:i}", "type", "ready", "protocol",
-                  is("version") ? 7 : 1, "can", can, "parts",
-                  is("few") ? json_array() : all_parts(), "samples", is("no_samples") ? 0 : 270,
-                  "test_samples", is("few") ? 0 : 30, "software", "fake trainer", "of_no_interest",
-                  5));
+                  is("version") ? 7 : 1, "can", can, "parts", parts(), "samples",
+                  is("no_samples") ? 0 : 270, "test_samples", is("few") ? 0 : 30, "software",
+                  "fake trainer", "of_no_interest", 5));
     if (is("never_reads")) {
         hang();
     }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "libfl/num/vec.h"
+#include "libfl/program/fields.h"
 
 /* Check's own speak to the test that runs, and here none does. */
 #undef ck_assert
@@ -108,6 +109,16 @@ static double real(const json_t *json, const char *key)
     return json_number_value(json_object_get(json, key));
 }
 
+/* Only its own model will do. */
+static bool is_ours(const json_t *m)
+{
+    json_t *units = fl_field_units(fl_net_layout(me.net), true);
+    bool same = json_equal(units, json_object_get(m, "units")) != 0;
+
+    json_decref(units);
+    return same;
+}
+
 static void on_model(json_t *m)
 {
     const json_t *w = json_object_get(m, "weights");
@@ -116,6 +127,10 @@ static void on_model(json_t *m)
     const json_t *made = json_object_get(r, "slots");
     size_t i;
 
+    if (!is_ours(m)) {
+        say(json_pack("{s:s, s:s}", "type", "failed", "error", "these are not my tensors"));
+        return;
+    }
     for (i = 0; i < SLOTS; i++) {
         me.at[i] = whole(json_object_get(slots, slot_names[i]), "data");
     }
@@ -350,19 +365,19 @@ static void on_task(const char *type, const json_t *m)
         fl_net_set(me.net, slot(MODEL));
         answer(m, json_pack("{s:o}", "received", evaluated()));
     } else {
-        exit(0); /* `bye`; nobody cancels here. */
+        exit(0); /* `bye` */
     }
 }
 
 static json_t *ready(void)
 {
-    json_t *can = json_pack("[s, s]", "train", "evaluate");
-    json_t *parts = json_pack("[s, s, s]", "pull", "gradient", "drift");
+    bool all = me.notes != NULL;
+    json_t *can = all ? json_pack("[s, s, s, s]", "train", "evaluate", "adapt", "offer")
+                      : json_pack("[s, s]", "train", "evaluate");
+    json_t *parts = all ? json_pack("[s, s, s, s, s, s]", "pull", "gradient", "drift", "pfedme",
+                                    "per_fedavg", "mixup")
+                        : json_pack("[s, s, s]", "pull", "gradient", "drift");
 
-    if (me.notes != NULL) {
-        (void)json_array_extend(can, json_pack("[s, s]", "adapt", "offer"));
-        (void)json_array_extend(parts, json_pack("[s, s, s]", "pfedme", "per_fedavg", "mixup"));
-    }
     return json_pack("{s:s, s:i, s:o, s:o, s:i, s:i, s:s}", "type", "ready", "protocol", 1, "can",
                      can, "parts", parts, "samples", SAMPLES, "test_samples", 40, "software",
                      "libfl/nn");
@@ -374,7 +389,7 @@ static void on_message(const char *type, json_t *m)
         say(ready());
     } else if (strcmp(type, "model") == 0) {
         on_model(m);
-    } else {
+    } else if (strcmp(type, "cancel") != 0) { /* Of a task that was answered meanwhile. */
         on_task(type, m);
     }
 }
