@@ -28,7 +28,7 @@ static const char usage[] =
     "  --responders N    clients of a round (default 100; at most the fewest known)\n"
     "  --rounds N        rounds that are measured (default 101)\n"
     "  --algorithm NAME  preset (default adafl, whose attention every commit moves)\n"
-    "  --dir FOLDER      where the databases are made and removed (default /tmp)\n"
+    "  --dir FOLDER      where the databases are made and removed (default $TMPDIR, /tmp)\n"
     "  --help            this text\n"
     "Prints a line for each number of known clients:\n"
     "  commit: known=… responders=… commit_ms=… ratio=… records_ms=… select_ms=… join_us=… "
@@ -406,7 +406,7 @@ int main(int argc, char **argv)
                                             {NULL, 0, NULL, 0}};
     static struct bench b = {.algorithm = "adafl", .responders = 100, .rounds = 101};
     char text[256] = "100,1000,10000,100000";
-    const char *parent = "/tmp";
+    const char *parent = scratch_parent();
     double first = 0;
     char *save = NULL;
     char *word;

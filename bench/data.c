@@ -22,7 +22,7 @@ static const char usage[] =
     "100\")\n"
     "  --samples N     make a data set of N random samples first, which 'set: ./made' names\n"
     "  --values N      of a sample of it, bytes (default 64)\n"
-    "  --dir FOLDER    where that and the partition are kept and removed (default /tmp)\n"
+    "  --dir FOLDER    where that and the partition are kept and removed (default $TMPDIR, /tmp)\n"
     "  --help          this text\n"
     "Prints a line\n"
     "  data: clients=… samples=… values=… open_ms=… kept_ms=… view_ns=… samples_mb=… own_mb=… "
@@ -199,7 +199,7 @@ int main(int argc, char **argv)
         {"values", required_argument, NULL, 'v'}, {"dir", required_argument, NULL, 'd'},
         {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     struct bench b = {.keys = "set: mnist, method: shards, clients: 100", .values = 64};
-    const char *parent = "/tmp";
+    const char *parent = scratch_parent();
     struct fl_err err = {0};
     bool good = true;
     int c;

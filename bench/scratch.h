@@ -10,6 +10,14 @@
 
 #include "libfl/base/err.h"
 
+/* Where temporary files go unless an option says otherwise. */
+static inline const char *scratch_parent(void)
+{
+    const char *folder = getenv("TMPDIR");
+
+    return folder != NULL ? folder : "/tmp";
+}
+
 /* "<parent>/NAME-…" in `out`. */
 static inline int scratch_make(const char *parent, const char *name, char *out, size_t size,
                                struct fl_err *err)

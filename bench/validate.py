@@ -260,8 +260,9 @@ def main():
             return (Daemons(build, scratch, data, world, n + 1).run(),
                     simulate(build, scratch, data, world, n + 1))
 
-        run(args, rounds, both)
-        print("validate: all in %.0f s" % (time.monotonic() - began))
+        found = run(args, rounds, both)
+        print("validate: rounds=%d median_percent=%.1f p95_percent=%.1f same_late_percent=%.1f s=%.0f"
+              % (rounds, *found, time.monotonic() - began))
     except (RuntimeError, OSError, subprocess.SubprocessError) as e:
         print("bench/validate.py: %s" % e, file=sys.stderr)
         return 1
@@ -294,11 +295,13 @@ def run(args, rounds, both):
         all_errors += errors
         all_same += same
         n += len(real)
-    verdict("median error of a round's time", 100 * statistics.median(all_errors), "at most", 100 * BOUNDS["median"])
-    verdict("95th percentile", 100 * quantile(all_errors, 0.95), "at most", 100 * BOUNDS["p95"])
-    verdict("rounds with the same late clients", 100 * all_same / n, "at least", 100 * BOUNDS["late"])
+    found = (100 * statistics.median(all_errors), 100 * quantile(all_errors, 0.95), 100 * all_same / n)
+    verdict("median error of a round's time", found[0], "at most", 100 * BOUNDS["median"])
+    verdict("95th percentile", found[1], "at most", 100 * BOUNDS["p95"])
+    verdict("rounds with the same late clients", found[2], "at least", 100 * BOUNDS["late"])
     if not args.only:
         order(rounds, both)
+    return found
 
 
 def verdict(what, value, word, bound):
