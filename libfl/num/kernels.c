@@ -7,6 +7,7 @@
 #include "libfl/num/dense_kern.h"
 #include "libfl/num/kernels_impl.h"
 #include "libfl/num/pixel_kern.h"
+#include "libfl/num/wino_kern.h"
 
 #if defined(__x86_64__)
 static bool has_avx512(void)
@@ -34,13 +35,30 @@ static bool is_here(void)
 /* Fastest first. Each processor knows all names, so that a forced one is refused by what it is. */
 static const struct fl_kernels rows[] = {
 #if defined(__x86_64__)
-    {.name = "avx512", .here = has_avx512, .dense = &fl__dense_avx512, .pixel = &fl__pixel_avx512},
-    {.name = "avx2", .here = has_avx2, .dense = &fl__dense_avx2, .pixel = &fl__pixel_avx2},
+    {
+        .name = "avx512",
+        .here = has_avx512,
+        .dense = &fl__dense_avx512,
+        .wino = &fl__wino_avx512,
+        .pixel = &fl__pixel_avx512,
+    },
+    {
+        .name = "avx2",
+        .here = has_avx2,
+        .dense = &fl__dense_avx2,
+        .wino = &fl__wino_avx2,
+        .pixel = &fl__pixel_avx2,
+    },
 #else
-    {.name = "avx512", .here = is_lacking, .pixel = &fl__pixel_plain},
-    {.name = "avx2", .here = is_lacking, .pixel = &fl__pixel_plain},
+    {.name = "avx512", .here = is_lacking, .pixel = &fl__pixel_ref},
+    {.name = "avx2", .here = is_lacking, .pixel = &fl__pixel_ref},
 #endif
-    {.name = "portable", .here = is_here, .pixel = &fl__pixel_plain},
+    {
+        .name = "portable",
+        .here = is_here,
+        .wino = &fl__wino_plain,
+        .pixel = &fl__pixel_plain,
+    },
     {.name = "reference", .here = is_here, .pixel = &fl__pixel_ref},
 };
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))

@@ -10,11 +10,13 @@
 
 struct fl__dense_kern;
 struct fl__pixel_kern;
+struct fl__wino_kern;
 
 struct fl_kernels {
     const char *name;
     bool (*here)(void);                 /* this processor has what it needs */
     const struct fl__dense_kern *dense; /* NULL: BLAS */
+    const struct fl__wino_kern *wino;   /* NULL: patches and BLAS */
     const struct fl__pixel_kern *pixel;
 };
 

@@ -1,0 +1,303 @@
+#include <string.h>
+
+#include "libfl/num/conv_impl.h"
+#include "libfl/num/vec.h"
+#include "libfl/num/wino_kern.h"
+
+/*
+ * Convolutions with fewer multiplications (Winograd; the kernels and their algebra are in
+ * wino_kern.h, what was measured in docs/kernels.md#convolutions). Tiles go through in
+ * blocks. For each panel of outputs and chunk of channels the weights are taken to the
+ * points anew, where they stay in the second-level cache for the products of all points; that costs
+ * a few percent of a block's products, and saves keeping them: at 36 points they are four times as
+ * large as the weights of 3x3.
+ */
+
+/* Floats of V and M in one block; more tiles amortise the weights better, less stay in cache. */
+#define BLOCK_FLOATS ((size_t)1 << 21)
+#define BLOCK_MIN    64
+#define BLOCK_MAX    256
+/* The form is taken when it saves this part of the products at least: transforms cost, too. */
+#define MIN_SAVING 1.5
+
+struct work {
+    const struct fl_conv *conv;
+    const struct fl__wino_kern *kern;
+    const struct fl__wino_form *form;
+    size_t image; /* tiles of one image */
+    size_t block; /* tiles at a time */
+    size_t n_w;   /* floats of a row of weights and an output: r * r */
+    /* Parts of the scratch; the first float of a point stands `plane_*` behind that of the last. */
+    size_t plane_v, plane_m, plane_p;
+    float *v; /* [point][tile][c] */
+    float *p; /* [point][tile][panel] */
+    float *u; /* [point][FL__DEPTH][panel] */
+    float *t; /* weights of such a chunk: turned ones, or their gradient */
+    float *m; /* [point][tile][k], backward only */
+    float *g; /* the gradient of all weights */
+};
+
+static size_t tiles_along(size_t side, size_t m)
+{
+    return (side + m - 1) / m;
+}
+
+static const struct fl__wino_form *form_of(const struct fl_conv *conv)
+{
+    const struct fl__wino_kern *kern = conv->kernels->wino;
+
+    if (conv->kh == 5) {
+        return kern->form[FL__WINO_5X5];
+    }
+    return kern->form[conv->h == 2 && conv->w == 2 && conv->pad == 1 ? FL__WINO_2X2 : FL__WINO_3X3];
+}
+
+static size_t image_tiles(const struct fl_conv *conv, const struct fl__wino_form *form)
+{
+    return tiles_along(conv->oh, form->m) * tiles_along(conv->ow, form->m);
+}
+
+static bool fits(const struct fl_conv *conv)
+{
+    const struct fl__wino_form *form;
+
+    if (conv->kernels->wino == NULL || conv->stride != 1 || conv->kh != conv->kw ||
+        (conv->kh != 3 && conv->kh != 5) || conv->c % 16 != 0 || conv->k % 16 != 0)
+    {
+        return false;
+    }
+    form = form_of(conv);
+    return (double)(conv->oh * conv->ow * conv->kh * conv->kw) >=
+           MIN_SAVING * (double)(image_tiles(conv, form) * form->points);
+}
+
+static size_t panel_width(size_t from, size_t n)
+{
+    return n - from < FL__PANEL ? n - from : FL__PANEL;
+}
+
+static size_t chunk_rows(size_t from, size_t n)
+{
+    return n - from < FL__DEPTH ? n - from : FL__DEPTH;
+}
+
+/* Row `row` of the panel that begins with output `k`. */
+static size_t row_offset(const struct fl_conv *conv, size_t k, size_t row)
+{
+    return conv->kh * conv->kw * (k * conv->c + row * panel_width(k, conv->k));
+}
+
+static size_t place(const struct fl_conv *conv, size_t i)
+{
+    size_t area = conv->kh * conv->kw;
+    size_t k = i / area / conv->c;
+    size_t first = k / FL__PANEL * FL__PANEL;
+
+    return row_offset(conv, first, i / area % conv->c) + i % area * panel_width(first, conv->k) +
+           k - first;
+}
+
+static size_t block_of(const struct fl_conv *conv, const struct fl__wino_form *form, size_t total)
+{
+    size_t n = BLOCK_FLOATS / form->points / (conv->c + conv->k);
+
+    n = n < BLOCK_MIN ? BLOCK_MIN : n > BLOCK_MAX ? BLOCK_MAX : n;
+    return n < total ? n : total;
+}
+
+/* Hands out the scratch; floats that were handed out, with `scratch` NULL too. */
+static size_t lay_out(struct work *work, const struct fl_conv *conv, size_t batch, bool backward,
+                      float *scratch)
+{
+    const struct fl__wino_form *form = form_of(conv);
+    size_t chunk = FL__DEPTH * FL__PANEL;
+    size_t total = batch * image_tiles(conv, form);
+    size_t used = 0;
+    size_t i;
+    struct {
+        float **at;
+        size_t n;
+    } parts[6];
+
+    *work = (struct work){.conv = conv,
+                          .kern = conv->kernels->wino,
+                          .form = form,
+                          .image = image_tiles(conv, form),
+                          .block = block_of(conv, form, total),
+                          .n_w = conv->kh * conv->kw};
+    work->plane_v = work->block * conv->c + 16;
+    work->plane_m = work->block * conv->k + 16;
+    work->plane_p = work->block * FL__PANEL + 16;
+    parts[0].at = &work->v;
+    parts[0].n = form->points * work->plane_v;
+    parts[1].at = &work->p;
+    parts[1].n = form->points * work->plane_p;
+    parts[2].at = &work->u;
+    parts[2].n = form->points * (chunk + 16);
+    parts[3].at = &work->t;
+    parts[3].n = backward ? work->n_w * chunk : 0;
+    parts[4].at = &work->m;
+    parts[4].n = backward ? form->points * work->plane_m : 0;
+    parts[5].at = &work->g;
+    parts[5].n = backward ? fl_conv_weights(conv) : 0;
+    for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        *parts[i].at = scratch != NULL ? scratch + used : NULL;
+        used += parts[i].n + 16;
+    }
+    return used;
+}
+
+static size_t scratch_size(const struct fl_conv *conv, size_t batch, bool backward)
+{
+    struct work work;
+
+    return lay_out(&work, conv, batch, backward, NULL);
+}
+
+/* A chunk's products for all points: p (+)= v u, over `n` tiles. */
+static void multiply(const struct work *work, const float *v, size_t plane, size_t ldv, size_t n,
+                     size_t rows, size_t width, bool add)
+{
+    size_t i;
+
+    for (i = 0; i < work->form->points; i++) {
+        work->kern->nn(work->p + i * work->plane_p, width, v + i * plane, ldv,
+                       work->u + i * (rows * width + 16), n, rows, width, add);
+    }
+}
+
+static void forward(const struct fl_conv *conv, float *y, size_t ldy, const float *x, size_t ldx,
+                    const float *w, const float *bias, size_t batch, bool relu, float *scratch)
+{
+    struct work work;
+    size_t total, first, k, c;
+
+    (void)lay_out(&work, conv, batch, false, scratch);
+    total = batch * work.image;
+    for (first = 0; first < total; first += work.block) {
+        size_t n = total - first < work.block ? total - first : work.block;
+
+        work.form->input(conv, work.v, work.plane_v, x, ldx, first, n);
+        for (k = 0; k < conv->k; k += FL__PANEL) {
+            size_t width = panel_width(k, conv->k);
+
+            for (c = 0; c < conv->c; c += FL__DEPTH) {
+                size_t rows = chunk_rows(c, conv->c);
+
+                work.form->weights(work.u, w + row_offset(conv, k, c), rows, width);
+                multiply(&work, work.v + c, work.plane_v, conv->c, n, rows, width, c > 0);
+            }
+            work.form->output(conv, y, ldy, work.p, work.plane_p, first, n, k, width, bias + k,
+                              relu);
+        }
+    }
+}
+
+/* What tiles first..first+n, whose gradient is in work->m, add to dx. */
+static void add_data(const struct work *work, const struct fl_conv_backward *io, size_t first,
+                     size_t n)
+{
+    const struct fl_conv *conv = work->conv;
+    size_t c, k;
+
+    for (c = 0; c < conv->c; c += FL__PANEL) {
+        size_t width = panel_width(c, conv->c);
+
+        for (k = 0; k < conv->k; k += FL__DEPTH) {
+            size_t rows = chunk_rows(k, conv->k);
+
+            work->kern->turn(conv, work->t, io->w, k, rows, c, width);
+            work->form->weights(work->u, work->t, rows, width);
+            multiply(work, work->m + k, work->plane_m, conv->k, n, rows, width, k > 0);
+        }
+        work->form->scatter(conv, io->dx, io->lddx, work->p, work->plane_p, first, n, c, width);
+    }
+}
+
+/*
+ * The gradient of the weights from `n` tiles in work->v and work->m into work->g, added to what is
+ * there when `add`. The `last` ones make it whole: it goes to the update chunk by chunk.
+ */
+static void add_weights(const struct work *work, const struct fl_conv_backward *io, size_t n,
+                        bool add, bool last)
+{
+    const struct fl_conv *conv = work->conv;
+    size_t k, c, i;
+
+    for (k = 0; k < conv->k; k += FL__PANEL) {
+        size_t width = panel_width(k, conv->k);
+
+        for (c = 0; c < conv->c; c += FL__DEPTH) {
+            size_t rows = chunk_rows(c, conv->c);
+            size_t at = row_offset(conv, k, c);
+            size_t n_chunk = rows * work->n_w * width;
+
+            for (i = 0; i < work->form->points; i++) {
+                work->kern->tn(work->u + i * (rows * width + 16), work->v + i * work->plane_v + c,
+                               conv->c, work->m + i * work->plane_m + k, conv->k, n, rows, width,
+                               /* add= */ false);
+            }
+            work->form->weights_adjoint(add ? work->t : work->g + at, work->u, rows, width);
+            if (add) {
+                fl_vec_axpy(work->g + at, 1.0f, work->t, n_chunk);
+            }
+            if (last) {
+                io->update(io->ctx, at, n_chunk, work->g + at);
+            }
+        }
+    }
+}
+
+/*
+ * All tiles: dx where `io` wants it, and the gradient of the weights, of which this is the first
+ * part or the last or both.
+ */
+static void backward_pass(const struct work *work, const struct fl_conv_backward *io,
+                          bool first_part, bool last_part)
+{
+    const struct fl_conv *conv = work->conv;
+    size_t total = io->batch * work->image;
+    size_t first = 0;
+    size_t n;
+
+    do {
+        n = total - first < work->block ? total - first : work->block;
+        work->form->gradient(conv, work->m, work->plane_m, io->dy, io->lddy, first, n);
+        if (io->dx != NULL) {
+            add_data(work, io, first, n);
+        }
+        if (io->update != NULL) {
+            work->form->input(conv, work->v, work->plane_v, io->x, io->ldx, first, n);
+            add_weights(work, io, n, !first_part || first > 0, last_part && first + n == total);
+        }
+        first += n;
+    } while (first < total);
+}
+
+static void backward(const struct fl_conv *conv, const struct fl_conv_backward *io, float *scratch)
+{
+    bool second = io->update != NULL && io->rx != NULL;
+    struct fl_conv_backward other = *io;
+    struct work work;
+
+    (void)lay_out(&work, conv, io->batch, true, scratch);
+    if (io->dx != NULL) {
+        (void)memset(io->dx, 0, io->batch * io->lddx * sizeof(*io->dx));
+    }
+    backward_pass(&work, io, /* first_part= */ true, /* last_part= */ !second);
+    if (second) {
+        other.dx = NULL;
+        other.x = io->rx;
+        other.dy = io->sy;
+        backward_pass(&work, &other, /* first_part= */ false, /* last_part= */ true);
+    }
+}
+
+const struct fl__conv_way fl__conv_wino = {
+    .name = "winograd",
+    .fits = fits,
+    .place = place,
+    .scratch = scratch_size,
+    .forward = forward,
+    .backward = backward,
+};
