@@ -50,6 +50,10 @@ static const struct fl_opt_spec main_specs[] = {
              "Without a yes the client leaves such a federation, and says so"},
     {FL_OPT(struct fl_client_main, INT, seed), .flags = FL_CLIENT_DAEMON, .def = "0", .min = 0,
      .max = 9e15, .help = "Of the jitter of reconnects; 0 derives it from the name"},
+    {FL_OPT(struct fl_client_main, ENUM, instructions), .flags = FL_CLIENT_DAEMON, .def = "auto",
+     .choices = fl_kernels_names,
+     .help = "Of this machine's processor, that the built-in engine trains with; one that the "
+             "processor lacks is refused. auto: the fastest there are (docs/kernels.md)"},
     FL_OPT_END_OF(struct fl_client_main)};
 
 static const struct fl_opt_spec tls_specs[] = {
@@ -288,6 +292,16 @@ static int check(const struct fl_client_conf *conf, struct fl_err *err)
     return rv == FL_OK ? check_labels(conf, err) : rv;
 }
 
+static int choose_kernels(struct fl_client_conf *conf, struct fl_err *err)
+{
+    const int *instructions = &conf->main->instructions;
+    struct fl_err why = {0};
+    int rv = fl_kernels_named(fl_kernels_names[*instructions], &conf->kernels, &why);
+
+    return rv == FL_OK ? FL_OK
+                       : fl_conf_error(fl_conf_field(conf->file, instructions), err, "%s", why.msg);
+}
+
 int fl_client_conf_load(const char *path, struct fl_client_conf **ret, struct fl_err *err)
 {
     struct fl_client_conf *conf = calloc(1, sizeof(*conf));
@@ -297,6 +311,7 @@ int fl_client_conf_load(const char *path, struct fl_client_conf **ret, struct fl
         return FL_ENOMEM;
     }
     rv = fl_conf_read(path, sections, NULL, conf, &conf->file, err);
+    rv = rv == FL_OK ? choose_kernels(conf, err) : rv;
     if (rv == FL_OK) {
         rv = check(conf, err);
     }
@@ -318,6 +333,7 @@ int fl_client_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node
         return FL_ENOMEM;
     }
     rv = fl_conf_read_map(doc, map, sections, NULL, FL_CLIENT_DAEMON, conf, &conf->file, err);
+    rv = rv == FL_OK ? choose_kernels(conf, err) : rv;
     rv = rv == FL_OK ? check_labels(conf, err) : rv;
     if (rv != FL_OK) {
         fl_client_conf_free(conf);

@@ -11,6 +11,7 @@
 #include "libfl/base/log_out.h"
 #include "libfl/conf/sections.h"
 #include "libfl/data/dataset.h"
+#include "libfl/num/kernels.h"
 #include "libfl/program/program.h"
 
 enum fl_client_trainer { FL_TRAINER_BUILTIN, FL_TRAINER_COMMAND };
@@ -26,6 +27,7 @@ struct fl_client_main {
     enum fl_log_level log_level;
     enum fl_log_format log_format;
     int64_t seed;
+    int instructions; /* of fl_kernels_names */
 };
 
 /* "" and none: what fl-clientd --join left in the state folder. */
@@ -71,6 +73,7 @@ struct fl_client_conf {
     const struct fl_client_command *command;
     const struct fl_client_reconnect *reconnect;
     const struct fl_client_limits *limits;
+    const struct fl_kernels *kernels; /* those of main->instructions */
 };
 
 /* Flags of rows and sections. */

@@ -6,6 +6,7 @@
 
 #include "client/daemon/preflight.h"
 #include "libfl/base/fs.h"
+#include "libfl/num/gemm.h"
 
 /* A first run of a program that may be waited for; what hangs holds a round no longer. */
 #define FIRST_LIMIT_MS 600000
@@ -124,7 +125,12 @@ int fl_local_data_open(const struct fl_client_conf *conf, const char *name, uint
         return open_command(conf, name, descriptors, log, data, ret, err);
     }
     rv = open_data(conf, log, data, err);
-    return rv == FL_OK ? fl_trainer_builtin(data->train, data->test, ret, err) : rv;
+    if (rv == FL_OK) {
+        fl_log(log, FL_LOG_NOTICE, "client", "trains itself: kernels=%s blas=%s",
+               fl_kernels_name(conf->kernels), fl_gemm_kernel());
+        rv = fl_trainer_builtin(data->train, data->test, conf->kernels, ret, err);
+    }
+    return rv;
 }
 
 void fl_local_data_done(struct fl_local_data *data)

@@ -399,7 +399,8 @@ static int offer(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out, 
 }
 
 int fl_trainer_builtin(const struct fl_dataset *train, const struct fl_dataset *test,
-                       struct fl_trainer **ret, struct fl_err *err)
+                       const struct fl_kernels *kernels, struct fl_trainer **ret,
+                       struct fl_err *err)
 {
     static const struct fl__trainer_ops ops = {.free = builtin_free,
                                                .prepare = prepare,
@@ -420,6 +421,7 @@ int fl_trainer_builtin(const struct fl_dataset *train, const struct fl_dataset *
     b->base.ops = &ops;
     b->train = train;
     b->test = test;
+    b->kernels = kernels;
     *ret = &b->base;
     return FL_OK;
 }

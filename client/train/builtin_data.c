@@ -33,6 +33,7 @@ int fl__builtin_describe(struct fl__builtin *b, const struct fl_net_spec *spec)
     }
     b->spec = *spec;
     b->spec.layers = (const char *const *)b->layers;
+    b->spec.kernels = b->kernels;
     for (i = 0; i < spec->n_layers; i++) {
         b->layers[i] = fl_str_dup(spec->layers[i]);
         if (b->layers[i] == NULL) {

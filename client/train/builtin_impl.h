@@ -14,6 +14,7 @@ struct fl__builtin {
     struct fl_trainer base;
     const struct fl_dataset *train;
     const struct fl_dataset *test;
+    const struct fl_kernels *kernels;
     /* Of the last prepare(); net NULL: none. */
     struct fl_net *net;
     struct fl_net_spec spec; /* of `net`; its layers are `layers` */

@@ -76,9 +76,13 @@ void fl_train_result_done(struct fl_train_result *result);
 
 struct fl_trainer;
 
-/* Built-in engine over `train` (and `test`, may be NULL): keeps references. */
+/*
+ * Built-in engine over `train` (and `test`, may be NULL): keeps references. `kernels` compute;
+ * NULL: the fastest that are here.
+ */
 FL_MUST_CHECK int fl_trainer_builtin(const struct fl_dataset *train, const struct fl_dataset *test,
-                                     struct fl_trainer **ret, struct fl_err *err);
+                                     const struct fl_kernels *kernels, struct fl_trainer **ret,
+                                     struct fl_err *err);
 /*
  * From now on over these, in place of those before: another client's, or another part of it. What
  * then comes of a task is bit for bit what a new trainer over them makes of it. Keeps references;

@@ -63,8 +63,9 @@ static const struct fl_kernels rows[] = {
 };
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))
 
-static const char *const names[] = {"auto", "avx512", "avx2", "portable", "reference", NULL};
-_Static_assert(sizeof(names) / sizeof(names[0]) == N_ROWS + 2, "one name per row, and auto");
+const char *const fl_kernels_names[] = {"auto", "avx512", "avx2", "portable", "reference", NULL};
+_Static_assert(sizeof(fl_kernels_names) / sizeof(fl_kernels_names[0]) == N_ROWS + 2,
+               "one name per row, and auto");
 
 const struct fl_kernels *fl__kernels_row(size_t i)
 {
@@ -84,11 +85,6 @@ const struct fl_kernels *fl_kernels_best(void)
 const char *fl_kernels_name(const struct fl_kernels *kernels)
 {
     return kernels->name;
-}
-
-const char *const *fl_kernels_names(void)
-{
-    return names;
 }
 
 /* The names that this processor can run, for a message. */
@@ -126,7 +122,7 @@ int fl_kernels_named(const char *name, const struct fl_kernels **ret, struct fl_
         *ret = &rows[i];
         return FL_OK;
     }
-    nearest = fl_str_nearest(name, names, N_ROWS + 1);
+    nearest = fl_str_nearest(name, fl_kernels_names, N_ROWS + 1);
     return fl_err_set(err, FL_ECONF,
                       "no set of instructions is called '%.32s'%s%s%s; this processor can run %s",
                       name, nearest != NULL ? ", did you mean '" : "",

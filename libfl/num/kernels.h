@@ -29,6 +29,6 @@ FL_MUST_CHECK int fl_kernels_named(const char *name, const struct fl_kernels **r
                                    struct fl_err *err);
 const char *fl_kernels_name(const struct fl_kernels *kernels);
 /* All names, "auto" first, NULL-terminated; this processor may lack some. */
-const char *const *fl_kernels_names(void);
+extern const char *const fl_kernels_names[];
 
 #endif

@@ -92,6 +92,17 @@ static int load_strategy(struct fl_server_conf *conf, struct fl_err *err)
                             &conf->strategy, err);
 }
 
+/* Into the network: what it is made of does not depend on who computes it. */
+static int choose_kernels(struct fl_server_conf *conf, struct fl_err *err)
+{
+    const int *instructions = &conf->main->instructions;
+    struct fl_err why = {0};
+    int rv = fl_kernels_named(fl_kernels_names[*instructions], &conf->net.kernels, &why);
+
+    return rv == FL_OK ? FL_OK
+                       : fl_conf_error(fl_conf_field(conf->file, instructions), err, "%s", why.msg);
+}
+
 /* Of the sections that are read into `conf`; takes it. */
 static int finish(struct fl_server_conf *conf, bool daemon, struct fl_server_conf **ret,
                   struct fl_err *err)
@@ -99,6 +110,7 @@ static int finish(struct fl_server_conf *conf, bool daemon, struct fl_server_con
     int rv = load_strategy(conf, err);
 
     rv = rv == FL_OK ? fl__server_conf_model(conf, err) : rv;
+    rv = rv == FL_OK ? choose_kernels(conf, err) : rv;
     rv = rv == FL_OK ? check(conf, daemon, err) : rv;
     if (rv != FL_OK) {
         fl_server_conf_free(conf);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "libfl/base/buf.h"
+#include "libfl/num/kernels.h"
 #include "server/conf/conf_impl.h"
 
 static const char *const durabilities[] = {
@@ -60,6 +61,10 @@ const struct fl_opt_spec fl_server_main_specs[] = {
     {FL_OPT(struct fl_server_main, DURATION, heartbeat), .flags = FL_SERVER_DAEMON, .def = "10s",
      .min = 200, .max = 3600000,
      .help = "Interval of heartbeats; silence for three of them ends a session"},
+    {FL_OPT(struct fl_server_main, ENUM, instructions), .flags = FL_SERVER_DAEMON, .def = "auto",
+     .choices = fl_kernels_names,
+     .help = "Of this machine's processor, that the built-in engine evaluates with; one that the "
+             "processor lacks is refused. auto: the fastest there are (docs/kernels.md)"},
     FL_OPT_END_OF(struct fl_server_main)};
 
 const struct fl_opt_spec fl_server_model_specs[] = {

@@ -27,6 +27,7 @@ struct fl_server_main {
     int64_t seed, rounds;
     enum fl_when_finished when_finished;
     uint64_t heartbeat_ms;
+    int instructions; /* of fl_kernels_names */
 };
 
 struct fl_server_model {

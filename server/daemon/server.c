@@ -288,9 +288,9 @@ static int run_once(const struct fl_serverd_conf *own, struct fl_log *log, struc
     if (rv == FL_OK) {
         exit_code = FL_EXIT_OK;
         fl_log(log, FL_LOG_NOTICE, "server",
-               "federation '%s' runs: algorithm=%s units=%zu parameters=%zu blas=%s",
+               "federation '%s' runs: algorithm=%s units=%zu parameters=%zu kernels=%s blas=%s",
                srv.federation, conf->strategy->algorithm, fl_layout_units(conf->layout),
-               fl_layout_count(conf->layout), fl_gemm_kernel());
+               fl_layout_count(conf->layout), fl_kernels_name(conf->net.kernels), fl_gemm_kernel());
         fl_notify_ready();
         fl_start_succeeded();
         fl_loop_run(srv.net);

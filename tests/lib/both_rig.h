@@ -53,7 +53,7 @@ static inline void both_begin(struct both *f, const struct fl_solver_ops *solver
     ck_assert_int_eq(fl_options_create(solver->policy.options, &f->server.options), FL_OK);
     f->server.model.solver = solver;
     f->server.model.solver_options = f->server.options;
-    ck_assert_int_eq(fl_trainer_builtin(f->train, f->test, &f->own, &f->err), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(f->train, f->test, NULL, &f->own, &f->err), FL_OK);
 }
 
 static inline void both_init(struct both *f, const struct fl_solver_ops *solver)

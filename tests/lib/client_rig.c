@@ -125,7 +125,8 @@ static void sink(void *ctx, enum fl_log_level level, const char *component, cons
 static void begin_process(struct rig *r)
 {
     r->worker = (struct fl_worker){.state_dir = r->dir, .log = &r->log, .seed = RIG_SEED};
-    ck_assert_int_eq(fl_trainer_builtin(r->train, r->test, &r->worker.trainer, &r->err), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(r->train, r->test, NULL, &r->worker.trainer, &r->err),
+                     FL_OK);
     ck_assert_msg(fl_keeps_open(r->dir, &r->log, &r->worker.keeps, &r->err) == FL_OK, "%s",
                   r->err.msg);
 }

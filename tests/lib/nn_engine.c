@@ -120,7 +120,7 @@ static void take_adapting(struct session *s, const struct nn_engine *engine, con
 
 static void open_trainer(struct session *s, const struct nn_engine *engine)
 {
-    MUST(fl_trainer_builtin(engine->train, engine->test, &s->trainer, err));
+    MUST(fl_trainer_builtin(engine->train, engine->test, NULL, &s->trainer, err));
     MUST(fl_trainer_prepare(s->trainer, &s->model, err));
 }
 

@@ -136,7 +136,7 @@ static inline void fed_open_client(struct fed *f, size_t k, const struct fl_solv
 
     (void)snprintf(dir, sizeof(dir), "%s/%zu", f->dir, k);
     ck_assert_int_eq(fl_fs_mkdirs(dir, NULL), FL_OK);
-    ck_assert_int_eq(fl_trainer_builtin(f->data[k], NULL, &trainer, NULL), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(f->data[k], NULL, NULL, &trainer, NULL), FL_OK);
     ck_assert_int_eq(fl_member_open(&f->client[k], dir, trainer, NULL, k, NULL), FL_OK);
     ck_assert_msg(fl_member_setup(&of, &setup, &err) == FL_OK, "%s", err.msg);
     setup->solver = watch;

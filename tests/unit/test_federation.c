@@ -303,7 +303,7 @@ static void *serve(void *ctx)
 {
     struct process *p = ctx;
 
-    p->code = fl_team_serve(&p->team, p->people, 1, NULL, &p->err);
+    p->code = fl_team_serve(&p->team, p->people, NULL, 1, NULL, &p->err);
     return NULL;
 }
 

@@ -89,7 +89,7 @@ static void world_init(struct world *w, const char *preset)
         "%s", w->err.msg);
     w->data[0] = make_data(23, INPUTS, CLASSES, 1);
     w->data[1] = make_data(6, INPUTS, CLASSES, 2);
-    ck_assert_int_eq(fl_trainer_builtin(w->data[0], NULL, &w->lent, &w->err), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(w->data[0], NULL, NULL, &w->lent, &w->err), FL_OK);
     ck_assert_int_eq(fl_worker_prepare_trainer(w->lent, w->setup, &w->err), FL_OK);
     fl_buf_init(&w->offered, SIZE_MAX);
     side_init(w, "files", &w->files);
@@ -139,7 +139,7 @@ static void open_one(struct world *w, size_t k, struct fl_member *ret)
 
     path_of(w, "opened", k, dir);
     ck_assert_int_eq(fl_fs_mkdirs(dir, NULL), FL_OK);
-    ck_assert_int_eq(fl_trainer_builtin(w->data[k], NULL, &trainer, &w->err), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(w->data[k], NULL, NULL, &trainer, &w->err), FL_OK);
     ck_assert_msg(fl_member_open(ret, dir, trainer, NULL, seed_of(k), &w->err) == FL_OK, "%s",
                   w->err.msg);
     ck_assert_msg(fl_worker_prepare(&ret->worker, w->setup, &w->err) == FL_OK, "%s", w->err.msg);

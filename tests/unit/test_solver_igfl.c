@@ -48,7 +48,7 @@ static void sgd_delta(struct fed *f, size_t k, const float *start, double rate, 
     struct fl_train_result made = {0};
     struct fl_trainer *trainer = NULL;
 
-    ck_assert_int_eq(fl_trainer_builtin(f->data[k], NULL, &trainer, NULL), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(f->data[k], NULL, NULL, &trainer, NULL), FL_OK);
     ck_assert_int_eq(fl_trainer_prepare(trainer, &model, NULL), FL_OK);
     ck_assert_int_eq(fl_trainer_run(trainer, &task, &made, NULL), FL_OK);
     (void)memcpy(delta, made.delta, f->count * sizeof(float));

@@ -67,7 +67,7 @@ static struct fl_train_result train(struct rig *r, enum fl_data_augment augment,
     struct fl_err err = {0};
 
     ck_assert_int_eq(fl_dataset_set_augment(r->train, augment, NULL), FL_OK);
-    ck_assert_int_eq(fl_trainer_builtin(r->train, r->test, &trainer, NULL), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(r->train, r->test, NULL, &trainer, NULL), FL_OK);
     ck_assert_msg(fl_trainer_prepare(trainer, &r->model, &err) == FL_OK, "%s", err.msg);
     ck_assert_msg(fl_trainer_run(trainer, &task, &result, &err) == FL_OK, "%s", err.msg);
     fl_trainer_free(trainer);

@@ -17,7 +17,7 @@ static void fixture_init(struct fixture *f, bool with_test)
     server_init(&f->server);
     f->train = make_data(SAMPLES, INPUTS, CLASSES, 3);
     f->test = with_test ? make_data(70, INPUTS, CLASSES, 4) : NULL;
-    ck_assert_int_eq(fl_trainer_builtin(f->train, f->test, &f->trainer, &f->err), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(f->train, f->test, NULL, &f->trainer, &f->err), FL_OK);
 }
 
 static void fixture_done(struct fixture *f)
@@ -431,7 +431,7 @@ START_TEST(a_network_that_does_not_fit_the_data_is_refused_with_both_numbers)
 
     server_init(&s);
     ds = make_data(20, rows[_i].inputs, rows[_i].classes, 1);
-    ck_assert_int_eq(fl_trainer_builtin(ds, NULL, &trainer, NULL), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(ds, NULL, NULL, &trainer, NULL), FL_OK);
     ck_assert_int_eq(fl_trainer_prepare(trainer, &s.model, &err), FL_ESHAPE);
     ck_assert_msg(strstr(err.msg, rows[_i].text[0]) != NULL, "%s", err.msg);
     ck_assert_msg(strstr(err.msg, rows[_i].text[1]) != NULL, "%s", err.msg);
@@ -449,7 +449,7 @@ START_TEST(fewer_classes_in_the_data_than_in_the_network_are_fine)
 
     server_init(&s);
     ds = make_data(20, INPUTS, 2, 1);
-    ck_assert_int_eq(fl_trainer_builtin(ds, NULL, &trainer, NULL), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(ds, NULL, NULL, &trainer, NULL), FL_OK);
     ck_assert_int_eq(fl_trainer_prepare(trainer, &s.model, NULL), FL_OK);
     fl_trainer_free(trainer);
     fl_dataset_free(ds);
@@ -519,7 +519,7 @@ START_TEST(no_samples_is_an_error_at_once)
     struct fl_err err = {0};
 
     ds->n = 0;
-    ck_assert_int_eq(fl_trainer_builtin(ds, NULL, &trainer, &err), FL_EINVAL);
+    ck_assert_int_eq(fl_trainer_builtin(ds, NULL, NULL, &trainer, &err), FL_EINVAL);
     ck_assert_str_eq(err.msg, "the training data has no samples");
     ds->n = 1;
     fl_dataset_free(ds);

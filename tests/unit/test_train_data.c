@@ -39,7 +39,7 @@ static struct fl_trainer *new_trainer(struct world *w, size_t k)
 {
     struct fl_trainer *t = NULL;
 
-    ck_assert_int_eq(fl_trainer_builtin(w->clients[k].train, w->clients[k].test, &t, &w->err),
+    ck_assert_int_eq(fl_trainer_builtin(w->clients[k].train, w->clients[k].test, NULL, &t, &w->err),
                      FL_OK);
     ck_assert_msg(fl_trainer_prepare(t, &w->server.model, &w->err) == FL_OK, "%s", w->err.msg);
     return t;
@@ -288,7 +288,7 @@ START_TEST(data_may_be_given_before_a_model_is_described)
     struct world w;
 
     world_init(&w, "fedavg", 1, 0);
-    ck_assert_int_eq(fl_trainer_builtin(w.clients[1].train, NULL, &one, NULL), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(w.clients[1].train, NULL, NULL, &one, NULL), FL_OK);
     ck_assert_int_eq(fl_trainer_set_data(one, w.clients[2].train, w.clients[2].test, NULL), FL_OK);
     ck_assert_int_eq(fl_trainer_prepare(one, &w.server.model, NULL), FL_OK);
     fresh = new_trainer(&w, 2);

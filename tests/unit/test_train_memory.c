@@ -54,7 +54,7 @@ START_TEST(the_step_loop_allocates_nothing)
     if (rows[_i].option != NULL) {
         ck_assert_int_eq(fl_options_set(o, rows[_i].option, rows[_i].value, NULL), FL_OK);
     }
-    ck_assert_int_eq(fl_trainer_builtin(train, test, &trainer, &err), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(train, test, NULL, &trainer, &err), FL_OK);
     s.model.net.layers = layers;
     s.model.net.n_layers = 4;
     s.model.solver = rows[_i].solver;
@@ -100,7 +100,7 @@ START_TEST(a_task_without_memory_is_an_error)
     size_t n, i;
 
     server_init(&s);
-    ck_assert_int_eq(fl_trainer_builtin(train, NULL, &trainer, NULL), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(train, NULL, NULL, &trainer, NULL), FL_OK);
     s.model.momentum = 0.5;
     ck_assert_int_eq(fl_trainer_prepare(trainer, &s.model, NULL), FL_OK);
     task = task_of(&s);

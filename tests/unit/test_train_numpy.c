@@ -62,7 +62,7 @@ START_TEST(the_numpy_example_learns_as_the_engine_does)
     ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_OK);
     task = task_of(&f.server);
     ck_assert_msg(fl_trainer_run(f.trainer, &task, &theirs, &f.err) == FL_OK, "%s", f.err.msg);
-    ck_assert_int_eq(fl_trainer_builtin(ds, NULL, &builtin, &f.err), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(ds, NULL, NULL, &builtin, &f.err), FL_OK);
     ck_assert_int_eq(fl_trainer_prepare(builtin, &f.server.model, &f.err), FL_OK);
     ck_assert_int_eq(fl_trainer_run(builtin, &task, &ours, &f.err), FL_OK);
     ck_assert_uint_eq(theirs.samples, SAMPLES);

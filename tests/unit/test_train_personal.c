@@ -20,7 +20,7 @@ static void fixture_init(struct fixture *f, bool with_test)
     server_init(&f->server);
     f->train = make_data(SAMPLES, INPUTS, CLASSES, 3);
     f->test = with_test ? make_data(70, INPUTS, CLASSES, 4) : NULL;
-    ck_assert_int_eq(fl_trainer_builtin(f->train, f->test, &f->trainer, &f->err), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(f->train, f->test, NULL, &f->trainer, &f->err), FL_OK);
     ck_assert_int_eq(fl_options_create(fl_personal_adapt.policy.options, &f->personal), FL_OK);
 }
 
@@ -404,7 +404,8 @@ START_TEST(an_adapted_model_is_the_received_one_after_the_steps_that_were_asked_
     assert_same(&received, &want);
 
     ck_assert_int_eq(
-        fl_trainer_builtin(rows[_i].data[1] == 'e' ? f.test : f.train, NULL, &same, &f.err), FL_OK);
+        fl_trainer_builtin(rows[_i].data[1] == 'e' ? f.test : f.train, NULL, NULL, &same, &f.err),
+        FL_OK);
     f.server.model.personal = NULL;
     f.server.model.epochs = rows[_i].same_epochs;
     f.server.model.steps = rows[_i].same_steps;

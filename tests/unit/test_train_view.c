@@ -110,7 +110,7 @@ static struct fl_train_result train(const struct way *way, struct fl_dataset *mi
     model.layout = fl_net_layout(net);
     model.solver_options = options;
     task.model = theta;
-    ck_assert_int_eq(fl_trainer_builtin(mine, test, &trainer, NULL), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(mine, test, NULL, &trainer, NULL), FL_OK);
     ck_assert_msg(fl_trainer_prepare(trainer, &model, &err) == FL_OK, "%s", err.msg);
     fl_buf_init(&offer, FL_OFFER_MAX);
     if (way->solver->offer != NULL) {

@@ -28,7 +28,8 @@ struct fleet {
     void (*end)(void);
 };
 
-/* *ret NULL: nobody else is there. `argv` as of a command. */
-FL_MUST_CHECK int fleet_begin(int argc, char **argv, const struct fleet **ret, struct fl_err *err);
+/* *ret NULL: nobody else is there. `argv` as of a command; all of them compute with `kernels`. */
+FL_MUST_CHECK int fleet_begin(int argc, char **argv, const struct fl_kernels *kernels,
+                              const struct fleet **ret, struct fl_err *err);
 
 #endif

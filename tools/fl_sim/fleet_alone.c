@@ -24,13 +24,15 @@ static bool is_one_of_many(void)
            (getenv("PMIX_RANK") != NULL && number("SLURM_STEP_NUM_TASKS") > 1);
 }
 
-int fleet_begin(int argc, char **argv, const struct fleet **ret, struct fl_err *err)
+int fleet_begin(int argc, char **argv, const struct fl_kernels *kernels, const struct fleet **ret,
+                struct fl_err *err)
 {
     char path[4096];
     char **all;
     ssize_t n;
     int saved;
 
+    (void)kernels;
     *ret = NULL;
     if (!is_one_of_many()) {
         return FL_OK;

@@ -8,7 +8,6 @@
 #include "libfl/base/checksum.h"
 #include "libfl/base/fs.h"
 #include "libfl/num/gemm.h"
-#include "libfl/num/kernels.h"
 #include "tools/fl_sim/fl_sim.h"
 #include "tools/fl_sim/fleet.h"
 #include "tools/fl_sim/run.h"
@@ -124,7 +123,8 @@ static int open_results(struct job *j, int argc, char **argv, struct fl_err *err
                                    .n_seeds = fl_experiment_trials(j->experiment),
                                    .partitions = j->check.partitions,
                                    .n_partitions = j->check.n_partitions,
-                                   .blas_kernel = fl_kernels_name(fl_kernels_best()),
+                                   .kernels = fl_kernels_name(j->o.kernels),
+                                   .blas_kernel = fl_gemm_kernel(),
                                    .command = (const char *const *)argv,
                                    .n_command = (size_t)argc,
                                    .clients = j->o.clients,
@@ -196,6 +196,7 @@ static int prepare(struct job *j, struct fl_err *err)
     j->run.base = j->base;
     j->run.dry = j->o.dry;
     j->run.keep_state = j->o.keep_state;
+    j->run.kernels = j->o.kernels;
     j->check.run = &j->run;
     share_threads(j);
     rv = name_folders(j, err);
@@ -303,7 +304,7 @@ int cmd_run(int argc, char **argv)
         return status;
     }
     rv = fl_gemm_init(&err);
-    rv = rv == FL_OK ? fleet_begin(argc, argv, &j->fleet, &err) : rv;
+    rv = rv == FL_OK ? fleet_begin(argc, argv, j->o.kernels, &j->fleet, &err) : rv;
     rv = rv == FL_OK ? run_job(j, argc, argv, &err) : rv;
     status = say_end(j, rv, &err);
     if (j->fleet != NULL) {

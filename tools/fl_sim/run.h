@@ -31,6 +31,7 @@ struct run {
     bool dry; /* --no-training */
     bool keep_state;
     unsigned threads; /* of one trial */
+    const struct fl_kernels *kernels;
 };
 
 /* What a server at level debug would log, in server.log of the state that is kept. Not to be moved

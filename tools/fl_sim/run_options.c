@@ -21,6 +21,10 @@ static void print_help(void)
         "  --jobs N         threads, under mpirun of each process; default: all cores. Results do "
         "not\n"
         "                   depend on it, nor on how many processes there are\n"
+        "  --instructions NAME  of the processor, that training uses: auto (default), avx512, "
+        "avx2,\n"
+        "                   portable, reference (docs/kernels.md); results differ in the last "
+        "bits\n"
         "  --set KEY=VALUE  change a key of the file, as server.training.learning_rate=0.1; "
         "repeatable\n"
         "  --clients        a row for each client and round too (clients.jsonl)\n"
@@ -35,10 +39,22 @@ static void print_help(void)
         "Exit status: 0 done, 1 it could not be done, 2 wrong usage, 3 interrupted.");
 }
 
-enum { OPT_OUT = 256, OPT_JOBS, OPT_SET, OPT_CLIENTS, OPT_DRY, OPT_KEEP, OPT_FORCE, OPT_QUIET };
+enum {
+    OPT_OUT = 256,
+    OPT_JOBS,
+    OPT_INSTRUCTIONS,
+    OPT_SET,
+    OPT_CLIENTS,
+    OPT_DRY,
+    OPT_KEEP,
+    OPT_FORCE,
+    OPT_QUIET
+};
 
 static int take_option(struct run_options *o, int opt)
 {
+    struct fl_err err = {0};
+
     switch (opt) {
     case OPT_OUT:
         o->out = optarg;
@@ -46,6 +62,12 @@ static int take_option(struct run_options *o, int opt)
     case OPT_JOBS:
         if (fl_str_to_u64(optarg, &o->jobs) != FL_OK || o->jobs < 1 || o->jobs > JOBS_MAX) {
             (void)usage_error("run", "--jobs: expected 1 to %d, found '%s'", JOBS_MAX, optarg);
+            return FL_EINVAL;
+        }
+        return FL_OK;
+    case OPT_INSTRUCTIONS:
+        if (fl_kernels_named(optarg, &o->kernels, &err) != FL_OK) {
+            (void)usage_error("run", "--instructions: %s", err.msg);
             return FL_EINVAL;
         }
         return FL_OK;
@@ -79,18 +101,21 @@ static int take_option(struct run_options *o, int opt)
 
 bool run_options_parse(struct run_options *o, int argc, char **argv, int *ret_status)
 {
-    static const struct option options[] = {{"out", required_argument, NULL, OPT_OUT},
-                                            {"jobs", required_argument, NULL, OPT_JOBS},
-                                            {"set", required_argument, NULL, OPT_SET},
-                                            {"clients", no_argument, NULL, OPT_CLIENTS},
-                                            {"no-training", no_argument, NULL, OPT_DRY},
-                                            {"keep-state", no_argument, NULL, OPT_KEEP},
-                                            {"force", no_argument, NULL, OPT_FORCE},
-                                            {"quiet", no_argument, NULL, OPT_QUIET},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"out", required_argument, NULL, OPT_OUT},
+        {"jobs", required_argument, NULL, OPT_JOBS},
+        {"instructions", required_argument, NULL, OPT_INSTRUCTIONS},
+        {"set", required_argument, NULL, OPT_SET},
+        {"clients", no_argument, NULL, OPT_CLIENTS},
+        {"no-training", no_argument, NULL, OPT_DRY},
+        {"keep-state", no_argument, NULL, OPT_KEEP},
+        {"force", no_argument, NULL, OPT_FORCE},
+        {"quiet", no_argument, NULL, OPT_QUIET},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0}};
     int opt;
 
+    o->kernels = fl_kernels_best();
     while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         if (opt == 'h') {
             print_help();

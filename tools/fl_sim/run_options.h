@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libfl/num/kernels.h"
+
 #define RUN_SETS_MAX 256
 
 /* Texts are those of argv. */
@@ -15,6 +17,7 @@ struct run_options {
     const char *sets[RUN_SETS_MAX];
     size_t n_sets;
     uint64_t jobs; /* 0: as many as there are cores */
+    const struct fl_kernels *kernels;
     bool clients, keep_state, dry, quiet, force;
 };
 

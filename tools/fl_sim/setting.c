@@ -14,6 +14,7 @@ int setting_open(const struct run *run, size_t point, size_t trial, struct setti
     *ret = (struct setting){.point = NULL};
     rv = fl_experiment_open(run->experiment, point, trial, &ret->point, err);
     if (rv == FL_OK) {
+        ret->point->server->net.kernels = run->kernels;
         rv = fl_sim_data_conf_read(ret->point->doc, ret->point->data, run->base, &ret->data_conf,
                                    err);
     }

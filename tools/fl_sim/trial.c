@@ -330,7 +330,7 @@ int trial_serve(const struct run *run, size_t point, size_t trial, const struct 
     if (rv == FL_OK) {
         const struct fl_people people = people_of(&t);
 
-        rv = fl_team_serve(team, &people, run->threads, NULL, err);
+        rv = fl_team_serve(team, &people, run->kernels, run->threads, NULL, err);
         setting_close(&t.setting);
     }
     return rv;

@@ -51,6 +51,7 @@ struct fl_crew_conf {
     const char *dir;        /* of the clients' folders */
     bool dry;               /* nothing is computed: what is told is drawn from `seed` */
     uint64_t seed;
+    const struct fl_kernels *kernels; /* that clients train with; NULL: the fastest */
     const struct fl_log *log;
 };
 

@@ -72,7 +72,7 @@ static int take_trainer(struct fl_crew *crew, const struct fl_person_data *data,
     if (trainer != NULL) {
         rv = fl_trainer_set_data(trainer, data->train, data->test, err);
     } else {
-        rv = fl_trainer_builtin(data->train, data->test, &trainer, err);
+        rv = fl_trainer_builtin(data->train, data->test, crew->conf.kernels, &trainer, err);
         rv = rv == FL_OK ? fl_worker_prepare_trainer(trainer, crew->conf.setup, err) : rv;
     }
     if (rv != FL_OK) {

@@ -385,6 +385,7 @@ static int open_crew(struct fl_fed *fed, struct fl_err *err)
                                       .dir = fed->clients_dir,
                                       .dry = fed->conf.dry,
                                       .seed = fed->conf.coord.seed,
+                                      .kernels = fed->conf.net.kernels,
                                       .log = fed->conf.log};
     int rv = fl_crew_create(&conf, &fed->crew, err);
 

@@ -16,6 +16,7 @@
 
 #include "libfl/base/buf.h"
 #include "libfl/base/log.h"
+#include "libfl/num/kernels.h"
 
 struct fl_team {
     unsigned n, me; /* processes, and which of them this is; the leader is 0 */
@@ -40,6 +41,7 @@ FL_MUST_CHECK int fl_team_end(const struct fl_team *team, struct fl_err *err);
  * error is one of this process; of a client's work the leader hears. `people` as the leader's.
  */
 FL_MUST_CHECK int fl_team_serve(const struct fl_team *team, const struct fl_people *people,
-                                unsigned threads, const struct fl_log *log, struct fl_err *err);
+                                const struct fl_kernels *kernels, unsigned threads,
+                                const struct fl_log *log, struct fl_err *err);
 
 #endif

@@ -16,6 +16,7 @@ struct serving {
     const struct fl_people *people;
     const struct fl_log *log;
     unsigned threads;
+    const struct fl_kernels *kernels;
     struct fl_crew *crew; /* NULL: none is open */
     char *dir;
     struct fl_setup *setup;
@@ -51,7 +52,8 @@ static void close_crew(struct serving *s)
 
 static int open_crew(struct serving *s, struct fl__team_rest *rest, struct fl_err *err)
 {
-    struct fl_crew_conf conf = {.threads = s->threads, .people = s->people, .log = s->log};
+    struct fl_crew_conf conf = {
+        .threads = s->threads, .people = s->people, .kernels = s->kernels, .log = s->log};
     struct fl_wire_command heard = {.type = FL_WIRE_WELCOME};
     struct fl__team_open open;
     const uint8_t *dir = NULL;
@@ -296,10 +298,12 @@ static int hear(struct serving *s, const struct fl_buf *message, struct fl_err *
     }
 }
 
-int fl_team_serve(const struct fl_team *team, const struct fl_people *people, unsigned threads,
-                  const struct fl_log *log, struct fl_err *err)
+int fl_team_serve(const struct fl_team *team, const struct fl_people *people,
+                  const struct fl_kernels *kernels, unsigned threads, const struct fl_log *log,
+                  struct fl_err *err)
 {
-    struct serving s = {.team = team, .people = people, .threads = threads, .log = log};
+    struct serving s = {
+        .team = team, .people = people, .kernels = kernels, .threads = threads, .log = log};
     struct fl_buf message;
     int rv = FL_OK;
 

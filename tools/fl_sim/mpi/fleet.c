@@ -61,7 +61,7 @@ static unsigned count_threads(unsigned local)
 }
 
 /* The same arithmetic everywhere, or results would depend on who does what. */
-static void check_kernels(void)
+static void check_kernels(const struct fl_kernels *kernels)
 {
     char mine[96] = "";
     char leaders[sizeof(mine)];
@@ -70,22 +70,24 @@ static void check_kernels(void)
     if (fl_gemm_init(&err) != FL_OK) {
         fail(FL_ENOENT, &err);
     }
-    (void)snprintf(mine, sizeof(mine), "'%s', OpenBLAS '%s'", fl_kernels_name(fl_kernels_best()),
+    (void)snprintf(mine, sizeof(mine), "'%s', OpenBLAS '%s'", fl_kernels_name(kernels),
                    fl_gemm_kernel());
     (void)memcpy(leaders, mine, sizeof(leaders));
     share(leaders, sizeof(leaders));
     if (strcmp(leaders, mine) != 0) {
         fail(fl_err_set(&err, FL_EINVAL,
-                        "dense layers are computed by %s here and by %s on the first machine, so "
+                        "layers are computed by %s here and by %s on the first machine, so "
                         "results would depend on who computes what: take machines with the same "
-                        "kind of processor; where only OpenBLAS's differs, set OPENBLAS_CORETYPE "
-                        "to one that all of them have (mpirun -x OPENBLAS_CORETYPE=Haswell)",
+                        "kind of processor, or --instructions that all of them have; where only "
+                        "OpenBLAS's differs, set OPENBLAS_CORETYPE to one that all of them have "
+                        "(mpirun -x OPENBLAS_CORETYPE=Haswell)",
                         mine, leaders),
              &err);
     }
 }
 
-int fleet_begin(int argc, char **argv, const struct fleet **ret, struct fl_err *err)
+int fleet_begin(int argc, char **argv, const struct fl_kernels *kernels, const struct fleet **ret,
+                struct fl_err *err)
 {
     MPI_Comm here;
     int given;
@@ -111,7 +113,7 @@ int fleet_begin(int argc, char **argv, const struct fleet **ret, struct fl_err *
     (void)MPI_Comm_free(&here);
     fleet.local = (unsigned)local;
     fleet.threads = count_threads(fleet.local);
-    check_kernels();
+    check_kernels(kernels);
     *ret = &fleet;
     return FL_OK;
 }

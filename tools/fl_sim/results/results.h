@@ -48,6 +48,7 @@ struct fl_run_info {
     size_t n_seeds;
     const struct fl_run_partition *partitions;
     size_t n_partitions;
+    const char *kernels;        /* fl_kernels_name(); may be NULL */
     const char *blas_kernel;    /* fl_gemm_kernel(); may be NULL */
     const char *const *command; /* argv */
     size_t n_command;

@@ -76,6 +76,7 @@ static json_t *machine(const struct fl_run_info *info)
     (void)json_object_set_new(object, "kernel", known ? json_string(name.release) : json_null());
     (void)json_object_set_new(object, "architecture",
                               known ? json_string(name.machine) : json_null());
+    (void)json_object_set_new(object, "kernels", text_or_null(info->kernels));
     (void)json_object_set_new(object, "blas_kernel", text_or_null(info->blas_kernel));
     return object;
 }
