@@ -25,6 +25,12 @@ typedef float vec_mem __attribute__((vector_size(4 * FL__LANES), aligned(4), may
 #define UNROLL _Pragma("GCC unroll 64")
 #endif
 
+/*
+ * Makes an address one that the compiler cannot take apart. Of the dozens that a tile needs it
+ * would else keep each in memory over the loop, and a load for every load.
+ */
+#define OPAQUE(p) __asm__("" : "+r"(p))
+
 INLINE vec load(const float *p)
 {
     return *(const vec_mem *)p;

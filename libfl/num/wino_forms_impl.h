@@ -15,10 +15,20 @@
                                              .outputs = (outputs_),                               \
                                              .inputs = (inputs_),                                 \
                                              .inset = (inset_)};                                  \
+    static __attribute__((noinline)) void input_tile_##form_(float *v, size_t plane,              \
+                                                             const float *const *at, size_t n)    \
+    {                                                                                             \
+        input_tile(side_##form_, v, plane, at, n);                                                \
+    }                                                                                             \
+    static __attribute__((noinline)) void gradient_tile_##form_(float *v, size_t plane,           \
+                                                                const float *const *at, size_t n) \
+    {                                                                                             \
+        gradient_tile(side_##form_, v, plane, at, n);                                             \
+    }                                                                                             \
     static void input_##form_(const struct fl_conv *conv, float *v, size_t plane, const float *x, \
                               size_t ldx, size_t first, size_t n)                                 \
     {                                                                                             \
-        input_tiles(side_##form_, conv, v, plane, x, ldx, first, n);                              \
+        input_tiles(side_##form_, input_tile_##form_, conv, v, plane, x, ldx, first, n);          \
     }                                                                                             \
     static void output_##form_(const struct fl_conv *conv, float *y, size_t ldy, const float *m,  \
                                size_t plane, size_t first, size_t n, size_t k, size_t width,      \
@@ -29,7 +39,7 @@
     static void gradient_##form_(const struct fl_conv *conv, float *m, size_t plane,              \
                                  const float *dy, size_t lddy, size_t first, size_t n)            \
     {                                                                                             \
-        gradient_tiles(side_##form_, conv, m, plane, dy, lddy, first, n);                         \
+        gradient_tiles(side_##form_, gradient_tile_##form_, conv, m, plane, dy, lddy, first, n);  \
     }                                                                                             \
     static void scatter_##form_(const struct fl_conv *conv, float *dx, size_t lddx,               \
                                 const float *v, size_t plane, size_t first, size_t n, size_t c,   \

@@ -4,6 +4,9 @@
 /*
  * The transforms of images and maps of wino_kern.h, for every form; `side` is constant
  * wherever one of these functions is used. The including file sets FL__LANES.
+ *
+ * What works on one tile becomes a function of its own (wino_forms_impl.h): inlined into the loop
+ * over the tiles, gcc 12 runs out of registers and needs nearly twice the time.
  */
 
 #include <math.h>
@@ -13,215 +16,110 @@
 #include "libfl/num/lanes_impl.h"
 #include "libfl/num/wino_kern.h"
 #include "libfl/num/wino_points_impl.h"
+#include "libfl/num/wino_tile_impl.h"
 
-/* Bounds of the arrays below. */
-#define MAX_POINTS 6
-#define MAX_INPUTS 6
+/* Takes the pixels of a tile, n channels of each, to v[point][n]. */
+typedef void tile_fn(float *v, size_t plane, const float *const *at, size_t n);
 
-/* A tile of the batch. */
-struct tile {
-    size_t image, row, col;
-    size_t rows, cols; /* tiles of an image */
-};
-
-INLINE struct tile tile_at(struct side side, const struct fl_conv *conv, size_t i)
+INLINE void input_tile(struct side side, float *v, size_t plane, const float *const *at, size_t n)
 {
-    struct tile t = {
-        .rows = (conv->oh + side.outputs - 1) / side.outputs,
-        .cols = (conv->ow + side.outputs - 1) / side.outputs,
-    };
-
-    t.image = i / (t.rows * t.cols);
-    t.row = i / t.cols % t.rows;
-    t.col = i % t.cols;
-    return t;
-}
-
-INLINE void tile_next(struct tile *t)
-{
-    if (++t->col == t->cols) {
-        t->col = 0;
-        if (++t->row == t->rows) {
-            t->row = 0;
-            t->image++;
-        }
-    }
-}
-
-/* The pixels of a tile, and which of them lie on the map: rows top..bottom, columns left..right. */
-struct square {
-    size_t top, bottom, left, right;
-    bool whole;        /* all of them */
-    ptrdiff_t first;   /* the upper left one, in floats from the image's first; perhaps before it */
-    size_t row, pixel; /* strides in floats */
-};
-
-/* What of size numbers from `origin` on lies within 0..map. */
-INLINE void clip(size_t *from, size_t *to, ptrdiff_t origin, size_t size, size_t map)
-{
-    ptrdiff_t room = (ptrdiff_t)map - origin;
-
-    *from = origin < 0 ? (size_t)-origin : 0;
-    *to = room < (ptrdiff_t)size ? (size_t)room : size;
-}
-
-INLINE struct square square_at(ptrdiff_t y, ptrdiff_t x, size_t size, size_t map_h, size_t map_w,
-                               size_t channels)
-{
-    struct square q = {
-        .first = (y * (ptrdiff_t)map_w + x) * (ptrdiff_t)channels,
-        .row = map_w * channels,
-        .pixel = channels,
-    };
-
-    clip(&q.top, &q.bottom, y, size, map_h);
-    clip(&q.left, &q.right, x, size, map_w);
-    q.whole = q.bottom - q.top == size && q.right - q.left == size;
-    return q;
-}
-
-INLINE struct square inputs_of(struct side side, const struct fl_conv *conv, const struct tile *t)
-{
-    ptrdiff_t back = (ptrdiff_t)side.inset - (ptrdiff_t)conv->pad;
-
-    return square_at((ptrdiff_t)(t->row * side.outputs) + back,
-                     (ptrdiff_t)(t->col * side.outputs) + back, side.inputs, conv->h, conv->w,
-                     conv->c);
-}
-
-INLINE struct square outputs_of(struct side side, const struct fl_conv *conv, const struct tile *t)
-{
-    return square_at((ptrdiff_t)(t->row * side.outputs), (ptrdiff_t)(t->col * side.outputs),
-                     side.outputs, conv->oh, conv->ow, conv->k);
-}
-
-INLINE size_t place_in(const struct square *q, size_t i, size_t j, size_t channel)
-{
-    return (size_t)(q->first + (ptrdiff_t)(i * q->row + j * q->pixel + channel));
-}
-
-/*
- * One vector of each pixel of a square. Pixels outside the map are left as they are. That a
- * square is whole is known where this is inlined: then its vectors stay in registers.
- */
-INLINE void gather(vec *d, size_t size, const float *image, const struct square *q, size_t channel,
-                   bool whole)
-{
-    size_t i, j;
-
-    if (whole) {
-        UNROLL for (i = 0; i < size; i++)
-        {
-            UNROLL for (j = 0; j < size; j++)
-            {
-                d[i * size + j] = load(image + place_in(q, i, j, channel));
-            }
-        }
-    } else {
-        for (i = q->top; i < q->bottom; i++) {
-            for (j = q->left; j < q->right; j++) {
-                d[i * size + j] = load(image + place_in(q, i, j, channel));
-            }
-        }
-    }
-}
-
-INLINE void input_tile(struct side side, float *v, size_t plane, const float *image,
-                       const struct square *q, size_t channels, bool whole)
-{
-    vec d[MAX_INPUTS * MAX_INPUTS] = {{0}};
     size_t c, i, j;
 
-    for (c = 0; c < channels; c += FL__LANES) {
+    for (c = 0; c < n; c += FL__LANES) {
         vec half[MAX_POINTS * MAX_INPUTS];
+        float *to = v + c;
 
-        gather(d, side.inputs, image, q, c, whole);
         UNROLL for (j = 0; j < side.inputs; j++)
         {
-            inputs_to_points(side, half + j, side.inputs, d + j, side.inputs);
+            vec col[MAX_INPUTS];
+
+            UNROLL for (i = 0; i < side.inputs; i++)
+            {
+                col[i] = load(at[i * side.inputs + j] + c);
+            }
+            inputs_to_points(side, half + j, side.inputs, col, 1);
         }
         UNROLL for (i = 0; i < side.points; i++)
         {
             vec row[MAX_POINTS];
 
             inputs_to_points(side, row, 1, half + i * side.inputs, 1);
+            OPAQUE(to);
             UNROLL for (j = 0; j < side.points; j++)
             {
-                store(v + (i * side.points + j) * plane + c, row[j]);
+                store(to + j * plane, row[j]);
             }
+            to += side.points * plane;
         }
     }
 }
 
-INLINE void input_tiles(struct side side, const struct fl_conv *conv, float *v, size_t plane,
-                        const float *x, size_t ldx, size_t first, size_t n)
+INLINE void input_tiles(struct side side, tile_fn *tile, const struct fl_conv *conv, float *v,
+                        size_t plane, const float *x, size_t ldx, size_t first, size_t n)
 {
     struct tile t = tile_at(side, conv, first);
     size_t i;
 
     for (i = 0; i < n; i++, v += conv->c, tile_next(&t)) {
         struct square q = inputs_of(side, conv, &t);
-        const float *image = x + t.image * ldx;
+        const float *at[MAX_INPUTS * MAX_INPUTS];
+        size_t c;
 
-        if (q.whole) {
-            input_tile(side, v, plane, image, &q, conv->c, true);
-        } else {
-            input_tile(side, v, plane, image, &q, conv->c, false);
+        for (c = 0; c < conv->c; c += ZERO_FLOATS) {
+            pixels_of(at, side.inputs, x + t.image * ldx, &q, c);
+            tile(v + c, plane, at, conv->c - c < ZERO_FLOATS ? conv->c - c : ZERO_FLOATS);
         }
     }
 }
 
 /* Adds one vector to each pixel of a square that lies on the map. */
-INLINE void spread(float *image, const struct square *q, size_t channel, const vec *d, size_t size,
-                   bool whole)
+INLINE void spread(float *image, const struct square *q, size_t channel, const vec *d, size_t size)
 {
+    float *p = image + (q->first + (ptrdiff_t)channel);
     size_t i, j;
 
-    if (whole) {
-        UNROLL for (i = 0; i < size; i++)
-        {
+    UNROLL for (i = 0; i < size; i++)
+    {
+        OPAQUE(p);
+        if (i >= q->top && i < q->bottom) {
             UNROLL for (j = 0; j < size; j++)
             {
-                float *p = image + place_in(q, i, j, channel);
-
-                store(p, load(p) + d[i * size + j]);
+                if (j >= q->left && j < q->right) {
+                    store(p + j * q->pixel, load(p + j * q->pixel) + d[i * size + j]);
+                }
             }
         }
-    } else {
-        for (i = q->top; i < q->bottom; i++) {
-            for (j = q->left; j < q->right; j++) {
-                float *p = image + place_in(q, i, j, channel);
-
-                store(p, load(p) + d[i * size + j]);
-            }
-        }
+        p += q->row;
     }
 }
 
 INLINE void scatter_tile(struct side side, float *image, const struct square *q, const float *v,
-                         size_t plane, size_t c, size_t width, bool whole)
+                         size_t plane, size_t c, size_t width)
 {
     size_t o, i, j;
 
     for (o = 0; o < width; o += FL__LANES) {
         vec half[MAX_INPUTS * MAX_POINTS];
         vec d[MAX_INPUTS * MAX_INPUTS];
+        const float *from = v + o;
 
         UNROLL for (j = 0; j < side.points; j++)
         {
             vec col[MAX_POINTS];
 
+            OPAQUE(from);
             UNROLL for (i = 0; i < side.points; i++)
             {
-                col[i] = load(v + (i * side.points + j) * plane + o);
+                col[i] = load(from + i * side.points * plane);
             }
             points_to_inputs(side, half + j, side.points, col, 1);
+            from += plane;
         }
         UNROLL for (i = 0; i < side.inputs; i++)
         {
             points_to_inputs(side, d + i * side.inputs, 1, half + i * side.points, 1);
         }
-        spread(image, q, c + o, d, side.inputs, whole);
+        spread(image, q, c + o, d, side.inputs);
     }
 }
 
@@ -234,16 +132,12 @@ INLINE void scatter_tiles(struct side side, const struct fl_conv *conv, float *d
 
     for (i = 0; i < n; i++, v += width, tile_next(&t)) {
         struct square q = inputs_of(side, conv, &t);
-        float *image = dx + t.image * lddx;
 
-        if (q.whole) {
-            scatter_tile(side, image, &q, v, plane, c, width, true);
-        } else {
-            scatter_tile(side, image, &q, v, plane, c, width, false);
-        }
+        scatter_tile(side, dx + t.image * lddx, &q, v, plane, c, width);
     }
 }
 
+/* That a tile is whole is known where this is inlined: 16 questions less. */
 INLINE void output_tile(struct side side, float *image, const struct square *q, const float *m,
                         size_t plane, size_t k, size_t width, const float *bias, vec floor,
                         bool whole)
@@ -253,31 +147,37 @@ INLINE void output_tile(struct side side, float *image, const struct square *q, 
     for (o = 0; o < width; o += FL__LANES) {
         vec half[MAX_POINTS * MAX_POINTS];
         vec b = load(bias + o);
+        const float *from = m + o;
+        float *to = image + (q->first + (ptrdiff_t)(k + o));
 
         UNROLL for (j = 0; j < side.points; j++)
         {
             vec col[MAX_POINTS];
 
+            OPAQUE(from);
             UNROLL for (i = 0; i < side.points; i++)
             {
-                col[i] = load(m + (i * side.points + j) * plane + o);
+                col[i] = load(from + i * side.points * plane);
             }
             points_to_outputs(side, half + j, side.points, col, 1);
+            from += plane;
         }
         UNROLL for (i = 0; i < side.outputs; i++)
         {
             vec row[MAX_POINTS];
 
             points_to_outputs(side, row, 1, half + i * side.points, 1);
+            OPAQUE(to);
             UNROLL for (j = 0; j < side.outputs; j++)
             {
                 vec y = row[j] + b;
                 vec_mask below = y < floor; /* false for NaN, which stays */
 
                 if (whole || (i < q->bottom && j < q->right)) {
-                    store(image + place_in(q, i, j, k + o), (vec)((vec_mask)y & ~below));
+                    store(to + j * q->pixel, (vec)((vec_mask)y & ~below));
                 }
             }
+            to += q->row;
         }
     }
 }
@@ -302,47 +202,54 @@ INLINE void output_tiles(struct side side, const struct fl_conv *conv, float *y,
     }
 }
 
-INLINE void gradient_tile(struct side side, float *m, size_t plane, const float *image,
-                          const struct square *q, size_t channels, bool whole)
+INLINE void gradient_tile(struct side side, float *m, size_t plane, const float *const *at,
+                          size_t n)
 {
-    vec d[MAX_POINTS * MAX_POINTS] = {{0}};
     size_t k, i, j;
 
-    for (k = 0; k < channels; k += FL__LANES) {
+    for (k = 0; k < n; k += FL__LANES) {
         vec half[MAX_POINTS * MAX_POINTS];
+        float *to = m + k;
 
-        gather(d, side.outputs, image, q, k, whole);
         UNROLL for (j = 0; j < side.outputs; j++)
         {
-            outputs_to_points(side, half + j, side.outputs, d + j, side.outputs);
+            vec col[MAX_POINTS];
+
+            UNROLL for (i = 0; i < side.outputs; i++)
+            {
+                col[i] = load(at[i * side.outputs + j] + k);
+            }
+            outputs_to_points(side, half + j, side.outputs, col, 1);
         }
         UNROLL for (i = 0; i < side.points; i++)
         {
             vec row[MAX_POINTS];
 
             outputs_to_points(side, row, 1, half + i * side.outputs, 1);
+            OPAQUE(to);
             UNROLL for (j = 0; j < side.points; j++)
             {
-                store(m + (i * side.points + j) * plane + k, row[j]);
+                store(to + j * plane, row[j]);
             }
+            to += side.points * plane;
         }
     }
 }
 
-INLINE void gradient_tiles(struct side side, const struct fl_conv *conv, float *m, size_t plane,
-                           const float *dy, size_t lddy, size_t first, size_t n)
+INLINE void gradient_tiles(struct side side, tile_fn *tile, const struct fl_conv *conv, float *m,
+                           size_t plane, const float *dy, size_t lddy, size_t first, size_t n)
 {
     struct tile t = tile_at(side, conv, first);
     size_t i;
 
     for (i = 0; i < n; i++, m += conv->k, tile_next(&t)) {
         struct square q = outputs_of(side, conv, &t);
-        const float *image = dy + t.image * lddy;
+        const float *at[MAX_INPUTS * MAX_INPUTS];
+        size_t k;
 
-        if (q.whole) {
-            gradient_tile(side, m, plane, image, &q, conv->k, true);
-        } else {
-            gradient_tile(side, m, plane, image, &q, conv->k, false);
+        for (k = 0; k < conv->k; k += ZERO_FLOATS) {
+            pixels_of(at, side.outputs, dy + t.image * lddy, &q, k);
+            tile(m + k, plane, at, conv->k - k < ZERO_FLOATS ? conv->k - k : ZERO_FLOATS);
         }
     }
 }

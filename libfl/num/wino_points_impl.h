@@ -57,13 +57,13 @@ INLINE void inputs_to_points(struct side side, vec *v, size_t vs, const vec *d, 
 INLINE void points_to_inputs(struct side side, vec *d, size_t ds, const vec *v, size_t vs)
 {
     if (side.points == 6) {
-        vec sum_a = v[vs] + v[2 * vs], diff_a = A1 * (v[vs] - v[2 * vs]);
-        vec sum_b = v[3 * vs] + v[4 * vs], diff_b = B1 * (v[3 * vs] - v[4 * vs]);
+        vec sum_a = v[vs] + v[2 * vs], diff_a = v[vs] - v[2 * vs];
+        vec sum_b = v[3 * vs] + v[4 * vs], diff_b = v[3 * vs] - v[4 * vs];
 
         d[0] = v[0];
-        d[ds] = v[5 * vs] - 2.0f * diff_a - 0.5f * diff_b;
+        d[ds] = v[5 * vs] - (2.0f * A1) * diff_a - (0.5f * B1) * diff_b;
         d[2 * ds] = -2.5f * v[0] - 2.0f * sum_a - 0.5f * sum_b;
-        d[3 * ds] = diff_a + diff_b - 2.5f * v[5 * vs];
+        d[3 * ds] = A1 * diff_a + B1 * diff_b - 2.5f * v[5 * vs];
         d[4 * ds] = v[0] + sum_a + sum_b;
         d[5 * ds] = v[5 * vs];
     } else {
@@ -124,20 +124,22 @@ INLINE void outputs_to_points(struct side side, vec *m, size_t ms, const vec *y,
 INLINE void taps_to_points(struct side side, vec *u, size_t us, const vec *g, size_t gs)
 {
     if (side.points == 6) {
-        vec even_a = g[0] + 0.5f * g[2 * gs], odd_a = A1 * g[gs];
-        vec even_b = g[0] + 2.0f * g[2 * gs], odd_b = B1 * g[gs];
+        vec even_a = NA * g[0] + (NA * 0.5f) * g[2 * gs];
+        vec even_b = NB * g[0] + (NB * 2.0f) * g[2 * gs];
+        vec odd_a = (NA * A1) * g[gs];
+        vec odd_b = (NB * B1) * g[gs];
 
         if (side.taps == 5) {
-            even_a += 0.25f * g[4 * gs];
-            odd_a += A3 * g[3 * gs];
-            even_b += 4.0f * g[4 * gs];
-            odd_b += B3 * g[3 * gs];
+            even_a += (NA * 0.25f) * g[4 * gs];
+            odd_a += (NA * A3) * g[3 * gs];
+            even_b += (NB * 4.0f) * g[4 * gs];
+            odd_b += (NB * B3) * g[3 * gs];
         }
         u[0] = g[0];
-        u[us] = NA * (even_a + odd_a);
-        u[2 * us] = NA * (even_a - odd_a);
-        u[3 * us] = NB * (even_b + odd_b);
-        u[4 * us] = NB * (even_b - odd_b);
+        u[us] = even_a + odd_a;
+        u[2 * us] = even_a - odd_a;
+        u[3 * us] = even_b + odd_b;
+        u[4 * us] = even_b - odd_b;
         u[5 * us] = g[(side.taps - 1) * gs];
     } else {
         u[0] = g[gs];
@@ -149,17 +151,18 @@ INLINE void taps_to_points(struct side side, vec *u, size_t us, const vec *g, si
 INLINE void points_to_taps(struct side side, vec *g, size_t gs, const vec *u, size_t us)
 {
     if (side.points == 6) {
-        vec sum_a = NA * (u[us] + u[2 * us]), diff_a = NA * (u[us] - u[2 * us]);
-        vec sum_b = NB * (u[3 * us] + u[4 * us]), diff_b = NB * (u[3 * us] - u[4 * us]);
+        vec sum_a = u[us] + u[2 * us], diff_a = u[us] - u[2 * us];
+        vec sum_b = u[3 * us] + u[4 * us], diff_b = u[3 * us] - u[4 * us];
+        vec last = u[5 * us];
 
-        g[0] = u[0] + sum_a + sum_b;
-        g[gs] = A1 * diff_a + B1 * diff_b;
-        g[2 * gs] = 0.5f * sum_a + 2.0f * sum_b;
+        g[0] = u[0] + NA * sum_a + NB * sum_b;
+        g[gs] = (NA * A1) * diff_a + (NB * B1) * diff_b;
         if (side.taps == 5) {
-            g[3 * gs] = A3 * diff_a + B3 * diff_b;
-            g[4 * gs] = 0.25f * sum_a + 4.0f * sum_b + u[5 * us];
+            g[2 * gs] = (NA * 0.5f) * sum_a + (NB * 2.0f) * sum_b;
+            g[3 * gs] = (NA * A3) * diff_a + (NB * B3) * diff_b;
+            g[4 * gs] = last + (NA * 0.25f) * sum_a + (NB * 4.0f) * sum_b;
         } else {
-            g[2 * gs] += u[5 * us];
+            g[2 * gs] = last + (NA * 0.5f) * sum_a + (NB * 2.0f) * sum_b;
         }
     } else {
         g[0] = u[2 * us];

@@ -39,6 +39,7 @@ INLINE void weights_rows(struct side side, float *u, const float *w, size_t rows
         }
         for (o = 0; o < width; o += FL__LANES) {
             vec g[MAX_SQUARE], half[MAX_SQUARE];
+            float *to = u + row * width + o;
 
             UNROLL for (i = 0; i < taps; i++)
             {
@@ -53,10 +54,12 @@ INLINE void weights_rows(struct side side, float *u, const float *w, size_t rows
                 vec line[MAX_SQUARE];
 
                 taps_to_points(side, line, 1, half + i * side.taps, 1);
+                OPAQUE(to);
                 UNROLL for (j = 0; j < side.points; j++)
                 {
-                    store(u + (i * side.points + j) * plane + row * width + o, line[j]);
+                    store(to + j * plane, line[j]);
                 }
+                to += side.points * plane;
             }
         }
     }
@@ -72,15 +75,18 @@ INLINE void weights_adjoint_rows(struct side side, float *g, const float *u, siz
     for (row = 0; row < rows; row++, g += taps * width) {
         for (o = 0; o < width; o += FL__LANES) {
             vec half[MAX_SQUARE], w[MAX_SQUARE];
+            const float *from = u + row * width + o;
 
             UNROLL for (j = 0; j < side.points; j++)
             {
                 vec col[MAX_SQUARE];
 
+                OPAQUE(from);
                 UNROLL for (i = 0; i < side.points; i++)
                 {
-                    col[i] = load(u + (i * side.points + j) * plane + row * width + o);
+                    col[i] = load(from + i * side.points * plane);
                 }
+                from += plane;
                 points_to_taps(side, half + j, side.points, col, 1);
             }
             UNROLL for (i = 0; i < side.taps; i++)
