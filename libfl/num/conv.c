@@ -8,7 +8,8 @@
 #define CHUNK 64
 
 /* Fastest first; the last takes every shape. */
-static const struct fl__conv_way *const ways[] = {&fl__conv_wino, &fl__conv_patches};
+static const struct fl__conv_way *const ways[] = {&fl__conv_first, &fl__conv_wino,
+                                                  &fl__conv_patches};
 #define N_WAYS (sizeof(ways) / sizeof(ways[0]))
 
 void fl_conv_plan(struct fl_conv *conv, const struct fl_kernels *kernels)

@@ -20,6 +20,7 @@ struct fl__conv_way {
     void (*backward)(const struct fl_conv *conv, const struct fl_conv_backward *io, float *scratch);
 };
 
+extern const struct fl__conv_way fl__conv_first;
 extern const struct fl__conv_way fl__conv_wino;
 extern const struct fl__conv_way fl__conv_patches;
 

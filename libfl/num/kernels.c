@@ -5,6 +5,7 @@
 
 #include "libfl/base/str.h"
 #include "libfl/num/dense_kern.h"
+#include "libfl/num/first_kern.h"
 #include "libfl/num/kernels_impl.h"
 #include "libfl/num/pixel_kern.h"
 #include "libfl/num/wino_kern.h"
@@ -39,6 +40,7 @@ static const struct fl_kernels rows[] = {
         .name = "avx512",
         .here = has_avx512,
         .dense = &fl__dense_avx512,
+        .first = &fl__first_avx512,
         .wino = &fl__wino_avx512,
         .pixel = &fl__pixel_avx512,
     },
@@ -46,6 +48,7 @@ static const struct fl_kernels rows[] = {
         .name = "avx2",
         .here = has_avx2,
         .dense = &fl__dense_avx2,
+        .first = &fl__first_avx2,
         .wino = &fl__wino_avx2,
         .pixel = &fl__pixel_avx2,
     },
@@ -56,6 +59,7 @@ static const struct fl_kernels rows[] = {
     {
         .name = "portable",
         .here = is_here,
+        .first = &fl__first_plain,
         .wino = &fl__wino_plain,
         .pixel = &fl__pixel_plain,
     },

@@ -9,6 +9,7 @@
 #include "libfl/num/kernels.h"
 
 struct fl__dense_kern;
+struct fl__first_kern;
 struct fl__pixel_kern;
 struct fl__wino_kern;
 
@@ -16,6 +17,7 @@ struct fl_kernels {
     const char *name;
     bool (*here)(void);                 /* this processor has what it needs */
     const struct fl__dense_kern *dense; /* NULL: BLAS */
+    const struct fl__first_kern *first; /* NULL: patches and BLAS */
     const struct fl__wino_kern *wino;   /* NULL: patches and BLAS */
     const struct fl__pixel_kern *pixel;
 };
