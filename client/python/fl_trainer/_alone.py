@@ -32,7 +32,9 @@ def run_alone(program: Program) -> None:
         flush=True,
     )
     program.backend.entries()  # what could not travel is said here as well
-    task = Task(message, program.backend, kind="train", samples=program.samples)
+    task = Task(
+        message, program.backend, kind="train", samples=program.samples, criterion=program.criterion
+    )
     _judge(program, task, "before")
     if program.train is not None:
         outcome = program.fit(task)

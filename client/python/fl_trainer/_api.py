@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Callable, Dict, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
 from . import _memory
 from ._alone import run_alone
 from ._files import TaskFile
 from ._loop import Resident
-from ._models import CLOSURE_PARTS, ModelError, backend_of
+from ._models import CLOSURE_PARTS, LOSS_PARTS, ModelError, backend_of
 from ._task import Task
 from ._wire import Gone, ProtocolError
 from ._work import Program, show
@@ -64,6 +64,9 @@ def run(
     samples: int = 0,
     test_samples: Optional[int] = None,
     parts: Optional[Sequence[str]] = None,
+    criterion: Optional[Callable[[Any, Any], Any]] = None,
+    examples: Any = None,
+    classes: int = 0,
     evaluate_received: bool = True,
     software: str = "",
     alone: Optional[Dict[str, Any]] = None,
@@ -85,8 +88,15 @@ def run(
     parts
         What train() can do in each step beyond plain gradient descent. Unless given: what
         task.optimizer() and task.watch() do by themselves (PyTorch and numpy: pull, gradient, drift,
-        per_fedavg). Add "pfedme" when train() calls optimizer.step(closure); say () when it makes its
-        steps without them.
+        per_fedavg), and with `criterion` and `examples` more. Add "pfedme" when train() calls
+        optimizer.step(closure); say () when it makes its steps without them.
+    criterion
+        PyTorch: criterion(output, target), the mean loss of a batch, when train() computes that by
+        task.loss(x, y). Then pfedme, and per_fedavg with second derivatives, can be had.
+    examples, classes
+        With `criterion`: the training samples, a sequence of (x, label) as train() sees them, and the
+        number of classes: mixup can be had, for which means of them leave the machine if the client's
+        configuration says `offers: yes`.
     evaluate_received
         False: do not evaluate the received model in each round before training.
     software
@@ -100,14 +110,24 @@ def run(
         save(model, saving_to)
         sys.exit(0)
     caller = _find_caller()
+
+    settings: Dict[str, Any] = {
+        "samples": samples,
+        "test_samples": test_samples,
+        "parts": parts,
+        "criterion": criterion,
+        "examples": examples,
+        "classes": classes,
+        "evaluate_received": evaluate_received,
+        "software": software,
+        "alone": alone,
+    }
     try:
         if isinstance(caller, Resident):
             _line_by_line()
             caller.start
             try:
-                program = _program(
-                    model, train, evaluate, samples, test_samples, parts, evaluate_received, software, alone
-                )
+                program = _program(model, train, evaluate, **settings)
             except Exception as e:
                 show(e)
                 caller.refuse(e)
@@ -118,9 +138,7 @@ def run(
         return
     except ProtocolError as e:
         sys.exit(f"fl_trainer: the client: {e}")
-    program = _program(
-        model, train, evaluate, samples, test_samples, parts, evaluate_received, software, alone
-    )
+    program = _program(model, train, evaluate, **settings)
     if caller is None:
         run_alone(program)
     else:
@@ -131,13 +149,14 @@ def _program(
     model: Any,
     train: Optional[Train],
     evaluate: Optional[Evaluate],
-    samples: int,
-    test_samples: Optional[int],
-    parts: Optional[Sequence[str]],
-    evaluate_received: bool,
-    software: str,
-    alone: Optional[Dict[str, Any]],
+    *,
+    samples: int = 0,
+    test_samples: Optional[int] = None,
+    parts: Optional[Sequence[str]] = None,
+    alone: Optional[Dict[str, Any]] = None,
+    **settings: Any,
 ) -> Program:
+    """Of run()'s arguments."""
     if train is None and evaluate is None:
         raise TypeError("fl_trainer.run(): neither train nor evaluate was given")
     if train is not None and samples < 1:
@@ -146,26 +165,40 @@ def _program(
         raise TypeError("fl_trainer.run(): say test_samples=, the number of samples evaluate() sees")
     backend = backend_of(model)
     backend.entries()
-    able = tuple(p for p in backend.parts if p not in CLOSURE_PARTS)
-    if parts is None:
-        parts = able if train is not None else ()
-    unknown = [p for p in parts if p not in backend.parts]
-    if unknown:
-        raise TypeError(
-            f"fl_trainer.run(): part '{unknown[0]}' cannot be had with this model; there are "
-            f"{', '.join(backend.parts) or 'none'}"
-        )
-    return Program(
+    program = Program(
         backend=backend,
         train=train,
         evaluate=evaluate,
         samples=int(samples),
         test_samples=int(test_samples or 0),
-        parts=tuple(parts),
-        evaluate_received=evaluate_received,
-        software=software,
         alone=dict(alone or {}),
+        **settings,
     )
+    program.parts = _parts(program, parts)
+    return program
+
+
+def _parts(program: Program, wanted: Optional[Sequence[str]]) -> Tuple[str, ...]:
+    """What is declared: what was wanted, or all that can be had."""
+    there = program.backend.parts
+    if program.criterion is not None and not program.backend.has_losses:
+        raise TypeError("fl_trainer.run(): criterion= is for PyTorch models")
+    if program.examples is not None and (program.criterion is None or program.classes < 2):
+        raise TypeError("fl_trainer.run(): examples= takes criterion= and classes=, 2 or more")
+    if program.examples is None:
+        there = tuple(p for p in there if p not in LOSS_PARTS)
+    unknown = [p for p in wanted or () if p not in there]
+    if unknown:
+        raise TypeError(
+            f"fl_trainer.run(): part '{unknown[0]}' cannot be had with this model"
+            f"{' without examples=' if unknown[0] in LOSS_PARTS else ''}; there are "
+            f"{', '.join(there) or 'none'}"
+        )
+    if wanted is not None:
+        return tuple(wanted)
+    if program.train is None:
+        return ()
+    return tuple(p for p in there if program.has_losses or p not in CLOSURE_PARTS)
 
 
 def _line_by_line() -> None:

@@ -49,6 +49,7 @@ class TaskFile:
             samples=program.samples,
             data=message.get("data"),
             slots=slots,
+            criterion=program.criterion,
             buffers=[t["name"] for u in message["units"] for t in u["tensors"] if t["buffer"]],
         )
         target = create_file(message["result_model"], given.places, {})

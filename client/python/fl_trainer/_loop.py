@@ -16,6 +16,7 @@ from ._work import (
     Program,
     do_adapt,
     do_evaluate,
+    do_offer,
     do_train,
     from_environment,
     is_broken_device,
@@ -35,6 +36,9 @@ class Resident:
         self._start: Optional[Dict[str, Any]] = None
         self._given: Dict[str, Block] = {}
         self._result: Optional[Block] = None
+        #: What lies in slots that are no models.
+        self._mixup: Optional[memoryview] = None
+        self._offer: Optional[memoryview] = None
         self._buffers: Tuple[str, ...] = ()
 
     @classmethod
@@ -125,38 +129,51 @@ class Resident:
         tensors = [t for unit in message["units"] for t in unit["tensors"]]
         places = places_of(tensors)
         try:
-            self._check_solver(message)
+            self._check_solver(program, message)
             program.backend.fit(places)
         except Exception as e:
             text = str(e) if type(e).__module__.startswith("fl_trainer") else last_line(e)
             return {"type": "failed", "error": text[:900]}
         self._buffers = tuple(t["name"] for t in tensors if t.get("buffer"))
-        self._given = self._blocks(message["weights"], self._fds[0], places, write=False)
-        self._result = self._blocks(message["result"], self._fds[1], places, write=True)["model"]
+        self._given, more = self._blocks(message["weights"], self._fds[0], places, write=False)
+        self._mixup = more.get("mixup")
+        made, more = self._blocks(message["result"], self._fds[1], places, write=True)
+        self._result, self._offer = made["model"], more.get("offer")
         return {"type": "accepted"}
 
     @staticmethod
-    def _check_solver(message: Mapping[str, Any]) -> None:
+    def _check_solver(program: Program, message: Mapping[str, Any]) -> None:
         solver = message.get("solver") or {}
-        options = solver.get("options") or {}
-        if "per_fedavg" in (message.get("parts") or ()) and options.get("variant", "fo") != "fo":
+        variant = (solver.get("options") or {}).get("variant", "fo")
+        known = ("fo", "hf") if program.has_losses else ("fo",)
+        if "per_fedavg" in (message.get("parts") or ()) and variant not in known:
             raise PartError(
-                f"per_fedavg: the server asks for variant '{options['variant']}', this program has 'fo' only"
+                f"per_fedavg: the server asks for variant '{variant}', this program has {' and '.join(known)} "
+                "only; hf takes a PyTorch model and fl_trainer.run(criterion=…)"
             )
 
     @staticmethod
-    def _blocks(memory: Mapping[str, Any], fd: int, places: Any, write: bool) -> Dict[str, Block]:
+    def _blocks(
+        memory: Mapping[str, Any], fd: int, places: Any, write: bool
+    ) -> Tuple[Dict[str, Block], Dict[str, memoryview]]:
+        """The slots that are models, and the others."""
         mapped = map_descriptor(fd, memory["bytes"], write)
-        blocks = {}
+        blocks, others = {}, {}
         for name, slot in memory["slots"].items():
-            if "data" in slot:  # others are no models
+            if "data" in slot:
                 blocks[name] = Block(mapped, slot["data"], places)
-        return blocks
+            else:
+                others[name] = memoryview(mapped)[slot["offset"] : slot["offset"] + slot["bytes"]]
+        return blocks, others
 
     def _carry_out(self, program: Program, kind: str, message: Dict[str, Any]) -> Dict[str, Any]:
         if self._result is None:
             raise ProtocolError(f"'{kind}' came before 'model'")
         id = message.get("id")
+        if kind == "offer":
+            if self._offer is None:
+                raise ProtocolError("'offer' without a slot for it")
+            return do_offer(program, message, self._offer)
         task = Task(
             message,
             program.backend,
@@ -165,6 +182,9 @@ class Resident:
             data=self.start.get("data"),
             slots={name: self._given[name] for name in message["given"] if name in self._given},
             buffers=self._buffers,
+            criterion=program.criterion,
+            offers=self._mixup if "mixup" in message["given"] else None,
+            own_offer=program.own_offer,
             interrupted=self._interrupted,
             say_progress=lambda done, total: self.channel.send(
                 {"type": "progress", "id": id, "done": done, "total": total}

@@ -18,6 +18,8 @@ from ._memory import Block, Place, Shape, first_difference, shape_text
 #: What a training step may be asked for beyond plain gradient descent, and can be had here.
 STEP_PARTS = ("pull", "gradient", "drift", "per_fedavg")
 CLOSURE_PARTS = ("pfedme",)
+#: With task.loss() and samples to tell of.
+LOSS_PARTS = ("mixup",)
 
 
 class ModelError(Exception):
@@ -64,6 +66,8 @@ class Backend:
 
     #: Parts that optimizers made or watched by this backend can do.
     parts: Tuple[str, ...] = ()
+    #: Whether there is task.loss().
+    has_losses = False
     software = ""
 
     def __init__(self, model: Any) -> None:
@@ -137,6 +141,14 @@ class Backend:
         order = list(range(n))
         random.Random(seed).shuffle(order)
         return order
+
+    def losses(self, task: Any, criterion: Callable[[Any, Any], Any]) -> Any:
+        """What task.loss() calls; see Losses in `_losses`."""
+        raise ModelError("task.loss() is for PyTorch models")
+
+    def offer(self, examples: Any, classes: int, group: int, seed: int, room: int) -> bytes:
+        """What is told of the data, `room` bytes at most."""
+        raise ModelError("offers are for PyTorch models")
 
     def optimizer(self, task: Any, params: Any, options: Dict[str, Any]) -> Any:
         raise ModelError("task.optimizer() is for PyTorch models and dictionaries of numpy arrays")

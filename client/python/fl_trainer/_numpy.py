@@ -166,7 +166,7 @@ class SGD:
         if not parts.own_step(self._xs(), gs):
             self._descend(gs)
         parts.made += 1
-        if parts.last_is_half and callable(gradients):
+        if parts.is_cut_short and callable(gradients):
             gs = compute()
             parts.own_step(self._xs(), gs)
             self._descend(gs)

@@ -130,21 +130,24 @@ class PFedMe(Step):
 
 
 class PerFedAvg(Step):
-    """Per-FedAvg, first order (docs/formulas.md#personal-models): two steps make an iteration.
+    """Per-FedAvg (docs/formulas.md#personal-models): two steps make an iteration, with `hf` three.
 
-    w' = w - alpha g(w; D1), then w <- w - learning_rate g(w'; D2), the second by the optimizer.
-    An iteration that the round cuts short uses its batch twice where there is a closure; without one
-    it is left out.
+    w' = w - alpha g(w; D1), then fo: w <- w - learning_rate g(w'; D2), hf: w <- w - learning_rate
+    (g' - alpha H(w; D3) g') with g' = g(w'; D2), in both the last one by the optimizer. g and H
+    include weight decay. An iteration that the round cuts short uses its batch again where that can
+    be had (a closure, task.loss()); else it is left out.
     """
 
     def __init__(self, do: Dict[str, Any], task: Any, vectors: Vectors) -> None:
         super().__init__({}, task, vectors)
         part = do["per_fedavg"]
-        if part.get("variant", "fo") != "fo":
-            raise PartError("per_fedavg: this program has the variant 'fo' only")
+        self.hf = part.get("variant", "fo") == "hf"
         self.alpha = float(part["alpha"])
         self.adapting = task.kind == "adapt"
-        self.w: Optional[List[Any]] = None
+        #: Of the iteration: 0 before D1, 1 before D2, 2 before D3.
+        self.phase = 0
+        self.w: List[Any] = []
+        self._gradient: List[Any] = []
 
     def _descend(self, xs: Sequence[Any], gs: Sequence[Any], rate: float) -> None:
         for x, g in zip(xs, gs):
@@ -156,27 +159,60 @@ class PerFedAvg(Step):
         if self.adapting:
             self._descend(xs, gs, self.alpha if self.made == 0 else self.task.learning_rate)
             return True
-        if self.w is None:
+        if self.phase == 0:
+            self.phase = 1
             self.w = [_clone(x) for x in xs]
             self._descend(xs, gs, self.alpha)
             return True
+        if self.phase == 1 and self.hf:
+            self.phase = 2
+            self._gradient = [
+                None if g is None else g + self.task.weight_decay * x for x, g in zip(xs, gs)
+            ]
+            self._back(xs)
+            return True
+        if self.phase == 1:
+            self._outer_gradient(xs, gs)
+            self._back(xs)
+        else:
+            self._bend(xs, gs)
+        self.phase = 0
+        return False
+
+    def _outer_gradient(self, xs: Sequence[Any], gs: Sequence[Any]) -> None:
         for x, g, w in zip(xs, gs, self.w):
             if g is not None and self.task.weight_decay != 0:
                 g += self.task.weight_decay * (x - w)  # the optimizer adds that of w
+
+    def _bend(self, xs: Sequence[Any], gs: Sequence[Any]) -> None:
+        """`gs` are the products of the loss's Hessian with g'; that of weight decay is its factor."""
+        decay = self.task.weight_decay
+        for x, g, kept in zip(xs, gs, self._gradient):
+            if g is None or kept is None:
+                continue
+            g *= -self.alpha
+            g += (1.0 - self.alpha * decay) * kept
+            if decay != 0:
+                g -= decay * x  # which the optimizer adds
+
+    def _back(self, xs: Sequence[Any]) -> None:
+        for x, w in zip(xs, self.w):
             x[...] = w
-        self.w = None
-        return False
 
     @property
-    def last_is_half(self) -> bool:
-        """Whether the step just made begins an iteration that no other one will end."""
-        return self.w is not None and self.made == self.task.total_steps
+    def direction(self) -> List[Any]:
+        """g', while the next gradients have to be the Hessian's products with it; else nothing."""
+        return self._gradient if self.phase == 2 else []
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the iteration is one that no other batch will end."""
+        return self.phase != 0 and self.made == self.task.total_steps
 
     def result(self, xs: Sequence[Any]) -> None:
-        if self.w is not None:
-            for x, w in zip(xs, self.w):
-                x[...] = w
-            self.w = None
+        if self.phase == 1:
+            self._back(xs)
+        self.phase = 0
 
     personal = result
 

@@ -67,6 +67,9 @@ class Task:
         data: Optional[str] = None,
         slots: Optional[Mapping[str, Block]] = None,
         buffers: Iterable[str] = (),
+        criterion: Optional[Callable[[Any, Any], Any]] = None,
+        offers: Any = None,
+        own_offer: Optional[Callable[[int, int], bytes]] = None,
         interrupted: Optional[Callable[[], bool]] = None,
         say_progress: Optional[Callable[[int, int], None]] = None,
     ) -> None:
@@ -99,6 +102,12 @@ class Task:
         #: How many there were.
         self.steps_made = 0
         self.watches: List[Any] = []
+        #: What task.loss() calls, once it was called.
+        self.losses: Any = None
+        #: The offers of all clients (a buffer), and own_offer(group, seed), this one's.
+        self.offers = offers
+        self.own_offer = own_offer
+        self._criterion = criterion
         self._on: str = message.get("on") or "train"
         self.on_was_read = False
         self._backend = backend
@@ -170,6 +179,18 @@ class Task:
         Its state is emptied: momentum begins at 0 in every round.
         """
         return self._backend.watch(self, optimizer)
+
+    def loss(self, x: Any, y: Any) -> Any:
+        """criterion(model(x), y) of a batch with run()'s `criterion`, to call backward() on.
+
+        Where the server's solver asks for more it has that in it: samples mixed with other clients'
+        means, second derivatives.
+        """
+        if self.losses is None:
+            if self._criterion is None:
+                raise TypeError("task.loss(): give fl_trainer.run() the criterion=, say cross_entropy")
+            self.losses = self._backend.losses(self, self._criterion)
+        return self.losses(x, y)
 
     def slot(self, name: str) -> Block:
         """Numbers of a part as the client handed them over, by the server's names."""
@@ -244,12 +265,7 @@ class Task:
 
     def begin(self) -> None:
         """Let everything that draws begin where the server says."""
-        random.seed(self.seed)
-        numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
-        if numpy is not None:
-            numpy.random.seed(self.seed % 2**32)
-        if torch is not None:
-            torch.manual_seed(self.seed)
+        seed_all(self.seed)
         self._backend.begin_training()
 
     def personal(self) -> None:
@@ -262,6 +278,16 @@ class Task:
 
     def mean_loss(self) -> Optional[float]:
         return self._loss_sum / self._loss_samples if self._loss_samples else None
+
+
+def seed_all(seed: int) -> None:
+    """Everything that draws begins anew."""
+    random.seed(seed)
+    numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+    if numpy is not None:
+        numpy.random.seed(seed % 2**32)
+    if torch is not None:
+        torch.manual_seed(seed)
 
 
 def trained_of(value: Any, task: Task) -> Trained:

@@ -10,8 +10,10 @@ from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import torch
 
+from ._losses import Losses
 from ._memory import Block
-from ._models import CLOSURE_PARTS, STEP_PARTS, Backend, Entry, ModelError
+from ._mixup import Mixture, make_offer
+from ._models import CLOSURE_PARTS, LOSS_PARTS, STEP_PARTS, Backend, Entry, ModelError
 from ._parts import PartError, PerFedAvg, PFedMe, Step, step_of
 
 _COUNTER = "num_batches_tracked"
@@ -56,7 +58,8 @@ def _count(shape: Any) -> int:
 class TorchBackend(Backend):
     """torch.nn.Module: what its state_dict() holds of floating point numbers, in that order."""
 
-    parts = STEP_PARTS + CLOSURE_PARTS
+    parts = STEP_PARTS + CLOSURE_PARTS + LOSS_PARTS
+    has_losses = True
     software = f"torch {torch.__version__}"
 
     def __init__(self, model: Any) -> None:
@@ -137,6 +140,17 @@ class TorchBackend(Backend):
         generator.manual_seed(seed)
         return torch.randperm(n, generator=generator)
 
+    def losses(self, task: Any, criterion: Callable[[Any, Any], Any]) -> Losses:
+        do = task.parts.get("mixup")
+        offers = task.offers
+        if do is None or offers is None:
+            return Losses(self.model, criterion)
+        own = task.own_offer(int(do.get("group") or 0), int(do["seed"]))
+        return Losses(self.model, criterion, Mixture(do, task.seed, offers, own))
+
+    def offer(self, examples: Any, classes: int, group: int, seed: int, room: int) -> bytes:
+        return make_offer(examples, classes, group, seed, room)
+
     def optimizer(self, task: Any, params: Any, options: Dict[str, Any]) -> Any:
         settings = {
             "lr": task.learning_rate,
@@ -190,6 +204,7 @@ class _Watch:
         own = [names.get(id(p)) for p in self.params]
         self.names = [backend.alias(n) if n is not None else None for n in own]
         self._vectors: Dict[Any, Any] = {}
+        self._told_at = -1  # how many losses there were when they were told of a direction
         self.parts: Step = step_of(task.parts, task, self._vector)
 
     def _vector(self, slot: str, i: int) -> Any:
@@ -247,18 +262,35 @@ class _Watch:
             self.parts.after(self._xs())
         return result
 
+    def _again(self, closure: Optional[Callable[[], Any]]) -> Optional[Callable[[], Any]]:
+        """What computes the gradients of the batch once more; None: nothing can."""
+        losses = self.task.losses
+
+        def with_closure() -> Any:
+            assert closure is not None
+            with torch.enable_grad():
+                return closure()
+
+        if closure is not None:
+            return with_closure
+        if losses is not None and losses.can_repeat:
+            return lambda: losses.repeat(self.params)
+        return None
+
     def _pfedme(self, parts: PFedMe, closure: Optional[Callable[[], Any]]) -> Any:
-        if closure is None:
+        again = self._again(closure)
+        if again is None:
             raise PartError(
-                "pfedme takes several gradients of each batch: call optimizer.step(closure), where "
-                "closure() clears the gradients, calls backward() and returns the loss"
+                "pfedme takes several gradients of each batch: compute the loss by task.loss(x, y) "
+                "(fl_trainer.run(criterion=…)), or call optimizer.step(closure), where closure() clears "
+                "the gradients, calls backward() and returns the loss"
             )
         first = None
         with torch.no_grad():
             parts.start(self._xs())
         for i in range(parts.inner_steps):
-            with torch.enable_grad():
-                loss = closure()
+            # Without a closure those of the first are there.
+            loss = again() if i > 0 or closure is not None else None
             first = loss if i == 0 else first
             with torch.no_grad():
                 parts.inner(self._xs(), self._gs())
@@ -269,22 +301,42 @@ class _Watch:
     def _per_fedavg(
         self, parts: PerFedAvg, plain: Callable[..., Any], closure: Optional[Callable[[], Any]]
     ) -> Any:
-        result = None
-        if closure is not None:
-            with torch.enable_grad():
-                result = closure()
+        again = self._again(closure)
+        result = again() if closure is not None and again is not None else None
+        self._advance(parts, plain)
+        parts.made += 1
+        while parts.is_cut_short and again is not None:
+            again()
+            self._advance(parts, plain)
+        return result
+
+    def _advance(self, parts: PerFedAvg, plain: Callable[..., Any]) -> None:
+        """A step of an iteration with the gradients that are there."""
+        self._check_direction(parts)
         with torch.no_grad():
             own = parts.own_step(self._xs(), self._gs())
+        self._tell_direction(parts)
         if not own:
             plain()
-        parts.made += 1
-        if parts.last_is_half and closure is not None:
-            with torch.enable_grad():
-                closure()
-            with torch.no_grad():
-                parts.own_step(self._xs(), self._gs())
-            plain()
-        return result
+
+    def _check_direction(self, parts: PerFedAvg) -> None:
+        losses = self.task.losses
+        if parts.phase == 2 and (losses is None or losses.made == self._told_at):
+            raise PartError(
+                "per_fedavg with variant 'hf' takes second derivatives: compute the loss of each batch "
+                "by task.loss(x, y)"
+            )
+
+    def _tell_direction(self, parts: PerFedAvg) -> None:
+        losses = self.task.losses
+        if losses is None:
+            return
+        self._told_at = losses.made
+        moves = [(p, v) for p, v in zip(self.params, parts.direction) if v is not None and p.requires_grad]
+        if moves:
+            losses.directions[id(self)] = moves
+        else:
+            losses.directions.pop(id(self), None)
 
     def personal(self) -> None:
         with torch.no_grad():

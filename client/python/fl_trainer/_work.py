@@ -7,14 +7,16 @@ import os
 import sys
 import traceback
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ._memory import Block
 from ._models import Backend
-from ._task import Diverged, Evaluation, Task, Trained, evaluation_of, trained_of
+from ._task import Diverged, Evaluation, Task, Trained, evaluation_of, seed_all, trained_of
 
 #: What the client takes of an error.
 MAX_ERROR = 1000
+#: What it takes of an offer.
+MAX_OFFER = 64 << 20
 
 
 @dataclass
@@ -26,10 +28,28 @@ class Program:
     evaluate: Optional[Callable[[Any, Task], Any]]
     samples: int
     test_samples: int
-    parts: Tuple[str, ...]
+    parts: Tuple[str, ...] = ()
     evaluate_received: bool = True
     software: str = ""
     alone: Dict[str, Any] = field(default_factory=dict)
+    criterion: Optional[Callable[[Any, Any], Any]] = None
+    examples: Any = None
+    classes: int = 0
+    _offers: Dict[Tuple[int, int], bytes] = field(default_factory=dict)
+
+    @property
+    def has_losses(self) -> bool:
+        """Whether train() can call task.loss()."""
+        return self.criterion is not None and self.backend.has_losses
+
+    def own_offer(self, group: int, seed: int, room: int = MAX_OFFER) -> bytes:
+        """What this client tells of its data, the same whenever it is asked so."""
+        if (group, seed) not in self._offers:
+            seed_all(seed)  # a data set may draw
+            self._offers[group, seed] = self.backend.offer(
+                self.examples, self.classes, group, seed, room
+            )
+        return self._offers[group, seed]
 
     def can(self, purpose: str) -> List[str]:
         """The tasks that the program carries out."""
@@ -40,6 +60,8 @@ class Program:
             able.append("evaluate")
         if len(able) == 2:
             able.append("adapt")
+        if "mixup" in self.parts and purpose != "evaluate":
+            able.append("offer")
         return able
 
     def judge(self, task: Task) -> Evaluation:
@@ -81,6 +103,10 @@ class Program:
             raise ValueError(
                 f"this round needs {', '.join(sorted(task.parts))} in each step, and train() made none "
                 "with task.optimizer() or task.watch()"
+            )
+        if "mixup" in task.parts and task.losses is None:
+            raise ValueError(
+                "this round needs mixup in each step, and train() computed no loss by task.loss(x, y)"
             )
         if "drift" in task.parts and any(n not in (0, task.total_steps) for n in made):
             raise ValueError(
@@ -127,6 +153,14 @@ def do_evaluate(program: Program, task: Task, given: Block) -> Dict[str, Any]:
     if not evaluation.finite:
         raise Diverged(f"the sum of losses is {evaluation.loss_sum}")
     return {"received": evaluation.message()}
+
+
+def do_offer(program: Program, message: Mapping[str, Any], target: memoryview) -> Dict[str, Any]:
+    """What the server's solver wants to know of the data, into `target`."""
+    options = (message.get("solver") or {}).get("options") or {}
+    offer = program.own_offer(int(options.get("group") or 0), int(message["seed"]), len(target))
+    target[: len(offer)] = offer
+    return {"bytes": len(offer)}
 
 
 def last_line(error: BaseException) -> str:

@@ -39,9 +39,9 @@ def layout(tensors, buffers=()):
 
 
 class Memory:
-    """A memfd with model-shaped slots, each a whole safetensors file."""
+    """A memfd with model-shaped slots, each a whole safetensors file, and behind them others."""
 
-    def __init__(self, slots, units, count):
+    def __init__(self, slots, units, count, others=None):
         head = {}
         for unit in units:
             for t in unit["tensors"]:
@@ -59,7 +59,7 @@ class Memory:
         self.count = count
         size = len(self.header) + 4 * count
         size += -size % ALIGNMENT
-        self.bytes = size * len(slots)
+        self.bytes = size * len(slots) + sum((others or {}).values())
         self.fd = os.memfd_create("weights", os.MFD_CLOEXEC)
         os.ftruncate(self.fd, self.bytes)
         self.map = mmap.mmap(self.fd, self.bytes)
@@ -72,6 +72,10 @@ class Memory:
                 "bytes": len(self.header) + 4 * count,
                 "data": at + len(self.header),
             }
+        at = size * len(slots)
+        for name, length in (others or {}).items():
+            self.slots[name] = {"offset": at, "bytes": length}
+            at += length
 
     def put(self, slot, numbers):
         raw = struct.pack(f"<{self.count}f", *numbers)
@@ -81,6 +85,16 @@ class Memory:
     def raw(self, slot):
         at = self.slots[slot]["data"]
         return self.map[at : at + 4 * self.count]
+
+    def put_bytes(self, slot, raw):
+        """All of a slot that is no model."""
+        assert len(raw) == self.slots[slot]["bytes"]
+        at = self.slots[slot]["offset"]
+        self.map[at : at + len(raw)] = raw
+
+    def get_bytes(self, slot, length):
+        at = self.slots[slot]["offset"]
+        return self.map[at : at + length]
 
     def get(self, slot):
         return list(struct.unpack(f"<{self.count}f", self.raw(slot)))
@@ -94,12 +108,12 @@ class Client:
 
     SLOTS = ("model", "anchor", "gradient", "drift")
 
-    def __init__(self, tensors, buffers=()):
+    def __init__(self, tensors, buffers=(), mixup=0):
         self.units, self.count = layout(tensors, buffers)
         self.mine, self.other = socket.socketpair()
         self.mine.settimeout(600)
-        self.weights = Memory(self.SLOTS, self.units, self.count)
-        self.result = Memory(("model",), self.units, self.count)
+        self.weights = Memory(self.SLOTS, self.units, self.count, {"mixup": mixup} if mixup else None)
+        self.result = Memory(("model",), self.units, self.count, {"offer": 4096})
         self.progress = []
         self.id = 0
 
@@ -185,8 +199,8 @@ class Client:
 class Threaded(Client):
     """The program as a thread of the test: fl_trainer.run()'s conversation with `model`."""
 
-    def __init__(self, tensors, model, train, evaluate=None, buffers=(), **keywords):
-        super().__init__(tensors, buffers)
+    def __init__(self, tensors, model, train, evaluate=None, buffers=(), mixup=0, **keywords):
+        super().__init__(tensors, buffers, mixup)
         from fl_trainer import _api, _loop, _wire
 
         keywords.setdefault("samples", 20)
