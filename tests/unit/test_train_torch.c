@@ -116,7 +116,7 @@ static void collect(const struct both *f, struct fl_trainer *trainer, struct fl_
     struct fl_err err = {0};
 
     fl_buf_init(out, SIZE_MAX);
-    ck_assert_int_eq(fl_trainer_builtin(data, NULL, &other, &err), FL_OK);
+    ck_assert_int_eq(fl_trainer_builtin(data, NULL, NULL, &other, &err), FL_OK);
     ck_assert_int_eq(fl_trainer_prepare(other, &f->server.model, &err), FL_OK);
     ck_assert_msg(fl_trainer_offer(trainer, OWN_SEED, out, &err) == FL_OK, "%s", err.msg);
     ck_assert_int_eq(fl_trainer_offer(other, 4, out, &err), FL_OK);
