@@ -23,16 +23,12 @@ static size_t block_rows(size_t out)
     return rows > 0 ? rows : FL__DENSE_DW_ROWS;
 }
 
-/* The kernels for these sizes, or NULL for BLAS (docs/kernels.md#dense-layers). */
-static const struct fl__dense_kern *kern_for(const struct fl_kernels *kernels, size_t batch,
-                                             size_t out)
+/* The kernels for this batch, or NULL for BLAS (docs/kernels.md#dense-layers). */
+static const struct fl__dense_kern *kern_for(const struct fl_kernels *kernels, size_t batch)
 {
     const struct fl__dense_kern *kern = kernels->dense;
 
-    if (kern == NULL || batch <= 4 || batch >= kern->batch_below || out <= FL__DENSE_MIN_OUT) {
-        return NULL;
-    }
-    return kern;
+    return kern != NULL && batch < kern->batch_below ? kern : NULL;
 }
 
 size_t fl_dense_scratch(size_t out)
@@ -67,7 +63,7 @@ void fl_dense_forward(const struct fl_kernels *kernels, float *y, size_t ldy, co
                       size_t ldx, const float *w, const float *bias, size_t batch, size_t in,
                       size_t out, bool relu)
 {
-    const struct fl__dense_kern *kern = kern_for(kernels, batch, out);
+    const struct fl__dense_kern *kern = kern_for(kernels, batch);
 
     if (kern != NULL) {
         kern->forward(y, ldy, x, ldx, w, bias, batch, in, out, relu);
@@ -81,7 +77,7 @@ void fl_dense_backward_data(const struct fl_kernels *kernels, float *dx, size_t 
                             const float *dy, size_t lddy, const float *w, size_t batch, size_t in,
                             size_t out)
 {
-    const struct fl__dense_kern *kern = kern_for(kernels, batch, out);
+    const struct fl__dense_kern *kern = kern_for(kernels, batch);
     size_t b;
 
     if (kern != NULL && kern->backward_data != NULL) {
@@ -118,7 +114,7 @@ void fl_dense_backward_weights_along(const struct fl_kernels *kernels, const flo
                                      size_t lddy, size_t batch, size_t in, size_t out,
                                      float *scratch, fl_dense_update_cb update, void *ctx)
 {
-    const struct fl__dense_kern *kern = kern_for(kernels, batch, out);
+    const struct fl__dense_kern *kern = kern_for(kernels, batch);
     size_t rows = block_rows(out);
     float *second = scratch + fl_dense_stride(fl_dense_scratch(out));
     size_t i;

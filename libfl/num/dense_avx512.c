@@ -22,7 +22,7 @@
 
 const struct fl__dense_kern fl__dense_avx512 = {
     .name = "avx512",
-    .batch_below = 64,
+    .batch_below = SIZE_MAX,
     .forward = forward,
     .backward_data = backward_data,
     .weights = weights,

@@ -5,19 +5,18 @@
  * Own dense kernels, one row per instruction set; private to libfl/num and its tests. They
  * win where BLAS has little to work with: few rows of x (docs/kernels.md#dense-layers).
  *
- * All need out > FL__DENSE_MIN_OUT and the layout rules of dense.h.
+ * All need the layout rules of dense.h.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#define FL__DENSE_MIN_OUT 16
 /* Rows of dW that a kernel makes at once; a block has a multiple of it. */
 #define FL__DENSE_DW_ROWS 8
 
 struct fl__dense_kern {
     const char *name;
-    /* Batches below it; from there on BLAS is as fast. */
+    /* Batches below it; from there on BLAS is as fast. SIZE_MAX: all. */
     size_t batch_below;
     void (*forward)(float *y, size_t ldy, const float *x, size_t ldx, const float *w,
                     const float *bias, size_t batch, size_t in, size_t out, bool relu);
@@ -33,5 +32,7 @@ struct fl__dense_kern {
 extern const struct fl__dense_kern fl__dense_avx512;
 extern const struct fl__dense_kern fl__dense_avx2;
 #endif
+/* For every processor. */
+extern const struct fl__dense_kern fl__dense_plain;
 
 #endif

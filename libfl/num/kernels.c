@@ -59,6 +59,7 @@ static const struct fl_kernels rows[] = {
     {
         .name = "portable",
         .here = is_here,
+        .dense = &fl__dense_plain,
         .first = &fl__first_plain,
         .wino = &fl__wino_plain,
         .pixel = &fl__pixel_plain,
