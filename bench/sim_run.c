@@ -175,7 +175,7 @@ static int measure_training(struct bench *b, struct fl_err *err)
     int rv = theta != NULL ? FL_OK : FL_ENOMEM;
 
     if (solver->inputs == NULL && rv == FL_OK) {
-        rv = fl_trainer_builtin(b->pool, NULL, &t, err);
+        rv = fl_trainer_builtin(b->pool, NULL, NULL, &t, err);
         rv = rv == FL_OK ? fl_trainer_prepare(t, &model, err) : rv;
         for (turn = 0; rv == FL_OK && turn < 2; turn++) { /* The first only warms up. */
             from = cpu_s();
