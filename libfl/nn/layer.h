@@ -125,7 +125,9 @@ struct fl__layer {
         struct fl_bn bn;
         double rate; /* dropout */
     } is;
-    bool relu;        /* ReLU of the layer above is done here */
+    bool relu;        /* ReLU of the layer above is done here; of "maxpool": x comes out of ReLU */
+    bool masked;      /* what ReLU stopped is no longer in dy: the layer above left it out */
+    bool normalised;  /* of "conv": batch-norm is above */
     bool skip;        /* done by the layer below: y is x itself */
     size_t tensor;    /* the first of its tensors in the layout */
     size_t offset;    /* in the internal block */

@@ -76,13 +76,13 @@ static void bn_forward(const struct fl__layer *layer, const struct fl__pass *pas
     if (pass->training) {
         mean = layer->state;
         var = layer->state + fl__layer_padded(bn->c);
-        fl_bn_moments(bn, layer->state, layer->state + fl__layer_padded(bn->c), io->x, io->ldx,
-                      pass->batch);
+        fl_bn_moments(layer->kernels, bn, layer->state, layer->state + fl__layer_padded(bn->c),
+                      io->x, io->ldx, pass->batch);
         if (pass->track) {
             fl_bn_track(bn, running_mean, running_var, mean, var, pass->batch * bn->pixels);
         }
     }
-    fl_bn_forward(bn, io->y, io->ldy, io->x, io->ldx, mean, var,
+    fl_bn_forward(layer->kernels, bn, io->y, io->ldy, io->x, io->ldx, mean, var,
                   pass->params + offset_of(layer, GAMMA), pass->params + offset_of(layer, BETA),
                   pass->batch, layer->relu);
 }
@@ -91,20 +91,23 @@ static void bn_backward(const struct fl__layer *layer, const struct fl__pass *pa
                         const struct fl__io *io)
 {
     const struct fl_bn *bn = &layer->is.bn;
-    const float *mean = layer->state;
-    const float *var = layer->state + fl__layer_padded(bn->c);
     float *gamma = pass->params + offset_of(layer, GAMMA);
     float *beta = pass->params + offset_of(layer, BETA);
     float *dgamma = pass->scratch;
     float *dbeta = pass->scratch + fl__layer_padded(bn->c);
+    const struct fl_bn_backward to = {.dy = io->dy,
+                                      .lddy = io->ldy,
+                                      .x = io->x,
+                                      .ldx = io->ldx,
+                                      .mean = layer->state,
+                                      .var = layer->state + fl__layer_padded(bn->c),
+                                      .gamma = gamma,
+                                      .beta = beta,
+                                      .relu = layer->relu && !layer->masked};
 
-    if (layer->relu) {
-        fl_relu_backward(io->dy, io->ldy, io->y, io->ldy, pass->batch, bn->pixels * bn->c);
-    }
-    fl_bn_backward_sums(bn, dgamma, dbeta, io->dy, io->ldy, io->x, io->ldx, mean, var, pass->batch);
+    fl_bn_backward_sums(layer->kernels, bn, dgamma, dbeta, &to, pass->batch);
     if (io->dx != NULL) {
-        fl_bn_backward_data(bn, io->dx, io->lddx, io->dy, io->ldy, io->x, io->ldx, mean, var, gamma,
-                            dgamma, dbeta, pass->batch);
+        fl_bn_backward_data(layer->kernels, bn, io->dx, io->lddx, &to, dgamma, dbeta, pass->batch);
     }
     pass->update(pass->ctx, offset_of(layer, GAMMA), bn->c, gamma, dgamma);
     pass->update(pass->ctx, offset_of(layer, BETA), bn->c, beta, dbeta);
@@ -137,7 +140,8 @@ static void bn_forward_along(const struct fl__layer *layer, const struct fl__pas
                         io->x, io->ldx, at.mean, at.var, pass->batch);
     fl_bn_forward_along(bn, along->ry, io->ldy, along->rx, io->x, io->ldx, &at, pass->batch);
     if (layer->relu) {
-        fl_relu_backward(along->ry, io->ldy, io->y, io->ldy, pass->batch, bn->pixels * bn->c);
+        fl_relu_backward(layer->kernels, along->ry, io->ldy, io->y, io->ldy, pass->batch,
+                         bn->pixels * bn->c);
     }
 }
 
@@ -158,9 +162,11 @@ static void bn_backward_along(const struct fl__layer *layer, const struct fl__pa
     float *dgamma = pass->scratch;
     float *dbeta = pass->scratch + fl__layer_padded(bn->c);
 
-    if (layer->relu) {
-        fl_relu_backward(io->dy, io->ldy, io->y, io->ldy, pass->batch, bn->pixels * bn->c);
-        fl_relu_backward(along->sy, io->ldy, io->y, io->ldy, pass->batch, bn->pixels * bn->c);
+    if (layer->relu && !layer->masked) {
+        fl_relu_backward(layer->kernels, io->dy, io->ldy, io->y, io->ldy, pass->batch,
+                         bn->pixels * bn->c);
+        fl_relu_backward(layer->kernels, along->sy, io->ldy, io->y, io->ldy, pass->batch,
+                         bn->pixels * bn->c);
     }
     fl_bn_backward_along(bn, &streams, &at, dgamma, dbeta, pass->batch);
     pass->update(pass->ctx, offset_of(layer, GAMMA), bn->c, pass->params + offset_of(layer, GAMMA),

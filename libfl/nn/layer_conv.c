@@ -112,6 +112,7 @@ static int conv_shape(struct fl__layer *layer, struct fl__layer *next, struct fl
         layer->relu = true;
         next->skip = true;
     }
+    layer->normalised = next != NULL && next->ops == &fl__layer_bn;
     layer->n_scratch = scratch_of(layer);
     return FL_OK;
 }
@@ -163,13 +164,23 @@ static void update_weights(void *ctx, size_t offset, size_t n, const float *grad
     u->pass->update(u->pass->ctx, at, n, u->pass->params + at, grad);
 }
 
+/*
+ * Also what ReLU stopped is taken out of dy here. Batch-norm above takes the mean away, and the
+ * bias with it: its gradient is zero, and what the sums would give is rounding.
+ */
 static void update_bias(const struct fl__layer *layer, const struct fl__pass *pass,
                         const struct fl__io *io)
 {
     const struct fl_conv *conv = &layer->is.conv;
+    bool mask = layer->relu && !layer->masked;
     size_t at = bias_offset(layer);
 
-    fl_conv_backward_bias(conv, pass->scratch, io->dy, io->ldy, pass->batch);
+    if (layer->normalised) {
+        (void)memset(pass->scratch, 0, conv->k * sizeof(float));
+    } else {
+        fl_conv_backward_bias(conv, pass->scratch, io->dy, io->ldy, mask ? io->y : NULL, io->ldy,
+                              pass->batch);
+    }
     pass->update(pass->ctx, at, conv->k, pass->params + at, pass->scratch);
 }
 
@@ -178,10 +189,7 @@ static void conv_backward(const struct fl__layer *layer, const struct fl__pass *
 {
     struct weights_update u = {.pass = pass, .offset = layer->offset};
 
-    if (layer->relu) {
-        fl_relu_backward(io->dy, io->ldy, io->y, io->ldy, pass->batch,
-                         fl__shape_count(&layer->out));
-    }
+    update_bias(layer, pass, io);
     fl_conv_backward(&layer->is.conv,
                      &(struct fl_conv_backward){.batch = pass->batch,
                                                 .dy = io->dy,
@@ -194,7 +202,6 @@ static void conv_backward(const struct fl__layer *layer, const struct fl__pass *
                                                 .update = update_weights,
                                                 .ctx = &u},
                      pass->scratch);
-    update_bias(layer, pass, io);
 }
 
 /* As a dense layer: ry = rx * w + x * v + rb where y is above zero. */
@@ -217,7 +224,7 @@ static void conv_forward_along(const struct fl__layer *layer, const struct fl__p
         fl__layer_add(along->ry, along->spare, io->ldy, fl__shape_count(&layer->out), pass->batch);
     }
     if (layer->relu) {
-        fl_relu_backward(along->ry, io->ldy, io->y, io->ldy, pass->batch,
+        fl_relu_backward(layer->kernels, along->ry, io->ldy, io->y, io->ldy, pass->batch,
                          fl__shape_count(&layer->out));
     }
 }
@@ -240,11 +247,11 @@ static void conv_backward_along(const struct fl__layer *layer, const struct fl__
                                 const struct fl__io *io, const struct fl__along *along)
 {
     struct weights_update u = {.pass = pass, .offset = layer->offset};
-    size_t count = fl__shape_count(&layer->out);
 
-    if (layer->relu) {
-        fl_relu_backward(io->dy, io->ldy, io->y, io->ldy, pass->batch, count);
-        fl_relu_backward(along->sy, io->ldy, io->y, io->ldy, pass->batch, count);
+    update_bias(layer, pass, io);
+    if (layer->relu && !layer->masked) {
+        fl_relu_backward(layer->kernels, along->sy, io->ldy, io->y, io->ldy, pass->batch,
+                         fl__shape_count(&layer->out));
     }
     if (io->dx != NULL) {
         backward_data(layer, pass, io, io->dy, pass->params, io->dx);
@@ -266,7 +273,6 @@ static void conv_backward_along(const struct fl__layer *layer, const struct fl__
                                                 .update = update_weights,
                                                 .ctx = &u},
                      pass->scratch);
-    update_bias(layer, pass, io);
 }
 
 static void conv_init(const struct fl__layer *layer, struct fl_rng *rng, float *internal)

@@ -93,17 +93,25 @@ static void update_weights(void *ctx, size_t offset, size_t n, const float *grad
     u->pass->update(u->pass->ctx, at, n, u->pass->params + at, grad);
 }
 
+/* Also what ReLU stopped is taken out of dy here. */
+static void update_bias(const struct fl__layer *layer, const struct fl__pass *pass,
+                        const struct fl__io *io)
+{
+    size_t at = bias_offset(layer);
+
+    fl_dense_backward_bias(layer->kernels, pass->scratch, io->dy, io->ldy,
+                           layer->relu ? io->y : NULL, io->ldy, pass->batch, layer->is.width);
+    pass->update(pass->ctx, at, layer->is.width, pass->params + at, pass->scratch);
+}
+
 static void dense_backward(const struct fl__layer *layer, const struct fl__pass *pass,
                            const struct fl__io *io)
 {
     struct weights_update u = {.pass = pass, .offset = layer->offset};
     size_t in = layer->in.c;
     size_t out = layer->is.width;
-    size_t at = bias_offset(layer);
 
-    if (layer->relu) {
-        fl_relu_backward(io->dy, io->ldy, io->y, io->ldy, pass->batch, out);
-    }
+    update_bias(layer, pass, io);
     /* Before the update: the gradient of the input belongs to the old weights. */
     if (io->dx != NULL) {
         fl_dense_backward_data(layer->kernels, io->dx, io->lddx, io->dy, io->ldy,
@@ -111,8 +119,6 @@ static void dense_backward(const struct fl__layer *layer, const struct fl__pass 
     }
     fl_dense_backward_weights(layer->kernels, io->x, io->ldx, io->dy, io->ldy, pass->batch, in, out,
                               pass->scratch, update_weights, &u);
-    fl_dense_backward_bias(pass->scratch, io->dy, io->ldy, pass->batch, out);
-    pass->update(pass->ctx, at, out, pass->params + at, pass->scratch);
 }
 
 /* ry = rx W + x V + rb where y is above zero. */
@@ -137,7 +143,7 @@ static void dense_forward_along(const struct fl__layer *layer, const struct fl__
         fl__layer_add(along->ry, along->spare, io->ldy, out, pass->batch);
     }
     if (layer->relu) {
-        fl_relu_backward(along->ry, io->ldy, io->y, io->ldy, pass->batch, out);
+        fl_relu_backward(layer->kernels, along->ry, io->ldy, io->y, io->ldy, pass->batch, out);
     }
 }
 
@@ -149,11 +155,10 @@ static void dense_backward_along(const struct fl__layer *layer, const struct fl_
     const float *w = pass->params + layer->offset;
     size_t in = layer->in.c;
     size_t out = layer->is.width;
-    size_t at = bias_offset(layer);
 
+    update_bias(layer, pass, io);
     if (layer->relu) {
-        fl_relu_backward(io->dy, io->ldy, io->y, io->ldy, pass->batch, out);
-        fl_relu_backward(along->sy, io->ldy, io->y, io->ldy, pass->batch, out);
+        fl_relu_backward(layer->kernels, along->sy, io->ldy, io->y, io->ldy, pass->batch, out);
     }
     if (io->dx != NULL) {
         fl_dense_backward_data(layer->kernels, io->dx, io->lddx, io->dy, io->ldy, w, pass->batch,
@@ -169,8 +174,6 @@ static void dense_backward_along(const struct fl__layer *layer, const struct fl_
     fl_dense_backward_weights_along(layer->kernels, io->x, along->rx, io->ldx, io->dy, along->sy,
                                     io->ldy, pass->batch, in, out, pass->scratch, update_weights,
                                     &u);
-    fl_dense_backward_bias(pass->scratch, io->dy, io->ldy, pass->batch, out);
-    pass->update(pass->ctx, at, out, pass->params + at, pass->scratch);
 }
 
 /*

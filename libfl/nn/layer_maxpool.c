@@ -82,15 +82,16 @@ static int maxpool_shape(struct fl__layer *layer, struct fl__layer *next, struct
 static void maxpool_forward(const struct fl__layer *layer, const struct fl__pass *pass,
                             const struct fl__io *io)
 {
-    fl_pool_forward(&layer->is.pool, io->y, io->ldy, io->index, io->x, io->ldx, pass->batch);
+    fl_pool_forward(layer->kernels, &layer->is.pool, io->y, io->ldy, io->index, io->x, io->ldx,
+                    pass->batch);
 }
 
 static void maxpool_backward(const struct fl__layer *layer, const struct fl__pass *pass,
                              const struct fl__io *io)
 {
     if (io->dx != NULL) {
-        fl_pool_backward(&layer->is.pool, io->dx, io->lddx, io->dy, io->ldy, io->index,
-                         pass->batch);
+        fl_pool_backward(layer->kernels, &layer->is.pool, io->dx, io->lddx, io->dy, io->ldy,
+                         io->index, layer->relu ? io->y : NULL, io->ldy, pass->batch);
     }
 }
 

@@ -56,7 +56,7 @@ static void relu_forward_along(const struct fl__layer *layer, const struct fl__p
     for (b = 0; b < pass->batch; b++) {
         (void)memcpy(along->ry + b * io->ldy, along->rx + b * io->ldx, n * sizeof(float));
     }
-    fl_relu_backward(along->ry, io->ldy, io->y, io->ldy, pass->batch, n);
+    fl_relu_backward(layer->kernels, along->ry, io->ldy, io->y, io->ldy, pass->batch, n);
 }
 
 const struct fl__layer_ops fl__layer_relu = {

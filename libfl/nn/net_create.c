@@ -156,6 +156,25 @@ static int check_output(const struct fl__shape *shape, struct fl_err *err)
     return FL_OK;
 }
 
+/*
+ * A pool leaves out what ReLU below it stopped without reading more; the layer whose ReLU it is
+ * would need a pass of its own.
+ */
+static void let_pools_mask(struct fl_net *net)
+{
+    size_t i;
+
+    for (i = 2; i < net->n_layers; i++) {
+        const struct fl__layer *relu = &net->layers[i - 1];
+
+        if (net->layers[i].ops == &fl__layer_maxpool && relu->ops == &fl__layer_relu && relu->skip)
+        {
+            net->layers[i].relu = true;
+            net->layers[i - 2].masked = true;
+        }
+    }
+}
+
 /* Shapes from the bottom up, then each layer's place in the layout and the block. */
 static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, struct fl__shape shape,
                         struct fl_err *err)
@@ -194,6 +213,7 @@ static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, stru
         }
         shape = layer->out;
     }
+    let_pools_mask(net);
     net->classes = shape.c;
     if (net->classes < 2) {
         rv = fl_err_set(err, FL_ECONF, "a network needs at least two classes");

@@ -1,11 +1,7 @@
 #include "libfl/num/conv.h"
 
-#include <string.h>
-
 #include "libfl/num/conv_impl.h"
-
-/* Channels whose sums are held at once. */
-#define CHUNK 64
+#include "libfl/num/pixel_kern.h"
 
 /* Fastest first; the last takes every shape. */
 static const struct fl__conv_way *const ways[] = {&fl__conv_first, &fl__conv_wino,
@@ -56,30 +52,13 @@ void fl_conv_backward(const struct fl_conv *conv, const struct fl_conv_backward 
     conv->way->backward(conv, io, scratch);
 }
 
-void fl_conv_backward_bias(const struct fl_conv *conv, float *db, const float *dy, size_t lddy,
-                           size_t batch)
+void fl_conv_backward_bias(const struct fl_conv *conv, float *db, float *dy, size_t lddy,
+                           const float *y, size_t ldy, size_t batch)
 {
-    size_t pixels = conv->oh * conv->ow;
-    size_t k0, b, p, j;
+    const struct fl__pixel_map map = {
+        .c = conv->k, .pixels = conv->oh * conv->ow, .dy = dy, .lddy = lddy, .y = y, .ldy = ldy};
 
-    (void)memset(db, 0, conv->k * sizeof(*db));
-    for (k0 = 0; k0 < conv->k; k0 += CHUNK) {
-        size_t n = conv->k - k0 < CHUNK ? conv->k - k0 : CHUNK;
-
-        for (b = 0; b < batch; b++) {
-            const float *from = dy + b * lddy + k0;
-            float sum[CHUNK] = {0};
-
-            for (p = 0; p < pixels; p++) {
-                for (j = 0; j < n; j++) {
-                    sum[j] += from[p * conv->k + j];
-                }
-            }
-            for (j = 0; j < n; j++) {
-                db[k0 + j] += sum[j];
-            }
-        }
-    }
+    fl__pixel_bias_sums(conv->kernels->pixel, db, &map, batch);
 }
 
 void fl_planes_to_pixels(float *restrict y, size_t ldy, const float *restrict x, size_t ldx,

@@ -72,9 +72,12 @@ struct fl_conv_backward {
 
 void fl_conv_backward(const struct fl_conv *conv, const struct fl_conv_backward *io,
                       float *scratch);
-/* db[k] = sum over samples and pixels of dy, sample by sample in rising order. */
-void fl_conv_backward_bias(const struct fl_conv *conv, float *db, const float *dy, size_t lddy,
-                           size_t batch);
+/*
+ * db[k] = sum over samples and pixels of dy. With y, what forward with `relu` made, dy becomes
+ * the gradient before ReLU on the way.
+ */
+void fl_conv_backward_bias(const struct fl_conv *conv, float *db, float *dy, size_t lddy,
+                           const float *y, size_t ldy, size_t batch);
 
 /*
  * The same in plain loops with double sums, for weights [kh][kw][c][k] and a stride of dx and x

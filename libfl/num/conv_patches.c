@@ -150,7 +150,7 @@ static void forward(const struct fl_conv *conv, float *y, size_t ldy, const floa
         fl_gemm(false, false, n * pixels, conv->k, patch, 1.0f, scratch, patch, w, conv->k, 0.0f,
                 y + b * ldy, conv->k);
         /* While the block is in the cache. */
-        fl_dense_add_bias(y + b * ldy, conv->k, bias, n * pixels, conv->k, relu);
+        fl_dense_add_bias(conv->kernels, y + b * ldy, conv->k, bias, n * pixels, conv->k, relu);
     }
 }
 

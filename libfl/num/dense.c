@@ -5,6 +5,7 @@
 #include "libfl/num/dense_kern.h"
 #include "libfl/num/gemm.h"
 #include "libfl/num/kernels_impl.h"
+#include "libfl/num/pixel_kern.h"
 #include "libfl/num/vec.h"
 
 /* Floats of one block of dW: 24 KB, which leaves room for its parameters in a 32 KB cache. */
@@ -36,27 +37,10 @@ size_t fl_dense_scratch(size_t out)
     return block_rows(out) * out + FL_DENSE_SLACK;
 }
 
-void fl_dense_add_bias(float *y, size_t ldy, const float *bias, size_t batch, size_t out, bool relu)
+void fl_dense_add_bias(const struct fl_kernels *kernels, float *y, size_t ldy, const float *bias,
+                       size_t batch, size_t out, bool relu)
 {
-    size_t b;
-    size_t j;
-
-    for (b = 0; b < batch; b++) {
-        float *restrict row = y + b * ldy;
-
-        if (relu) {
-            for (j = 0; j < out; j++) {
-                float z = row[j] + bias[j];
-
-                /* NaN passes: a diverged network must not look healthy. */
-                row[j] = z < 0.0f ? 0.0f : z;
-            }
-        } else {
-            for (j = 0; j < out; j++) {
-                row[j] += bias[j];
-            }
-        }
-    }
+    kernels->pixel->bias(y, ldy, bias, batch, out, relu);
 }
 
 void fl_dense_forward(const struct fl_kernels *kernels, float *y, size_t ldy, const float *x,
@@ -70,7 +54,7 @@ void fl_dense_forward(const struct fl_kernels *kernels, float *y, size_t ldy, co
         return;
     }
     fl_gemm(false, false, batch, out, in, 1.0f, x, ldx, w, out, 0.0f, y, ldy);
-    fl_dense_add_bias(y, ldy, bias, batch, out, relu);
+    fl_dense_add_bias(kernels, y, ldy, bias, batch, out, relu);
 }
 
 void fl_dense_backward_data(const struct fl_kernels *kernels, float *dx, size_t lddx,
@@ -131,29 +115,21 @@ void fl_dense_backward_weights_along(const struct fl_kernels *kernels, const flo
     }
 }
 
-void fl_dense_backward_bias(float *restrict db, const float *restrict dy, size_t lddy, size_t batch,
-                            size_t out)
+void fl_dense_backward_bias(const struct fl_kernels *kernels, float *db, float *dy, size_t lddy,
+                            const float *y, size_t ldy, size_t batch, size_t out)
 {
-    size_t b;
-    size_t j;
+    const struct fl__pixel_map map = {
+        .c = out, .pixels = 1, .dy = dy, .lddy = lddy, .y = y, .ldy = ldy};
 
-    (void)memset(db, 0, out * sizeof(*db));
-    for (b = 0; b < batch; b++) {
-        for (j = 0; j < out; j++) {
-            db[j] += dy[b * lddy + j];
-        }
-    }
+    fl__pixel_bias_sums(kernels->pixel, db, &map, batch);
 }
 
-void fl_relu_backward(float *restrict dy, size_t lddy, const float *restrict y, size_t ldy,
-                      size_t batch, size_t n)
+void fl_relu_backward(const struct fl_kernels *kernels, float *dy, size_t lddy, const float *y,
+                      size_t ldy, size_t batch, size_t n)
 {
     size_t b;
-    size_t j;
 
     for (b = 0; b < batch; b++) {
-        for (j = 0; j < n; j++) {
-            dy[b * lddy + j] = y[b * ldy + j] > 0.0f ? dy[b * lddy + j] : 0.0f;
-        }
+        kernels->pixel->mask(dy + b * lddy, y + b * ldy, n);
     }
 }

@@ -33,8 +33,8 @@ void fl_dense_forward(const struct fl_kernels *kernels, float *y, size_t ldy, co
                       size_t ldx, const float *w, const float *bias, size_t batch, size_t in,
                       size_t out, bool relu);
 /* y += bias in every row, then max(y, 0) when `relu`; NaN stays NaN. */
-void fl_dense_add_bias(float *y, size_t ldy, const float *bias, size_t batch, size_t out,
-                       bool relu);
+void fl_dense_add_bias(const struct fl_kernels *kernels, float *y, size_t ldy, const float *bias,
+                       size_t batch, size_t out, bool relu);
 /* dx = dy W^T; the columns in..lddx of dx become zero. */
 void fl_dense_backward_data(const struct fl_kernels *kernels, float *dx, size_t lddx,
                             const float *dy, size_t lddy, const float *w, size_t batch, size_t in,
@@ -60,9 +60,14 @@ void fl_dense_backward_weights_along(const struct fl_kernels *kernels, const flo
                                      const float *rx, size_t ldx, const float *dy, const float *sy,
                                      size_t lddy, size_t batch, size_t in, size_t out,
                                      float *scratch, fl_dense_update_cb update, void *ctx);
-/* db[j] = sum over the batch of dy[.][j], rows in rising order. */
-void fl_dense_backward_bias(float *db, const float *dy, size_t lddy, size_t batch, size_t out);
+/*
+ * db[j] = sum over the batch of dy[.][j]. With y, the rows that forward with `relu` made, dy
+ * goes through fl_relu_backward() on the way.
+ */
+void fl_dense_backward_bias(const struct fl_kernels *kernels, float *db, float *dy, size_t lddy,
+                            const float *y, size_t ldy, size_t batch, size_t out);
 /* dy = y > 0 ? dy : 0, for the rows that forward with `relu` made. */
-void fl_relu_backward(float *dy, size_t lddy, const float *y, size_t ldy, size_t batch, size_t n);
+void fl_relu_backward(const struct fl_kernels *kernels, float *dy, size_t lddy, const float *y,
+                      size_t ldy, size_t batch, size_t n);
 
 #endif

@@ -3,73 +3,61 @@
 #include <math.h>
 #include <string.h>
 
-/* Channels that are treated at once, their sums beside the loop. */
-#define CHUNK 64
+#include "libfl/num/kernels_impl.h"
+#include "libfl/num/pixel_kern.h"
+
+#define CHUNK FL__PIXEL_CHUNK
+
+/* Channels of the chunk that begins with c0. */
+static size_t chunk_of(const struct fl_bn *bn, size_t c0)
+{
+    return bn->c - c0 < CHUNK ? bn->c - c0 : CHUNK;
+}
+
+/* About what the moments are taken: the mean of the first sample. */
+static void first_mean(const struct fl__pixel_kern *kern, const struct fl_bn *bn, float *about,
+                       const float *x, size_t n)
+{
+    double total[CHUNK] = {0};
+    size_t j;
+
+    kern->sums(total, x, bn->c, bn->pixels, n);
+    for (j = 0; j < n; j++) {
+        about[j] = (float)(total[j] / (double)bn->pixels);
+    }
+}
 
 /*
- * Sums of one sample in float, those of the batch in double: a map of 32x32 loses nothing,
- * and a batch of any size adds no error.
+ * One pass: with d = x - about, var = mean(d^2) - mean(d)^2 (Chan, Golub and LeVeque 1983,
+ * "Algorithms for computing the sample variance"). The difference loses little when `about` is near
+ * the mean, and the mean of the first sample is: its pixels alone make the variance at least
+ * mean(d)^2 / batch, so that at most log2(batch + 1) bits are lost, of sums that are held in
+ * double from FL__PIXEL_RUN pixels on.
  */
-struct totals {
-    double a[CHUNK];
-    double b[CHUNK];
-};
-
-static void add_sums(struct totals *t, const float *x, size_t c, size_t pixels, size_t n)
+void fl_bn_moments(const struct fl_kernels *kernels, const struct fl_bn *bn, float *mean,
+                   float *var, const float *x, size_t ldx, size_t batch)
 {
-    float sum[CHUNK] = {0};
-    size_t p, j;
-
-    for (p = 0; p < pixels; p++) {
-        for (j = 0; j < n; j++) {
-            sum[j] += x[p * c + j];
-        }
-    }
-    for (j = 0; j < n; j++) {
-        t->a[j] += (double)sum[j];
-    }
-}
-
-static void add_squares(struct totals *t, const float *x, const float *mean, size_t c,
-                        size_t pixels, size_t n)
-{
-    float sum[CHUNK] = {0};
-    size_t p, j;
-
-    for (p = 0; p < pixels; p++) {
-        for (j = 0; j < n; j++) {
-            float d = x[p * c + j] - mean[j];
-
-            sum[j] += d * d;
-        }
-    }
-    for (j = 0; j < n; j++) {
-        t->b[j] += (double)sum[j];
-    }
-}
-
-void fl_bn_moments(const struct fl_bn *bn, float *mean, float *var, const float *x, size_t ldx,
-                   size_t batch)
-{
+    const struct fl__pixel_runs runs = fl__pixel_runs(batch, bn->pixels, bn->c, ldx, ldx);
     double count = (double)(batch * bn->pixels);
-    size_t c0, b, j;
+    size_t c0, i, j;
 
     for (c0 = 0; c0 < bn->c; c0 += CHUNK) {
-        size_t n = bn->c - c0 < CHUNK ? bn->c - c0 : CHUNK;
-        struct totals t = {.a = {0}};
+        size_t n = chunk_of(bn, c0);
+        double total[CHUNK] = {0};
+        double square[CHUNK] = {0};
+        float about[CHUNK];
 
-        for (b = 0; b < batch; b++) {
-            add_sums(&t, x + b * ldx + c0, bn->c, bn->pixels, n);
+        first_mean(kernels->pixel, bn, about, x + c0, n);
+        for (i = 0; i < runs.n; i++) {
+            kernels->pixel->spread(total, square, x + i * ldx + c0, about, runs.ld, runs.rows, n);
         }
         for (j = 0; j < n; j++) {
-            mean[c0 + j] = (float)(t.a[j] / count);
-        }
-        /* A pass of its own: the difference of squares loses a small variance. */
-        for (b = 0; b < batch; b++) {
-            add_squares(&t, x + b * ldx + c0, mean + c0, bn->c, bn->pixels, n);
-        }
-        for (j = 0; j < n; j++) {
-            var[c0 + j] = (float)(t.b[j] / count);
+            double away = total[j] / count;
+            double v = square[j] / count - away * away;
+
+            mean[c0 + j] = (float)((double)about[j] + away);
+            /* NaN stays. */
+            var[c0 + j] = v < 0.0 ? 0.0f : (float)v;
         }
     }
 }
@@ -95,108 +83,65 @@ static float inverse_deviation(float var)
     return (float)(1.0 / sqrt((double)var + FL_BN_EPS));
 }
 
-/* y = x * scale + shift for one sample. */
-static void affine(float *restrict y, const float *restrict x, const float *restrict scale,
-                   const float *restrict shift, size_t c, size_t pixels, size_t n, bool relu)
-{
-    size_t p, j;
-
-    for (p = 0; p < pixels; p++) {
-        for (j = 0; j < n; j++) {
-            float v = x[p * c + j] * scale[j] + shift[j];
-
-            /* NaN passes: a diverged network must not look healthy. */
-            y[p * c + j] = relu && v < 0.0f ? 0.0f : v;
-        }
-    }
-}
-
-void fl_bn_forward(const struct fl_bn *bn, float *y, size_t ldy, const float *x, size_t ldx,
-                   const float *mean, const float *var, const float *gamma, const float *beta,
-                   size_t batch, bool relu)
-{
-    size_t c0, b, j;
-
-    for (c0 = 0; c0 < bn->c; c0 += CHUNK) {
-        size_t n = bn->c - c0 < CHUNK ? bn->c - c0 : CHUNK;
-        float scale[CHUNK];
-        float shift[CHUNK];
-
-        for (j = 0; j < n; j++) {
-            scale[j] = gamma[c0 + j] * inverse_deviation(var[c0 + j]);
-            shift[j] = beta[c0 + j] - mean[c0 + j] * scale[j];
-        }
-        for (b = 0; b < batch; b++) {
-            if (relu) {
-                affine(y + b * ldy + c0, x + b * ldx + c0, scale, shift, bn->c, bn->pixels, n,
-                       true);
-            } else {
-                affine(y + b * ldy + c0, x + b * ldx + c0, scale, shift, bn->c, bn->pixels, n,
-                       false);
-            }
-        }
-    }
-}
-
-/* Adds dy * (x - mean) to a and dy to b. */
-static void add_products(struct totals *t, const float *dy, const float *x, const float *mean,
-                         size_t c, size_t pixels, size_t n)
-{
-    float product[CHUNK] = {0};
-    float sum[CHUNK] = {0};
-    size_t p, j;
-
-    for (p = 0; p < pixels; p++) {
-        for (j = 0; j < n; j++) {
-            float d = dy[p * c + j];
-
-            product[j] += d * (x[p * c + j] - mean[j]);
-            sum[j] += d;
-        }
-    }
-    for (j = 0; j < n; j++) {
-        t->a[j] += (double)product[j];
-        t->b[j] += (double)sum[j];
-    }
-}
-
-void fl_bn_backward_sums(const struct fl_bn *bn, float *dgamma, float *dbeta, const float *dy,
-                         size_t lddy, const float *x, size_t ldx, const float *mean,
-                         const float *var, size_t batch)
-{
-    size_t c0, b, j;
-
-    for (c0 = 0; c0 < bn->c; c0 += CHUNK) {
-        size_t n = bn->c - c0 < CHUNK ? bn->c - c0 : CHUNK;
-        struct totals t = {.a = {0}};
-
-        for (b = 0; b < batch; b++) {
-            add_products(&t, dy + b * lddy + c0, x + b * ldx + c0, mean + c0, bn->c, bn->pixels, n);
-        }
-        for (j = 0; j < n; j++) {
-            dgamma[c0 + j] = (float)(t.a[j] * (double)inverse_deviation(var[c0 + j]));
-            dbeta[c0 + j] = (float)t.b[j];
-        }
-    }
-}
-
 struct factors {
-    float dy[CHUNK];
-    float x[CHUNK];
-    float one[CHUNK];
+    float scale[CHUNK];
+    float mean_dy[CHUNK], by_dy[CHUNK], by_x[CHUNK];
 };
 
-/* dx = dy * f.dy + (x - mean) * f.x + f.one for one sample. */
-static void combine(float *restrict dx, const float *restrict dy, const float *restrict x,
-                    const float *restrict mean, const struct factors *restrict f, size_t c,
-                    size_t pixels, size_t n)
+/* What the constants of forward are for n channels. */
+static struct fl__pixel_bn forward_factors(struct factors *f, const float *mean, const float *var,
+                                           const float *gamma, const float *beta, size_t n)
 {
-    size_t p, j;
+    size_t j;
 
-    for (p = 0; p < pixels; p++) {
+    for (j = 0; j < n; j++) {
+        f->scale[j] = gamma[j] * inverse_deviation(var[j]);
+    }
+    return (struct fl__pixel_bn){.mean = mean, .scale = f->scale, .shift = beta};
+}
+
+void fl_bn_forward(const struct fl_kernels *kernels, const struct fl_bn *bn, float *y, size_t ldy,
+                   const float *x, size_t ldx, const float *mean, const float *var,
+                   const float *gamma, const float *beta, size_t batch, bool relu)
+{
+    const struct fl__pixel_runs runs = fl__pixel_runs(batch, bn->pixels, bn->c, ldx, ldy);
+    size_t c0, i;
+
+    for (c0 = 0; c0 < bn->c; c0 += CHUNK) {
+        size_t n = chunk_of(bn, c0);
+        struct factors f;
+        const struct fl__pixel_bn at =
+            forward_factors(&f, mean + c0, var + c0, gamma + c0, beta + c0, n);
+
+        for (i = 0; i < runs.n; i++) {
+            kernels->pixel->affine(y + i * ldy + c0, x + i * ldx + c0, &at, runs.ld, runs.rows, n,
+                                   relu);
+        }
+    }
+}
+
+void fl_bn_backward_sums(const struct fl_kernels *kernels, const struct fl_bn *bn, float *dgamma,
+                         float *dbeta, const struct fl_bn_backward *io, size_t batch)
+{
+    const struct fl__pixel_runs runs = fl__pixel_runs(batch, bn->pixels, bn->c, io->ldx, io->lddy);
+    size_t c0, i, j;
+
+    for (c0 = 0; c0 < bn->c; c0 += CHUNK) {
+        size_t n = chunk_of(bn, c0);
+        double total[CHUNK] = {0};
+        double product[CHUNK] = {0};
+        struct factors f;
+        const struct fl__pixel_bn at =
+            forward_factors(&f, io->mean + c0, io->var + c0, io->gamma + c0, io->beta + c0, n);
+
+        for (i = 0; i < runs.n; i++) {
+            kernels->pixel->products(total, product, io->dy + i * io->lddy + c0,
+                                     io->x + i * io->ldx + c0, &at, runs.ld, runs.rows, n,
+                                     io->relu);
+        }
         for (j = 0; j < n; j++) {
-            dx[p * c + j] =
-                dy[p * c + j] * f->dy[j] + (x[p * c + j] - mean[j]) * f->x[j] + f->one[j];
+            dgamma[c0 + j] = (float)(product[j] * (double)inverse_deviation(io->var[c0 + j]));
+            dbeta[c0 + j] = (float)total[j];
         }
     }
 }
@@ -205,30 +150,48 @@ static void combine(float *restrict dx, const float *restrict dy, const float *r
  * With m numbers a channel and inv = 1 / sqrt(var + eps):
  *     dx = gamma * inv * (dy - dbeta / m - xhat * dgamma / m)
  */
-void fl_bn_backward_data(const struct fl_bn *bn, float *dx, size_t lddx, const float *dy,
-                         size_t lddy, const float *x, size_t ldx, const float *mean,
-                         const float *var, const float *gamma, const float *dgamma,
+static struct fl__pixel_bn backward_factors(struct factors *f, const struct fl_bn_backward *io,
+                                            size_t c0, size_t n, const float *dgamma,
+                                            const float *dbeta, double m)
+{
+    struct fl__pixel_bn at =
+        forward_factors(f, io->mean + c0, io->var + c0, io->gamma + c0, io->beta + c0, n);
+    size_t j;
+
+    for (j = 0; j < n; j++) {
+        double inv = (double)inverse_deviation(io->var[c0 + j]);
+        double scale = (double)io->gamma[c0 + j] * inv;
+
+        f->by_dy[j] = (float)scale;
+        f->by_x[j] = (float)(-scale * inv * (double)dgamma[c0 + j] / m);
+        f->mean_dy[j] = (float)((double)dbeta[c0 + j] / m);
+    }
+    at.by_dy = f->by_dy;
+    at.by_x = f->by_x;
+    at.mean_dy = f->mean_dy;
+    return at;
+}
+
+void fl_bn_backward_data(const struct fl_kernels *kernels, const struct fl_bn *bn, float *dx,
+                         size_t lddx, const struct fl_bn_backward *io, const float *dgamma,
                          const float *dbeta, size_t batch)
 {
+    struct fl__pixel_runs runs = fl__pixel_runs(batch, bn->pixels, bn->c, io->ldx, io->lddy);
     double m = (double)(batch * bn->pixels);
     size_t row = bn->pixels * bn->c;
-    size_t c0, b, j;
+    size_t c0, b, i;
 
+    if (lddx != io->ldx) {
+        runs = (struct fl__pixel_runs){batch, bn->pixels, bn->c};
+    }
     for (c0 = 0; c0 < bn->c; c0 += CHUNK) {
-        size_t n = bn->c - c0 < CHUNK ? bn->c - c0 : CHUNK;
+        size_t n = chunk_of(bn, c0);
         struct factors f;
+        const struct fl__pixel_bn at = backward_factors(&f, io, c0, n, dgamma, dbeta, m);
 
-        for (j = 0; j < n; j++) {
-            double inv = (double)inverse_deviation(var[c0 + j]);
-            double scale = (double)gamma[c0 + j] * inv;
-
-            f.dy[j] = (float)scale;
-            f.x[j] = (float)(-scale * inv * (double)dgamma[c0 + j] / m);
-            f.one[j] = (float)(-scale * (double)dbeta[c0 + j] / m);
-        }
-        for (b = 0; b < batch; b++) {
-            combine(dx + b * lddx + c0, dy + b * lddy + c0, x + b * ldx + c0, mean + c0, &f, bn->c,
-                    bn->pixels, n);
+        for (i = 0; i < runs.n; i++) {
+            kernels->pixel->combine(dx + i * lddx + c0, io->dy + i * io->lddy + c0,
+                                    io->x + i * io->ldx + c0, &at, runs.ld, runs.rows, n, io->relu);
         }
     }
     for (b = 0; b < batch && row < lddx; b++) {

@@ -8,11 +8,13 @@
  *     x[batch][pixels][c]  row stride ldx floats a sample; y, dx, dy as x
  *
  * The columns behind a sample of dx become zero, as dense.h wants them.
- * Purity: no allocation, no state. The same shapes on the same machine give the same bits.
+ * Purity: no allocation, no state. The same shapes with the same kernels give the same bits.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "libfl/num/kernels.h"
 
 /* Added to every variance. */
 #define FL_BN_EPS 1e-5
@@ -24,8 +26,8 @@ struct fl_bn {
 };
 
 /* Mean and biased variance of each channel over batch and pixels; batch * pixels >= 1. */
-void fl_bn_moments(const struct fl_bn *bn, float *mean, float *var, const float *x, size_t ldx,
-                   size_t batch);
+void fl_bn_moments(const struct fl_kernels *kernels, const struct fl_bn *bn, float *mean,
+                   float *var, const float *x, size_t ldx, size_t batch);
 /*
  * Running statistics after a batch of `n` numbers a channel; the running variance takes the
  * unbiased one, as PyTorch's does. A single number has none: the running one stays.
@@ -33,17 +35,23 @@ void fl_bn_moments(const struct fl_bn *bn, float *mean, float *var, const float 
 void fl_bn_track(const struct fl_bn *bn, float *running_mean, float *running_var, const float *mean,
                  const float *var, size_t n);
 /* y = (x - mean) / sqrt(var + eps) * gamma + beta, then max(y, 0) when `relu`. */
-void fl_bn_forward(const struct fl_bn *bn, float *y, size_t ldy, const float *x, size_t ldx,
-                   const float *mean, const float *var, const float *gamma, const float *beta,
-                   size_t batch, bool relu);
+void fl_bn_forward(const struct fl_kernels *kernels, const struct fl_bn *bn, float *y, size_t ldy,
+                   const float *x, size_t ldx, const float *mean, const float *var,
+                   const float *gamma, const float *beta, size_t batch, bool relu);
+
+/* With `relu` dy is the gradient above ReLU: what it stopped is left out. */
+struct fl_bn_backward {
+    const float *dy, *x;
+    size_t lddy, ldx;
+    const float *mean, *var, *gamma, *beta;
+    bool relu;
+};
 /* dgamma and dbeta: sums over the batch of dy * xhat and of dy. */
-void fl_bn_backward_sums(const struct fl_bn *bn, float *dgamma, float *dbeta, const float *dy,
-                         size_t lddy, const float *x, size_t ldx, const float *mean,
-                         const float *var, size_t batch);
+void fl_bn_backward_sums(const struct fl_kernels *kernels, const struct fl_bn *bn, float *dgamma,
+                         float *dbeta, const struct fl_bn_backward *io, size_t batch);
 /* dx, wholly overwritten, for statistics that were taken from the same batch. */
-void fl_bn_backward_data(const struct fl_bn *bn, float *dx, size_t lddx, const float *dy,
-                         size_t lddy, const float *x, size_t ldx, const float *mean,
-                         const float *var, const float *gamma, const float *dgamma,
+void fl_bn_backward_data(const struct fl_kernels *kernels, const struct fl_bn *bn, float *dx,
+                         size_t lddx, const struct fl_bn_backward *io, const float *dgamma,
                          const float *dbeta, size_t batch);
 
 /*

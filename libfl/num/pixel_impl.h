@@ -227,19 +227,20 @@ static void spread(double *total, double *square, const float *x, const float *a
     }
 }
 
-INLINE void affine_cols(size_t cols, size_t lanes, float *y, const float *x, const float *scale,
-                        const float *shift, size_t ld, size_t rows, bool relu)
+INLINE void affine_cols(size_t cols, size_t lanes, float *y, const float *x, const float *mean,
+                        const float *scale, const float *shift, size_t ld, size_t rows, bool relu)
 {
-    vec a[COLS], b[COLS];
+    vec m[COLS], a[COLS], b[COLS];
     size_t r, i;
 
+    load_cols(m, mean, cols, lanes);
     load_cols(a, scale, cols, lanes);
     load_cols(b, shift, cols, lanes);
     for (r = 0; r < rows; r++) {
         UNROLL for (i = 0; i < cols; i++)
         {
             size_t at = r * ld + i * FL__LANES;
-            vec v = load_lanes(x + at, lanes) * a[i] + b[i];
+            vec v = (load_lanes(x + at, lanes) - m[i]) * a[i] + b[i];
 
             store_lanes(y + at, relu ? relu_of(v) : v, lanes);
         }
@@ -250,21 +251,23 @@ static void affine(float *y, const float *x, const struct fl__pixel_bn *bn, size
                    size_t n, bool relu)
 {
     if (relu) {
-        ALONG_CHANNELS(affine_cols, n, y + j, x + j, bn->scale + j, bn->shift + j, ld, rows, true);
+        ALONG_CHANNELS(affine_cols, n, y + j, x + j, bn->mean + j, bn->scale + j, bn->shift + j, ld,
+                       rows, true);
     } else {
-        ALONG_CHANNELS(affine_cols, n, y + j, x + j, bn->scale + j, bn->shift + j, ld, rows, false);
+        ALONG_CHANNELS(affine_cols, n, y + j, x + j, bn->mean + j, bn->scale + j, bn->shift + j, ld,
+                       rows, false);
     }
 }
 
 /* Constants of one block of channels. */
 struct constants {
-    vec mean[COLS], scale[COLS], shift[COLS], by_dy[COLS], by_x[COLS], one[COLS];
+    vec mean[COLS], scale[COLS], shift[COLS], mean_dy[COLS], by_dy[COLS], by_x[COLS];
 };
 
-/* dy where affine() of x is above zero; NaN is not. */
-INLINE vec passed(vec dy, vec x, const struct constants *k, size_t i, bool relu)
+/* dy where affine() of x = mean + away is above zero; NaN is not. */
+INLINE vec passed(vec dy, vec away, const struct constants *k, size_t i, bool relu)
 {
-    return relu ? only(dy, x * k->scale[i] + k->shift[i] > (vec){0}) : dy;
+    return relu ? only(dy, away * k->scale[i] + k->shift[i] > (vec){0}) : dy;
 }
 
 INLINE void products_run(size_t cols, size_t lanes, size_t j, double *total, double *product,
@@ -286,11 +289,11 @@ INLINE void products_run(size_t cols, size_t lanes, size_t j, double *total, dou
         UNROLL for (i = 0; i < cols; i++)
         {
             size_t at = r * ld + j + i * FL__LANES;
-            vec v = load_lanes(x + at, lanes);
-            vec d = passed(load_lanes(dy + at, lanes), v, &k, i, relu);
+            vec away = load_lanes(x + at, lanes) - k.mean[i];
+            vec d = passed(load_lanes(dy + at, lanes), away, &k, i, relu);
 
             sum[i] += d;
-            sum2[i] += d * (v - k.mean[i]);
+            sum2[i] += d * away;
         }
     }
     add_totals(total + j, sum, cols, lanes);
@@ -327,15 +330,15 @@ INLINE void combine_cols(size_t cols, size_t lanes, size_t j, float *dx, const f
     }
     load_cols(k.by_dy, bn->by_dy + j, cols, lanes);
     load_cols(k.by_x, bn->by_x + j, cols, lanes);
-    load_cols(k.one, bn->one + j, cols, lanes);
+    load_cols(k.mean_dy, bn->mean_dy + j, cols, lanes);
     for (r = 0; r < rows; r++) {
         UNROLL for (i = 0; i < cols; i++)
         {
             size_t at = r * ld + j + i * FL__LANES;
-            vec v = load_lanes(x + at, lanes);
-            vec d = passed(load_lanes(dy + at, lanes), v, &k, i, relu);
+            vec away = load_lanes(x + at, lanes) - k.mean[i];
+            vec d = passed(load_lanes(dy + at, lanes), away, &k, i, relu);
 
-            store_lanes(dx + at, d * k.by_dy[i] + ((v - k.mean[i]) * k.by_x[i] + k.one[i]), lanes);
+            store_lanes(dx + at, (d - k.mean_dy[i]) * k.by_dy[i] + away * k.by_x[i], lanes);
         }
     }
 }

@@ -24,9 +24,12 @@
 /* Batch-norm of n channels. */
 struct fl__pixel_bn {
     const float *mean;
-    const float *scale, *shift; /* y = x * scale + shift */
-    /* dx = dy * by_dy + (x - mean) * by_x + one */
-    const float *by_dy, *by_x, *one;
+    /*
+     * y = (x - mean) * scale + shift: with both means kept apart what is equal cancels exactly.
+     * Where the variance is small the factors are large, and FMAs would not round alike.
+     */
+    const float *scale, *shift;
+    const float *mean_dy, *by_dy, *by_x; /* dx = (dy - mean_dy) * by_dy + (x - mean) * by_x */
 };
 
 struct fl__pixel_kern {
@@ -74,6 +77,36 @@ extern const struct fl__pixel_kern fl__pixel_plain;
 extern const struct fl__pixel_kern fl__pixel_avx512;
 extern const struct fl__pixel_kern fl__pixel_avx2;
 #endif
+
+/* Channels whose totals a caller keeps at once. */
+#define FL__PIXEL_CHUNK 64
+
+/* Samples with nothing between them are one map: `n` maps of `rows` pixels, `ld` floats apart. */
+struct fl__pixel_runs {
+    size_t n, rows, ld;
+};
+
+/* For samples of two operands, `lda` and `ldb` floats apart. */
+static inline struct fl__pixel_runs fl__pixel_runs(size_t batch, size_t pixels, size_t c,
+                                                   size_t lda, size_t ldb)
+{
+    if (lda == ldb && (pixels == 1 || lda == pixels * c)) {
+        return (struct fl__pixel_runs){1, batch * pixels, pixels == 1 ? lda : c};
+    }
+    return (struct fl__pixel_runs){batch, pixels, c};
+}
+
+/* dy[batch][pixels][c] and, with ReLU, what it made; strides in floats per sample. */
+struct fl__pixel_map {
+    size_t c, pixels;
+    float *dy;
+    size_t lddy;
+    const float *y; /* NULL: no ReLU, and dy stays as it is */
+    size_t ldy;
+};
+/* db = sums over batch and pixels of dy, masked by y first. */
+void fl__pixel_bias_sums(const struct fl__pixel_kern *kern, float *db,
+                         const struct fl__pixel_map *map, size_t batch);
 
 /* The part of an output pixel's window that lies on the image. */
 struct fl__pool_window {

@@ -69,7 +69,7 @@ static void spread(double *total, double *square, const float *x, const float *a
 
 static float affine_of(const struct fl__pixel_bn *bn, float x, size_t j)
 {
-    return x * bn->scale[j] + bn->shift[j];
+    return (x - bn->mean[j]) * bn->scale[j] + bn->shift[j];
 }
 
 static void affine(float *y, const float *x, const struct fl__pixel_bn *bn, size_t ld, size_t rows,
@@ -116,8 +116,9 @@ static void combine(float *dx, const float *dy, const float *x, const struct fl_
             size_t i = r * ld + j;
             double away = (double)x[i] - (double)bn->mean[j];
 
-            dx[i] = (float)(passed(bn, dy[i], x[i], j, relu) * (double)bn->by_dy[j] +
-                            away * (double)bn->by_x[j] + (double)bn->one[j]);
+            double d = passed(bn, dy[i], x[i], j, relu) - (double)bn->mean_dy[j];
+
+            dx[i] = (float)(d * (double)bn->by_dy[j] + away * (double)bn->by_x[j]);
         }
     }
 }

@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libfl/num/kernels.h"
+
 /* The index of a window is one byte. */
 #define FL_POOL_SIZE_MAX 15
 
@@ -27,13 +29,17 @@ struct fl_pool {
     size_t oh, ow;    /* every window holds at least one pixel */
 };
 
-void fl_pool_forward(const struct fl_pool *pool, float *y, size_t ldy, uint8_t *index,
-                     const float *x, size_t ldx, size_t batch);
+void fl_pool_forward(const struct fl_kernels *kernels, const struct fl_pool *pool, float *y,
+                     size_t ldy, uint8_t *index, const float *x, size_t ldx, size_t batch);
 /* y = the numbers of x at the places of `index`, which a forward pass of another x left. */
 void fl_pool_take(const struct fl_pool *pool, float *y, size_t ldy, const uint8_t *index,
                   const float *x, size_t ldx, size_t batch);
-/* dx, wholly overwritten, zero behind the samples. */
-void fl_pool_backward(const struct fl_pool *pool, float *dx, size_t lddx, const float *dy,
-                      size_t lddy, const uint8_t *index, size_t batch);
+/*
+ * dx, wholly overwritten, zero behind the samples. With y, what forward made where x came out of
+ * ReLU, dx is the gradient before that: a window's maximum passes it when it is above zero.
+ */
+void fl_pool_backward(const struct fl_kernels *kernels, const struct fl_pool *pool, float *dx,
+                      size_t lddx, const float *dy, size_t lddy, const uint8_t *index,
+                      const float *y, size_t ldy, size_t batch);
 
 #endif

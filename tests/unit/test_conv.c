@@ -288,7 +288,7 @@ START_TEST(bias_gradients_are_sums_over_pixels)
     if (!rig_up(&rig, (size_t)_i, 5)) {
         return;
     }
-    fl_conv_backward_bias(&rig.conv, db, rig.y, rig.ldy, rig.batch);
+    fl_conv_backward_bias(&rig.conv, db, rig.y, rig.ldy, NULL, 0, rig.batch);
     for (k = 0; k < rig.conv.k; k++) {
         size_t area = rig.conv.oh * rig.conv.ow;
         double sum = 0.0;
@@ -330,7 +330,7 @@ END_TEST
 
 START_TEST(bias_sums_of_more_channels_than_a_chunk_are_whole)
 {
-    const struct fl_conv conv = {.k = 130, .oh = 2, .ow = 1};
+    const struct fl_conv conv = {.k = 130, .oh = 2, .ow = 1, .kernels = fl_kernels_best()};
     float dy[3 * 264];
     float db[130];
     size_t i;
@@ -338,7 +338,7 @@ START_TEST(bias_sums_of_more_channels_than_a_chunk_are_whole)
     for (i = 0; i < N(dy); i++) {
         dy[i] = (float)(i % 264 % 130);
     }
-    fl_conv_backward_bias(&conv, db, dy, 264, 3);
+    fl_conv_backward_bias(&conv, db, dy, 264, NULL, 0, 3);
     for (i = 0; i < 130; i++) {
         ck_assert(db[i] == 6.0f * (float)i);
     }
@@ -371,12 +371,12 @@ START_TEST(a_tie_goes_to_the_first_and_nan_is_the_largest)
     float dx[9];
     uint8_t index[2];
 
-    fl_pool_forward(&pool, y, 2, index, tie, 8, 1);
+    fl_pool_forward(fl_kernels_best(), &pool, y, 2, index, tie, 8, 1);
     ck_assert(y[0] == 5.0f && y[1] == 7.0f && index[0] == 1 && index[1] == 1);
     dx[8] = 9.0f;
-    fl_pool_backward(&pool, dx, 9, dy, 2, index, 1);
+    fl_pool_backward(fl_kernels_best(), &pool, dx, 9, dy, 2, index, NULL, 0, 1);
     ck_assert_mem_eq(dx, want, sizeof(want));
-    fl_pool_forward(&pool, y, 2, index, nan, 8, 1);
+    fl_pool_forward(fl_kernels_best(), &pool, y, 2, index, nan, 8, 1);
     ck_assert(isnan(y[0]) && isnan(y[1]) && index[0] == 1 && index[1] == 0);
 }
 END_TEST
@@ -395,13 +395,13 @@ START_TEST(windows_that_overlap_and_reach_over_the_edge_share_their_gradient)
     uint8_t index[4];
     size_t i;
 
-    fl_pool_forward(&pool, y, 4, index, x, 9, 1);
+    fl_pool_forward(fl_kernels_best(), &pool, y, 4, index, x, 9, 1);
     for (i = 0; i < 4; i++) {
         /* Padding is no zero: the largest of negative numbers is negative. */
         ck_assert(y[i] == -1.0f);
         ck_assert_uint_eq(index[i], places[i]);
     }
-    fl_pool_backward(&pool, dx, 9, dy, 4, index, 1);
+    fl_pool_backward(fl_kernels_best(), &pool, dx, 9, dy, 4, index, NULL, 0, 1);
     ck_assert_mem_eq(dx, want, sizeof(want));
 }
 END_TEST

@@ -121,7 +121,7 @@ static void set_up(struct rig *rig, struct fl_rng *rng)
                                     .shift = rig->constants[2],
                                     .by_dy = rig->constants[3],
                                     .by_x = rig->constants[4],
-                                    .one = rig->constants[5]};
+                                    .mean_dy = rig->constants[5]};
     for (i = 0; i < 2; i++) {
         for (j = 0; j < MAX_CHANNELS; j++) {
             rig->total[i][j] = rig->want[i][j] = 1.5;
@@ -277,7 +277,7 @@ static void keep_off_the_edge(struct rig *rig)
         for (j = 0; j < s->n; j++) {
             float *x = rig->x.p + r * s->ld + s->from + j;
 
-            if (fabsf(*x * rig->bn.scale[j] + rig->bn.shift[j]) < 1e-5f) {
+            if (fabsf((*x - rig->bn.mean[j]) * rig->bn.scale[j] + rig->bn.shift[j]) < 1e-5f) {
                 *x += 1.0f;
             }
         }
