@@ -159,53 +159,27 @@ size_t wino_ref_weight(const struct fl_conv *conv, size_t k, size_t c, size_t ta
     return panel * conv->c * taps + (c * taps + tap) * wide + (k - panel);
 }
 
-/* Calls back for every product of the direct convolution's pixel o and tap. */
-#define FOR_EACH_PIXEL_AND_TAP                                                                  \
-    for (b = 0; b < batch; b++)                                                                 \
-        for (i = 0; i < conv->oh; i++)                                                          \
-            for (j = 0; j < conv->ow; j++)                                                      \
-                for (tap = 0; tap < conv->kh * conv->kw; tap++)                                 \
-                    if (at(i + tap / conv->kw, j + tap % conv->kw, conv->pad, conv->h, conv->w, \
-                           conv->c, 0, &in))
-
 void wino_ref_direct(const struct fl_conv *conv, double *y, const float *x, size_t ldx,
                      const float *w, size_t batch)
 {
-    size_t b, i, j, tap, c, k, in;
+    size_t b, i, tap, c, k, in;
 
     (void)memset(y, 0, batch * conv->oh * conv->ow * conv->k * sizeof(*y));
-    FOR_EACH_PIXEL_AND_TAP
-    {
-        double *pixel = y + ((b * conv->oh + i) * conv->ow + j) * conv->k;
+    for (b = 0; b < batch; b++) {
+        for (tap = 0; tap < conv->kh * conv->kw; tap++) {
+            for (c = 0; c < conv->c; c++) {
+                for (k = 0; k < conv->k; k++) {
+                    double weight = (double)w[wino_ref_weight(conv, k, c, tap)];
 
-        for (c = 0; c < conv->c; c++) {
-            double value = (double)x[b * ldx + in + c];
-
-            for (k = 0; k < conv->k; k++) {
-                pixel[k] += value * (double)w[wino_ref_weight(conv, k, c, tap)];
-            }
-        }
-    }
-}
-
-void wino_ref_direct_back(const struct fl_conv *conv, double *dx, double *dw, const float *x,
-                          size_t ldx, const float *dy, size_t lddy, const float *w, size_t batch)
-{
-    size_t pixels = conv->h * conv->w * conv->c;
-    size_t b, i, j, tap, c, k, in;
-
-    (void)memset(dx, 0, batch * pixels * sizeof(*dx));
-    (void)memset(dw, 0, conv->c * conv->k * conv->kh * conv->kw * sizeof(*dw));
-    FOR_EACH_PIXEL_AND_TAP
-    {
-        const float *pixel = dy + b * lddy + (i * conv->ow + j) * conv->k;
-
-        for (c = 0; c < conv->c; c++) {
-            for (k = 0; k < conv->k; k++) {
-                size_t place = wino_ref_weight(conv, k, c, tap);
-
-                dx[b * pixels + in + c] += (double)pixel[k] * (double)w[place];
-                dw[place] += (double)pixel[k] * (double)x[b * ldx + in + c];
+                    for (i = 0; i < conv->oh * conv->ow; i++) {
+                        if (at(i / conv->ow + tap / conv->kw, i % conv->ow + tap % conv->kw,
+                               conv->pad, conv->h, conv->w, conv->c, b * ldx, &in))
+                        {
+                            y[(b * conv->oh * conv->ow + i) * conv->k + k] +=
+                                weight * (double)x[in + c];
+                        }
+                    }
+                }
             }
         }
     }

@@ -43,10 +43,6 @@ size_t wino_ref_weight(const struct fl_conv *conv, size_t k, size_t c, size_t ta
 /* The convolution without any transform, weights in panels: y[batch][oh][ow][k]. */
 void wino_ref_direct(const struct fl_conv *conv, double *y, const float *x, size_t ldx,
                      const float *w, size_t batch);
-/* Its adjoints: dx[batch][h][w][c] and dw in panels. */
-void wino_ref_direct_back(const struct fl_conv *conv, double *dx, double *dw, const float *x,
-                          size_t ldx, const float *dy, size_t lddy, const float *w, size_t batch);
-
 /* The i-th kernels, NULL when this processor does not have their instructions; their name. */
 const struct fl__wino_kern *wino_ref_kern(size_t i);
 const char *wino_ref_kern_name(size_t i);

@@ -98,6 +98,39 @@ static void drop(struct block *b)
     free(b->want);
 }
 
+static double inner(const float *a, const float *b, size_t n)
+{
+    double sum = 0.0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        sum += (double)a[i] * (double)b[i];
+    }
+    return sum;
+}
+
+/* <a, b> = <c, d>, as far as rounding lets them: its size follows from that of the vectors. */
+static void check_adjoint(const struct block *a, const struct block *b, const struct block *c,
+                          const struct block *d, const char *what, const char *kern)
+{
+    double left = inner(a->p, b->p, a->n);
+    double right = inner(c->p, d->p, c->n);
+    double size = sqrt(inner(a->p, a->p, a->n) * inner(b->p, b->p, b->n)) +
+                  sqrt(inner(c->p, c->p, c->n) * inner(d->p, d->p, d->n));
+
+    ck_assert_msg(fabs(left - right) <= 4.0 * (double)FLT_EPSILON * size, "%s of %s: %g and %g",
+                  what, kern, left, right);
+}
+
+/* Nothing that a kernel leaves out counts in a product. */
+static struct block zero_block(size_t n)
+{
+    struct block b = block(NULL, n);
+
+    (void)memset(b.p, 0, n * sizeof(float));
+    return b;
+}
+
 /* Everything that one form on one shape works on. */
 struct rig {
     const struct fl__wino_kern *kern;
@@ -371,6 +404,9 @@ START_TEST(weights_are_taken_to_points_and_back)
         }
         of->form[form]->weights(u.p, w.p, rows, width);
         check_block(&u, 64.0 * (double)FLT_EPSILON * 4.0, "weights", wino_ref_kern_name(kern));
+        for (i = 0; i < np; i++) {
+            (void)memset(u.p + i * plane + rows * width, 0, 16 * sizeof(float));
+        }
         for (row = 0; row < rows; row++) {
             for (col = 0; col < width; col++) {
                 for (i = 0; i < np; i++) {
@@ -383,11 +419,56 @@ START_TEST(weights_are_taken_to_points_and_back)
             }
         }
         of->form[form]->weights_adjoint(g.p, u.p, rows, width);
+        check_adjoint(&u, &u, &w, &g, "weights and their adjoint", wino_ref_kern_name(kern));
         check_block(&g, 64.0 * (double)FLT_EPSILON * 4.0, "adjoint", wino_ref_kern_name(kern));
         drop(&u);
         drop(&w);
         drop(&g);
     }
+}
+END_TEST
+
+START_TEST(what_goes_backward_is_the_adjoint_of_what_goes_forward)
+{
+    struct rig g;
+    struct block x, v, dv, dx, m, y, dy, dm, bias;
+    size_t plane, np;
+
+    /* All channels at once: the first panel, of 32 or 16. */
+    if (!rig(&g, (size_t)_i / N_SHAPES, &shapes[(size_t)_i % N_SHAPES])) {
+        return;
+    }
+    g.conv.c = g.conv.c % 32 == 0 ? 32 : 16;
+    g.conv.k = g.conv.k % 32 == 0 ? 32 : 16;
+    np = g.form->points;
+
+    plane = g.tiles * g.conv.c;
+    x = block(&g.rng, g.batch * g.ldx);
+    dx = zero_block(g.batch * g.ldx);
+    dv = block(&g.rng, np * plane);
+    v = zero_block(np * plane);
+    g.form->input(&g.conv, v.p, plane, x.p, g.ldx, 0, g.tiles);
+    g.form->scatter(&g.conv, dx.p, g.ldx, dv.p, plane, 0, g.tiles, 0, g.conv.c);
+    check_adjoint(&v, &dv, &x, &dx, "input and scatter", g.name);
+
+    plane = g.tiles * g.conv.k;
+    m = block(&g.rng, np * plane);
+    dm = zero_block(np * plane);
+    dy = block(&g.rng, g.batch * g.ldy);
+    y = zero_block(g.batch * g.ldy);
+    bias = zero_block(g.conv.k);
+    g.form->output(&g.conv, y.p, g.ldy, m.p, plane, 0, g.tiles, 0, g.conv.k, bias.p, false);
+    g.form->gradient(&g.conv, dm.p, plane, dy.p, g.ldy, 0, g.tiles);
+    check_adjoint(&y, &dy, &m, &dm, "output and gradient", g.name);
+    drop(&x);
+    drop(&dx);
+    drop(&dv);
+    drop(&v);
+    drop(&m);
+    drop(&dm);
+    drop(&dy);
+    drop(&y);
+    drop(&bias);
 }
 END_TEST
 
@@ -433,6 +514,8 @@ int main(void)
     tcase_add_loop_test(tc, points_are_taken_to_outputs, 0, N_SHAPES * WINO_REF_KERNS);
     tcase_add_loop_test(tc, gradients_of_outputs_are_taken_to_points, 0, N_SHAPES * WINO_REF_KERNS);
     tcase_add_loop_test(tc, weights_are_taken_to_points_and_back, 0, N_WEIGHTS);
+    tcase_add_loop_test(tc, what_goes_backward_is_the_adjoint_of_what_goes_forward, 0,
+                        N_SHAPES * WINO_REF_KERNS);
     tcase_add_test(tc, relu_hides_no_nan);
     suite_add_tcase(suite, tc);
     runner = srunner_create(suite);
