@@ -40,6 +40,12 @@ done
 field() { dpkg-deb -f "$(find "$packages" -name "$1_*.deb")" "$2"; } # package, field
 for name in fl-server fl-sim; do check "$name depends on OpenBLAS" grep -qw libopenblas0 <<<"$(field $name Depends)"; done
 check "fl-client recommends OpenBLAS" grep -q libopenblas0 <<<"$(field fl-client Recommends)"
+# So is libipsec-mb (libfl/tls/aes.c), which nobody needs.
+if [ "$(dpkg --print-architecture)" = amd64 ]; then
+  for name in fl-server fl-client; do
+    check "$name recommends libipsec-mb" grep -qw libipsec-mb1 <<<"$(field $name Recommends)"
+  done
+fi
 for name in fl-client fl-tools; do equal "$name does not depend on it" "" "$(field $name Depends | grep -o libopenblas)"; done
 
 ### A clean machine
