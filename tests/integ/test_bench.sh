@@ -106,6 +106,22 @@ says "no text" 2 "$dir/binary.jsonl: " "${compare[@]}" "$dir/a.jsonl" "$dir/bina
 sed 's/"--n"/"--m"/' "$dir/other.jsonl" >"$dir/apart.jsonl"
 says "nothing in common" 2 "have no benchmark with the same arguments" "${compare[@]}" "$dir/other.jsonl" "$dir/apart.jsonl"
 
+# --- the table of README.md ---
+
+recorded=$srcdir/bench/results/readme.jsonl
+has_rows() { "${compare[@]}" --table "$1" | grep -q '^| a round of 10 clients x 100 MB'; }
+check "the recorded run makes a table" has_rows "$recorded"
+grep -v '"benchmark": "idle"' "$recorded" >"$dir/less.jsonl"
+says "a row without its line" 2 "$dir/less.jsonl: no line of 'idle', which the table needs" "${compare[@]}" --table "$dir/less.jsonl"
+sed 's/"raw_tcp_mb_s"/"raw"/' "$recorded" >"$dir/renamed.jsonl"
+says "a row without its figure" 2 "the table of $dir/renamed.jsonl needs {wire.raw_tcp_mb_s/1e3}" "${compare[@]}" --table "$dir/renamed.jsonl"
+sed '2s/"commit": "[0-9a-z]*/&x/' "$recorded" >"$dir/two.jsonl"
+says "a table of two commits" 2 "$dir/two.jsonl:2: of another machine or commit" "${compare[@]}" --table "$dir/two.jsonl"
+echo "no marks" >"$dir/page.md"
+says "a page without the table's place" 2 "$dir/page.md: has no place for the table" "${compare[@]}" --table "$recorded" --into "$dir/page.md"
+"${compare[@]}" "$recorded" "$recorded" >"$dir/itself.txt"
+lacks_line "every figure that benchmarks print is known" "$dir/itself.txt" "knows no"
+
 # --- all, of a made folder ---
 
 mkdir -p "$dir/made/bench"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every test that docs/algorithms.md names under "What is checked" exists, and the tables of docs/results.md are those
-# that its script makes of the runs that were kept.
+# that its script makes of the runs that were kept, and so is the table of README.md.
 # shellcheck source=tests/integ/lib.sh
 . "$(dirname "$0")/lib.sh"
 # The backquotes are those of the document.
@@ -15,6 +15,9 @@ for test in "${named[@]}"; do
   esac
   check "$test exists" grep -qF -- "$text" "$file"
 done
+# The table of the first page.
+check "the table of README.md is made of the recorded run" cmp "$srcdir/README.md" \
+  <("$python" "$srcdir/bench/compare" --table "$srcdir/bench/results/readme.jsonl" --into "$srcdir/README.md" --print)
 # The tables of the results.
 report=$srcdir/bench/experiments/report.py
 check "the page of results is made of the kept runs" cmp <("$python" "$report" page --print) "$srcdir/docs/results.md"
