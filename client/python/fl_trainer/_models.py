@@ -74,6 +74,7 @@ class Backend:
         #: What train() and evaluate() are called with.
         self.model = model
         self._bound: List[Tuple[Entry, Tuple[str, ...]]] = []
+        self._aliases: Dict[str, str] = {}
 
     def entries(self) -> List[Entry]:
         raise NotImplementedError
@@ -99,6 +100,7 @@ class Backend:
         if difference is not None:
             raise ModelError(difference + self._hint(shapes))
         self._bound = bound
+        self._aliases = {entry.name: names[0] for entry, names in bound}
 
     def load(self, block: Block) -> None:
         for entry, names in self._bound:
@@ -111,10 +113,7 @@ class Backend:
 
     def alias(self, name: str) -> Optional[str]:
         """The server's name of the tensor that the program calls `name`."""
-        for entry, names in self._bound:
-            if entry.name == name:
-                return names[0]
-        return None
+        return self._aliases.get(name)
 
     def _hint(self, shapes: Dict[str, Shape]) -> str:
         for prefix in ("module.", "_orig_mod."):
