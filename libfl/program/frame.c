@@ -28,7 +28,7 @@ void fl_framed_init(struct fl_framed *f, int fd)
 {
     *f = (struct fl_framed){.fd = fd};
     fl_buf_init(&f->in, FL_FRAMED_HEAD + FL_FRAMED_MAX + PIECE);
-    fl_buf_init(&f->out, 4 * (FL_FRAMED_HEAD + FL_FRAMED_MAX));
+    fl_buf_init(&f->out, 2 * (FL_FRAMED_HEAD + FL_FRAMED_SENT_MAX));
 }
 
 void fl_framed_done(struct fl_framed *f)
@@ -44,7 +44,7 @@ int fl_framed_put(struct fl_framed *f, const char *text, size_t len)
                                           (uint8_t)(len >> 24)};
     int rv;
 
-    if (len == 0 || len > FL_FRAMED_MAX) {
+    if (len == 0 || len > FL_FRAMED_SENT_MAX) {
         return FL_ELIMIT;
     }
     rv = fl_buf_reserve(&f->out, sizeof(head) + len);

@@ -2,17 +2,22 @@
 #define FL_PROGRAM_FRAME_H
 
 /*
- * Messages with a length in front, over a stream socket: 4 bytes, little-endian, 1 to
- * FL_FRAMED_MAX, and that many bytes (docs/trainer-protocol.md). Nothing here waits: who polls
- * `fd` calls flush and fill.
+ * Messages with a length in front, over a stream socket: 4 bytes, little-endian, and that many
+ * bytes (docs/trainer-protocol.md). Nothing here waits: who polls `fd` calls flush and fill.
  */
 
 #include <stdbool.h>
 
 #include "libfl/base/buf.h"
 
-#define FL_FRAMED_MAX  ((size_t)1 << 20)
-#define FL_FRAMED_HEAD ((size_t)4)
+/* Most bytes of a message that is taken. */
+#define FL_FRAMED_MAX ((size_t)1 << 20)
+/*
+ * And of one that is sent: the description of the largest model that a layout takes
+ * (FL_LAYOUT_MAX_*, 4.2 MB) fits.
+ */
+#define FL_FRAMED_SENT_MAX ((size_t)8 << 20)
+#define FL_FRAMED_HEAD     ((size_t)4)
 
 /*
  * Is there a whole message at the beginning of `data`? FL_OK: `*ret_len` bytes behind the head;
@@ -31,7 +36,7 @@ struct fl_framed {
 
 void fl_framed_init(struct fl_framed *f, int fd);
 void fl_framed_done(struct fl_framed *f);
-/* Queue a message. FL_ELIMIT: longer than one may be; FL_ENOMEM. */
+/* Queue a message. FL_ELIMIT: longer than FL_FRAMED_SENT_MAX; FL_ENOMEM. */
 FL_MUST_CHECK int fl_framed_put(struct fl_framed *f, const char *text, size_t len);
 /* Hand the socket what it takes now. */
 void fl_framed_flush(struct fl_framed *f);

@@ -53,7 +53,7 @@ int fl__resident_say(struct fl_resident *r, char *text, const char *what, struct
     if (rv == FL_ELIMIT) {
         return fl_err_set(err, rv,
                           "'%s' for the program has %zu bytes, and a message has %zu at most", what,
-                          len, FL_FRAMED_MAX);
+                          len, FL_FRAMED_SENT_MAX);
     }
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "'%s' for the program: %s", what, fl_strerror(rv));

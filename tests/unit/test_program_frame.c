@@ -92,8 +92,30 @@ START_TEST(one_who_reads_nothing_does_not_hold_us_up)
     ck_assert_int_eq(rv, FL_OK);
     ck_assert_uint_eq(len, sizeof(text));
     ck_assert_uint_eq(p.a.out.len, 0);
-    ck_assert_int_eq(fl_framed_put(&p.a, text, sizeof(text) + 1), FL_ELIMIT);
     ck_assert_int_eq(fl_framed_put(&p.a, text, 0), FL_ELIMIT);
+    pair_done(&p);
+}
+END_TEST
+
+START_TEST(more_may_be_sent_than_is_taken)
+{
+    static char text[FL_FRAMED_SENT_MAX + 1];
+    const char *got = NULL;
+    struct pair p;
+    size_t len = 0;
+    int rv;
+
+    pair_init(&p);
+    (void)memset(text, 'x', sizeof(text));
+    ck_assert_int_eq(fl_framed_put(&p.a, text, FL_FRAMED_SENT_MAX + 1), FL_ELIMIT);
+    ck_assert_int_eq(fl_framed_put(&p.a, text, FL_FRAMED_SENT_MAX), FL_OK);
+    ck_assert_int_eq(fl_framed_put(&p.a, text, FL_FRAMED_MAX), FL_OK); /* Behind it. */
+    fl_framed_flush(&p.a);
+    do {
+        (void)fl_framed_fill(&p.b);
+        rv = fl_framed_next(&p.b, &got, &len, NULL);
+    } while (rv == FL_EAGAIN);
+    ck_assert_int_eq(rv, FL_EPROTO);
     pair_done(&p);
 }
 END_TEST
@@ -235,6 +257,7 @@ int main(void)
     tcase_add_test(tc, a_message_comes_whole_however_it_was_cut);
     tcase_add_test(tc, a_length_that_is_not_allowed_is_refused_before_its_bytes_come);
     tcase_add_test(tc, one_who_reads_nothing_does_not_hold_us_up);
+    tcase_add_test(tc, more_may_be_sent_than_is_taken);
     tcase_add_test(tc, what_was_said_before_the_end_is_heard);
     tcase_add_loop_test(tc, an_answer_is_checked_field_by_field, 0,
                         (int)(sizeof(answers) / sizeof(answers[0])));

@@ -154,6 +154,50 @@ START_TEST(another_model_is_told_to_the_same_program)
 }
 END_TEST
 
+/* As many units and tensors as a layout takes, with names of the longest. */
+static struct fl_layout *largest_layout(void)
+{
+    const size_t dims[] = {1, 1, 1, 1, 1, 1, 1, 1};
+    struct fl_layout *layout = NULL;
+    char unit[FL_NAME_MAX], name[FL_NAME_MAX];
+    size_t i;
+
+    ck_assert_int_eq(fl_layout_create(&layout), FL_OK);
+    for (i = 0; i < FL_LAYOUT_MAX_TENSORS; i++) {
+        (void)snprintf(unit, sizeof(unit), "%0*zu", FL_NAME_MAX - 1,
+                       i * FL_LAYOUT_MAX_UNITS / FL_LAYOUT_MAX_TENSORS);
+        (void)snprintf(name, sizeof(name), "%0*zu", FL_NAME_MAX - 1, i);
+        ck_assert_int_eq(
+            fl_layout_add(layout, unit, name, dims, FL_LAYOUT_MAX_DIMS, i % 2 == 1, NULL), FL_OK);
+    }
+    ck_assert_int_eq(fl_layout_finish(layout, NULL), FL_OK);
+    ck_assert_uint_eq(fl_layout_units(layout), FL_LAYOUT_MAX_UNITS);
+    return layout;
+}
+
+START_TEST(the_largest_model_there_can_be_is_told)
+{
+    static float model[FL_LAYOUT_MAX_TENSORS];
+    struct fl_resident_answer a;
+    struct fl_resident_task task;
+    struct rig rig;
+
+    rig_init(&rig, "good");
+    fl_layout_free(rig.layout);
+    rig.layout = largest_layout();
+    rig.model.layout = rig.layout;
+    rig_create(&rig);
+    rig_describe(&rig);
+    task = rig_task(&rig, FL_RESIDENT_TRAIN);
+    model[FL_LAYOUT_MAX_TENSORS - 1] = 7;
+    task.given[FL_RESIDENT_MODEL] = model;
+    ck_assert_msg(fl_resident_run(rig.r, &task, &a, &rig.err) == FL_OK, "%s", rig.err.msg);
+    ck_assert_int_eq(fl_resident_result(rig.r, model, &rig.err), FL_OK);
+    ck_assert_double_eq((double)model[FL_LAYOUT_MAX_TENSORS - 1], 7.5);
+    rig_done(&rig);
+}
+END_TEST
+
 START_TEST(memory_that_has_to_grow_takes_a_new_start)
 {
     struct fl_resident_answer a;
@@ -376,6 +420,7 @@ int main(void)
     tcase_add_test(tc, a_model_that_is_not_its_own_is_known_when_it_is_described);
     tcase_add_test(tc, one_that_is_slow_to_know_the_model_is_waited_for_by_the_task);
     tcase_add_test(tc, another_model_is_told_to_the_same_program);
+    tcase_add_test(tc, the_largest_model_there_can_be_is_told);
     tcase_add_test(tc, memory_that_has_to_grow_takes_a_new_start);
     tcase_add_test(tc, one_that_is_idle_is_sent_away_and_comes_back_with_the_next_task);
     tcase_add_test(tc, without_idle_exit_it_stays);

@@ -287,32 +287,6 @@ START_TEST(one_that_reads_nothing_does_not_block_us)
 }
 END_TEST
 
-START_TEST(a_model_with_too_many_tensors_for_a_message_is_refused)
-{
-    struct rig rig;
-    struct fl_layout *large = NULL;
-    struct fl_resident_answer a;
-    char name[64];
-    size_t dims[] = {1};
-    size_t i;
-
-    rig_init(&rig, "good");
-    ck_assert_int_eq(fl_layout_create(&large), FL_OK);
-    for (i = 0; i < 16000; i++) {
-        (void)snprintf(name, sizeof(name), "a_tensor_with_a_name_that_is_long_%zu", i);
-        ck_assert_int_eq(fl_layout_add(large, "u", name, dims, 1, false, NULL), FL_OK);
-    }
-    ck_assert_int_eq(fl_layout_finish(large, NULL), FL_OK);
-    rig.model.layout = large;
-    rig_create(&rig);
-    rig_describe(&rig);
-    ck_assert_int_eq(rig_run(&rig, FL_RESIDENT_TRAIN, &a), FL_ELIMIT);
-    ck_assert_msg(rig_says(&rig, "a message has 1048576 at most"), "%s", rig.err.msg);
-    rig_done(&rig);
-    fl_layout_free(large);
-}
-END_TEST
-
 /* --- what it leaves behind --- */
 
 static pid_t child_of(const struct rig *rig)
@@ -441,7 +415,6 @@ int main(void)
     tcase_add_test(tc, one_that_ends_between_two_tasks_costs_none_of_them);
     tcase_add_loop_test(tc, one_that_hangs_is_ended_after_its_grace, 0, 4);
     tcase_add_test(tc, one_that_reads_nothing_does_not_block_us);
-    tcase_add_test(tc, a_model_with_too_many_tensors_for_a_message_is_refused);
     tcase_add_loop_test(tc, nothing_of_its_group_is_left, 0, 2);
     tcase_add_test(tc, the_weights_cannot_be_written_to);
     tcase_add_test(tc, memory_that_it_sealed_itself_is_told);
