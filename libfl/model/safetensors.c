@@ -11,6 +11,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/model/shape.h"
 #include "libfl/model/st_parse.h"
+#include "libfl/model/st_write.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "float data is written as it lies");
 
@@ -94,8 +95,7 @@ static int add_tensor(struct fl_buf *buf, const struct fl_tensor *t)
     return rv;
 }
 
-/* `checksum`: with room for one, as FL_ST_CHECKSUM_HEAD says. */
-static int make_header(const struct fl_layout *layout, const struct fl_st_meta *meta, size_t n_meta,
+int fl__st_header_make(const struct fl_layout *layout, const struct fl_st_meta *meta, size_t n_meta,
                        bool checksum, struct fl_buf *ret)
 {
     uint8_t prefix[8] = {0};
@@ -131,25 +131,7 @@ static int make_header(const struct fl_layout *layout, const struct fl_st_meta *
 int fl_st_header(const struct fl_layout *layout, const struct fl_st_meta *meta, size_t n_meta,
                  struct fl_buf *ret)
 {
-    return make_header(layout, meta, n_meta, /* checksum= */ false, ret);
-}
-
-/* Into the room that the header has for it. */
-static int put_checksum(struct fl_buf *header, const float *params, size_t count)
-{
-    char text[FL_CHECKSUM_TEXT];
-    struct fl_summer *summer = NULL;
-    int rv = fl_summer_new(&summer);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    fl_summer_add(summer, header->data, header->len);
-    fl_summer_add(summer, params, count * sizeof(*params));
-    (void)memcpy(header->data + sizeof(uint64_t) + strlen(FL_ST_CHECKSUM_HEAD),
-                 fl_checksum_text(fl_summer_value(summer), text), FL_CHECKSUM_TEXT - 1);
-    fl_summer_free(summer);
-    return FL_OK;
+    return fl__st_header_make(layout, meta, n_meta, /* checksum= */ false, ret);
 }
 
 static int write_file(int fd, const struct fl_buf *header, const float *params, size_t count,
@@ -166,9 +148,8 @@ static int write_file(int fd, const struct fl_buf *header, const float *params, 
     return rv;
 }
 
-static int save(const char *path, const struct fl_layout *layout, const float *params,
-                const struct fl_st_meta *meta, size_t n_meta, bool checksum, bool sync,
-                struct fl_err *err)
+int fl_st_save(const char *path, const struct fl_layout *layout, const float *params,
+               const struct fl_st_meta *meta, size_t n_meta, bool sync, struct fl_err *err)
 {
     char tmp[PATH_MAX];
     int n = snprintf(tmp, sizeof(tmp), "%s.tmp", path);
@@ -179,13 +160,7 @@ static int save(const char *path, const struct fl_layout *layout, const float *p
     if (n < 0 || (size_t)n >= sizeof(tmp)) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
     }
-    rv = make_header(layout, meta, n_meta, checksum, &header);
-    if (rv == FL_OK && checksum) {
-        rv = put_checksum(&header, params, fl_layout_count(layout));
-        if (rv != FL_OK) {
-            fl_buf_done(&header);
-        }
-    }
+    rv = fl_st_header(layout, meta, n_meta, &header);
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "cannot make the header of '%s': %s", path, fl_strerror(rv));
     }
@@ -209,18 +184,6 @@ static int save(const char *path, const struct fl_layout *layout, const float *p
         (void)unlink(tmp); /* The first error is the one that counts. */
     }
     return rv;
-}
-
-int fl_st_save(const char *path, const struct fl_layout *layout, const float *params,
-               const struct fl_st_meta *meta, size_t n_meta, bool sync, struct fl_err *err)
-{
-    return save(path, layout, params, meta, n_meta, /* checksum= */ false, sync, err);
-}
-
-int fl_st_save_sealed(const char *path, const struct fl_layout *layout, const float *params,
-                      const struct fl_st_meta *meta, size_t n_meta, bool sync, struct fl_err *err)
-{
-    return save(path, layout, params, meta, n_meta, /* checksum= */ true, sync, err);
 }
 
 /* The entry of `name` among entries sorted by name. */

@@ -43,6 +43,25 @@ FL_MUST_CHECK int fl_st_save(const char *path, const struct fl_layout *layout, c
 FL_MUST_CHECK int fl_st_save_sealed(const char *path, const struct fl_layout *layout,
                                     const float *params, const struct fl_st_meta *meta,
                                     size_t n_meta, bool sync, struct fl_err *err);
+/*
+ * The same in parts, while the numbers are being made. fl_st_draft_begin() takes metadata as long
+ * as what fl_st_draft_seal() will write, of which only the lengths count. Until then the file is
+ * `path`.tmp. The next `n` numbers in exported order are added by fl_st_draft_write(); with `sync`
+ * the disk begins with them at once. Sealing takes all of them once more, for the checksum, and
+ * ends as fl_st_save_sealed(); FL_ESTATE: numbers are missing, or the header came out longer or
+ * shorter, or it was sealed. After an error only fl_st_draft_free() makes sense, which removes what
+ * was not sealed; NULL is allowed. Keeps a reference to `layout`. One thread at a time.
+ */
+struct fl_st_draft;
+FL_MUST_CHECK int fl_st_draft_begin(const char *path, const struct fl_layout *layout,
+                                    const struct fl_st_meta *meta, size_t n_meta, bool sync,
+                                    struct fl_st_draft **ret, struct fl_err *err);
+FL_MUST_CHECK int fl_st_draft_write(struct fl_st_draft *draft, const float *values, size_t n,
+                                    struct fl_err *err);
+FL_MUST_CHECK int fl_st_draft_seal(struct fl_st_draft *draft, const float *params,
+                                   const struct fl_st_meta *meta, size_t n_meta,
+                                   struct fl_err *err);
+void fl_st_draft_free(struct fl_st_draft *draft);
 /* Read the layout of a file. Free with fl_layout_free(). */
 FL_MUST_CHECK int fl_st_layout(const char *path, struct fl_layout **ret, struct fl_err *err);
 /*

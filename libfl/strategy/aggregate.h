@@ -191,6 +191,9 @@ struct fl_agg_job {
      * not their displacement, and theta_new the mean of what was sent. `ctx` as above.
      */
     fl_agg_mixture_cb mixture;
+    /* Entries offset … offset + n - 1 of theta_new and state_new are what they stay: unit by unit,
+       in rising order. May be NULL. */
+    void (*made)(void *ctx, size_t offset, size_t n);
     struct fl_agg_info *info; /* may be NULL */
     bool want_distance;       /* fill `distance`; only with complete uploads */
     double *distance;         /* [n_clients]: ||theta_new - theta_k||, trainable (AdaFL, eq. 1) */

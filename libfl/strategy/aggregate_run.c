@@ -226,17 +226,32 @@ static int run_unit(struct fl__agg_pass *p, size_t l)
  * What is local moves on clients only, whatever one of them sent of it: the server's stays as it
  * is, bit for bit.
  */
-static void leave_local(const struct fl_agg_job *job)
+static void leave_local(const struct fl_agg_job *job, size_t l)
 {
+    const struct fl_unit *unit = fl_layout_unit(job->layout, l);
     size_t t;
 
-    for (t = 0; fl_layout_local(job->layout) > 0 && t < fl_layout_tensors(job->layout); t++) {
-        const struct fl_tensor *tensor = fl_layout_tensor(job->layout, t);
+    for (t = 0; fl_layout_local(job->layout) > 0 && t < unit->n_tensors; t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(job->layout, unit->first_tensor + t);
 
         if (tensor->local) {
             fl__agg_keep(job, tensor->offset, tensor->count);
         }
     }
+}
+
+static int make_unit(struct fl__agg_pass *p, size_t l)
+{
+    const struct fl_unit *unit = fl_layout_unit(p->job->layout, l);
+    int rv = run_unit(p, l);
+
+    if (rv == FL_OK) {
+        leave_local(p->job, l);
+        if (p->job->made != NULL) {
+            p->job->made(p->job->ctx, unit->offset, unit->count);
+        }
+    }
+    return rv;
 }
 
 /* Means over the components, by their entries. */
@@ -271,9 +286,8 @@ int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl
     rv = fl__agg_init(&p);
     rv = rv == FL_OK ? fl__agg_attend_init(&p) : rv;
     for (l = 0; rv == FL_OK && l < fl_layout_units(job->layout); l++) {
-        rv = run_unit(&p, l);
+        rv = make_unit(&p, l);
     }
-    leave_local(job);
     for (k = 0; rv == FL_OK && job->want_distance && k < job->n_clients; k++) {
         job->distance[k] = sqrt(p.distance_sq[k]);
     }

@@ -28,70 +28,83 @@ int fl_models_path(const char *dir, uint64_t round, const char *state_name, char
     return n >= 0 && (size_t)n < size ? FL_OK : FL_ELIMIT;
 }
 
+int fl__models_describe(const char *dir, uint64_t round, const struct fl_models_tag *tag,
+                        const char *state_name, const char *states, struct fl__models_one *ret,
+                        struct fl_err *err)
+{
+    if (fl_models_path(dir, round, state_name, ret->path, sizeof(ret->path)) != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    }
+    (void)snprintf(ret->round, sizeof(ret->round), "%" PRIu64, round);
+    ret->n = 0;
+    ret->meta[ret->n++] = (struct fl_st_meta){"fl.round", ret->round};
+    ret->meta[ret->n++] = (struct fl_st_meta){FL__MODELS_DATABASE_KEY, tag->database};
+    ret->meta[ret->n++] = state_name != NULL ? (struct fl_st_meta){"fl.state", state_name}
+                                             : (struct fl_st_meta){FL__MODELS_STATES_KEY, states};
+    if (tag->made != NULL) {
+        ret->meta[ret->n++] = (struct fl_st_meta){MADE, tag->made};
+    }
+    if (state_name == NULL && tag->mixtures != NULL) {
+        ret->meta[ret->n++] = (struct fl_st_meta){FL__MODELS_MIXED_KEY, tag->mixtures};
+    }
+    return FL_OK;
+}
+
+int fl__models_put_state(const char *name, const char *checksum, char *states, size_t size,
+                         struct fl_err *err)
+{
+    size_t used = strlen(states);
+    int n = snprintf(states + used, size - used, "%s%s:%s", used > 0 ? " " : "", name, checksum);
+
+    return n >= 0 && (size_t)n < size - used
+               ? FL_OK
+               : fl_err_set(err, FL_ELIMIT, "too many state vectors for one checkpoint");
+}
+
+int fl__models_add_state(const char *dir, uint64_t round, const char *name, char *states,
+                         size_t size, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    char checksum[FL_CHECKSUM_TEXT];
+    int rv = fl_models_path(dir, round, name, path, sizeof(path));
+
+    rv = rv == FL_OK ? fl_st_meta(path, "fl.checksum", checksum, sizeof(checksum), err) : rv;
+    return rv == FL_OK ? fl__models_put_state(name, checksum, states, size, err) : rv;
+}
+
+int fl__models_folder(const char *dir, struct fl_err *err)
+{
+    char folder[FL__STORE_PATH_MAX];
+
+    if (fl_fs_join(folder, sizeof(folder), dir, "models") != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    }
+    return fl_fs_mkdirs(folder, err);
+}
+
 static int save_one(const char *dir, uint64_t round, const struct fl_models_tag *tag,
                     const char *state_name, const char *states, const struct fl_layout *layout,
                     const float *values, bool sync, struct fl_err *err)
 {
-    char path[FL__STORE_PATH_MAX];
-    char number[24];
-    struct fl_st_meta meta[5] = {
-        {"fl.round", number},
-        {FL__MODELS_DATABASE_KEY, tag->database},
-        state_name != NULL ? (struct fl_st_meta){"fl.state", state_name}
-                           : (struct fl_st_meta){FL__MODELS_STATES_KEY, states},
-    };
-    size_t n = 3;
+    struct fl__models_one one;
+    int rv = fl__models_describe(dir, round, tag, state_name, states, &one, err);
 
-    if (fl_models_path(dir, round, state_name, path, sizeof(path)) != FL_OK) {
-        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
-    }
-    if (tag->made != NULL) {
-        meta[n++] = (struct fl_st_meta){MADE, tag->made};
-    }
-    if (state_name == NULL && tag->mixtures != NULL) {
-        meta[n++] = (struct fl_st_meta){FL__MODELS_MIXED_KEY, tag->mixtures};
-    }
-    (void)snprintf(number, sizeof(number), "%" PRIu64, round);
-    return fl_st_save_sealed(path, layout, values, meta, n, sync, err);
-}
-
-/* A vector that was saved, with its checksum. */
-static int add_state(const char *dir, uint64_t round, const char *name, char *states, size_t size,
-                     struct fl_err *err)
-{
-    char path[FL__STORE_PATH_MAX];
-    char checksum[FL_CHECKSUM_TEXT];
-    size_t used = strlen(states);
-    int rv = fl_models_path(dir, round, name, path, sizeof(path));
-    int n;
-
-    rv = rv == FL_OK ? fl_st_meta(path, "fl.checksum", checksum, sizeof(checksum), err) : rv;
-    if (rv != FL_OK) {
-        return rv;
-    }
-    n = snprintf(states + used, size - used, "%s%s:%s", used > 0 ? " " : "", name, checksum);
-    return n >= 0 && (size_t)n < size - used
-               ? FL_OK
-               : fl_err_set(err, FL_ELIMIT, "too many state vectors for one checkpoint");
+    return rv == FL_OK ? fl_st_save_sealed(one.path, layout, values, one.meta, one.n, sync, err)
+                       : rv;
 }
 
 int fl_models_save(const char *dir, uint64_t round, const struct fl_models_tag *tag,
                    const struct fl_layout *layout, const float *theta, const float *const *state,
                    const char *const *state_names, size_t n_state, bool sync, struct fl_err *err)
 {
-    char folder[FL__STORE_PATH_MAX];
     char states[FL__MODELS_STATES_MAX] = "";
     size_t i;
-    int rv;
+    int rv = fl__models_folder(dir, err);
 
-    if (fl_fs_join(folder, sizeof(folder), dir, "models") != FL_OK) {
-        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
-    }
-    rv = fl_fs_mkdirs(folder, err);
     for (i = 0; rv == FL_OK && i < n_state; i++) {
         rv = save_one(dir, round, tag, state_names[i], NULL, layout, state[i], sync, err);
         if (rv == FL_OK) {
-            rv = add_state(dir, round, state_names[i], states, sizeof(states), err);
+            rv = fl__models_add_state(dir, round, state_names[i], states, sizeof(states), err);
         }
     }
     return rv == FL_OK ? save_one(dir, round, tag, NULL, states, layout, theta, sync, err) : rv;

@@ -154,6 +154,25 @@ FL_MUST_CHECK int fl_models_save(const char *dir, uint64_t round, const struct f
                                  const struct fl_layout *layout, const float *theta,
                                  const float *const *state, const char *const *state_names,
                                  size_t n_state, bool sync, struct fl_err *err);
+/*
+ * The same in parts, from any one thread at a time. `tag` and the names are as long as those that
+ * sealing is given, and `dir`, `layout` and the names outlive the draft. Writing adds entries
+ * offset … offset + n - 1 of all vectors; pieces follow each other from 0 to the end, and what goes
+ * wrong with one makes sealing fail. Sealing ends as fl_models_save(), or fails, and then that is
+ * to be called in its place. Freed without, nothing of it is left.
+ */
+struct fl_models_draft;
+FL_MUST_CHECK int fl_models_draft_begin(const char *dir, uint64_t round,
+                                        const struct fl_models_tag *tag,
+                                        const struct fl_layout *layout,
+                                        const char *const *state_names, size_t n_state, bool sync,
+                                        struct fl_models_draft **ret, struct fl_err *err);
+void fl_models_draft_write(struct fl_models_draft *draft, const float *theta,
+                           const float *const *state, size_t offset, size_t n);
+FL_MUST_CHECK int fl_models_draft_seal(struct fl_models_draft *draft, uint64_t round,
+                                       const struct fl_models_tag *tag, const float *theta,
+                                       const float *const *state, struct fl_err *err);
+void fl_models_draft_free(struct fl_models_draft *draft); /* NULL is allowed. */
 /* What a checkpoint says beside its numbers. Whether it can be gone on from is for the caller. */
 struct fl_models_found {
     bool checked;      /* false: of an earlier version, which carries no checksums */

@@ -158,6 +158,38 @@ static int open_mixtures(struct pass *a)
     return rv;
 }
 
+/* --- the checkpoint --- */
+
+/*
+ * What a unit came to goes into the checkpoint while it is still in a cache, and the disk works
+ * beside the rest. The commit does without where this fails.
+ */
+static void begin_draft(struct pass *a)
+{
+    const struct fl_federation *f = a->f;
+    struct fl_models_tag tag = fl_federation_tag(f);
+
+    if (fl_models_draft_begin(f->state_dir, a->job->round, &tag, f->layout, f->state_names,
+                              f->n_state, /* sync= */ !f->scratch, &a->job->next.draft,
+                              NULL) != FL_OK)
+    {
+        a->job->next.draft = NULL;
+    }
+}
+
+static void draft_unit(void *ctx, size_t offset, size_t n)
+{
+    const struct pass *a = ctx;
+    const struct fl_outcome *next = &a->job->next;
+    const float *state[FL_AGG_MAX_STATE] = {NULL};
+    size_t i;
+
+    for (i = 0; i < a->f->n_state; i++) {
+        state[i] = fl_blob_floats(next->model.state[i]);
+    }
+    fl_models_draft_write(next->draft, fl_blob_floats(next->model.theta), state, offset, n);
+}
+
 /* --- the pass --- */
 
 static int run_aggregation(struct pass *a)
@@ -184,6 +216,7 @@ static int run_aggregation(struct pass *a)
         .state = state,
         .state_new = state_new,
         .mixture = strategy->aggregate->mixes ? take_mixture : NULL,
+        .made = job->next.draft != NULL ? draft_unit : NULL,
         .info = &job->info,
         .want_distance = job->want_distance,
         .distance = job->distance,
@@ -218,6 +251,8 @@ static int aggregate(struct pass *a)
     }
     if (rv == FL_OK && mixes) {
         rv = open_mixtures(a);
+    } else if (rv == FL_OK && a->f->store != NULL) {
+        begin_draft(a); /* Else it names mixtures, whose seal is not known yet. */
     }
     if (rv == FL_OK) {
         rv = run_aggregation(a);

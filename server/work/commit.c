@@ -46,6 +46,13 @@ static int save(const struct fl_federation *f, const struct fl_progress *progres
     for (i = 0; i < f->n_state; i++) {
         state[i] = fl_blob_floats(model->state[i]);
     }
+    /* Whatever a draft has come to, the checkpoint can be written anew. */
+    if (progress->next.draft != NULL &&
+        fl_models_draft_seal(progress->next.draft, round, &tag, fl_blob_floats(model->theta), state,
+                             NULL) == FL_OK)
+    {
+        return FL_OK;
+    }
     return fl_models_save(f->state_dir, round, &tag, f->layout, fl_blob_floats(model->theta), state,
                           f->state_names, f->n_state, /* sync= */ !f->scratch, err);
 }
@@ -87,6 +94,7 @@ void fl_progress_committed(struct fl_progress *progress, const struct fl_round_r
     }
     fl_mixtures_close(progress->committed.mixtures);
     progress->committed.mixtures = progress->next.mixtures;
+    fl_models_draft_free(progress->next.draft);
     progress->next = (struct fl_outcome){.mixtures = NULL};
     fl_round_add(&progress->totals, record);
 }

@@ -39,4 +39,6 @@ void fl_outcome_done(struct fl_outcome *outcome)
     fl_model_state_done(&outcome->model);
     fl_mixtures_close(outcome->mixtures);
     outcome->mixtures = NULL;
+    fl_models_draft_free(outcome->draft);
+    outcome->draft = NULL;
 }

@@ -97,7 +97,8 @@ void fl_model_state_done(struct fl_model_state *model);
 /* What a round comes to. Owned; no theta: nothing. */
 struct fl_outcome {
     struct fl_model_state model;
-    struct fl_mixtures *mixtures; /* personal models of some clients; NULL: none were made */
+    struct fl_mixtures *mixtures;  /* personal models of some clients; NULL: none were made */
+    struct fl_models_draft *draft; /* of its checkpoint; NULL: none was begun, or it is saved */
 };
 void fl_outcome_done(struct fl_outcome *outcome);
 

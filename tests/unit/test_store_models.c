@@ -106,6 +106,139 @@ START_TEST(a_checkpoint_comes_back_with_its_state)
 }
 END_TEST
 
+/* --- in parts --- */
+
+static struct fl_models_draft *begin(uint64_t round)
+{
+    struct fl_models_draft *draft = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_models_draft_begin(dir, round, &tag, layout, names, 2, true, &draft, &err) ==
+                      FL_OK,
+                  "%s", err.msg);
+    return draft;
+}
+
+/* All entries but the last `missing`, some at a time. */
+static void write_parts(struct fl_models_draft *draft, size_t missing)
+{
+    const float *const vectors[] = {state[0], state[1]};
+    size_t count = fl_layout_count(layout) - missing;
+    size_t at;
+
+    for (at = 0; at < count; at += 1000) {
+        fl_models_draft_write(draft, theta, vectors, at, count - at < 1000 ? count - at : 1000);
+    }
+}
+
+static int seal(struct fl_models_draft *draft, uint64_t round, struct fl_err *err)
+{
+    const float *const vectors[] = {state[0], state[1]};
+
+    return fl_models_draft_seal(draft, round, &tag, theta, vectors, err);
+}
+
+static void read_files(uint64_t round, struct fl_buf files[3])
+{
+    char path[RIG_PATH_MAX];
+    size_t i;
+
+    for (i = 0; i < 3; i++) {
+        ck_assert_int_eq(
+            fl_models_path(dir, round, i == 0 ? NULL : names[i - 1], path, sizeof(path)), FL_OK);
+        ck_assert_int_eq(fl_fs_read(path, 1 << 28, &files[i], NULL), FL_OK);
+    }
+}
+
+START_TEST(a_checkpoint_in_parts_is_the_one_that_is_saved_at_once_bit_for_bit)
+{
+    struct fl_models_draft *draft;
+    struct fl_buf once[3];
+    struct fl_buf parts[3];
+    size_t i;
+
+    save(7, 2);
+    read_files(7, once);
+    rig_remove();
+    dir = rig_dir();
+    draft = begin(7);
+    write_parts(draft, 0);
+    ck_assert(!there(7, NULL));
+    ck_assert_int_eq(seal(draft, 7, NULL), FL_OK);
+    fl_models_draft_free(draft);
+    read_files(7, parts);
+    for (i = 0; i < 3; i++) {
+        ck_assert_uint_eq(parts[i].len, once[i].len);
+        ck_assert_mem_eq(parts[i].data, once[i].data, once[i].len);
+        fl_buf_done(&parts[i]);
+        fl_buf_done(&once[i]);
+    }
+    ck_assert_int_eq(load(7, NULL), FL_OK);
+}
+END_TEST
+
+static int count_file(void *ctx, const char *folder, const char *name, struct fl_err *err)
+{
+    unsigned *n = ctx;
+
+    (void)folder;
+    (void)err;
+    *n += name[0] != '.'; /* "." and ".." */
+    return FL_OK;
+}
+
+static unsigned files_of_models(void)
+{
+    char path[RIG_PATH_MAX];
+    unsigned n = 0;
+
+    ck_assert_int_eq(fl_fs_each(rig_path(path, "models"), count_file, &n, NULL), FL_OK);
+    return n;
+}
+
+START_TEST(a_draft_that_is_not_whole_or_of_another_round_is_not_sealed_and_leaves_nothing)
+{
+    const float *const vectors[] = {state[0], state[1]};
+    struct fl_models_draft *draft;
+
+    fill(7);
+    draft = begin(7);
+    write_parts(draft, 1);
+    ck_assert_int_eq(seal(draft, 7, NULL), FL_ESTATE);
+    fl_models_draft_free(draft);
+    draft = begin(7);
+    write_parts(draft, 0);
+    ck_assert_int_eq(seal(draft, 8, NULL), FL_ESTATE);
+    fl_models_draft_free(draft);
+    draft = begin(7);
+    fl_models_draft_write(draft, theta, vectors, 1, fl_layout_count(layout) - 1);
+    fl_models_draft_write(draft, theta, vectors, 0, 1);
+    ck_assert_int_eq(seal(draft, 7, NULL), FL_ESTATE);
+    fl_models_draft_free(draft);
+    ck_assert(!there(7, NULL));
+    ck_assert_uint_eq(files_of_models(), 0);
+}
+END_TEST
+
+/* Somebody took its file away, say: what is saved in its place is whole. */
+START_TEST(a_draft_whose_file_is_gone_is_not_sealed_and_the_checkpoint_can_be_saved)
+{
+    struct fl_models_draft *draft;
+    char path[RIG_PATH_MAX];
+
+    fill(7);
+    draft = begin(7);
+    write_parts(draft, 0);
+    ck_assert_int_eq(fl_fs_remove(rig_path(path, "models/round-000007.safetensors.tmp")), FL_OK);
+    ck_assert_int_ne(seal(draft, 7, NULL), FL_OK);
+    ck_assert_int_eq(seal(draft, 7, NULL), FL_ESTATE);
+    save(7, 2);
+    fl_models_draft_free(draft);
+    ck_assert_int_eq(load(7, NULL), FL_OK);
+    ck_assert_uint_eq(files_of_models(), 3);
+}
+END_TEST
+
 START_TEST(a_state_vector_that_was_never_saved_is_zero_and_said_to_lack)
 {
     save(0, 1);
@@ -452,6 +585,10 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_checkpoint_comes_back_with_its_state);
+    tcase_add_test(tc, a_checkpoint_in_parts_is_the_one_that_is_saved_at_once_bit_for_bit);
+    tcase_add_test(tc,
+                   a_draft_that_is_not_whole_or_of_another_round_is_not_sealed_and_leaves_nothing);
+    tcase_add_test(tc, a_draft_whose_file_is_gone_is_not_sealed_and_the_checkpoint_can_be_saved);
     tcase_add_test(tc, a_state_vector_that_was_never_saved_is_zero_and_said_to_lack);
     tcase_add_test(tc, a_checkpoint_says_under_what_it_was_made_and_what_it_mixed);
     tcase_add_test(tc, a_missing_checkpoint_is_not_found);

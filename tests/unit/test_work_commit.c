@@ -69,6 +69,55 @@ START_TEST(a_commit_leaves_the_model_its_vectors_and_its_record)
 }
 END_TEST
 
+static ino_t file_of(const char *name)
+{
+    char path[RIG_PATH_MAX];
+    struct stat st;
+
+    ck_assert_int_eq(stat(rig_path(path, name), &st), 0);
+    return st.st_ino;
+}
+
+/* As an aggregation leaves one, of the model that it made. */
+static void draft_next(uint64_t round)
+{
+    const struct fl_models_tag tag = fl_federation_tag(&rig.fed);
+    struct fl_outcome *next = &rig.progress.next;
+    const float *const states[] = {fl_blob_floats(next->model.state[0])};
+
+    ck_assert_int_eq(fl_models_draft_begin(rig.fed.state_dir, round, &tag, rig.layout,
+                                           rig.fed.state_names, rig.fed.n_state, true, &next->draft,
+                                           NULL),
+                     FL_OK);
+    fl_models_draft_write(next->draft, fl_blob_floats(next->model.theta), states, 0,
+                          fl_federation_floats(&rig.fed));
+}
+
+START_TEST(a_checkpoint_that_was_drafted_beside_its_aggregation_is_what_is_committed)
+{
+    ino_t drafted;
+
+    work_rig_open(&rig, "scaffold");
+    work_rig_aggregate(&rig, 1.5f);
+    draft_next(1);
+    drafted = file_of("models/round-000001.safetensors.tmp");
+    ck_assert_int_eq(work_rig_commit(&rig, 1, NULL), FL_OK);
+    ck_assert_uint_eq(file_of("models/round-000001.safetensors"), drafted);
+    ck_assert_ptr_null(rig.progress.next.draft);
+    expect_checkpoint(1, 1.5, 3.0);
+}
+END_TEST
+
+START_TEST(a_draft_of_another_round_is_not_what_is_committed)
+{
+    work_rig_open(&rig, "scaffold");
+    work_rig_aggregate(&rig, 1.5f);
+    draft_next(2);
+    ck_assert_int_eq(work_rig_commit(&rig, 1, NULL), FL_OK);
+    expect_checkpoint(1, 1.5, 3.0);
+}
+END_TEST
+
 START_TEST(the_records_of_clients_come_with_the_round)
 {
     const struct fl_client_rec client = {
@@ -197,6 +246,8 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, a_commit_leaves_the_model_its_vectors_and_its_record);
+    tcase_add_test(tc, a_checkpoint_that_was_drafted_beside_its_aggregation_is_what_is_committed);
+    tcase_add_test(tc, a_draft_of_another_round_is_not_what_is_committed);
     tcase_add_test(tc, the_records_of_clients_come_with_the_round);
     tcase_add_test(tc, a_round_for_which_nothing_was_aggregated_ends_with_the_model_it_began_with);
     tcase_add_test(tc, a_checkpoint_names_the_mixtures_of_its_round_and_only_those);

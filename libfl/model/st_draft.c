@@ -1,0 +1,199 @@
+/*
+ * Sealed files. Numbers are written behind the place of a header whose length is known before what
+ * it says is: so they may come while they are made, and header and checksum when all is known.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "libfl/model/st_parse.h"
+#include "libfl/model/st_write.h"
+
+/* So much is sent on its way to the disk at a time, while the rest is still being made. */
+#define BEGIN_SYNC_BYTES ((uint64_t)8 << 20)
+/* Files below this are written faster than reserved. */
+#define RESERVE_MIN ((uint64_t)4 << 20)
+
+struct fl_st_draft {
+    char *path, *tmp;
+    int fd; /* -1: sealed */
+    bool sync;
+    const struct fl_layout *layout;
+    uint64_t data;  /* where the numbers begin: length of the header */
+    uint64_t next;  /* where they go on */
+    uint64_t begun; /* up to here the disk was told to begin */
+};
+
+static int fail(struct fl_err *err, const char *what, const char *path, int rv)
+{
+    return fl_err_set(err, rv, "cannot %s '%s': %s", what, path, fl_strerror(rv));
+}
+
+/* `path` and what is written before it takes its name. */
+static int name_files(struct fl_st_draft *d, const char *path)
+{
+    size_t size = strlen(path) + sizeof(".tmp");
+
+    d->path = fl_str_dup(path);
+    d->tmp = malloc(size);
+    if (d->path == NULL || d->tmp == NULL) {
+        return FL_ENOMEM;
+    }
+    (void)snprintf(d->tmp, size, "%s.tmp", path);
+    return FL_OK;
+}
+
+int fl_st_draft_begin(const char *path, const struct fl_layout *layout,
+                      const struct fl_st_meta *meta, size_t n_meta, bool sync,
+                      struct fl_st_draft **ret, struct fl_err *err)
+{
+    struct fl_st_draft *d = calloc(1, sizeof(*d));
+    struct fl_buf header;
+    uint64_t bytes = (uint64_t)fl_layout_count(layout) * sizeof(float);
+    int rv;
+
+    if (d == NULL) {
+        return fail(err, "write", path, FL_ENOMEM);
+    }
+    d->fd = -1;
+    d->sync = sync;
+    d->layout = layout;
+    rv = name_files(d, path);
+    rv = rv == FL_OK ? fl__st_header_make(layout, meta, n_meta, /* checksum= */ true, &header) : rv;
+    if (rv != FL_OK) {
+        fl_st_draft_free(d);
+        return fail(err, "make the header of", path, rv);
+    }
+    d->data = header.len;
+    d->next = header.len;
+    d->begun = 0;
+    fl_buf_done(&header);
+    d->fd = open(d->tmp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+    if (d->fd < 0) {
+        rv = fail(err, "create", d->tmp, fl_err_from_errno(errno));
+        fl_st_draft_free(d);
+        return rv;
+    }
+    if (bytes >= RESERVE_MIN) { /* Where it cannot be had, writing says why. */
+        (void)fallocate(d->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)(d->data + bytes));
+    }
+    *ret = d;
+    return FL_OK;
+}
+
+int fl_st_draft_write(struct fl_st_draft *draft, const float *values, size_t n, struct fl_err *err)
+{
+    uint64_t end = draft->data + (uint64_t)fl_layout_count(draft->layout) * sizeof(float);
+    uint64_t len = (uint64_t)n * sizeof(float);
+    int rv;
+
+    FL_REQUIRE(draft->fd >= 0 && len <= end - draft->next);
+    rv = fl_fs_pwrite(draft->fd, values, (size_t)len, draft->next);
+    if (rv != FL_OK) {
+        return fail(err, "write", draft->tmp, rv);
+    }
+    draft->next += len;
+    if (draft->sync && draft->next - draft->begun >= BEGIN_SYNC_BYTES) {
+        /* Only makes fsync() faster: what it says of success or failure is what counts. */
+        (void)sync_file_range(draft->fd, (off_t)draft->begun, (off_t)(draft->next - draft->begun),
+                              SYNC_FILE_RANGE_WRITE);
+        draft->begun = draft->next;
+    }
+    return FL_OK;
+}
+
+/* Into the room that the header has for it. */
+static int put_checksum(struct fl_buf *header, const float *params, size_t count)
+{
+    char text[FL_CHECKSUM_TEXT];
+    struct fl_summer *summer = NULL;
+    int rv = fl_summer_new(&summer);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_summer_add(summer, header->data, header->len);
+    fl_summer_add(summer, params, count * sizeof(*params));
+    (void)memcpy(header->data + sizeof(uint64_t) + strlen(FL_ST_CHECKSUM_HEAD),
+                 fl_checksum_text(fl_summer_value(summer), text), FL_CHECKSUM_TEXT - 1);
+    fl_summer_free(summer);
+    return FL_OK;
+}
+
+static int write_header(struct fl_st_draft *d, const float *params, const struct fl_st_meta *meta,
+                        size_t n_meta, struct fl_err *err)
+{
+    size_t count = fl_layout_count(d->layout);
+    struct fl_buf header;
+    int rv = fl__st_header_make(d->layout, meta, n_meta, /* checksum= */ true, &header);
+
+    if (rv != FL_OK) {
+        return fail(err, "make the header of", d->path, rv);
+    }
+    if (header.len != d->data || d->next != d->data + (uint64_t)count * sizeof(float)) {
+        fl_buf_done(&header);
+        return fl_err_set(err, FL_ESTATE, "'%s' is not what was begun", d->tmp);
+    }
+    rv = put_checksum(&header, params, count);
+    rv = rv == FL_OK ? fl_fs_pwrite(d->fd, header.data, header.len, 0) : rv;
+    fl_buf_done(&header);
+    if (rv == FL_OK && d->sync && fsync(d->fd) != 0) {
+        rv = fl_err_from_errno(errno);
+    }
+    return rv == FL_OK ? FL_OK : fail(err, "write", d->tmp, rv);
+}
+
+int fl_st_draft_seal(struct fl_st_draft *draft, const float *params, const struct fl_st_meta *meta,
+                     size_t n_meta, struct fl_err *err)
+{
+    int rv;
+
+    if (draft->fd < 0) {
+        return fl_err_set(err, FL_ESTATE, "'%s' is sealed already", draft->path);
+    }
+    rv = write_header(draft, params, meta, n_meta, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (close(draft->fd) != 0) {
+        rv = fail(err, "write", draft->tmp, fl_err_from_errno(errno));
+    }
+    draft->fd = -1;
+    rv = rv == FL_OK ? fl_fs_publish(draft->tmp, draft->path, draft->sync, err) : rv;
+    if (rv != FL_OK) {
+        (void)unlink(draft->tmp); /* The first error is the one that counts. */
+    }
+    return rv;
+}
+
+void fl_st_draft_free(struct fl_st_draft *draft)
+{
+    if (draft == NULL) {
+        return;
+    }
+    if (draft->fd >= 0) {
+        (void)close(draft->fd);
+        (void)unlink(draft->tmp);
+    }
+    free(draft->path);
+    free(draft->tmp);
+    free(draft);
+}
+
+int fl_st_save_sealed(const char *path, const struct fl_layout *layout, const float *params,
+                      const struct fl_st_meta *meta, size_t n_meta, bool sync, struct fl_err *err)
+{
+    struct fl_st_draft *draft = NULL;
+    int rv = fl_st_draft_begin(path, layout, meta, n_meta, sync, &draft, err);
+
+    rv = rv == FL_OK ? fl_st_draft_write(draft, params, fl_layout_count(layout), err) : rv;
+    rv = rv == FL_OK ? fl_st_draft_seal(draft, params, meta, n_meta, err) : rv;
+    fl_st_draft_free(draft);
+    return rv;
+}

@@ -1,0 +1,122 @@
+/*
+ * Checkpoints in parts: their numbers are written while they are made, so that a commit has only
+ * headers and what the disk has not done yet to wait for.
+ */
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "server/store/models_impl.h"
+
+struct fl_models_draft {
+    const char *dir;
+    uint64_t round;
+    const struct fl_layout *layout;
+    const char *const *state_names;
+    size_t n_state;
+    struct fl_st_draft *of[1 + FL_AGG_MAX_STATE]; /* the model, then its vectors */
+    size_t next;                                  /* entry that comes next */
+    bool broken;                                  /* cannot be sealed any more */
+};
+
+static int begin_one(struct fl_models_draft *d, const struct fl_models_tag *tag, size_t i,
+                     const char *states, bool sync, struct fl_err *err)
+{
+    struct fl__models_one one;
+    int rv = fl__models_describe(d->dir, d->round, tag, i > 0 ? d->state_names[i - 1] : NULL,
+                                 states, &one, err);
+
+    return rv == FL_OK
+               ? fl_st_draft_begin(one.path, d->layout, one.meta, one.n, sync, &d->of[i], err)
+               : rv;
+}
+
+int fl_models_draft_begin(const char *dir, uint64_t round, const struct fl_models_tag *tag,
+                          const struct fl_layout *layout, const char *const *state_names,
+                          size_t n_state, bool sync, struct fl_models_draft **ret,
+                          struct fl_err *err)
+{
+    struct fl_models_draft *d = calloc(1, sizeof(*d));
+    char states[FL__MODELS_STATES_MAX] = "";
+    size_t i;
+    int rv;
+
+    if (d == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    *d = (struct fl_models_draft){.dir = dir,
+                                  .round = round,
+                                  .layout = layout,
+                                  .state_names = state_names,
+                                  .n_state = n_state};
+    rv = fl__models_folder(dir, err);
+    for (i = 0; rv == FL_OK && i < n_state; i++) { /* As long as what they will be. */
+        rv = fl__models_put_state(state_names[i], "0123456789abcdef", states, sizeof(states), err);
+    }
+    for (i = 0; rv == FL_OK && i <= n_state; i++) {
+        rv = begin_one(d, tag, i, states, sync, err);
+    }
+    if (rv != FL_OK) {
+        fl_models_draft_free(d);
+        return rv;
+    }
+    *ret = d;
+    return FL_OK;
+}
+
+void fl_models_draft_write(struct fl_models_draft *draft, const float *theta,
+                           const float *const *state, size_t offset, size_t n)
+{
+    size_t i;
+
+    draft->broken = draft->broken || offset != draft->next;
+    for (i = 0; !draft->broken && i <= draft->n_state; i++) {
+        const float *from = i > 0 ? state[i - 1] : theta;
+
+        draft->broken = fl_st_draft_write(draft->of[i], from + offset, n, NULL) != FL_OK;
+    }
+    draft->next += n;
+}
+
+static int seal_one(const struct fl_models_draft *d, const struct fl_models_tag *tag, size_t i,
+                    const float *values, const char *states, struct fl_err *err)
+{
+    struct fl__models_one one;
+    int rv = fl__models_describe(d->dir, d->round, tag, i > 0 ? d->state_names[i - 1] : NULL,
+                                 states, &one, err);
+
+    return rv == FL_OK ? fl_st_draft_seal(d->of[i], values, one.meta, one.n, err) : rv;
+}
+
+int fl_models_draft_seal(struct fl_models_draft *draft, uint64_t round,
+                         const struct fl_models_tag *tag, const float *theta,
+                         const float *const *state, struct fl_err *err)
+{
+    char states[FL__MODELS_STATES_MAX] = "";
+    size_t i;
+    int rv = FL_OK;
+
+    if (draft->broken || draft->round != round) {
+        return fl_err_set(err, FL_ESTATE, "the checkpoint of round %" PRIu64 " was not drafted",
+                          round);
+    }
+    draft->broken = true; /* Once. */
+    for (i = 1; rv == FL_OK && i <= draft->n_state; i++) {
+        rv = seal_one(draft, tag, i, state[i - 1], NULL, err);
+        if (rv == FL_OK) {
+            rv = fl__models_add_state(draft->dir, draft->round, draft->state_names[i - 1], states,
+                                      sizeof(states), err);
+        }
+    }
+    return rv == FL_OK ? seal_one(draft, tag, 0, theta, states, err) : rv;
+}
+
+void fl_models_draft_free(struct fl_models_draft *draft)
+{
+    size_t i;
+
+    for (i = 0; draft != NULL && i <= draft->n_state; i++) {
+        fl_st_draft_free(draft->of[i]);
+    }
+    free(draft);
+}
