@@ -112,6 +112,10 @@ static void on_lane(struct fl_authority *authority, void *arg)
 {
     struct fl_identity_request *r = arg;
 
+    if (is_strangers(r) && atomic_load(&r->left)) {
+        r->code = FL_ECLOSED; /* A certificate that nobody takes; who comes again asks again. */
+        return;
+    }
     r->kind->work(authority, r);
 }
 
@@ -206,6 +210,7 @@ static void on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status statu
     (void)status;
     (void)message;
     r->call = NULL;
+    atomic_store(&r->left, true);
     if (!r->submitted) {
         request_free(r);
     }

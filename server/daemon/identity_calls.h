@@ -5,10 +5,13 @@
  * Calls that the federation's authority answers: fl.v1.Identity, and of fl.v1.Admin what is about
  * invitations, certificates and the audit. The network loop decodes a request, the guard's lane
  * does the work, the loop sends the answer when what changed is in force. A peer that goes away
- * meanwhile leaves its request to be freed when it is done.
+ * meanwhile leaves its request to be freed when it is done; a stranger's or a client's that the
+ * lane has not begun with is not done at all. What an operator asked for is done.
  *
  * Between the files of this part; front.c needs the functions at the end.
  */
+
+#include <stdatomic.h>
 
 #include "libfl/wire/admin_identity.h"
 #include "server/daemon/front_impl.h"
@@ -21,6 +24,7 @@ struct fl_identity_request {
     const struct fl_identity_rpc *kind;
     struct fl_front *front;
     struct fl_call *call; /* NULL: the peer went away */
+    atomic_bool left;     /* the same for the lane */
     bool asked;
     bool submitted; /* the lane has it */
     bool answered;

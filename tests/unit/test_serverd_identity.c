@@ -283,9 +283,12 @@ static unsigned heard(struct peer *p, const char *what)
     return n;
 }
 
+static char prefix[FL_TOKEN_PREFIX_TEXT]; /* of the last invitation */
+
 static int keep_line(void *ctx, size_t i, const struct fl_invited *invited)
 {
     ck_assert_uint_eq(i, 0);
+    (void)memcpy(prefix, invited->prefix, sizeof(prefix));
     return fl_invite_parse(invited->line, strlen(invited->line), ctx, NULL);
 }
 
@@ -310,28 +313,40 @@ static void frame(struct fl_buf *message, struct fl_buf *body)
     fl_buf_done(message);
 }
 
-/* One join, with a good invitation: who asks again with the same key has the same certificate. */
-static void join_body(struct fl_buf *body)
+static void make_invitation(struct fl_invite *line)
+{
+    ck_assert_int_eq(fl_guard_submit(srv.guard, invite, NULL, line), FL_OK);
+    after_lane();
+}
+
+/* One join with a new key. */
+static void join_by(const struct fl_invite *line, struct fl_buf *body)
 {
     char agent[] = "test";
     struct fl_wire_join join = {.name = "", .agent = agent};
-    struct fl_invite line;
     struct fl_key *key = NULL;
     struct fl_buf der;
     struct fl_buf message;
 
-    ck_assert_int_eq(fl_guard_submit(srv.guard, invite, NULL, &line), FL_OK);
-    after_lane();
     ck_assert_int_eq(fl_key_make(&key), FL_OK);
     fl_buf_init(&der, FL_CSR_MAX);
     ck_assert_int_eq(fl_csr_make(key, "whoever", &der), FL_OK);
-    (void)memcpy(join.token, line.token, sizeof(join.token));
+    (void)memcpy(join.token, line->token, sizeof(join.token));
     join.request = (struct fl_wire_bytes){der.data, der.len};
     fl_buf_init(&message, 1 << 16);
     ck_assert_int_eq(fl_wire_join_encode(&join, &message), FL_OK);
     frame(&message, body);
     fl_buf_done(&der);
     fl_key_unref(key);
+}
+
+/* With a good invitation: who asks again with the same key has the same certificate. */
+static void join_body(struct fl_buf *body)
+{
+    struct fl_invite line;
+
+    make_invitation(&line);
+    join_by(&line, body);
     fl_invite_done(&line);
 }
 
@@ -381,13 +396,20 @@ START_TEST(so_many_strangers_wait_and_no_more)
 }
 END_TEST
 
+/* Not even a use of his invitation, which is good for one key. */
 START_TEST(one_who_goes_away_while_he_waits_leaves_nothing_behind)
 {
     struct peer stranger;
+    struct peer other;
+    struct fl_invite line;
     struct fl_buf join;
+    struct fl_buf another;
 
-    join_body(&join);
+    make_invitation(&line);
+    join_by(&line, &join);
+    join_by(&line, &another);
     peer_begin(&stranger, FL_WHO_STRANGER);
+    peer_begin(&other, FL_WHO_STRANGER);
     hold_lane();
     ask(&stranger, "/fl.v1.Identity/Join", &join);
     ck_assert_uint_eq(front.n_strangers, 1);
@@ -395,6 +417,40 @@ START_TEST(one_who_goes_away_while_he_waits_leaves_nothing_behind)
     let_go();
     after_lane();
     ck_assert_uint_eq(front.n_strangers, 0); /* and teardown() looks for memory */
+    ask(&other, "/fl.v1.Identity/Join", &another);
+    after_lane();
+    ck_assert_uint_eq(heard(&other, "grpc-status=0"), 1);
+    rawpeer_close(&other.raw);
+    fl_buf_done(&join);
+    fl_buf_done(&another);
+    fl_invite_done(&line);
+}
+END_TEST
+
+START_TEST(what_an_operator_asked_for_is_done_though_he_went_away)
+{
+    struct peer operator;
+    struct peer stranger;
+    struct fl_buf message;
+    struct fl_buf withdraw;
+    struct fl_buf join;
+
+    join_body(&join);
+    fl_buf_init(&message, 64);
+    ck_assert_int_eq(fl_wire_withdraw_encode(prefix, &message), FL_OK);
+    frame(&message, &withdraw);
+    peer_begin(&operator, FL_WHO_LOCAL);
+    peer_begin(&stranger, FL_WHO_STRANGER);
+    hold_lane();
+    ask(&operator, "/fl.v1.Admin/WithdrawInvitation", &withdraw);
+    rawpeer_close(&operator.raw);
+    let_go();
+    after_lane();
+    ask(&stranger, "/fl.v1.Identity/Join", &join);
+    after_lane();
+    ck_assert_uint_eq(heard(&stranger, "grpc-status=7"), 1); /* PERMISSION_DENIED */
+    rawpeer_close(&stranger.raw);
+    fl_buf_done(&withdraw);
     fl_buf_done(&join);
 }
 END_TEST
@@ -415,6 +471,7 @@ int main(void)
     tcase_add_checked_fixture(calls, setup, teardown);
     tcase_add_test(calls, so_many_strangers_wait_and_no_more);
     tcase_add_test(calls, one_who_goes_away_while_he_waits_leaves_nothing_behind);
+    tcase_add_test(calls, what_an_operator_asked_for_is_done_though_he_went_away);
     suite_add_tcase(suite, calls);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
