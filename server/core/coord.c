@@ -476,17 +476,12 @@ static void advance(struct fl_coord *c)
     }
 }
 
-static void take(struct fl_coord *c, const struct fl_event *ev)
+/* That a client is there, or is not to be any more. */
+static void take_presence(struct fl_coord *c, const struct fl_event *ev)
 {
-    if (c->stopping && ev->type >= FL_EV_REPORT && ev->type <= FL_EV_EVAL_REPORT) {
-        return;
-    }
+    uint32_t client = ev->u.client;
+
     switch (ev->type) {
-    case FL_EV_START:
-        start(c);
-        break;
-    case FL_EV_TICK:
-        break;
     case FL_EV_CLIENT_JOINED:
         fl__coord_joined(c, ev);
         break;
@@ -494,17 +489,17 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
         fl__coord_offered(c, ev);
         break;
     case FL_EV_CLIENT_LOST:
-        fl__coord_lost(c, ev->u.client);
+        fl__coord_lost(c, client);
         break;
     case FL_EV_CLIENT_HEARD:
-        if (fl_coord_client(c, ev->u.client) != NULL) {
-            fl__clients_heard(c, ev->u.client);
+        if (fl_coord_client(c, client) != NULL) {
+            fl__clients_heard(c, client);
         }
         break;
     case FL_EV_FORGET:
-        if (fl_coord_client(c, ev->u.client) != NULL) {
-            fl__coord_trace(c, "client '%s' is forgotten", fl__coord_name(c, ev->u.client));
-            fl__coord_forget_for(c, ev->u.client, "the operator has made the server forget it");
+        if (fl_coord_client(c, client) != NULL) {
+            fl__coord_trace(c, "client '%s' is forgotten", fl__coord_name(c, client));
+            fl__coord_forget_for(c, client, "the operator has made the server forget it");
         }
         break;
     case FL_EV_EXCLUDE:
@@ -513,8 +508,20 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
         }
         break;
     case FL_EV_RELEASED:
-        fl__coord_released(c, ev->u.client);
+        fl__coord_released(c, client);
         break;
+    default:
+        FL_REQUIRE(false);
+    }
+}
+
+/* What a client has done in a round. */
+static void take_contribution(struct fl_coord *c, const struct fl_event *ev)
+{
+    if (c->stopping) {
+        return;
+    }
+    switch (ev->type) {
     case FL_EV_REPORT:
         fl__coord_report(c, ev);
         break;
@@ -533,6 +540,15 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
     case FL_EV_EVAL_REPORT:
         fl__coord_eval_report(c, ev);
         break;
+    default:
+        FL_REQUIRE(false);
+    }
+}
+
+/* How work ended that an effect began; not of work that was given up meanwhile. */
+static void take_result(struct fl_coord *c, const struct fl_event *ev)
+{
+    switch (ev->type) {
     case FL_EV_PERSISTED:
         persisted(c, ev->u.seq);
         break;
@@ -553,6 +569,44 @@ static void take(struct fl_coord *c, const struct fl_event *ev)
         break;
     case FL_EV_WORK_FAILED:
         work_failed(c, ev);
+        break;
+    default:
+        FL_REQUIRE(false);
+    }
+}
+
+/* Without a default: the compiler complains about an event that is missing. */
+static void take(struct fl_coord *c, const struct fl_event *ev)
+{
+    switch (ev->type) {
+    case FL_EV_START:
+        start(c);
+        break;
+    case FL_EV_TICK:
+        break;
+    case FL_EV_CLIENT_JOINED:
+    case FL_EV_CLIENT_OFFERED:
+    case FL_EV_CLIENT_LOST:
+    case FL_EV_CLIENT_HEARD:
+    case FL_EV_FORGET:
+    case FL_EV_EXCLUDE:
+    case FL_EV_RELEASED:
+        take_presence(c, ev);
+        break;
+    case FL_EV_REPORT:
+    case FL_EV_CLIENT_FAILED:
+    case FL_EV_UPLOAD_STORED:
+    case FL_EV_UPLOAD_INVALID:
+    case FL_EV_UPLOAD_UNSTORED:
+    case FL_EV_EVAL_REPORT:
+        take_contribution(c, ev);
+        break;
+    case FL_EV_PERSISTED:
+    case FL_EV_AGGREGATED:
+    case FL_EV_EVALUATED:
+    case FL_EV_COMMITTED:
+    case FL_EV_WORK_FAILED:
+        take_result(c, ev);
         break;
     case FL_EV_PAUSE:
         fl__coord_pause(c, ev->u.reason);

@@ -154,6 +154,12 @@ static void client_id(struct fl_driver *driver, const struct fl_effect *e)
     fl_driver_down(driver, down);
 }
 
+static void commit(struct fl_driver *driver, const struct fl_effect *e)
+{
+    driver->newest_error[0] = '\0';
+    fl_driver_commit(driver, e);
+}
+
 static void release(struct fl_driver *driver, const struct fl_effect *e)
 {
     fl_labels_drop(&driver->labels, e->client);
@@ -188,30 +194,26 @@ static void note_told(const struct fl_driver *driver, const struct fl_effect *e)
     }
 }
 
+/* Effects that are one command to clients, and nothing else. */
+static const enum fl_down_type command_of[] = {
+    [FL_EFF_TASK] = FL_DOWN_TASK,           [FL_EFF_PLAN] = FL_DOWN_PLAN,
+    [FL_EFF_ACCEPTED] = FL_DOWN_ACCEPTED,   [FL_EFF_REJECTED] = FL_DOWN_REJECTED,
+    [FL_EFF_DISMISSED] = FL_DOWN_DISMISSED, [FL_EFF_DRAIN_CLIENTS] = FL_DOWN_DRAIN,
+};
+
 static void carry_out(struct fl_driver *driver, const struct fl_effect *e)
 {
-    note_told(driver, e);
     switch (e->type) {
     case FL_EFF_TASK:
-        command(driver, e, FL_DOWN_TASK);
-        break;
     case FL_EFF_PLAN:
-        command(driver, e, FL_DOWN_PLAN);
-        break;
     case FL_EFF_ACCEPTED:
-        command(driver, e, FL_DOWN_ACCEPTED);
-        break;
     case FL_EFF_REJECTED:
-        command(driver, e, FL_DOWN_REJECTED);
-        break;
     case FL_EFF_DISMISSED:
-        command(driver, e, FL_DOWN_DISMISSED);
+    case FL_EFF_DRAIN_CLIENTS:
+        command(driver, e, command_of[e->type]);
         break;
     case FL_EFF_EVALUATE_CLIENT:
         evaluate(driver, e);
-        break;
-    case FL_EFF_DRAIN_CLIENTS:
-        command(driver, e, FL_DOWN_DRAIN);
         break;
     case FL_EFF_CLIENT_ID:
         client_id(driver, e);
@@ -239,8 +241,7 @@ static void carry_out(struct fl_driver *driver, const struct fl_effect *e)
         fl_driver_evaluate(driver, e);
         break;
     case FL_EFF_COMMIT:
-        driver->newest_error[0] = '\0';
-        fl_driver_commit(driver, e);
+        commit(driver, e);
         break;
     case FL_EFF_ROUND_OPEN:
         fl_driver_round_open(driver, e);
@@ -285,6 +286,7 @@ void fl_driver_step(struct fl_driver *driver, struct fl_event *event)
             fl_driver_bundle(driver, FL_BUNDLE_CANDIDATE, effects.list[i].round,
                              driver->progress.next.model.theta);
         }
+        note_told(driver, &effects.list[i]);
         carry_out(driver, &effects.list[i]);
     }
     deadline = fl_coord_deadline(driver->coord);
