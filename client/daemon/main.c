@@ -286,27 +286,28 @@ static int carry_out(struct command *command, int argc, char **argv)
     return run(argv[optind], command);
 }
 
+static const struct option options[] = {
+    {"check-config", no_argument, NULL, 'c'},
+    {"join", no_argument, NULL, 'j'},
+    {"invitation", required_argument, NULL, OPT_INVITATION},
+    {"name", required_argument, NULL, OPT_NAME},
+    {"data", required_argument, NULL, OPT_DATA},
+    {"state-dir", required_argument, NULL, OPT_STATE_DIR},
+    {"no-start", no_argument, NULL, OPT_NO_START},
+    {"init-trainer", required_argument, NULL, OPT_INIT_TRAINER},
+    {"try-trainer", no_argument, NULL, OPT_TRY_TRAINER},
+    {"model", required_argument, NULL, OPT_MODEL},
+    {"learning-rate", required_argument, NULL, OPT_LEARNING_RATE},
+    {"epochs", required_argument, NULL, OPT_EPOCHS},
+    {"batch-size", required_argument, NULL, OPT_BATCH_SIZE},
+    {"json", no_argument, NULL, OPT_JSON},
+    {"reference", no_argument, NULL, OPT_REFERENCE},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0}};
+
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"check-config", no_argument, NULL, 'c'},
-        {"join", no_argument, NULL, 'j'},
-        {"invitation", required_argument, NULL, OPT_INVITATION},
-        {"name", required_argument, NULL, OPT_NAME},
-        {"data", required_argument, NULL, OPT_DATA},
-        {"state-dir", required_argument, NULL, OPT_STATE_DIR},
-        {"no-start", no_argument, NULL, OPT_NO_START},
-        {"init-trainer", required_argument, NULL, OPT_INIT_TRAINER},
-        {"try-trainer", no_argument, NULL, OPT_TRY_TRAINER},
-        {"model", required_argument, NULL, OPT_MODEL},
-        {"learning-rate", required_argument, NULL, OPT_LEARNING_RATE},
-        {"epochs", required_argument, NULL, OPT_EPOCHS},
-        {"batch-size", required_argument, NULL, OPT_BATCH_SIZE},
-        {"json", no_argument, NULL, OPT_JSON},
-        {"reference", no_argument, NULL, OPT_REFERENCE},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},
-        {NULL, 0, NULL, 0}};
     struct command command = {.trial = FL_TRY_OPTIONS};
     int opt;
 

@@ -147,22 +147,26 @@ static bool parse_span(const char *text, uint64_t *ret_ms)
     return false;
 }
 
+/* Takes a value that is right; the exit code of one that is not. */
+static int taken(bool right, const char *option, const char *expected, const char *found)
+{
+    if (right) {
+        return -1;
+    }
+    (void)fprintf(stderr, "flctl: --%s: expected %s, found '%s'\n", option, expected, found);
+    return FL_CTL_USAGE;
+}
+
 /* Those without a letter: an exit code to end with, or -1 to go on. */
 static int parse_word(struct fl_ctl_args *a, int opt, const char *arg)
 {
     switch (opt) {
     case OPT_VALID:
-        if (parse_span(arg, &a->valid_ms) && a->valid_ms > 0) {
-            return -1;
-        }
-        (void)fprintf(stderr, "flctl: --valid: expected a span such as 1h, found '%s'\n", arg);
-        return FL_CTL_USAGE;
+        return taken(parse_span(arg, &a->valid_ms) && a->valid_ms > 0, "valid", "a span such as 1h",
+                     arg);
     case OPT_USES:
-        if (fl_str_to_u64(arg, &a->uses) == FL_OK && a->uses >= 1 && a->uses <= UINT32_MAX) {
-            return -1;
-        }
-        (void)fprintf(stderr, "flctl: --uses: expected a number from 1 on, found '%s'\n", arg);
-        return FL_CTL_USAGE;
+        return taken(fl_str_to_u64(arg, &a->uses) == FL_OK && a->uses >= 1 && a->uses <= UINT32_MAX,
+                     "uses", "a number from 1 on", arg);
     case OPT_LABELS:
         a->labels = arg;
         return -1;
@@ -219,25 +223,14 @@ static int parse_option(struct fl_ctl_args *a, int opt, const char *arg)
         a->out.json = true;
         return -1;
     case 'l':
-        if (fl_str_to_u64(arg, &a->last) == FL_OK && a->last <= UINT32_MAX) {
-            return -1;
-        }
-        (void)fprintf(stderr, "flctl: --last: expected a number, found '%s'\n", arg);
-        return FL_CTL_USAGE;
+        return taken(fl_str_to_u64(arg, &a->last) == FL_OK && a->last <= UINT32_MAX, "last",
+                     "a number", arg);
     case 'r':
         a->has_round = true;
-        if (fl_str_to_u64(arg, &a->round) == FL_OK) {
-            return -1;
-        }
-        (void)fprintf(stderr, "flctl: --round: expected a number, found '%s'\n", arg);
-        return FL_CTL_USAGE;
+        return taken(fl_str_to_u64(arg, &a->round) == FL_OK, "round", "a number", arg);
     case 'u':
-        if (parse_span(arg, &a->forget.unseen_for_ms) && a->forget.unseen_for_ms > 0) {
-            return -1;
-        }
-        (void)fprintf(stderr, "flctl: --unseen-for: expected a span such as 720h, found '%s'\n",
-                      arg);
-        return FL_CTL_USAGE;
+        return taken(parse_span(arg, &a->forget.unseen_for_ms) && a->forget.unseen_for_ms > 0,
+                     "unseen-for", "a span such as 720h", arg);
     case 'a':
         a->out.abandoned = true;
         return -1;

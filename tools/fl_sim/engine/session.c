@@ -194,6 +194,16 @@ static void hello(struct fl_fed *fed, const struct fl__active *a)
     }
 }
 
+/* Of a client that is taken up again the connection stands. */
+static void begin_connecting(struct fl_fed *fed, const struct fl__active *a)
+{
+    if (!a->resumes) {
+        fed->clients[a->client].connection++;
+        fl__fed_at(fed, fed->now_us + 2 * fl__fed_latency(fed, a->client), FL__AT_CONNECTED,
+                   a->client, 0, NULL);
+    }
+}
+
 static void disconnect(struct fl_fed *fed, struct fl__active *a)
 {
     struct fl__message *m = fl__fed_message(fed, FL__SAYS_LOST, a->client);
@@ -210,11 +220,7 @@ static void take_effect(struct fl_fed *fed, struct fl__active *a, const struct f
 
     switch (e->type) {
     case FL_CEFF_CONNECT:
-        if (!a->resumes) {
-            fed->clients[a->client].connection++;
-            fl__fed_at(fed, fed->now_us + 2 * fl__fed_latency(fed, a->client), FL__AT_CONNECTED,
-                       a->client, 0, NULL);
-        }
+        begin_connecting(fed, a);
         break;
     case FL_CEFF_HELLO:
         if (!a->resumes) {
