@@ -145,10 +145,42 @@ static void put_tell(struct script *s, const struct fl_effect *e, const char *wh
     }
 }
 
-static void put_effect(struct script *s, const struct fl_effect *e)
+/* Commands to clients, and work. */
+static const char *const names[] = {
+    [FL_EFF_TASK] = "TASK",
+    [FL_EFF_PLAN] = "PLAN",
+    [FL_EFF_ACCEPTED] = "ACCEPTED",
+    [FL_EFF_REJECTED] = "REJECTED",
+    [FL_EFF_DISMISSED] = "DISMISSED",
+    [FL_EFF_EVALUATE_CLIENT] = "EVALUATE",
+    [FL_EFF_DRAIN_CLIENTS] = "DRAIN",
+    [FL_EFF_PERSIST_SELECTION] = "persist selection",
+    [FL_EFF_PERSIST_PLAN] = "persist plan",
+    [FL_EFF_PERSIST_UPDATE] = "persist update",
+    [FL_EFF_AGGREGATE] = "aggregate",
+    [FL_EFF_EVALUATE] = "evaluate",
+    [FL_EFF_COMMIT] = "commit",
+};
+
+static void put_forgotten(struct script *s, const struct fl_effect *e)
 {
     size_t i;
 
+    put(s, "forget");
+    for (i = 0; i < e->n_clients; i++) {
+        put(s, " %s%s", e->clients[i].name, e->clients[i].forgotten ? " (marked)" : "");
+    }
+}
+
+static void put_answer(struct script *s, const struct fl_effect *e)
+{
+    const char *how = e->code == FL_OK ? "" : e->code == FL_ESTATE ? " (no)" : " (but)";
+
+    put(s, "answer%s: %s", how, e->text);
+}
+
+static void put_effect(struct script *s, const struct fl_effect *e)
+{
     if (e->type == FL_EFF_CLIENT_ERROR) { /* Beside the story, which a trace line tells. */
         (void)snprintf(s->error, sizeof(s->error), "%s: %s", name_of(s, e->client), e->text);
         return;
@@ -156,25 +188,13 @@ static void put_effect(struct script *s, const struct fl_effect *e)
     put(s, "[%5" PRIu64 "] ", s->now);
     switch (e->type) {
     case FL_EFF_TASK:
-        put_tell(s, e, "TASK");
-        break;
     case FL_EFF_PLAN:
-        put_tell(s, e, "PLAN");
-        break;
     case FL_EFF_ACCEPTED:
-        put_tell(s, e, "ACCEPTED");
-        break;
     case FL_EFF_REJECTED:
-        put_tell(s, e, "REJECTED");
-        break;
     case FL_EFF_DISMISSED:
-        put_tell(s, e, "DISMISSED");
-        break;
     case FL_EFF_EVALUATE_CLIENT:
-        put_tell(s, e, "EVALUATE");
-        break;
     case FL_EFF_DRAIN_CLIENTS:
-        put_tell(s, e, "DRAIN");
+        put_tell(s, e, names[e->type]);
         break;
     case FL_EFF_CLIENT_ID:
         put(s, "%s is client %" PRIu32, name_of(s, e->client), e->client);
@@ -184,32 +204,19 @@ static void put_effect(struct script *s, const struct fl_effect *e)
             e->text);
         break;
     case FL_EFF_FORGET_CLIENTS:
-        put(s, "forget");
-        for (i = 0; i < e->n_clients; i++) {
-            put(s, " %s%s", e->clients[i].name, e->clients[i].forgotten ? " (marked)" : "");
-        }
+        put_forgotten(s, e);
         break;
     case FL_EFF_FORGOTTEN:
         put(s, "client %" PRIu32 " is forgotten%s%s", e->client, e->text != NULL ? ", but: " : "",
             e->text != NULL ? e->text : "");
         break;
     case FL_EFF_PERSIST_SELECTION:
-        put_work(s, e, "persist selection");
-        break;
     case FL_EFF_PERSIST_PLAN:
-        put_work(s, e, "persist plan");
-        break;
     case FL_EFF_PERSIST_UPDATE:
-        put_work(s, e, "persist update");
-        break;
     case FL_EFF_AGGREGATE:
-        put_work(s, e, "aggregate");
-        break;
     case FL_EFF_EVALUATE:
-        put_work(s, e, "evaluate");
-        break;
     case FL_EFF_COMMIT:
-        put_work(s, e, "commit");
+        put_work(s, e, names[e->type]);
         break;
     case FL_EFF_ROUND_OPEN:
         put(s, "open %" PRIu64 ".%" PRIu32, e->round, e->attempt);
@@ -236,11 +243,7 @@ static void put_effect(struct script *s, const struct fl_effect *e)
             e->text != NULL ? e->text : "");
         break;
     case FL_EFF_ANSWER:
-        put(s, "answer%s: %s",
-            e->code == FL_OK       ? ""
-            : e->code == FL_ESTATE ? " (no)"
-                                   : " (but)",
-            e->text);
+        put_answer(s, e);
         break;
     }
     put(s, "\n");
