@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "libfl/base/log.h"
 #include "libfl/nn/net_impl.h"
@@ -238,9 +239,23 @@ uint64_t fl__net_widest(const struct fl_net *net)
     return widest;
 }
 
+/* A network's memory is walked through in each step: fewer entries for it in the TLB. */
+#define HUGE_PAGE ((size_t)1 << 21)
+
 float *fl__net_floats(uint64_t n)
 {
-    return aligned_alloc(ALIGNMENT, (size_t)n * sizeof(float));
+    size_t size = (size_t)n * sizeof(float);
+    float *p;
+
+    if (size < HUGE_PAGE) {
+        return aligned_alloc(ALIGNMENT, size);
+    }
+    size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    p = aligned_alloc(HUGE_PAGE, size);
+    if (p != NULL) {
+        (void)madvise(p, size, MADV_HUGEPAGE); /* a kernel without them takes small ones */
+    }
+    return p;
 }
 
 /* What a batch needs for training. */
