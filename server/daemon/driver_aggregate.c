@@ -1,5 +1,6 @@
 /* Aggregation on the work lane, and what the core hears of it. */
 
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "server/daemon/driver_jobs.h"
@@ -24,6 +25,8 @@ static void aggregate_work(void *arg)
 {
     struct fl_job *job = arg;
 
+    /* What uploads have left in the heap: with a second model in memory it is not wanted. */
+    (void)malloc_trim(0);
     job->code = fl_aggregation_run(&job->driver->federation, &job->aggregation, &job->err);
 }
 

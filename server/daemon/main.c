@@ -80,6 +80,12 @@ static int reference(void)
 static void share_heap(void)
 {
     (void)mallopt(M_ARENA_MAX, 1);
+    /*
+     * Chunks of uploads come from the heap and not from a mapping each, and what they leave at its
+     * end stays there for the next ones; the work lane gives it back before it aggregates.
+     */
+    (void)mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    (void)mallopt(M_TRIM_THRESHOLD, 64 << 20);
 }
 
 /* An address may come by itself, and soon; a folder or a data set needs somebody. */
