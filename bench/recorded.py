@@ -103,12 +103,13 @@ def read(path):
 # what ours is measured against in the same run: it moves with the machine, and nothing of ours got better or worse.
 FASTER, SMALLER, BETTER, THEIRS = ("faster", "slower"), ("smaller", "larger"), ("better", "worse"), ("machine", "machine")
 KINDS = [(re.compile(pattern), more_is_better, words) for pattern, more_is_better, words in (
-    (r".* (raw_tcp_mb_s|raw_write_s|\w+_peak_gflops|torch_\w+|wire_\w*s|loop_\w+)", True, THEIRS),
+    (r".* (raw_tcp_mb_s|raw_write_s|\w+_peak_gflops|torch_\w+|wire_\w*s|loop_\w+|fma_ratio|fma_both_gflops)", True, THEIRS),
     (r"(loop|torch) .*", True, THEIRS),
     (r".* \w*(samples_per_s|mb_s|gflops)", True, FASTER),
     (r".* \w*(share_of_peak|peak_share|accuracy|same_late_percent)", True, BETTER),
+    (r"threads (one|both|lowest|highest)", True, FASTER),
     # Ours over something else that does the same; elsewhere a ratio says how many times more.
-    (r"(wire|tls|train|against) \w*ratio", True, BETTER),
+    (r"(wire|tls|train|against|threads) \w*ratio", True, BETTER),
     (r".* (\w*ratio|exponent|different|imports|\w+_percent)", False, BETTER),
     (r".* (\w+_)?(ms|us|ns|s|seconds|min|max)", False, FASTER),
     (r".* (\w+_)?(bytes|kb|mb|models)", False, SMALLER),
@@ -118,7 +119,7 @@ ARGUMENTS = {"model", "algorithm", "batch", "clients", "rounds", "model_mb", "tl
              "samples", "values", "parameters", "selected", "threads", "rate_mb_s", "cores", "torch", "wanted", "upload",
              "durability"}
 # What a run found out about its surroundings.
-FACTS = {"kernel", "hash", "n", "instructions", "version"}
+FACTS = {"kernel", "hash", "n", "instructions", "version", "tried", "best_share"}
 
 
 def kind(line, key):
