@@ -53,8 +53,9 @@ static const char usage[] =
     "gradients; evaluation_bytes lie in the same place. The peak of the whole process is taken\n"
     "after steps and an evaluation; about 1000 samples and what OpenBLAS reserves are in it.\n"
     "With --torch there are 15 slices, each followed by one of PyTorch's of the same length (one\n"
-    "thread, the same core under taskset); ratio is the median of the slices' ratios, wanted what\n"
-    "docs/kernels.md wants of it on such a core.\n";
+    "thread, the same core under taskset); ratio is the median of the slices' ratios, wanted the\n"
+    "least that it should be beside PyTorch 1.13 with oneDNN on a core with AVX-512.\n"
+    "OpenBLAS, which PyTorch may use too, heeds OPENBLAS_CORETYPE.\n";
 
 #define SLICES       51
 #define TORCH_SLICES 15
