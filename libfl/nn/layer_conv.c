@@ -82,9 +82,9 @@ static int conv_parse(struct fl__layer *layer, const char *args, struct fl_err *
 static size_t scratch_of(const struct fl__layer *layer)
 {
     const struct fl_conv *conv = &layer->is.conv;
-    size_t n = fl_conv_scratch(conv, FL__NET_PIECE_MAX, false);
+    size_t n = fl_conv_scratch(conv, FL__NET_PIECE_MAX, FL_CONV_FORWARD);
     size_t training =
-        layer->max_batch > 0 ? fl_conv_scratch(conv, layer->max_batch, true) : conv->k;
+        layer->max_batch > 0 ? fl_conv_scratch(conv, layer->max_batch, FL_CONV_BACKWARD) : conv->k;
 
     return n > training ? n : training;
 }
@@ -114,6 +114,8 @@ static int conv_shape(struct fl__layer *layer, struct fl__layer *next, struct fl
     }
     layer->normalised = next != NULL && next->ops == &fl__layer_bn;
     layer->n_scratch = scratch_of(layer);
+    layer->n_along =
+        layer->max_batch > 0 ? fl_conv_scratch(conv, layer->max_batch, FL_CONV_ALONG) : 0;
     return FL_OK;
 }
 

@@ -36,9 +36,9 @@ size_t fl_conv_place(const struct fl_conv *conv, size_t i)
     return conv->way->place(conv, i);
 }
 
-size_t fl_conv_scratch(const struct fl_conv *conv, size_t batch, bool backward)
+size_t fl_conv_scratch(const struct fl_conv *conv, size_t batch, enum fl_conv_use use)
 {
-    return conv->way->scratch(conv, batch, backward);
+    return conv->way->scratch(conv, batch, use);
 }
 
 void fl_conv_forward(const struct fl_conv *conv, float *y, size_t ldy, const float *x, size_t ldx,

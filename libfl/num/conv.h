@@ -44,8 +44,14 @@ const char *fl_conv_way(const struct fl_conv *conv);
 size_t fl_conv_weights(const struct fl_conv *conv);
 /* Where number `i` of PyTorch's w[k][c][kh][kw] lies. */
 size_t fl_conv_place(const struct fl_conv *conv, size_t i);
-/* For batches up to `batch`, and for fl_conv_backward() too when `backward`. */
-size_t fl_conv_scratch(const struct fl_conv *conv, size_t batch, bool backward);
+/* What a scratch is for; each includes those before it. */
+enum fl_conv_use {
+    FL_CONV_FORWARD,
+    FL_CONV_BACKWARD,
+    FL_CONV_ALONG, /* backward with a second product */
+};
+/* For batches up to `batch`. */
+size_t fl_conv_scratch(const struct fl_conv *conv, size_t batch, enum fl_conv_use use);
 
 /* y = x * w + bias, then max(y, 0) when `relu`. */
 void fl_conv_forward(const struct fl_conv *conv, float *y, size_t ldy, const float *x, size_t ldx,

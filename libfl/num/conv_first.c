@@ -36,10 +36,11 @@ static size_t image_offset(const struct fl_conv *conv)
     return fl_dense_stride(fl_conv_weights(conv));
 }
 
-static size_t scratch_size(const struct fl_conv *conv, size_t batch, bool backward)
+static size_t scratch_size(const struct fl_conv *conv, size_t batch, enum fl_conv_use use)
 {
-    size_t own = (backward ? image_offset(conv) : 0) + (conv->pad > 0 ? padded_size(conv) : 0);
-    size_t patches = backward ? fl__conv_patches.scratch(conv, batch, true) : 0;
+    size_t own =
+        (use != FL_CONV_FORWARD ? image_offset(conv) : 0) + (conv->pad > 0 ? padded_size(conv) : 0);
+    size_t patches = use != FL_CONV_FORWARD ? fl__conv_patches.scratch(conv, batch, use) : 0;
 
     return own > patches ? own : patches;
 }

@@ -14,7 +14,7 @@ struct fl__conv_way {
     bool (*fits)(const struct fl_conv *conv);
     /* As the functions of conv.h. */
     size_t (*place)(const struct fl_conv *conv, size_t i);
-    size_t (*scratch)(const struct fl_conv *conv, size_t batch, bool backward);
+    size_t (*scratch)(const struct fl_conv *conv, size_t batch, enum fl_conv_use use);
     void (*forward)(const struct fl_conv *conv, float *y, size_t ldy, const float *x, size_t ldx,
                     const float *w, const float *bias, size_t batch, bool relu, float *scratch);
     void (*backward)(const struct fl_conv *conv, const struct fl_conv_backward *io, float *scratch);

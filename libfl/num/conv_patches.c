@@ -49,10 +49,10 @@ static size_t patches_offset(const struct fl_conv *conv)
     return fl_dense_stride(fl_conv_weights(conv));
 }
 
-static size_t scratch_size(const struct fl_conv *conv, size_t batch, bool backward)
+static size_t scratch_size(const struct fl_conv *conv, size_t batch, enum fl_conv_use use)
 {
     (void)batch;
-    return (backward ? patches_offset(conv) : 0) +
+    return (use != FL_CONV_FORWARD ? patches_offset(conv) : 0) +
            block_images(conv) * conv->oh * conv->ow * patch_size(conv) + FL_DENSE_SLACK;
 }
 

@@ -37,7 +37,7 @@ struct work {
     float *u; /* [point][FL__DEPTH][panel] */
     float *t; /* weights of such a chunk: turned ones, or their gradient */
     float *m; /* [point][tile][k], backward only */
-    float *g; /* the gradient of all weights */
+    float *g; /* the gradient of all weights, when it is made of several parts; else NULL */
 };
 
 static size_t tiles_along(size_t side, size_t m)
@@ -109,14 +109,15 @@ static size_t block_of(const struct fl_conv *conv, const struct fl__wino_form *f
 }
 
 /* Hands out the scratch; floats that were handed out, with `scratch` NULL too. */
-static size_t lay_out(struct work *work, const struct fl_conv *conv, size_t batch, bool backward,
-                      float *scratch)
+static size_t lay_out(struct work *work, const struct fl_conv *conv, size_t batch,
+                      enum fl_conv_use use, float *scratch)
 {
     const struct fl__wino_form *form = form_of(conv);
     size_t chunk = FL__DEPTH * FL__PANEL;
     size_t total = batch * image_tiles(conv, form);
     size_t used = 0;
     size_t i;
+    bool whole;
     struct {
         float **at;
         size_t n;
@@ -128,6 +129,7 @@ static size_t lay_out(struct work *work, const struct fl_conv *conv, size_t batc
                           .image = image_tiles(conv, form),
                           .block = block_of(conv, form, total),
                           .n_w = conv->kh * conv->kw};
+    whole = use == FL_CONV_ALONG || (use == FL_CONV_BACKWARD && total > work->block);
     work->plane_v = work->block * conv->c + 16;
     work->plane_m = work->block * conv->k + 16;
     work->plane_p = work->block * FL__PANEL + 16;
@@ -138,23 +140,23 @@ static size_t lay_out(struct work *work, const struct fl_conv *conv, size_t batc
     parts[2].at = &work->u;
     parts[2].n = form->points * (chunk + 16);
     parts[3].at = &work->t;
-    parts[3].n = backward ? work->n_w * chunk : 0;
+    parts[3].n = use != FL_CONV_FORWARD ? work->n_w * chunk : 0;
     parts[4].at = &work->m;
-    parts[4].n = backward ? form->points * work->plane_m : 0;
+    parts[4].n = use != FL_CONV_FORWARD ? form->points * work->plane_m : 0;
     parts[5].at = &work->g;
-    parts[5].n = backward ? fl_conv_weights(conv) : 0;
+    parts[5].n = whole ? fl_conv_weights(conv) : 0;
     for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        *parts[i].at = scratch != NULL ? scratch + used : NULL;
+        *parts[i].at = scratch != NULL && parts[i].n > 0 ? scratch + used : NULL;
         used += parts[i].n + 16;
     }
     return used;
 }
 
-static size_t scratch_size(const struct fl_conv *conv, size_t batch, bool backward)
+static size_t scratch_size(const struct fl_conv *conv, size_t batch, enum fl_conv_use use)
 {
     struct work work;
 
-    return lay_out(&work, conv, batch, backward, NULL);
+    return lay_out(&work, conv, batch, use, NULL);
 }
 
 /* A chunk's products for all points: p (+)= v u, over `n` tiles. */
@@ -175,7 +177,7 @@ static void forward(const struct fl_conv *conv, float *y, size_t ldy, const floa
     struct work work;
     size_t total, first, k, c;
 
-    (void)lay_out(&work, conv, batch, false, scratch);
+    (void)lay_out(&work, conv, batch, FL_CONV_FORWARD, scratch);
     total = batch * work.image;
     for (first = 0; first < total; first += work.block) {
         size_t n = total - first < work.block ? total - first : work.block;
@@ -218,8 +220,8 @@ static void add_data(const struct work *work, const struct fl_conv_backward *io,
 }
 
 /*
- * The gradient of the weights from `n` tiles in work->v and work->m into work->g, added to what is
- * there when `add`. The `last` ones make it whole: it goes to the update chunk by chunk.
+ * The gradient of the weights from `n` tiles in work->v and work->m, added to what is in work->g
+ * when `add`. The `last` ones make it whole: it goes to the update chunk by chunk.
  */
 static void add_weights(const struct work *work, const struct fl_conv_backward *io, size_t n,
                         bool add, bool last)
@@ -234,18 +236,19 @@ static void add_weights(const struct work *work, const struct fl_conv_backward *
             size_t rows = chunk_rows(c, conv->c);
             size_t at = row_offset(conv, k, c);
             size_t n_chunk = rows * work->n_w * width;
+            float *g = work->g != NULL ? work->g + at : work->t;
 
             for (i = 0; i < work->form->points; i++) {
                 work->kern->tn(work->u + i * (rows * width + 16), work->v + i * work->plane_v + c,
                                conv->c, work->m + i * work->plane_m + k, conv->k, n, rows, width,
                                /* add= */ false);
             }
-            work->form->weights_adjoint(add ? work->t : work->g + at, work->u, rows, width);
+            work->form->weights_adjoint(add ? work->t : g, work->u, rows, width);
             if (add) {
-                fl_vec_axpy(work->g + at, 1.0f, work->t, n_chunk);
+                fl_vec_axpy(g, 1.0f, work->t, n_chunk);
             }
             if (last) {
-                io->update(io->ctx, at, n_chunk, work->g + at);
+                io->update(io->ctx, at, n_chunk, g);
             }
         }
     }
@@ -283,7 +286,7 @@ static void backward(const struct fl_conv *conv, const struct fl_conv_backward *
     struct fl_conv_backward other = *io;
     struct work work;
 
-    (void)lay_out(&work, conv, io->batch, true, scratch);
+    (void)lay_out(&work, conv, io->batch, second ? FL_CONV_ALONG : FL_CONV_BACKWARD, scratch);
     if (io->dx != NULL) {
         (void)memset(io->dx, 0, io->batch * io->lddx * sizeof(*io->dx));
     }
