@@ -1,236 +1,7 @@
 /* Passes along a direction, against automatic differentiation in double (tests/lib/adnet.h). */
-#include <check.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "libfl/num/kernels_impl.h"
-#include "tests/lib/adnet.h"
+#include "tests/lib/ad_rig.h"
 #include "tests/lib/failmalloc.h"
 #include "tests/lib/refnets.h"
-
-#define N(list) (sizeof(list) / sizeof((list)[0]))
-#define SEED    77
-
-/* A network, its parameters, a batch and a direction, in both precisions and orders. */
-struct rig {
-    const struct ref_net *ref;
-    struct fl_net *net;
-    size_t count, block, batch, inputs, classes;
-    float *x, *target, *along_x;
-    int32_t *y;
-    float *exported, *along;    /* [count] */
-    double *params, *direction; /* the same */
-    float *internal;            /* `along` in internal order */
-};
-
-static void *must(size_t n, size_t size)
-{
-    void *p = calloc(n, size);
-
-    ck_assert_ptr_nonnull(p);
-    return p;
-}
-
-static void normals(struct fl_rng *rng, float *to, size_t n)
-{
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        to[i] = (float)fl_rng_normal(rng);
-    }
-}
-
-/* What `exported` and `along` say now. */
-static void rig_set(struct rig *rig)
-{
-    const struct fl_layout *layout = fl_net_layout(rig->net);
-    size_t t, i;
-
-    for (t = 0; t < fl_layout_tensors(layout); t++) {
-        const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
-
-        for (i = tensor->offset; i < tensor->offset + tensor->count; i++) {
-            rig->along[i] = tensor->buffer ? 0 : rig->along[i];
-            rig->params[i] = (double)rig->exported[i];
-            rig->direction[i] = (double)rig->along[i];
-        }
-    }
-    fl_net_set(rig->net, rig->exported);
-    fl_net_import(rig->net, rig->internal, rig->along);
-}
-
-/* The kernels of the nets to come; NULL: the fastest. */
-static const struct fl_kernels *chosen;
-
-/* Case i is net i % N(nets) on row i / N(nets); false when this processor cannot run that. */
-static bool choose(int i)
-{
-    chosen = fl__kernels_row((size_t)i / N(nets));
-    return chosen->here();
-}
-
-static int all_cases(void)
-{
-    int n = 0;
-
-    while (fl__kernels_row((size_t)n) != NULL) {
-        n++;
-    }
-    return n * (int)N(nets);
-}
-
-static void rig_up(struct rig *rig, const struct ref_net *ref, size_t batch, uint64_t seed)
-{
-    const char *texts[REF_MAX_LAYERS];
-    struct fl_net_spec spec = ref_spec(ref, texts);
-    struct fl_err err = {0};
-    struct fl_rng rng;
-    size_t b, j;
-
-    *rig = (struct rig){.ref = ref, .batch = batch};
-    spec.kernels = chosen;
-    ck_assert_msg(fl_net_create(&spec, batch, &rig->net, &err) == FL_OK, "%s", err.msg);
-    ck_assert_uint_eq(fl_net_memory(rig->net).tangents, 0);
-    ck_assert_int_eq(fl_net_take_tangents(rig->net, &err), FL_OK);
-    rig->count = fl_layout_count(fl_net_layout(rig->net));
-    rig->block = fl_net_block(rig->net);
-    rig->inputs = fl_net_inputs(rig->net);
-    rig->classes = fl_net_classes(rig->net);
-    rig->x = must(batch * rig->inputs, sizeof(float));
-    rig->along_x = must(batch * rig->inputs, sizeof(float));
-    rig->target = must(batch * rig->classes, sizeof(float));
-    rig->y = must(batch, sizeof(*rig->y));
-    rig->exported = must(rig->count, sizeof(float));
-    rig->along = must(rig->count, sizeof(float));
-    rig->params = must(rig->count, sizeof(double));
-    rig->direction = must(rig->count, sizeof(double));
-    rig->internal = must(rig->block, sizeof(float));
-    fl_rng_key(&rng, seed, FL_RNG_TEST, 0, 0);
-    fl_net_init(rig->net, &rng);
-    fl_net_get(rig->net, rig->exported);
-    normals(&rng, rig->x, batch * rig->inputs);
-    normals(&rng, rig->along_x, batch * rig->inputs);
-    normals(&rng, rig->along, rig->count);
-    for (b = 0; b < batch; b++) {
-        rig->y[b] = (int32_t)fl_rng_below(&rng, rig->classes);
-        for (j = 0; j < rig->classes; j++) {
-            rig->target[b * rig->classes + j] = (float)fl_rng_unit(&rng);
-        }
-    }
-    rig_set(rig);
-}
-
-static void rig_down(struct rig *rig)
-{
-    fl_net_free(rig->net);
-    free(rig->x);
-    free(rig->along_x);
-    free(rig->target);
-    free(rig->y);
-    free(rig->exported);
-    free(rig->along);
-    free(rig->params);
-    free(rig->direction);
-    free(rig->internal);
-}
-
-/* The update that only remembers. */
-static void keep(void *ctx, size_t offset, size_t n, float *params, const float *grad)
-{
-    float *all = ctx;
-
-    (void)params;
-    (void)memcpy(all + offset, grad, n * sizeof(*grad));
-}
-
-/* What is differentiated: along which of the two, towards what, with which weights. */
-static const struct {
-    bool x, params, soft;
-    double loss, slope;
-} modes[] = {
-    {true, false, true, 1, 0.3}, /* FedMix */
-    {false, true, false, 0, 1},  /* a Hessian and a vector: Per-FedAvg */
-    {true, true, true, 0.5, -2},
-    {true, true, false, 0, 1},
-};
-
-static struct fl_net_pass pass_of(const struct rig *rig, bool soft)
-{
-    return (struct fl_net_pass){
-        .x = rig->x, .y = rig->y, .target = soft ? rig->target : NULL, .batch = rig->batch};
-}
-
-/* The gradient of one mode, exported, both ways; returns what the oracle saw. */
-static struct ad_result both_ways(struct rig *rig, size_t mode, float *have, double *want)
-{
-    struct fl_rng rng;
-    const struct fl_net_pass pass = pass_of(rig, modes[mode].soft);
-    const struct fl_net_direction direction = {.x = modes[mode].x ? rig->along_x : NULL,
-                                               .params = modes[mode].params ? rig->internal : NULL,
-                                               .loss = modes[mode].loss,
-                                               .slope = modes[mode].slope};
-    const struct ad_job job = {.net = rig->ref,
-                               .params = rig->params,
-                               .x = rig->x,
-                               .y = rig->y,
-                               .target = pass.target,
-                               .batch = rig->batch,
-                               .rng = &rng,
-                               .along_x = direction.x,
-                               .along = modes[mode].params ? rig->direction : NULL,
-                               .loss = modes[mode].loss,
-                               .slope = modes[mode].slope};
-    float *grad = must(rig->block, sizeof(float));
-    struct ad_result seen;
-    double loss, slope;
-
-    fl_rng_seed(&rng, SEED);
-    fl_net_seed(rig->net, SEED);
-    loss = fl_net_pass_along(rig->net, &pass, &direction, keep, grad, &slope);
-    fl_net_export(rig->net, have, grad);
-    seen = ad_gradient(&job, rig->count, want);
-    ck_assert_double_eq_tol(loss, seen.loss, 1e-5 * (1 + fabs(seen.loss)));
-    ck_assert_double_eq_tol(slope, seen.slope, 2e-5 * (1 + fabs(seen.slope)));
-    free(grad);
-    return seen;
-}
-
-static double size_of(const double *a, size_t n)
-{
-    double sum = 0;
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        sum += a[i] * a[i];
-    }
-    return sqrt(sum);
-}
-
-/*
- * Tensor by tensor, so that no layer hides behind a larger one. Batch-norm of two numbers that lie
- * close together multiplies what rounding leaves between them: one case needs more than 2e-5.
- */
-static void assert_close(const struct rig *rig, size_t mode, const float *have, const double *want)
-{
-    const struct fl_layout *layout = fl_net_layout(rig->net);
-    double all = size_of(want, rig->count) / sqrt((double)rig->count);
-    size_t t, i;
-
-    for (t = 0; t < fl_layout_tensors(layout); t++) {
-        const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
-        double size = size_of(want + tensor->offset, tensor->count);
-        double error = 0;
-
-        for (i = tensor->offset; i < tensor->offset + tensor->count; i++) {
-            error += pow((double)have[i] - want[i], 2);
-        }
-        error = sqrt(error);
-        ck_assert_msg(error <= 1e-4 * (size + all * sqrt((double)tensor->count)),
-                      "mode %zu, batch %zu, %s: off by %g, size %g", mode, rig->batch, tensor->name,
-                      error, size);
-    }
-}
 
 static bool normalises_responses(const struct ref_net *net)
 {
@@ -244,16 +15,17 @@ static bool normalises_responses(const struct ref_net *net)
 START_TEST(gradients_along_a_direction_agree_with_automatic_differentiation)
 {
     static const size_t batches[] = {2, 3, 7};
-    const struct ref_net *ref = &nets[(size_t)_i % N(nets)];
+    const struct ref_net *ref = &nets[(size_t)_i / N_ROWS];
+    const struct fl_kernels *row = fl__kernels_row((size_t)_i % N_ROWS);
     size_t b, i, mode;
 
-    for (b = 0; choose(_i) && b < N(batches); b++) {
+    for (b = 0; row->here() && b < N(batches); b++) {
         for (mode = 0; mode < N(modes); mode++) {
             struct rig rig;
             float *have;
             double *want;
 
-            rig_up(&rig, ref, batches[b], 31 + b);
+            rig_up_with(&rig, row, ref, batches[b], 31 + b);
             for (i = 0; normalises_responses(ref) && i < rig.batch * rig.inputs; i++) {
                 rig.x[i] *= 50; /* below, it is nearly the identity */
             }
@@ -590,7 +362,7 @@ int main(void)
     int failed;
 
     tcase_add_loop_test(tc, gradients_along_a_direction_agree_with_automatic_differentiation, 0,
-                        all_cases());
+                        N(nets) * N_ROWS);
     tcase_add_loop_test(tc, bends_nearby_do_not_matter, 0, N(bent));
     tcase_add_loop_test(tc, a_number_of_exactly_zero_is_on_the_flat_side, 0, N(bent));
     tcase_add_loop_test(tc, the_hessian_is_symmetric_and_linear, 0, N(nets));
