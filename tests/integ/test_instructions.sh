@@ -50,8 +50,10 @@ if [ "$(uname -m)" = x86_64 ] && [ -n "$played" ] && ! grep -q 'fsanitize' "$bui
           "${old[@]}" "$build/${d%:*}" $how "$file"
       done
     done
-    [ "${d#*:}" = srv ] && row=instructions-lacking || row=client-instructions-lacking
-    documented "$row" "${old[@]}" "$build/${d%:*}" "$file"
+    case $d in
+      *:srv) documented instructions-lacking "${old[@]}" "$build/${d%:*}" "$file" ;;
+      *) documented client-instructions-lacking "${old[@]}" "$build/${d%:*}" "$file" ;;
+    esac
     sed -i "s/^instructions:.*/instructions: auto/" "$file"
     check "auto is what it has" "${old[@]}" "$build/${d%:*}" --check-config "$file"
   done

@@ -7,8 +7,11 @@
 #include "libfl/strategy/outside.h"
 #include "tests/unit/solver_fixture.h"
 
-/* Both ways round the same numbers in another order, 25 steps long. */
-#define TOLERANCE 2e-5
+/*
+ * Both ways round the same numbers in another order, 25 steps long: 4e-6 apart, and 3e-5 where a
+ * hidden number comes to lie on the other side of ReLU.
+ */
+#define TOLERANCE 1e-4
 #define ROUNDS    3
 
 static const struct {

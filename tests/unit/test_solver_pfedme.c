@@ -187,6 +187,10 @@ START_TEST(statistics_of_batches_are_uploaded_as_training_left_them)
         const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
         size_t bytes = tensor->count * sizeof(float);
 
+        /* A bias below batch-norm has no gradient; rounding may move it or not. */
+        if (strcmp(tensor->name, "fc1.bias") == 0) {
+            continue;
+        }
         ck_assert_mem_ne(have.upload + tensor->offset, f.start + tensor->offset, bytes);
         if (tensor->buffer) {
             ck_assert_mem_eq(have.upload + tensor->offset, have.theta + tensor->offset, bytes);
