@@ -60,7 +60,7 @@ class Good:
         return pb.Welcome(
             version=1, federation="foreign", session=self.session(), model=MODEL,
             solver=pb.Slot(name="sgd"), codec=pb.Slot(name="float32"),
-            heartbeat_interval_ms=5000,
+            heartbeat_interval_ms=10000,
             limits=pb.Limits(chunk_bytes=512, message_bytes=65536, streams=8, idle_ms=60000),
             training=pb.TrainingOptions(epochs=1, batch_size=50))
 
