@@ -119,7 +119,7 @@ ARGUMENTS = {"model", "algorithm", "batch", "clients", "rounds", "model_mb", "tl
              "samples", "values", "parameters", "selected", "threads", "rate_mb_s", "cores", "torch", "wanted", "upload",
              "durability"}
 # What a run found out about its surroundings.
-FACTS = {"kernel", "hash", "n", "instructions", "version", "tried", "best_share"}
+FACTS = {"kernel", "aes", "hash", "n", "instructions", "version", "tried", "best_share"}
 
 
 def kind(line, key):
