@@ -9,6 +9,7 @@
 #define STATE_SPARSE 2
 
 struct sparse {
+    uint64_t entries;  /* trainable entries of the unit */
     uint64_t count;    /* kept entries that are not decoded yet */
     uint64_t position; /* of the one in hand */
     uint64_t from;     /* first position that the next one can have */
@@ -17,8 +18,8 @@ struct sparse {
     unsigned n_bits;
     unsigned rice;
     uint32_t used, filled; /* of `bytes` */
-    float mu;
-    float value; /* in hand: +mu or -mu */
+    float values[2];       /* +mu and -mu, by the bit of the sign */
+    float value;           /* in hand */
     bool in_hand;
     uint8_t bytes[256];
 };
@@ -36,30 +37,49 @@ static void store(struct fl_codec_decoder *d, const struct sparse *s)
     (void)memcpy(&d->state[STATE_SPARSE], s, sizeof(*s));
 }
 
+/* More of the coded bytes. False in `*ret_more`: there are none. */
+static int fetch(struct fl_codec_decoder *d, struct sparse *s, bool *ret_more)
+{
+    uint64_t left = fl__codec_body_end(d) - d->offset;
+    size_t n = left < sizeof(s->bytes) ? (size_t)left : sizeof(s->bytes);
+    int rv = n > 0 ? fl__codec_bytes(d, d->offset, s->bytes, n) : FL_OK;
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    d->offset += n;
+    s->used = 0;
+    s->filled = (uint32_t)n;
+    *ret_more = n > 0;
+    return FL_OK;
+}
+
+static inline uint64_t big_endian(const uint8_t in[8])
+{
+    uint64_t word = 0;
+    size_t i;
+
+    for (i = 0; i < 8; i++) { /* Compilers know this for one load. */
+        word = word << 8 | in[i];
+    }
+    return word;
+}
+
 /* As many bits as there are room and bytes for: at least 57, or all that are left. */
 static int refill(struct fl_codec_decoder *d, struct sparse *s)
 {
-    while (s->n_bits <= 56) {
-        if (s->used == s->filled) {
-            uint64_t left = fl__codec_body_end(d) - d->offset;
-            size_t n = left < sizeof(s->bytes) ? (size_t)left : sizeof(s->bytes);
-            int rv;
+    bool more = true;
+    int rv = FL_OK;
 
-            if (n == 0) {
-                break;
-            }
-            rv = fl__codec_bytes(d, d->offset, s->bytes, n);
-            if (rv != FL_OK) {
-                return rv;
-            }
-            d->offset += n;
-            s->used = 0;
-            s->filled = (uint32_t)n;
+    while (rv == FL_OK && more && s->n_bits <= 56) {
+        if (s->used < s->filled) {
+            s->bits |= (uint64_t)s->bytes[s->used++] << (56 - s->n_bits);
+            s->n_bits += 8;
+        } else {
+            rv = fetch(d, s, &more);
         }
-        s->bits |= (uint64_t)s->bytes[s->used++] << (56 - s->n_bits);
-        s->n_bits += 8;
     }
-    return FL_OK;
+    return rv;
 }
 
 static void drop(struct sparse *s, unsigned n)
@@ -112,7 +132,6 @@ static int take(struct fl_codec_decoder *d, struct sparse *s, unsigned n, uint64
 /* Take the next kept entry into the hand, or empty it. */
 static int next_entry(struct fl_codec_decoder *d, struct sparse *s)
 {
-    uint64_t n = fl__coded_trainable(d);
     uint64_t q;
     uint64_t low;
     uint64_t sign;
@@ -122,7 +141,7 @@ static int next_entry(struct fl_codec_decoder *d, struct sparse *s)
     if (!s->in_hand) {
         return FL_OK;
     }
-    rv = take_unary(d, s, (n - s->from) >> s->rice, &q);
+    rv = take_unary(d, s, (s->entries - s->from) >> s->rice, &q);
     if (rv == FL_OK) {
         rv = take(d, s, s->rice, &low);
     }
@@ -133,11 +152,11 @@ static int next_entry(struct fl_codec_decoder *d, struct sparse *s)
         return rv;
     }
     s->position = s->from + (q << s->rice | low);
-    if (s->position >= n) {
+    if (s->position >= s->entries) {
         return FL_EFORMAT;
     }
     s->from = s->position + 1;
-    s->value = sign != 0 ? -s->mu : s->mu;
+    s->value = s->values[sign];
     s->count--;
     return FL_OK;
 }
@@ -146,7 +165,7 @@ static int open_sparse(struct fl_codec_decoder *d)
 {
     uint64_t end = fl__codec_body_end(d);
     uint8_t head[FL__TERNARY_FULL];
-    struct sparse s = {.count = 0};
+    struct sparse s = {.entries = fl__coded_trainable(d)};
     int rv;
 
     if (end < FL__TERNARY_HEAD) {
@@ -162,7 +181,7 @@ static int open_sparse(struct fl_codec_decoder *d)
         store(d, &s);
         return FL_OK;
     }
-    if (s.count > fl__coded_trainable(d) || end < FL__TERNARY_FULL) {
+    if (s.count > s.entries || end < FL__TERNARY_FULL) {
         return FL_EFORMAT;
     }
     rv = fl__codec_bytes(d, d->offset, head + d->offset, FL__TERNARY_FULL - FL__TERNARY_HEAD);
@@ -170,12 +189,13 @@ static int open_sparse(struct fl_codec_decoder *d)
         return rv;
     }
     d->offset = FL__TERNARY_FULL;
-    s.mu = fl__float_of(fl__codec_get32(head + FL__TERNARY_HEAD));
+    s.values[0] = fl__float_of(fl__codec_get32(head + FL__TERNARY_HEAD));
+    s.values[1] = -s.values[0];
     s.rice = head[FL__TERNARY_FULL - 1];
-    if (!isfinite(s.mu)) {
+    if (!isfinite(s.values[0])) {
         return FL_ENUMERIC;
     }
-    if (!(s.mu > 0) || s.rice > FL__RICE_MAX) {
+    if (!(s.values[0] > 0) || s.rice > FL__RICE_MAX) {
         return FL_EFORMAT;
     }
     rv = next_entry(d, &s);
@@ -210,6 +230,54 @@ int fl__ternary_open(struct fl_codec_decoder *d)
     }
 }
 
+/*
+ * What the loop of read_sparse() does, as long as the entry in hand belongs into out[n] and the
+ * next one is whole in the bytes at hand: without a call, in registers. At anything else it stops
+ * before that entry, and next_entry() says what it is.
+ */
+static void read_ahead(struct sparse *s, float *out, size_t n)
+{
+    uint64_t bits = s->bits;
+    unsigned n_bits = s->n_bits;
+    uint32_t used = s->used;
+    uint64_t position = s->position;
+    uint64_t count = s->count;
+
+    while (count > 0 && position - s->done < n && s->filled - used >= 8) {
+        unsigned bytes = (64 - n_bits) / 8;
+        uint64_t q;
+        uint64_t rest;
+        uint64_t next;
+
+        if (n_bits <= 56) {
+            bits |= big_endian(s->bytes + used) >> (64 - 8 * bytes) << (64 - 8 * bytes - n_bits);
+            used += bytes;
+            n_bits += 8 * bytes;
+        }
+        if (bits == UINT64_MAX) {
+            break;
+        }
+        q = (uint64_t)__builtin_clzll(~bits);
+        rest = bits << q << 1;
+        next = position + 1 + (q << s->rice | rest >> 1 >> (63 - s->rice));
+        if (q + s->rice + 2 > n_bits || next >= s->entries) {
+            break;
+        }
+        out[position - s->done] = s->value;
+        s->value = s->values[rest << s->rice >> 63];
+        bits = rest << s->rice << 1;
+        n_bits -= (unsigned)q + s->rice + 2;
+        position = next;
+        count--;
+    }
+    s->bits = bits;
+    s->n_bits = n_bits;
+    s->used = used;
+    s->position = position;
+    s->from = position + 1;
+    s->count = count;
+}
+
 static int read_sparse(struct fl_codec_decoder *d, float *out, size_t n)
 {
     struct sparse s;
@@ -218,8 +286,11 @@ static int read_sparse(struct fl_codec_decoder *d, float *out, size_t n)
     load(d, &s);
     (void)memset(out, 0, n * sizeof(*out));
     while (rv == FL_OK && s.in_hand && s.position - s.done < n) {
-        out[s.position - s.done] = s.value;
-        rv = next_entry(d, &s);
+        read_ahead(&s, out, n);
+        if (s.position - s.done < n) {
+            out[s.position - s.done] = s.value;
+            rv = next_entry(d, &s);
+        }
     }
     s.done += n;
     store(d, &s);

@@ -285,6 +285,45 @@ START_TEST(decodes_to_what_the_definition_says_for_any_update)
 }
 END_TEST
 
+/* As sent for a smaller unit: the same bytes, of which the last ones are of the entry in question.
+ */
+START_TEST(an_entry_behind_the_units_end_is_refused_however_its_bits_lie)
+{
+    float x[500];
+    float out[500];
+    struct fl_rng rng;
+    size_t n;
+    size_t i;
+
+    fl_rng_seed(&rng, 5);
+    for (i = 0; i < 500; i++) {
+        x[i] = (float)fl_rng_normal(&rng);
+    }
+    for (n = 150; n <= 500; n++) {
+        struct fl_layout *whole = unit_layout(n, 0, 0, 0);
+        struct fl_layout *enough;
+        struct fl_layout *cut;
+        struct fl_buf buf;
+        size_t last;
+
+        fl_buf_init(&buf, 1u << 20);
+        ck_assert_int_eq(encode(whole, "share=0.2", x, &buf), FL_OK);
+        ck_assert_int_eq(decode(&fl_codec_ternary, whole, buf.data, buf.len, n, out), FL_OK);
+        for (last = n - 1; out[last] == 0.0f; last--) {
+        }
+        enough = unit_layout(last + 1, 0, 0, 0);
+        cut = unit_layout(last, 0, 0, 0);
+        ck_assert_int_eq(decode(&fl_codec_ternary, enough, buf.data, buf.len, last + 1, out),
+                         FL_OK);
+        ck_assert_int_eq(decode(&fl_codec_ternary, cut, buf.data, buf.len, last, out), FL_EFORMAT);
+        fl_buf_done(&buf);
+        fl_layout_free(cut);
+        fl_layout_free(enough);
+        fl_layout_free(whole);
+    }
+}
+END_TEST
+
 START_TEST(a_share_written_in_decimal_is_not_rounded_up_by_its_last_bit)
 {
     struct fl_layout *layout = unit_layout(100, 0, 0, 0);
@@ -416,6 +455,7 @@ int main(void)
     tcase_add_test(tc, a_unit_of_few_entries_is_sent_with_eight_bits);
     tcase_add_loop_test(tc, refuses_what_it_never_writes, 0, 36);
     tcase_add_loop_test(tc, decodes_to_what_the_definition_says_for_any_update, 0, 5);
+    tcase_add_test(tc, an_entry_behind_the_units_end_is_refused_however_its_bits_lie);
     tcase_add_test(tc, a_share_written_in_decimal_is_not_rounded_up_by_its_last_bit);
     tcase_add_loop_test(tc, an_update_of_mlp200_takes_about_8700_bytes, 0, 2);
     tcase_add_test(tc, damaged_bytes_are_refused_or_finite);
