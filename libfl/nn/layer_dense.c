@@ -7,8 +7,8 @@
 
 /*
  * "dense WIDTH": y = x W + b. Exported as PyTorch has it, weight[out][in] and bias[out];
- * inside W[in][out], padded to 16 floats, then b, so that the update of a row block is one
- * contiguous range and the kernels run along the outputs
+ * inside W[in][out], of narrow layers W[out][in], padded to 16 floats, then b, so that the update
+ * of a row block is one contiguous range and the kernels run along the longer side
  * (docs/kernels.md#dense-layers).
  */
 
@@ -40,7 +40,7 @@ static int dense_shape(struct fl__layer *layer, struct fl__layer *next, struct f
         layer->relu = true;
         next->skip = true;
     }
-    layer->n_scratch = fl_dense_scratch(layer->is.width);
+    layer->n_scratch = fl_dense_scratch(layer->in.c, layer->is.width);
     layer->n_along = 2 * fl_dense_stride(layer->n_scratch);
     return FL_OK;
 }
@@ -176,11 +176,23 @@ static void dense_backward_along(const struct fl__layer *layer, const struct fl_
                                     &u);
 }
 
+/* How far apart in W neighbouring inputs and neighbouring outputs are. */
+struct strides {
+    size_t in, out;
+};
+
+static struct strides strides(const struct fl__layer *layer)
+{
+    return fl_dense_narrow(layer->in.c, layer->is.width)
+               ? (struct strides){.in = 1, .out = layer->in.c}
+               : (struct strides){.in = layer->is.width, .out = 1};
+}
+
 /*
- * The row of W that input `i` of the exported order has: behind a flattened image PyTorch
+ * The input inside that input `i` of the exported order is: behind a flattened image PyTorch
  * counts channel by channel, the image is there pixel by pixel.
  */
-static size_t row_of(const struct fl__layer *layer, size_t i)
+static size_t input_of(const struct fl__layer *layer, size_t i)
 {
     size_t pixels = layer->in.pixels;
 
@@ -190,6 +202,7 @@ static size_t row_of(const struct fl__layer *layer, size_t i)
 /* PyTorch's default for linear layers, in exported order. */
 static void dense_init(const struct fl__layer *layer, struct fl_rng *rng, float *internal)
 {
+    const struct strides step = strides(layer);
     float *w = internal + layer->offset;
     double bound = 1.0 / sqrt((double)layer->in.c);
     size_t out = layer->is.width;
@@ -198,7 +211,7 @@ static void dense_init(const struct fl__layer *layer, struct fl_rng *rng, float 
 
     for (j = 0; j < out; j++) {
         for (i = 0; i < layer->in.c; i++) {
-            fl__layer_draw(rng, bound, w + row_of(layer, i) * out + j, 1, 1);
+            fl__layer_draw(rng, bound, w + input_of(layer, i) * step.in + j * step.out, 1, 1);
         }
     }
     fl__layer_draw(rng, bound, internal + bias_offset(layer), out, 1);
@@ -210,6 +223,7 @@ static void dense_init(const struct fl__layer *layer, struct fl_rng *rng, float 
 /* W from the exported weight[out][in] (import), or that from W. */
 static void move_weights(const struct fl__layer *layer, float *to, const float *from, bool import)
 {
+    const struct strides step = strides(layer);
     size_t in = layer->in.c;
     size_t out = layer->is.width;
     size_t i0, j0, i, j;
@@ -217,12 +231,13 @@ static void move_weights(const struct fl__layer *layer, float *to, const float *
     for (j0 = 0; j0 < out; j0 += TILE) {
         for (i0 = 0; i0 < in; i0 += TILE) {
             for (i = i0; i < in && i < i0 + TILE; i++) {
-                size_t row = row_of(layer, i) * out;
+                size_t row = input_of(layer, i) * step.in;
 
                 for (j = j0; j < out && j < j0 + TILE; j++) {
+                    size_t inside = row + j * step.out;
                     size_t exported = j * in + i;
 
-                    to[import ? row + j : exported] = from[import ? exported : row + j];
+                    to[import ? inside : exported] = from[import ? exported : inside];
                 }
             }
         }

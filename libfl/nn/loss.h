@@ -6,20 +6,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libfl/num/kernels.h"
+
+/* Rows are `ld` floats apart, at least fl_softmax_stride(classes). */
+
 /*
  * Returns the sum of the losses, in double. With `dz` not NULL: dz = (softmax(z) - onehot(y))
  * * scale, and zero in the columns classes..ld. With `ret_correct` not NULL: how many have
  * their largest logit at y (the lowest index wins a tie; a NaN anywhere is wrong).
  */
-double fl__softmax_ce(const float *z, size_t ld, const int32_t *y, size_t batch, size_t classes,
-                      float scale, float *dz, size_t *ret_correct);
+double fl__softmax_ce(const struct fl_kernels *kernels, const float *z, size_t ld, const int32_t *y,
+                      size_t batch, size_t classes, float scale, float *dz, size_t *ret_correct);
 /*
  * The same towards a distribution of classes per sample, target[batch][classes]: the loss of a
  * sample is -sum of t_c log softmax(z)_c, linear in t, dz = (softmax(z) sum(t) - t) * scale. One
  * 1 in t gives the bits of fl__softmax_ce().
  */
-double fl__softmax_ce_soft(const float *z, size_t ld, const float *target, size_t batch,
-                           size_t classes, float scale, float *dz);
+double fl__softmax_ce_soft(const struct fl_kernels *kernels, const float *z, size_t ld,
+                           const float *target, size_t batch, size_t classes, float scale,
+                           float *dz);
 
 /*
  * The objective of a pass along a direction, per sample loss * L_target + slope * dL_y, with dL_y
@@ -35,6 +40,7 @@ struct fl__ce_along {
     size_t batch, classes;
     float loss, slope;
 };
-double fl__softmax_ce_along(const struct fl__ce_along *in, float *dz, float *sz, double *ret_slope);
+double fl__softmax_ce_along(const struct fl_kernels *kernels, const struct fl__ce_along *in,
+                            float *dz, float *sz, double *ret_slope);
 
 #endif

@@ -271,11 +271,11 @@ double fl_net_pass(struct fl_net *net, const struct fl_net_pass *how, fl_net_upd
 
     fl__net_forward(net, &pass, how->x, views);
     if (how->target != NULL) {
-        loss = fl__softmax_ce_soft(logits->data, logits->ld, how->target, how->batch, net->classes,
-                                   share, net->grads[0]);
+        loss = fl__softmax_ce_soft(net->layers[0].kernels, logits->data, logits->ld, how->target,
+                                   how->batch, net->classes, share, net->grads[0]);
     } else {
-        loss = fl__softmax_ce(logits->data, logits->ld, how->y, how->batch, net->classes, share,
-                              net->grads[0], NULL);
+        loss = fl__softmax_ce(net->layers[0].kernels, logits->data, logits->ld, how->y, how->batch,
+                              net->classes, share, net->grads[0], NULL);
     }
     fl__net_mark(net, FL_NET_LOSS, 0);
     backward(net, &pass, views);
@@ -310,8 +310,8 @@ void fl_net_evaluate(struct fl_net *net, const float *x, const int32_t *y, size_
 
         pass.batch = n - at < net->piece ? n - at : net->piece;
         logits = forward_only(net, &pass, x + at * net->inputs);
-        *ret_loss_sum += fl__softmax_ce(logits.data, logits.ld, y + at, pass.batch, net->classes,
-                                        0.0f, /* dz= */ NULL, &correct);
+        *ret_loss_sum += fl__softmax_ce(net->layers[0].kernels, logits.data, logits.ld, y + at,
+                                        pass.batch, net->classes, 0.0f, /* dz= */ NULL, &correct);
         *ret_correct += correct;
     }
 }

@@ -157,7 +157,8 @@ double fl_net_pass_along(struct fl_net *net, const struct fl_net_pass *how,
     ce.z = views[net->n_layers].data;
     ce.rz = rviews[net->n_layers].data;
     ce.ld = views[net->n_layers].ld;
-    loss = fl__softmax_ce_along(&ce, net->grads[0], net->along.grads[0], ret_slope);
+    loss = fl__softmax_ce_along(net->layers[0].kernels, &ce, net->grads[0], net->along.grads[0],
+                                ret_slope);
     fl__net_mark(net, FL_NET_LOSS, 0);
     backward_along(net, &pass, direction->params, views, rviews);
     *ret_slope /= batch;

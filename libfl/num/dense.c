@@ -10,31 +10,46 @@
 
 /* Floats of one block of dW: 24 KB, which leaves room for its parameters in a 32 KB cache. */
 #define BLOCK_FLOATS 6144
+/* Outputs in one block of a narrow layer's, and inputs at most, so that it fits into a cache. */
+#define NARROW_BLOCK  6
+#define NARROW_INPUTS 4096
 
 size_t fl_dense_stride(size_t n)
 {
     return (n + 15) / 16 * 16;
 }
 
-/* Rows of dW in one block, a multiple of what a kernel makes at once. */
-static size_t block_rows(size_t out)
+bool fl_dense_narrow(size_t in, size_t out)
+{
+    return out <= FL__DENSE_NARROW && in <= NARROW_INPUTS && in % 16 == 0;
+}
+
+/*
+ * Rows of dW in one block: of [in][out] a multiple of what a kernel makes at once; a narrow layer's
+ * are those of [out][in], half of them when they are many.
+ */
+static size_t block_rows(size_t in, size_t out)
 {
     size_t rows = BLOCK_FLOATS / out / FL__DENSE_DW_ROWS * FL__DENSE_DW_ROWS;
 
+    if (fl_dense_narrow(in, out)) {
+        return out > NARROW_BLOCK ? (out + 1) / 2 : out;
+    }
     return rows > 0 ? rows : FL__DENSE_DW_ROWS;
 }
 
-/* The kernels for this batch, or NULL for BLAS (docs/kernels.md#dense-layers). */
-static const struct fl__dense_kern *kern_for(const struct fl_kernels *kernels, size_t batch)
+/* The kernels for this layer and batch, or NULL for BLAS (docs/kernels.md#dense-layers). */
+static const struct fl__dense_kern *kern_for(const struct fl_kernels *kernels, bool narrow,
+                                             size_t batch)
 {
     const struct fl__dense_kern *kern = kernels->dense;
 
-    return kern != NULL && batch < kern->batch_below ? kern : NULL;
+    return kern != NULL && (narrow || batch < kern->batch_below) ? kern : NULL;
 }
 
-size_t fl_dense_scratch(size_t out)
+size_t fl_dense_scratch(size_t in, size_t out)
 {
-    return block_rows(out) * out + FL_DENSE_SLACK;
+    return block_rows(in, out) * (fl_dense_narrow(in, out) ? in : out) + FL_DENSE_SLACK;
 }
 
 void fl_dense_add_bias(const struct fl_kernels *kernels, float *y, size_t ldy, const float *bias,
@@ -47,41 +62,57 @@ void fl_dense_forward(const struct fl_kernels *kernels, float *y, size_t ldy, co
                       size_t ldx, const float *w, const float *bias, size_t batch, size_t in,
                       size_t out, bool relu)
 {
-    const struct fl__dense_kern *kern = kern_for(kernels, batch);
+    bool narrow = fl_dense_narrow(in, out);
+    const struct fl__dense_kern *kern = kern_for(kernels, narrow, batch);
 
-    if (kern != NULL) {
+    if (narrow && kern != NULL) {
+        kern->forward_narrow(y, ldy, x, ldx, w, bias, batch, in, out, relu);
+    } else if (kern != NULL) {
         kern->forward(y, ldy, x, ldx, w, bias, batch, in, out, relu);
-        return;
+    } else {
+        fl_gemm(false, narrow, batch, out, in, 1.0f, x, ldx, w, narrow ? in : out, 0.0f, y, ldy);
+        fl_dense_add_bias(kernels, y, ldy, bias, batch, out, relu);
     }
-    fl_gemm(false, false, batch, out, in, 1.0f, x, ldx, w, out, 0.0f, y, ldy);
-    fl_dense_add_bias(kernels, y, ldy, bias, batch, out, relu);
 }
 
 void fl_dense_backward_data(const struct fl_kernels *kernels, float *dx, size_t lddx,
                             const float *dy, size_t lddy, const float *w, size_t batch, size_t in,
                             size_t out)
 {
-    const struct fl__dense_kern *kern = kern_for(kernels, batch);
+    bool narrow = fl_dense_narrow(in, out);
+    const struct fl__dense_kern *kern = kern_for(kernels, narrow, batch);
     size_t b;
 
-    if (kern != NULL && kern->backward_data != NULL) {
+    if (narrow && kern != NULL) {
+        kern->forward(dx, lddx, dy, lddy, w, NULL, batch, out, in, false);
+    } else if (kern != NULL && kern->backward_data != NULL) {
         kern->backward_data(dx, lddx, dy, lddy, w, batch, in, out);
     } else {
-        fl_gemm(false, true, batch, in, out, 1.0f, dy, lddy, w, out, 0.0f, dx, lddx);
+        fl_gemm(false, !narrow, batch, in, out, 1.0f, dy, lddy, w, narrow ? in : out, 0.0f, dx,
+                lddx);
     }
     for (b = 0; b < batch && in < lddx; b++) {
         (void)memset(dx + b * lddx + in, 0, (lddx - in) * sizeof(*dx));
     }
 }
 
-/* n rows of dW = x^T dy into `g`. */
-static void weights_of(const struct fl__dense_kern *kern, float *g, const float *x, size_t ldx,
-                       const float *dy, size_t lddy, size_t batch, size_t n, size_t out)
+/* A product a^T b of two matrices with a row per sample; `also` NULL: there is none. */
+struct product {
+    const float *a, *b;
+    size_t lda, ldb;
+    size_t batch, rows, cols; /* rows of the product: columns of a */
+    const float *also_a, *also_b;
+};
+
+/* n rows of a^T b from `row` on into `g`. */
+static void rows_of(const struct fl__dense_kern *kern, float *g, const struct product *p,
+                    const float *a, const float *b, size_t row, size_t n)
 {
     if (kern != NULL) {
-        kern->weights(g, x, ldx, dy, lddy, batch, n, out);
+        kern->weights(g, a + row, p->lda, b, p->ldb, p->batch, n, p->cols);
     } else {
-        fl_gemm(true, false, n, out, batch, 1.0f, x, ldx, dy, lddy, 0.0f, g, out);
+        fl_gemm(true, false, n, p->cols, p->batch, 1.0f, a + row, p->lda, b, p->ldb, 0.0f, g,
+                p->cols);
     }
 }
 
@@ -98,20 +129,25 @@ void fl_dense_backward_weights_along(const struct fl_kernels *kernels, const flo
                                      size_t lddy, size_t batch, size_t in, size_t out,
                                      float *scratch, fl_dense_update_cb update, void *ctx)
 {
-    const struct fl__dense_kern *kern = kern_for(kernels, batch);
-    size_t rows = block_rows(out);
-    float *second = scratch + fl_dense_stride(fl_dense_scratch(out));
+    bool narrow = fl_dense_narrow(in, out);
+    const struct fl__dense_kern *kern = kern_for(kernels, narrow, batch);
+    struct product p = {x, dy, ldx, lddy, batch, in, out, rx, sy};
+    size_t rows = block_rows(in, out);
+    float *second = scratch + fl_dense_stride(fl_dense_scratch(in, out));
     size_t i;
 
-    for (i = 0; i < in; i += rows) {
-        size_t n = in - i < rows ? in - i : rows;
+    if (narrow) {
+        p = (struct product){dy, x, lddy, ldx, batch, out, in, sy, rx};
+    }
+    for (i = 0; i < p.rows; i += rows) {
+        size_t n = p.rows - i < rows ? p.rows - i : rows;
 
-        weights_of(kern, scratch, x + i, ldx, dy, lddy, batch, n, out);
+        rows_of(kern, scratch, &p, p.a, p.b, i, n);
         if (rx != NULL) {
-            weights_of(kern, second, rx + i, ldx, sy, lddy, batch, n, out);
-            fl_vec_axpy(scratch, 1.0f, second, n * out);
+            rows_of(kern, second, &p, p.also_a, p.also_b, i, n);
+            fl_vec_axpy(scratch, 1.0f, second, n * p.cols);
         }
-        update(ctx, i * out, n * out, scratch);
+        update(ctx, i * p.cols, n * p.cols, scratch);
     }
 }
 
@@ -119,7 +155,7 @@ void fl_dense_backward_bias(const struct fl_kernels *kernels, float *db, float *
                             const float *y, size_t ldy, size_t batch, size_t out)
 {
     const struct fl__pixel_map map = {
-        .c = out, .pixels = 1, .dy = dy, .lddy = lddy, .y = y, .ldy = ldy};
+        .c = fl_dense_stride(out), .pixels = 1, .dy = dy, .lddy = lddy, .y = y, .ldy = ldy};
 
     fl__pixel_bias_sums(kernels->pixel, db, &map, batch);
 }

@@ -7,6 +7,9 @@
  *     x[batch][in]  row stride ldx     w[in][out]  contiguous     bias[out]
  *     y[batch][out] row stride ldy     dy as y, dx as x
  *
+ * Layers that are fl_dense_narrow() have w[out][in] instead, and so has dW. Which they are depends
+ * on the shape alone and not on the kernels.
+ *
  * Own activations (y, dy and the dx of all but the raw input) have the stride
  * fl_dense_stride(n) and are aligned to 64 bytes. The columns n..stride of a gradient are
  * zero: whoever writes dy or dx keeps them so. Those of y are anything finite.
@@ -25,8 +28,13 @@
 
 /* Row stride for rows of n floats: the next multiple of 16. */
 size_t fl_dense_stride(size_t n);
+/*
+ * A layer of few outputs, whose kernels run along the inputs: with vectors along ten outputs a
+ * third of the lanes would be idle, and each number of x would be loaded by itself.
+ */
+bool fl_dense_narrow(size_t in, size_t out);
 /* Floats of scratch that fl_dense_backward_weights() needs. */
-size_t fl_dense_scratch(size_t out);
+size_t fl_dense_scratch(size_t in, size_t out);
 
 /* y = x W + bias, then max(y, 0) when `relu`. */
 void fl_dense_forward(const struct fl_kernels *kernels, float *y, size_t ldy, const float *x,
@@ -47,7 +55,7 @@ typedef void (*fl_dense_update_cb)(void *ctx, size_t offset, size_t n, const flo
 /*
  * dW = x^T dy, block by block: rows that fill about 24 KB of `scratch` (aligned to 64
  * bytes, fl_dense_scratch() floats), so that the update finds them in the first-level
- * cache and no gradient array exists.
+ * cache and no gradient array exists; of narrow layers half of dW at least.
  */
 void fl_dense_backward_weights(const struct fl_kernels *kernels, const float *x, size_t ldx,
                                const float *dy, size_t lddy, size_t batch, size_t in, size_t out,
@@ -61,8 +69,8 @@ void fl_dense_backward_weights_along(const struct fl_kernels *kernels, const flo
                                      size_t lddy, size_t batch, size_t in, size_t out,
                                      float *scratch, fl_dense_update_cb update, void *ctx);
 /*
- * db[j] = sum over the batch of dy[.][j]. With y, the rows that forward with `relu` made, dy
- * goes through fl_relu_backward() on the way.
+ * db[j] = sum over the batch of dy[.][j], and zero behind them up to fl_dense_stride(out). With y,
+ * the rows that forward with `relu` made, dy goes through fl_relu_backward() on the way.
  */
 void fl_dense_backward_bias(const struct fl_kernels *kernels, float *db, float *dy, size_t lddy,
                             const float *y, size_t ldy, size_t batch, size_t out);

@@ -9,9 +9,10 @@
 #pragma GCC target("avx2,fma")
 #endif
 
-#define FL__LANES    8
-#define FL__FWD_ROWS 5
-#define FL__DW_ROWS  4
+#define FL__LANES       8
+#define FL__FWD_ROWS    5
+#define FL__DW_ROWS     4
+#define FL__NARROW_ROWS 2
 #include "libfl/num/dense_impl.h"
 
 #if defined(__clang__)
@@ -24,6 +25,7 @@ const struct fl__dense_kern fl__dense_avx2 = {
     .name = "avx2",
     .batch_below = 48,
     .forward = forward,
+    .forward_narrow = forward_narrow,
     .backward_data = NULL,
     .weights = weights,
 };

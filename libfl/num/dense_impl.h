@@ -9,17 +9,23 @@
  *     FL__FWD_ROWS               rows of y whose sums are held in registers, times 2 vectors
  *     FL__DW_ROWS                rows of dW likewise, times 3 vectors; divides
  *                                FL__DENSE_DW_ROWS
+ *     FL__NARROW_ROWS            rows of a narrow layer's y likewise, times 6 outputs
  */
 
 #include <stddef.h>
+#include <string.h>
 
 #include "libfl/num/dense_kern.h"
 #include "libfl/num/lanes_impl.h"
 
-#define FWD_COLS 2
-#define DW_COLS  3
+#define FWD_COLS    2
+#define DW_COLS     3
+#define NARROW_COLS 6
 
-/* `rows` rows of y, `cols` vectors from column o on. */
+/* Lanes of a and, numbered on, of b. */
+#define SHUFFLE(...) __builtin_shufflevector(a, b, __VA_ARGS__)
+
+/* `rows` rows of y, `cols` vectors from column o on; no bias when that is NULL. */
 INLINE void forward_block(size_t rows, size_t cols, float *y, size_t ldy, const float *x,
                           size_t ldx, const float *w, const float *bias, size_t in, size_t out,
                           bool relu)
@@ -31,7 +37,7 @@ INLINE void forward_block(size_t rows, size_t cols, float *y, size_t ldy, const 
     {
         UNROLL for (j = 0; j < cols; j++)
         {
-            acc[r][j] = load(bias + j * FL__LANES);
+            acc[r][j] = bias != NULL ? load(bias + j * FL__LANES) : (vec){0};
         }
     }
     for (k = 0; k < in; k++) {
@@ -67,10 +73,12 @@ INLINE void forward_cols(size_t rows, float *y, size_t ldy, const float *x, size
     size_t o;
 
     for (o = 0; o < out; o += step) {
+        const float *bias_at = bias != NULL ? bias + o : NULL;
+
         if (out - o > FL__LANES) {
-            forward_block(rows, 2, y + o, ldy, x, ldx, w + o, bias + o, in, out, relu);
+            forward_block(rows, 2, y + o, ldy, x, ldx, w + o, bias_at, in, out, relu);
         } else {
-            forward_block(rows, 1, y + o, ldy, x, ldx, w + o, bias + o, in, out, relu);
+            forward_block(rows, 1, y + o, ldy, x, ldx, w + o, bias_at, in, out, relu);
         }
     }
 }
@@ -194,65 +202,216 @@ INLINE void weights_rows(size_t rows, float *g, const float *x, size_t ldx, cons
 static void weights(float *g, const float *x, size_t ldx, const float *dy, size_t lddy,
                     size_t batch, size_t rows, size_t out)
 {
-    size_t r = 0;
+    size_t blocks = (rows + FL__DW_ROWS - 1) / FL__DW_ROWS;
 
-    for (; r + FL__DW_ROWS <= rows; r += FL__DW_ROWS) {
-        weights_rows(FL__DW_ROWS, g + r * out, x + r, ldx, dy, lddy, batch, out);
+    /* Of nearly equal height, as forward's are. */
+    for (; blocks > 0; blocks--) {
+        size_t height = (rows + blocks - 1) / blocks;
+
+        switch (height) {
+        case 1:
+            weights_rows(1, g, x, ldx, dy, lddy, batch, out);
+            break;
+        case 2:
+            weights_rows(2, g, x, ldx, dy, lddy, batch, out);
+            break;
+        case 3:
+            weights_rows(3, g, x, ldx, dy, lddy, batch, out);
+            break;
+        case 4:
+            weights_rows(4, g, x, ldx, dy, lddy, batch, out);
+            break;
+#if FL__DW_ROWS > 4
+        case 5:
+            weights_rows(5, g, x, ldx, dy, lddy, batch, out);
+            break;
+        case 6:
+            weights_rows(6, g, x, ldx, dy, lddy, batch, out);
+            break;
+        case 7:
+            weights_rows(7, g, x, ldx, dy, lddy, batch, out);
+            break;
+        case 8:
+            weights_rows(8, g, x, ldx, dy, lddy, batch, out);
+            break;
+#endif
+        default:
+            break;
+        }
+        rows -= height;
+        x += height;
+        g += height * out;
     }
-    for (; r < rows; r++) {
-        weights_rows(1, g + r * out, x + r, ldx, dy, lddy, batch, out);
+}
+
+/*
+ * Lanes that are `apart` from each other, of one vector and then of the other, added: half as many
+ * of each.
+ */
+INLINE vec fold(vec a, vec b, size_t apart)
+{
+#if FL__LANES == 16
+    if (apart == 8) {
+        return SHUFFLE(0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
+               SHUFFLE(8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31);
+    }
+    if (apart == 4) {
+        return SHUFFLE(0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+               SHUFFLE(4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+    }
+    if (apart == 2) {
+        return SHUFFLE(0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29) +
+               SHUFFLE(2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23, 26, 27, 30, 31);
+    }
+    return SHUFFLE(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30) +
+           SHUFFLE(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+#elif FL__LANES == 8
+    if (apart == 4) {
+        return SHUFFLE(0, 1, 2, 3, 8, 9, 10, 11) + SHUFFLE(4, 5, 6, 7, 12, 13, 14, 15);
+    }
+    if (apart == 2) {
+        return SHUFFLE(0, 1, 4, 5, 8, 9, 12, 13) + SHUFFLE(2, 3, 6, 7, 10, 11, 14, 15);
+    }
+    return SHUFFLE(0, 2, 4, 6, 8, 10, 12, 14) + SHUFFLE(1, 3, 5, 7, 9, 11, 13, 15);
+#else
+    return apart == 2 ? SHUFFLE(0, 1, 4, 5) + SHUFFLE(2, 3, 6, 7)
+                      : SHUFFLE(0, 2, 4, 6) + SHUFFLE(1, 3, 5, 7);
+#endif
+}
+
+/* Of n vectors pairs become one, and the last one of an odd number its own pair. */
+INLINE size_t fold_pairs(vec *a, size_t n, size_t apart)
+{
+    size_t i;
+
+    UNROLL for (i = 0; i < (n + 1) / 2; i++)
+    {
+        a[i] = fold(a[2 * i], a[2 * i + 1 < n ? 2 * i + 1 : 2 * i], apart);
+    }
+    return (n + 1) / 2;
+}
+
+/* Lane i < n: the sum of all lanes of a[i]. */
+INLINE vec sums_of_lanes(vec *a, size_t n)
+{
+#if FL__LANES > 8
+    n = fold_pairs(a, n, 8);
+#endif
+#if FL__LANES > 4
+    n = fold_pairs(a, n, 4);
+#endif
+    n = fold_pairs(a, n, 2);
+    (void)fold_pairs(a, n, 1);
+    return a[0];
+}
+
+/* At most the first 8 lanes. */
+INLINE void store_few(float *p, vec v)
+{
+    (void)memcpy(p, &v, (FL__LANES < 8 ? FL__LANES : 8) * sizeof(*p));
+}
+
+/*
+ * `rows` rows of y, `cols` outputs of a narrow layer. Vectors lie along the inputs, so that none
+ * of their lanes is idle and x is read as it lies.
+ */
+INLINE void narrow_block(size_t rows, size_t cols, float *y, size_t ldy, const float *x, size_t ldx,
+                         const float *w, const float *bias, size_t in, bool relu)
+{
+    vec acc[FL__NARROW_ROWS][NARROW_COLS];
+    size_t r, j, k;
+
+    UNROLL for (r = 0; r < rows; r++)
+    {
+        UNROLL for (j = 0; j < cols; j++)
+        {
+            acc[r][j] = (vec){0};
+        }
+    }
+    for (k = 0; k < in; k += FL__LANES) {
+        vec a[FL__NARROW_ROWS];
+
+        UNROLL for (r = 0; r < rows; r++)
+        {
+            a[r] = load(x + r * ldx + k);
+        }
+        UNROLL for (j = 0; j < cols; j++)
+        {
+            vec v = load(w + j * in + k);
+
+            UNROLL for (r = 0; r < rows; r++)
+            {
+                acc[r][j] += a[r] * v;
+            }
+        }
+    }
+    UNROLL for (r = 0; r < rows; r++)
+    {
+        UNROLL for (j = 0; j < cols; j += FL__LANES)
+        {
+            size_t n = cols - j < FL__LANES ? cols - j : FL__LANES;
+            vec sum = sums_of_lanes(acc[r] + j, n) + load(bias + j);
+
+            store_few(y + r * ldy + j, relu ? relu_of(sum) : sum);
+        }
+    }
+}
+
+INLINE void narrow_cols(size_t cols, float *y, size_t ldy, const float *x, size_t ldx,
+                        const float *w, const float *bias, size_t batch, size_t in, bool relu)
+{
+    size_t b = 0;
+
+    for (; b + FL__NARROW_ROWS <= batch; b += FL__NARROW_ROWS) {
+        narrow_block(FL__NARROW_ROWS, cols, y + b * ldy, ldy, x + b * ldx, ldx, w, bias, in, relu);
+    }
+    for (; b < batch; b++) {
+        narrow_block(1, cols, y + b * ldy, ldy, x + b * ldx, ldx, w, bias, in, relu);
+    }
+}
+
+/*
+ * What a block stores goes over its outputs: into those of the next block, which writes them
+ * afterwards, or behind the last, where a row has room for 16.
+ */
+static void forward_narrow(float *y, size_t ldy, const float *x, size_t ldx, const float *w,
+                           const float *bias, size_t batch, size_t in, size_t out, bool relu)
+{
+    size_t blocks = (out + NARROW_COLS - 1) / NARROW_COLS;
+
+    for (; blocks > 0; blocks--) {
+        size_t cols = (out + blocks - 1) / blocks;
+
+        switch (cols) {
+        case 1:
+            narrow_cols(1, y, ldy, x, ldx, w, bias, batch, in, relu);
+            break;
+        case 2:
+            narrow_cols(2, y, ldy, x, ldx, w, bias, batch, in, relu);
+            break;
+        case 3:
+            narrow_cols(3, y, ldy, x, ldx, w, bias, batch, in, relu);
+            break;
+        case 4:
+            narrow_cols(4, y, ldy, x, ldx, w, bias, batch, in, relu);
+            break;
+        case 5:
+            narrow_cols(5, y, ldy, x, ldx, w, bias, batch, in, relu);
+            break;
+        case 6:
+            narrow_cols(6, y, ldy, x, ldx, w, bias, batch, in, relu);
+            break;
+        default:
+            break;
+        }
+        out -= cols;
+        y += cols;
+        w += cols * in;
+        bias += cols;
     }
 }
 
 #if FL__LANES == 16
-
-/* The sums of the 16 lanes of 16 vectors: four rounds that halve the number of vectors. */
-INLINE vec fold8(vec a, vec b)
-{
-    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23) +
-           __builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30,
-                                   31);
-}
-
-INLINE vec fold4(vec a, vec b)
-{
-    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
-           __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30,
-                                   31);
-}
-
-INLINE vec fold2(vec a, vec b)
-{
-    return __builtin_shufflevector(a, b, 0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21, 24, 25, 28, 29) +
-           __builtin_shufflevector(a, b, 2, 3, 6, 7, 10, 11, 14, 15, 18, 19, 22, 23, 26, 27, 30,
-                                   31);
-}
-
-INLINE vec fold1(vec a, vec b)
-{
-    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28,
-                                   30) +
-           __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-}
-
-INLINE vec sums_of_16(vec a[16])
-{
-    size_t i;
-
-    UNROLL for (i = 0; i < 8; i++)
-    {
-        a[i] = fold8(a[2 * i], a[2 * i + 1]);
-    }
-    UNROLL for (i = 0; i < 4; i++)
-    {
-        a[i] = fold4(a[2 * i], a[2 * i + 1]);
-    }
-    UNROLL for (i = 0; i < 2; i++)
-    {
-        a[i] = fold2(a[2 * i], a[2 * i + 1]);
-    }
-    return fold1(a[0], a[1]);
-}
 
 /* nb * ni <= 16 dot products of rows of dy and of w; dy is zero behind its row. */
 INLINE void data_block(size_t nb, size_t ni, float *dx, size_t lddx, const float *dy, size_t lddy,
@@ -283,7 +442,7 @@ INLINE void data_block(size_t nb, size_t ni, float *dx, size_t lddx, const float
             }
         }
     }
-    store(sums, sums_of_16(acc));
+    store(sums, sums_of_lanes(acc, 16));
     UNROLL for (b = 0; b < nb; b++)
     {
         UNROLL for (i = 0; i < ni; i++)

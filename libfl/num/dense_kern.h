@@ -13,13 +13,19 @@
 
 /* Rows of dW that a kernel makes at once; a block has a multiple of it. */
 #define FL__DENSE_DW_ROWS 8
+/* Outputs of a layer that fl_dense_narrow() may take, at most. */
+#define FL__DENSE_NARROW 12
 
 struct fl__dense_kern {
     const char *name;
-    /* Batches below it; from there on BLAS is as fast. SIZE_MAX: all. */
+    /* Batches below it; from there on BLAS is as fast. SIZE_MAX: all, as of narrow layers. */
     size_t batch_below;
+    /* bias NULL: none. */
     void (*forward)(float *y, size_t ldy, const float *x, size_t ldx, const float *w,
                     const float *bias, size_t batch, size_t in, size_t out, bool relu);
+    /* With w[out][in], for fl_dense_narrow() of them. */
+    void (*forward_narrow)(float *y, size_t ldy, const float *x, size_t ldx, const float *w,
+                           const float *bias, size_t batch, size_t in, size_t out, bool relu);
     /* NULL: BLAS is faster. */
     void (*backward_data)(float *dx, size_t lddx, const float *dy, size_t lddy, const float *w,
                           size_t batch, size_t in, size_t out);

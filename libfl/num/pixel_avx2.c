@@ -12,6 +12,7 @@
 #define FL__LANES 8
 #include "libfl/num/pixel_impl.h"
 #include "libfl/num/pool_impl.h"
+#include "libfl/num/softmax_impl.h"
 
 #if defined(__clang__)
 #pragma clang attribute pop

@@ -9,7 +9,8 @@
  * A map is `rows` pixels of which a kernel takes n channels; a pixel begins `ld` floats behind
  * the one before. Vectors of constants have n floats, and so have totals, which are added to:
  * in single precision within FL__PIXEL_RUN pixels, in double beyond. Nothing is read or written
- * outside the n channels, nothing is asked of alignment, and any size may be 0.
+ * outside the n channels, nothing is asked of alignment, and any size may be 0. Softmax has rules
+ * of its own.
  */
 
 #include <stdbool.h>
@@ -67,6 +68,9 @@ struct fl__pixel_kern {
      */
     void (*unpool)(const struct fl_pool *pool, float *dx, const float *dy, const uint8_t *index,
                    const float *y);
+
+    /* softmax.h's. */
+    double (*softmax)(float *q, const float *z, size_t n, double scale, float *ret_top);
 };
 
 /* Plain loops with sums in double: the oracle of the tests, and what "reference" computes with. */

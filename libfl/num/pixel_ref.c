@@ -1,9 +1,11 @@
 /*
  * The kernels of pixel_kern.h as their definitions read: one number at a time, sums in double.
  */
+#include <math.h>
 #include <string.h>
 
 #include "libfl/num/pixel_kern.h"
+#include "libfl/num/softmax.h"
 
 /* NaN passes: a diverged network must not look healthy. */
 static float relu_of(float v, bool relu)
@@ -176,6 +178,25 @@ static void unpool_sample(const struct fl_pool *pool, float *dx, const float *dy
     }
 }
 
+static double softmax(float *q, const float *z, size_t n, double scale, float *ret_top)
+{
+    float top = z[0];
+    double sum = 0.0;
+    size_t j;
+
+    for (j = 1; j < n; j++) {
+        top = z[j] > top ? z[j] : top;
+    }
+    for (j = 0; j < n; j++) {
+        sum += exp((double)(z[j] - top));
+    }
+    for (j = 0; q != NULL && j < fl_softmax_stride(n); j++) {
+        q[j] = j < n ? (float)(exp((double)(z[j] - top)) * scale / sum) : 0.0f;
+    }
+    *ret_top = top;
+    return sum;
+}
+
 const struct fl__pixel_kern fl__pixel_ref = {
     .name = "reference",
     .bias = add_bias,
@@ -188,4 +209,5 @@ const struct fl__pixel_kern fl__pixel_ref = {
     .combine = combine,
     .pool = pool_sample,
     .unpool = unpool_sample,
+    .softmax = softmax,
 };

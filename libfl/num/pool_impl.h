@@ -178,7 +178,7 @@ static void unpool_sample(const struct fl_pool *pool, float *dx, const float *dy
     {                                                                                            \
         .name = (row), .bias = add_bias, .mask = mask_all, .sums = sums, .mask_sums = mask_sums, \
         .spread = spread, .affine = affine, .products = products, .combine = combine,            \
-        .pool = pool_sample, .unpool = unpool_sample                                             \
+        .pool = pool_sample, .unpool = unpool_sample, .softmax = softmax                         \
     }
 
 #endif

@@ -1,0 +1,28 @@
+#ifndef FL_NUM_SOFTMAX_H
+#define FL_NUM_SOFTMAX_H
+
+/*
+ * Softmax of one row of numbers.
+ *
+ * Purity: no allocation, no state. The same numbers with the same kernels give the same bits.
+ */
+
+#include <stddef.h>
+
+#include "libfl/num/kernels.h"
+
+/* Floats that a row of n has: those behind n are read and do not matter, of q they become zero. */
+static inline size_t fl_softmax_stride(size_t n)
+{
+    return (n + 15) / 16 * 16;
+}
+
+/*
+ * q[j] = scale * exp(z[j] - top) / sum, where top is the largest of z[n] and sum that of the
+ * exponentials, which is returned; n >= 1. q NULL: only the sum. Exponentials below the smallest
+ * normal float may be 0. Of a NaN or inf in z, or of nothing but -inf, the sum is NaN.
+ */
+double fl_softmax(const struct fl_kernels *kernels, float *q, const float *z, size_t n,
+                  double scale, float *ret_top);
+
+#endif
