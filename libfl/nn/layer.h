@@ -72,6 +72,11 @@ struct fl__along {
     const float *zeros;  /* as many as the widest layer has outputs, and slack behind */
 };
 
+/* What backward passes read of what the forward pass left; along a direction of rx and ry too. */
+struct fl__needs {
+    bool x, y;
+};
+
 struct fl__layer_ops {
     const char *word;   /* first word of the text */
     const char *usage;  /* the whole form, for error messages */
@@ -89,14 +94,19 @@ struct fl__layer_ops {
      */
     int (*params)(struct fl__layer *layer, struct fl_layout *layout, size_t index,
                   struct fl_err *err);
+    /*
+     * Asked when all layers have their shape, skip and masked. The memory of what no layer needs
+     * goes to others when the layer above has been through its forward pass.
+     */
+    struct fl__needs (*needs)(const struct fl__layer *layer);
     /* NULL: y is x itself, and dx is dy. */
     void (*forward)(const struct fl__layer *layer, const struct fl__pass *pass,
                     const struct fl__io *io);
     void (*backward)(const struct fl__layer *layer, const struct fl__pass *pass,
                      const struct fl__io *io);
     /*
-     * As forward and backward, which came before with the same x and y. Without a tangent a layer
-     * that has no params is not asked. `backward_along` does both: dy and dx too.
+     * As forward, which came before with the same x and y, and as backward. Without a tangent a
+     * layer that has no params is not asked. `backward_along` does both: dy and dx too.
      */
     void (*forward_along)(const struct fl__layer *layer, const struct fl__pass *pass,
                           const struct fl__io *io, const struct fl__along *along);
@@ -139,9 +149,11 @@ struct fl__layer {
     double macs;      /* products of a weight in one sample's forward pass */
     float *state;
     uint8_t *index;
-    float *y; /* NULL when y is x itself */
+    size_t at_y,
+        at_dy;     /* in the memory of a batch; y and dy of others may be there at other times */
+    float *y, *dy; /* NULL when y is x itself; dy also below the lowest layer with params */
     size_t ldy;
-    float *ry, *rstate; /* along a direction, beside y and state */
+    float *ry, *sy, *rstate; /* along a direction, beside y, dy and state */
 };
 
 /* Where the exported block has the n-th tensor of the layer. */

@@ -211,12 +211,19 @@ static void bn_export(const struct fl__layer *layer, const struct fl_layout *lay
     }
 }
 
+/* Only along a direction it reads y; backward makes the mask of its ReLU from x. */
+static struct fl__needs bn_needs(const struct fl__layer *layer)
+{
+    return (struct fl__needs){.x = true, .y = layer->relu && !layer->masked};
+}
+
 const struct fl__layer_ops fl__layer_bn = {
     .word = "bn",
     .usage = "bn",
     .parse = fl__layer_no_args,
     .shape = bn_shape,
     .params = bn_params,
+    .needs = bn_needs,
     .forward = bn_forward,
     .backward = bn_backward,
     .forward_along = bn_forward_along,

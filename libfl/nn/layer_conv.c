@@ -319,12 +319,18 @@ static void conv_export(const struct fl__layer *layer, const struct fl_layout *l
                  conv->k * sizeof(*to));
 }
 
+static struct fl__needs conv_needs(const struct fl__layer *layer)
+{
+    return (struct fl__needs){.x = true, .y = layer->relu && !layer->masked};
+}
+
 const struct fl__layer_ops fl__layer_conv = {
     .word = "conv",
     .usage = "conv CHANNELS HxW [pad N] [stride N]",
     .parse = conv_parse,
     .shape = conv_shape,
     .params = conv_params,
+    .needs = conv_needs,
     .forward = conv_forward,
     .backward = conv_backward,
     .forward_along = conv_forward_along,

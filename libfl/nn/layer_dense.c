@@ -262,12 +262,18 @@ static void dense_export(const struct fl__layer *layer, const struct fl_layout *
                  layer->is.width * sizeof(*exported));
 }
 
+static struct fl__needs dense_needs(const struct fl__layer *layer)
+{
+    return (struct fl__needs){.x = true, .y = layer->relu};
+}
+
 const struct fl__layer_ops fl__layer_dense = {
     .word = "dense",
     .usage = "dense WIDTH",
     .parse = dense_parse,
     .shape = dense_shape,
     .params = dense_params,
+    .needs = dense_needs,
     .forward = dense_forward,
     .backward = dense_backward,
     .forward_along = dense_forward_along,

@@ -99,12 +99,20 @@ static void dropout_forward_along(const struct fl__layer *layer, const struct fl
     }
 }
 
+/* The mask is enough. */
+static struct fl__needs dropout_needs(const struct fl__layer *layer)
+{
+    (void)layer;
+    return (struct fl__needs){.x = false};
+}
+
 const struct fl__layer_ops fl__layer_dropout = {
     .word = "dropout",
     .usage = "dropout RATE",
     .training_only = true,
     .parse = dropout_parse,
     .shape = dropout_shape,
+    .needs = dropout_needs,
     .forward = dropout_forward,
     .backward = dropout_backward,
     .forward_along = dropout_forward_along,

@@ -47,11 +47,18 @@ static void lrn_backward_along(const struct fl__layer *layer, const struct fl__p
     }
 }
 
+static struct fl__needs lrn_needs(const struct fl__layer *layer)
+{
+    (void)layer;
+    return (struct fl__needs){.x = true};
+}
+
 const struct fl__layer_ops fl__layer_lrn = {
     .word = "lrn",
     .usage = "lrn",
     .parse = fl__layer_no_args,
     .shape = lrn_shape,
+    .needs = lrn_needs,
     .forward = lrn_forward,
     .backward = lrn_backward,
     .forward_along = lrn_forward_along,

@@ -101,11 +101,17 @@ static void maxpool_forward_along(const struct fl__layer *layer, const struct fl
     fl_pool_take(&layer->is.pool, along->ry, io->ldy, io->index, along->rx, io->ldx, pass->batch);
 }
 
+static struct fl__needs maxpool_needs(const struct fl__layer *layer)
+{
+    return (struct fl__needs){.y = layer->relu};
+}
+
 const struct fl__layer_ops fl__layer_maxpool = {
     .word = "maxpool",
     .usage = "maxpool SIZE [stride N] [same]",
     .parse = maxpool_parse,
     .shape = maxpool_shape,
+    .needs = maxpool_needs,
     .forward = maxpool_forward,
     .backward = maxpool_backward,
     .forward_along = maxpool_forward_along,

@@ -59,11 +59,18 @@ static void relu_forward_along(const struct fl__layer *layer, const struct fl__p
     fl_relu_backward(layer->kernels, along->ry, io->ldy, io->y, io->ldy, pass->batch, n);
 }
 
+static struct fl__needs relu_needs(const struct fl__layer *layer)
+{
+    (void)layer;
+    return (struct fl__needs){.y = true};
+}
+
 const struct fl__layer_ops fl__layer_relu = {
     .word = "relu",
     .usage = "relu",
     .parse = fl__layer_no_args,
     .shape = relu_shape,
+    .needs = relu_needs,
     .forward = relu_forward,
     .backward = relu_backward,
     .forward_along = relu_forward_along,

@@ -122,44 +122,7 @@ void fl_net_init(struct fl_net *net, struct fl_rng *rng)
     }
 }
 
-struct fl__view fl__net_input(const struct fl_net *net, float *image, const float *x, size_t batch)
-{
-    if (image == NULL) {
-        return (struct fl__view){x, net->inputs};
-    }
-    fl_planes_to_pixels(image, net->ld_image, x, net->inputs, batch, net->input.c,
-                        net->input.h * net->input.w);
-    return (struct fl__view){image, net->ld_image};
-}
-
-void fl__net_forward(const struct fl_net *net, const struct fl__pass *pass, const float *x,
-                     struct fl__view views[FL_NET_MAX_LAYERS + 1])
-{
-    size_t i;
-
-    views[0] = fl__net_input(net, net->image, x, pass->batch);
-    for (i = 0; i < net->n_layers; i++) {
-        const struct fl__layer *layer = &net->layers[i];
-        struct fl__io io = {.x = views[i].data,
-                            .ldx = views[i].ld,
-                            .y = layer->y,
-                            .ldy = layer->ldy,
-                            .index = layer->index};
-
-        views[i + 1] = views[i];
-        if (!layer->skip) {
-            layer->ops->forward(layer, pass, &io);
-            fl__net_mark(net, FL_NET_FORWARD, i);
-            views[i + 1] = (struct fl__view){layer->y, layer->ldy};
-        }
-    }
-}
-
-/*
- * Zero behind the n numbers of each row and behind the last one: what kernels may read there
- * must be finite, and the buffer had other rows before.
- */
-static void clear_padding(float *y, size_t ld, size_t n, size_t batch)
+void fl__net_clear_padding(float *y, size_t ld, size_t n, size_t batch)
 {
     size_t b;
 
@@ -169,7 +132,48 @@ static void clear_padding(float *y, size_t ld, size_t n, size_t batch)
     (void)memset(y + batch * ld, 0, FL_DENSE_SLACK * sizeof(*y));
 }
 
-/* As forward() without what a backward pass needs; returns the logits. */
+struct fl__view fl__net_input(const struct fl_net *net, float *image, const float *x, size_t batch)
+{
+    if (image == NULL) {
+        return (struct fl__view){x, net->inputs};
+    }
+    fl_planes_to_pixels(image, net->ld_image, x, net->inputs, batch, net->input.c,
+                        net->input.h * net->input.w);
+    fl__net_clear_padding(image, net->ld_image, net->inputs, batch);
+    return (struct fl__view){image, net->ld_image};
+}
+
+/* Layer i of x into y; the loss, which reads the logits, reads no padding. */
+static void forward_layer(const struct fl_net *net, const struct fl__pass *pass, size_t i,
+                          const struct fl__io *io)
+{
+    const struct fl__layer *layer = &net->layers[i];
+
+    layer->ops->forward(layer, pass, io);
+    if (i + 1 < net->n_layers) {
+        fl__net_clear_padding(io->y, io->ldy, fl__shape_count(&layer->out), pass->batch);
+    }
+}
+
+void fl__net_forward(const struct fl_net *net, const struct fl__pass *pass, size_t i,
+                     struct fl__view *views)
+{
+    const struct fl__layer *layer = &net->layers[i];
+    const struct fl__io io = {.x = views[i].data,
+                              .ldx = views[i].ld,
+                              .y = layer->y,
+                              .ldy = layer->ldy,
+                              .index = layer->index};
+
+    views[i + 1] = views[i];
+    if (!layer->skip) {
+        forward_layer(net, pass, i, &io);
+        fl__net_mark(net, FL_NET_FORWARD, i);
+        views[i + 1] = (struct fl__view){layer->y, layer->ldy};
+    }
+}
+
+/* As the above without what a backward pass needs; returns the logits. */
 static struct fl__view forward_only(const struct fl_net *net, const struct fl__pass *pass,
                                     const float *x)
 {
@@ -178,29 +182,34 @@ static struct fl__view forward_only(const struct fl_net *net, const struct fl__p
     size_t which = image ? 1 : 0;
     size_t i;
 
-    if (image) {
-        clear_padding(net->turn[0], net->ld_image, net->inputs, pass->batch);
-    }
     for (i = 0; i < net->n_layers; i++) {
         const struct fl__layer *layer = &net->layers[i];
-        float *y = net->turn[which];
-        struct fl__io io = {
-            .x = view.data, .ldx = view.ld, .y = y, .ldy = layer->ldy, .index = net->index};
+        const struct fl__io io = {.x = view.data,
+                                  .ldx = view.ld,
+                                  .y = net->turn[which],
+                                  .ldy = layer->ldy,
+                                  .index = net->index};
 
         if (layer->skip || layer->ops->training_only) {
             continue;
         }
-        layer->ops->forward(layer, pass, &io);
-        clear_padding(y, layer->ldy, fl__shape_count(&layer->out), pass->batch);
-        view = (struct fl__view){y, layer->ldy};
+        forward_layer(net, pass, i, &io);
+        view = (struct fl__view){io.y, layer->ldy};
         which = 1 - which;
     }
     return view;
 }
 
+size_t fl__net_below(const struct fl_net *net, size_t i)
+{
+    do {
+        i--;
+    } while (net->layers[i].skip);
+    return i;
+}
+
 static void backward(struct fl_net *net, const struct fl__pass *pass, const struct fl__view *views)
 {
-    size_t which = 0;
     size_t i;
 
     for (i = net->n_layers; i > net->first; i--) {
@@ -210,8 +219,8 @@ static void backward(struct fl_net *net, const struct fl__pass *pass, const stru
                             .ldx = views[i - 1].ld,
                             .y = layer->y,
                             .ldy = layer->ldy,
-                            .dy = net->grads[which],
-                            .dx = last ? NULL : net->grads[1 - which],
+                            .dy = layer->dy,
+                            .dx = last ? NULL : net->layers[fl__net_below(net, i - 1)].dy,
                             .lddx = last ? 0 : views[i - 1].ld,
                             .index = layer->index};
 
@@ -220,8 +229,10 @@ static void backward(struct fl_net *net, const struct fl__pass *pass, const stru
         }
         net->watch.layer = i - 1;
         layer->ops->backward(layer, pass, &io);
+        if (!last) {
+            fl__net_clear_padding(io.dx, io.lddx, io.lddx, pass->batch);
+        }
         fl__net_mark(net, FL_NET_BACKWARD, i - 1);
-        which = 1 - which;
     }
 }
 
@@ -239,10 +250,6 @@ struct fl__pass fl__net_begin(struct fl_net *net, const struct fl_net_pass *how,
                               fl_net_update_cb update, void *ctx)
 {
     FL_REQUIRE(how->batch >= 1 && how->batch <= net->max_batch);
-    if (net->dirty) {
-        (void)memset(net->activations, 0, net->n_activations * sizeof(float));
-        net->dirty = false;
-    }
     fl__net_mark(net, FL_NET_OUTSIDE, 0);
     if (net->watch.call != NULL) {
         net->watch.update = update;
@@ -266,17 +273,23 @@ double fl_net_pass(struct fl_net *net, const struct fl_net_pass *how, fl_net_upd
     const struct fl__pass pass = fl__net_begin(net, how, update, ctx);
     struct fl__view views[FL_NET_MAX_LAYERS + 1];
     const struct fl__view *logits = &views[net->n_layers];
+    float *dz = net->layers[net->n_layers - 1].dy;
     float share = 1.0f / (float)how->batch;
     double loss;
+    size_t i;
 
-    fl__net_forward(net, &pass, how->x, views);
+    views[0] = fl__net_input(net, net->image, how->x, how->batch);
+    for (i = 0; i < net->n_layers; i++) {
+        fl__net_forward(net, &pass, i, views);
+    }
     if (how->target != NULL) {
         loss = fl__softmax_ce_soft(net->layers[0].kernels, logits->data, logits->ld, how->target,
-                                   how->batch, net->classes, share, net->grads[0]);
+                                   how->batch, net->classes, share, dz);
     } else {
         loss = fl__softmax_ce(net->layers[0].kernels, logits->data, logits->ld, how->y, how->batch,
-                              net->classes, share, net->grads[0], NULL);
+                              net->classes, share, dz, NULL);
     }
+    fl__net_clear_padding(dz, logits->ld, logits->ld, how->batch);
     fl__net_mark(net, FL_NET_LOSS, 0);
     backward(net, &pass, views);
     return loss / (double)how->batch;
@@ -301,7 +314,6 @@ void fl_net_evaluate(struct fl_net *net, const float *x, const int32_t *y, size_
     struct fl__pass pass = {.params = net->params, .scratch = net->scratch};
     size_t at;
 
-    net->dirty = true;
     *ret_loss_sum = 0.0;
     *ret_correct = 0;
     for (at = 0; at < n; at += pass.batch) {

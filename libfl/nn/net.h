@@ -26,7 +26,7 @@
  * convert them once with fl_net_import(); norms and sums are the same in both.
  *
  * Purity: no clock, no I/O, no threads; randomness comes in as a generator or a seed.
- * Memory: all of it is taken by fl_net_create(), the activations of one batch and no more, and
+ * Memory: all of it is taken by fl_net_create(), what one batch needs at a time and no more, and
  * once more by fl_net_take_tangents(); nothing is allocated in a step or an evaluation.
  * Threading: a network belongs to one thread.
  */
@@ -65,9 +65,9 @@ FL_MUST_CHECK int fl_net_create_evaluator(const struct fl_net_spec *spec, struct
 void fl_net_free(struct fl_net *net);
 
 /*
- * Bytes. Activations and their gradients for a batch of max_batch (0 in an evaluator), and those
- * of an evaluation, lie in the same place; scratch holds the gradient of one layer. Tangents: 0
- * before fl_net_take_tangents().
+ * Bytes. Activations and their gradients for a batch of max_batch (0 in an evaluator), as many as
+ * are needed at a time, and those of an evaluation lie in the same place; scratch holds the
+ * gradient of one layer. Tangents: 0 before fl_net_take_tangents().
  */
 struct fl_net_memory {
     size_t parameters, scratch, training, evaluation, tangents;

@@ -16,7 +16,7 @@
 static void lay_out(struct fl_net *net, struct fl__arena *arena)
 {
     struct fl__tangents *t = &net->along;
-    uint64_t batch = net->max_batch;
+    float *batch = fl__arena_take(arena, net->n_batch);
     uint64_t widest = fl__net_widest(net);
     uint64_t scratch = 16;
     size_t i;
@@ -27,14 +27,13 @@ static void lay_out(struct fl_net *net, struct fl__arena *arena)
         scratch = layer->n_scratch > scratch ? layer->n_scratch : scratch;
         scratch = layer->n_along > scratch ? layer->n_along : scratch;
         if (!layer->skip) {
-            layer->ry = fl__arena_take(arena, batch * layer->ldy);
+            layer->ry = batch != NULL ? batch + layer->at_y : NULL;
+            layer->sy = batch != NULL && i >= net->first ? batch + layer->at_dy : NULL;
             layer->rstate = fl__arena_take(arena, layer->n_state);
         }
     }
-    t->image = net->image_first ? fl__arena_take(arena, batch * net->ld_image) : NULL;
-    t->grads[0] = fl__arena_take(arena, batch * widest);
-    t->grads[1] = fl__arena_take(arena, batch * widest);
-    t->spare = fl__arena_take(arena, batch * widest);
+    t->image = batch != NULL && net->image_first ? batch + net->at_image : NULL;
+    t->spare = fl__arena_take(arena, net->max_batch * widest);
     t->zeros = fl__arena_take(arena, widest);
     t->scratch = fl__arena_take(arena, scratch);
 }
@@ -74,63 +73,76 @@ static struct fl__io io_of(const struct fl__layer *layer, const struct fl__view 
         .x = x->data, .ldx = x->ld, .y = layer->y, .ldy = layer->ldy, .index = layer->index};
 }
 
-/* rviews[i]: the tangent of the input of layer i. */
-static void forward_along(const struct fl_net *net, const struct fl__pass *pass,
-                          const struct fl_net_direction *direction, const struct fl__view *views,
+/* The tangent of layer i beside what it makes: rviews[i + 1] of rviews[i]. */
+static void tangent(const struct fl_net *net, const struct fl__pass *pass, size_t i,
+                    const float *direction, const struct fl__view *views, struct fl__view *rviews)
+{
+    const struct fl__layer *layer = &net->layers[i];
+    const struct fl__io io = io_of(layer, &views[i]);
+    const struct fl__along along = {.params = direction,
+                                    .rx = rviews[i].data,
+                                    .ry = layer->ry,
+                                    .spare = net->along.spare,
+                                    .zeros = net->along.zeros};
+    bool moves = along.rx != NULL || (along.params != NULL && layer->n_block > 0);
+
+    rviews[i + 1] = layer->skip ? rviews[i] : (struct fl__view){NULL, layer->ldy};
+    if (!layer->skip && moves) {
+        layer->ops->forward_along(layer, pass, &io, &along);
+        fl__net_clear_padding(layer->ry, layer->ldy, fl__shape_count(&layer->out), pass->batch);
+        fl__net_mark(net, FL_NET_FORWARD, i);
+        rviews[i + 1].data = layer->ry;
+    }
+}
+
+/* Number and tangent of a layer before the next: what only its own passes read may go then. */
+static void forward_along(const struct fl_net *net, const struct fl__pass *pass, const float *x,
+                          const struct fl_net_direction *direction, struct fl__view *views,
                           struct fl__view *rviews)
 {
     size_t i;
 
+    views[0] = fl__net_input(net, net->image, x, pass->batch);
     rviews[0] = (struct fl__view){NULL, views[0].ld};
     if (direction->x != NULL) {
         rviews[0] = fl__net_input(net, net->along.image, direction->x, pass->batch);
     }
     for (i = 0; i < net->n_layers; i++) {
-        const struct fl__layer *layer = &net->layers[i];
-        const struct fl__io io = io_of(layer, &views[i]);
-        const struct fl__along along = {.params = direction->params,
-                                        .rx = rviews[i].data,
-                                        .ry = layer->ry,
-                                        .spare = net->along.spare,
-                                        .zeros = net->along.zeros};
-        bool moves = along.rx != NULL || (along.params != NULL && layer->n_block > 0);
-
-        rviews[i + 1] = layer->skip ? rviews[i] : (struct fl__view){NULL, layer->ldy};
-        if (!layer->skip && moves) {
-            layer->ops->forward_along(layer, pass, &io, &along);
-            fl__net_mark(net, FL_NET_FORWARD, i);
-            rviews[i + 1].data = layer->ry;
-        }
+        fl__net_forward(net, pass, i, views);
+        tangent(net, pass, i, direction->params, views, rviews);
     }
 }
 
 static void backward_along(struct fl_net *net, const struct fl__pass *pass, const float *direction,
                            const struct fl__view *views, const struct fl__view *rviews)
 {
-    size_t which = 0;
     size_t i;
 
     for (i = net->n_layers; i > net->first; i--) {
         const struct fl__layer *layer = &net->layers[i - 1];
         bool last = i - 1 == net->first;
+        const struct fl__layer *below = last ? NULL : &net->layers[fl__net_below(net, i - 1)];
         struct fl__io io = io_of(layer, &views[i - 1]);
         const struct fl__along along = {.params = direction,
                                         .rx = rviews[i - 1].data,
-                                        .sy = net->along.grads[which],
-                                        .sx = last ? NULL : net->along.grads[1 - which],
+                                        .sy = layer->sy,
+                                        .sx = last ? NULL : below->sy,
                                         .spare = net->along.spare,
                                         .zeros = net->along.zeros};
 
         if (layer->skip) {
             continue;
         }
-        io.dy = net->grads[which];
-        io.dx = last ? NULL : net->grads[1 - which];
+        io.dy = layer->dy;
+        io.dx = last ? NULL : below->dy;
         io.lddx = last ? 0 : views[i - 1].ld;
         net->watch.layer = i - 1;
         layer->ops->backward_along(layer, pass, &io, &along);
+        if (!last) {
+            fl__net_clear_padding(io.dx, io.lddx, io.lddx, pass->batch);
+            fl__net_clear_padding(along.sx, io.lddx, io.lddx, pass->batch);
+        }
         fl__net_mark(net, FL_NET_BACKWARD, i - 1);
-        which = 1 - which;
     }
 }
 
@@ -141,6 +153,7 @@ double fl_net_pass_along(struct fl_net *net, const struct fl_net_pass *how,
     struct fl__pass pass = fl__net_begin(net, how, update, ctx);
     struct fl__view views[FL_NET_MAX_LAYERS + 1];
     struct fl__view rviews[FL_NET_MAX_LAYERS + 1];
+    const struct fl__layer *top = &net->layers[net->n_layers - 1];
     double batch = (double)how->batch;
     struct fl__ce_along ce = {.y = how->y,
                               .target = how->target,
@@ -152,13 +165,13 @@ double fl_net_pass_along(struct fl_net *net, const struct fl_net_pass *how,
 
     FL_REQUIRE(net->along.memory != NULL && (direction->x != NULL || direction->params != NULL));
     pass.scratch = net->along.scratch;
-    fl__net_forward(net, &pass, how->x, views);
-    forward_along(net, &pass, direction, views, rviews);
+    forward_along(net, &pass, how->x, direction, views, rviews);
     ce.z = views[net->n_layers].data;
     ce.rz = rviews[net->n_layers].data;
     ce.ld = views[net->n_layers].ld;
-    loss = fl__softmax_ce_along(net->layers[0].kernels, &ce, net->grads[0], net->along.grads[0],
-                                ret_slope);
+    loss = fl__softmax_ce_along(net->layers[0].kernels, &ce, top->dy, top->sy, ret_slope);
+    fl__net_clear_padding(top->dy, top->ldy, top->ldy, how->batch);
+    fl__net_clear_padding(top->sy, top->ldy, top->ldy, how->batch);
     fl__net_mark(net, FL_NET_LOSS, 0);
     backward_along(net, &pass, direction->params, views, rviews);
     *ret_slope /= batch;

@@ -1,11 +1,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "libfl/base/log.h"
 #include "libfl/nn/net_impl.h"
-#include "libfl/num/dense.h"
 #include "libfl/num/gemm.h"
 
 /*
@@ -15,15 +13,8 @@
 #define MAX_PARAMS ((uint64_t)1 << 28)
 #define MAX_INPUT  ((uint64_t)1 << 24)
 #define MAX_BATCH  ((size_t)1 << 20)
-/*
- * What an evaluation may take for activations. Part of what decides the bits of its result: not to
- * be made dependent on anything but the description.
- */
-#define PIECE_FLOATS ((uint64_t)1 << 22)
 /* Characters of a layer's text that are repeated in an error message. */
 #define TEXT_MAX 64
-/* Cache line and widest vector. */
-#define ALIGNMENT 64
 
 static const struct fl__layer_ops *const kinds[] = {
     &fl__layer_bn,      &fl__layer_conv, &fl__layer_dense,   &fl__layer_dropout,
@@ -223,144 +214,6 @@ static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, stru
     return fl_layout_finish(net->layout, err);
 }
 
-static uint8_t *take_bytes(struct fl__arena *arena, uint64_t n)
-{
-    return (uint8_t *)(void *)fl__arena_take(arena, (n + sizeof(float) - 1) / sizeof(float));
-}
-
-uint64_t fl__net_widest(const struct fl_net *net)
-{
-    uint64_t widest = 16;
-    size_t i;
-
-    for (i = 0; i < net->n_layers; i++) {
-        widest = net->layers[i].ldy > widest ? net->layers[i].ldy : widest;
-    }
-    return widest;
-}
-
-/* A network's memory is walked through in each step: fewer entries for it in the TLB. */
-#define HUGE_PAGE ((size_t)1 << 21)
-
-float *fl__net_floats(uint64_t n)
-{
-    size_t size = (size_t)n * sizeof(float);
-    float *p;
-
-    if (size < HUGE_PAGE) {
-        return aligned_alloc(ALIGNMENT, size);
-    }
-    size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    p = aligned_alloc(HUGE_PAGE, size);
-    if (p != NULL) {
-        (void)madvise(p, size, MADV_HUGEPAGE); /* a kernel without them takes small ones */
-    }
-    return p;
-}
-
-/* What a batch needs for training. */
-static void lay_out_training(struct fl_net *net, struct fl__arena *arena)
-{
-    uint64_t widest = fl__net_widest(net);
-    size_t i;
-
-    for (i = 0; i < net->n_layers; i++) {
-        struct fl__layer *layer = &net->layers[i];
-
-        if (!layer->skip) {
-            layer->y = fl__arena_take(arena, (uint64_t)net->max_batch * layer->ldy);
-            layer->state = fl__arena_take(arena, layer->n_state);
-            layer->index = take_bytes(arena, (uint64_t)net->max_batch * layer->n_index);
-        }
-    }
-    if (net->image_first) {
-        net->image = fl__arena_take(arena, (uint64_t)net->max_batch * net->ld_image);
-    }
-    net->grads[0] = fl__arena_take(arena, (uint64_t)net->max_batch * widest);
-    net->grads[1] = fl__arena_take(arena, (uint64_t)net->max_batch * widest);
-}
-
-/* What a piece of an evaluation needs; the image of the caller takes the first turn. */
-static void lay_out_evaluation(struct fl_net *net, struct fl__arena *arena)
-{
-    uint64_t widest[2] = {16, 16};
-    uint64_t n_index = 0;
-    uint64_t each;
-    size_t which = 0;
-    size_t i;
-
-    if (net->image_first) {
-        widest[0] = net->ld_image;
-        which = 1;
-    }
-    for (i = 0; i < net->n_layers; i++) {
-        const struct fl__layer *layer = &net->layers[i];
-
-        if (!layer->skip && !layer->ops->training_only) {
-            widest[which] = layer->ldy > widest[which] ? layer->ldy : widest[which];
-            n_index = layer->n_index > n_index ? layer->n_index : n_index;
-            which = 1 - which;
-        }
-    }
-    /* With the input, which the caller holds. */
-    each = net->inputs + widest[0] + widest[1] + n_index / sizeof(float);
-    net->piece =
-        (size_t)(PIECE_FLOATS / each < FL__NET_PIECE_MAX ? PIECE_FLOATS / each : FL__NET_PIECE_MAX);
-    net->piece = net->piece > 0 ? net->piece : 1;
-    net->turn[0] = fl__arena_take(arena, net->piece * widest[0]);
-    net->turn[1] = fl__arena_take(arena, net->piece * widest[1]);
-    net->index = take_bytes(arena, net->piece * n_index);
-}
-
-/* Parameters and scratch, then activations: those of training and of evaluation in one place. */
-static void lay_out(struct fl_net *net, struct fl__arena *arena)
-{
-    struct fl__arena evaluation;
-    uint64_t scratch = 16;
-    uint64_t before;
-    size_t i;
-
-    net->ld_image = fl_dense_stride(net->inputs);
-    net->params = fl__arena_take(arena, net->n_block);
-    for (i = 0; i < net->n_layers; i++) {
-        net->layers[i].ldy = fl_dense_stride(fl__shape_count(&net->layers[i].out));
-        scratch = net->layers[i].n_scratch > scratch ? net->layers[i].n_scratch : scratch;
-    }
-    net->scratch = fl__arena_take(arena, scratch);
-    before = arena->used;
-    evaluation = *arena;
-    net->activations = arena->base != NULL ? arena->base + before : NULL;
-    if (net->max_batch > 0) {
-        lay_out_training(net, arena);
-    }
-    lay_out_evaluation(net, &evaluation);
-    net->n_before = (size_t)before;
-    net->n_activations = (size_t)(arena->used - before);
-    net->n_evaluation = (size_t)(evaluation.used - before);
-    arena->used = arena->used > evaluation.used ? arena->used : evaluation.used;
-}
-
-static int take_memory(struct fl_net *net, struct fl_err *err)
-{
-    struct fl__arena arena = {0};
-
-    lay_out(net, &arena);
-    if (arena.used > FL__NET_MAX_FLOATS) {
-        return fl_err_set(err, FL_ECONF, "the network needs more than 2 GiB for batches of %zu",
-                          net->max_batch);
-    }
-    net->memory = fl__net_floats(arena.used);
-    if (net->memory == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "the network needs %llu MB",
-                          (unsigned long long)(arena.used * sizeof(float) >> 20));
-    }
-    arena = (struct fl__arena){.base = net->memory};
-    lay_out(net, &arena);
-    /* Zero: padding stays so, and slack is finite. Evaluation sees to its own. */
-    (void)memset(net->memory, 0, (net->n_before + net->n_activations) * sizeof(float));
-    return FL_OK;
-}
-
 static int create(const struct fl_net_spec *spec, size_t max_batch, struct fl_net **ret,
                   struct fl_err *err)
 {
@@ -394,7 +247,7 @@ static int create(const struct fl_net_spec *spec, size_t max_batch, struct fl_ne
         rv = shape_layers(net, spec, input, err);
     }
     if (rv == FL_OK) {
-        rv = take_memory(net, err);
+        rv = fl__net_take_memory(net, err);
     }
     if (rv != FL_OK) {
         fl_net_free(net);

@@ -4,6 +4,7 @@
 /* The body of a network, shared by net.c, net_along.c and net_create.c. */
 
 #include "libfl/nn/layer.h"
+#include "libfl/nn/plan.h"
 #include "libfl/num/dense.h"
 
 /* 2 GiB with the activations: more is refused before memory is taken. */
@@ -21,8 +22,7 @@ struct fl_net {
     size_t first; /* the lowest layer with parameters: nothing below it needs a gradient */
     float *params;
     float *scratch;
-    float *grads[2]; /* gradients of activations, used in turn */
-    float *image;    /* a batch in NHWC; NULL when the caller's order is the same or kept */
+    float *image; /* a batch in NHWC; NULL when the caller's order is the same or kept */
     size_t ld_image;
     bool image_first; /* there is such a change of order */
     struct fl__shape input;
@@ -36,21 +36,21 @@ struct fl_net {
         size_t layer; /* whose backward pass runs */
     } watch;
     /*
-     * Evaluation keeps no activations: two buffers in turn, in the memory where training has its
-     * own. `dirty`: what training reads there without having written it (padding) must become
-     * zero again. Floats before the activations, and of each kind of them.
+     * A batch lies at `activations`: what each layer keeps for itself, then n_batch floats that all
+     * share, for what the passes forward and backward hold at each moment (at_image, at_y, at_dy).
+     * Evaluation keeps nothing: two buffers in turn, in the same memory. No pass reads there what
+     * it did not write itself. Floats before the activations, and of each kind of them.
      */
     float *turn[2];
     uint8_t *index;
     float *activations;
-    size_t n_before, n_activations, n_evaluation;
-    bool dirty;
+    size_t at_image;
+    size_t n_batch, n_before, n_activations, n_evaluation;
     /* Passes along a direction: NULL until fl_net_take_tangents(). */
     struct fl__tangents {
         float *memory;
-        size_t n;        /* floats of it */
-        float *image;    /* as the network's */
-        float *grads[2]; /* adjoints of tangents, used in turn */
+        size_t n;     /* floats of it */
+        float *image; /* as the network's */
         float *spare, *zeros, *scratch;
     } along;
 };
@@ -61,19 +61,34 @@ struct fl__arena {
     uint64_t used;
 };
 
+/* What n floats take: with slack behind, for kernels that read full vectors. */
+static inline uint64_t fl__arena_piece(uint64_t n)
+{
+    return (n + FL_DENSE_SLACK + 15) / 16 * 16;
+}
+
 static inline float *fl__arena_take(struct fl__arena *arena, uint64_t n)
 {
     float *p = arena->base != NULL ? arena->base + arena->used : NULL;
 
-    /* Slack behind each piece, for kernels that read full vectors. */
-    arena->used += (n + FL_DENSE_SLACK + 15) / 16 * 16;
+    arena->used += fl__arena_piece(n);
     return p;
 }
 
 /* `n` aligned floats, free(); NULL without memory. */
 float *fl__net_floats(uint64_t n);
-/* Gradients are as wide as the widest layer. */
+/* Of the layers: floats of a sample. */
 uint64_t fl__net_widest(const struct fl_net *net);
+/* All of a network whose layers have their shape. FL_ECONF: more than is allowed. */
+FL_MUST_CHECK int fl__net_take_memory(struct fl_net *net, struct fl_err *err);
+
+/*
+ * What a batch needs and when; `of` is the place's at_… in the network. The moments of a pass
+ * through n layers: 0 the image, 1 + i layer i forward, 1 + n the loss, 1 + 2 n - i layer i
+ * backward.
+ */
+#define FL__NET_BUFFERS (2 * FL_NET_MAX_LAYERS + 1)
+size_t fl__net_lives(struct fl_net *net, struct fl__buffer buffers[FL__NET_BUFFERS]);
 
 /* Where a layer that computes nothing finds its output. */
 struct fl__view {
@@ -81,7 +96,7 @@ struct fl__view {
     size_t ld;
 };
 
-/* The batch as the lowest layer reads it, through `image` where its order changes. */
+/* The batch as the lowest layer reads it, through `image` where its order changes, padded. */
 struct fl__view fl__net_input(const struct fl_net *net, float *image, const float *x, size_t batch);
 /* The end of a part, told to whoever measures. */
 static inline void fl__net_mark(const struct fl_net *net, enum fl_net_part part, size_t layer)
@@ -94,8 +109,15 @@ static inline void fl__net_mark(const struct fl_net *net, enum fl_net_part part,
 /* What a training pass begins with. */
 struct fl__pass fl__net_begin(struct fl_net *net, const struct fl_net_pass *how,
                               fl_net_update_cb update, void *ctx);
-/* Forward through all layers; views[i] is the input of layer i, the last one the logits. */
-void fl__net_forward(const struct fl_net *net, const struct fl__pass *pass, const float *x,
-                     struct fl__view views[FL_NET_MAX_LAYERS + 1]);
+/* Forward through layer i: views[i] is its input and views[i + 1] what it makes, of all layers. */
+void fl__net_forward(const struct fl_net *net, const struct fl__pass *pass, size_t i,
+                     struct fl__view *views);
+/*
+ * Zero behind the n numbers of each row and behind the last one: what kernels may read there must
+ * be finite, and other rows were there before.
+ */
+void fl__net_clear_padding(float *y, size_t ld, size_t n, size_t batch);
+/* The layer that computes below layer i, which is above the lowest with parameters. */
+size_t fl__net_below(const struct fl_net *net, size_t i);
 
 #endif

@@ -154,10 +154,6 @@ START_TEST(an_evaluation_has_the_same_bits_for_any_batch_of_training)
 }
 END_TEST
 
-/*
- * What dense.h asks for: kernels may read behind rows and behind the last one, so that must be
- * finite. No kernel of today shows it when it is not.
- */
 static void assert_finite(const float *p, size_t n)
 {
     size_t i;
@@ -196,7 +192,6 @@ START_TEST(training_does_not_notice_an_evaluation)
         double q = fl_net_step(without, d.x + s * 9 * d.inputs, d.y + s * 9, n, descend, NULL);
 
         ck_assert_double_eq(p, q);
-        assert_finite(with->activations, with->n_activations);
         if (s % 3 == 0) {
             fl_net_get(with, a);
             fl_net_set(with, bad);
@@ -216,19 +211,31 @@ START_TEST(training_does_not_notice_an_evaluation)
 }
 END_TEST
 
-/* The same of the logits of an evaluation's last piece, `n` rows. */
+/*
+ * What dense.h asks for, of the last layer's input in an evaluation's last piece, `n` rows: kernels
+ * may read behind rows and behind the last one, so that must be finite. No kernel of today shows it
+ * when it is not.
+ */
 static void assert_padding(const struct fl_net *net, size_t n)
 {
-    size_t which = net->image_first ? 1 : 0;
+    size_t which = net->image_first ? 0 : 1; /* of the layer below i */
+    size_t ld = 0;
+    size_t width = 0;
     const float *y;
     size_t i;
 
     for (i = 0; i + 1 < net->n_layers; i++) {
-        which ^= net->layers[i].skip || net->layers[i].ops->training_only ? 0 : 1;
+        const struct fl__layer *layer = &net->layers[i];
+
+        if (!layer->skip && !layer->ops->training_only) {
+            which ^= 1;
+            ld = layer->ldy;
+            width = fl__shape_count(&layer->out);
+        }
     }
     y = net->turn[which];
-    assert_finite(y, n * net->layers[i].ldy + FL_DENSE_SLACK);
-    ck_assert(y[net->classes] == 0.0f && y[n * net->layers[i].ldy] == 0.0f);
+    assert_finite(y, n * ld + FL_DENSE_SLACK);
+    ck_assert(width < ld && y[width] == 0.0f && y[n * ld] == 0.0f);
 }
 
 /* Nor does an evaluation notice one of a model that went to NaN. */

@@ -1,0 +1,258 @@
+/* The memory of a network: one block, laid out once, in which a step and an evaluation work. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "libfl/nn/net_impl.h"
+
+/*
+ * What an evaluation may take for activations. Part of what decides the bits of its result: not to
+ * be made dependent on anything but the description.
+ */
+#define PIECE_FLOATS ((uint64_t)1 << 22)
+/* Cache line and widest vector. */
+#define ALIGNMENT 64
+/* A network's memory is walked through in each step: fewer entries for it in the TLB. */
+#define HUGE_PAGE ((size_t)1 << 21)
+
+uint64_t fl__net_widest(const struct fl_net *net)
+{
+    uint64_t widest = 16;
+    size_t i;
+
+    for (i = 0; i < net->n_layers; i++) {
+        widest = net->layers[i].ldy > widest ? net->layers[i].ldy : widest;
+    }
+    return widest;
+}
+
+float *fl__net_floats(uint64_t n)
+{
+    size_t size = (size_t)n * sizeof(float);
+    float *p;
+
+    if (size < HUGE_PAGE) {
+        return aligned_alloc(ALIGNMENT, size);
+    }
+    size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    p = aligned_alloc(HUGE_PAGE, size);
+    if (p != NULL) {
+        (void)madvise(p, size, MADV_HUGEPAGE); /* a kernel without them takes small ones */
+    }
+    return p;
+}
+
+/* --- a batch --- */
+
+static size_t forward_moment(size_t i)
+{
+    return 1 + i;
+}
+
+static size_t loss_moment(const struct fl_net *net)
+{
+    return 1 + net->n_layers;
+}
+
+static size_t backward_moment(const struct fl_net *net, size_t i)
+{
+    return loss_moment(net) + net->n_layers - i;
+}
+
+/* From layer i up the first that computes: what is below layer i is its x. n_layers: the loss. */
+static size_t reader_from(const struct fl_net *net, size_t i)
+{
+    while (i < net->n_layers && net->layers[i].skip) {
+        i++;
+    }
+    return i;
+}
+
+/* The last moment at which a reader reads its x. */
+static size_t read_until(const struct fl_net *net, size_t reader)
+{
+    const struct fl__layer *layer = &net->layers[reader];
+
+    if (reader == net->n_layers) {
+        return loss_moment(net);
+    }
+    return reader >= net->first && layer->ops->needs(layer).x ? backward_moment(net, reader)
+                                                              : forward_moment(reader);
+}
+
+/* y of layer i, which computes. */
+static struct fl__buffer life_of_y(const struct fl_net *net, size_t i)
+{
+    struct fl__layer *layer = &net->layers[i];
+    size_t above = read_until(net, reader_from(net, i + 1));
+    size_t own = i >= net->first && layer->ops->needs(layer).y ? backward_moment(net, i) : 0;
+
+    return (struct fl__buffer){.n = fl__arena_piece((uint64_t)net->max_batch * layer->ldy),
+                               .from = forward_moment(i),
+                               .to = own > above ? own : above,
+                               .of = &layer->at_y};
+}
+
+static struct fl__buffer life_of_dy(const struct fl_net *net, size_t i)
+{
+    struct fl__layer *layer = &net->layers[i];
+    size_t above = reader_from(net, i + 1);
+
+    return (struct fl__buffer){.n = fl__arena_piece((uint64_t)net->max_batch * layer->ldy),
+                               .from = above < net->n_layers ? backward_moment(net, above)
+                                                             : loss_moment(net),
+                               .to = backward_moment(net, i),
+                               .of = &layer->at_dy};
+}
+
+size_t fl__net_lives(struct fl_net *net, struct fl__buffer buffers[FL__NET_BUFFERS])
+{
+    size_t n = 0;
+    size_t i;
+
+    if (net->image_first) {
+        buffers[n++] =
+            (struct fl__buffer){.n = fl__arena_piece((uint64_t)net->max_batch * net->ld_image),
+                                .to = read_until(net, reader_from(net, 0)),
+                                .of = &net->at_image};
+    }
+    for (i = 0; i < net->n_layers; i++) {
+        if (!net->layers[i].skip) {
+            buffers[n++] = life_of_y(net, i);
+            if (i >= net->first) {
+                buffers[n++] = life_of_dy(net, i);
+            }
+        }
+    }
+    return n;
+}
+
+static void plan_batch(struct fl_net *net)
+{
+    struct fl__buffer buffers[FL__NET_BUFFERS];
+    size_t n = fl__net_lives(net, buffers);
+    size_t i;
+
+    net->n_batch = (size_t)fl__plan(buffers, n);
+    for (i = 0; i < n; i++) {
+        *(size_t *)buffers[i].of = (size_t)buffers[i].at;
+    }
+}
+
+/* --- the block --- */
+
+static uint8_t *take_bytes(struct fl__arena *arena, uint64_t n)
+{
+    return (uint8_t *)(void *)fl__arena_take(arena, (n + sizeof(float) - 1) / sizeof(float));
+}
+
+/* What a batch needs for training. */
+static void lay_out_training(struct fl_net *net, struct fl__arena *arena)
+{
+    float *batch;
+    size_t i;
+
+    for (i = 0; i < net->n_layers; i++) {
+        struct fl__layer *layer = &net->layers[i];
+
+        if (!layer->skip) {
+            layer->state = fl__arena_take(arena, layer->n_state);
+            layer->index = take_bytes(arena, (uint64_t)net->max_batch * layer->n_index);
+        }
+    }
+    batch = fl__arena_take(arena, net->n_batch);
+    net->image = batch != NULL && net->image_first ? batch + net->at_image : NULL;
+    for (i = 0; i < net->n_layers && batch != NULL; i++) {
+        struct fl__layer *layer = &net->layers[i];
+
+        layer->y = layer->skip ? NULL : batch + layer->at_y;
+        layer->dy = layer->skip || i < net->first ? NULL : batch + layer->at_dy;
+    }
+}
+
+/* What a piece of an evaluation needs; the image of the caller takes the first turn. */
+static void lay_out_evaluation(struct fl_net *net, struct fl__arena *arena)
+{
+    uint64_t widest[2] = {16, 16};
+    uint64_t n_index = 0;
+    uint64_t each;
+    size_t which = 0;
+    size_t i;
+
+    if (net->image_first) {
+        widest[0] = net->ld_image;
+        which = 1;
+    }
+    for (i = 0; i < net->n_layers; i++) {
+        const struct fl__layer *layer = &net->layers[i];
+
+        if (!layer->skip && !layer->ops->training_only) {
+            widest[which] = layer->ldy > widest[which] ? layer->ldy : widest[which];
+            n_index = layer->n_index > n_index ? layer->n_index : n_index;
+            which = 1 - which;
+        }
+    }
+    /* With the input, which the caller holds. */
+    each = net->inputs + widest[0] + widest[1] + n_index / sizeof(float);
+    net->piece =
+        (size_t)(PIECE_FLOATS / each < FL__NET_PIECE_MAX ? PIECE_FLOATS / each : FL__NET_PIECE_MAX);
+    net->piece = net->piece > 0 ? net->piece : 1;
+    net->turn[0] = fl__arena_take(arena, net->piece * widest[0]);
+    net->turn[1] = fl__arena_take(arena, net->piece * widest[1]);
+    net->index = take_bytes(arena, net->piece * n_index);
+}
+
+/* Parameters and scratch, then activations: those of training and of evaluation in one place. */
+static void lay_out(struct fl_net *net, struct fl__arena *arena)
+{
+    struct fl__arena evaluation;
+    uint64_t scratch = 16;
+    uint64_t before;
+    size_t i;
+
+    net->params = fl__arena_take(arena, net->n_block);
+    for (i = 0; i < net->n_layers; i++) {
+        scratch = net->layers[i].n_scratch > scratch ? net->layers[i].n_scratch : scratch;
+    }
+    net->scratch = fl__arena_take(arena, scratch);
+    before = arena->used;
+    evaluation = *arena;
+    net->activations = arena->base != NULL ? arena->base + before : NULL;
+    if (net->max_batch > 0) {
+        lay_out_training(net, arena);
+    }
+    lay_out_evaluation(net, &evaluation);
+    net->n_before = (size_t)before;
+    net->n_activations = (size_t)(arena->used - before);
+    net->n_evaluation = (size_t)(evaluation.used - before);
+    arena->used = arena->used > evaluation.used ? arena->used : evaluation.used;
+}
+
+int fl__net_take_memory(struct fl_net *net, struct fl_err *err)
+{
+    struct fl__arena arena = {0};
+    size_t i;
+
+    net->ld_image = fl_dense_stride(net->inputs);
+    for (i = 0; i < net->n_layers; i++) {
+        net->layers[i].ldy = fl_dense_stride(fl__shape_count(&net->layers[i].out));
+    }
+    if (net->max_batch > 0) {
+        plan_batch(net);
+    }
+    lay_out(net, &arena);
+    if (arena.used > FL__NET_MAX_FLOATS) {
+        return fl_err_set(err, FL_ECONF, "the network needs more than 2 GiB for batches of %zu",
+                          net->max_batch);
+    }
+    net->memory = fl__net_floats(arena.used);
+    if (net->memory == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "the network needs %llu MB",
+                          (unsigned long long)(arena.used * sizeof(float) >> 20));
+    }
+    arena = (struct fl__arena){.base = net->memory};
+    lay_out(net, &arena);
+    /* Parameters have padding that stays zero; what passes work in they write before they read. */
+    (void)memset(net->memory, 0, net->n_before * sizeof(float));
+    return FL_OK;
+}
