@@ -128,22 +128,39 @@ static void on_notice(void *ctx, const char *peer, const char *reason, const cha
     fl_front_notice(front, peer, reason, text);
 }
 
-static void clean_spool(void *arg)
+static void collect_spares(void *arg)
 {
-    struct fl_serverd *srv = arg;
+    struct fl_front *front = arg;
     struct fl_err err = {0};
-    int rv = fl_spool_clean(srv->state_dir, 0, 0, &err);
+    int rv = fl_spares_collect(front->spares, &err);
 
     if (rv != FL_OK) {
-        fl_log(srv->log, FL_LOG_WARNING, "server", "spool files stay behind, ignoring: %s",
+        fl_log(front->srv->log, FL_LOG_WARNING, "server", "spool files stay behind, ignoring: %s",
                fl_err_text(&err, rv));
+    }
+}
+
+/* There is no next round that would use them. */
+static void drop_spares(void *arg)
+{
+    struct fl_front *front = arg;
+
+    fl_spares_drop(front->spares);
+}
+
+static void ask_spares(struct fl_front *front, fl_loop_cb work)
+{
+    int rv = fl_front_on_disk(front, work, NULL, front);
+
+    if (rv != FL_OK && rv != FL_ECLOSED) { /* While all ends: the next start removes them. */
+        fl_log(front->srv->log, FL_LOG_WARNING, "server", "spool files stay behind: %s",
+               fl_strerror(rv));
     }
 }
 
 static void round_closed(struct fl_front *front, const struct fl_down *down)
 {
     size_t i;
-    int rv;
 
     for (i = 0; i < front->n_slots; i++) {
         struct fl_slot_rec *slot = &front->slots[i];
@@ -154,11 +171,7 @@ static void round_closed(struct fl_front *front, const struct fl_down *down)
         }
     }
     fl_push_round_closed(front, down->round, down->attempt);
-    rv = fl_front_on_disk(front, clean_spool, NULL, front->srv);
-    if (rv != FL_OK && rv != FL_ECLOSED) { /* While all ends: the next start removes them. */
-        fl_log(front->srv->log, FL_LOG_WARNING, "server", "spool files stay behind: %s",
-               fl_strerror(rv));
-    }
+    ask_spares(front, collect_spares);
 }
 
 /* All that is held under a number goes, and the coordinator hears that it did. */
@@ -185,6 +198,7 @@ static void release(struct fl_front *front, const struct fl_down *down)
 
 static void finished(struct fl_front *front)
 {
+    ask_spares(front, drop_spares);
     if (front->srv->conf->main->when_finished == FL_FINISHED_EXIT) {
         fl_attend_drain(front, FL_EVERYBODY, "all rounds are done", 0);
         fl_loop_stop(front->srv->net);
@@ -340,7 +354,10 @@ int fl_front_create(struct fl_serverd *srv, struct fl_front **ret, struct fl_err
     }
     front->srv = srv;
     front->n_units = fl_layout_units(srv->conf->layout);
-    rv = fl_grpc_builtin_create(services, &front->builtin);
+    rv = fl_spares_create(srv->state_dir, &front->spares, err);
+    if (rv == FL_OK) {
+        rv = fl_grpc_builtin_create(services, &front->builtin);
+    }
     if (rv == FL_OK) {
         make_methods(front);
         setup.methods = front->methods;
@@ -529,6 +546,10 @@ void fl_front_free(struct fl_front *front)
         fl_fetch_drop_mixture(&front->slots[i]);
     }
     free(front->slots);
+    if (front->spares != NULL) {
+        fl_spares_drop(front->spares);
+    }
+    fl_spares_free(front->spares);
     fl_grpc_builtin_free(front->builtin);
     free(front);
 }

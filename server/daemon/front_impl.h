@@ -7,6 +7,7 @@
 #include "server/daemon/disk.h"
 #include "server/daemon/front.h"
 #include "server/daemon/inbox.h"
+#include "server/store/spares.h"
 
 /* The model, the candidate, and what a solver takes. */
 #define FL_FRONT_MAX_BUNDLES 16
@@ -92,7 +93,8 @@ struct fl_front {
     size_t n_slots;
     struct fl_bundle_rec bundles[FL_FRONT_MAX_BUNDLES];
     struct fl_fetch *fetches;
-    struct fl_disk disk; /* what is asked of files for peers */
+    struct fl_disk disk;      /* what is asked of files for peers */
+    struct fl_spares *spares; /* the io lane's */
     struct fl_push *pushes;
     uint64_t next_id;
     size_t n_units;

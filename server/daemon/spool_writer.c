@@ -82,8 +82,8 @@ static int open_work(struct job *job)
 {
     struct fl_spool_writer *w = job->writer;
 
-    return fl_spool_open(w->front->srv->state_dir, w->key.round, w->key.attempt, w->client,
-                         w->parts, w->n_parts, &w->spool, &job->received, &job->err);
+    return fl_spares_open(w->front->spares, w->key.round, w->key.attempt, w->client, w->parts,
+                          w->n_parts, &w->spool, &job->received, &job->err);
 }
 
 static void opened(const struct job *job)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -94,11 +95,16 @@ static int open_uploads(struct fl__making *m, struct fl_err *err)
     int rv = FL_OK;
 
     for (i = 0; rv == FL_OK && i < m->needs.n_accepted; i++) {
+        size_t before = m->files.n;
         char path[FL__STORE_PATH_MAX];
 
         rv = fl__spool_path(m->b->dir, m->needs.open_round, m->needs.open_attempt,
                             m->needs.accepted[i], path, sizeof(path), err);
         rv = rv == FL_OK ? fl__making_open(m, "spool", strrchr(path, '/') + 1, err) : rv;
+        if (rv == FL_OK && m->files.n > before)
+        { /* So that no later upload is written into it (spares.h). */
+            (void)flock(m->files.list[before].fd, LOCK_SH | LOCK_NB);
+        }
     }
     return rv;
 }

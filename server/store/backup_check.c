@@ -144,12 +144,11 @@ static int check_upload(const char *dir, const struct fl__backup_needs *needs, c
         rv = fl_err_from_errno(errno);
         return fl_err_set(err, rv, "cannot open '%s': %s", path, strerror(errno));
     }
-    rv = fl__spool_head_read(fd, &head);
+    rv = fl__spool_head_read(fd, fl__spool_upload(path), &head);
     if (rv == FL_OK) {
-        uint64_t size = head.start + head.bytes + fl__spool_tail_size(&head);
-
-        rv = fstat(fd, &st) == 0 && (uint64_t)st.st_size == size ? check_blocks(fd, &head)
-                                                                 : FL_EFORMAT;
+        rv = fstat(fd, &st) == 0 && fl__spool_whole(&head, (uint64_t)st.st_size)
+                 ? check_blocks(fd, &head)
+                 : FL_EFORMAT;
     }
     fl__spool_head_done(&head);
     (void)close(fd);

@@ -29,7 +29,7 @@ struct fl_spool {
     char *path;
     char *folder;
     struct fl__spool_head head;
-    uint64_t received;
+    bool headed;          /* the head is in the file */
     struct fl__sums sums; /* of what was received, as it came */
 };
 
@@ -58,24 +58,31 @@ static bool same_parts(const struct fl__spool_head *a, const struct fl__spool_he
 }
 
 /*
- * Coded bytes in the file behind `head`, checksums behind them or not; UINT64_MAX when it is longer
- * than it may be.
+ * Coded bytes that may be gone on with. Without a count, from before FL__SPOOL_NAMED: those of a
+ * finished file, which says so by its length. One that the machine went down on counts only when it
+ * is finished, checksums and all.
  */
 static uint64_t coded_bytes(int fd, const struct fl__spool_head *head)
 {
+    uint64_t *sums = NULL;
     struct stat st;
-    uint64_t size;
+    uint64_t there;
 
-    if (fstat(fd, &st) != 0 || st.st_size < 0) {
-        return UINT64_MAX;
-    }
-    size = (uint64_t)st.st_size;
-    if (size < head->start || size - head->start > head->bytes + fl__spool_tail_size(head) ||
+    if (fstat(fd, &st) != 0 || st.st_size < 0 || (uint64_t)st.st_size < head->start ||
         head->version != FL__SPOOL_VERSION)
     {
         return UINT64_MAX;
     }
-    return size - head->start < head->bytes ? size - head->start : head->bytes;
+    there = (uint64_t)st.st_size - head->start;
+    there = there < head->received ? there : head->received;
+    if (head->boot != 0 && head->boot == fl__spool_boot()) {
+        return there;
+    }
+    if (there != head->bytes || fl__spool_tail_read(fd, head, &sums) != FL_OK) {
+        return UINT64_MAX;
+    }
+    free(sums);
+    return there;
 }
 
 /*
@@ -110,37 +117,53 @@ static int sum_received(struct fl_spool *s, uint64_t there)
     return rv;
 }
 
-/*
- * A file that was just made is left alone: ext4 takes a file that was cut to nothing for one that
- * replaces another, and sends all of it to the disk when it is closed (auto_da_alloc in ext4(5)).
- * Most uploads are aggregated and gone before a disk need hear of them.
- */
-static int empty(struct fl_spool *s, struct fl_err *err)
+/* From here on `received` bytes are there: what the next Push is told when this process ends. */
+static int count(struct fl_spool *s, uint64_t received, struct fl_err *err)
 {
-    struct stat st;
+    uint64_t before = s->head.received;
+    int rv;
 
-    if (fstat(s->fd, &st) != 0) {
-        return fail(err, "cannot read", s->path);
+    s->head.received = received;
+    rv = s->headed ? fl__spool_count_write(s->fd, &s->head) : fl__spool_head_write(s->fd, &s->head);
+    if (rv != FL_OK) {
+        s->head.received = before;
+        return fl_err_set(err, rv, "cannot write '%s': %s", s->path, fl_strerror(rv));
     }
-    if (st.st_size > 0 && ftruncate(s->fd, 0) != 0) {
-        return fail(err, "cannot empty", s->path);
-    }
+    s->headed = true;
     return FL_OK;
+}
+
+/*
+ * Over whatever the file holds, which keeps its blocks and pages. The head is written with the
+ * first bytes, unless there is one of this upload, which would count the new bytes as old ones.
+ */
+static int begin(struct fl_spool *s, bool begun_before, struct fl_err *err)
+{
+    s->head.boot = fl__spool_boot();
+    /* One extent instead of many small ones; where it cannot be had, writing says why. */
+    if (s->head.bytes >= SPOOL_RESERVE_MIN) {
+        (void)fallocate(s->fd, FALLOC_FL_KEEP_SIZE, 0,
+                        (off_t)(s->head.start + s->head.bytes + fl__spool_tail_size(&s->head)));
+    }
+    return begun_before ? count(s, 0, err) : FL_OK;
 }
 
 /* Continue what is there when it is the same upload, else begin anew. */
 static int adopt(struct fl_spool *s, struct fl_err *err)
 {
     struct fl__spool_head old = {0};
-    int rv = fl__spool_head_read(s->fd, &old);
+    int rv = fl__spool_head_read(s->fd, s->head.upload, &old);
+    bool begun_before = rv == FL_OK;
 
     if (rv == FL_OK) {
         uint64_t there = same_parts(&old, &s->head) ? coded_bytes(s->fd, &old) : UINT64_MAX;
 
+        s->head.boot = old.boot;
         fl__spool_head_done(&old);
         rv = there != UINT64_MAX ? sum_received(s, there) : FL_EFORMAT;
         if (rv == FL_OK) {
-            s->received = there;
+            s->head.received = there;
+            s->headed = true;
             return FL_OK;
         }
         fl__sums_done(&s->sums);
@@ -148,19 +171,7 @@ static int adopt(struct fl_spool *s, struct fl_err *err)
     if (rv != FL_EFORMAT) {
         return fl_err_set(err, rv, "cannot read '%s': %s", s->path, fl_strerror(rv));
     }
-    s->received = 0;
-    rv = empty(s, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__spool_head_write(s->fd, &s->head);
-    /* One extent instead of many small ones; where it cannot be had, writing says why. */
-    if (rv == FL_OK && s->head.bytes >= SPOOL_RESERVE_MIN) {
-        (void)fallocate(s->fd, FALLOC_FL_KEEP_SIZE, 0,
-                        (off_t)(s->head.start + s->head.bytes + fl__spool_tail_size(&s->head)));
-    }
-    return rv == FL_OK ? FL_OK
-                       : fl_err_set(err, rv, "cannot write '%s': %s", s->path, fl_strerror(rv));
+    return begin(s, begun_before, err);
 }
 
 static int open_file(struct fl_spool *s, struct fl_err *err)
@@ -204,6 +215,7 @@ int fl_spool_open(const char *dir, uint64_t round, uint32_t attempt, const char 
     s->fd = -1;
     rv = fl__spool_head_make(parts, n_parts, &s->head, err);
     if (rv == FL_OK) {
+        s->head.upload = fl__spool_upload(path);
         s->path = fl_str_dup(path);
         *strrchr(path, '/') = '\0';
         s->folder = fl_str_dup(path);
@@ -219,7 +231,7 @@ int fl_spool_open(const char *dir, uint64_t round, uint32_t attempt, const char 
         return rv;
     }
     *ret = s;
-    *ret_received = s->received;
+    *ret_received = s->head.received;
     return FL_OK;
 }
 
@@ -228,11 +240,11 @@ int fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, si
 {
     int rv;
 
-    if (offset != spool->received) {
+    if (offset != spool->head.received) {
         return fl_err_set(err, FL_ERANGE, "upload continues at offset %" PRIu64 ", not at %" PRIu64,
-                          spool->received, offset);
+                          spool->head.received, offset);
     }
-    if (len > spool->head.bytes - spool->received) {
+    if (len > spool->head.bytes - offset) {
         return fl_err_set(err, FL_ELIMIT,
                           "upload has more than the %" PRIu64 " bytes of its manifest",
                           spool->head.bytes);
@@ -243,16 +255,13 @@ int fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, si
     }
     rv = fl_fs_pwrite(spool->fd, data, len, spool->head.start + offset);
     if (rv != FL_OK) {
-        /* Half of a chunk is as good as its whole for resuming, but what is told to the
-           client must stay the length of the file. */
-        if (ftruncate(spool->fd, (off_t)(spool->head.start + offset)) != 0) {
-            return fail(err, "cannot cut", spool->path);
-        }
         return fl_err_set(err, rv, "cannot write '%s': %s", spool->path, fl_strerror(rv));
     }
-    fl__sums_add(&spool->sums, data, len);
-    spool->received += len;
-    return FL_OK;
+    rv = count(spool, offset + len, err);
+    if (rv == FL_OK) {
+        fl__sums_add(&spool->sums, data, len);
+    }
+    return rv;
 }
 
 /* Decode everything once. */
@@ -278,10 +287,10 @@ int fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, doub
 {
     int rv;
 
-    if (spool->received != spool->head.bytes) {
+    if (spool->head.received != spool->head.bytes) {
         return fl_err_set(err, FL_ESTATE,
                           "upload is not complete: %" PRIu64 " of %" PRIu64 " bytes",
-                          spool->received, spool->head.bytes);
+                          spool->head.received, spool->head.bytes);
     }
     fl__sums_end(&spool->sums);
     rv = validate(spool, layout, norm_bound, err);
@@ -306,7 +315,7 @@ int fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, doub
 
 uint64_t fl_spool_received(const struct fl_spool *spool)
 {
-    return spool->received;
+    return spool->head.received;
 }
 
 void fl_spool_close(struct fl_spool *spool)
@@ -338,7 +347,7 @@ uint64_t fl_spool_peek(const char *dir, uint64_t round, uint32_t attempt, const 
     if (fd < 0) {
         return 0;
     }
-    if (fl__spool_head_read(fd, &head) == FL_OK) {
+    if (fl__spool_head_read(fd, fl__spool_upload(path), &head) == FL_OK) {
         there = coded_bytes(fd, &head);
         fl__spool_head_done(&head);
     }
@@ -350,7 +359,7 @@ static bool is_over(const void *keep, const char *name)
 {
     const char *prefix = keep;
 
-    return fl_str_ends_with(name, ".upd") &&
+    return fl_str_ends_with(name, FL__SPOOL_SUFFIX) &&
            (prefix == NULL || strncmp(name, prefix, strlen(prefix)) != 0);
 }
 

@@ -3,25 +3,31 @@
  *
  *   offset  size  what (integers little-endian)
  *   0       8     "FLSPOOL\n"
- *   8       4     version, 3
+ *   8       4     version, 4
  *   12      4     n: number of parts, one a unit and bundle
  *   16      8     coded bytes that follow the header when the upload is complete
  *   24      24 n  manifest: unit (4), bundle (4), codec (4), 1 when masked (4), coded bytes
  *                 (8); units rise, and bundles in a unit
+ *   …       8     fl_hash64() of the file's name: which upload it is
+ *   …       8     fl_hash64() of the boot id: the run of this machine in which it was begun
  *   …       8     fl_hash64() of everything before
+ *   …       8     coded bytes that are there
  *   …             zeros up to a multiple of 4096, so that the bulk lies on page borders
  *   start         the coded parts, in manifest order, without gaps
  *   …       8 b   XXH3 of each block of 16 KiB of them, the last one shorter
- *   …       8     XXH3 of these
+ *   …       8     XXH3 of these, by exclusive or with the hash of the name
  *
- * What is behind the coded parts is written when the upload is found good. Version 2 had
- * none of it; its finished files are still read.
+ * What is behind the coded parts is written when the upload is found good. Version 3 had no name,
+ * no boot id and no count (its length said it), version 2 no checksums either; their finished files
+ * are still read.
  *
- * It survives a kill -9 at any instant because nothing has to be updated: the header is
- * written once, and a file whose header is not complete or does not match its hash
- * counts as not there; so does one of another version. From then on the file only grows at its end,
- * so received = length of the file - length of the header, at most all coded bytes, and none of
- * them is written twice.
+ * A file may have been that of an earlier upload (spares.h): whatever was written then is behind
+ * the new header, or in its place. It survives a kill -9 at any instant because the count is
+ * written after the bytes that it counts, and the first of them before the header: a header that is
+ * not complete, does not match its hash or is that of another upload counts as not there, and so do
+ * checksums with the name of another one. When the machine itself went down, the count may have
+ * reached the disk before the bytes. So an upload that was not finished counts only until the next
+ * boot; a finished one has its checksums.
  */
 
 #include <inttypes.h>
@@ -37,7 +43,9 @@
 #define MAGIC      "FLSPOOL\n"
 #define FIXED_SIZE 24
 #define PART_SIZE  24
+#define NAMED_SIZE 16
 #define HASH_SIZE  8
+#define COUNT_SIZE 8
 #define PAGE       4096
 #define MAX_PARTS  (FL_SPOOL_MAX_BUNDLES * FL_LAYOUT_MAX_UNITS)
 
@@ -68,15 +76,18 @@ static uint64_t get64(const uint8_t *p)
     return (uint64_t)get32(p) | (uint64_t)get32(p + 4) << 32;
 }
 
-/* Length without padding. */
-static size_t used_size(size_t n_parts)
+/* Length of what its hash is of. */
+static size_t hashed_size(uint32_t version, size_t n_parts)
 {
-    return FIXED_SIZE + PART_SIZE * n_parts + HASH_SIZE;
+    return FIXED_SIZE + PART_SIZE * n_parts + (version >= FL__SPOOL_NAMED ? NAMED_SIZE : 0);
 }
 
-static size_t padded_size(size_t n_parts)
+static size_t padded_size(uint32_t version, size_t n_parts)
 {
-    return (used_size(n_parts) + PAGE - 1) / PAGE * PAGE;
+    size_t used =
+        hashed_size(version, n_parts) + HASH_SIZE + (version >= FL__SPOOL_NAMED ? COUNT_SIZE : 0);
+
+    return (used + PAGE - 1) / PAGE * PAGE;
 }
 
 int fl__spool_path(const char *dir, uint64_t round, uint32_t attempt, const char *client, char *out,
@@ -87,8 +98,8 @@ int fl__spool_path(const char *dir, uint64_t round, uint32_t attempt, const char
     if (!fl_name_valid(client)) {
         return fl_err_set(err, FL_EINVAL, "not a valid client name");
     }
-    n = snprintf(out, size, "%s/spool/%06" PRIu64 "-%03" PRIu32 "-%s.upd", dir, round, attempt,
-                 client);
+    n = snprintf(out, size, "%s/spool/%06" PRIu64 "-%03" PRIu32 "-%s" FL__SPOOL_SUFFIX, dir, round,
+                 attempt, client);
     if (n < 0 || (size_t)n >= size) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
@@ -127,7 +138,7 @@ int fl__spool_head_make(const struct fl_spool_part *parts, size_t n, struct fl__
         }
         head.bytes += parts[i].bytes;
     }
-    head.start = padded_size(n);
+    head.start = padded_size(FL__SPOOL_VERSION, n);
     head.version = FL__SPOOL_VERSION;
     head.parts = calloc(n, sizeof(*head.parts));
     if (head.parts == NULL) {
@@ -144,9 +155,41 @@ void fl__spool_head_done(struct fl__spool_head *head)
     *head = (struct fl__spool_head){0};
 }
 
+uint64_t fl__spool_upload(const char *path)
+{
+    const char *name = strrchr(path, '/');
+
+    name = name != NULL ? name + 1 : path;
+    return fl_hash64(name, strlen(name));
+}
+
+static uint64_t read_boot(void)
+{
+    static const char source[] = "/proc/sys/kernel/random/boot_id";
+    struct fl_buf text;
+    uint64_t boot;
+
+    if (fl_fs_read(source, 64, &text, NULL) != FL_OK) {
+        return 0;
+    }
+    boot = text.len > 0 ? fl_hash64(text.data, text.len) : 0;
+    fl_buf_done(&text);
+    return boot;
+}
+
+uint64_t fl__spool_boot(void)
+{
+    static _Atomic uint64_t known; /* It is the same for as long as this process lives. */
+
+    if (known == 0) {
+        known = read_boot();
+    }
+    return known;
+}
+
 int fl__spool_head_write(int fd, const struct fl__spool_head *head)
 {
-    size_t used = used_size(head->n_parts);
+    size_t hashed = hashed_size(FL__SPOOL_VERSION, head->n_parts);
     uint8_t *raw = calloc(1, (size_t)head->start);
     size_t i;
     int rv;
@@ -167,10 +210,22 @@ int fl__spool_head_write(int fd, const struct fl__spool_head *head)
         put32(p + 12, head->parts[i].masked ? FLAG_MASKED : 0);
         put64(p + 16, head->parts[i].bytes);
     }
-    put64(raw + used - HASH_SIZE, fl_hash64(raw, used - HASH_SIZE));
+    put64(raw + hashed - NAMED_SIZE, head->upload);
+    put64(raw + hashed - NAMED_SIZE + 8, head->boot);
+    put64(raw + hashed, fl_hash64(raw, hashed));
+    put64(raw + hashed + HASH_SIZE, head->received);
     rv = fl_fs_pwrite(fd, raw, (size_t)head->start, 0);
     free(raw);
     return rv;
+}
+
+int fl__spool_count_write(int fd, const struct fl__spool_head *head)
+{
+    uint8_t raw[COUNT_SIZE];
+
+    put64(raw, head->received);
+    return fl_fs_pwrite(fd, raw, sizeof(raw),
+                        hashed_size(FL__SPOOL_VERSION, head->n_parts) + HASH_SIZE);
 }
 
 /* Manifest out of a header whose hash was right; a wrong one was not written by us. */
@@ -201,12 +256,28 @@ static int parse(const uint8_t *raw, size_t n, struct fl__spool_head *ret)
     return rv == FL_EINVAL ? FL_EFORMAT : rv;
 }
 
-int fl__spool_head_read(int fd, struct fl__spool_head *ret)
+/* Of a header whose hash was right: what stands in it beside the manifest. */
+static int take_named(const uint8_t *raw, uint64_t upload, struct fl__spool_head *head)
 {
+    size_t hashed = hashed_size(head->version, head->n_parts);
+
+    head->start = padded_size(head->version, head->n_parts);
+    if (head->version < FL__SPOOL_NAMED) {
+        return FL_OK;
+    }
+    head->upload = get64(raw + hashed - NAMED_SIZE);
+    head->boot = get64(raw + hashed - NAMED_SIZE + 8);
+    head->received = get64(raw + hashed + HASH_SIZE);
+    return head->upload == upload && head->received <= head->bytes ? FL_OK : FL_EFORMAT;
+}
+
+int fl__spool_head_read(int fd, uint64_t upload, struct fl__spool_head *ret)
+{
+    struct fl__spool_head head = {0};
     uint8_t fixed[FIXED_SIZE];
     uint8_t *raw;
     uint32_t version;
-    size_t used;
+    size_t hashed;
     size_t n;
     int rv = fl_fs_pread(fd, fixed, sizeof(fixed), 0);
 
@@ -215,27 +286,32 @@ int fl__spool_head_read(int fd, struct fl__spool_head *ret)
     }
     n = get32(fixed + 12);
     version = get32(fixed + 8);
-    if (memcmp(fixed, MAGIC, strlen(MAGIC)) != 0 ||
-        (version != FL__SPOOL_VERSION && version != FL__SPOOL_WITHOUT_SUMS) || n == 0 ||
-        n > MAX_PARTS)
+    if (memcmp(fixed, MAGIC, strlen(MAGIC)) != 0 || version < FL__SPOOL_WITHOUT_SUMS ||
+        version > FL__SPOOL_VERSION || n == 0 || n > MAX_PARTS)
     {
         return FL_EFORMAT;
     }
-    used = used_size(n);
-    raw = malloc(padded_size(n));
+    hashed = hashed_size(version, n);
+    raw = malloc(padded_size(version, n));
     if (raw == NULL) {
         return FL_ENOMEM;
     }
-    rv = fl_fs_pread(fd, raw, padded_size(n), 0);
-    if (rv == FL_OK && get64(raw + used - HASH_SIZE) != fl_hash64(raw, used - HASH_SIZE)) {
+    rv = fl_fs_pread(fd, raw, padded_size(version, n), 0);
+    if (rv == FL_OK && get64(raw + hashed) != fl_hash64(raw, hashed)) {
         rv = FL_EFORMAT;
     }
-    rv = rv == FL_OK ? parse(raw, n, ret) : rv;
+    rv = rv == FL_OK ? parse(raw, n, &head) : rv;
     if (rv == FL_OK) {
-        ret->version = version;
+        head.version = version;
+        rv = take_named(raw, upload, &head);
     }
     free(raw);
-    return rv;
+    if (rv != FL_OK) {
+        fl__spool_head_done(&head);
+        return rv;
+    }
+    *ret = head;
+    return FL_OK;
 }
 
 uint64_t fl__spool_tail_size(const struct fl__spool_head *head)
@@ -243,6 +319,17 @@ uint64_t fl__spool_tail_size(const struct fl__spool_head *head)
     return head->version == FL__SPOOL_WITHOUT_SUMS
                ? 0
                : (fl__sums_blocks(head->bytes) + 1) * sizeof(uint64_t);
+}
+
+bool fl__spool_whole(const struct fl__spool_head *head, uint64_t size)
+{
+    uint64_t whole = head->start + head->bytes + fl__spool_tail_size(head);
+
+    if (head->version < FL__SPOOL_NAMED) {
+        return size == whole;
+    }
+    return head->received == head->bytes &&
+           size >= whole; /* A longer upload may have been there. */
 }
 
 int fl__spool_tail_write(int fd, const struct fl__spool_head *head, const struct fl__sums *sums)
@@ -259,7 +346,7 @@ int fl__spool_tail_write(int fd, const struct fl__spool_head *head, const struct
     for (i = 0; i < sums->n; i++) {
         put64(raw + 8 * i, sums->list[i]);
     }
-    put64(raw + len - 8, fl_checksum(raw, len - 8));
+    put64(raw + len - 8, fl_checksum(raw, len - 8) ^ head->upload);
     rv = fl_fs_pwrite(fd, raw, len, head->start + head->bytes);
     free(raw);
     return rv;
@@ -274,7 +361,7 @@ int fl__spool_tail_read(int fd, const struct fl__spool_head *head, uint64_t **re
     int rv = raw != NULL && list != NULL ? fl_fs_pread(fd, raw, len, head->start + head->bytes)
                                          : FL_ENOMEM;
 
-    if (rv == FL_OK && get64(raw + len - 8) != fl_checksum(raw, len - 8)) {
+    if (rv == FL_OK && get64(raw + len - 8) != (fl_checksum(raw, len - 8) ^ head->upload)) {
         rv = FL_EFORMAT;
     }
     for (i = 0; rv == FL_OK && i < len / 8; i++) {

@@ -14,10 +14,16 @@ struct fl__spool_head {
     uint64_t start; /* first coded byte: length of the header */
     uint64_t bytes; /* all coded bytes */
     uint32_t version;
+    uint64_t upload;   /* which one it is, fl__spool_upload(); 0 before FL__SPOOL_NAMED */
+    uint64_t boot;     /* the run of this machine in which it was begun, fl__spool_boot() */
+    uint64_t received; /* coded bytes that are there */
 };
 
-/* The version that is written; of the one before, finished files are read. */
-#define FL__SPOOL_VERSION      3
+#define FL__SPOOL_SUFFIX ".upd"
+
+/* The version that is written; of those before, finished files are read. */
+#define FL__SPOOL_VERSION      4
+#define FL__SPOOL_NAMED        4 /* from here on with name, boot id and count */
 #define FL__SPOOL_WITHOUT_SUMS 2
 
 /* Path of a spool file. FL_EINVAL: not a valid client name. */
@@ -26,11 +32,19 @@ FL_MUST_CHECK int fl__spool_path(const char *dir, uint64_t round, uint32_t attem
 /* Copies `parts` and checks them: rising, at least one, sane sizes. */
 FL_MUST_CHECK int fl__spool_head_make(const struct fl_spool_part *parts, size_t n,
                                       struct fl__spool_head *ret, struct fl_err *err);
+/* By the name of its file. */
+uint64_t fl__spool_upload(const char *path);
+/* This run of the machine; 0 where the kernel does not say. */
+uint64_t fl__spool_boot(void);
 /* Write at the start of `fd`, in one call. */
 FL_MUST_CHECK int fl__spool_head_write(int fd, const struct fl__spool_head *head);
-/* FL_EFORMAT when it is not complete or not ours. */
-FL_MUST_CHECK int fl__spool_head_read(int fd, struct fl__spool_head *ret);
+/* Only how much was received: the rest of the head is there. */
+FL_MUST_CHECK int fl__spool_count_write(int fd, const struct fl__spool_head *head);
+/* FL_EFORMAT when it is not complete, not ours or of another upload. */
+FL_MUST_CHECK int fl__spool_head_read(int fd, uint64_t upload, struct fl__spool_head *ret);
 void fl__spool_head_done(struct fl__spool_head *head);
+/* All coded bytes are there and what follows them has room in a file of `size` bytes. */
+bool fl__spool_whole(const struct fl__spool_head *head, uint64_t size);
 /* Length of what follows the coded bytes of a finished file. */
 uint64_t fl__spool_tail_size(const struct fl__spool_head *head);
 /* The checksums of all coded bytes. */

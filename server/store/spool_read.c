@@ -239,6 +239,21 @@ static int index_parts(struct fl_spool_reader *r, const struct fl__spool_head *h
     return FL_OK;
 }
 
+static int check_length(const struct fl_spool_reader *r, const struct fl__spool_head *head,
+                        uint64_t size, struct fl_err *err)
+{
+    if (fl__spool_whole(head, size)) {
+        return FL_OK;
+    }
+    if (head->version >= FL__SPOOL_NAMED && head->received != head->bytes) {
+        return fl_err_set(err, FL_EFORMAT,
+                          "'%s' has %" PRIu64 " coded bytes, its header says %" PRIu64, r->path,
+                          head->received, head->bytes);
+    }
+    return fl_err_set(err, FL_EFORMAT, "'%s' has %" PRIu64 " bytes, its header says %" PRIu64,
+                      r->path, size, head->start + head->bytes + fl__spool_tail_size(head));
+}
+
 static int load_head(struct fl_spool_reader *r, struct fl_err *err)
 {
     int fd = open(r->path, O_RDONLY | O_CLOEXEC);
@@ -251,16 +266,14 @@ static int load_head(struct fl_spool_reader *r, struct fl_err *err)
         rv = fl_err_from_errno(errno);
         return fl_err_set(err, rv, "cannot open '%s': %s", r->path, strerror(errno));
     }
-    rv = fl__spool_head_read(fd, &head);
+    rv = fl__spool_head_read(fd, fl__spool_upload(r->path), &head);
     if (rv != FL_OK) {
         (void)fl_err_set(err, rv, "'%s' has no complete header: %s", r->path, fl_strerror(rv));
     } else if (fstat(fd, &st) != 0) {
         rv = fl_err_from_errno(errno);
         (void)fl_err_set(err, rv, "cannot read '%s': %s", r->path, strerror(errno));
-    } else if ((uint64_t)st.st_size != head.start + head.bytes + fl__spool_tail_size(&head)) {
-        rv = fl_err_set(err, FL_EFORMAT, "'%s' has %" PRIu64 " bytes, its header says %" PRIu64,
-                        r->path, (uint64_t)st.st_size,
-                        head.start + head.bytes + fl__spool_tail_size(&head));
+    } else {
+        rv = check_length(r, &head, (uint64_t)st.st_size, err);
     }
     if (rv == FL_OK && head.version != FL__SPOOL_WITHOUT_SUMS) {
         rv = fl__spool_tail_read(fd, &head, &r->sums);

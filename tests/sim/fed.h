@@ -22,6 +22,7 @@
 #include "libfl/base/buf.h"
 #include "libfl/base/rng.h"
 #include "libfl/sim/sim.h"
+#include "server/store/spares.h"
 #include "server/work/aggregation.h"
 #include "server/work/bundles.h"
 #include "tests/lib/coord_check.h"
@@ -187,6 +188,7 @@ struct fed_server {
     char dir[FED_PATH];
     /* While it lives. */
     struct fl_federation federation;
+    struct fl_spares *spares;
     struct fl_progress progress;
     struct fl_coord_resume resume;
     struct fed_bundle bundles[2 * FED_MAX];
@@ -298,6 +300,8 @@ void fed_die_at(struct fed *fed, uint32_t node, uint64_t n, bool after);
 void fed_writes(struct fed_writer *writer);
 /* One of them: is it carried out? */
 bool fed_write(void);
+/* From here on, or not, what is written into files counts too, and may be half there. */
+void fed_tears(bool on);
 
 /* --- the solver --- */
 

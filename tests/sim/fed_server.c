@@ -259,7 +259,7 @@ static void take_effect(struct fed *fed, const struct fl_effect *e)
         break;
     case FL_EFF_ROUND_CLOSED:
         s->n_bundles = 0;
-        ck_assert_int_eq(fl_spool_clean(s->federation.state_dir, 0, 0, NULL), FL_OK);
+        ck_assert_int_eq(fl_spares_collect(s->spares, NULL), FL_OK);
         break;
     case FL_EFF_TRACE:
         fed_log(fed, "- %s", e->text);

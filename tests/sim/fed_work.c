@@ -17,15 +17,21 @@
 #include "tests/lib/folder.h"
 #include "tests/sim/fed.h"
 
-/* --- death at a write: what is renamed or unlinked is done or not, and nothing follows --- */
+/*
+ * --- death at a write: what is renamed or unlinked is done or not, of what is written into a
+ * spool file half is there or all, and nothing follows ---
+ */
 
 static struct fed_writer *writer;  /* who is at work; NULL: nobody is */
+static bool tears;                 /* what it writes into files may be half there */
 static struct fed_client *working; /* the same when it is a client */
 
 int __real_rename(const char *from, const char *to);
 int __real_unlink(const char *path);
 int __wrap_rename(const char *from, const char *to);
 int __wrap_unlink(const char *path);
+int __real_fl_fs_pwrite(int fd, const void *data, size_t len, uint64_t offset);
+int __wrap_fl_fs_pwrite(int fd, const void *data, size_t len, uint64_t offset);
 
 void fed_writes(struct fed_writer *w)
 {
@@ -66,6 +72,22 @@ int __wrap_rename(const char *from, const char *to)
 int __wrap_unlink(const char *path)
 {
     return fed_write() ? __real_unlink(path) : -1;
+}
+
+void fed_tears(bool on)
+{
+    tears = on;
+}
+
+int __wrap_fl_fs_pwrite(int fd, const void *data, size_t len, uint64_t offset)
+{
+    bool lived = writer == NULL || !writer->dead;
+    bool done = !tears || fed_write();
+
+    if (!done && lived) {
+        (void)__real_fl_fs_pwrite(fd, data, len / 2, offset);
+    }
+    return done ? __real_fl_fs_pwrite(fd, data, len, offset) : FL_EIO;
 }
 
 /* --- what all clients share --- */

@@ -107,7 +107,7 @@ START_TEST(a_server_that_dies_again_and_again_gets_on)
 
     plan.rounds = 2;
     fed = fed_new(&plan);
-    fed_die_at(fed, FED_SERVER, 2, true);
+    fed_die_at(fed, FED_SERVER, writes_of(fed, FED_SERVER) + 8, true);
     while (!fed->finished && fed_broken(fed) == NULL && fl_sim_now(fed->sim) < 200000 &&
            fl_sim_step(fed->sim))
     {

@@ -104,6 +104,7 @@ static void setup(void)
     srv =
         (struct fl_serverd){.front = &front, .conf = conf, .own = own, .state_dir = own->state_dir};
     front = (struct fl_front){.srv = &srv, .slots = &slot, .n_slots = 1};
+    ck_assert_int_eq(fl_spares_create(srv.state_dir, &front.spares, NULL), FL_OK);
     ck_assert_int_eq(fl_loop_create(&srv.net, NULL), FL_OK);
     ck_assert_int_eq(fl_lane_create("io", &srv.io, NULL), FL_OK);
     methods[0] =
@@ -160,6 +161,7 @@ static void teardown(void)
     ck_assert_ptr_null(front.pushes);
     ck_assert_ptr_null(slot.push);
     ck_assert_uint_eq(budget.used, 0);
+    fl_spares_free(front.spares);
     free(slot.units);
     fl_buf_done(&body);
     fl_serverd_conf_free(own);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/checksum.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/rng.h"
 #include "libfl/model/digest.h"
@@ -182,6 +183,58 @@ START_TEST(an_upload_without_sums_of_another_length_is_lost)
     (void)memcpy(longer, upload, sizeof(upload));
     put_file(UPLOAD, longer, sizeof(longer));
     ck_assert(fl_spool_is_lost(open_upload(&r)));
+}
+END_TEST
+
+/* --- spool files of version 3: its length says how much is there --- */
+
+static uint8_t third[PAGE + UPLOAD_DATA + 16];
+
+/* With checksums, of one block, behind the coded bytes. */
+static void put_third(size_t len)
+{
+    put_upload();
+    (void)memcpy(third, upload, sizeof(upload));
+    (void)put_le(third + 8, 3, 4);
+    (void)put_le(third + 48, fl_hash64(third, 48), 8);
+    (void)put_le(third + PAGE + UPLOAD_DATA, fl_checksum(third + PAGE, UPLOAD_DATA), 8);
+    (void)put_le(third + PAGE + UPLOAD_DATA + 8, fl_checksum(third + PAGE + UPLOAD_DATA, 8), 8);
+    put_file(UPLOAD, third, len);
+}
+
+START_TEST(an_accepted_upload_of_version_3_is_read_and_checked)
+{
+    struct fl_spool_reader *r = NULL;
+    struct fl_codec_decoder d;
+    float out[RIG_FC3];
+
+    put_third(sizeof(third));
+    ck_assert_int_eq(open_upload(&r), FL_OK);
+    ck_assert(fl_spool_reader_checked(r));
+    ck_assert_int_eq(fl_spool_reader_unit(r, 0, 2, &d), FL_OK);
+    ck_assert_int_eq(d.ops->read(&d, out, RIG_FC3), FL_OK);
+    ck_assert_mem_eq(out, upload + PAGE, sizeof(out));
+    fl_spool_reader_close(r);
+    flip(UPLOAD, PAGE + 5);
+    ck_assert_int_eq(open_upload(&r), FL_OK);
+    ck_assert_int_eq(fl_spool_reader_unit(r, 0, 2, &d), FL_OK);
+    ck_assert(fl_spool_is_lost(d.ops->read(&d, out, RIG_FC3)));
+    fl_spool_reader_close(r);
+}
+END_TEST
+
+START_TEST(half_an_upload_of_version_3_is_begun_anew)
+{
+    struct fl_spool *s = NULL;
+    struct fl_spool_reader *r = NULL;
+    uint64_t received = 99;
+
+    put_third(PAGE + 40);
+    ck_assert(fl_spool_is_lost(open_upload(&r)));
+    ck_assert_uint_eq(fl_spool_peek(dir, 7, 2, "edge-01"), 0);
+    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", &part, 1, &s, &received, NULL), FL_OK);
+    ck_assert_uint_eq(received, 0);
+    fl_spool_close(s);
 }
 END_TEST
 
@@ -466,6 +519,8 @@ static void add_tests(TCase *tc)
     tcase_add_loop_test(tc, a_damaged_head_of_an_upload_without_sums_is_lost, 0,
                         COUNT(upload_flips));
     tcase_add_test(tc, an_upload_without_sums_of_another_length_is_lost);
+    tcase_add_test(tc, an_accepted_upload_of_version_3_is_read_and_checked);
+    tcase_add_test(tc, half_an_upload_of_version_3_is_begun_anew);
     tcase_add_test(tc, mixtures_without_sums_are_read_and_said_to_have_none);
     tcase_add_loop_test(tc, a_damaged_head_of_mixtures_without_sums_is_found, 0,
                         COUNT(mixed_flips));

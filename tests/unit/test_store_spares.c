@@ -1,0 +1,378 @@
+/* Spool files that are used again: nothing of the upload before counts, whatever happens when. */
+#include <check.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/rng.h"
+#include "server/store/spares.h"
+#include "tests/lib/store_rig.h"
+
+#define TOTAL  (RIG_FC1 * sizeof(float))
+#define BOOT   (24 + 24 + 8) /* of one part: where the boot id's hash stands */
+#define HASHED (BOOT + 8)
+
+static const struct fl_spool_part part = {.codec = FL_CODEC_FLOAT32, .bytes = TOTAL};
+/* Smaller than that one: fc3. */
+static const struct fl_spool_part small = {
+    .unit = 2, .codec = FL_CODEC_FLOAT32, .bytes = RIG_FC3 * sizeof(float)};
+
+static struct fl_layout *layout;
+static struct fl_spares *spares;
+static const char *dir;
+static float before[RIG_FC1], after[RIG_FC1];
+
+static void setup(void)
+{
+    size_t i;
+
+    dir = rig_dir();
+    layout = rig_layout();
+    for (i = 0; i < RIG_FC1; i++) {
+        before[i] = 1.0f + (float)i;
+        after[i] = -0.5f * (float)i;
+    }
+    ck_assert_int_eq(fl_spares_create(dir, &spares, NULL), FL_OK);
+}
+
+static void teardown(void)
+{
+    fl_spares_free(spares);
+    fl_layout_free(layout);
+    rig_remove();
+}
+
+static const char *path_of(char out[RIG_PATH_MAX], uint64_t round, const char *client)
+{
+    char name[64];
+
+    (void)snprintf(name, sizeof(name), "spool/%06u-001-%s.upd", (unsigned)round, client);
+    return rig_path(out, name);
+}
+
+static ino_t inode_of(uint64_t round, const char *client)
+{
+    char path[RIG_PATH_MAX];
+    struct stat st;
+
+    return stat(path_of(path, round, client), &st) == 0 ? st.st_ino : 0;
+}
+
+static struct fl_spool *begin(uint64_t round, const char *client, const struct fl_spool_part *of,
+                              uint64_t want)
+{
+    struct fl_spool *s = NULL;
+    struct fl_err err = {0};
+    uint64_t received = 99;
+    int rv = fl_spares_open(spares, round, 1, client, of, 1, &s, &received, &err);
+
+    ck_assert_msg(rv == FL_OK, "%s", err.msg);
+    ck_assert_uint_eq(received, want);
+    return s;
+}
+
+static void send(struct fl_spool *s, const float *update, uint64_t from, uint64_t to)
+{
+    ck_assert_int_eq(
+        fl_spool_write(s, from, (const char *)update + from, (size_t)(to - from), NULL), FL_OK);
+}
+
+static void finish(struct fl_spool *s)
+{
+    ck_assert_int_eq(fl_spool_finish(s, layout, 0.0, FL_DURABLE_PROCESS, NULL), FL_OK);
+    fl_spool_close(s);
+}
+
+static void upload(uint64_t round, const char *client, const struct fl_spool_part *of,
+                   const float *update)
+{
+    struct fl_spool *s = begin(round, client, of, 0);
+
+    send(s, update, 0, of->bytes);
+    finish(s);
+}
+
+static int read_back(uint64_t round, const char *client, const struct fl_spool_part *of, float *out)
+{
+    struct fl_spool_reader *r = NULL;
+    struct fl_codec_decoder d;
+    int rv = fl_spool_reader_open(dir, round, 1, client, layout, &r, NULL);
+
+    if (rv == FL_OK) {
+        rv = fl_spool_reader_unit(r, 0, of->unit, &d);
+    }
+    if (rv == FL_OK) {
+        rv = d.ops->read(&d, out, (size_t)of->bytes / sizeof(float));
+    }
+    if (rv == FL_OK) {
+        rv = d.ops->close(&d);
+    }
+    fl_spool_reader_close(r);
+    return rv;
+}
+
+static void expect(uint64_t round, const char *client, const struct fl_spool_part *of,
+                   const float *update)
+{
+    float *out = calloc(RIG_FC1, sizeof(*out));
+
+    ck_assert_ptr_nonnull(out);
+    ck_assert_int_eq(read_back(round, client, of, out), FL_OK);
+    ck_assert_mem_eq(out, update, of->bytes);
+    free(out);
+}
+
+static void refused(uint64_t round, const char *client)
+{
+    float out[RIG_FC3];
+
+    ck_assert(fl_spool_is_lost(read_back(round, client, &small, out)));
+}
+
+START_TEST(the_next_rounds_uploads_are_written_into_the_files_of_the_last)
+{
+    ino_t inode;
+
+    upload(1, "a", &part, before);
+    inode = inode_of(1, "a");
+    ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
+    ck_assert_uint_eq(fl_spares_count(spares), 1);
+    upload(2, "b", &part, after);
+    ck_assert_uint_eq(inode_of(2, "b"), inode);
+    ck_assert_uint_eq(inode_of(1, "a"), 0);
+    expect(2, "b", &part, after);
+    upload(2, "c", &part, before); /* There is no other: it is made. */
+    expect(2, "b", &part, after);
+    expect(2, "c", &part, before);
+    ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
+    upload(3, "a", &small, after); /* Into a longer one. */
+    expect(3, "a", &small, after);
+}
+END_TEST
+
+START_TEST(there_are_never_more_than_the_uploads_of_the_last_round)
+{
+    char path[RIG_PATH_MAX];
+    unsigned i;
+
+    for (i = 0; i < 40; i++) {
+        char name[8];
+
+        (void)snprintf(name, sizeof(name), "c%u", i);
+        upload(1, name, &small, before);
+    }
+    ck_assert_int_eq(fl_fs_replace(rig_path(path, "spool/notes.txt"), "x", 1, false, NULL), FL_OK);
+    ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
+    ck_assert_uint_eq(fl_spares_count(spares), 40);
+    upload(2, "a", &small, after);
+    upload(2, "b", &small, after);
+    ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
+    ck_assert_uint_eq(fl_spares_count(spares), 2);
+    fl_spares_drop(spares);
+    ck_assert_uint_eq(fl_spares_count(spares), 0);
+    ck_assert_uint_eq(inode_of(2, "a") + inode_of(2, "b") + inode_of(1, "c1"), 0);
+    ck_assert(fl_fs_exists(path));
+}
+END_TEST
+
+/* As when the process ends between taking a file and writing its first bytes. */
+START_TEST(a_file_with_another_uploads_head_counts_as_not_there)
+{
+    char from[RIG_PATH_MAX];
+    char to[RIG_PATH_MAX];
+
+    upload(1, "a", &small, before);
+    ck_assert_int_eq(rename(path_of(from, 1, "a"), path_of(to, 2, "a")), 0);
+    ck_assert_uint_eq(fl_spool_peek(dir, 2, 1, "a"), 0);
+    refused(2, "a");
+    upload(2, "a", &small, after);
+    expect(2, "a", &small, after);
+}
+END_TEST
+
+START_TEST(half_an_upload_over_a_whole_one_is_half_an_upload)
+{
+    struct fl_spool *s;
+    ino_t inode;
+
+    upload(1, "a", &part, before);
+    inode = inode_of(1, "a");
+    ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
+    s = begin(2, "a", &part, 0);
+    send(s, after, 0, 20001);
+    fl_spool_close(s);
+    ck_assert_uint_eq(inode_of(2, "a"), inode);
+    ck_assert_uint_eq(fl_spool_peek(dir, 2, 1, "a"), 20001);
+    refused(2, "a");
+    s = begin(2, "a", &part, 20001);
+    send(s, after, 20001, TOTAL);
+    refused(2, "a"); /* The checksums behind it are those of the other one. */
+    finish(s);
+    expect(2, "a", &part, after);
+}
+END_TEST
+
+START_TEST(the_same_bytes_again_have_to_be_found_good_again)
+{
+    struct fl_spool *s;
+
+    upload(1, "a", &small, before);
+    ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
+    s = begin(2, "a", &small, 0);
+    send(s, before, 0, small.bytes);
+    refused(2, "a");
+    finish(s);
+    expect(2, "a", &small, before);
+}
+END_TEST
+
+/* Bytes of the new manifest must not be taken for those of the old one by whoever comes next. */
+START_TEST(another_manifest_takes_away_what_was_counted_before_its_first_byte)
+{
+    struct fl_spool *s = begin(1, "a", &part, 0);
+
+    send(s, before, 0, 1000);
+    fl_spool_close(s);
+    fl_spool_close(begin(1, "a", &small, 0));
+    ck_assert_uint_eq(fl_spool_peek(dir, 1, 1, "a"), 0);
+    fl_spool_close(begin(1, "a", &part, 0));
+}
+END_TEST
+
+/* --- the machine went down --- */
+
+/* As if the upload had been begun in an earlier run of the machine. */
+static void reboot(uint64_t round, const char *client)
+{
+    uint8_t head[HASHED + 8];
+    char path[RIG_PATH_MAX];
+    uint64_t hash;
+    size_t i;
+    int fd = open(path_of(path, round, client), O_RDWR | O_CLOEXEC);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fl_fs_pread(fd, head, sizeof(head), 0), FL_OK);
+    head[BOOT] ^= 1;
+    hash = fl_hash64(head, HASHED);
+    for (i = 0; i < 8; i++) {
+        head[HASHED + i] = (uint8_t)(hash >> (8 * i));
+    }
+    ck_assert_int_eq(fl_fs_pwrite(fd, head, sizeof(head), 0), FL_OK);
+    (void)close(fd);
+}
+
+START_TEST(what_was_not_finished_when_the_machine_went_down_begins_anew)
+{
+    struct fl_spool *s = begin(1, "a", &part, 0);
+
+    send(s, before, 0, TOTAL);
+    fl_spool_close(s);
+    ck_assert_uint_eq(fl_spool_peek(dir, 1, 1, "a"), TOTAL);
+    reboot(1, "a");
+    ck_assert_uint_eq(fl_spool_peek(dir, 1, 1, "a"), 0);
+    s = begin(1, "a", &part, 0);
+    send(s, after, 0, 5000);
+    fl_spool_close(s);
+    ck_assert_uint_eq(fl_spool_peek(dir, 1, 1, "a"), 5000);
+    s = begin(1, "a", &part, 5000);
+    send(s, after, 5000, TOTAL);
+    finish(s);
+    expect(1, "a", &part, after);
+}
+END_TEST
+
+START_TEST(what_was_finished_is_there_after_a_boot_unless_the_disk_lost_some_of_it)
+{
+    char path[RIG_PATH_MAX];
+
+    upload(1, "a", &part, before);
+    reboot(1, "a");
+    ck_assert_uint_eq(fl_spool_peek(dir, 1, 1, "a"), TOTAL);
+    expect(1, "a", &part, before);
+    finish(begin(1, "a", &part, TOTAL));
+    expect(1, "a", &part, before);
+    reboot(1, "a");
+    rig_damage(path_of(path, 1, "a"), 4096 + 777, 1);
+    fl_spool_close(begin(1, "a", &part, 0));
+}
+END_TEST
+
+/* --- somebody has it --- */
+
+static void somebody_has_it(int lock)
+{
+    char path[RIG_PATH_MAX];
+    uint8_t kept[4096];
+    uint8_t now[4096];
+    int fd;
+
+    upload(1, "a", &part, before);
+    fd = open(path_of(path, 1, "a"), O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(flock(fd, lock), 0);
+    ck_assert_int_eq(fl_fs_pread(fd, kept, sizeof(kept), 4096), FL_OK);
+    ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
+    upload(2, "b", &part, after);
+    ck_assert_int_eq(fl_fs_pread(fd, now, sizeof(now), 4096), FL_OK);
+    ck_assert_mem_eq(now, kept, sizeof(kept));
+    expect(2, "b", &part, after);
+    ck_assert_uint_eq(inode_of(1, "a"), 0); /* Nobody else will find it. */
+    (void)close(fd);
+}
+
+START_TEST(a_file_that_an_old_upload_still_writes_is_left_to_it)
+{
+    somebody_has_it(LOCK_EX | LOCK_NB);
+}
+END_TEST
+
+START_TEST(a_file_that_a_backup_copies_is_left_to_it)
+{
+    somebody_has_it(LOCK_SH | LOCK_NB);
+}
+END_TEST
+
+START_TEST(a_spare_file_that_is_gone_is_made)
+{
+    char path[RIG_PATH_MAX];
+
+    upload(1, "a", &small, before);
+    ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
+    ck_assert_int_eq(unlink(path_of(path, 1, "a")), 0);
+    upload(2, "a", &small, after);
+    expect(2, "a", &small, after);
+    fl_spares_free(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("spares");
+    TCase *tc = tcase_create("spares");
+    SRunner *sr;
+    int failed;
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, the_next_rounds_uploads_are_written_into_the_files_of_the_last);
+    tcase_add_test(tc, there_are_never_more_than_the_uploads_of_the_last_round);
+    tcase_add_test(tc, a_file_with_another_uploads_head_counts_as_not_there);
+    tcase_add_test(tc, half_an_upload_over_a_whole_one_is_half_an_upload);
+    tcase_add_test(tc, the_same_bytes_again_have_to_be_found_good_again);
+    tcase_add_test(tc, another_manifest_takes_away_what_was_counted_before_its_first_byte);
+    tcase_add_test(tc, what_was_not_finished_when_the_machine_went_down_begins_anew);
+    tcase_add_test(tc, what_was_finished_is_there_after_a_boot_unless_the_disk_lost_some_of_it);
+    tcase_add_test(tc, a_file_that_an_old_upload_still_writes_is_left_to_it);
+    tcase_add_test(tc, a_file_that_a_backup_copies_is_left_to_it);
+    tcase_add_test(tc, a_spare_file_that_is_gone_is_made);
+    suite_add_tcase(suite, tc);
+    sr = srunner_create(suite);
+    srunner_run_all(sr, CK_ENV);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? 0 : 1;
+}
