@@ -228,6 +228,7 @@ static int open_state(struct fl_clientd *cli, struct fl_err *err)
     cli->worker.state_dir = dir;
     cli->worker.log = cli->log;
     cli->worker.seed = seed_of(cli);
+    cli->worker.release = true;
     rv = fl_keeps_open(dir, cli->log, &cli->worker.keeps, err);
     if (rv != FL_OK) {
         return rv;

@@ -282,6 +282,9 @@ static int solve(const struct fl__walk *w, struct fl_train_result *ret, struct f
     if (rv != FL_OK) {
         goto done;
     }
+    if (w->task->release) {
+        fl_net_release(b->net);
+    }
     ret->delta = malloc(count * sizeof(*ret->delta));
     if (ret->delta == NULL) {
         rv = fl_err_set(err, FL_ENOMEM, "update of %zu parameters: out of memory", count);

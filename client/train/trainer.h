@@ -35,6 +35,12 @@ struct fl_train_task {
     const float *anchor;
     /* personal.own: `delta` of the result holds parameters, not a displacement from `model`. */
     bool raw;
+    /*
+     * What the built-in engine works in goes back to the system when the steps are made, before the
+     * result takes its memory: lower peaks, and a first step of the next task that is a little
+     * slower.
+     */
+    bool release;
     bool evaluate_trained; /* fill `trained` of the result when there is test data */
     double learning_rate;
     uint64_t seed;

@@ -483,6 +483,7 @@ int fl_training_new(const struct fl_worker *worker, const struct fl_task *task,
                                      .deadline_ms = task->deadline_ms,
                                      .n_selected = task->n_selected,
                                      .population = task->population,
+                                     .release = worker->release,
                                      .cancel = &t->cancel,
                                      .progress = progress,
                                      .ctx = ctx};

@@ -36,6 +36,7 @@ struct fl_worker {
     const char *state_dir;      /* borrowed; NULL: nothing but `keeps` touches the disk */
     const struct fl_log *log;   /* borrowed; may be NULL */
     uint64_t seed;              /* of this client, the same in every run */
+    bool release;               /* fl_train_task.release: other programs want the memory */
 };
 
 /* The seed of the client of that name: `configured`, or, when that is 0, one made of the name. */

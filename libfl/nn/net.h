@@ -74,6 +74,14 @@ struct fl_net_memory {
 };
 struct fl_net_memory fl_net_memory(const struct fl_net *net);
 
+/*
+ * What passes and evaluations work in goes back to the system, until the next one takes it again;
+ * nothing that they compute changes. When it may be long until then, or others need memory now:
+ * fresh pages cost the next step about as much as reading its activations once more. Parameters
+ * stay.
+ */
+void fl_net_release(struct fl_net *net);
+
 /* Layout in the exported order; owned by the network. */
 const struct fl_layout *fl_net_layout(const struct fl_net *net);
 size_t fl_net_inputs(const struct fl_net *net); /* floats of one sample */

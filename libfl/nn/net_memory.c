@@ -14,6 +14,8 @@
 #define ALIGNMENT 64
 /* A network's memory is walked through in each step: fewer entries for it in the TLB. */
 #define HUGE_PAGE ((size_t)1 << 21)
+/* A multiple of what any system calls a page. */
+#define PAGE_MAX ((uintptr_t)1 << 16)
 
 uint64_t fl__net_widest(const struct fl_net *net)
 {
@@ -255,4 +257,22 @@ int fl__net_take_memory(struct fl_net *net, struct fl_err *err)
     /* Parameters have padding that stays zero; what passes work in they write before they read. */
     (void)memset(net->memory, 0, net->n_before * sizeof(float));
     return FL_OK;
+}
+
+/* Whole pages of it, when they are many enough to be asked for in huge ones. */
+static void release(float *p, size_t n)
+{
+    uintptr_t from = ((uintptr_t)p + PAGE_MAX - 1) / PAGE_MAX * PAGE_MAX;
+    uintptr_t to = (uintptr_t)(p + n) / PAGE_MAX * PAGE_MAX;
+
+    if (p != NULL && n * sizeof(*p) >= HUGE_PAGE) {
+        (void)madvise((void *)from, to - from, MADV_DONTNEED); /* without success it stays */
+    }
+}
+
+void fl_net_release(struct fl_net *net)
+{
+    release(net->activations,
+            net->n_activations > net->n_evaluation ? net->n_activations : net->n_evaluation);
+    release(net->along.memory, net->along.n);
 }

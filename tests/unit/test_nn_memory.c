@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "libfl/nn/net_impl.h"
 #include "libfl/num/dense.h"
@@ -268,6 +270,72 @@ START_TEST(an_evaluation_does_not_notice_what_was_there_before)
 }
 END_TEST
 
+/* Resident bytes of whole pages in it. */
+static size_t resident(const float *p, size_t n)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = ((uintptr_t)p + page - 1) / page * page;
+    size_t pages = ((uintptr_t)(p + n) - from) / page;
+    unsigned char *there = must(calloc(pages, 1));
+    size_t sum = 0;
+    size_t i;
+
+    ck_assert_int_eq(mincore((void *)from, pages * page, there), 0);
+    for (i = 0; i < pages; i++) {
+        sum += (there[i] & 1) != 0 ? page : 0;
+    }
+    free(there);
+    return sum;
+}
+
+/* Also what passes along a direction work in. */
+START_TEST(memory_that_goes_back_is_taken_again_and_no_bit_changes)
+{
+    static const char *const layers[] = {"conv 64 3x3 pad 1", "bn",      "relu",
+                                         "maxpool 2",         "flatten", "dense 3"};
+    const struct fl_net_spec spec = {
+        .input = {3, 32, 32}, .n_input = 3, .layers = layers, .n_layers = N(layers)};
+    struct data d = make_data(&spec, 24);
+    const struct fl_net_pass how = {.x = d.x, .y = d.y, .batch = 24, .track = true};
+    const struct fl_net_direction direction = {.x = d.x, .slope = 1.0};
+    struct fl_net *nets_of[2];
+    double slope[2];
+    size_t s, i;
+
+    for (i = 0; i < 2; i++) {
+        nets_of[i] = create(&spec, 24);
+        fl_net_set(nets_of[i], d.model);
+        ck_assert_int_eq(fl_net_take_tangents(nets_of[i], NULL), FL_OK);
+    }
+    for (s = 0; s < 3; s++) {
+        double loss[2], sum[2];
+        size_t right[2];
+
+        for (i = 0; i < 2; i++) {
+            struct fl_net *net = nets_of[i];
+            size_t n = net->n_activations;
+
+            loss[i] = fl_net_pass_along(net, &how, &direction, descend, NULL, &slope[i]);
+            fl_net_evaluate(net, d.x, d.y, 24, &sum[i], &right[i]);
+            ck_assert_uint_gt(resident(net->activations, n), n);
+            if (i == 1) {
+                fl_net_release(net);
+                ck_assert_uint_le(resident(net->activations, n), 1 << 17); /* at both ends */
+                ck_assert_uint_le(resident(net->along.memory, net->along.n), 1 << 17);
+            }
+        }
+        ck_assert_double_eq(loss[0], loss[1]);
+        ck_assert_double_eq(slope[0], slope[1]);
+        ck_assert_double_eq(sum[0], sum[1]);
+        ck_assert_uint_eq(right[0], right[1]);
+    }
+    ck_assert_mem_eq(nets_of[0]->params, nets_of[1]->params, nets_of[0]->n_block * sizeof(float));
+    fl_net_free(nets_of[0]);
+    fl_net_free(nets_of[1]);
+    data_done(&d);
+}
+END_TEST
+
 START_TEST(memory_is_one_batch_or_sixteen_megabytes)
 {
     const char *const *name;
@@ -336,6 +404,7 @@ int main(void)
     tcase_add_loop_test(tc, an_evaluation_has_the_same_bits_for_any_batch_of_training, 0, N(nets));
     tcase_add_loop_test(tc, training_does_not_notice_an_evaluation, 0, N(nets));
     tcase_add_loop_test(tc, an_evaluation_does_not_notice_what_was_there_before, 0, N(nets));
+    tcase_add_test(tc, memory_that_goes_back_is_taken_again_and_no_bit_changes);
     tcase_add_test(tc, memory_is_one_batch_or_sixteen_megabytes);
     tcase_add_test(tc, a_network_too_wide_for_a_piece_takes_samples_one_by_one);
     suite_add_tcase(s, tc);
