@@ -40,21 +40,46 @@ INLINE void store_bytes(uint8_t *p, vec_mask v, size_t lanes)
 /* Pixels of the window of one output pixel: where they begin, and their places. */
 struct taps {
     size_t n;
-    size_t offset[FL_POOL_SIZE_MAX * FL_POOL_SIZE_MAX];
+    size_t first;                                       /* of the image's floats */
+    size_t offset[FL_POOL_SIZE_MAX * FL_POOL_SIZE_MAX]; /* from that on */
     int32_t place[FL_POOL_SIZE_MAX * FL_POOL_SIZE_MAX];
 };
 
-static void find_taps(struct taps *taps, const struct fl_pool *pool, size_t oy, size_t ox)
+/* `taps` may be those of another window: of two that lie wholly on the image they are the same. */
+INLINE void find_taps(struct taps *taps, const struct fl_pool *pool, size_t oy, size_t ox)
 {
     const struct fl__pool_window win = fl__pool_window(pool, oy, ox);
+    size_t n = (win.y1 - win.y0) * (win.x1 - win.x0);
     size_t i, j;
 
+    taps->first = (win.y0 * pool->w + win.x0) * pool->c;
+    if (n == pool->size * pool->size && taps->n == n) {
+        return;
+    }
     taps->n = 0;
     for (i = win.y0; i < win.y1; i++) {
         for (j = win.x0; j < win.x1; j++) {
-            taps->offset[taps->n] = (i * pool->w + j) * pool->c;
+            taps->offset[taps->n] = ((i - win.y0) * pool->w + j - win.x0) * pool->c;
             taps->place[taps->n] = (int32_t)(win.place + (i - win.y0) * pool->size + (j - win.x0));
             taps->n++;
+        }
+    }
+}
+
+/*
+ * Asks for what the window of the next row brings new, one row of windows before it is needed: the
+ * rows of a window lie apart, and without that a pool waits for memory half of its time.
+ */
+INLINE void prefetch_below(const struct fl_pool *pool, const float *image, const struct taps *taps)
+{
+    size_t end = pool->h * pool->w * pool->c;
+    size_t i, j;
+
+    for (i = 0; i < pool->stride; i++) {
+        size_t at = taps->first + (pool->size + i) * pool->w * pool->c;
+
+        for (j = at; j < at + pool->stride * pool->c && j < end; j += 16) {
+            __builtin_prefetch(image + j);
         }
     }
 }
@@ -93,16 +118,17 @@ INLINE void take_pixel(float *y, uint8_t *index, const float *x, const struct ta
 
 static void pool_sample(const struct fl_pool *pool, float *y, uint8_t *index, const float *x)
 {
-    struct taps taps;
+    struct taps taps = {.n = 0};
     size_t oy, ox;
 
     for (oy = 0; oy < pool->oh; oy++) {
         for (ox = 0; ox < pool->ow; ox++) {
             find_taps(&taps, pool, oy, ox);
+            prefetch_below(pool, x, &taps);
             if (taps.n == 4) {
-                take_pixel(y, index, x, &taps, 4, pool->c);
+                take_pixel(y, index, x + taps.first, &taps, 4, pool->c);
             } else {
-                take_pixel(y, index, x, &taps, taps.n, pool->c);
+                take_pixel(y, index, x + taps.first, &taps, taps.n, pool->c);
             }
             y += pool->c;
             index += pool->c;
@@ -153,7 +179,7 @@ static void unpool_sample(const struct fl_pool *pool, float *dx, const float *dy
                           const uint8_t *index, const float *y)
 {
     bool apart = tiles(pool);
-    struct taps taps;
+    struct taps taps = {.n = 0};
     size_t oy, ox;
 
     if (!apart) {
@@ -163,12 +189,15 @@ static void unpool_sample(const struct fl_pool *pool, float *dx, const float *dy
         for (ox = 0; ox < pool->ow; ox++) {
             size_t at = (oy * pool->ow + ox) * pool->c;
             const float *mask = y != NULL ? y + at : NULL;
+            float *to;
 
             find_taps(&taps, pool, oy, ox);
+            prefetch_below(pool, dx, &taps);
+            to = dx + taps.first;
             if (apart && taps.n == 4) {
-                give_pixel(dx, dy + at, index + at, mask, &taps, 4, pool->c, false);
+                give_pixel(to, dy + at, index + at, mask, &taps, 4, pool->c, false);
             } else {
-                give_pixel(dx, dy + at, index + at, mask, &taps, taps.n, pool->c, !apart);
+                give_pixel(to, dy + at, index + at, mask, &taps, taps.n, pool->c, !apart);
             }
         }
     }
