@@ -60,6 +60,8 @@ struct fl_net_memory fl_net_memory(const struct fl_net *net)
     m.training = net->n_activations * sizeof(float);
     m.evaluation = net->n_evaluation * sizeof(float);
     m.tangents = net->along.n * sizeof(float);
+    m.all = m.parameters + m.scratch + m.tangents +
+            (m.training > m.evaluation ? m.training : m.evaluation);
     return m;
 }
 

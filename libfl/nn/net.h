@@ -71,6 +71,7 @@ void fl_net_free(struct fl_net *net);
  */
 struct fl_net_memory {
     size_t parameters, scratch, training, evaluation, tangents;
+    size_t all; /* what it takes, with what lies in the same place counted once */
 };
 struct fl_net_memory fl_net_memory(const struct fl_net *net);
 

@@ -361,6 +361,9 @@ START_TEST(memory_is_one_batch_or_sixteen_megabytes)
         fl_net_free(net);
         ck_assert_uint_eq(m.parameters, judge.parameters);
         ck_assert_uint_eq(judge.training, 0);
+        ck_assert_uint_eq(judge.all, judge.parameters + judge.scratch + judge.evaluation);
+        ck_assert_uint_eq(m.all - m.parameters - m.scratch,
+                          m.training > m.evaluation ? m.training : m.evaluation);
         ck_assert_uint_eq(judge.evaluation, m.evaluation);
         ck_assert_uint_le(m.evaluation, ((size_t)16 << 20) + 4096);
         ck_assert_uint_eq(m.evaluation, twice.evaluation);

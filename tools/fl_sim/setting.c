@@ -67,8 +67,8 @@ int setting_memory(const struct setting *s, unsigned threads, uint64_t *ret, str
     fl_net_free(net);
     round = round < clients ? round : clients;
     /* What each client of a round holds, and is sent in; what the server has; a thread's engine. */
-    *ret = model * (round * (2 + 2 * sent) + 8) + clients * 2048 +
-           threads * (memory.parameters + memory.scratch + memory.training + 4 * model);
+    *ret =
+        model * (round * (2 + 2 * sent) + 8) + clients * 2048 + threads * (memory.all + 4 * model);
     return FL_OK;
 }
 

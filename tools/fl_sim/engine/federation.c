@@ -369,7 +369,7 @@ static int measure_training(struct fl_fed *fed, struct fl_err *err)
 
     if (rv == FL_OK) {
         memory = fl_net_memory(net);
-        fed->training_bytes = memory.parameters + memory.scratch + memory.training + 3 * model;
+        fed->training_bytes = memory.all + 3 * model;
         fl_net_free(net);
     }
     return rv;
