@@ -49,19 +49,35 @@ static void send_event(struct client *c, const struct fl_wire_event *event)
 
 /* --- push --- */
 
-/* What comes next of the units that are asked for, at most a chunk. */
+/*
+ * What comes next of the units that are asked for, at most a chunk: as far as they lie together, as
+ * fl-clientd, which has them all together, would send them.
+ */
 static const uint8_t *next_piece(struct client *c, size_t *ret_n)
 {
     const struct round_update *update = c->all->setup.update;
-    uint64_t left;
+    const uint8_t *at;
+    size_t n = 0;
 
     while (c->units[c->unit] == 0 || c->in_unit == update->at[c->unit + 1] - update->at[c->unit]) {
         c->unit++;
         c->in_unit = 0;
     }
-    left = update->at[c->unit + 1] - update->at[c->unit] - c->in_unit;
-    *ret_n = left < c->chunk ? (size_t)left : c->chunk;
-    return fl_blob_data(update->bytes) + update->at[c->unit] + c->in_unit;
+    at = fl_blob_data(update->bytes) + update->at[c->unit] + c->in_unit;
+    for (;;) {
+        uint64_t left = update->at[c->unit + 1] - update->at[c->unit] - c->in_unit;
+        size_t take = left < c->chunk - n ? (size_t)left : c->chunk - n;
+
+        n += take;
+        c->in_unit += take;
+        if (n == c->chunk || c->unit + 1 == ROUND_UNITS || c->units[c->unit + 1] == 0) {
+            break;
+        }
+        c->unit++;
+        c->in_unit = 0;
+    }
+    *ret_n = n;
+    return at;
 }
 
 static void push_chunks(struct client *c)
@@ -69,6 +85,8 @@ static void push_chunks(struct client *c)
     while (c->push != NULL && c->offset < c->total) {
         uint8_t head[FL_WIRE_CHUNK_HEAD];
         size_t n = 0;
+        size_t unit = c->unit;
+        uint64_t in_unit = c->in_unit;
         const uint8_t *data = next_piece(c, &n);
         struct fl_piece pieces[2];
 
@@ -76,9 +94,10 @@ static void push_chunks(struct client *c)
             (struct fl_piece){.data = head, .len = fl_wire_push_chunk_head(c->offset, n, head)};
         pieces[1] = (struct fl_piece){.data = data, .len = n, .blob = c->all->setup.update->bytes};
         if (fl_call_send(c->push, pieces, 2) != FL_OK) {
+            c->unit = unit;
+            c->in_unit = in_unit;
             return;
         }
-        c->in_unit += n;
         c->offset += n;
         c->all->moved += n;
     }
