@@ -114,45 +114,40 @@ int fl_spares_collect(struct fl_spares *spares, struct fl_err *err)
 
 /* --- using --- */
 
-/*
- * Under the name of the new upload; false: not that one. A client may go on sending what is over:
- * its file has a lock and is left to it.
- */
-static bool take(const struct fl_spares *s, const char *name, const char *path)
+/* A client may go on sending what is over: its file has a lock and is left to it. */
+static int take(const struct fl_spares *s, const char *name, const char *path)
 {
     char old[FL__STORE_PATH_MAX];
     int fd = -1;
-    bool taken;
 
     if (fl_fs_join(old, sizeof(old), s->folder, name) == FL_OK) {
         fd = open(old, O_RDWR | O_CLOEXEC);
     }
-    if (fd < 0) {
-        return false;
-    }
-    taken = flock(fd, LOCK_EX | LOCK_NB) == 0 && rename(old, path) == 0;
-    if (!taken) {
+    if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) != 0 || rename(old, path) != 0)) {
         (void)unlink(old);
+        (void)close(fd);
+        fd = -1;
     }
-    (void)close(fd);
-    return taken;
+    return fd;
+}
+
+int fl__spares_take(struct fl_spares *spares, const char *path)
+{
+    int fd = -1;
+
+    while (fd < 0 && spares->n > 0) {
+        char *name = spares->names[--spares->n];
+
+        fd = take(spares, name, path);
+        free(name);
+    }
+    return fd;
 }
 
 int fl_spares_open(struct fl_spares *spares, uint64_t round, uint32_t attempt, const char *client,
                    const struct fl_spool_part *parts, size_t n_parts, struct fl_spool **ret,
                    uint64_t *ret_received, struct fl_err *err)
 {
-    char path[FL__STORE_PATH_MAX];
-    int rv = fl__spool_path(spares->dir, round, attempt, client, path, sizeof(path), err);
-    bool there = rv == FL_OK && fl_fs_exists(path);
-
-    while (rv == FL_OK && !there && spares->n > 0) {
-        char *name = spares->names[--spares->n];
-
-        there = take(spares, name, path);
-        free(name);
-    }
-    return rv == FL_OK ? fl_spool_open(spares->dir, round, attempt, client, parts, n_parts, ret,
-                                       ret_received, err)
-                       : rv;
+    return fl__spool_open(spares->dir, spares, round, attempt, client, parts, n_parts, ret,
+                          ret_received, err);
 }

@@ -174,9 +174,12 @@ static int adopt(struct fl_spool *s, struct fl_err *err)
     return begin(s, begun_before, err);
 }
 
-static int open_file(struct fl_spool *s, struct fl_err *err)
+static int make_file(struct fl_spool *s, struct fl_spares *spares, struct fl_err *err)
 {
-    s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    s->fd = spares != NULL ? fl__spares_take(spares, s->path) : -1;
+    if (s->fd < 0) {
+        s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    }
     if (s->fd < 0 && errno == ENOENT) {
         int rv = fl_fs_mkdirs(s->folder, err);
 
@@ -185,21 +188,37 @@ static int open_file(struct fl_spool *s, struct fl_err *err)
         }
         s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
     }
-    if (s->fd < 0) {
-        return fail(err, "cannot create", s->path);
+    return s->fd >= 0 ? FL_OK : fail(err, "cannot create", s->path);
+}
+
+/* With a lock: two writers of one upload would each think the end of the file is theirs. */
+static int open_file(struct fl_spool *s, struct fl_spares *spares, struct fl_err *err)
+{
+    bool made = false;
+    int rv;
+
+    s->fd = open(s->path, O_RDWR | O_CLOEXEC);
+    if (s->fd < 0 && errno == ENOENT) {
+        made = true;
+        rv = make_file(s, spares, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    /* Two writers of one upload would each think the end of the file is theirs. */
+    if (s->fd < 0) {
+        return fail(err, "cannot open", s->path);
+    }
     if (flock(s->fd, LOCK_EX | LOCK_NB) != 0) {
         return errno == EWOULDBLOCK
                    ? fl_err_set(err, FL_EINUSE, "'%s' is being uploaded already", s->path)
                    : fail(err, "cannot lock", s->path);
     }
-    return FL_OK;
+    return made ? begin(s, false, err) : adopt(s, err);
 }
 
-int fl_spool_open(const char *dir, uint64_t round, uint32_t attempt, const char *client,
-                  const struct fl_spool_part *parts, size_t n_parts, struct fl_spool **ret,
-                  uint64_t *ret_received, struct fl_err *err)
+int fl__spool_open(const char *dir, struct fl_spares *spares, uint64_t round, uint32_t attempt,
+                   const char *client, const struct fl_spool_part *parts, size_t n_parts,
+                   struct fl_spool **ret, uint64_t *ret_received, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
     struct fl_spool *s;
@@ -220,11 +239,8 @@ int fl_spool_open(const char *dir, uint64_t round, uint32_t attempt, const char 
         *strrchr(path, '/') = '\0';
         s->folder = fl_str_dup(path);
         rv = s->path != NULL && s->folder != NULL
-                 ? open_file(s, err)
+                 ? open_file(s, spares, err)
                  : fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
-    }
-    if (rv == FL_OK) {
-        rv = adopt(s, err);
     }
     if (rv != FL_OK) {
         fl_spool_close(s);
@@ -233,6 +249,14 @@ int fl_spool_open(const char *dir, uint64_t round, uint32_t attempt, const char 
     *ret = s;
     *ret_received = s->head.received;
     return FL_OK;
+}
+
+int fl_spool_open(const char *dir, uint64_t round, uint32_t attempt, const char *client,
+                  const struct fl_spool_part *parts, size_t n_parts, struct fl_spool **ret,
+                  uint64_t *ret_received, struct fl_err *err)
+{
+    return fl__spool_open(dir, NULL, round, attempt, client, parts, n_parts, ret, ret_received,
+                          err);
 }
 
 int fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, size_t len,

@@ -274,29 +274,32 @@ static int take_named(const uint8_t *raw, uint64_t upload, struct fl__spool_head
 int fl__spool_head_read(int fd, uint64_t upload, struct fl__spool_head *ret)
 {
     struct fl__spool_head head = {0};
-    uint8_t fixed[FIXED_SIZE];
+    uint8_t first[PAGE]; /* which is all of it for models of a few units */
     uint8_t *raw;
     uint32_t version;
     size_t hashed;
+    size_t size;
     size_t n;
-    int rv = fl_fs_pread(fd, fixed, sizeof(fixed), 0);
+    int rv = fl_fs_pread(fd, first, sizeof(first), 0);
 
     if (rv != FL_OK) {
         return rv;
     }
-    n = get32(fixed + 12);
-    version = get32(fixed + 8);
-    if (memcmp(fixed, MAGIC, strlen(MAGIC)) != 0 || version < FL__SPOOL_WITHOUT_SUMS ||
+    n = get32(first + 12);
+    version = get32(first + 8);
+    if (memcmp(first, MAGIC, strlen(MAGIC)) != 0 || version < FL__SPOOL_WITHOUT_SUMS ||
         version > FL__SPOOL_VERSION || n == 0 || n > MAX_PARTS)
     {
         return FL_EFORMAT;
     }
     hashed = hashed_size(version, n);
-    raw = malloc(padded_size(version, n));
+    size = padded_size(version, n);
+    raw = malloc(size);
     if (raw == NULL) {
         return FL_ENOMEM;
     }
-    rv = fl_fs_pread(fd, raw, padded_size(version, n), 0);
+    (void)memcpy(raw, first, sizeof(first));
+    rv = size > PAGE ? fl_fs_pread(fd, raw + PAGE, size - PAGE, PAGE) : FL_OK;
     if (rv == FL_OK && get64(raw + hashed) != fl_hash64(raw, hashed)) {
         rv = FL_EFORMAT;
     }

@@ -4,6 +4,7 @@
 /* Spool files from the inside, for the files of this room only. The format stands in spool_head.c.
  */
 
+#include "server/store/spares.h"
 #include "server/store/store.h"
 #include "server/store/store_impl.h"
 #include "server/store/sums.h"
@@ -26,6 +27,13 @@ struct fl__spool_head {
 #define FL__SPOOL_NAMED        4 /* from here on with name, boot id and count */
 #define FL__SPOOL_WITHOUT_SUMS 2
 
+/* As fl_spool_open(); a file that has to be made is one of `spares`, where there is one. */
+FL_MUST_CHECK int fl__spool_open(const char *dir, struct fl_spares *spares, uint64_t round,
+                                 uint32_t attempt, const char *client,
+                                 const struct fl_spool_part *parts, size_t n_parts,
+                                 struct fl_spool **ret, uint64_t *ret_received, struct fl_err *err);
+/* The descriptor of one, locked, which has the name `path` now; -1: there is none. */
+int fl__spares_take(struct fl_spares *spares, const char *path);
 /* Path of a spool file. FL_EINVAL: not a valid client name. */
 FL_MUST_CHECK int fl__spool_path(const char *dir, uint64_t round, uint32_t attempt,
                                  const char *client, char *out, size_t size, struct fl_err *err);
