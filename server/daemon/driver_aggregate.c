@@ -6,6 +6,8 @@
 #include "server/daemon/driver_jobs.h"
 #include "server/work/norms.h"
 
+#define TRIM_MIN ((size_t)256 << 10) /* bytes of a model */
+
 /* Names and weights of the parts' clients, in the order of the parts. */
 static bool copy_part_clients(struct fl_job *job, const struct fl_driver *driver)
 {
@@ -25,8 +27,11 @@ static void aggregate_work(void *arg)
 {
     struct fl_job *job = arg;
 
-    /* What uploads have left in the heap: with a second model in memory it is not wanted. */
-    (void)malloc_trim(0);
+    /* What uploads have left in the heap: with a second model in memory it is not wanted. Less than
+       that is not worth the search for it. */
+    if (fl_federation_floats(&job->driver->federation) * sizeof(float) >= TRIM_MIN) {
+        (void)malloc_trim(0);
+    }
     job->code = fl_aggregation_run(&job->driver->federation, &job->aggregation, &job->err);
 }
 

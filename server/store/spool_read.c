@@ -254,6 +254,21 @@ static int check_length(const struct fl_spool_reader *r, const struct fl__spool_
                       r->path, size, head->start + head->bytes + fl__spool_tail_size(head));
 }
 
+/* A small upload while its file is open. What is wrong with it is found by whoever reads it. */
+static void take_all(struct fl__ahead *a, int fd)
+{
+    struct fl__ahead whole = *a;
+
+    whole.fd = fd;
+    whole.cap = BUFFER_MIN;
+    if (a->end > a->base && fill(&whole, a->base) == FL_OK) {
+        whole.fd = a->fd;
+        *a = whole;
+    } else {
+        fl__ahead_done(&whole);
+    }
+}
+
 static int load_head(struct fl_spool_reader *r, struct fl_err *err)
 {
     int fd = open(r->path, O_RDONLY | O_CLOEXEC);
@@ -281,7 +296,6 @@ static int load_head(struct fl_spool_reader *r, struct fl_err *err)
             (void)fl_err_set(err, rv, "'%s' has no whole checksums: %s", r->path, fl_strerror(rv));
         }
     }
-    (void)close(fd);
     for (b = 0; rv == FL_OK && b < FL_SPOOL_MAX_BUNDLES; b++) {
         r->ahead[b] = (struct fl__ahead){.path = r->path,
                                          .fd = -1,
@@ -291,6 +305,10 @@ static int load_head(struct fl_spool_reader *r, struct fl_err *err)
                                          .end = head.start + head.bytes};
     }
     rv = rv == FL_OK ? index_parts(r, &head, err) : rv;
+    for (b = 0; rv == FL_OK && head.bytes <= BUFFER_MIN && b < r->n_bundles; b++) {
+        take_all(&r->ahead[b], fd);
+    }
+    (void)close(fd);
     fl__spool_head_done(&head);
     return rv;
 }
@@ -366,8 +384,10 @@ void fl_spool_reader_share(struct fl_spool_reader *reader, size_t n_readers)
 
     cap = cap < BUFFER_MIN ? BUFFER_MIN : cap > BUFFER_MAX ? BUFFER_MAX : cap;
     for (b = 0; !reader->in_memory && b < FL_SPOOL_MAX_BUNDLES; b++) {
-        fl__ahead_done(&reader->ahead[b]);
-        reader->ahead[b].cap = cap;
+        if (reader->ahead[b].cap != BUFFER_MIN) { /* Those are as small as they can be. */
+            fl__ahead_done(&reader->ahead[b]);
+            reader->ahead[b].cap = cap;
+        }
     }
 }
 
