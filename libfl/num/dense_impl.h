@@ -360,13 +360,17 @@ INLINE void narrow_block(size_t rows, size_t cols, float *y, size_t ldy, const f
 INLINE void narrow_cols(size_t cols, float *y, size_t ldy, const float *x, size_t ldx,
                         const float *w, const float *bias, size_t batch, size_t in, bool relu)
 {
+    /* Of the last block there may be nothing behind it: a model's block ends there. */
+    float padded[NARROW_COLS + FL__LANES] = {0};
     size_t b = 0;
 
+    (void)memcpy(padded, bias, cols * sizeof(*bias));
     for (; b + FL__NARROW_ROWS <= batch; b += FL__NARROW_ROWS) {
-        narrow_block(FL__NARROW_ROWS, cols, y + b * ldy, ldy, x + b * ldx, ldx, w, bias, in, relu);
+        narrow_block(FL__NARROW_ROWS, cols, y + b * ldy, ldy, x + b * ldx, ldx, w, padded, in,
+                     relu);
     }
     for (; b < batch; b++) {
-        narrow_block(1, cols, y + b * ldy, ldy, x + b * ldx, ldx, w, bias, in, relu);
+        narrow_block(1, cols, y + b * ldy, ldy, x + b * ldx, ldx, w, padded, in, relu);
     }
 }
 
