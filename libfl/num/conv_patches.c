@@ -182,6 +182,9 @@ static void backward_weights(const struct fl_conv *conv, float *dw, const float 
     size_t block = joined(conv, lddy, block_images(conv));
     size_t b, i;
 
+    if (batch == 0 && !add) { /* No product would set them. */
+        (void)memset(dw, 0, fl_conv_weights(conv) * sizeof(*dw));
+    }
     for (b = 0; b < batch; b += block) {
         size_t n = batch - b < block ? batch - b : block;
 
