@@ -182,49 +182,61 @@ static void forward(struct rig *rig, bool relu)
                     rig->batch, relu, rig->scratch.p);
 }
 
+/* The numbers of a rig are the same for every row of kernels: what the oracle makes of them, too.
+ */
+static void check_forward(const struct fl_conv *shape, size_t batch, size_t gap)
+{
+    struct samples want = {NULL};
+    size_t row;
+
+    for (row = 0; row < ROWS; row++) {
+        struct rig rig;
+
+        if (!rig_up(&rig, shape, row, batch, gap)) {
+            continue;
+        }
+        forward(&rig, batch % 2 == 0);
+        if (want.all == NULL) {
+            want = samples(9, batch, rig.y.used, gap);
+            fl_conv_forward_ref(&rig.conv, want.p, want.ld, rig.x.p, rig.x.ld, rig.w.p, rig.bias.p,
+                                batch, batch % 2 == 0);
+        }
+        check_close(&rig.y, &want, shape->kh * shape->kw * shape->c + 1, "y", &rig.conv);
+        rig_down(&rig);
+    }
+    drop(&want);
+}
+
 START_TEST(every_row_of_kernels_computes_y_by_its_definition)
 {
-    const struct fl_conv *shape = &shapes[(size_t)_i % N(shapes)];
-    size_t patch = shape->kh * shape->kw * shape->c;
     size_t batch;
 
     for (batch = 0; batch <= 3; batch++) {
-        struct rig rig;
-        struct samples want;
-
-        if (!rig_up(&rig, shape, (size_t)_i / N(shapes), batch, batch == 2 ? 5 : 0)) {
-            return;
-        }
-        want = samples(9, batch, rig.y.used, rig.y.ld - rig.y.used);
-        forward(&rig, batch % 2 == 0);
-        fl_conv_forward_ref(&rig.conv, want.p, want.ld, rig.x.p, rig.x.ld, rig.w.p, rig.bias.p,
-                            batch, batch % 2 == 0);
-        check_close(&rig.y, &want, patch + 1, "y", &rig.conv);
-        drop(&want);
-        rig_down(&rig);
+        check_forward(&shapes[_i], batch, batch == 2 ? 5 : 0);
     }
 }
 END_TEST
 
-START_TEST(every_row_of_kernels_computes_the_gradients_by_their_definition)
+static void check_backward(const struct fl_conv *shape, size_t batch, size_t gap)
 {
-    const struct fl_conv *shape = &shapes[(size_t)_i % N(shapes)];
-    size_t batch;
+    struct samples dx = {NULL};
+    struct samples dw = {NULL};
+    size_t row;
 
-    for (batch = 0; batch <= 3; batch++) {
+    for (row = 0; row < ROWS; row++) {
         struct fl_conv_backward io;
-        struct samples dx;
-        struct samples dw;
         struct rig rig;
 
-        if (!rig_up(&rig, shape, (size_t)_i / N(shapes), batch, batch == 2 ? 5 : 0)) {
-            return;
+        if (!rig_up(&rig, shape, row, batch, gap)) {
+            continue;
         }
-        dx = samples(9, batch, rig.dx.used, 0);
-        dw = samples(10, 1, rig.dw.used, 0);
-        fl_conv_backward_data_ref(&rig.conv, dx.p, dx.ld, rig.dy.p, rig.dy.ld, rig.w.p, batch);
-        fl_conv_backward_weights_ref(&rig.conv, dw.p, rig.x.p, rig.x.ld, rig.dy.p, rig.dy.ld,
-                                     batch);
+        if (dx.all == NULL) {
+            dx = samples(9, batch, rig.dx.used, 0);
+            dw = samples(10, 1, rig.dw.used, 0);
+            fl_conv_backward_data_ref(&rig.conv, dx.p, dx.ld, rig.dy.p, rig.dy.ld, rig.w.p, batch);
+            fl_conv_backward_weights_ref(&rig.conv, dw.p, rig.x.p, rig.x.ld, rig.dy.p, rig.dy.ld,
+                                         batch);
+        }
         io = backward_of(&rig);
         io.dx = batch == 3 ? NULL : rig.dx.p;
         io.lddx = rig.dx.ld;
@@ -234,9 +246,18 @@ START_TEST(every_row_of_kernels_computes_the_gradients_by_their_definition)
         if (batch < 3) {
             check_close(&rig.dx, &dx, rig.conv.kh * rig.conv.kw * rig.conv.k, "dx", &rig.conv);
         }
-        drop(&dx);
-        drop(&dw);
         rig_down(&rig);
+    }
+    drop(&dx);
+    drop(&dw);
+}
+
+START_TEST(every_row_of_kernels_computes_the_gradients_by_their_definition)
+{
+    size_t batch;
+
+    for (batch = 0; batch <= 3; batch++) {
+        check_backward(&shapes[_i], batch, batch == 2 ? 5 : 0);
     }
 }
 END_TEST
@@ -400,9 +421,9 @@ int main(void)
 
     tcase_add_unchecked_fixture(tcase, load_blas, NULL);
     tcase_add_loop_test(tcase, every_row_of_kernels_computes_y_by_its_definition, 0,
-                        ROWS * (int)N(shapes));
+                        (int)N(shapes));
     tcase_add_loop_test(tcase, every_row_of_kernels_computes_the_gradients_by_their_definition, 0,
-                        ROWS * (int)N(shapes));
+                        (int)N(shapes));
     tcase_add_loop_test(tcase, a_kernel_writes_its_result_only_and_adds_to_the_gradient, 0,
                         ROWS * (int)N(shapes));
     tcase_add_loop_test(tcase, a_second_product_is_added_to_the_gradient_of_the_weights, 0, ROWS);
