@@ -29,7 +29,7 @@ ROWS = (
     ("the first one with durability power", ROUND, "round --clients 10 --model-mb 100 --rounds 7 --durability power"),
     ("a round of 200 clients x 0.8 MB", ROUND, "round --clients 200 --model-mb 0.8 --rounds 15"),
     ("a round of 100 clients with 1 430 parameters", "{round.seconds/1e-3} ms",
-     "round --clients 100 --parameters 1430 --rounds 15"),
+     "round --clients 100 --parameters 1430 --rounds 100"),
     ("calls beside a raw TCP stream, up and down", "{wire.upload_ratio} and {wire.download_ratio} times its "
      "{wire.raw_tcp_mb_s/1e3} GB/s; over TLS {tls.upload_mb_s/1e3} and {tls.download_mb_s/1e3} GB/s",
      "wire --mb 1024 --runs 5 --tls --cpu"),
