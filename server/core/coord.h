@@ -330,7 +330,7 @@ enum fl_effect_type {
     FL_EFF_EVALUATE,       /* seq; the server evaluates the new model */
     FL_EFF_COMMIT,         /* seq; round record and the client records that changed */
     FL_EFF_ROUND_OPEN,     /* pushes for (round, attempt) are welcome from now on; size */
-    FL_EFF_ROUND_CLOSED,   /* drop spool files of (round, attempt) */
+    FL_EFF_ROUND_CLOSED,   /* nobody reads the spool files of (round, attempt) any more */
     /* Of a client, text: what went wrong with it, for whoever looks for the reason. Clean, and at
        most FL_CLIENT_ERROR_SIZE with its end. */
     FL_EFF_CLIENT_ERROR,

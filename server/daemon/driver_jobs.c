@@ -107,6 +107,9 @@ void fl_driver_work_failed(struct fl_driver *driver, uint64_t seq, int code, con
     struct fl_event event = {.type = FL_EV_WORK_FAILED};
 
     fl_log(driver->srv->log, FL_LOG_ERROR, "server", "work failed: %s", reason);
+    if (code == FL_ENOSPC) { /* It is tried again. */
+        fl_driver_down(driver, fl_down_new(driver, FL_DOWN_NO_SPACE));
+    }
     event.u.failed_work.seq = seq;
     event.u.failed_work.code = code;
     event.u.failed_work.reason = reason;

@@ -140,7 +140,7 @@ static void collect_spares(void *arg)
     }
 }
 
-/* There is no next round that would use them. */
+/* There is no next round that would use them, or no room for them. */
 static void drop_spares(void *arg)
 {
     struct fl_front *front = arg;
@@ -223,6 +223,9 @@ static void on_down(void *arg)
         break;
     case FL_DOWN_FINISHED:
         finished(front);
+        break;
+    case FL_DOWN_NO_SPACE:
+        ask_spares(front, drop_spares);
         break;
     case FL_DOWN_STOPPED:
         fl_server_stopped(front->srv);

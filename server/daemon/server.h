@@ -100,6 +100,7 @@ enum fl_down_type {
     FL_DOWN_ROUND_CLOSED,
     FL_DOWN_ADMIN,    /* request is answered */
     FL_DOWN_FINISHED, /* all rounds are done */
+    FL_DOWN_NO_SPACE, /* something could not be written: what is kept for later has to go */
     FL_DOWN_STOPPED   /* drained, or told to stop: the process ends */
 };
 

@@ -134,6 +134,10 @@ static int append_work(struct job *job)
         return fl_err_set(&job->err, FL_ESTATE, "the spool file could not be opened");
     }
     rv = fl_spool_write(spool, piece->offset, piece->data, piece->len, &job->err);
+    if (rv == FL_ENOSPC && fl_spares_count(job->writer->front->spares) > 0) {
+        fl_spares_drop(job->writer->front->spares);
+        rv = fl_spool_write(spool, piece->offset, piece->data, piece->len, &job->err);
+    }
     job->received = fl_spool_received(spool);
     return rv;
 }
@@ -153,14 +157,20 @@ int fl_spool_writer_append(struct fl_spool_writer *w, const struct fl_spool_piec
 
 static int finish_work(struct job *job)
 {
-    const struct fl_spool_writer *w = job->writer;
+    struct fl_spool_writer *w = job->writer;
     const struct fl_server_conf *conf = w->front->srv->conf;
+    int rv;
 
     if (w->spool == NULL) {
         return fl_err_set(&job->err, FL_ESTATE, "the spool file could not be opened");
     }
-    return fl_spool_finish(w->spool, conf->layout, conf->round->norm_bound, conf->main->durability,
-                           &job->err);
+    rv = fl_spool_finish(w->spool, conf->layout, conf->round->norm_bound, conf->main->durability,
+                         &job->err);
+    if (rv == FL_OK) { /* Without its lock before it is accepted: a backup takes one of its own. */
+        fl_spool_close(w->spool);
+        w->spool = NULL;
+    }
+    return rv;
 }
 
 static void finished(const struct job *job)

@@ -123,7 +123,10 @@ static int take(const struct fl_spares *s, const char *name, const char *path)
     if (fl_fs_join(old, sizeof(old), s->folder, name) == FL_OK) {
         fd = open(old, O_RDWR | O_CLOEXEC);
     }
-    if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) != 0 || rename(old, path) != 0)) {
+    /* Heads of earlier versions do not say whose they are. */
+    if (fd >= 0 &&
+        (flock(fd, LOCK_EX | LOCK_NB) != 0 || !fl__spool_is_current(fd) || rename(old, path) != 0))
+    {
         (void)unlink(old);
         (void)close(fd);
         fd = -1;

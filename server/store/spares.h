@@ -7,7 +7,8 @@
  * of what a small upload costs, and with durability "power" most of what the disk does for a large
  * one (docs/performance.md).
  *
- * There are never more than the uploads of the last round, whose room the disk had to have anyway.
+ * They are the uploads of the last round, whose room the disk had to have anyway; one that is
+ * longer than the next upload needs is cut. When the disk is full they go.
  *
  * Threading: of one thread, which is the one that opens spool files for writing.
  */

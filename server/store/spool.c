@@ -1,7 +1,7 @@
 /*
- * Writing spool files: the bulk path of the server. A chunk goes from the caller's
- * memory to the page cache with one pwrite(2); nothing is buffered, nothing synced until
- * the upload is complete. The format is described in spool_head.c.
+ * Writing spool files: the bulk path of the server. A chunk goes from the caller's memory to the
+ * page cache with one pwrite(2), and how much there is with another; nothing is buffered, nothing
+ * synced until the upload is complete. The format is described in spool_head.c.
  */
 
 #include <errno.h>
@@ -139,11 +139,18 @@ static int count(struct fl_spool *s, uint64_t received, struct fl_err *err)
  */
 static int begin(struct fl_spool *s, bool begun_before, struct fl_err *err)
 {
+    uint64_t whole = s->head.start + s->head.bytes + fl__spool_tail_size(&s->head);
+    struct stat st;
+
     s->head.boot = fl__spool_boot();
+    /* What a longer upload has left takes room, and a backup would copy it. */
+    if (fstat(s->fd, &st) != 0 ||
+        (st.st_size > (off_t)whole && ftruncate(s->fd, (off_t)whole) != 0)) {
+        return fail(err, "cannot cut", s->path);
+    }
     /* One extent instead of many small ones; where it cannot be had, writing says why. */
     if (s->head.bytes >= SPOOL_RESERVE_MIN) {
-        (void)fallocate(s->fd, FALLOC_FL_KEEP_SIZE, 0,
-                        (off_t)(s->head.start + s->head.bytes + fl__spool_tail_size(&s->head)));
+        (void)fallocate(s->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)whole);
     }
     return begun_before ? count(s, 0, err) : FL_OK;
 }
@@ -159,6 +166,7 @@ static int adopt(struct fl_spool *s, struct fl_err *err)
         uint64_t there = same_parts(&old, &s->head) ? coded_bytes(s->fd, &old) : UINT64_MAX;
 
         s->head.boot = old.boot;
+        s->head.hash = old.hash;
         fl__spool_head_done(&old);
         rv = there != UINT64_MAX ? sum_received(s, there) : FL_EFORMAT;
         if (rv == FL_OK) {

@@ -11,7 +11,7 @@
  *   …       8     fl_hash64() of the file's name: which upload it is
  *   …       8     fl_hash64() of the boot id: the run of this machine in which it was begun
  *   …       8     fl_hash64() of everything before
- *   …       8     coded bytes that are there
+ *   …       8     coded bytes that are there, by exclusive or with that hash
  *   …             zeros up to a multiple of 4096, so that the bulk lies on page borders
  *   start         the coded parts, in manifest order, without gaps
  *   …       8 b   XXH3 of each block of 16 KiB of them, the last one shorter
@@ -24,10 +24,12 @@
  * A file may have been that of an earlier upload (spares.h): whatever was written then is behind
  * the new header, or in its place. It survives a kill -9 at any instant because the count is
  * written after the bytes that it counts, and the first of them before the header: a header that is
- * not complete, does not match its hash or is that of another upload counts as not there, and so do
- * checksums with the name of another one. When the machine itself went down, the count may have
- * reached the disk before the bytes. So an upload that was not finished counts only until the next
- * boot; a finished one has its checksums.
+ * not complete, does not match its hash or is that of another upload counts as not there. So does a
+ * count that another header left, which can be alone on the page behind, and so do checksums with
+ * the name of another upload. When the machine itself went down, the count may have reached the
+ * disk before the bytes. So an upload that was not finished counts only until the next boot; a
+ * finished one has its checksums. A disk that loses writes while the machine stays up, and is
+ * mounted again, is not guarded against.
  */
 
 #include <inttypes.h>
@@ -187,7 +189,7 @@ uint64_t fl__spool_boot(void)
     return known;
 }
 
-int fl__spool_head_write(int fd, const struct fl__spool_head *head)
+int fl__spool_head_write(int fd, struct fl__spool_head *head)
 {
     size_t hashed = hashed_size(FL__SPOOL_VERSION, head->n_parts);
     uint8_t *raw = calloc(1, (size_t)head->start);
@@ -212,8 +214,9 @@ int fl__spool_head_write(int fd, const struct fl__spool_head *head)
     }
     put64(raw + hashed - NAMED_SIZE, head->upload);
     put64(raw + hashed - NAMED_SIZE + 8, head->boot);
-    put64(raw + hashed, fl_hash64(raw, hashed));
-    put64(raw + hashed + HASH_SIZE, head->received);
+    head->hash = fl_hash64(raw, hashed);
+    put64(raw + hashed, head->hash);
+    put64(raw + hashed + HASH_SIZE, head->received ^ head->hash);
     rv = fl_fs_pwrite(fd, raw, (size_t)head->start, 0);
     free(raw);
     return rv;
@@ -223,7 +226,7 @@ int fl__spool_count_write(int fd, const struct fl__spool_head *head)
 {
     uint8_t raw[COUNT_SIZE];
 
-    put64(raw, head->received);
+    put64(raw, head->received ^ head->hash);
     return fl_fs_pwrite(fd, raw, sizeof(raw),
                         hashed_size(FL__SPOOL_VERSION, head->n_parts) + HASH_SIZE);
 }
@@ -267,7 +270,8 @@ static int take_named(const uint8_t *raw, uint64_t upload, struct fl__spool_head
     }
     head->upload = get64(raw + hashed - NAMED_SIZE);
     head->boot = get64(raw + hashed - NAMED_SIZE + 8);
-    head->received = get64(raw + hashed + HASH_SIZE);
+    head->hash = get64(raw + hashed);
+    head->received = get64(raw + hashed + HASH_SIZE) ^ head->hash;
     return head->upload == upload && head->received <= head->bytes ? FL_OK : FL_EFORMAT;
 }
 
@@ -315,6 +319,14 @@ int fl__spool_head_read(int fd, uint64_t upload, struct fl__spool_head *ret)
     }
     *ret = head;
     return FL_OK;
+}
+
+bool fl__spool_is_current(int fd)
+{
+    uint8_t fixed[FIXED_SIZE];
+
+    return fl_fs_pread(fd, fixed, sizeof(fixed), 0) == FL_OK &&
+           get32(fixed + 8) == FL__SPOOL_VERSION;
 }
 
 uint64_t fl__spool_tail_size(const struct fl__spool_head *head)

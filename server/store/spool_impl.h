@@ -18,6 +18,7 @@ struct fl__spool_head {
     uint64_t upload;   /* which one it is, fl__spool_upload(); 0 before FL__SPOOL_NAMED */
     uint64_t boot;     /* the run of this machine in which it was begun, fl__spool_boot() */
     uint64_t received; /* coded bytes that are there */
+    uint64_t hash;     /* of the head, since it was written or read */
 };
 
 #define FL__SPOOL_SUFFIX ".upd"
@@ -45,7 +46,7 @@ uint64_t fl__spool_upload(const char *path);
 /* This run of the machine; 0 where the kernel does not say. */
 uint64_t fl__spool_boot(void);
 /* Write at the start of `fd`, in one call. */
-FL_MUST_CHECK int fl__spool_head_write(int fd, const struct fl__spool_head *head);
+FL_MUST_CHECK int fl__spool_head_write(int fd, struct fl__spool_head *head);
 /* Only how much was received: the rest of the head is there. */
 FL_MUST_CHECK int fl__spool_count_write(int fd, const struct fl__spool_head *head);
 /* FL_EFORMAT when it is not complete, not ours or of another upload. */
@@ -53,6 +54,8 @@ FL_MUST_CHECK int fl__spool_head_read(int fd, uint64_t upload, struct fl__spool_
 void fl__spool_head_done(struct fl__spool_head *head);
 /* All coded bytes are there and what follows them has room in a file of `size` bytes. */
 bool fl__spool_whole(const struct fl__spool_head *head, uint64_t size);
+/* The file has a head of the version that is written, whatever else is true of it. */
+bool fl__spool_is_current(int fd);
 /* Length of what follows the coded bytes of a finished file. */
 uint64_t fl__spool_tail_size(const struct fl__spool_head *head);
 /* The checksums of all coded bytes. */

@@ -2,7 +2,7 @@
  * Reading spool files back. Hundreds of readers are open at once while an update is
  * aggregated, so a reader holds no descriptor (each filling of its buffer opens the file
  * anew, some microseconds beside copying the buffer) and takes its buffer at the first
- * read.
+ * read; a small upload is read with its head.
  */
 
 #include <errno.h>

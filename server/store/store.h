@@ -288,8 +288,9 @@ struct fl_spool;
 
 /*
  * Open for writing: create, or continue one whose manifest is equal (then
- * `*ret_received` says how much is there). A different manifest starts over. FL_EINUSE:
- * somebody has it open for writing; FL_EINVAL: no valid name, or parts that do not rise
+ * `*ret_received` says how much is there). A different manifest starts over, and so does an upload
+ * that was not finished when the machine went down. A new one is not there before its first bytes.
+ * FL_EINUSE: somebody has it open for writing; FL_EINVAL: no valid name, or parts that do not rise
  * (by unit, then by bundle).
  */
 FL_MUST_CHECK int fl_spool_open(const char *dir, uint64_t round, uint32_t attempt,
@@ -327,7 +328,7 @@ FL_MUST_CHECK int fl_spool_clean(const char *dir, uint64_t round, uint32_t attem
 /*
  * A finished spool file for reading; `units[n_units]` says of which units it holds the
  * update. No descriptor stays open between calls, and the buffers (64 KiB a bundle) are
- * taken at the first read.
+ * taken at the first read, or by an upload of up to 16 KiB, with all of it, at once.
  * Keeps a reference to `layout`. FL_EFORMAT: not complete or damaged; FL_ESHAPE: of
  * another model. What is read is checked against its checksum first: what a decoder then
  * reads is FL_EFORMAT when it changed, FL_ENOENT when the file is gone (fl_spool_is_lost()); other

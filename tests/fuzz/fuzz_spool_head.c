@@ -40,7 +40,7 @@ static void put_hash(uint8_t *file, size_t size)
     }
 }
 
-static void check(int fd, const struct fl__spool_head *head, const uint8_t *file, size_t size)
+static void check(int fd, struct fl__spool_head *head, const uint8_t *file, size_t size)
 {
     struct fl__ahead ahead = {.fd = fd, .end = head->start + head->bytes, .cap = 4096};
     size_t used = FIXED + PART * head->n_parts + NAMED + 16;

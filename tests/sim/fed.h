@@ -87,6 +87,7 @@ struct fed_plan {
     /* Node `dies` (0: none) does so at its write `dies_at`, as fed_die_at(). */
     uint32_t dies;
     uint64_t dies_at;
+    bool tears; /* what the server writes into spool files counts too */
     bool dies_after;
 };
 

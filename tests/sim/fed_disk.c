@@ -245,7 +245,7 @@ static int write_upload(struct fed *fed, struct fed_job *job, const struct fl_sp
     uint64_t at = 0;
     int rv;
 
-    fed_tears(true);
+    fed_tears(fed->plan.tears);
     rv = fl_spares_open(fed->server.spares, push->round, push->attempt,
                         fed->clients[job->from].name, parts, push->n_parts, &spool, &at, &job->err);
     while (rv == FL_OK && at < push->n_bytes) {

@@ -19,7 +19,7 @@
 
 /*
  * --- death at a write: what is renamed or unlinked is done or not, of what is written into a
- * spool file half is there or all, and nothing follows ---
+ * spool file a part is there or all, and nothing follows ---
  */
 
 static struct fed_writer *writer;  /* who is at work; NULL: nobody is */
@@ -84,8 +84,10 @@ int __wrap_fl_fs_pwrite(int fd, const void *data, size_t len, uint64_t offset)
     bool lived = writer == NULL || !writer->dead;
     bool done = !tears || fed_write();
 
-    if (!done && lived) {
-        (void)__real_fl_fs_pwrite(fd, data, len / 2, offset);
+    if (!done && lived) { /* Anywhere: nothing of it, one byte, all but one, and between. */
+        const size_t cuts[] = {0, 1, len / 8, len / 2, len - len / 8, len > 0 ? len - 1 : 0};
+
+        (void)__real_fl_fs_pwrite(fd, data, cuts[writer->n_writes % 6], offset);
     }
     return done ? __real_fl_fs_pwrite(fd, data, len, offset) : FL_EIO;
 }

@@ -51,9 +51,11 @@ static uint64_t writes_of(const struct fed *fed, uint32_t node)
 static uint64_t undisturbed(int i, uint32_t node, float theta[FED_FLOATS])
 {
     struct fed_plan plan = plan_of(i);
-    struct fed *fed = fed_new(&plan);
+    struct fed *fed;
     uint64_t n;
 
+    plan.tears = true;
+    fed = fed_new(&plan);
     fed_finish(fed);
     (void)memcpy(theta, fed->server.model.theta, sizeof(fed->server.model.theta));
     n = writes_of(fed, node);
@@ -73,6 +75,7 @@ static void crash_everywhere(int i, uint32_t node)
         struct fed *fed;
 
         plan.dies = node;
+        plan.tears = true;
         plan.dies_at = k / 2 + 1;
         plan.dies_after = k % 2 == 1;
         fed = fed_new(&plan);
@@ -106,6 +109,7 @@ START_TEST(a_server_that_dies_again_and_again_gets_on)
     struct fed *fed;
 
     plan.rounds = 2;
+    plan.tears = true;
     fed = fed_new(&plan);
     fed_die_at(fed, FED_SERVER, writes_of(fed, FED_SERVER) + 8, true);
     while (!fed->finished && fed_broken(fed) == NULL && fl_sim_now(fed->sim) < 200000 &&

@@ -315,6 +315,36 @@ START_TEST(what_our_disk_refuses_is_tried_again_and_told)
 }
 END_TEST
 
+/* An upload of an earlier round, whose file may be used again. */
+static void leave_upload(const char *client)
+{
+    const struct fl_spool_part part = {.codec = FL_CODEC_FLOAT32, .bytes = 4};
+    struct fl_spool *spool = NULL;
+    uint64_t received = 0;
+
+    ck_assert_int_eq(
+        fl_spool_open(srv.state_dir, ROUND - 1, 1, client, &part, 1, &spool, &received, NULL),
+        FL_OK);
+    ck_assert_int_eq(fl_spool_write(spool, 0, "1234", 4, NULL), FL_OK);
+    fl_spool_close(spool);
+}
+
+START_TEST(a_full_disk_takes_the_files_that_are_kept_for_later)
+{
+    leave_upload("a");
+    leave_upload("b");
+    ck_assert_int_eq(fl_spares_collect(front.spares, NULL), FL_OK);
+    n_written = 0;
+    fail_write = 2;
+    fail_code = FL_ENOSPC;
+    push(size, true);
+    settle();
+    ck_assert_str_eq(heard, "stored;");
+    ck_assert_uint_eq(on_disk(), size);
+    ck_assert_uint_eq(fl_spares_count(front.spares), 0);
+}
+END_TEST
+
 START_TEST(a_chunk_at_another_offset_ends_the_push_out_of_range)
 {
     push_body_header(&body, conf->layout, ROUND, ATTEMPT);
@@ -494,6 +524,7 @@ int main(void)
     tcase_add_test(tc, an_update_of_another_shape_is_judged_before_a_byte_is_stored);
     tcase_add_test(tc, nothing_is_stored_of_what_was_not_asked_for);
     tcase_add_test(tc, what_our_disk_refuses_is_tried_again_and_told);
+    tcase_add_test(tc, a_full_disk_takes_the_files_that_are_kept_for_later);
     tcase_add_test(tc, a_chunk_at_another_offset_ends_the_push_out_of_range);
     tcase_add_loop_test(tc, the_round_may_close_in_every_state_of_a_push, 0, 3);
     suite_add_tcase(s, tc);

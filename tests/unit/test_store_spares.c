@@ -231,6 +231,76 @@ START_TEST(the_same_bytes_again_have_to_be_found_good_again)
 }
 END_TEST
 
+/* 510 parts: the count stands alone on the last of four pages. */
+START_TEST(a_head_of_which_only_the_first_pages_are_new_counts_as_not_there)
+{
+    struct fl_spool_part many[510];
+    uint8_t old[4 * 4096];
+    uint8_t new[4 * 4096];
+    struct fl_spool *s = NULL;
+    char path[RIG_PATH_MAX];
+    uint64_t received = 99;
+    size_t cut;
+    int fd;
+    size_t i;
+
+    for (i = 0; i < 510; i++) {
+        many[i] = (struct fl_spool_part){
+            .unit = (uint32_t)i, .codec = FL_CODEC_FLOAT32, .bytes = sizeof(float)};
+    }
+    for (i = 1; i <= 2; i++) {
+        ck_assert_int_eq(fl_spares_open(spares, i, 1, "a", many, 510, &s, &received, NULL), FL_OK);
+        ck_assert_uint_eq(received, 0);
+        send(s, i == 1 ? before : after, 0, i == 1 ? sizeof(many[0].bytes) * 255 : 4);
+        fl_spool_close(s);
+        fd = open(path_of(path, i, "a"), O_RDONLY | O_CLOEXEC);
+        ck_assert_int_eq(fl_fs_pread(fd, i == 1 ? old : new, sizeof(new), 0), FL_OK);
+        (void)close(fd);
+        ck_assert_int_eq(i == 1 ? fl_spares_collect(spares, NULL) : FL_OK, FL_OK);
+    }
+    ck_assert_uint_eq(fl_spool_peek(dir, 2, 1, "a"), 4);
+    for (cut = 0; cut < sizeof(new); cut += 4096) {
+        fd = open(path, O_RDWR | O_CLOEXEC);
+        ck_assert_int_eq(fl_fs_pwrite(fd, old, sizeof(old), 0), FL_OK);
+        ck_assert_int_eq(fl_fs_pwrite(fd, new, cut, 0), FL_OK);
+        (void)close(fd);
+        ck_assert_uint_eq(fl_spool_peek(dir, 2, 1, "a"), 0);
+    }
+}
+END_TEST
+
+START_TEST(a_file_that_is_longer_than_the_new_upload_needs_is_cut)
+{
+    char path[RIG_PATH_MAX];
+
+    upload(1, "a", &part, before);
+    ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
+    upload(2, "a", &small, after);
+    ck_assert_uint_eq(rig_size(path_of(path, 2, "a")), 4096 + small.bytes + 16);
+    expect(2, "a", &small, after);
+}
+END_TEST
+
+/* Before version 4 a head did not say whose it was. */
+START_TEST(a_file_of_an_earlier_version_is_not_used_again)
+{
+    char path[RIG_PATH_MAX];
+    const uint8_t version = 3;
+    ino_t inode;
+    int fd;
+
+    upload(1, "a", &small, before);
+    inode = inode_of(1, "a");
+    fd = open(path_of(path, 1, "a"), O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(fl_fs_pwrite(fd, &version, 1, 8), FL_OK);
+    ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
+    upload(2, "a", &small, after); /* While fd keeps the number of that one. */
+    ck_assert_uint_ne(inode_of(2, "a"), inode);
+    (void)close(fd);
+    expect(2, "a", &small, after);
+}
+END_TEST
+
 /* Bytes of the new manifest must not be taken for those of the old one by whoever comes next. */
 START_TEST(another_manifest_takes_away_what_was_counted_before_its_first_byte)
 {
@@ -249,7 +319,7 @@ END_TEST
 /* As if the upload had been begun in an earlier run of the machine. */
 static void reboot(uint64_t round, const char *client)
 {
-    uint8_t head[HASHED + 8];
+    uint8_t head[HASHED + 16];
     char path[RIG_PATH_MAX];
     uint64_t hash;
     size_t i;
@@ -259,7 +329,8 @@ static void reboot(uint64_t round, const char *client)
     ck_assert_int_eq(fl_fs_pread(fd, head, sizeof(head), 0), FL_OK);
     head[BOOT] ^= 1;
     hash = fl_hash64(head, HASHED);
-    for (i = 0; i < 8; i++) {
+    for (i = 0; i < 8; i++) { /* The count is kept by exclusive or with it. */
+        head[HASHED + 8 + i] ^= (uint8_t)(head[HASHED + i] ^ (uint8_t)(hash >> (8 * i)));
         head[HASHED + i] = (uint8_t)(hash >> (8 * i));
     }
     ck_assert_int_eq(fl_fs_pwrite(fd, head, sizeof(head), 0), FL_OK);
@@ -363,6 +434,9 @@ int main(void)
     tcase_add_test(tc, a_file_with_another_uploads_head_counts_as_not_there);
     tcase_add_test(tc, half_an_upload_over_a_whole_one_is_half_an_upload);
     tcase_add_test(tc, the_same_bytes_again_have_to_be_found_good_again);
+    tcase_add_test(tc, a_head_of_which_only_the_first_pages_are_new_counts_as_not_there);
+    tcase_add_test(tc, a_file_that_is_longer_than_the_new_upload_needs_is_cut);
+    tcase_add_test(tc, a_file_of_an_earlier_version_is_not_used_again);
     tcase_add_test(tc, another_manifest_takes_away_what_was_counted_before_its_first_byte);
     tcase_add_test(tc, what_was_not_finished_when_the_machine_went_down_begins_anew);
     tcase_add_test(tc, what_was_finished_is_there_after_a_boot_unless_the_disk_lost_some_of_it);
