@@ -3,6 +3,7 @@
 In a row's text {LINE.KEY} is the median of a figure that the benchmark printed, {LINE.KEY/1e6} that by a number, and
 {LINE[key=value].KEY} says which line when several begin alike.
 """
+import os
 import re
 import shlex
 import statistics
@@ -92,7 +93,9 @@ def make(path):
         made = FIGURE.sub(lambda found, of=mine: figure(path, of, found), text)
         if "{" in made:
             raise Bad(f"bench/table.py: '{what}': cannot read '{made}'")
-        rows.append(f"| {what} | {made} | `build/bench/{command}` |")
+        program = command.split()[0]
+        folder = "bench" if os.path.exists(os.path.join(os.path.dirname(__file__), program)) else "build/bench"
+        rows.append(f"| {what} | {made} | `{folder}/{command}` |")
     return "\n".join([heading(records), "", "| what | figure | command |", "| --- | --- | --- |", *rows])
 
 
