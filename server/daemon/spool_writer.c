@@ -12,7 +12,7 @@ struct fl_spool_writer {
     char client[FL_NAME_MAX];
     struct fl_spool_part *parts;
     size_t n_parts;
-    struct fl_spool *spool; /* the lane's; NULL: not open */
+    struct fl_spool *spool; /* the lane's, while there are jobs; NULL: not open */
 };
 
 struct job {
@@ -201,6 +201,8 @@ void fl_spool_writer_close(struct fl_spool_writer *w)
         return;
     }
     w->cbs = NULL;
-    (void)submit(w, &(struct job){.work = close_work}); /* Else the last of its jobs does it. */
+    if (w->n_jobs > 0 || w->spool != NULL) {
+        (void)submit(w, &(struct job){.work = close_work}); /* Else the last of its jobs does it. */
+    }
     unref(w);
 }
