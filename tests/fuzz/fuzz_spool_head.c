@@ -37,19 +37,41 @@ static void put_hash(uint8_t *file, size_t size)
         for (i = 0; i < 8; i++) {
             file[at + i] = (uint8_t)(hash >> (8 * i));
         }
+        for (i = 0; named > 0 && i < 8 && at + 16 <= size; i++) { /* the count is kept so */
+            file[at + 8 + i] ^= file[at + i];
+        }
     }
+}
+
+/* Written and read again it is the same. */
+static void check_again(int fd, struct fl__spool_head *head)
+{
+    struct fl__spool_head again = {0};
+    size_t i;
+
+    FL_REQUIRE(fl__spool_head_write(fd, head) == FL_OK);
+    FL_REQUIRE(fl__spool_head_read(fd, UPLOAD, &again) == FL_OK);
+    FL_REQUIRE(again.n_parts == head->n_parts && again.start == head->start);
+    FL_REQUIRE(again.bytes == head->bytes && again.received == head->received);
+    FL_REQUIRE(again.boot == head->boot && again.upload == head->upload);
+    for (i = 0; i < head->n_parts; i++) {
+        const struct fl_spool_part *a = &again.parts[i];
+        const struct fl_spool_part *b = &head->parts[i];
+
+        FL_REQUIRE(a->unit == b->unit && a->bundle == b->bundle && a->codec == b->codec &&
+                   a->masked == b->masked && a->bytes == b->bytes);
+    }
+    fl__spool_head_done(&again);
 }
 
 static void check(int fd, struct fl__spool_head *head, const uint8_t *file, size_t size)
 {
     struct fl__ahead ahead = {.fd = fd, .end = head->start + head->bytes, .cap = 4096};
-    size_t used = FIXED + PART * head->n_parts + NAMED + 16;
-    uint8_t *back = malloc(head->start);
     uint8_t byte;
     uint64_t sum = 0;
     size_t i;
 
-    FL_REQUIRE(back != NULL && head->start <= size && head->received <= head->bytes);
+    FL_REQUIRE(head->start <= size && head->received <= head->bytes);
     for (i = 0; i < head->n_parts; i++) {
         FL_REQUIRE(i == 0 || head->parts[i].unit > head->parts[i - 1].unit ||
                    (head->parts[i].unit == head->parts[i - 1].unit &&
@@ -67,14 +89,8 @@ static void check(int fd, struct fl__spool_head *head, const uint8_t *file, size
     FL_REQUIRE(fl__ahead_read(&ahead, ahead.end, &byte, 1) == FL_EFORMAT);
     fl__ahead_done(&ahead);
     if (head->version == FL__SPOOL_VERSION) { /* Older ones are not written any more. */
-        FL_REQUIRE(head->start >= used);
-        FL_REQUIRE(fl__spool_head_write(fd, head) == FL_OK);
-        FL_REQUIRE(fl_fs_pread(fd, back, head->start, 0) == FL_OK);
-        FL_REQUIRE(memcmp(back, file, FIXED) == 0);
-        FL_REQUIRE(memcmp(back + used - NAMED - 16, file + used - NAMED - 16, 8) == 0);
-        FL_REQUIRE(memcmp(back + used - 8, file + used - 8, 8) == 0);
+        check_again(fd, head);
     }
-    free(back);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
