@@ -133,7 +133,7 @@ static int check_upload(const char *dir, const struct fl__backup_needs *needs, c
     char path[FL__STORE_PATH_MAX];
     struct stat st;
     int fd;
-    int rv = fl__spool_path(dir, needs->open_round, needs->open_attempt, client, path, sizeof(path),
+    int rv = fl__spool_find(dir, needs->open_round, needs->open_attempt, client, path, sizeof(path),
                             err);
 
     if (rv != FL_OK) {
@@ -144,7 +144,8 @@ static int check_upload(const char *dir, const struct fl__backup_needs *needs, c
         rv = fl_err_from_errno(errno);
         return fl_err_set(err, rv, "cannot open '%s': %s", path, strerror(errno));
     }
-    rv = fl__spool_head_read(fd, fl__spool_upload(path), &head);
+    rv = fl__spool_head_read(fd, fl__spool_upload(needs->open_round, needs->open_attempt, client),
+                             &head);
     if (rv == FL_OK) {
         rv = fstat(fd, &st) == 0 && fl__spool_whole(&head, (uint64_t)st.st_size)
                  ? check_blocks(fd, &head)

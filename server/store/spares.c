@@ -11,11 +11,18 @@
 #include "libfl/base/str.h"
 #include "server/store/spool_impl.h"
 
+struct spare {
+    char *name; /* in the folder */
+    bool gone;  /* it holds an upload of this round, or was removed */
+};
+
 struct fl_spares {
     char *dir;
     char *folder;
-    char **names; /* in the folder; those from the first one on */
+    struct spare *list; /* by name */
     size_t n, cap;
+    size_t n_gone;
+    size_t next; /* those before are gone */
 };
 
 int fl_spares_create(const char *dir, struct fl_spares **ret, struct fl_err *err)
@@ -39,15 +46,21 @@ int fl_spares_create(const char *dir, struct fl_spares **ret, struct fl_err *err
     return FL_OK;
 }
 
+static void forget(struct fl_spares *s)
+{
+    while (s->n > 0) {
+        free(s->list[--s->n].name);
+    }
+    s->n_gone = s->next = 0;
+}
+
 void fl_spares_free(struct fl_spares *spares)
 {
     if (spares == NULL) {
         return;
     }
-    while (spares->n > 0) {
-        free(spares->names[--spares->n]);
-    }
-    free(spares->names);
+    forget(spares);
+    free(spares->list);
     free(spares->folder);
     free(spares->dir);
     free(spares);
@@ -55,7 +68,7 @@ void fl_spares_free(struct fl_spares *spares)
 
 size_t fl_spares_count(const struct fl_spares *spares)
 {
-    return spares->n;
+    return spares->n - spares->n_gone;
 }
 
 /* --- collecting --- */
@@ -68,36 +81,50 @@ static int remove_named(const struct fl_spares *s, const char *name)
     return rv == FL_OK ? fl_fs_remove(path) : rv;
 }
 
+static void set_gone(struct fl_spares *s, struct spare *spare)
+{
+    s->n_gone += spare->gone ? 0 : 1;
+    spare->gone = true;
+}
+
 void fl_spares_drop(struct fl_spares *spares)
 {
-    while (spares->n > 0) {
-        char *name = spares->names[--spares->n];
+    size_t i;
 
-        (void)remove_named(spares, name); /* The next start takes what stays behind. */
-        free(name);
+    for (i = spares->next; i < spares->n; i++) {
+        if (!spares->list[i].gone) {
+            (void)remove_named(spares, spares->list[i].name); /* Else the next start takes it. */
+            set_gone(spares, &spares->list[i]);
+        }
     }
 }
 
-/* Without memory for its name a file is only removed. */
+static bool has_room(struct fl_spares *s)
+{
+    if (s->n == s->cap) {
+        size_t cap = s->cap > 0 ? 2 * s->cap : 16;
+        struct spare *grown = realloc(s->list, cap * sizeof(*grown));
+
+        s->list = grown != NULL ? grown : s->list;
+        s->cap = grown != NULL ? cap : s->cap;
+    }
+    return s->n < s->cap;
+}
+
+/* What cannot be kept, for want of memory or because an earlier version wrote it, is removed. */
 static int add(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
     struct fl_spares *s = ctx;
     char *copy;
     int rv;
 
-    if (!fl_str_ends_with(name, FL__SPOOL_SUFFIX)) {
-        return FL_OK;
-    }
-    if (s->n == s->cap) {
-        size_t cap = s->cap > 0 ? 2 * s->cap : 16;
-        char **grown = realloc(s->names, cap * sizeof(*grown));
-
-        s->names = grown != NULL ? grown : s->names;
-        s->cap = grown != NULL ? cap : s->cap;
-    }
-    copy = s->n < s->cap ? fl_str_dup(name) : NULL;
-    if (copy != NULL) {
-        s->names[s->n++] = copy;
+    if (fl_str_ends_with(name, FL__SPOOL_SUFFIX)) {
+        copy = has_room(s) ? fl_str_dup(name) : NULL;
+        if (copy != NULL) {
+            s->list[s->n++] = (struct spare){.name = copy};
+            return FL_OK;
+        }
+    } else if (!fl_str_ends_with(name, FL__SPOOL_SUFFIX_ONCE)) {
         return FL_OK;
     }
     rv = remove_named(s, name);
@@ -106,13 +133,37 @@ static int add(void *ctx, const char *folder, const char *name, struct fl_err *e
                                     fl_strerror(rv));
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct spare *)a)->name, ((const struct spare *)b)->name);
+}
+
 int fl_spares_collect(struct fl_spares *spares, struct fl_err *err)
 {
+    int rv;
+
     fl_spares_drop(spares);
-    return fl_fs_each(spares->folder, add, spares, err);
+    forget(spares);
+    rv = fl_fs_each(spares->folder, add, spares, err);
+    if (spares->n > 1) {
+        qsort(spares->list, spares->n, sizeof(*spares->list), by_name);
+    }
+    return rv;
 }
 
 /* --- using --- */
+
+void fl__spares_keep(struct fl_spares *spares, const char *path)
+{
+    struct spare key = {.name = (char *)(uintptr_t)strrchr(path, '/') + 1}; /* only read */
+    struct spare *found =
+        spares->n > 0 ? bsearch(&key, spares->list, spares->n, sizeof(*spares->list), by_name)
+                      : NULL;
+
+    if (found != NULL) {
+        set_gone(spares, found);
+    }
+}
 
 /* A client may go on sending what is over: its file has a lock and is left to it. */
 static int take(const struct fl_spares *s, const char *name, const char *path)
@@ -123,10 +174,7 @@ static int take(const struct fl_spares *s, const char *name, const char *path)
     if (fl_fs_join(old, sizeof(old), s->folder, name) == FL_OK) {
         fd = open(old, O_RDWR | O_CLOEXEC);
     }
-    /* Heads of earlier versions do not say whose they are. */
-    if (fd >= 0 &&
-        (flock(fd, LOCK_EX | LOCK_NB) != 0 || !fl__spool_is_current(fd) || rename(old, path) != 0))
-    {
+    if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) != 0 || rename(old, path) != 0)) {
         (void)unlink(old);
         (void)close(fd);
         fd = -1;
@@ -138,11 +186,13 @@ int fl__spares_take(struct fl_spares *spares, const char *path)
 {
     int fd = -1;
 
-    while (fd < 0 && spares->n > 0) {
-        char *name = spares->names[--spares->n];
+    while (fd < 0 && spares->next < spares->n) {
+        struct spare *spare = &spares->list[spares->next++];
 
-        fd = take(spares, name, path);
-        free(name);
+        if (!spare->gone) {
+            fd = take(spares, spare->name, path);
+            set_gone(spares, spare);
+        }
     }
     return fd;
 }

@@ -5,7 +5,8 @@
  * Spool files of rounds that are over, for the uploads of the next one. To write into a file that
  * is there spares the file system to take and to give back its blocks, its pages and its name: most
  * of what a small upload costs, and with durability "power" most of what the disk does for a large
- * one (docs/performance.md).
+ * one (docs/performance.md). A client that was in the last round writes into its own; one that was
+ * not is given that of a client that did not come yet.
  *
  * They are the uploads of the last round, whose room the disk had to have anyway; one that is
  * longer than the next upload needs is cut. When the disk is full they go.
@@ -26,7 +27,7 @@ void fl_spares_free(struct fl_spares *spares);
 FL_MUST_CHECK int fl_spares_collect(struct fl_spares *spares, struct fl_err *err);
 /* Removes the files, to make room. */
 void fl_spares_drop(struct fl_spares *spares);
-/* How many there are. */
+/* How many there are that no upload of this round was written into. */
 size_t fl_spares_count(const struct fl_spares *spares);
 
 /* As fl_spool_open(); a file that has to be made is a spare one, where there is one. */

@@ -206,7 +206,9 @@ static int open_file(struct fl_spool *s, struct fl_spares *spares, struct fl_err
     int rv;
 
     s->fd = open(s->path, O_RDWR | O_CLOEXEC);
-    if (s->fd < 0 && errno == ENOENT) {
+    if (s->fd >= 0 && spares != NULL) {
+        fl__spares_keep(spares, s->path);
+    } else if (s->fd < 0 && errno == ENOENT) {
         made = true;
         rv = make_file(s, spares, err);
         if (rv != FL_OK) {
@@ -230,7 +232,7 @@ int fl__spool_open(const char *dir, struct fl_spares *spares, uint64_t round, ui
 {
     char path[FL__STORE_PATH_MAX];
     struct fl_spool *s;
-    int rv = fl__spool_path(dir, round, attempt, client, path, sizeof(path), err);
+    int rv = fl__spool_path(dir, client, path, sizeof(path), err);
 
     if (rv != FL_OK) {
         return rv;
@@ -242,7 +244,7 @@ int fl__spool_open(const char *dir, struct fl_spares *spares, uint64_t round, ui
     s->fd = -1;
     rv = fl__spool_head_make(parts, n_parts, &s->head, err);
     if (rv == FL_OK) {
-        s->head.upload = fl__spool_upload(path);
+        s->head.upload = fl__spool_upload(round, attempt, client);
         s->path = fl_str_dup(path);
         *strrchr(path, '/') = '\0';
         s->folder = fl_str_dup(path);
@@ -372,14 +374,14 @@ uint64_t fl_spool_peek(const char *dir, uint64_t round, uint32_t attempt, const 
     uint64_t there = UINT64_MAX;
     int fd;
 
-    if (fl__spool_path(dir, round, attempt, client, path, sizeof(path), NULL) != FL_OK) {
+    if (fl__spool_path(dir, client, path, sizeof(path), NULL) != FL_OK) {
         return 0;
     }
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return 0;
     }
-    if (fl__spool_head_read(fd, fl__spool_upload(path), &head) == FL_OK) {
+    if (fl__spool_head_read(fd, fl__spool_upload(round, attempt, client), &head) == FL_OK) {
         there = coded_bytes(fd, &head);
         fl__spool_head_done(&head);
     }
@@ -387,22 +389,57 @@ uint64_t fl_spool_peek(const char *dir, uint64_t round, uint32_t attempt, const 
     return there != UINT64_MAX ? there : 0;
 }
 
-static bool is_over(const void *keep, const char *name)
-{
-    const char *prefix = keep;
+struct cleaning {
+    const char *folder;
+    uint64_t round; /* 0: nothing stays */
+    uint32_t attempt;
+};
 
-    return fl_str_ends_with(name, FL__SPOOL_SUFFIX) &&
-           (prefix == NULL || strncmp(name, prefix, strlen(prefix)) != 0);
+/* A file that cannot be read stays: whoever needs it says why. */
+static bool is_of(const struct cleaning *c, const char *name)
+{
+    struct fl__spool_head head = {0};
+    char client[FL_NAME_MAX];
+    char path[FL__STORE_PATH_MAX];
+    size_t n = strlen(name) - strlen(FL__SPOOL_SUFFIX);
+    int rv = n < sizeof(client) ? fl_fs_join(path, sizeof(path), c->folder, name) : FL_EFORMAT;
+    int fd;
+
+    if (rv != FL_OK) {
+        return false;
+    }
+    (void)memcpy(client, name, n);
+    client[n] = '\0';
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return true;
+    }
+    rv = fl__spool_head_read(fd, fl__spool_upload(c->round, c->attempt, client), &head);
+    fl__spool_head_done(&head);
+    (void)close(fd);
+    return rv != FL_EFORMAT;
+}
+
+static bool is_over(const void *ctx, const char *name)
+{
+    const struct cleaning *c = ctx;
+    char prefix[48];
+
+    if (fl_str_ends_with(name, FL__SPOOL_SUFFIX)) {
+        return c->round == 0 || !is_of(c, name);
+    }
+    (void)snprintf(prefix, sizeof(prefix), "%06" PRIu64 "-%03" PRIu32 "-", c->round, c->attempt);
+    return fl_str_ends_with(name, FL__SPOOL_SUFFIX_ONCE) &&
+           (c->round == 0 || strncmp(name, prefix, strlen(prefix)) != 0);
 }
 
 int fl_spool_clean(const char *dir, uint64_t round, uint32_t attempt, struct fl_err *err)
 {
     char folder[FL__STORE_PATH_MAX];
-    char keep[48];
+    const struct cleaning cleaning = {folder, round, attempt};
 
     if (fl_fs_join(folder, sizeof(folder), dir, "spool") != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
-    (void)snprintf(keep, sizeof(keep), "%06" PRIu64 "-%03" PRIu32 "-", round, attempt);
-    return fl_fs_remove_each(folder, is_over, round != 0 ? keep : NULL, err);
+    return fl_fs_remove_each(folder, is_over, &cleaning, err);
 }

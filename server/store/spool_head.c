@@ -8,18 +8,18 @@
  *   16      8     coded bytes that follow the header when the upload is complete
  *   24      24 n  manifest: unit (4), bundle (4), codec (4), 1 when masked (4), coded bytes
  *                 (8); units rise, and bundles in a unit
- *   …       8     fl_hash64() of the file's name: which upload it is
+ *   …       8     fl_hash64() of "NNNNNN-AAA-<client>.upd" of round and attempt: which upload it is
  *   …       8     fl_hash64() of the boot id: the run of this machine in which it was begun
  *   …       8     fl_hash64() of everything before
  *   …       8     coded bytes that are there, by exclusive or with that hash
  *   …             zeros up to a multiple of 4096, so that the bulk lies on page borders
  *   start         the coded parts, in manifest order, without gaps
  *   …       8 b   XXH3 of each block of 16 KiB of them, the last one shorter
- *   …       8     XXH3 of these, by exclusive or with the hash of the name
+ *   …       8     XXH3 of these, by exclusive or with the hash of which it is
  *
- * What is behind the coded parts is written when the upload is found good. Version 3 had no name,
- * no boot id and no count (its length said it), version 2 no checksums either; their finished files
- * are still read.
+ * What is behind the coded parts is written when the upload is found good. Version 3 did not say
+ * which upload it is, had no boot id and no count (its length said it), version 2 no checksums
+ * either; their finished files are still read.
  *
  * A file may have been that of an earlier upload (spares.h): whatever was written then is behind
  * the new header, or in its place. It survives a kill -9 at any instant because the count is
@@ -92,20 +92,48 @@ static size_t padded_size(uint32_t version, size_t n_parts)
     return (used + PAGE - 1) / PAGE * PAGE;
 }
 
-int fl__spool_path(const char *dir, uint64_t round, uint32_t attempt, const char *client, char *out,
-                   size_t size, struct fl_err *err)
+int fl__spool_path(const char *dir, const char *client, char *out, size_t size, struct fl_err *err)
 {
     int n;
 
     if (!fl_name_valid(client)) {
         return fl_err_set(err, FL_EINVAL, "not a valid client name");
     }
-    n = snprintf(out, size, "%s/spool/%06" PRIu64 "-%03" PRIu32 "-%s" FL__SPOOL_SUFFIX, dir, round,
-                 attempt, client);
-    if (n < 0 || (size_t)n >= size) {
-        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    n = snprintf(out, size, "%s/spool/%s" FL__SPOOL_SUFFIX, dir, client);
+    return n >= 0 && (size_t)n < size ? FL_OK
+                                      : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+}
+
+/* Once that was the name of its file. */
+static int upload_text(uint64_t round, uint32_t attempt, const char *client, char *out, size_t size)
+{
+    return snprintf(out, size, "%06" PRIu64 "-%03" PRIu32 "-%s" FL__SPOOL_SUFFIX_ONCE, round,
+                    attempt, client);
+}
+
+uint64_t fl__spool_upload(uint64_t round, uint32_t attempt, const char *client)
+{
+    char text[64 + FL_NAME_MAX];
+    int n = upload_text(round, attempt, client, text, sizeof(text));
+
+    return n > 0 && (size_t)n < sizeof(text) ? fl_hash64(text, (size_t)n) : 0;
+}
+
+int fl__spool_find(const char *dir, uint64_t round, uint32_t attempt, const char *client, char *out,
+                   size_t size, struct fl_err *err)
+{
+    char name[64 + FL_NAME_MAX];
+    char once[FL__STORE_PATH_MAX];
+    int n;
+    int rv = fl__spool_path(dir, client, out, size, err);
+
+    if (rv != FL_OK || fl_fs_exists(out)) {
+        return rv;
     }
-    return FL_OK;
+    (void)upload_text(round, attempt, client, name, sizeof(name));
+    n = snprintf(once, sizeof(once), "%s/spool/%s", dir, name);
+    return n >= 0 && (size_t)n < sizeof(once) && fl_fs_exists(once) ? fl_str_copy(out, size, once)
+                                                                    : FL_OK;
 }
 
 static bool rises(const struct fl_spool_part *a, const struct fl_spool_part *b)
@@ -155,14 +183,6 @@ void fl__spool_head_done(struct fl__spool_head *head)
 {
     free(head->parts);
     *head = (struct fl__spool_head){0};
-}
-
-uint64_t fl__spool_upload(const char *path)
-{
-    const char *name = strrchr(path, '/');
-
-    name = name != NULL ? name + 1 : path;
-    return fl_hash64(name, strlen(name));
 }
 
 static uint64_t read_boot(void)
@@ -319,14 +339,6 @@ int fl__spool_head_read(int fd, uint64_t upload, struct fl__spool_head *ret)
     }
     *ret = head;
     return FL_OK;
-}
-
-bool fl__spool_is_current(int fd)
-{
-    uint8_t fixed[FIXED_SIZE];
-
-    return fl_fs_pread(fd, fixed, sizeof(fixed), 0) == FL_OK &&
-           get32(fixed + 8) == FL__SPOOL_VERSION;
 }
 
 uint64_t fl__spool_tail_size(const struct fl__spool_head *head)

@@ -21,7 +21,8 @@ struct fl__spool_head {
     uint64_t hash;     /* of the head, since it was written or read */
 };
 
-#define FL__SPOOL_SUFFIX ".upd"
+#define FL__SPOOL_SUFFIX      ".upload"
+#define FL__SPOOL_SUFFIX_ONCE ".upd" /* of an earlier version, fl__spool_find() */
 
 /* The version that is written; of those before, finished files are read. */
 #define FL__SPOOL_VERSION      4
@@ -33,16 +34,21 @@ FL_MUST_CHECK int fl__spool_open(const char *dir, struct fl_spares *spares, uint
                                  uint32_t attempt, const char *client,
                                  const struct fl_spool_part *parts, size_t n_parts,
                                  struct fl_spool **ret, uint64_t *ret_received, struct fl_err *err);
-/* The descriptor of one, locked, which has the name `path` now; -1: there is none. */
+/* The descriptor of one, which has the name `path` now; -1: there is none. */
 int fl__spares_take(struct fl_spares *spares, const char *path);
-/* Path of a spool file. FL_EINVAL: not a valid client name. */
-FL_MUST_CHECK int fl__spool_path(const char *dir, uint64_t round, uint32_t attempt,
+/* `path` is written by its own client. */
+void fl__spares_keep(struct fl_spares *spares, const char *path);
+/* Path of a client's spool file. FL_EINVAL: not a valid client name. */
+FL_MUST_CHECK int fl__spool_path(const char *dir, const char *client, char *out, size_t size,
+                                 struct fl_err *err);
+/* For reading what may have been received by an earlier version, under another name. */
+FL_MUST_CHECK int fl__spool_find(const char *dir, uint64_t round, uint32_t attempt,
                                  const char *client, char *out, size_t size, struct fl_err *err);
 /* Copies `parts` and checks them: rising, at least one, sane sizes. */
 FL_MUST_CHECK int fl__spool_head_make(const struct fl_spool_part *parts, size_t n,
                                       struct fl__spool_head *ret, struct fl_err *err);
-/* By the name of its file. */
-uint64_t fl__spool_upload(const char *path);
+/* Of a valid name. */
+uint64_t fl__spool_upload(uint64_t round, uint32_t attempt, const char *client);
 /* This run of the machine; 0 where the kernel does not say. */
 uint64_t fl__spool_boot(void);
 /* Write at the start of `fd`, in one call. */
@@ -54,8 +60,6 @@ FL_MUST_CHECK int fl__spool_head_read(int fd, uint64_t upload, struct fl__spool_
 void fl__spool_head_done(struct fl__spool_head *head);
 /* All coded bytes are there and what follows them has room in a file of `size` bytes. */
 bool fl__spool_whole(const struct fl__spool_head *head, uint64_t size);
-/* The file has a head of the version that is written, whatever else is true of it. */
-bool fl__spool_is_current(int fd);
 /* Length of what follows the coded bytes of a finished file. */
 uint64_t fl__spool_tail_size(const struct fl__spool_head *head);
 /* The checksums of all coded bytes. */

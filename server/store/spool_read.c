@@ -269,7 +269,7 @@ static void take_all(struct fl__ahead *a, int fd)
     }
 }
 
-static int load_head(struct fl_spool_reader *r, struct fl_err *err)
+static int load_head(struct fl_spool_reader *r, uint64_t upload, struct fl_err *err)
 {
     int fd = open(r->path, O_RDONLY | O_CLOEXEC);
     struct fl__spool_head head = {0};
@@ -281,9 +281,10 @@ static int load_head(struct fl_spool_reader *r, struct fl_err *err)
         rv = fl_err_from_errno(errno);
         return fl_err_set(err, rv, "cannot open '%s': %s", r->path, strerror(errno));
     }
-    rv = fl__spool_head_read(fd, fl__spool_upload(r->path), &head);
+    rv = fl__spool_head_read(fd, upload, &head);
     if (rv != FL_OK) {
-        (void)fl_err_set(err, rv, "'%s' has no complete header: %s", r->path, fl_strerror(rv));
+        (void)fl_err_set(err, rv, "'%s' has no complete header of this upload: %s", r->path,
+                         fl_strerror(rv));
     } else if (fstat(fd, &st) != 0) {
         rv = fl_err_from_errno(errno);
         (void)fl_err_set(err, rv, "cannot read '%s': %s", r->path, strerror(errno));
@@ -337,13 +338,13 @@ int fl_spool_reader_open(const char *dir, uint64_t round, uint32_t attempt, cons
 {
     char path[FL__STORE_PATH_MAX];
     struct fl_spool_reader *r = NULL;
-    int rv = fl__spool_path(dir, round, attempt, client, path, sizeof(path), err);
+    int rv = fl__spool_find(dir, round, attempt, client, path, sizeof(path), err);
 
     rv = rv == FL_OK ? make_reader(path, layout, &r, err) : rv;
     if (rv != FL_OK) {
         return rv;
     }
-    rv = load_head(r, err);
+    rv = load_head(r, fl__spool_upload(round, attempt, client), err);
     if (rv != FL_OK) {
         fl_spool_reader_close(r);
         return rv;

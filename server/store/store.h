@@ -6,7 +6,7 @@
  *
  *   <dir>/federation.db          records, schema version with migrations (WAL)
  *   <dir>/models/round-NNNNNN.safetensors, round-NNNNNN.<state>.safetensors
- *   <dir>/spool/NNNNNN-AAA-<client>.upd
+ *   <dir>/spool/<client>.upload
  *
  * `dir` is the state folder in every function here. The caller holds its lock
  * (fl_fs_lock_dir()).
@@ -253,7 +253,7 @@ struct fl_store_rebuild {
  */
 FL_MUST_CHECK int fl_store_rebuild(struct fl_store_rebuild *r, struct fl_err *err);
 
-/* --- spool: one file per (round, attempt, client) --- */
+/* --- spool: one file per client, which holds one upload of its: that of (round, attempt) --- */
 
 struct fl_spool_part {
     uint32_t unit;
@@ -288,8 +288,9 @@ struct fl_spool;
 
 /*
  * Open for writing: create, or continue one whose manifest is equal (then
- * `*ret_received` says how much is there). A different manifest starts over, and so does an upload
- * that was not finished when the machine went down. A new one is not there before its first bytes.
+ * `*ret_received` says how much is there). A different manifest starts over, in the place of
+ * whatever was there before, and so does an upload that was not finished when the machine went
+ * down. A new one is not there before its first bytes.
  * FL_EINUSE: somebody has it open for writing; FL_EINVAL: no valid name, or parts that do not rise
  * (by unit, then by bundle).
  */

@@ -55,7 +55,8 @@ int fl__store_check_new(const char *dir, const char *what, struct fl_err *err)
 {
     static const struct {
         const char *folder, *suffix, *what;
-    } left[] = {{"spool", ".upd", "uploads"},
+    } left[] = {{"spool", ".upload", "uploads"},
+                {"spool", ".upd", "uploads"}, /* of an earlier version */
                 {"mixtures", ".mix", "personal models"},
                 {"offers", ".offer", "what clients offered"}};
     uint64_t *rounds = NULL;

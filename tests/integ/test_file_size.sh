@@ -46,7 +46,7 @@ for i in 0 1; do
   tells "c$i" "what it cannot keep" \
     "the result is not kept on disk, ignoring: cannot write '$dir/c$i.state/result.bin.tmp': $full"
   tells srv "the upload of c$i is refused" \
-    "upload of client 'c$i' for round 1 ended: cannot write '$dir/srv.state/spool/000001-001-c$i.upd': $full"
+    "upload of client 'c$i' for round 1 ended: cannot write '$dir/srv.state/spool/c$i.upload': $full"
   tells "c$i" "it hears of it" "upload for round 1 interrupted: cannot write"
 done
 for name in srv c0 c1; do # no signal ended them

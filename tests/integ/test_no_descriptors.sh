@@ -36,13 +36,13 @@ has_line "both updates are accepted" "$dir/srv.log" "UPLOADING -> AGGREGATING, 2
 check "the limit is lowered" descriptors 0
 rm "$state/mixtures"
 mv "$dir/mixtures" "$state/mixtures"
-closed="work failed: cannot open '$state/spool/000001-001-c0.upd': Too many open files"
+closed="work failed: cannot open '$state/spool/c0.upload': Too many open files"
 wait_for "the want of descriptors, twice" tried_or_dropped "$closed" 2
 
 ### One is left: the updates can be looked at, but not read beside the file that is written
 # No file can be opened now, so the free one stays free until the limit goes up to it.
 check "the limit is raised by one" descriptors $(($(free_one) + 1))
-unread="work failed: cannot read '$state/spool/000001-001-c0.upd': Too many open files"
+unread="work failed: cannot read '$state/spool/c0.upload': Too many open files"
 wait_for "a failure of reading" tried_or_dropped "$unread" 1
 lacks_line "no update was left out" "$dir/srv.log" "left out" || finish
 check "the limit is raised again" descriptors hard

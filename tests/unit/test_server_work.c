@@ -323,7 +323,7 @@ START_TEST(an_upload_that_is_damaged_on_the_disk_names_its_client)
     begin("fedavg");
     upload(0, RIG_UNITS, 0.5f, 0);
     upload(1, RIG_UNITS, 0.6f, 0);
-    rig_damage(rig_path(path, "spool/000007-002-edge-1.upd"), 20000, 4);
+    rig_damage(rig_path(path, "spool/edge-1.upload"), 20000, 4);
     ck_assert_int_eq(fl_aggregation_run(&fed, &a, &err), FL_EFORMAT);
     ck_assert_uint_eq(a.bad_client, 11);
     fl_aggregation_done(&a);
@@ -339,7 +339,7 @@ START_TEST(an_upload_that_is_gone_names_its_client_and_the_file)
     begin("fedavg");
     upload(0, RIG_UNITS, 0.5f, 0);
     upload(1, RIG_UNITS, 0.6f, 0);
-    ck_assert_int_eq(unlink(rig_path(path, "spool/000007-002-edge-0.upd")), 0);
+    ck_assert_int_eq(unlink(rig_path(path, "spool/edge-0.upload")), 0);
     ck_assert_int_eq(fl_aggregation_run(&fed, &a, &err), FL_ENOENT);
     ck_assert_uint_eq(a.bad_client, 10);
     ck_assert_ptr_nonnull(strstr(err.msg, "edge-0"));

@@ -13,7 +13,7 @@
 #define FC1    (RIG_FC1 * sizeof(float))
 #define FC3    (RIG_FC3 * sizeof(float))
 #define TOTAL  (2 * FC1 + 2 * FC3)
-#define FILE_A "spool/000007-002-edge-01.upd"
+#define FILE_A "spool/edge-01.upload"
 
 /* fc1 and fc3, of each the update and what a solver sends. */
 static const struct fl_spool_part parts[] = {

@@ -47,20 +47,20 @@ static void teardown(void)
     rig_remove();
 }
 
-static const char *path_of(char out[RIG_PATH_MAX], uint64_t round, const char *client)
+static const char *path_of(char out[RIG_PATH_MAX], const char *client)
 {
     char name[64];
 
-    (void)snprintf(name, sizeof(name), "spool/%06u-001-%s.upd", (unsigned)round, client);
+    (void)snprintf(name, sizeof(name), "spool/%s.upload", client);
     return rig_path(out, name);
 }
 
-static ino_t inode_of(uint64_t round, const char *client)
+static ino_t inode_of(const char *client)
 {
     char path[RIG_PATH_MAX];
     struct stat st;
 
-    return stat(path_of(path, round, client), &st) == 0 ? st.st_ino : 0;
+    return stat(path_of(path, client), &st) == 0 ? st.st_ino : 0;
 }
 
 static struct fl_spool *begin(uint64_t round, const char *client, const struct fl_spool_part *of,
@@ -139,12 +139,13 @@ START_TEST(the_next_rounds_uploads_are_written_into_the_files_of_the_last)
     ino_t inode;
 
     upload(1, "a", &part, before);
-    inode = inode_of(1, "a");
+    inode = inode_of("a");
     ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
     ck_assert_uint_eq(fl_spares_count(spares), 1);
     upload(2, "b", &part, after);
-    ck_assert_uint_eq(inode_of(2, "b"), inode);
-    ck_assert_uint_eq(inode_of(1, "a"), 0);
+    ck_assert_uint_eq(inode_of("b"), inode);
+    ck_assert_uint_eq(inode_of("a"), 0);
+    ck_assert_uint_eq(fl_spares_count(spares), 0);
     expect(2, "b", &part, after);
     upload(2, "c", &part, before); /* There is no other: it is made. */
     expect(2, "b", &part, after);
@@ -152,6 +153,61 @@ START_TEST(the_next_rounds_uploads_are_written_into_the_files_of_the_last)
     ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
     upload(3, "a", &small, after); /* Into a longer one. */
     expect(3, "a", &small, after);
+}
+END_TEST
+
+START_TEST(a_client_of_the_last_round_writes_into_its_own_file)
+{
+    static const char *const names[] = {"c", "a", "b"};
+    ino_t inodes[3];
+    size_t i;
+
+    for (i = 0; i < 3; i++) {
+        upload(1, names[i], &small, before);
+        inodes[i] = inode_of(names[i]);
+    }
+    ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
+    for (i = 0; i < 3; i++) {
+        upload(2, names[i], &small, after);
+        ck_assert_uint_eq(inode_of(names[i]), inodes[i]);
+        ck_assert_uint_eq(fl_spares_count(spares), 2 - i);
+    }
+    fl_spares_drop(spares);
+    for (i = 0; i < 3; i++) {
+        expect(2, names[i], &small, after);
+    }
+}
+END_TEST
+
+START_TEST(a_file_that_this_round_wrote_is_given_to_nobody)
+{
+    upload(1, "a", &small, before);
+    upload(1, "b", &small, before);
+    ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
+    upload(2, "a", &small, after);
+    upload(2, "c", &small, before);
+    upload(2, "d", &small, after);
+    ck_assert_uint_eq(inode_of("b"), 0);
+    expect(2, "a", &small, after);
+    expect(2, "c", &small, before);
+    expect(2, "d", &small, after);
+}
+END_TEST
+
+START_TEST(a_new_attempt_takes_the_place_of_the_one_before)
+{
+    struct fl_spool *s = begin(1, "a", &small, 0);
+    uint64_t received = 99;
+
+    send(s, before, 0, small.bytes);
+    finish(s);
+    ck_assert_int_eq(fl_spares_open(spares, 1, 2, "a", &small, 1, &s, &received, NULL), FL_OK);
+    ck_assert_uint_eq(received, 0);
+    send(s, after, 0, small.bytes);
+    finish(s);
+    refused(1, "a");
+    ck_assert_uint_eq(fl_spool_peek(dir, 1, 1, "a"), 0);
+    ck_assert_uint_eq(fl_spool_peek(dir, 1, 2, "a"), small.bytes);
 }
 END_TEST
 
@@ -175,7 +231,7 @@ START_TEST(there_are_never_more_than_the_uploads_of_the_last_round)
     ck_assert_uint_eq(fl_spares_count(spares), 2);
     fl_spares_drop(spares);
     ck_assert_uint_eq(fl_spares_count(spares), 0);
-    ck_assert_uint_eq(inode_of(2, "a") + inode_of(2, "b") + inode_of(1, "c1"), 0);
+    ck_assert_uint_eq(inode_of("a") + inode_of("b") + inode_of("c1"), 0);
     ck_assert(fl_fs_exists(path));
 }
 END_TEST
@@ -186,8 +242,8 @@ START_TEST(a_file_with_another_uploads_head_counts_as_not_there)
     char from[RIG_PATH_MAX];
     char to[RIG_PATH_MAX];
 
-    upload(1, "a", &small, before);
-    ck_assert_int_eq(rename(path_of(from, 1, "a"), path_of(to, 2, "a")), 0);
+    upload(2, "b", &small, before);
+    ck_assert_int_eq(rename(path_of(from, "b"), path_of(to, "a")), 0);
     ck_assert_uint_eq(fl_spool_peek(dir, 2, 1, "a"), 0);
     refused(2, "a");
     upload(2, "a", &small, after);
@@ -201,12 +257,12 @@ START_TEST(half_an_upload_over_a_whole_one_is_half_an_upload)
     ino_t inode;
 
     upload(1, "a", &part, before);
-    inode = inode_of(1, "a");
+    inode = inode_of("a");
     ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
     s = begin(2, "a", &part, 0);
     send(s, after, 0, 20001);
     fl_spool_close(s);
-    ck_assert_uint_eq(inode_of(2, "a"), inode);
+    ck_assert_uint_eq(inode_of("a"), inode);
     ck_assert_uint_eq(fl_spool_peek(dir, 2, 1, "a"), 20001);
     refused(2, "a");
     s = begin(2, "a", &part, 20001);
@@ -253,7 +309,7 @@ START_TEST(a_head_of_which_only_the_first_pages_are_new_counts_as_not_there)
         ck_assert_uint_eq(received, 0);
         send(s, i == 1 ? before : after, 0, i == 1 ? sizeof(many[0].bytes) * 255 : 4);
         fl_spool_close(s);
-        fd = open(path_of(path, i, "a"), O_RDONLY | O_CLOEXEC);
+        fd = open(path_of(path, "a"), O_RDONLY | O_CLOEXEC);
         ck_assert_int_eq(fl_fs_pread(fd, i == 1 ? old : new, sizeof(new), 0), FL_OK);
         (void)close(fd);
         ck_assert_int_eq(i == 1 ? fl_spares_collect(spares, NULL) : FL_OK, FL_OK);
@@ -276,28 +332,27 @@ START_TEST(a_file_that_is_longer_than_the_new_upload_needs_is_cut)
     upload(1, "a", &part, before);
     ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
     upload(2, "a", &small, after);
-    ck_assert_uint_eq(rig_size(path_of(path, 2, "a")), 4096 + small.bytes + 16);
+    ck_assert_uint_eq(rig_size(path_of(path, "a")), 4096 + small.bytes + 16);
     expect(2, "a", &small, after);
 }
 END_TEST
 
-/* Before version 4 a head did not say whose it was. */
-START_TEST(a_file_of_an_earlier_version_is_not_used_again)
+/* They have another name, and no head says whose they are. */
+START_TEST(a_file_of_an_earlier_version_goes_with_its_round)
 {
+    char once[RIG_PATH_MAX];
     char path[RIG_PATH_MAX];
-    const uint8_t version = 3;
-    ino_t inode;
-    int fd;
 
     upload(1, "a", &small, before);
-    inode = inode_of(1, "a");
-    fd = open(path_of(path, 1, "a"), O_RDWR | O_CLOEXEC);
-    ck_assert_int_eq(fl_fs_pwrite(fd, &version, 1, 8), FL_OK);
+    (void)rig_path(once, "spool/000001-001-a.upd");
+    ck_assert_int_eq(rename(path_of(path, "a"), once), 0);
+    expect(1, "a", &small, before);
+    ck_assert_uint_eq(fl_spool_peek(dir, 1, 1, "a"), 0); /* What was accepted is only read. */
+    ck_assert_int_eq(fl_spool_clean(dir, 1, 1, NULL), FL_OK);
+    expect(1, "a", &small, before);
     ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
-    upload(2, "a", &small, after); /* While fd keeps the number of that one. */
-    ck_assert_uint_ne(inode_of(2, "a"), inode);
-    (void)close(fd);
-    expect(2, "a", &small, after);
+    ck_assert_uint_eq(fl_spares_count(spares), 0);
+    ck_assert(!fl_fs_exists(once));
 }
 END_TEST
 
@@ -317,13 +372,13 @@ END_TEST
 /* --- the machine went down --- */
 
 /* As if the upload had been begun in an earlier run of the machine. */
-static void reboot(uint64_t round, const char *client)
+static void reboot(const char *client)
 {
     uint8_t head[HASHED + 16];
     char path[RIG_PATH_MAX];
     uint64_t hash;
     size_t i;
-    int fd = open(path_of(path, round, client), O_RDWR | O_CLOEXEC);
+    int fd = open(path_of(path, client), O_RDWR | O_CLOEXEC);
 
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(fl_fs_pread(fd, head, sizeof(head), 0), FL_OK);
@@ -344,7 +399,7 @@ START_TEST(what_was_not_finished_when_the_machine_went_down_begins_anew)
     send(s, before, 0, TOTAL);
     fl_spool_close(s);
     ck_assert_uint_eq(fl_spool_peek(dir, 1, 1, "a"), TOTAL);
-    reboot(1, "a");
+    reboot("a");
     ck_assert_uint_eq(fl_spool_peek(dir, 1, 1, "a"), 0);
     s = begin(1, "a", &part, 0);
     send(s, after, 0, 5000);
@@ -362,13 +417,13 @@ START_TEST(what_was_finished_is_there_after_a_boot_unless_the_disk_lost_some_of_
     char path[RIG_PATH_MAX];
 
     upload(1, "a", &part, before);
-    reboot(1, "a");
+    reboot("a");
     ck_assert_uint_eq(fl_spool_peek(dir, 1, 1, "a"), TOTAL);
     expect(1, "a", &part, before);
     finish(begin(1, "a", &part, TOTAL));
     expect(1, "a", &part, before);
-    reboot(1, "a");
-    rig_damage(path_of(path, 1, "a"), 4096 + 777, 1);
+    reboot("a");
+    rig_damage(path_of(path, "a"), 4096 + 777, 1);
     fl_spool_close(begin(1, "a", &part, 0));
 }
 END_TEST
@@ -383,7 +438,7 @@ static void somebody_has_it(int lock)
     int fd;
 
     upload(1, "a", &part, before);
-    fd = open(path_of(path, 1, "a"), O_RDWR | O_CLOEXEC);
+    fd = open(path_of(path, "a"), O_RDWR | O_CLOEXEC);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(flock(fd, lock), 0);
     ck_assert_int_eq(fl_fs_pread(fd, kept, sizeof(kept), 4096), FL_OK);
@@ -392,7 +447,7 @@ static void somebody_has_it(int lock)
     ck_assert_int_eq(fl_fs_pread(fd, now, sizeof(now), 4096), FL_OK);
     ck_assert_mem_eq(now, kept, sizeof(kept));
     expect(2, "b", &part, after);
-    ck_assert_uint_eq(inode_of(1, "a"), 0); /* Nobody else will find it. */
+    ck_assert_uint_eq(inode_of("a"), 0); /* Nobody else will find it. */
     (void)close(fd);
 }
 
@@ -414,7 +469,7 @@ START_TEST(a_spare_file_that_is_gone_is_made)
 
     upload(1, "a", &small, before);
     ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
-    ck_assert_int_eq(unlink(path_of(path, 1, "a")), 0);
+    ck_assert_int_eq(unlink(path_of(path, "a")), 0);
     upload(2, "a", &small, after);
     expect(2, "a", &small, after);
     fl_spares_free(NULL);
@@ -430,13 +485,16 @@ int main(void)
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_next_rounds_uploads_are_written_into_the_files_of_the_last);
+    tcase_add_test(tc, a_client_of_the_last_round_writes_into_its_own_file);
+    tcase_add_test(tc, a_file_that_this_round_wrote_is_given_to_nobody);
+    tcase_add_test(tc, a_new_attempt_takes_the_place_of_the_one_before);
     tcase_add_test(tc, there_are_never_more_than_the_uploads_of_the_last_round);
     tcase_add_test(tc, a_file_with_another_uploads_head_counts_as_not_there);
     tcase_add_test(tc, half_an_upload_over_a_whole_one_is_half_an_upload);
     tcase_add_test(tc, the_same_bytes_again_have_to_be_found_good_again);
     tcase_add_test(tc, a_head_of_which_only_the_first_pages_are_new_counts_as_not_there);
     tcase_add_test(tc, a_file_that_is_longer_than_the_new_upload_needs_is_cut);
-    tcase_add_test(tc, a_file_of_an_earlier_version_is_not_used_again);
+    tcase_add_test(tc, a_file_of_an_earlier_version_goes_with_its_round);
     tcase_add_test(tc, another_manifest_takes_away_what_was_counted_before_its_first_byte);
     tcase_add_test(tc, what_was_not_finished_when_the_machine_went_down_begins_anew);
     tcase_add_test(tc, what_was_finished_is_there_after_a_boot_unless_the_disk_lost_some_of_it);

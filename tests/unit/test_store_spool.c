@@ -17,7 +17,7 @@
 #define TOTAL ((RIG_FC1 + RIG_FC3) * sizeof(float))
 /* Behind them: three checksums of blocks, and that of these. */
 #define TAIL   32
-#define FILE_A "spool/000007-002-edge-01.upd"
+#define FILE_A "spool/edge-01.upload"
 
 static const struct fl_spool_part parts[] = {
     {.unit = 0, .codec = FL_CODEC_FLOAT32, .bytes = RIG_FC1 * sizeof(float)},
@@ -459,7 +459,9 @@ START_TEST(a_reader_refuses_what_is_not_complete)
     char path[RIG_PATH_MAX];
     float out[64];
 
-    ck_assert_int_eq(fl_spool_reader_open(dir, 8, 1, "edge-01", layout, &r, &err), FL_ENOENT);
+    ck_assert_int_eq(fl_spool_reader_open(dir, 8, 1, "edge-02", layout, &r, &err), FL_ENOENT);
+    ck_assert_int_eq(fl_spool_reader_open(dir, 8, 1, "edge-01", layout, &r, &err), FL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "has no complete header of this upload"));
     write_span(s, 0, TOTAL - 1);
     ck_assert_int_eq(open_reader(&r, &err), FL_EFORMAT);
     ck_assert_ptr_nonnull(strstr(err.msg, "has 33687 coded bytes, its header says 33688"));
@@ -590,27 +592,41 @@ START_TEST(cleaning_keeps_only_the_open_attempt)
         uint64_t round;
         uint32_t attempt;
     } files[] = {{6, 1}, {7, 1}, {7, 2}, {8, 1}, {70, 2}};
+    /* As an earlier version called them. */
+    static const char *const earlier[] = {"spool/000007-001-a.upd", "spool/000007-002-a.upd",
+                                          "spool/000070-002-a.upd"};
     char path[RIG_PATH_MAX];
+    char once[RIG_PATH_MAX];
     uint64_t received = 0;
+    char client[16];
     size_t i;
 
     for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         struct fl_spool *s = NULL;
 
-        ck_assert_int_eq(fl_spool_open(dir, files[i].round, files[i].attempt, "edge-01", parts, 2,
-                                       &s, &received, NULL),
+        (void)snprintf(client, sizeof(client), "edge-%zu", i);
+        ck_assert_int_eq(fl_spool_open(dir, files[i].round, files[i].attempt, client, parts, 2, &s,
+                                       &received, NULL),
                          FL_OK);
         ck_assert_int_eq(fl_spool_write(s, 0, update, 4, NULL), FL_OK);
         fl_spool_close(s);
     }
     ck_assert_int_eq(fl_fs_replace(rig_path(path, "spool/notes.txt"), "x", 1, false, NULL), FL_OK);
+    for (i = 0; i < 3; i++) {
+        ck_assert_int_eq(fl_fs_replace(rig_path(once, earlier[i]), "x", 1, false, NULL), FL_OK);
+    }
     ck_assert_int_eq(fl_spool_clean(dir, 7, 2, NULL), FL_OK);
     for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-        ck_assert_uint_eq(fl_spool_peek(dir, files[i].round, files[i].attempt, "edge-01"),
+        (void)snprintf(client, sizeof(client), "edge-%zu", i);
+        ck_assert_uint_eq(fl_spool_peek(dir, files[i].round, files[i].attempt, client),
                           i == 2 ? 4 : 0);
     }
+    for (i = 0; i < 3; i++) {
+        ck_assert(fl_fs_exists(rig_path(once, earlier[i])) == (i == 1));
+    }
     ck_assert_int_eq(fl_spool_clean(dir, 0, 0, NULL), FL_OK);
-    ck_assert_uint_eq(fl_spool_peek(dir, 7, 2, "edge-01"), 0);
+    ck_assert_uint_eq(fl_spool_peek(dir, 7, 2, "edge-2"), 0);
+    ck_assert(!fl_fs_exists(rig_path(once, earlier[1])));
     ck_assert(fl_fs_exists(path));
     ck_assert_int_eq(fl_spool_clean("/nonexistent/folder", 0, 0, NULL), FL_OK);
 }
