@@ -170,6 +170,8 @@ wait_for() {
     if [ "$looked" -ne "$SECONDS" ]; then
       looked=$SECONDS
       look_for_dead "$@"
+      [ $(((SECONDS - began) % 60)) -ne 0 ] || [ "$SECONDS" -eq "$began" ] ||
+        echo "waiting for $((SECONDS - began)) s, at most $limit, for: $what"
     fi
     read -r -t 0.03 <> <(:) # the pause between two looks
   done
