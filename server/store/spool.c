@@ -199,29 +199,58 @@ static int make_file(struct fl_spool *s, struct fl_spares *spares, struct fl_err
     return s->fd >= 0 ? FL_OK : fail(err, "cannot create", s->path);
 }
 
+/* A backup copies an upload of its that is over: that is left to it. */
+static bool only_copied(const struct fl_spool *s)
+{
+    struct fl__spool_head head = {0};
+    int rv = flock(s->fd, LOCK_SH | LOCK_NB) == 0
+                 ? fl__spool_head_read(s->fd, s->head.upload, &head)
+                 : FL_EINUSE;
+
+    fl__spool_head_done(&head);
+    return rv == FL_EFORMAT;
+}
+
 /* With a lock: two writers of one upload would each think the end of the file is theirs. */
+static int lock_file(struct fl_spool *s, struct fl_err *err)
+{
+    if (flock(s->fd, LOCK_EX | LOCK_NB) == 0) {
+        return FL_OK;
+    }
+    return errno == EWOULDBLOCK
+               ? fl_err_set(err, FL_EINUSE, "'%s' is being uploaded already", s->path)
+               : fail(err, "cannot lock", s->path);
+}
+
 static int open_file(struct fl_spool *s, struct fl_spares *spares, struct fl_err *err)
 {
     bool made = false;
-    int rv;
+    int rv = FL_EINUSE;
 
     s->fd = open(s->path, O_RDWR | O_CLOEXEC);
-    if (s->fd >= 0 && spares != NULL) {
-        fl__spares_keep(spares, s->path);
-    } else if (s->fd < 0 && errno == ENOENT) {
-        made = true;
-        rv = make_file(s, spares, err);
-        if (rv != FL_OK) {
+    if (s->fd < 0 && errno != ENOENT) {
+        return fail(err, "cannot open", s->path);
+    }
+    if (s->fd >= 0) {
+        if (spares != NULL) {
+            fl__spares_keep(spares, s->path);
+        }
+        rv = lock_file(s, err);
+        if (rv == FL_EINUSE && only_copied(s)) {
+            (void)unlink(s->path);
+            (void)close(s->fd);
+            s->fd = -1;
+        } else if (rv != FL_OK) {
             return rv;
         }
     }
     if (s->fd < 0) {
-        return fail(err, "cannot open", s->path);
+        made = true;
+        rv = make_file(s, spares, err);
+        rv = rv == FL_OK ? lock_file(s, err) : rv;
     }
-    if (flock(s->fd, LOCK_EX | LOCK_NB) != 0) {
-        return errno == EWOULDBLOCK
-                   ? fl_err_set(err, FL_EINUSE, "'%s' is being uploaded already", s->path)
-                   : fail(err, "cannot lock", s->path);
+    if (rv != FL_OK) {
+        return rv;
     }
     return made ? begin(s, false, err) : adopt(s, err);
 }

@@ -463,6 +463,59 @@ START_TEST(a_file_that_a_backup_copies_is_left_to_it)
 }
 END_TEST
 
+START_TEST(a_client_need_not_wait_for_a_backup_of_its_last_upload)
+{
+    char path[RIG_PATH_MAX];
+    float copied[RIG_FC3];
+    int fd;
+
+    upload(1, "a", &small, before);
+    fd = open(path_of(path, "a"), O_RDONLY | O_CLOEXEC);
+    ck_assert_int_eq(flock(fd, LOCK_SH | LOCK_NB), 0);
+    ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
+    upload(2, "a", &small, after);
+    expect(2, "a", &small, after);
+    ck_assert_int_eq(fl_fs_pread(fd, copied, sizeof(copied), 4096), FL_OK);
+    ck_assert_mem_eq(copied, before, sizeof(copied));
+    (void)close(fd);
+}
+END_TEST
+
+START_TEST(an_accepted_upload_that_a_backup_copies_keeps_its_name)
+{
+    struct fl_spool *s = NULL;
+    char path[RIG_PATH_MAX];
+    uint64_t received;
+    ino_t inode;
+    int fd;
+
+    upload(1, "a", &small, before);
+    inode = inode_of("a");
+    fd = open(path_of(path, "a"), O_RDONLY | O_CLOEXEC);
+    ck_assert_int_eq(flock(fd, LOCK_SH | LOCK_NB), 0);
+    ck_assert_int_eq(fl_spares_open(spares, 1, 1, "a", &small, 1, &s, &received, NULL), FL_EINUSE);
+    ck_assert_uint_eq(inode_of("a"), inode);
+    expect(1, "a", &small, before);
+    (void)close(fd);
+}
+END_TEST
+
+START_TEST(a_file_that_another_push_writes_is_not_taken_from_it)
+{
+    struct fl_spool *first;
+    struct fl_spool *s = NULL;
+    uint64_t received;
+
+    upload(1, "a", &small, before);
+    ck_assert_int_eq(fl_spares_collect(spares, NULL), FL_OK);
+    first = begin(2, "a", &small, 0); /* Its head is still that of the upload before. */
+    ck_assert_int_eq(fl_spares_open(spares, 2, 1, "a", &small, 1, &s, &received, NULL), FL_EINUSE);
+    send(first, after, 0, small.bytes);
+    finish(first);
+    expect(2, "a", &small, after);
+}
+END_TEST
+
 START_TEST(a_spare_file_that_is_gone_is_made)
 {
     char path[RIG_PATH_MAX];
@@ -500,6 +553,9 @@ int main(void)
     tcase_add_test(tc, what_was_finished_is_there_after_a_boot_unless_the_disk_lost_some_of_it);
     tcase_add_test(tc, a_file_that_an_old_upload_still_writes_is_left_to_it);
     tcase_add_test(tc, a_file_that_a_backup_copies_is_left_to_it);
+    tcase_add_test(tc, a_client_need_not_wait_for_a_backup_of_its_last_upload);
+    tcase_add_test(tc, an_accepted_upload_that_a_backup_copies_keeps_its_name);
+    tcase_add_test(tc, a_file_that_another_push_writes_is_not_taken_from_it);
     tcase_add_test(tc, a_spare_file_that_is_gone_is_made);
     suite_add_tcase(suite, tc);
     sr = srunner_create(suite);
