@@ -64,6 +64,9 @@ FL_MUST_CHECK int fl__agg_close(const struct fl__agg_pass *p, size_t l, size_t n
 /* The next n entries of client k's bundle. */
 FL_MUST_CHECK int fl__agg_read(const struct fl__agg_pass *p, size_t k, size_t bundle, size_t l,
                                float *out, size_t n);
+/* They are added to sum[n], times w (fl_codec_add()). */
+FL_MUST_CHECK int fl__agg_add(const struct fl__agg_pass *p, size_t k, size_t bundle, size_t l,
+                              double w, double *sum, size_t n);
 /* FL_ENUMERIC, blamed on nobody. */
 int fl__agg_not_finite(const struct fl__agg_pass *p, size_t l, const char *what);
 

@@ -157,6 +157,14 @@ int fl__agg_read(const struct fl__agg_pass *p, size_t k, size_t bundle, size_t l
     return rv == FL_OK ? FL_OK : client_error(p, k, l, rv);
 }
 
+int fl__agg_add(const struct fl__agg_pass *p, size_t k, size_t bundle, size_t l, double w,
+                double *sum, size_t n)
+{
+    int rv = fl_codec_add(&p->decoders[k * p->n_bundles + bundle], w, sum, p->in, n);
+
+    return rv == FL_OK ? FL_OK : client_error(p, k, l, rv);
+}
+
 static size_t choose_block(const struct fl_agg_job *job)
 {
     size_t block = job->block;

@@ -27,27 +27,40 @@ static double *scaled_sum(const struct fl__agg_pass *p)
     return p->n_sums > p->n_bundles ? bundle_sum(p, p->n_bundles) : NULL;
 }
 
-static int read_client(const struct fl__agg_pass *p, size_t k, size_t l, size_t n)
+/* Where more is wanted of the update than its term of the sum. */
+static int read_values(const struct fl__agg_pass *p, size_t k, size_t l, size_t n)
 {
     const struct fl_agg_job *job = p->job;
     float *in = job->want_distance ? p->in + k * p->block : p->in;
+    int rv = fl__agg_read(p, k, 0, l, in, n);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (p->presence->on) {
+        fl__presence_add(p->presence, p->sums, p->weights[k], in, n);
+    } else {
+        fl_acc_add(p->sums, p->weights[k], in, n);
+    }
+    if (scaled_sum(p) != NULL) {
+        fl_acc_add(scaled_sum(p), job->clients[k].factor, in, n);
+    }
+    return FL_OK;
+}
+
+static int read_client(const struct fl__agg_pass *p, size_t k, size_t l, size_t n)
+{
+    bool values = p->job->want_distance || p->presence->on || scaled_sum(p) != NULL;
     size_t b;
 
-    /* The update last: its block stays behind for the distance. */
     for (b = p->n_bundles; b-- > 0;) {
-        int rv = fl__agg_read(p, k, b, l, in, n);
+        double w = b < p->n_weighted ? p->weights[k] : 1;
+        int rv = b == 0 && values ? read_values(p, k, l, n)
+                                  : fl__agg_add(p, k, b, l, w, bundle_sum(p, b), n);
 
         if (rv != FL_OK) {
             return rv;
         }
-        if (b == 0 && p->presence->on) {
-            fl__presence_add(p->presence, p->sums, p->weights[k], in, n);
-        } else {
-            fl_acc_add(bundle_sum(p, b), b < p->n_weighted ? p->weights[k] : 1, in, n);
-        }
-    }
-    if (scaled_sum(p) != NULL) {
-        fl_acc_add(scaled_sum(p), job->clients[k].factor, in, n);
     }
     return FL_OK;
 }

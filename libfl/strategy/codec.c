@@ -97,6 +97,22 @@ int fl_codec_open(struct fl_codec_decoder *d, const struct fl_codec_ops *ops,
     return ops->open(d);
 }
 
+int fl__codec_add_read(struct fl_codec_decoder *d, double w, double *sum, float *block, size_t n)
+{
+    int rv = d->ops->read(d, block, n);
+
+    if (rv == FL_OK && sum != NULL) {
+        fl_acc_add(sum, w, block, n);
+    }
+    return rv;
+}
+
+int fl_codec_add(struct fl_codec_decoder *d, double w, double *sum, float *block, size_t n)
+{
+    return d->ops->add != NULL ? d->ops->add(d, w, sum, block, n)
+                               : fl__codec_add_read(d, w, sum, block, n);
+}
+
 /* What a mask leaves out adds nothing to a norm; whatever else is NaN was refused. */
 static void drop_absent(const struct fl_codec_decoder *d, float *block, size_t n)
 {

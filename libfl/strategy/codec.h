@@ -85,6 +85,8 @@ struct fl_codec_ops {
     /* The next n entries of the unit into out[n]; n counts to exactly the unit's end. Finite,
        but for the entries that a mask leaves out: those are NaN. */
     int (*read)(struct fl_codec_decoder *d, float *out, size_t n);
+    /* Sparse codecs: fl_codec_add(), without a block of zeros. NULL: by way of read(). */
+    int (*add)(struct fl_codec_decoder *d, double w, double *sum, float *block, size_t n);
     /* After the last entry: FL_EFORMAT when coded bytes are left over. */
     int (*close)(struct fl_codec_decoder *d);
 };
@@ -106,6 +108,14 @@ const struct fl_codec_ops *fl_codec_by_id(int id);
 FL_MUST_CHECK int fl_codec_open(struct fl_codec_decoder *d, const struct fl_codec_ops *ops,
                                 const struct fl_layout *layout, size_t unit,
                                 const struct fl_codec_reader *reader);
+/*
+ * The next n entries, not as such but added up: sum[i] += w x[i], with the bits of fl_acc_add().
+ * `sum` begun at 0 and has had only this done to it since; w is finite. NULL for `sum`: the
+ * entries are only checked. `block` is room for n floats; what stands in it afterwards means
+ * nothing. Fails as read() does, with what was added until then.
+ */
+FL_MUST_CHECK int fl_codec_add(struct fl_codec_decoder *d, double w, double *sum, float *block,
+                               size_t n);
 /*
  * Decode an opened unit to its end and throw the values away: the validation that an
  * upload passes before it is accepted. `*ret_norm_sq` is the squared norm over the

@@ -72,6 +72,13 @@ typedef int (*fl__body_read)(struct fl_codec_decoder *d, float *out, size_t n);
 /* fl_codec_ops.read: any n entries, buffers among them. */
 FL_MUST_CHECK int fl__codec_read(struct fl_codec_decoder *d, float *out, size_t n,
                                  fl__body_read body);
+/* fl_codec_add() of a codec that has nothing better. */
+FL_MUST_CHECK int fl__codec_add_read(struct fl_codec_decoder *d, double w, double *sum,
+                                     float *block, size_t n);
+/* The same of the next n trainable entries, and of any n entries: fl_codec_ops.add. */
+typedef int (*fl__body_add)(struct fl_codec_decoder *d, double w, double *sum, size_t n);
+FL_MUST_CHECK int fl__codec_add(struct fl_codec_decoder *d, double w, double *sum, float *block,
+                                size_t n, fl__body_add body);
 /* fl_codec_ops.close: everything is read, and the body ended where it should. */
 FL_MUST_CHECK int fl__codec_close(struct fl_codec_decoder *d);
 
@@ -115,6 +122,8 @@ uint64_t fl__half_max_size(const struct fl_layout *layout, size_t l);
 #define FL__RICE_MAX       36u
 FL_MUST_CHECK int fl__ternary_open(struct fl_codec_decoder *d);
 FL_MUST_CHECK int fl__ternary_read(struct fl_codec_decoder *d, float *out, size_t n);
+FL_MUST_CHECK int fl__ternary_add(struct fl_codec_decoder *d, double w, double *sum, float *block,
+                                  size_t n);
 FL_MUST_CHECK int fl__ternary_close(struct fl_codec_decoder *d);
 
 #endif

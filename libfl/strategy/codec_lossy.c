@@ -178,25 +178,59 @@ static int read_buffers(struct fl_codec_decoder *d, float *out, size_t n)
     return fl_vec_finite(out, n) ? FL_OK : FL_ENUMERIC;
 }
 
+/* Of the next n entries, as many as are all trainable or all buffers. */
+static size_t next_part(struct fl_codec_decoder *d, size_t n)
+{
+    if (d->run == 0) {
+        (void)fl__unit_next_run(d->layout, d->unit, &d->tensor, &d->run, &d->in_buffers);
+        d->run = fl__coded_part(d, d->run);
+    }
+    return n < d->run ? n : d->run;
+}
+
 int fl__codec_read(struct fl_codec_decoder *d, float *out, size_t n, fl__body_read body)
 {
     FL_REQUIRE(n <= fl__coded_count(d) - d->next);
     while (n > 0) {
-        size_t part;
-        int rv;
+        size_t part = next_part(d, n);
+        int rv = d->in_buffers ? read_buffers(d, out, part) : body(d, out, part);
 
-        if (d->run == 0) {
-            (void)fl__unit_next_run(d->layout, d->unit, &d->tensor, &d->run, &d->in_buffers);
-            d->run = fl__coded_part(d, d->run);
-        }
-        part = n < d->run ? n : d->run;
-        rv = d->in_buffers ? read_buffers(d, out, part) : body(d, out, part);
         if (rv != FL_OK) {
             return rv;
         }
         d->next += part;
         d->run -= part;
         out += part;
+        n -= part;
+    }
+    return FL_OK;
+}
+
+static int add_buffers_read(struct fl_codec_decoder *d, double w, double *sum, float *block,
+                            size_t n)
+{
+    int rv = read_buffers(d, block, n);
+
+    if (rv == FL_OK && sum != NULL) {
+        fl_acc_add(sum, w, block, n);
+    }
+    return rv;
+}
+
+int fl__codec_add(struct fl_codec_decoder *d, double w, double *sum, float *block, size_t n,
+                  fl__body_add body)
+{
+    FL_REQUIRE(n <= fl__coded_count(d) - d->next);
+    while (n > 0) {
+        size_t part = next_part(d, n);
+        int rv = d->in_buffers ? add_buffers_read(d, w, sum, block, part) : body(d, w, sum, part);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+        d->next += part;
+        d->run -= part;
+        sum = sum != NULL ? sum + part : NULL;
         n -= part;
     }
     return FL_OK;

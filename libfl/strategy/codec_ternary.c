@@ -261,5 +261,6 @@ const struct fl_codec_ops fl_codec_ternary = {
     .max_size = max_size,
     .open = fl__ternary_open,
     .read = fl__ternary_read,
+    .add = fl__ternary_add,
     .close = fl__ternary_close,
 };

@@ -19,7 +19,7 @@ struct sparse {
     unsigned rice;
     uint32_t used, filled; /* of `bytes` */
     float values[2];       /* +mu and -mu, by the bit of the sign */
-    float value;           /* in hand */
+    uint8_t sign;          /* of the one in hand */
     bool in_hand;
     uint8_t bytes[256];
 };
@@ -37,19 +37,25 @@ static void store(struct fl_codec_decoder *d, const struct sparse *s)
     (void)memcpy(&d->state[STATE_SPARSE], s, sizeof(*s));
 }
 
-/* More of the coded bytes. False in `*ret_more`: there are none. */
+/* More of the coded bytes, behind those that are not used yet. False in `*ret_more`: there are
+ * none.
+ */
 static int fetch(struct fl_codec_decoder *d, struct sparse *s, bool *ret_more)
 {
     uint64_t left = fl__codec_body_end(d) - d->offset;
-    size_t n = left < sizeof(s->bytes) ? (size_t)left : sizeof(s->bytes);
-    int rv = n > 0 ? fl__codec_bytes(d, d->offset, s->bytes, n) : FL_OK;
+    uint32_t kept = s->filled - s->used;
+    size_t room = sizeof(s->bytes) - kept;
+    size_t n = left < room ? (size_t)left : room;
+    int rv;
 
+    (void)memmove(s->bytes, s->bytes + s->used, kept);
+    rv = n > 0 ? fl__codec_bytes(d, d->offset, s->bytes + kept, n) : FL_OK;
     if (rv != FL_OK) {
         return rv;
     }
     d->offset += n;
     s->used = 0;
-    s->filled = (uint32_t)n;
+    s->filled = kept + (uint32_t)n;
     *ret_more = n > 0;
     return FL_OK;
 }
@@ -156,7 +162,7 @@ static int next_entry(struct fl_codec_decoder *d, struct sparse *s)
         return FL_EFORMAT;
     }
     s->from = s->position + 1;
-    s->value = s->values[sign];
+    s->sign = (uint8_t)sign;
     s->count--;
     return FL_OK;
 }
@@ -230,69 +236,125 @@ int fl__ternary_open(struct fl_codec_decoder *d)
     }
 }
 
+/* What becomes of the entries that are kept: values, or terms of a sum. */
+struct target {
+    float *out;        /* NULL: not wanted */
+    double *sum;       /* NULL: not wanted */
+    double product[2]; /* what is added, by the bit of the sign */
+};
+
+/* `at` counts from the first of the entries that are asked for. */
+static inline void put(const struct sparse *s, const struct target *t, uint64_t at, unsigned sign)
+{
+    if (t->out != NULL) {
+        t->out[at] = s->values[sign];
+    } else if (t->sum != NULL) {
+        t->sum[at] += t->product[sign];
+    }
+}
+
 /*
- * What the loop of read_sparse() does, as long as the entry in hand belongs into out[n] and the
- * next one is whole in the bytes at hand: without a call, in registers. At anything else it stops
- * before that entry, and next_entry() says what it is.
+ * What the loop of take_entries() does, as long as the entry in hand is one of the next n and the
+ * one behind it is whole in the bytes at hand: without a call, in registers. At anything else it
+ * stops before that entry, and next_entry() says what it is.
  */
-static void read_ahead(struct sparse *s, float *out, size_t n)
+static void take_ahead(struct sparse *s, const struct target *t, size_t n)
 {
     uint64_t bits = s->bits;
     unsigned n_bits = s->n_bits;
     uint32_t used = s->used;
-    uint64_t position = s->position;
+    uint64_t at = s->position - s->done;
+    uint64_t end = s->entries - s->done;
     uint64_t count = s->count;
+    unsigned sign = s->sign;
+    unsigned rice = s->rice;
 
-    while (count > 0 && position - s->done < n && s->filled - used >= 8) {
-        unsigned bytes = (64 - n_bits) / 8;
-        uint64_t q;
-        uint64_t rest;
-        uint64_t next;
+    while (count > 0 && at < n) {
+        /* One-bits; 63 for 64 of them, which are as much too many. */
+        uint64_t q = (uint64_t)__builtin_clzll(~bits | 1);
+        uint64_t rest = bits << q; /* from the zero-bit on */
+        uint64_t next = at + 1 + (q << rice) + (rest >> (63 - rice));
+        unsigned len = (unsigned)q + rice + 2;
 
-        if (n_bits <= 56) {
+        if (len > n_bits) {
+            unsigned bytes = (64 - n_bits) / 8;
+
+            if (bytes == 0 || s->filled - used < 8) {
+                break;
+            }
             bits |= big_endian(s->bytes + used) >> (64 - 8 * bytes) << (64 - 8 * bytes - n_bits);
             used += bytes;
             n_bits += 8 * bytes;
+            continue;
         }
-        if (bits == UINT64_MAX) {
+        if (next >= end) {
             break;
         }
-        q = (uint64_t)__builtin_clzll(~bits);
-        rest = bits << q << 1;
-        next = position + 1 + (q << s->rice | rest >> 1 >> (63 - s->rice));
-        if (q + s->rice + 2 > n_bits || next >= s->entries) {
-            break;
-        }
-        out[position - s->done] = s->value;
-        s->value = s->values[rest << s->rice >> 63];
-        bits = rest << s->rice << 1;
-        n_bits -= (unsigned)q + s->rice + 2;
-        position = next;
+        put(s, t, at, sign);
+        sign = (unsigned)(rest >> (62 - rice) & 1);
+        bits = rest << (rice + 2);
+        n_bits -= len;
+        at = next;
         count--;
     }
     s->bits = bits;
     s->n_bits = n_bits;
     s->used = used;
-    s->position = position;
-    s->from = position + 1;
+    s->position = s->done + at;
+    s->from = s->position + 1;
     s->count = count;
+    s->sign = (uint8_t)sign;
+}
+
+/* Those that are kept of the next n entries. */
+static int take_entries(struct fl_codec_decoder *d, struct sparse *s, const struct target *t,
+                        size_t n)
+{
+    bool more = true;
+    int rv = FL_OK;
+
+    while (rv == FL_OK && s->in_hand && s->position - s->done < n) {
+        if (more && s->filled - s->used < 8) {
+            rv = fetch(d, s, &more);
+            continue;
+        }
+        take_ahead(s, t, n);
+        if (s->position - s->done < n) {
+            put(s, t, s->position - s->done, s->sign);
+            rv = next_entry(d, s);
+        }
+    }
+    s->done += n;
+    return rv;
 }
 
 static int read_sparse(struct fl_codec_decoder *d, float *out, size_t n)
 {
+    struct target t = {.out = out};
     struct sparse s;
-    int rv = FL_OK;
+    int rv;
 
     load(d, &s);
     (void)memset(out, 0, n * sizeof(*out));
-    while (rv == FL_OK && s.in_hand && s.position - s.done < n) {
-        read_ahead(&s, out, n);
-        if (s.position - s.done < n) {
-            out[s.position - s.done] = s.value;
-            rv = next_entry(d, &s);
-        }
-    }
-    s.done += n;
+    rv = take_entries(d, &s, &t, n);
+    store(d, &s);
+    return rv;
+}
+
+/*
+ * Entries of 0 are left out: a sum that began at 0 is never -0.0, which only -0.0 + -0.0 comes to
+ * (IEEE 754, 6.3), and to anything else a zero of either sign adds nothing.
+ */
+static int add_sparse(struct fl_codec_decoder *d, double w, double *sum, size_t n)
+{
+    struct target t = {.sum = sum};
+    struct sparse s;
+    int rv;
+
+    load(d, &s);
+    t.product[0] = w * (double)s.values[0];
+    t.product[1] = w * (double)s.values[1];
+    rv = take_entries(d, &s, &t, n);
     store(d, &s);
     return rv;
 }
@@ -301,6 +363,12 @@ int fl__ternary_read(struct fl_codec_decoder *d, float *out, size_t n)
 {
     return fl__codec_read(d, out, n,
                           d->state[STATE_TAG] == FL__TERNARY_INT8 ? fl__int8_read : read_sparse);
+}
+
+int fl__ternary_add(struct fl_codec_decoder *d, double w, double *sum, float *block, size_t n)
+{
+    return d->state[STATE_TAG] == FL__TERNARY_INT8 ? fl__codec_add_read(d, w, sum, block, n)
+                                                   : fl__codec_add(d, w, sum, block, n, add_sparse);
 }
 
 int fl__ternary_close(struct fl_codec_decoder *d)

@@ -30,7 +30,7 @@ static int drain(struct fl_codec_decoder *d, float *block)
     while (rv == FL_OK && count > 0) {
         size_t n = count < VALIDATE_BLOCK ? count : VALIDATE_BLOCK;
 
-        rv = d->ops->read(d, block, n);
+        rv = fl_codec_add(d, 1.0, NULL, block, n);
         count -= n;
     }
     return rv == FL_OK ? d->ops->close(d) : rv;

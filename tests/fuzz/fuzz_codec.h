@@ -5,15 +5,16 @@
  * Any bytes as a coded unit of one codec, and any numbers through it. The first byte
  * gives the size of the pieces that are read, the rest is the coded unit.
  *
- * Checked: decoding in pieces and at once agree, value for value or in their error;
- * values are finite; nothing outside the bytes is read; bytes taken as numbers are coded
- * within the codec's limit, or refused as non-finite, and can be decoded again.
+ * Checked: decoding in pieces and at once agree, value for value or in their error, and
+ * adding up agrees with both; values are finite; nothing outside the bytes is read; bytes taken as
+ * numbers are coded within the codec's limit, or refused as non-finite, and can be decoded again.
  */
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/num/vec.h"
 #include "libfl/strategy/codec.h"
 
 #define FUZZ_WEIGHT 300
@@ -66,6 +67,48 @@ static inline int fuzz_decode(const struct fl_codec_ops *ops, const struct fl_la
     return rv;
 }
 
+/* Added up twice, or, where `sum` is NULL, only checked. */
+static inline int fuzz_add(const struct fl_codec_ops *ops, const struct fl_layout *layout,
+                           const uint8_t *data, size_t size, size_t piece, double *sum)
+{
+    struct fl_codec_memory memory = {.data = data, .len = size};
+    struct fl_codec_reader reader = fl_codec_memory_reader(&memory);
+    float block[FUZZ_COUNT];
+    int rv = FL_OK;
+    int turn;
+
+    for (turn = 0; rv == FL_OK && turn < 2; turn++) {
+        double w = turn == 0 ? 0.3 : -0.7;
+        struct fl_codec_decoder d;
+        size_t i;
+
+        rv = fl_codec_open(&d, ops, layout, 0, &reader);
+        for (i = 0; rv == FL_OK && i < FUZZ_COUNT; i += piece) {
+            size_t n = FUZZ_COUNT - i < piece ? FUZZ_COUNT - i : piece;
+
+            rv = fl_codec_add(&d, w, sum != NULL ? sum + i : NULL, block, n);
+        }
+        rv = rv == FL_OK ? ops->close(&d) : rv;
+    }
+    return rv;
+}
+
+static inline void fuzz_added(const struct fl_codec_ops *ops, const struct fl_layout *layout,
+                              const uint8_t *data, size_t size, size_t piece, int rv,
+                              const float *x)
+{
+    double sum[FUZZ_COUNT] = {0};
+    double want[FUZZ_COUNT] = {0};
+
+    fuzz_expect(fuzz_add(ops, layout, data, size, piece, NULL) == rv);
+    fuzz_expect(fuzz_add(ops, layout, data, size, piece, sum) == rv);
+    if (rv == FL_OK) {
+        fl_acc_add(want, 0.3, x, FUZZ_COUNT);
+        fl_acc_add(want, -0.7, x, FUZZ_COUNT);
+        fuzz_expect(memcmp(sum, want, sizeof(sum)) == 0);
+    }
+}
+
 static inline void fuzz_encode(const struct fl_codec_ops *ops, const struct fl_layout *layout,
                                const uint8_t *data, size_t size)
 {
@@ -111,6 +154,7 @@ static inline void fuzz_codec(const struct fl_codec_ops *ops, const uint8_t *dat
         fuzz_expect(isfinite(whole[i]));
     }
     fuzz_expect(rv != FL_OK || memcmp(whole, pieces, sizeof(whole)) == 0);
+    fuzz_added(ops, layout, data, size, piece, rv, whole);
     fuzz_encode(ops, layout, data, size);
     fl_layout_free(layout);
 }

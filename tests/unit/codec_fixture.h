@@ -6,6 +6,7 @@
 #include <check.h>
 #include <stdlib.h>
 
+#include "libfl/num/vec.h"
 #include "libfl/strategy/codec.h"
 #include "tests/unit/strategy_fixture.h"
 
@@ -37,7 +38,55 @@ static inline int strict_read(void *ctx, uint64_t offset, void *out, size_t len)
     return FL_OK;
 }
 
-/* Decode `count` entries, `piece` at a time, from bytes of exactly that length. */
+/* All of an opened unit through fl_codec_add(). */
+static inline int add_all(struct fl_codec_decoder *d, size_t piece, double w, double *sum)
+{
+    size_t count = fl_layout_unit(d->layout, d->unit)->count;
+    float *block = malloc((piece < count ? piece : count) * sizeof(*block));
+    size_t i;
+    int rv = FL_OK;
+
+    ck_assert_ptr_nonnull(block);
+    for (i = 0; rv == FL_OK && i < count; i += piece) {
+        rv = fl_codec_add(d, w, sum != NULL ? sum + i : NULL, block,
+                          count - i < piece ? count - i : piece);
+    }
+    free(block);
+    return rv == FL_OK ? d->ops->close(d) : rv;
+}
+
+/*
+ * Whether fl_codec_add() accepts what read() does, and comes to the bits that the values come to,
+ * `x` when they were read: with terms that vanish, of either sign, and with some that cancel.
+ */
+static inline void check_added(const struct fl_codec_ops *ops, const struct fl_layout *layout,
+                               const struct fl_codec_reader *reader, size_t piece, int want_rv,
+                               const float *x)
+{
+    static const double weights[] = {5e-324, 0.3, -0.3, 0.7};
+    size_t count = fl_layout_unit(layout, 0)->count;
+    double *sum = calloc(count, sizeof(*sum));
+    double *want = calloc(count, sizeof(*want));
+    struct fl_codec_decoder d;
+    size_t i;
+    int rv = fl_codec_open(&d, ops, layout, 0, reader);
+
+    ck_assert(sum != NULL && want != NULL);
+    ck_assert_int_eq(rv == FL_OK ? add_all(&d, piece, 1, NULL) : rv, want_rv);
+    for (i = 0; i < sizeof(weights) / sizeof(weights[0]); i++) {
+        rv = fl_codec_open(&d, ops, layout, 0, reader);
+        ck_assert_int_eq(rv == FL_OK ? add_all(&d, piece, weights[i], sum) : rv, want_rv);
+        if (want_rv == FL_OK) {
+            fl_acc_add(want, weights[i], x, count);
+            ck_assert_mem_eq(sum, want, count * sizeof(*sum));
+        }
+    }
+    free(sum);
+    free(want);
+}
+
+/* Decode `count` entries, `piece` at a time, from bytes of exactly that length; fl_codec_add() has
+ * to agree. */
 static inline int decode(const struct fl_codec_ops *ops, const struct fl_layout *layout,
                          const void *bytes, size_t len, size_t piece, float *out)
 {
@@ -58,6 +107,7 @@ static inline int decode(const struct fl_codec_ops *ops, const struct fl_layout 
     if (rv == FL_OK) {
         rv = ops->close(&d);
     }
+    check_added(ops, layout, &reader, piece, rv, out);
     free(copy);
     return rv;
 }

@@ -67,6 +67,7 @@ static inline int masked_decode(const struct fl_codec_ops *ops, const struct fl_
     struct fl_codec_decoder d;
     size_t i;
     int rv;
+    int again;
 
     ck_assert_ptr_nonnull(copy);
     (void)memcpy(copy, bytes, len);
@@ -77,6 +78,8 @@ static inline int masked_decode(const struct fl_codec_ops *ops, const struct fl_
     if (rv == FL_OK) {
         rv = d.ops->close(&d);
     }
+    again = fl_masked_open(&d, ops, layout, l, &reader);
+    ck_assert_int_eq(again == FL_OK ? add_all(&d, piece, 1, NULL) : again, rv);
     free(copy);
     return rv;
 }

@@ -410,6 +410,7 @@ START_TEST(damaged_bytes_are_refused_or_finite)
             int rv;
 
             buf.data[i] = (uint8_t)(buf.data[i] ^ 1u << bit);
+            /* check_added() in there: added up and only checked it is the same. */
             rv = decode(&fl_codec_ternary, layout, buf.data, buf.len, 123, out);
             ck_assert(rv == FL_OK || rv == FL_EFORMAT || rv == FL_ENUMERIC);
             if (rv == FL_OK) {
@@ -424,6 +425,51 @@ START_TEST(damaged_bytes_are_refused_or_finite)
     }
     fl_buf_done(&buf);
     fl_layout_free(layout);
+}
+END_TEST
+
+/* decode() compares what is read with what is added up and what is only checked. */
+START_TEST(long_units_whole_or_damaged_are_added_up_and_checked_as_they_are_read)
+{
+    enum { MAX = 30000, BUFFERS = 2 };
+    static const char *const shares[] = {"share=0.05", "share=0.3", "share=0.001"};
+    float *x = malloc((MAX + BUFFERS) * sizeof(*x));
+    float *out = malloc((MAX + BUFFERS) * sizeof(*out));
+    unsigned good = 0;
+    unsigned refused = 0;
+    struct fl_rng rng;
+    unsigned trial;
+
+    fl_rng_seed(&rng, 77 + (uint64_t)_i);
+    for (trial = 0; trial < 300; trial++) {
+        size_t n = 2 + (size_t)fl_rng_below(&rng, MAX - 1);
+        size_t piece = 1 + (size_t)fl_rng_below(&rng, trial % 2 == 0 ? n : 300);
+        struct fl_layout *layout = unit_layout(n / 2, BUFFERS, n - n / 2, 0);
+        struct fl_buf buf;
+        uint64_t flips;
+        size_t i;
+
+        for (i = 0; i < n + BUFFERS; i++) {
+            x[i] = (float)(fl_rng_normal(&rng) * (trial % 7 == 0 ? 1e-44 : 1));
+        }
+        fl_buf_init(&buf, 1u << 20);
+        ck_assert_int_eq(encode(layout, shares[_i], x, &buf), FL_OK);
+        for (flips = fl_rng_below(&rng, 3); flips > 0; flips--) {
+            size_t at = (size_t)fl_rng_below(&rng, buf.len);
+
+            buf.data[at] = (uint8_t)(buf.data[at] ^ 1u << fl_rng_below(&rng, 8));
+        }
+        if (decode(&fl_codec_ternary, layout, buf.data, buf.len, piece, out) == FL_OK) {
+            good++;
+        } else {
+            refused++;
+        }
+        fl_buf_done(&buf);
+        fl_layout_free(layout);
+    }
+    ck_assert_msg(good >= 50 && refused >= 20, "%u good, %u refused", good, refused);
+    free(x);
+    free(out);
 }
 END_TEST
 
@@ -459,6 +505,8 @@ int main(void)
     tcase_add_test(tc, a_share_written_in_decimal_is_not_rounded_up_by_its_last_bit);
     tcase_add_loop_test(tc, an_update_of_mlp200_takes_about_8700_bytes, 0, 2);
     tcase_add_test(tc, damaged_bytes_are_refused_or_finite);
+    tcase_add_loop_test(tc, long_units_whole_or_damaged_are_added_up_and_checked_as_they_are_read,
+                        0, 3);
     tcase_add_test(tc, validation_gives_the_norm_of_what_is_decoded);
     suite_add_tcase(s, tc);
     sr = srunner_create(s);
