@@ -67,6 +67,11 @@ void fl_acc_add(double *acc, double w, const float *x, size_t n)
     kern()->acc_add(acc, w, x, n);
 }
 
+void fl_acc_step(float *out, const float *x, const double *acc, size_t n)
+{
+    kern()->acc_step(out, x, acc, n);
+}
+
 void fl_acc_scale(double *acc, double a, size_t n)
 {
     kern()->acc_scale(acc, a, n);

@@ -41,6 +41,11 @@ bool fl_vec_finite(const float *x, size_t n);
 
 /* Block sums of the aggregation: acc[i] += w * x[i], in double. */
 void fl_acc_add(double *acc, double w, const float *x, size_t n);
+/*
+ * out[i] = x[i] + acc[i]. A step of zero leaves the entry alone, bit for bit: -0.0 + 0.0 would be
+ * 0.0. NaN goes through.
+ */
+void fl_acc_step(float *out, const float *x, const double *acc, size_t n);
 /* acc[i] *= a */
 void fl_acc_scale(double *acc, double a, size_t n);
 /* sum (acc[i] - x[i])^2 */

@@ -132,6 +132,22 @@ static void acc_add(double *restrict acc, double w, const float *restrict x, siz
     }
 }
 
+static void acc_step(float *restrict out, const float *restrict x, const double *restrict acc,
+                     size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        uint64_t bits;
+        double step;
+
+        (void)memcpy(&bits, acc + i, sizeof(bits));
+        bits |= (uint64_t)(bits == 0) << 63; /* x + -0.0 is x for any x */
+        (void)memcpy(&step, &bits, sizeof(step));
+        out[i] = (float)((double)x[i] + step);
+    }
+}
+
 static void acc_scale(double *acc, double a, size_t n)
 {
     size_t i;
@@ -162,11 +178,11 @@ static double acc_distance_sq(const double *acc, const float *x, size_t n)
     return lanes_total(s);
 }
 
-#define FL__VEC_ROW                                                                     \
-    {                                                                                   \
-        .axpy = axpy, .scale = scale, .sub = sub, .heavy_ball = heavy_ball, .dot = dot, \
-        .distance_sq = distance_sq, .finite = all_finite, .acc_add = acc_add,           \
-        .acc_scale = acc_scale, .acc_distance_sq = acc_distance_sq,                     \
+#define FL__VEC_ROW                                                                       \
+    {                                                                                     \
+        .axpy = axpy, .scale = scale, .sub = sub, .heavy_ball = heavy_ball, .dot = dot,   \
+        .distance_sq = distance_sq, .finite = all_finite, .acc_add = acc_add,             \
+        .acc_step = acc_step, .acc_scale = acc_scale, .acc_distance_sq = acc_distance_sq, \
     }
 
 #endif

@@ -16,6 +16,7 @@ struct fl__vec_kern {
     double (*distance_sq)(const float *x, const float *y, size_t n);
     bool (*finite)(const float *x, size_t n);
     void (*acc_add)(double *acc, double w, const float *x, size_t n);
+    void (*acc_step)(float *out, const float *x, const double *acc, size_t n);
     void (*acc_scale)(double *acc, double a, size_t n);
     double (*acc_distance_sq)(const double *acc, const float *x, size_t n);
 };

@@ -6,6 +6,9 @@
  * or, with equal weights, n_k = 1 (IGFL). Options: server_lr (1: plain averaging), weights.
  * State: none. Cost: one pass over the updates.
  */
+#include <string.h>
+
+#include "libfl/num/vec.h"
 #include "libfl/strategy/aggregate_impl.h"
 
 struct options {
@@ -15,12 +18,9 @@ struct options {
 void fl__agg_mean_step(const struct fl_options *o, const struct fl_agg_block *block)
 {
     const struct fl__agg_common *common = fl_options_values(o);
-    double lr = common->server_lr;
-    size_t i;
 
-    for (i = 0; i < block->n; i++) {
-        block->step[i] = lr * block->dbar[i];
-    }
+    (void)memcpy(block->step, block->dbar, block->n * sizeof(*block->step));
+    fl_acc_scale(block->step, common->server_lr, block->n);
 }
 
 static const struct fl_opt_spec options[] = {

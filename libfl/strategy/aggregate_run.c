@@ -134,21 +134,6 @@ static void server_step(const struct fl__agg_pass *p, size_t offset, size_t n)
     }
 }
 
-/*
- * A step of zero leaves the entry alone, bit for bit: -0.0 + 0.0 would be 0.0. NaN goes
- * through.
- */
-static void apply(float *theta_new, const float *theta, const double *step, size_t n)
-{
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        double moved = (double)theta[i] + step[i];
-
-        theta_new[i] = fabs(step[i]) <= 0 ? theta[i] : (float)moved;
-    }
-}
-
 static bool block_finite(const struct fl__agg_pass *p, size_t offset, size_t n)
 {
     bool finite = fl_vec_finite(p->job->theta_new + offset, n);
@@ -183,10 +168,10 @@ static int run_block(const struct fl__agg_pass *p, size_t l, size_t offset, size
     }
     if (buffer) {
         fl__agg_keep(job, offset, n);
-        apply(job->theta_new + offset, job->theta + offset, p->sums, n);
+        fl_acc_step(job->theta_new + offset, job->theta + offset, p->sums, n);
     } else {
         server_step(p, offset, n);
-        apply(job->theta_new + offset, job->theta + offset, p->step, n);
+        fl_acc_step(job->theta_new + offset, job->theta + offset, p->step, n);
         for (k = 0; job->want_distance && k < job->n_clients; k++) {
             /* theta_new - theta_k = step - Delta_k (AdaFL, eq. 1). */
             p->distance_sq[k] += fl_acc_distance_sq(p->step, p->in + k * p->block, n);

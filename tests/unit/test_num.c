@@ -251,6 +251,10 @@ START_TEST(elementwise_kernels_do_what_their_line_says)
 
         ck_assert(acc[i] == (p + q) * 0.5);
     }
+    fl_acc_step(z, x, acc, n);
+    for (i = 0; i < n; i++) {
+        ck_assert(z[i] == (float)((double)x[i] + acc[i]));
+    }
     free(acc);
     free_floats(x, n);
     free_floats(y, n);
@@ -366,6 +370,19 @@ START_TEST(every_instruction_set_gives_the_same_bits)
     b->acc_add(acc[1], 0.1, z[1], n);
     a->acc_add(acc[0], 0.3, x, n);
     b->acc_add(acc[1], 0.3, x, n);
+    if (n > 1) { /* No step, and one that is not finite. */
+        acc[0][n / 2] = acc[1][n / 2] = n % 2 == 0 ? 0.0 : -0.0;
+        x[n / 2] = -0.0f;
+        acc[0][n - 1] = acc[1][n - 1] = NAN;
+    }
+    a->acc_step(z[0], x, acc[0], n);
+    b->acc_step(z[1], x, acc[1], n);
+    ck_assert_mem_eq(z[0], z[1], n * sizeof(float));
+    if (n > 1) {
+        ck_assert(signbit(z[0][n / 2]) || n == 2); /* The last one of two is NaN. */
+        ck_assert(isnan(z[0][n - 1]));
+        acc[0][n - 1] = acc[1][n - 1] = 1.0;
+    }
     a->acc_scale(acc[0], 1.7, n);
     b->acc_scale(acc[1], 1.7, n);
     ck_assert_mem_eq(acc[0], acc[1], n * sizeof(double));
