@@ -15,6 +15,9 @@ LIBRARIES = (
     ("sqlite", "libsqlite3.so.0", "sqlite3_libversion", ()),
 )
 
+# By their beginning: variables by which libraries choose other kernels, threads or memory.
+VARIABLES = ("OPENBLAS_", "OMP_", "GOTO_", "MKL_", "DNNL_", "ONEDNN_", "MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD", "OPENSSL_ia32cap")
+
 
 def text_of(path, default=""):
     try:
@@ -93,6 +96,11 @@ def made(build):
     }
 
 
+def environment():
+    """What is set of VARIABLES, as a text; "none": nothing."""
+    return " ".join(f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)) or "none"
+
+
 def describe(build, folder):
     system = os.uname()
     built = made(build)
@@ -109,6 +117,7 @@ def describe(build, folder):
         "configure": built["configure"],
         **{name: library(file, function, arguments) for name, file, function, arguments in LIBRARIES},
         "scratch": scratch(folder),
+        "environment": environment(),
     }
 
 
@@ -122,7 +131,7 @@ def differences(one, other, keys):
     """(key, of one, of the other) where they differ; memory may, by what a kernel keeps to itself."""
     out = []
     for key in keys:
-        a, b = one.get(key), other.get(key)
+        a, b = one.get(key, "none"), other.get(key, "none")
         near = key == "memory_mb" and isinstance(a, int) and isinstance(b, int) and abs(a - b) <= 0.02 * max(a, b)
         if a != b and not near:
             out.append((key, a, b))

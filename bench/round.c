@@ -354,14 +354,18 @@ static int parse(int argc, char **argv, struct arguments *a)
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     int rv = FL_OK;
+    int which = 0;
     int opt;
 
-    while (rv == FL_OK && (opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    while (rv == FL_OK && (opt = getopt_long(argc, argv, "h", options, &which)) != -1) {
         if (opt == 'h') {
             usage(stdout);
             exit(EXIT_SUCCESS);
         }
         rv = parse_one(a, opt, optarg);
+        if (rv != FL_OK && opt != '?') {
+            (void)fprintf(stderr, "round: '%s' is no value of --%s\n", optarg, options[which].name);
+        }
     }
     return rv == FL_OK && optind == argc && a->clients > 0 && a->rounds > 0 &&
                    a->parameters >= ROUND_UNITS

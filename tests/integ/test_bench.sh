@@ -87,6 +87,9 @@ says "also within a file" 2 "$dir/both.jsonl:2: another machine" "${compare[@]}"
 sed 's/10000,/9990,/; s/Linux 1/Linux 2/' "$dir/other.jsonl" >"$dir/kernel.jsonl"
 says "another kernel is the same machine, and said" 0 "kernel differs: Linux 1, then Linux 2" "${compare[@]}" "$dir/other.jsonl" "$dir/kernel.jsonl"
 
+sed 's/"kernel": "Linux 2"/&, "environment": "OMP_NUM_THREADS=1"/' "$dir/kernel.jsonl" >"$dir/set.jsonl"
+says "what was set too" 0 "environment differs: none, then OMP_NUM_THREADS=1" "${compare[@]}" "$dir/kernel.jsonl" "$dir/set.jsonl"
+
 # What is no file of bench/all.
 { cat "$dir/a.jsonl" && echo '{"benchmark": '; } >"$dir/broken.jsonl"
 says "a broken line" 2 "$dir/broken.jsonl:2: no JSON" "${compare[@]}" "$dir/a.jsonl" "$dir/broken.jsonl"
@@ -163,6 +166,9 @@ equal "the arguments" "['--key', 'a b']" "$(of_line 6 'r["arguments"]')"
 equal "the machine is described" "[]" "$(of_line 6 '[k for k in ("cpu", "cores", "caches", "memory_mb", "kernel", "distribution", "compiler", "flags", "openblas", "openssl", "sqlite", "scratch") if k not in r["machine"]]')"
 equal "and how busy it was" 3 "$(of_line 6 'len(r["load"])')"
 says "a file that is there is not written over" 2 "out.jsonl is there already" "${all[@]}" --build "$dir/made" --plan "$dir/plan" --only next --output "$dir/out.jsonl"
+says "what is set is said" 0 "OPENBLAS_CORETYPE=Haswell" \
+  env OPENBLAS_CORETYPE=Haswell "${all[@]}" --build "$dir/made" --plan "$dir/plan" --only next --append --output "$dir/set-too.jsonl"
+check "and written down" grep -q '"environment": "[^"]*OPENBLAS_CORETYPE=Haswell' "$dir/set-too.jsonl"
 rm "$dir/made/order"
 plan "1 good" "1 next"
 check "runs are added" "${all[@]}" --build "$dir/made" --plan "$dir/plan" --runs 2 --append --output "$dir/out.jsonl"
