@@ -111,11 +111,22 @@ static double own_cpu_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/*
+ * Nothing says any more what a process had in memory that has ended, as this one does soon after
+ * its last words: on a busy machine what the last round began with stands instead.
+ */
+static void on_ending(void *ctx)
+{
+    struct measurement *m = ctx;
+    double peak_mb = round_server_peak_mb(m->server);
+
+    m->peak_mb = peak_mb > m->peak_mb ? peak_mb : m->peak_mb;
+}
+
 static void on_finished(void *ctx)
 {
     struct measurement *m = ctx;
 
-    m->peak_mb = round_server_peak_mb(m->server);
     m->server_cpu_s = round_server_cpu_s(m->server);
     fl_loop_stop(m->loop);
 }
@@ -190,6 +201,7 @@ static bool run_clients(const struct arguments *a, const struct round_update *up
                                 .n = a->clients,
                                 .update = update,
                                 .rounds = a->rounds,
+                                .ending = on_ending,
                                 .finished = on_finished,
                                 .ctx = m};
     double before = own_cpu_s();

@@ -284,16 +284,23 @@ static void on_plan(struct client *c, const struct fl_wire_plan *plan)
     }
 }
 
+/* The first to hear of it says when `n` rounds were over. */
+static void note_time(struct bench_clients *all, uint64_t n)
+{
+    if (all->times[n] == 0) {
+        all->times[n] = fl_clock_ns();
+        if (n + 1 >= all->setup.rounds) {
+            all->setup.ending(all->setup.ctx);
+        }
+    }
+}
+
 static void on_task(struct client *c, const struct fl_wire_task *task)
 {
-    uint64_t *first = &c->all->times[task->round - 1];
-
     if (task->round > c->all->setup.rounds) {
         return;
     }
-    if (*first == 0) {
-        *first = fl_clock_ns();
-    }
+    note_time(c->all, task->round - 1);
     c->round = task->round;
     c->attempt = task->attempt;
     c->fetched = false;
@@ -324,8 +331,8 @@ static bool on_command(struct fl_call *call, void *ctx, const uint8_t *data, siz
         on_task(c, &command.u.task);
     } else if (command.type == FL_WIRE_PLAN) {
         on_plan(c, &command.u.plan);
-    } else if (command.type == FL_WIRE_DRAIN && c->all->times[c->all->setup.rounds] == 0) {
-        c->all->times[c->all->setup.rounds] = fl_clock_ns();
+    } else if (command.type == FL_WIRE_DRAIN) {
+        note_time(c->all, c->all->setup.rounds);
     }
     fl_wire_command_done(&command);
     return true;

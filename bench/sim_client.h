@@ -18,6 +18,7 @@ struct bench_setup {
     size_t n; /* clients */
     const struct round_update *update;
     uint64_t rounds;     /* stop after so many */
+    fl_loop_cb ending;   /* the last round begins; then it is over, while the server still runs */
     fl_loop_cb finished; /* all clients saw the end of the federation */
     void *ctx;
 };
