@@ -171,6 +171,13 @@ struct fl_rpc_method {
     void *ctx;
 };
 
+/*
+ * Memory for a message that comes in parts is that of the whole when more than this of it has come,
+ * and this until then: where a window leaves room for less beyond whole messages, a sender that
+ * waits for credit costs no message more than those.
+ */
+#define FL_CALL_BEGUN ((size_t)8 * 1024)
+
 /* Every limit of a connection in one table; all configurable, told to peers in Welcome. */
 struct fl_rpc_limits {
     uint32_t streams;       /* concurrent calls of a connection */

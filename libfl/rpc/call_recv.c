@@ -207,46 +207,63 @@ static bool begin_message(struct fl_call *call)
     return true;
 }
 
-/* Exactly the memory of the message whose first part has come. */
-static bool reserve_message(struct fl_call *call)
+static void drop_message(struct fl_call *call)
 {
-    struct fl_account *account = &call->conn->account;
-    size_t want = call->frame.len;
-    int rv;
-
-    if (call->msg_cap >= want && (call->msg_cap <= FL_MSG_KEEP || call->msg_cap / 4 <= want)) {
-        return true;
-    }
     free(call->msg);
-    fl_account_give(account, call->msg_cap);
+    fl_account_give(&call->conn->account, call->msg_cap);
     call->msg = NULL;
     call->msg_cap = 0;
-    rv = fl_account_take(account, want);
+}
+
+/* `want` bytes of memory in which what has come of the message stays. */
+static bool grow_message(struct fl_call *call, size_t want)
+{
+    size_t more = want - call->msg_cap;
+    int rv = fl_account_take(&call->conn->account, more);
+    uint8_t *msg;
+
     if (rv != FL_OK) {
         fl__call_over(call, rv, "an unfinished message");
         return false;
     }
-    call->msg = malloc(want);
-    if (call->msg == NULL) {
-        fl_account_give(account, want);
+    msg = realloc(call->msg, want);
+    if (msg == NULL) {
+        fl_account_give(&call->conn->account, more);
         fl__call_fail(call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory for a message");
         return false;
     }
+    call->msg = msg;
     call->msg_cap = want;
     return true;
 }
 
+/*
+ * Memory for the next `len` bytes of a message that comes in parts: exactly that of the message,
+ * but little while it has only begun. A window ends a little way into a message, so whoever waits
+ * for credit has begun one: of many senders that would be a message each with nothing in it.
+ */
+static bool reserve_message(struct fl_call *call, size_t len)
+{
+    size_t all = call->frame.len;
+    size_t want = all > FL_CALL_BEGUN && call->msg_len + len <= FL_CALL_BEGUN ? FL_CALL_BEGUN : all;
+
+    if (call->msg_len == 0 &&
+        (call->msg_cap < want || (call->msg_cap > FL_MSG_KEEP && call->msg_cap / 4 > all)))
+    {
+        drop_message(call);
+    }
+    return call->msg_cap >= want || grow_message(call, want);
+}
+
 static void add_body(struct fl_call *call, const uint8_t *data, size_t len)
 {
-    if (call->msg_len == 0) {
-        if (len == call->frame.len) {
-            call->direct = data;
-            call->msg_len = len;
-            return;
-        }
-        if (!reserve_message(call)) {
-            return;
-        }
+    if (call->msg_len == 0 && len == call->frame.len) {
+        call->direct = data;
+        call->msg_len = len;
+        return;
+    }
+    if (!reserve_message(call, len)) {
+        return;
     }
     (void)memcpy(call->msg + call->msg_len, data, len);
     call->msg_len += len;

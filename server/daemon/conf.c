@@ -148,6 +148,9 @@ static int check_memory(struct fl_serverd_conf *own, struct fl_err *err)
 #define CHUNK_MIN (32u << 10)
 /* Fields around the data of a chunk, rounded up. */
 #define CHUNK_HEAD (4u << 10)
+/* Two chunks leave that much of a window twice: so much of a third is sent before they are written.
+ */
+_Static_assert(2 * CHUNK_HEAD <= FL_CALL_BEGUN, "the third chunk of each upload takes memory");
 /* More in flight than this does not make one upload faster on any link we know. */
 #define WINDOW_MAX (6u << 20)
 /* Bytes of one part in the header of a Push, and of one label of a Hello. */
@@ -156,7 +159,8 @@ static int check_memory(struct fl_serverd_conf *own, struct fl_err *err)
 /*
  * What one upload may have in memory: its share of limits.upload_memory, at least three
  * messages: two in the window, so that a sender is not stopped in the middle of one while
- * the last one is being written, and the memory of the next one, taken as a whole.
+ * the last one is being written, and the memory of the next one. Ours takes little of the third
+ * (FL_CALL_BEGUN); a sender of shorter messages may have it taken as a whole.
  */
 static void size_uploads(struct fl_serverd_conf *own)
 {

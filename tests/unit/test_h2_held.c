@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "libfl/base/str.h"
+#include "libfl/rpc/frame.h"
 #include "tests/lib/rawpeer.h"
 
 #define KIB     ((size_t)1024)
@@ -151,8 +152,8 @@ static uint64_t tick_until(struct rawpeer *peer, uint64_t from_ms, uint64_t unti
 
 START_TEST(unfinished_messages_of_a_hundred_peers_stay_within_the_budget)
 {
-    /* A message of 1 MiB of which a few bytes come, on each of eight streams. */
-    static const uint8_t begun[] = {0, 0, 0x10, 0, 0, 'a', 'b', 'c'};
+    /* A message of 1 MiB of which enough comes to take its memory, on each of eight streams. */
+    static const uint8_t begun[5 + FL_CALL_BEGUN + 1] = {0, 0, 0x10, 0, 0, 'a', 'b', 'c'};
     unsigned p;
     unsigned i;
 
@@ -175,6 +176,89 @@ START_TEST(unfinished_messages_of_a_hundred_peers_stay_within_the_budget)
         rawpeer_close(&raw[p]);
     }
     ck_assert_uint_eq(budget.used, 0);
+}
+END_TEST
+
+START_TEST(a_message_that_has_only_begun_takes_little_memory)
+{
+    static const uint8_t message[5 + FL_CALL_BEGUN + 1] = {0, 0, 0x10, 0, 0};
+    size_t headers;
+
+    begin(32 * MIB);
+    open_peer(&raw[0], 65535);
+    (void)rawpeer_request(&raw[0], "/t.T/Ignore", NULL, message, sizeof(message), false);
+    raw[0].body_len = 5;
+    rawpeer_run(&raw[0]);
+    headers = budget.used;
+    raw[0].body_len = sizeof(message) - 1;
+    (void)nghttp2_session_resume_data(raw[0].session, 1);
+    rawpeer_run(&raw[0]);
+    ck_assert_uint_eq(budget.used, headers + FL_CALL_BEGUN);
+    raw[0].body_len = sizeof(message);
+    (void)nghttp2_session_resume_data(raw[0].session, 1);
+    rawpeer_run(&raw[0]);
+    ck_assert_uint_eq(budget.used, headers + 1 * MIB);
+    rawpeer_close(&raw[0]);
+    ck_assert_uint_eq(budget.used, 0);
+}
+END_TEST
+
+/* One whose memory is taken at once, one that is as long as what has begun, a short one. */
+static void fill_body(struct fl_buf *body)
+{
+    static const uint32_t lens[] = {FL_CALL_BEGUN + 1, FL_CALL_BEGUN, 100, 3 * FL_CALL_BEGUN, 7};
+    size_t i;
+    size_t j;
+
+    fl_buf_init(body, 1 * MIB);
+    for (i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+        uint8_t prefix[FL_FRAME_PREFIX];
+
+        fl_frame_prefix(prefix, lens[i]);
+        ck_assert_int_eq(fl_buf_add(body, prefix, sizeof(prefix)), FL_OK);
+        for (j = 0; j < lens[i]; j++) {
+            ck_assert_int_eq(fl_buf_add(body, &(uint8_t){(uint8_t)(body->len * 31 >> 3)}, 1),
+                             FL_OK);
+        }
+    }
+}
+
+START_TEST(messages_arrive_as_they_were_whatever_the_parts)
+{
+    static const size_t parts[] = {1,
+                                   5,
+                                   1000,
+                                   FL_CALL_BEGUN - 1,
+                                   FL_CALL_BEGUN,
+                                   FL_CALL_BEGUN + 1,
+                                   FL_CALL_BEGUN + 5,
+                                   FL_CALL_BEGUN + 6};
+    struct fl_buf sent;
+    struct fl_buf heard;
+    size_t i;
+
+    fill_body(&sent);
+    for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        begin(32 * MIB);
+        fl_buf_init(&heard, 1 * MIB);
+        open_peer(&raw[0], 1 << 20);
+        raw[0].mute = true;
+        raw[0].sink = &heard;
+        (void)rawpeer_request(&raw[0], "/t.T/Echo", NULL, sent.data, sent.len, false);
+        for (raw[0].body_len = 0; raw[0].body_len < sent.len;) {
+            size_t left = sent.len - raw[0].body_len;
+
+            raw[0].body_len += left < parts[i] ? left : parts[i];
+            (void)nghttp2_session_resume_data(raw[0].session, 1);
+            rawpeer_run(&raw[0]);
+        }
+        ck_assert_uint_eq(heard.len, sent.len);
+        ck_assert_mem_eq(heard.data, sent.data, sent.len);
+        rawpeer_close(&raw[0]);
+        ck_assert_uint_eq(budget.used, 0);
+        fl_buf_done(&heard);
+    }
+    fl_buf_done(&sent);
 }
 END_TEST
 
@@ -415,6 +499,8 @@ int main(void)
     int failed;
 
     tcase_add_test(tc, unfinished_messages_of_a_hundred_peers_stay_within_the_budget);
+    tcase_add_test(tc, a_message_that_has_only_begun_takes_little_memory);
+    tcase_add_test(tc, messages_arrive_as_they_were_whatever_the_parts);
     tcase_add_test(tc, a_message_that_was_delivered_is_charged_as_long_as_its_memory_is_kept);
     tcase_add_test(tc, what_a_handler_holds_is_charged_until_it_is_consumed);
     tcase_add_test(tc, replies_that_nobody_reads_cost_no_more_than_the_queue);
