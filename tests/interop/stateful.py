@@ -33,6 +33,8 @@ class Rounds(Good):
     def __init__(self):
         super().__init__()
         self.at = 0
+        self.entered = True  # of that round: next_round() was called
+        self.finished = False  # the last one was taken
         self.updates = []  # per round: {bundle: floats with None where nothing was sent}
         self.parts = []
         self.all_reports = []
@@ -67,6 +69,7 @@ class Rounds(Good):
 
     def attend(self, hello, requests, context):
         self.data = b""
+        self.enter()
         yield from super().attend(hello, requests, context)
 
     def block(self, request, context):
@@ -84,17 +87,28 @@ class Rounds(Good):
             yield from self.on_pushed()
 
     def on_pushed(self):
-        if self.rounds[self.at][1] != b"\0":
-            self.take_update()
-        yield pb.ServerCommand(accepted=pb.Accepted(round=7 + self.at, attempt=3))
+        done = self.at
+        last = done + 1 == len(self.rounds)
+        # Before a word of it is said: a stream may end with each, and an update counts once.
+        if not self.finished:
+            if self.rounds[done][1] != b"\0":
+                self.take_update()
+            self.between()
+            self.finished = last
+            self.entered = last
+            self.at += 0 if last else 1
         self.data = b""
-        self.between()
-        if self.at + 1 < len(self.rounds):
-            self.at += 1
-            self.next_round()
-            yield pb.ServerCommand(task=self.task())
-        else:
+        yield pb.ServerCommand(accepted=pb.Accepted(round=7 + done, attempt=3))
+        if last:
             yield from self.after()
+        else:
+            self.enter()
+            yield pb.ServerCommand(task=self.task())
+
+    def enter(self):
+        if not self.entered:
+            self.entered = True
+            self.next_round()
 
     def between(self):
         """An update was accepted."""
