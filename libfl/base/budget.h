@@ -6,10 +6,11 @@
  * not read, or keep alive by not reading. Every connection has an account; who holds something
  * for it charges the account and gives back when it is gone.
  *
- * An account has a limit of its own, and all together stay below the budget. When it is used
- * up, room is made at the cost of peers that nobody has vouched for (unknown ones), the one that
- * holds most first; a known one goes only when it holds more than its fair share and no
- * unknown one holds anything. What goes is decided here, how it goes is the owner's (`evict`).
+ * An account has a limit of its own, and all together stay below the budget, but for the little
+ * that known ones take while those that have to go still hold theirs. When it is used up, room is
+ * made at the cost of peers that nobody has vouched for (unknown ones), the one that holds most
+ * first; a known one goes only when it holds more than its fair share and no unknown one holds
+ * anything. What goes is decided here, how it goes is the owner's (`evict`).
  *
  * Ownership: accounts lie in their owners, who open and close them. Threading: one loop. No
  * clock, no I/O.

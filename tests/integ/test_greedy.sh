@@ -99,7 +99,9 @@ waited=$(sed -n 's/.*waited for the coordinator at most events=\([0-9]*\)$/\1/p'
 checks=$((checks + 1))
 { [ "$waited" -ge 4 ] && [ "$waited" -le 12 ]; } || note_failure "$waited events waited for the coordinator, and not 4 to 12"
 checks=$((checks + 1))
-[ "$(held 1)" -le "$(held 2)" ] || note_failure "held $(held 1) bytes, more than the limit of $(held 2)"
+# Honest ones run ahead of what was taken from others and is not given back yet (budget.h): some messages, no sixteenth of it.
+[ "$(held 1)" -le $(($(held 2) + $(held 2) / 16)) ] ||
+  note_failure "held $(held 1) bytes, a sixteenth more than the limit of $(held 2)"
 checks=$((checks + 1))
 [ "$(held 1)" -gt $((3 << 20)) ] || note_failure "held only $(held 1) bytes: it was not tried"
 finish
